@@ -1,0 +1,111 @@
+"""What pyproject.toml, environment.yml and constraints.txt say must agree, and must travel well."""
+
+import re
+import shutil
+import subprocess
+import tomllib
+from pathlib import Path
+
+import pytest
+import yaml
+from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
+from packaging.utils import canonicalize_name
+
+ROOT = Path(__file__).parents[1]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+
+# conda-forge's name -> the Python index's name, where the two differ
+CONDA_NAMES = {"playwright-python": "playwright"}
+# What an environment needs beside the project's dependencies
+CONDA_TOOLS = {"python": SpecifierSet(PROJECT["requires-python"]), "pip": SpecifierSet()}
+
+
+def bounds(requirements: list[str]) -> dict[str, SpecifierSet]:
+    """Map each canonical name to its version bounds; a name given twice is a mistake."""
+    parsed = [Requirement(text) for text in requirements]
+    names = [canonicalize_name(requirement.name) for requirement in parsed]
+    assert len(set(names)) == len(names), f"named twice: {sorted(names)}"
+    return {name: requirement.specifier for name, requirement in zip(names, parsed, strict=True)}
+
+
+def direct_dependencies() -> dict[str, SpecifierSet]:
+    """Collect the core and every extra, without the extras' references to one another."""
+    lists = [PROJECT["dependencies"], *PROJECT["optional-dependencies"].values()]
+    requirements = [text for texts in lists for text in texts]
+    return bounds([text for text in requirements if Requirement(text).name != PROJECT["name"]])
+
+
+def constraint_lines() -> list[str]:
+    return (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
+
+
+def tracked_texts() -> dict[str, str]:
+    """Read every text file that git tracks."""
+    if shutil.which("git") is None or not (ROOT / ".git").exists():
+        pytest.skip("needs a git checkout")
+    listing = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True)
+    texts = {}
+    for name in filter(None, listing.stdout.decode().split("\0")):
+        path = ROOT / name
+        content = path.read_bytes() if path.is_file() else b""
+        if b"\0" not in content:
+            texts[name] = content.decode("utf-8", errors="replace")
+    return texts
+
+
+def test_environment_agrees_with_pyproject():
+    environment = yaml.safe_load((ROOT / "environment.yml").read_text(encoding="utf-8"))
+    conda = {
+        CONDA_NAMES.get(name, name): specifier
+        for name, specifier in bounds(environment["dependencies"]).items()
+    }
+    assert conda == CONDA_TOOLS | direct_dependencies()
+
+
+def test_every_dependency_has_a_lower_bound():
+    for name, specifier in direct_dependencies().items():
+        assert [part.operator for part in specifier] == [">="], name
+
+
+def test_dev_contains_every_extra():
+    extras = PROJECT["optional-dependencies"]
+    included = {extra for text in extras["dev"] for extra in Requirement(text).extras}
+    assert included == set(extras) - {"dev"}
+
+
+def test_constraints_are_names_and_versions_only():
+    strange = [line for line in constraint_lines() if not re.fullmatch(r"[\w.-]+==[\w.]+", line)]
+    assert not strange
+
+
+def test_constraints_pin_every_dependency_within_its_bounds():
+    pins = {}
+    for name, specifier in bounds(constraint_lines()).items():
+        (pin,) = specifier
+        pins[name] = pin.version
+    for name, specifier in direct_dependencies().items():
+        assert name in pins, f"{name} is not pinned: make constraints"
+        assert specifier.contains(pins[name], prereleases=True), f"{name}: {pins[name]}"
+
+
+def test_no_registry_host_in_tracked_files():
+    hosts = ["python" + "hosted.org", "registry." + "npmjs.org", "registry." + "yarnpkg.com"]
+    found = [
+        f"{name}: {host}"
+        for name, text in tracked_texts().items()
+        for host in hosts
+        if host in text
+    ]
+    assert not found
+
+
+def test_no_path_of_a_developers_machine_in_tracked_files():
+    path = re.compile(r"(?<![\w.])/(?:work|root|home|Users)/")
+    found = [
+        f"{name}:{number}: {line.strip()[:100]}"
+        for name, text in tracked_texts().items()
+        for number, line in enumerate(text.splitlines(), start=1)
+        if path.search(line)
+    ]
+    assert not found
