@@ -1,0 +1,32 @@
+"""Shared fixtures."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+
+@pytest.fixture
+def rng() -> np.random.Generator:
+    return np.random.default_rng(20240229)
+
+
+@pytest.fixture(scope="session")
+def data_dir() -> Path:
+    """The folder of real data sets that may not be redistributed."""
+    folder = os.environ.get("NMD_LAB_DATA")
+    if not folder:
+        pytest.skip("real data: set NMD_LAB_DATA to the folder that holds cbcl/, mnist/, ...")
+    if not Path(folder).is_dir():
+        pytest.skip(f"real data: NMD_LAB_DATA={folder} is not a folder")
+    return Path(folder)
+
+
+@pytest.fixture
+def small(rng: np.random.Generator) -> np.ndarray:
+    """A 20 x 15 nonnegative matrix with zeros, near rank 3 under ReLU."""
+    low_rank = rng.normal(size=(20, 3)) @ rng.normal(size=(3, 15))
+    return np.maximum(low_rank + 0.1 * rng.normal(size=low_rank.shape), 0)

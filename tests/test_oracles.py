@@ -1,0 +1,43 @@
+"""The oracles agree with each other and with numbers worked out by hand."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from oracles import PAIRS, brute_prox, distance, exact_prox, plain_admm, subproblem
+
+
+@pytest.mark.parametrize(("f", "loss"), PAIRS)
+@pytest.mark.parametrize("bounds", [(0.0, 1.0), (0.5, 2.0)])
+def test_brute_force_beats_a_naive_grid_and_meets_the_closed_form(f, loss, bounds, rng):
+    n = 2000
+    v = rng.normal(size=n) * 10 ** rng.uniform(-2, 1, n)
+    x = rng.exponential(size=n) * (rng.random(n) < 0.8)
+    rho = 10 ** rng.uniform(-4, 4, n)
+    t, value = brute_prox(v, x, rho, f, loss, *bounds)
+    np.testing.assert_allclose(value, subproblem(t, v, x, rho, f, loss, *bounds), rtol=1e-12)
+
+    exact = subproblem(exact_prox(v, x, rho, f, loss, *bounds), v, x, rho, f, loss, *bounds)
+    np.testing.assert_allclose(exact, value, rtol=1e-9, atol=1e-15)
+
+    reach = np.abs(v) + np.abs(x) + 3
+    grid = np.linspace(-reach, reach, 4001)
+    naive = subproblem(grid, v, x, rho, f, loss, *bounds).min(axis=0)
+    assert np.all(value <= naive * (1 + 1e-9))
+
+
+def test_divergence_keeps_its_digits():
+    x, step = 3.0, 1e-6
+    u = step / x
+    series = x * (u**2 / 2 - u**3 / 3)
+    assert distance("kl", np.array(x), np.array(x + step)) == pytest.approx(series, rel=1e-8)
+    assert distance("kl", np.array(0.0), np.array(2.0)) == 2.0
+    assert distance("kl", np.array(1.0), np.array(0.0)) == np.inf
+
+
+def test_algorithm_solves_an_exact_problem(rng):
+    X = np.maximum(rng.normal(size=(40, 3)) @ rng.normal(size=(3, 30)), 0)
+    trace = plain_admm(X, rng.normal(size=(40, 3)), rng.normal(size=(3, 30)), "relu", "frobenius",
+                       n_iter=1000)  # fmt: skip
+    assert trace.relative_error[-1] < 1e-7
+    assert trace.primal_residual[-1] < 1e-6 * trace.primal_residual[0]

@@ -1,0 +1,241 @@
+"""The T-update ``nmd_lab.prox`` is the exact global minimiser, for every pair."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from oracles import PAIRS, brute_prox, subproblem
+
+import nmd_lab
+
+N = 100_000
+BOUNDS = [(-2.0, 0.5), (-3.0, -1.0), (0.25, 3.0), (1.0, 5.0), (0.5, 0.5)]
+BOUNDED = [
+    (a, b, loss) for a, b in BOUNDS for loss in ("frobenius", "l1", "kl") if loss != "kl" or a >= 0
+]
+
+
+def inputs(loss, a=0.0, b=1.0, dtype=np.float64, seed=0):
+    """Half spread over scales, half edge cases: zeros, bounds, kinks, thresholds, x outside."""
+    rng = np.random.default_rng(seed)
+    half = N // 2
+
+    def spread(n):
+        return rng.normal(size=n) * 10 ** rng.uniform(-3, 1.5, n)
+
+    v, x = spread(N), np.abs(spread(N))
+    rho = 10 ** rng.uniform(-4, 4, N)
+    rho[:half] = rng.choice([1e-4, 1e-2, 0.5, 1, 2, 2.5, 100, 1e4], half)
+    special = [0, 1e-12, 1e-6, abs(a), abs(b), (a + b) / 2, abs(b) + 0.1, 0.5, 1, 2, 7, 1e3]
+    x[: half // 2] = rng.choice(np.abs(special), half // 2)
+    if loss != "kl":
+        x = np.where(rng.random(N) < 0.2, -x, x)
+    root = np.sqrt(np.abs(x))
+    near = np.nextafter(np.array([a, b], dtype), dtype(np.inf)).astype(float)
+    values = [a, b, *near, 0 * x, 1e-12, x, root, x + 1 / rho, x - 1 / rho, 1 / rho, spread(N)]
+    table = np.stack([np.broadcast_to(u, N) for u in values])
+    v[:half] = table[rng.integers(len(values), size=N), np.arange(N)][:half]
+    v[:half] *= rng.choice([1, 1, -1], half)
+    return v.astype(dtype), x.astype(dtype), rho.astype(dtype)
+
+
+def assert_optimal(t, v, x, rho, f, loss, a=0.0, b=1.0):
+    """The attained objective is brute force's, up to the dtype and two units in t's last place."""
+    dtype, rtol = t.dtype, {"float64": 1e-9, "float32": 1e-5}[t.dtype.name]
+    assert np.all(np.isfinite(t))
+    v, x, rho = (u.astype(float) for u in (v, x, rho))
+    best, value = brute_prox(v, x, rho, f, loss, a, b)
+    attained = subproblem(t.astype(float), v, x, rho, f, loss, a, b)
+    allowed = value.copy()
+    for direction in (-np.inf, np.inf):
+        rounded = best.astype(dtype)
+        for _ in range(2):
+            rounded = np.nextafter(rounded, dtype.type(direction))
+            near = subproblem(rounded.astype(float), v, x, rho, f, loss, a, b)
+            allowed = np.where(np.isfinite(near), np.maximum(allowed, near), allowed)
+    bad = np.flatnonzero(~(attained <= allowed * (1 + rtol)))
+    shown = [
+        f"v={v[i]!r} x={x[i]!r} rho={rho[i]!r}: t={t[i]!r} gives {attained[i]!r}, "
+        f"{best[i]!r} gives {value[i]!r}"
+        for i in bad[:5]
+    ]
+    assert not bad.size, f"{bad.size} of {t.size} not optimal:\n" + "\n".join(shown)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize(("f", "loss"), PAIRS)
+def test_exact_for_every_pair(f, loss, dtype):
+    v, x, rho = inputs(loss, dtype=dtype)
+    t = nmd_lab.prox(v, x, rho, nonlinearity=f, loss=loss)
+    assert t.dtype == dtype
+    assert_optimal(t, v, x, rho, f, loss)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize(("a", "b", "loss"), BOUNDED)
+def test_exact_for_general_bounds(a, b, loss, dtype):
+    v, x, rho = inputs(loss, a, b, dtype=dtype)
+    t = nmd_lab.prox(v, x, rho, nonlinearity=nmd_lab.MinMax(a, b), loss=loss)
+    assert_optimal(t, v, x, rho, "minmax", loss, a, b)
+
+
+@pytest.mark.parametrize(
+    ("f", "loss", "v", "x", "rho", "t"),
+    [
+        ("relu", "l1", 7.2, 3.0, 0.095, 3.0),  # the printed case list gives 0
+        ("relu", "l1", -0.5, 0.0, 1.0, -0.5),
+        ("relu", "frobenius", 2.0, 4.0, 1.0, 3.0),
+        ("minmax", "kl", 3.0, 1.0, 1.0, 3.0),  # undefined in the printed case list
+        ("minmax", "l1", 0.5, 0.75, 1.0, 0.75),
+        ("minmax", "l1", 5.0, 0.75, 0.001, 0.75),
+        ("square", "kl", 1.0, 1.0, 10.0, 1.0),
+        ("square", "l1", 0.0, -1.0, 1.0, 0.0),
+        ("square", "frobenius", -2.0, 4.0, 3.0, -2.0),
+        ("modulus", "l1", -2.0, 3.0, 1.0, -3.0),
+        ("modulus", "kl", -4.0, 0.0, 0.5, -2.0),
+        ("identity", "frobenius", -1.0, -3.0, 1.0, -2.0),
+        ("identity", "kl", 0.5, 0.0, 1.0, 0.0),
+    ],
+)
+def test_worked_examples(f, loss, v, x, rho, t):
+    assert float(nmd_lab.prox(v, x, rho, nonlinearity=f, loss=loss)) == pytest.approx(t, abs=1e-12)
+
+
+def test_objects_and_names_are_the_same():
+    v, x, rho = inputs("kl", seed=3)
+    objects = {
+        "relu": nmd_lab.ReLU(), "square": nmd_lab.Square(), "minmax": nmd_lab.MinMax(0, 1),
+        "modulus": nmd_lab.Modulus(), "identity": nmd_lab.Identity(),
+    }  # fmt: skip
+    losses = {"frobenius": nmd_lab.Frobenius(), "l1": nmd_lab.L1(), "kl": nmd_lab.KL()}
+    for f, loss in PAIRS:
+        by_name = nmd_lab.prox(v, x, rho, nonlinearity=f, loss=loss)
+        by_object = nmd_lab.prox(v, x, rho, nonlinearity=objects[f], loss=losses[loss])
+        np.testing.assert_array_equal(by_name, by_object)
+
+
+def test_broadcasting_scalars_and_layout(rng):
+    v, x, rho = rng.normal(size=(4, 1)), rng.random(3), np.array([[[0.5]], [[2.0]]])
+    t = nmd_lab.prox(v, x, rho, nonlinearity="relu", loss="l1")
+    assert t.shape == (2, 4, 3)
+    for k, i, j in itertools.product(range(2), range(4), range(3)):
+        one = nmd_lab.prox(v[i, 0], x[j], rho[k, 0, 0], nonlinearity="relu", loss="l1")
+        assert np.shape(one) == ()
+        assert one == t[k, i, j]
+    lists = nmd_lab.prox([1, 2], [3, 4], 1, nonlinearity="identity", loss="frobenius")
+    np.testing.assert_allclose(lists, [2, 3])
+    a = rng.random((6, 8))
+    strided = nmd_lab.prox(a[::2, ::-1].T, 1.0, 1.0, nonlinearity="square", loss="kl")
+    copied = nmd_lab.prox(a[::2, ::-1].T.copy(), 1.0, 1.0, nonlinearity="square", loss="kl")
+    np.testing.assert_array_equal(strided, copied)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_keeps_dtype_and_inputs(dtype, rng):
+    v, x = rng.normal(size=50).astype(dtype), rng.random(50).astype(dtype)
+    before = v.copy(), x.copy()
+    v.flags.writeable = x.flags.writeable = False
+    for f, loss in PAIRS:
+        t = nmd_lab.prox(v, x, 0.7, nonlinearity=f, loss=loss)
+        assert isinstance(t, np.ndarray)
+        assert t.dtype == dtype
+        assert not np.shares_memory(t, v)
+        assert not np.shares_memory(t, x)
+    np.testing.assert_array_equal(v, before[0])
+    np.testing.assert_array_equal(x, before[1])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "options", "named"),
+    [
+        ((1.0, 1.0, 0.0), {}, "rho"),
+        ((1.0, 1.0, -1.0), {}, "rho"),
+        ((1.0, 1.0, [1.0, -1.0]), {}, "rho"),
+        ((1.0, 1.0, np.nan), {}, "rho"),
+        ((1.0, -1.0, 1.0), {"loss": "kl"}, "x"),
+        ((1.0, 1.0, 1.0), {"loss": "huberr"}, "loss"),
+        ((1.0, 1.0, 1.0), {"nonlinearity": "rellu"}, "nonlinearity"),
+        ((1.0, 1.0, 1.0), {"nonlinearity": 3}, "nonlinearity"),
+        ((1.0, 1.0, 1.0), {"loss": None}, "loss"),
+    ],
+)
+def test_bad_arguments(arguments, options, named):
+    options = {"nonlinearity": "relu", "loss": "frobenius"} | options
+    with pytest.raises((ValueError, TypeError), match=rf"(?i)\b{named}\b"):
+        nmd_lab.prox(*arguments, **options)
+
+
+@pytest.mark.parametrize("bounds", [(np.nan, 1.0), (0.0, np.nan), (2.0, 1.0)])
+def test_bad_bounds(bounds):
+    with pytest.raises((ValueError, TypeError), match=r"\b[ab]\b"):
+        nmd_lab.prox(0.5, 0.5, 1.0, nonlinearity=nmd_lab.MinMax(*bounds), loss="frobenius")
+
+
+# Properties -------------------------------------------------------------------------------------
+
+numbers = st.floats(-1e3, 1e3).map(lambda u: round(u, 9))
+data = st.floats(0, 1e3).map(lambda u: round(u, 9))
+penalties = st.floats(-4, 4).map(lambda e: 10.0**e)
+pairs = st.sampled_from(PAIRS)
+many = settings(max_examples=300, deadline=None, derandomize=True)
+
+
+@many
+@given(pairs, numbers, data, penalties, st.lists(numbers, max_size=20))
+def test_no_other_point_is_better(pair, v, x, rho, others):
+    t = nmd_lab.prox(v, x, rho, nonlinearity=pair[0], loss=pair[1])
+    points = np.array([*others, 0.0, 1.0, v, x, -x, np.sqrt(x), -np.sqrt(x), *(v * np.arange(5))])
+    value = subproblem(t, v, x, rho, *pair)
+    slack = 1e-14 * (1 + x) ** 2  # where the best value is 0, t's own rounding shows
+    assert value <= subproblem(points, v, x, rho, *pair).min() * (1 + 1e-9) + slack
+
+
+@many
+@given(pairs, numbers, numbers, data, penalties)
+def test_never_decreases_with_v(pair, v, w, x, rho):
+    low, high = nmd_lab.prox(
+        np.array([min(v, w), max(v, w)]), x, rho, nonlinearity=pair[0], loss=pair[1]
+    )
+    assert low <= high + 1e-12 * (abs(low) + abs(high) + abs(v) + abs(w))
+
+
+@many
+@given(st.sampled_from(["frobenius", "l1", "kl"]), numbers, numbers, data, penalties)
+def test_convex_pairs_are_nonexpansive(loss, v, w, x, rho):
+    t, s = nmd_lab.prox(np.array([v, w]), x, rho, nonlinearity="identity", loss=loss)
+    assert abs(t - s) <= abs(v - w) + 1e-12 * (abs(v) + abs(w) + x + 1 / rho)
+
+
+@many
+@given(
+    st.sampled_from(["square", "modulus"]), st.sampled_from(["frobenius", "l1", "kl"]),
+    numbers, data, penalties,
+)  # fmt: skip
+def test_even_nonlinearities_keep_the_sign(f, loss, v, x, rho):
+    t, s = nmd_lab.prox(np.array([v, -v]), x, rho, nonlinearity=f, loss=loss)
+    if v != 0:
+        assert t == -s
+    assert t * v >= 0
+
+
+@many
+@given(st.sampled_from(["frobenius", "l1"]), numbers, numbers, penalties)
+def test_wide_bounds_are_the_identity(loss, v, x, rho):
+    wide = nmd_lab.prox(v, x, rho, nonlinearity=nmd_lab.MinMax(-1e6, 1e6), loss=loss)
+    none = nmd_lab.prox(v, x, rho, nonlinearity="identity", loss=loss)
+    assert wide == pytest.approx(none, rel=1e-12, abs=1e-12)
+
+
+@many
+@given(st.sampled_from(["frobenius", "l1", "kl"]), numbers, data, penalties)
+def test_relu_is_the_half_open_interval(loss, v, x, rho):
+    half = nmd_lab.prox(v, x, rho, nonlinearity=nmd_lab.MinMax(0, np.inf), loss=loss)
+    relu = nmd_lab.prox(v, x, rho, nonlinearity="relu", loss=loss)
+    assert half == pytest.approx(relu, rel=1e-12, abs=1e-12)
+
+
+# Losses and nonlinearities of the user's own ----------------------------------------------------
