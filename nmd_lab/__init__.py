@@ -1,0 +1,57 @@
+"""Nonlinear matrix decomposition X ≈ f(WH) and matrix completion, by one masked ADMM.
+
+Decompose a matrix in which every entry counts:
+
+>>> import numpy as np, nmd_lab as nmd
+>>> rng = np.random.default_rng(0)
+>>> X = np.maximum(rng.normal(size=(60, 4)) @ rng.normal(size=(4, 50)), 0)
+>>> fit = nmd.decompose(X, rank=4, nonlinearity="relu", loss="frobenius")
+>>> fit.relative_error < 1e-3
+True
+
+or complete one with holes, NaN or ``mask=`` (True = observed):
+
+>>> X[rng.random(X.shape) < 0.3] = np.nan
+>>> filled = nmd.complete(X, rank=4, nonlinearity="relu").reconstruct()
+>>> bool(np.isnan(filled).any())
+False
+
+`nonlinearity` is one of "relu", "square", "minmax", "modulus" and "identity", `loss` one of
+"frobenius", "l1" and "kl"; every pair works, dense or masked.  W, H and `fit.history` are
+xarray objects that carry the labels of X.
+"""
+
+from . import metrics
+from .admm import State
+from .decomposition import Decomposition, load
+from .fit import complete, decompose
+from .losses import KL, L1, Frobenius, Loss
+from .nonlinearities import Identity, MinMax, Modulus, Nonlinearity, Piece, ReLU, Square
+from .penalty import PenaltyRule
+from .proximal import prox
+from .warnings import NMDWarning
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "KL",
+    "L1",
+    "Decomposition",
+    "Frobenius",
+    "Identity",
+    "Loss",
+    "MinMax",
+    "Modulus",
+    "NMDWarning",
+    "Nonlinearity",
+    "PenaltyRule",
+    "Piece",
+    "ReLU",
+    "Square",
+    "State",
+    "complete",
+    "decompose",
+    "load",
+    "metrics",
+    "prox",
+]

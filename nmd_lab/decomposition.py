@@ -1,0 +1,257 @@
+"""The labelled result of a fit: factors, history, predictions, saving and loading."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from numpy.typing import ArrayLike
+
+from .losses import LOSSES, Loss
+from .nonlinearities import NONLINEARITIES, Nonlinearity
+from .observations import COMPONENT, FloatArray, Labels
+
+SCHEMA = 1
+"""Version of the layout of saved files."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Decomposition:
+    """X ≈ f(WH), with the labels of X.
+
+    Attributes
+    ----------
+    W : xarray.DataArray (row, component)
+        Left factor.
+    H : xarray.DataArray (component, column)
+        Right factor.
+    nonlinearity : Nonlinearity
+        f.
+    loss : Loss
+        d.
+    history : xarray.Dataset
+        Over `iteration` (1 for the first): objective and relative_error of f(WH) on the observed
+        entries, primal_residual ‖T - WH‖, dual_residual, penalty (ρ of that iteration) and
+        seconds since the start.
+    stop_reason : str
+        Why the iteration ended.
+    parameters : dict
+        What the fit was asked for.
+    coords : xarray.Dataset
+        The coordinates of X.
+
+    Examples
+    --------
+    >>> import numpy as np, nmd_lab as nmd
+    >>> X = np.outer([1.0, 2.0, 3.0], [1.0, 0.5, 2.0])
+    >>> fit = nmd.decompose(X, 1, "identity", random_state=0)
+    >>> fit.reconstruct().values.round(6)[2]
+    array([3. , 1.5, 6. ])
+    """
+
+    W: xr.DataArray
+    H: xr.DataArray
+    nonlinearity: Nonlinearity
+    loss: Loss
+    history: xr.Dataset
+    stop_reason: str
+    parameters: dict[str, Any] = field(default_factory=dict)
+    coords: xr.Dataset = field(default_factory=xr.Dataset)
+    name: str | None = None
+
+    @property
+    def rank(self) -> int:
+        """Number of components."""
+        return self.W.sizes[COMPONENT]
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Number of rows and columns of X."""
+        return self.W.shape[0], self.H.shape[1]
+
+    @property
+    def n_iter(self) -> int:
+        """Number of iterations done."""
+        return self.history.sizes["iteration"]
+
+    @property
+    def relative_error(self) -> float:
+        """Relative error of f(WH) on the observed entries, in the loss's own sense."""
+        return self._score("relative_error")
+
+    @property
+    def objective(self) -> float:
+        """Objective of the returned factors."""
+        return self._score("objective")
+
+    def _score(self, name: str) -> float:
+        """Return a number of the iteration that made W and H."""
+        return float(self.history[name].sel(iteration=self.parameters["iteration"]))
+
+    @property
+    def labels(self) -> Labels:
+        """The names and coordinates of the rows and columns of X."""
+        dims = (str(self.W.dims[0]), str(self.H.dims[1]))
+        return Labels(dims, self.coords, self.name)
+
+    def reconstruct(self) -> xr.DataArray:
+        """Return f(WH) with the dims, labels and name of X."""
+        return self.labels.label(self.nonlinearity(self.W.values @ self.H.values))
+
+    def predict(self, rows: ArrayLike, columns: ArrayLike) -> FloatArray:
+        """Return f(WH) at the given positions, without forming the matrix.
+
+        Parameters
+        ----------
+        rows, columns : array_like of int
+            Positions, counted from 0; negative ones count from the end.  They broadcast.
+
+        Returns
+        -------
+        ndarray, 1-D
+            One prediction for each pair.
+
+        Raises
+        ------
+        TypeError, IndexError
+            If positions are not integers, or outside X.
+
+        Examples
+        --------
+        >>> import numpy as np, nmd_lab as nmd
+        >>> fit = nmd.decompose(np.eye(4), 3, "relu", random_state=0)
+        >>> fit.predict([0, 1], [0, 2]).shape
+        (2,)
+        """
+        i, j = np.broadcast_arrays(np.atleast_1d(rows), np.atleast_1d(columns))
+        for name, positions, size in (("rows", i, self.shape[0]), ("columns", j, self.shape[1])):
+            if positions.dtype.kind not in "iu":
+                raise TypeError(f"{name} has dtype {positions.dtype}: give integer positions.")
+            if positions.size and not -size <= positions.min() <= positions.max() < size:
+                raise IndexError(f"{name} holds a position outside X: there are {size} {name}.")
+        W, H = self.W.values[i.ravel()], self.H.values[:, j.ravel()]
+        return self.nonlinearity(np.einsum("pk,kp->p", W, H))
+
+    def to_dataset(self) -> xr.Dataset:
+        """Return everything as one Dataset, with the description in ``attrs["nmd_lab"]``."""
+        description = {
+            "schema": SCHEMA,
+            "nonlinearity": [self.nonlinearity.name, *self.nonlinearity.parameters],
+            "loss": [self.loss.name, *self.loss.parameters],
+            "stop_reason": self.stop_reason,
+            "parameters": self.parameters,
+            "name": self.name,
+        }
+        dataset = xr.Dataset({"W": self.W, "H": self.H}).merge(self.history)
+        dataset = dataset.assign_coords(self.coords.coords)
+        return dataset.assign_attrs(nmd_lab=json.dumps(description))
+
+    @classmethod
+    def from_dataset(cls, dataset: xr.Dataset) -> Decomposition:
+        """Return the decomposition that `to_dataset` described.
+
+        Raises
+        ------
+        ValueError
+            If the Dataset is not one of ours, or of a newer layout.
+        """
+        if "nmd_lab" not in dataset.attrs:
+            raise ValueError("dataset holds no decomposition: it has no attribute 'nmd_lab'.")
+        description = json.loads(dataset.attrs["nmd_lab"])
+        if description["schema"] > SCHEMA:
+            raise ValueError(
+                f"dataset has the layout {description['schema']}, this version reads up to "
+                f"{SCHEMA}: install a newer nmd_lab."
+            )
+        f_name, *f_parameters = description["nonlinearity"]
+        d_name, *d_parameters = description["loss"]
+        for kind, name, known in (("nonlinearity", f_name, NONLINEARITIES), ("loss", d_name, LOSSES)):
+            if name not in known:
+                raise ValueError(f"dataset uses the {kind} {name!r}, which is not one of ours.")
+        W, H = dataset["W"], dataset["H"]
+        history = [name for name, v in dataset.data_vars.items() if v.dims == ("iteration",)]
+        return cls(
+            W=W.drop_attrs(),
+            H=H.drop_attrs(),
+            nonlinearity=NONLINEARITIES[f_name](*f_parameters),
+            loss=LOSSES[d_name](*d_parameters),
+            history=dataset[history].drop_attrs(),
+            stop_reason=description["stop_reason"],
+            parameters=description["parameters"],
+            coords=dataset.coords.to_dataset().drop_vars([COMPONENT, "iteration"]),
+            name=description["name"],
+        )
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write one NetCDF file; a crash leaves an older file of that name whole.
+
+        Parameters
+        ----------
+        path : path-like
+            Where to, for example "fit.nc".
+
+        Raises
+        ------
+        ImportError
+            If h5netcdf is missing.
+        """
+        path = Path(path)
+        with tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{path.name}.") as folder:
+            unfinished = Path(folder) / path.name
+            self.to_dataset().to_netcdf(unfinished, engine=_engine())
+            with open(unfinished, "rb+") as file:
+                os.fsync(file.fileno())
+            os.replace(unfinished, path)
+
+    def __repr__(self) -> str:
+        """Return a few readable lines."""
+        row, column = self.labels.dims
+        m, n = self.shape
+        return (
+            f"<nmd_lab.Decomposition>  X ≈ {self.nonlinearity!r}(W H), loss {self.loss.name}\n"
+            f"  W ({row}: {m}, component: {self.rank}), H (component: {self.rank}, {column}: {n}), "
+            f"{self.W.dtype}\n"
+            f"  relative error {self.relative_error:.4g} on {self.parameters['n_observed']} of "
+            f"{m * n} entries\n"
+            f"  {self.n_iter} iterations, {float(self.history.seconds[-1]):.2f} s, "
+            f"{self.stop_reason}"
+        )
+
+
+def load(path: str | os.PathLike[str]) -> Decomposition:
+    """Read a decomposition that `Decomposition.save` wrote.
+
+    Parameters
+    ----------
+    path : path-like
+        The file.
+
+    Raises
+    ------
+    FileNotFoundError, ValueError
+        If there is no such file, or it is not one of ours.
+    ImportError
+        If h5netcdf is missing.
+    """
+    if not Path(path).exists():
+        raise FileNotFoundError(f"path={str(path)!r} does not exist: check the name.")
+    try:
+        with xr.open_dataset(path, engine=_engine()) as dataset:
+            return Decomposition.from_dataset(dataset.load())
+    except (OSError, KeyError) as error:
+        raise ValueError(f"path={str(path)!r} holds no decomposition that can be read.") from error
+
+
+def _engine() -> Any:
+    """Return the NetCDF engine, or say how to get it."""
+    try:
+        import h5netcdf  # noqa: F401  (only to find out whether it is there)
+    except ImportError as error:
+        raise ImportError("Saving and loading need h5netcdf: pip install 'nmd-lab[io]'.") from error
+    return "h5netcdf"

@@ -1,0 +1,224 @@
+"""What "close" means: the loss d(x, y) between an observed x and a modelled y.
+
+A loss is one small class.  It says what d is, how d behaves next to a quadratic (its proximal
+map), for which y it is finite, and what its objective is compared with to give a relative error.
+Everything else (the exact T-update with any nonlinearity, dense, masked and sparse) follows.
+
+>>> import nmd_lab as nmd
+>>> nmd.KL().name
+'kl'
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import cache
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from .compilation import compile_kernel, compile_scalar, is_ours
+
+KL_FLOOR = 1e-12
+"""Smallest f(WH) used when a KL objective is *reported*, so that f(WH) = 0 at x > 0 gives a large
+finite number instead of infinity.  The optimisation itself uses the exact divergence."""
+
+
+class Loss:
+    """An entrywise loss d(x, y), convex in y.
+
+    A subclass sets `name` and writes the three static methods below in plain scalar Python; they
+    are compiled by Numba, so they may use `math` but no Python objects.  `p` is the tuple
+    `parameters`, known only at run time: changing it compiles nothing anew.
+
+    Attributes
+    ----------
+    name : str
+        The word that selects the loss, as in ``loss="frobenius"``.
+    parameters : tuple of float
+        Numbers that the compiled functions receive as `p`.
+    domain : tuple of float
+        Smallest and largest y at which d is finite, the ends included.
+    floor : float
+        Modelled values below it are replaced by it in reported objectives.
+    """
+
+    name: ClassVar[str]
+    domain: ClassVar[tuple[float, float]] = (-math.inf, math.inf)
+    floor: ClassVar[float] = -math.inf
+    parameters: tuple[float, ...] = ()
+
+    @staticmethod
+    def value(x: float, y: float, p: tuple[float, ...]) -> float:
+        """Return d(x, y)."""
+        raise NotImplementedError
+
+    @staticmethod
+    def proximal(q: float, x: float, rho: float, p: tuple[float, ...]) -> float:
+        """Return the y that minimises d(x, y) + rho/2 (y - q)^2 over the domain."""
+        raise NotImplementedError
+
+    def reference(self, x: NDArray[np.floating], weights: NDArray[np.floating]) -> float:
+        """Return the objective that stands for a relative error of one.
+
+        Parameters
+        ----------
+        x, weights : ndarray
+            The observed values and their weights, both flat.
+
+        Notes
+        -----
+        Unless a loss says otherwise it is the objective of the constant that holds X's mean.
+        """
+        return float(np.sum(weights * self(x, np.average(x, weights=weights))))
+
+    def relative_error(self, objective: float, reference: float) -> float:
+        """Return the relative error of a data term, given the loss's `reference`."""
+        return objective / reference if reference > 0 else (0.0 if objective == 0 else math.inf)
+
+    def check_data(self, smallest: float, largest: float) -> None:
+        """Raise ValueError if data in [smallest, largest] make no sense under this loss."""
+
+    def __call__(self, x: ArrayLike, y: ArrayLike) -> NDArray[np.floating]:
+        """Return d(x, y) entry by entry, broadcasting, with y raised to `floor`."""
+        x, y = np.broadcast_arrays(np.asarray(x, dtype=float), np.asarray(y, dtype=float))
+        out = np.empty(x.shape)
+        y = np.maximum(y, self.floor)
+        _compiled_values(type(self))(x.ravel(), y.ravel(), self.parameters, out.ravel())
+        return out
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(f'{p:g}' for p in self.parameters)})"
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and self.parameters == getattr(other, "parameters", None)
+
+    def __hash__(self) -> int:
+        return hash((type(self), self.parameters))
+
+
+class Frobenius(Loss):
+    """Least squares, d(x, y) = (x - y)^2 / 2: Gaussian noise.
+
+    The relative error is ||X - Y||_F / ||X||_F.
+
+    Examples
+    --------
+    >>> import nmd_lab as nmd
+    >>> float(nmd.prox(1.0, 3.0, 1.0, nonlinearity="identity", loss=nmd.Frobenius()))
+    2.0
+    """
+
+    name = "frobenius"
+
+    @staticmethod
+    def value(x: float, y: float, p: tuple[float, ...]) -> float:
+        return 0.5 * (x - y) * (x - y)
+
+    @staticmethod
+    def proximal(q: float, x: float, rho: float, p: tuple[float, ...]) -> float:
+        return (x + rho * q) / (1.0 + rho)
+
+    def reference(self, x: NDArray[np.floating], weights: NDArray[np.floating]) -> float:
+        return 0.5 * float(np.sum(weights * np.square(x, dtype=np.float64)))
+
+    def relative_error(self, objective: float, reference: float) -> float:
+        return math.sqrt(super().relative_error(objective, reference))
+
+
+class L1(Loss):
+    """Absolute deviations, d(x, y) = |x - y|: robust to outliers.
+
+    The relative error is the sum of |X - Y| over the sum of |X|.
+
+    Examples
+    --------
+    >>> import nmd_lab as nmd
+    >>> float(nmd.prox(1.0, 3.0, 1.0, nonlinearity="identity", loss=nmd.L1()))
+    2.0
+    """
+
+    name = "l1"
+
+    @staticmethod
+    def value(x: float, y: float, p: tuple[float, ...]) -> float:
+        return abs(x - y)
+
+    @staticmethod
+    def proximal(q: float, x: float, rho: float, p: tuple[float, ...]) -> float:
+        return min(max(x, q - 1.0 / rho), q + 1.0 / rho)
+
+    def reference(self, x: NDArray[np.floating], weights: NDArray[np.floating]) -> float:
+        return float(np.sum(weights * np.abs(x), dtype=np.float64))
+
+
+class KL(Loss):
+    """Kullback-Leibler divergence, d(x, y) = x log(x/y) - x + y (y if x = 0): counts.
+
+    Both x and y must be non-negative.  The relative error is the divergence over that of the
+    constant matrix that holds the mean of X (the paper's section on synthetic data).  Reported
+    objectives raise f(WH) to `KL_FLOOR`.
+
+    Examples
+    --------
+    >>> import nmd_lab as nmd
+    >>> float(nmd.prox(0.0, 2.0, 1.0, nonlinearity="identity", loss=nmd.KL()))
+    1.0
+    """
+
+    name = "kl"
+    domain = (0.0, math.inf)
+    floor = KL_FLOOR
+
+    @staticmethod
+    def value(x: float, y: float, p: tuple[float, ...]) -> float:
+        if x == 0.0:
+            return y
+        if y <= 0.0:
+            return math.inf
+        excess = (y - x) / x
+        if abs(excess) < 0.5:  # near y = x the plain formula loses every digit
+            return x * (excess - math.log1p(excess))
+        return x * (excess - math.log(y / x))
+
+    @staticmethod
+    def proximal(q: float, x: float, rho: float, p: tuple[float, ...]) -> float:
+        b = 1.0 - rho * q  # y is the positive root of rho y^2 + b y - x
+        root = math.sqrt(b * b + 4.0 * rho * x)
+        if b > 0.0:
+            return 2.0 * x / (b + root)  # the usual form would cancel here
+        return (root - b) / (2.0 * rho)
+
+    def check_data(self, smallest: float, largest: float) -> None:
+        if smallest < 0:
+            raise ValueError(
+                f"X holds the negative value {smallest:g}, which the loss 'kl' does not define: "
+                "shift or clip X, or use loss='frobenius' or 'l1'."
+            )
+
+
+@cache
+def _compiled_values(loss: type[Loss]) -> Callable[..., None]:
+    """Compile the loss over flat arrays."""
+    value = compile_scalar(loss.value)
+
+    def values(x: Any, y: Any, p: Any, out: Any) -> None:
+        for i in range(x.size):
+            out[i] = value(x[i], y[i], p)
+
+    return compile_kernel(values, f"values_{loss.name}", cached=is_ours(loss))
+
+
+LOSSES: dict[str, type[Loss]] = {cls.name: cls for cls in (Frobenius, L1, KL)}
+"""The losses that can be chosen by name."""
+
+
+def as_loss(loss: str | Loss) -> Loss:
+    """Return the loss that a name or an object stands for."""
+    if isinstance(loss, Loss):
+        return loss
+    if isinstance(loss, str) and loss.lower() in LOSSES:
+        return LOSSES[loss.lower()]()
+    raise ValueError(f"loss={loss!r} is unknown: choose one of {sorted(LOSSES)} or a Loss object.")

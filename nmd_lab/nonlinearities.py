@@ -1,0 +1,280 @@
+"""What f does: the entrywise nonlinearity in X ≈ f(WH).
+
+A piecewise-linear nonlinearity is one small class: its forward map and the table of its pieces.
+From these the exact T-update with *every* convex loss follows (see `nmd_lab.proximal`).  Square
+has a closed form for each loss instead; any other f falls back to a safeguarded search.
+
+>>> import nmd_lab as nmd
+>>> nmd.MinMax(1, 5).pieces()[1]
+Piece(low=1.0, high=5.0, slope=1.0, intercept=0.0)
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import cache
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from .compilation import compile_kernel, compile_scalar, is_ours
+from .losses import KL, L1, Frobenius, Loss
+
+
+class Piece(NamedTuple):
+    """On low <= t <= high, f(t) = slope * t + intercept."""
+
+    low: float
+    high: float
+    slope: float
+    intercept: float
+
+
+class Nonlinearity:
+    """An entrywise, continuous f.
+
+    A subclass sets `name`, writes `forward` in plain scalar Python (it is compiled by Numba; `p`
+    is the tuple `parameters`, known only at run time) and, if f is piecewise linear, returns its
+    `pieces`.
+
+    Attributes
+    ----------
+    name : str
+        The word that selects the nonlinearity, as in ``nonlinearity="relu"``.
+    parameters : tuple of float
+        Numbers that the compiled functions receive as `p`.
+    even : bool
+        Whether f(-t) = f(t).  Then pieces and closed forms need cover t >= 0 only, and the
+        T-update takes the sign of v.
+    closed_forms : dict
+        For a loss class, a scalar function ``(v, x, rho) -> t`` that solves the T-update.
+    """
+
+    name: ClassVar[str]
+    even: ClassVar[bool] = False
+    closed_forms: ClassVar[dict[type[Loss], Callable[[float, float, float], float]]] = {}
+    parameters: tuple[float, ...] = ()
+
+    @staticmethod
+    def forward(t: float, p: tuple[float, ...]) -> float:
+        """Return f(t)."""
+        raise NotImplementedError
+
+    def pieces(self) -> tuple[Piece, ...] | None:
+        """Return the linear pieces of f from left to right, or None if f is not of that kind."""
+        return None
+
+    def image(self) -> tuple[float, float]:
+        """Return the smallest and the largest value of f."""
+        pieces = self.pieces()
+        if pieces is None:
+            return (-math.inf, math.inf)
+        ends = [end for piece in pieces for end in _piece_image(piece)]
+        return (min(ends), max(ends))
+
+    def preimage(self, x: NDArray[np.floating]) -> NDArray[np.floating]:
+        """Return a t with f(t) near x, the starting T (the paper's section on experiments)."""
+        return x
+
+    def __call__(self, t: ArrayLike) -> NDArray[np.floating]:
+        """Return f entry by entry, as float32 for float32 input and as float64 otherwise."""
+        t = np.asarray(t)
+        t = np.ascontiguousarray(t, dtype=np.result_type(t.dtype, np.float32))
+        out = np.empty_like(t)
+        _compiled_forward(type(self))(t.ravel(), self.parameters, out.ravel())
+        return out
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(f'{p:g}' for p in self.parameters)})"
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and self.parameters == getattr(other, "parameters", None)
+
+    def __hash__(self) -> int:
+        return hash((type(self), self.parameters))
+
+
+def _piece_image(piece: Piece) -> tuple[float, float]:
+    """Return the interval that f takes on a piece."""
+    if piece.slope == 0:
+        return (piece.intercept, piece.intercept)
+    ends = (
+        piece.slope * piece.low + piece.intercept,
+        piece.slope * piece.high + piece.intercept,
+    )
+    return (min(ends), max(ends))
+
+
+class Identity(Nonlinearity):
+    """f(t) = t: the linear model, for comparison and for ratings."""
+
+    name = "identity"
+
+    @staticmethod
+    def forward(t: float, p: tuple[float, ...]) -> float:
+        return t
+
+    def pieces(self) -> tuple[Piece, ...]:
+        return (Piece(-math.inf, math.inf, 1.0, 0.0),)
+
+
+class ReLU(Nonlinearity):
+    """f(t) = max(0, t): sparse non-negative data.
+
+    Examples
+    --------
+    >>> import nmd_lab as nmd
+    >>> nmd.ReLU()([-1.0, 2.0])
+    array([0., 2.])
+    """
+
+    name = "relu"
+
+    @staticmethod
+    def forward(t: float, p: tuple[float, ...]) -> float:
+        return max(t, 0.0)
+
+    def pieces(self) -> tuple[Piece, ...]:
+        return (Piece(-math.inf, 0.0, 0.0, 0.0), Piece(0.0, math.inf, 1.0, 0.0))
+
+
+class MinMax(Nonlinearity):
+    """f(t) = min(b, max(a, t)): data with bounds, such as images and ratings.
+
+    Parameters
+    ----------
+    a, b : float, default 0 and 1
+        The bounds, a <= b, in the units of X.  Either may be infinite.
+
+    Raises
+    ------
+    ValueError
+        If a bound is NaN or a > b.
+
+    Examples
+    --------
+    >>> import nmd_lab as nmd
+    >>> nmd.MinMax(1, 5)([0.0, 2.5, 9.0])
+    array([1. , 2.5, 5. ])
+    """
+
+    name = "minmax"
+
+    def __init__(self, a: float = 0.0, b: float = 1.0) -> None:
+        a, b = float(a), float(b)
+        if math.isnan(a) or math.isnan(b):
+            raise ValueError(f"MinMax(a={a}, b={b}) has a NaN bound: give two numbers a <= b.")
+        if a > b:
+            raise ValueError(f"MinMax(a={a:g}, b={b:g}) has a > b: swap the bounds.")
+        if math.isinf(a) and a > 0 or math.isinf(b) and b < 0:
+            raise ValueError(f"MinMax(a={a}, b={b}) leaves no finite value: move the bounds.")
+        self.a, self.b = a, b
+        self.parameters = (a, b)
+
+    @staticmethod
+    def forward(t: float, p: tuple[float, ...]) -> float:
+        return min(max(t, p[0]), p[1])
+
+    def pieces(self) -> tuple[Piece, ...]:
+        # An infinite bound leaves a piece that holds no finite t; `proximal` passes over it.
+        return (
+            Piece(-math.inf, self.a, 0.0, self.a),
+            Piece(self.a, self.b, 1.0, 0.0),
+            Piece(self.b, math.inf, 0.0, self.b),
+        )
+
+
+class Modulus(Nonlinearity):
+    """f(t) = |t|: non-negative dense data whose parts may cancel."""
+
+    name = "modulus"
+    even = True
+
+    @staticmethod
+    def forward(t: float, p: tuple[float, ...]) -> float:
+        return abs(t)
+
+    def pieces(self) -> tuple[Piece, ...]:
+        return (Piece(0.0, math.inf, 1.0, 0.0),)
+
+
+def _square_frobenius(v: float, x: float, rho: float) -> float:
+    """Return the positive root of t^3 + (rho/2 - x) t - rho v/2.
+
+    The cubic is convex for t > 0 and non-negative at the start, so Newton falls monotonically.
+    """
+    linear, constant = 0.5 * rho - x, 0.5 * rho * v
+    t = max(math.sqrt(max(x, 0.0)), v)
+    for _ in range(80):
+        slope = 3.0 * t * t + linear
+        if slope <= 0.0:
+            break
+        step = (t * (t * t + linear) - constant) / slope
+        t -= step
+        if step <= 1e-15 * t:
+            break
+    return max(t, 0.0)
+
+
+def _square_l1(v: float, x: float, rho: float) -> float:
+    t = max(math.sqrt(max(x, 0.0)), rho * v / (rho + 2.0))
+    return min(t, rho * v / (rho - 2.0)) if rho > 2.0 else t
+
+
+def _square_kl(v: float, x: float, rho: float) -> float:
+    b = rho * v
+    return (b + math.sqrt(b * b + 8.0 * x * (rho + 2.0))) / (2.0 * (rho + 2.0))
+
+
+class Square(Nonlinearity):
+    """f(t) = t^2, the paper's component-wise square factorisation (CSF)."""
+
+    name = "square"
+    even = True
+    closed_forms: ClassVar[dict[type[Loss], Callable[[float, float, float], float]]] = {
+        Frobenius: _square_frobenius,
+        L1: _square_l1,
+        KL: _square_kl,
+    }
+
+    @staticmethod
+    def forward(t: float, p: tuple[float, ...]) -> float:
+        return t * t
+
+    def image(self) -> tuple[float, float]:
+        return (0.0, math.inf)
+
+    def preimage(self, x: NDArray[np.floating]) -> NDArray[np.floating]:
+        return np.sqrt(np.maximum(x, 0))
+
+
+@cache
+def _compiled_forward(nonlinearity: type[Nonlinearity]) -> Callable[..., None]:
+    """Compile f over flat arrays."""
+    forward = compile_scalar(nonlinearity.forward)
+
+    def apply(t: Any, p: Any, out: Any) -> None:
+        for i in range(t.size):
+            out[i] = forward(t[i], p)
+
+    return compile_kernel(apply, f"forward_{nonlinearity.name}", cached=is_ours(nonlinearity))
+
+
+NONLINEARITIES: dict[str, type[Nonlinearity]] = {
+    cls.name: cls for cls in (ReLU, Square, MinMax, Modulus, Identity)
+}
+"""The nonlinearities that can be chosen by name."""
+
+
+def as_nonlinearity(nonlinearity: str | Nonlinearity) -> Nonlinearity:
+    """Return the nonlinearity that a name or an object stands for."""
+    if isinstance(nonlinearity, Nonlinearity):
+        return nonlinearity
+    if isinstance(nonlinearity, str) and nonlinearity.lower() in NONLINEARITIES:
+        return NONLINEARITIES[nonlinearity.lower()]()
+    raise ValueError(
+        f"nonlinearity={nonlinearity!r} is unknown: choose one of {sorted(NONLINEARITIES)} "
+        "or a Nonlinearity object."
+    )

@@ -1,0 +1,245 @@
+"""What is observed, where, with which weights and labels.
+
+Every accepted input ends here as one plain 2-D problem, and this is the only place that says what
+NaN, a masked array's mask, `mask=` and a sparse zero mean:
+
+* NaN, masked entries and entries with ``mask == False`` are missing, and the values under them
+  have no influence;
+* an entry of weight 0 is missing too;
+* absent entries of a sparse matrix are zeros for `decompose` and missing for `complete`.
+
+Labels are taken off at the door and put back on results by `Labels`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import xarray as xr
+from numpy.typing import ArrayLike, DTypeLike, NDArray
+from scipy import sparse
+
+FloatArray = NDArray[np.floating]
+COMPONENT = "component"
+
+
+@dataclass(frozen=True)
+class Labels:
+    """The names and coordinates of the rows and columns of X."""
+
+    dims: tuple[str, str]
+    coords: xr.Dataset
+    name: str | None = None
+
+    def along(self, *dims: str) -> xr.Coordinates:
+        """Return the coordinates that live on some of the given dimensions only."""
+        other = [name for name, c in self.coords.coords.items() if not set(c.dims) <= set(dims)]
+        return self.coords.drop_vars(other).coords
+
+    def label(self, values: FloatArray) -> xr.DataArray:
+        """Return an m x n array with the labels of X."""
+        coords = self.along(*self.dims)
+        return xr.DataArray(values, dims=self.dims, coords=coords, name=self.name)
+
+    def label_factors(self, W: FloatArray, H: FloatArray) -> tuple[xr.DataArray, xr.DataArray]:
+        """Return W and H with the row and the column labels of X."""
+        row, column = self.dims
+        component = {COMPONENT: np.arange(W.shape[1])}
+        labelled_W = xr.DataArray(W, dims=(row, COMPONENT), coords=self.along(row), name="W")
+        labelled_H = xr.DataArray(H, dims=(COMPONENT, column), coords=self.along(column), name="H")
+        return labelled_W.assign_coords(component), labelled_H.assign_coords(component)
+
+
+@dataclass(frozen=True)
+class Observations:
+    """A dense, partly observed matrix.
+
+    Attributes
+    ----------
+    values : ndarray (m, n)
+        C-ordered float32 or float64; 0 where nothing is observed.
+    weights : ndarray (m, n) or None
+        None if every entry counts once; booleans (True = observed); or floats >= 0.
+    labels : Labels
+        What to put back on results.
+    """
+
+    values: FloatArray
+    weights: NDArray[Any] | None
+    labels: Labels
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Number of rows and columns."""
+        return self.values.shape  # type: ignore[return-value]
+
+    @property
+    def n_observed(self) -> int:
+        """Number of entries that count."""
+        return self.values.size if self.weights is None else int(np.count_nonzero(self.weights))
+
+    def observed(self) -> tuple[FloatArray, FloatArray]:
+        """Return the values that count and their weights, flat, in double precision."""
+        if self.weights is None:
+            return self.values.ravel().astype(np.float64), np.ones(self.values.size)
+        seen = self.weights > 0
+        return self.values[seen].astype(np.float64), self.weights[seen].astype(np.float64)
+
+    def unobserved_lines(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """Return the rows and the columns in which nothing is observed."""
+        if self.weights is None:
+            empty = np.empty(0, dtype=np.intp)
+            return empty, empty
+        seen = self.weights > 0
+        return np.flatnonzero(~seen.any(axis=1)), np.flatnonzero(~seen.any(axis=0))
+
+
+def observe(
+    X: Any,
+    *,
+    mask: ArrayLike | None = None,
+    weights: ArrayLike | None = None,
+    dtype: DTypeLike | None = None,
+    absent: Literal["data", "missing"] = "data",
+) -> Observations:
+    """Turn any accepted input into `Observations`; never modify it.
+
+    Parameters
+    ----------
+    X : array_like (m, n), masked array, pandas.DataFrame or xarray.DataArray
+        The data.
+    mask : array_like of bool (m, n), optional
+        True = observed.
+    weights : array_like (m, n), optional
+        How much an entry counts, finite and >= 0.
+    dtype : float32 or float64, optional
+        By default float32 for float32 input and float64 otherwise.
+    absent : {"data", "missing"}
+        What the absent entries of a sparse matrix are.
+
+    Raises
+    ------
+    TypeError, ValueError
+        With the argument, the value and the remedy, if the input makes no sense.
+    """
+    if sparse.issparse(X):
+        raise TypeError("X is a scipy.sparse matrix, which is not supported yet: use X.toarray().")
+    labels = _labels(X)
+    array, seen = _array_and_mask(X)
+    if array.ndim != 2:
+        raise ValueError(f"X has {array.ndim} dimensions: give a matrix with rows and columns.")
+    if array.size == 0:
+        raise ValueError(f"X has shape {array.shape}, which holds no entry: give a larger matrix.")
+    if mask is not None:
+        seen = seen & _checked_mask(mask, X, array.shape)
+    values = array.astype(_float_dtype(array, dtype), order="C", copy=False)
+    seen &= ~np.isnan(values)
+    if np.any(np.isinf(values) & seen):
+        row, column = np.argwhere(np.isinf(values) & seen)[0]
+        raise ValueError(
+            f"X holds an infinity at row {row}, column {column}: replace it, or hide it with mask=."
+        )
+    kept: NDArray[Any] = seen
+    if weights is not None:
+        kept = _checked_weights(weights, X, array.shape, values.dtype) * seen
+    if not kept.any():
+        raise ValueError("X has no observed entry: check mask=, weights= and the NaN in X.")
+    if seen.all() and weights is None:
+        return Observations(np.ascontiguousarray(values), None, labels)
+    return Observations(np.where(kept > 0, values, values.dtype.type(0)), kept, labels)
+
+
+def _labels(X: Any) -> Labels:
+    """Read the labels off an input."""
+    if isinstance(X, xr.DataArray):
+        if X.ndim != 2:
+            raise ValueError(
+                f"X has the dimensions {X.dims}: give two, for example through X.stack(...)."
+            )
+        if COMPONENT in X.dims:
+            raise ValueError(f"X has a dimension {COMPONENT!r}, which results use: rename it.")
+        name = None if X.name is None else str(X.name)
+        return Labels((str(X.dims[0]), str(X.dims[1])), X.coords.to_dataset(), name)
+    if _is_frame(X):
+        dims = (str(X.index.name or "row"), str(X.columns.name or "column"))
+        frame = X.rename_axis(index=dims[0], columns=dims[1])
+        coords = {dims[0]: frame.index, dims[1]: frame.columns}
+        return Labels(dims, xr.Dataset(coords=coords))
+    return Labels(("row", "column"), xr.Dataset())
+
+
+def _is_frame(X: Any) -> bool:
+    """Return whether X is a pandas DataFrame, without importing pandas for it."""
+    return hasattr(X, "to_numpy") and hasattr(X, "columns") and hasattr(X, "index")
+
+
+def _array_and_mask(X: Any) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+    """Return the bare numbers and what a masked array says of them."""
+    if isinstance(X, np.ma.MaskedArray):
+        array, seen = X.data, ~np.ma.getmaskarray(X)
+    else:
+        if isinstance(X, xr.DataArray):
+            array = X.values
+        elif _is_frame(X):
+            array = X.to_numpy(dtype=_frame_dtype(X), na_value=np.nan)
+        else:
+            array = np.asarray(X)
+        seen = np.ones(array.shape, dtype=bool)
+    if array.dtype.kind not in "buif":
+        raise TypeError(f"X has dtype {array.dtype}: convert it to real numbers, X.astype(float).")
+    return array, seen
+
+
+def _frame_dtype(frame: Any) -> type:
+    """Return float32 for a frame of float32 only, float64 for other numbers; refuse the rest."""
+    for name, dtype in frame.dtypes.items():
+        if getattr(dtype, "kind", "O") not in "buif":
+            raise TypeError(f"X has dtype {dtype} in column {name!r}: convert it to real numbers.")
+    return np.float32 if all(str(t).lower() == "float32" for t in frame.dtypes) else np.float64
+
+
+def _float_dtype(array: NDArray[Any], dtype: DTypeLike | None) -> np.dtype[Any]:
+    """Return the working precision."""
+    if dtype is None:
+        return np.dtype(np.float32 if array.dtype in (np.float16, np.float32) else np.float64)
+    try:
+        wanted = np.dtype(dtype)
+    except TypeError:
+        wanted = np.dtype(object)
+    if wanted not in (np.dtype(np.float32), np.dtype(np.float64)):
+        raise ValueError(f"dtype={dtype!r} is not supported: use 'float32' or 'float64'.")
+    return wanted
+
+
+def _aligned(name: str, other: Any, X: Any, shape: tuple[int, ...]) -> NDArray[Any]:
+    """Return `other` as a plain array in the order of X, by label where both have labels."""
+    if isinstance(other, xr.DataArray) and isinstance(X, xr.DataArray):
+        if set(other.dims) != set(X.dims):
+            raise ValueError(f"{name} has the dimensions {other.dims}: X has {X.dims}.")
+        other = other.transpose(*X.dims).reindex_like(X)
+    array = np.asarray(other)
+    if array.shape != shape:
+        raise ValueError(f"{name} has shape {array.shape}: give it the shape of X, {shape}.")
+    return array
+
+
+def _checked_mask(mask: Any, X: Any, shape: tuple[int, ...]) -> NDArray[np.bool_]:
+    array = _aligned("mask", mask, X, shape)
+    if array.dtype != bool:
+        if array.dtype.kind not in "buif" or not np.all((array == 0) | (array == 1)):
+            raise TypeError(f"mask has dtype {array.dtype}: give booleans, True where observed.")
+        array = array.astype(bool)
+    return array
+
+
+def _checked_weights(
+    weights: Any, X: Any, shape: tuple[int, ...], dtype: np.dtype[Any]
+) -> FloatArray:
+    array = _aligned("weights", weights, X, shape)
+    if array.dtype.kind not in "buif":
+        raise TypeError(f"weights has dtype {array.dtype}: give real numbers >= 0.")
+    if not np.all(np.isfinite(array)) or np.any(array < 0):
+        raise ValueError("weights holds a negative or non-finite number: give numbers >= 0.")
+    return np.ascontiguousarray(array, dtype=dtype)

@@ -1,0 +1,120 @@
+"""The options of a fit: their one list, with defaults and checks."""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from numbers import Integral, Real
+from typing import Any
+
+from .penalty import PenaltyRule, as_penalty_rule
+
+EPSILON = {"float64": 1e-12, "float32": 1e-6}
+"""Default relative ridge, small enough not to floor the error (1e-6 in the paper stops at 1e-5)."""
+
+INITS = ("auto", "svd", "random")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """Every option of `decompose` and `complete` that is not data; see `decompose`."""
+
+    init: Any = "auto"
+    n_init: int = 1
+    max_iter: int = 500
+    tol: float = 1e-8
+    penalty: str | float | PenaltyRule = "balanced"
+    alpha: float = 0.0
+    epsilon: float | None = None
+    time_limit: float | None = None
+    callback: Callable[..., Any] | None = None
+    progress: bool | None = None
+    random_state: Any = None
+
+    def __post_init__(self) -> None:
+        """Check everything that can be checked without the data."""
+        _check_integer("n_init", self.n_init, 1)
+        _check_integer("max_iter", self.max_iter, 1)
+        _check_number("tol", self.tol, 0)
+        _check_number("alpha", self.alpha, 0)
+        if self.epsilon is not None:
+            _check_number("epsilon", self.epsilon, 0)
+        if self.time_limit is not None:
+            _check_number("time_limit", self.time_limit, 0)
+        if self.callback is not None and not callable(self.callback):
+            raise TypeError(f"callback={self.callback!r} is not callable: give a function of state.")
+        if self.progress not in (None, True, False):
+            raise ValueError(f"progress={self.progress!r} is unknown: use None, True or False.")
+        if isinstance(self.init, str) and self.init not in INITS:
+            raise ValueError(
+                f"init={self.init!r} is unknown: choose one of {list(INITS)}, a pair (W, H) or a fit."
+            )
+        as_penalty_rule(self.penalty)
+
+    @classmethod
+    def of(cls, options: dict[str, Any]) -> Settings:
+        """Return the settings from keyword arguments, naming a misspelt one's nearest."""
+        known = [field.name for field in fields(cls)]
+        for name in options:
+            if name not in known:
+                near = difflib.get_close_matches(name, known, n=1)
+                hint = f"did you mean {near[0]!r}?" if near else f"the options are {known}."
+                raise TypeError(f"{name}= is not an option of a fit: {hint}")
+        return cls(**options)
+
+    def describe(self, dtype: Any) -> dict[str, Any]:
+        """Return what a result remembers of the settings, in plain numbers and words."""
+        words = {f.name: getattr(self, f.name) for f in fields(self)}
+        for name in ("callback", "progress"):
+            del words[name]
+        words["epsilon"] = self.epsilon_for(dtype)
+        if not isinstance(self.init, str):
+            words["init"] = f"given {type(self.init).__name__}"
+        if isinstance(self.penalty, PenaltyRule):
+            words["penalty"] = repr(self.penalty)
+        if not isinstance(self.random_state, Integral | None):
+            words["random_state"] = f"given {type(self.random_state).__name__}"
+        return {name: w.item() if hasattr(w, "item") else w for name, w in words.items()}
+
+    def epsilon_for(self, dtype: Any) -> float:
+        """Return epsilon, by default according to the precision."""
+        return EPSILON[str(dtype)] if self.epsilon is None else float(self.epsilon)
+
+
+def with_settings_signature(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Show the options, with their defaults, in a function's signature."""
+    signature = inspect.signature(function)
+    named = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
+    options = [
+        inspect.Parameter(f.name, inspect.Parameter.KEYWORD_ONLY, default=f.default)
+        for f in fields(Settings)
+    ]
+    function.__signature__ = signature.replace(parameters=[*named, *options])  # type: ignore[attr-defined]
+    return function
+
+
+def _check_integer(name: str, value: Any, smallest: int) -> None:
+    if not isinstance(value, Integral) or isinstance(value, bool):
+        raise TypeError(f"{name}={value!r} is not an integer: give a whole number >= {smallest}.")
+    if value < smallest:
+        raise ValueError(f"{name}={value} is too small: give a whole number >= {smallest}.")
+
+
+def _check_number(name: str, value: Any, smallest: float) -> None:
+    if not isinstance(value, Real) or isinstance(value, bool):
+        raise TypeError(f"{name}={value!r} is not a number: give one >= {smallest:g}.")
+    if not smallest <= value < math.inf:
+        raise ValueError(f"{name}={value} is out of range: give a finite number >= {smallest:g}.")
+
+
+def check_rank(rank: Any, shape: tuple[int, int]) -> int:
+    """Return the rank as an int, if it is one that a matrix of this shape can have."""
+    _check_integer("rank", rank, 1)
+    if rank > min(shape):
+        raise ValueError(
+            f"rank={rank} exceeds the smaller side of X, {min(shape)}: give a smaller rank."
+        )
+    return int(rank)
