@@ -1,0 +1,239 @@
+"""``decompose`` and ``complete``: stopping, starts, degenerate data, and every bad input."""
+
+from __future__ import annotations
+
+import re
+import time
+
+import numpy as np
+import pytest
+from oracles import LOSSES, NONLINEARITIES, PAIRS, forward
+
+import nmd_lab
+
+
+def finite(fit):
+    return bool(np.isfinite(fit.W.values).all() and np.isfinite(fit.H.values).all())
+
+
+# Stopping ---------------------------------------------------------------------------------------
+
+
+def test_stops_at_max_iter(small):
+    fit = nmd_lab.decompose(small, 3, tol=0, max_iter=7)
+    assert fit.n_iter == 7 == fit.history.sizes["iteration"]
+    assert "iter" in fit.stop_reason
+
+
+def test_stops_at_tol(small):
+    fit = nmd_lab.decompose(small, 3, tol=1e-3, max_iter=10_000)
+    assert 1 < fit.n_iter < 10_000
+    assert re.search("tol|converged", fit.stop_reason)
+    longer = nmd_lab.decompose(small, 3, tol=1e-6, max_iter=10_000)
+    assert longer.n_iter > fit.n_iter
+
+
+def test_stops_at_time_limit(small):
+    started = time.perf_counter()
+    fit = nmd_lab.decompose(small, 3, tol=0, max_iter=10**8, time_limit=0.3)
+    assert time.perf_counter() - started < 20  # compiling counts too
+    assert "time" in fit.stop_reason
+    assert fit.n_iter >= 1
+    assert finite(fit)
+    seconds = fit.history["seconds"].values
+    assert np.all(np.diff(seconds) >= 0)
+
+
+def test_stops_when_the_callback_says_so(small):
+    seen = []
+
+    def callback(state):
+        seen.append((state.iteration, state.objective, np.array(state.W), np.array(state.H)))
+        return len(seen) == 3
+
+    fit = nmd_lab.decompose(small, 3, tol=0, max_iter=50, callback=callback)
+    assert fit.n_iter == len(seen) == 3
+    assert "callback" in fit.stop_reason
+    assert [s[0] - seen[0][0] for s in seen] == [0, 1, 2]
+    assert fit.history["objective"].values[-1] == pytest.approx(seen[-1][1])
+    np.testing.assert_allclose(fit.W.values @ fit.H.values, seen[-1][2] @ seen[-1][3], atol=1e-9)
+
+
+@pytest.mark.parametrize("verb", ["decompose", "complete"])
+def test_interrupt_returns_what_there_is(small, verb):
+    calls = []
+
+    def callback(state):
+        calls.append(state.iteration)
+        if len(calls) == 5:
+            raise KeyboardInterrupt
+
+    fit = getattr(nmd_lab, verb)(small, 3, "relu", tol=0, max_iter=50, callback=callback)
+    assert "interrupt" in fit.stop_reason.lower()
+    assert 4 <= fit.n_iter <= 5
+    assert fit.history.sizes["iteration"] == fit.n_iter
+    assert finite(fit)
+
+
+def test_an_error_in_the_callback_is_not_swallowed(small):
+    def callback(state):
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        nmd_lab.decompose(small, 3, callback=callback)
+
+
+# Starts -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("init", ["svd", "random", "auto"])
+@pytest.mark.parametrize(("f", "loss"), PAIRS)
+def test_named_starts(small, init, f, loss):
+    fit = nmd_lab.decompose(small / small.max(), 3, f, loss, init=init, max_iter=20, random_state=0)
+    assert fit.W.shape == (20, 3)
+    assert fit.H.shape == (3, 15)
+    assert finite(fit)
+    assert np.isfinite(fit.history["objective"].values).all()
+
+
+def test_random_starts_depend_on_the_seed_alone(small):
+    products = [
+        nmd_lab.decompose(small, 3, init="random", max_iter=5, random_state=seed).reconstruct()
+        for seed in (0, 0, 1)
+    ]
+    np.testing.assert_array_equal(products[0], products[1])
+    assert np.abs(products[0] - products[2]).max() > 1e-6
+
+
+def test_best_of_several_starts(small):
+    options = {"init": "random", "max_iter": 15, "tol": 0, "random_state": 0}
+    one = nmd_lab.decompose(small, 3, "modulus", "frobenius", **options)
+    many = nmd_lab.decompose(small, 3, "modulus", "frobenius", n_init=8, **options)
+    again = nmd_lab.decompose(small, 3, "modulus", "frobenius", n_init=8, **options)
+    assert many.history["objective"][-1] <= one.history["objective"][-1] * (1 + 1e-12)
+    np.testing.assert_array_equal(many.W.values, again.W.values)
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.3])
+def test_going_on_from_a_fit(small, rng, missing):
+    X = np.where(rng.random(small.shape) < missing, np.nan, small)
+    first = nmd_lab.decompose(X, 3, max_iter=60, tol=0)
+    before = first.W.values.copy()
+    second = nmd_lab.decompose(X, 3, init=first, max_iter=60, tol=0)
+    fresh = nmd_lab.decompose(X, 3, init="svd", max_iter=60, tol=0)
+    reached = float(first.history["objective"][-1])
+    assert float(second.history["objective"][-1]) <= reached * (1 + 1e-3)
+    assert float(second.history["objective"][0]) < float(fresh.history["objective"][0])
+    np.testing.assert_array_equal(first.W.values, before)
+
+
+def test_xarray_factors_are_a_start_too(small, rng):
+    W0, H0 = rng.normal(size=(20, 3)), rng.normal(size=(3, 15))
+    fit = nmd_lab.decompose(small, 3, init=(W0, H0), max_iter=5)
+    one = nmd_lab.decompose(small, 3, init=(fit.W, fit.H), max_iter=5)
+    two = nmd_lab.decompose(small, 3, init=(fit.W.values, fit.H.values), max_iter=5)
+    np.testing.assert_array_equal(one.W.values, two.W.values)
+
+
+# What it finds ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("options", "bound"), [({"epsilon": 1e-6}, 1.5e-5), ({}, 1e-8)])
+def test_synthetic_test_of_the_paper(options, bound):
+    errors = []
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        X = np.maximum(rng.normal(size=(100, 5)) @ rng.normal(size=(5, 80)), 0)
+        fit = nmd_lab.decompose(X, 5, "relu", "frobenius", init="svd", max_iter=1000, tol=0,
+                                **options)  # fmt: skip
+        error = np.linalg.norm(X - fit.reconstruct().values) / np.linalg.norm(X)
+        assert error == pytest.approx(float(fit.history["relative_error"][-1]), rel=1e-4)
+        errors.append(error)
+    assert np.mean(errors) <= bound
+
+
+def test_completion_of_an_exact_low_rank_matrix(rng):
+    X = rng.normal(size=(60, 2)) @ rng.normal(size=(2, 50))
+    mask = rng.random(X.shape) < 0.6
+    fit = nmd_lab.complete(np.where(mask, X, np.nan), 2, max_iter=500, tol=0)
+    assert np.linalg.norm((fit.reconstruct().values - X)[~mask]) < 1e-6 * np.linalg.norm(X[~mask])
+
+
+# Degenerate data --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("init", ["svd", "random", "auto"])
+@pytest.mark.parametrize("f", NONLINEARITIES)
+def test_divergence_with_zeros_is_never_nan(small, rng, f, init):
+    X = np.where(rng.random(small.shape) < 0.6, 0, small)
+    for data in (X, np.where(rng.random(X.shape) < 0.3, np.nan, X)):
+        fit = nmd_lab.decompose(data, 3, f, "kl", init=init, max_iter=50, tol=0, random_state=0)
+        assert finite(fit)
+        for name, values in fit.history.items():
+            assert np.isfinite(values.values).all(), name
+
+
+@pytest.mark.parametrize("init", ["svd", "random", "auto"])
+@pytest.mark.parametrize(("f", "loss"), PAIRS)
+@pytest.mark.parametrize("value", [0.0, 0.5])
+def test_constant_data(f, loss, init, value):
+    X = np.full((12, 9), value)
+    fit = nmd_lab.decompose(X, 2, f, loss, init=init, max_iter=300, random_state=0)
+    assert finite(fit)
+    for name in ("objective", "primal_residual", "dual_residual", "penalty"):
+        assert np.isfinite(fit.history[name].values).all(), name
+    if init == "svd" or f not in ("square", "modulus"):  # the even ones may stay in a corner
+        assert np.abs(fit.reconstruct().values - value).max() < 0.05
+
+
+@pytest.mark.parametrize("shape", [(1, 12), (12, 1), (1, 1)])
+@pytest.mark.parametrize(("f", "loss"), PAIRS)
+def test_a_single_row_or_column(f, loss, shape, rng):
+    X = rng.random(shape)
+    fit = nmd_lab.decompose(X, 1, f, loss, max_iter=300, random_state=0)
+    assert finite(fit)
+    assert fit.reconstruct().shape == shape
+    np.testing.assert_allclose(fit.reconstruct().values, X, atol=0.05)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_full_rank(small, loss):
+    fit = nmd_lab.decompose(small, 15, "relu", loss, max_iter=50)
+    assert finite(fit)
+
+
+@pytest.mark.parametrize("verb", ["decompose", "complete"])
+def test_an_empty_row_is_refused_or_harmless(small, verb):
+    X = small.copy()
+    X[4] = np.nan
+    try:
+        fit = getattr(nmd_lab, verb)(X, 3, "relu", max_iter=20)
+    except ValueError as error:
+        assert "row" in str(error)  # noqa: PT017 - either outcome is right
+    else:
+        assert finite(fit)
+
+
+def test_collinear_start(small):
+    W0, H0 = np.ones((20, 3)), np.ones((3, 15))
+    assert finite(nmd_lab.decompose(small, 3, init=(W0, H0), max_iter=20))
+    assert finite(nmd_lab.decompose(small, 3, init=(0 * W0, 0 * H0), max_iter=20))
+
+
+@pytest.mark.parametrize("f", NONLINEARITIES)
+@pytest.mark.parametrize("scale", [1e-6, 1e6])
+def test_scale_of_the_data(small, f, scale):
+    """All but Square are homogeneous: with Frobenius the same fit at every scale."""
+    fits = [
+        nmd_lab.decompose(
+            small * s, 3, nmd_lab.MinMax(0, 2 * s) if f == "minmax" else f, init="svd", max_iter=50
+        )
+        for s in (1, scale)
+    ]
+    for fit, s in zip(fits, (1, scale), strict=True):
+        assert finite(fit)
+        expected = forward(f, fit.W.values @ fit.H.values, 0, 2 * s)
+        np.testing.assert_allclose(fit.reconstruct().values, expected, rtol=1e-12, atol=1e-14 * s)
+    if f != "square":
+        one, other = (float(fit.history["relative_error"][-1]) for fit in fits)
+        assert one == pytest.approx(other, rel=1e-6)
