@@ -19,8 +19,12 @@ from numba import njit
 from numba.core.caching import FunctionCache
 
 # Sums may be reordered (so that they vectorise), but NaN and infinity keep their meaning.
-_SCALAR = {"fastmath": {"contract"}, "error_model": "numpy"}
-_KERNEL = {"fastmath": {"contract", "reassoc", "nsz"}, "error_model": "numpy", "nogil": True}
+_SCALAR: dict[str, Any] = {"fastmath": {"contract"}, "error_model": "numpy"}
+_KERNEL: dict[str, Any] = {
+    "fastmath": {"contract", "reassoc", "nsz"},
+    "error_model": "numpy",
+    "nogil": True,
+}
 
 
 class _NamedCache(FunctionCache):
@@ -33,7 +37,8 @@ class _NamedCache(FunctionCache):
 @cache
 def compile_scalar(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compile a function of scalars that kernels will inline."""
-    return njit(**_SCALAR)(function)
+    compiled: Callable[..., Any] = njit(**_SCALAR)(function)
+    return compiled
 
 
 def compile_kernel(function: Callable[..., Any], name: str, *, cached: bool) -> Callable[..., Any]:
@@ -49,16 +54,15 @@ def compile_kernel(function: Callable[..., Any], name: str, *, cached: bool) -> 
     cached : bool
         Whether the code is kept on disk.
     """
-    if not cached:
-        return njit(**_KERNEL)(function)
     function.__qualname__ = function.__name__ = f"{name}_{_sources_hash()}"
-    dispatcher = njit(**_KERNEL)(function)
-    dispatcher._cache = _NamedCache(function)
-    return dispatcher
+    dispatcher: Any = njit(**_KERNEL)(function)
+    if cached:
+        dispatcher._cache = _NamedCache(function)  # type: ignore[no-untyped-call]
+    return dispatcher  # type: ignore[no-any-return]
 
 
 def is_ours(*classes: type) -> bool:
-    """Return whether all classes are this package's own."""
+    """Return whether all classes are this package's own, so that their code may be kept."""
     return all(cls.__module__.split(".")[0] == __package__ for cls in classes)
 
 

@@ -83,11 +83,12 @@ class Loss:
 
     def __call__(self, x: ArrayLike, y: ArrayLike) -> NDArray[np.floating]:
         """Return d(x, y) entry by entry, broadcasting, with y raised to `floor`."""
-        x, y = np.broadcast_arrays(np.asarray(x, dtype=float), np.asarray(y, dtype=float))
-        out = np.empty(x.shape)
-        y = np.maximum(y, self.floor)
-        _compiled_values(type(self))(x.ravel(), y.ravel(), self.parameters, out.ravel())
-        return out
+        floored = np.maximum(np.asarray(y, dtype=float), self.floor)
+        data, model = np.broadcast_arrays(np.asarray(x, dtype=float), floored)
+        out = np.empty(data.size)
+        values = _values_kernel(self.value, self.name, is_ours(type(self)))
+        values(data.ravel(), model.ravel(), self.parameters, out)
+        return out.reshape(data.shape)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(f'{p:g}' for p in self.parameters)})"
@@ -115,16 +116,20 @@ class Frobenius(Loss):
 
     @staticmethod
     def value(x: float, y: float, p: tuple[float, ...]) -> float:
+        """Return (x - y)^2 / 2."""
         return 0.5 * (x - y) * (x - y)
 
     @staticmethod
     def proximal(q: float, x: float, rho: float, p: tuple[float, ...]) -> float:
+        """Return the weighted mean of x and q."""
         return (x + rho * q) / (1.0 + rho)
 
     def reference(self, x: NDArray[np.floating], weights: NDArray[np.floating]) -> float:
+        """Return ‖X‖² / 2."""
         return 0.5 * float(np.sum(weights * np.square(x, dtype=np.float64)))
 
     def relative_error(self, objective: float, reference: float) -> float:
+        """Return ‖X - Y‖ / ‖X‖."""
         return math.sqrt(super().relative_error(objective, reference))
 
 
@@ -144,13 +149,16 @@ class L1(Loss):
 
     @staticmethod
     def value(x: float, y: float, p: tuple[float, ...]) -> float:
+        """Return |x - y|."""
         return abs(x - y)
 
     @staticmethod
     def proximal(q: float, x: float, rho: float, p: tuple[float, ...]) -> float:
+        """Return x clipped to q ± 1/rho."""
         return min(max(x, q - 1.0 / rho), q + 1.0 / rho)
 
     def reference(self, x: NDArray[np.floating], weights: NDArray[np.floating]) -> float:
+        """Return the sum of |X|."""
         return float(np.sum(weights * np.abs(x), dtype=np.float64))
 
 
@@ -174,6 +182,7 @@ class KL(Loss):
 
     @staticmethod
     def value(x: float, y: float, p: tuple[float, ...]) -> float:
+        """Return x log(x/y) - x + y."""
         if x == 0.0:
             return y
         if y <= 0.0:
@@ -185,13 +194,15 @@ class KL(Loss):
 
     @staticmethod
     def proximal(q: float, x: float, rho: float, p: tuple[float, ...]) -> float:
-        b = 1.0 - rho * q  # y is the positive root of rho y^2 + b y - x
+        """Return the positive root of rho y^2 + (1 - rho q) y - x, without cancellation."""
+        b = 1.0 - rho * q
         root = math.sqrt(b * b + 4.0 * rho * x)
         if b > 0.0:
             return 2.0 * x / (b + root)  # the usual form would cancel here
         return (root - b) / (2.0 * rho)
 
     def check_data(self, smallest: float, largest: float) -> None:
+        """Refuse negative data."""
         if smallest < 0:
             raise ValueError(
                 f"X holds the negative value {smallest:g}, which the loss 'kl' does not define: "
@@ -200,15 +211,15 @@ class KL(Loss):
 
 
 @cache
-def _compiled_values(loss: type[Loss]) -> Callable[..., None]:
-    """Compile the loss over flat arrays."""
-    value = compile_scalar(loss.value)
+def _values_kernel(value: Callable[..., float], name: str, cached: bool) -> Callable[..., None]:
+    """Compile a loss over flat arrays."""
+    compiled = compile_scalar(value)
 
     def values(x: Any, y: Any, p: Any, out: Any) -> None:
         for i in range(x.size):
-            out[i] = value(x[i], y[i], p)
+            out[i] = compiled(x[i], y[i], p)
 
-    return compile_kernel(values, f"values_{loss.name}", cached=is_ours(loss))
+    return compile_kernel(values, f"values_{name}", cached=cached)
 
 
 LOSSES: dict[str, type[Loss]] = {cls.name: cls for cls in (Frobenius, L1, KL)}

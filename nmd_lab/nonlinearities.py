@@ -66,25 +66,19 @@ class Nonlinearity:
         """Return the linear pieces of f from left to right, or None if f is not of that kind."""
         return None
 
-    def image(self) -> tuple[float, float]:
-        """Return the smallest and the largest value of f."""
-        pieces = self.pieces()
-        if pieces is None:
-            return (-math.inf, math.inf)
-        ends = [end for piece in pieces for end in _piece_image(piece)]
-        return (min(ends), max(ends))
-
     def preimage(self, x: NDArray[np.floating]) -> NDArray[np.floating]:
         """Return a t with f(t) near x, the starting T (the paper's section on experiments)."""
         return x
 
     def __call__(self, t: ArrayLike) -> NDArray[np.floating]:
         """Return f entry by entry, as float32 for float32 input and as float64 otherwise."""
-        t = np.asarray(t)
-        t = np.ascontiguousarray(t, dtype=np.result_type(t.dtype, np.float32))
-        out = np.empty_like(t)
-        _compiled_forward(type(self))(t.ravel(), self.parameters, out.ravel())
-        return out
+        given = np.asarray(t)
+        flat = given.ravel().astype(np.result_type(given.dtype, np.float32), copy=False)
+        out = np.empty_like(flat)
+        name = f"{self.name}_{flat.dtype}"
+        apply = _forward_kernel(self.forward, name, is_ours(type(self)))
+        apply(flat, self.parameters, out)
+        return out.reshape(given.shape)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(f'{p:g}' for p in self.parameters)})"
@@ -96,17 +90,6 @@ class Nonlinearity:
         return hash((type(self), self.parameters))
 
 
-def _piece_image(piece: Piece) -> tuple[float, float]:
-    """Return the interval that f takes on a piece."""
-    if piece.slope == 0:
-        return (piece.intercept, piece.intercept)
-    ends = (
-        piece.slope * piece.low + piece.intercept,
-        piece.slope * piece.high + piece.intercept,
-    )
-    return (min(ends), max(ends))
-
-
 class Identity(Nonlinearity):
     """f(t) = t: the linear model, for comparison and for ratings."""
 
@@ -114,9 +97,11 @@ class Identity(Nonlinearity):
 
     @staticmethod
     def forward(t: float, p: tuple[float, ...]) -> float:
+        """Return t."""
         return t
 
     def pieces(self) -> tuple[Piece, ...]:
+        """Return the pieces of f."""
         return (Piece(-math.inf, math.inf, 1.0, 0.0),)
 
 
@@ -134,9 +119,11 @@ class ReLU(Nonlinearity):
 
     @staticmethod
     def forward(t: float, p: tuple[float, ...]) -> float:
+        """Return max(0, t)."""
         return max(t, 0.0)
 
     def pieces(self) -> tuple[Piece, ...]:
+        """Return the pieces of f."""
         return (Piece(-math.inf, 0.0, 0.0, 0.0), Piece(0.0, math.inf, 1.0, 0.0))
 
 
@@ -168,16 +155,18 @@ class MinMax(Nonlinearity):
             raise ValueError(f"MinMax(a={a}, b={b}) has a NaN bound: give two numbers a <= b.")
         if a > b:
             raise ValueError(f"MinMax(a={a:g}, b={b:g}) has a > b: swap the bounds.")
-        if math.isinf(a) and a > 0 or math.isinf(b) and b < 0:
+        if a == math.inf or b == -math.inf:
             raise ValueError(f"MinMax(a={a}, b={b}) leaves no finite value: move the bounds.")
         self.a, self.b = a, b
         self.parameters = (a, b)
 
     @staticmethod
     def forward(t: float, p: tuple[float, ...]) -> float:
+        """Return min(b, max(a, t))."""
         return min(max(t, p[0]), p[1])
 
     def pieces(self) -> tuple[Piece, ...]:
+        """Return the pieces of f."""
         # An infinite bound leaves a piece that holds no finite t; `proximal` passes over it.
         return (
             Piece(-math.inf, self.a, 0.0, self.a),
@@ -194,9 +183,11 @@ class Modulus(Nonlinearity):
 
     @staticmethod
     def forward(t: float, p: tuple[float, ...]) -> float:
+        """Return |t|."""
         return abs(t)
 
     def pieces(self) -> tuple[Piece, ...]:
+        """Return the pieces of f."""
         return (Piece(0.0, math.inf, 1.0, 0.0),)
 
 
@@ -219,11 +210,13 @@ def _square_frobenius(v: float, x: float, rho: float) -> float:
 
 
 def _square_l1(v: float, x: float, rho: float) -> float:
+    """Return √x clipped to between where the two slopes of |x - t^2| balance the quadratic."""
     t = max(math.sqrt(max(x, 0.0)), rho * v / (rho + 2.0))
     return min(t, rho * v / (rho - 2.0)) if rho > 2.0 else t
 
 
 def _square_kl(v: float, x: float, rho: float) -> float:
+    """Return the positive root of (rho + 2) t^2 - rho v t - 2 x."""
     b = rho * v
     return (b + math.sqrt(b * b + 8.0 * x * (rho + 2.0))) / (2.0 * (rho + 2.0))
 
@@ -241,25 +234,24 @@ class Square(Nonlinearity):
 
     @staticmethod
     def forward(t: float, p: tuple[float, ...]) -> float:
+        """Return t squared."""
         return t * t
 
-    def image(self) -> tuple[float, float]:
-        return (0.0, math.inf)
-
     def preimage(self, x: NDArray[np.floating]) -> NDArray[np.floating]:
-        return np.sqrt(np.maximum(x, 0))
+        """Return √X, 0 for negative x."""
+        return np.asarray(np.sqrt(np.maximum(x, 0)))
 
 
 @cache
-def _compiled_forward(nonlinearity: type[Nonlinearity]) -> Callable[..., None]:
-    """Compile f over flat arrays."""
-    forward = compile_scalar(nonlinearity.forward)
+def _forward_kernel(forward: Callable[..., float], name: str, cached: bool) -> Callable[..., None]:
+    """Compile an f over flat arrays."""
+    compiled = compile_scalar(forward)
 
     def apply(t: Any, p: Any, out: Any) -> None:
         for i in range(t.size):
-            out[i] = forward(t[i], p)
+            out[i] = compiled(t[i], p)
 
-    return compile_kernel(apply, f"forward_{nonlinearity.name}", cached=is_ours(nonlinearity))
+    return compile_kernel(apply, f"forward_{name}", cached=cached)
 
 
 NONLINEARITIES: dict[str, type[Nonlinearity]] = {

@@ -73,7 +73,8 @@ class Observations:
     @property
     def shape(self) -> tuple[int, int]:
         """Number of rows and columns."""
-        return self.values.shape  # type: ignore[return-value]
+        m, n = self.values.shape
+        return m, n
 
     @property
     def n_observed(self) -> int:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from numbers import Real
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,7 @@ RULES = {
 """The rules that can be chosen by name: ours, and the paper's eq. (adap_rho)."""
 
 
-def as_penalty_rule(penalty: str | float | PenaltyRule) -> PenaltyRule:
+def as_penalty_rule(penalty: Any) -> PenaltyRule:
     """Return the rule that a name, a number (a fixed ρ) or an object stands for.
 
     Raises
@@ -61,8 +62,8 @@ def as_penalty_rule(penalty: str | float | PenaltyRule) -> PenaltyRule:
         return penalty
     if isinstance(penalty, str) and penalty in RULES:
         return RULES[penalty]
-    if isinstance(penalty, Real) and not isinstance(penalty, bool):
-        if 0 < penalty < math.inf:
+    if not isinstance(penalty, str | bool) and isinstance(penalty, Real):
+        if 0 < float(penalty) < math.inf:
             return PenaltyRule(initial=float(penalty), factor=math.inf)
         raise ValueError(f"penalty={penalty} is not a positive number: give a fixed ρ > 0.")
     raise ValueError(

@@ -190,10 +190,10 @@ def _search(forward: ScalarMap, value: ScalarMap) -> ScalarMap:
     it.  A minimum narrower than a cell can be missed, so an exact construction is to be preferred.
     """
 
-    def objective(t, v, x, rho, pf, pd):  # type: ignore[no-untyped-def]
+    def _objective(t, v, x, rho, pf, pd):  # type: ignore[no-untyped-def]
         return value(x, forward(t, pf), pd) + 0.5 * rho * (t - v) * (t - v)
 
-    objective = compile_scalar(objective)
+    objective: ScalarMap = compile_scalar(_objective)
 
     def feasible(v, x, rho, pf, pd):  # type: ignore[no-untyped-def]
         best, lowest, reach = v, objective(v, v, x, rho, pf, pd), 1e-6 * (1.0 + abs(v))
@@ -204,10 +204,10 @@ def _search(forward: ScalarMap, value: ScalarMap) -> ScalarMap:
                     best, lowest = t, objective(t, v, x, rho, pf, pd)
         return best, lowest
 
-    feasible = compile_scalar(feasible)
+    first_guess = compile_scalar(feasible)
 
     def solution(v, x, rho, pieces, pf, pd):  # type: ignore[no-untyped-def]
-        best, lowest = feasible(v, x, rho, pf, pd)
+        best, lowest = first_guess(v, x, rho, pf, pd)
         radius = math.sqrt(2.0 * max(lowest, 0.0) / rho)
         left, right = best, best
         previous = v - radius

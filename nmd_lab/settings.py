@@ -45,12 +45,15 @@ class Settings:
         if self.time_limit is not None:
             _check_number("time_limit", self.time_limit, 0)
         if self.callback is not None and not callable(self.callback):
-            raise TypeError(f"callback={self.callback!r} is not callable: give a function of state.")
+            raise TypeError(
+                f"callback={self.callback!r} is not callable: give a function of state."
+            )
         if self.progress not in (None, True, False):
             raise ValueError(f"progress={self.progress!r} is unknown: use None, True or False.")
         if isinstance(self.init, str) and self.init not in INITS:
             raise ValueError(
-                f"init={self.init!r} is unknown: choose one of {list(INITS)}, a pair (W, H) or a fit."
+                f"init={self.init!r} is unknown: choose one of {list(INITS)}, a pair (W, H) or "
+                "a fit."
             )
         as_penalty_rule(self.penalty)
 
@@ -97,16 +100,16 @@ def with_settings_signature(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _check_integer(name: str, value: Any, smallest: int) -> None:
-    if not isinstance(value, Integral) or isinstance(value, bool):
+    if isinstance(value, bool) or not isinstance(value, Integral):
         raise TypeError(f"{name}={value!r} is not an integer: give a whole number >= {smallest}.")
     if value < smallest:
         raise ValueError(f"{name}={value} is too small: give a whole number >= {smallest}.")
 
 
 def _check_number(name: str, value: Any, smallest: float) -> None:
-    if not isinstance(value, Real) or isinstance(value, bool):
+    if isinstance(value, bool) or not isinstance(value, Real):
         raise TypeError(f"{name}={value!r} is not a number: give one >= {smallest:g}.")
-    if not smallest <= value < math.inf:
+    if not smallest <= float(value) < math.inf:
         raise ValueError(f"{name}={value} is out of range: give a finite number >= {smallest:g}.")
 
 

@@ -51,7 +51,8 @@ def svd_start(observations: Observations, f: Nonlinearity, rank: int) -> Start:
     V = V[:, ::-1]
     scores = np.divide(A @ V, root, out=np.zeros((A.shape[0], rank)), where=root > 0)
     W, H = (V * root, scores.T) if wide else (scores, (V * root).T)
-    return Start(*(np.ascontiguousarray(factor, dtype=T.dtype) for factor in (W, H)), False)
+    dtype = observations.values.dtype
+    return Start(np.ascontiguousarray(W, dtype=dtype), np.ascontiguousarray(H, dtype=dtype), False)
 
 
 def random_start(

@@ -155,7 +155,9 @@ class DenseState:
         weights = None if self.weights is None else self.weights[rows].ravel()
         flat = (self.values[rows], A, self.T[rows], self.U[rows], self.change[: A.shape[0]])
         x, a, t, u, change = (array.ravel() for array in flat)
-        return self.kernel(x, a, weights, t, u, change, penalty, self.dual_scale, *self.arguments)
+        numbers = (penalty, self.dual_scale, *self.arguments)
+        sums: tuple[float, float, float] = self.kernel(x, a, weights, t, u, change, *numbers)
+        return sums
 
     def _refresh(self, rows: slice, A: FloatArray) -> None:
         """Turn A into S with T and U as they stand."""
