@@ -1,24 +1,19 @@
-"""The labelled result of a fit: factors, history, predictions, saving and loading."""
+"""The labelled result of a fit: factors, history, predictions."""
 
 from __future__ import annotations
 
-import json
 import os
-import tempfile
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike
 
-from .losses import LOSSES, Loss
-from .nonlinearities import NONLINEARITIES, Nonlinearity
+from . import saving
+from .losses import Loss
+from .nonlinearities import Nonlinearity
 from .observations import COMPONENT, FloatArray, Labels
-
-SCHEMA = 1
-"""Version of the layout of saved files."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -140,17 +135,7 @@ class Decomposition:
 
     def to_dataset(self) -> xr.Dataset:
         """Return everything as one Dataset, with the description in ``attrs["nmd_lab"]``."""
-        description = {
-            "schema": SCHEMA,
-            "nonlinearity": [self.nonlinearity.name, *self.nonlinearity.parameters],
-            "loss": [self.loss.name, *self.loss.parameters],
-            "stop_reason": self.stop_reason,
-            "parameters": self.parameters,
-            "name": self.name,
-        }
-        dataset = xr.Dataset({"W": self.W, "H": self.H}).merge(self.history)
-        dataset = dataset.assign_coords(self.coords.coords)
-        return dataset.assign_attrs(nmd_lab=json.dumps(description))
+        return saving.to_dataset(self)
 
     @classmethod
     def from_dataset(cls, dataset: xr.Dataset) -> Decomposition:
@@ -161,32 +146,7 @@ class Decomposition:
         ValueError
             If the Dataset is not one of ours, or of a newer layout.
         """
-        if "nmd_lab" not in dataset.attrs:
-            raise ValueError("dataset holds no decomposition: it has no attribute 'nmd_lab'.")
-        description = json.loads(dataset.attrs["nmd_lab"])
-        if description["schema"] > SCHEMA:
-            raise ValueError(
-                f"dataset has the layout {description['schema']}, this version reads up to "
-                f"{SCHEMA}: install a newer nmd_lab."
-            )
-        f_name, *f_parameters = description["nonlinearity"]
-        d_name, *d_parameters = description["loss"]
-        for kind, name, known in (("nonlinearity", f_name, NONLINEARITIES), ("loss", d_name, LOSSES)):
-            if name not in known:
-                raise ValueError(f"dataset uses the {kind} {name!r}, which is not one of ours.")
-        W, H = dataset["W"], dataset["H"]
-        history = [name for name, v in dataset.data_vars.items() if v.dims == ("iteration",)]
-        return cls(
-            W=W.drop_attrs(),
-            H=H.drop_attrs(),
-            nonlinearity=NONLINEARITIES[f_name](*f_parameters),
-            loss=LOSSES[d_name](*d_parameters),
-            history=dataset[history].drop_attrs(),
-            stop_reason=description["stop_reason"],
-            parameters=description["parameters"],
-            coords=dataset.coords.to_dataset().drop_vars([COMPONENT, "iteration"]),
-            name=description["name"],
-        )
+        return cls(**saving.from_dataset(dataset))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write one NetCDF file; a crash leaves an older file of that name whole.
@@ -201,13 +161,7 @@ class Decomposition:
         ImportError
             If h5netcdf is missing.
         """
-        path = Path(path)
-        with tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{path.name}.") as folder:
-            unfinished = Path(folder) / path.name
-            self.to_dataset().to_netcdf(unfinished, engine=_engine())
-            with open(unfinished, "rb+") as file:
-                os.fsync(file.fileno())
-            os.replace(unfinished, path)
+        saving.write(self.to_dataset(), path)
 
     def __repr__(self) -> str:
         """Return a few readable lines."""
@@ -239,19 +193,4 @@ def load(path: str | os.PathLike[str]) -> Decomposition:
     ImportError
         If h5netcdf is missing.
     """
-    if not Path(path).exists():
-        raise FileNotFoundError(f"path={str(path)!r} does not exist: check the name.")
-    try:
-        with xr.open_dataset(path, engine=_engine()) as dataset:
-            return Decomposition.from_dataset(dataset.load())
-    except (OSError, KeyError) as error:
-        raise ValueError(f"path={str(path)!r} holds no decomposition that can be read.") from error
-
-
-def _engine() -> Any:
-    """Return the NetCDF engine, or say how to get it."""
-    try:
-        import h5netcdf  # noqa: F401  (only to find out whether it is there)
-    except ImportError as error:
-        raise ImportError("Saving and loading need h5netcdf: pip install 'nmd-lab[io]'.") from error
-    return "h5netcdf"
+    return Decomposition.from_dataset(saving.read(path))
