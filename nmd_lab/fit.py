@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
@@ -14,11 +15,14 @@ from .decomposition import Decomposition
 from .losses import Loss
 from .nonlinearities import Nonlinearity
 from .observations import Observations, observe
-from .penalty import as_penalty_rule
+from .penalty import PenaltyRule, as_penalty_rule
 from .progress import with_progress
 from .proximal import Pair, make_pair
 from .settings import Settings, check_rank, with_settings_signature
 from .starts import Start, given_start, random_start, svd_start
+
+WARM_UP = 200
+"""Iterations of Modulus + Frobenius that come before another even pair under ``init="auto"``."""
 
 
 @with_settings_signature
@@ -53,9 +57,9 @@ def decompose(
     dtype : float32 or float64, optional
         Working precision; by default that of X.
     init : {"auto", "svd", "random"}, (W, H) or Decomposition, default "auto"
-        Starting factors.  "auto" takes the SVD, and random factors for even nonlinearities.  From
-        a pair the start is T = X on the observed entries (√X for Square), 0 elsewhere; an earlier
-        fit is gone on from.
+        Starting factors.  "auto" takes the SVD; for Modulus and Square, random factors that 200
+        iterations of Modulus + Frobenius have given their signs.  From a pair the start is T = X
+        on the observed entries (√X for Square), 0 elsewhere; an earlier fit is gone on from.
     n_init : int, default 1
         Number of random starts; the fit of lowest objective is returned.
     max_iter : int, default 500
@@ -67,8 +71,9 @@ def decompose(
         How ρ is chosen; a number keeps it fixed.
     alpha : float, default 0
         Ridge: the objective gets alpha/2 (‖W‖² + ‖H‖²).
-    epsilon : float, optional
-        Relative ridge that keeps the factor steps solvable, by default 1e-12 (1e-6 in float32).
+    epsilon : float, default 1e-12
+        Relative ridge that keeps the factor steps solvable, at least the rounding unit of the
+        precision (1e-7 in float32).
     time_limit : float, optional
         Seconds for all starts together.
     callback : callable, optional
@@ -184,15 +189,34 @@ def _starts(
     observations: Observations, pair: Pair, rank: int, settings: Settings
 ) -> Iterator[Start]:
     """Yield the chosen start, then random ones."""
-    rng = np.random.default_rng(settings.random_state)
+    rng = settings.generator()
     f, init = pair.nonlinearity, settings.init
     for index in range(settings.n_init):
         if index > 0 or init == "random" or (init == "auto" and f.even):
-            yield random_start(observations, f, rank, rng)
+            start = random_start(observations, f, rank, rng)
+            yield _warmed_up(observations, pair, start, settings) if init == "auto" else start
         elif isinstance(init, str):
             yield svd_start(observations, f, rank)
         else:
             yield given_start(observations, rank, init)
+
+
+def _warmed_up(observations: Observations, pair: Pair, start: Start, settings: Settings) -> Start:
+    """Let an even f find its signs first: Modulus + Frobenius on the starting T."""
+    easy = make_pair("modulus", "frobenius")
+    if not pair.nonlinearity.even or pair.structure == easy.structure:
+        return start
+    sizes = pair.nonlinearity.preimage(observations.values)
+    states = admm(
+        replace(observations, values=sizes),
+        easy,
+        start,
+        rule=PenaltyRule(),
+        alpha=settings.alpha,
+        epsilon=settings.epsilon_for(sizes.dtype),
+    )
+    state = run(states, Stopping(WARM_UP, settings.tol, settings.time_limit)).state
+    return Start(state.W, state.H, from_factors=True)
 
 
 def _best_outcome(

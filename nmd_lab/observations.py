@@ -230,7 +230,9 @@ def _checked_mask(mask: Any, X: Any, shape: tuple[int, ...]) -> NDArray[np.bool_
     array = _aligned("mask", mask, X, shape)
     if array.dtype != bool:
         if array.dtype.kind not in "buif" or not np.all((array == 0) | (array == 1)):
-            raise TypeError(f"mask has dtype {array.dtype}: give booleans, True where observed.")
+            raise TypeError(
+                f"mask has dtype {array.dtype}: give booleans (or 0 and 1), True = observed."
+            )
         array = array.astype(bool)
     return array
 

@@ -10,10 +10,9 @@ from dataclasses import dataclass, fields
 from numbers import Integral, Real
 from typing import Any
 
-from .penalty import PenaltyRule, as_penalty_rule
+import numpy as np
 
-EPSILON = {"float64": 1e-12, "float32": 1e-6}
-"""Default relative ridge, small enough not to floor the error (1e-6 in the paper stops at 1e-5)."""
+from .penalty import PenaltyRule, as_penalty_rule
 
 INITS = ("auto", "svd", "random")
 
@@ -28,7 +27,7 @@ class Settings:
     tol: float = 1e-8
     penalty: str | float | PenaltyRule = "balanced"
     alpha: float = 0.0
-    epsilon: float | None = None
+    epsilon: float = 1e-12  # the paper's 1e-6 would floor the error at about 1e-5
     time_limit: float | None = None
     callback: Callable[..., Any] | None = None
     progress: bool | None = None
@@ -40,8 +39,7 @@ class Settings:
         _check_integer("max_iter", self.max_iter, 1)
         _check_number("tol", self.tol, 0)
         _check_number("alpha", self.alpha, 0)
-        if self.epsilon is not None:
-            _check_number("epsilon", self.epsilon, 0)
+        _check_number("epsilon", self.epsilon, 0)
         if self.time_limit is not None:
             _check_number("time_limit", self.time_limit, 0)
         if self.callback is not None and not callable(self.callback):
@@ -56,6 +54,7 @@ class Settings:
                 "a fit."
             )
         as_penalty_rule(self.penalty)
+        self.generator()
 
     @classmethod
     def of(cls, options: dict[str, Any]) -> Settings:
@@ -83,8 +82,20 @@ class Settings:
         return {name: w.item() if hasattr(w, "item") else w for name, w in words.items()}
 
     def epsilon_for(self, dtype: Any) -> float:
-        """Return epsilon, by default according to the precision."""
-        return EPSILON[str(dtype)] if self.epsilon is None else float(self.epsilon)
+        """Return epsilon, raised to the rounding unit of the precision."""
+        return max(float(self.epsilon), float(np.finfo(dtype).eps))
+
+    def generator(self) -> np.random.Generator:
+        """Return the source of all random numbers of a fit."""
+        seed = self.random_state
+        if isinstance(seed, np.random.RandomState):  # what scikit-learn hands on
+            seed = int(seed.randint(2**31))
+        try:
+            return np.random.default_rng(seed)
+        except (TypeError, ValueError) as error:
+            raise type(error)(
+                f"random_state={seed!r} is not a seed: give None, an integer >= 0 or a Generator."
+            ) from error
 
 
 def with_settings_signature(function: Callable[..., Any]) -> Callable[..., Any]:

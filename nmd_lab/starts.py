@@ -24,7 +24,7 @@ class Start(NamedTuple):
     from_factors : bool
         False: T = X on Ω (√X for Square), 0 elsewhere, as in the paper, and the first step solves
         for W.  True: T follows from WH, and the first step is the T-update; this keeps what the
-        factors know (the signs that Modulus and Square need, or an earlier fit).
+        factors of an earlier fit know, the signs that Modulus and Square need above all.
     """
 
     W: FloatArray
@@ -43,14 +43,16 @@ def svd_start(observations: Observations, f: Nonlinearity, rank: int) -> Start:
         seen = observations.weights > 0
         T = np.where(seen, T, T[seen].mean())
     wide = T.shape[0] < T.shape[1]
-    A = np.asarray(T.T if wide else T, dtype=np.float64)
+    scale = float(np.abs(T).max()) or 1.0  # squares must not overflow
+    A = np.asarray(T.T if wide else T, dtype=np.float64) / scale
     n = A.shape[1]
     # The Gram matrix costs half the digits of small singular values, which a start can spare.
     squares, V = eigh(A.T @ A, subset_by_index=[n - rank, n - 1])
     root = np.maximum(squares[::-1], 0) ** 0.25
     V = V[:, ::-1]
     scores = np.divide(A @ V, root, out=np.zeros((A.shape[0], rank)), where=root > 0)
-    W, H = (V * root, scores.T) if wide else (scores, (V * root).T)
+    left, right = np.sqrt(scale) * scores, np.sqrt(scale) * V * root
+    W, H = (right, left.T) if wide else (left, right.T)
     dtype = observations.values.dtype
     return Start(np.ascontiguousarray(W, dtype=dtype), np.ascontiguousarray(H, dtype=dtype), False)
 
@@ -67,7 +69,7 @@ def random_start(
     dtype = observations.values.dtype
     W = (scale * rng.standard_normal((m, rank))).astype(dtype)
     H = (scale * rng.standard_normal((rank, n))).astype(dtype)
-    return Start(W, H, f.even)
+    return Start(W, H, False)
 
 
 def given_start(observations: Observations, rank: int, init: Any) -> Start:
