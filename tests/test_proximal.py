@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 
 import numpy as np
 import pytest
@@ -239,3 +240,69 @@ def test_relu_is_the_half_open_interval(loss, v, x, rho):
 
 
 # Losses and nonlinearities of the user's own ----------------------------------------------------
+
+
+class Huber(nmd_lab.Loss):
+    name = "huber"
+
+    def __init__(self, delta=1.0):
+        self.parameters = (delta,)
+
+    @staticmethod
+    def value(x, y, p):
+        r = abs(x - y)
+        return 0.5 * r * r if r <= p[0] else p[0] * (r - 0.5 * p[0])
+
+    @staticmethod
+    def proximal(q, x, rho, p):
+        y = (x + rho * q) / (1.0 + rho)
+        if abs(x - y) <= p[0]:
+            return y
+        return q + p[0] / rho if x > q else q - p[0] / rho
+
+
+class LeakyReLU(nmd_lab.Nonlinearity):
+    name = "leaky_relu"
+
+    def __init__(self, slope):
+        self.parameters = (slope,)
+
+    @staticmethod
+    def forward(t, p):
+        return t if t > 0 else p[0] * t
+
+    def pieces(self):
+        slope = self.parameters[0]
+        return (nmd_lab.Piece(-np.inf, 0, slope, 0), nmd_lab.Piece(0, np.inf, 1, 0))
+
+
+class Softplus(nmd_lab.Nonlinearity):
+    name = "softplus"
+
+    @staticmethod
+    def forward(t, p):
+        return math.log1p(math.exp(-abs(t))) + max(t, 0.0)
+
+
+@pytest.mark.parametrize("loss", [Huber(0.5), nmd_lab.Frobenius(), nmd_lab.L1(), nmd_lab.KL()])
+@pytest.mark.parametrize("f", [LeakyReLU(0.2), Softplus(), nmd_lab.Square()])
+def test_models_of_the_users_own_are_solved(f, loss, rng):
+    """Leaky ReLU by its pieces, softplus (and Square with Huber) by the search."""
+    v, x = 3 * rng.normal(size=200), 2 * np.abs(rng.normal(size=200))
+    rho = 10 ** rng.uniform(-2, 2, size=200)
+    grid = np.linspace(-40, 40, 100_001)
+    t = nmd_lab.prox(v, x, rho, nonlinearity=f, loss=loss)
+    attained = loss(x, f(t)) + rho / 2 * (t - v) ** 2
+    grid = grid[f(grid) >= loss.domain[0]]
+    values = f(grid)
+    best = [np.min(loss(x[i], values) + rho[i] / 2 * (grid - v[i]) ** 2) for i in range(x.size)]
+    assert np.all(attained <= np.array(best) + 1e-6)
+
+
+def test_a_parameter_of_the_users_own_compiles_nothing_anew():
+    from nmd_lab.proximal import compile_t_update, make_pair
+
+    first, second = (make_pair(LeakyReLU(slope), "l1") for slope in (0.1, 0.3))
+    assert compile_t_update(first.structure) is compile_t_update(second.structure)
+    t = [nmd_lab.prox(-2.0, -3.0, 1.0, nonlinearity=LeakyReLU(s), loss="l1") for s in (0.1, 0.3)]
+    np.testing.assert_allclose(t, [-2.1, -2.3])  # on this piece |x - s t| pulls t by s / rho
