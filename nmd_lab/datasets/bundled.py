@@ -1,0 +1,124 @@
+"""Pictures that come with scikit-learn: nothing is downloaded."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from .labels import image_matrix
+
+PHOTOGRAPHS = {
+    "china": "the Summer Palace in Beijing",
+    "flower": "a dahlia",
+}
+"""The photographs and what they show."""
+
+LUMA = (0.299, 0.587, 0.114)
+"""Weights of red, green and blue in a grey level (ITU-R BT.601)."""
+
+
+def photograph(
+    name: str = "china", *, gray: bool = True, size: tuple[int, int] | None = None
+) -> xr.DataArray:
+    """Return one of scikit-learn's two photographs, with brightness from 0 to 1.
+
+    Parameters
+    ----------
+    name : {"china", "flower"}, default "china"
+        Which one.
+    gray : bool, default True
+        Grey levels; otherwise red, green and blue along a third dimension.
+    size : (int, int), optional
+        Height and width in pixels to scale to by averaging; by default the original 427 x 640.
+
+    Returns
+    -------
+    DataArray (y, x) or (y, x, channel)
+        float64; y counts pixels from the top, x from the left.
+
+    Raises
+    ------
+    ValueError
+        If the name is unknown or the size makes no sense.
+    ImportError
+        If Pillow, which opens the file, is missing.
+
+    Examples
+    --------
+    >>> from nmd_lab import datasets
+    >>> datasets.photograph("flower").shape
+    (427, 640)
+    """
+    from sklearn.datasets import load_sample_image  # takes a second to import
+
+    if name not in PHOTOGRAPHS:
+        raise ValueError(f"name={name!r} is unknown: choose one of {list(PHOTOGRAPHS)}.")
+    try:
+        from PIL import Image
+    except ImportError as error:
+        raise ImportError("Photographs need Pillow: pip install 'nmd-lab[plot]'.") from error
+    picture = Image.fromarray(load_sample_image(f"{name}.jpg"))
+    if size is not None:
+        if len(size) != 2 or min(size) < 1 or size[0] > picture.height or size[1] > picture.width:
+            raise ValueError(
+                f"size={size} makes no sense: give (height, width), at most "
+                f"({picture.height}, {picture.width})."
+            )
+        picture = picture.resize((int(size[1]), int(size[0])), Image.Resampling.BOX)
+    values = np.asarray(picture) / 255
+    dims: tuple[str, ...] = ("y", "x", "channel")
+    coords: dict[str, Any] = {"channel": ["red", "green", "blue"]}
+    if gray:
+        values, dims, coords = values @ np.array(LUMA), dims[:2], {}
+    coords |= {"y": np.arange(values.shape[0]), "x": np.arange(values.shape[1])}
+    photo = xr.DataArray(values, dims=dims, coords=coords, name="brightness")
+    for axis in ("y", "x"):
+        photo[axis].attrs["units"] = "pixel"
+    return photo.assign_attrs(
+        long_name="brightness",
+        description=f"{PHOTOGRAPHS[name]}, {name}.jpg of scikit-learn's sample images",
+    )
+
+
+def digits(n: int | None = None) -> xr.DataArray:
+    """Return scikit-learn's handwritten digits, 8 x 8 pixels of ink from 0 to 1.
+
+    Parameters
+    ----------
+    n : int, optional
+        Only the first n of the 1797 images.
+
+    Returns
+    -------
+    DataArray (image, pixel)
+        float64 in sixteenths, with the coordinates `digit` of each image and `y`, `x` of each
+        pixel.
+
+    Raises
+    ------
+    ValueError
+        If n is not between 1 and 1797.
+
+    Examples
+    --------
+    >>> from nmd_lab import datasets
+    >>> datasets.digits(10).digit.values
+    array([0, 1, 2, 3, 4, 5, 6, 7, 8, 9])
+    """
+    from sklearn.datasets import load_digits  # takes a second to import
+
+    bunch = load_digits()
+    total = len(bunch.target)
+    if n is not None and not 1 <= n <= total:
+        raise ValueError(f"n={n} is out of range: there are {total} images.")
+    return image_matrix(
+        bunch.images[:n] / 16,
+        name="ink",
+        attrs={
+            "long_name": "ink",
+            "description": "handwritten digits of scikit-learn (test set of the UCI collection)",
+        },
+        digit=bunch.target[:n],
+    )

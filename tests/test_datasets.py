@@ -1,0 +1,216 @@
+"""Data sets: what they hold, how they are labelled, what is said when they are missing."""
+
+from __future__ import annotations
+
+import inspect
+
+import numpy as np
+import pytest
+import xarray as xr
+
+import nmd_lab
+from nmd_lab import datasets
+
+READERS = [
+    datasets.cbcl,
+    datasets.mnist,
+    datasets.mit_logo,
+    datasets.movielens_100k,
+    datasets.movielens_1m,
+]
+
+
+@pytest.mark.parametrize("name", ["china", "flower"])
+def test_photograph(name):
+    pytest.importorskip("PIL")
+    gray = datasets.photograph(name)
+    colour = datasets.photograph(name, gray=False)
+    assert gray.dims == ("y", "x")
+    assert gray.shape == (427, 640)
+    assert colour.dims == ("y", "x", "channel")
+    assert 0 <= float(gray.min()) < 0.1 < 0.8 < float(gray.max()) <= 1
+    luma = colour @ xr.DataArray([0.299, 0.587, 0.114], dims="channel")
+    np.testing.assert_allclose(gray, luma)
+
+
+def test_photograph_is_scaled_by_averaging():
+    pytest.importorskip("PIL")
+    small = datasets.photograph(size=(61, 160))
+    means = datasets.photograph().coarsen(y=7, x=4).mean()
+    assert small.shape == (61, 160)
+    np.testing.assert_allclose(small, means, atol=1.5 / 255)  # Pillow rounds to bytes
+
+
+def test_photograph_refuses():
+    pytest.importorskip("PIL")
+    with pytest.raises(ValueError, match=r"name='cat' is unknown: choose one of \['china'"):
+        datasets.photograph("cat")
+    with pytest.raises(ValueError, match=r"size=.* makes no sense"):
+        datasets.photograph(size=(1000, 100))
+
+
+def test_digits_are_labelled():
+    X = datasets.digits()
+    assert X.sizes == {"image": 1797, "pixel": 64}
+    assert float(X.min()) == 0
+    assert float(X.max()) == 1
+    assert int((X.digit == 3).sum()) == 183
+    # a zero has a hole in its middle, a one has ink there
+    middle = X[:, (X.y - 3.5) ** 2 + (X.x - 3.5) ** 2 < 1].mean("pixel")
+    assert float(middle[X.digit == 0].mean()) < 0.2 < 0.6 < float(middle[X.digit == 1].mean())
+    xr.testing.assert_identical(datasets.digits(20), X[:20])
+    with pytest.raises(ValueError, match="n=0 is out of range"):
+        datasets.digits(0)
+
+
+def test_digits_keep_their_labels_through_a_fit():
+    fit = nmd_lab.decompose(datasets.digits(50), 4, max_iter=5)
+    assert fit.W.digit.values[:3].tolist() == [0, 1, 2]
+    assert fit.H.y.dims == ("pixel",)
+
+
+def test_synthetic_is_what_it_says():
+    data = datasets.synthetic(60, 50, 4, "modulus", noise=0.1, missing=0.3, random_state=1)
+    np.testing.assert_allclose(data.clean, np.abs(data.W.values @ data.H.values))
+    noise = (data.X - data.clean).values
+    seen = ~np.isnan(noise)
+    assert seen.mean() == pytest.approx(0.7, abs=0.03)
+    size = np.linalg.norm(noise[seen]) / np.linalg.norm(data.clean.values[seen])
+    assert size == pytest.approx(0.1, rel=0.05)
+    assert float(data.W.std()) == pytest.approx(1, abs=0.1)
+    xr.testing.assert_identical(
+        data, datasets.synthetic(60, 50, 4, "modulus", noise=0.1, missing=0.3, random_state=1)
+    )
+    plain = datasets.synthetic(60, 50, 4, "modulus", random_state=1)
+    xr.testing.assert_identical(plain.X, plain.clean.rename("X"))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"noise": -1}, "noise=-1"),
+        ({"missing": 1}, "missing=1"),
+        ({"rank": 9}, "rank=9 exceeds"),
+        ({"nonlinearity": "cube"}, "nonlinearity='cube' is unknown"),
+    ],
+)
+def test_synthetic_refuses(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        datasets.synthetic(**{"m": 5, "n": 4, "rank": 2, **arguments})
+
+
+def test_noise_has_the_size_it_should():
+    clean = np.full((300, 300), 0.4)
+    assert (datasets.gaussian(clean, 0.2, random_state=0) - clean).std() == pytest.approx(
+        0.2, rel=0.02
+    )
+    spotted = datasets.salt_and_pepper(clean, 0.3, low=-1, high=2, random_state=0)
+    for value, share in ((-1, 0.15), (2, 0.15), (0.4, 0.7)):
+        assert (spotted == value).mean() == pytest.approx(share, abs=0.01)
+    counts = datasets.poisson(clean, peak=50, random_state=0)
+    assert counts.mean() == pytest.approx(0.4, rel=0.01)
+    assert counts.var() == pytest.approx(0.4 / 50, rel=0.03)
+    np.testing.assert_allclose(counts * 50, np.round(counts * 50))
+
+
+@pytest.mark.parametrize(
+    ("noise", "amount"),
+    [(datasets.gaussian, 0.1), (datasets.salt_and_pepper, 0.5), (datasets.poisson, 5.0)],
+)
+def test_noise_keeps_labels_holes_and_its_input(noise, amount):
+    X = datasets.digits(5).where(lambda x: x.y != 2)
+    before = X.copy(deep=True)
+    noisy = noise(X, amount, random_state=0)
+    xr.testing.assert_identical(X, before)
+    assert noisy.name == "ink"
+    assert noisy.attrs == X.attrs
+    xr.testing.assert_identical(noisy.coords.to_dataset(), X.coords.to_dataset())
+    np.testing.assert_array_equal(np.isnan(noisy), np.isnan(X))
+    xr.testing.assert_identical(noisy, noise(X, amount, random_state=0))
+    assert isinstance(noise(X.values, amount), np.ndarray)
+
+
+def test_noise_refuses():
+    with pytest.raises(ValueError, match="scale=-1"):
+        datasets.gaussian(np.ones(3), -1)
+    with pytest.raises(ValueError, match="fraction=2"):
+        datasets.salt_and_pepper(np.ones(3), 2)
+    with pytest.raises(ValueError, match="peak=0"):
+        datasets.poisson(np.ones(3), 0)
+    with pytest.raises(ValueError, match="negative value -1"):
+        datasets.poisson(-np.ones(3))
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_a_missing_set_says_how_to_get_it(reader, tmp_path, monkeypatch):
+    monkeypatch.delenv("NMD_LAB_DATA", raising=False)
+    with pytest.raises(FileNotFoundError, match=r"NMD_LAB_DATA not set: get .*data/README\.md"):
+        reader()
+    monkeypatch.setenv("NMD_LAB_DATA", str(tmp_path))
+    for path in (None, tmp_path):
+        with pytest.raises(FileNotFoundError, match=r"does not exist: get .*data/README\.md"):
+            reader(path)
+    assert inspect.signature(reader).parameters["path"].default is None
+
+
+def test_a_file_that_is_not_idx_is_refused(tmp_path):
+    import gzip
+
+    for name in ("t10k-images-idx3-ubyte.gz", "t10k-labels-idx1-ubyte.gz"):
+        (tmp_path / name).write_bytes(gzip.compress(b"<html>moved</html>"))
+    with pytest.raises(ValueError, match="not an idx file"):
+        datasets.mnist(tmp_path)
+
+
+@pytest.mark.data
+def test_cbcl(data_dir):
+    faces = datasets.cbcl(data_dir / "cbcl")
+    assert faces.shape == (2429, 361)
+    assert 0 < float(faces.min()) < float(faces.max()) <= 1
+    # faces are near mirror images of themselves, left to right more than top to bottom
+    mean = faces.mean("image").values.reshape(19, 19)
+    assert np.abs(mean - mean[:, ::-1]).mean() < 0.5 * np.abs(mean - mean[::-1]).mean()
+
+
+@pytest.mark.data
+def test_mnist(data_dir):
+    X = datasets.mnist(data_dir / "mnist")
+    assert X.shape == (10_000, 784)
+    assert X.digit.values[:5].tolist() == [7, 2, 1, 0, 4]
+    assert float(X.max()) == 1
+    assert np.bincount(X.digit).tolist() == [980, 1135, 1032, 1010, 982, 892, 958, 1028, 974, 1009]
+
+
+@pytest.mark.data
+def test_mit_logo(data_dir):
+    logo = datasets.mit_logo(data_dir / "mit_logo")
+    assert logo.shape == (250, 482)
+    assert np.linalg.matrix_rank(logo) == 4
+    assert np.unique(logo.values * 255).round().tolist() == [73, 139, 255]
+    smooth = datasets.mit_logo(data_dir / "mit_logo", antialiased=True)
+    assert np.linalg.matrix_rank(smooth) > 4
+
+
+@pytest.mark.data
+@pytest.mark.parametrize(
+    ("reader", "folder", "size", "users", "first"),
+    [
+        (datasets.movielens_100k, "movielens-100k", 100_000, 943, "Kolya (1996)"),
+        (
+            datasets.movielens_1m,
+            "movielens-1m",
+            1_000_209,
+            6040,
+            "One Flew Over the Cuckoo's Nest (1975)",
+        ),
+    ],
+)
+def test_movielens(data_dir, reader, folder, size, users, first):
+    table = reader(data_dir / folder)
+    assert table.columns.tolist() == ["user", "item", "rating", "title"]
+    assert len(table) == size
+    assert table["user"].nunique() == users
+    assert sorted(table["rating"].unique()) == [1, 2, 3, 4, 5]
+    assert table["title"].iloc[0] == first
+    assert not table.isna().to_numpy().any()
+    assert not table.duplicated(["user", "item"]).any()
