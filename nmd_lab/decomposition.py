@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,9 +12,10 @@ import xarray as xr
 from numpy.typing import ArrayLike
 
 from . import saving
+from .labels import COMPONENT, Labels
 from .losses import Loss
 from .nonlinearities import Nonlinearity
-from .observations import COMPONENT, FloatArray, Labels
+from .observations import FloatArray
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -23,9 +25,9 @@ class Decomposition:
     Attributes
     ----------
     W : xarray.DataArray (row, component)
-        Left factor.
+        Left factor; instead of `row` it has all the sample dimensions of X, if there are more.
     H : xarray.DataArray (component, column)
-        Right factor.
+        Right factor; likewise for `column`.
     nonlinearity : Nonlinearity
         f.
     loss : Loss
@@ -36,10 +38,10 @@ class Decomposition:
         seconds since the start.
     stop_reason : str
         Why the iteration ended.
+    labels : Labels
+        The dimensions, coordinates and name of X.
     parameters : dict
-        What the fit was asked for.
-    coords : xarray.Dataset
-        The coordinates of X.
+        What the fit was asked for, and from which data and software versions it came.
 
     Examples
     --------
@@ -56,9 +58,8 @@ class Decomposition:
     loss: Loss
     history: xr.Dataset
     stop_reason: str
+    labels: Labels
     parameters: dict[str, Any] = field(default_factory=dict)
-    coords: xr.Dataset = field(default_factory=xr.Dataset)
-    name: str | None = None
 
     @property
     def rank(self) -> int:
@@ -68,7 +69,12 @@ class Decomposition:
     @property
     def shape(self) -> tuple[int, int]:
         """Number of rows and columns of X."""
-        return self.W.shape[0], self.H.shape[1]
+        return self.W.size // self.rank, self.H.size // self.rank
+
+    @property
+    def factors(self) -> tuple[FloatArray, FloatArray]:
+        """W (m, rank) and H (rank, n) as plain matrices."""
+        return self.W.values.reshape(-1, self.rank), self.H.values.reshape(self.rank, -1)
 
     @property
     def n_iter(self) -> int:
@@ -89,15 +95,10 @@ class Decomposition:
         """Return a number of the iteration that made W and H."""
         return float(self.history[name].sel(iteration=self.parameters["iteration"]))
 
-    @property
-    def labels(self) -> Labels:
-        """The names and coordinates of the rows and columns of X."""
-        dims = (str(self.W.dims[0]), str(self.H.dims[1]))
-        return Labels(dims, self.coords, self.name)
-
     def reconstruct(self) -> xr.DataArray:
         """Return f(WH) with the dims, labels and name of X."""
-        return self.labels.label(self.nonlinearity(self.W.values @ self.H.values))
+        W, H = self.factors
+        return self.labels.label(self.nonlinearity(W @ H))
 
     def predict(self, rows: ArrayLike, columns: ArrayLike) -> FloatArray:
         """Return f(WH) at the given positions, without forming the matrix.
@@ -130,8 +131,8 @@ class Decomposition:
                 raise TypeError(f"{name} has dtype {positions.dtype}: give integer positions.")
             if positions.size and not -size <= positions.min() <= positions.max() < size:
                 raise IndexError(f"{name} holds a position outside X: there are {size} {name}.")
-        W, H = self.W.values[i.ravel()], self.H.values[:, j.ravel()]
-        return self.nonlinearity(np.einsum("pk,kp->p", W, H))
+        W, H = self.factors
+        return self.nonlinearity(np.einsum("pk,kp->p", W[i.ravel()], H[:, j.ravel()]))
 
     def to_dataset(self) -> xr.Dataset:
         """Return everything as one Dataset, with the description in ``attrs["nmd_lab"]``."""
@@ -165,14 +166,13 @@ class Decomposition:
 
     def __repr__(self) -> str:
         """Return a few readable lines."""
-        row, column = self.labels.dims
-        m, n = self.shape
+        W, H = (_sizes(factor) for factor in (self.W, self.H))
+        total = math.prod(self.shape)
         return (
             f"<nmd_lab.Decomposition>  X ≈ {self.nonlinearity!r}(W H), loss {self.loss.name}\n"
-            f"  W ({row}: {m}, component: {self.rank}), H (component: {self.rank}, {column}: {n}), "
-            f"{self.W.dtype}\n"
+            f"  W ({W}), H ({H}), {self.W.dtype}\n"
             f"  relative error {self.relative_error:.4g} on {self.parameters['n_observed']} of "
-            f"{m * n} entries\n"
+            f"{total} entries\n"
             f"  {self.n_iter} iterations, {float(self.history.seconds[-1]):.2f} s, "
             f"{self.stop_reason}"
         )
@@ -194,3 +194,8 @@ def load(path: str | os.PathLike[str]) -> Decomposition:
         If h5netcdf is missing.
     """
     return Decomposition.from_dataset(saving.read(path))
+
+
+def _sizes(array: xr.DataArray) -> str:
+    """Return the dimensions of an array in words."""
+    return ", ".join(f"{dim}: {size}" for dim, size in array.sizes.items())

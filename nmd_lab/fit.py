@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -17,6 +17,7 @@ from .nonlinearities import Nonlinearity
 from .observations import Observations, observe
 from .penalty import PenaltyRule, as_penalty_rule
 from .progress import with_progress
+from .provenance import provenance
 from .proximal import Pair, make_pair
 from .settings import Settings, check_rank, with_settings_signature
 from .starts import Start, given_start, random_start, svd_start
@@ -35,6 +36,7 @@ def decompose(
     mask: ArrayLike | None = None,
     weights: ArrayLike | None = None,
     dtype: DTypeLike | None = None,
+    sample_dims: str | Sequence[str] | None = None,
     **settings: Any,
 ) -> Decomposition:
     """Decompose X ≈ f(WH); every entry counts.
@@ -56,6 +58,9 @@ def decompose(
         How much each entry counts, >= 0; 0 is missing.
     dtype : float32 or float64, optional
         Working precision; by default that of X.
+    sample_dims : str or sequence of str, optional
+        The dimensions of a DataArray that make the rows, for example "time" for maps over time;
+        the others make the columns.  By default the first of two.
     init : {"auto", "svd", "random"}, (W, H) or Decomposition, default "auto"
         Starting factors.  "auto" takes the SVD; for Modulus and Square, random factors that 200
         iterations of Modulus + Frobenius have given their signs.  From a pair the start is T = X
@@ -106,7 +111,7 @@ def decompose(
     >>> fit.relative_error < 1e-4
     True
     """
-    return _fit(X, rank, nonlinearity, loss, mask, weights, dtype, "data", settings)
+    return _fit(X, rank, nonlinearity, loss, mask, weights, dtype, sample_dims, "data", settings)
 
 
 @with_settings_signature
@@ -119,6 +124,7 @@ def complete(
     mask: ArrayLike | None = None,
     weights: ArrayLike | None = None,
     dtype: DTypeLike | None = None,
+    sample_dims: str | Sequence[str] | None = None,
     **settings: Any,
 ) -> Decomposition:
     """Complete a partly observed X by f(WH); only observed entries count.
@@ -129,7 +135,7 @@ def complete(
 
     Parameters
     ----------
-    X, rank, nonlinearity, loss, mask, weights, dtype, **settings
+    X, rank, nonlinearity, loss, mask, weights, dtype, sample_dims, **settings
         See `decompose`; `nonlinearity` is "identity" by default.
 
     Returns
@@ -147,7 +153,7 @@ def complete(
     >>> bool(np.abs(fit.reconstruct().values - X).max() < 1e-3)
     True
     """
-    return _fit(X, rank, nonlinearity, loss, mask, weights, dtype, "missing", settings)
+    return _fit(X, rank, nonlinearity, loss, mask, weights, dtype, sample_dims, "missing", settings)
 
 
 def _fit(
@@ -158,13 +164,16 @@ def _fit(
     mask: ArrayLike | None,
     weights: ArrayLike | None,
     dtype: DTypeLike | None,
+    sample_dims: str | Sequence[str] | None,
     absent: Literal["data", "missing"],
     options: dict[str, Any],
 ) -> Decomposition:
     """Check everything, fit from each start, label the best."""
     settings = Settings.of(options)
     pair = make_pair(nonlinearity, loss)
-    observations = observe(X, mask=mask, weights=weights, dtype=dtype, absent=absent)
+    observations = observe(
+        X, mask=mask, weights=weights, dtype=dtype, sample_dims=sample_dims, absent=absent
+    )
     rank = check_rank(rank, observations.shape)
     values, _ = observations.observed()
     pair.loss.check_data(float(values.min()), float(values.max()))
@@ -274,12 +283,11 @@ def _labelled(
         loss=pair.loss,
         history=history,
         stop_reason=outcome.stop_reason,
+        labels=labels,
         parameters={
             "rank": W.shape[1],
             "iteration": state.iteration,
-            "n_observed": observations.n_observed,
             **settings.describe(W.dtype),
+            **provenance(observations),
         },
-        coords=labels.coords,
-        name=labels.name,
     )

@@ -8,11 +8,12 @@ NaN, a masked array's mask, `mask=` and a sparse zero mean:
 * an entry of weight 0 is missing too;
 * absent entries of a sparse matrix are zeros for `decompose` and missing for `complete`.
 
-Labels are taken off at the door and put back on results by `Labels`.
+Labels are taken off here too; `nmd_lab.labels` puts them back on results.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -21,35 +22,9 @@ import xarray as xr
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 from scipy import sparse
 
+from .labels import Labels, is_frame, labels_of
+
 FloatArray = NDArray[np.floating]
-COMPONENT = "component"
-
-
-@dataclass(frozen=True)
-class Labels:
-    """The names and coordinates of the rows and columns of X."""
-
-    dims: tuple[str, str]
-    coords: xr.Dataset
-    name: str | None = None
-
-    def along(self, *dims: str) -> xr.Coordinates:
-        """Return the coordinates that live on some of the given dimensions only."""
-        other = [name for name, c in self.coords.coords.items() if not set(c.dims) <= set(dims)]
-        return self.coords.drop_vars(other).coords
-
-    def label(self, values: FloatArray) -> xr.DataArray:
-        """Return an m x n array with the labels of X."""
-        coords = self.along(*self.dims)
-        return xr.DataArray(values, dims=self.dims, coords=coords, name=self.name)
-
-    def label_factors(self, W: FloatArray, H: FloatArray) -> tuple[xr.DataArray, xr.DataArray]:
-        """Return W and H with the row and the column labels of X."""
-        row, column = self.dims
-        component = {COMPONENT: np.arange(W.shape[1])}
-        labelled_W = xr.DataArray(W, dims=(row, COMPONENT), coords=self.along(row), name="W")
-        labelled_H = xr.DataArray(H, dims=(COMPONENT, column), coords=self.along(column), name="H")
-        return labelled_W.assign_coords(component), labelled_H.assign_coords(component)
 
 
 @dataclass(frozen=True)
@@ -103,6 +78,7 @@ def observe(
     mask: ArrayLike | None = None,
     weights: ArrayLike | None = None,
     dtype: DTypeLike | None = None,
+    sample_dims: str | Sequence[str] | None = None,
     absent: Literal["data", "missing"] = "data",
 ) -> Observations:
     """Turn any accepted input into `Observations`; never modify it.
@@ -117,6 +93,8 @@ def observe(
         How much an entry counts, finite and >= 0.
     dtype : float32 or float64, optional
         By default float32 for float32 input and float64 otherwise.
+    sample_dims : str or sequence of str, optional
+        The dimensions of a DataArray that make the rows; by default the first of two.
     absent : {"data", "missing"}
         What the absent entries of a sparse matrix are.
 
@@ -127,14 +105,12 @@ def observe(
     """
     if sparse.issparse(X):
         raise TypeError("X is a scipy.sparse matrix, which is not supported yet: use X.toarray().")
-    labels = _labels(X)
-    array, seen = _array_and_mask(X)
-    if array.ndim != 2:
-        raise ValueError(f"X has {array.ndim} dimensions: give a matrix with rows and columns.")
+    labels = labels_of(X, sample_dims)
+    array, seen = (labels.flatten(part) for part in _array_and_mask(X))
     if array.size == 0:
         raise ValueError(f"X has shape {array.shape}, which holds no entry: give a larger matrix.")
     if mask is not None:
-        seen = seen & _checked_mask(mask, X, array.shape)
+        seen = seen & _checked_mask(mask, X, labels)
     values = array.astype(_float_dtype(array, dtype), order="C", copy=False)
     seen &= ~np.isnan(values)
     if np.any(np.isinf(values) & seen):
@@ -144,36 +120,12 @@ def observe(
         )
     kept: NDArray[Any] = seen
     if weights is not None:
-        kept = _checked_weights(weights, X, array.shape, values.dtype) * seen
+        kept = _checked_weights(weights, X, labels, values.dtype) * seen
     if not kept.any():
         raise ValueError("X has no observed entry: check mask=, weights= and the NaN in X.")
     if seen.all() and weights is None:
         return Observations(np.ascontiguousarray(values), None, labels)
     return Observations(np.where(kept > 0, values, values.dtype.type(0)), kept, labels)
-
-
-def _labels(X: Any) -> Labels:
-    """Read the labels off an input."""
-    if isinstance(X, xr.DataArray):
-        if X.ndim != 2:
-            raise ValueError(
-                f"X has the dimensions {X.dims}: give two, for example through X.stack(...)."
-            )
-        if COMPONENT in X.dims:
-            raise ValueError(f"X has a dimension {COMPONENT!r}, which results use: rename it.")
-        name = None if X.name is None else str(X.name)
-        return Labels((str(X.dims[0]), str(X.dims[1])), X.coords.to_dataset(), name)
-    if _is_frame(X):
-        dims = (str(X.index.name or "row"), str(X.columns.name or "column"))
-        frame = X.rename_axis(index=dims[0], columns=dims[1])
-        coords = {dims[0]: frame.index, dims[1]: frame.columns}
-        return Labels(dims, xr.Dataset(coords=coords))
-    return Labels(("row", "column"), xr.Dataset())
-
-
-def _is_frame(X: Any) -> bool:
-    """Return whether X is a pandas DataFrame, without importing pandas for it."""
-    return hasattr(X, "to_numpy") and hasattr(X, "columns") and hasattr(X, "index")
 
 
 def _array_and_mask(X: Any) -> tuple[NDArray[Any], NDArray[np.bool_]]:
@@ -183,7 +135,7 @@ def _array_and_mask(X: Any) -> tuple[NDArray[Any], NDArray[np.bool_]]:
     else:
         if isinstance(X, xr.DataArray):
             array = X.values
-        elif _is_frame(X):
+        elif is_frame(X):
             array = X.to_numpy(dtype=_frame_dtype(X), na_value=np.nan)
         else:
             array = np.asarray(X)
@@ -214,20 +166,22 @@ def _float_dtype(array: NDArray[Any], dtype: DTypeLike | None) -> np.dtype[Any]:
     return wanted
 
 
-def _aligned(name: str, other: Any, X: Any, shape: tuple[int, ...]) -> NDArray[Any]:
-    """Return `other` as a plain array in the order of X, by label where both have labels."""
+def _aligned(name: str, other: Any, X: Any, labels: Labels) -> NDArray[Any]:
+    """Return `other` as a matrix in the order of X, by label where both have labels."""
     if isinstance(other, xr.DataArray) and isinstance(X, xr.DataArray):
         if set(other.dims) != set(X.dims):
             raise ValueError(f"{name} has the dimensions {other.dims}: X has {X.dims}.")
         other = other.transpose(*X.dims).reindex_like(X)
+    elif is_frame(other) and is_frame(X):
+        other = other.reindex_like(X)
     array = np.asarray(other)
-    if array.shape != shape:
-        raise ValueError(f"{name} has shape {array.shape}: give it the shape of X, {shape}.")
-    return array
+    if array.shape != labels.shape:
+        raise ValueError(f"{name} has shape {array.shape}: give it the shape of X, {labels.shape}.")
+    return labels.flatten(array)
 
 
-def _checked_mask(mask: Any, X: Any, shape: tuple[int, ...]) -> NDArray[np.bool_]:
-    array = _aligned("mask", mask, X, shape)
+def _checked_mask(mask: Any, X: Any, labels: Labels) -> NDArray[np.bool_]:
+    array = _aligned("mask", mask, X, labels)
     if array.dtype != bool:
         if array.dtype.kind not in "buif" or not np.all((array == 0) | (array == 1)):
             raise TypeError(
@@ -237,10 +191,8 @@ def _checked_mask(mask: Any, X: Any, shape: tuple[int, ...]) -> NDArray[np.bool_
     return array
 
 
-def _checked_weights(
-    weights: Any, X: Any, shape: tuple[int, ...], dtype: np.dtype[Any]
-) -> FloatArray:
-    array = _aligned("weights", weights, X, shape)
+def _checked_weights(weights: Any, X: Any, labels: Labels, dtype: np.dtype[Any]) -> FloatArray:
+    array = _aligned("weights", weights, X, labels)
     if array.dtype.kind not in "buif":
         raise TypeError(f"weights has dtype {array.dtype}: give real numbers >= 0.")
     if not np.all(np.isfinite(array)) or np.any(array < 0):

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import xarray as xr
 
+from .labels import COMPONENT, Labels
 from .losses import LOSSES
 from .nonlinearities import NONLINEARITIES
-from .observations import COMPONENT
 
 if TYPE_CHECKING:
     from .decomposition import Decomposition
@@ -29,10 +29,12 @@ def to_dataset(fit: Decomposition) -> xr.Dataset:
         "loss": [fit.loss.name, *fit.loss.parameters],
         "stop_reason": fit.stop_reason,
         "parameters": fit.parameters,
-        "name": fit.name,
+        "dims": fit.labels.dims,
+        "rows": fit.labels.rows,
+        "name": fit.labels.name,
     }
     dataset = xr.Dataset({"W": fit.W, "H": fit.H}).merge(fit.history)
-    dataset = dataset.assign_coords(fit.coords.coords)
+    dataset = dataset.assign_coords(fit.labels.coords.coords)
     return dataset.assign_attrs(nmd_lab=json.dumps(description))
 
 
@@ -66,8 +68,13 @@ def from_dataset(dataset: xr.Dataset) -> dict[str, Any]:
         "history": dataset[history].drop_attrs(),
         "stop_reason": description["stop_reason"],
         "parameters": description["parameters"],
-        "coords": dataset.coords.to_dataset().drop_vars([COMPONENT, "iteration"]),
-        "name": description["name"],
+        "labels": Labels(
+            dims=tuple(description["dims"]),
+            shape=tuple(dataset.sizes[dim] for dim in description["dims"]),
+            rows=tuple(description["rows"]),
+            coords=dataset.coords.to_dataset().drop_vars([COMPONENT, "iteration"]),
+            name=description["name"],
+        ),
     }
 
 

@@ -74,6 +74,5 @@ def labelled(
             "n_observed": observations.n_observed,
             **parameters,
         },
-        coords=observations.labels.coords,
-        name=observations.labels.name,
+        labels=observations.labels,
     )

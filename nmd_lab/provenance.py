@@ -1,0 +1,63 @@
+"""Where a result came from: the data's fingerprint and the versions that made it."""
+
+from __future__ import annotations
+
+import hashlib
+import platform
+from dataclasses import fields
+from typing import Any
+
+import numba
+import numpy as np
+import xarray as xr
+from scipy import sparse
+
+from .observations import Observations
+
+
+def provenance(observations: Observations) -> dict[str, Any]:
+    """Return what a result remembers of its data and its software, in plain numbers and words.
+
+    Parameters
+    ----------
+    observations : Observations
+        The data.
+
+    Returns
+    -------
+    dict
+        "shape" (rows, columns), "n_observed", "dtype", "observations_hash" (SHA-256 of all that
+        counts: values under a mask have no influence) and "versions".
+    """
+    from . import __version__
+
+    return {
+        "shape": list(observations.shape),
+        "n_observed": observations.n_observed,
+        "dtype": str(observations.values.dtype),
+        "observations_hash": fingerprint(observations),
+        "versions": {
+            "nmd_lab": __version__,
+            "numpy": np.__version__,
+            "numba": numba.__version__,
+            "xarray": xr.__version__,
+            "python": platform.python_version(),
+        },
+    }
+
+
+def fingerprint(observations: Observations) -> str:
+    """Return a hash of every array that the observations hold; labels do not count."""
+    digest = hashlib.sha256()
+    for field in fields(observations):
+        for array in _arrays(getattr(observations, field.name)):
+            digest.update(f"{field.name} {array.dtype} {array.shape}".encode())
+            digest.update(np.ascontiguousarray(array).view(np.uint8).data)
+    return digest.hexdigest()
+
+
+def _arrays(value: Any) -> list[np.ndarray[Any, Any]]:
+    if isinstance(value, np.ndarray):
+        return [value]
+    parts = ("data", "indices", "indptr") if sparse.issparse(value) else ()
+    return [getattr(value, part) for part in parts]
