@@ -81,7 +81,7 @@ def given_start(observations: Observations, rank: int, init: Any) -> Start:
         If `init` is neither, or does not fit X and the rank.
     """
     from_factors = hasattr(init, "W") and hasattr(init, "H")
-    pair = (init.W, init.H) if from_factors else init
+    pair = getattr(init, "factors", (init.W, init.H)) if from_factors else init
     if not isinstance(pair, tuple | list) or len(pair) != 2:
         raise TypeError(f"init is a {type(init).__name__}: give a name, a pair (W, H) or a fit.")
     m, n = observations.shape
