@@ -1,0 +1,187 @@
+"""How a fit got where it is, and what it leaves over."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from nmd_lab.decomposition import Decomposition
+from nmd_lab.losses import KL, L1
+
+from .canvas import axes, observations_of, pyplot, quantity, text_color
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+WORDS = {
+    "relative_error": "relative error",
+    "objective": "objective",
+    "primal_residual": "primal residual ‖T − WH‖",
+    "dual_residual": "dual residual",
+    "penalty": "penalty ρ",
+    "seconds": "seconds",
+}
+"""What the numbers of a history are called in a legend."""
+
+
+def convergence(
+    fit: Decomposition,
+    *,
+    quantities: Sequence[str] = ("relative_error",),
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw how the error fell, iteration by iteration.
+
+    Parameters
+    ----------
+    fit : Decomposition
+        The fit.
+    quantities : sequence of str
+        Variables of `fit.history`, such as "primal_residual", "dual_residual" and "penalty"; those
+        that the fit did not record are left out.
+    ax : Axes, optional
+        Where to draw.
+
+    Returns
+    -------
+    Axes
+        One line for each quantity, on a logarithmic scale if they span more than a factor of 5.
+
+    Raises
+    ------
+    ValueError
+        If the history has none of the quantities.
+
+    Examples
+    --------
+    >>> import nmd_lab as nmd
+    >>> from nmd_lab import datasets, plots
+    >>> fit = nmd.decompose(datasets.digits(100), 5, max_iter=20)
+    >>> ax = plots.convergence(fit)
+    >>> len(ax.lines[0].get_xdata())
+    20
+    """
+    known = [name for name in quantities if name in fit.history]
+    if not known:
+        raise ValueError(
+            f"quantities={list(quantities)} are not in the history: choose from "
+            f"{list(fit.history.data_vars)}."
+        )
+    ax = axes(ax, 6.4, 3.8)
+    iteration = fit.history["iteration"].values
+    series = {name: fit.history[name].values for name in known}
+    positive = np.concatenate([values[values > 0] for values in series.values()])
+    logarithmic = positive.size > 0 and positive.max() > 5 * positive.min()
+    for index, (name, values) in enumerate(series.items()):
+        ax.plot(
+            iteration,
+            np.where(values > 0, values, np.nan) if logarithmic else values,
+            label=WORDS.get(name, name),
+            linewidth=2.2 if index == 0 else 1.2,
+            marker="o" if len(iteration) == 1 else "",
+            zorder=3 - index * 0.1,
+        )
+    ax.set(xlabel="iteration", xlim=(0, iteration[-1] * 1.02))
+    ax.set_yscale("log" if logarithmic else "linear")
+    error = f"relative error {fit.relative_error:.3g}"
+    ax.set_title(f"{fit.nonlinearity!r}, {fit.loss.name}, rank {fit.rank}: {error}")
+    if len(known) == 1:
+        ax.set_ylabel(WORDS.get(known[0], known[0]))
+    else:
+        ax.legend(frameon=False)
+    ax.grid(alpha=0.25)
+    ax.spines[["top", "right"]].set_visible(False)
+    return ax
+
+
+def residuals(
+    fit: Decomposition,
+    X: Any,
+    *,
+    mask: ArrayLike | None = None,
+    bins: int = 60,
+    ax: Sequence[Axes] | None = None,
+) -> NDArray[Any]:
+    """Compare what the fit leaves over with the noise that its loss stands for.
+
+    Frobenius stands for Gaussian noise, L1 for Laplace noise, KL for Poisson counts, whose
+    residuals are divided by the square root of the model (Pearson).
+
+    Parameters
+    ----------
+    fit : Decomposition
+        The fit.
+    X : array_like (m, n)
+        The data that were fitted; NaN and masked entries are left out.
+    mask : array_like of bool, optional
+        True where an entry counts.
+    bins : int, default 60
+        Of the histogram.
+    ax : two Axes, optional
+        Where to draw.
+
+    Returns
+    -------
+    ndarray of two Axes
+        A histogram with the density of the noise model, and a quantile plot: the points lie on
+        the line where the residuals follow the model.
+
+    Examples
+    --------
+    >>> import nmd_lab as nmd
+    >>> from nmd_lab import datasets, plots
+    >>> X = datasets.synthetic(60, 40, 3, "relu", noise=0.1, random_state=0).X
+    >>> left, right = plots.residuals(nmd.decompose(X, 3), X)
+    >>> right.get_xlabel()
+    'Gaussian quantile'
+    """
+    from scipy import stats
+
+    plt = pyplot()
+    values, name, model = _standing(fit, X, mask)
+    noise = stats.laplace if model == "Laplace" else stats.norm
+    # The maximum-likelihood scale of a model whose centre is zero
+    scale = np.mean(np.abs(values)) if noise is stats.laplace else np.sqrt(np.mean(values**2))
+    scale = float(scale) or 1.0
+
+    if ax is None:
+        ax = plt.subplots(1, 2, figsize=(9, 3.8), layout="constrained")[1]
+    left, right = np.ravel(np.asarray(ax, dtype=object))
+    reach = float(np.percentile(np.abs(values), 99.8)) or scale
+    left.hist(np.clip(values, -reach, reach), bins=bins, range=(-reach, reach), density=True,
+              alpha=0.55, label="residuals")  # fmt: skip
+    grid = np.linspace(-reach, reach, 400)
+    left.plot(grid, noise.pdf(grid, scale=scale), color=text_color(), linewidth=1.8,
+              label=f"{model} noise")  # fmt: skip
+    left.set(xlabel=name, ylabel="density", xlim=(-reach, reach))
+    left.legend(frameon=False)
+
+    share = (np.arange(min(values.size, 400)) + 0.5) / min(values.size, 400)
+    expected, found = noise.ppf(share, scale=scale), np.quantile(values, share)
+    right.plot(expected, found, "o", markersize=3.5)
+    ends = expected[[0, -1]]
+    right.plot(ends, ends, color=text_color(), linewidth=1.2, zorder=1)
+    right.set(xlabel=f"{model} quantile", ylabel=f"quantile of the {name}")
+    for panel in (left, right):
+        panel.grid(alpha=0.25)
+        panel.spines[["top", "right"]].set_visible(False)
+    return np.array([left, right], dtype=object)
+
+
+def _standing(
+    fit: Decomposition, X: Any, mask: ArrayLike | None
+) -> tuple[NDArray[np.floating], str, str]:
+    """Return the residuals in the sense of the loss, what they are called, and the noise model."""
+    observations = observations_of(fit, X, mask)
+    model = fit.labels.flatten(fit.reconstruct().values)
+    seen = slice(None) if observations.weights is None else observations.weights > 0
+    x, y = observations.values[seen].ravel().astype(float), model[seen].ravel().astype(float)
+    if isinstance(fit.loss, KL):
+        positive = y > KL.floor  # elsewhere the model says "no count", without any spread
+        return (x - y)[positive] / np.sqrt(y[positive]), "Pearson residual", "Gaussian"
+    units = quantity(X, "X") if hasattr(X, "attrs") and hasattr(X, "dims") else ""
+    name = f"residual of {units}" if units else "residual"
+    return x - y, name, "Laplace" if isinstance(fit.loss, L1) else "Gaussian"

@@ -1,0 +1,288 @@
+"""Plots: what is drawn, not only that something is."""
+
+from __future__ import annotations
+
+import builtins
+
+import numpy as np
+import pandas as pd
+import pytest
+import xarray as xr
+
+import nmd_lab
+from nmd_lab import baselines, datasets
+
+matplotlib = pytest.importorskip("matplotlib")
+matplotlib.use("Agg")
+
+import matplotlib.pyplot as plt  # noqa: E402
+from matplotlib.colors import to_rgb  # noqa: E402
+
+from nmd_lab import plots  # noqa: E402
+
+
+@pytest.fixture(autouse=True)
+def _clean_figures():
+    yield
+    plt.close("all")
+
+
+@pytest.fixture(scope="module")
+def X():
+    return datasets.digits(120)
+
+
+@pytest.fixture(scope="module")
+def fit(X):
+    return nmd_lab.decompose(X, 6, "relu", max_iter=60, tol=0, random_state=0)
+
+
+def drawn(ax):
+    """Render the figure, so that errors in layout show, and return the pictures' arrays."""
+    ax.figure.canvas.draw()
+    return [np.ma.filled(image.get_array().astype(float), np.nan) for image in ax.images]
+
+
+def test_convergence_draws_the_history(fit):
+    ax = plots.convergence(fit, quantities=["relative_error", "primal_residual"])
+    error, primal = ax.lines
+    np.testing.assert_array_equal(error.get_xdata(), np.arange(1, 61))
+    np.testing.assert_array_equal(error.get_ydata(), fit.history.relative_error)
+    np.testing.assert_array_equal(primal.get_ydata(), fit.history.primal_residual)
+    words = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert words == ["relative error", "primal residual ‖T − WH‖"]
+    assert ax.get_yscale() == "log"
+    assert f"{fit.relative_error:.3g}" in ax.get_title()
+    assert "ReLU(), frobenius, rank 6" in ax.get_title()
+
+
+def test_convergence_of_one_quantity_names_the_axis(fit):
+    ax = plots.convergence(fit)
+    assert ax.get_ylabel() == "relative error"
+    assert ax.get_legend() is None
+    assert ax.get_yscale() == "linear"  # this one spans too little for a logarithm
+
+
+def test_convergence_copes_with_zeros_baselines_and_nonsense(X, fit):
+    exact = nmd_lab.decompose(np.zeros((4, 3)), 1, max_iter=5, tol=0)
+    plots.convergence(exact).figure.canvas.draw()
+    point = plots.convergence(baselines.truncated_svd(X, 3)).lines[0]
+    assert point.get_marker() == "o"
+    with pytest.raises(ValueError, match=r"quantities=.* choose from"):
+        plots.convergence(fit, quantities=["speed"])
+
+
+def test_components_are_images_in_their_places(fit):
+    ax = plots.components(fit)
+    images = drawn(ax)
+    assert len(images) == 6
+    for image, row in zip(images, fit.H.values, strict=True):
+        np.testing.assert_allclose(image, row.reshape(8, 8))
+    shuffled = nmd_lab.decompose(
+        datasets.digits(120)[:, ::-1], 6, "relu", max_iter=60, tol=0, init=(fit.W, fit.H[:, ::-1])
+    )
+    for image, row in zip(drawn(plots.components(shuffled)), shuffled.H.values, strict=True):
+        np.testing.assert_allclose(image, row[::-1].reshape(8, 8))  # by label, not by position
+
+
+def test_components_have_zero_in_the_colour_of_the_background(fit):
+    for style in ("default", "dark_background"):
+        with plt.style.context(style):
+            image = plots.components(fit).images[0]
+            middle = image.cmap(image.norm(0.0))[:3]
+            np.testing.assert_allclose(middle, to_rgb(plt.rcParams["axes.facecolor"]), atol=0.02)
+            assert image.norm.vmin == -image.norm.vmax
+            assert image.norm.vmax == pytest.approx(np.abs(fit.H[0]).max())
+
+
+def test_components_shape(X, fit):
+    bare = nmd_lab.decompose(X.values, 2, max_iter=3)
+    assert drawn(plots.components(bare, shape=(4, 16)))[1].shape == (4, 16)
+    with pytest.raises(ValueError, match=r"shape=\(3, 3\) does not hold 64 columns"):
+        plots.components(bare, shape=(3, 3))
+    with pytest.raises(ValueError, match="shape=None leaves open"):
+        plots.components(bare, kind="images")
+    with pytest.raises(ValueError, match="kind='stars' is unknown"):
+        plots.components(fit, kind="stars")
+
+
+def test_components_of_stacked_dimensions(rng):
+    field = xr.DataArray(rng.random((7, 4, 5)), dims=("time", "lat", "lon"),
+                         coords={"lat": [10.0, 20, 30, 40]})  # fmt: skip
+    fit = nmd_lab.decompose(field, 2, max_iter=3, sample_dims="time")
+    image = drawn(plots.components(fit))[0]
+    np.testing.assert_allclose(image, fit.H.isel(component=0).values[::-1])  # north is up
+
+
+def test_components_of_a_picture_are_its_layers():
+    pytest.importorskip("PIL")
+    fit = nmd_lab.decompose(datasets.photograph(size=(30, 40)), 3, "identity", max_iter=5)
+    layers = drawn(plots.components(fit))
+    np.testing.assert_allclose(sum(layers), fit.reconstruct(), atol=1e-9)
+
+
+def test_components_of_a_table_are_bars(rng):
+    names = [f"property {i}" for i in range(7)]
+    frame = pd.DataFrame(rng.random((20, 7)), columns=names)
+    fit = nmd_lab.decompose(frame, 3, max_iter=5)
+    ax = plots.components(fit)
+    ax.figure.canvas.draw()
+    assert [label.get_text() for label in ax.get_yticklabels()] == names
+    widths = np.array([bar.get_width() for bar in ax.patches]).reshape(3, 7)
+    H = fit.H.values
+    np.testing.assert_allclose(widths, 0.45 * H / np.abs(H).max(axis=1, keepdims=True))
+
+
+def test_components_of_a_long_table_show_the_largest(rng):
+    frame = pd.DataFrame(rng.random((50, 90)), columns=[f"film {i}" for i in range(90)])
+    fit = nmd_lab.decompose(frame, 3, max_iter=5)
+    ax = plots.components(fit, top=2)
+    shown = {label.get_text() for label in ax.get_yticklabels()}
+    assert 2 <= len(shown) <= 6
+    for row in np.abs(fit.H.values):
+        assert f"film {row.argmax()}" in shown
+
+
+def test_components_without_words_are_lines(rng):
+    wave = xr.DataArray(rng.random((20, 50)), dims=("sample", "wavelength"),
+                        coords={"wavelength": np.linspace(400, 700, 50)})  # fmt: skip
+    wave.wavelength.attrs["units"] = "nm"
+    ax = plots.components(nmd_lab.decompose(wave, 3, max_iter=5))
+    curves = [line for line in ax.lines if len(line.get_xdata()) == 50]
+    assert len(curves) == 3
+    assert curves[0].get_xdata()[-1] == 700
+    assert ax.get_xlabel() == "wavelength [nm]"
+
+
+def test_reconstruction_of_rows(X, fit):
+    ax = plots.reconstruction(fit, X, rows=[3, 10])
+    images = drawn(ax)
+    model = fit.reconstruct().values
+    expected = [X.values[3], X.values[10], model[3], model[10],
+                X.values[3] - model[3], X.values[10] - model[10]]  # fmt: skip
+    for image, row in zip(images, expected, strict=True):
+        np.testing.assert_allclose(image, row.reshape(8, 8))
+    titles = [label.get_text() for label in ax.get_xticklabels()]
+    assert titles[:2] == ["observed", "reconstruction"]
+    assert titles[2].startswith("residual, ±")
+    assert [label.get_text() for label in ax.get_yticklabels()] == ["digit 3", "digit 0"]
+    left, right = ax.images[0].norm, ax.images[2].norm
+    assert (left.vmin, left.vmax) == (right.vmin, right.vmax)
+
+
+def test_reconstruction_shows_what_was_hidden(X, rng):
+    seen = rng.random(X.shape) < 0.7
+    fit = nmd_lab.complete(X, 4, "minmax", mask=seen, max_iter=20)
+    ax = plots.reconstruction(fit, X, mask=seen)
+    original, observed, model, residual = drawn(ax)
+    np.testing.assert_array_equal(original, X)
+    np.testing.assert_array_equal(np.isnan(observed), ~seen)
+    np.testing.assert_allclose(model, fit.reconstruct())
+    np.testing.assert_allclose(residual, X - fit.reconstruct())
+    holes = plots.reconstruction(fit, X.where(seen))
+    assert holes.get_xticklabels()[0].get_text() == "observed"
+    np.testing.assert_array_equal(np.isnan(drawn(holes)[2]), ~seen)
+
+
+def test_reconstruction_refuses(X, fit):
+    with pytest.raises(ValueError, match=r"X has shape \(2, 64\): give the data of the fit"):
+        plots.reconstruction(fit, X[:2])
+    with pytest.raises(IndexError, match="rows holds 120: there are 120 rows"):
+        plots.reconstruction(fit, X, rows=[120])
+
+
+@pytest.mark.parametrize(
+    ("loss", "name", "label"),
+    [
+        ("frobenius", "Gaussian", "residual of ink"),
+        ("l1", "Laplace", "residual of ink"),
+        ("kl", "Gaussian", "Pearson residual"),
+    ],
+)
+def test_residuals_are_compared_with_the_noise_of_the_loss(X, loss, name, label):
+    fit = nmd_lab.decompose(X, 5, "minmax", loss, max_iter=50)
+    left, right = plots.residuals(fit, X)
+    left.figure.canvas.draw()
+    assert right.get_xlabel() == f"{name} quantile"
+    assert left.get_xlabel() == label
+    area = sum(bar.get_height() * bar.get_width() for bar in left.patches)
+    assert area == pytest.approx(1)
+    curve = left.lines[0]
+    assert np.trapezoid(curve.get_ydata(), curve.get_xdata()) == pytest.approx(1, abs=0.05)
+
+
+@pytest.mark.parametrize("loss", ["frobenius", "l1", "kl"])
+def test_quantiles_lie_on_the_line_when_the_noise_is_the_losss_own(loss):
+    rng = np.random.default_rng(0)
+    clean = (rng.random((300, 3)) + 0.5) @ (rng.random((3, 200)) + 0.5)
+    if loss == "kl":
+        noisy = datasets.poisson(clean, peak=100, random_state=0) * 100
+    else:
+        draw = rng.standard_normal if loss == "frobenius" else rng.laplace
+        noisy = clean + 0.1 * draw(size=clean.shape)
+    fit = nmd_lab.decompose(noisy, 3, "identity", loss, max_iter=150)
+    points = plots.residuals(fit, noisy)[1].lines[0]
+    expected, found = points.get_xdata()[20:-20], points.get_ydata()[20:-20]
+    np.testing.assert_allclose(found, expected, atol=0.05 * np.abs(expected).max())
+
+
+def test_residuals_leave_hidden_entries_out(X):
+    seen = np.ones(X.shape, dtype=bool)
+    seen[0] = False
+    fit = nmd_lab.complete(X, 3, mask=seen, max_iter=20)
+    loud = X.copy()
+    loud[0] = 1e6
+    pair = plt.subplots(1, 2)[1]
+    left, _ = plots.residuals(fit, loud, mask=seen, ax=pair)
+    assert left is pair[0]
+    assert left.get_xlim()[1] < 2
+
+
+def test_scatter_by_coordinate(fit):
+    ax = plots.scatter(fit, 1, 2, labels="digit")
+    words = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert words == [str(digit) for digit in range(10)]
+    assert ax.get_legend().get_title().get_text() == "digit"
+    threes = ax.collections[3].get_offsets()
+    np.testing.assert_allclose(threes, fit.W.values[fit.W.digit == 3][:, [1, 2]])
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("component 1", "component 2")
+
+
+def test_scatter_by_numbers_and_by_nothing(fit):
+    sizes = xr.DataArray(np.linspace(0, 1, 120), dims="image", name="size")
+    ax = plots.scatter(fit, labels=sizes)
+    np.testing.assert_allclose(ax.collections[0].get_array(), sizes)
+    assert ax.figure.axes[1].get_ylabel() == "size"
+    np.testing.assert_allclose(plots.scatter(fit).collections[0].get_offsets(), fit.W.values[:, :2])
+
+
+def test_scatter_refuses(fit):
+    with pytest.raises(ValueError, match="y=6 is no component: there are 6"):
+        plots.scatter(fit, 0, 6)
+    with pytest.raises(ValueError, match=r"labels='colour' is no coordinate of the rows.*digit"):
+        plots.scatter(fit, labels="colour")
+    with pytest.raises(ValueError, match="labels has 2 values: give one for each of 120 rows"):
+        plots.scatter(fit, labels=[1, 2])
+
+
+def test_the_accessor_draws_the_same_on_given_axes(X, fit):
+    plot = plots.PlotAccessor(fit)
+    ax = plt.figure().add_subplot()
+    assert plot.convergence(ax=ax) is ax
+    assert plot.components(ax=plt.figure().add_subplot()).images
+    assert plot.reconstruction(X, [0], ax=plt.figure().add_subplot()).images
+    assert plot.scatter(2, 3, ax=plt.figure().add_subplot()).get_ylabel() == "component 3"
+    assert len(plot.residuals(X)) == 2
+
+
+def test_without_matplotlib_a_plot_says_how_to_get_it(fit, monkeypatch):
+    real = builtins.__import__
+
+    def refuse(name, *args, **kwargs):
+        if name.startswith("matplotlib"):
+            raise ImportError(name)
+        return real(name, *args, **kwargs)
+
+    monkeypatch.setattr(builtins, "__import__", refuse)
+    with pytest.raises(ImportError, match=r"pip install 'nmd-lab\[plot\]'"):
+        plots.convergence(fit)
