@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,7 +12,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike
 
-from . import saving
+from . import netcdf, saving
 from .labels import COMPONENT, Labels
 from .losses import Loss
 from .nonlinearities import Nonlinearity
@@ -139,18 +140,27 @@ class Decomposition:
         return saving.to_dataset(self)
 
     @classmethod
-    def from_dataset(cls, dataset: xr.Dataset) -> Decomposition:
+    def from_dataset(
+        cls, dataset: xr.Dataset, *, known: Iterable[type[Nonlinearity | Loss]] = ()
+    ) -> Decomposition:
         """Return the decomposition that `to_dataset` described.
+
+        Parameters
+        ----------
+        dataset : xarray.Dataset
+            What `to_dataset` returned.
+        known : iterable of type, optional
+            Classes of your own nonlinearity or loss, if the fit uses one.
 
         Raises
         ------
         ValueError
-            If the Dataset is not one of ours, or of a newer layout.
+            If the Dataset is not one of ours, of a newer layout, or of an unknown model.
         """
-        return cls(**saving.from_dataset(dataset))
+        return cls(**saving.from_dataset(dataset, known))
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write one NetCDF file; a crash leaves an older file of that name whole.
+        """Write one NetCDF file, all or nothing: a crash leaves an older file whole.
 
         Parameters
         ----------
@@ -161,8 +171,21 @@ class Decomposition:
         ------
         ImportError
             If h5netcdf is missing.
+        OSError
+            If the file cannot be written.
+        TypeError
+            If a coordinate holds what a file cannot hold, such as a Python object.
+
+        Examples
+        --------
+        >>> import tempfile, numpy as np, nmd_lab as nmd
+        >>> fit = nmd.decompose(np.eye(4), 3, random_state=0)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     fit.save(f"{folder}/fit.nc")
+        ...     nmd.load(f"{folder}/fit.nc").W.identical(fit.W)
+        True
         """
-        saving.write(self.to_dataset(), path)
+        netcdf.write(self.to_dataset(), path)
 
     def __repr__(self) -> str:
         """Return a few readable lines."""
@@ -178,22 +201,40 @@ class Decomposition:
         )
 
 
-def load(path: str | os.PathLike[str]) -> Decomposition:
-    """Read a decomposition that `Decomposition.save` wrote.
+def load(
+    path: str | os.PathLike[str], *, known: Iterable[type[Nonlinearity | Loss]] = ()
+) -> Decomposition:
+    """Read a decomposition that `Decomposition.save` wrote; no code from the file runs.
 
     Parameters
     ----------
     path : path-like
         The file.
+    known : iterable of type, optional
+        Classes of your own nonlinearity or loss, if the fit uses one: they are called with the
+        `parameters` that were saved.
+
+    Returns
+    -------
+    Decomposition
+        With the values, types, labels and parameters of the one that was saved.
 
     Raises
     ------
     FileNotFoundError, ValueError
-        If there is no such file, or it is not one of ours.
+        If there is no such file, or it is of another kind, damaged, of a newer layout, or uses a
+        nonlinearity or a loss that is not known.
     ImportError
         If h5netcdf is missing.
+
+    Examples
+    --------
+    >>> import nmd_lab as nmd
+    >>> nmd.load("nowhere.nc")
+    Traceback (most recent call last):
+    FileNotFoundError: path='nowhere.nc' is not a file: check the name.
     """
-    return Decomposition.from_dataset(saving.read(path))
+    return Decomposition.from_dataset(netcdf.read(path), known=known)
 
 
 def _sizes(array: xr.DataArray) -> str:

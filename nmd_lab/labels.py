@@ -16,7 +16,7 @@ shape to the matrix, and gives results the input's dimensions, coordinates and n
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -83,6 +83,24 @@ class Labels:
             name="H",
         )
         return labelled_W.assign_coords(component), labelled_H.assign_coords(component)
+
+    def rename(self, names: Mapping[str, str]) -> Labels:
+        """Return these labels with other names, from old to new."""
+        known = {*self.coords.variables, *self.coords.dims}
+        coords = self.coords.rename({old: new for old, new in names.items() if old in known})
+        dims, rows = (tuple(names.get(d, d) for d in dims) for dims in (self.dims, self.rows))
+        return Labels(dims, self.shape, rows, coords, self.name)
+
+    def clashes(self, taken: Collection[str]) -> dict[str, str]:
+        """Return names that are taken, or that no file can hold, and free ones in their place."""
+        names = {*self.dims, *map(str, self.coords.coords)}
+        renamed: dict[str, str] = {}
+        for old in sorted(name for name in names if name in taken or "/" in name):
+            new = old.replace("/", "_") if "/" in old else f"X_{old}"
+            while new in {*taken, *names, *renamed.values()}:
+                new += "_"
+            renamed[old] = new
+        return renamed
 
     def _along(self, *dims: str) -> xr.Coordinates:
         """Return the coordinates that live on some of the given dimensions only."""

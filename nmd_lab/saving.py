@@ -1,109 +1,107 @@
-"""A decomposition as one Dataset, and a Dataset as one file, both ways."""
+"""A decomposition as one labelled Dataset, and back."""
 
 from __future__ import annotations
 
 import json
-import os
-import tempfile
-from pathlib import Path
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import xarray as xr
 
+from .compilation import is_ours
 from .labels import COMPONENT, Labels
-from .losses import LOSSES
-from .nonlinearities import NONLINEARITIES
+from .losses import LOSSES, Loss
+from .netcdf import ATTRIBUTE, SCHEMA
+from .nonlinearities import NONLINEARITIES, Nonlinearity
 
 if TYPE_CHECKING:
     from .decomposition import Decomposition
 
-SCHEMA = 1
-"""Version of the layout of saved files."""
+Model = Nonlinearity | Loss
+
+ITERATION = "iteration"
 
 
 def to_dataset(fit: Decomposition) -> xr.Dataset:
-    """Return everything as one Dataset, with the description in ``attrs["nmd_lab"]``."""
+    """Return everything as one Dataset, with the description as JSON in ``attrs["nmd_lab"]``."""
+    renamed = fit.labels.clashes({"W", "H", COMPONENT, *map(str, fit.history.variables)})
+    labels = fit.labels.rename(renamed)
     description = {
         "schema": SCHEMA,
-        "nonlinearity": [fit.nonlinearity.name, *fit.nonlinearity.parameters],
-        "loss": [fit.loss.name, *fit.loss.parameters],
+        "nonlinearity": _describe(fit.nonlinearity),
+        "loss": _describe(fit.loss),
         "stop_reason": fit.stop_reason,
+        "n_iter": fit.n_iter,
+        "seconds": float(fit.history["seconds"][-1]),
         "parameters": fit.parameters,
-        "dims": fit.labels.dims,
-        "rows": fit.labels.rows,
-        "name": fit.labels.name,
+        "dims": labels.dims,
+        "rows": labels.rows,
+        "name": labels.name,
+        "renamed": {new: old for old, new in renamed.items()},
     }
-    dataset = xr.Dataset({"W": fit.W, "H": fit.H}).merge(fit.history)
-    dataset = dataset.assign_coords(fit.labels.coords.coords)
-    return dataset.assign_attrs(nmd_lab=json.dumps(description))
+    W, H = labels.label_factors(*fit.factors)
+    dataset = xr.Dataset({"W": W, "H": H}).merge(fit.history)
+    dataset = dataset.assign_coords(labels.coords.coords)
+    return dataset.assign_attrs({ATTRIBUTE: json.dumps(description)})
 
 
-def from_dataset(dataset: xr.Dataset) -> dict[str, Any]:
+def from_dataset(dataset: xr.Dataset, known: Iterable[type[Model]] = ()) -> dict[str, Any]:
     """Return the fields of the decomposition that `to_dataset` described.
 
     Raises
     ------
     ValueError
-        If the Dataset is not one of ours, or of a newer layout.
+        If the Dataset is not one of ours, of a newer layout, or of a model that is not known.
     """
-    if "nmd_lab" not in dataset.attrs:
-        raise ValueError("dataset holds no decomposition: it has no attribute 'nmd_lab'.")
-    description = json.loads(dataset.attrs["nmd_lab"])
+    description = json.loads(dataset.attrs.get(ATTRIBUTE, "{}"))
+    if not {"W", "H", ITERATION} <= set(dataset.variables) or "schema" not in description:
+        raise ValueError("dataset holds no decomposition: give one that to_dataset() made.")
     if description["schema"] > SCHEMA:
         raise ValueError(
             f"dataset has the layout {description['schema']}, this version reads up to "
             f"{SCHEMA}: install a newer nmd_lab."
         )
-    f_name, *f_parameters = description["nonlinearity"]
-    d_name, *d_parameters = description["loss"]
-    for kind, name, known in (("nonlinearity", f_name, NONLINEARITIES), ("loss", d_name, LOSSES)):
-        if name not in known:
-            raise ValueError(f"dataset uses the {kind} {name!r}, which is not one of ours.")
-    history = [name for name, v in dataset.data_vars.items() if v.dims == ("iteration",)]
+    known = tuple(known)
+    history = {name: v.variable for name, v in dataset.data_vars.items() if v.dims == (ITERATION,)}
+    dims = tuple(description["dims"])
+    labels = Labels(
+        dims=dims,
+        shape=tuple(dataset.sizes[dim] for dim in dims),
+        rows=tuple(description["rows"]),
+        coords=xr.Dataset().assign_coords(dataset.drop_vars([COMPONENT, ITERATION]).coords),
+        name=description["name"],
+    ).rename(description["renamed"])
+    rank = dataset.sizes[COMPONENT]
+    W = dataset["W"].values.reshape(-1, rank)
+    labelled_W, labelled_H = labels.label_factors(W, dataset["H"].values.reshape(rank, -1))
     return {
-        "W": dataset["W"].drop_attrs(),
-        "H": dataset["H"].drop_attrs(),
-        "nonlinearity": NONLINEARITIES[f_name](*f_parameters),
-        "loss": LOSSES[d_name](*d_parameters),
-        "history": dataset[history].drop_attrs(),
+        "W": labelled_W,
+        "H": labelled_H,
+        "nonlinearity": _model("nonlinearity", description, NONLINEARITIES, known),
+        "loss": _model("loss", description, LOSSES, known),
+        "history": xr.Dataset(history, {ITERATION: dataset[ITERATION].variable}),
         "stop_reason": description["stop_reason"],
+        "labels": labels,
         "parameters": description["parameters"],
-        "labels": Labels(
-            dims=tuple(description["dims"]),
-            shape=tuple(dataset.sizes[dim] for dim in description["dims"]),
-            rows=tuple(description["rows"]),
-            coords=dataset.coords.to_dataset().drop_vars([COMPONENT, "iteration"]),
-            name=description["name"],
-        ),
     }
 
 
-def write(dataset: xr.Dataset, path: str | os.PathLike[str]) -> None:
-    """Write one NetCDF file; a crash leaves an older file of that name whole."""
-    path = Path(path)
-    with tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{path.name}.") as folder:
-        unfinished = Path(folder) / path.name
-        dataset.to_netcdf(unfinished, engine=_engine())
-        with unfinished.open("rb+") as file:
-            os.fsync(file.fileno())
-        unfinished.replace(path)
+def _describe(model: Model) -> dict[str, Any]:
+    """Return a nonlinearity or a loss in words and numbers."""
+    return {
+        "name": model.name,
+        "parameters": list(model.parameters),
+        "ours": is_ours(type(model)),
+    }
 
 
-def read(path: str | os.PathLike[str]) -> xr.Dataset:
-    """Read a file that `write` wrote."""
-    if not Path(path).exists():
-        raise FileNotFoundError(f"path={str(path)!r} does not exist: check the name.")
-    try:
-        with xr.open_dataset(path, engine=_engine()) as dataset:
-            return dataset.load()
-    except (OSError, KeyError) as error:
-        raise ValueError(f"path={str(path)!r} holds no decomposition that can be read.") from error
-
-
-def _engine() -> Any:
-    """Return the NetCDF engine, or say how to get it."""
-    try:
-        import h5netcdf  # noqa: F401  (only to find out whether it is there)
-    except ImportError as error:
-        raise ImportError("Saving and loading need h5netcdf: pip install 'nmd-lab[io]'.") from error
-    return "h5netcdf"
+def _model(
+    kind: str, description: dict[str, Any], ours: dict[str, Any], known: Iterable[type[Model]]
+) -> Any:
+    """Return the nonlinearity or the loss that was described."""
+    about = description[kind]
+    classes = ours if about["ours"] else {cls.name: cls for cls in known}
+    if about["name"] not in classes:
+        remedy = "install the version that made it" if about["ours"] else "give known=[its class]"
+        raise ValueError(f"The fit uses the {kind} {about['name']!r}, which is unknown: {remedy}.")
+    return classes[about["name"]](*about["parameters"])

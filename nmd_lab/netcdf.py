@@ -1,0 +1,258 @@
+"""A Dataset as one NetCDF file, exactly: every label comes back with its value and its type.
+
+NetCDF knows numbers and text only.  Truth values, dates, durations and the kinds of text are
+written as what is nearest, a MultiIndex as its levels, and the attribute ``nmd_lab`` (JSON) says
+what each was.  Nothing is pickled, and reading runs no code from the file.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import uuid
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+from xarray.indexes import PandasIndex, PandasMultiIndex
+
+ATTRIBUTE = "nmd_lab"
+"""The attribute of a Dataset, and of a file, that holds its description as a JSON object."""
+
+SCHEMA = 1
+"""Version of the layout of Datasets and files."""
+
+_UNITS = {"s": "seconds", "ms": "milliseconds", "us": "microseconds", "ns": "nanoseconds"}
+
+
+def write(dataset: xr.Dataset, path: str | os.PathLike[str]) -> None:
+    """Write one file, all or nothing: whenever it is cut short, an older file stays whole.
+
+    Parameters
+    ----------
+    dataset : xarray.Dataset
+        Has the attribute ``nmd_lab``; no name contains "/".
+    path : path-like
+        Where to.
+
+    Raises
+    ------
+    ImportError
+        If h5netcdf is missing.
+    OSError
+        If the file cannot be written.
+    TypeError
+        If a coordinate holds what a file cannot hold.
+    """
+    h5netcdf, h5py = _libraries()
+    path = Path(path).resolve()
+    if path.is_dir():
+        raise IsADirectoryError(f"path={str(path)!r} is a folder: give a file name in it.")
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"path={str(path)!r} is in no existing folder: make it first.")
+    header, arrays = _encode(dataset)
+    unfinished = path.with_name(f".{path.name}.{uuid.uuid4().hex}.partial")
+    try:
+        with h5netcdf.File(unfinished, "w") as file:
+            file.attrs[ATTRIBUTE] = json.dumps(header, default=_as_json)
+            file.dimensions = dict(dataset.sizes)
+            for name, (dims, array, attributes) in arrays.items():
+                dtype = h5py.string_dtype() if array.dtype == object else array.dtype
+                variable = file.create_variable(name, dims, dtype=dtype, data=array)
+                variable.attrs.update(attributes)
+        with unfinished.open("rb+") as written:
+            os.fsync(written.fileno())
+        unfinished.replace(path)
+    finally:
+        unfinished.unlink(missing_ok=True)
+    if os.name == "posix":  # the new name, too, is to outlast a power cut
+        folder = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+
+def read(path: str | os.PathLike[str]) -> xr.Dataset:
+    """Read a file that `write` wrote.
+
+    Raises
+    ------
+    FileNotFoundError, ValueError
+        If there is no such file, or it is of another kind, damaged or of a newer layout.
+    ImportError
+        If h5netcdf is missing.
+    """
+    h5netcdf, _ = _libraries()
+    if not Path(path).is_file():
+        raise FileNotFoundError(f"path={str(path)!r} is not a file: check the name.")
+    try:
+        with h5netcdf.File(path, "r") as file:
+            header = json.loads(file.attrs[ATTRIBUTE])
+            arrays = {name: (v.dimensions, v[...]) for name, v in file.variables.items()}
+        newer = header["schema"] > SCHEMA
+        if not newer:
+            return _decode(header, arrays)
+    except (AttributeError, LookupError, OSError, RuntimeError, TypeError, ValueError) as error:
+        raise ValueError(
+            f"path={str(path)!r} cannot be read: it is damaged, or nmd_lab did not write it."
+        ) from error
+    raise ValueError(
+        f"path={str(path)!r} has the layout {header['schema']}, this version reads up to "
+        f"{SCHEMA}: install a newer nmd_lab."
+    )
+
+
+def _encode(dataset: xr.Dataset) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the description, and each variable as (dimensions, array, attributes)."""
+    about: dict[str, dict[str, Any]] = {"variables": {}, "levels": {}, "attrs": {}}
+    arrays: dict[str, Any] = {}
+    for hashable, variable in dataset.variables.items():
+        name = str(hashable)
+        about["attrs"][name] = variable.attrs
+        index = dataset.xindexes.get(name)
+        labels = index.to_pandas_index() if isinstance(index, PandasIndex) else None
+        if isinstance(labels, pd.MultiIndex):
+            if hashable == variable.dims[0]:
+                about["levels"][name] = {str(n): _order(labels, n) for n in labels.names}
+                continue
+            labels = labels.get_level_values(name)
+        # An index of text, or of dates with a time zone, has a type that its variable hides.
+        plain = isinstance(variable.dtype, np.dtype) and variable.dtype.kind != "O"
+        exact: Any = variable.values if plain or labels is None else labels
+        try:
+            array, kind = _plain(exact)
+        except (TypeError, ValueError) as error:
+            raise TypeError(
+                f"Coordinate {name!r} of dtype {exact.dtype} holds what a file cannot hold: "
+                "convert it, for example to text."
+            ) from error
+        about["variables"][name] = {"kind": kind, "coordinate": name in dataset.coords}
+        arrays[name] = (variable.dims, array, _for_other_readers(kind))
+    header: dict[str, Any] = json.loads(dataset.attrs[ATTRIBUTE])
+    return header | {"file": about}, arrays
+
+
+def _decode(header: dict[str, Any], arrays: dict[str, Any]) -> xr.Dataset:
+    """Return the Dataset that `_encode` took apart."""
+    about = header.pop("file")
+    variables: dict[str, Any] = {}
+    coords: dict[str, Any] = {}
+    for name, of in about["variables"].items():
+        dims, array = arrays[name]
+        (coords if of["coordinate"] else variables)[name] = (dims, _exact(array, of["kind"]))
+    stacked = []
+    for dim, orders in about["levels"].items():
+        levels = {name: (coords.pop(name)[1], order) for name, order in orders.items()}
+        stacked.append(_stacked(dim, levels))
+    dataset = xr.Dataset(variables, coords, {ATTRIBUTE: json.dumps(header)})
+    for each in stacked:
+        dataset = dataset.assign_coords(each)
+    for name, attrs in about["attrs"].items():
+        dataset[name].attrs = attrs
+    return dataset
+
+
+def _order(index: pd.MultiIndex, name: Any) -> list[int] | None:
+    """Return where the values of a level first occur, in its own order; None if it is sorted.
+
+    Unstacking follows that order, for example latitudes from north to south.
+    """
+    level = index.remove_unused_levels().levels[index.names.index(name)]
+    if level.is_monotonic_increasing:
+        return None
+    values = index.get_level_values(name)
+    first = values.drop_duplicates()
+    positions = np.flatnonzero(~values.duplicated())
+    return [int(i) for i in positions[first.get_indexer(level)]]
+
+
+def _stacked(dim: str, levels: dict[str, tuple[Any, list[int] | None]]) -> xr.Coordinates:
+    """Return the coordinates of a MultiIndex from its levels' values and orders."""
+    parts, codes, dtypes = [], [], {}
+    for name, (values, order) in levels.items():
+        labels = pd.Index(values)
+        known = labels.dropna()
+        level = known.unique().sort_values() if order is None else labels[order]
+        parts.append(level)
+        codes.append(level.get_indexer(labels))  # -1, as pandas has it, for a missing label
+        dtypes[name] = getattr(values, "dtype", None) if isinstance(values, np.ndarray) else object
+    index = PandasMultiIndex(
+        pd.MultiIndex(parts, codes, names=list(levels)), dim, level_coords_dtype=dtypes
+    )
+    return xr.Coordinates(index.create_variables(), dict.fromkeys([dim, *levels], index))
+
+
+def _plain(values: Any) -> tuple[Any, str]:
+    """Return an array of numbers or text, and the words from which `_exact` restores the rest."""
+    kind = str(values.dtype)
+    if isinstance(values.dtype, pd.DatetimeTZDtype):
+        return values.asi8, kind
+    if isinstance(values.dtype, pd.StringDtype) or values.dtype.kind in "OUT":
+        return _plain_text(np.asarray(values, dtype=object), kind)
+    if not isinstance(values.dtype, np.dtype) or values.dtype.kind not in "biufmM":
+        raise TypeError(f"dtype {kind}")
+    if values.dtype.kind in "mM":
+        return values.view(np.int64), kind
+    stored = {"bool": np.int8, "float16": np.float32}.get(kind, values.dtype)
+    return values.astype(stored), kind
+
+
+def _plain_text(values: Any, kind: str) -> tuple[Any, str]:
+    """Return text as it is if a file can hold it, and each item as JSON otherwise."""
+    items = values.ravel().tolist()
+    if not all(type(item) in (str, int, float, bool, type(None)) for item in items):
+        raise TypeError("items that are neither text nor numbers")
+    if all(type(item) is str and item.isprintable() for item in items):
+        return values, kind
+    out = np.empty(values.size, dtype=object)
+    out[:] = [json.dumps(item) for item in items]
+    return out.reshape(values.shape), f"json {kind}"
+
+
+def _exact(array: Any, kind: str) -> Any:
+    """Return what `_plain` was given."""
+    if array.dtype == object:
+        items = [item.decode() if isinstance(item, bytes) else item for item in array.ravel()]
+        if kind.startswith("json "):
+            items, kind = [json.loads(item) for item in items], kind.removeprefix("json ")
+        flat = np.empty(len(items), dtype=object)
+        flat[:] = items
+        array = flat.reshape(array.shape)
+    if kind.startswith("StringDType"):
+        return array.astype(np.dtypes.StringDType())
+    dtype = pd.api.types.pandas_dtype(kind)
+    if isinstance(dtype, pd.DatetimeTZDtype):
+        utc = pd.DatetimeIndex(array.view(f"datetime64[{dtype.unit}]")).tz_localize("UTC")
+        return utc.tz_convert(dtype.tz)
+    if isinstance(dtype, np.dtype):
+        return array.view(dtype) if dtype.kind in "mM" else array.astype(dtype)
+    return pd.Index(array, dtype=dtype)
+
+
+def _for_other_readers(kind: str) -> dict[str, Any]:
+    """Return the attributes by which other programs recognise dates, durations and truth."""
+    if kind == "bool":
+        return {"dtype": "bool"}
+    name, _, unit = kind.removesuffix("]").partition("[")
+    if name in ("datetime64", "timedelta64"):
+        units = _UNITS[unit.split(",")[0]]
+        return {"units": f"{units} since 1970-01-01" if name == "datetime64" else units}
+    return {}
+
+
+def _as_json(value: Any) -> Any:
+    """Return an attribute that JSON does not know in words that it knows."""
+    return value.tolist() if isinstance(value, np.ndarray | np.generic) else str(value)
+
+
+def _libraries() -> tuple[Any, Any]:
+    """Return the packages that read and write, or say how to get them."""
+    try:
+        import h5netcdf
+        import h5py
+    except ImportError as error:
+        raise ImportError("Saving and loading need h5netcdf: pip install 'nmd-lab[io]'.") from error
+    return h5netcdf, h5py

@@ -1,0 +1,336 @@
+"""What is saved comes back exactly, in another process, and nothing less is ever left behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import xarray as xr
+
+import nmd_lab
+from nmd_lab import netcdf
+
+LOSSES = ["frobenius", "l1", "kl"]
+NONLINEARITIES = ["relu", "square", "minmax", "modulus", "identity"]
+PAIRS = [(f, d) for f in NONLINEARITIES for d in LOSSES]
+
+
+def assert_same(one: nmd_lab.Decomposition, other: nmd_lab.Decomposition) -> None:
+    for name in ("W", "H", "history"):
+        first, second = getattr(one, name), getattr(other, name)
+        xr.testing.assert_identical(first, second)
+        assert_same_types(first, second)
+    assert one.W.dtype == other.W.dtype
+    xr.testing.assert_identical(one.labels.coords, other.labels.coords)
+    assert_same_types(one.labels.coords, other.labels.coords)
+    xr.testing.assert_identical(one.reconstruct(), other.reconstruct())
+    for name in ("nonlinearity", "loss", "stop_reason", "parameters"):
+        assert getattr(one, name) == getattr(other, name)
+        assert type(getattr(one, name)) is type(getattr(other, name))
+    for name in ("dims", "shape", "rows", "name"):
+        assert getattr(one.labels, name) == getattr(other.labels, name)
+
+
+def assert_same_types(first, second) -> None:
+    for name, coordinate in first.coords.items():
+        other = second.coords[name]
+        assert coordinate.dtype == other.dtype, name
+        if name in first.indexes:
+            one, two = first.indexes[name], second.indexes[name]
+            assert type(one) is type(two)
+            if isinstance(one, pd.MultiIndex):
+                one = one.remove_unused_levels()
+                assert [list(level) for level in one.levels] == [list(lev) for lev in two.levels]
+                assert [level.dtype for level in one.levels] == [lev.dtype for lev in two.levels]
+            else:
+                assert one.dtype == two.dtype
+
+
+def fitted(X, verb="decompose", **options) -> nmd_lab.Decomposition:
+    options = {"max_iter": 5, "random_state": 3} | options
+    return getattr(nmd_lab, verb)(X, 2, **options)
+
+
+def stacked() -> xr.DataArray:
+    """Return maps over time, stacked by hand to a matrix with a MultiIndex."""
+    X = xr.DataArray(
+        np.random.default_rng(1).random((4, 3, 5)),
+        dims=("time", "lat", "lon"),
+        coords={
+            "time": np.array(["2020-01-31", "2020-02-29", "NaT", "1815-06-18"], "datetime64[s]"),
+            "lat": ("lat", [60.0, 0.0, -60.0], {"units": "degrees north", "note": None}),
+            "lon": np.array([3, 1, 4, 2, 5], dtype="int16"),
+            "month": ("time", ["Gennaio", "Febbraio", "Марта", "六月"]),
+            "area": (("lat", "lon"), np.ones((3, 5), dtype="float32")),
+            "scenario": "β",
+        },
+        name="précipitations",
+    )
+    return X.stack(place=("lat", "lon"))
+
+
+SEEDED = np.random.default_rng(0).random((4, 3))
+ROWS = {
+    "text": pd.Index(["a", "bb", "日本", ""]),
+    "text as objects": pd.Index(["a", "b", "c", "d"], dtype=object),
+    "text of pandas": pd.Index(["a", "b", "c", "d"], dtype="string"),
+    "text with holes": pd.Index(["a", None, "c", "d"], dtype="str"),
+    "odd text": pd.Index(["a\0", "line\nbreak", "\ud800", "d"], dtype=object),
+    "mixed": pd.Index(["a", 1, None, 2.5], dtype=object),
+    "small integers": pd.Index([3, 1, 2, 0], dtype="uint8"),
+    "truth": pd.Index([True, False, True, False]),
+    "floats": pd.Index([0.1, np.nan, np.inf, -0.0], dtype="float32"),
+    "days": pd.date_range("2024-02-28", periods=4),
+    "seconds": pd.date_range("2024-02-28", periods=4, unit="s"),
+    "time zone": pd.date_range("2024-03-30", periods=4, tz="Europe/Rome"),
+    "durations": pd.to_timedelta([1, 2, 3, None], unit="s"),
+    "duplicates": pd.Index(["a", "a", "b", "b"]),
+    "levels": pd.MultiIndex.from_tuples(
+        [("z", 2), ("z", 1), ("a", 2), ("a", 1)], names=["letter", "number"]
+    ),
+    "levels without names": pd.MultiIndex.from_product(
+        [pd.to_timedelta([2, 1], "h"), [True, False]]
+    ),
+    "levels with holes": pd.MultiIndex.from_tuples([("z", 2), (None, 1), ("a", 2), ("b", 1)]),
+    "unsorted categories": pd.MultiIndex(
+        levels=[["winter", "summer"], [1.5, 0.5]], codes=[[0, 0, 1, 1], [0, 1, 0, 1]],
+        names=["season", "dose"],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("rows", ROWS)
+def test_labels_of_every_kind(rows, tmp_path):
+    frame = pd.DataFrame(SEEDED, index=ROWS[rows], columns=pd.Index(["x", "y", "z"], name="gene"))
+    for X in (frame, frame.T):
+        fit = fitted(X)
+        fit.save(tmp_path / "fit.nc")
+        assert_same(fit, nmd_lab.load(tmp_path / "fit.nc"))
+        assert_same(fit, nmd_lab.Decomposition.from_dataset(fit.to_dataset()))
+
+
+@pytest.mark.parametrize(
+    "values",
+    [np.array(["a", "bb", "ccc", ""]), np.array(["a", "bb", "ccc", ""], np.dtypes.StringDType()),
+     np.array([1, 2, 3, 4], "float16"), np.array([1, 2, 3, 4], ">i4"),
+     np.arange(4).astype("timedelta64[ms]"), np.array([True, False, False, True]),
+     np.array(["a", None, 3, 1.5], dtype=object)],
+    ids=lambda values: str(values.dtype),
+)  # fmt: skip
+def test_coordinates_that_are_no_index(values, tmp_path):
+    coords = {"extra": ("row", values, {"flag": True, "none": None, "nested": {"a": [1, 2]}}),
+              "scalar": values[1]}  # fmt: skip
+    fit = fitted(xr.DataArray(SEEDED, dims=("row", "column"), coords=coords))
+    fit.save(tmp_path / "fit.nc")
+    assert_same(fit, nmd_lab.load(tmp_path / "fit.nc"))
+
+
+def test_unstacking_keeps_its_order(tmp_path):
+    fit = fitted(stacked())
+    fit.save(tmp_path / "fit.nc")
+    again = nmd_lab.load(tmp_path / "fit.nc").reconstruct().unstack("place")
+    xr.testing.assert_identical(again, fit.reconstruct().unstack("place"))
+    assert list(again.lat.values) == [60, 0, -60]
+
+
+@pytest.mark.parametrize("names", [("W", "H"), ("iteration", "component_"), ("seconds", "a/b")])
+def test_names_that_results_use_too(names, tmp_path):
+    coords = {names[0]: [1, 2, 3, 4], "objective": 7.0, "X_W": (names[1], [1, 2, 3])}
+    X = xr.DataArray(SEEDED, dims=names, coords=coords, name="W")
+    fit = fitted(X)
+    assert fit.reconstruct().dims == names
+    fit.save(tmp_path / "fit.nc")
+    assert_same(fit, nmd_lab.load(tmp_path / "fit.nc"))
+
+
+FRESH = """
+import pickle, sys
+sys.path.insert(0, {tests!r})
+from test_saving import assert_same
+import nmd_lab
+fits = pickle.load(open({fits!r}, "rb"))
+for path, fit in fits.items():
+    assert_same(fit, nmd_lab.load(path))
+print(len(fits))
+"""
+
+
+def test_round_trip_of_all_pairs_in_a_fresh_process(tmp_path):
+    frame = pd.DataFrame(SEEDED, index=ROWS["days"], columns=["ä", "ö", "ü"])
+    holes = frame.where(frame > 0.1)
+    fits = {}
+    for f, d in PAIRS:
+        for name, X, verb in (("frame", frame, "decompose"), ("stacked", stacked(), "decompose"),
+                              ("holes", holes, "complete")):  # fmt: skip
+            fit = fitted(X, verb, nonlinearity=f, loss=d, dtype="float32" if d == "l1" else None)
+            path = str(tmp_path / f"{f}-{d}-{name}.nc")
+            fit.save(path)
+            fits[path] = fit
+    f = nmd_lab.MinMax(0, np.inf)
+    path = str(tmp_path / "bounds.nc")
+    fits[path] = fitted(frame, nonlinearity=f, n_init=2, init="random", time_limit=9.0)
+    fits[path].save(path)
+    pickled = tmp_path / "fits.pickle"
+    pickled.write_bytes(pickle.dumps(fits))
+    script = FRESH.format(tests=str(Path(__file__).parent), fits=str(pickled))
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
+    assert run.stdout.strip() == str(len(PAIRS) * 3 + 1)
+
+
+def test_the_description_is_one_json_attribute_with_everything(tmp_path, small):
+    fit = nmd_lab.decompose(small, 3, "minmax", "l1", max_iter=4, alpha=0.5, random_state=7)
+    fit.save(tmp_path / "fit.nc")
+    with xr.open_dataset(tmp_path / "fit.nc", engine="h5netcdf") as file:
+        assert set(file.attrs) == {"nmd_lab"}
+        about = json.loads(file.attrs["nmd_lab"])
+        np.testing.assert_array_equal(file["W"], fit.W)
+    assert about["stop_reason"] == fit.stop_reason
+    assert about["seconds"] == float(fit.history.seconds[-1])
+    assert about["nonlinearity"]["parameters"] == [0, 1]
+    parameters = about["parameters"]
+    assert parameters["alpha"] == 0.5
+    assert parameters["random_state"] == 7
+    assert parameters["time_limit"] is None
+    assert parameters["shape"] == [20, 15]
+    assert len(parameters["observations_hash"]) == 64
+    assert {"nmd_lab", "numpy", "numba", "xarray"} <= set(parameters["versions"])
+
+
+def test_other_readers_see_dates_and_truth(tmp_path):
+    frame = pd.DataFrame(SEEDED, index=ROWS["days"], columns=[True, False, True])
+    fitted(frame).save(tmp_path / "fit.nc")
+    with xr.open_dataset(tmp_path / "fit.nc", engine="h5netcdf") as file:
+        assert file["row"].values[0] == np.datetime64("2024-02-28")
+        assert file["column"].dtype == bool
+
+
+class Huber(nmd_lab.Loss):
+    """A loss of the user's own, with a parameter."""
+
+    name = "huber"
+
+    def __init__(self, delta: float = 1.0) -> None:
+        self.parameters = (delta,)
+
+    @staticmethod
+    def value(x, y, p):
+        r = abs(x - y)
+        return 0.5 * r * r if r <= p[0] else p[0] * (r - 0.5 * p[0])
+
+    @staticmethod
+    def proximal(q, x, rho, p):
+        y = (x + rho * q) / (1.0 + rho)
+        return y if abs(x - y) <= p[0] else min(max(x, q - p[0] / rho), q + p[0] / rho)
+
+
+def test_own_loss_needs_its_class(tmp_path, small):
+    fit = fitted(small, loss=Huber(0.25))
+    fit.save(tmp_path / "fit.nc")
+    with pytest.raises(ValueError, match=r"loss 'huber'.*known="):
+        nmd_lab.load(tmp_path / "fit.nc")
+    assert_same(fit, nmd_lab.load(tmp_path / "fit.nc", known=[Huber]))
+    assert nmd_lab.load(tmp_path / "fit.nc", known=[Huber]).loss.parameters == (0.25,)
+
+
+def foreign_files(folder: Path, fit: nmd_lab.Decomposition) -> dict[str, Path]:
+    good = folder / "good.nc"
+    fit.save(good)
+    content = good.read_bytes()
+    files = {"text": b"W,H\n1,2\n", "empty": b"", "pickle": b"\x80\x04N."}
+    files |= {f"cut at {n}": content[:n] for n in (1, 8, 100, len(content) // 2, len(content) - 1)}
+    paths = {name: folder / f"{name}.nc" for name in files}
+    for name, path in paths.items():
+        path.write_bytes(files[name])
+    paths["other NetCDF"] = folder / "other.nc"
+    xr.Dataset({"W": ("x", [1.0])}).to_netcdf(paths["other NetCDF"], engine="h5netcdf")
+    paths["attribute of another kind"] = folder / "kind.nc"
+    xr.Dataset(attrs={"nmd_lab": "[1]"}).to_netcdf(
+        paths["attribute of another kind"], engine="h5netcdf"
+    )
+    return paths
+
+
+def test_other_files_are_refused_with_a_sentence(tmp_path, small):
+    for name, path in foreign_files(tmp_path, fitted(small)).items():
+        with pytest.raises(ValueError, match="cannot be read") as caught:
+            nmd_lab.load(path)
+        assert path.name in str(caught.value), name
+        assert "\n" not in str(caught.value)
+    with pytest.raises(FileNotFoundError, match="nowhere"):
+        nmd_lab.load(tmp_path / "nowhere.nc")
+    with pytest.raises(FileNotFoundError, match=r"not a file"):
+        nmd_lab.load(tmp_path)
+
+
+def test_files_and_datasets_of_a_newer_layout_are_refused(tmp_path, small):
+    dataset = fitted(small).to_dataset()
+    about = json.loads(dataset.attrs["nmd_lab"])
+    newer = dataset.assign_attrs(nmd_lab=json.dumps(about | {"schema": 99}))
+    netcdf.write(newer, tmp_path / "newer.nc")
+    with pytest.raises(ValueError, match=r"newer\.nc.*layout 99.*newer nmd_lab"):
+        nmd_lab.load(tmp_path / "newer.nc")
+    with pytest.raises(ValueError, match=r"layout 99.*newer nmd_lab"):
+        nmd_lab.Decomposition.from_dataset(newer)
+    with pytest.raises(ValueError, match="no decomposition"):
+        nmd_lab.Decomposition.from_dataset(xr.Dataset({"a": 1}))
+
+
+def test_places_and_labels_that_cannot_be_written(tmp_path):
+    fit = fitted(SEEDED)
+    with pytest.raises(FileNotFoundError, match="make it first"):
+        fit.save(tmp_path / "no" / "fit.nc")
+    with pytest.raises(IsADirectoryError, match="give a file name"):
+        fit.save(tmp_path)
+    fit.save(tmp_path / "fit.nc")
+    before = (tmp_path / "fit.nc").read_bytes()
+    odd = fitted(pd.DataFrame(SEEDED, index=pd.period_range("2020", periods=4)))
+    with pytest.raises(TypeError, match=r"'row'.*convert it"):
+        odd.save(tmp_path / "fit.nc")
+    assert (tmp_path / "fit.nc").read_bytes() == before
+    assert [path.name for path in tmp_path.iterdir()] == ["fit.nc"]
+
+
+KILLED = """
+import os, signal, sys, time
+import numpy as np, nmd_lab
+rng = np.random.default_rng(0)
+fits = [nmd_lab.decompose(rng.random((300, 200)), 50, max_iter=n, tol=0) for n in (1, 2)]
+path, found = sys.argv[1], []
+fits[0].save(path)
+began = time.perf_counter()
+fits[1].save(path)
+once = time.perf_counter() - began
+for _ in range(50):
+    child = os.fork()
+    while not child:
+        for fit in fits:
+            fit.save(path)
+    time.sleep(rng.uniform(0.5, 3) * once)
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    found.append(nmd_lab.load(path).n_iter)
+print(found)
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="forks a process")
+def test_fifty_kills_while_saving_leave_the_old_file_or_the_new_one(tmp_path):
+    """One process loads everything and forks the 50 that are killed, which makes them cheap."""
+    path = tmp_path / "fit.nc"
+    command = [sys.executable, "-c", KILLED, str(path)]
+    run = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert run.returncode == 0, run.stderr
+    found = json.loads(run.stdout)
+    assert len(found) == 50
+    assert set(found) == {1, 2}
+    left = [p.name for p in tmp_path.rglob("*") if p != path]
+    assert left, "no kill came in the middle of a save"
+    assert all(name.startswith(".") and name.endswith(".partial") for name in left)
