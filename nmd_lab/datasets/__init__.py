@@ -7,11 +7,12 @@ Frozen({'image': 1797, 'pixel': 64})
 (100, 80)
 """
 
-from .bundled import digits, photograph
+from .bundled import PHOTOGRAPHS, digits, photograph
 from .generators import gaussian, poisson, salt_and_pepper, synthetic
 from .readers import cbcl, mit_logo, mnist, movielens_1m, movielens_100k
 
 __all__ = [
+    "PHOTOGRAPHS",
     "cbcl",
     "digits",
     "gaussian",

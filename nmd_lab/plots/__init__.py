@@ -12,6 +12,7 @@ functions are at hand as ``fit.plot.convergence()`` and so on.
 """
 
 from .accessor import PlotAccessor
+from .canvas import gray_with_holes
 from .curves import convergence, residuals
 from .factors import components, scatter
 from .pictures import reconstruction
@@ -20,6 +21,7 @@ __all__ = [
     "PlotAccessor",
     "components",
     "convergence",
+    "gray_with_holes",
     "reconstruction",
     "residuals",
     "scatter",

@@ -71,6 +71,9 @@ def convergence(
             f"{list(fit.history.data_vars)}."
         )
     ax = axes(ax, 6.4, 3.8)
+
+    from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
+
     iteration = fit.history["iteration"].values
     series = {name: fit.history[name].values for name in known}
     positive = np.concatenate([values[values > 0] for values in series.values()])
@@ -85,7 +88,12 @@ def convergence(
             zorder=3 - index * 0.1,
         )
     ax.set(xlabel="iteration", xlim=(0, iteration[-1] * 1.02))
-    ax.set_yscale("log" if logarithmic else "linear")
+    if logarithmic:
+        ax.set_yscale("log")
+        if positive.max() < 300 * positive.min():  # powers of ten alone would be too few
+            ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+            ax.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+            ax.yaxis.set_minor_formatter(NullFormatter())
     error = f"relative error {fit.relative_error:.3g}"
     ax.set_title(f"{fit.nonlinearity!r}, {fit.loss.name}, rank {fit.rank}: {error}")
     if len(known) == 1:
