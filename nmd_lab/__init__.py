@@ -23,6 +23,7 @@ xarray objects that carry the labels of X.
 
 from . import metrics
 from .admm import State
+from .comparison import compare
 from .decomposition import Decomposition, load
 from .fit import complete, decompose
 from .losses import KL, L1, Frobenius, Loss
@@ -49,6 +50,7 @@ __all__ = [
     "ReLU",
     "Square",
     "State",
+    "compare",
     "complete",
     "decompose",
     "load",

@@ -6,17 +6,21 @@ import math
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike
 
 from . import netcdf, saving
+from .html import to_html
 from .labels import COMPONENT, Labels
 from .losses import Loss
 from .nonlinearities import Nonlinearity
-from .observations import FloatArray
+from .observations import FloatArray, observe
+
+if TYPE_CHECKING:
+    from .plots import PlotAccessor
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -100,6 +104,44 @@ class Decomposition:
         """Return f(WH) with the dims, labels and name of X."""
         W, H = self.factors
         return self.labels.label(self.nonlinearity(W @ H))
+
+    def residual(self, X: Any, *, mask: ArrayLike | None = None) -> xr.DataArray:
+        """Return X - f(WH) with the dims and labels of the fit, NaN where X is not observed.
+
+        Parameters
+        ----------
+        X : array_like, masked array, pandas.DataFrame or xarray.DataArray
+            The data of the fit, or others of the same shape.  Labels that it shares with the fit
+            may be in another order.
+        mask : array_like of bool, optional
+            True where X is observed.
+
+        Returns
+        -------
+        xarray.DataArray
+            In the units of X.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If X has another shape or other labels, or makes no sense.
+
+        Examples
+        --------
+        >>> import numpy as np, nmd_lab as nmd
+        >>> X = np.outer([1.0, 2.0, np.nan], [1.0, 0.5])
+        >>> nmd.complete(X, 1, random_state=0).residual(X).values.round(6)[:2]
+        array([[0., 0.],
+               [0., 0.]])
+        """
+        stacked = isinstance(X, xr.DataArray) and X.ndim > 2
+        observations = observe(X, mask=mask, sample_dims=self.labels.rows if stacked else None)
+        values = observations.values
+        if observations.weights is not None:
+            values = np.where(observations.weights > 0, values, np.nan)
+        model = self.reconstruct()
+        data = self.labels.align(observations.labels.label(values))
+        return model.copy(data=data - model.values)
 
     def predict(self, rows: ArrayLike, columns: ArrayLike) -> FloatArray:
         """Return f(WH) at the given positions, without forming the matrix.
@@ -186,6 +228,17 @@ class Decomposition:
         True
         """
         netcdf.write(self.to_dataset(), path)
+
+    @property
+    def plot(self) -> PlotAccessor:
+        """Pictures of the fit, such as ``fit.plot.convergence()``; needs matplotlib."""
+        from .plots import PlotAccessor
+
+        return PlotAccessor(self)
+
+    def _repr_html_(self) -> str:
+        """Return what notebooks show."""
+        return to_html(self)
 
     def __repr__(self) -> str:
         """Return a few readable lines."""

@@ -54,6 +54,11 @@ class Labels:
         """The dimensions that make the columns of the matrix."""
         return tuple(dim for dim in self.dims if dim not in self.rows)
 
+    @property
+    def matrix_shape(self) -> tuple[int, int]:
+        """Number of rows and columns of the matrix."""
+        return self._size(self.rows), self._size(self.columns)
+
     def flatten(self, array: NDArray[Any]) -> NDArray[Any]:
         """Return an array of the shape of X as the m x n matrix."""
         order = [self.dims.index(dim) for dim in (*self.rows, *self.columns)]
@@ -65,6 +70,29 @@ class Labels:
         values = matrix.reshape(self._shape(dims))
         labelled = xr.DataArray(values, dims=dims, coords=self._along(*dims), name=self.name)
         return labelled.transpose(*self.dims)
+
+    def align(self, X: xr.DataArray) -> NDArray[Any]:
+        """Return the values of X in the order of these labels; by position if X has other dims.
+
+        Raises
+        ------
+        ValueError
+            If X has another shape or other labels.
+        """
+        if set(X.dims) == set(self.dims):
+            X = X.transpose(*self.dims)
+            for dim, mine in self.coords.indexes.items():
+                index = X.indexes.get(dim)
+                if dim not in X.dims or index is None or index.equals(mine):
+                    continue
+                order = index.get_indexer(mine) if index.is_unique else np.array([-1])
+                if np.any(order < 0):
+                    raise ValueError(f"X has other labels along {dim!r}: select those of the fit.")
+                X = X.isel({dim: order})
+        if X.shape != self.shape:
+            raise ValueError(f"X has shape {X.shape}: give the shape of the fit, {self.shape}.")
+        values: NDArray[Any] = X.values
+        return values
 
     def label_factors(self, W: NDArray[Any], H: NDArray[Any]) -> tuple[xr.DataArray, xr.DataArray]:
         """Return W (*rows, component) and H (component, *columns) with their part of the labels."""

@@ -1,0 +1,47 @@
+"""Several fits become one Dataset of scores."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import nmd_lab
+from nmd_lab import metrics
+
+
+def test_scores_of_fits_and_of_held_out_entries(small, rng):
+    fits = {f"{f} {d}": nmd_lab.decompose(small, 2, f, d, max_iter=20) for f in ("relu", "identity")
+            for d in ("frobenius", "l1")}  # fmt: skip
+    held_out = rng.random(small.shape) < 0.2
+    scores = nmd_lab.compare(fits, small, mask=held_out)
+    assert list(scores.fit.values) == list(fits)
+    for name, fit in fits.items():
+        one = scores.sel(fit=name)
+        assert one.relative_error == fit.relative_error
+        assert one.objective == fit.objective
+        assert one.stop_reason == fit.stop_reason
+        assert one["rank"] == 2
+        expected = metrics.rmse(small, fit.reconstruct().values, mask=held_out)
+        assert float(one.rmse) == pytest.approx(expected, rel=1e-12)
+        expected = metrics.mae(small, fit.reconstruct().values, mask=held_out)
+        assert float(one.mae) == pytest.approx(expected, rel=1e-12)
+    assert len(set(scores.observations_hash.values)) == 1
+
+
+def test_a_list_is_numbered_and_needs_no_data(small):
+    fits = [nmd_lab.decompose(small * k, 2, max_iter=3) for k in (1, 2)]
+    scores = nmd_lab.compare(fits)
+    assert list(scores.fit.values) == [0, 1]
+    assert "rmse" not in scores
+    assert len(set(scores.observations_hash.values)) == 2
+    assert scores.to_dataframe().shape == (2, 9)
+
+
+def test_bad_fits(small):
+    with pytest.raises(ValueError, match="empty"):
+        nmd_lab.compare([])
+    with pytest.raises(TypeError, match=r"fits\['a'\] is a ndarray"):
+        nmd_lab.compare({"a": np.ones(3)})
+    fit = nmd_lab.decompose(small, 2, max_iter=3)
+    with pytest.raises(ValueError, match="shape"):
+        nmd_lab.compare([fit], small.T)
