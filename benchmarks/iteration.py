@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from nmd_lab.admm import admm
+from nmd_lab.admm import Problem, admm
 from nmd_lab.observations import observe
 from nmd_lab.penalty import PenaltyRule
 from nmd_lab.proximal import make_pair
@@ -98,14 +98,9 @@ def measure(m: int, n: int, rank: int) -> tuple[float, ...]:
         np.dot(X, H.T, out=XHt)
         np.dot(W.T, X, out=WtX)
 
-    ours = admm(
-        observe(X),
-        make_pair("relu", "frobenius"),
-        Start(W, H, from_factors=False),
-        rule=PenaltyRule(factor=np.inf),
-        alpha=0.0,
-        epsilon=EPSILON,
-    )
+    fixed = PenaltyRule(factor=np.inf)
+    problem = Problem(observe(X), make_pair("relu", "frobenius"), fixed, epsilon=EPSILON)
+    ours = admm(problem, Start(W, H, from_factors=False))
     printed, tuned = as_printed(X, H), rearranged(X, H)
     steps = (products, lambda: next(ours), lambda: next(printed), lambda: next(tuned))
     times = np.array([[seconds(step) for step in steps] for _ in range(ROUNDS)])

@@ -13,6 +13,7 @@ at hand; the loop below is therefore read from the H-step on.
 
 from __future__ import annotations
 
+import itertools
 import math
 import time
 from collections.abc import Callable, Iterator
@@ -21,11 +22,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from .layouts import SparseLayout, layout_of
 from .observations import FloatArray, Observations
-from .penalty import PenaltyRule
+from .observed import ObservedSteps
+from .offsets import NO_OFFSETS, Extension, Offsets
+from .penalty import BALANCED, PenaltyRule
 from .proximal import Pair
+from .sparse_observations import SparseObservations
+from .splitting import Splitting
 from .starts import Start
-from .sweeps import DenseState, Ridge, next_H
+from .sweeps import EverywhereSteps, Ridge, Steps
 
 
 @dataclass(frozen=True)
@@ -38,6 +44,10 @@ class State:
         1 for the first.
     W, H : ndarray (m, rank), (rank, n)
         The factors.
+    offsets : Offsets
+        What stands beside WH inside f.
+    left, right : ndarray (m, rank + ...), (rank + ..., n)
+        The factors with the offsets beside them, so that ``left @ right`` is what f is applied to.
     objective : float
         Weighted loss of f(WH) on Ω plus alpha/2 (‖W‖² + ‖H‖²).
     relative_error : float
@@ -57,6 +67,9 @@ class State:
     iteration: int
     W: FloatArray
     H: FloatArray
+    offsets: Offsets
+    left: FloatArray
+    right: FloatArray
     objective: float
     relative_error: float
     primal_residual: float
@@ -82,29 +95,66 @@ RECORDED = (
 """The numbers of a state that a history keeps."""
 
 
-def admm(
-    observations: Observations,
-    pair: Pair,
-    start: Start,
-    *,
-    rule: PenaltyRule,
-    alpha: float,
-    epsilon: float,
-) -> Iterator[State]:
-    """Iterate Algorithm 1 for ever.
+@dataclass(frozen=True)
+class Problem:
+    """Everything that an iteration needs to know, except where it starts.
 
-    Parameters
+    Attributes
     ----------
-    observations : Observations
+    observations : Observations or SparseObservations
         The data.
     pair : Pair
         Nonlinearity and loss.
-    start : Start
-        Starting factors.
     rule : PenaltyRule
         Gives ρ.
     alpha, epsilon : float
         Ridge terms of both factor steps: epsilon ‖other factor‖² + alpha / ρ.
+    extension : Extension
+        The offsets beside the factors.
+    observed_only : bool
+        Whether T = WH is imposed on the observed entries alone (`nmd_lab.observed`).
+    threads : int
+        How many shares of sparse data are worked on at the same time.
+    """
+
+    observations: Observations | SparseObservations
+    pair: Pair
+    rule: PenaltyRule = BALANCED
+    alpha: float = 0.0
+    epsilon: float = 1e-12
+    extension: Extension = NO_OFFSETS
+    observed_only: bool = False
+    threads: int = 1
+
+    def steps(self, rank: int) -> Steps:
+        """Return the sweep and the H-step, with T and U at their start."""
+        splitting = Splitting(
+            self.observations, self.pair, everywhere=self.sparse and not self.observed_only
+        )
+        free = self.extension.free(rank)
+        ridge = Ridge(self.epsilon, self.alpha)
+        layout = layout_of(self.observations)
+        if self.observed_only:
+            assert isinstance(layout, SparseLayout)
+            return ObservedSteps(layout, splitting, ridge, *free, self.threads)
+        return EverywhereSteps(layout, splitting, ridge, *free, self.threads)
+
+    @property
+    def sparse(self) -> bool:
+        """Whether only the observed entries are stored."""
+        observations = self.observations
+        return isinstance(observations, SparseObservations) and not observations.absent_are_zeros
+
+
+def admm(problem: Problem, start: Start) -> Iterator[State]:
+    """Iterate Algorithm 1 for ever.
+
+    Parameters
+    ----------
+    problem : Problem
+        What is solved, and how.
+    start : Start
+        Starting factors.
 
     Yields
     ------
@@ -112,47 +162,45 @@ def admm(
         After each iteration.
     """
     began = time.perf_counter()
-    ridge = Ridge(epsilon, alpha)
-    state = DenseState(observations, pair, ridge)
-    reference = pair.loss.reference(*observations.observed())
-    size = float(np.linalg.norm(state.T)) or 1.0
+    rule, loss, extension = problem.rule, problem.pair.loss, problem.extension
+    W, H = extension.extend(start.W, start.H, start.offsets)
+    steps = problem.steps(start.W.shape[1])
+    size = float(np.linalg.norm(steps.splitting.T)) or 1.0
+    reference = loss.reference(*problem.observations.observed())
     rho = rule.initial
 
-    W, H = start.W, start.H
     if start.from_factors:
-        sweep = state.sweep(W, H, rho)
+        sweep = steps.sweep(W, H, rho)
     else:
-        W = np.zeros_like(W)  # Z = T is all there is, with no low-rank part
-        sweep = state.sweep(W, H, rho, update=False)
+        W[:, steps.free_W] = 0  # Z = T, with no low-rank part but that of offsets
+        sweep = steps.sweep(W, H, rho, update=False)
 
-    iteration = 0
-    while True:
-        iteration += 1
-        H = next_H(sweep, W, H, ridge(sweep.W, rho))
+    for iteration in itertools.count(1):
+        H = steps.next_H(sweep, W, H, rho)
         W = sweep.W
-        sweep = state.sweep(W, H, rho, projected=rule.projected)
+        sweep = steps.sweep(W, H, rho, projected=rule.projected)
 
-        primal, change = math.sqrt(sweep.primal), math.sqrt(sweep.change)
-        dual = rho * (math.sqrt(sweep.projected_change) if rule.projected else change)
-        factors = float(np.vdot(W, W)) + float(np.vdot(H, H))
+        dual = rho * (sweep.projected_change if rule.projected else sweep.change)
+        norms = steps.squared_norm(W, H)
         yield State(
-            iteration=iteration,
-            W=W,
-            H=H,
-            objective=sweep.data_term + 0.5 * alpha * factors,
-            relative_error=pair.loss.relative_error(sweep.data_term, reference),
-            primal_residual=primal,
+            iteration,
+            *extension.split(W, H),
+            left=W,
+            right=H,
+            objective=sweep.data_term + 0.5 * problem.alpha * norms,
+            relative_error=loss.relative_error(sweep.data_term, reference),
+            primal_residual=sweep.primal,
             dual_residual=dual,
             penalty=rho,
-            stillness=max(primal, change) / size,
+            stillness=max(sweep.primal, sweep.change) / size,
             seconds=time.perf_counter() - began,
         )
 
-        new_rho = rule(rho, primal, dual)
+        new_rho = rule(rho, sweep.primal, dual)
         if new_rho != rho:  # the sweep took the next W-step with the old ρ: take it again
-            state.rescale(rho / new_rho)
+            steps.splitting.rescale(rho / new_rho)
             rho = new_rho
-            sweep = state.sweep(W, H, rho, update=False)
+            sweep = steps.sweep(W, H, rho, update=False)
 
 
 class Outcome(NamedTuple):

@@ -13,6 +13,7 @@ import hashlib
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
+from types import FunctionType
 from typing import Any
 
 from numba import njit
@@ -47,17 +48,20 @@ def compile_kernel(function: Callable[..., Any], name: str, *, cached: bool) -> 
     Parameters
     ----------
     function : callable
-        A closure over compiled scalar functions.  Each name is to be used for one signature
-        only: then processes that compile at the same time write the same content.
+        Plain Python, or a closure over compiled scalar functions.  Each name is to be used for
+        one signature only: then processes that compile at once write the same content.
     name : str
         Says everything that the closure captures.
     cached : bool
         Whether the code is kept on disk.
     """
-    function.__qualname__ = function.__name__ = f"{name}_{_sources_hash()}"
-    dispatcher: Any = njit(**_KERNEL)(function)
+    named = FunctionType(
+        function.__code__, function.__globals__, function.__name__, None, function.__closure__
+    )
+    named.__qualname__ = named.__name__ = f"{name}_{_sources_hash()}"
+    dispatcher: Any = njit(**_KERNEL)(named)
     if cached:
-        dispatcher._cache = _NamedCache(function)  # type: ignore[no-untyped-call]
+        dispatcher._cache = _NamedCache(named)  # type: ignore[no-untyped-call]
     return dispatcher  # type: ignore[no-any-return]
 
 
@@ -71,6 +75,14 @@ def _sources_hash() -> str:
     """Return a short hash of every source file that kernels are made from."""
     digest = hashlib.sha256()
     for path in sorted(Path(__file__).parent.glob("*.py")):
-        if path.stem in {"compilation", "losses", "nonlinearities", "proximal", "sweeps"}:
+        if path.stem in {
+            "compilation",
+            "losses",
+            "nonlinearities",
+            "proximal",
+            "layouts",
+            "splitting",
+            "observed",
+        }:
             digest.update(path.read_bytes())
     return digest.hexdigest()[:12]

@@ -10,12 +10,12 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike, DTypeLike
 
-from .admm import Outcome, Stopping, admm, run
+from .admm import Outcome, Problem, Stopping, admm, run
 from .decomposition import Decomposition
 from .losses import Loss
 from .nonlinearities import Nonlinearity
 from .observations import Observations, observe
-from .penalty import PenaltyRule, as_penalty_rule
+from .penalty import as_penalty_rule
 from .progress import with_progress
 from .provenance import provenance
 from .proximal import Pair, make_pair
@@ -216,14 +216,13 @@ def _warmed_up(observations: Observations, pair: Pair, start: Start, settings: S
     if not pair.nonlinearity.even or pair.structure == easy.structure:
         return start
     sizes = pair.nonlinearity.preimage(observations.values)
-    states = admm(
+    problem = Problem(
         replace(observations, values=sizes),
         easy,
-        start,
-        rule=PenaltyRule(),
         alpha=settings.alpha,
         epsilon=settings.epsilon_for(sizes.dtype),
     )
+    states = admm(problem, start)
     state = run(states, Stopping(WARM_UP, settings.tol, settings.time_limit)).state
     return Start(state.W, state.H, from_factors=True)
 
@@ -236,14 +235,14 @@ def _best_outcome(
     best: Outcome | None = None
     seconds = 0.0
     for start in starts:
-        states = admm(
+        problem = Problem(
             observations,
             pair,
-            start,
             rule=as_penalty_rule(settings.penalty),
             alpha=settings.alpha,
             epsilon=settings.epsilon_for(dtype),
         )
+        states = admm(problem, start)
         limit = settings.time_limit
         stopping = Stopping(
             settings.max_iter,

@@ -111,7 +111,7 @@ def observe(
         raise ValueError(f"X has shape {array.shape}, which holds no entry: give a larger matrix.")
     if mask is not None:
         seen = seen & _checked_mask(mask, X, labels)
-    values = array.astype(_float_dtype(array, dtype), order="C", copy=False)
+    values = array.astype(float_dtype(array, dtype), order="C", copy=False)
     seen &= ~np.isnan(values)
     if np.any(np.isinf(values) & seen):
         row, column = np.argwhere(np.isinf(values) & seen)[0]
@@ -153,7 +153,7 @@ def _frame_dtype(frame: Any) -> type:
     return np.float32 if all(str(t).lower() == "float32" for t in frame.dtypes) else np.float64
 
 
-def _float_dtype(array: NDArray[Any], dtype: DTypeLike | None) -> np.dtype[Any]:
+def float_dtype(array: NDArray[Any], dtype: DTypeLike | None) -> np.dtype[Any]:
     """Return the working precision."""
     if dtype is None:
         return np.dtype(np.float32 if array.dtype in (np.float16, np.float32) else np.float64)

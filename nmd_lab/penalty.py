@@ -43,8 +43,11 @@ class PenaltyRule:
         return penalty
 
 
+BALANCED = PenaltyRule()
+"""Ours, and the default."""
+
 RULES = {
-    "balanced": PenaltyRule(),
+    "balanced": BALANCED,
     "paper": PenaltyRule(factor=10.0, projected=True),
 }
 """The rules that can be chosen by name: ours, and the paper's eq. (adap_rho)."""

@@ -9,6 +9,7 @@ from scipy.linalg import eigh
 
 from .nonlinearities import Nonlinearity
 from .observations import FloatArray, Observations
+from .offsets import NONE, Offsets
 
 RANDOM_SCALE = 0.3
 """Standard deviation of random factors, in units of what would give WH the size of T."""
@@ -30,6 +31,7 @@ class Start(NamedTuple):
     W: FloatArray
     H: FloatArray
     from_factors: bool
+    offsets: Offsets = NONE
 
 
 def svd_start(observations: Observations, f: Nonlinearity, rank: int) -> Start:

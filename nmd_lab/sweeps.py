@@ -9,23 +9,26 @@ All steps are written with S = T + U - WH, the part of Z = T + U that is not low
 
 and likewise for H.  S is zero wherever nothing is observed, so the same steps serve data that are
 dense, masked or sparse; and they lose no digits when the change of W is small.
+
+`Steps` is the sweep; `EverywhereSteps` imposes T = WH on every entry as the paper does, and
+`nmd_lab.observed` on the observed entries alone.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cache
-from typing import Any
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
-from .compilation import compile_kernel, compile_scalar
-from .observations import FloatArray, Observations
-from .proximal import Pair, compile_t_update
+from .layouts import Block, Layout
+from .observations import FloatArray
+from .splitting import Splitting
 
-BLOCK_ENTRIES = 1 << 16  # 512 KiB of doubles: a block and its state stay in a second-level cache
+SHARE_ENTRIES = 1 << 18  # fewer entries than this are not worth a thread of their own
 
 
 @dataclass
@@ -36,20 +39,22 @@ class Pass:
     ----------
     W : ndarray (m, rank)
         The next rows of W.
-    WtS : ndarray (rank, n)
-        The next W transposed times S, for the H-step.
-    data_term, primal, change : float
-        Weighted loss of f(WH); ‖T - WH‖ and ‖T - T_previous‖, squared.
+    StW : ndarray (n, rank)
+        Sᵀ times the next W, for the H-step.
+    data_term : float
+        Weighted loss of f(WH).
+    primal, change : float
+        ‖T - WH‖ and ‖T - T_previous‖.
     projected_change : float
-        ‖Wᵀ(T - T_previous)‖, squared, if it was asked for.
+        ‖Wᵀ(T - T_previous)‖, if it was asked for.
     """
 
     W: FloatArray
-    WtS: FloatArray
-    data_term: float = 0.0
-    primal: float = 0.0
-    change: float = 0.0
-    projected_change: float = 0.0
+    StW: FloatArray
+    data_term: float = math.nan
+    primal: float = math.nan
+    change: float = math.nan
+    projected_change: float = math.nan
 
 
 @dataclass(frozen=True)
@@ -61,51 +66,41 @@ class Ridge:
 
     def __call__(self, other: FloatArray, penalty: float) -> float:
         """Return the ridge, never quite zero so that a factor of zeros stays finite."""
-        norm = float(np.vdot(other, other))
+        norm = float(np.sum(other * other, dtype=np.float64))
         smallest = float(np.finfo(other.dtype).tiny) * 16
         return self.epsilon * norm + self.alpha / penalty + smallest
 
 
-def inverse(normal: FloatArray, ridge: float) -> FloatArray:
-    """Return (normal + ridge I)⁻¹ in double precision, or NaN where there is none."""
-    matrix = normal.astype(np.float64) + ridge * np.eye(normal.shape[0])
-    try:
-        return cho_solve(cho_factor(matrix, check_finite=False), np.eye(normal.shape[0]))
-    except (np.linalg.LinAlgError, ValueError):
-        return np.full_like(matrix, np.nan)
-
-
-class DenseState:
-    """T and U of a dense or masked problem, and the sweep over its blocks of rows.
+class Steps:
+    """The sweep over all rows, which leaves the factor steps to its subclasses.
 
     Parameters
     ----------
-    observations : Observations
-        The data.
-    pair : Pair
-        The nonlinearity and the loss.
+    layout : Layout
+        Where the stored entries are.
+    splitting : Splitting
+        T and U at these entries.
     ridge : Ridge
-        The ridge terms of the factor steps.
+        The ridge terms.
+    free_W, free_H : slice
+        Which columns of W and which rows of H are solved for; the others are held for offsets.
+    threads : int
+        Shares of the rows that are worked on at the same time.
     """
 
-    def __init__(self, observations: Observations, pair: Pair, ridge: Ridge) -> None:
-        values, weights = observations.values, observations.weights
-        self.values, self.weights = values, weights
-        self.ridge = ridge
-        self.T = np.array(pair.nonlinearity.preimage(values), dtype=values.dtype, order="C")
-        if weights is not None:
-            self.T[weights == 0] = 0
-        self.U = np.zeros_like(values)
-        self.dual_scale = 1.0  # what U is to be multiplied with, since ρ has changed
-        self.kernel = update_kernel(pair, values.dtype, weights)
-        self.arguments = (*pair.arguments, pair.loss.floor)
-        m, n = values.shape
-        self.block_rows = max(1, min(BLOCK_ENTRIES // n, m))
-        self.buffer, self.change = np.empty((2, self.block_rows, n), dtype=values.dtype)
-
-    def rescale(self, factor: float) -> None:
-        """Multiply U, whose unit is 1/ρ, when ρ changes."""
-        self.dual_scale *= factor
+    def __init__(
+        self,
+        layout: Layout,
+        splitting: Splitting,
+        ridge: Ridge,
+        free_W: slice = slice(None),
+        free_H: slice = slice(None),
+        threads: int = 1,
+    ) -> None:
+        self.layout, self.splitting, self.ridge = layout, splitting, ridge
+        self.free_W, self.free_H = free_W, free_H
+        worth_it = 1 if layout.complete else layout.n_entries // SHARE_ENTRIES
+        self.parts = max(1, min(threads, worth_it))
 
     def sweep(
         self,
@@ -129,87 +124,127 @@ class DenseState:
         projected : bool
             Whether Wᵀ(T - T_previous) is wanted.
         """
-        ridge = self.ridge(H, penalty)
-        solve = inverse(H @ H.T, ridge).astype(H.dtype)
-        result = Pass(np.empty_like(W), np.zeros_like(H))
-        sums, WtC = np.zeros(3), np.zeros_like(H)
-        for start in range(0, W.shape[0], self.block_rows):
-            rows = slice(start, start + self.block_rows)
-            S = np.dot(W[rows], H, out=self.buffer[: W.shape[0] - start])
-            if update:
-                sums += self._update(rows, S, penalty)
-                if projected:
-                    WtC += W[rows].T @ self.change[: S.shape[0]]
-            else:
-                self._refresh(rows, S)
-            result.W[rows] = W[rows] + (S @ H.T - ridge * W[rows]) @ solve
-            result.WtS += result.W[rows].T @ S
+        right, next_W = self.layout.prepare(H), W.copy()
+        take_rows = self._row_step(W, H, right, self.ridge(H[self.free_W], penalty), next_W)
+
+        def share(part: int) -> tuple[FloatArray, FloatArray, FloatArray]:
+            StW, CtW = (np.zeros((H.shape[1], H.shape[0]), H.dtype) for _ in range(2))
+            sums, buffers = np.zeros(4), np.empty((2, self.layout.block_size), H.dtype)
+            for block in self.layout.blocks(part, self.parts):
+                S, change = self._buffers(block, buffers)
+                self.layout.products(block, W, right, S)
+                if update:
+                    wanted = change if projected else None
+                    sums += self.splitting.update(block.entries, S, penalty, wanted)
+                    if projected:
+                        self.layout.add_StW(block, change, W, CtW)
+                else:
+                    self.splitting.refresh(block.entries, S)
+                take_rows(block, S, StW)
+            return StW, CtW, sums
+
+        StW, CtW, sums = in_parallel(share, self.parts)
+        result = Pass(next_W, StW)
         if update:
-            self.dual_scale = 1.0
-        result.data_term, result.primal, result.change = sums.tolist()
-        result.projected_change = float(np.vdot(WtC, WtC))
+            self.splitting.dual_scale = 1.0
+            self._residuals(result, W, H, CtW, sums)
+        self._remember(W, H)
         return result
 
-    def _update(self, rows: slice, A: FloatArray, penalty: float) -> tuple[float, float, float]:
-        """Update T and U of a block and turn A into S."""
-        weights = None if self.weights is None else self.weights[rows].ravel()
-        flat = (self.values[rows], A, self.T[rows], self.U[rows], self.change[: A.shape[0]])
-        x, a, t, u, change = (array.ravel() for array in flat)
-        numbers = (penalty, self.dual_scale, *self.arguments)
-        sums: tuple[float, float, float] = self.kernel(x, a, weights, t, u, change, *numbers)
-        return sums
+    def next_H(self, sweep: Pass, W: FloatArray, H: FloatArray, penalty: float) -> FloatArray:
+        """Return the next H from the sweep made with W and H."""
+        raise NotImplementedError
 
-    def _refresh(self, rows: slice, A: FloatArray) -> None:
-        """Turn A into S with T and U as they stand."""
-        np.subtract(self.T[rows], A, out=A)
-        A += self.dual_scale * self.U[rows]
+    def squared_norm(self, W: FloatArray, H: FloatArray) -> float:
+        """Return ‖W‖² + ‖H‖² of all that is solved for."""
+        solved = (W[:, self.free_W], H[self.free_H])
+        return float(sum(np.sum(factor * factor, dtype=np.float64) for factor in solved))
+
+    def _row_step(
+        self, W: FloatArray, H: FloatArray, right: FloatArray, ridge: float, next_W: FloatArray
+    ) -> Callable[[Block, FloatArray, FloatArray], None]:
+        """Return what puts a block's next rows into `next_W` and adds its share to StW."""
+        raise NotImplementedError
+
+    def _buffers(self, block: Block, buffers: FloatArray) -> FloatArray:
+        """Return where a block's S and change go."""
+        return buffers[:, : block.entries.stop - block.entries.start]
+
+    def _residuals(
+        self, result: Pass, W: FloatArray, H: FloatArray, CtW: FloatArray, sums: FloatArray
+    ) -> None:
+        """Turn a sweep's sums into residuals."""
+        result.data_term = float(sums[0])
+        result.primal, result.change = math.sqrt(sums[1]), math.sqrt(sums[2])
+        result.projected_change = float(np.linalg.norm(CtW))
+
+    def _remember(self, W: FloatArray, H: FloatArray) -> None:
+        """Keep what the next sweep's residuals need."""
 
 
-def next_H(result: Pass, W: FloatArray, H: FloatArray, ridge: float) -> FloatArray:
-    """Return the next H from a sweep made with W and H: (WᵀW + ridge I)⁻¹ WᵀZ with the next W."""
-    new = result.W
-    step = result.WtS - (new.T @ (new - W)) @ H - ridge * H
-    return H + (inverse(new.T @ new, ridge) @ step).astype(H.dtype, copy=False)
+class EverywhereSteps(Steps):
+    """Algorithm 1: T = WH is imposed on every entry, and one r x r matrix serves all rows.
 
-
-def update_kernel(pair: Pair, dtype: Any, weights: Any) -> Callable[..., Any]:
-    """Return the compiled T- and U-update of a flat block.
-
-    It takes (x, a, weights, t, u, change, penalty, dual_scale, *pair.arguments, floor), updates t
-    and u, puts S into a and T - T_previous into change, and returns the weighted loss of f(a),
-    ‖T - A‖² and ‖T - T_previous‖².
+    W ← Z Hᵀ (H Hᵀ + ridge I)⁻¹ and H ← (WᵀW + ridge I)⁻¹ Wᵀ Z.  Where nothing is stored T = WH at
+    all times, so the residuals there follow from the change of the factors.
     """
-    kind = "every" if weights is None else str(weights.dtype)
-    name = f"update_{pair.name}_{np.dtype(dtype)}_{kind}"
-    return _update_kernel(pair.structure, name, pair.is_ours)
+
+    previous: tuple[FloatArray, FloatArray] | None = None
+
+    def _row_step(
+        self, W: FloatArray, H: FloatArray, right: FloatArray, ridge: float, next_W: FloatArray
+    ) -> Callable[[Block, FloatArray, FloatArray], None]:
+        partners = H[self.free_W]
+        solve = inverse(partners @ partners.T, ridge).astype(H.dtype)
+
+        def take_rows(block: Block, S: FloatArray, StW: FloatArray) -> None:
+            step = self.layout.times_Ht(block, S, right)[:, self.free_W]
+            step -= ridge * W[block.rows, self.free_W]
+            next_W[block.rows, self.free_W] += step @ solve
+            self.layout.add_StW(block, S, next_W, StW)
+
+        return take_rows
+
+    def next_H(self, sweep: Pass, W: FloatArray, H: FloatArray, penalty: float) -> FloatArray:
+        """Return the next H from the sweep made with W and H."""
+        free, partners = self.free_H, sweep.W[:, self.free_H]
+        ridge = self.ridge(partners, penalty)
+        step = sweep.StW.T[free] - (partners.T @ (sweep.W - W)) @ H - ridge * H[free]
+        next_H = H.copy()
+        next_H[free] += inverse(partners.T @ partners, ridge).astype(H.dtype) @ step
+        return next_H
+
+    def _residuals(
+        self, result: Pass, W: FloatArray, H: FloatArray, CtW: FloatArray, sums: FloatArray
+    ) -> None:
+        if not self.layout.complete:
+            W_made, H_made = (0 * W, H) if self.previous is None else self.previous
+            left, right = np.hstack([W - W_made, W_made]), np.vstack([H, H - H_made])
+            shift = float(np.sum((left.T @ left) * (right @ right.T)))
+            sums[2] = max(sums[2] + shift - sums[3], 0.0)
+            CtW = CtW + (W.T @ left @ right).T
+        super()._residuals(result, W, H, CtW, sums)
+
+    def _remember(self, W: FloatArray, H: FloatArray) -> None:
+        if not self.layout.complete:
+            self.previous = (W, H)
 
 
-@cache
-def _update_kernel(structure: tuple[Any, ...], name: str, cached: bool) -> Callable[..., Any]:
-    solve = compile_t_update(structure)
-    value = compile_scalar(structure[1].value)
-    forward = compile_scalar(structure[0].forward)
+def inverse(normal: FloatArray, ridge: float) -> FloatArray:
+    """Return (normal + ridge I)⁻¹ in double precision, or NaN where there is none."""
+    identity = np.eye(normal.shape[0])
+    try:
+        return cho_solve(cho_factor(normal + ridge * identity, check_finite=False), identity)
+    except (np.linalg.LinAlgError, ValueError):
+        return np.full_like(identity, np.nan)
 
-    def update(  # type: ignore[no-untyped-def]
-        x, a, weights, t, u, change, penalty, dual_scale, pieces, pf, pd, floor
-    ):
-        data_term, primal, moved = 0.0, 0.0, 0.0
-        for i in range(x.size):
-            v = a[i] - dual_scale * u[i]
-            y = max(forward(a[i], pf), floor)
-            if weights is None:
-                new = solve(v, x[i], penalty, pieces, pf, pd)
-                data_term += value(x[i], y, pd)
-            else:
-                weight = weights[i]
-                new = solve(v, x[i], penalty / weight, pieces, pf, pd)
-                new = new if weight > 0 else v
-                data_term += weight * value(x[i], y, pd)
-            residual, step = new - a[i], new - t[i]
-            primal += residual * residual
-            moved += step * step
-            t[i], u[i] = new, new - v
-            a[i], change[i] = residual + (new - v), step
-        return data_term, primal, moved
 
-    return compile_kernel(update, name, cached=cached)
+def in_parallel(
+    share: Callable[[int], tuple[FloatArray, ...]], parts: int
+) -> tuple[FloatArray, ...]:
+    """Work on several shares at a time and add their results up, always in the same order."""
+    if parts == 1:
+        return share(0)
+    with ThreadPoolExecutor(parts) as pool:
+        results = list(pool.map(share, range(parts)))
+    return tuple(sum(arrays[1:], start=arrays[0]) for arrays in zip(*results, strict=True))

@@ -1,0 +1,92 @@
+"""Offsets inside f: X ≈ f(WH + mean + b_i + c_j), as columns beside W and rows beside H.
+
+Held at one, a row of H lets the column of W next to it be the row offsets b; held at one, a column
+of W lets the row of H be the column offsets c; a pair held at one and the mean is the global
+offset.  So every nonlinearity sees offsets inside f, and the factor steps fit them like any other
+component, with the same ridge.  The columns of the extended W, and the rows of H, stand as
+
+    [ row offsets | components | column offsets | mean ].
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from .observations import FloatArray
+
+KINDS = ("none", "global", "rows", "columns", "both")
+
+
+class Offsets(NamedTuple):
+    """The offsets of a fitted model; None where it has none of that kind."""
+
+    mean: float
+    rows: FloatArray | None
+    columns: FloatArray | None
+
+
+NONE = Offsets(0.0, None, None)
+
+
+@dataclass(frozen=True)
+class Extension:
+    """Where the offsets stand beside the components.
+
+    Parameters
+    ----------
+    kind : {"none", "global", "rows", "columns", "both"}
+        Which offsets there are; all but "none" include the mean.
+    mean : float
+        The global offset, in the units of T.
+    """
+
+    kind: str
+    mean: float = 0.0
+
+    @property
+    def before(self) -> int:
+        """Number of columns before the components."""
+        return int(self.kind in ("rows", "both"))
+
+    @property
+    def after(self) -> int:
+        """Number of columns after the components that H is solved for."""
+        return int(self.kind in ("columns", "both"))
+
+    def free(self, rank: int) -> tuple[slice, slice]:
+        """Return which columns of W and which rows of H are solved for."""
+        first, last = self.before, self.before + rank
+        return slice(0, last), slice(first, last + self.after)
+
+    def extend(
+        self, W: FloatArray, H: FloatArray, offsets: Offsets
+    ) -> tuple[FloatArray, FloatArray]:
+        """Put offsets beside W (m, rank) and H (rank, n)."""
+        m, n = W.shape[0], H.shape[1]
+        left, right = [W], [H]
+        if self.before:
+            rows = np.zeros(m) if offsets.rows is None else offsets.rows
+            left.insert(0, rows[:, None])
+            right.insert(0, np.ones((1, n)))
+        if self.after:
+            columns = np.zeros(n) if offsets.columns is None else offsets.columns
+            left.append(np.ones((m, 1)))
+            right.append(columns[None, :])
+        if self.kind != "none":
+            left.append(np.ones((m, 1)))
+            right.append(np.full((1, n), self.mean))
+        return np.hstack(left, dtype=W.dtype), np.vstack(right, dtype=H.dtype)
+
+    def split(self, left: FloatArray, right: FloatArray) -> tuple[FloatArray, FloatArray, Offsets]:
+        """Take W, H and the offsets apart again."""
+        rank = left.shape[1] - self.before - self.after - (self.kind != "none")
+        components = slice(self.before, self.before + rank)
+        rows = left[:, 0] if self.before else None
+        columns = right[self.before + rank] if self.after else None
+        return left[:, components], right[components], Offsets(self.mean, rows, columns)
+
+
+NO_OFFSETS = Extension("none")
