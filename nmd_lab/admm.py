@@ -23,15 +23,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .layouts import SparseLayout, layout_of
-from .observations import FloatArray, Observations
+from .observations import FloatArray
 from .observed import ObservedSteps
 from .offsets import NO_OFFSETS, Extension, Offsets
 from .penalty import BALANCED, PenaltyRule
 from .proximal import Pair
-from .sparse_observations import SparseObservations
+from .sparse_observations import AnyObservations, SparseObservations
 from .splitting import Splitting
 from .starts import Start
 from .sweeps import EverywhereSteps, Ridge, Steps
+from .validation import Validation
 
 
 @dataclass(frozen=True)
@@ -94,6 +95,9 @@ RECORDED = (
 )
 """The numbers of a state that a history keeps."""
 
+VALIDATION = "validation_rmse"
+"""What a history keeps besides, if there is a validation."""
+
 
 @dataclass(frozen=True)
 class Problem:
@@ -117,7 +121,7 @@ class Problem:
         How many shares of sparse data are worked on at the same time.
     """
 
-    observations: Observations | SparseObservations
+    observations: AnyObservations
     pair: Pair
     rule: PenaltyRule = BALANCED
     alpha: float = 0.0
@@ -204,12 +208,27 @@ def admm(problem: Problem, start: Start) -> Iterator[State]:
 
 
 class Outcome(NamedTuple):
-    """What a run ends with: a state, the recorded numbers, why it ended, and if by itself."""
+    """What a run ends with.
+
+    Attributes
+    ----------
+    state : State
+        The chosen iteration.
+    history : dict of list of float
+        The recorded numbers of all iterations.
+    stop_reason : str
+        Why the run ended.
+    complete : bool
+        Whether it ended by itself.
+    score : float
+        Objective, or validation error, of the chosen iteration.
+    """
 
     state: State
     history: dict[str, list[float]]
     stop_reason: str
     complete: bool
+    score: float
 
 
 @dataclass(frozen=True)
@@ -226,12 +245,18 @@ class Stopping:
         Seconds.
     callback : callable or None
         Called with each state; a true value ends the run.
+    validation : Validation or None
+        Held-out entries; the state with their lowest error is the one returned.
+    patience : int
+        Ends the run after so many iterations without a lower validation error.
     """
 
     max_iter: int
     tol: float = 0.0
     time_limit: float | None = None
     callback: Callable[[State], Any] | None = None
+    validation: Validation | None = None
+    patience: int = 10
 
     def verdict(self, state: State) -> tuple[bool, str]:
         """Return whether the run is complete with this state, and why it ends ("": it does not)."""
@@ -246,12 +271,17 @@ class Stopping:
             return False, f"time_limit: {self.time_limit:g} s passed"
         return False, ""
 
+    def patience_is_over(self, state: State, best: State) -> bool:
+        """Return whether the best state is too long ago."""
+        return state.iteration - best.iteration >= self.patience
+
 
 def run(states: Iterator[State], stopping: Stopping) -> Outcome:
     """Follow the iteration until a rule ends it.
 
     A run that converges or does all its iterations returns its last state.  One that is cut short
-    (time, callback, Ctrl-C, a non-finite iterate) returns the state of lowest objective so far.
+    (time, callback, Ctrl-C, a non-finite iterate) returns the state of lowest objective so far,
+    and one that is validated the state of lowest validation error.
 
     Raises
     ------
@@ -260,26 +290,39 @@ def run(states: Iterator[State], stopping: Stopping) -> Outcome:
     KeyboardInterrupt
         If Ctrl-C comes before the first iterate.
     """
+    watched = stopping.validation
     history: dict[str, list[float]] = {name: [] for name in RECORDED}
-    last = best = None
+    if watched is not None:
+        history[VALIDATION] = []
+    best = last = None
+    lowest = math.inf
     try:
         for state in states:
             if not state.is_finite:
-                reason = f"not finite: iteration {state.iteration} overflowed"
+                why = f"not finite: iteration {state.iteration} overflowed"
                 if best is None:
-                    raise FloatingPointError(f"{reason}: scale X down, or raise alpha or epsilon.")
-                return Outcome(best, history, reason, True)
-            for name, numbers in history.items():
-                numbers.append(getattr(state, name))
+                    raise FloatingPointError(f"{why}: scale X down, or raise alpha or epsilon.")
+                return Outcome(best, history, why, True, lowest)
+            for name in RECORDED:
+                history[name].append(getattr(state, name))
+            score = state.objective
+            if watched is not None:
+                score = watched.rmse(state.left, state.right)
+                history[VALIDATION].append(score)
             last = state
-            if best is None or state.objective < best.objective:
-                best = state
+            if best is None or score < lowest:
+                best, lowest = state, score
             complete, why = stopping.verdict(state)
+            if watched is not None and not why and stopping.patience_is_over(state, best):
+                waited = f"validation: no lower error for {stopping.patience} iterations"
+                complete, why = True, waited
+            if complete and watched is None:
+                return Outcome(state, history, why, complete, score)
             if why:
-                return Outcome(last if complete else best, history, why, complete)
+                return Outcome(best, history, why, complete, lowest)
     except KeyboardInterrupt:
         if last is None or best is None:
             raise
-        reason = f"interrupted: Ctrl-C after {last.iteration} iterations"
-        return Outcome(best, history, reason, False)
+        why = f"interrupted: Ctrl-C after {last.iteration} iterations"
+        return Outcome(best, history, why, False, lowest)
     raise AssertionError("the iteration never ends by itself")

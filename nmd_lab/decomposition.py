@@ -18,9 +18,12 @@ from .labels import COMPONENT, Labels
 from .losses import Loss
 from .nonlinearities import Nonlinearity
 from .observations import FloatArray, observe
+from .offsets import NONE, Offsets
 
 if TYPE_CHECKING:
     from .plots import PlotAccessor
+
+PAIRS_AT_ONCE = 1 << 18
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -47,6 +50,9 @@ class Decomposition:
         The dimensions, coordinates and name of X.
     parameters : dict
         What the fit was asked for, and from which data and software versions it came.
+    offsets : Offsets
+        What is added to WH inside f: `mean`, and the arrays `rows` (m,) and `columns` (n,), each
+        None if the fit has none.
 
     Examples
     --------
@@ -65,6 +71,7 @@ class Decomposition:
     stop_reason: str
     labels: Labels
     parameters: dict[str, Any] = field(default_factory=dict)
+    offsets: Offsets = NONE
 
     @property
     def rank(self) -> int:
@@ -103,7 +110,8 @@ class Decomposition:
     def reconstruct(self) -> xr.DataArray:
         """Return f(WH) with the dims, labels and name of X."""
         W, H = self.factors
-        return self.labels.label(self.nonlinearity(W @ H))
+        rows, columns = self._offsets_at(slice(None), slice(None))
+        return self.labels.label(self.nonlinearity(W @ H + rows[:, None] + columns))
 
     def residual(self, X: Any, *, mask: ArrayLike | None = None) -> xr.DataArray:
         """Return X - f(WH) with the dims and labels of the fit, NaN where X is not observed.
@@ -174,8 +182,26 @@ class Decomposition:
                 raise TypeError(f"{name} has dtype {positions.dtype}: give integer positions.")
             if positions.size and not -size <= positions.min() <= positions.max() < size:
                 raise IndexError(f"{name} holds a position outside X: there are {size} {name}.")
+        return self._predict(i.ravel(), j.ravel())
+
+    def _predict(self, i: Any, j: Any) -> FloatArray:
+        """Return f(WH) at checked positions, a share at a time."""
         W, H = self.factors
-        return self.nonlinearity(np.einsum("pk,kp->p", W[i.ravel()], H[:, j.ravel()]))
+        out = np.empty(i.size, dtype=W.dtype)
+        for start in range(0, i.size, PAIRS_AT_ONCE):
+            part = slice(start, start + PAIRS_AT_ONCE)
+            rows, columns = self._offsets_at(i[part], j[part])
+            products = np.einsum("pk,kp->p", W[i[part]], H[:, j[part]])
+            out[part] = self.nonlinearity(products + rows + columns)
+        return out
+
+    def _offsets_at(self, i: Any, j: Any) -> tuple[FloatArray, FloatArray]:
+        """Return the offsets of some rows, the mean included, and of some columns."""
+        m, n = self.shape
+        dtype = self.W.dtype
+        rows = np.zeros(m, dtype) if self.offsets.rows is None else self.offsets.rows
+        columns = np.zeros(n, dtype) if self.offsets.columns is None else self.offsets.columns
+        return rows[i] + dtype.type(self.offsets.mean), columns[j]
 
     def to_dataset(self) -> xr.Dataset:
         """Return everything as one Dataset, with the description in ``attrs["nmd_lab"]``."""

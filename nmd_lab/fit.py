@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
-from typing import Any, Literal
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike, DTypeLike
 
-from .admm import Outcome, Problem, Stopping, admm, run
+from .admm import Outcome, Problem
 from .decomposition import Decomposition
 from .losses import Loss
 from .nonlinearities import Nonlinearity
-from .observations import Observations, observe
-from .penalty import as_penalty_rule
-from .progress import with_progress
+from .problems import make_problem
 from .provenance import provenance
-from .proximal import Pair, make_pair
+from .proximal import make_pair
+from .restarts import best_outcome, starts
 from .settings import Settings, check_rank, with_settings_signature
-from .starts import Start, given_start, random_start, svd_start
-
-WARM_UP = 200
-"""Iterations of Modulus + Frobenius that come before another even pair under ``init="auto"``."""
+from .sparse_observations import AnyObservations, observations_of
+from .validation import take_validation
 
 
 @with_settings_signature
@@ -111,7 +107,7 @@ def decompose(
     >>> fit.relative_error < 1e-4
     True
     """
-    return _fit(X, rank, nonlinearity, loss, mask, weights, dtype, sample_dims, "data", settings)
+    return _fit(X, rank, nonlinearity, loss, mask, weights, dtype, sample_dims, True, settings)
 
 
 @with_settings_signature
@@ -153,7 +149,7 @@ def complete(
     >>> bool(np.abs(fit.reconstruct().values - X).max() < 1e-3)
     True
     """
-    return _fit(X, rank, nonlinearity, loss, mask, weights, dtype, sample_dims, "missing", settings)
+    return _fit(X, rank, nonlinearity, loss, mask, weights, dtype, sample_dims, False, settings)
 
 
 def _fit(
@@ -165,111 +161,50 @@ def _fit(
     weights: ArrayLike | None,
     dtype: DTypeLike | None,
     sample_dims: str | Sequence[str] | None,
-    absent: Literal["data", "missing"],
+    absent_are_zeros: bool,
     options: dict[str, Any],
 ) -> Decomposition:
     """Check everything, fit from each start, label the best."""
     settings = Settings.of(options)
     pair = make_pair(nonlinearity, loss)
-    observations = observe(
-        X, mask=mask, weights=weights, dtype=dtype, sample_dims=sample_dims, absent=absent
+    observations = observations_of(
+        X,
+        mask=mask,
+        weights=weights,
+        dtype=dtype,
+        sample_dims=sample_dims,
+        absent_are_zeros=absent_are_zeros,
     )
     rank = check_rank(rank, observations.shape)
     values, _ = observations.observed()
     pair.loss.check_data(float(values.min()), float(values.max()))
-    if absent == "data":
+    if absent_are_zeros:
         _check_lines(observations)
-    starts = _starts(observations, pair, rank, settings)
-    outcome = _best_outcome(observations, pair, starts, settings)
-    return _labelled(observations, pair, outcome, settings)
+    observations, validation = take_validation(
+        observations, settings.validation, pair.nonlinearity, settings.generator()
+    )
+    problem, offsets = make_problem(observations, pair, settings)
+    outcome = best_outcome(problem, starts(problem, offsets, rank, settings), settings, validation)
+    return _labelled(problem, outcome, settings)
 
 
-def _check_lines(observations: Observations) -> None:
+def _check_lines(observations: AnyObservations) -> None:
     """Refuse rows and columns about which nothing is known, where every entry is to count."""
     for line, empty in zip(("row", "column"), observations.unobserved_lines(), strict=True):
         if empty.size:
             raise ValueError(
                 f"X has no observed entry in {line} {empty[0]}: drop it, or use complete(), which "
-                "lets it fall back to f(0)."
+                "lets it fall back to f of the offsets."
             )
 
 
-def _starts(
-    observations: Observations, pair: Pair, rank: int, settings: Settings
-) -> Iterator[Start]:
-    """Yield the chosen start, then random ones."""
-    rng = settings.generator()
-    f, init = pair.nonlinearity, settings.init
-    for index in range(settings.n_init):
-        if index > 0 or init == "random" or (init == "auto" and f.even):
-            start = random_start(observations, f, rank, rng)
-            yield _warmed_up(observations, pair, start, settings) if init == "auto" else start
-        elif isinstance(init, str):
-            yield svd_start(observations, f, rank)
-        else:
-            yield given_start(observations, rank, init)
-
-
-def _warmed_up(observations: Observations, pair: Pair, start: Start, settings: Settings) -> Start:
-    """Let an even f find its signs first: Modulus + Frobenius on the starting T."""
-    easy = make_pair("modulus", "frobenius")
-    if not pair.nonlinearity.even or pair.structure == easy.structure:
-        return start
-    sizes = pair.nonlinearity.preimage(observations.values)
-    problem = Problem(
-        replace(observations, values=sizes),
-        easy,
-        alpha=settings.alpha,
-        epsilon=settings.epsilon_for(sizes.dtype),
-    )
-    states = admm(problem, start)
-    state = run(states, Stopping(WARM_UP, settings.tol, settings.time_limit)).state
-    return Start(state.W, state.H, from_factors=True)
-
-
-def _best_outcome(
-    observations: Observations, pair: Pair, starts: Iterator[Start], settings: Settings
-) -> Outcome:
-    """Run each start and return the outcome of lowest objective."""
-    dtype = observations.values.dtype
-    best: Outcome | None = None
-    seconds = 0.0
-    for start in starts:
-        problem = Problem(
-            observations,
-            pair,
-            rule=as_penalty_rule(settings.penalty),
-            alpha=settings.alpha,
-            epsilon=settings.epsilon_for(dtype),
-        )
-        states = admm(problem, start)
-        limit = settings.time_limit
-        stopping = Stopping(
-            settings.max_iter,
-            settings.tol,
-            None if limit is None else limit - seconds,
-            settings.callback,
-        )
-        outcome = run(with_progress(states, settings.max_iter, settings.progress), stopping)
-        seconds += outcome.history["seconds"][-1]
-        if best is None or outcome.state.objective < best.state.objective:
-            best = outcome
-        if not outcome.complete:
-            best = best._replace(stop_reason=outcome.stop_reason)
-            break
-    assert best is not None
-    return best
-
-
-def _labelled(
-    observations: Observations, pair: Pair, outcome: Outcome, settings: Settings
-) -> Decomposition:
+def _labelled(problem: Problem, outcome: Outcome, settings: Settings) -> Decomposition:
     """Put the labels back on."""
-    state, labels = outcome.state, observations.labels
+    state, observations = outcome.state, problem.observations
     W, H = state.W.copy(), state.H.copy()
     rows, columns = observations.unobserved_lines()
     W[rows], H[:, columns] = 0, 0
-    labelled_W, labelled_H = labels.label_factors(W, H)
+    labelled_W, labelled_H = observations.labels.label_factors(W, H)
     iterations = np.arange(1, len(outcome.history["seconds"]) + 1)
     history = xr.Dataset(
         {name: ("iteration", numbers) for name, numbers in outcome.history.items()},
@@ -278,15 +213,17 @@ def _labelled(
     return Decomposition(
         W=labelled_W,
         H=labelled_H,
-        nonlinearity=pair.nonlinearity,
-        loss=pair.loss,
+        offsets=state.offsets,
+        nonlinearity=problem.pair.nonlinearity,
+        loss=problem.pair.loss,
         history=history,
         stop_reason=outcome.stop_reason,
-        labels=labels,
+        labels=observations.labels,
         parameters={
             "rank": W.shape[1],
             "iteration": state.iteration,
             **settings.describe(W.dtype),
+            "constraint": "observed" if problem.observed_only else "everywhere",
             **provenance(observations),
         },
     )

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from .compilation import compile_kernel
 from .observations import FloatArray, Observations
-from .sparse_observations import SparseObservations
+from .sparse_observations import AnyObservations
 
 BLOCK_ENTRIES = 1 << 16  # 512 KiB of doubles: a block and its state stay in a second-level cache
 
@@ -111,7 +111,7 @@ class SparseLayout:
         self.shape = shape
         self.indptr, self.indices = indptr, indices
         self.n_entries = indices.size
-        longest = int(np.diff(indptr).max())
+        longest = int(np.diff(indptr).max(initial=0))
         self.block_size = min(self.n_entries, max(BLOCK_ENTRIES, longest))
 
     def blocks(self, part: int = 0, parts: int = 1) -> Iterator[Block]:
@@ -148,6 +148,13 @@ class SparseLayout:
         """Add the block's share of Sᵀ W to `out`."""
         self._call(_add_StW, block, S, W, out)
 
+    def all_products(self, W: FloatArray, H: FloatArray) -> FloatArray:
+        """Return WH at every entry, flat."""
+        right, out = self.prepare(H), np.empty(self.n_entries, dtype=W.dtype)
+        for block in self.blocks():
+            self.products(block, W, right, out[block.entries])
+        return out
+
     def _call(self, kernel: Callable[..., None], block: Block, *arrays: FloatArray) -> None:
         compiled = sparse_kernel(kernel, f"{arrays[0].dtype}_{self.indices.dtype}")
         compiled(self.indptr, self.indices, block.rows.start, block.rows.stop, *arrays)
@@ -162,7 +169,7 @@ class SparseLayout:
         return SparseLayout((n, m), pattern.indptr, pattern.indices), pattern.data
 
 
-def layout_of(observations: Observations | SparseObservations) -> DenseLayout | SparseLayout:
+def layout_of(observations: AnyObservations) -> DenseLayout | SparseLayout:
     """Return where the entries of a problem are stored."""
     if isinstance(observations, Observations) or observations.absent_are_zeros:
         return DenseLayout(observations.shape)

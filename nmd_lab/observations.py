@@ -6,7 +6,8 @@ NaN, a masked array's mask, `mask=` and a sparse zero mean:
 * NaN, masked entries and entries with ``mask == False`` are missing, and the values under them
   have no influence;
 * an entry of weight 0 is missing too;
-* absent entries of a sparse matrix are zeros for `decompose` and missing for `complete`.
+* absent entries of a sparse matrix are zeros for `decompose` and missing for `complete`
+  (`nmd_lab.sparse_observations`).
 
 Labels are taken off here too; `nmd_lab.labels` puts them back on results.
 """
@@ -15,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -63,13 +64,16 @@ class Observations:
         seen = self.weights > 0
         return self.values[seen].astype(np.float64), self.weights[seen].astype(np.float64)
 
+    def counts(self, axis: int) -> NDArray[np.integer]:
+        """Return how many entries each column (axis 0) or row (axis 1) has."""
+        if self.weights is None:
+            return np.full(self.shape[1 - axis], self.shape[axis])
+        counts: NDArray[np.integer] = np.asarray(np.count_nonzero(self.weights, axis=axis))
+        return counts
+
     def unobserved_lines(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
         """Return the rows and the columns in which nothing is observed."""
-        if self.weights is None:
-            empty = np.empty(0, dtype=np.intp)
-            return empty, empty
-        seen = self.weights > 0
-        return np.flatnonzero(~seen.any(axis=1)), np.flatnonzero(~seen.any(axis=0))
+        return np.flatnonzero(self.counts(1) == 0), np.flatnonzero(self.counts(0) == 0)
 
 
 def observe(
@@ -79,9 +83,8 @@ def observe(
     weights: ArrayLike | None = None,
     dtype: DTypeLike | None = None,
     sample_dims: str | Sequence[str] | None = None,
-    absent: Literal["data", "missing"] = "data",
 ) -> Observations:
-    """Turn any accepted input into `Observations`; never modify it.
+    """Turn any dense input into `Observations`; never modify it.
 
     Parameters
     ----------
@@ -95,8 +98,6 @@ def observe(
         By default float32 for float32 input and float64 otherwise.
     sample_dims : str or sequence of str, optional
         The dimensions of a DataArray that make the rows; by default the first of two.
-    absent : {"data", "missing"}
-        What the absent entries of a sparse matrix are.
 
     Raises
     ------
@@ -104,7 +105,7 @@ def observe(
         With the argument, the value and the remedy, if the input makes no sense.
     """
     if sparse.issparse(X):
-        raise TypeError("X is a scipy.sparse matrix, which is not supported yet: use X.toarray().")
+        raise TypeError("X is a scipy.sparse matrix: only decompose() and complete() take one.")
     labels = labels_of(X, sample_dims)
     array, seen = (labels.flatten(part) for part in _array_and_mask(X))
     if array.size == 0:

@@ -14,10 +14,11 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+from scipy import sparse
 
-from .observations import FloatArray
-
-KINDS = ("none", "global", "rows", "columns", "both")
+from .nonlinearities import Nonlinearity
+from .observations import FloatArray, Observations
+from .sparse_observations import AnyObservations
 
 
 class Offsets(NamedTuple):
@@ -90,3 +91,67 @@ class Extension:
 
 
 NO_OFFSETS = Extension("none")
+
+
+def starting_offsets(
+    observations: AnyObservations, f: Nonlinearity, kind: str, alpha: float
+) -> Offsets:
+    """Return the mean of T, and the shrunken means of rows and columns around it.
+
+    Parameters
+    ----------
+    observations : Observations or SparseObservations
+        The data.
+    f : Nonlinearity
+        Gives T from X.
+    kind : {"none", "global", "rows", "columns", "both"}
+        Which offsets there are.
+    alpha : float
+        The ridge, which draws the means of short rows and columns to zero.
+    """
+    values, weights = observations.observed()
+    mean = 0.0 if kind == "none" else float(np.average(f.preimage(values), weights=weights))
+    offsets = Offsets(mean, None, None)
+    if kind in ("rows", "both"):
+        offsets = offsets._replace(rows=_means(observations, f, offsets, 1, alpha))
+    if kind in ("columns", "both"):
+        offsets = offsets._replace(columns=_means(observations, f, offsets, 0, alpha))
+    return offsets
+
+
+def _means(
+    observations: AnyObservations,
+    f: Nonlinearity,
+    offsets: Offsets,
+    axis: int,
+    alpha: float,
+) -> FloatArray:
+    """Return the shrunken means, along an axis, of what earlier offsets leave."""
+    R, _ = less_offsets(observations, f, offsets)
+    sums = np.asarray(R.sum(axis=axis), dtype=np.float64).ravel()
+    means: FloatArray = sums / np.maximum(observations.counts(axis) + alpha, 1)
+    return means
+
+
+def less_offsets(
+    observations: AnyObservations, f: Nonlinearity, offsets: Offsets
+) -> tuple[FloatArray | sparse.csr_array, float]:
+    """Return the starting T less offsets, and what is still to be added to every entry.
+
+    Missing entries are 0 if there are offsets; otherwise they are the mean of the others.
+    """
+    m, n = observations.shape
+    rows = np.zeros(m) if offsets.rows is None else offsets.rows
+    columns = np.zeros(n) if offsets.columns is None else offsets.columns
+    T = f.preimage(observations.values)
+    if isinstance(observations, Observations):
+        if observations.weights is None:
+            return T - (offsets.mean + rows[:, None] + columns), 0.0
+        seen = observations.weights > 0
+        fill = float(T[seen].mean()) if offsets == NONE else 0.0
+        return np.where(seen, T - (offsets.mean + rows[:, None] + columns), fill), 0.0
+    if observations.absent_are_zeros:
+        return observations.to_csr(T), 0.0
+    fill = float(T.mean()) if offsets == NONE else 0.0
+    R = T - fill - offsets.mean - rows[observations.rows] - columns[observations.indices]
+    return observations.to_csr(R), fill

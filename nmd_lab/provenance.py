@@ -12,15 +12,15 @@ import numpy as np
 import xarray as xr
 from scipy import sparse
 
-from .observations import Observations
+from .sparse_observations import AnyObservations
 
 
-def provenance(observations: Observations) -> dict[str, Any]:
+def provenance(observations: AnyObservations) -> dict[str, Any]:
     """Return what a result remembers of its data and its software, in plain numbers and words.
 
     Parameters
     ----------
-    observations : Observations
+    observations : Observations or SparseObservations
         The data.
 
     Returns
@@ -46,7 +46,7 @@ def provenance(observations: Observations) -> dict[str, Any]:
     }
 
 
-def fingerprint(observations: Observations) -> str:
+def fingerprint(observations: AnyObservations) -> str:
     """Return a hash of every array that the observations hold; labels do not count."""
     digest = hashlib.sha256()
     for field in fields(observations):

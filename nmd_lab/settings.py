@@ -15,6 +15,8 @@ import numpy as np
 from .penalty import PenaltyRule, as_penalty_rule
 
 INITS = ("auto", "svd", "random")
+OFFSETS = ("none", "global", "rows", "columns", "both")
+CONSTRAINTS = ("auto", "everywhere", "observed")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,11 +29,16 @@ class Settings:
     tol: float = 1e-8
     penalty: str | float | PenaltyRule = "balanced"
     alpha: float = 0.0
+    offsets: str = "none"
+    constraint: str = "auto"
+    validation: Any = None
+    patience: int = 10
     epsilon: float = 1e-12  # the paper's 1e-6 would floor the error at about 1e-5
     time_limit: float | None = None
     callback: Callable[..., Any] | None = None
     progress: bool | None = None
     random_state: Any = None
+    threads: int | None = None
 
     def __post_init__(self) -> None:
         """Check everything that can be checked without the data."""
@@ -48,11 +55,13 @@ class Settings:
             )
         if self.progress not in (None, True, False):
             raise ValueError(f"progress={self.progress!r} is unknown: use None, True or False.")
-        if isinstance(self.init, str) and self.init not in INITS:
-            raise ValueError(
-                f"init={self.init!r} is unknown: choose one of {list(INITS)}, a pair (W, H) or "
-                "a fit."
-            )
+        if isinstance(self.init, str):
+            _check_word("init", self.init, INITS, ", a pair (W, H) or a fit")
+        _check_word("offsets", self.offsets, OFFSETS)
+        _check_word("constraint", self.constraint, CONSTRAINTS)
+        _check_integer("patience", self.patience, 1)
+        if self.threads is not None:
+            _check_integer("threads", self.threads, 1)
         as_penalty_rule(self.penalty)
         self.generator()
 
@@ -70,8 +79,10 @@ class Settings:
     def describe(self, dtype: Any) -> dict[str, Any]:
         """Return what a result remembers of the settings, in plain numbers and words."""
         words = {f.name: getattr(self, f.name) for f in fields(self)}
-        for name in ("callback", "progress"):
+        for name in ("callback", "progress", "threads"):
             del words[name]
+        if not isinstance(self.validation, float | None):
+            words["validation"] = f"given {type(self.validation).__name__}"
         words["epsilon"] = self.epsilon_for(dtype)
         if not isinstance(self.init, str):
             words["init"] = f"given {type(self.init).__name__}"
@@ -87,15 +98,19 @@ class Settings:
 
     def generator(self) -> np.random.Generator:
         """Return the source of all random numbers of a fit."""
-        seed = self.random_state
-        if isinstance(seed, np.random.RandomState):  # what scikit-learn hands on
-            seed = int(seed.randint(2**31))
-        try:
-            return np.random.default_rng(seed)
-        except (TypeError, ValueError) as error:
-            raise type(error)(
-                f"random_state={seed!r} is not a seed: give None, an integer >= 0 or a Generator."
-            ) from error
+        return generator(self.random_state)
+
+
+def generator(seed: Any) -> np.random.Generator:
+    """Return a source of random numbers from what `random_state` may be."""
+    if isinstance(seed, np.random.RandomState):  # what scikit-learn hands on
+        seed = int(seed.randint(2**31))
+    try:
+        return np.random.default_rng(seed)
+    except (TypeError, ValueError) as error:
+        raise type(error)(
+            f"random_state={seed!r} is not a seed: give None, an integer >= 0 or a Generator."
+        ) from error
 
 
 def with_settings_signature(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -108,6 +123,11 @@ def with_settings_signature(function: Callable[..., Any]) -> Callable[..., Any]:
     ]
     function.__signature__ = signature.replace(parameters=[*named, *options])  # type: ignore[attr-defined]
     return function
+
+
+def _check_word(name: str, value: Any, words: tuple[str, ...], more: str = "") -> None:
+    if value not in words:
+        raise ValueError(f"{name}={value!r} is unknown: choose one of {list(words)}{more}.")
 
 
 def _check_integer(name: str, value: Any, smallest: int) -> None:

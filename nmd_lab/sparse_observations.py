@@ -6,6 +6,7 @@ A stored zero is an observation like any other.  What the absent entries are is 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +15,7 @@ from numpy.typing import DTypeLike, NDArray
 from scipy import sparse
 
 from .labels import Labels, labels_of
-from .observations import FloatArray, Observations, float_dtype
+from .observations import FloatArray, Observations, float_dtype, observe
 
 IntArray = NDArray[np.integer]
 
@@ -67,7 +68,7 @@ class SparseObservations:
 
         Zeros that are not stored come as one value that weighs as much as all of them.
         """
-        values = self.values.astype(np.float64, copy=False)
+        values: FloatArray = self.values.astype(np.float64, copy=False)
         weights = np.ones(values.size) if self.weights is None else self.weights.astype(np.float64)
         absent = self.n_observed - values.size
         if absent:
@@ -76,16 +77,20 @@ class SparseObservations:
 
     def unobserved_lines(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
         """Return the rows and the columns in which nothing is observed."""
-        if self.absent_are_zeros:
-            return np.empty(0, np.intp), np.empty(0, np.intp)
-        columns = np.bincount(self.indices, minlength=self.shape[1])
-        return np.flatnonzero(np.diff(self.indptr) == 0), np.flatnonzero(columns == 0)
+        return np.flatnonzero(self.counts(1) == 0), np.flatnonzero(self.counts(0) == 0)
 
-    def to_csr(self) -> sparse.csr_array:
-        """Return the values as a SciPy array that shares memory with these observations."""
-        matrix = sparse.csr_array(self.shape, dtype=self.values.dtype)
-        matrix.data, matrix.indices, matrix.indptr = self.values, self.indices, self.indptr
-        return matrix
+    def counts(self, axis: int) -> NDArray[np.integer]:
+        """Return how many entries each column (axis 0) or row (axis 1) has."""
+        if self.absent_are_zeros:
+            return np.full(self.shape[1 - axis], self.shape[axis])
+        if axis == 1:
+            return np.diff(self.indptr)
+        return np.bincount(self.indices, minlength=self.shape[1])
+
+    def to_csr(self, values: FloatArray | None = None) -> sparse.csr_array:
+        """Return the values, or others in their places, as a SciPy array that shares memory."""
+        values = self.values if values is None else values
+        return sparse.csr_array((values, self.indices, self.indptr), shape=self.shape)
 
     def __repr__(self) -> str:
         row, column = (", ".join(dims) for dims in (self.labels.rows, self.labels.columns))
@@ -98,7 +103,7 @@ class SparseObservations:
 
 
 def observe_sparse(
-    X: sparse.sparray | sparse.spmatrix | SparseObservations,
+    X: Any,
     *,
     mask: Any = None,
     weights: Any = None,
@@ -205,8 +210,10 @@ def _at_entries(
         raise TypeError(f"{name} has dtype {other.dtype}: give real numbers or booleans.")
     if not sparse.issparse(other):
         return np.asarray(other[rows, columns])
-    found: Any = other.tocsr()[rows, columns]  # a 1-D sparse array, or a matrix of one row
-    return np.asarray(found.toarray() if sparse.issparse(found) else found).ravel()
+    matrix: Any = other
+    found = matrix.tocsr()[rows, columns]  # a 1-D sparse array, or a matrix of one row
+    array = found.toarray() if hasattr(found, "toarray") else found
+    return np.asarray(array).ravel()
 
 
 def sparse_from_dense(observations: Observations) -> SparseObservations:
@@ -220,3 +227,31 @@ def sparse_from_dense(observations: Observations) -> SparseObservations:
     return SparseObservations(
         values[seen], counted, indptr.astype(kind), columns.astype(kind), observations.labels
     )
+
+
+AnyObservations = Observations | SparseObservations
+
+
+def observations_of(
+    X: Any,
+    *,
+    mask: Any = None,
+    weights: Any = None,
+    dtype: DTypeLike | None = None,
+    sample_dims: str | Sequence[str] | None = None,
+    absent_are_zeros: bool = False,
+) -> AnyObservations:
+    """Turn any accepted input into observations, sparse input into sparse ones.
+
+    Parameters
+    ----------
+    X, mask, weights, dtype, sample_dims
+        As for `observe`, or for `observe_sparse`.
+    absent_are_zeros : bool
+        What the absent entries of a sparse matrix are.
+    """
+    if sparse.issparse(X) or isinstance(X, SparseObservations):
+        return observe_sparse(
+            X, mask=mask, weights=weights, dtype=dtype, absent_are_zeros=absent_are_zeros
+        )
+    return observe(X, mask=mask, weights=weights, dtype=dtype, sample_dims=sample_dims)

@@ -14,9 +14,9 @@ import numpy as np
 
 from .compilation import compile_kernel, compile_scalar
 from .nonlinearities import Nonlinearity
-from .observations import FloatArray, Observations
+from .observations import FloatArray
 from .proximal import Pair, Structure, compile_t_update
-from .sparse_observations import SparseObservations
+from .sparse_observations import AnyObservations, SparseObservations
 
 
 class Splitting:
@@ -33,9 +33,7 @@ class Splitting:
         which the sums below are to leave out.
     """
 
-    def __init__(
-        self, observations: Observations | SparseObservations, pair: Pair, *, everywhere: bool
-    ) -> None:
+    def __init__(self, observations: AnyObservations, pair: Pair, *, everywhere: bool) -> None:
         weights = observations.weights
         self.weights = None if weights is None else weights.ravel()
         self.x: FloatArray | ZeroFilled

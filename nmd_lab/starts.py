@@ -5,14 +5,20 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy import sparse
 from scipy.linalg import eigh
+from scipy.sparse.linalg import LinearOperator, svds
 
 from .nonlinearities import Nonlinearity
-from .observations import FloatArray, Observations
-from .offsets import NONE, Offsets
+from .observations import FloatArray
+from .offsets import NONE, Offsets, less_offsets
+from .sparse_observations import AnyObservations
 
 RANDOM_SCALE = 0.3
 """Standard deviation of random factors, in units of what would give WH the size of T."""
+
+LARGEST_GRAM = 1000
+"""Smaller side up to which a dense SVD goes through the Gram matrix, and not through Lanczos."""
 
 
 class Start(NamedTuple):
@@ -26,6 +32,8 @@ class Start(NamedTuple):
         False: T = X on Ω (√X for Square), 0 elsewhere, as in the paper, and the first step solves
         for W.  True: T follows from WH, and the first step is the T-update; this keeps what the
         factors of an earlier fit know, the signs that Modulus and Square need above all.
+    offsets : Offsets
+        Starting offsets.
     """
 
     W: FloatArray
@@ -34,33 +42,72 @@ class Start(NamedTuple):
     offsets: Offsets = NONE
 
 
-def svd_start(observations: Observations, f: Nonlinearity, rank: int) -> Start:
-    """Return W = U √Σ and H = √Σ Vᵀ of the starting T (paper, section on experiments).
+def svd_start(
+    observations: AnyObservations,
+    f: Nonlinearity,
+    rank: int,
+    offsets: Offsets,
+    rng: np.random.Generator,
+) -> Start:
+    """Return W = U √Σ and H = √Σ Vᵀ of the starting T less offsets (paper, section VI).
 
-    Missing entries are filled with the mean of the observed ones: zeros would pull the leading
-    components towards them.
+    Missing entries are filled with the mean of the observed ones (or with the offsets): zeros
+    would pull the leading components towards them.
     """
-    T = f.preimage(observations.values)
-    if observations.weights is not None:
-        seen = observations.weights > 0
-        T = np.where(seen, T, T[seen].mean())
-    wide = T.shape[0] < T.shape[1]
-    scale = float(np.abs(T).max()) or 1.0  # squares must not overflow
-    A = np.asarray(T.T if wide else T, dtype=np.float64) / scale
+    R, fill = less_offsets(observations, f, offsets)
+    if isinstance(R, np.ndarray) and min(R.shape) <= LARGEST_GRAM:
+        left, right = _svd_through_gram(R, rank)
+    else:
+        left, right = _svd_by_lanczos(R, fill, rank, rng)
+    dtype = observations.values.dtype
+    W, H = (np.ascontiguousarray(factor, dtype=dtype) for factor in (left, right))
+    return Start(W, H, False, offsets)
+
+
+def _svd_through_gram(R: FloatArray, rank: int) -> tuple[FloatArray, FloatArray]:
+    """Return the balanced factors of a dense matrix.
+
+    The Gram matrix costs half the digits of small singular values, which a start can spare.
+    """
+    wide = R.shape[0] < R.shape[1]
+    scale = float(np.abs(R).max()) or 1.0  # squares must not overflow
+    A = np.asarray(R.T if wide else R, dtype=np.float64) / scale
     n = A.shape[1]
-    # The Gram matrix costs half the digits of small singular values, which a start can spare.
     squares, V = eigh(A.T @ A, subset_by_index=[n - rank, n - 1])
-    root = np.maximum(squares[::-1], 0) ** 0.25
-    V = V[:, ::-1]
+    root, V = np.maximum(squares[::-1], 0) ** 0.25, V[:, ::-1]
     scores = np.divide(A @ V, root, out=np.zeros((A.shape[0], rank)), where=root > 0)
     left, right = np.sqrt(scale) * scores, np.sqrt(scale) * V * root
-    W, H = (right, left.T) if wide else (left, right.T)
-    dtype = observations.values.dtype
-    return Start(np.ascontiguousarray(W, dtype=dtype), np.ascontiguousarray(H, dtype=dtype), False)
+    return (right, left.T) if wide else (left, right.T)
+
+
+def _svd_by_lanczos(
+    R: FloatArray | sparse.csr_array, fill: float, rank: int, rng: np.random.Generator
+) -> tuple[FloatArray, FloatArray]:
+    """Return the balanced factors of a large or sparse matrix, to which `fill` is added."""
+    m, n = R.shape
+    first = rng.standard_normal(min(m, n))
+    operator = LinearOperator(
+        (m, n),
+        matvec=lambda v: R @ v + fill * np.sum(v),
+        rmatvec=lambda v: R.T @ v + fill * np.sum(v),
+        dtype=np.float64,
+    )
+    found = min(rank, min(m, n) - 1)  # as many as the iteration can find
+    U, values, Vt = svds(operator, k=found, v0=first, tol=1e-3)
+    order = np.argsort(-values)
+    root = np.sqrt(values[order])
+    left, right = np.zeros((m, rank)), np.zeros((rank, n))
+    left[:, :found], right[:found] = U[:, order] * root, root[:, None] * Vt[order]
+    right[found:] = 1e-3 * first.std() * rng.standard_normal((rank - found, n))
+    return left, right
 
 
 def random_start(
-    observations: Observations, f: Nonlinearity, rank: int, rng: np.random.Generator
+    observations: AnyObservations,
+    f: Nonlinearity,
+    rank: int,
+    offsets: Offsets,
+    rng: np.random.Generator,
 ) -> Start:
     """Return small Gaussian factors."""
     values, weights = observations.observed()
@@ -71,10 +118,10 @@ def random_start(
     dtype = observations.values.dtype
     W = (scale * rng.standard_normal((m, rank))).astype(dtype)
     H = (scale * rng.standard_normal((rank, n))).astype(dtype)
-    return Start(W, H, False)
+    return Start(W, H, False, offsets)
 
 
-def given_start(observations: Observations, rank: int, init: Any) -> Start:
+def given_start(observations: AnyObservations, rank: int, init: Any, offsets: Offsets) -> Start:
     """Return the start from a pair (W, H) or from an earlier fit, after checking it.
 
     Raises
@@ -82,8 +129,10 @@ def given_start(observations: Observations, rank: int, init: Any) -> Start:
     TypeError, ValueError
         If `init` is neither, or does not fit X and the rank.
     """
-    from_factors = hasattr(init, "W") and hasattr(init, "H")
-    pair = getattr(init, "factors", (init.W, init.H)) if from_factors else init
+    from_factors = hasattr(init, "factors")
+    pair = init.factors if from_factors else init
+    if from_factors and any(given is not None for given in init.offsets[1:]):
+        offsets = init.offsets
     if not isinstance(pair, tuple | list) or len(pair) != 2:
         raise TypeError(f"init is a {type(init).__name__}: give a name, a pair (W, H) or a fit.")
     m, n = observations.shape
@@ -95,4 +144,4 @@ def given_start(observations: Observations, rank: int, init: Any) -> Start:
         if not np.all(np.isfinite(array)):
             raise ValueError(f"init has NaN or infinity in {name}: give finite numbers.")
         factors.append(np.array(array, dtype=observations.values.dtype, order="C"))
-    return Start(factors[0], factors[1], from_factors)
+    return Start(factors[0], factors[1], from_factors, offsets)

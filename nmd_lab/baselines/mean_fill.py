@@ -55,7 +55,7 @@ def mean_fill(
     array([3.])
     """
     began = time.perf_counter()
-    observations = observe(X, mask=mask, weights=weights, dtype=dtype, absent="missing")
+    observations = observe(X, mask=mask, weights=weights, dtype=dtype)
     m, n = observations.shape
     check_rank(rank, (m, n))
     values, counts = observations.observed()

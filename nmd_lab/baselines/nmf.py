@@ -75,7 +75,7 @@ def nmf(
     d = as_loss(loss)
     if d.name not in BETA_LOSSES:
         raise ValueError(f"loss={d.name!r} is not one of NMF's: choose from {list(BETA_LOSSES)}.")
-    observations = observe(X, mask=mask, dtype=dtype, absent="data")
+    observations = observe(X, mask=mask, dtype=dtype)
     rank = check_rank(rank, observations.shape)
     holes = observations.values.size - observations.n_observed
     if holes:

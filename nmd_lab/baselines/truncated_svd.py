@@ -59,7 +59,7 @@ def truncated_svd(
            [0., 0., 0.]])
     """
     began = time.perf_counter()
-    observations = observe(X, mask=mask, dtype=dtype, absent="missing")
+    observations = observe(X, mask=mask, dtype=dtype)
     rank = check_rank(rank, observations.shape)
     filled = observations.values
     if observations.weights is not None:

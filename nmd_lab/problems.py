@@ -1,0 +1,107 @@
+"""From checked arguments to a problem: constraint, offsets, and whether it fits into memory."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numba
+
+from .admm import Problem
+from .observations import Observations
+from .offsets import Extension, Offsets, starting_offsets
+from .penalty import as_penalty_rule
+from .proximal import Pair
+from .settings import Settings
+from .sparse_observations import AnyObservations, SparseObservations, sparse_from_dense
+
+OBSERVED_SHARE = 1 / 3
+"""Below this share of observed entries, ``constraint="auto"`` constrains the observed ones only."""
+
+
+def make_problem(
+    observations: AnyObservations, pair: Pair, settings: Settings
+) -> tuple[Problem, Offsets]:
+    """Return the problem and the offsets that it starts from.
+
+    Raises
+    ------
+    ValueError
+        If the constraint or the offsets do not go with the data.
+    MemoryError
+        If the state would not fit into memory.
+    """
+    zeros_count = isinstance(observations, SparseObservations) and observations.absent_are_zeros
+    if zeros_count and settings.offsets != "none":
+        raise ValueError(
+            f"offsets={settings.offsets!r} does not go with a sparse X whose absent entries are "
+            "zeros: use complete(), or offsets='none'."
+        )
+    observed_only = _observed_only(observations, settings.constraint, zeros_count)
+    if observed_only and isinstance(observations, Observations):
+        observations = sparse_from_dense(observations)
+    _check_memory(observations)
+    kind = settings.offsets
+    offsets = starting_offsets(observations, pair.nonlinearity, kind, settings.alpha)
+    problem = Problem(
+        observations,
+        pair,
+        rule=as_penalty_rule(settings.penalty),
+        alpha=settings.alpha,
+        epsilon=settings.epsilon_for(observations.values.dtype),
+        extension=Extension(kind, offsets.mean),
+        observed_only=observed_only,
+        threads=settings.threads or _all_threads(),
+    )
+    return problem, offsets
+
+
+def _all_threads() -> int:
+    """Return the number of threads that Numba is told to use (NUMBA_NUM_THREADS)."""
+    config: Any = numba.config
+    return int(config.NUMBA_NUM_THREADS)
+
+
+def _observed_only(observations: AnyObservations, constraint: str, zeros_count: bool) -> bool:
+    """Choose where T = WH is imposed."""
+    m, n = observations.shape
+    if constraint == "observed" and zeros_count:
+        raise ValueError(
+            "constraint='observed' does not go with a sparse X whose absent entries are zeros: "
+            "use complete(), or constraint='everywhere'."
+        )
+    few = observations.n_observed < OBSERVED_SHARE * m * n
+    return constraint == "observed" or (constraint == "auto" and few)
+
+
+def _check_memory(observations: AnyObservations) -> None:
+    """Refuse a problem whose T and U are larger than the memory that is free."""
+    m, n = observations.shape
+    dense = isinstance(observations, Observations) or observations.absent_are_zeros
+    entries = m * n if dense else observations.values.size
+    needed = 2 * entries * observations.values.dtype.itemsize
+    free = _free_memory()
+    if free is None or needed < 0.9 * free:
+        return
+    rows = int(0.9 * free / needed * m)
+    remedy = f"about {rows} rows of {n} columns would fit"
+    if observations.values.dtype.itemsize == 8:
+        remedy += ", or twice as many with dtype='float32'"
+    raise MemoryError(
+        f"X of shape {(m, n)} needs {needed / 2**30:.3g} GiB for T and U, "
+        f"{free / 2**30:.3g} GiB are free: {remedy}."
+    )
+
+
+def _free_memory() -> int | None:
+    """Return the bytes that can be had without swapping, or None where that cannot be told."""
+    meminfo = Path("/proc/meminfo")
+    if meminfo.exists():
+        for line in meminfo.read_text().splitlines():
+            if line.startswith("MemAvailable:"):
+                return int(line.split()[1]) * 1024
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, OSError, ValueError):
+        return None
