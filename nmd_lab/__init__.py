@@ -21,6 +21,11 @@ False
 xarray objects that carry the labels of X.
 """
 
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from . import metrics
 from .admm import State
 from .comparison import compare
@@ -31,6 +36,10 @@ from .nonlinearities import Identity, MinMax, Modulus, Nonlinearity, Piece, ReLU
 from .penalty import PenaltyRule
 from .proximal import prox
 from .warnings import NMDWarning
+
+if TYPE_CHECKING:
+    from . import baselines, datasets, plots, studies
+    from .studies import Study
 
 __version__ = "0.1.0"
 
@@ -50,10 +59,32 @@ __all__ = [
     "ReLU",
     "Square",
     "State",
+    "Study",
+    "baselines",
     "compare",
     "complete",
+    "datasets",
     "decompose",
     "load",
     "metrics",
+    "plots",
     "prox",
+    "studies",
 ]
+
+_MODULES = {"Study": ".studies"}
+_SUBPACKAGES = ("baselines", "datasets", "plots", "studies")
+
+
+def __getattr__(name: str) -> Any:
+    """Import on first use what a plain fit does not need: ``import nmd_lab`` stays light."""
+    if name in _SUBPACKAGES:
+        return import_module(f".{name}", __name__)
+    if name in _MODULES:
+        return getattr(import_module(_MODULES[name], __name__), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """Name what is imported later, too."""
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,14 @@
+"""Many fits, one labelled answer: which model, rank, loss and ridge suit the data, and how surely.
+
+>>> import nmd_lab as nmd
+>>> study = nmd.Study(
+...     nmd.datasets.digits(50), nonlinearity=["identity", "relu"], rank=[2, 5], max_iter=50
+... )
+>>> results = study.run(progress=False)
+>>> dict(results.sizes)
+{'nonlinearity': 2, 'rank': 2, 'seed': 3}
+"""
+
+from .study import Study
+
+__all__ = ["Study"]
