@@ -12,8 +12,10 @@ import xarray as xr
 
 from nmd_lab.netcdf import ATTRIBUTE, SCHEMA
 
-from .grid import Grid, Task, plain
+from .grid import Grid, Task
+from .journal import LAYOUT
 from .measuring import Problem
+from .words import plain
 
 NUMBERS = {
     "objective": {"long_name": "objective"},
