@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
+from scipy import sparse
 
 import nmd_lab
 from nmd_lab import baselines, datasets
@@ -185,8 +186,10 @@ def test_reconstruction_shows_what_was_hidden(X, rng):
 
 
 def test_reconstruction_refuses(X, fit):
-    with pytest.raises(ValueError, match=r"X has shape \(2, 64\): give the data of the fit"):
-        plots.reconstruction(fit, X[:2])
+    with pytest.raises(ValueError, match=r"X has shape \(2, 64\): give the shape of the fit"):
+        plots.reconstruction(fit, X.values[:2])
+    with pytest.raises(ValueError, match="X has other labels along 'image'"):
+        plots.residuals(fit, X.assign_coords(image=np.arange(120) + 7))
     with pytest.raises(IndexError, match="rows holds 120: there are 120 rows"):
         plots.reconstruction(fit, X, rows=[120])
 
@@ -236,6 +239,23 @@ def test_residuals_leave_hidden_entries_out(X):
     left, _ = plots.residuals(fit, loud, mask=seen, ax=pair)
     assert left is pair[0]
     assert left.get_xlim()[1] < 2
+
+
+def test_data_in_another_order_are_matched_by_label(X, fit):
+    plain, shuffled = (plots.reconstruction(fit, data, rows=[5]) for data in (X, X[::-1]))
+    for one, other in zip(drawn(plain), drawn(shuffled), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_residuals_of_sparse_data_are_those_of_their_entries(rng):
+    seen = rng.random((40, 30)) < 0.3
+    ratings = np.where(seen, rng.integers(1, 6, seen.shape), 0)
+    fit = nmd_lab.complete(sparse.csr_array(ratings), 2, max_iter=10)
+    stored = plots.residuals(fit, sparse.csr_array(ratings))[1].lines[0].get_ydata()
+    dense = plots.residuals(fit, np.where(seen, ratings, np.nan))[1].lines[0].get_ydata()
+    np.testing.assert_allclose(stored, dense)
+    with pytest.raises(ValueError, match=r"X has shape \(3, 3\): give the shape of the fit"):
+        plots.residuals(fit, sparse.eye_array(3))
 
 
 def test_scatter_by_coordinate(fit):

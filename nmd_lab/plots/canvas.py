@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import xarray as xr
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from nmd_lab.decomposition import Decomposition
-from nmd_lab.observations import Observations, observe
+from nmd_lab.observations import observe
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -75,21 +75,22 @@ def bare(ax: Axes) -> None:
     ax.grid(False)
 
 
-def observations_of(fit: Decomposition, X: Any, mask: ArrayLike | None = None) -> Observations:
-    """Return X as the matrix that the fit is of.
+def matrix_of(fit: Decomposition, X: Any, mask: ArrayLike | None = None) -> NDArray[np.floating]:
+    """Return X as the matrix that the fit is of, by label where both have them.
+
+    Entries that are not observed are NaN.
 
     Raises
     ------
     ValueError
-        If it is of another shape.
+        If X has another shape or other labels.
     """
-    sample_dims = fit.labels.rows if isinstance(X, xr.DataArray) else None
-    observations = observe(X, mask=mask, sample_dims=sample_dims)
-    if observations.shape != fit.shape:
-        raise ValueError(
-            f"X has shape {observations.shape}: give the data of the fit, {fit.shape}."
-        )
-    return observations
+    stacked = isinstance(X, xr.DataArray) and X.ndim > 2
+    observations = observe(X, mask=mask, sample_dims=fit.labels.rows if stacked else None)
+    values = observations.values
+    if observations.weights is not None:
+        values = np.where(observations.weights > 0, values, np.nan)
+    return fit.labels.flatten(fit.labels.align(observations.labels.label(values)))
 
 
 def spread(values: Any, share: float = 99.5) -> float:

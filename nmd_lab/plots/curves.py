@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
 
 from nmd_lab.decomposition import Decomposition
 from nmd_lab.losses import KL, L1
+from nmd_lab.sparse_observations import observe_sparse
 
-from .canvas import axes, observations_of, pyplot, quantity, text_color
+from .canvas import axes, matrix_of, pyplot, quantity, text_color
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -123,7 +125,8 @@ def residuals(
     fit : Decomposition
         The fit.
     X : array_like (m, n)
-        The data that were fitted; NaN and masked entries are left out.
+        The data that were fitted; NaN, masked entries and what a sparse X does not store are left
+        out.
     mask : array_like of bool, optional
         True where an entry counts.
     bins : int, default 60
@@ -183,13 +186,24 @@ def _standing(
     fit: Decomposition, X: Any, mask: ArrayLike | None
 ) -> tuple[NDArray[np.floating], str, str]:
     """Return the residuals in the sense of the loss, what they are called, and the noise model."""
-    observations = observations_of(fit, X, mask)
-    model = fit.labels.flatten(fit.reconstruct().values)
-    seen = slice(None) if observations.weights is None else observations.weights > 0
-    x, y = observations.values[seen].ravel().astype(float), model[seen].ravel().astype(float)
+    x, y = _entries(fit, X, mask)
     if isinstance(fit.loss, KL):
         positive = y > KL.floor  # elsewhere the model says "no count", without any spread
         return (x - y)[positive] / np.sqrt(y[positive]), "Pearson residual", "Gaussian"
     units = quantity(X, "X") if hasattr(X, "attrs") and hasattr(X, "dims") else ""
     name = f"residual of {units}" if units else "residual"
     return x - y, name, "Laplace" if isinstance(fit.loss, L1) else "Gaussian"
+
+
+def _entries(
+    fit: Decomposition, X: Any, mask: ArrayLike | None
+) -> tuple[NDArray[np.floating], NDArray[np.floating]]:
+    """Return the observed values and the model there, flat; those stored if X is sparse."""
+    if sparse.issparse(X):
+        stored = observe_sparse(X, mask=mask)
+        if stored.shape != fit.shape:
+            raise ValueError(f"X has shape {stored.shape}: give the shape of the fit, {fit.shape}.")
+        return stored.values.astype(float), fit.predict(stored.rows, stored.indices).astype(float)
+    data, model = matrix_of(fit, X, mask), fit.labels.flatten(fit.reconstruct().values)
+    seen = ~np.isnan(data)
+    return data[seen].astype(float), model[seen].astype(float)

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from nmd_lab.decomposition import Decomposition
 from nmd_lab.labels import COMPONENT
 
-from .canvas import axes, bare, diverging, gray_with_holes, observations_of, spread
+from .canvas import axes, bare, diverging, gray_with_holes, matrix_of, spread
 from .layout import GAP, Mosaic, picture_of
 
 if TYPE_CHECKING:
@@ -68,11 +68,11 @@ def reconstruction(
     >>> len(ax.images)  # observed, reconstruction and residual of two digits
     6
     """
-    original, seen = _known(fit, X, mask)
+    original = matrix_of(fit, X)
+    observed = original if mask is None else matrix_of(fit, X, mask)
     model = fit.labels.flatten(fit.reconstruct().values)
-    observed = np.where(seen, original, np.nan)
     panels = {"observed": observed, "reconstruction": model, "residual": original - model}
-    if np.any(~seen & ~np.isnan(original)):
+    if np.any(np.isnan(observed) & ~np.isnan(original)):
         panels = {"original": original, **panels}
 
     one = fit.H.isel({COMPONENT: 0}, drop=True)
@@ -105,21 +105,6 @@ def reconstruction(
         ax.set_yticks([mosaic.centre(row, 0)[1] for row in range(len(lines))], words)
     bare(ax)
     return ax
-
-
-def _known(
-    fit: Decomposition, X: Any, mask: ArrayLike | None
-) -> tuple[NDArray[np.floating], NDArray[np.bool_]]:
-    """Return X as a matrix with NaN where it is not known, and where the fit saw it."""
-    known = observations_of(fit, X)
-    values, seen = known.values, np.ones(known.shape, dtype=bool)
-    if known.weights is not None:
-        seen = known.weights > 0
-        values = np.where(seen, values, np.nan)
-    if mask is not None:
-        weights = observations_of(fit, X, mask).weights
-        seen = seen if weights is None else weights > 0
-    return values, seen
 
 
 def _checked_rows(rows: Sequence[int], m: int) -> list[int]:
