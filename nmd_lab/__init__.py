@@ -35,6 +35,9 @@ from .losses import KL, L1, Frobenius, Loss
 from .nonlinearities import Identity, MinMax, Modulus, Nonlinearity, Piece, ReLU, Square
 from .penalty import PenaltyRule
 from .proximal import prox
+from .sparse_observations import SparseObservations
+from .splits import split_observed
+from .tables import observations_from_table
 from .warnings import NMDWarning
 
 if TYPE_CHECKING:
@@ -57,6 +60,7 @@ __all__ = [
     "PenaltyRule",
     "Piece",
     "ReLU",
+    "SparseObservations",
     "Square",
     "State",
     "Study",
@@ -67,8 +71,10 @@ __all__ = [
     "decompose",
     "load",
     "metrics",
+    "observations_from_table",
     "plots",
     "prox",
+    "split_observed",
     "studies",
 ]
 

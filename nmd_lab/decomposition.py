@@ -12,7 +12,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike
 
-from . import netcdf, saving
+from . import netcdf, predictions, saving
 from .html import to_html
 from .labels import COMPONENT, Labels
 from .losses import Loss
@@ -22,8 +22,6 @@ from .offsets import NONE, Offsets
 
 if TYPE_CHECKING:
     from .plots import PlotAccessor
-
-PAIRS_AT_ONCE = 1 << 18
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -110,7 +108,7 @@ class Decomposition:
     def reconstruct(self) -> xr.DataArray:
         """Return f(WH) with the dims, labels and name of X."""
         W, H = self.factors
-        rows, columns = self._offsets_at(slice(None), slice(None))
+        rows, columns = self.offsets_at(slice(None), slice(None))
         return self.labels.label(self.nonlinearity(W @ H + rows[:, None] + columns))
 
     def residual(self, X: Any, *, mask: ArrayLike | None = None) -> xr.DataArray:
@@ -176,26 +174,70 @@ class Decomposition:
         >>> fit.predict([0, 1], [0, 2]).shape
         (2,)
         """
-        i, j = np.broadcast_arrays(np.atleast_1d(rows), np.atleast_1d(columns))
-        for name, positions, size in (("rows", i, self.shape[0]), ("columns", j, self.shape[1])):
-            if positions.dtype.kind not in "iu":
-                raise TypeError(f"{name} has dtype {positions.dtype}: give integer positions.")
-            if positions.size and not -size <= positions.min() <= positions.max() < size:
-                raise IndexError(f"{name} holds a position outside X: there are {size} {name}.")
-        return self._predict(i.ravel(), j.ravel())
+        return predictions.predict(self, rows, columns)
 
-    def _predict(self, i: Any, j: Any) -> FloatArray:
-        """Return f(WH) at checked positions, a share at a time."""
-        W, H = self.factors
-        out = np.empty(i.size, dtype=W.dtype)
-        for start in range(0, i.size, PAIRS_AT_ONCE):
-            part = slice(start, start + PAIRS_AT_ONCE)
-            rows, columns = self._offsets_at(i[part], j[part])
-            products = np.einsum("pk,kp->p", W[i[part]], H[:, j[part]])
-            out[part] = self.nonlinearity(products + rows + columns)
-        return out
+    def predict_labels(self, rows: ArrayLike, columns: ArrayLike) -> FloatArray:
+        """Return f(WH) at the given labels, without forming the matrix.
 
-    def _offsets_at(self, i: Any, j: Any) -> tuple[FloatArray, FloatArray]:
+        Parameters
+        ----------
+        rows, columns : array_like
+            Row and column labels.  They broadcast.
+
+        Returns
+        -------
+        ndarray, 1-D
+            One prediction for each pair.
+
+        Raises
+        ------
+        KeyError
+            If the fit was made without a label; the first is named.
+        ValueError
+            If rows or columns have no labels.
+
+        Examples
+        --------
+        >>> import pandas as pd, nmd_lab as nmd
+        >>> X = pd.DataFrame([[1.0, 2.0], [2.0, 4.0]], index=["ann", "bo"], columns=["p", "q"])
+        >>> nmd.complete(X, 1, random_state=0).predict_labels("bo", ["p", "q"]).round(6)
+        array([2., 4.])
+        """
+        return predictions.predict_labels(self, rows, columns)
+
+    def top(self, row: Any, k: int = 10, *, exclude: Any = None) -> xr.DataArray:
+        """Return the k columns with the largest predictions in a row, best first.
+
+        Parameters
+        ----------
+        row : int
+            Position of the row.
+        k : int, default 10
+            Number of columns.
+        exclude : scipy.sparse matrix, SparseObservations, array_like, optional
+            What is known already: observed entries (the row's columns are left out), an array of
+            the shape of X (not NaN, or True, is known), or positions of columns.
+
+        Returns
+        -------
+        xarray.DataArray
+            The predictions, with the labels of their columns and the coordinate `position`.
+
+        Raises
+        ------
+        IndexError, TypeError, ValueError
+            If the row, k or `exclude` makes no sense.
+
+        Examples
+        --------
+        >>> import numpy as np, nmd_lab as nmd
+        >>> fit = nmd.complete(np.outer([1.0, 2.0], [1.0, 3.0, 2.0]), 1, random_state=0)
+        >>> fit.top(1, k=2).values.round(6), fit.top(1, k=2, exclude=[1]).position.values
+        (array([6., 4.]), array([2, 0]))
+        """
+        return predictions.top(self, row, k, exclude)
+
+    def offsets_at(self, i: Any, j: Any) -> tuple[FloatArray, FloatArray]:
         """Return the offsets of some rows, the mean included, and of some columns."""
         m, n = self.shape
         dtype = self.W.dtype

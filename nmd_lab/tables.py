@@ -1,0 +1,87 @@
+"""Long tables of ratings or measurements, one observation a line, as sparse observations."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from scipy import sparse
+
+from .labels import Labels
+from .sparse_observations import SparseObservations, observe_sparse
+
+
+def observations_from_table(
+    frame: Any, row: str = "user", column: str = "item", value: str = "rating"
+) -> SparseObservations:
+    """Return the labelled sparse observations that a long table holds.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame or mapping of arrays
+        One observation a line.
+    row, column : str, default "user" and "item"
+        The columns of the table whose distinct entries, sorted, become the row and the column
+        labels.
+    value : str, default "rating"
+        The column of the table that holds the observed values.
+
+    Returns
+    -------
+    SparseObservations
+        To be given to `complete`.
+
+    Raises
+    ------
+    KeyError
+        If the table has no such column.
+    ValueError
+        If a pair of labels comes twice (the first is named), or a label is missing.
+
+    Examples
+    --------
+    >>> import pandas as pd, nmd_lab as nmd
+    >>> frame = pd.DataFrame(
+    ...     {"user": ["ann", "ann", "bo"], "item": [7, 9, 7], "rating": [4.0, 5.0, 3.0]}
+    ... )
+    >>> nmd.observations_from_table(frame)
+    <nmd_lab.SparseObservations>  user: 2, item: 2, 3 stored entries (75 %), float64
+    """
+    columns = {}
+    for argument, name in (("row", row), ("column", column), ("value", value)):
+        try:
+            columns[argument] = np.asarray(frame[name])
+        except (KeyError, IndexError, ValueError) as error:
+            known = list(getattr(frame, "columns", frame))
+            raise KeyError(f"{argument}={name!r} is not in the table: it has {known}.") from error
+    (row_labels, i), (column_labels, j) = (
+        _distinct(argument, columns[argument]) for argument in ("row", "column")
+    )
+    shape = (row_labels.size, column_labels.size)
+    order = np.lexsort((j, i))
+    twice = (np.diff(i[order]) == 0) & (np.diff(j[order]) == 0)
+    if twice.any():
+        k = order[int(np.argmax(twice))]
+        raise ValueError(
+            f"the table holds {row}={row_labels[i[k]]!s}, {column}={column_labels[j[k]]!s} more "
+            "than once: keep one line of each pair, for example with frame.drop_duplicates()."
+        )
+    observed = observe_sparse(sparse.coo_array((columns["value"], (i, j)), shape=shape))
+    coords = xr.Dataset(coords={row: row_labels, column: column_labels})
+    labels = Labels((row, column), shape, (row,), coords, value)
+    return SparseObservations(
+        observed.values, observed.weights, observed.indptr, observed.indices, labels
+    )
+
+
+def _distinct(argument: str, entries: Any) -> tuple[Any, Any]:
+    """Return the distinct labels, sorted, and which of them each line has."""
+    if entries.dtype.kind == "f" and np.isnan(entries).any():
+        raise ValueError(f"{argument} holds a missing label: drop those lines.")
+    try:
+        return np.unique(entries, return_inverse=True)
+    except TypeError as error:
+        raise ValueError(
+            f"{argument} mixes labels that cannot be sorted, or misses some: give one type."
+        ) from error
