@@ -244,7 +244,10 @@ def _checked(name: str, value: Any) -> Any:
         return check_rank(value, (2**62, 2**62))
     if name in {field.name for field in fields(Settings)}:
         Settings.of({name: value})
-    plain(value)  # refuses what has no name
+    try:
+        plain(value)
+    except TypeError as error:
+        raise TypeError(f"{name}={error}") from error
     return value.item() if isinstance(value, np.generic) else value
 
 

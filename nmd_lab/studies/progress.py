@@ -26,7 +26,8 @@ def with_progress(
     from tqdm.auto import tqdm  # a widget in Jupyter, text elsewhere
 
     bad: dict[str, int] = {}
-    with tqdm(total=total, unit="fit", smoothing=0) as bar:  # the rate is that of the whole run
+    # The rate is that of the last twenty fits or so: the first ones compile.
+    with tqdm(total=total, unit="fit", smoothing=0.05) as bar:
         for record in records:
             if record["status"] != "done":
                 bad[record["status"]] = bad.get(record["status"], 0) + 1

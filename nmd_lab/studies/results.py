@@ -20,7 +20,7 @@ from .words import plain
 NUMBERS = {
     "objective": {"long_name": "objective"},
     "n_iter": {"long_name": "iterations"},
-    "seconds": {"long_name": "time", "units": "s"},
+    "seconds": {"long_name": "seconds for a fit"},  # with units xarray would read durations
     "peak_memory": {"long_name": "peak memory of the fit", "units": "byte"},
 }
 """Numbers of a fit that are no errors, and what they mean."""

@@ -178,7 +178,9 @@ class Study:
             ``clean_rmse`` and so on for each metric, `objective`, `n_iter`, `seconds`,
             `peak_memory` in bytes (see Notes), `status` ("done", "left out", "timed out",
             "failed"), `stop_reason`, `warnings`, and `fit`, the name of the fit: cells that differ
-            only in what their method ignores share one.
+            only in what their method ignores share one.  Choose a method with
+            ``results.sel({"method": "svd"})``, since ``sel(method=...)`` means something else to
+            xarray.
 
         Raises
         ------

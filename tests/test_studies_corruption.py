@@ -1,0 +1,130 @@
+"""Holes and noise: how many, where, the same for all methods, nested over levels."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+import nmd_lab as nmd
+from nmd_lab.studies.corruption import HIDE, Corruption, hidden_entries, noisy_values
+from nmd_lab.studies.known import known_entries, picture_of_rows
+
+
+@pytest.fixture(scope="module")
+def faces():
+    return nmd.datasets.digits(80)
+
+
+@pytest.fixture(scope="module")
+def known(faces):
+    X = faces.copy()
+    X.values[np.random.default_rng(5).random(X.shape) < 0.2] = np.nan
+    return known_entries(X)
+
+
+@pytest.mark.parametrize("kind", HIDE)
+@pytest.mark.parametrize("pictures", [False, True])
+def test_shares_are_kept_and_nested(kind, pictures, known):
+    picture = picture_of_rows(known, None) if pictures else None
+    masks = [
+        hidden_entries(known, Corruption(kind, share), 3, picture) for share in (0, 0.1, 0.3, 0.8)
+    ]
+    assert not masks[0].any()
+    for share, mask in zip((0.1, 0.3, 0.8), masks[1:], strict=True):
+        assert mask.mean() == pytest.approx(share, abs=0.05)
+    for fewer, more in itertools.pairwise(masks):
+        assert not (fewer & ~more).any()
+    other = hidden_entries(known, Corruption(kind, 0.3), 4, picture)
+    again = hidden_entries(known, Corruption(kind, 0.3), 3, picture)
+    assert (other != masks[2]).any()
+    np.testing.assert_array_equal(again, masks[2])
+
+
+@pytest.mark.parametrize("kind", ["random", "by_value"])
+def test_each_row_and_column_keeps_an_entry(kind, known):
+    kept = ~hidden_entries(known, Corruption(kind, 0.95), 0, None)
+    m, n = known.shape
+    # 80 rows and 64 columns need at least 80 entries; 5 % are 205
+    assert len(np.unique(known.rows[kept])) == m
+    assert len(np.unique(known.columns[kept])) == n
+
+
+def test_rows_and_columns_are_whole(known):
+    for kind, lines in (("rows", known.rows), ("columns", known.columns)):
+        hidden = hidden_entries(known, Corruption(kind, 0.25), 0, None)
+        assert not set(lines[hidden]) & set(lines[~hidden])
+        assert len(set(lines[hidden])) == round(0.25 * known.shape[kind == "columns"])
+
+
+def test_blocks_are_patches_of_each_picture(faces):
+    known = known_entries(faces)
+    picture = picture_of_rows(known, None)
+    hidden = hidden_entries(known, Corruption("blocks", 0.2), 0, picture).reshape(-1, 8, 8)
+    for holes in hidden:
+        # every hidden pixel is in a hidden patch of 2 x 2
+        patches = holes[:-1, :-1] & holes[1:, :-1] & holes[:-1, 1:] & holes[1:, 1:]
+        covered = np.zeros((8, 8), bool)
+        for i, j in np.argwhere(patches):
+            covered[i : i + 2, j : j + 2] = True
+        np.testing.assert_array_equal(covered, holes)
+    assert len({holes.tobytes() for holes in hidden}) > 70
+    study = nmd.Study(faces, rank=2, missing={"blocks": 0.2}, shape=(8, 8))
+    np.testing.assert_array_equal(study.cell(seed=0).hidden.reshape(-1, 8, 8), hidden)
+    # a photograph is one picture
+    photo = known_entries(np.ones((40, 60)))
+    holes = hidden_entries(photo, Corruption("blocks", 0.3), 0, None).reshape(40, 60)
+    runs = np.diff(np.flatnonzero(np.diff(np.pad(holes, 1).astype(int).ravel())))[::2]
+    assert runs.min() >= 10
+
+
+def test_large_values_go_missing_more(known):
+    hidden = hidden_entries(known, Corruption("by_value", 0.3), 0, None)
+    ranks = np.argsort(
+        np.argsort(known.values + 1e-9 * np.random.default_rng(0).random(known.size))
+    )
+    lower, upper = (hidden[(ranks < known.size / 2) == half].mean() for half in (True, False))
+    # chances in proportion to the rank: 1 to 3 for few, less for a third
+    assert 2 < upper / lower < 3
+
+
+def test_noise_is_as_strong_as_asked(faces):
+    known = known_entries(faces)
+    x = known.values
+    clean = noisy_values(known, Corruption("gaussian", 0), 0)
+    np.testing.assert_array_equal(clean, x)
+    gaussian = noisy_values(known, Corruption("gaussian", 0.2), 0) - x
+    assert gaussian.std() == pytest.approx(0.2, rel=0.05)
+    half = noisy_values(known, Corruption("gaussian", 0.1), 0) - x
+    np.testing.assert_allclose(2 * half, gaussian, atol=1e-12)
+    salt = noisy_values(known, Corruption("salt_and_pepper", 0.4), 0)
+    assert set(salt[salt != x]) == {0.0, 1.0}
+    grey = (x > 0) & (x < 1)
+    assert (salt != x)[grey].mean() == pytest.approx(0.4, abs=0.05)
+    counts = noisy_values(known, Corruption("poisson", 50), 0)
+    np.testing.assert_allclose(counts * 50, np.round(counts * 50), atol=1e-9)
+    assert np.var(counts[x == 1]) == pytest.approx(1 / 50, rel=0.3)
+    outliers = noisy_values(known, Corruption("outliers", 0.05), 0) - x
+    assert (outliers != 0).mean() == pytest.approx(0.05, abs=0.01)
+    assert outliers[outliers != 0].std() == pytest.approx(5 * x.std(), rel=0.15)
+
+
+def test_all_methods_and_arguments_get_the_same_data(faces):
+    study = nmd.Study(
+        faces, method=["admm", "svd"], rank=[2, 5], loss=["l1", "kl"], noise={"outliers": 0.1}
+    )
+    first = study.cell(method="admm", rank=2, loss="l1", seed=1).X
+    for labels in ({"method": "svd"}, {"rank": 5}, {"loss": "kl"}):
+        cell = study.cell(**({"method": "admm", "rank": 2, "loss": "l1", "seed": 1} | labels))
+        xr_equal = first.identical(cell.X)
+        assert xr_equal
+    assert not first.identical(study.cell(method="admm", rank=2, loss="l1", seed=2).X)
+    # ... whatever else the grid holds
+    other = nmd.Study(faces, rank=2, noise={"gaussian": 1, "outliers": 0.1}, random_state=1)
+    assert first.identical(other.cell(noise="outliers 0.1", seed=1).X)
+
+
+def test_precision_is_kept(faces):
+    study = nmd.Study(faces.astype(np.float32), rank=2, noise={"gaussian": 0.1})
+    assert study.cell(seed=0).X.dtype == np.float32

@@ -1,0 +1,164 @@
+"""The best model, the table and the ranking, from results whose numbers are known by heart."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import xarray as xr
+from scipy import stats
+
+import nmd_lab as nmd
+from nmd_lab.studies import Study
+from nmd_lab.studies.plots import StudyPlots
+from nmd_lab.studies.summary import choose, rank_test, table
+
+
+@pytest.fixture
+def known_by_heart(rng):
+    """Results of a real study, with errors written into them."""
+    X = nmd.datasets.digits(12)
+    study = Study(X, method=["admm", "svd"], nonlinearity=["relu", "identity"], rank=[1, 2, 3],
+                  missing=[0.2, 0.5], n_splits=4, max_iter=1)  # fmt: skip
+    results = study.run(progress=False)
+    split = rng.normal(0, 0.5, 4)  # what makes a seed hard, for all models alike
+    level = xr.DataArray([0.0, 1.0], dims="missing")
+    noise = 0.001 * rng.normal(size=results.held_out_rmse.shape)
+    score = 5 + xr.DataArray(split, dims="seed") + level + results["rank"] * 0.0
+    score = score + xr.zeros_like(results.held_out_rmse)
+    score = score.transpose(*results.held_out_rmse.dims) + noise
+    where = {"method": "admm", "nonlinearity": "relu", "rank": 2}
+    score.loc[where] -= 0.1
+    # rank 1 is worse by next to nothing: one seed says better, the others worse
+    tie = {"method": "admm", "nonlinearity": "relu", "rank": 1}
+    score.loc[tie] = score.sel(where) + xr.DataArray([-0.002, 0.001, 0.002, 0.001], dims="seed")
+    svd = score.sel({"method": "svd", "nonlinearity": "relu"}, drop=True)
+    score.loc[{"method": "svd", "nonlinearity": "identity"}] = svd
+    results["held_out_rmse"] = score
+    study._results = results
+    return study
+
+
+def test_the_simplest_of_the_best(known_by_heart):
+    results = known_by_heart.results
+    best = choose(results, None, simplest=False, conditions={})
+    assert best == {"method": "admm", "nonlinearity": "relu", "rank": 2}
+    simplest = choose(results, "rmse", simplest=True, conditions={})
+    assert simplest == {"method": "admm", "nonlinearity": "relu", "rank": 1}
+    only = choose(results, "held_out_rmse", simplest=True, conditions={"method": "svd"})
+    assert only["method"] == "svd"
+
+
+def test_best_fits_all_data(known_by_heart):
+    parameters, fit = known_by_heart.best("held_out_rmse", one_standard_error=False)
+    assert parameters == {"method": "admm", "nonlinearity": "relu", "rank": 2, "max_iter": 1}
+    X = nmd.datasets.digits(12)
+    again = nmd.complete(X, 2, "relu", max_iter=1, random_state=0)
+    np.testing.assert_allclose(fit.W, again.W, rtol=1e-9)
+    assert fit.parameters["n_observed"] == X.size
+
+
+def test_models_without_all_scores_are_no_candidates(known_by_heart):
+    results = known_by_heart.results
+    where = {"method": "admm", "nonlinearity": "relu", "missing": 0.5, "seed": 2}
+    results.held_out_rmse.loc[where] = np.nan
+    assert choose(results, None, simplest=True, conditions={})["nonlinearity"] == "identity"
+    at_02 = choose(results, None, simplest=False, conditions={"missing": 0.2})
+    assert at_02["nonlinearity"] == "relu"
+    results.held_out_rmse[:] = np.nan
+    with pytest.raises(ValueError, match="NaN somewhere for every model"):
+        known_by_heart.best("held_out_rmse")
+
+
+def test_table(known_by_heart):
+    results = known_by_heart.results
+    frame = table(results, "rmse", conditions={})
+    assert len(frame) == 6 + 3  # an SVD has no nonlinearity
+    assert frame.index.names == ["method", "nonlinearity", "rank"]
+    row = frame.loc[("admm", "relu", 2)]
+    scores = results.held_out_rmse.sel(
+        {"method": "admm", "nonlinearity": "relu", "rank": 2, "missing": 0.5}
+    )
+    assert row["held_out_rmse", 0.5, "mean"] == pytest.approx(float(scores.mean()))
+    assert row["held_out_rmse", 0.5, "sd"] == pytest.approx(float(scores.std(ddof=1)))
+    assert np.isfinite(frame.loc[("svd", "–", 3)]).all()
+    html = frame._repr_html_()
+    assert html.count("<b>") == 2  # the best of each condition
+    assert f"<b>{row['held_out_rmse', 0.2, 'mean']:.4g} ± " in html
+    assert " ± " not in str(frame)
+    assert frame.sort_values(("held_out_rmse", 0.2, "mean")).index[0] == ("admm", "relu", 2)
+    # a part of it is a table like any other
+    assert "<b>" not in frame["held_out_rmse"][0.2][["mean"]]._repr_html_()
+
+
+def test_one_model_has_a_table_too():
+    study = Study(nmd.datasets.digits(12), rank=2, max_iter=2)
+    study.run(progress=False)
+    assert study.table().index.tolist() == ["model"]
+    assert study.rank_test().shape == (1, 6)
+    assert study.best().parameters == {"rank": 2, "max_iter": 2}
+
+
+def test_rank_test_is_a_paired_comparison(known_by_heart):
+    results = known_by_heart.results
+    frame = rank_test(results, None, confidence=0.9, conditions={"missing": 0.5})
+    assert frame.index[0] == ("admm", "relu", 2)
+    assert frame["mean"].is_monotonic_increasing
+    row = frame.loc[("svd", "–", 3)]
+    score = results.held_out_rmse.sel(missing=0.5)
+    difference = (
+        score.sel({"method": "svd", "nonlinearity": "relu", "rank": 3})
+        - score.sel({"method": "admm", "nonlinearity": "relu", "rank": 2})
+    ).values
+    assert row["difference"] == pytest.approx(difference.mean())
+    # half is hidden, so the variance is (1/4 + 1) times that of a difference
+    reach = difference.std(ddof=1) * np.sqrt(1 / 4 + 1) * stats.t.ppf(0.95, 3)
+    assert row["low"] == pytest.approx(difference.mean() - reach)
+    assert row["high"] == pytest.approx(difference.mean() + reach)
+    assert row["low"] > 0
+    assert row["beaten"] == 1
+    tie = frame.loc[("admm", "relu", 1)]
+    assert tie["low"] < 0 < tie["high"]
+    assert tie["beaten"] == 0.75
+    assert frame["mean_rank"].min() == frame["mean_rank"].iloc[0] == 1.25
+    with pytest.raises(ValueError, match="confidence=95"):
+        known_by_heart.rank_test(confidence=95)
+
+
+def test_unknown_words_are_refused(known_by_heart):
+    with pytest.raises(ValueError, match=r"metric='held_out_rmes'.*did you mean 'held_out_rmse'"):
+        known_by_heart.best("held_out_rmes")
+    with pytest.raises(ValueError, match=r"metric='status'"):
+        known_by_heart.table("status")
+    with pytest.raises(ValueError, match="did you mean 'missing'"):
+        known_by_heart.best(mising=0.2)
+    with pytest.raises(ValueError, match=r"missing=0\.3 is not in the study"):
+        known_by_heart.rank_test(missing=0.3)
+    with pytest.raises(ValueError, match="holds no study"):
+        table(xr.Dataset(), conditions={})
+
+
+def test_plots_show_the_means(known_by_heart):
+    plt = pytest.importorskip("matplotlib.pyplot")
+    plot, results = known_by_heart.plot, known_by_heart.results
+    ax = plot.error("rank", missing=0.2, color="method")
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["admm", "svd"]
+    by_method = results.held_out_rmse.sel(missing=0.2).mean("seed")
+    for line, method in zip(ax.lines, ["admm", "svd"], strict=True):
+        expected = by_method.sel({"method": method}).min("nonlinearity")
+        np.testing.assert_allclose(line.get_ydata(), expected)
+    assert "best nonlinearity" in ax.get_title()
+    ax = plot.heatmap("missing", "rank", method="admm")
+    shown = np.array([float(text.get_text()) for text in ax.texts]).reshape(3, 2)
+    expected = results.held_out_rmse.sel({"method": "admm"}).mean("seed").min("nonlinearity")
+    np.testing.assert_allclose(shown, expected.transpose("rank", "missing"), rtol=5e-3)
+    ax = plot.cost(missing=0.2)
+    assert len(ax.containers) == 2
+    assert ax.get_xscale() == "log"
+    ax = StudyPlots(results).error("nonlinearity", metric="seconds")
+    assert ax.get_ylabel() == "seconds for a fit"
+    plt.close("all")
+    with pytest.raises(ValueError, match="did you mean 'rank'"):
+        plot.error("rnk")
+    with pytest.raises(ValueError, match="two different"):
+        plot.heatmap("rank", "rank")
+    plt.close("all")
