@@ -63,7 +63,7 @@ def positions_of(fit: Decomposition, line: str, labels: Any) -> NDArray[np.intp]
         raise ValueError(f"{line} have no labels of one dimension: use positions, predict().")
     index: Any = indexes[dims[0]]
     wanted = [labels] if np.ndim(labels) == 0 else list(np.asarray(labels).ravel())
-    found = index.get_indexer(wanted)
+    found: NDArray[np.intp] = index.get_indexer(wanted)
     if np.any(found < 0):
         missing = wanted[int(np.argmax(found < 0))]
         raise KeyError(f"{line} has no label {missing!r}: the fit was made without it.")

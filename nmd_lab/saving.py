@@ -13,6 +13,7 @@ from .labels import COMPONENT, Labels
 from .losses import LOSSES, Loss
 from .netcdf import ATTRIBUTE, SCHEMA
 from .nonlinearities import NONLINEARITIES, Nonlinearity
+from .offsets import Offsets
 
 if TYPE_CHECKING:
     from .decomposition import Decomposition
@@ -20,11 +21,12 @@ if TYPE_CHECKING:
 Model = Nonlinearity | Loss
 
 ITERATION = "iteration"
+OFFSETS = ("row_offsets", "column_offsets")
 
 
 def to_dataset(fit: Decomposition) -> xr.Dataset:
     """Return everything as one Dataset, with the description as JSON in ``attrs["nmd_lab"]``."""
-    renamed = fit.labels.clashes({"W", "H", COMPONENT, *map(str, fit.history.variables)})
+    renamed = fit.labels.clashes({"W", "H", COMPONENT, *OFFSETS, *map(str, fit.history.variables)})
     labels = fit.labels.rename(renamed)
     description = {
         "schema": SCHEMA,
@@ -34,6 +36,7 @@ def to_dataset(fit: Decomposition) -> xr.Dataset:
         "n_iter": fit.n_iter,
         "seconds": float(fit.history["seconds"][-1]),
         "parameters": fit.parameters,
+        "mean_offset": fit.offsets.mean,
         "dims": labels.dims,
         "rows": labels.rows,
         "name": labels.name,
@@ -41,6 +44,10 @@ def to_dataset(fit: Decomposition) -> xr.Dataset:
     }
     W, H = labels.label_factors(*fit.factors)
     dataset = xr.Dataset({"W": W, "H": H}).merge(fit.history)
+    for name, factor, values in zip(OFFSETS, (W, H), fit.offsets[1:], strict=True):
+        if values is not None:
+            line = factor.isel({COMPONENT: 0}, drop=True)
+            dataset[name] = line.copy(data=values.reshape(line.shape))
     dataset = dataset.assign_coords(labels.coords.coords)
     return dataset.assign_attrs({ATTRIBUTE: json.dumps(description)})
 
@@ -83,6 +90,10 @@ def from_dataset(dataset: xr.Dataset, known: Iterable[type[Model]] = ()) -> dict
         "stop_reason": description["stop_reason"],
         "labels": labels,
         "parameters": description["parameters"],
+        "offsets": Offsets(
+            description["mean_offset"],
+            *(dataset[name].values.ravel() if name in dataset else None for name in OFFSETS),
+        ),
     }
 
 

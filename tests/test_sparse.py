@@ -1,0 +1,245 @@
+"""Sparse input means what dense input with holes means, in both forms of the constraint."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from oracles import PAIRS, forward
+from scipy import sparse
+
+import nmd_lab as nmd
+
+FORMATS = ["csr", "csc", "coo"]
+
+
+def example(f, loss, shape=(300, 200), rank=5, share=0.1, seed=0):
+    """Return a model matrix, where it is observed, and starting factors."""
+    rng = np.random.default_rng(seed)
+    m, n = shape
+    X = forward(f, rng.standard_normal((m, rank)) @ rng.standard_normal((rank, n)))
+    X = np.abs(X) if loss == "kl" else X
+    seen = rng.random(shape) < share
+    return X, seen, (rng.standard_normal((m, rank)), rng.standard_normal((rank, n)))
+
+
+def stored(X, seen, kind="csr"):
+    return sparse.coo_array((X[seen], np.nonzero(seen)), shape=X.shape).asformat(kind)
+
+
+def low_rank(fit):
+    W, H = fit.factors
+    return W @ H
+
+
+def assert_same(one, other, tolerance=1e-8):
+    np.testing.assert_allclose(
+        low_rank(one), low_rank(other), rtol=0, atol=tolerance * np.abs(low_rank(other)).max()
+    )
+    for name in ("objective", "relative_error", "primal_residual", "dual_residual", "penalty"):
+        np.testing.assert_allclose(one.history[name], other.history[name], rtol=tolerance)
+
+
+@pytest.mark.parametrize("penalty", [1.0, "balanced", "paper"])
+@pytest.mark.parametrize(("f", "loss"), PAIRS)
+def test_everywhere_equals_the_dense_masked_run(f, loss, penalty):
+    X, seen, init = example(f, loss)
+    options = {"init": init, "tol": 0, "max_iter": 20, "penalty": penalty}
+    dense = nmd.complete(X, 5, f, loss, mask=seen, constraint="everywhere", **options)
+    for kind in FORMATS:
+        lean = nmd.complete(stored(X, seen, kind), 5, f, loss, constraint="everywhere", **options)
+        assert_same(lean, dense)
+
+
+def observed_only(X, seen, W, H, f, loss, alpha, n_iter):
+    """The observed-only form at ρ = 1, one row and one column at a time."""
+    rank = H.shape[0]
+    T = np.where(seen, np.sqrt(np.maximum(X, 0)) if f == "square" else X, 0.0)
+    U, Z = np.zeros_like(T), T
+    epsilon = np.finfo(float).eps
+    for _ in range(n_iter):
+        ridge = (epsilon * np.sum(H**2) + alpha) * np.eye(rank)
+        W = np.array(
+            [
+                np.linalg.solve(H[:, s] @ H[:, s].T + ridge, H[:, s] @ z[s])
+                for s, z in zip(seen, Z, strict=True)
+            ]
+        )
+        ridge = (epsilon * np.sum(W**2) + alpha) * np.eye(rank)
+        H = np.array(
+            [
+                np.linalg.solve(W[s].T @ W[s] + ridge, W[s].T @ z[s])
+                for s, z in zip(seen.T, Z.T, strict=True)
+            ]
+        ).T
+        A = W @ H
+        V = A - U
+        T = np.where(seen, nmd.prox(V, np.where(seen, X, 0), 1.0, nonlinearity=f, loss=loss), 0.0)
+        U = np.where(seen, T - V, 0.0)
+        Z = T + U
+    return A
+
+
+@pytest.mark.parametrize(("f", "loss"), PAIRS)
+def test_observed_equals_a_loop_over_rows_and_columns(f, loss):
+    X, seen, (W, H) = example(f, loss)
+    expected = observed_only(X, seen, W, H, f, loss, alpha=0.1, n_iter=20)
+    options = {"init": (W, H), "tol": 0, "max_iter": 20, "penalty": 1.0, "alpha": 0.1, "epsilon": 0}
+    for data in (*(stored(X, seen, kind) for kind in FORMATS), np.where(seen, X, np.nan)):
+        fit = nmd.complete(data, 5, f, loss, constraint="observed", **options)
+        np.testing.assert_allclose(
+            low_rank(fit), expected, rtol=0, atol=1e-8 * np.abs(expected).max()
+        )
+
+
+def test_observed_with_identity_is_alternating_least_squares():
+    X, seen, (W, H) = example("identity", "frobenius")
+    options = {"init": (W, H), "tol": 0, "penalty": 1.0, "alpha": 0.5, "epsilon": 0}
+    fit = nmd.complete(stored(X, seen), 5, max_iter=12, constraint="observed", **options)
+    ridge = 0.5 * np.eye(5)
+    for _ in range(12):
+        for i, s in enumerate(seen):
+            W[i] = np.linalg.solve(H[:, s] @ H[:, s].T + ridge, H[:, s] @ X[i, s])
+        for j, s in enumerate(seen.T):
+            H[:, j] = np.linalg.solve(W[s].T @ W[s] + ridge, W[s].T @ X[s, j])
+    np.testing.assert_allclose(low_rank(fit), W @ H, rtol=0, atol=1e-8 * np.abs(W @ H).max())
+
+
+@pytest.mark.parametrize("constraint", ["everywhere", "observed"])
+def test_permuting_rows_and_columns_permutes_the_result(constraint):
+    X, seen, (W, H) = example("relu", "l1", shape=(80, 60), share=0.3)
+    rng = np.random.default_rng(1)
+    rows, columns = rng.permutation(80), rng.permutation(60)
+    options = {"tol": 0, "max_iter": 20, "alpha": 0.1, "constraint": constraint}
+    plain = nmd.complete(stored(X, seen), 5, "relu", "l1", init=(W, H), **options)
+    shuffled = stored(X[rows][:, columns], seen[rows][:, columns])
+    start = (W[rows], H[:, columns])
+    other = nmd.complete(shuffled, 5, "relu", "l1", init=start, **options)
+    expected = low_rank(plain)[rows][:, columns]
+    np.testing.assert_allclose(
+        low_rank(other), expected, rtol=0, atol=1e-8 * np.abs(expected).max()
+    )
+
+
+@pytest.mark.parametrize("constraint", ["everywhere", "observed"])
+@pytest.mark.parametrize("f", ["relu", "square"])
+def test_a_stored_zero_counts(constraint, f):
+    X, seen, init = example(f, "frobenius", shape=(40, 30), share=0.5)
+    X[3, 4], seen[3, 4] = 0.0, True
+    options = {"init": init, "tol": 0, "max_iter": 10, "alpha": 0.1, "constraint": constraint}
+    fits = []
+    for value, counts in ((0.0, True), (5.0, True), (0.0, False)):
+        X[3, 4], seen[3, 4] = value, counts
+        matrix = stored(X, seen)
+        assert matrix.nnz == seen.sum()
+        fits.append(low_rank(nmd.complete(matrix, 5, f, **options)))
+    assert not np.allclose(fits[0], fits[1], atol=1e-3)
+    assert not np.allclose(fits[0], fits[2], atol=1e-3)
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_the_same_number_of_threads_gives_the_same_bits(threads, monkeypatch):
+    monkeypatch.setattr("nmd_lab.sweeps.SHARE_ENTRIES", 500)
+    X, seen, _ = example("minmax", "l1")
+    for constraint in ("everywhere", "observed"):
+        options = {"random_state": 3, "max_iter": 8, "alpha": 0.1, "constraint": constraint}
+        fits = [
+            nmd.complete(stored(X, seen), 5, "minmax", "l1", threads=threads, **options)
+            for _ in range(2)
+        ]
+        np.testing.assert_array_equal(*(low_rank(fit) for fit in fits))
+        one = nmd.complete(stored(X, seen), 5, "minmax", "l1", threads=1, **options)
+        np.testing.assert_allclose(low_rank(fits[0]), low_rank(one), rtol=0, atol=1e-8)
+
+
+def test_weights_are_the_same_in_dense_and_sparse_and_whole_weights_repeat():
+    X, seen, init = example("relu", "frobenius", shape=(40, 30), share=0.6)
+    weights = np.random.default_rng(2).integers(1, 4, X.shape).astype(float)
+    options = {"init": init, "tol": 0, "max_iter": 15, "constraint": "everywhere"}
+    dense = nmd.complete(np.where(seen, X, np.nan), 5, "relu", weights=weights, **options)
+    for given in (weights, sparse.csr_array(np.where(seen, weights, 0))):
+        assert_same(nmd.complete(stored(X, seen), 5, "relu", weights=given, **options), dense)
+    Y = low_rank(dense)[seen]
+    expected = 0.5 * np.sum(weights[seen] * (X[seen] - np.maximum(Y, 0)) ** 2)
+    assert dense.objective == pytest.approx(expected, rel=1e-10)
+
+
+def test_a_weight_of_zero_is_missing():
+    X, seen, init = example("relu", "frobenius", shape=(40, 30), share=0.6)
+    weights = np.where(np.random.default_rng(2).random(X.shape) < 0.3, 0.0, 1.0)
+    options = {"init": init, "tol": 0, "max_iter": 15, "constraint": "everywhere"}
+    weighted = nmd.complete(stored(X, seen), 5, "relu", weights=weights, **options)
+    without = nmd.complete(stored(X, seen & (weights > 0)), 5, "relu", **options)
+    assert_same(weighted, without)
+
+
+@pytest.mark.parametrize("index", [np.int32, np.int64])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_index_and_value_types(index, dtype):
+    X, seen, _ = example("relu", "frobenius", shape=(60, 50), share=0.4)
+    matrix = stored(X.astype(dtype), seen)
+    matrix.indices, matrix.indptr = matrix.indices.astype(index), matrix.indptr.astype(index)
+    fit = nmd.complete(matrix, 3, "relu", random_state=0, max_iter=5)
+    assert fit.W.dtype == dtype
+    assert np.isfinite(low_rank(fit)).all()
+
+
+def test_input_is_not_modified():
+    X, seen, _ = example("relu", "frobenius", shape=(60, 50), share=0.3)
+    for matrix in (stored(X, seen, kind) for kind in FORMATS):
+        before = matrix.copy()
+        nmd.complete(matrix, 3, "relu", random_state=0, max_iter=3)
+        for part in ("data", "indices", "indptr", "row", "col"):
+            if hasattr(matrix, part):
+                np.testing.assert_array_equal(getattr(matrix, part), getattr(before, part))
+
+
+@pytest.mark.parametrize("kind", ["csr", "csc", "coo"])
+def test_an_entry_that_comes_twice_is_named(kind):
+    twice = sparse.coo_array(([1.0, 2.0, 3.0], ([0, 4, 4], [1, 2, 2])), shape=(6, 5))
+    if kind == "csr":
+        twice = sparse.csr_array(([1.0, 2.0, 3.0], [1, 2, 2], [0, 1, 1, 1, 1, 3, 3]), shape=(6, 5))
+    if kind == "csc":
+        twice = sparse.csc_array(([1.0, 2.0, 3.0], [0, 4, 4], [0, 0, 1, 3, 3, 3]), shape=(6, 5))
+    with pytest.raises(ValueError, match="row 4, column 2 more than once"):
+        nmd.complete(twice, 1)
+
+
+def test_unsorted_indices_are_sorted_in_a_copy():
+    matrix = sparse.csr_array(([1.0, 2.0, 3.0], [2, 0, 1], [0, 2, 3]), shape=(2, 3))
+    fit = nmd.complete(matrix, 1, init=(np.ones((2, 1)), np.ones((1, 3))), max_iter=3, tol=0)
+    dense = np.array([[2.0, np.nan, 1.0], [np.nan, 3.0, np.nan]])
+    other = nmd.complete(dense, 1, init=(np.ones((2, 1)), np.ones((1, 3))), max_iter=3, tol=0)
+    np.testing.assert_allclose(low_rank(fit), low_rank(other), atol=1e-8)
+    np.testing.assert_array_equal(matrix.indices, [2, 0, 1])
+
+
+def test_bad_sparse_input_is_refused():
+    with pytest.raises(ValueError, match="no observed entry"):
+        nmd.complete(sparse.csr_array((4, 3)), 1)
+    with pytest.raises(ValueError, match="infinity at row 1, column 0"):
+        nmd.complete(sparse.csr_array([[1.0, 2.0], [np.inf, 0.0]]), 1)
+    with pytest.raises(ValueError, match="weights"):
+        nmd.complete(sparse.csr_array(np.eye(3)), 1, weights=-np.ones((3, 3)))
+    with pytest.raises(ValueError, match="mask has shape"):
+        nmd.complete(sparse.csr_array(np.eye(3)), 1, mask=np.ones((3, 4), bool))
+    with pytest.raises(ValueError, match="'kl'"):
+        nmd.complete(sparse.csr_array(-np.eye(3)), 1, "relu", "kl")
+
+
+def test_decompose_counts_absent_entries_as_zeros(monkeypatch):
+    monkeypatch.setattr("nmd_lab.layouts.BLOCK_ENTRIES", 400)
+    X, seen, init = example("relu", "frobenius", shape=(90, 40), share=0.2)
+    X = np.where(seen, X, 0.0)
+    for f, loss in PAIRS:
+        options = {"init": init, "tol": 0, "max_iter": 10}
+        data = np.abs(X)
+        lean = nmd.decompose(sparse.csr_array(data), 5, f, loss, **options)
+        assert_same(lean, nmd.decompose(data, 5, f, loss, **options))
+
+
+def test_a_state_that_does_not_fit_is_refused_before_any_work(monkeypatch):
+    monkeypatch.setattr("nmd_lab.problems._free_memory", lambda: 10**6)
+    matrix = sparse.random_array((4000, 300), density=0.01, rng=np.random.default_rng(0))
+    with pytest.raises(MemoryError, match=r"GiB .* are free: about \d+ rows of 300 columns"):
+        nmd.decompose(matrix, 3)
+    nmd.complete(matrix, 3, max_iter=1)  # its state has the size of what is stored
