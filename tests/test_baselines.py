@@ -40,6 +40,8 @@ def test_truncated_svd_reaches_the_bound_of_eckart_and_young(rng):
         assert fit.W.dims == ("row", "component")
         sizes = np.linalg.norm(fit.W, axis=0) * np.linalg.norm(fit.H, axis=1)
         np.testing.assert_allclose(sizes, singular[:rank])
+        for row in fit.H.values:
+            assert row[np.abs(row).argmax()] > 0
 
 
 def test_truncated_svd_fills_holes_with_the_mean(rng):

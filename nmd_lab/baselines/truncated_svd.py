@@ -42,7 +42,8 @@ def truncated_svd(
     Returns
     -------
     Decomposition
-        W = U √Σ and H = √Σ Vᵀ, components from the largest singular value down.
+        W = U √Σ and H = √Σ Vᵀ, components from the largest singular value down, each with the sign
+        that makes the largest entry of its row of H positive.
 
     Raises
     ------
@@ -66,11 +67,13 @@ def truncated_svd(
         seen = observations.weights > 0
         filled = np.where(seen, filled, filled[seen].mean(dtype=np.float64).astype(filled.dtype))
     U, singular, Vt = svd(filled, full_matrices=False)
-    root = np.sqrt(singular[:rank])
+    U, Vt, root = U[:, :rank], Vt[:rank], np.sqrt(singular[:rank])
+    # The sign of a pair of singular vectors is arbitrary; LAPACK's differs between machines.
+    sign = np.sign(Vt[np.arange(rank), np.abs(Vt).argmax(axis=1)])
     return labelled(
         observations,
-        U[:, :rank] * root,
-        root[:, None] * Vt[:rank],
+        U * (sign * root),
+        (sign * root)[:, None] * Vt,
         Frobenius(),
         method="truncated_svd",
         began=began,

@@ -25,6 +25,7 @@ WORDS = {
     "dual_residual": "dual residual",
     "penalty": "penalty ρ",
     "seconds": "seconds",
+    "validation_rmse": "validation error",
 }
 """What the numbers of a history are called in a legend."""
 

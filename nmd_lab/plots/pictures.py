@@ -85,9 +85,12 @@ def reconstruction(
         lines = [_checked_rows(rows, fit.shape[0])]
 
     size = picture.shape if picture is not None else panels["observed"][lines[0]].shape
-    height = min(max(size[0] / size[1], 0.3), 1.6)
+    ratio = size[0] / size[1]
+    if rows is not None and picture is None:
+        ratio = max(ratio, 0.06 * size[0])  # room for a label beside each row
+    height = min(max(ratio, 0.3), 1.6)
     ax = axes(ax, *_figure_size(len(panels), len(lines), height))
-    mosaic = Mosaic(ax, size if 0.3 <= size[0] / size[1] <= 1.6 else (round(100 * height), 100))
+    mosaic = Mosaic(ax, size if height == size[0] / size[1] else (round(100 * height), 100))
     limit = spread(np.concatenate([panels["residual"][line].ravel() for line in lines]))
     data = _data_style(ax, observed)
     for column, (name, values) in enumerate(panels.items()):
@@ -100,9 +103,13 @@ def reconstruction(
     titles = [name if name != "residual" else f"residual, ±{limit:.2g}" for name in panels]
     ax.set_xticks([mosaic.centre(0, column)[0] for column in range(len(panels))], titles)
     ax.xaxis.tick_top()
-    if picture is not None:
-        words = [row_label(fit, line.start) for line in lines]
-        ax.set_yticks([mosaic.centre(row, 0)[1] for row in range(len(lines))], words)
+    if rows is not None:
+        shown = _checked_rows(rows, fit.shape[0])
+        if picture is not None:
+            places = [mosaic.centre(row, 0)[1] for row in range(len(lines))]
+        else:
+            places = ((np.arange(len(shown)) + 0.5) / len(shown) * (mosaic.step[0] - GAP)).tolist()
+        ax.set_yticks(places, [row_label(fit, row) for row in shown])
     bare(ax)
     return ax
 
