@@ -1,0 +1,65 @@
+"""Held-out entries are a partition, and leave every row and column something to learn from."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+import xarray as xr
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+
+import nmd_lab as nmd
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 10**6), st.floats(0.05, 0.95), st.floats(0.05, 1.0))
+def test_a_split_is_a_partition_that_keeps_every_line(seed, share, density):
+    rng = np.random.default_rng(seed)
+    X = sparse.csr_array(np.where(rng.random((12, 9)) < density, rng.normal(size=(12, 9)), 0))
+    if X.nnz < 2:
+        return
+    train, test = nmd.split_observed(X, share, random_state=seed)
+    assert train.nnz + test.nnz == X.nnz
+    np.testing.assert_allclose((train + test).toarray(), X.toarray())
+    assert train.nnz >= X.nnz - max(1, round(share * X.nnz))
+    for axis in (0, 1):
+        held = np.diff(X.tocsr().indptr) if axis else np.diff(X.tocsc().indptr)
+        left = np.diff(train.tocsr().indptr) if axis else np.diff(train.tocsc().indptr)
+        assert np.all((left > 0) == (held > 0))
+
+
+def test_the_share_is_met_where_that_is_possible():
+    X = sparse.random_array((200, 100), density=0.3, rng=np.random.default_rng(0))
+    assert nmd.split_observed(X, 0.2, 0)[1].nnz == round(0.2 * X.nnz)
+    assert nmd.split_observed(X, 17, 0)[1].nnz == 17
+
+
+def test_the_same_seed_gives_the_same_split():
+    X = sparse.random_array((50, 40), density=0.3, rng=np.random.default_rng(0))
+    first, second, other = (nmd.split_observed(X, 0.2, seed)[1] for seed in (1, 1, 2))
+    assert (first != second).nnz == 0
+    assert (first != other).nnz > 0
+
+
+def test_the_kind_of_the_input_is_kept():
+    rng = np.random.default_rng(0)
+    values = np.where(rng.random((8, 6)) < 0.8, rng.normal(size=(8, 6)), np.nan)
+    frame = pd.DataFrame(values, index=list("abcdefgh"))
+    labelled = xr.DataArray(values, dims=("a", "b"), coords={"b": range(6)}, name="x")
+    for X in (values, frame, labelled):
+        train, test = nmd.split_observed(X, 0.25, 0)
+        assert type(train) is type(test) is type(X)
+        known, held = ~np.isnan(np.asarray(train)), ~np.isnan(np.asarray(test))
+        assert not np.any(known & held)
+        np.testing.assert_array_equal(known | held, ~np.isnan(values))
+    xr.testing.assert_identical(train.coords.to_dataset(), labelled.coords.to_dataset())
+    matrix = sparse.csr_matrix(np.nan_to_num(values))
+    assert isinstance(nmd.split_observed(matrix, 0.2, 0)[0], sparse.csr_matrix)
+
+
+@pytest.mark.parametrize("size", [0, 1.0, -0.1, 1.5, 10**6, True, "half"])
+def test_a_bad_size_is_refused(size):
+    with pytest.raises(ValueError, match="test_size="):
+        nmd.split_observed(sparse.eye_array(5), size)
