@@ -175,12 +175,29 @@ def task_of(values: dict[str, Any]) -> Task:
 
 
 def make_grid(
-    arguments: dict[str, Any], missing: Any, noise: Any, method: Any, seeds: range
+    arguments: dict[str, Any],
+    missing: Any,
+    noise: Any,
+    method: Any,
+    seeds: range,
+    own: Iterable[str] = (),
 ) -> Grid:
-    """Return the grid of a study after checking everything that can be checked without X."""
+    """Return the grid of a study after checking everything that can be checked without X.
+
+    Parameters
+    ----------
+    arguments : dict
+        Those of the fits, each with a value or a list of them.
+    missing, noise, method
+        As for `Study`.
+    seeds : range
+        The seeds.
+    own : iterable of str
+        The other arguments of `Study`, which a misspelt one may mean.
+    """
     methods = Axis.of("method", method)
     known = dict.fromkeys(name for each in methods.values for name in each.defaults)
-    check_names("argument", arguments, known)
+    check_names("argument", arguments, [*known, *own])
     for each in methods.values:
         for name, default in each.defaults.items():
             if default is Parameter.empty and name not in arguments:

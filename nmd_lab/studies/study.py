@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 from collections.abc import Mapping, Sequence
 from numbers import Integral
@@ -129,7 +130,8 @@ class Study:
         _check_integer("n_splits", n_splits, 1)
         _check_integer("random_state", random_state, 0)
         first, count = int(random_state), int(n_splits)
-        self.grid: Grid = make_grid(arguments, missing, noise, method, range(first, first + count))
+        seeds, own = range(first, first + count), list(inspect.signature(Study).parameters)
+        self.grid: Grid = make_grid(arguments, missing, noise, method, seeds, own)
         known = known_entries(X, mask=mask, clean=clean, sample_dims=sample_dims)
         for rank in next((a.values for a in self.grid.axes if a.name == "rank"), ()):
             check_rank(rank, known.shape)

@@ -16,45 +16,60 @@ class StudyTable(pd.DataFrame):
     def _constructor(self) -> type[StudyTable]:
         return StudyTable
 
+    def joined(self) -> pd.DataFrame:
+        """Return the table with "mean ± sd" as text, one column for each pair."""
+        groups = self._groups()
+        cells = np.array([self._texts(group) for group in groups]).T
+        names = self.columns.names[:-1]
+        return pd.DataFrame(cells, self.index, pd.MultiIndex.from_tuples(groups, names=names))
+
     def _repr_html_(self) -> str:
         if self.columns.nlevels < 2 or set(self.columns.get_level_values(-1)) != {"mean", "sd"}:
             return self.to_html()
-        groups = list(dict.fromkeys(tuple(column)[:-1] for column in self.columns))
-        columns = [self._cells(group) for group in groups]
-        names = [str(name) for name in self.index.names if name is not None]
+        groups, names = self._groups(), [str(n) for n in self.index.names if n is not None]
         head = ""
-        for level in range(self.columns.nlevels - 1):
-            title = str(self.columns.names[level] or "")
-            cells = "".join(_th(name) for name in names) if level == 0 else ""
-            if level > 0:
-                cells = f'<th colspan="{max(1, len(names))}" style="text-align:right">'
-                cells += f"{escape(title)}</th>"
-            cells += "" if names or level > 0 else _th("")
-            head += f"<tr>{cells}{''.join(_th(group[level]) for group in groups)}</tr>"
+        for level, title in enumerate(self.columns.names[:-1]):
+            if level == 0:
+                left = "".join(_th(name) for name in names) or _th("")
+            else:
+                width = max(1, len(names))
+                left = f'<th colspan="{width}" style="text-align:right">{escape(str(title))}</th>'
+            head += f"<tr>{left}{''.join(_th(group[level]) for group in groups)}</tr>"
+        columns = [self._html(group) for group in groups]
         body = ""
         for i, label in enumerate(self.index):
-            words = label if isinstance(label, tuple) else (label,)
-            cells = "".join(_th(word) for word in words)
-            body += f"<tr>{cells}{''.join(column[i] for column in columns)}</tr>"
+            left = "".join(_th(word) for word in (label if isinstance(label, tuple) else [label]))
+            body += f"<tr>{left}{''.join(column[i] for column in columns)}</tr>"
         return f"<table><thead>{head}</thead><tbody>{body}</tbody></table>"
 
-    def _cells(self, group: tuple[Any, ...]) -> list[str]:
+    def _groups(self) -> list[tuple[Any, ...]]:
+        """Return the columns without "mean" and "sd"."""
+        return list(dict.fromkeys(tuple(column)[:-1] for column in self.columns))
+
+    def _numbers(self, group: tuple[Any, ...], part: str) -> Any:
+        return np.asarray(self[(*group, part)], dtype=float)
+
+    def _texts(self, group: tuple[Any, ...]) -> list[str]:
+        """Return the cells of a column."""
+        pairs = zip(self._numbers(group, "mean"), self._numbers(group, "sd"), strict=True)
+        return [_text(mean, spread) for mean, spread in pairs]
+
+    def _html(self, group: tuple[Any, ...]) -> list[str]:
         """Return the cells of a column, the least mean in bold."""
-        means, spreads = (np.asarray(self[(*group, part)], float) for part in ("mean", "sd"))
+        means = self._numbers(group, "mean")
         best = np.nanmin(means) if np.isfinite(means).any() else np.nan
-        cells = []
-        for mean, spread in zip(means, spreads, strict=True):
-            text = _number(mean) if np.isnan(spread) else f"{_number(mean)} ± {spread:.2g}"
-            text = "–" if np.isnan(mean) else text
-            text = f"<b>{text}</b>" if mean == best else text
-            cells.append(f'<td style="text-align:right">{text}</td>')
-        return cells
+        texts = [
+            f"<b>{text}</b>" if mean == best else text
+            for text, mean in zip(self._texts(group), means, strict=True)
+        ]
+        return [f'<td style="text-align:right">{text}</td>' for text in texts]
 
 
-def _number(value: float) -> str:
-    return f"{value:.4g}"
+def _text(mean: float, spread: float) -> str:
+    if np.isnan(mean):
+        return "–"
+    return f"{mean:.4g}" if np.isnan(spread) else f"{mean:.4g} ± {spread:.2g}"
 
 
 def _th(word: Any) -> str:
-    text = str(word).replace("_", " ") if isinstance(word, str) else f"{word}"
-    return f"<th>{escape(text)}</th>"
+    return f"<th>{escape(str(word).replace('_', ' '))}</th>"
