@@ -10,6 +10,7 @@ import xarray as xr
 from numpy.typing import ArrayLike, DTypeLike
 
 from .admm import Outcome, Problem
+from .blas import one_thread
 from .decomposition import Decomposition
 from .losses import Loss
 from .nonlinearities import Nonlinearity
@@ -183,8 +184,10 @@ def _fit(
     observations, validation = take_validation(
         observations, settings.validation, pair.nonlinearity, settings.generator()
     )
-    problem, offsets = make_problem(observations, pair, settings)
-    outcome = best_outcome(problem, starts(problem, offsets, rank, settings), settings, validation)
+    with one_thread():
+        problem, offsets = make_problem(observations, pair, settings)
+        points = starts(problem, offsets, rank, settings)
+        outcome = best_outcome(problem, points, settings, validation)
     return _labelled(problem, outcome, settings)
 
 

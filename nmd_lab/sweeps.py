@@ -99,8 +99,7 @@ class Steps:
     ) -> None:
         self.layout, self.splitting, self.ridge = layout, splitting, ridge
         self.free_W, self.free_H = free_W, free_H
-        worth_it = 1 if layout.complete else layout.n_entries // SHARE_ENTRIES
-        self.parts = max(1, min(threads, worth_it))
+        self.parts = max(1, min(threads, layout.n_entries // SHARE_ENTRIES))
 
     def sweep(
         self,

@@ -1,0 +1,42 @@
+"""One BLAS thread while a fit runs: its blocks are small, and shares of rows have threads already.
+
+Handing such small products to several BLAS threads costs more than it saves, and very much more
+when the machine is busy: each waits for the slowest.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from typing import Any
+
+from threadpoolctl import ThreadpoolController
+
+_lock = threading.Lock()
+_users = 0
+_limit: Any = None
+
+
+@cache
+def _controller() -> ThreadpoolController:
+    """Look once which BLAS libraries are loaded."""
+    return ThreadpoolController()
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Limit BLAS to one thread; the last of several concurrent users gives the threads back."""
+    global _users, _limit
+    with _lock:
+        if _users == 0:
+            _limit = _controller().limit(limits=1, user_api="blas")
+        _users += 1
+    try:
+        yield
+    finally:
+        with _lock:
+            _users -= 1
+            if _users == 0:
+                _limit.restore_original_limits()
