@@ -83,6 +83,7 @@ def _sources_hash() -> str:
             "layouts",
             "splitting",
             "observed",
+            "row_solver",
         }:
             digest.update(path.read_bytes())
     return digest.hexdigest()[:12]

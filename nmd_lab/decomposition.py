@@ -12,20 +12,21 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike
 
-from . import netcdf, predictions, saving
+from . import netcdf, saving
 from .html import to_html
 from .labels import COMPONENT, Labels
 from .losses import Loss
 from .nonlinearities import Nonlinearity
 from .observations import FloatArray, observe
 from .offsets import NONE, Offsets
+from .predictions import Predictions
 
 if TYPE_CHECKING:
     from .plots import PlotAccessor
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Decomposition:
+class Decomposition(Predictions):
     """X ≈ f(WH), with the labels of X.
 
     Attributes
@@ -148,94 +149,6 @@ class Decomposition:
         model = self.reconstruct()
         data = self.labels.align(observations.labels.label(values))
         return model.copy(data=data - model.values)
-
-    def predict(self, rows: ArrayLike, columns: ArrayLike) -> FloatArray:
-        """Return f(WH) at the given positions, without forming the matrix.
-
-        Parameters
-        ----------
-        rows, columns : array_like of int
-            Positions, counted from 0; negative ones count from the end.  They broadcast.
-
-        Returns
-        -------
-        ndarray, 1-D
-            One prediction for each pair.
-
-        Raises
-        ------
-        TypeError, IndexError
-            If positions are not integers, or outside X.
-
-        Examples
-        --------
-        >>> import numpy as np, nmd_lab as nmd
-        >>> fit = nmd.decompose(np.eye(4), 3, "relu", random_state=0)
-        >>> fit.predict([0, 1], [0, 2]).shape
-        (2,)
-        """
-        return predictions.predict(self, rows, columns)
-
-    def predict_labels(self, rows: ArrayLike, columns: ArrayLike) -> FloatArray:
-        """Return f(WH) at the given labels, without forming the matrix.
-
-        Parameters
-        ----------
-        rows, columns : array_like
-            Row and column labels.  They broadcast.
-
-        Returns
-        -------
-        ndarray, 1-D
-            One prediction for each pair.
-
-        Raises
-        ------
-        KeyError
-            If the fit was made without a label; the first is named.
-        ValueError
-            If rows or columns have no labels.
-
-        Examples
-        --------
-        >>> import pandas as pd, nmd_lab as nmd
-        >>> X = pd.DataFrame([[1.0, 2.0], [2.0, 4.0]], index=["ann", "bo"], columns=["p", "q"])
-        >>> nmd.complete(X, 1, random_state=0).predict_labels("bo", ["p", "q"]).round(6)
-        array([2., 4.])
-        """
-        return predictions.predict_labels(self, rows, columns)
-
-    def top(self, row: Any, k: int = 10, *, exclude: Any = None) -> xr.DataArray:
-        """Return the k columns with the largest predictions in a row, best first.
-
-        Parameters
-        ----------
-        row : int
-            Position of the row.
-        k : int, default 10
-            Number of columns.
-        exclude : scipy.sparse matrix, SparseObservations, array_like, optional
-            What is known already: observed entries (the row's columns are left out), an array of
-            the shape of X (not NaN, or True, is known), or positions of columns.
-
-        Returns
-        -------
-        xarray.DataArray
-            The predictions, with the labels of their columns and the coordinate `position`.
-
-        Raises
-        ------
-        IndexError, TypeError, ValueError
-            If the row, k or `exclude` makes no sense.
-
-        Examples
-        --------
-        >>> import numpy as np, nmd_lab as nmd
-        >>> fit = nmd.complete(np.outer([1.0, 2.0], [1.0, 3.0, 2.0]), 1, random_state=0)
-        >>> fit.top(1, k=2).values.round(6), fit.top(1, k=2, exclude=[1]).position.values
-        (array([6., 4.]), array([2, 0]))
-        """
-        return predictions.top(self, row, k, exclude)
 
     def offsets_at(self, i: Any, j: Any) -> tuple[FloatArray, FloatArray]:
         """Return the offsets of some rows, the mean included, and of some columns."""

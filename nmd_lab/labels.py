@@ -97,20 +97,41 @@ class Labels:
     def label_factors(self, W: NDArray[Any], H: NDArray[Any]) -> tuple[xr.DataArray, xr.DataArray]:
         """Return W (*rows, component) and H (component, *columns) with their part of the labels."""
         rank = W.shape[1]
-        component = {COMPONENT: np.arange(rank)}
-        labelled_W = xr.DataArray(
-            W.reshape(*self._shape(self.rows), rank),
-            dims=(*self.rows, COMPONENT),
-            coords=self._along(*self.rows),
-            name="W",
-        )
         labelled_H = xr.DataArray(
             H.reshape(rank, *self._shape(self.columns)),
             dims=(COMPONENT, *self.columns),
             coords=self._along(*self.columns),
             name="H",
         )
-        return labelled_W.assign_coords(component), labelled_H.assign_coords(component)
+        labelled_H = labelled_H.assign_coords({COMPONENT: np.arange(rank)})
+        return self.label_rows(W), labelled_H
+
+    def label_rows(self, W: NDArray[Any]) -> xr.DataArray:
+        """Return W (*rows, component) with its part of the labels."""
+        rank = W.shape[1]
+        labelled = xr.DataArray(
+            W.reshape(*self._shape(self.rows), rank),
+            dims=(*self.rows, COMPONENT),
+            coords=self._along(*self.rows),
+            name="W",
+        )
+        return labelled.assign_coords({COMPONENT: np.arange(rank)})
+
+    def order_of_columns(self, other: Labels) -> NDArray[Any]:
+        """Return for each of these columns its position among another's, by label or position.
+
+        Raises
+        ------
+        ValueError
+            If both have labels and they differ.
+        """
+        columns, theirs = self.columns, other.columns
+        shape = other._shape(theirs)
+        positions = np.arange(math.prod(shape)).reshape(shape)
+        grid = xr.DataArray(positions, dims=theirs, coords=other._along(*theirs))
+        coords = xr.Dataset().assign_coords(self._along(*columns))
+        mine = Labels(columns, self._shape(columns), (), coords)
+        return mine.align(grid).ravel()
 
     def rename(self, names: Mapping[str, str]) -> Labels:
         """Return these labels with other names, from old to new."""

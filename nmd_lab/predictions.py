@@ -1,17 +1,18 @@
-"""Predictions of a fit at single entries, by position or by label, and the best of a row.
+"""Predictions of a fit at single entries, by position or by label, the best of a row, new rows.
 
 Nothing here forms the m x n matrix.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
+from .folding import fold_in
 from .labels import COMPONENT
 from .observations import FloatArray
 from .sparse_observations import SparseObservations
@@ -22,20 +23,151 @@ if TYPE_CHECKING:
 PAIRS_AT_ONCE = 1 << 18
 
 
-def predict(fit: Decomposition, rows: ArrayLike, columns: ArrayLike) -> FloatArray:
-    """Return f(WH) at positions; see `Decomposition.predict`."""
-    i, j = np.broadcast_arrays(np.atleast_1d(rows), np.atleast_1d(columns))
-    return _at_positions(
-        fit, _checked("rows", i.ravel(), fit.shape[0]), _checked("columns", j.ravel(), fit.shape[1])
-    )
+class Predictions:
+    """What a fit says of single entries, and of rows that it has not seen."""
 
+    @property
+    def _fit(self) -> Decomposition:
+        """The fit that this is a part of."""
+        return cast("Decomposition", self)
 
-def predict_labels(fit: Decomposition, rows: ArrayLike, columns: ArrayLike) -> FloatArray:
-    """Return f(WH) at labels; see `Decomposition.predict_labels`."""
-    i, j = np.broadcast_arrays(
-        positions_of(fit, "rows", rows), positions_of(fit, "columns", columns)
-    )
-    return _at_positions(fit, i.ravel(), j.ravel())
+    def predict(self, rows: ArrayLike, columns: ArrayLike) -> FloatArray:
+        """Return f(WH) at the given positions, without forming the matrix.
+
+        Parameters
+        ----------
+        rows, columns : array_like of int
+            Positions, counted from 0; negative ones count from the end.  They broadcast.
+
+        Returns
+        -------
+        ndarray, 1-D
+            One prediction for each pair.
+
+        Raises
+        ------
+        TypeError, IndexError
+            If positions are not integers, or outside X.
+
+        Examples
+        --------
+        >>> import numpy as np, nmd_lab as nmd
+        >>> fit = nmd.decompose(np.eye(4), 3, "relu", random_state=0)
+        >>> fit.predict([0, 1], [0, 2]).shape
+        (2,)
+        """
+        i, j = np.broadcast_arrays(np.atleast_1d(rows), np.atleast_1d(columns))
+        m, n = self._fit.shape
+        return _at_positions(
+            self._fit, _checked("rows", i.ravel(), m), _checked("columns", j.ravel(), n)
+        )
+
+    def predict_labels(self, rows: ArrayLike, columns: ArrayLike) -> FloatArray:
+        """Return f(WH) at the given labels, without forming the matrix.
+
+        Parameters
+        ----------
+        rows, columns : array_like
+            Row and column labels.  They broadcast.
+
+        Returns
+        -------
+        ndarray, 1-D
+            One prediction for each pair.
+
+        Raises
+        ------
+        KeyError
+            If the fit was made without a label; the first is named.
+        ValueError
+            If rows or columns have no labels.
+
+        Examples
+        --------
+        >>> import pandas as pd, nmd_lab as nmd
+        >>> X = pd.DataFrame([[1.0, 2.0], [2.0, 4.0]], index=["ann", "bo"], columns=["p", "q"])
+        >>> nmd.complete(X, 1, random_state=0).predict_labels("bo", ["p", "q"]).round(6)
+        array([2., 4.])
+        """
+        i, j = np.broadcast_arrays(
+            positions_of(self._fit, "rows", rows), positions_of(self._fit, "columns", columns)
+        )
+        return _at_positions(self._fit, i.ravel(), j.ravel())
+
+    def top(self, row: Any, k: int = 10, *, exclude: Any = None) -> xr.DataArray:
+        """Return the k columns with the largest predictions in a row, best first.
+
+        Parameters
+        ----------
+        row : int
+            Position of the row.
+        k : int, default 10
+            Number of columns.
+        exclude : scipy.sparse matrix, SparseObservations, array_like, optional
+            What is known already: observed entries (the row's columns are left out), an array of
+            the shape of X (not NaN, or True, is known), or positions of columns.
+
+        Returns
+        -------
+        xarray.DataArray
+            The predictions, with the labels of their columns and the coordinate `position`.
+
+        Raises
+        ------
+        IndexError, TypeError, ValueError
+            If the row, k or `exclude` makes no sense.
+
+        Examples
+        --------
+        >>> import numpy as np, nmd_lab as nmd
+        >>> fit = nmd.complete(np.outer([1.0, 2.0], [1.0, 3.0, 2.0]), 1, random_state=0)
+        >>> fit.top(1, k=2).values.round(6), fit.top(1, k=2, exclude=[1]).position.values
+        (array([6., 4.]), array([2, 0]))
+        """
+        return _top(self._fit, row, k, exclude)
+
+    def fold_in(
+        self,
+        X: Any,
+        *,
+        mask: ArrayLike | None = None,
+        weights: ArrayLike | None = None,
+    ) -> xr.DataArray:
+        """Return the rows of W for new rows of X, with H as it is.
+
+        Each row minimises its own part of the objective, by the iteration of the fit and from
+        several starts, until it stands still; it does not depend on the other rows.
+
+        Parameters
+        ----------
+        X : array_like (k, n), scipy.sparse matrix, pandas.DataFrame or xarray.DataArray
+            New rows.  NaN, masked entries and what a sparse matrix does not store are missing.
+            Columns with the labels of the fit may be in another order.
+        mask : array_like of bool (k, n), optional
+            True where X is observed.
+        weights : array_like (k, n), optional
+            How much each entry counts, >= 0.
+
+        Returns
+        -------
+        xarray.DataArray (row, component)
+            With the row labels of X; 0 for rows without any entry.  If the fit has row offsets,
+            those of the new rows are its coordinate `offset`.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If X makes no sense, or its columns are not those of the fit.
+
+        Examples
+        --------
+        >>> import numpy as np, nmd_lab as nmd
+        >>> fit = nmd.decompose(np.outer([1.0, 2.0, 3.0], [1.0, 2.0]), 1, random_state=0)
+        >>> w = fit.fold_in([[5.0, np.nan]])
+        >>> (w.values @ fit.H.values).round(6)
+        array([[ 5., 10.]])
+        """
+        return fold_in(self._fit, X, mask=mask, weights=weights)
 
 
 def positions_of(fit: Decomposition, line: str, labels: Any) -> NDArray[np.intp]:
@@ -70,8 +202,8 @@ def positions_of(fit: Decomposition, line: str, labels: Any) -> NDArray[np.intp]
     return found.reshape(np.shape(labels) or (1,))
 
 
-def top(fit: Decomposition, row: Any, k: int, exclude: Any) -> xr.DataArray:
-    """Return the best columns of a row; see `Decomposition.top`."""
+def _top(fit: Decomposition, row: Any, k: int, exclude: Any) -> xr.DataArray:
+    """Return the best columns of a row."""
     m, n = fit.shape
     position = int(_checked("row", np.atleast_1d(np.asarray(row)), m)[0])
     if not isinstance(k, int | np.integer) or k < 1:

@@ -52,12 +52,12 @@ def make_problem(
         epsilon=settings.epsilon_for(observations.values.dtype),
         extension=Extension(kind, offsets.mean),
         observed_only=observed_only,
-        threads=settings.threads or _all_threads(),
+        threads=settings.threads or all_threads(),
     )
     return problem, offsets
 
 
-def _all_threads() -> int:
+def all_threads() -> int:
     """Return the number of threads that Numba is told to use (NUMBA_NUM_THREADS)."""
     config: Any = numba.config
     return int(config.NUMBA_NUM_THREADS)
