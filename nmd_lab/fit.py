@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import xarray as xr
@@ -20,7 +20,8 @@ from .proximal import make_pair
 from .restarts import best_outcome, starts
 from .settings import Settings, check_rank, with_settings_signature
 from .sparse_observations import AnyObservations, observations_of
-from .validation import take_validation
+from .starts import Start
+from .validation import Validation, take_validation
 
 
 @with_settings_signature
@@ -166,6 +167,71 @@ def _fit(
     options: dict[str, Any],
 ) -> Decomposition:
     """Check everything, fit from each start, label the best."""
+    with one_thread():
+        problem, points, settings, validation = prepare(
+            X,
+            rank,
+            nonlinearity,
+            loss,
+            mask=mask,
+            weights=weights,
+            dtype=dtype,
+            sample_dims=sample_dims,
+            absent_are_zeros=absent_are_zeros,
+            **options,
+        )
+        outcome = best_outcome(problem, points, settings, validation)
+    return labelled(problem, outcome, settings)
+
+
+class Prepared(NamedTuple):
+    """A fit that is checked and ready to go.
+
+    Attributes
+    ----------
+    problem : Problem
+        What is to be solved.
+    points : iterator of Start
+        Where from; each is worked out when it is asked for.
+    settings : Settings
+        When to stop, and the like.
+    validation : Validation or None
+        Held-out entries.
+    """
+
+    problem: Problem
+    points: Iterator[Start]
+    settings: Settings
+    validation: Validation | None
+
+
+def prepare(
+    X: Any,
+    rank: int,
+    nonlinearity: str | Nonlinearity,
+    loss: str | Loss,
+    *,
+    mask: ArrayLike | None = None,
+    weights: ArrayLike | None = None,
+    dtype: DTypeLike | None = None,
+    sample_dims: str | Sequence[str] | None = None,
+    absent_are_zeros: bool,
+    **options: Any,
+) -> Prepared:
+    """Check everything that `decompose` or `complete` was given.
+
+    Parameters
+    ----------
+    X, rank, nonlinearity, loss, mask, weights, dtype, sample_dims, **options
+        As for `decompose`.
+    absent_are_zeros : bool
+        True for `decompose`, False for `complete`.
+
+    Raises
+    ------
+    ValueError, TypeError
+        In one sentence, if an argument makes no sense.
+    """
     settings = Settings.of(options)
     pair = make_pair(nonlinearity, loss)
     observations = observations_of(
@@ -184,11 +250,8 @@ def _fit(
     observations, validation = take_validation(
         observations, settings.validation, pair.nonlinearity, settings.generator()
     )
-    with one_thread():
-        problem, offsets = make_problem(observations, pair, settings)
-        points = starts(problem, offsets, rank, settings)
-        outcome = best_outcome(problem, points, settings, validation)
-    return _labelled(problem, outcome, settings)
+    problem, offsets = make_problem(observations, pair, settings)
+    return Prepared(problem, starts(problem, offsets, rank, settings), settings, validation)
 
 
 def _check_lines(observations: AnyObservations) -> None:
@@ -201,8 +264,18 @@ def _check_lines(observations: AnyObservations) -> None:
             )
 
 
-def _labelled(problem: Problem, outcome: Outcome, settings: Settings) -> Decomposition:
-    """Put the labels back on."""
+def labelled(problem: Problem, outcome: Outcome, settings: Settings) -> Decomposition:
+    """Put the labels back on the chosen state.
+
+    Parameters
+    ----------
+    problem : Problem
+        What was solved.
+    outcome : Outcome
+        How the run ended.
+    settings : Settings
+        What was asked for.
+    """
     state, observations = outcome.state, problem.observations
     W, H = state.W.copy(), state.H.copy()
     rows, columns = observations.unobserved_lines()
