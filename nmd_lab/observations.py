@@ -60,7 +60,8 @@ class Observations:
     def observed(self) -> tuple[FloatArray, FloatArray]:
         """Return the values that count and their weights, flat, in double precision."""
         if self.weights is None:
-            return self.values.ravel().astype(np.float64), np.ones(self.values.size)
+            values = self.values.ravel().astype(np.float64, copy=False)
+            return values, np.broadcast_to(1.0, values.size)
         seen = self.weights > 0
         return self.values[seen].astype(np.float64), self.weights[seen].astype(np.float64)
 

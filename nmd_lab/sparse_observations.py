@@ -69,7 +69,9 @@ class SparseObservations:
         Zeros that are not stored come as one value that weighs as much as all of them.
         """
         values: FloatArray = self.values.astype(np.float64, copy=False)
-        weights = np.ones(values.size) if self.weights is None else self.weights.astype(np.float64)
+        weights = np.broadcast_to(1.0, values.size)
+        if self.weights is not None:
+            weights = self.weights.astype(np.float64, copy=False)
         absent = self.n_observed - values.size
         if absent:
             return np.append(values, 0.0), np.append(weights, float(absent))
