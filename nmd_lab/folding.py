@@ -101,8 +101,7 @@ def fold_rows(
         indptr, indices, x, weights = _rows(observations, block)
         t = np.asarray(pair.nonlinearity.preimage(x), dtype=np.float64)
         entries = (indptr, indices, x, weights, t)
-        solver = row_solver(pair, str(indices.dtype))
-        solver(*entries, right, base, starts, rule, tol, max_iter, model, W[block])
+        row_solver(pair)(*entries, right, base, starts, rule, tol, max_iter, model, W[block])
 
     with ThreadPoolExecutor(threads or all_threads()) as pool:
         list(pool.map(solve, _blocks(observations)))
@@ -136,5 +135,7 @@ def _rows(observations: AnyObservations, block: slice) -> Rows:
         indices = np.nonzero(seen)[1]
         indptr = np.concatenate([[0], np.cumsum(np.count_nonzero(seen, axis=1))])
         values, weights = dense[seen], None if given is None else given[seen]
-    flat = np.ones(values.size) if weights is None else np.asarray(weights, dtype=np.float64)
-    return indptr, indices, np.asarray(values, dtype=np.float64), flat
+    weights = np.ones(values.size) if weights is None else weights
+    indptr, indices = (np.asarray(array, dtype=np.int64) for array in (indptr, indices))
+    values, weights = (np.asarray(array, dtype=np.float64) for array in (values, weights))
+    return indptr, indices, values, weights

@@ -31,7 +31,7 @@ PERIOD, PROGRESS, PATIENCE = 50, 1e-6, 5
 share of it."""
 
 
-def row_solver(pair: Pair, index_type: str) -> Callable[..., None]:
+def row_solver(pair: Pair) -> Callable[..., None]:
     """Return the compiled solver of the rows of a CSR pattern.
 
     It takes (indptr, indices, x, weights, t, right, base, starts, rule, tol, max_iter, model, W):
@@ -42,10 +42,8 @@ def row_solver(pair: Pair, index_type: str) -> Callable[..., None]:
     ----------
     pair : Pair
         The nonlinearity and the loss.
-    index_type : str
-        The type of `indptr` and `indices`.
     """
-    return _row_solver(pair.structure, f"rows_{pair.name}_{index_type}", pair.is_ours)
+    return _row_solver(pair.structure, f"rows_{pair.name}", pair.is_ours)
 
 
 @cache
@@ -81,17 +79,17 @@ def _row_solver(structure: Structure, name: str, cached: bool) -> Callable[..., 
             substitute(L, w)
             spread = math.sqrt(np.sum(start_t * start_t) / max(np.trace(normal), 1e-300))
             problem = (x[entries], weights[entries], start_t, H, offset, normal)
-            lowest = math.inf
-            for start in range(starts.shape[0] + 1):
-                if start > 0:
+            lowest, n_starts = math.inf, starts.shape[0]
+            for start in range(n_starts + 2):
+                if 0 < start <= n_starts:
                     w[:] = spread * starts[start - 1]
-                reached = improve(problem, rule, tol, TRIAL, model, w, best, step, L)
+                if start > n_starts:
+                    w[:] = W[i]
+                iterations = TRIAL if start <= n_starts else max_iter
+                reached = improve(problem, rule, tol, iterations, model, w, best, step, L)
                 if reached < lowest:
                     lowest = reached
                     W[i] = best
-            w[:] = W[i]
-            if improve(problem, rule, tol, max_iter, model, w, best, step, L) < lowest:
-                W[i] = best
 
     return compile_kernel(solve_rows, name, cached=cached)
 

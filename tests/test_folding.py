@@ -1,0 +1,180 @@
+"""New rows get the w that is best for them, whatever comes with them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+import xarray as xr
+from scipy import sparse
+from scipy.optimize import minimize
+
+import nmd_lab
+
+LOSSES = ["frobenius", "l1", "kl"]
+NONLINEARITIES = ["relu", "square", "minmax", "modulus", "identity"]
+PAIRS = [(f, d) for f in NONLINEARITIES for d in LOSSES]
+RANK = 3
+
+
+MODELS = {
+    "relu": lambda t: np.maximum(t, 0),
+    "square": np.square,
+    "minmax": lambda t: np.clip(t, 0, 1),
+    "modulus": np.abs,
+    "identity": lambda t: t,
+}
+
+
+def planted(f: str, m: int, seed: int = 0):
+    """Return H, and rows of a model that has both zeros and positive entries."""
+    rng = np.random.default_rng(seed)
+    H = rng.normal(size=(RANK, 24))
+    W = rng.normal(size=(m, RANK))
+    if f == "identity":
+        W, H = np.abs(W), np.abs(H)
+    if f == "minmax":
+        W, H = 0.4 * W, H + 0.3
+    return H, MODELS[f](W @ H)
+
+
+def noisy(X, d: str, size: float = 0.1):
+    """Return rows with noise that leaves the loss finite at the model."""
+    noise = size * np.random.default_rng(7).normal(size=X.shape)
+    return X * np.exp(noise) if d == "kl" else np.maximum(X + noise, 0)
+
+
+def fit_with(H, f="identity", d="frobenius", **options):
+    """Return a fit that has this H."""
+    fit = nmd_lab.complete(
+        np.ones((4, H.shape[1])) * 0.5, RANK, f, d, max_iter=1, random_state=0, **options
+    )
+    fit.H.values[:] = H
+    return fit
+
+
+def objective(w, x, H, f, d, alpha=0.0):
+    y = MODELS[f](w @ H)
+    if d == "kl":
+        y = np.maximum(y, 1e-12)
+        terms = np.where(x > 0, x * np.log(np.maximum(x, 1e-300) / y) - x + y, y)
+    else:
+        terms = 0.5 * (x - y) ** 2 if d == "frobenius" else np.abs(x - y)
+    return float(terms.sum() + 0.5 * alpha * w @ w)
+
+
+@pytest.mark.parametrize(("f", "d"), PAIRS)
+def test_rows_of_the_model_are_found(f, d):
+    H, X = planted(f, 20)
+    seen = np.random.default_rng(1).random(X.shape) < 0.8
+    W = fit_with(H, f, d).fold_in(X, mask=seen).values
+    misfit = [objective(w, x[s], H[:, s], f, d) for w, x, s in zip(W, X, seen, strict=True)]
+    assert np.mean(np.array(misfit) <= 1e-5 * (seen * X).sum(axis=1)) >= 0.9
+
+
+@pytest.mark.parametrize(("f", "d"), PAIRS)
+def test_no_general_optimiser_does_better(f, d):
+    alpha = 0.05
+    H, X = planted(f, 4, seed=3)
+    X = noisy(X, d)
+    W = fit_with(H, f, d, alpha=alpha).fold_in(X).values
+    rng = np.random.default_rng(5)
+    for w, x in zip(W, X, strict=True):
+        others = [
+            minimize(objective, start, (x, H, f, d, alpha), method="Powell").fun
+            for start in (w, *rng.normal(size=(2, RANK)))
+        ]
+        assert objective(w, x, H, f, d, alpha) <= min(others) * (
+            1.001 if d == "frobenius" else 1.02
+        )
+
+
+@pytest.mark.parametrize("alpha", [0.0, 0.7])
+def test_the_linear_model_is_least_squares(alpha, rng):
+    H, X = planted("identity", 10)
+    X = noisy(X, "frobenius", 0.3)
+    seen, weights = rng.random(X.shape) < 0.5, rng.uniform(0.5, 2, X.shape)
+    fit = fit_with(H, alpha=alpha)
+    W = fit.fold_in(X, mask=seen, weights=weights).values
+    for w, x, s, v in zip(W, X, seen, weights, strict=True):
+        G, b = (H[:, s] * v[s]) @ H[:, s].T, (H[:, s] * v[s]) @ x[s]
+        np.testing.assert_allclose(w, np.linalg.solve(G + alpha * np.eye(RANK), b), atol=1e-6)
+
+
+@pytest.mark.parametrize("f", NONLINEARITIES)
+def test_a_row_does_not_depend_on_the_others(f):
+    H, X = planted(f, 30)
+    X = noisy(X, "frobenius")
+    X[4, 3:9] = np.nan
+    fit = fit_with(H, f)
+    W = fit.fold_in(X).values
+    order = np.random.default_rng(2).permutation(30)
+    np.testing.assert_array_equal(fit.fold_in(X[order]).values, W[order])
+    np.testing.assert_array_equal(fit.fold_in(X[4:5]).values, W[4:5])
+
+
+def test_every_way_to_say_missing_is_the_same(rng):
+    H, X = planted("relu", 12)
+    X = noisy(X, "frobenius") + 0.01
+    seen = rng.random(X.shape) < 0.6
+    seen[3] = False
+    fit = fit_with(H, "relu")
+    W = fit.fold_in(X, mask=seen).values
+    assert not W[3].any()
+    holes = np.where(seen, X, np.nan)
+    garbage = np.where(seen, X, 1e9)
+    stored = sparse.csr_array(np.where(seen, X, 0))
+    for other in (holes, stored, stored.tocoo(), np.ma.masked_array(X, ~seen)):
+        np.testing.assert_array_equal(fit.fold_in(other).values, W)
+    np.testing.assert_array_equal(fit.fold_in(garbage, mask=seen).values, W)
+
+
+def test_labels_of_rows_and_order_of_columns():
+    _, X = planted("relu", 9)
+    columns = [f"gene {j}" for j in range(24)]
+    frame = pd.DataFrame(X, index=list("abcdefghi"), columns=columns)
+    fit = nmd_lab.decompose(frame, RANK, max_iter=50)
+    W = fit.fold_in(frame)
+    assert W.dims == fit.W.dims
+    assert list(W.row.values) == list("abcdefghi")
+    shuffled = frame.iloc[::-1, np.random.default_rng(0).permutation(24)]
+    again = fit.fold_in(shuffled).sel(row=W.row)
+    xr.testing.assert_allclose(again, W, atol=1e-4)
+    with pytest.raises(ValueError, match="labels along 'column'"):
+        fit.fold_in(frame.rename(columns={"gene 3": "gene 99"}))
+
+
+def test_maps_over_time(rng):
+    maps = xr.DataArray(rng.random((6, 4, 5)), dims=("time", "lat", "lon"))
+    fit = nmd_lab.decompose(maps, RANK, sample_dims="time", max_iter=50)
+    W = fit.fold_in(maps.isel(time=[2, 0]))
+    assert W.dims == ("time", "component")
+    turned = fit.fold_in(maps.transpose("lon", "time", "lat").isel(time=[2, 0]))
+    np.testing.assert_allclose(W.values, turned.values, atol=1e-6)
+
+
+def test_offsets_of_new_rows(rng):
+    X = rng.normal(size=(60, RANK)) @ rng.normal(size=(RANK, 25)) + rng.normal(size=(60, 1)) + 3
+    X += rng.normal(size=25)
+    fit = nmd_lab.complete(X[:40], RANK, offsets="both", max_iter=500)
+    W = fit.fold_in(X[40:])
+    model = (
+        W.values @ fit.H.values + W.offset.values[:, None] + fit.offsets.mean + fit.offsets.columns
+    )
+    np.testing.assert_allclose(model, X[40:], atol=1e-2)
+
+
+def test_single_precision():
+    _, X = planted("relu", 5)
+    fit = nmd_lab.decompose(X.astype("float32"), RANK, max_iter=20)
+    assert fit.fold_in(X).dtype == np.float32
+
+
+def test_bad_rows(small):
+    fit = nmd_lab.decompose(small, RANK, loss="kl", max_iter=5)
+    with pytest.raises(ValueError, match="X has 3 columns: give the 15"):
+        fit.fold_in(np.ones((2, 3)))
+    with pytest.raises(ValueError, match="negative"):
+        fit.fold_in(-np.ones((2, 15)))
+    with pytest.raises(ValueError, match="no observed entry"):
+        fit.fold_in(np.full((2, 15), np.nan))
