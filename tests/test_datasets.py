@@ -1,8 +1,6 @@
-"""Data sets: what they hold, how they are labelled, what is said when they are missing."""
+"""Pictures and generated matrices: what they hold and how they are labelled."""
 
 from __future__ import annotations
-
-import inspect
 
 import numpy as np
 import pytest
@@ -10,14 +8,6 @@ import xarray as xr
 
 import nmd_lab
 from nmd_lab import datasets
-
-READERS = [
-    datasets.cbcl,
-    datasets.mnist,
-    datasets.mit_logo,
-    datasets.movielens_100k,
-    datasets.movielens_1m,
-]
 
 
 @pytest.mark.parametrize("name", ["china", "flower"])
@@ -141,27 +131,6 @@ def test_noise_refuses():
         datasets.poisson(-np.ones(3))
 
 
-@pytest.mark.parametrize("reader", READERS)
-def test_a_missing_set_says_how_to_get_it(reader, tmp_path, monkeypatch):
-    monkeypatch.delenv("NMD_LAB_DATA", raising=False)
-    with pytest.raises(FileNotFoundError, match=r"NMD_LAB_DATA not set: get .*data/README\.md"):
-        reader()
-    monkeypatch.setenv("NMD_LAB_DATA", str(tmp_path))
-    for path in (None, tmp_path):
-        with pytest.raises(FileNotFoundError, match=r"does not exist: get .*data/README\.md"):
-            reader(path)
-    assert inspect.signature(reader).parameters["path"].default is None
-
-
-def test_a_file_that_is_not_idx_is_refused(tmp_path):
-    import gzip
-
-    for name in ("t10k-images-idx3-ubyte.gz", "t10k-labels-idx1-ubyte.gz"):
-        (tmp_path / name).write_bytes(gzip.compress(b"<html>moved</html>"))
-    with pytest.raises(ValueError, match="not an idx file"):
-        datasets.mnist(tmp_path)
-
-
 @pytest.mark.data
 def test_cbcl(data_dir):
     faces = datasets.cbcl(data_dir / "cbcl")
@@ -189,28 +158,3 @@ def test_mit_logo(data_dir):
     assert np.unique(logo.values * 255).round().tolist() == [73, 139, 255]
     smooth = datasets.mit_logo(data_dir / "mit_logo", antialiased=True)
     assert np.linalg.matrix_rank(smooth) > 4
-
-
-@pytest.mark.data
-@pytest.mark.parametrize(
-    ("reader", "folder", "size", "users", "first"),
-    [
-        (datasets.movielens_100k, "movielens-100k", 100_000, 943, "Kolya (1996)"),
-        (
-            datasets.movielens_1m,
-            "movielens-1m",
-            1_000_209,
-            6040,
-            "One Flew Over the Cuckoo's Nest (1975)",
-        ),
-    ],
-)
-def test_movielens(data_dir, reader, folder, size, users, first):
-    table = reader(data_dir / folder)
-    assert table.columns.tolist() == ["user", "item", "rating", "title"]
-    assert len(table) == size
-    assert table["user"].nunique() == users
-    assert sorted(table["rating"].unique()) == [1, 2, 3, 4, 5]
-    assert table["title"].iloc[0] == first
-    assert not table.isna().to_numpy().any()
-    assert not table.duplicated(["user", "item"]).any()

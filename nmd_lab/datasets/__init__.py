@@ -1,4 +1,4 @@
-"""Data to try things on: pictures that scikit-learn brings, seeded generators, readers.
+"""Data to try things on: pictures and ratings that are there, seeded generators, readers.
 
 >>> from nmd_lab import datasets
 >>> datasets.digits().sizes
@@ -9,17 +9,24 @@ Frozen({'image': 1797, 'pixel': 64})
 
 from .bundled import PHOTOGRAPHS, digits, photograph
 from .generators import gaussian, poisson, salt_and_pepper, synthetic
-from .readers import cbcl, mit_logo, mnist, movielens_1m, movielens_100k
+from .jester import jester
+from .movielens import movielens, movielens_1m, movielens_100k, movielens_small
+from .pictures import cbcl, mit_logo, mnist
+from .synthetic_ratings import make_ratings
 
 __all__ = [
     "PHOTOGRAPHS",
     "cbcl",
     "digits",
     "gaussian",
+    "jester",
+    "make_ratings",
     "mit_logo",
     "mnist",
+    "movielens",
     "movielens_1m",
     "movielens_100k",
+    "movielens_small",
     "photograph",
     "poisson",
     "salt_and_pepper",

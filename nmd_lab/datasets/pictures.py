@@ -1,0 +1,157 @@
+"""Readers of well-known pictures that do not come with `nmd_lab`."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import math
+import zlib
+from importlib.resources.abc import Traversable
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+
+from .files import PathLike, locate
+from .labels import image_matrix
+from .sources import CBCL, MIT_LOGO, MNIST
+
+
+def cbcl(path: PathLike | None = None) -> xr.DataArray:
+    """Return the 2429 CBCL faces, 19 x 19 pixels of darkness between 0 and 1.
+
+    The faces are for research, not for commerce, and not to be passed on; credit goes to the MIT
+    Center for Biological and Computational Learning.
+
+    Parameters
+    ----------
+    path : path-like, optional
+        The folder that holds CBCL.mat; by default cbcl under NMD_LAB_DATA.
+
+    Returns
+    -------
+    DataArray (image, pixel)
+        float64, inverted grey levels (1 is black) as usual in the literature on NMF, with the
+        coordinates `y` and `x` of each pixel.
+
+    Raises
+    ------
+    FileNotFoundError
+        With where to get the set, if it is not there; it cannot be downloaded.
+    ValueError
+        If the file is not what it should be.
+    """
+    from scipy.io import loadmat
+
+    file = locate(CBCL, path, "CBCL.mat")
+    try:
+        variables: dict[str, Any] = loadmat(io.BytesIO(file.read_bytes()))  # type: ignore[arg-type]
+        X = np.asarray(variables["X"], dtype=float)
+        faces = X.T.reshape(X.shape[1], 19, 19)
+    except Exception as error:  # SciPy raises almost anything on a damaged file
+        raise ValueError(
+            f"{str(file)!r} is no MATLAB file with a matrix X of 361 rows: get the original again."
+        ) from error
+    return image_matrix(
+        faces.transpose(0, 2, 1),  # the file has the pixels column by column
+        name="darkness",
+        attrs={"long_name": "darkness", "description": "CBCL faces, inverted grey levels"}
+        | CBCL.attrs,
+    )
+
+
+def mnist(path: PathLike | None = None, *, subset: str = "test") -> xr.DataArray:
+    """Return MNIST's handwritten digits, 28 x 28 pixels from 0 to 1.
+
+    MNIST is free to use and to be cited as LeCun, Bottou, Bengio and Haffner (1998), Proceedings of
+    the IEEE 86(11), 2278-2324.
+
+    Parameters
+    ----------
+    path : path-like, optional
+        The folder that holds the subset's two files, such as t10k-images-idx3-ubyte.gz; by default
+        mnist under NMD_LAB_DATA, and without one a download whose checksum is verified.
+    subset : {"test", "train"}, default "test"
+        10 000 digits, or 60 000 others.
+
+    Returns
+    -------
+    DataArray (image, pixel)
+        float64 (bytes divided by 255), with the coordinates `digit` of each image and `y`, `x`
+        of each pixel; its `attrs` name source and terms.
+
+    Raises
+    ------
+    ValueError
+        If the subset is unknown, a download is not the right file, or a file is not in idx format.
+    FileNotFoundError, ConnectionError, ImportError
+        If the set is not there and cannot be downloaded.
+    """
+    prefixes = {"test": "t10k", "train": "train"}
+    if subset not in prefixes:
+        raise ValueError(f"subset={subset!r} is unknown: choose one of {list(prefixes)}.")
+    names = (f"{prefixes[subset]}-{kind}-ubyte.gz" for kind in ("images-idx3", "labels-idx1"))
+    images, labels = (read_idx(locate(MNIST, path, name)) for name in names)
+    return image_matrix(
+        images / 255,
+        name="ink",
+        attrs={"long_name": "ink", "description": f"MNIST {subset} set"} | MNIST.attrs,
+        digit=labels,
+    )
+
+
+def read_idx(file: Traversable) -> NDArray[np.uint8]:
+    """Read a gzipped idx file of bytes: two zeros, the type 8, the number of sizes, the sizes.
+
+    Raises
+    ------
+    ValueError
+        If the file is of another kind, or does not hold as many bytes as its sizes say.
+    """
+    try:
+        content = gzip.decompress(file.read_bytes())
+    except (OSError, EOFError, zlib.error) as error:
+        raise ValueError(f"{str(file)!r} breaks off, or is not gzipped: get it again.") from error
+    if content[:3] != b"\0\0\x08" or len(content) < 4 + 4 * content[3]:
+        raise ValueError(f"{str(file)!r} is not an idx file of bytes: get the original again.")
+    start = 4 + 4 * content[3]
+    sizes = np.frombuffer(content[4:start], dtype=">u4").tolist()
+    if len(content) - start != math.prod(sizes):
+        raise ValueError(
+            f"{str(file)!r} holds {len(content) - start} bytes where its sizes {sizes} ask for "
+            f"{math.prod(sizes)}: get the original again."
+        )
+    return np.frombuffer(content, dtype=np.uint8, offset=start).reshape(sizes)
+
+
+def mit_logo(path: PathLike | None = None, *, antialiased: bool = False) -> xr.DataArray:
+    """Return the MIT logo in three grey levels between 0.29 and 1, a matrix of rank 4.
+
+    Parameters
+    ----------
+    path : path-like, optional
+        The folder that holds mit_logo_250x482.npz; by default mit_logo under NMD_LAB_DATA.
+    antialiased : bool, default False
+        With smooth edges, which raises the rank.
+
+    Returns
+    -------
+    DataArray (y, x)
+        float64, 250 x 482 pixels of brightness.
+
+    Raises
+    ------
+    FileNotFoundError
+        With where to get the set, if it is not there.
+    """
+    file = locate(MIT_LOGO, path, "mit_logo_250x482.npz")
+    with file.open("rb") as stream, np.load(stream, allow_pickle=False) as arrays:
+        values = arrays["antialiased" if antialiased else "nearest"] / 255
+    return xr.DataArray(
+        values,
+        dims=("y", "x"),
+        coords={"y": np.arange(values.shape[0]), "x": np.arange(values.shape[1])},
+        name="brightness",
+        attrs={"long_name": "brightness", "description": "MIT logo"} | MIT_LOGO.attrs,
+    )

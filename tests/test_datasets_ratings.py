@@ -1,0 +1,287 @@
+"""Ratings: every format, the set that ships, damaged files, and generated ones."""
+
+from __future__ import annotations
+
+import gzip
+import struct
+import zipfile
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import nmd_lab as nmd
+from nmd_lab import datasets
+from nmd_lab.datasets.delimited import read_ratings
+from nmd_lab.datasets.movielens import SHIPPED
+
+EXPECTED = pd.DataFrame(
+    {
+        "user": [7, 7, 2],
+        "item": [31, 4, 31],
+        "rating": [4.0, 3.0, 5.0],
+        "title": ["Amélie (2001)", "Heat, The (1995)", "Amélie (2001)"],
+    }
+)
+
+
+def lines(separator, header=""):
+    stamp = 881250949
+    body = [
+        separator.join(map(str, (user, item, rating, stamp)))
+        for user, item, rating in EXPECTED[["user", "item", "rating"]].itertuples(index=False)
+    ]
+    return "\n".join([header] * bool(header) + body) + "\n"
+
+
+def comma_files(folder):
+    (folder / "ratings.csv").write_text(lines(",", "userId,movieId,rating,timestamp"))
+    movies = 'movieId,title,genres\n4,"Heat, The (1995)",Drama\n31,Amélie (2001),Comedy\n'
+    (folder / "movies.csv").write_text(movies, encoding="utf-8")
+
+
+def write_set(folder, edition):
+    if edition == "100k":
+        (folder / "u.data").write_text(lines("\t").replace(".0", ""))
+        items = "4|Heat, The (1995)|01-Jan-1995||\n31|Amélie (2001)|25-Apr-2001||\n"
+        (folder / "u.item").write_text(items, encoding="latin-1")
+    elif edition in ("1m", "10m"):
+        (folder / "ratings.dat").write_text(lines("::"))
+        movies = "4::Heat, The (1995)::Drama\n31::Amélie (2001)::Comedy\n"
+        encoding = "latin-1" if edition == "1m" else "utf-8"
+        (folder / "movies.dat").write_text(movies, encoding=encoding)
+    else:
+        comma_files(folder)
+
+
+@pytest.mark.parametrize("edition", ["100k", "1m", "latest-small", "10m", "20m", "25m", "32m"])
+def test_every_edition_in_a_folder_and_in_an_archive(edition, tmp_path, monkeypatch):
+    folder = tmp_path / f"movielens-{edition}"
+    folder.mkdir()
+    write_set(folder, edition)
+    table = datasets.movielens(edition, folder)
+    pd.testing.assert_frame_equal(
+        table, EXPECTED, check_dtype=False, check_categorical=False, check_column_type=False
+    )
+    assert table["title"].tolist() == EXPECTED["title"].tolist()
+    assert "Harper and Konstan" in table.attrs["terms"]
+    monkeypatch.setenv("NMD_LAB_DATA", str(tmp_path))
+    pd.testing.assert_frame_equal(datasets.movielens(edition), table)
+    archive = tmp_path / f"ml-{edition}.zip"
+    with zipfile.ZipFile(archive, "w") as packed:
+        for file in sorted(folder.iterdir()):
+            packed.write(file, f"ml-{edition}/{file.name}")
+            file.unlink()
+    pd.testing.assert_frame_equal(datasets.movielens(edition, archive), table)
+    archive.rename(folder / archive.name)
+    pd.testing.assert_frame_equal(datasets.movielens(edition), table)
+
+
+@pytest.mark.parametrize(
+    ("number", "line"),
+    [
+        (1, "7\t31"),
+        (2, "7\t4\t3"),
+        (3, "2\t31\tfive\t881250949"),
+        (2, "7\t4\t3\t881250949\t1"),
+        (3, "2\t31\t9\t881250949"),
+        (1, "x7\t31\t4\t881250949"),
+        (2, "7\t-4\t4\t881250949"),
+        (3, "<html>moved</html>"),
+    ],
+)
+def test_a_damaged_line_is_named(number, line, tmp_path):
+    write_set(tmp_path, "100k")
+    text = (tmp_path / "u.data").read_text().splitlines()
+    text[number - 1] = line
+    (tmp_path / "u.data").write_text("\n".join(text))
+    with pytest.raises(ValueError, match=rf"u\.data', line {number} is .*get the original again"):
+        datasets.movielens("100k", tmp_path)
+
+
+@pytest.mark.parametrize(("edition", "number"), [("1m", 3), ("25m", 4)])
+def test_a_file_that_breaks_off_is_named_by_its_last_line(edition, number, tmp_path):
+    write_set(tmp_path, edition)
+    file = next(tmp_path.glob("ratings.*"))
+    file.write_text(file.read_text().rstrip()[:-14])
+    with pytest.raises(ValueError, match=rf"line {number} is .* not 4 numbers"):
+        datasets.movielens(edition, tmp_path)
+
+
+def test_damaged_titles_are_named(tmp_path):
+    write_set(tmp_path, "1m")
+    (tmp_path / "movies.dat").write_text("4::Heat::Drama\n\nthirty::Amélie::Comedy\n")
+    with pytest.raises(ValueError, match=r"movies\.dat', line 3 is .*an item and its title"):
+        datasets.movielens("1m", tmp_path)
+
+
+def test_an_item_without_a_title_has_an_empty_one(tmp_path):
+    write_set(tmp_path, "25m")
+    (tmp_path / "movies.csv").write_text("movieId,title,genres\n4,Heat,Drama\n")
+    assert datasets.movielens("25m", tmp_path)["title"].tolist() == ["", "Heat", ""]
+
+
+def test_a_zip_that_is_none_or_of_another_set_is_refused(tmp_path):
+    (tmp_path / "ml-25m.zip").write_text("<html>moved</html>")
+    with pytest.raises(ValueError, match="not a zip archive"):
+        datasets.movielens("25m", tmp_path / "ml-25m.zip")
+    with zipfile.ZipFile(tmp_path / "ml-25m.zip", "w") as packed:
+        packed.writestr("other.csv", "1,2,3\n")
+    with pytest.raises(FileNotFoundError, match=r"holds no ratings\.csv"):
+        datasets.movielens("25m", tmp_path)
+
+
+def test_the_ratings_that_ship():
+    table = datasets.movielens_small()
+    assert table.columns.tolist() == ["user", "item", "rating", "title"]
+    assert len(table) == 100_004
+    assert (table["user"].nunique(), table["item"].nunique()) == (671, 9066)
+    assert sorted(table["rating"].unique()) == [k / 2 for k in range(1, 11)]
+    assert not table.duplicated(["user", "item"]).any()
+    first = table[table["user"] == 1].iloc[0]
+    assert (first["item"], first["rating"], first["title"]) == (31, 2.5, "Dangerous Minds (1995)")
+    assert (table["title"] != "").all()
+    observed = nmd.observations_from_table(table)
+    assert observed.shape == (671, 9066)
+    fit = nmd.complete(observed, 2, offsets="both", alpha=10, max_iter=3)
+    assert fit.predict_labels(1, 31).shape == (1,)
+
+
+def test_a_gzipped_file_that_breaks_off_is_named_by_its_last_line(tmp_path):
+    whole = gzip.compress(b"userId,movieId,rating\n" + b"1,2,3.0\n" * 9999)
+    (tmp_path / "ratings.csv.gz").write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(ValueError, match=r"ratings\.csv\.gz', line \d+ is"):
+        read_ratings(tmp_path / "ratings.csv.gz", SHIPPED)
+
+
+JOKES = np.full((4, 100), 99.0)
+JOKES[0, [0, 99]] = -9.5, 10
+JOKES[1, 4] = 0.25
+JOKES[3, :3] = 1, 2, 3
+SHEET = np.column_stack([(JOKES != 99).sum(axis=1), JOKES])
+
+
+def biff(sheet):
+    """Write numbers as an Excel 2 sheet, the oldest and simplest kind of .xls."""
+    cells = b"".join(
+        struct.pack("<HHHH3xd", 3, 15, row, column, value)
+        for (row, column), value in np.ndenumerate(sheet)
+    )
+    return struct.pack("<HHHH", 9, 4, 2, 0x10) + cells + struct.pack("<HH", 10, 0)
+
+
+def check_jokes(table):
+    assert table["user"].tolist() == [1, 1, 2, 4, 4, 4]
+    assert table["item"].tolist() == [1, 100, 5, 1, 2, 3]
+    assert table["rating"].tolist() == [-9.5, 10, 0.25, 1, 2, 3]
+    assert "Goldberg" in table.attrs["terms"]
+
+
+def test_jester_as_csv_as_xls_and_as_zip(tmp_path):
+    pd.DataFrame(SHEET).to_csv(tmp_path / "jester-data-2.csv", header=False, index=False)
+    check_jokes(datasets.jester(2, tmp_path))
+    pytest.importorskip("xlrd")
+    (tmp_path / "jester-data-1.xls").write_bytes(biff(SHEET))
+    check_jokes(datasets.jester(1, tmp_path))
+    with zipfile.ZipFile(tmp_path / "jester_dataset_1_3.zip", "w") as packed:
+        packed.writestr("jester-data-3.xls", biff(SHEET))
+    check_jokes(datasets.jester(3, tmp_path))
+    check_jokes(datasets.jester(3, tmp_path / "jester_dataset_1_3.zip"))
+    (tmp_path / "jester-data-1.xls").write_bytes(biff(SHEET[:, :50]))
+    with pytest.raises(ValueError, match="no sheet of 101 columns"):
+        datasets.jester(1, tmp_path)
+
+
+@pytest.mark.parametrize(("number", "damage"), [(3, "4"), (2, "1,2,x"), (4, "9" + ",1" * 100)])
+def test_jester_names_a_damaged_line(number, damage, tmp_path):
+    file = tmp_path / "jester-data-1.csv"
+    pd.DataFrame(SHEET).to_csv(file, header=False, index=False)
+    text = file.read_text().splitlines()
+    text[number - 1] = damage
+    file.write_text("\n".join(text))
+    with pytest.raises(ValueError, match=rf"jester-data-1\.csv', line {number} .*get the original"):
+        datasets.jester(1, tmp_path)
+
+
+def test_readers_refuse_what_is_unknown():
+    with pytest.raises(ValueError, match="edition='2m' is unknown: choose one of"):
+        datasets.movielens("2m")
+    with pytest.raises(ValueError, match="part=4 is unknown"):
+        datasets.jester(4)
+    with pytest.raises(ValueError, match="subset='all' is unknown"):
+        datasets.mnist(subset="all")
+
+
+def test_generated_ratings_are_like_real_ones():
+    table = datasets.make_ratings(600, 400, 30_000, 4, random_state=3)
+    pd.testing.assert_frame_equal(table, datasets.make_ratings(600, 400, 30_000, 4, random_state=3))
+    assert not table.duplicated(["user", "item"]).any()
+    assert sorted(table["rating"].unique()) == [1, 2, 3, 4, 5]
+    for who, count in (("user", 600), ("item", 400)):
+        sizes = table.groupby(who).size()
+        assert sizes.index.tolist() == list(range(count))
+        assert sizes.mean() > 1.2 * sizes.median()  # the long tail
+        assert sizes.nlargest(count // 10).sum() > 0.25 * 30_000
+    assert table["rating"].std() == pytest.approx(1.05, abs=0.1)
+    residual = table["rating"] - table["expected"]
+    assert residual.std() == pytest.approx(np.hypot(0.75, 12**-0.5), abs=0.06)
+    popularity = np.log(table.groupby("item").size())
+    assert popularity.corr(table.groupby("item")["rating"].mean()) > 0.1
+
+
+def test_generated_ratings_hold_what_a_fit_can_find():
+    table = datasets.make_ratings(300, 200, 20_000, 2, step=0.5, noise=0.2, random_state=0)
+    assert set(table["rating"].unique()) <= {k / 2 for k in range(1, 11)}
+    train, test = nmd.split_observed(nmd.observations_from_table(table), 0.1, random_state=0)
+    errors = []
+    for rank, offsets in ((2, "both"), (1, "both")):
+        fit = nmd.complete(train, rank, offsets=offsets, alpha=1, max_iter=40, random_state=0)
+        errors.append(np.sqrt(np.mean((fit.predict(test.rows, test.indices) - test.values) ** 2)))
+    assert errors[0] < 0.35 < errors[1]
+
+
+@pytest.mark.parametrize("count", [30, 300])
+def test_generated_ratings_may_be_few_or_many(count):
+    table = datasets.make_ratings(30, 30, count, 1, random_state=0)
+    assert len(table.drop_duplicates(["user", "item"])) == count
+    assert (table["user"].nunique(), table["item"].nunique()) == (30, 30)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"n_ratings": 29}, "n_ratings=29 is out of range: give from 30"),
+        ({"n_ratings": 301}, "to 300, a third"),
+        ({"rank": 31}, "rank=31 exceeds"),
+        ({"step": 2}, "step=2 is unknown"),
+        ({"noise": -1}, "noise=-1"),
+    ],
+)
+def test_generated_ratings_refuse(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        datasets.make_ratings(**{"n_users": 30, "n_items": 30, "n_ratings": 100, **arguments})
+
+
+@pytest.mark.data
+@pytest.mark.parametrize(
+    ("reader", "folder", "size", "users", "first"),
+    [
+        (datasets.movielens_100k, "movielens-100k", 100_000, 943, "Kolya (1996)"),
+        (
+            datasets.movielens_1m,
+            "movielens-1m",
+            1_000_209,
+            6040,
+            "One Flew Over the Cuckoo's Nest (1975)",
+        ),
+    ],
+)
+def test_movielens(data_dir, reader, folder, size, users, first):
+    table = reader(data_dir / folder)
+    assert table.columns.tolist() == ["user", "item", "rating", "title"]
+    assert len(table) == size
+    assert table["user"].nunique() == users
+    assert sorted(table["rating"].unique()) == [1, 2, 3, 4, 5]
+    assert table["title"].iloc[0] == first
+    assert (table["title"] != "").all()
+    assert not table.duplicated(["user", "item"]).any()
