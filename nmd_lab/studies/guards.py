@@ -1,4 +1,4 @@
-"""What surrounds a fit that is measured: one thread, a time limit, and an eye on the memory."""
+"""What surrounds a fit that is measured: a time limit, and an eye on the memory."""
 
 from __future__ import annotations
 
@@ -11,15 +11,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
-
-
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """Keep BLAS to one thread: several processes share the processor, and bits stay the same."""
-    from threadpoolctl import threadpool_limits
-
-    with threadpool_limits(limits=1):
-        yield
 
 
 class TimeIsUp(BaseException):

@@ -15,13 +15,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nmd_lab import metrics
+from nmd_lab.blas import one_thread
 from nmd_lab.decomposition import Decomposition
 from nmd_lab.labels import Labels
 from nmd_lab.plots.layout import Picture
 
 from .corruption import hidden_entries, noisy_values
 from .grid import Task
-from .guards import TimeIsUp, alarm, one_thread, peak_memory
+from .guards import TimeIsUp, alarm, peak_memory
 from .known import Known
 from .methods import check_names
 
