@@ -297,7 +297,7 @@ def run(states: Iterator[State], stopping: Stopping) -> Outcome:
     best = last = None
     lowest = math.inf
     try:
-        for state in states:
+        for state in _quietly(states):
             if not state.is_finite:
                 why = f"not finite: iteration {state.iteration} overflowed"
                 if best is None:
@@ -326,3 +326,11 @@ def run(states: Iterator[State], stopping: Stopping) -> Outcome:
         why = f"interrupted: Ctrl-C after {last.iteration} iterations"
         return Outcome(best, history, why, False, lowest)
     raise AssertionError("the iteration never ends by itself")
+
+
+def _quietly(states: Iterator[State]) -> Iterator[State]:
+    """Pass states on without NumPy's warnings: an overflow ends the run, with its own sentence."""
+    while True:
+        with np.errstate(over="ignore", invalid="ignore"):
+            state = next(states)
+        yield state

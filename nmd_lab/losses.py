@@ -70,9 +70,11 @@ class Loss:
 
         Notes
         -----
-        Unless a loss says otherwise it is the objective of the constant that holds X's mean.
+        Unless a loss says otherwise it is the objective of the constant that holds X's mean, or
+        what rounding leaves of it if X is constant.
         """
-        return float(np.sum(weights * self(x, np.average(x, weights=weights))))
+        rounding = float(np.finfo(np.float64).eps * np.sum(weights * np.abs(x)))
+        return max(float(np.sum(weights * self(x, np.average(x, weights=weights)))), rounding)
 
     def relative_error(self, objective: float, reference: float) -> float:
         """Return the relative error of a data term, given the loss's `reference`."""
