@@ -41,7 +41,7 @@ from .tables import observations_from_table
 from .warnings import NMDWarning
 
 if TYPE_CHECKING:
-    from . import baselines, datasets, plots, studies
+    from . import baselines, datasets, plots, studies, widgets
     from .studies import Study
 
 __version__ = "0.1.0"
@@ -76,10 +76,11 @@ __all__ = [
     "prox",
     "split_observed",
     "studies",
+    "widgets",
 ]
 
 _MODULES = {"Study": ".studies"}
-_SUBPACKAGES = ("baselines", "datasets", "plots", "studies")
+_SUBPACKAGES = ("baselines", "datasets", "plots", "studies", "widgets")
 
 
 def __getattr__(name: str) -> Any:

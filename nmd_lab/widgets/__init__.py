@@ -1,0 +1,18 @@
+"""Explorers: fit, watch, compare and take the code home, in a notebook.
+
+>>> import nmd_lab as nmd
+>>> explorer = nmd.widgets.DecompositionExplorer(nmd.datasets.digits(50), rank=4, iterations=10)
+>>> explorer.start()
+>>> explorer.join(60), explorer.result.n_iter
+(True, 10)
+"""
+
+try:
+    import ipywidgets  # noqa: F401
+    import matplotlib  # noqa: ICN001, F401
+except ImportError as error:
+    raise ImportError("Explorers need ipywidgets: pip install 'nmd-lab[lab]'.") from error
+
+from .decomposition_view import DecompositionExplorer
+
+__all__ = ["DecompositionExplorer"]

@@ -1,0 +1,150 @@
+"""Controls: a labelled input with a line below it that says what is wrong or why it is idle."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Sequence
+from html import escape
+from typing import Any
+
+import ipywidgets as widgets
+
+from .settings import Field
+
+WORDS = {
+    "salt_and_pepper": "salt and pepper",
+    "relu": "ReLU: max(0, t)",
+    "square": "square: t²",
+    "minmax": "MinMax: bounded",
+    "modulus": "modulus: |t|",
+    "identity": "identity: t",
+    "frobenius": "Frobenius",
+    "l1": "L1",
+    "kl": "Kullback-Leibler",
+}
+"""What options are called where the name alone would not do."""
+
+
+class Control:
+    """The widgets of one field.
+
+    Parameters
+    ----------
+    field : Field
+        What it stands for.
+    value : object
+        Where it begins.
+    options : sequence of str
+        For a choice, or as suggestions.
+    changed : callable
+        Called with the name of the field and its new value.
+    """
+
+    def __init__(
+        self,
+        field: Field,
+        value: Any,
+        options: Sequence[str],
+        changed: Callable[[str, Any], None],
+    ) -> None:
+        self.field = field
+        self.input = _input(field, value, options)
+        self.note = widgets.HTML().add_class("nmd-note")
+        self.box = widgets.VBox([self.input, self.note])
+        self.box.add_class("nmd-control").add_class(f"nmd-{field.name.replace('_', '-')}")
+        self.input.observe(lambda change: changed(field.name, change["new"]), "value")
+
+    def show(self, problem: str | None, reason: str | None) -> None:
+        """Say what is wrong, or why the control has no effect."""
+        self.input.disabled = reason is not None
+        self.note.value = escape(problem or reason or "")
+        self.note.layout.display = None if problem or reason else "none"
+        (self.box.add_class if problem else self.box.remove_class)("nmd-wrong")
+
+
+def _input(field: Field, value: Any, options: Sequence[str]) -> Any:
+    common: dict[str, Any] = {
+        "description": field.label,
+        "tooltip": field.help or field.label,
+        "style": {"description_width": "82px"},
+        "layout": {"width": "auto"},
+    }
+    if field.kind == "choice":
+        pairs = [(WORDS.get(option, option), option) for option in options]
+        return widgets.Dropdown(options=pairs, value=value, **common)
+    if field.kind == "words":
+        return widgets.Combobox(
+            options=list(options), value=str(value), continuous_update=False, **common
+        )
+    if field.kind == "share":
+        return widgets.FloatSlider(
+            value=value, min=0, max=0.95, step=0.05, readout_format=".2f",
+            continuous_update=False, **common,
+        )  # fmt: skip
+    kind = widgets.IntText if field.kind == "integer" else widgets.FloatText
+    return kind(value=value, **common)
+
+
+def grouped(controls: Iterable[Control]) -> list[Any]:
+    """Return the boxes of controls, with a heading before each group."""
+    boxes, group = [], ""
+    for control in controls:
+        if control.field.group != group:
+            group = control.field.group
+            boxes.append(widgets.HTML(escape(group)).add_class("nmd-heading"))
+        boxes.append(control.box)
+    return boxes
+
+
+def button(label: str, kind: str, action: Callable[[], None], tooltip: str = "") -> Any:
+    """Return a button with a class to find it by."""
+    made = widgets.Button(description=label, tooltip=tooltip or label)
+    made.add_class(f"nmd-{kind}")
+    made.on_click(lambda _: action())
+    return made
+
+
+class Debounced:
+    """Call a function once a stream of calls has paused.
+
+    Parameters
+    ----------
+    function : callable
+        What is called, without arguments.
+    seconds : float
+        The pause.
+    """
+
+    def __init__(self, function: Callable[[], None], seconds: float = 0.12) -> None:
+        self._function, self._seconds = function, seconds
+        self._handle: asyncio.TimerHandle | None = None
+
+    def __call__(self, *_: Any) -> None:
+        """Call the function soon; at once where no event loop runs."""
+        try:
+            loop = asyncio.get_running_loop()
+        except RuntimeError:
+            self._function()
+            return
+        if self._handle is not None:
+            self._handle.cancel()
+        self._handle = loop.call_later(self._seconds, self._function)
+
+
+COPY = (
+    "const box=this.parentNode,t=box.querySelector('textarea');"
+    "if(navigator.clipboard&&window.isSecureContext){navigator.clipboard.writeText(t.value);}"
+    "else{box.querySelector('details').open=true;t.select();document.execCommand('copy');}"
+    "this.textContent='Copied';setTimeout(()=>{this.textContent='Copy as code';},1500);"
+)
+
+
+def copying(code: str) -> str:
+    """Return a button that copies code in the browser, without a way to the kernel and back."""
+    return (
+        '<button type="button" class="lm-Widget jupyter-widgets jupyter-button widget-button '
+        f'nmd-copy-button" title="Put a cell that repeats this on the clipboard" onclick="{COPY}">'
+        "Copy as code</button><details><summary>Show the code</summary>"
+        f'<textarea readonly aria-label="Code that repeats this" class="nmd-code" '
+        f'spellcheck="false" rows="{code.count(chr(10)) + 1}">{escape(code)}</textarea></details>'
+    )

@@ -1,0 +1,266 @@
+"""A fit in a thread of its own, which can be stopped at any iteration and goes on from there."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from typing import Any, Literal
+
+from nmd_lab.admm import Outcome, State, Stopping, admm, run
+from nmd_lab.blas import one_thread
+from nmd_lab.decomposition import Decomposition
+from nmd_lab.fit import Prepared, labelled
+from nmd_lab.validation import Validation
+
+from .snapshots import Snapshots
+
+Phase = Literal["ready", "running", "stopped", "finished", "failed"]
+
+REDRAW = 0.25
+"""Seconds between two looks at a running fit, at least."""
+
+SHARE = 9.0
+"""Looking takes at most one part in ten of the time."""
+
+
+class _Remembered(Validation):
+    """A validation that remembers its last error."""
+
+    last = float("nan")
+
+    def __init__(self, other: Validation) -> None:
+        self.__dict__.update(other.__dict__)
+
+    def rmse(self, left: Any, right: Any) -> float:
+        """Return the error, and keep it."""
+        self.last = super().rmse(left, right)
+        return self.last
+
+
+class Fitting:
+    """A fit in pieces, whose iterates are those of one uninterrupted fit.
+
+    Parameters
+    ----------
+    prepared : Prepared
+        What `nmd_lab.fit.prepare` returned.
+    """
+
+    def __init__(self, prepared: Prepared) -> None:
+        validation = prepared.validation
+        self.validation = None if validation is None else _Remembered(validation)
+        self.problem, self._points, self.settings, _ = prepared
+        self._states: Any = None
+        self._outcome: Outcome | None = None
+        self._last: State | None = None
+
+    def advance(self, iterations: int, watch: Callable[[State], bool]) -> Decomposition:
+        """Do at most so many more iterations and return the result so far.
+
+        Parameters
+        ----------
+        iterations : int
+            How many.
+        watch : callable
+            Called with each state; a true value stops.
+        """
+        done = 0 if self._last is None else self._last.iteration
+        settings = self.settings
+
+        def callback(state: State) -> bool:
+            self._last = state
+            return watch(state)
+
+        resumed = time.perf_counter()
+        with one_thread():
+            if self._states is None:
+                self._states = admm(self.problem, next(self._points))
+            stopping = Stopping(
+                done + iterations,
+                settings.tol,
+                callback=callback,
+                validation=self.validation,
+                patience=settings.patience,
+            )
+            outcome = run(self._states, stopping)
+        overflowed = outcome.stop_reason.startswith("not finite")
+        if self.validation is None and self._last is not None and not overflowed:
+            # Stopping by hand after k iterations means what max_iter=k means
+            outcome = outcome._replace(state=self._last, score=self._last.objective)
+        self._outcome = self._joined(outcome, resumed)
+        return labelled(self.problem, self._outcome, settings)
+
+    def _joined(self, outcome: Outcome, resumed: float) -> Outcome:
+        """Append a piece to those before it; the time between them does not count."""
+        before = self._outcome
+        if before is None:
+            return outcome
+        seconds, passed = outcome.history["seconds"], time.perf_counter() - resumed
+        shift = seconds[-1] - passed - before.history["seconds"][-1]
+        history = {name: before.history[name] + outcome.history[name] for name in before.history}
+        history["seconds"][-len(seconds) :] = [s - shift for s in seconds]
+        if self.validation is not None and before.score <= outcome.score:
+            outcome = outcome._replace(state=before.state, score=before.score)
+        return outcome._replace(history=history)
+
+
+class LiveFit:
+    """What an explorer runs: at most one fit, in a worker thread, and all that is known of it.
+
+    Listeners are called without arguments, from whichever thread; while the fit runs at most
+    four times a second.
+
+    Attributes
+    ----------
+    phase : {"ready", "running", "stopped", "finished", "failed"}
+        Where the fit stands.
+    message : str
+        The same in a sentence.
+    result : Decomposition or None
+        The fit as far as it has come; None before it first pauses.
+    snapshots : Snapshots
+        Some of its states.
+    curves : dict of str to list of float
+        Numbers of each iteration so far.
+    state : State or None
+        The last state.
+    planned : int
+        The iteration at which it will end.
+    """
+
+    def __init__(self) -> None:
+        self.listeners: list[Callable[[], None]] = []
+        self.finishing: Callable[[Decomposition], None] | None = None
+        self._thread: threading.Thread | None = None
+        self._stop = threading.Event()
+        self._clear()
+
+    def _clear(self) -> None:
+        self.phase: Phase = "ready"
+        self.message = "ready"
+        self.result: Decomposition | None = None
+        self.snapshots = Snapshots()
+        self.curves: dict[str, list[float]] = {}
+        self.state: State | None = None
+        self.planned = 0
+        self._fitting: Fitting | None = None
+        self._next_look = 0.0
+
+    @property
+    def can_proceed(self) -> bool:
+        """Whether there is something to go on from."""
+        return self.phase in ("stopped", "finished") and self._fitting is not None
+
+    def start(self, prepare: Callable[[], Prepared], iterations: int) -> None:
+        """Begin anew.
+
+        Parameters
+        ----------
+        prepare : callable
+            Checks the arguments and returns the prepared fit; called in the worker thread.
+        iterations : int
+            How many to do.
+        """
+        self.reset(tell=False)
+        self._launch(lambda: Fitting(prepare()), iterations)
+
+    def proceed(self, iterations: int) -> None:
+        """Go on from where the fit stands; nothing happens if it cannot."""
+        fitting = self._fitting
+        if self.can_proceed and fitting is not None:
+            self._launch(lambda: fitting, iterations)
+
+    def stop(self) -> None:
+        """Ask a running fit to stop at its next iteration."""
+        if self.phase == "running":
+            self._stop.set()
+            self.message = "stopping …"
+            self.tell()
+
+    def reset(self, *, tell: bool = True) -> None:
+        """Forget the fit; one that runs ends unseen at its next iteration."""
+        self._stop.set()
+        self._stop = threading.Event()
+        self._clear()
+        if tell:
+            self.tell()
+
+    def join(self, timeout: float | None = None) -> bool:
+        """Wait until nothing runs; return whether that came about in `timeout` seconds."""
+        if self._thread is not None:
+            self._thread.join(timeout)
+            return not self._thread.is_alive()
+        return True
+
+    def tell(self) -> None:
+        """Call the listeners."""
+        for listener in self.listeners:
+            listener()
+
+    def _launch(self, fitting: Callable[[], Fitting], iterations: int) -> None:
+        self._stop = threading.Event()
+        self.phase, self.message = "running", "starting …"
+        self.planned = iterations + (0 if self.state is None else self.state.iteration)
+        self._thread = threading.Thread(
+            target=self._work, args=(fitting, iterations, self._stop), name="nmd-fit", daemon=True
+        )
+        self._thread.start()
+        self.tell()
+
+    def _work(self, make: Callable[[], Fitting], iterations: int, stop: threading.Event) -> None:
+        """Do the fit; `stop` tells this run from later ones."""
+        try:
+            fitting = make()
+            result = fitting.advance(iterations, lambda state: self._watch(state, fitting, stop))
+            if stop is not self._stop:
+                return
+            self._fitting, self.result = fitting, result
+            if stop.is_set() and result.stop_reason.startswith("callback"):
+                self.phase = "stopped"
+                why = f"stopped after {result.n_iter} iterations"
+            else:
+                self.phase, why = "finished", result.stop_reason
+            self.message = f"{why}; relative error {result.relative_error:.6g}"
+            self.tell()
+            if self.finishing is not None:
+                self.finishing(result)
+                self.tell()
+        except Exception as error:
+            if stop is self._stop:
+                self.phase, self.message = "failed", sentence(error)
+                self.tell()
+
+    def _watch(self, state: State, fitting: Fitting, stop: threading.Event) -> bool:
+        """Keep what is to be shown of a state; return whether to stop."""
+        if stop is not self._stop:
+            return True
+        self.state = state
+        self.snapshots.add(state)
+        numbers = {
+            "iteration": state.iteration,
+            "relative_error": state.relative_error,
+            "primal_residual": state.primal_residual,
+            "dual_residual": state.dual_residual,
+        }
+        if fitting.validation is not None:
+            numbers["validation_rmse"] = fitting.validation.last
+        for name, number in numbers.items():
+            self.curves.setdefault(name, []).append(number)
+        now = time.perf_counter()
+        if now >= self._next_look and not stop.is_set():
+            self.message = (
+                f"running: iteration {state.iteration} of {self.planned}, "
+                f"relative error {state.relative_error:.4g}"
+            )
+            self.tell()
+            later = time.perf_counter()
+            self._next_look = later + max(REDRAW, SHARE * (later - now))
+        return stop.is_set()
+
+
+def sentence(error: BaseException) -> str:
+    """Return an error as one line that names its kind unless it explains itself."""
+    words = " ".join(str(error.args[0] if error.args else error).split())
+    kind = type(error).__name__
+    return words if isinstance(error, ValueError | TypeError) and words else f"{kind}: {words}"
