@@ -154,6 +154,15 @@ def test_a_study_of_a_file_beside_it(matrix, tmp_path):
     assert study.cell(rank=1, seed=0).X.row.values[0] == "r0"
 
 
+def test_a_study_of_ratings(tmp_path):
+    config = tmp_path / "study.toml"
+    config.write_text('[data]\ndataset = "movielens_small"\n[study]\nrank = 2\n')
+    study, run = configuration.read_configuration(config)
+    assert study.problem.known.is_sparse
+    assert study.problem.known.labels.dims == ("user", "item")
+    assert run == {}
+
+
 WRONG = {
     "section": ("[dta]\n", "section='dta' is unknown: did you mean 'data'?"),
     "missing section": ('[data]\ndataset = "digits"\n', "has no section [study]"),

@@ -29,22 +29,22 @@ def known(faces):
 def test_shares_are_kept_and_nested(kind, pictures, known):
     picture = picture_of_rows(known, None) if pictures else None
     masks = [
-        hidden_entries(known, Corruption(kind, share), 3, picture) for share in (0, 0.1, 0.3, 0.8)
+        hidden_entries(known, Corruption(kind, share, picture), 3) for share in (0, 0.1, 0.3, 0.8)
     ]
     assert not masks[0].any()
     for share, mask in zip((0.1, 0.3, 0.8), masks[1:], strict=True):
         assert mask.mean() == pytest.approx(share, abs=0.05)
     for fewer, more in itertools.pairwise(masks):
         assert not (fewer & ~more).any()
-    other = hidden_entries(known, Corruption(kind, 0.3), 4, picture)
-    again = hidden_entries(known, Corruption(kind, 0.3), 3, picture)
+    other = hidden_entries(known, Corruption(kind, 0.3, picture), 4)
+    again = hidden_entries(known, Corruption(kind, 0.3, picture), 3)
     assert (other != masks[2]).any()
     np.testing.assert_array_equal(again, masks[2])
 
 
 @pytest.mark.parametrize("kind", ["random", "by_value"])
 def test_each_row_and_column_keeps_an_entry(kind, known):
-    kept = ~hidden_entries(known, Corruption(kind, 0.95), 0, None)
+    kept = ~hidden_entries(known, Corruption(kind, 0.95), 0)
     m, n = known.shape
     # 80 rows and 64 columns need at least 80 entries; 5 % are 205
     assert len(np.unique(known.rows[kept])) == m
@@ -53,7 +53,7 @@ def test_each_row_and_column_keeps_an_entry(kind, known):
 
 def test_rows_and_columns_are_whole(known):
     for kind, lines in (("rows", known.rows), ("columns", known.columns)):
-        hidden = hidden_entries(known, Corruption(kind, 0.25), 0, None)
+        hidden = hidden_entries(known, Corruption(kind, 0.25), 0)
         assert not set(lines[hidden]) & set(lines[~hidden])
         assert len(set(lines[hidden])) == round(0.25 * known.shape[kind == "columns"])
 
@@ -61,7 +61,7 @@ def test_rows_and_columns_are_whole(known):
 def test_blocks_are_patches_of_each_picture(faces):
     known = known_entries(faces)
     picture = picture_of_rows(known, None)
-    hidden = hidden_entries(known, Corruption("blocks", 0.2), 0, picture).reshape(-1, 8, 8)
+    hidden = hidden_entries(known, Corruption("blocks", 0.2, picture), 0).reshape(-1, 8, 8)
     for holes in hidden:
         # every hidden pixel is in a hidden patch of 2 x 2
         patches = holes[:-1, :-1] & holes[1:, :-1] & holes[:-1, 1:] & holes[1:, 1:]
@@ -74,13 +74,13 @@ def test_blocks_are_patches_of_each_picture(faces):
     np.testing.assert_array_equal(study.cell(seed=0).hidden.reshape(-1, 8, 8), hidden)
     # a photograph is one picture
     photo = known_entries(np.ones((40, 60)))
-    holes = hidden_entries(photo, Corruption("blocks", 0.3), 0, None).reshape(40, 60)
+    holes = hidden_entries(photo, Corruption("blocks", 0.3), 0).reshape(40, 60)
     runs = np.diff(np.flatnonzero(np.diff(np.pad(holes, 1).astype(int).ravel())))[::2]
     assert runs.min() >= 10
 
 
 def test_large_values_go_missing_more(known):
-    hidden = hidden_entries(known, Corruption("by_value", 0.3), 0, None)
+    hidden = hidden_entries(known, Corruption("by_value", 0.3), 0)
     ranks = np.argsort(
         np.argsort(known.values + 1e-9 * np.random.default_rng(0).random(known.size))
     )

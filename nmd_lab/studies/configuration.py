@@ -37,8 +37,10 @@ import xarray as xr
 
 from nmd_lab import datasets
 from nmd_lab.files import read_matrix
+from nmd_lab.labels import is_frame
 from nmd_lab.losses import LOSSES
 from nmd_lab.nonlinearities import NONLINEARITIES
+from nmd_lab.tables import observations_from_table
 
 from .methods import check_names
 from .study import Study
@@ -135,4 +137,6 @@ def _data(words: dict[str, Any], folder: Path) -> Any:
     check_names("dataset", [name], known)
     check_names("data", options, inspect.signature(known[name]).parameters)
     X = known[name](**options)
+    if is_frame(X):  # ratings, one a line
+        return observations_from_table(X)
     return X["X"] if isinstance(X, xr.Dataset) else X

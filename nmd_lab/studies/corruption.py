@@ -28,10 +28,21 @@ OUTLIER_SIZE = 5.0
 
 
 class Corruption(NamedTuple):
-    """One kind of holes or noise at one level, for example ("random", 0.2)."""
+    """One kind of holes or noise at one level, for example ("random", 0.2).
+
+    Attributes
+    ----------
+    kind : str
+        A key of `HIDE` or `NOISE`.
+    level : float
+        How much.
+    picture : Picture or None
+        For "blocks": where the columns are in the picture that each row is; None: X itself is one.
+    """
 
     kind: str
     level: float
+    picture: Picture | None = None
 
     def generator(self, seed: int) -> np.random.Generator:
         """Return the source of random numbers, the same for all levels."""
@@ -39,9 +50,7 @@ class Corruption(NamedTuple):
         return np.random.default_rng([seed, int.from_bytes(word, "little")])
 
 
-def hidden_entries(
-    known: Known, missing: Corruption, seed: int, picture: Picture | None
-) -> NDArray[np.bool_]:
+def hidden_entries(known: Known, missing: Corruption, seed: int) -> NDArray[np.bool_]:
     """Return which known entries are hidden.
 
     Parameters
@@ -52,12 +61,10 @@ def hidden_entries(
         How, and what share.
     seed : int
         Of the draw.
-    picture : Picture or None
-        Where the columns are in the picture that each row is; None: X itself is one.
     """
     if missing.level == 0:
         return np.zeros(known.size, dtype=bool)
-    return HIDE[missing.kind](known, missing.level, missing.generator(seed), picture)
+    return HIDE[missing.kind](known, missing.level, missing.generator(seed), missing.picture)
 
 
 def noisy_values(known: Known, noise: Corruption, seed: int) -> NDArray[np.floating]:

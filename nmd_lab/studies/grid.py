@@ -21,6 +21,7 @@ import numpy as np
 
 from nmd_lab.losses import as_loss
 from nmd_lab.nonlinearities import as_nonlinearity
+from nmd_lab.plots.layout import Picture
 from nmd_lab.settings import Settings, check_rank
 
 from .corruption import HIDE, NOISE, Corruption
@@ -181,6 +182,7 @@ def make_grid(
     method: Any,
     seeds: range,
     own: Iterable[str] = (),
+    picture: Picture | None = None,
 ) -> Grid:
     """Return the grid of a study after checking everything that can be checked without X.
 
@@ -194,6 +196,8 @@ def make_grid(
         The seeds.
     own : iterable of str
         The other arguments of `Study`, which a misspelt one may mean.
+    picture : Picture, optional
+        The picture that each row is.
     """
     methods = Axis.of("method", method)
     known = dict.fromkeys(name for each in methods.values for name in each.defaults)
@@ -205,11 +209,14 @@ def make_grid(
     first = ("nonlinearity", "loss", "rank", "alpha")
     order = [n for n in first if n in arguments] + [n for n in arguments if n not in first]
     axes = [methods, *(Axis.of(name, arguments[name]) for name in order)]
-    axes += [_corruptions("missing", missing, HIDE), _corruptions("noise", noise, NOISE)]
+    holes = _corruptions("missing", missing, HIDE, picture)
+    axes += [holes, _corruptions("noise", noise, NOISE)]
     return Grid((*axes, Axis.of("seed", seeds)))
 
 
-def _corruptions(name: str, given: Any, kinds: Mapping[str, Any]) -> Axis:
+def _corruptions(
+    name: str, given: Any, kinds: Mapping[str, Any], picture: Picture | None = None
+) -> Axis:
     """Return the axis of what is done to X."""
     default = "random" if name == "missing" else "gaussian"
     words: Mapping[str, Any] = (
@@ -224,7 +231,8 @@ def _corruptions(name: str, given: Any, kinds: Mapping[str, Any]) -> Axis:
         listed = isinstance(given_levels, list | tuple | range | np.ndarray)
         varied = varied or listed
         levels: Iterable[Any] = given_levels if listed else [given_levels]
-        values += [_corruption(name, kind, level) for level in levels]
+        detail = picture if kind == "blocks" else None
+        values += [_corruption(name, kind, level)._replace(picture=detail) for level in levels]
     if not values:
         raise ValueError(f"{name}={given!r} is empty: give at least one level.")
     several = len(words) > 1

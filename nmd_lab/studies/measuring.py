@@ -18,7 +18,6 @@ from nmd_lab import metrics
 from nmd_lab.blas import one_thread
 from nmd_lab.decomposition import Decomposition
 from nmd_lab.labels import Labels
-from nmd_lab.plots.layout import Picture
 
 from .corruption import hidden_entries, noisy_values
 from .grid import Task
@@ -65,8 +64,6 @@ class Problem:
     ----------
     known : Known
         The data.
-    picture : Picture or None
-        Where the columns are in the picture that each row is.
     metrics : dict of str to callable
         The errors that are measured.
     noisy : bool
@@ -76,7 +73,6 @@ class Problem:
     """
 
     known: Known
-    picture: Picture | None
     metrics: Mapping[str, Metric]
     noisy: bool
     constants: dict[str, Any]
@@ -116,9 +112,7 @@ class Cell:
     @cached_property
     def hidden(self) -> NDArray[np.bool_]:
         """Which of the known entries, in the order of rows, the fit does not see."""
-        return hidden_entries(
-            self.problem.known, self.task.missing, self.task.seed, self.problem.picture
-        )
+        return hidden_entries(self.problem.known, self.task.missing, self.task.seed)
 
     @cached_property
     def values(self) -> NDArray[np.floating]:

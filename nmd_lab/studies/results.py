@@ -121,7 +121,6 @@ def journal_header(grid: Grid, problem: Problem) -> dict[str, Any]:
     """Return what makes this study: see `journal.check_header`."""
     from nmd_lab import __version__
 
-    picture = problem.picture
     values: dict[str, list[Any]] = {}
     for axis in grid.axes:
         if axis.name == "method":
@@ -139,7 +138,6 @@ def journal_header(grid: Grid, problem: Problem) -> dict[str, Any]:
         "data": problem.known.fingerprint(),
         "metrics": list(problem.metrics),
         "settings": {
-            "shape": None if picture is None else plain((picture.shape, picture.positions)),
             "sample_dims": plain(problem.constants.get("sample_dims")),
         },
         "values": values,

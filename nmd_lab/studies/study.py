@@ -131,14 +131,14 @@ class Study:
         _check_integer("random_state", random_state, 0)
         first, count = int(random_state), int(n_splits)
         seeds, own = range(first, first + count), list(inspect.signature(Study).parameters)
-        self.grid: Grid = make_grid(arguments, missing, noise, method, seeds, own)
         known = known_entries(X, mask=mask, clean=clean, sample_dims=sample_dims)
+        blocks = isinstance(missing, Mapping) and "blocks" in missing
+        picture = picture_of_rows(known, shape) if blocks or shape is not None else None
+        self.grid: Grid = make_grid(arguments, missing, noise, method, seeds, own, picture)
         for rank in next((a.values for a in self.grid.axes if a.name == "rank"), ()):
             check_rank(rank, known.shape)
-        blocks = any(corruption.kind == "blocks" for corruption in self.grid.axis("missing").values)
         self.problem = Problem(
             known=known,
-            picture=picture_of_rows(known, shape) if blocks or shape is not None else None,
             metrics=make_metrics(metrics),
             noisy=any(c.level > 0 for c in self.grid.axis("noise").values),
             constants={} if sample_dims is None else {"sample_dims": sample_dims},

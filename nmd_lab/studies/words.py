@@ -14,6 +14,9 @@ import xarray as xr
 from nmd_lab.losses import Loss
 from nmd_lab.nonlinearities import Nonlinearity
 from nmd_lab.penalty import PenaltyRule
+from nmd_lab.plots.layout import Picture
+
+from .corruption import Corruption
 
 
 def plain(value: Any) -> Any:
@@ -33,6 +36,11 @@ def plain(value: Any) -> Any:
         return [type(value).__qualname__, *map(plain, value.parameters)]
     if isinstance(value, PenaltyRule):
         return [plain(getattr(value, field.name)) for field in fields(value)]
+    if isinstance(value, Corruption):
+        detail = [] if value.picture is None else [plain(value.picture)]
+        return [value.kind, plain(value.level), *detail]
+    if isinstance(value, Picture):
+        return [plain(value.shape), plain(value.positions)]
     if isinstance(value, Mapping):
         return {str(name): plain(each) for name, each in value.items()}
     if isinstance(value, tuple | list):
