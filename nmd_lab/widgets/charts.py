@@ -80,7 +80,8 @@ class Curves:
             (ax, panel, {}) for ax, panel in zip(axes, panels, strict=True)
         ]
         for ax, panel, lines in self.panels:
-            ax.set(title=panel.title, xlabel="iteration", yscale="log")
+            ax.set(xlabel="iteration", yscale="log")
+            ax.set_title(panel.title, loc="left", color=INK, fontsize=9.5)
             for k, (key, label) in enumerate(panel.lines.items()):
                 style: Any = {"linewidth": 2 if k == 0 else 1.3, "zorder": 5 - k}
                 lines[key] = ax.plot([], [], color=COLORS[k], label=label, **style)[0]
@@ -123,6 +124,99 @@ def _fit_to_lines(ax: Any, lines: list[Any]) -> None:
         ax.yaxis.set_major_formatter(LogFormatterSciNotation())
     ax.yaxis.set_minor_formatter(NullFormatter())
     ax.legend(
-        handles=shown, frameon=False, fontsize=8.5, labelcolor=INK, loc="upper right",
-        handlelength=1.4, borderaxespad=0.1,
-    )  # fmt: skip
+        handles=shown,
+        frameon=False,
+        fontsize=8.5,
+        labelcolor=INK,
+        loc="lower right",
+        bbox_to_anchor=(1.0, 0.98),
+        ncols=len(shown),
+        handlelength=1.4,
+        borderaxespad=0.1,
+    )
+
+
+class Dots(NamedTuple):
+    """One colour of a `dots` chart.
+
+    Attributes
+    ----------
+    label : str
+        What the colour stands for.
+    places, means, spreads : sequence of float
+        Its points.
+    """
+
+    label: str
+    places: Sequence[float]
+    means: Sequence[float]
+    spreads: Sequence[float]
+
+
+def dots(
+    panels: Mapping[str, Sequence[Dots]],
+    *,
+    x: str,
+    y: str,
+    color: str,
+    ticks: Sequence[tuple[float, str]],
+    joined: bool,
+) -> tuple[bytes, dict[tuple[str, str], list[tuple[float, float]]]]:
+    """Draw points with their spreads, and say where they are in the picture.
+
+    Parameters
+    ----------
+    panels : mapping of str to sequence of Dots
+        Side by side, with their titles.
+    x, y, color : str
+        What the axes and the colours are.
+    ticks : sequence of (float, str)
+        Along x.
+    joined : bool
+        Whether points of a colour are joined by a line and their spreads are a band.
+
+    Returns
+    -------
+    bytes, dict
+        The PNG file, and for each panel and colour the places of the points in per cent of the
+        picture, from the left and from the top.
+    """
+    figure = new_figure(8.4, 3.3)
+    axes = figure.subplots(1, len(panels), sharey=True, squeeze=False)[0]
+    places: dict[tuple[str, str], list[tuple[float, float]]] = {}
+    names = list(dict.fromkeys(line.label for lines in panels.values() for line in lines))
+    for ax, (title, lines) in zip(axes, panels.items(), strict=True):
+        for line in lines:
+            style: Any = {"color": COLORS[names.index(line.label) % len(COLORS)], "zorder": 3}
+            means, spreads = np.asarray(line.means), np.asarray(line.spreads)
+            if joined:
+                ax.plot(line.places, means, "o-", markersize=5.5, label=line.label, **style)
+                band = (means - spreads, means + spreads)
+                ax.fill_between(line.places, *band, alpha=0.16, linewidth=0, **style)
+            else:
+                ax.errorbar(
+                    line.places, means, spreads, fmt="o", capsize=3, label=line.label, **style
+                )
+        ax.set_title(title)
+        ax.set_xlabel(x)
+        plain_axes(ax)
+        slanted: Any = {"rotation": 20, "ha": "right"} if len(ticks) > 4 and not joined else {}
+        ax.set_xticks([place for place, _ in ticks], [label for _, label in ticks], **slanted)
+    axes[0].set_ylabel(y)
+    with _drawing:
+        if any(names):
+            axes[-1].legend(
+                title=color, frameon=False, fontsize=8.5, labelcolor=INK, loc="upper left",
+                bbox_to_anchor=(1.0, 1.0),
+            ).get_title().set(color=INK, fontsize=8.5)  # fmt: skip
+        figure.set_layout_engine("constrained")
+        picture = to_png(figure)
+        whole = figure.bbox
+        for ax, (title, lines) in zip(axes, panels.items(), strict=True):
+            for line in lines:
+                points = ax.transData.transform(np.column_stack([line.places, line.means]))
+                places[title, line.label] = [
+                    (100 * float(a) / whole.width, 100 - 100 * float(b) / whole.height)
+                    for a, b in points
+                ]
+    return picture, places

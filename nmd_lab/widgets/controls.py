@@ -66,7 +66,7 @@ def _input(field: Field, value: Any, options: Sequence[str]) -> Any:
     common: dict[str, Any] = {
         "description": field.label,
         "tooltip": field.help or field.label,
-        "style": {"description_width": "82px"},
+        "style": {"description_width": "90px"},
         "layout": {"width": "auto"},
     }
     if field.kind == "choice":

@@ -8,6 +8,7 @@ from typing import Any
 from nmd_lab.nonlinearities import Nonlinearity
 
 WIDTH = 88
+PRINT = 'print(f"relative error {fit.relative_error:.6g}")\n'
 
 
 def expression(value: Any) -> str:
@@ -55,13 +56,17 @@ def fit_call(fit: Any, verb: str, data: str, arguments: Mapping[str, Any]) -> st
     """
     named = dict(arguments)
     if fit is not None:
-        overflowed = fit.stop_reason.startswith("not finite")
-        named["max_iter"] = fit.n_iter + overflowed
-        named["tol"] = 0
-        if named.get("validation") is not None:
-            named["patience"] = named["max_iter"]
+        named |= ending(fit, named.get("validation") is not None)
     lines = f"fit = {call(f'nmd.{verb}', data, **named)}\n"
-    return lines + 'print(f"relative error {fit.relative_error:.6g}")\n'
+    return lines + PRINT
+
+
+def ending(fit: Any, validated: bool) -> dict[str, Any]:
+    """Return the arguments that make a fit end where another one did."""
+    overflowed = fit.stop_reason.startswith("not finite")
+    iterations = fit.n_iter + overflowed
+    patience = {"patience": iterations} if validated else {}
+    return {"max_iter": iterations, "tol": 0, **patience}
 
 
 def name_of(wanted: Any) -> str | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import math
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import ipywidgets as widgets
@@ -61,7 +62,7 @@ class DecompositionExplorer(Explorer):
     def body(self) -> Sequence[Any]:
         """Return pictures, slider, curves, components and the table of errors."""
         self._titles = {name: widgets.HTML(name) for name in PANELS}
-        self.plots = {name: widgets.Image(tooltip=name).add_class("nmd-plot") for name in PANELS}
+        self.plots = {name: widgets.Image().add_class("nmd-plot") for name in PANELS}
         panels = [
             widgets.VBox([self._titles[name], self.plots[name]]).add_class("nmd-panel")
             for name in PANELS
@@ -70,8 +71,7 @@ class DecompositionExplorer(Explorer):
             options=[0], description="Iteration", disabled=True, style={"description_width": "62px"}
         ).add_class("nmd-slider")
         self.slider.observe(Debounced(self._refresh), "value")
-        self.chart = widgets.Image(tooltip="Errors and residuals by iteration")
-        self.chart.add_class("nmd-chart").add_class("nmd-curves")
+        self.chart = widgets.Image().add_class("nmd-chart").add_class("nmd-curves")
         self._curves = Curves(
             [
                 Panel("relative error", {"relative_error": "observed", "held_out": "held out"}),
@@ -153,10 +153,8 @@ class DecompositionExplorer(Explorer):
         )  # fmt: skip
         options = tuple(iterations) or (0,)
         if not running and tuple(self.slider.options) != options:
-            self.slider.unobserve_all("value")
             self.slider.options = options
-            self.slider.value = options[-1]
-            self.slider.observe(Debounced(self._refresh), "value")
+            self.slider.index = len(options) - 1
 
     def _draw_pictures(self, state: State | None) -> None:
         data, component = self._data(), self._selected
@@ -197,10 +195,11 @@ class DecompositionExplorer(Explorer):
         if len(self._gallery.children) != rank:
             self._selected = None
             self._gallery.children = tuple(
-                button(str(k), "component", self._guarded(lambda k=k: self._choose(k)))
-                .add_class(f"nmd-c{k}")
+                button(str(k), "component", self._guarded(partial(self._choose, k)))
                 for k in range(rank)
-            )  # fmt: skip
+            )
+            for k, each in enumerate(self._gallery.children):
+                each.add_class(f"nmd-c{k}")
         for k, each in enumerate(self._gallery.children):
             each.tooltip = f"Component {k}: show where there is most of it"
             (each.add_class if k == self._selected else each.remove_class)("nmd-selected")

@@ -94,10 +94,14 @@ class Explorer(widgets.VBox):  # type: ignore[misc]
         ValueError
             If a setting is wrong.
         """
-        problems = self.model.problems()
-        if problems:
-            raise ValueError(next(iter(problems.values())))
+        problem = self.cannot_run()
+        if problem:
+            raise ValueError(problem)
         self._run()
+
+    def cannot_run(self) -> str:
+        """Return why Run is not possible now, or an empty word."""
+        return next(iter(self.model.problems().values()), "")
 
     def stop(self) -> None:
         """Do what Stop does."""
@@ -198,7 +202,7 @@ class Explorer(widgets.VBox):  # type: ignore[misc]
 
     def _show_buttons(self) -> None:
         running = self.fit.phase == "running"
-        problem = next(iter(self.model.problems().values()), "") if not running else ""
+        problem = "" if running else self.cannot_run()
         nothing = "" if self.fit.can_proceed else "there is nothing to go on from"
         changed = "the settings have changed: Run begins anew" if self._state.changed else ""
         busy = "it is running" if running else ""

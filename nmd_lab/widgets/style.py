@@ -7,20 +7,23 @@ CSS = """
 .nmd-controls {flex: 0 0 272px; width: 272px; padding: 2px 10px 8px; border-radius: 6px;
   border: 1px solid var(--jp-border-color2, #bbb); overflow: hidden;}
 .nmd-main {flex: 1 1 430px; min-width: 0; overflow: hidden;}
-.nmd-heading {font-weight: 600; margin-top: 6px;}
+.nmd-explorer .nmd-heading {font-weight: 600; margin: 6px 0 2px;}
 .nmd-controls .widget-label, .nmd-main .widget-label {color: var(--jp-ui-font-color1);}
 .nmd-control {overflow: hidden;}
 .nmd-control .widget-inline-hbox {width: 100%; margin: 1px 0;}
-.nmd-note {line-height: 1.25; font-size: 12px; margin: 0 0 3px 88px; opacity: .8;}
-.nmd-note:empty {display: none;}
+.nmd-explorer .widget-html, .nmd-explorer .widget-html-content {margin: 0; min-height: 0;
+  height: auto;}
+.nmd-explorer .nmd-control .nmd-note {line-height: 1.25; font-size: 12px; margin: 0 0 3px 96px;
+  opacity: .8;}
 .nmd-note .widget-html-content {line-height: 1.25; white-space: normal;}
 .nmd-wrong .nmd-note {color: var(--jp-error-color0, #c62828); opacity: 1;}
 .nmd-wrong input, .nmd-wrong select {border-color: var(--jp-error-color1, #d32f2f) !important;
   outline: 1px solid var(--jp-error-color1, #d32f2f);}
 [data-jp-theme-light="false"] .nmd-wrong .nmd-note {color: #ff8a80;}
 .nmd-toolbar {display: flex; flex-flow: row wrap; gap: 4px; align-items: center;}
-.nmd-toolbar .widget-button {width: 84px; margin: 0;}
+.nmd-toolbar .widget-button, .nmd-footer .widget-button {width: 84px; margin: 0;}
 .nmd-toolbar .nmd-progress {flex: 1 1 120px; min-width: 100px; margin: 0;}
+.nmd-explorer .nmd-status {margin: 4px 0;}
 .nmd-status .widget-html-content {line-height: 1.35; white-space: normal; min-height: 1.35em;}
 .nmd-failed {color: var(--jp-error-color0, #c62828); font-weight: 600;}
 [data-jp-theme-light="false"] .nmd-failed {color: #ff8a80;}
@@ -57,6 +60,7 @@ img.nmd-chart, .nmd-chart img {width: 100%; height: auto; max-width: 920px; marg
 .nmd-footer .nmd-filename {width: 230px;}
 .nmd-footer .nmd-filename .widget-inline-hbox, .nmd-filename {margin: 0;}
 .nmd-copy {flex: 1 1 100%;}
+.nmd-explorer .nmd-copy .nmd-copy-button {width: 130px; margin: 0;}
 .nmd-copy .widget-html-content {line-height: 1.3;}
 .nmd-copy details {margin-top: 4px;}
 .nmd-copy summary {cursor: pointer; width: max-content;}
@@ -74,6 +78,10 @@ img.nmd-chart, .nmd-chart img {width: 100%; height: auto; max-width: 920px; marg
   border: 2px solid transparent; box-shadow: none; line-height: 1;}
 .nmd-clickable .nmd-point:hover, .nmd-clickable .nmd-point.nmd-selected {
   border-color: var(--jp-ui-font-color1, #333);}
-@container (max-width: 740px) {.nmd-controls {flex: 1 1 272px; width: auto;}}
+@container (max-width: 740px) {
+  .nmd-controls {flex: 1 1 100%; width: auto; display: grid; column-gap: 18px;
+    grid-template-columns: 1fr 1fr;}
+  .nmd-explorer .nmd-controls .nmd-heading {grid-column: 1 / -1;}
+}
 """
 """Rules for the classes that the explorers carry, which tests use as hooks too."""
