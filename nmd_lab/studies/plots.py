@@ -209,7 +209,8 @@ def cost(
     Returns
     -------
     Axes
-        A point for each model, with its standard deviations over the seeds.
+        A point for each model: its median time, and its error with the standard deviation over
+        the seeds.
 
     Raises
     ------
@@ -225,11 +226,9 @@ def cost(
         pairs = zip(candidates(part, "seconds"), candidates(part, name), strict=True)
         whole = [(s, e) for s, e in pairs if np.isfinite(s.scores + e.scores).all()]
         if whole:
-            seconds, errors = (_moments([pair[k] for pair in whole]) for k in (0, 1))
-            ax.errorbar(
-                seconds[0], errors[0], errors[1], seconds[1],
-                marker="o", linestyle="", elinewidth=0.8, label=label,
-            )  # fmt: skip
+            seconds = [np.median(s.scores) for s, _ in whole]
+            mean, sd = _moments([e for _, e in whole])
+            ax.errorbar(seconds, mean, sd, marker="o", linestyle="", elinewidth=0.8, label=label)
     ax.set(xscale="log", xlabel="seconds for a fit", ylabel=quantity(results[name], name))
     low, high = ax.get_xlim()
     ax.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if high < 100 * low else (1,)))

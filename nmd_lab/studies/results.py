@@ -59,7 +59,8 @@ def to_dataset(
     for metric in problem.metrics:
         for part in problem.parts:
             name = f"{part}_{metric}"
-            long_name = f"{metric.replace('_', ' ')} on {part.replace('_', '-')} entries"
+            word = metric.upper() if metric in ("rmse", "mae") else metric.replace("_", " ")
+            long_name = f"{word} on {part.replace('_', '-')} entries"
             variables[name] = numbers(
                 lambda cell, name=name: cell.get("scores", {}).get(name, math.nan),  # type: ignore[misc]
                 long_name=long_name,
