@@ -9,7 +9,7 @@ from scipy import stats
 
 import nmd_lab as nmd
 from nmd_lab.studies import Study
-from nmd_lab.studies.plots import StudyPlots
+from nmd_lab.studies.accessor import StudyPlots
 from nmd_lab.studies.summary import choose, rank_test, table
 
 

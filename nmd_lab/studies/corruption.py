@@ -89,9 +89,10 @@ def _by_value(known: Known, share: float, rng: Any, picture: Any) -> NDArray[np.
 def _sparing(known: Known, chance: NDArray[np.floating]) -> NDArray[np.floating]:
     """Put the last entry of each row and column behind all others, so that it is hidden last."""
     spared = np.zeros(known.size, dtype=bool)
-    for lines in (known.rows, known.columns):
-        order = np.lexsort((chance, lines))
-        spared[order[np.flatnonzero(np.diff(lines[order], append=-1))]] = True
+    for lines, count in zip((known.rows, known.columns), known.shape, strict=True):
+        last = np.zeros(count)
+        np.maximum.at(last, lines, chance)
+        spared |= chance == last[lines]
     return np.where(spared, chance + chance.max() + 1, chance)
 
 
@@ -99,7 +100,7 @@ def _first(chance: NDArray[np.floating], share: float) -> NDArray[np.bool_]:
     """Return which entries are the given share of lowest chance."""
     hidden = np.zeros(chance.size, dtype=bool)
     count = min(round(share * chance.size), chance.size - 1)
-    hidden[np.argsort(chance, kind="stable")[:count]] = True
+    hidden[np.argpartition(chance, count)[:count]] = True
     return hidden
 
 

@@ -7,6 +7,7 @@ import math
 import time
 import warnings
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
@@ -23,7 +24,7 @@ from .corruption import hidden_entries, noisy_values
 from .grid import Task
 from .guards import TimeIsUp, alarm, peak_memory
 from .known import Known
-from .methods import check_names
+from .methods import check_names, known_methods
 
 Metric = Callable[[Any, Any], float]
 
@@ -179,7 +180,8 @@ def measure(problem: Problem, task: Task, time_limit: float | None) -> dict[str,
             X, arguments = cell.X, cell.arguments
             if "progress" in inspect.signature(task.method.function).parameters:
                 arguments["progress"] = False
-            _compile(task, problem, arguments)
+            with warnings.catch_warnings(action="ignore"):
+                _compile(task, problem, arguments)
             with peak_memory() as memory, alarm(time_limit):
                 began = time.perf_counter()
                 fit = task.method.function(X, **arguments)
@@ -220,11 +222,14 @@ _compiled: set[str] = set()
 
 def _compile(task: Task, problem: Problem, arguments: dict[str, Any]) -> None:
     """Let Numba compile what the fit needs, so that its seconds are its own."""
-    if task.method.name != "admm":
+    method = task.method
+    if method.function not in known_methods().values():
         return
-    named = ("nonlinearity", "loss", "dtype", "offsets", "constraint", "penalty")
+    named = ("nonlinearity", "loss", "dtype", "offsets", "constraint", "penalty", "progress")
     chosen = {name: arguments[name] for name in named if name in arguments}
-    name = repr(chosen)
+    if "max_iter" in method.defaults:
+        chosen["max_iter"] = 2
+    name = f"{method.name} {chosen!r}"
     if name in _compiled:
         return
     _compiled.add(name)
@@ -233,14 +238,10 @@ def _compile(task: Task, problem: Problem, arguments: dict[str, Any]) -> None:
         rows=np.repeat(np.arange(4), 3),
         columns=np.tile(np.arange(3), 4),
         values=np.resize(known.values, 12),
-        shape=(4, 4),
+        shape=(4, 4 if task.missing.level else 3),
         labels=Labels(("row", "column"), (4, 4), ("row",)),
         form="sparse" if known.is_sparse else "plain",
     )
     X = small.matrix(small.values, np.ones(12, bool))
-    # Whatever is wrong shows in the fit itself
-    with np.errstate(all="ignore"):
-        try:
-            task.method.function(X, 1, **chosen, max_iter=2, progress=False)
-        except Exception:
-            return
+    with suppress(Exception):  # whatever is wrong shows in the fit itself
+        method.function(X, 1, **chosen)

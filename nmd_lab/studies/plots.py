@@ -7,7 +7,6 @@ mean, models by the best of them.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,40 +21,6 @@ from .summary import Candidate, candidates, choices, select, trials, variable
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-
-@dataclass(frozen=True)
-class StudyPlots:
-    """The plots of one study.
-
-    Parameters
-    ----------
-    results : Dataset
-        What `Study.run` returned, or what a file of it holds.
-
-    Examples
-    --------
-    >>> import nmd_lab as nmd
-    >>> study = nmd.Study(nmd.datasets.digits(50), rank=[1, 2], method=["admm", "svd"],
-    ...                   max_iter=20)
-    >>> results = study.run(progress=False)
-    >>> study.plot.error("rank", color="method").get_xlabel()
-    'rank'
-    """  # fmt: skip
-
-    results: xr.Dataset
-
-    def error(self, x: str, **options: Any) -> Axes:
-        """Draw an error against an argument, a share or a level; see `error`."""
-        return error(self.results, x, **options)
-
-    def heatmap(self, x: str, y: str, **options: Any) -> Axes:
-        """Draw an error over two dimensions; see `heatmap`."""
-        return heatmap(self.results, x, y, **options)
-
-    def cost(self, **options: Any) -> Axes:
-        """Draw an error against seconds; see `cost`."""
-        return cost(self.results, **options)
 
 
 def error(

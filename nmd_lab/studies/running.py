@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import threading
+import time
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
 from numbers import Integral
 from typing import Any
 
@@ -64,7 +67,25 @@ def _in_processes(
     with parallel_config(backend="loky", inner_max_num_threads=1):
         # One fit at a time: a batch would bring its first result only with its last.
         pool = Parallel(n_jobs=n_jobs, batch_size=1, return_as="generator_unordered")
-        yield from pool(delayed(measure)(problem, task, time_limit) for task in tasks)
+        yield from pool(delayed(_measure_in_worker)(problem, task, time_limit) for task in tasks)
+
+
+def _measure_in_worker(problem: Problem, task: Task, time_limit: float | None) -> Record:
+    _watch_parent()
+    return measure(problem, task, time_limit)
+
+
+@cache
+def _watch_parent() -> None:
+    """End this process with the one that gave it work: a killed study must not leave it behind."""
+    parent = os.getppid()
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(0.5)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 def _terminated() -> type[BaseException]:

@@ -28,7 +28,7 @@ from .summary import choose, rank_test, table
 if TYPE_CHECKING:
     import pandas as pd
 
-    from .plots import StudyPlots
+    from .accessor import StudyPlots
 
 
 class Best(NamedTuple):
@@ -326,7 +326,7 @@ class Study:
     @property
     def plot(self) -> StudyPlots:
         """Pictures of the results: ``error``, ``heatmap`` and ``cost``."""
-        from .plots import StudyPlots
+        from .accessor import StudyPlots
 
         return StudyPlots(self.results)
 

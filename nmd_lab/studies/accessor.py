@@ -1,0 +1,47 @@
+"""``study.plot``: the plots as methods of a study."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import xarray as xr
+
+from .plots import cost, error, heatmap
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+@dataclass(frozen=True)
+class StudyPlots:
+    """The plots of one study.
+
+    Parameters
+    ----------
+    results : Dataset
+        What `Study.run` returned, or what a file of it holds.
+
+    Examples
+    --------
+    >>> import nmd_lab as nmd
+    >>> study = nmd.Study(nmd.datasets.digits(50), rank=[1, 2], method=["admm", "svd"],
+    ...                   max_iter=20)
+    >>> results = study.run(progress=False)
+    >>> study.plot.error("rank", color="method").get_xlabel()
+    'rank'
+    """  # fmt: skip
+
+    results: xr.Dataset
+
+    def error(self, x: str, **options: Any) -> Axes:
+        """Draw an error against an argument, a share or a level; see `error`."""
+        return error(self.results, x, **options)
+
+    def heatmap(self, x: str, y: str, **options: Any) -> Axes:
+        """Draw an error over two dimensions; see `heatmap`."""
+        return heatmap(self.results, x, y, **options)
+
+    def cost(self, **options: Any) -> Axes:
+        """Draw an error against seconds; see `cost`."""
+        return cost(self.results, **options)
