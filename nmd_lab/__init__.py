@@ -42,6 +42,7 @@ from .warnings import NMDWarning
 
 if TYPE_CHECKING:
     from . import baselines, datasets, plots, studies, widgets
+    from .estimators import NMD, MatrixCompletion
     from .studies import Study
 
 __version__ = "0.1.0"
@@ -49,10 +50,12 @@ __version__ = "0.1.0"
 __all__ = [
     "KL",
     "L1",
+    "NMD",
     "Decomposition",
     "Frobenius",
     "Identity",
     "Loss",
+    "MatrixCompletion",
     "MinMax",
     "Modulus",
     "NMDWarning",
@@ -79,7 +82,7 @@ __all__ = [
     "widgets",
 ]
 
-_MODULES = {"Study": ".studies"}
+_MODULES = {"Study": ".studies", "NMD": ".estimators", "MatrixCompletion": ".estimators"}
 _SUBPACKAGES = ("baselines", "datasets", "plots", "studies", "widgets")
 
 

@@ -1,0 +1,215 @@
+"""scikit-learn estimators, thin over `decompose` and `complete`.
+
+>>> import numpy as np
+>>> from nmd_lab import NMD, MatrixCompletion
+>>> X = np.maximum(np.random.default_rng(0).normal(size=(50, 20)), 0)
+>>> NMD(n_components=4, random_state=0).fit_transform(X).shape
+(50, 4)
+>>> X[::7, 3] = np.nan
+>>> bool(np.isnan(MatrixCompletion(n_components=4).fit_transform(X)).any())
+False
+"""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import sparse
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, OneToOneFeatureMixin
+from sklearn.utils.validation import check_array, check_is_fitted
+
+from .factor_model import FactorModel, dense_and_seen
+from .fit import complete, decompose
+from .observations import FloatArray
+
+
+class NMD(ClassNamePrefixFeaturesOutMixin, FactorModel):  # type: ignore[misc]
+    """Nonlinear matrix decomposition X ≈ f(WH); every entry of X counts.
+
+    Parameters
+    ----------
+    n_components : int, default 2
+        Number of components r.
+    nonlinearity : {"relu", "square", "minmax", "modulus", "identity"} or Nonlinearity
+        f, by default "relu".
+    loss : {"frobenius", "l1", "kl"} or Loss
+        d, by default "frobenius".  "kl" needs X >= 0.
+    **options
+        The other options of `decompose`, with its defaults: `init`, `n_init`, `max_iter`, `tol`,
+        `penalty`, `alpha`, `random_state`, `dtype`, ...
+
+    Attributes
+    ----------
+    components_ : ndarray (n_components, n_features)
+        H.
+    decomposition_ : Decomposition
+        The fit, with the labels of X if it was a DataFrame.
+    n_iter_ : int
+        Number of iterations.
+    reconstruction_err_ : float
+        ‖X - f(WH)‖ of the fit for the Frobenius loss, the sum of the loss for others.
+    n_features_in_, feature_names_in_
+        As everywhere in scikit-learn.
+
+    Notes
+    -----
+    `transform` finds the best rows of W for the components, each by itself and from several
+    starts; `fit_transform` does so too, hence agrees with it, and may end at a lower error than
+    the fit.  NaN in X are missing.  Absent entries of a sparse X are zeros.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from nmd_lab import NMD
+    >>> X = np.maximum(np.random.default_rng(0).normal(size=(50, 20)), 0)
+    >>> model = NMD(n_components=4, loss="l1", random_state=0).fit(X)
+    >>> model.inverse_transform(model.transform(X[:3])).shape
+    (3, 20)
+    """
+
+    _verb = staticmethod(decompose)
+    _absent_are_zeros = True
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Fit the model to X; see `decompose`.
+
+        Parameters
+        ----------
+        X : array_like, scipy.sparse matrix or pandas.DataFrame (n_samples, n_features)
+            The data.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        self
+        """
+        if self.offsets in ("rows", "both"):
+            raise ValueError(
+                f"offsets={self.offsets!r} would be lost in transform(): use 'columns', or "
+                "MatrixCompletion."
+            )
+        return super().fit(X, y)
+
+    def transform(self, X: Any) -> FloatArray:
+        """Return the rows of W that are best for the rows of X.
+
+        Parameters
+        ----------
+        X : array_like or scipy.sparse matrix (n_samples, n_features)
+            Rows; NaN are missing.
+
+        Returns
+        -------
+        ndarray (n_samples, n_components)
+        """
+        check_is_fitted(self)
+        return self._fold(self._checked(X, reset=False))[0]
+
+    def inverse_transform(self, W: ArrayLike) -> FloatArray:
+        """Return f(WH).
+
+        Parameters
+        ----------
+        W : array_like (n_samples, n_components)
+            Rows of W.
+
+        Returns
+        -------
+        ndarray (n_samples, n_features)
+        """
+        check_is_fitted(self)
+        rows = check_array(W, dtype=(np.float64, np.float32))
+        rank = self.components_.shape[0]
+        if rows.shape[1] != rank:
+            raise ValueError(f"W has {rows.shape[1]} columns: give the {rank} of the model.")
+        return self._at(rows, np.zeros(rows.shape[0], rows.dtype))
+
+    @property
+    def _n_features_out(self) -> int:
+        return int(self.components_.shape[0])
+
+
+class MatrixCompletion(OneToOneFeatureMixin, FactorModel):  # type: ignore[misc]
+    """Completion of a partly observed X by f(WH): an imputer, and a predictor of single entries.
+
+    Parameters
+    ----------
+    n_components : int, default 2
+        Number of components r.
+    nonlinearity : {"relu", "square", "minmax", "modulus", "identity"} or Nonlinearity
+        f, by default "identity".
+    loss : {"frobenius", "l1", "kl"} or Loss
+        d, by default "frobenius".  "kl" needs X >= 0.
+    **options
+        The other options of `complete`, with its defaults: `alpha`, `offsets`, `max_iter`, `tol`,
+        `validation`, `random_state`, `dtype`, ...
+
+    Attributes
+    ----------
+    components_, decomposition_, n_iter_, reconstruction_err_, n_features_in_, feature_names_in_
+        As for `NMD`.
+
+    Notes
+    -----
+    NaN in X, and what a sparse X does not store, are missing.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from nmd_lab import MatrixCompletion
+    >>> X = np.outer([1.0, 2.0, 3.0], [1.0, 2.0, 4.0])
+    >>> X[2, 0] = np.nan
+    >>> MatrixCompletion(n_components=1).fit_transform(X).round(3)[2]
+    array([ 3.,  6., 12.])
+    """
+
+    _verb = staticmethod(complete)
+    _absent_are_zeros = False
+
+    def transform(self, X: Any) -> FloatArray:
+        """Return X with its missing entries filled; the others are left exactly as they are.
+
+        Parameters
+        ----------
+        X : array_like or scipy.sparse matrix (n_samples, n_features)
+            Rows, new or old.
+
+        Returns
+        -------
+        ndarray (n_samples, n_features)
+        """
+        check_is_fitted(self)
+        checked = self._checked(X, reset=False)
+        model = self._at(*self._fold(checked)).astype(checked.dtype, copy=False)
+        values, seen = dense_and_seen(checked, self._absent_are_zeros)
+        return np.where(seen, values, model)
+
+    def predict(self, X: Any, columns: ArrayLike | None = None) -> FloatArray:
+        """Return f(WH) at (row, column) pairs of the fitted matrix, or for rows of X.
+
+        Parameters
+        ----------
+        X : array_like
+            With `columns`: positions of rows.  Without: an integer array (n_pairs, 2) of positions
+            of rows and columns, or rows like those of the fit (n_samples, n_features), which is
+            what is meant if the model has two features.
+        columns : array_like of int, optional
+            Positions of columns, which broadcast with those of the rows.
+
+        Returns
+        -------
+        ndarray (n_pairs,) or (n_samples, n_features)
+            Also where an entry is observed, it is the model's value.
+        """
+        check_is_fitted(self)
+        if columns is not None:
+            return self.decomposition_.predict(X, columns)
+        if sparse.issparse(X):
+            raise TypeError("X is sparse: give predict() positions, or fill X with transform().")
+        pairs = np.asarray(X)
+        if pairs.dtype.kind in "iu" and pairs.shape[1:] == (2,) != (self.n_features_in_,):
+            return self.decomposition_.predict(pairs[:, 0], pairs[:, 1])
+        return self._at(*self._fold(self._checked(X, reset=False)))

@@ -1,0 +1,195 @@
+"""What both scikit-learn estimators share: parameters, checks, rows of W for rows of X, score."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.base import (
+    BaseEstimator,
+    TransformerMixin,
+)
+from sklearn.utils.validation import (
+    check_is_fitted,
+    check_non_negative,
+    validate_data,
+)
+
+from .decomposition import Decomposition
+from .folding import fold_rows
+from .labels import is_frame
+from .losses import Frobenius, as_loss
+from .observations import FloatArray
+from .sparse_observations import observations_of
+
+N_PARTS = 5
+"""Parts of the columns that `score` hides in turn."""
+
+
+class FactorModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """What both estimators share; `_verb` is the command that fits."""
+
+    _verb: ClassVar[Callable[..., Decomposition]]
+    _absent_are_zeros: ClassVar[bool]
+
+    n_components: int
+    decomposition_: Decomposition
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        """Give the constructor the options and the defaults of the command."""
+        super().__init_subclass__(**kwargs)
+        if "_verb" not in vars(cls):
+            return
+        no_parameters = ("X", "rank", "mask", "weights", "sample_dims")
+        options = [
+            option.replace(kind=option.KEYWORD_ONLY)
+            for name, option in inspect.signature(cls._verb).parameters.items()
+            if name not in no_parameters
+        ]
+        rank = inspect.Parameter("n_components", options[0].POSITIONAL_OR_KEYWORD, default=2)
+        this = inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)
+        signature = inspect.Signature([this, rank, *options])
+
+        def __init__(self: FactorModel, /, *args: Any, **parameters: Any) -> None:
+            bound = signature.bind(self, *args, **parameters)
+            bound.apply_defaults()
+            for name, value in list(bound.arguments.items())[1:]:
+                setattr(self, name, value)
+
+        __init__.__signature__ = signature  # type: ignore[attr-defined]
+        cls.__init__ = __init__  # type: ignore[method-assign, assignment]
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Fit the model to X.
+
+        Parameters
+        ----------
+        X : array_like, scipy.sparse matrix or pandas.DataFrame (n_samples, n_features)
+            The data.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        self
+        """
+        checked = self._checked(X, reset=True)
+        if isinstance(self.n_components, int) and self.n_components > min(checked.shape):
+            m, n = checked.shape
+            raise ValueError(
+                f"n_components={self.n_components} exceeds the smaller of n_samples={m} and "
+                f"n_features={n}: give a smaller number."
+            )
+        options = {name: getattr(self, name) for name in self._get_param_names()}
+        del options["n_components"]
+        if isinstance(self.random_state, np.random.RandomState):
+            options["random_state"] = self.random_state.randint(2**31)
+        data = type(X)(checked, index=X.index, columns=X.columns) if is_frame(X) else checked
+        fit = type(self)._verb(data, self.n_components, **options)
+        self.decomposition_ = fit
+        self.components_: FloatArray = fit.factors[1]
+        self.n_iter_ = fit.n_iter
+        self.reconstruction_err_ = self._misfit(checked)
+        return self
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Return how much of X the model predicts from the rest of its row.
+
+        In turn a fifth of the columns is hidden, new rows of W are found from the others, and the
+        hidden entries are predicted.  The score can therefore be compared across ranks, losses and
+        nonlinearities: a larger rank does not win by being larger.
+
+        Parameters
+        ----------
+        X : array_like (n_samples, n_features)
+            Rows; missing entries are left out.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        float
+            1 - ‖X - prediction‖² / ‖X‖² over the observed entries; 1 is perfect, 0 is what
+            predicting 0 gets.
+        """
+        check_is_fitted(self)
+        checked = self._checked(X, reset=False)
+        dense, seen = dense_and_seen(checked, self._absent_are_zeros)
+        n = dense.shape[1]
+        parts = min(N_PARTS, n)
+        error = 0.0
+        for part in range(parts):
+            hidden = np.arange(n) % parts == part
+            known = np.where(seen & ~hidden, dense, np.nan)
+            wrong = np.where(seen, dense - self._at(*self._fold(known)), 0)[:, hidden]
+            error += float(np.sum(np.square(wrong, dtype=np.float64)))
+        size = float(np.sum(np.square(dense[seen], dtype=np.float64)))
+        return 1.0 - error / size if size > 0 else float(error == 0)
+
+    def _checked(self, X: Any, *, reset: bool) -> Any:
+        """Return X as scikit-learn checks it, with NaN for what is masked."""
+        if isinstance(X, np.ma.MaskedArray):
+            X = np.ma.filled(X.astype(np.result_type(X.dtype, np.float32)), np.nan)
+        checked = validate_data(
+            self,
+            X,
+            reset=reset,
+            accept_sparse=("csr", "csc", "coo"),
+            dtype=(np.float64, np.float32),
+            ensure_all_finite="allow-nan",
+        )
+        if as_loss(self.loss).domain[0] >= 0:
+            check_non_negative(checked, f"{type(self).__name__} (input X)")
+        return checked
+
+    def _fold(self, X: Any) -> tuple[FloatArray, FloatArray]:
+        """Return the rows of W for checked rows of X, and their offsets."""
+        m = X.shape[0]
+        if not sparse.issparse(X) and np.isnan(X).all():
+            return np.zeros((m, self.components_.shape[0]), X.dtype), np.zeros(m, X.dtype)
+        observations = observations_of(X, absent_are_zeros=self._absent_are_zeros)
+        W, offsets = fold_rows(self.decomposition_, observations, threads=self.threads)
+        return W, np.zeros(m, W.dtype) if offsets is None else offsets
+
+    def _at(self, W: FloatArray, offsets: FloatArray) -> FloatArray:
+        """Return f(WH) for rows of W and their offsets."""
+        fit = self.decomposition_
+        base = fit.offsets.mean + fit.offsets_at(slice(0), slice(None))[1]
+        return fit.nonlinearity(W @ self.components_ + base + offsets[:, None])
+
+    def _misfit(self, X: Any) -> float:
+        """Return the norm of X - f(WH) of the fit, or the sum of another loss."""
+        fit = self.decomposition_
+        observed = observations_of(X, absent_are_zeros=self._absent_are_zeros).observed()
+        reference = fit.loss.reference(*observed)
+        if reference == 0:
+            return fit.objective
+        size = np.sqrt(2 * reference) if isinstance(fit.loss, Frobenius) else reference
+        return float(fit.relative_error * size)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = True
+        tags.input_tags.positive_only = as_loss(self.loss).domain[0] >= 0
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+
+def dense_and_seen(X: Any, absent_are_zeros: bool) -> tuple[FloatArray, NDArray[np.bool_]]:
+    """Return checked X as an array, and where it is observed."""
+    if not sparse.issparse(X):
+        return X, ~np.isnan(X)
+    csr: Any = X
+    csr = csr.tocsr()
+    values = csr.toarray()
+    seen = ~np.isnan(values)
+    if not absent_are_zeros:
+        stored = np.zeros(csr.shape, dtype=bool)
+        stored[np.repeat(np.arange(csr.shape[0]), np.diff(csr.indptr)), csr.indices] = True
+        seen &= stored
+    return values, seen
