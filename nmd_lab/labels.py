@@ -41,6 +41,8 @@ class Labels:
         The coordinates of X.
     name : str or None
         The name of X.
+    attrs : dict
+        The attributes of X, such as its units.
     """
 
     dims: tuple[str, ...]
@@ -48,6 +50,7 @@ class Labels:
     rows: tuple[str, ...]
     coords: xr.Dataset = field(default_factory=xr.Dataset)
     name: str | None = None
+    attrs: dict[str, Any] = field(default_factory=dict)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -65,11 +68,11 @@ class Labels:
         return array.transpose(order).reshape(self._size(self.rows), self._size(self.columns))
 
     def label(self, matrix: NDArray[Any]) -> xr.DataArray:
-        """Return an m x n matrix with the dimensions, coordinates and name of X."""
+        """Return an m x n matrix with the dimensions, coordinates, name and attributes of X."""
         dims = (*self.rows, *self.columns)
         values = matrix.reshape(self._shape(dims))
         labelled = xr.DataArray(values, dims=dims, coords=self._along(*dims), name=self.name)
-        return labelled.transpose(*self.dims)
+        return labelled.transpose(*self.dims).assign_attrs(self.attrs)
 
     def align(self, X: xr.DataArray) -> NDArray[Any]:
         """Return the values of X in the order of these labels; by position if X has other dims.
@@ -138,7 +141,7 @@ class Labels:
         known = {*self.coords.variables, *self.coords.dims}
         coords = self.coords.rename({old: new for old, new in names.items() if old in known})
         dims, rows = (tuple(names.get(d, d) for d in dims) for dims in (self.dims, self.rows))
-        return Labels(dims, self.shape, rows, coords, self.name)
+        return Labels(dims, self.shape, rows, coords, self.name, self.attrs)
 
     def clashes(self, taken: Collection[str]) -> dict[str, str]:
         """Return names that are taken, or that no file can hold, and free ones in their place."""
@@ -217,7 +220,8 @@ def _array_labels(X: xr.DataArray, sample_dims: str | Sequence[str] | None) -> L
     coords = X.coords.to_dataset().copy(deep=True)
     coords = coords.rename({name: str(name) for name in {*coords.coords, *coords.dims}})
     _refuse_component((*dims, *map(str, coords.coords)))
-    return Labels(dims, X.shape, rows, coords, None if X.name is None else str(X.name))
+    name = None if X.name is None else str(X.name)
+    return Labels(dims, X.shape, rows, coords, name, dict(X.attrs))
 
 
 def _frame_labels(frame: Any) -> Labels:

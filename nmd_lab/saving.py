@@ -40,6 +40,7 @@ def to_dataset(fit: Decomposition) -> xr.Dataset:
         "dims": labels.dims,
         "rows": labels.rows,
         "name": labels.name,
+        "attrs": _writable(labels.attrs),
         "renamed": {new: old for old, new in renamed.items()},
     }
     W, H = labels.label_factors(*fit.factors)
@@ -77,6 +78,7 @@ def from_dataset(dataset: xr.Dataset, known: Iterable[type[Model]] = ()) -> dict
         rows=tuple(description["rows"]),
         coords=xr.Dataset().assign_coords(dataset.drop_vars([COMPONENT, ITERATION]).coords),
         name=description["name"],
+        attrs=description["attrs"],
     ).rename(description["renamed"])
     rank = dataset.sizes[COMPONENT]
     W = dataset["W"].values.reshape(-1, rank)
@@ -95,6 +97,12 @@ def from_dataset(dataset: xr.Dataset, known: Iterable[type[Model]] = ()) -> dict
             *(dataset[name].values.ravel() if name in dataset else None for name in OFFSETS),
         ),
     }
+
+
+def _writable(attrs: dict[str, Any]) -> dict[str, Any]:
+    """Return the attributes that JSON can hold; arrays and NumPy numbers become plain ones."""
+    plain = {name: a.tolist() if hasattr(a, "tolist") else a for name, a in attrs.items()}
+    return {str(name): a for name, a in plain.items() if isinstance(a, str | int | float | list)}
 
 
 def _describe(model: Model) -> dict[str, Any]:

@@ -334,3 +334,13 @@ def test_fifty_kills_while_saving_leave_the_old_file_or_the_new_one(tmp_path):
     left = [p.name for p in tmp_path.rglob("*") if p != path]
     assert left, "no kill came in the middle of a save"
     assert all(name.startswith(".") and name.endswith(".partial") for name in left)
+
+
+def test_units_come_back_and_are_saved(tmp_path):
+    attrs = {"units": "m", "valid_range": np.array([0.0, 9.0]), "levels": np.int64(3)}
+    X = xr.DataArray(np.random.default_rng(0).random((6, 5)), dims=("a", "b"), attrs=attrs)
+    fit = nmd_lab.decompose(X, 2)
+    assert fit.reconstruct().attrs["units"] == "m"
+    fit.save(tmp_path / "fit.nc")
+    again = nmd_lab.load(tmp_path / "fit.nc").reconstruct().attrs
+    assert again == {"units": "m", "valid_range": [0.0, 9.0], "levels": 3}
