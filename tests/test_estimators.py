@@ -1,0 +1,242 @@
+"""The estimators are scikit-learn's in every respect, and better than simpler ones."""
+
+from __future__ import annotations
+
+import inspect
+import pickle
+from functools import cache
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.datasets import load_digits
+from sklearn.decomposition import TruncatedSVD
+from sklearn.impute import KNNImputer, SimpleImputer
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MinMaxScaler
+from sklearn.utils import estimator_checks
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import nmd_lab
+from nmd_lab import NMD, MatrixCompletion
+from nmd_lab.settings import Settings
+
+LOSSES = ["frobenius", "l1", "kl"]
+NONLINEARITIES = ["relu", "square", "minmax", "modulus", "identity"]
+BOTH = [NMD, MatrixCompletion]
+ALL = [
+    estimator(nonlinearity=f, loss=d, max_iter=10)
+    for estimator in BOTH
+    for f in NONLINEARITIES
+    for d in LOSSES
+]
+
+
+@parametrize_with_checks([*ALL, NMD(), MatrixCompletion()])
+def test_scikit_learn_accepts_them(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.parametrize("estimator", [NMD(max_iter=10), MatrixCompletion(max_iter=10)], ids=str)
+@pytest.mark.parametrize(
+    "check",
+    [
+        "check_transformer_get_feature_names_out",
+        "check_transformer_get_feature_names_out_pandas",
+        "check_set_output_transform",
+        "check_set_output_transform_pandas",
+        "check_global_output_transform_pandas",
+        "check_dataframe_column_names_consistency",
+    ],
+)
+def test_feature_names_and_set_output(estimator, check):
+    getattr(estimator_checks, check)(type(estimator).__name__, clone(estimator))
+
+
+@pytest.mark.parametrize(
+    ("estimator", "verb"), [(NMD, "decompose"), (MatrixCompletion, "complete")]
+)
+def test_parameters_and_defaults_are_those_of_the_command(estimator, verb):
+    own = estimator().get_params()
+    defaults = {
+        name: parameter.default
+        for name, parameter in inspect.signature(getattr(nmd_lab, verb)).parameters.items()
+        if name not in ("X", "rank", "mask", "weights", "sample_dims")
+    }
+    assert own == {"n_components": 2} | defaults
+    assert own["max_iter"] == Settings.max_iter
+    with pytest.raises(TypeError, match="max_iters"):
+        estimator(max_iters=3)
+
+
+def test_negative_data_are_a_matter_of_the_loss():
+    positive = {d: NMD(loss=d).__sklearn_tags__().input_tags.positive_only for d in LOSSES}
+    assert positive == {"frobenius": False, "l1": False, "kl": True}
+    with pytest.raises(ValueError, match="Negative values in data"):
+        MatrixCompletion(loss="kl").fit(-np.ones((5, 4)))
+
+
+@pytest.fixture
+def planted(rng):
+    return np.maximum(rng.normal(size=(60, 3)) @ rng.normal(size=(3, 25)), 0)
+
+
+def test_a_fit_is_that_of_the_command(planted):
+    model = NMD(3, loss="l1", random_state=4, max_iter=30).fit(planted)
+    fit = nmd_lab.decompose(planted, 3, "relu", "l1", random_state=4, max_iter=30)
+    np.testing.assert_array_equal(model.components_, fit.H.values)
+    assert model.n_iter_ == fit.n_iter == 30
+    assert model.decomposition_.stop_reason == fit.stop_reason
+    assert model.reconstruction_err_ == pytest.approx(np.abs(fit.residual(planted)).sum().item())
+    model = NMD(3).fit(planted)
+    error = np.linalg.norm(model.decomposition_.residual(planted))
+    assert model.reconstruction_err_ == pytest.approx(error, rel=1e-6)
+
+
+def test_transform_finds_new_rows_and_inverse_transform_gives_them_back(planted):
+    model = NMD(3, random_state=0).fit(planted[:40])
+    new = planted[40:]
+    np.testing.assert_allclose(model.inverse_transform(model.transform(new)), new, atol=1e-3)
+    again = clone(model).fit_transform(planted[:40])
+    np.testing.assert_array_equal(again, model.transform(planted[:40]))
+    holes = np.where(np.random.default_rng(0).random(new.shape) < 0.3, np.nan, new)
+    np.testing.assert_allclose(model.inverse_transform(model.transform(holes)), new, atol=1e-2)
+
+
+@pytest.mark.parametrize("estimator", BOTH)
+def test_clone_and_pickle(estimator, planted):
+    model = estimator(3, nonlinearity=nmd_lab.MinMax(0, 9), loss=nmd_lab.L1(), alpha=0.1)
+    copy = clone(model)
+    assert copy.get_params() == model.get_params()
+    model.fit(planted)
+    revived = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(revived.transform(planted), model.transform(planted))
+    assert revived.decomposition_.W.identical(model.decomposition_.W)
+
+
+def test_grid_search_in_a_pipeline(planted):
+    pipeline = make_pipeline(MinMaxScaler(), NMD(random_state=0, max_iter=60))
+    grid = {"nmd__n_components": [1, 3], "nmd__nonlinearity": ["relu", "identity"],
+            "nmd__loss": ["frobenius", "kl"]}  # fmt: skip
+    search = GridSearchCV(pipeline, grid, cv=2, error_score="raise").fit(planted)
+    assert search.best_params_["nmd__n_components"] == 3
+    assert search.best_params_["nmd__nonlinearity"] == "relu"
+    assert search.best_score_ > 0.9
+    y = planted[:, 0] > 0
+    classifier = make_pipeline(NMD(3, random_state=0), LogisticRegression()).fit(planted, y)
+    assert classifier.score(planted, y) > 0.8
+
+
+@pytest.mark.parametrize("estimator", BOTH)
+def test_the_score_does_not_reward_rank_itself(estimator, rng):
+    X = rng.normal(size=(80, 3)) @ rng.normal(size=(3, 30)) + 0.3 * rng.normal(size=(80, 30))
+    train, test = X[:50], X[50:]
+    scores = [
+        estimator(r, nonlinearity="identity").fit(train).score(test) for r in (1, 2, 3, 8, 15)
+    ]
+    assert np.argmax(scores) == 2
+    assert scores[2] > 0.9
+    assert scores == sorted(scores[:3]) + sorted(scores[3:], reverse=True)
+
+
+def test_completion_leaves_what_is_observed_and_fills_the_rest(planted, rng):
+    seen = rng.random(planted.shape) < 0.7
+    X = np.where(seen, planted, np.nan)
+    model = MatrixCompletion(3, nonlinearity="relu", random_state=0)
+    filled = model.fit_transform(X)
+    np.testing.assert_array_equal(filled[seen], X[seen])
+    np.testing.assert_allclose(filled, planted, atol=0.05)
+    masked = np.ma.masked_array(np.where(seen, planted, 1e6), ~seen)
+    np.testing.assert_array_equal(clone(model).fit_transform(masked), filled)
+    stored = sparse.csr_array(np.where(seen, X + 1, 0))
+    stored.data -= 1  # stored zeros are observed
+    np.testing.assert_allclose(clone(model).fit_transform(stored), filled, atol=1e-3)
+    single = clone(model).fit(X.astype("float32")).transform(X.astype("float32"))
+    assert single.dtype == np.float32
+
+
+def test_completion_predicts_pairs_and_rows(planted):
+    X = planted.copy()
+    X[::3, 1] = np.nan
+    model = MatrixCompletion(3, nonlinearity="relu", random_state=0).fit(X)
+    expected = model.decomposition_.reconstruct().values
+    np.testing.assert_allclose(model.predict([0, 3], [1, 1]), expected[[0, 3], 1])
+    np.testing.assert_allclose(model.predict(np.array([[0, 1], [3, 1]])), expected[[0, 3], 1])
+    np.testing.assert_allclose(model.predict([(0, 1), (3, 1)]), expected[[0, 3], 1])
+    np.testing.assert_allclose(model.predict(X[:5]), expected[:5], atol=1e-3)
+    with pytest.raises(IndexError, match="columns"):
+        model.predict([0], [99])
+    with pytest.raises(TypeError, match="sparse"):
+        model.predict(sparse.csr_array(planted))
+
+
+def test_rows_of_nothing_fall_back_to_the_offsets(rng):
+    X = rng.normal(size=(30, 2)) @ rng.normal(size=(2, 12)) + 5
+    model = MatrixCompletion(2, offsets="both").fit(X)
+    expected = model.decomposition_.offsets.mean + model.decomposition_.offsets.columns
+    np.testing.assert_allclose(model.transform(np.full((1, 12), np.nan))[0], expected)
+
+
+def test_frames_give_names_and_labels(planted):
+    frame = pd.DataFrame(planted, columns=[f"gene {j}" for j in range(25)],
+                         index=[f"cell {i}" for i in range(60)])  # fmt: skip
+    model = NMD(3, max_iter=20).fit(frame)
+    assert list(model.get_feature_names_out()) == ["nmd0", "nmd1", "nmd2"]
+    assert list(model.decomposition_.H.column.values) == list(frame.columns)
+    table = model.set_output(transform="pandas").transform(frame)
+    assert list(table.index) == list(frame.index)
+    filled = (
+        MatrixCompletion(3, max_iter=20)
+        .set_output(transform="pandas")
+        .fit_transform(frame.where(frame > 0.1))
+    )
+    assert filled.shape == frame.shape
+    assert list(filled.columns) == list(frame.columns)
+
+
+def test_what_makes_no_sense_is_refused(planted):
+    with pytest.raises(ValueError, match=r"n_components=30 .* n_samples=60 and n_features=25"):
+        NMD(30).fit(planted)
+    with pytest.raises(ValueError, match=r"offsets='both'.*MatrixCompletion"):
+        NMD(offsets="both").fit(planted)
+    with pytest.raises(ValueError, match="W has 2 columns: give the 3"):
+        NMD(3, max_iter=2).fit(planted).inverse_transform(np.ones((4, 2)))
+    with pytest.raises(ValueError, match="nonlinearity='rellu'"):
+        NMD(nonlinearity="rellu").fit(planted)
+
+
+@cache
+def digits():
+    return load_digits().data
+
+
+@pytest.mark.parametrize("rank", [5, 10, 16])
+def test_nmd_beats_the_svd_on_digits(rank):
+    X = digits()
+    svd = TruncatedSVD(rank, algorithm="arpack", random_state=0).fit(X)
+    linear = np.linalg.norm(X - svd.inverse_transform(svd.transform(X)))
+    model = NMD(rank, nonlinearity="relu", random_state=0, max_iter=200).fit(X)
+    ours = np.linalg.norm(X - model.inverse_transform(model.transform(X)))
+    assert ours < 0.96 * linear
+
+
+@pytest.mark.parametrize("share", [0.3, 0.5, 0.7])
+def test_completion_beats_simple_imputers_on_digits(share):
+    """Up to about 40 % missing a digit's near twins tell more than any linear rule does."""
+    X = digits()
+    hidden = np.random.default_rng(0).random(X.shape) < share
+    model = MatrixCompletion(20, nonlinearity=nmd_lab.MinMax(0, 16), alpha=20, offsets="both",
+                             max_iter=100, random_state=0)  # fmt: skip
+
+    def error(imputer):
+        filled = imputer.fit_transform(np.where(hidden, np.nan, X))
+        return np.sqrt(np.mean((filled - X)[hidden] ** 2))
+
+    ours = error(model)
+    assert ours < 0.85 * error(SimpleImputer(keep_empty_features=True))
+    if share >= 0.5:
+        assert ours < error(KNNImputer(keep_empty_features=True))
