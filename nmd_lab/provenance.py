@@ -10,7 +10,6 @@ from typing import Any
 import numba
 import numpy as np
 import xarray as xr
-from scipy import sparse
 
 from .sparse_observations import AnyObservations
 
@@ -47,17 +46,13 @@ def provenance(observations: AnyObservations) -> dict[str, Any]:
 
 
 def fingerprint(observations: AnyObservations) -> str:
-    """Return a hash of every array that the observations hold; labels do not count."""
+    """Return a hash of what the observations hold; labels do not count."""
     digest = hashlib.sha256()
     for field in fields(observations):
-        for array in _arrays(getattr(observations, field.name)):
-            digest.update(f"{field.name} {array.dtype} {array.shape}".encode())
-            digest.update(np.ascontiguousarray(array).view(np.uint8).data)
+        value = getattr(observations, field.name)
+        if isinstance(value, np.ndarray):
+            digest.update(f"{field.name} {value.dtype} {value.shape}".encode())
+            digest.update(np.ascontiguousarray(value).view(np.uint8).data)
+        elif isinstance(value, bool):
+            digest.update(f"{field.name} {value}".encode())
     return digest.hexdigest()
-
-
-def _arrays(value: Any) -> list[np.ndarray[Any, Any]]:
-    if isinstance(value, np.ndarray):
-        return [value]
-    parts = ("data", "indices", "indptr") if sparse.issparse(value) else ()
-    return [getattr(value, part) for part in parts]

@@ -1,0 +1,103 @@
+"""What a result can do beyond holding W and H."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+import xarray as xr
+from scipy import sparse
+
+import nmd_lab
+
+
+@pytest.fixture
+def fit(small):
+    genes = [f"g{j}" for j in range(15)]
+    X = xr.DataArray(small, dims=("day", "gene"), coords={"day": np.arange(20), "gene": genes})
+    return nmd_lab.decompose(X, 3, max_iter=40, random_state=1)
+
+
+def test_residual(fit, small):
+    X = fit.reconstruct().copy(data=small)
+    residual = fit.residual(X)
+    np.testing.assert_allclose(residual, small - fit.reconstruct().values)
+    assert residual.dims == ("day", "gene")
+    xr.testing.assert_identical(residual.coords.to_dataset(), X.coords.to_dataset())
+    error = np.linalg.norm(residual) / np.linalg.norm(small)
+    assert fit.relative_error == pytest.approx(error, rel=1e-10)
+
+
+def test_residual_is_nan_where_nothing_is_observed(fit, small, rng):
+    seen = rng.random(small.shape) < 0.7
+    for X, mask in ((np.where(seen, small, np.nan), None), (small, seen),
+                    (np.ma.masked_array(small, ~seen), None)):  # fmt: skip
+        residual = fit.residual(X, mask=mask)
+        np.testing.assert_array_equal(np.isnan(residual), ~seen)
+        np.testing.assert_allclose(residual.values[seen], (small - fit.reconstruct().values)[seen])
+
+
+def test_residual_by_label_or_by_position(fit, small, rng):
+    X = fit.reconstruct().copy(data=small)
+    plain = fit.residual(X)
+    shuffled = X.isel(day=rng.permutation(20), gene=rng.permutation(15)).transpose("gene", "day")
+    xr.testing.assert_identical(fit.residual(shuffled), plain)
+    np.testing.assert_array_equal(fit.residual(small), plain)
+    np.testing.assert_array_equal(fit.residual(pd.DataFrame(small)), plain)
+    with pytest.raises(ValueError, match="other labels along 'day'"):
+        fit.residual(X.assign_coords(day=np.arange(20) + 1))
+    with pytest.raises(ValueError, match=r"shape \(15, 20\)"):
+        fit.residual(small.T)
+
+
+def test_residual_of_maps(rng):
+    cube = xr.DataArray(rng.random((4, 6, 5)), dims=("lat", "time", "lon"))
+    fit = nmd_lab.decompose(cube, 3, sample_dims="time", max_iter=20)
+    np.testing.assert_allclose(fit.residual(cube), cube - fit.reconstruct())
+    turned = cube.transpose("time", "lon", "lat")
+    np.testing.assert_allclose(fit.residual(turned), cube - fit.reconstruct())
+
+
+def test_provenance(small):
+    one = nmd_lab.decompose(small, 3, max_iter=5, random_state=3)
+    two = nmd_lab.decompose(small + 1e-12, 3, max_iter=5)
+    assert one.parameters["random_state"] == 3
+    assert one.parameters["shape"] == [20, 15]
+    assert one.parameters["dtype"] == "float64"
+    assert one.parameters["observations_hash"] != two.parameters["observations_hash"]
+    assert one.parameters["versions"]["nmd_lab"] == nmd_lab.__version__
+    labelled = nmd_lab.decompose(pd.DataFrame(small), 3, max_iter=5)
+    assert labelled.parameters["observations_hash"] == one.parameters["observations_hash"]
+
+
+def test_the_hash_of_sparse_data_knows_what_absent_means(small):
+    X = sparse.csr_array(small)
+    zeros = nmd_lab.decompose(X, 2, max_iter=2).parameters["observations_hash"]
+    missing = nmd_lab.complete(X, 2, max_iter=2).parameters["observations_hash"]
+    assert zeros != missing
+    assert missing == nmd_lab.complete(X.tocoo(), 2, max_iter=2).parameters["observations_hash"]
+
+
+def test_plots_are_at_hand(fit):
+    pytest.importorskip("matplotlib")
+    assert fit.plot.convergence().get_xlabel() == "iteration"
+
+
+def test_repr(fit):
+    text = repr(fit)
+    for part in ("ReLU()", "frobenius", "day: 20", "gene: 15", "component: 3", "300 of 300",
+                 "40 iterations", fit.stop_reason):  # fmt: skip
+        assert part in text
+
+
+@pytest.mark.parametrize("offsets", ["none", "both"])
+def test_sparse_fits_round_trip(offsets, small, tmp_path):
+    X = sparse.csr_array(np.where(small > 0.2, small, 0))
+    fit = nmd_lab.complete(X, 2, offsets=offsets, max_iter=5, validation=0.2, random_state=0)
+    fit.save(tmp_path / "fit.nc")
+    again = nmd_lab.load(tmp_path / "fit.nc")
+    xr.testing.assert_identical(again.W, fit.W)
+    xr.testing.assert_identical(again.history, fit.history)
+    xr.testing.assert_identical(again.reconstruct(), fit.reconstruct())
+    assert again.parameters == fit.parameters
+    np.testing.assert_array_equal(again.predict([0, 1], [2, 3]), fit.predict([0, 1], [2, 3]))

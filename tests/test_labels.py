@@ -1,0 +1,199 @@
+"""Labels go in and come out again, whatever the order, and hidden values never matter."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+import xarray as xr
+
+import nmd_lab
+from nmd_lab.labels import labels_of
+
+LOSSES = ["frobenius", "l1", "kl"]
+NONLINEARITIES = ["relu", "square", "minmax", "modulus", "identity"]
+
+
+def fit_of(X, verb="decompose", **options):
+    options = {"max_iter": 30, "random_state": 0} | options
+    return getattr(nmd_lab, verb)(X, 3, **options)
+
+
+@pytest.fixture
+def cube(rng):
+    return xr.DataArray(
+        rng.random((7, 4, 5)),
+        dims=("time", "lat", "lon"),
+        coords={
+            "time": pd.date_range("2021-03-01", periods=7),
+            "lat": [60.0, 30.0, 0.0, -30.0],
+            "lon": [10, 20, 30, 40, 50],
+            "season": ("time", list("sssuuuu")),
+            "height": (("lat", "lon"), rng.random((4, 5))),
+            "scenario": "historical",
+        },
+        name="rain",
+    )
+
+
+def test_a_data_array_keeps_names_labels_and_attributes(small):
+    rows = xr.DataArray(np.arange(20) * 10, dims="day", attrs={"units": "d"})
+    X = xr.DataArray(small, dims=("day", "gene"), name="counts",
+                     coords={"day": rows, "gene": [f"g{j}" for j in range(15)],
+                             "group": ("gene", list("ab") * 7 + ["c"])})  # fmt: skip
+    fit = fit_of(X)
+    assert fit.W.dims == ("day", "component")
+    assert fit.H.dims == ("component", "gene")
+    assert set(fit.W.coords) == {"day", "component"}
+    assert set(fit.H.coords) == {"gene", "group", "component"}
+    Y = fit.reconstruct()
+    assert Y.name == "counts"
+    xr.testing.assert_identical(Y.coords.to_dataset(), X.coords.to_dataset())
+    assert Y.day.attrs == {"units": "d"}
+
+
+@pytest.mark.parametrize("verb", ["decompose", "complete"])
+def test_shuffled_coordinates_give_correspondingly_labelled_results(verb, small, rng):
+    coords = {"row": np.arange(20), "col": [f"c{j}" for j in range(15)]}
+    X = xr.DataArray(small, dims=("row", "col"), coords=coords)
+    mask = xr.DataArray(rng.random(X.shape) < 0.8, coords=X.coords)
+    weights = xr.DataArray(rng.uniform(0.5, 2, X.shape), coords=X.coords)
+    rows, columns = rng.permutation(20), rng.permutation(15)
+    options = {"mask": mask, "weights": weights, "max_iter": 300}
+    plain = fit_of(X, verb, **options).reconstruct()
+    shuffled = fit_of(X.isel(row=rows, col=columns), verb, **options).reconstruct()
+    assert list(shuffled.row.values) == list(rows)
+    xr.testing.assert_allclose(shuffled.sel(row=X.row, col=X.col), plain, atol=1e-5)
+    turned = {
+        name: options[name].transpose("col", "row")[::-1, ::-1] for name in ("mask", "weights")
+    }
+    again = fit_of(X, verb, **options | turned).reconstruct()
+    xr.testing.assert_identical(again, plain)
+
+
+TWENTY, FIFTEEN = range(20), range(15)
+PAIRED = [list("abcd"), range(5)]
+FRAMES = {
+    "no names": (None, None, ("row", "column")),
+    "names": (pd.Index(TWENTY, name="u"), pd.Index(FIFTEEN, name="i"), ("u", "i")),
+    "twice": (pd.Index(TWENTY, name="g"), pd.Index(FIFTEEN, name="g"), ("g", "g_column")),
+    "rows named column": (pd.Index(TWENTY, name="column"), None, ("column", "column_column")),
+    "no text": (pd.Index(TWENTY, name=7), pd.Index(FIFTEEN, name=("a", 1)), ("7", "('a', 1)")),
+    "levels": (pd.MultiIndex.from_product(PAIRED, names=["k", "v"]), None, ("row", "column")),
+    "levels, no names": (pd.MultiIndex.from_product(PAIRED), None, ("row", "column")),
+}
+
+
+@pytest.mark.parametrize("case", FRAMES)
+def test_frame_in_labels_out(case, small):
+    index, columns, dims = FRAMES[case]
+    X = pd.DataFrame(small, index=index, columns=columns)
+    fit = fit_of(X)
+    Y = fit.reconstruct()
+    assert Y.dims == dims
+    assert list(Y.indexes[dims[0]]) == list(X.index)
+    assert list(Y.indexes[dims[1]]) == list(X.columns)
+    np.testing.assert_array_equal(fit.W.values, fit_of(small).W.values)
+    assert Y.to_pandas().shape == X.shape
+
+
+def test_a_mask_in_a_frame_is_matched_by_label(small, rng):
+    X = pd.DataFrame(small, index=[f"r{i}" for i in range(20)])
+    mask = pd.DataFrame(rng.random(X.shape) < 0.8, index=X.index)
+    one = fit_of(X, "complete", mask=mask)
+    two = fit_of(X, "complete", mask=mask.iloc[::-1, ::-1])
+    np.testing.assert_array_equal(one.W.values, two.W.values)
+
+
+@pytest.mark.parametrize("f", NONLINEARITIES)
+@pytest.mark.parametrize("d", LOSSES)
+@pytest.mark.parametrize("verb", ["decompose", "complete"])
+def test_hidden_values_have_no_influence(f, d, verb, small, rng):
+    seen = rng.random(small.shape) < 0.7
+    garbage = np.where(seen, small, rng.choice([np.nan, np.inf, -1e300, -7.0], small.shape))
+    results = [
+        fit_of(X, verb, nonlinearity=f, loss=d, max_iter=10, mask=mask)
+        for X, mask in ((np.where(seen, small, np.nan), None), (garbage, seen))
+    ]
+    results.append(
+        fit_of(np.ma.masked_array(garbage, ~seen), verb, nonlinearity=f, loss=d, max_iter=10)
+    )
+    for other in results[1:]:
+        np.testing.assert_array_equal(other.W.values, results[0].W.values)
+        np.testing.assert_array_equal(other.H.values, results[0].H.values)
+    hashes = {fit.parameters["observations_hash"] for fit in results}
+    assert len(hashes) == 1
+
+
+@pytest.mark.parametrize(
+    ("sample_dims", "W_dims", "H_dims"),
+    [
+        ("time", ("time",), ("lat", "lon")),
+        (["lat", "lon"], ("lat", "lon"), ("time",)),
+        (("lon", "time"), ("lon", "time"), ("lat",)),
+        ("lat", ("lat",), ("time", "lon")),
+    ],
+)
+def test_more_dimensions_are_stacked_and_unstacked(sample_dims, W_dims, H_dims, cube):
+    fit = fit_of(cube, sample_dims=sample_dims, mask=cube > 0.05)
+    assert fit.W.dims == (*W_dims, "component")
+    assert fit.H.dims == ("component", *H_dims)
+    matrix = cube.transpose(*W_dims, *H_dims).values.reshape(fit.shape)
+    flat = fit_of(matrix, mask=matrix > 0.05)
+    np.testing.assert_array_equal(fit.factors[0], flat.W.values)
+    np.testing.assert_array_equal(fit.factors[1], flat.H.values)
+    Y = fit.reconstruct()
+    assert Y.dims == cube.dims
+    xr.testing.assert_identical(Y.coords.to_dataset(), cube.coords.to_dataset())
+    product = fit.nonlinearity(xr.dot(fit.W, fit.H, dim="component").transpose(*cube.dims))
+    np.testing.assert_allclose(Y.values, product)
+    np.testing.assert_allclose(fit.predict([1, -1], [0, 2]), flat.predict([1, -1], [0, 2]))
+
+
+def test_a_fit_of_maps_goes_on_and_can_be_saved(cube, tmp_path):
+    fit = fit_of(cube, sample_dims="time")
+    more = fit_of(cube, sample_dims="time", init=fit)
+    assert more.objective <= fit.objective
+    fit.save(tmp_path / "maps.nc")
+    again = nmd_lab.load(tmp_path / "maps.nc")
+    xr.testing.assert_identical(again.reconstruct(), fit.reconstruct())
+    xr.testing.assert_identical(again.H, fit.H)
+
+
+def test_by_hand_or_by_sample_dims_is_the_same(cube):
+    by_hand = fit_of(cube.stack(place=("lat", "lon"))).reconstruct().unstack("place")
+    xr.testing.assert_identical(by_hand, fit_of(cube, sample_dims="time").reconstruct())
+
+
+@pytest.mark.parametrize("sample_dims", ["depth", [], ("time", "lat", "lon"), ("time", "time")])
+def test_sample_dims_that_do_not_split(sample_dims, cube):
+    with pytest.raises(ValueError, match=r"sample_dims=.*\('time', 'lat', 'lon'\)"):
+        fit_of(cube, sample_dims=sample_dims)
+
+
+def test_labels_that_make_no_sense(cube, small):
+    with pytest.raises(ValueError, match="sample_dims="):
+        fit_of(cube)
+    with pytest.raises(TypeError, match=r"sample_dims='time'.*ndarray"):
+        fit_of(small, sample_dims="time")
+    with pytest.raises(ValueError, match="'component'"):
+        fit_of(xr.DataArray(small, dims=("component", "x")))
+    with pytest.raises(ValueError, match="3 dimensions"):
+        fit_of(np.ones((3, 4, 5)))
+
+
+def test_labels_of_the_input_stay_its_own(small):
+    X = xr.DataArray(small, dims=("x", "y"), coords={"x": np.arange(20.0), "kind": ("x", [0] * 20)})
+    fit = fit_of(X)
+    fit.labels.coords["kind"].values[:] = 5
+    assert not X["kind"].any()
+
+
+def test_clashes_get_free_names():
+    X = xr.DataArray(np.ones((2, 3)), dims=("W", "a/b"), coords={"X_W": ("W", [0, 1])})
+    labels = labels_of(X)
+    renamed = labels.clashes({"W", "H"})
+    assert renamed == {"W": "X_W_", "a/b": "a_b"}
+    back = labels.rename(renamed).rename({new: old for old, new in renamed.items()})
+    assert back.dims == labels.dims
+    xr.testing.assert_identical(back.coords, labels.coords)
