@@ -26,7 +26,7 @@ def test_the_python_examples_run_and_give_the_printed_error():
     i, j = np.append(i, 0), np.append(j, 0)
     frame = pd.DataFrame({"user": users[i], "item": names[j], "rating": rng.integers(1, 6, i.size)})
     space = {"frame": frame.drop_duplicates(["user", "item"]).astype({"rating": float})}
-    images, ratings = blocks("python")
+    images, ratings, estimators = blocks("python")
     exec(images, space)
     printed = float(re.search(r"relative_error\s+# ([0-9.]+)", images).group(1))
     assert abs(space["fit"].relative_error - printed) < 1e-3
@@ -35,6 +35,11 @@ def test_the_python_examples_run_and_give_the_printed_error():
     assert np.sqrt(np.mean(errors**2)) < 0.12
     exec(ratings, space)
     assert space["fit"].top(0, k=5, exclude=space["ratings"]).size == 5
+    exec(estimators, space)
+    assert space["codes"].shape == (1797, 16)
+    holes = np.isnan(space["pictures"])
+    assert not np.isnan(space["whole"]).any()
+    np.testing.assert_array_equal(space["whole"][~holes], space["pictures"][~holes])
 
 
 def test_the_study_is_the_one_of_the_examples():
