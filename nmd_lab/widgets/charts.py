@@ -17,7 +17,7 @@ from matplotlib.ticker import LogFormatterSciNotation, LogLocator, MaxNLocator, 
 
 COLORS = ("#1f6fb5", "#d1642c", "#2a8f6d", "#8a56b0", "#b8860b", "#c23b6b", "#4c6a85", "#5b8c1f")
 INK = "#2b2b2b"
-DPI = 110
+DPI = 120
 
 _drawing = threading.RLock()  # matplotlib's caches of fonts are shared
 
@@ -73,9 +73,9 @@ class Curves:
     """
 
     def __init__(self, panels: Sequence[Panel]) -> None:
-        self.figure = new_figure(8.4, 2.25)
+        self.figure = new_figure(7.4, 2.15)
         axes = np.ravel(self.figure.subplots(1, len(panels)))
-        self.figure.subplots_adjust(left=0.075, right=0.985, top=0.88, bottom=0.2, wspace=0.22)
+        self.figure.subplots_adjust(left=0.075, right=0.985, top=0.87, bottom=0.21, wspace=0.22)
         self.panels: list[tuple[Any, Panel, dict[str, Any]]] = [
             (ax, panel, {}) for ax, panel in zip(axes, panels, strict=True)
         ]
@@ -181,7 +181,7 @@ def dots(
         The PNG file, and for each panel and colour the places of the points in per cent of the
         picture, from the left and from the top.
     """
-    figure = new_figure(8.4, 3.3)
+    figure = new_figure(7.4, 3.1)
     axes = figure.subplots(1, len(panels), sharey=True, squeeze=False)[0]
     places: dict[tuple[str, str], list[tuple[float, float]]] = {}
     names = list(dict.fromkeys(line.label for lines in panels.values() for line in lines))

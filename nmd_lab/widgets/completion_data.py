@@ -33,12 +33,15 @@ class Ratings(NamedTuple):
 
     Attributes
     ----------
+    matrix : object
+        What a fit is given.
     observations : SparseObservations
-        The entries.
+        Its entries.
     titles : dict
         Words for the labels of columns.
     """
 
+    matrix: Any
     observations: SparseObservations
     titles: Mapping[Any, str]
 
@@ -79,17 +82,15 @@ def read_ratings(
     titles : mapping or None
         Words for the labels of columns; None: the table's column "title", if there is one.
     """
-    observations: Any
     if is_table(given, columns):
         if titles is None and "title" in given.columns:
             distinct = given.drop_duplicates(columns["column"])
             titles = dict(zip(distinct[columns["column"]], distinct["title"], strict=True))
-        observations = observations_from_table(given, **columns)
-    else:
-        observations = observations_of(given)
+        given = observations_from_table(given, **columns)
+    observations = observations_of(given)
     if isinstance(observations, Observations):
         observations = sparse_from_dense(observations)
-    return Ratings(observations, titles or {})
+    return Ratings(given, observations, titles or {})
 
 
 def reading_code(given: Any, name: str, columns: Mapping[str, str]) -> tuple[str, str]:

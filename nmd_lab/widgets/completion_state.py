@@ -83,10 +83,10 @@ class CompletionState(SettingsState):
                 "validation": 0.1,
                 "seed": 0,
                 "rank": 8,
-                "alpha": 10.0,
+                "alpha": 15.0,
                 "offsets": "both",
                 "constraint": "auto",
-                "patience": 10,
+                "patience": 20,
                 "iterations": 200,
             }
         )
@@ -160,16 +160,14 @@ class CompletionState(SettingsState):
 
     def start(self) -> None:
         """Begin a fit with the settings as they are."""
-        arguments, observations = self.arguments(), self.observations
+        arguments, matrix = self.arguments(), self.data.matrix
         self.running = {n: v for n, v in self.values.items() if n != "iterations"}
-        self._arguments, self._fitted = arguments, observations
+        self._arguments, self._fitted = arguments, self.observations
 
         def make() -> Prepared:
             named = dict(arguments)
             rank = named.pop("rank")
-            return prepare(
-                observations, rank, "identity", "frobenius", absent_are_zeros=False, **named
-            )
+            return prepare(matrix, rank, "identity", "frobenius", absent_are_zeros=False, **named)
 
         self.fit.start(make, self.values["iterations"])
 

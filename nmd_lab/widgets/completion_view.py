@@ -93,7 +93,7 @@ class CompletionExplorer(Explorer):
             Field("top", "How many", "integer", help="Entries in each table"), 10, (), self._ask
         )
         self.tables = [widgets.HTML().add_class("nmd-table") for _ in range(2)]
-        for table, name in zip(self.tables, ("known", "best"), strict=True):
+        for table, name in zip(self.tables, ("known", "top"), strict=True):
             table.add_class(f"nmd-{name}")
         asked = widgets.Box([self.search.box, self.top.box]).add_class("nmd-tables")
         return (

@@ -157,6 +157,8 @@ class DecompositionState(SettingsState):
         values = self.values
 
         def loss() -> None:
+            if not 0 <= values["missing"] < 1:
+                return
             pair = make_pair(self.nonlinearity(), values["loss"])
             observed = self.data.observed
             pair.loss.check_data(float(np.nanmin(observed)), float(np.nanmax(observed)))

@@ -49,7 +49,7 @@ class Explorer(widgets.VBox):  # type: ignore[misc]
         }
         self.buttons = {
             "run": button("Run", "run", self._guarded(self._run)),
-            "stop": button("Stop", "stop", self._guarded(self.fit.stop)),
+            "stop": button("Stop", "stop", self._guarded(self.stop)),
             "continue": button("Continue", "continue", self._guarded(self._proceed)),
             "reset": button("Reset", "reset", self._guarded(self._reset)),
         }
@@ -106,6 +106,7 @@ class Explorer(widgets.VBox):  # type: ignore[misc]
     def stop(self) -> None:
         """Do what Stop does."""
         self.fit.stop()
+        self._show_status()  # and nothing else: a picture may be in the making
 
     def join(self, timeout: float | None = None) -> bool:
         """Wait until the run has ended, at most `timeout` seconds; return whether it has."""
@@ -193,12 +194,12 @@ class Explorer(widgets.VBox):  # type: ignore[misc]
                 self._show_buttons()
                 self.progress.max = max(self.fit.planned, 1)
                 self.progress.value = 0 if self.fit.state is None else self.fit.state.iteration
+                self._show_status()
                 self.draw()
                 if self.fit.phase != "running":
                     self._show_code()
             except Exception as error:
-                self._note = sentence(error), True
-            self._show_status()
+                self._tell(sentence(error), failed=True)
 
     def _show_buttons(self) -> None:
         running = self.fit.phase == "running"

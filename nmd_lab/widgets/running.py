@@ -176,7 +176,6 @@ class LiveFit:
         if self.phase == "running":
             self._stop.set()
             self.message = "stopping …"
-            self.tell()
 
     def reset(self, *, tell: bool = True) -> None:
         """Forget the fit; one that runs ends unseen at its next iteration."""
@@ -205,8 +204,8 @@ class LiveFit:
         self._thread = threading.Thread(
             target=self._work, args=(fitting, iterations, self._stop), name="nmd-fit", daemon=True
         )
-        self._thread.start()
         self.tell()
+        self._thread.start()
 
     def _work(self, make: Callable[[], Fitting], iterations: int, stop: threading.Event) -> None:
         """Do the fit; `stop` tells this run from later ones."""

@@ -79,7 +79,7 @@ class StudyExplorer(Explorer):
     def body(self) -> Sequence[Any]:
         """Return the picture with its points, what is known of one, and its fit."""
         self.chart = widgets.Image().add_class("nmd-chart").add_class("nmd-plot")
-        self._buttons = widgets.Box()
+        self._buttons = widgets.Box().add_class("nmd-points")
         self._details = widgets.HTML().add_class("nmd-table").add_class("nmd-details")
         self.curves = widgets.Image().add_class("nmd-chart").add_class("nmd-curves")
         self._curves = Curves(

@@ -69,12 +69,17 @@ img.nmd-chart, .nmd-chart img {width: 100%; height: auto; max-width: 920px; marg
   background: var(--jp-layout-color1); border: 1px solid var(--jp-border-color2, #bbb);
   white-space: pre; overflow-x: auto; resize: vertical;}
 .nmd-tables {display: flex; flex-flow: row wrap; gap: 6px 28px; align-items: flex-start;}
-.nmd-tables .nmd-table {flex: 1 1 260px; min-width: 0;}
-.nmd-table td:first-child {max-width: 300px; overflow: hidden; text-overflow: ellipsis;
-  white-space: nowrap;}
+.nmd-tables .nmd-table {flex: 1 1 280px; min-width: 0; max-width: 460px; overflow: hidden;}
+.nmd-tables table {width: 100%; table-layout: fixed;}
+.nmd-tables td, .nmd-tables th {width: 58px; padding-right: 4px;}
+.nmd-tables td:first-child, .nmd-tables th:first-child {width: auto; overflow: hidden;
+  text-overflow: ellipsis; white-space: nowrap;}
 .nmd-clickable {position: relative; width: 100%; max-width: 920px; overflow: visible;}
-.nmd-clickable .nmd-point {position: absolute; width: 18px; height: 18px; min-width: 0;
-  margin: -9px 0 0 -9px; padding: 0; border-radius: 50%; background: transparent;
+.nmd-clickable .nmd-points {position: absolute; inset: 0; margin: 0; overflow: visible;
+  pointer-events: none;}
+.nmd-clickable .nmd-point {position: absolute; pointer-events: auto; width: 14px;
+  height: 14px; min-width: 0;
+  margin: -7px 0 0 -7px; padding: 0; border-radius: 50%; background: transparent;
   border: 2px solid transparent; box-shadow: none; line-height: 1;}
 .nmd-clickable .nmd-point:hover, .nmd-clickable .nmd-point.nmd-selected {
   border-color: var(--jp-ui-font-color1, #333);}

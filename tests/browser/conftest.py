@@ -1,0 +1,40 @@
+"""One JupyterLab and one browser for all browser tests."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+from own_lab import FLAGS, Notebook, find_chromium, serve
+
+
+@pytest.fixture(scope="session")
+def chromium():
+    path = find_chromium()
+    if path is None:
+        if os.environ.get("CI") == "true":
+            pytest.fail("Chromium is missing: continuous integration has to install it")
+        pytest.skip("browser: install Chromium, for example with apt-get install chromium")
+    playwright = pytest.importorskip("playwright.sync_api")
+    with playwright.sync_playwright() as started:
+        browser = started.chromium.launch(executable_path=path, args=FLAGS)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="session")
+def lab(tmp_path_factory, chromium):
+    folder = tmp_path_factory.mktemp("lab")
+    with serve(folder) as address:
+        yield address, folder
+
+
+@pytest.fixture
+def notebook(lab, chromium):
+    address, folder = lab
+    context = chromium.new_context(viewport={"width": 1100, "height": 1500})
+    context.grant_permissions(["clipboard-read", "clipboard-write"], origin=address)
+    opened = Notebook(context.new_page(), address, folder)
+    yield opened
+    opened.close()
+    context.close()

@@ -1,0 +1,182 @@
+"""Each explorer in a real JupyterLab, with a real browser."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+pytestmark = pytest.mark.browser
+
+DECOMPOSITION = """
+import nmd_lab as nmd
+explorer = nmd.widgets.DecompositionExplorer(missing=0.1, iterations=100_000)
+explorer
+"""
+COMPLETION = """
+import nmd_lab as nmd
+explorer = nmd.widgets.CompletionExplorer(iterations=100_000, patience=100_000)
+explorer
+"""
+STUDY = """
+import nmd_lab as nmd
+study = nmd.Study(
+    nmd.datasets.digits(1000), nonlinearity="relu", rank=[4, 8], n_splits=2, max_iter=3
+)
+study.run(progress=False)
+explorer = nmd.widgets.StudyExplorer(study)
+explorer
+"""
+
+STATUS = ".nmd-status"
+
+
+WATCH_STOPPING = """() => {
+  const status = document.querySelector('.nmd-status');
+  document.querySelector('.nmd-stop').addEventListener(
+    'click', () => { window.asked = performance.now(); }, {capture: true, once: true});
+  const observer = new MutationObserver(() => {
+    if (/stopped after/.test(status.textContent)) {
+      window.stopped = performance.now();
+      observer.disconnect();
+    }
+  });
+  observer.observe(status, {childList: true, subtree: true, characterData: true});
+}"""
+
+
+def status_says(page, pattern, timeout=20_000):
+    """Wait until the status line matches, and return what it says."""
+    page.wait_for_function(
+        "([where, pattern]) => new RegExp(pattern).test("
+        "document.querySelector(where)?.textContent ?? '')",
+        arg=[STATUS, pattern],
+        timeout=timeout,
+        polling=50,
+    )
+    return page.inner_text(STATUS)
+
+
+def number_after(word, text):
+    return float(re.search(rf"{word} ([\d.e-]+)", text).group(1))
+
+
+def watch_and_stop(page, pictures):
+    """See the pictures change while it runs; stop; return the iteration at which it stands."""
+    status_says(page, r"running: iteration \d+")
+    for picture in pictures:
+        seen = page.locator(picture).first.get_attribute("src")
+        page.wait_for_function(
+            "([where, seen]) => document.querySelector(where).src !== seen",
+            arg=[picture, seen],
+            timeout=10_000,
+        )
+    assert page.inner_text(STATUS).startswith("running")
+    assert page.locator(".nmd-run").is_disabled()
+    page.evaluate(WATCH_STOPPING)
+    page.click(".nmd-stop")
+    said = status_says(page, r"stopped after \d+ iterations")
+    assert page.evaluate("window.stopped - window.asked") < 1000  # ms, between what the user sees
+    return int(number_after("stopped after", said))
+
+
+def enter(page, where, value):
+    box = page.locator(f"{where} input").first
+    box.fill(str(value))
+    box.press("Tab")
+
+
+def pasted_code_agrees(notebook):
+    """Copy the code, run it in a new cell, and compare the error that both show."""
+    page = notebook.page
+    said = page.inner_text(STATUS)
+    page.click(".nmd-copy-button")
+    page.wait_for_function("document.querySelector('.nmd-copy-button').textContent === 'Copied'")
+    code = page.evaluate("navigator.clipboard.readText()")
+    printed = notebook.run(code, timeout=120)
+    assert number_after("relative error", printed) == number_after("relative error", said)
+
+
+def refuses(page, where, value, words):
+    """Enter a wrong value and see what is said beside it; put a right one back."""
+    right = page.locator(f"{where} input").first.input_value()
+    enter(page, where, value)
+    page.locator(f"{where} .nmd-note", has_text=words).wait_for(timeout=5000)
+    page.wait_for_function("document.querySelector('.nmd-run').disabled")
+    enter(page, where, right)
+    page.wait_for_function("!document.querySelector('.nmd-run').disabled")
+
+
+def test_decomposition(notebook):
+    notebook.open("decomposition.ipynb", [DECOMPOSITION])
+    page = notebook.page
+    page.click(".nmd-run", timeout=60_000)
+    pictures = [".nmd-panel:nth-child(3) img.nmd-plot", "img.nmd-curves"]
+    first = watch_and_stop(page, pictures)
+    page.click(".nmd-continue")
+    assert watch_and_stop(page, pictures) > first
+    page.wait_for_selector(".nmd-errors td")
+    pasted_code_agrees(notebook)
+
+    # The slider over snapshots, and a component's rows
+    reconstruction = page.locator(pictures[0])
+    for act in (
+        lambda: page.locator(".nmd-slider .noUi-handle").press("Home"),
+        lambda: page.locator(".nmd-component").nth(2).press("Enter"),
+    ):
+        seen = reconstruction.get_attribute("src")
+        act()
+        page.wait_for_function(
+            "([where, seen]) => document.querySelector(where).src !== seen",
+            arg=[pictures[0], seen],
+        )
+
+    refuses(page, ".nmd-rank", 0, "rank=0 is too small")
+    enter(page, ".nmd-seed", 1)
+    page.wait_for_function("document.querySelector('.nmd-continue').disabled")
+    assert "changed" in page.locator(".nmd-continue").get_attribute("title")
+    assert page.locator(".nmd-low input").is_disabled()
+    assert page.locator(".nmd-low .nmd-note").inner_text() == "relu has no bounds"
+    assert notebook.errors == []
+
+
+def test_completion(notebook):
+    notebook.open("completion.ipynb", [COMPLETION])
+    page = notebook.page
+    page.click(".nmd-run", timeout=60_000)
+    first = watch_and_stop(page, ["img.nmd-plot"])
+    page.click(".nmd-continue")
+    assert watch_and_stop(page, ["img.nmd-plot"]) > first
+    pasted_code_agrees(notebook)
+
+    enter(page, ".nmd-row", "2")
+    page.locator(".nmd-known td", has_text="Apollo 13").wait_for()
+    assert page.locator(".nmd-top tbody tr").count() == 10
+    enter(page, ".nmd-row", "nobody")
+    page.locator(".nmd-row .nmd-note", has_text="no row is labelled 'nobody'").wait_for()
+    refuses(page, ".nmd-alpha", -1, "alpha=-1.0 is out of range")
+    page.locator(".nmd-offsets select").select_option("rows")
+    page.wait_for_function("document.querySelector('.nmd-continue').disabled")
+    assert notebook.errors == []
+
+
+def test_study(notebook):
+    notebook.open("study.ipynb", [STUDY])
+    page = notebook.page
+    page.wait_for_selector(".nmd-run", timeout=60_000)
+    assert "click a point" in page.locator(".nmd-run").get_attribute("title")
+    page.locator(".nmd-point").nth(1).click()
+    page.locator(".nmd-details", has_text="rank 8").wait_for()
+    page.wait_for_function("!document.querySelector('.nmd-run').disabled")
+    refuses(page, ".nmd-iterations", 0, "max_iter=0 is too small")
+    enter(page, ".nmd-iterations", 100_000)
+    page.click(".nmd-run")
+    first = watch_and_stop(page, ["img.nmd-curves"])
+    page.click(".nmd-continue")
+    assert watch_and_stop(page, ["img.nmd-curves"]) > first
+    pasted_code_agrees(notebook)
+
+    seen = page.locator("img.nmd-plot").get_attribute("src")
+    page.locator(".nmd-metric select").select_option("seconds")
+    page.wait_for_function("seen => document.querySelector('img.nmd-plot').src !== seen", arg=seen)
+    assert notebook.errors == []

@@ -1,0 +1,178 @@
+"""A fit in a thread: stop, go on, forget, fail; the iterates are those of one fit."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import nmd_lab as nmd
+from nmd_lab.fit import prepare
+from nmd_lab.widgets.running import Fitting, LiveFit
+from nmd_lab.widgets.snapshots import LEAST, MOST, Snapshots
+
+ENDLESS = 10**9
+
+
+def preparing(X, rank=3, **options):
+    options = {"random_state": 0, "tol": 0, "max_iter": 1} | options
+    return lambda: prepare(X, rank, "relu", "frobenius", absent_are_zeros=True, **options)
+
+
+def wait_for(condition):
+    for _ in range(2000):
+        if condition():
+            return
+        time.sleep(0.005)
+    raise AssertionError("it did not come about")
+
+
+@pytest.mark.parametrize("constraint", ["everywhere", "observed"])
+def test_pieces_make_the_uninterrupted_fit(small, constraint):
+    fitting = Fitting(preparing(small, constraint=constraint, penalty="paper")())
+    for iterations in (3, 1, 6):
+        result = fitting.advance(iterations, lambda state: False)
+    whole = nmd.decompose(
+        small, 3, max_iter=10, tol=0, random_state=0, constraint=constraint, penalty="paper"
+    )
+    np.testing.assert_array_equal(result.W, whole.W)
+    np.testing.assert_array_equal(result.H, whole.H)
+    for name in set(whole.history) - {"seconds"}:
+        np.testing.assert_array_equal(result.history[name], whole.history[name])
+    assert np.all(np.diff(result.history.seconds) > 0)
+
+
+def test_the_time_between_pieces_does_not_count(small):
+    fitting = Fitting(preparing(small)())
+    first = fitting.advance(2, lambda state: False).history.seconds.values
+    time.sleep(0.4)
+    seconds = fitting.advance(2, lambda state: False).history.seconds.values
+    np.testing.assert_array_equal(seconds[:2], first)
+    assert seconds[3] - seconds[1] < 0.3
+
+
+def test_the_best_validated_state_survives_further_pieces(small, rng):
+    options = {"validation": 0.3, "patience": 1000}
+    noisy = small + rng.normal(size=small.shape)
+    fitting = Fitting(preparing(noisy, rank=8, **options)())
+    for _ in range(5):
+        result = fitting.advance(20, lambda state: False)
+    whole = nmd.decompose(noisy, 8, max_iter=100, tol=0, random_state=0, **options)
+    assert whole.parameters["iteration"] < 100  # it does overfit
+    assert result.parameters["iteration"] == whole.parameters["iteration"]
+    np.testing.assert_array_equal(result.W, whole.W)
+
+
+def test_stop_keeps_the_last_state_as_max_iter_would(small):
+    fit = LiveFit()
+    fit.start(preparing(small), ENDLESS)
+    wait_for(lambda: fit.state is not None and fit.state.iteration > 5)
+    fit.stop()
+    assert fit.join(20)
+    assert fit.phase == "stopped"
+    count = fit.result.n_iter
+    assert fit.message.startswith(f"stopped after {count} iterations; relative error")
+    whole = nmd.decompose(small, 3, max_iter=count, tol=0, random_state=0)
+    np.testing.assert_array_equal(fit.result.W, whole.W)
+    assert fit.curves["iteration"] == list(range(1, count + 1))
+
+
+def test_continue_goes_on(small):
+    fit = LiveFit()
+    fit.start(preparing(small), 4)
+    fit.join()
+    assert (fit.phase, fit.can_proceed) == ("finished", True)
+    fit.proceed(3)
+    fit.join()
+    assert fit.result.n_iter == 7
+    assert fit.curves["iteration"] == list(range(1, 8))
+    assert fit.planned == 7
+
+
+def test_reset_forgets_even_a_running_fit(small):
+    fit = LiveFit()
+    fit.start(preparing(small), ENDLESS)
+    wait_for(lambda: fit.state is not None)
+    fit.reset()
+    assert fit.join(20)
+    assert (fit.phase, fit.state, fit.result, len(fit.snapshots)) == ("ready", None, None, 0)
+    fit.proceed(3)
+    assert fit.phase == "ready"
+
+
+def test_a_new_start_is_not_disturbed_by_the_old(small):
+    fit = LiveFit()
+    for _ in range(5):
+        fit.start(preparing(small), ENDLESS)
+    fit.start(preparing(small), 7)
+    fit.join(20)
+    assert (fit.phase, fit.result.n_iter) == ("finished", 7)
+    assert fit.curves["iteration"] == list(range(1, 8))
+
+
+def test_an_error_becomes_a_sentence(small):
+    fit = LiveFit()
+    fit.start(preparing(small, rank=99), 3)
+    fit.join(20)
+    assert fit.phase == "failed"
+    assert fit.message.startswith("rank=99 exceeds the smaller side of X")
+    fit.start(preparing(np.full((3, 3), 1e200)), 3)
+    fit.join(20)
+    assert fit.phase == "failed"
+    assert fit.message.startswith("FloatingPointError: ")
+    assert not fit.can_proceed
+    fit.start(preparing(small), 3)  # and it lives on
+    fit.join(20)
+    assert fit.phase == "finished"
+
+
+def test_listeners_are_called_at_most_four_times_a_second(small):
+    fit, calls = LiveFit(), []
+    fit.listeners.append(lambda: calls.append((time.perf_counter(), fit.message)))
+    fit.start(preparing(small), ENDLESS)
+    time.sleep(1.2)
+    fit.stop()
+    fit.join()
+    times = [moment for moment, message in calls if message.startswith("running")]
+    assert len(times) >= 2
+    assert min(np.diff(times)) >= 0.25
+
+
+def test_fifty_starts_and_stops_leave_no_thread(small):
+    before = threading.active_count()
+    fit = LiveFit()
+    for _ in range(50):
+        fit.start(preparing(small), ENDLESS)
+        wait_for(lambda: fit.state is not None)
+        fit.stop()
+        fit.join()
+    assert fit.phase == "stopped"
+    assert threading.active_count() == before
+
+
+def states(count, size=10):
+    X = np.random.default_rng(0).random((size, size))
+    fitting, found = Fitting(preparing(X, rank=1)()), []
+    fitting.advance(count, found.append)
+    return found
+
+
+def test_snapshots_are_few_and_evenly_spaced():
+    snapshots = Snapshots()
+    for state in states(1000):
+        snapshots.add(state)
+    kept = snapshots.iterations
+    assert MOST / 3 < len(kept) <= MOST
+    assert (kept[0], kept[-1]) == (1, 1000)
+    assert len(set(np.diff(kept[1:-1]))) == 1
+    assert snapshots[1000].iteration == 1000
+
+
+def test_snapshots_of_large_factors_are_fewer(monkeypatch):
+    monkeypatch.setattr("nmd_lab.widgets.snapshots.BYTES", 1000)
+    snapshots = Snapshots()
+    for state in states(100):
+        snapshots.add(state)
+    assert len(snapshots) <= LEAST

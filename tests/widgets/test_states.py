@@ -1,0 +1,241 @@
+"""What explorers know and do, without anything to look at."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+
+import nmd_lab as nmd
+from nmd_lab import datasets
+from nmd_lab.metrics import relative_error
+from nmd_lab.widgets.completion_state import CompletionState
+from nmd_lab.widgets.decomposition_state import DecompositionState
+from nmd_lab.widgets.study_state import StudyState
+
+SETTINGS = [
+    {},
+    {"noise": "salt_and_pepper", "level": 0.2, "missing": 0.3, "seed": 3, "loss": "l1"},
+    {"data": "synthetic", "nonlinearity": "minmax", "low": 0.5, "high": 2.0, "alpha": 0.5},
+    {"noise": "poisson", "level": 20.0, "loss": "kl", "penalty": "0.7"},
+    {"data": "photograph of a flower", "missing": 0.6, "nonlinearity": "identity"},
+]
+
+
+def run(state):
+    state.start()
+    assert state.fit.join(120)
+    assert state.fit.phase in ("finished", "stopped"), state.fit.message
+    return state.fit.result
+
+
+def executed(code, **names):
+    exec(code, names)
+    return names["fit"]
+
+
+@pytest.mark.parametrize("settings", SETTINGS)
+def test_copied_code_repeats_a_decomposition(settings, capsys):
+    state = DecompositionState(rank=4, iterations=8, **settings)
+    assert state.problems() == {}
+    fit = run(state)
+    again = executed(state.code())
+    np.testing.assert_allclose(
+        again.W, fit.W, rtol=1e-9
+    )  # not bits: another thread, another BLAS path
+    assert state.fit.message.endswith(capsys.readouterr().out.strip())
+
+
+def test_copied_code_before_a_run_is_the_run(small):
+    state = DecompositionState(small, rank=2, iterations=6)
+    code = state.code("X")
+    assert "X = " not in code
+    np.testing.assert_array_equal(executed(code, X=small).W, run(state).W)
+    assert "\nX = frame  # your data\n" in state.code("frame")
+
+
+def test_copied_code_is_of_the_fit_and_not_of_later_settings(small):
+    state = DecompositionState(small, rank=2, iterations=6)
+    fit = run(state)
+    state.set("rank", 3)
+    assert state.changed
+    np.testing.assert_array_equal(executed(state.code("X"), X=small).W, fit.W)
+
+
+def test_errors_are_those_of_the_matrices(small):
+    state = DecompositionState(small, rank=2, iterations=20, missing=0.2, noise="gaussian")
+    fit = run(state)
+    seen = np.asarray(state.data.seen)
+    hidden = np.isnan(seen)
+    assert hidden.mean() == pytest.approx(0.2, abs=0.01)
+    svd = nmd.baselines.truncated_svd(seen, 2)
+    for name, each in (("relu, frobenius", fit), ("SVD", svd)):
+        model = each.reconstruct().values
+        expected = (relative_error(seen, model), relative_error(small, model, mask=hidden))
+        assert state.errors[name] == pytest.approx(expected)
+    state.judge(state.fit.state)
+    assert state.held_out[20] == pytest.approx(state.errors["relu, frobenius"][1])
+
+
+@pytest.mark.parametrize(
+    ("settings", "where", "words"),
+    [
+        ({"rank": 0}, "rank", "rank=0 is too small"),
+        ({"rank": 16}, "rank", "rank=16 exceeds the smaller side of X, 15"),
+        ({"missing": 1.0}, "missing", "missing=1 is out of range"),
+        ({"nonlinearity": "minmax", "low": 2.0}, "high", "a > b"),
+        ({"alpha": -1.0}, "alpha", "alpha=-1.0 is out of range"),
+        ({"penalty": "bal"}, "penalty", "penalty='bal' is unknown"),
+        ({"penalty": "-1"}, "penalty", "penalty=-1"),
+        ({"iterations": 0}, "iterations", "max_iter=0 is too small"),
+        ({"seed": -1}, "seed", "random_state=-1"),
+        ({"noise": "salt_and_pepper", "level": 2.0}, "level", "fraction=2.0 is out of range"),
+        ({"noise": "gaussian", "level": 1.0, "loss": "kl"}, "loss", "negative"),
+    ],
+)
+def test_a_wrong_setting_is_named(small, settings, where, words):
+    state = DecompositionState(small, rank=2)
+    for name, value in settings.items():
+        state.set(name, value)
+    problems = state.problems()
+    assert list(problems) == [where]
+    assert words in problems[where]
+
+
+def test_settings_without_effect_are_never_wrong(small):
+    state = DecompositionState(small, rank=2, low=5.0, level=-3.0)
+    assert state.problems() == {}
+    assert state.reasons()["low"] == "relu has no bounds"
+    assert state.reasons()["level"] == "no noise is added"
+    state.set("nonlinearity", "minmax")
+    assert "low" not in state.reasons()
+    with pytest.raises(KeyError, match="'ranks' is no setting"):
+        state.set("ranks", 3)
+
+
+def test_sparse_data_belong_elsewhere():
+    with pytest.raises(TypeError, match="CompletionExplorer"):
+        DecompositionState(sparse.eye_array(4))
+
+
+def test_rows_of_a_component_have_most_of_it():
+    state = DecompositionState(datasets.digits(50), rank=4, iterations=5)
+    fit = run(state)
+    rows = state.typical_rows(2)
+    weights = np.abs(fit.W.values[:, 2])
+    assert weights[rows].min() >= np.delete(weights, rows).max()
+
+
+TABLE = pd.DataFrame(
+    {
+        "who": ["ann", "ann", "bo", "bo", "bo", "cy", "cy", "di", "di", "di"],
+        "film": [7, 9, 7, 8, 9, 8, 9, 6, 7, 8],
+        "stars": [4.0, 5.0, 3.0, 2.0, 4.0, 1.0, 5.0, 2.0, 4.0, 3.0],
+        "title": ["Seven", "Nine", "Seven", "Eight", "Nine", "Eight", "Nine", "Six", "Seven",
+                  "Eight"],
+    }
+)  # fmt: skip
+COLUMNS = {"row": "who", "column": "film", "value": "stars"}
+
+
+def test_known_and_best_entries_of_a_row():
+    state = CompletionState(TABLE, **COLUMNS, rank=1, iterations=5, validation=0.0)
+    row = state.data.find(" cy ")
+    known, best = state.entries(row, 5)
+    assert [(e.label, e.known) for e in known] == [("Nine", 5.0), ("Eight", 1.0)]
+    assert best == []
+    fit = run(state)
+    known, best = state.entries(row, 5)
+    expected = fit.top(row, 5, exclude=[2, 3])
+    assert [e.label for e in best] == [{6: "Six", 7: "Seven"}[int(c)] for c in expected.film]
+    assert [e.predicted for e in best] == pytest.approx(expected.values)
+    assert known[0].predicted == pytest.approx(float(fit.predict_labels("cy", 9)[0]))
+    with pytest.raises(ValueError, match="no row is labelled 'zoe'"):
+        state.data.find("zoe")
+
+
+@pytest.mark.parametrize("validation", [0.0, 0.2])
+def test_copied_code_repeats_a_completion(validation):
+    state = CompletionState(data="generated", iterations=30, validation=validation, patience=3)
+    fit = run(state)
+    np.testing.assert_array_equal(executed(state.code()).W, fit.W)
+    mine = CompletionState(TABLE, **COLUMNS, rank=2, iterations=5, validation=0.0)
+    fit = run(mine)
+    np.testing.assert_array_equal(executed(mine.code("TABLE"), TABLE=TABLE).W, fit.W)
+
+
+@pytest.mark.parametrize("kind", ["dense", "sparse", "observations"])
+def test_ratings_of_every_kind(kind):
+    rng = np.random.default_rng(0)
+    dense = np.where(rng.random((12, 9)) < 0.5, rng.random((12, 9)) + 1, np.nan)
+    holes = sparse.csr_array(np.nan_to_num(dense))
+    X = {"dense": dense, "sparse": holes, "observations": nmd.observations_from_table(
+        TABLE, **COLUMNS)}[kind]  # fmt: skip
+    state = CompletionState(X, rank=1, iterations=4, validation=0.0)
+    fit = run(state)
+    np.testing.assert_array_equal(executed(state.code("X"), X=X).W, fit.W)
+
+
+@pytest.fixture(scope="module")
+def study():
+    made = nmd.Study(
+        datasets.digits(40), method=["admm", "svd"], rank=[1, 3, 5], missing=[0.2, 0.5],
+        n_splits=2, max_iter=10,
+    )  # fmt: skip
+    made.run(progress=False)
+    return made
+
+
+def test_points_are_means_over_seeds(study):
+    state = StudyState(study, panel="missing")
+    assert (state.values["x"], state.values["color"]) == ("rank", "method")
+    points = state.points()
+    assert len(points) == 12
+    errors = study.results.held_out_rmse
+    for point in points:
+        cells = errors.sel(point.labels)
+        assert point.mean == pytest.approx(float(cells.mean()))
+        assert point.spread == pytest.approx(float(cells.std(ddof=1)))
+        assert point.place == point.labels["rank"]
+
+
+def test_dimensions_that_are_not_shown_compete_or_are_averaged(study):
+    state = StudyState(study, x="missing", color="none")
+    for point in state.points():
+        part = study.results.held_out_rmse.sel(missing=point.place)
+        assert point.mean == pytest.approx(float(part.mean("seed").min()))
+
+
+def test_a_fit_of_a_study_is_repeated(study):
+    state = StudyState(study)
+    assert state.why_not() == "click a point first"
+    points = {(p.labels["method"], p.labels["rank"]): p for p in state.points()}
+    state.choose(points["svd", 3])
+    assert state.why_not() == "svd has no iterations to follow"
+    with pytest.raises(ValueError, match="cannot be repeated"):
+        state.start()
+    state.choose(points["admm", 3])
+    fit = run(state)
+    cell = study.cell(**state.labels(points["admm", 3]))
+    np.testing.assert_array_equal(fit.W, cell.fit().W)
+    np.testing.assert_array_equal(executed(state.code("study"), study=study).W, fit.W)
+
+
+def test_results_alone_show_but_do_not_fit(study, tmp_path, capsys):
+    nmd.netcdf.write(study.results, tmp_path / "study.nc")
+    for given in (study.results, tmp_path / "study.nc"):
+        state = StudyState(given)
+        state.choose(state.points()[0])
+        assert "give the Study itself" in state.why_not()
+        names = {"results": study.results}
+        exec(state.code("results"), names)
+        first = float(capsys.readouterr().out)
+        assert first == study.results.held_out_rmse.sel(state.labels(state.selected)).item()
+    assert state.reasons()["iterations"]
+
+
+def test_a_dimension_is_shown_once(study):
+    state = StudyState(study)
+    state.set("color", "rank")
+    assert state.problems() == {"color": "rank is shown already: choose another, or none."}

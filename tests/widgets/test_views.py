@@ -1,0 +1,249 @@
+"""The views without a browser: what they show, say and save."""
+
+from __future__ import annotations
+
+import io
+import subprocess
+import sys
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+import xarray as xr
+from PIL import Image
+
+import nmd_lab as nmd
+from nmd_lab import datasets, widgets
+from nmd_lab.widgets import images
+from nmd_lab.widgets.charts import Curves, Panel
+
+
+def done(explorer):
+    explorer.start()
+    assert explorer.join(60)
+    return explorer
+
+
+def pixels(picture):
+    return np.asarray(Image.open(io.BytesIO(picture.value)))
+
+
+@pytest.fixture
+def explorer():
+    return widgets.DecompositionExplorer(datasets.digits(60), rank=4, iterations=10, missing=0.2)
+
+
+def test_a_run_fills_everything(explorer):
+    assert explorer.result is None
+    done(explorer)
+    assert explorer.result.n_iter == 10
+    assert "relative error" in explorer.status.value
+    assert explorer.progress.value == explorer.progress.max == 10
+    assert all(bytes(picture.value).startswith(b"\x89PNG") for picture in explorer.plots.values())
+    assert explorer.slider.options[-1] == explorer.slider.value == 10
+    assert "SVD, rank 4" in explorer._table.value
+    assert len(explorer._gallery.children) == 4
+
+
+def test_pictures_show_the_data_with_holes(explorer):
+    done(explorer)
+    original, seen = pixels(explorer.plots["original"]), pixels(explorer.plots["seen"])
+    holes = (seen[..., :3] == images.HOLE).all(axis=-1)
+    opaque = seen[..., 3] == 255
+    assert holes[opaque].mean() == pytest.approx(0.2, abs=0.07)
+    np.testing.assert_array_equal(original[~holes], seen[~holes])
+
+
+def test_the_slider_shows_earlier_iterations(explorer):
+    done(explorer)
+    last = explorer.plots["reconstruction"].value
+    explorer.slider.value = 1
+    first = explorer.plots["reconstruction"].value
+    assert first != last
+    explorer.slider.value = 10
+    assert explorer.plots["reconstruction"].value == last
+
+
+def test_a_component_shows_its_rows(explorer):
+    done(explorer)
+    before = explorer.plots["original"].value
+    tile = explorer._gallery.children[2]
+    tile.click()
+    assert "nmd-selected" in tile._dom_classes
+    assert explorer.plots["original"].value != before
+    tile.click()
+    assert explorer.plots["original"].value == before
+
+
+@pytest.mark.parametrize("name", ["photograph of a flower", "synthetic"])
+def test_pictures_of_other_matrices(name):
+    explorer = done(widgets.DecompositionExplorer(data=name, rank=3, iterations=3))
+    explorer._gallery.children[1].click()
+    assert explorer.status.value.count("failed") == 0
+    assert max(pixels(explorer.plots["residual"]).shape) <= images.LARGEST
+
+
+def test_a_wrong_value_is_said_beside_its_control(explorer):
+    control = explorer.controls["rank"]
+    control.input.value = 0
+    assert "rank=0 is too small" in control.note.value
+    assert "nmd-wrong" in control.box._dom_classes
+    assert explorer.buttons["run"].disabled
+    assert "rank=0" in explorer.buttons["run"].tooltip
+    with pytest.raises(ValueError, match="rank=0"):
+        explorer.start()
+    control.input.value = 3
+    assert control.note.value == ""
+    assert not explorer.buttons["run"].disabled
+
+
+def test_disabled_buttons_say_why(explorer):
+    why = {name: button.tooltip for name, button in explorer.buttons.items() if button.disabled}
+    assert why == {
+        "stop": "nothing runs",
+        "continue": "there is nothing to go on from",
+        "reset": "there is nothing to forget",
+    }
+    done(explorer)
+    explorer.controls["seed"].input.value = 5
+    assert "changed" in explorer.buttons["continue"].tooltip
+
+
+def test_an_error_in_the_solver_is_in_the_status_line(explorer, monkeypatch):
+    def fails(*arguments, **options):
+        raise MemoryError("no room for T & U")
+
+    monkeypatch.setattr("nmd_lab.widgets.decomposition_state.prepare", fails)
+    done(explorer)
+    assert "MemoryError: no room for T &amp; U" in explorer.status.value
+    assert not explorer.buttons["run"].disabled
+    monkeypatch.undo()
+    assert done(explorer).result.n_iter == 10
+
+
+def test_an_error_in_the_picture_does_not_end_the_fit(explorer, monkeypatch):
+    monkeypatch.setattr(explorer, "draw", lambda: 1 / 0)
+    done(explorer)
+    assert "ZeroDivisionError" in explorer.status.value
+    assert explorer.result.n_iter == 10
+
+
+def test_saving(explorer, tmp_path):
+    explorer._file.value = str(tmp_path / "fit.nc")
+    assert explorer._save.disabled
+    done(explorer)
+    explorer._save.click()
+    assert nmd.load(tmp_path / "fit.nc").W.identical(explorer.result.W)
+    explorer._save.click()  # its own file is written again
+    assert "saved as" in explorer.status.value
+    (tmp_path / "mine.nc").write_text("precious")
+    explorer._file.value = str(tmp_path / "mine.nc")
+    explorer._save.click()
+    assert "mine.nc exists already" in explorer.status.value
+    assert (tmp_path / "mine.nc").read_text() == "precious"
+
+
+def test_the_copied_code_is_in_the_page(explorer):
+    done(explorer)
+    assert "nmd.complete(" in explorer._copy.value
+    assert "max_iter=10" in explorer._copy.value
+
+
+def test_several_at_once_do_not_mix():
+    X = datasets.digits(60)
+    explorers = [widgets.DecompositionExplorer(X, rank=r, iterations=40) for r in (2, 3, 4)]
+    for explorer in explorers:
+        explorer.start()
+    for rank, explorer in zip((2, 3, 4), explorers, strict=True):
+        explorer.join(60)
+        assert explorer.result.rank == rank
+        expected = nmd.decompose(X, rank, random_state=0, max_iter=40)
+        np.testing.assert_array_equal(explorer.result.W, expected.W)
+
+
+def test_closing_ends_the_fit(explorer):
+    explorer.controls["iterations"].input.value = 10**9
+    explorer.start()
+    explorer.close()
+    assert explorer.join(20)
+
+
+def test_nothing_is_drawn_with_pyplot(explorer):
+    before = plt.get_fignums()
+    done(explorer)
+    assert plt.get_fignums() == before
+
+
+def test_completion_tables():
+    explorer = widgets.CompletionExplorer(data="generated", rank=2, iterations=10)
+    assert "predictions come with a fit" in explorer.tables[1].value
+    done(explorer)
+    assert explorer.tables[1].value.count("<tr>") == 11
+    explorer.top.input.value = 3
+    assert explorer.tables[1].value.count("<tr>") == 4
+    explorer.search.input.value = "12345"
+    assert "no row is labelled" in explorer.search.note.value
+    explorer.search.input.value = "7"
+    assert explorer.search.note.value == ""
+
+
+def test_study_points_lie_on_the_picture(tmp_path):
+    study = nmd.Study(datasets.digits(40), rank=[1, 3, 5], n_splits=2, max_iter=10)
+    results = study.run(progress=False)
+    explorer = widgets.StudyExplorer(study)
+    picture = pixels(explorer.chart)
+    for point in explorer._buttons.children:
+        x, y = (float(getattr(point.layout, edge)[:-1]) / 100 for edge in ("left", "top"))
+        colour = picture[int(y * picture.shape[0]), int(x * picture.shape[1])]
+        assert colour[3] == 255
+        assert tuple(colour[:3]) == (0x1F, 0x6F, 0xB5)
+    explorer._buttons.children[1].click()
+    assert "rank 3" in explorer._details.value
+    assert isinstance(explorer.result, xr.Dataset)
+    explorer._file.value = str(tmp_path / "cells.nc")
+    explorer._save.click()
+    assert (tmp_path / "cells.nc").is_file()
+    done(explorer)
+    assert explorer.result.rank == 3
+    only = widgets.StudyExplorer(results)
+    assert only.buttons["run"].disabled
+    assert "give the Study itself" in only.buttons["run"].tooltip
+
+
+def test_explore_picks_the_explorer(tmp_path):
+    digits = datasets.digits(30)
+    sparse_one = digits.where(np.random.default_rng(0).random(digits.shape) < 0.2)
+    study = nmd.Study(digits, rank=[1, 2], n_splits=1, max_iter=3)
+    study.run(tmp_path / "study.nc", progress=False)
+    table = datasets.make_ratings(20, 15, 80, random_state=0)
+    for X, kind in [
+        (None, widgets.DecompositionExplorer),
+        (digits, widgets.DecompositionExplorer),
+        (sparse_one, widgets.CompletionExplorer),
+        (table, widgets.CompletionExplorer),
+        (nmd.observations_from_table(table), widgets.CompletionExplorer),
+        (study, widgets.StudyExplorer),
+        (study.results, widgets.StudyExplorer),
+        (tmp_path / "study.nc", widgets.StudyExplorer),
+    ]:
+        assert type(widgets.explore(X)) is kind
+
+
+def test_charts_cope_with_nothing_and_with_zeros():
+    curves = Curves([Panel("error", {"a": "a"}), Panel("other", {"b": "b"})])
+    for drawn in ({}, {"a": ([1], [0.0])}, {"a": ([1, 2], [0.0, 1e-9]), "b": ([1], [3.0])}):
+        assert curves.draw(drawn).startswith(b"\x89PNG")
+
+
+def test_signed_colours_are_see_through_at_zero():
+    pixels = images.signed(np.array([[-2.0, 0.0, np.nan, 1.0]]), 2.0)
+    assert pixels[0, :, 3].tolist() == [255, 0, 0, 127]
+    assert tuple(pixels[0, 0, :3]) == images.NEGATIVE
+    assert tuple(pixels[0, 3, :3]) == images.POSITIVE
+
+
+def test_without_ipywidgets_the_remedy_is_said():
+    code = "import sys; sys.modules['ipywidgets'] = None; import nmd_lab as nmd; nmd.widgets"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    last = run.stderr.strip().splitlines()[-1]
+    assert last == "ImportError: Explorers need ipywidgets: pip install 'nmd-lab[lab]'."
