@@ -194,10 +194,10 @@ class Explorer(widgets.VBox):  # type: ignore[misc]
                 self._show_buttons()
                 self.progress.max = max(self.fit.planned, 1)
                 self.progress.value = 0 if self.fit.state is None else self.fit.state.iteration
+                if self.fit.phase != "running":
+                    self._show_code()  # first: who reads that it has stopped may copy at once
                 self._show_status()
                 self.draw()
-                if self.fit.phase != "running":
-                    self._show_code()
             except Exception as error:
                 self._tell(sentence(error), failed=True)
 

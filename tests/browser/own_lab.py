@@ -66,7 +66,7 @@ def serve(folder: Path) -> Iterator[str]:
     command = [
         sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root",
         "--ServerApp.ip=127.0.0.1", f"--ServerApp.port={port}", "--ServerApp.port_retries=0",
-        "--IdentityProvider.token=", "--ServerApp.password=",
+        "--IdentityProvider.token=", "--ServerApp.password=", "--ServerApp.disable_check_xsrf=True",
         f"--ServerApp.root_dir={homes['work']}", f"--LabApp.app_settings_dir={settings}",
         f"--LabApp.user_settings_dir={folder / 'user'}",
         f"--LabApp.workspaces_dir={folder / 'workspaces'}",
@@ -149,11 +149,15 @@ class Notebook:
         return "\n".join(cell.locator(".jp-OutputArea-output").all_inner_texts()).strip()
 
     def close(self) -> None:
-        """End the kernel."""
-        self.page.evaluate(
-            "async () => {const p = window.jupyterapp.shell.currentWidget;"
-            " await p.context.save(); await p.sessionContext.shutdown();}"
-        )
+        """Leave the page and end the kernel."""
+        self.page.close(run_before_unload=False)
+        with urllib.request.urlopen(f"{self.address}/api/kernels", timeout=10) as answer:
+            kernels = json.load(answer)
+        for kernel in kernels:
+            request = urllib.request.Request(
+                f"{self.address}/api/kernels/{kernel['id']}", method="DELETE"
+            )
+            urllib.request.urlopen(request, timeout=20).close()
 
 
 IGNORED = ("favicon", "/lsp", "WebSocket connection", "net::ERR_NETWORK_CHANGED")
