@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 N_STARTS = 8
 """Random starts of a row, beside the least-squares one, where f makes the problem non-convex."""
 
-ENTRIES_AT_ONCE = 1 << 18
+ENTRIES_AT_ONCE = 1 << 16
 
 Rows = tuple[Any, Any, FloatArray, FloatArray]
 

@@ -23,10 +23,10 @@ import numpy as np
 from .compilation import compile_kernel, compile_scalar
 from .proximal import Pair, Structure, compile_t_update
 
-TRIAL = 60
+TRIAL = 30
 """Iterations of each start before the best one goes on."""
 
-PERIOD, PROGRESS, PATIENCE = 50, 1e-6, 5
+PERIOD, PROGRESS, PATIENCE = 25, 1e-6, 5
 """A row ends when PATIENCE times in turn PERIOD iterations lower its objective by no more than this
 share of it."""
 
