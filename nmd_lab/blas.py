@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
+import threadpoolctl
 from threadpoolctl import ThreadpoolController
 
 _lock = threading.Lock()
@@ -25,12 +26,23 @@ def _controller() -> ThreadpoolController:
     return ThreadpoolController()
 
 
+def _take_control() -> None:
+    """Let this thread set limits: newer versions reserve that to the first thread that did so.
+
+    We set them under a lock of our own, and the last user need not be the first.
+    """
+    openblas: Any = getattr(threadpoolctl, "OpenBLASController", None)
+    if hasattr(openblas, "clear_controlling_thread"):
+        openblas.clear_controlling_thread(force=True)
+
+
 @contextmanager
 def one_thread() -> Iterator[None]:
     """Limit BLAS to one thread; the last of several concurrent users gives the threads back."""
     global _users, _limit
     with _lock:
         if _users == 0:
+            _take_control()
             _limit = _controller().limit(limits=1, user_api="blas")
         _users += 1
     try:
@@ -39,4 +51,6 @@ def one_thread() -> Iterator[None]:
         with _lock:
             _users -= 1
             if _users == 0:
+                _take_control()
                 _limit.restore_original_limits()
+                _take_control()  # and leave it to nobody
