@@ -20,6 +20,7 @@ MOST_POINTS = 140
 """Longer histories are thinned to about this many points, the last one included."""
 
 FAINT = "color: inherit; opacity: 0.7;"
+TABLE = "border: none; margin: 0; color: inherit; font-size: inherit;"
 CELL = "text-align: left; padding: 0 1em 0 0; background: none; border: none; color: inherit;"
 
 
@@ -59,7 +60,7 @@ def _table(facts: dict[str, Any]) -> str:
             f'<tr style="background: none;"><td style="{CELL} {FAINT}">{escape(str(name))}</td>'
             f'<td style="{CELL}">{escape(str(value))}</td></tr>'
         )
-    return f'<table style="border: none; margin: 0;">{"".join(rows)}</table>'
+    return f'<table style="{TABLE}">{"".join(rows)}</table>'
 
 
 def _picture(fit: Decomposition) -> str:
@@ -84,5 +85,5 @@ def _picture(fit: Decomposition) -> str:
         f'<polyline points="{points}" stroke-width="1.5"/>'
         f'<path d="M{MARGIN} {HEIGHT - 2 * MARGIN + 4}H{WIDTH - MARGIN}" stroke-opacity="0.4"/>'
         f'<text x="{MARGIN}" y="{HEIGHT - 6}" font-size="11" fill="currentColor" stroke="none">'
-        f"{escape(name)} (log scale)</text></svg>"
+        f"relative error {first:.3g} → {last:.3g} (log scale)</text></svg>"
     )
