@@ -67,7 +67,7 @@ def decompose(
         Number of random starts; the fit of lowest objective is returned.
     max_iter : int, default 500
         Most iterations of a start.
-    tol : float, default 1e-8
+    tol : float, default 1e-10
         Ends a start when ‖T - WH‖ and ‖T - T_previous‖, relative to the norm of the starting T,
         are at most this.  0 runs exactly `max_iter` iterations.
     penalty : {"balanced", "paper"}, float or PenaltyRule, default "balanced"

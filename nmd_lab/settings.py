@@ -26,7 +26,7 @@ class Settings:
     init: Any = "auto"
     n_init: int = 1
     max_iter: int = 500
-    tol: float = 1e-8
+    tol: float = 1e-10
     penalty: str | float | PenaltyRule = "balanced"
     alpha: float = 0.0
     offsets: str = "none"
