@@ -279,9 +279,8 @@ class Stopping:
 def run(states: Iterator[State], stopping: Stopping) -> Outcome:
     """Follow the iteration until a rule ends it.
 
-    A run that converges or does all its iterations returns its last state.  One that is cut short
-    (time, callback, Ctrl-C, a non-finite iterate) returns the state of lowest objective so far,
-    and one that is validated the state of lowest validation error.
+    What comes back is the state of lowest objective, or of lowest validation error; with ``tol=0``
+    a run that does all its iterations gives the last one, as the plain algorithm does.
 
     Raises
     ------
@@ -316,7 +315,7 @@ def run(states: Iterator[State], stopping: Stopping) -> Outcome:
             if watched is not None and not why and stopping.patience_is_over(state, best):
                 waited = f"validation: no lower error for {stopping.patience} iterations"
                 complete, why = True, waited
-            if complete and watched is None:
+            if complete and stopping.tol == 0 and watched is None:
                 return Outcome(state, history, why, complete, score)
             if why:
                 return Outcome(best, history, why, complete, lowest)

@@ -69,7 +69,8 @@ def decompose(
         Most iterations of a start.
     tol : float, default 1e-10
         Ends a start when ‖T - WH‖ and ‖T - T_previous‖, relative to the norm of the starting T,
-        are at most this.  0 runs exactly `max_iter` iterations.
+        are at most this; the best iterate is returned.  0 runs exactly `max_iter` iterations
+        and returns the last one.
     penalty : {"balanced", "paper"}, float or PenaltyRule, default "balanced"
         How ρ is chosen; a number keeps it fixed.
     alpha : float, default 0

@@ -237,3 +237,15 @@ def test_scale_of_the_data(small, f, scale):
     if f != "square":
         one, other = (float(fit.history["relative_error"][-1]) for fit in fits)
         assert one == pytest.approx(other, rel=1e-6)
+
+
+def test_the_best_iterate_comes_back_unless_the_plain_run_is_asked_for():
+    rng = np.random.default_rng(0)
+    X = rng.random((60, 40))  # Square on data without structure: the objective rises again
+    options = {"random_state": 0, "max_iter": 120, "init": "random"}
+    fit = nmd_lab.decompose(X, 5, "square", "frobenius", **options)
+    plain = nmd_lab.decompose(X, 5, "square", "frobenius", tol=0, **options)
+    assert fit.objective == float(fit.history["objective"].min())
+    assert plain.objective == float(plain.history["objective"][-1])
+    model = fit.reconstruct().values
+    assert fit.objective == pytest.approx(0.5 * np.sum((X - model) ** 2))
