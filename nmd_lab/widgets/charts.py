@@ -18,6 +18,8 @@ from matplotlib.ticker import LogFormatterSciNotation, LogLocator, MaxNLocator, 
 COLORS = ("#1f6fb5", "#d1642c", "#2a8f6d", "#8a56b0", "#b8860b", "#c23b6b", "#4c6a85", "#5b8c1f")
 INK = "#2b2b2b"
 DPI = 120
+POINTS = 400
+"""Of a curve, at most twice as many."""
 
 _drawing = threading.RLock()  # matplotlib's caches of fonts are shared
 
@@ -95,6 +97,9 @@ class Curves:
                 for key, line in lines.items():
                     x, y = curves.get(key, ((), ()))
                     numbers = np.asarray(y, dtype=float)
+                    if len(numbers) > 2 * POINTS:
+                        shown = np.linspace(0, len(numbers) - 1, POINTS).astype(int)
+                        x, numbers = np.asarray(x)[shown], numbers[shown]
                     line.set_data(x, np.where(numbers > 0, numbers, np.nan))
                     line.set_marker("o" if len(numbers) == 1 else "")
                     line.set_markersize(4)

@@ -66,7 +66,7 @@ def ending(fit: Any, validated: bool) -> dict[str, Any]:
     overflowed = fit.stop_reason.startswith("not finite")
     iterations = fit.n_iter + overflowed
     patience = {"patience": iterations} if validated else {}
-    return {"max_iter": iterations, "tol": 0, **patience}
+    return {"max_iter": iterations, **patience}
 
 
 def name_of(wanted: Any) -> str | None:

@@ -20,8 +20,8 @@ Phase = Literal["ready", "running", "stopped", "finished", "failed"]
 REDRAW = 0.25
 """Seconds between two looks at a running fit, at least."""
 
-SHARE = 9.0
-"""Looking takes at most one part in ten of the time."""
+SHARE = 19.0
+"""Looking takes at most one part in twenty of the time."""
 
 
 class _Remembered(Validation):
@@ -55,6 +55,11 @@ class Fitting:
         self._outcome: Outcome | None = None
         self._last: State | None = None
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether the last iterate is the result, and not the best."""
+        return self.validation is None and self.settings.tol == 0
+
     def advance(self, iterations: int, watch: Callable[[State], bool]) -> Decomposition:
         """Do at most so many more iterations and return the result so far.
 
@@ -85,7 +90,7 @@ class Fitting:
             )
             outcome = run(self._states, stopping)
         overflowed = outcome.stop_reason.startswith("not finite")
-        if self.validation is None and self._last is not None and not overflowed:
+        if self.is_plain and self._last is not None and not overflowed:
             # Stopping by hand after k iterations means what max_iter=k means
             outcome = outcome._replace(state=self._last, score=self._last.objective)
         self._outcome = self._joined(outcome, resumed)
@@ -100,7 +105,7 @@ class Fitting:
         shift = seconds[-1] - passed - before.history["seconds"][-1]
         history = {name: before.history[name] + outcome.history[name] for name in before.history}
         history["seconds"][-len(seconds) :] = [s - shift for s in seconds]
-        if self.validation is not None and before.score <= outcome.score:
+        if not self.is_plain and before.score <= outcome.score:
             outcome = outcome._replace(state=before.state, score=before.score)
         return outcome._replace(history=history)
 
@@ -150,7 +155,8 @@ class LiveFit:
     @property
     def can_proceed(self) -> bool:
         """Whether there is something to go on from."""
-        return self.phase in ("stopped", "finished") and self._fitting is not None
+        ended = self.result is not None and self.result.stop_reason.startswith("converged")
+        return self.phase in ("stopped", "finished") and self._fitting is not None and not ended
 
     def start(self, prepare: Callable[[], Prepared], iterations: int) -> None:
         """Begin anew.

@@ -21,29 +21,33 @@ class Snapshots:
 
     def __init__(self) -> None:
         self._states: dict[int, State] = {}
+        self._last: State | None = None
         self._stride = 1
 
     def add(self, state: State) -> None:
         """Take the next state; the first and the last are always kept."""
-        states = dict(self._states)  # a new one: others may be looking at the old
-        last = next(reversed(states), 1)
-        if last % self._stride and last > 1:
-            del states[last]
-        states[state.iteration] = state
+        self._last = state
+        if self._states and state.iteration % self._stride:
+            return
+        states = self._states | {state.iteration: state}  # a new one: others may look at the old
         size = state.left.nbytes + state.right.nbytes
-        if len(states) > max(LEAST, min(MOST, BYTES // size)):
+        if len(states) >= max(LEAST, min(MOST, BYTES // size)):
             self._stride *= 2
-            ends = (next(iter(states)), state.iteration)
-            states = {i: s for i, s in states.items() if i % self._stride == 0 or i in ends}
+            first = next(iter(states))
+            states = {i: s for i, s in states.items() if i % self._stride == 0 or i == first}
         self._states = states
 
     @property
     def iterations(self) -> list[int]:
         """Which iterations are there."""
-        return list(self._states)
+        kept, last = list(self._states), self._last
+        return kept if last is None or last.iteration in kept else [*kept, last.iteration]
 
     def __getitem__(self, iteration: int) -> State:
+        last = self._last
+        if last is not None and iteration == last.iteration:
+            return last
         return self._states[iteration]
 
     def __len__(self) -> int:
-        return len(self._states)
+        return len(self.iterations)
