@@ -104,13 +104,14 @@ MEASURES: dict[str, Callable[[Record, float], float]] = {
 
 
 def choose(method: Any, train: Ratings) -> tuple[dict[str, Any], int]:
-    """Choose setting and iterations by held-out training ratings."""
-    learn, check = train.split(seed=100)
-    scores = {
-        (k, n): check.errors(method.fit(learn.matrix, n, **setting))[1]
-        for k, setting in enumerate(method.settings)
-        for n in method.iterations
-    }
+    """Choose setting and iterations by held-out training ratings, in small sets three times."""
+    scores: dict[tuple[int, int], float] = {}
+    for repeat in range(3 if train.matrix.data.size < 500_000 else 1):
+        learn, check = train.split(seed=100 + repeat)
+        for k, setting in enumerate(method.settings):
+            for n in method.iterations:
+                error = check.errors(method.fit(learn.matrix, n, **setting))[1]
+                scores[k, n] = scores.get((k, n), 0.0) + error
     k, n = min(scores, key=scores.__getitem__)
     return method.settings[k], n
 

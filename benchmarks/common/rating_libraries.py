@@ -26,13 +26,19 @@ Predict = Callable[[Array, Array], Array]
 class Ours:
     name = "nmd_lab"
     package = "nmd_lab"
-    settings: ClassVar[list[dict[str, Any]]] = [{"alpha": alpha} for alpha in (8, 10, 12, 15)]
+    settings: ClassVar[list[dict[str, Any]]] = [
+        {"alpha": alpha, "nonlinearity": f}
+        for alpha in (8, 10, 12, 15)
+        for f in ("identity", "minmax")
+    ]
     iterations = (2, 5, 10, 20, 30, 60)
 
     @staticmethod
-    def fit(train: sparse.coo_array, iterations: int, alpha: float) -> Predict:
+    def fit(train: sparse.coo_array, iterations: int, alpha: float, nonlinearity: Any) -> Predict:
+        if nonlinearity == "minmax":  # within the scale of the ratings
+            nonlinearity = nmd.MinMax(float(train.data.min()), float(train.data.max()))
         return nmd.complete(
-            train, RANK, "identity", offsets="both", constraint="observed", alpha=alpha,
+            train, RANK, nonlinearity, offsets="both", constraint="observed", alpha=alpha,
             max_iter=iterations, tol=0, random_state=0, threads=1, progress=False,
         ).predict  # fmt: skip
 
@@ -52,7 +58,17 @@ class CMFRec:
         from cmfrec import CMF
 
         model = CMF(k=RANK, niter=iterations, nthreads=1, random_state=1, verbose=False, **setting)
-        return model.fit(sparse.coo_matrix(train)).predict
+        model.fit(sparse.coo_matrix(train))
+        # Lines without a rating may hold any number here: let them fall back to the offsets.
+        W, users = _where_rated(train.row, model.A_, model.user_bias_)
+        H, items = _where_rated(train.col, model.B_, model.item_bias_)
+        return _predictor(model.glob_mean_, users, items, W, H)
+
+
+def _where_rated(lines: Array, factors: Array, biases: Array) -> tuple[Array, Array]:
+    """Return factors and biases, zero for lines without a rating."""
+    rated = np.bincount(lines, minlength=biases.size) > 0
+    return np.where(rated[:, None], factors, 0), np.where(rated, biases, 0)
 
 
 class LensKit:
