@@ -174,28 +174,32 @@ def _row_by_row(X: Any) -> tuple[NDArray[Any], IntArray, IntArray, IntArray]:
     """Return values, rows, row pointers and columns, sorted; refuse an entry that comes twice."""
     if X.dtype.kind not in "buif":
         raise TypeError(f"X has dtype {X.dtype}: convert it to real numbers, X.astype(float).")
-    m = X.shape[0]
-    if X.format == "coo":  # its tocsr() would add duplicates up
-        order = np.lexsort((X.col, X.row))
-        values, rows, indices = X.data[order], X.row[order], X.col[order]
-        indptr = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=m))])
-        indptr = indptr.astype(indices.dtype)
+    if X.format == "coo":
+        csr = X.tocsr()  # adds duplicates up
+        if csr.nnz < X.nnz:
+            order = np.lexsort((X.col, X.row))
+            _refuse_twice(X.row[order], X.col[order])
     else:
         csr = X.tocsr()
-        if not csr.has_sorted_indices:
-            csr = csr.copy() if csr is X else csr
-            csr.sort_indices()
-        values, indices, indptr = csr.data, csr.indices, csr.indptr
-        values, indices = values[: indptr[-1]], indices[: indptr[-1]]
-        rows = np.repeat(np.arange(m, dtype=indices.dtype), np.diff(indptr))
-    twice = (rows[1:] == rows[:-1]) & (indices[1:] == indices[:-1])
+    if not csr.has_sorted_indices:
+        csr = csr.copy() if csr is X else csr
+        csr.sort_indices()
+    indptr = csr.indptr
+    values, indices = csr.data[: indptr[-1]], csr.indices[: indptr[-1]]
+    rows = np.repeat(np.arange(X.shape[0], dtype=indices.dtype), np.diff(indptr))
+    _refuse_twice(rows, indices)
+    return values, rows, indptr, indices
+
+
+def _refuse_twice(rows: IntArray, columns: IntArray) -> None:
+    """Refuse sorted entries of which two are at the same place."""
+    twice = (rows[1:] == rows[:-1]) & (columns[1:] == columns[:-1])
     if twice.any():
         k = int(np.argmax(twice))
         raise ValueError(
-            f"X stores the entry at row {rows[k]}, column {indices[k]} more than once: keep one, "
+            f"X stores the entry at row {rows[k]}, column {columns[k]} more than once: keep one, "
             "or add them up with X.sum_duplicates()."
         )
-    return values, rows, indptr, indices
 
 
 def _at_entries(

@@ -20,6 +20,7 @@ import math
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
@@ -146,8 +147,7 @@ class Steps:
         result = Pass(next_W, StW)
         if update:
             self.splitting.dual_scale = 1.0
-            self._residuals(result, W, H, CtW, sums)
-        self._remember(W, H)
+            self._residuals(result, CtW if projected else None, sums)
         return result
 
     def next_H(self, sweep: Pass, W: FloatArray, H: FloatArray, penalty: float) -> FloatArray:
@@ -169,26 +169,22 @@ class Steps:
         """Return where a block's S and change go."""
         return buffers[:, : block.entries.stop - block.entries.start]
 
-    def _residuals(
-        self, result: Pass, W: FloatArray, H: FloatArray, CtW: FloatArray, sums: FloatArray
-    ) -> None:
+    def _residuals(self, result: Pass, CtW: FloatArray | None, sums: FloatArray) -> None:
         """Turn a sweep's sums into residuals."""
         result.data_term = float(sums[0])
         result.primal, result.change = math.sqrt(sums[1]), math.sqrt(sums[2])
-        result.projected_change = float(np.linalg.norm(CtW))
-
-    def _remember(self, W: FloatArray, H: FloatArray) -> None:
-        """Keep what the next sweep's residuals need."""
+        if CtW is not None:
+            result.projected_change = float(np.linalg.norm(CtW))
 
 
 class EverywhereSteps(Steps):
     """Algorithm 1: T = WH is imposed on every entry, and one r x r matrix serves all rows.
 
     W ← Z Hᵀ (H Hᵀ + ridge I)⁻¹ and H ← (WᵀW + ridge I)⁻¹ Wᵀ Z.  Where nothing is stored T = WH at
-    all times, so the residuals there follow from the change of the factors.
+    all times, so the residuals there follow from how far WH has moved.
     """
 
-    previous: tuple[FloatArray, FloatArray] | None = None
+    moved: Moved | None = None
 
     def _row_step(
         self, W: FloatArray, H: FloatArray, right: FloatArray, ridge: float, next_W: FloatArray
@@ -206,27 +202,52 @@ class EverywhereSteps(Steps):
 
     def next_H(self, sweep: Pass, W: FloatArray, H: FloatArray, penalty: float) -> FloatArray:
         """Return the next H from the sweep made with W and H."""
-        free, partners = self.free_H, sweep.W[:, self.free_H]
-        ridge = self.ridge(partners, penalty)
-        step = sweep.StW.T[free] - (partners.T @ (sweep.W - W)) @ H - ridge * H[free]
+        free, change = self.free_H, sweep.W - W
+        gram, drift = sweep.W.T @ sweep.W, sweep.W.T @ change
+        ridge = self.ridge(sweep.W[:, free], penalty)
+        step = sweep.StW.T[free] - drift[free] @ H - ridge * H[free]
         next_H = H.copy()
-        next_H[free] += inverse(partners.T @ partners, ridge).astype(H.dtype) @ step
+        next_H[free] += inverse(gram[free, free], ridge).astype(H.dtype) @ step
+        if not self.layout.complete:
+            self.moved = Moved(gram, drift, change.T @ change, H, next_H - H)
         return next_H
 
-    def _residuals(
-        self, result: Pass, W: FloatArray, H: FloatArray, CtW: FloatArray, sums: FloatArray
-    ) -> None:
-        if not self.layout.complete:
-            W_made, H_made = (0 * W, H) if self.previous is None else self.previous
-            left, right = np.hstack([W - W_made, W_made]), np.vstack([H, H - H_made])
-            shift = float(np.sum((left.T @ left) * (right @ right.T)))
-            sums[2] = max(sums[2] + shift - sums[3], 0.0)
-            CtW = CtW + (W.T @ left @ right).T
-        super()._residuals(result, W, H, CtW, sums)
+    def _residuals(self, result: Pass, CtW: FloatArray | None, sums: FloatArray) -> None:
+        if self.moved is not None:
+            sums[2] = max(sums[2] + self.moved.squared_norm() - sums[3], 0.0)
+            CtW = None if CtW is None else CtW + self.moved.projected().T
+        super()._residuals(result, CtW, sums)
 
-    def _remember(self, W: FloatArray, H: FloatArray) -> None:
-        if not self.layout.complete:
-            self.previous = (W, H)
+
+class Moved(NamedTuple):
+    """How far WH has moved since the last sweep, on all entries, told by small matrices.
+
+    The change is ΔW H + W⁺ ΔH.
+
+    Attributes
+    ----------
+    gram, drift, step : ndarray (rank, rank)
+        W⁺ᵀW⁺, W⁺ᵀΔW and ΔWᵀΔW.
+    H, change : ndarray (rank, n)
+        H before and ΔH.
+    """
+
+    gram: FloatArray
+    drift: FloatArray
+    step: FloatArray
+    H: FloatArray
+    change: FloatArray
+
+    def squared_norm(self) -> float:
+        """Return ‖W⁺H⁺ - WH‖²."""
+        mixed = np.sum(self.drift.T * (self.H @ self.change.T))
+        ends = np.sum(self.step * (self.H @ self.H.T))
+        ends += np.sum(self.gram * (self.change @ self.change.T))
+        return float(ends + 2 * mixed)
+
+    def projected(self) -> FloatArray:
+        """Return W⁺ᵀ(W⁺H⁺ - WH)."""
+        return self.drift @ self.H + self.gram @ self.change
 
 
 def inverse(normal: FloatArray, ridge: float) -> FloatArray:
