@@ -64,7 +64,7 @@ class DecompositionExplorer(Explorer):
         self._titles = {name: widgets.HTML(name) for name in PANELS}
         self.plots = {name: widgets.Image().add_class("nmd-plot") for name in PANELS}
         panels = [
-            widgets.VBox([self._titles[name], self.plots[name]]).add_class("nmd-panel")
+            widgets.VBox([self._titles[name], self.plots[name]]).add_class("nmd-tile")
             for name in PANELS
         ]
         self.slider = widgets.SelectionSlider(

@@ -28,11 +28,11 @@ CSS = """
 .nmd-failed {color: var(--jp-error-color0, #c62828); font-weight: 600;}
 [data-jp-theme-light="false"] .nmd-failed {color: #ff8a80;}
 .nmd-panels {display: flex; flex-flow: row nowrap; gap: 12px; margin: 4px 0;}
-.nmd-panel {flex: 1 1 0; min-width: 0; max-width: 260px; overflow: hidden;}
-.nmd-panel .widget-html-content {line-height: 1.3;}
-.nmd-panel img, img.nmd-plot {width: 100%; height: auto; display: block; margin: 0;
+.nmd-tile {flex: 1 1 0; min-width: 0; max-width: 260px; overflow: hidden;}
+.nmd-tile .widget-html-content {line-height: 1.3;}
+.nmd-tile img, img.nmd-plot {width: 100%; height: auto; display: block; margin: 0;
   object-fit: contain;}
-.nmd-panel img {image-rendering: pixelated; border: 1px solid var(--jp-border-color2, #ccc);}
+.nmd-tile img {image-rendering: pixelated; border: 1px solid var(--jp-border-color2, #ccc);}
 img.nmd-chart, .nmd-chart img {width: 100%; height: auto; max-width: 920px; margin: 0;}
 [data-jp-theme-light="false"] img.nmd-chart {filter: invert(.92) hue-rotate(180deg);}
 .nmd-slider {width: 100%; max-width: 640px;}
@@ -71,7 +71,7 @@ img.nmd-chart, .nmd-chart img {width: 100%; height: auto; max-width: 920px; marg
 .nmd-tables {display: flex; flex-flow: row wrap; gap: 6px 28px; align-items: flex-start;}
 .nmd-tables .nmd-table {flex: 1 1 280px; min-width: 0; max-width: 460px; overflow: hidden;}
 .nmd-tables table {width: 100%; table-layout: fixed;}
-.nmd-tables td, .nmd-tables th {width: 58px; padding-right: 4px;}
+.nmd-tables td, .nmd-tables th {width: 72px; padding-right: 4px;}
 .nmd-tables td:first-child, .nmd-tables th:first-child {width: auto; overflow: hidden;
   text-overflow: ellipsis; white-space: nowrap;}
 .nmd-clickable {position: relative; width: 100%; max-width: 920px; overflow: visible;}

@@ -111,7 +111,7 @@ def test_decomposition(notebook):
     notebook.open("decomposition.ipynb", [DECOMPOSITION])
     page = notebook.page
     page.click(".nmd-run", timeout=60_000)
-    pictures = [".nmd-panel:nth-child(3) img.nmd-plot", "img.nmd-curves"]
+    pictures = [".nmd-tile:nth-child(3) img.nmd-plot", "img.nmd-curves"]
     first = watch_and_stop(page, pictures)
     page.click(".nmd-continue")
     assert watch_and_stop(page, pictures) > first
@@ -164,6 +164,9 @@ def test_study(notebook):
     notebook.open("study.ipynb", [STUDY])
     page = notebook.page
     page.wait_for_selector(".nmd-run", timeout=60_000)
+    controls = page.locator(".nmd-controls select")
+    assert controls.count() == 4
+    assert all(controls.nth(k).bounding_box()["height"] > 20 for k in range(4))
     assert "click a point" in page.locator(".nmd-run").get_attribute("title")
     page.locator(".nmd-point").nth(1).click()
     page.locator(".nmd-details", has_text="rank 8").wait_for()
