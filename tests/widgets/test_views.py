@@ -28,6 +28,16 @@ def pixels(picture):
     return np.asarray(Image.open(io.BytesIO(picture.value)))
 
 
+@pytest.fixture(autouse=True)
+def no_event_loop(monkeypatch):
+    """Nothing waits for a loop that does not turn: browser tests before these leave one."""
+
+    def fails():
+        raise RuntimeError("no running event loop")
+
+    monkeypatch.setattr("nmd_lab.widgets.controls.asyncio.get_running_loop", fails)
+
+
 @pytest.fixture
 def explorer():
     return widgets.DecompositionExplorer(datasets.digits(60), rank=4, iterations=10, missing=0.2)
