@@ -20,13 +20,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .compilation import compile_kernel, compile_scalar, is_ours
+from .model_parts import ModelPart
 
 KL_FLOOR = 1e-12
 """Smallest f(WH) used when a KL objective is *reported*, so that f(WH) = 0 at x > 0 gives a large
 finite number instead of infinity.  The optimisation itself uses the exact divergence."""
 
 
-class Loss:
+class Loss(ModelPart):
     """An entrywise loss d(x, y), convex in y.
 
     A subclass sets `name` and writes the three static methods below in plain scalar Python; they
@@ -45,10 +46,8 @@ class Loss:
         Modelled values below it are replaced by it in reported objectives.
     """
 
-    name: ClassVar[str]
     domain: ClassVar[tuple[float, float]] = (-math.inf, math.inf)
     floor: ClassVar[float] = -math.inf
-    parameters: tuple[float, ...] = ()
 
     @staticmethod
     def value(x: float, y: float, p: tuple[float, ...]) -> float:
@@ -91,15 +90,6 @@ class Loss:
         values = _values_kernel(self.value, self.name, is_ours(type(self)))
         values(data.ravel(), model.ravel(), self.parameters, out)
         return out.reshape(data.shape)
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({', '.join(f'{p:g}' for p in self.parameters)})"
-
-    def __eq__(self, other: object) -> bool:
-        return type(self) is type(other) and self.parameters == getattr(other, "parameters", None)
-
-    def __hash__(self) -> int:
-        return hash((type(self), self.parameters))
 
 
 class Frobenius(Loss):

@@ -21,6 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .compilation import compile_kernel, compile_scalar, is_ours
 from .losses import KL, L1, Frobenius, Loss
+from .model_parts import ModelPart
 
 
 class Piece(NamedTuple):
@@ -32,7 +33,7 @@ class Piece(NamedTuple):
     intercept: float
 
 
-class Nonlinearity:
+class Nonlinearity(ModelPart):
     """An entrywise, continuous f.
 
     A subclass sets `name`, writes `forward` in plain scalar Python (it is compiled by Numba; `p`
@@ -52,10 +53,8 @@ class Nonlinearity:
         For a loss class, a scalar function ``(v, x, rho) -> t`` that solves the T-update.
     """
 
-    name: ClassVar[str]
     even: ClassVar[bool] = False
     closed_forms: ClassVar[dict[type[Loss], Callable[[float, float, float], float]]] = {}
-    parameters: tuple[float, ...] = ()
 
     @staticmethod
     def forward(t: float, p: tuple[float, ...]) -> float:
@@ -79,15 +78,6 @@ class Nonlinearity:
         apply = _forward_kernel(self.forward, name, is_ours(type(self)))
         apply(flat, self.parameters, out)
         return out.reshape(given.shape)
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({', '.join(f'{p:g}' for p in self.parameters)})"
-
-    def __eq__(self, other: object) -> bool:
-        return type(self) is type(other) and self.parameters == getattr(other, "parameters", None)
-
-    def __hash__(self) -> int:
-        return hash((type(self), self.parameters))
 
 
 class Identity(Nonlinearity):
