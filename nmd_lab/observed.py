@@ -19,8 +19,7 @@ import numpy as np
 
 from .layouts import Block, SparseLayout, sparse_kernel
 from .observations import FloatArray
-from .splitting import Splitting
-from .sweeps import Pass, Ridge, Steps, in_parallel
+from .sweeps import Pass, Steps, in_parallel
 
 
 class ObservedSteps(Steps):
@@ -36,18 +35,11 @@ class ObservedSteps(Steps):
 
     layout: SparseLayout
 
-    def __init__(
-        self,
-        layout: SparseLayout,
-        splitting: Splitting,
-        ridge: Ridge,
-        free_W: slice = slice(None),
-        free_H: slice = slice(None),
-        threads: int = 1,
-    ) -> None:
-        super().__init__(layout, splitting, ridge, free_W, free_H, threads)
-        self.columns, self.positions = layout.transposed()
-        self.S = np.empty_like(splitting.x)
+    def __post_init__(self) -> None:
+        """Prepare the way down the columns."""
+        super().__post_init__()
+        self.columns, self.positions = self.layout.transposed()
+        self.S = np.empty_like(self.splitting.T)
 
     def _buffers(self, block: Block, buffers: FloatArray) -> FloatArray:
         size = block.entries.stop - block.entries.start

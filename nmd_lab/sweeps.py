@@ -72,6 +72,7 @@ class Ridge:
         return self.epsilon * norm + self.alpha / penalty + smallest
 
 
+@dataclass(eq=False)
 class Steps:
     """The sweep over all rows, which leaves the factor steps to its subclasses.
 
@@ -89,18 +90,16 @@ class Steps:
         Shares of the rows that are worked on at the same time.
     """
 
-    def __init__(
-        self,
-        layout: Layout,
-        splitting: Splitting,
-        ridge: Ridge,
-        free_W: slice = slice(None),
-        free_H: slice = slice(None),
-        threads: int = 1,
-    ) -> None:
-        self.layout, self.splitting, self.ridge = layout, splitting, ridge
-        self.free_W, self.free_H = free_W, free_H
-        self.parts = max(1, min(threads, layout.n_entries // SHARE_ENTRIES))
+    layout: Layout
+    splitting: Splitting
+    ridge: Ridge
+    free_W: slice
+    free_H: slice
+    threads: int = 1
+
+    def __post_init__(self) -> None:
+        """Cut the rows into as many shares as are worth a thread."""
+        self.parts = max(1, min(self.threads, self.layout.n_entries // SHARE_ENTRIES))
 
     def sweep(
         self,
@@ -128,7 +127,11 @@ class Steps:
         take_rows = self._row_step(W, H, right, self.ridge(H[self.free_W], penalty), next_W)
 
         def share(part: int) -> tuple[FloatArray, FloatArray, FloatArray]:
-            StW, CtW = (np.zeros((H.shape[1], H.shape[0]), H.dtype) for _ in range(2))
+            rank, n = H.shape
+            StW, CtW = (
+                np.zeros((n, rank), H.dtype),
+                np.zeros((n if projected else 0, rank), H.dtype),
+            )
             sums, buffers = np.zeros(4), np.empty((2, self.layout.block_size), H.dtype)
             for block in self.layout.blocks(part, self.parts):
                 S, change = self._buffers(block, buffers)
