@@ -6,10 +6,15 @@ import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
+from scipy import sparse
 from sklearn.decomposition import non_negative_factorization
 
 import nmd_lab
 from nmd_lab.baselines import mean_fill, nmf, truncated_svd
+from nmd_lab.baselines.first_factors import first_factors
+from nmd_lab.baselines.result import Run
+from nmd_lab.observations import observe
+from nmd_lab.sparse_observations import observe_sparse
 
 BASELINES = [mean_fill, truncated_svd, nmf]
 
@@ -114,3 +119,111 @@ def test_nmf_says_what_it_cannot_do():
         nmf(-X, 1)
     with pytest.raises(ValueError, match="loss='l1' is not one of NMF's"):
         nmf(X, 1, "l1")
+
+
+def a_run(X, f=None, loss=None, **options):
+    f, loss = f or nmd_lab.Identity(), loss or nmd_lab.Frobenius()
+    return Run(observe(X), f, loss, **{"max_iter": 9} | options)
+
+
+def follow(run, factors):
+    """Show the run a start and then one pair of factors after another, while it goes on."""
+    start = np.ones((2, 1)), np.ones((1, 2))
+    assert run.goes_on(*start)
+    for c in factors:
+        if not run.goes_on(start[0], np.full((1, 2), float(c))):
+            break
+    return run.result(method="given", init=start, rank_of_start=np.int64(1), random_state=None)
+
+
+def test_a_run_records_every_iterate_and_returns_the_best():
+    fit = follow(a_run(np.full((2, 2), 3.0), max_iter=4), [2, 4.5, 3.5, 1, 3])
+    np.testing.assert_allclose(fit.history.objective, [2, 4.5, 0.5, 8])
+    np.testing.assert_allclose(fit.history.relative_error, [1 / 3, 0.5, 1 / 6, 2 / 3])
+    assert list(fit.history.iteration) == [1, 2, 3, 4]
+    assert np.all(np.diff(fit.history.seconds) >= 0)
+    assert fit.stop_reason == "max_iter: 4 iterations done"
+    assert fit.parameters["iteration"] == 3
+    assert fit.objective == 0.5
+    np.testing.assert_array_equal(fit.reconstruct(), np.full((2, 2), 3.5))
+    assert fit.parameters["init"] == "given tuple"
+    assert type(fit.parameters["rank_of_start"]) is int
+    assert fit.parameters["random_state"] is None
+
+
+def test_a_run_judges_predictions_with_weights_and_ridge():
+    X = np.array([[1.0, 0.5], [np.nan, 0.0]])
+    fit = follow(a_run(X, nmd_lab.MinMax(0, 1), nmd_lab.L1(), max_iter=1, alpha=2.0), [3])
+    assert fit.history.relative_error.item() == pytest.approx(1.5 / 1.5)
+    assert fit.objective == pytest.approx(1.5 + (2 + 18))
+    sparse_run = Run(observe_sparse(sparse.csr_array(np.eye(2)), weights=np.full((2, 2), 3.0)),
+                     nmd_lab.Identity(), nmd_lab.Frobenius(), max_iter=1)  # fmt: skip
+    assert follow(sparse_run, [2]).objective == pytest.approx(3.0)
+
+
+@pytest.mark.parametrize(
+    ("options", "reason", "n_iter"),
+    [
+        ({"tol": 0.1}, "converged: the objective changed by no more than tol=0.1 of itself", 3),
+        ({"callback": lambda at: at.iteration == 2}, "callback: stopped after 2 iterations", 2),
+        ({"time_limit": 0}, "time_limit: 0 s passed", 1),
+    ],
+)
+def test_a_run_ends(options, reason, n_iter):
+    fit = follow(a_run(np.full((2, 2), 3.0), **options), [1, 2, 2.01, 3])
+    assert (fit.stop_reason, fit.n_iter) == (reason, n_iter)
+
+
+def test_a_run_that_overflows_keeps_the_best_finite_iterate():
+    fit = follow(a_run(np.full((2, 2), 3.0)), [2, 1, np.nan])
+    assert fit.stop_reason == "not finite: iteration 3 overflowed"
+    assert (fit.n_iter, fit.parameters["iteration"]) == (2, 1)
+    with pytest.raises(FloatingPointError, match="iteration 1 overflowed: scale X down"):
+        follow(a_run(np.full((2, 2), 3.0)), [1e300])
+    with pytest.raises(RuntimeError, match="no iterate yet"):
+        a_run(np.ones((2, 2))).result(method="none")
+
+
+def test_a_callback_may_keep_what_it_sees():
+    seen = []
+    X = np.array([[3.0, 3.0], [np.nan, np.nan]])
+    run = a_run(X, max_iter=3, callback=seen.append)
+    W, H = np.ones((2, 1)), np.zeros((1, 2))
+    while run.goes_on(W, H):
+        H += 1
+    fit = run.result(method="in place")
+    assert [iterate.H[0, 0] for iterate in seen] == [1, 2, 3]
+    assert seen[-1].W[1, 0] == 1
+    assert fit.predict(1, 0) == 0  # nothing is observed in that row
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"max_iter": 0}, "max_iter=0 is too small"),
+        ({"tol": -1}, "tol=-1 is out of range"),
+        ({"time_limit": -1}, "time_limit=-1 is out of range"),
+        ({"loss": nmd_lab.KL()}, "X holds the negative value"),
+    ],
+)
+def test_a_run_refuses(options, message):
+    with pytest.raises(ValueError, match=message):
+        a_run(-np.ones((2, 2)), **options)
+
+
+def test_starting_factors(rng):
+    X = rng.random((6, 5))
+    data = observe(X)
+    W, H = first_factors(data, 2, "svd", None)
+    np.testing.assert_allclose(W @ H, truncated_svd(X, 2).reconstruct())
+    given, _ = first_factors(data, 2, (W, H), None)
+    assert given is not W
+    np.testing.assert_array_equal(given, W)
+    np.testing.assert_array_equal(first_factors(data, 2, truncated_svd(X, 2), 0)[0].shape, (6, 2))
+    random = [first_factors(data, 2, "random", seed)[1] for seed in (0, 0, 1)]
+    np.testing.assert_array_equal(random[0], random[1])
+    assert not np.array_equal(random[0], random[2])
+    with pytest.raises(ValueError, match=r"init='auto' is unknown.*'svd', 'random'"):
+        first_factors(data, 2, "auto", 0)
+    with pytest.raises(ValueError, match=r"init has W of shape \(5, 2\)"):
+        first_factors(data, 2, (H.T, W.T), 0)
