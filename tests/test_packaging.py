@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 
 # conda-forge's name -> the Python index's name, where the two differ
-CONDA_NAMES = {"playwright-python": "playwright"}
+CONDA_NAMES = {"playwright-python": "playwright", "pytorch": "torch"}
 # What an environment needs beside the project's dependencies
 CONDA_TOOLS = {"python": SpecifierSet(PROJECT["requires-python"]), "pip": SpecifierSet()}
 
