@@ -18,15 +18,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import xarray as xr
 
 from nmd_lab.decomposition import Decomposition
-from nmd_lab.layouts import layout_of
 from nmd_lab.losses import Loss
 from nmd_lab.nonlinearities import Identity, Nonlinearity
 from nmd_lab.observations import FloatArray
 from nmd_lab.settings import Settings
 from nmd_lab.sparse_observations import AnyObservations
+
+from .packing import data_term, decomposition_of, plain
 
 RECORDED = ("objective", "relative_error", "seconds")
 """The numbers of an iterate that a history keeps."""
@@ -175,7 +175,7 @@ class Run:
         rows, columns = self.observations.unobserved_lines()
         W[rows], H[:, columns] = 0, 0
         rules = {name: getattr(self.settings, name) for name in ("max_iter", "tol", "time_limit")}
-        return _decomposition(
+        return decomposition_of(
             self.observations,
             self.nonlinearity,
             self.loss,
@@ -186,7 +186,7 @@ class Run:
                 "method": method,
                 "iteration": self.best.iteration,
                 **rules,
-                **{name: _plain(value) for name, value in parameters.items()},
+                **{name: plain(value) for name, value in parameters.items()},
             },
         )
 
@@ -237,34 +237,6 @@ class Run:
         return ""
 
 
-def data_term(
-    observations: AnyObservations, f: Nonlinearity, loss: Loss, W: FloatArray, H: FloatArray
-) -> float:
-    """Return the weighted loss of f(WH) on the observed entries, block by block.
-
-    Parameters
-    ----------
-    observations : Observations or SparseObservations
-        The data, with absent entries missing.
-    f : Nonlinearity
-        What predictions pass through.
-    loss : Loss
-        What an error costs.
-    W, H : ndarray (m, rank), (rank, n)
-        C-ordered factors of the observations' dtype.
-    """
-    layout, values = layout_of(observations), observations.values.ravel()
-    weights = None if observations.weights is None else observations.weights.ravel()
-    right, buffer = layout.prepare(H), np.empty(layout.block_size, dtype=W.dtype)
-    total = 0.0
-    for block in layout.blocks():
-        model = buffer[: block.entries.stop - block.entries.start]
-        layout.products(block, W, right, model)
-        losses = loss(values[block.entries], f(model))
-        total += float(np.sum(losses if weights is None else losses * weights[block.entries]))
-    return total
-
-
 def labelled(
     observations: AnyObservations,
     W: FloatArray,
@@ -302,42 +274,6 @@ def labelled(
     relative_error = loss.relative_error(objective, loss.reference(*observations.observed()))
     history = dict(zip(RECORDED, ([objective], [relative_error], [seconds]), strict=True))
     remembered = {"method": method, "iteration": 1, **parameters}
-    return _decomposition(observations, Identity(), loss, (W, H), history, stop_reason, remembered)
-
-
-def _plain(value: Any) -> Any:
-    """Return a number or a word as a file can hold it, and of anything else its type."""
-    if isinstance(value, np.generic):
-        value = value.item()
-    return value if isinstance(value, str | float | int | None) else f"given {type(value).__name__}"
-
-
-def _decomposition(
-    observations: AnyObservations,
-    f: Nonlinearity,
-    loss: Loss,
-    factors: tuple[FloatArray, FloatArray],
-    history: dict[str, list[float]],
-    stop_reason: str,
-    parameters: dict[str, Any],
-) -> Decomposition:
-    """Put the labels back on."""
-    W, H = observations.labels.label_factors(*factors)
-    iterations = np.arange(1, len(history["seconds"]) + 1)
-    return Decomposition(
-        W=W,
-        H=H,
-        nonlinearity=f,
-        loss=loss,
-        history=xr.Dataset(
-            {name: ("iteration", numbers) for name, numbers in history.items()},
-            coords={"iteration": iterations},
-        ),
-        stop_reason=stop_reason,
-        parameters={
-            "rank": W.sizes["component"],
-            "n_observed": observations.n_observed,
-            **parameters,
-        },
-        labels=observations.labels,
+    return decomposition_of(
+        observations, Identity(), loss, (W, H), history, stop_reason, remembered
     )
