@@ -10,13 +10,22 @@ from scipy import sparse
 from sklearn.decomposition import non_negative_factorization
 
 import nmd_lab
-from nmd_lab.baselines import mean_fill, nmf, truncated_svd
+from nmd_lab.baselines import (
+    bmf,
+    lmafit,
+    mean_fill,
+    nmf,
+    rtrmc,
+    soft_impute,
+    truncated_svd,
+    wlra,
+)
 from nmd_lab.baselines.first_factors import first_factors
 from nmd_lab.baselines.result import Run
 from nmd_lab.observations import observe
 from nmd_lab.sparse_observations import observe_sparse
 
-BASELINES = [mean_fill, truncated_svd, nmf]
+BASELINES = [mean_fill, truncated_svd, nmf, lmafit, wlra, rtrmc, soft_impute, bmf]
 
 
 def test_mean_fill_is_the_mean_of_the_observed_entries():

@@ -20,6 +20,7 @@ from nmd_lab.sparse_observations import AnyObservations, IntArray, observations_
 
 from .entries import Entries, solve_rows
 from .first_factors import first_factors
+from .options import check_option
 from .result import Run
 
 
@@ -70,7 +71,8 @@ def bmf(
     Returns
     -------
     Decomposition
-        Whose predictions lie within the bounds, to rounding.
+        Whose predictions lie within the bounds, to rounding; those of a row or column in which
+        nothing is observed stay as they started.
 
     Raises
     ------
@@ -104,8 +106,8 @@ def bmf(
         columns = np.ascontiguousarray(H.T)
         _improve(by_columns, columns, np.ascontiguousarray(W.T), bounds)
         H = np.ascontiguousarray(columns.T)
-    remembered = {"init": init, "random_state": random_state}
-    return run.result(method="bmf", low=bounds[0], high=bounds[1], **remembered)
+    remembered = {"init": init, "random_state": random_state, "low": bounds[0], "high": bounds[1]}
+    return run.result(method="bmf", blank_unobserved=False, **remembered)
 
 
 def _checked_bounds(
@@ -113,10 +115,8 @@ def _checked_bounds(
 ) -> tuple[float, float]:
     """Return the bounds, from the data where they are not given."""
     values, _ = observations.observed()
-    low = float(values.min() if low is None else low)
-    high = float(values.max() if high is None else high)
-    if not (math.isfinite(low) and math.isfinite(high)):
-        raise ValueError(f"low={low}, high={high} are not both finite: give two numbers.")
+    low = check_option("low", float(values.min()) if low is None else low, -math.inf)
+    high = check_option("high", float(values.max()) if high is None else high, -math.inf)
     if low > high:
         raise ValueError(f"low={low:g} is above high={high:g}: swap the bounds.")
     return low, high

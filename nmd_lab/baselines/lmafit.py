@@ -19,6 +19,7 @@ from nmd_lab.sparse_observations import observations_of
 
 from .entries import Entries
 from .first_factors import first_factors
+from .options import check_option
 from .result import Run
 
 SLOW = 0.7
@@ -70,7 +71,7 @@ def lmafit(
     random_state : int, Generator or None
         Seed of a random start.
     increment : float, default 1
-        By how much ω grows at first.
+        By how much ω grows at first, >= 0; with 0 there is no over-relaxation.
 
     Returns
     -------
@@ -97,8 +98,7 @@ def lmafit(
     array([4.])
     """
     f = as_nonlinearity(nonlinearity)
-    if not 0 < increment < np.inf:
-        raise ValueError(f"increment={increment} is out of range: give a finite number > 0.")
+    increment = check_option("increment", increment, 0)
     observations = observations_of(X, mask=mask, dtype=dtype)
     rank = check_rank(rank, observations.shape)
     run = Run(observations, f, Frobenius(), max_iter=max_iter, tol=tol, time_limit=time_limit,
@@ -107,13 +107,14 @@ def lmafit(
     entries = Entries.of(observations)
     S, omega, growth = entries.residual(W, H), 1.0, increment
     while run.goes_on(W, H):
-        before = _norm(S)
+        before = _square(S)
         moved = _step(entries, W, H, S, omega)
-        if omega > 1 and _norm(moved[2]) >= before:
-            omega, growth = 1.0, increment
+        # Too much relaxation may end in standing still, which is not convergence.
+        if omega > 1 and _square(moved[2]) >= (1 - tol) * before:
+            omega, growth = 1.0, 0.1 * max(growth, omega - 1)
             moved = _step(entries, W, H, S, omega)
         W, H, S = moved
-        if _norm(S) > SLOW * before:
+        if _square(S) > SLOW**2 * before:
             growth = max(growth, 0.25 * (omega - 1))
             omega += growth
     remembered = {"init": init, "random_state": random_state, "increment": increment}
@@ -129,6 +130,6 @@ def _step(
     return Q, H, entries.residual(Q, H)
 
 
-def _norm(S: sparse.csr_array) -> float:
-    """Return the Frobenius norm of a residual."""
-    return float(np.linalg.norm(S.data))
+def _square(S: sparse.csr_array) -> float:
+    """Return the squared Frobenius norm of a residual."""
+    return float(np.sum(np.square(S.data), dtype=np.float64))

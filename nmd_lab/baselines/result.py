@@ -148,11 +148,14 @@ class Run:
         return not self.stop_reason
 
     def result(
-        self, *, method: str, stop_reason: str | None = None, **parameters: Any
+        self,
+        *,
+        method: str,
+        stop_reason: str | None = None,
+        blank_unobserved: bool = True,
+        **parameters: Any,
     ) -> Decomposition:
         """Return the iterate of lowest objective as a `Decomposition`.
-
-        Rows and columns in which nothing is observed get zero factors, as `complete` gives them.
 
         Parameters
         ----------
@@ -160,6 +163,9 @@ class Run:
             The name of the baseline.
         stop_reason : str, optional
             Why the loop ended, if it did so by itself.
+        blank_unobserved : bool, default True
+            Whether rows and columns in which nothing is observed get zero factors, as `complete`
+            gives them.
         **parameters
             What else the result should remember: plain numbers and words, and of anything else
             (a Generator, starting factors) its type.
@@ -172,8 +178,9 @@ class Run:
         if self.best is None:
             raise RuntimeError("the run has no iterate yet: call goes_on after each step.")
         W, H = self.best.W.copy(), self.best.H.copy()
-        rows, columns = self.observations.unobserved_lines()
-        W[rows], H[:, columns] = 0, 0
+        if blank_unobserved:
+            rows, columns = self.observations.unobserved_lines()
+            W[rows], H[:, columns] = 0, 0
         rules = {name: getattr(self.settings, name) for name in ("max_iter", "tol", "time_limit")}
         return decomposition_of(
             self.observations,

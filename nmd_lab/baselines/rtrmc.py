@@ -18,6 +18,7 @@ from nmd_lab.sparse_observations import observations_of
 
 from .entries import Entries, grams, solve_each
 from .first_factors import first_factors
+from .options import check_option
 from .result import Run
 
 Doubles = NDArray[np.float64]
@@ -72,7 +73,7 @@ def rtrmc(
     random_state : int, Generator or None
         Seed of a random start.
     regularization : float, default 1e-4
-        λ, strictly between 0 and 1: missing entries are drawn to 0 with the weight λ².
+        λ, from 1e-8 to 0.1: missing entries are drawn to 0 with the weight λ².
     max_inner : int, default 50
         Most steps of conjugate gradients in an iteration.
 
@@ -103,10 +104,8 @@ def rtrmc(
     array([4.])
     """
     f = as_nonlinearity(nonlinearity)
-    if not 0 < regularization < 1:
-        raise ValueError(f"regularization={regularization} is out of range: give 0 < λ < 1.")
-    if max_inner < 1:
-        raise ValueError(f"max_inner={max_inner} is too small: give a whole number >= 1.")
+    regularization = check_option("regularization", regularization, 1e-8, 0.1)
+    max_inner = int(check_option("max_inner", max_inner, 1))
     observations = observations_of(X, mask=mask, dtype=dtype)
     rank = check_rank(rank, observations.shape)
     run = Run(observations, f, Frobenius(), max_iter=max_iter, tol=tol, time_limit=time_limit,
@@ -209,9 +208,10 @@ class Subspaces:
         numpy = pymanopt.function.numpy(manifold)
 
         def gradient(U: Doubles) -> Doubles:
-            if not goes_on(U):
+            slope = self.gradient(U)
+            if not goes_on(U) or np.linalg.norm(slope) <= STATIONARY:
                 raise _Ended
-            return self.gradient(U)
+            return slope
 
         problem = pymanopt.Problem(
             manifold,
@@ -220,7 +220,7 @@ class Subspaces:
             riemannian_hessian=numpy(self.hessian),
         )
         optimizer = pymanopt.optimizers.TrustRegions(
-            min_gradient_norm=STATIONARY,
+            min_gradient_norm=0,
             max_iterations=10 * max_iter,  # rejected steps count there
             max_time=np.inf,
             verbosity=0,

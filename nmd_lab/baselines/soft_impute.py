@@ -18,6 +18,7 @@ from nmd_lab.sparse_observations import observations_of
 
 from .entries import Entries
 from .first_factors import first_factors
+from .options import check_option
 from .result import Run
 
 
@@ -96,8 +97,7 @@ def soft_impute(
     f = as_nonlinearity(nonlinearity)
     observations = observations_of(X, mask=mask, dtype=dtype)
     rank = check_rank(rank, observations.shape)
-    if not 0 <= shrinkage < np.inf:
-        raise ValueError(f"shrinkage={shrinkage} is out of range: give a finite number >= 0.")
+    shrinkage = check_option("shrinkage", shrinkage, 0)
     run = Run(observations, f, Frobenius(), max_iter=max_iter, tol=tol, time_limit=time_limit,
               callback=callback, alpha=shrinkage)  # fmt: skip
     entries = Entries.of(observations)
@@ -107,7 +107,7 @@ def soft_impute(
         S = entries.residual(W, H)
         H = _ridge(H.T @ (W.T @ W) + S.T @ W, W.T, shrinkage).T
         W, H = balanced(W, H)
-    remembered = {"init": init, "random_state": random_state, "shrinkage": float(shrinkage)}
+    remembered = {"init": init, "random_state": random_state, "shrinkage": shrinkage}
     return run.result(method="soft_impute", **remembered)
 
 

@@ -17,6 +17,7 @@ from nmd_lab.sparse_observations import observations_of
 
 from .entries import Entries, solve_rows
 from .first_factors import first_factors
+from .options import check_option
 from .result import Run
 
 
@@ -96,6 +97,7 @@ def wlra(
     f = as_nonlinearity(nonlinearity)
     observations = observations_of(X, mask=mask, weights=weights, dtype=dtype)
     rank = check_rank(rank, observations.shape)
+    alpha = check_option("alpha", alpha, 0)
     run = Run(observations, f, Frobenius(), max_iter=max_iter, tol=tol, time_limit=time_limit,
               callback=callback, alpha=alpha)  # fmt: skip
     W, H = first_factors(observations, rank, init, random_state)
