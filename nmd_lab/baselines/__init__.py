@@ -11,9 +11,16 @@ array([[2., 2.],
        [2., 2.]])
 """
 
+from .adam import adam, adam_sweep
+from .anmd import anmd
 from .bmf import bmf
+from .coordinate_descent import coordinate_descent
+from .csf import csf
+from .ebcd import ebcd
+from .em_nmd import em_nmd
 from .lmafit import lmafit
 from .mean_fill import mean_fill
+from .nmd_3b import nmd_3b
 from .nmf import nmf
 from .rtrmc import rtrmc
 from .soft_impute import soft_impute
@@ -21,9 +28,17 @@ from .truncated_svd import truncated_svd
 from .wlra import wlra
 
 __all__ = [
+    "adam",
+    "adam_sweep",
+    "anmd",
     "bmf",
+    "coordinate_descent",
+    "csf",
+    "ebcd",
+    "em_nmd",
     "lmafit",
     "mean_fill",
+    "nmd_3b",
     "nmf",
     "rtrmc",
     "soft_impute",

@@ -1,0 +1,378 @@
+"""The ReLU baselines: exact recovery, oracles of their steps, what each of them can and cannot."""
+
+from __future__ import annotations
+
+import itertools
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+from scipy.stats import truncnorm
+
+import nmd_lab
+from nmd_lab import datasets
+from nmd_lab.baselines import adam, adam_sweep, anmd, coordinate_descent, ebcd, em_nmd, nmd_3b
+from nmd_lab.baselines.adam import FORWARD, VALUE
+from nmd_lab.baselines.coordinates import best_relu_change
+from nmd_lab.baselines.em_nmd import posterior
+from nmd_lab.baselines.latent import LatentProblem, least_squares_step, truncated
+
+LATENT = [anmd, nmd_3b, ebcd, em_nmd]
+DIRECT = [adam, coordinate_descent]
+ALL = LATENT + DIRECT
+
+
+@pytest.fixture(autouse=True)
+def _torch_if_needed(request):
+    """Skip what calls Adam, if PyTorch is missing."""
+    if "adam" in request.node.name:
+        pytest.importorskip("torch")
+
+
+def gaussian_factors(seed, m=60, n=50, rank=3):
+    rng = np.random.default_rng(seed)
+    return rng.normal(size=(m, rank)), rng.normal(size=(rank, n)), rng
+
+
+def relative(X, Y):
+    return np.linalg.norm(X - Y) / np.linalg.norm(X)
+
+
+# What they reach
+
+
+@pytest.mark.parametrize(
+    ("method", "bound"),
+    [(anmd, 1e-12), (nmd_3b, 1e-12), (ebcd, 1e-7), (em_nmd, 1e-12), (adam, 1e-6),
+     (coordinate_descent, 1e-3)],
+)  # fmt: skip
+def test_an_exact_decomposition_is_found_again(method, bound):
+    W, H, rng = gaussian_factors(0)
+    X = np.maximum(W @ H, 0)
+    start = W + 0.1 * rng.normal(size=W.shape), H + 0.1 * rng.normal(size=H.shape)
+    max_iter = 40 if method is coordinate_descent else 500
+    fit = method(X, 3, init=start, max_iter=max_iter, tol=0)
+    assert fit.relative_error < bound
+    # the negative entries of WH, which X does not show, come out too
+    assert relative(W @ H, np.matmul(*fit.factors)) < 100 * bound
+
+
+def noise_on_the_zeros():
+    """Return factors, X = max(0, max(0, WH) + noise) and the relative error of max(0, WH)."""
+    W, H, rng = gaussian_factors(1, 100, 80, 5)
+    clean = np.maximum(W @ H, 0)
+    X = np.maximum(clean + 0.02 * rng.normal(size=clean.shape), 0)
+    floor = relative(X, clean)
+    assert 0.010 < floor < 0.013
+    return (W, H), X, floor
+
+
+@pytest.mark.parametrize("method", DIRECT)
+def test_direct_methods_reach_the_noise_floor(method):
+    _, X, floor = noise_on_the_zeros()
+    max_iter = 50 if method is coordinate_descent else 500
+    assert 0.8 * floor < method(X, 5, max_iter=max_iter).relative_error < floor
+
+
+@pytest.mark.parametrize("method", LATENT)
+def test_latent_methods_stay_far_above_it(method):
+    """Noise on the zeros is data that Z has to equal: they leave even the truth."""
+    truth, X, floor = noise_on_the_zeros()
+    assert method(X, 5, max_iter=300).relative_error > 20 * floor
+    last = method(X, 5, init=truth, max_iter=300, tol=0).history.relative_error[-1]
+    assert last > 20 * floor
+
+
+@pytest.mark.parametrize("method", ALL)
+def test_hidden_entries_are_completed(method):
+    W, H, rng = gaussian_factors(2)
+    X = np.maximum(W @ H, 0)
+    seen = rng.random(X.shape) < 0.8
+    start = W + 0.1 * rng.normal(size=W.shape), H + 0.1 * rng.normal(size=H.shape)
+    max_iter = 60 if method is coordinate_descent else 800
+    fit = method(np.where(seen, X, 1e6), 3, mask=seen, init=start, max_iter=max_iter)
+    assert relative(X[~seen], fit.reconstruct().values[~seen]) < 1e-2
+    holes = method(np.where(seen, X, np.nan), 3, init=start, max_iter=max_iter)
+    np.testing.assert_array_equal(holes.W, fit.W)
+
+
+@pytest.mark.data
+@pytest.mark.parametrize(
+    ("method", "max_iter", "bound"),
+    [(anmd, 60, 0.1850), (nmd_3b, 300, 0.1795), (ebcd, 300, 0.1875), (em_nmd, 100, 0.1840),
+     (adam, 100, 0.1850), (coordinate_descent, 1, 0.3200)],
+)  # fmt: skip
+def test_fifty_digits_of_each_class(data_dir, method, max_iter, bound):
+    """About a tenth of what 10 s give, in which ADMM reaches 0.1867 in the paper's table."""
+    digits = datasets.mnist(data_dir / "mnist")
+    classes = [np.flatnonzero(digits.digit.values == k)[:50] for k in range(10)]
+    X = digits.values[np.sort(np.concatenate(classes))]
+    fit = method(X, 32, max_iter=max_iter, tol=0)
+    assert fit.n_iter == max_iter
+    assert fit.relative_error < bound
+    assert fit.relative_error == pytest.approx(relative(X, fit.reconstruct().values))
+
+
+# Their steps
+
+
+def latent_problem(X, rank=3):
+    return LatentProblem(X, rank, None, None, "svd", None)
+
+
+def test_the_latent_matrix_is_the_nearest_that_explains_X(rng):
+    X = np.array([[2.0, 0.0, 0.0, np.nan, np.nan]])
+    Z = latent_problem(X, 1).closest(np.array([[5.0, 1.5, -1.5, 3.0, -3.0]]))
+    np.testing.assert_array_equal(Z, [[2.0, 0.0, -1.5, 3.0, -3.0]])
+
+
+def test_the_truncation_is_that_of_the_svd(rng):
+    for shape in ((9, 14), (14, 9)):
+        Z = rng.normal(size=shape)
+        U, singular, Vt = np.linalg.svd(Z, full_matrices=False)
+        expected = (U[:, :4] * singular[:4]) @ Vt[:4]
+        np.testing.assert_allclose(np.matmul(*truncated(Z, 4)), expected, atol=1e-12)
+
+
+def test_a_least_squares_step_is_two_regressions(rng):
+    Z, H = rng.normal(size=(9, 7)), rng.normal(size=(3, 7))
+    W = np.linalg.lstsq(H.T, Z.T, rcond=None)[0].T
+    expected = W @ np.linalg.lstsq(W, Z, rcond=None)[0]
+    np.testing.assert_allclose(np.matmul(*least_squares_step(Z, H)), expected, atol=1e-12)
+
+
+def trace(method, X, **options):
+    """Return WH after each iteration."""
+    products = []
+    method(X, 3, tol=0, callback=lambda at: products.append(at.W @ at.H), **options)
+    return np.array(products)
+
+
+def test_without_extrapolation_they_alternate_and_the_latent_error_falls(small):
+    plain = trace(nmd_3b, small, max_iter=30, momentum=0)
+    np.testing.assert_allclose(
+        trace(ebcd, small, max_iter=30, max_extrapolation=1), plain, atol=1e-10
+    )
+    errors = [np.sum(np.where(small > 0, small - A, np.maximum(A, 0)) ** 2) for A in plain]
+    assert np.all(np.diff(errors) <= 1e-12)
+    # anmd: the truncated SVD of Z in turn with Z
+    theta, expected = np.matmul(*truncated(small, 3)), []
+    for _ in range(10):
+        U, singular, Vt = np.linalg.svd(np.where(small > 0, small, np.minimum(theta, 0)))
+        theta = (U[:, :3] * singular[:3]) @ Vt[:3]
+        expected.append(theta)
+    np.testing.assert_allclose(trace(anmd, small, max_iter=10, momentum=0), expected, atol=1e-8)
+
+
+@pytest.mark.parametrize("method", LATENT)
+def test_extrapolation_helps(method, small):
+    plain = {"max_extrapolation": 1.0} if method is ebcd else {"momentum": 0.0}
+    fast, slow = method(small, 3, max_iter=40, tol=0), method(small, 3, max_iter=40, tol=0, **plain)
+    assert fast.relative_error < slow.relative_error
+
+
+def test_the_posterior_is_that_of_a_normal_variable_cut_off_at_zero():
+    X = np.array([[0.0, 0.0, 0.0, 0.0, 2.0, np.nan]])
+    theta, sigma = np.array([[-40.0, -0.3, 0.7, 20.0, 1.0, 5.0]]), 0.8
+    mean, variance = posterior(latent_problem(X, 1), theta, sigma)
+    cut = [truncnorm(-np.inf, -t / sigma, t, sigma) for t in theta[0, :4]]
+    np.testing.assert_allclose(mean[0, :4], [z.mean() for z in cut], rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(variance[0, :4], [z.var() for z in cut], rtol=1e-3)
+    np.testing.assert_array_equal(mean[0, 4:], [2.0, 5.0])
+    np.testing.assert_allclose(variance[0, 4:], [0.0, sigma**2])
+
+
+def test_a_coordinate_takes_its_global_minimum(rng):
+    for trial in range(200):
+        x = np.where(rng.random(12) < 0.4, 0, rng.normal(size=12) + (trial % 2))
+        p, h = rng.normal(size=12), rng.normal(size=12) * (rng.random(12) < 0.8)
+        seen = rng.random(12) < 0.9
+
+        best = best_relu_change(x, p, h, seen)
+        changes = [[best], np.linspace(-20, 20, 4001), best + np.linspace(-1e-3, 1e-3, 201)]
+        models = np.maximum(p + np.outer(np.concatenate(changes), h), 0)
+        objective = np.sum((x - models)[:, seen] ** 2, axis=1)
+        assert objective[0] <= objective.min() + 1e-12
+
+
+def test_a_coordinate_that_is_best_stays():
+    x, p = np.array([1.0, 0.0]), np.array([1.0, -2.0])
+    everywhere = np.ones(2, bool)
+    assert best_relu_change(x, p, np.array([1.0, 0.5]), everywhere) == 0
+    assert best_relu_change(x, p, np.zeros(2), everywhere) == 0
+    # nothing is above zero, and only a large step brings it there
+    assert best_relu_change(x[:1], -p[:1], np.array([0.5]), everywhere[:1]) == pytest.approx(4)
+
+
+@pytest.mark.parametrize("init", ["svd", "random"])
+def test_the_objective_of_coordinate_descent_never_rises(small, init):
+    fit = coordinate_descent(small - 0.1, 3, init=init, random_state=0, max_iter=60, tol=0)
+    objective = fit.history.objective.values
+    assert np.all(np.diff(objective) <= 1e-12 * objective[0])
+    assert objective[-1] < 0.5 * objective[0]
+
+
+# Adam
+
+
+def test_adam_is_adam(small):
+    """Against Adam as its paper has it, with the gradient by hand."""
+    W, H = (np.array(factor) for factor in truncated(small, 3))
+    fit = adam(small, 3, init=(W, H), max_iter=25, tol=0, learning_rate=0.02)
+    factors, m, v = [W, H], [0.0, 0.0], [0.0, 0.0]
+    for t in range(1, 26):
+        A = factors[0] @ factors[1]
+        G = np.where(A > 0, A - small, 0)
+        for k, gradient in enumerate((G @ factors[1].T, factors[0].T @ G)):
+            m[k] = 0.9 * m[k] + 0.1 * gradient
+            v[k] = 0.999 * v[k] + 0.001 * gradient**2
+            step = m[k] / (1 - 0.9**t) / (np.sqrt(v[k] / (1 - 0.999**t)) + 1e-8)
+            factors[k] = factors[k] - 0.02 * step
+    assert fit.parameters["iteration"] == 25
+    np.testing.assert_allclose(fit.W, factors[0], atol=1e-8)
+    np.testing.assert_allclose(fit.H, factors[1], atol=1e-8)
+
+
+@pytest.mark.parametrize(("f", "d"), list(itertools.product(FORWARD, VALUE)))
+def test_adams_formulas_are_ours(f, d, rng):
+    import torch
+
+    f, d = f(), d()
+    x, t = np.abs(rng.normal(size=40)), rng.normal(size=40)
+    x[:5], t[3:8] = 0, 0
+    if (f.name, d.name) == ("identity", "kl"):
+        t = np.abs(t)
+    value = VALUE[type(d)](torch, torch.tensor(x), FORWARD[type(f)](torch, f, torch.tensor(t)))
+    np.testing.assert_allclose(value.numpy(), d(x, f(t)), rtol=1e-12, atol=1e-12)
+    X = np.abs(rng.normal(size=(12, 10)))
+    fit = adam(X, 2, f, d, init="random", max_iter=60, random_state=0)
+    assert np.isfinite(fit.history.objective).all()
+    assert fit.objective < float(fit.history.objective[0])
+
+
+def test_the_sweep_of_adam_takes_the_best_learning_rate(small):
+    rates = (1e-4, 0.03, 3.0)
+    fits = [adam(small, 3, learning_rate=rate, max_iter=80) for rate in rates]
+    assert np.argmin([fit.objective for fit in fits]) == 1
+    best = adam_sweep(small, 3, learning_rates=rates, max_iter=80)
+    assert best.parameters["learning_rate"] == 0.03
+    np.testing.assert_array_equal(best.W, fits[1].W)
+    alone = adam_sweep(small, 3, learning_rates=[1e300, 0.03], max_iter=80)
+    assert alone.parameters["learning_rate"] == 0.03
+    with pytest.raises(FloatingPointError, match="overflowed"):
+        adam_sweep(small, 3, learning_rates=[1e300], max_iter=3)
+
+
+def test_adam_gives_the_threads_back(small):
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(3)
+    try:
+        adam(small, 3, max_iter=2)
+        assert torch.get_num_threads() == 3
+    finally:
+        torch.set_num_threads(before)
+
+
+def test_what_to_do_without_torch(small, monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(
+        ImportError, match=r'adam needs PyTorch: pip install "nmd-lab\[baselines\]"'
+    ):
+        adam(small, 3)
+
+
+# The calling form
+
+
+@pytest.mark.parametrize("method", ALL)
+def test_precision_input_and_seeds(method, small, tmp_path):
+    X = small.astype(np.float32)
+    before = X.copy()
+    options = {"init": "random", "max_iter": 5}
+    fit, again, other = (method(X, 3, random_state=seed, **options) for seed in (1, 1, 2))
+    np.testing.assert_array_equal(X, before)
+    assert fit.W.dtype == fit.H.dtype == np.float32
+    assert method(X, 3, dtype="float64", max_iter=2).W.dtype == np.float64
+    np.testing.assert_array_equal(fit.W, again.W)
+    assert not np.array_equal(fit.W, other.W)
+    exact = method(small, 3, random_state=1, **options)
+    assert fit.relative_error == pytest.approx(exact.relative_error, rel=1e-2)
+    fit.save(tmp_path / "fit.nc")
+    loaded = nmd_lab.load(tmp_path / "fit.nc")
+    assert loaded.parameters["method"] == method.__name__
+    assert loaded.nonlinearity == nmd_lab.ReLU()
+    assert loaded.relative_error == fit.relative_error
+
+
+@pytest.mark.parametrize("method", ALL)
+def test_labels_and_limits(method, small):
+    frame = pd.DataFrame(small, columns=pd.Index(range(15), name="word"))
+    fit = method(frame, 3, time_limit=0)
+    assert fit.H.dims == ("component", "word")
+    assert fit.n_iter == 1
+    assert fit.history.relative_error[0] == pytest.approx(relative(small, fit.reconstruct().values))
+    assert method(small, 3, callback=lambda at: at.iteration == 2).n_iter == 2
+    assert method(small, 3, init=fit, max_iter=1).objective <= 1.5 * fit.objective
+
+
+@pytest.mark.parametrize("method", ALL)
+def test_nothing_is_nothing(method):
+    fit = method(np.zeros((4, 3)), 2, max_iter=5)
+    np.testing.assert_array_equal(fit.reconstruct(), np.zeros((4, 3)))
+
+
+@pytest.mark.parametrize("method", ALL)
+@pytest.mark.parametrize(
+    ("X", "options", "error", "message"),
+    [
+        (np.ones((4, 3)), {"rank": 4}, ValueError, "rank=4 exceeds"),
+        (np.ones((4, 3)), {"init": "zeros"}, ValueError, "init='zeros' is unknown"),
+        (np.ones((4, 3)), {"mask": np.ones((3, 4), bool)}, ValueError, "mask has shape"),
+        (np.ones((4, 3)), {"max_iter": 0}, ValueError, "max_iter=0 is too small"),
+        (np.ones((4, 3)), {"dtype": "int8"}, ValueError, "dtype='int8' is not supported"),
+        (sparse.eye_array(3), {}, TypeError, "scipy.sparse"),
+    ],
+)
+def test_bad_input(method, X, options, error, message):
+    with pytest.raises(error, match=message):
+        method(X, **{"rank": 1} | options)
+
+
+@pytest.mark.parametrize("method", LATENT)
+def test_no_latent_matrix_explains_a_negative_entry(method):
+    with pytest.raises(ValueError, match=r"negative value -1.*clip X at 0"):
+        method(np.array([[1.0, -1.0]]), 1)
+    name = "max_extrapolation" if method is ebcd else "momentum"
+    with pytest.raises(ValueError, match="is out of range: give a finite number from"):
+        method(np.ones((2, 2)), 1, **{name: -0.5})
+
+
+@pytest.mark.parametrize(
+    ("arguments", "options", "message"),
+    [
+        (["relu", "kl"], {"learning_rate": 0}, "learning_rate=0 is out of range"),
+        (["softplus"], {}, "nonlinearity='softplus' is unknown"),
+    ],
+)
+def test_what_adam_refuses(arguments, options, message):
+    with pytest.raises(ValueError, match=message):
+        adam(np.ones((3, 3)), 1, *arguments, **options)
+
+
+def test_adam_refuses_what_torch_does_not_know():
+    class Cube(nmd_lab.Square):
+        name = "cube"
+
+    class Huber(nmd_lab.L1):
+        name = "huber"
+
+    with pytest.raises(ValueError, match="nonlinearity='cube' is not one of adam's"):
+        adam(np.ones((3, 3)), 1, Cube())
+    with pytest.raises(ValueError, match="loss='huber' is not one of adam's"):
+        adam(np.ones((3, 3)), 1, "relu", Huber())
+    with pytest.raises(ValueError, match="learning_rates is empty"):
+        adam_sweep(np.ones((3, 3)), 1, learning_rates=[])
