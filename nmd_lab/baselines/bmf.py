@@ -18,7 +18,7 @@ from nmd_lab.observations import FloatArray
 from nmd_lab.settings import check_rank, generator
 from nmd_lab.sparse_observations import AnyObservations, IntArray, observations_of
 
-from .entries import Entries, solve_rows
+from .entries import Entries
 from .first_factors import first_factors
 from .options import check_option
 from .result import Run
@@ -55,8 +55,8 @@ def bmf(
     low, high : float, optional
         The bounds, in the units of X; by default the smallest and the largest observed value.
     init : "random", (W, H) or Decomposition, default "random"
-        Starting factors, whose product must lie within the bounds.  "random" takes mixtures of
-        `rank` rows that scatter about the means of the columns.
+        Starting factors, whose product must lie within the bounds.  "random" takes the mean
+        of the observed entries and a little noise.
     max_iter : int, default 200
         Most iterations.
     tol : float, default 1e-6
@@ -98,9 +98,15 @@ def bmf(
     bounds = _checked_bounds(observations, low, high)
     run = Run(observations, Identity(), Frobenius(), max_iter=max_iter, tol=tol,
               time_limit=time_limit, callback=callback)  # fmt: skip
+    if not isinstance(init, str):
+        W, H = first_factors(observations, rank, init, random_state)
+        _check_product(W, H, bounds)
+    elif init == "random":
+        W, H = _inner_start(observations, rank, bounds, random_state)
+    else:
+        raise ValueError(f"init={init!r} is unknown: choose 'random', a pair (W, H) or a fit.")
     by_rows = Entries.of(observations)
     by_columns = by_rows.T
-    W, H = _start(observations, by_columns, rank, init, random_state, bounds)
     while run.goes_on(W, H):
         _improve(by_rows, W, H, bounds)
         columns = np.ascontiguousarray(H.T)
@@ -122,29 +128,23 @@ def _checked_bounds(
     return low, high
 
 
-def _start(
-    observations: AnyObservations,
-    by_columns: Entries,
-    rank: int,
-    init: Any,
-    random_state: Any,
-    bounds: tuple[float, float],
+def _inner_start(
+    observations: AnyObservations, rank: int, bounds: tuple[float, float], random_state: Any
 ) -> tuple[FloatArray, FloatArray]:
-    """Return starting factors whose product lies within the bounds."""
-    if not isinstance(init, str):
-        W, H = first_factors(observations, rank, init, random_state)
-        _check_product(W, H, bounds)
-        return W, H
-    if init != "random":
-        raise ValueError(f"init={init!r} is unknown: choose 'random', a pair (W, H) or a fit.")
-    rng, dtype = generator(random_state), observations.values.dtype
+    """Return factors of the mean and a little noise, well within the bounds.
+
+    From a product that is near a bound somewhere, single entries cannot go far.
+    """
     values, _ = observations.observed()
-    ones = np.ones((observations.shape[0], 1), dtype)
-    means = solve_rows(by_columns, ones).ravel()
-    means[observations.unobserved_lines()[1]] = values.mean()
-    scattered = means + values.std() * rng.standard_normal((rank, means.size))
-    W = rng.dirichlet(np.ones(rank), observations.shape[0])
-    return W.astype(dtype), np.clip(scattered, *bounds).astype(dtype)
+    margin = 0.1 * (bounds[1] - bounds[0])
+    centre = float(np.clip(values.mean(), bounds[0] + margin, bounds[1] - margin))
+    rng, dtype = generator(random_state), observations.values.dtype
+    W, H = (rng.uniform(-1, 1, (size, rank)) for size in observations.shape)
+    # The product of the noise is at most half the margin, and less where bounds are wide.
+    noise = np.sqrt(0.5 * min(margin, float(values.std())) / rank)
+    W, H = noise * W, noise * H
+    W[:, 0], H[:, 0] = 1, centre
+    return W.astype(dtype), np.ascontiguousarray(H.T, dtype=dtype)
 
 
 def _check_product(W: FloatArray, H: FloatArray, bounds: tuple[float, float]) -> None:
