@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-import sys
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -13,8 +10,7 @@ from scipy.stats import truncnorm
 
 import nmd_lab
 from nmd_lab import datasets
-from nmd_lab.baselines import adam, adam_sweep, anmd, coordinate_descent, ebcd, em_nmd, nmd_3b
-from nmd_lab.baselines.adam import FORWARD, VALUE
+from nmd_lab.baselines import adam, anmd, coordinate_descent, ebcd, em_nmd, nmd_3b
 from nmd_lab.baselines.coordinates import best_relu_change
 from nmd_lab.baselines.em_nmd import posterior
 from nmd_lab.baselines.latent import LatentProblem, least_squares_step, truncated
@@ -214,77 +210,6 @@ def test_the_objective_of_coordinate_descent_never_rises(small, init):
     assert objective[-1] < 0.5 * objective[0]
 
 
-# Adam
-
-
-def test_adam_is_adam(small):
-    """Against Adam as its paper has it, with the gradient by hand."""
-    W, H = (np.array(factor) for factor in truncated(small, 3))
-    fit = adam(small, 3, init=(W, H), max_iter=25, tol=0, learning_rate=0.02)
-    factors, m, v = [W, H], [0.0, 0.0], [0.0, 0.0]
-    for t in range(1, 26):
-        A = factors[0] @ factors[1]
-        G = np.where(A > 0, A - small, 0)
-        for k, gradient in enumerate((G @ factors[1].T, factors[0].T @ G)):
-            m[k] = 0.9 * m[k] + 0.1 * gradient
-            v[k] = 0.999 * v[k] + 0.001 * gradient**2
-            step = m[k] / (1 - 0.9**t) / (np.sqrt(v[k] / (1 - 0.999**t)) + 1e-8)
-            factors[k] = factors[k] - 0.02 * step
-    assert fit.parameters["iteration"] == 25
-    np.testing.assert_allclose(fit.W, factors[0], atol=1e-8)
-    np.testing.assert_allclose(fit.H, factors[1], atol=1e-8)
-
-
-@pytest.mark.parametrize(("f", "d"), list(itertools.product(FORWARD, VALUE)))
-def test_adams_formulas_are_ours(f, d, rng):
-    import torch
-
-    f, d = f(), d()
-    x, t = np.abs(rng.normal(size=40)), rng.normal(size=40)
-    x[:5], t[3:8] = 0, 0
-    if (f.name, d.name) == ("identity", "kl"):
-        t = np.abs(t)
-    value = VALUE[type(d)](torch, torch.tensor(x), FORWARD[type(f)](torch, f, torch.tensor(t)))
-    np.testing.assert_allclose(value.numpy(), d(x, f(t)), rtol=1e-12, atol=1e-12)
-    X = np.abs(rng.normal(size=(12, 10)))
-    fit = adam(X, 2, f, d, init="random", max_iter=60, random_state=0)
-    assert np.isfinite(fit.history.objective).all()
-    assert fit.objective < float(fit.history.objective[0])
-
-
-def test_the_sweep_of_adam_takes_the_best_learning_rate(small):
-    rates = (1e-4, 0.03, 3.0)
-    fits = [adam(small, 3, learning_rate=rate, max_iter=80) for rate in rates]
-    assert np.argmin([fit.objective for fit in fits]) == 1
-    best = adam_sweep(small, 3, learning_rates=rates, max_iter=80)
-    assert best.parameters["learning_rate"] == 0.03
-    np.testing.assert_array_equal(best.W, fits[1].W)
-    alone = adam_sweep(small, 3, learning_rates=[1e300, 0.03], max_iter=80)
-    assert alone.parameters["learning_rate"] == 0.03
-    with pytest.raises(FloatingPointError, match="overflowed"):
-        adam_sweep(small, 3, learning_rates=[1e300], max_iter=3)
-
-
-def test_adam_gives_the_threads_back(small):
-    import torch
-
-    before = torch.get_num_threads()
-    torch.set_num_threads(3)
-    try:
-        adam(small, 3, max_iter=2)
-        assert torch.get_num_threads() == 3
-    finally:
-        torch.set_num_threads(before)
-
-
-def test_what_to_do_without_torch(small, monkeypatch):
-    monkeypatch.setitem(sys.modules, "torch", None)
-    with pytest.raises(
-        ImportError, match=r'adam needs PyTorch: pip install "nmd-lab\[baselines\]"'
-    ):
-        adam(small, 3)
-
-
 # The calling form
 
 
@@ -349,30 +274,3 @@ def test_no_latent_matrix_explains_a_negative_entry(method):
     name = "max_extrapolation" if method is ebcd else "momentum"
     with pytest.raises(ValueError, match="is out of range: give a finite number from"):
         method(np.ones((2, 2)), 1, **{name: -0.5})
-
-
-@pytest.mark.parametrize(
-    ("arguments", "options", "message"),
-    [
-        (["relu", "kl"], {"learning_rate": 0}, "learning_rate=0 is out of range"),
-        (["softplus"], {}, "nonlinearity='softplus' is unknown"),
-    ],
-)
-def test_what_adam_refuses(arguments, options, message):
-    with pytest.raises(ValueError, match=message):
-        adam(np.ones((3, 3)), 1, *arguments, **options)
-
-
-def test_adam_refuses_what_torch_does_not_know():
-    class Cube(nmd_lab.Square):
-        name = "cube"
-
-    class Huber(nmd_lab.L1):
-        name = "huber"
-
-    with pytest.raises(ValueError, match="nonlinearity='cube' is not one of adam's"):
-        adam(np.ones((3, 3)), 1, Cube())
-    with pytest.raises(ValueError, match="loss='huber' is not one of adam's"):
-        adam(np.ones((3, 3)), 1, "relu", Huber())
-    with pytest.raises(ValueError, match="learning_rates is empty"):
-        adam_sweep(np.ones((3, 3)), 1, learning_rates=[])

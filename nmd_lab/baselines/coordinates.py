@@ -25,6 +25,9 @@ from nmd_lab.settings import check_rank
 from .first_factors import first_factors
 from .result import Run
 
+COMPILED: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy"}
+"""How the kernels are compiled; a division by zero gives a δ that no comparison prefers."""
+
 
 @one_thread()
 def descend(
@@ -63,7 +66,7 @@ def descend(
     return run.result(method=method, init=init, random_state=random_state)
 
 
-@njit(cache=True, nogil=True)
+@njit(**COMPILED)
 def sweep(
     X: FloatArray,
     seen: NDArray[np.bool_],
@@ -99,7 +102,7 @@ def sweep(
                     p[j] += change * h[j]
 
 
-@njit(cache=True, nogil=True)
+@njit(**COMPILED)
 def best_relu_change(x: FloatArray, p: FloatArray, h: FloatArray, seen: NDArray[np.bool_]) -> float:
     """Return the δ with the least Σ (x - max(0, p + δh))², 0 if none is better than 0.
 
@@ -127,6 +130,7 @@ def best_relu_change(x: FloatArray, p: FloatArray, h: FloatArray, seen: NDArray[
     low = -math.inf
     for position in range(found + 1):
         high = breakpoints[order[position]] if position < found else math.inf
+        # on a flat piece any δ is as good, and the smallest is taken
         vertex = linear / square if active > 0 and square > 0.0 else 0.0
         candidate = min(max(vertex, low), high)
         value = (square * candidate - 2.0 * linear) * candidate + constant
@@ -147,7 +151,7 @@ def best_relu_change(x: FloatArray, p: FloatArray, h: FloatArray, seen: NDArray[
     return best if _relu_gain(best, x, p, h, seen) > 0.0 else 0.0
 
 
-@njit(cache=True, nogil=True)
+@njit(**COMPILED)
 def _relu_gain(
     change: float, x: FloatArray, p: FloatArray, h: FloatArray, seen: NDArray[np.bool_]
 ) -> float:
@@ -161,7 +165,7 @@ def _relu_gain(
     return gain
 
 
-@njit(cache=True, nogil=True)
+@njit(**COMPILED)
 def best_square_change(
     x: FloatArray, p: FloatArray, h: FloatArray, seen: NDArray[np.bool_]
 ) -> float:
@@ -188,7 +192,7 @@ def best_square_change(
     return best
 
 
-@njit(cache=True, nogil=True)
+@njit(**COMPILED)
 def real_roots(b: float, c: float, d: float) -> tuple[float, float, float]:
     """Return the real roots of t³ + b t² + c t + d, one of them three times if it is alone."""
     shift = b / 3.0
