@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
-from scipy.stats import truncnorm
+from scipy.stats import norm, truncnorm
 
 import nmd_lab
 from nmd_lab import datasets
@@ -178,6 +178,26 @@ def test_the_posterior_is_that_of_a_normal_variable_cut_off_at_zero():
     np.testing.assert_allclose(variance[0, :4], [z.var() for z in cut], rtol=1e-3)
     np.testing.assert_array_equal(mean[0, 4:], [2.0, 5.0])
     np.testing.assert_allclose(variance[0, 4:], [0.0, sigma**2])
+
+
+def test_em_is_em_and_the_likelihood_rises(small):
+    """Against EM written out, with SciPy's truncated normal and plain regressions."""
+    zero = small == 0
+    W, H = truncated(small, 3)
+    theta, expected, likelihoods = W @ H, [], []
+    sigma = np.sqrt(np.mean(np.where(zero, np.maximum(theta, 0), small - theta) ** 2))
+    for _ in range(8):
+        fit = np.where(zero, norm.logsf(theta / sigma), norm.logpdf(small, theta, sigma))
+        likelihoods.append(fit.sum())
+        hidden = truncnorm(-np.inf, -theta / sigma, theta, sigma)
+        Z, variance = np.where(zero, hidden.mean(), small), np.where(zero, hidden.var(), 0)
+        W = np.linalg.lstsq(H.T, Z.T, rcond=None)[0].T
+        H = np.linalg.lstsq(W, Z, rcond=None)[0]
+        theta = W @ H
+        sigma = np.sqrt(np.mean((Z - theta) ** 2 + variance))
+        expected.append(theta)
+    assert np.all(np.diff(likelihoods) > 0)
+    np.testing.assert_allclose(trace(em_nmd, small, max_iter=8, momentum=0), expected, atol=1e-6)
 
 
 def test_a_coordinate_takes_its_global_minimum(rng):
