@@ -220,6 +220,14 @@ def test_bmf_ends_where_no_entry_can_be_bettered_alone(rng):
                     assert objective(model) >= fit.objective - 1e-9
 
 
+def test_bmf_of_rank_one_with_wide_bounds_is_alternating_least_squares(noisy):
+    X, seen = noisy
+    pair = np.ones((40, 1)), np.linspace(-1, 1, 30)[None, :]
+    free = bmf(X, 1, mask=seen, low=-1e6, high=1e6, init=pair, max_iter=3, tol=0)
+    other = wlra(X, 1, mask=seen, init=pair, max_iter=3, tol=0)
+    np.testing.assert_allclose(free.reconstruct(), other.reconstruct(), rtol=1e-9, atol=1e-12)
+
+
 def test_bmf_with_wide_bounds_is_a_linear_fit(exact):
     X, seen = exact
     free = bmf(X, 3, mask=seen, low=-1e6, high=1e6, random_state=0,

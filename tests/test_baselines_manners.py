@@ -73,7 +73,7 @@ def test_a_seed_repeats(method, noisy):
 @pytest.mark.parametrize("method", COMPLETIONS)
 def test_where_nothing_is_observed(method, noisy):
     X, seen = noisy
-    seen = seen.copy()
+    X = X + 20  # so that 0 is out of bounds
     seen[4], seen[:, 7] = False, False
     model = method(X, 3, mask=seen, max_iter=5, random_state=0).reconstruct().values
     if method is bmf:
