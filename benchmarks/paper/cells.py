@@ -2,16 +2,18 @@
 
 A cell is one call ``work(**coordinates, **options)`` that returns scores.  The coordinates say
 where it stands in the experiment (method, seed, ...), the options what else the answer depends on
-(iterations, seconds, the data).  Its file is named after both: a rerun finds it, and a quick run
-never hides a full one.
+(iterations, seconds, the data).  Its file is named after both and after the source of `work`: a
+rerun finds it, and a quick run never hides a full one.
 """
 
 from __future__ import annotations
 
 import hashlib
+import inspect
 import json
 import re
 import uuid
+import warnings
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from pathlib import Path
@@ -32,14 +34,6 @@ class Cell(NamedTuple):
 
     coordinates: dict[str, Any]
     options: dict[str, Any]
-
-    @property
-    def file_name(self) -> str:
-        """A name that says the coordinates and is different for different options."""
-        words = "-".join(str(value) for value in self.coordinates.values())
-        exact = json.dumps([self.coordinates, self.options], sort_keys=True)
-        digest = hashlib.sha256(exact.encode()).hexdigest()[:10]
-        return f"{re.sub('[^A-Za-z0-9.-]+', '_', words)}-{digest}.json"
 
 
 def run_cells(
@@ -72,28 +66,39 @@ def run_cells(
     """
     folder.mkdir(parents=True, exist_ok=True)
     cells = list(cells)
-    missing = [cell for cell in cells if not (folder / cell.file_name).exists()]
+    missing = [cell for cell in cells if not path_of(folder, cell, work).exists()]
     if n_jobs == 1 or len(missing) < 2:
         for cell in missing:
             _do(folder, cell, work)
     else:
         Parallel(n_jobs=n_jobs)(delayed(_do)(folder, cell, work) for cell in missing)
-    records = [json.loads((folder / cell.file_name).read_text("utf-8")) for cell in cells]
+    records = [json.loads(path_of(folder, cell, work).read_text("utf-8")) for cell in cells]
     states = sorted({record["code"] for record in records})
     return as_dataset(cells, [record["scores"] for record in records]).assign_attrs(
         {"code": states, **(attrs or {})}
     )
 
 
+def path_of(folder: Path, cell: Cell, work: Callable[..., Scores]) -> Path:
+    """Return the file of a cell, named for the coordinates and all that the answer depends on."""
+    words = "-".join(str(value) for value in cell.coordinates.values())
+    exact = json.dumps([cell.coordinates, cell.options, inspect.getsource(work)], sort_keys=True)
+    digest = hashlib.sha256(exact.encode()).hexdigest()[:10]
+    return folder / f"{re.sub('[^A-Za-z0-9.-]+', '_', words)}-{digest}.json"
+
+
 def _do(folder: Path, cell: Cell, work: Callable[..., Scores]) -> None:
     """Work out one cell and store it, all or nothing."""
-    scores = {name: _plain(score) for name, score in
-              work(**cell.coordinates, **cell.options).items()}  # fmt: skip
+    with warnings.catch_warnings():
+        # How many iterations there are is the protocol's choice.
+        warnings.simplefilter("ignore", nmd_lab.NotConvergedWarning)
+        answer = work(**cell.coordinates, **cell.options)
+    scores = {name: _plain(score) for name, score in answer.items()}
     record = {**cell._asdict(), "scores": scores, "code": state_of_code()}
     unfinished = folder / f".{uuid.uuid4().hex}.partial"
     try:
         unfinished.write_text(json.dumps(record), "utf-8")
-        unfinished.replace(folder / cell.file_name)
+        unfinished.replace(path_of(folder, cell, work))
     finally:
         unfinished.unlink(missing_ok=True)
 
@@ -137,8 +142,9 @@ def as_dataset(cells: Sequence[Cell], scores: Sequence[Scores]) -> xr.Dataset:
     ]
     variables = {}
     for name in dict.fromkeys(name for each in scores for name in each):
-        entries = [(p, *_array(each[name])) for p, each in zip(places, scores, strict=True)
-                   if name in each]  # fmt: skip
+        entries = [
+            (p, *_array(each[name])) for p, each in zip(places, scores, strict=True) if name in each
+        ]
         inner = np.max([values.shape for _, _, values in entries], axis=0).astype(int)
         whole = np.full((*outer, *inner), np.nan)
         for place, _, values in entries:

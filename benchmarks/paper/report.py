@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from textwrap import dedent, fill
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -31,20 +33,24 @@ def general(number: float, digits: int = 2) -> str:
     return "–" if np.isnan(number) else f"{number:.{digits}g}"
 
 
+def prose(text: str, **numbers: Any) -> str:
+    """Return paragraphs or list items with their numbers filled in, wrapped anew."""
+    filled = dedent(text).strip().format(**numbers)
+    parts = re.split(r"\n(?=- )", filled)
+    return "\n".join(
+        fill(part, 110, subsequent_indent="  " if part.startswith("- ") else "") for part in parts
+    )
+
+
 def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """Return a Markdown table whose first column is text and whose others are numbers."""
     lines = ["| " + " | ".join(header) + " |", "|" + "---|" + "---:|" * (len(header) - 1)]
     return "\n".join(lines + ["| " + " | ".join(row) + " |" for row in rows])
 
 
-def best_in_bold(texts: Sequence[str], values: Sequence[float], digits: int = 4) -> list[str]:
-    """Return the texts, those with the least value (as printed) in bold."""
-    rounded = np.round(np.asarray(values, dtype=float), digits)
-    if np.all(np.isnan(rounded)):
-        return list(texts)
-    least = np.nanmin(rounded)
-    return [f"**{text}**" if value == least else text
-            for text, value in zip(texts, rounded, strict=True)]  # fmt: skip
+def bold_if_least(text: str, value: Any, least: Any, digits: int = 4) -> str:
+    """Return the text, in bold if its value is the least one as printed."""
+    return f"**{text}**" if round(float(value), digits) <= round(float(least), digits) else text
 
 
 def pyplot() -> Any:
@@ -52,11 +58,18 @@ def pyplot() -> Any:
     import matplotlib.pyplot as plt
     from cycler import cycler
 
-    plt.rcParams.update({
-        "axes.prop_cycle": cycler(color=COLORS), "axes.spines.top": False,
-        "axes.spines.right": False, "figure.dpi": 100, "font.size": 9,
-        "legend.frameon": False, "axes.grid": True, "grid.alpha": 0.25,
-    })  # fmt: skip
+    plt.rcParams.update(
+        {
+            "axes.prop_cycle": cycler(color=COLORS),
+            "axes.spines.top": False,
+            "axes.spines.right": False,
+            "figure.dpi": 100,
+            "font.size": 9,
+            "legend.frameon": False,
+            "axes.grid": True,
+            "grid.alpha": 0.25,
+        }
+    )
     return plt
 
 
@@ -68,15 +81,24 @@ def save(figure: Figure, figures: Path, name: str, caption: str) -> str:
     return f"![{caption}]({figures.name}/{name}.png)\n\n*{caption}*"
 
 
-def show_pictures(rows: Sequence[Sequence[np.ndarray]], row_names: Sequence[str],
-                  column_names: Sequence[str], *, size: float = 1.0,
-                  limits: tuple[float, float] = (0, 1), color_map: str = "gray") -> Figure:  # fmt: skip
+def show_pictures(
+    rows: Sequence[Sequence[np.ndarray]],
+    row_names: Sequence[str],
+    column_names: Sequence[str],
+    *,
+    size: float = 1.0,
+    limits: tuple[float, float] = (0, 1),
+    color_map: str = "gray",
+) -> Figure:
     """Return a figure of images in rows and columns, all on one grey scale."""
     height, width = rows[0][0].shape
     figure, axes = pyplot().subplots(
-        len(rows), len(rows[0]), squeeze=False, layout="constrained",
+        len(rows),
+        len(rows[0]),
+        squeeze=False,
+        layout="constrained",
         figsize=(size * len(rows[0]) * width / height + 1.4, size * len(rows) + 0.35),
-    )  # fmt: skip
+    )
     for i, row in enumerate(rows):
         for j, image in enumerate(row):
             ax = axes[i, j]
