@@ -38,7 +38,7 @@ from .proximal import prox
 from .sparse_observations import SparseObservations
 from .splits import split_observed
 from .tables import observations_from_table
-from .warnings import NMDWarning
+from .warnings import NMDWarning, NotConvergedWarning
 
 if TYPE_CHECKING:
     from . import baselines, datasets, plots, studies, widgets
@@ -60,6 +60,7 @@ __all__ = [
     "Modulus",
     "NMDWarning",
     "Nonlinearity",
+    "NotConvergedWarning",
     "PenaltyRule",
     "Piece",
     "ReLU",

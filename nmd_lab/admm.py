@@ -16,6 +16,7 @@ from __future__ import annotations
 import itertools
 import math
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -63,6 +64,8 @@ class State:
         max(‖T - WH‖, ‖T - T_previous‖) over the norm of the starting T: what `tol` bounds.
     seconds : float
         Since the start.
+    settled : str
+        Why the run may end here; "" if it goes on.
     """
 
     iteration: int
@@ -78,6 +81,7 @@ class State:
     penalty: float
     stillness: float
     seconds: float
+    settled: str = ""
 
     @property
     def is_finite(self) -> bool:
@@ -94,6 +98,9 @@ RECORDED = (
     "seconds",
 )
 """The numbers of a state that a history keeps."""
+
+STANDSTILL = 200
+"""A run ends when so many iterations lower the objective by no more than `tol` of it."""
 
 VALIDATION = "validation_rmse"
 """What a history keeps besides, if there is a validation."""
@@ -143,6 +150,10 @@ class Problem:
             return ObservedSteps(layout, splitting, ridge, *free, self.threads)
         return EverywhereSteps(layout, splitting, ridge, *free, self.threads)
 
+    def free(self, left: FloatArray, right: FloatArray) -> tuple[slice, slice]:
+        """Return which columns and rows of factors with offsets beside them are solved for."""
+        return self.extension.free(left.shape[1] - self.extension.width)
+
     @property
     def sparse(self) -> bool:
         """Whether only the observed entries are stored."""
@@ -171,7 +182,7 @@ def admm(problem: Problem, start: Start) -> Iterator[State]:
     steps = problem.steps(start.W.shape[1])
     size = float(np.linalg.norm(steps.splitting.T)) or 1.0
     reference = loss.reference(*problem.observations.observed())
-    rho = rule.initial
+    rho, next_penalty = rule.initial, rule.begin()
 
     if start.from_factors:
         sweep = steps.sweep(W, H, rho)
@@ -186,12 +197,13 @@ def admm(problem: Problem, start: Start) -> Iterator[State]:
 
         dual = rho * (sweep.projected_change if rule.projected else sweep.change)
         norms = steps.squared_norm(W, H)
+        objective = sweep.data_term + 0.5 * problem.alpha * norms
         yield State(
             iteration,
             *extension.split(W, H),
             left=W,
             right=H,
-            objective=sweep.data_term + 0.5 * problem.alpha * norms,
+            objective=objective,
             relative_error=loss.relative_error(sweep.data_term, reference),
             primal_residual=sweep.primal,
             dual_residual=dual,
@@ -200,7 +212,7 @@ def admm(problem: Problem, start: Start) -> Iterator[State]:
             seconds=time.perf_counter() - began,
         )
 
-        new_rho = rule(rho, sweep.primal, dual)
+        new_rho = next_penalty(rho, sweep.primal, dual, objective)
         if new_rho != rho:  # the sweep took the next W-step with the old ρ: take it again
             steps.splitting.rescale(rho / new_rho)
             rho = new_rho
@@ -240,7 +252,8 @@ class Stopping:
     max_iter : int
         Most iterations.
     tol : float
-        Ends the run when `State.stillness` is at most this; 0 never does.
+        Ends the run when `State.stillness` is at most this, or when the objective has fallen by
+        no more than this share of it over the last `STANDSTILL` iterations; 0 never does.
     time_limit : float or None
         Seconds.
     callback : callable or None
@@ -263,6 +276,8 @@ class Stopping:
         stop = self.callback is not None and self.callback(state)
         if self.tol > 0 and state.stillness <= self.tol:
             return True, f"converged: residuals at or below tol={self.tol:g}"
+        if self.tol > 0 and state.settled:
+            return True, state.settled
         if state.iteration >= self.max_iter:
             return True, f"max_iter: {self.max_iter} iterations done"
         if stop:
@@ -271,9 +286,15 @@ class Stopping:
             return False, f"time_limit: {self.time_limit:g} s passed"
         return False, ""
 
-    def patience_is_over(self, state: State, best: State) -> bool:
-        """Return whether the best state is too long ago."""
-        return state.iteration - best.iteration >= self.patience
+    def patience_is_over(self, state: State, best: State, lowest: deque[float]) -> str:
+        """Return why the run ends because too little has been gained of late, or ""."""
+        if self.validation is not None:
+            waited = state.iteration - best.iteration >= self.patience
+            return f"validation: no lower error for {self.patience} iterations" if waited else ""
+        gained = lowest[0] - lowest[-1]
+        if self.tol > 0 and len(lowest) > STANDSTILL and gained <= self.tol * abs(lowest[-1]):
+            return f"converged: the objective stood still for {STANDSTILL} iterations"
+        return ""
 
 
 def run(states: Iterator[State], stopping: Stopping) -> Outcome:
@@ -295,6 +316,7 @@ def run(states: Iterator[State], stopping: Stopping) -> Outcome:
         history[VALIDATION] = []
     best = last = None
     lowest = math.inf
+    lowest_before: deque[float] = deque(maxlen=STANDSTILL + 1)
     try:
         for state in _quietly(states):
             if not state.is_finite:
@@ -312,8 +334,8 @@ def run(states: Iterator[State], stopping: Stopping) -> Outcome:
             if best is None or score < lowest:
                 best, lowest = state, score
             complete, why = stopping.verdict(state)
-            if watched is not None and not why and stopping.patience_is_over(state, best):
-                waited = f"validation: no lower error for {stopping.patience} iterations"
+            lowest_before.append(lowest)
+            if not why and (waited := stopping.patience_is_over(state, best, lowest_before)):
                 complete, why = True, waited
             if complete and stopping.tol == 0 and watched is None:
                 return Outcome(state, history, why, complete, score)

@@ -82,6 +82,7 @@ def _sources_hash() -> str:
             "proximal",
             "layouts",
             "splitting",
+            "envelope",
             "observed",
             "row_solver",
         }:

@@ -102,6 +102,30 @@ class Decomposition(Predictions):
         """Objective of the returned factors."""
         return self._score("objective")
 
+    @property
+    def optimality(self) -> float:
+        """How far W and H are from the first-order (KKT) conditions; 0 at a stationary point.
+
+        With T = WH the conditions are that a multiplier Λ, a subgradient of -d(x, f(t)) at T, has
+        Λ Hᵀ = alpha W and Wᵀ Λ = alpha H.  The number is free of units; a fit of a smooth loss that
+        ended by itself is below 1e-4 or so.  NaN for results of baselines.
+        """
+        return float(self.parameters.get("optimality", math.nan))
+
+    @property
+    def starts(self) -> xr.Dataset:
+        """What became of each start, over `start`.
+
+        Its variables are `kind` ("svd", "random" or "given"), `objective`, `relative_error`,
+        `n_iter`, `seconds` and `stop_reason`.
+        """
+        table = self.parameters.get("starts", [])
+        names = table[0] if table else ()
+        return xr.Dataset(
+            {name: ("start", [row[name] for row in table]) for name in names},
+            coords={"start": np.arange(len(table))},
+        )
+
     def _score(self, name: str) -> float:
         """Return a number of the iteration that made W and H."""
         return float(self.history[name].sel(iteration=self.parameters["iteration"]))

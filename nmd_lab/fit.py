@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -9,19 +10,24 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike, DTypeLike
 
+from .acceleration import Plan
 from .admm import Outcome, Problem
 from .blas import one_thread
 from .decomposition import Decomposition
 from .losses import Loss
 from .nonlinearities import Nonlinearity
-from .problems import make_problem
+from .problems import make_plan, make_problem
 from .provenance import provenance
 from .proximal import make_pair
-from .restarts import best_outcome, starts
+from .refinement import optimality
+from .restarts import Point, best_outcome, starts
 from .settings import Settings, check_rank, with_settings_signature
 from .sparse_observations import AnyObservations, observations_of
-from .starts import Start
 from .validation import Validation, take_validation
+from .warnings import NotConvergedWarning
+
+IMPROVING = 1e-3
+"""Share of the objective that the last tenth of the iterations may gain without a warning."""
 
 
 @with_settings_signature
@@ -169,7 +175,7 @@ def _fit(
 ) -> Decomposition:
     """Check everything, fit from each start, label the best."""
     with one_thread():
-        problem, points, settings, validation = prepare(
+        prepared = prepare(
             X,
             rank,
             nonlinearity,
@@ -181,8 +187,26 @@ def _fit(
             absent_are_zeros=absent_are_zeros,
             **options,
         )
-        outcome = best_outcome(problem, points, settings, validation)
-    return labelled(problem, outcome, settings)
+        best = best_outcome(*prepared)
+        fit = labelled(prepared.problem, best.outcome, prepared.settings, best.starts)
+    _warn_if_improving(fit, prepared.settings)
+    return fit
+
+
+def _warn_if_improving(fit: Decomposition, settings: Settings) -> None:
+    """Say so if the last tenth of the iterations still lowered the objective."""
+    if settings.tol == 0 or not fit.stop_reason.startswith("max_iter"):
+        return
+    lowest = np.minimum.accumulate(fit.history["objective"].values)
+    before, after = lowest[-1 - max(1, fit.n_iter // 10) :][0], lowest[-1]
+    if before - after > IMPROVING * abs(after):
+        warnings.warn(
+            f"max_iter={settings.max_iter} ended a fit whose last tenth of iterations still "
+            f"lowered the objective by {(before - after) / abs(before):.1%}: raise max_iter, or "
+            "pass tol=0 if so many iterations are what you want.",
+            NotConvergedWarning,
+            stacklevel=4,
+        )
 
 
 class Prepared(NamedTuple):
@@ -192,17 +216,20 @@ class Prepared(NamedTuple):
     ----------
     problem : Problem
         What is to be solved.
-    points : iterator of Start
+    points : iterator of Point
         Where from; each is worked out when it is asked for.
     settings : Settings
         When to stop, and the like.
+    plan : Plan
+        What is done beside Algorithm 1.
     validation : Validation or None
         Held-out entries.
     """
 
     problem: Problem
-    points: Iterator[Start]
+    points: Iterator[Point]
     settings: Settings
+    plan: Plan
     validation: Validation | None
 
 
@@ -252,7 +279,9 @@ def prepare(
         observations, settings.validation, pair.nonlinearity, settings.generator()
     )
     problem, offsets = make_problem(observations, pair, settings)
-    return Prepared(problem, starts(problem, offsets, rank, settings), settings, validation)
+    plan = make_plan(problem, rank, settings)
+    points = starts(problem, offsets, rank, settings)
+    return Prepared(problem, points, settings, plan, validation)
 
 
 def _check_lines(observations: AnyObservations) -> None:
@@ -265,7 +294,12 @@ def _check_lines(observations: AnyObservations) -> None:
             )
 
 
-def labelled(problem: Problem, outcome: Outcome, settings: Settings) -> Decomposition:
+def labelled(
+    problem: Problem,
+    outcome: Outcome,
+    settings: Settings,
+    starts: Sequence[dict[str, Any]] = (),
+) -> Decomposition:
     """Put the labels back on the chosen state.
 
     Parameters
@@ -276,6 +310,8 @@ def labelled(problem: Problem, outcome: Outcome, settings: Settings) -> Decompos
         How the run ended.
     settings : Settings
         What was asked for.
+    starts : sequence of dict
+        What became of each start.
     """
     state, observations = outcome.state, problem.observations
     W, H = state.W.copy(), state.H.copy()
@@ -301,6 +337,8 @@ def labelled(problem: Problem, outcome: Outcome, settings: Settings) -> Decompos
             "iteration": state.iteration,
             **settings.describe(W.dtype),
             "constraint": "observed" if problem.observed_only else "everywhere",
+            "optimality": optimality(problem, state.left, state.right),
+            "starts": list(starts),
             **provenance(observations),
         },
     )

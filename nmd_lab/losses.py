@@ -44,8 +44,12 @@ class Loss(ModelPart):
         Smallest and largest y at which d is finite, the ends included.
     floor : float
         Modelled values below it are replaced by it in reported objectives.
+    smooth : bool
+        Whether d has a derivative in y everywhere inside its domain, so that descent on the
+        objective itself makes sense; False unless a class says otherwise.
     """
 
+    smooth: ClassVar[bool] = False
     domain: ClassVar[tuple[float, float]] = (-math.inf, math.inf)
     floor: ClassVar[float] = -math.inf
 
@@ -105,6 +109,7 @@ class Frobenius(Loss):
     """
 
     name = "frobenius"
+    smooth = True
 
     @staticmethod
     def value(x: float, y: float, p: tuple[float, ...]) -> float:
@@ -169,6 +174,7 @@ class KL(Loss):
     """
 
     name = "kl"
+    smooth = True
     domain = (0.0, math.inf)
     floor = KL_FLOOR
 

@@ -69,6 +69,18 @@ class Nonlinearity(ModelPart):
         """Return a t with f(t) near x, the starting T (the paper's section on experiments)."""
         return x
 
+    def widened(self, width: float, domain: tuple[float, float]) -> Nonlinearity | None:
+        """Return f with its flat ends `width` intervals further out, or None if it has not two.
+
+        Parameters
+        ----------
+        width : float
+            In units of the distance between the two ends.
+        domain : tuple of float
+            Where the loss is finite; the ends stay inside.
+        """
+        return None
+
     def __call__(self, t: ArrayLike) -> NDArray[np.floating]:
         """Return f entry by entry, as float32 for float32 input and as float64 otherwise."""
         given = np.asarray(t)
@@ -163,6 +175,13 @@ class MinMax(Nonlinearity):
             Piece(self.a, self.b, 1.0, 0.0),
             Piece(self.b, math.inf, 0.0, self.b),
         )
+
+    def widened(self, width: float, domain: tuple[float, float]) -> MinMax | None:
+        """Return MinMax with its bounds moved apart: the paper's idea of a homotopy."""
+        by = width * (self.b - self.a)
+        if not 0 < by < math.inf:
+            return None
+        return MinMax(max(self.a - by, min(self.a, domain[0])), min(self.b + by, domain[1]))
 
 
 class Modulus(Nonlinearity):

@@ -57,6 +57,11 @@ class Extension:
         """Number of columns after the components that H is solved for."""
         return int(self.kind in ("columns", "both"))
 
+    @property
+    def width(self) -> int:
+        """Number of columns beside the components."""
+        return self.before + self.after + int(self.kind != "none")
+
     def free(self, rank: int) -> tuple[slice, slice]:
         """Return which columns of W and which rows of H are solved for."""
         first, last = self.before, self.before + rank
@@ -83,7 +88,7 @@ class Extension:
 
     def split(self, left: FloatArray, right: FloatArray) -> tuple[FloatArray, FloatArray, Offsets]:
         """Take W, H and the offsets apart again."""
-        rank = left.shape[1] - self.before - self.after - (self.kind != "none")
+        rank = left.shape[1] - self.width
         components = slice(self.before, self.before + rank)
         rows = left[:, 0] if self.before else None
         columns = right[self.before + rank] if self.after else None

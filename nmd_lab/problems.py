@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
+import math
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numba
 
+from .acceleration import Plan
 from .admm import Problem
+from .envelope import natural_penalty
+from .losses import Frobenius
+from .nonlinearities import Identity
 from .observations import Observations
 from .offsets import Extension, Offsets, starting_offsets
-from .penalty import as_penalty_rule
+from .penalty import SETTLING, PenaltyRule, as_penalty_rule
 from .proximal import Pair
+from .quasi_newton import MEMORY
 from .settings import Settings
 from .sparse_observations import AnyObservations, SparseObservations, sparse_from_dense
+
+FEW = 1 << 22
+"""Numbers that nobody minds remembering: 32 MiB of doubles."""
 
 OBSERVED_SHARE = 1 / 3
 """Below this share of observed entries, ``constraint="auto"`` constrains the observed ones only."""
@@ -47,7 +57,7 @@ def make_problem(
     problem = Problem(
         observations,
         pair,
-        rule=as_penalty_rule(settings.penalty),
+        rule=_penalty_rule(observations, pair, settings),
         alpha=settings.alpha,
         epsilon=settings.epsilon_for(observations.values.dtype),
         extension=Extension(kind, offsets.mean),
@@ -55,6 +65,65 @@ def make_problem(
         threads=settings.threads or all_threads(),
     )
     return problem, offsets
+
+
+def make_plan(problem: Problem, rank: int, settings: Settings) -> Plan:
+    """Return what is done beside Algorithm 1.
+
+    "auto" leaves a fit as it stands that asks for a fixed ρ, the paper's rule, or in full for the
+    plain algorithm (given factors, a rule with a name and tol=0); that is alternating least squares
+    anyway; or whose data are so few that the memory of the quasi-Newton steps would outgrow them.
+
+    Parameters
+    ----------
+    problem : Problem
+        What is to be solved.
+    rank : int
+        Number of components.
+    settings : Settings
+        What was asked for.
+
+    Raises
+    ------
+    ValueError
+        If a homotopy is asked for and the nonlinearity has no interval.
+    """
+    pair, observations = problem.pair, problem.observations
+    can_widen = pair.nonlinearity.widened(1.0, pair.loss.domain) is not None
+    if settings.homotopy is True and not can_widen:
+        raise ValueError(
+            f"homotopy=True does not go with nonlinearity={pair.nonlinearity!r}, which has no "
+            "interval to widen: use MinMax, or homotopy='auto'."
+        )
+    adaptive = math.isfinite(problem.rule.factor) and not problem.rule.projected
+    least_squares = pair.structure[:2] == (Identity, Frobenius) and problem.observed_only
+    m, n = observations.shape
+    remembered = 2 * MEMORY * (m + n) * rank
+    small = remembered <= max(4 * observations.values.size, FEW)
+    in_full = (
+        settings.tol == 0 and settings.penalty != "auto" and not isinstance(settings.init, str)
+    )
+    auto = adaptive and small and not least_squares and not in_full
+    refine = auto and settings.acceleration == "auto"
+    return Plan(
+        refine=refine,
+        homotopy=("auto" if refine and can_widen else False)
+        if settings.homotopy == "auto"
+        else settings.homotopy,
+        polish=auto if settings.polish == "auto" else bool(settings.polish),
+        fitted=settings.tol / 100,
+    )
+
+
+def _penalty_rule(observations: AnyObservations, pair: Pair, settings: Settings) -> PenaltyRule:
+    """Return the rule for ρ, and where it starts."""
+    rule = as_penalty_rule(settings.penalty)
+    # An even f has signs to find, for which ρ must not settle early.
+    if settings.penalty == "auto" and not pair.loss.smooth and not pair.nonlinearity.even:
+        rule = replace(SETTLING, initial=natural_penalty(observations, pair))
+    if settings.initial_penalty is not None:
+        rule = replace(rule, initial=float(settings.initial_penalty))
+    return rule
 
 
 def all_threads() -> int:

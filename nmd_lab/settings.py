@@ -27,7 +27,11 @@ class Settings:
     n_init: int = 1
     max_iter: int = 500
     tol: float = 1e-10
-    penalty: str | float | PenaltyRule = "balanced"
+    penalty: str | float | PenaltyRule = "auto"
+    initial_penalty: float | None = None
+    acceleration: str | None = "auto"
+    homotopy: str | bool = "auto"
+    polish: str | bool = "auto"
     alpha: float = 0.0
     offsets: str = "none"
     constraint: str = "auto"
@@ -63,7 +67,27 @@ class Settings:
         if self.threads is not None:
             _check_integer("threads", self.threads, 1)
         as_penalty_rule(self.penalty)
+        self._check_initial_penalty()
+        if self.acceleration not in ("auto", None):
+            raise ValueError(f"acceleration={self.acceleration!r} is unknown: use 'auto' or None.")
+        for name in ("homotopy", "polish"):
+            if getattr(self, name) not in ("auto", True, False):
+                raise ValueError(
+                    f"{name}={getattr(self, name)!r} is unknown: use 'auto', True or False."
+                )
         self.generator()
+
+    def _check_initial_penalty(self) -> None:
+        if self.initial_penalty is None:
+            return
+        if not isinstance(self.penalty, str):
+            raise ValueError(
+                f"initial_penalty={self.initial_penalty!r} goes with a rule that has a name: "
+                "leave it out, or give penalty='auto', 'balanced' or 'paper'."
+            )
+        _check_number("initial_penalty", self.initial_penalty, 0)
+        if self.initial_penalty == 0:
+            raise ValueError("initial_penalty=0 is not positive: give a number > 0.")
 
     @classmethod
     def of(cls, options: dict[str, Any]) -> Settings:

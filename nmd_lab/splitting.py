@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 
 from .compilation import compile_kernel, compile_scalar
-from .nonlinearities import Nonlinearity
+from .entries import Entries
 from .observations import FloatArray
 from .proximal import Pair, Structure, compile_t_update
-from .sparse_observations import AnyObservations, SparseObservations
+from .sparse_observations import AnyObservations
 
 
-class Splitting:
+class Splitting(Entries):
     """T and U of a problem, flat.
 
     Parameters
@@ -34,26 +34,15 @@ class Splitting:
     """
 
     def __init__(self, observations: AnyObservations, pair: Pair, *, everywhere: bool) -> None:
-        weights = observations.weights
-        self.weights = None if weights is None else weights.ravel()
-        self.x: FloatArray | ZeroFilled
-        if isinstance(observations, SparseObservations) and observations.absent_are_zeros:
-            self.x = ZeroFilled(observations)
-            self.T = self.x.preimage(pair.nonlinearity)
-        else:
-            self.x = observations.values.ravel()
-            self.T = np.array(pair.nonlinearity.preimage(self.x), dtype=self.x.dtype)
-        if self.weights is not None:
-            self.T[self.weights == 0] = 0
+        super().__init__(observations, pair)
+        self.T = self.preimage(pair.nonlinearity)
         self.U = np.zeros_like(self.T)
         self.dual_scale = 1.0  # what U is to be multiplied with, since ρ has changed
         self.A = np.zeros_like(self.T) if everywhere else None
-        weighted = "every" if weights is None else str(weights.dtype)
-        kind = f"{self.T.dtype}_{weighted}_{'off' if everywhere else 'on'}"
+        kind = f"{self.kind}_{'off' if everywhere else 'on'}"
         self.kernel, self.projecting_kernel = (
             update_kernel(pair, f"{kind}{projecting}") for projecting in ("", "_projecting")
         )
-        self.arguments = (*pair.arguments, pair.loss.floor)
 
     def rescale(self, factor: float) -> None:
         """Multiply U, whose unit is 1/ρ, when ρ changes."""
@@ -81,8 +70,8 @@ class Splitting:
             The weighted loss of f(A), and the squared norms of T - A, T - T_previous and, if the
             constraint holds everywhere, A - A_previous.
         """
-        optional = (None if a is None else a[entries] for a in (self.weights, self.A))
-        weights, previous = optional
+        weights = self.weights_of(entries)
+        previous = None if self.A is None else self.A[entries]
         state = (self.T[entries], self.U[entries], previous, change)
         numbers = (penalty, self.dual_scale, *self.arguments)
         kernel = self.kernel if change is None else self.projecting_kernel
@@ -94,29 +83,6 @@ class Splitting:
             self.A[entries] = A
         np.subtract(self.T[entries], A, out=A)
         A += self.dual_scale * self.U[entries]
-
-
-class ZeroFilled:
-    """A sparse matrix whose absent entries are zeros, read as dense rows, a few at a time."""
-
-    def __init__(self, observations: SparseObservations) -> None:
-        self.matrix = observations.to_csr()
-
-    def __getitem__(self, entries: slice) -> FloatArray:
-        """Return the values of whole rows, flat."""
-        n = self.matrix.shape[1]
-        block = self.matrix[entries.start // n : entries.stop // n]
-        values: FloatArray = block.toarray().ravel()
-        return values
-
-    def preimage(self, f: Nonlinearity) -> FloatArray:
-        """Return the starting T, flat; only the stored entries are worked out one by one."""
-        matrix = self.matrix
-        absent = f.preimage(np.zeros(1, dtype=matrix.dtype))[0]
-        T = np.full(matrix.shape, absent, dtype=matrix.dtype)
-        rows = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
-        T[rows, matrix.indices] = f.preimage(matrix.data)
-        return T.ravel()
 
 
 def update_kernel(pair: Pair, kind: str) -> Callable[..., tuple[float, float, float, float]]:

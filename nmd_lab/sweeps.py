@@ -99,7 +99,7 @@ class Steps:
 
     def __post_init__(self) -> None:
         """Cut the rows into as many shares as are worth a thread."""
-        self.parts = max(1, min(self.threads, self.layout.n_entries // SHARE_ENTRIES))
+        self.parts = shares(self.layout, self.threads)
 
     def sweep(
         self,
@@ -260,6 +260,11 @@ def inverse(normal: FloatArray, ridge: float) -> FloatArray:
         return cho_solve(cho_factor(normal + ridge * identity, check_finite=False), identity)
     except (np.linalg.LinAlgError, ValueError):
         return np.full_like(identity, np.nan)
+
+
+def shares(layout: Layout, threads: int) -> int:
+    """Return into how many shares the rows are cut."""
+    return max(1, min(threads, layout.n_entries // SHARE_ENTRIES))
 
 
 def in_parallel(

@@ -98,7 +98,8 @@ def test_ridge(f, loss, penalty):
 def test_epsilon(epsilon):
     X, W0, H0, _ = problem("relu")
     trace = plain(X, W0, H0, "relu", "frobenius", epsilon=epsilon)
-    fit = nmd_lab.decompose(X, 3, init=(W0, H0), tol=0, max_iter=20, epsilon=epsilon)
+    fit = nmd_lab.decompose(X, 3, init=(W0, H0), tol=0, max_iter=20, epsilon=epsilon,
+                            penalty="balanced")  # fmt: skip
     assert_same(fit, trace)
 
 
@@ -111,7 +112,7 @@ def test_shapes_and_several_blocks(f, loss, m, n, rank, missing):
     X, W0, H0, mask = problem(f, m, n, rank, scale=10.0, missing=missing)
     trace = plain(X, W0, H0, f, loss, mask=mask, n_iter=10)
     fit = nmd_lab.decompose(X, rank, f, loss, mask=mask if missing else None, init=(W0, H0),
-                            tol=0, max_iter=10, epsilon=1e-10)  # fmt: skip
+                            tol=0, max_iter=10, epsilon=1e-10, penalty="balanced")  # fmt: skip
     assert_same(fit, trace)
 
 
@@ -122,7 +123,7 @@ def test_general_bounds(a, b, loss):
     X = X if loss == "kl" else X - 1
     trace = plain(X, W0, H0, "minmax", loss, mask=mask, epsilon=1e-8, a=a, b=b)
     fit = nmd_lab.decompose(X, 3, nmd_lab.MinMax(a, b), loss, mask=mask, init=(W0, H0), tol=0,
-                            max_iter=20, epsilon=1e-8)  # fmt: skip
+                            max_iter=20, epsilon=1e-8, penalty="balanced")  # fmt: skip
     assert_same(fit, trace)
 
 
@@ -151,7 +152,7 @@ def test_single_precision(f, missing):
     X, W0, H0, mask = problem(f, missing=missing)
     X, W0, H0 = (u.astype(np.float32) for u in (X, W0, H0))
     fit = nmd_lab.decompose(X, 3, f, "frobenius", mask=mask, init=(W0, H0), tol=0, max_iter=10,
-                            epsilon=1e-6)  # fmt: skip
+                            epsilon=1e-6, penalty="balanced")  # fmt: skip
     assert fit.W.dtype == fit.H.dtype == np.float32
     assert fit.reconstruct().dtype == np.float32
     trace = plain(X, W0, H0, f, "frobenius", mask=mask, n_iter=10, epsilon=1e-6)

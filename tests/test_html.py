@@ -30,7 +30,7 @@ def test_it_is_well_formed_and_escaped(fit):
 def test_it_says_what_matters(fit):
     text = "".join(ET.fromstring(fit._repr_html_()).itertext())
     for part in ("MinMax(0, 1)", "frobenius", f"{fit.relative_error:.4g}", fit.stop_reason,
-                 "300 of 300", "random_state", "balanced", nmd_lab.__version__):  # fmt: skip
+                 "300 of 300", "random_state", "penalty", "auto", nmd_lab.__version__):  # fmt: skip
         assert part in text, part
 
 

@@ -7,10 +7,11 @@ import time
 from collections.abc import Callable
 from typing import Any, Literal
 
-from nmd_lab.admm import Outcome, State, Stopping, admm, run
+from nmd_lab.admm import Outcome, State, Stopping, run
 from nmd_lab.blas import one_thread
 from nmd_lab.decomposition import Decomposition
 from nmd_lab.fit import Prepared, labelled
+from nmd_lab.restarts import iteration
 from nmd_lab.validation import Validation
 
 from .snapshots import Snapshots
@@ -50,7 +51,7 @@ class Fitting:
     def __init__(self, prepared: Prepared) -> None:
         validation = prepared.validation
         self.validation = None if validation is None else _Remembered(validation)
-        self.problem, self._points, self.settings, _ = prepared
+        self.problem, self._points, self.settings, self._plan, _ = prepared
         self._states: Any = None
         self._outcome: Outcome | None = None
         self._last: State | None = None
@@ -80,7 +81,8 @@ class Fitting:
         resumed = time.perf_counter()
         with one_thread():
             if self._states is None:
-                self._states = admm(self.problem, next(self._points))
+                point = next(self._points)
+                self._states = iteration(self.problem, point, self.settings, self._plan)
             stopping = Stopping(
                 done + iterations,
                 settings.tol,
