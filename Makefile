@@ -9,7 +9,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test lab bench lint constraints clean
+.PHONY: help demo test lab bench paper lint constraints clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
@@ -26,6 +26,9 @@ lab: $(VENV)/with-lab,plot,io ## open JupyterLab on the first tutorial (ARGS="..
 
 bench: $(VENV)/with-plot,io ## print the tables of all benchmarks
 	@set -e; for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python $$script; done
+
+paper: $(VENV)/with-plot,baselines ## rerun the paper's experiments, up to an hour (set NMD_LAB_DATA), and write docs/paper.md
+	$(BIN)/python -m benchmarks.paper $(ARGS)
 
 lint: $(VENV)/with-dev ## style and types
 	$(BIN)/ruff check

@@ -18,7 +18,7 @@ from nmd_lab import baselines
 from . import data
 from .cells import Cell, Scores, run_cells
 from .fits import choose_alpha, default_settings, paper_settings, zero_filled_start
-from .report import bold_if_least, mean_std, prose, table
+from .report import bold_if_least, is_full, mean_std, prose, table
 
 TITLE = "Completion of faces"
 RANK = 5
@@ -62,7 +62,7 @@ def run(folder: Path, quick: bool = False, source: str | None = None) -> xr.Data
         cells,
         work,
         n_jobs=1 if quick else 2,
-        attrs={"data": description, **options},
+        attrs={"data": description, "quick": quick, **options},
     )
 
 
@@ -139,7 +139,7 @@ def section(results: xr.Dataset, figures: Path) -> str:
         masks=results.sizes["seed"],
     )
     parts = [about, table(["solver", *(f"{share:.0%}" for share in shares)], rows)]
-    if results.attrs["source"] == "real":
+    if is_full(results):
         parts.append(findings(results))
     return "\n\n".join(parts)
 

@@ -18,7 +18,7 @@ from nmd_lab import datasets
 from . import data
 from .cells import Cell, Scores, run_cells
 from .fits import NAME, SETTINGS, SIGN, choose_alpha, default_settings
-from .report import bold_if_least, mean_std, prose, save, show_pictures, table
+from .report import bold_if_least, is_full, mean_std, prose, save, show_pictures, table
 
 TITLE = "Digits with salt-and-pepper noise"
 RANK = {"real": 32, "stand-in": 12}
@@ -59,7 +59,7 @@ def run(folder: Path, quick: bool = False, source: str | None = None) -> xr.Data
         cells(noises, range(1 if quick else 3), tuple(WAYS), options),
         work,
         n_jobs=1 if quick else 2,
-        attrs={"data": data.load("mnist", source).description, **options},
+        attrs={"data": data.load("mnist", source).description, "quick": quick, **options},
     )
     pictured = options | {"source": "stand-in", "picture": True}
     pictures = run_cells(
@@ -141,7 +141,7 @@ def section(results: xr.Dataset, figures: Path) -> str:
     about = prose(ABOUT, max_iter=results.attrs["max_iter"], draws=results.sizes["seed"])
     header = ["model", "settings", *(f"{noise:.0%}" for noise in noises)]
     parts = [about, table(header, rows), picture(results, figures)]
-    if results.attrs["source"] == "real":
+    if is_full(results):
         parts.append(findings(results))
     return "\n\n".join(parts)
 

@@ -123,6 +123,6 @@ def figure(results: xr.Dataset, figures: Path) -> str:
             curve = curves.sel(nonlinearity=f, loss=d, penalty=choice)
             axes[i, j].loglog(iterations, curve, label=choice, color=color, **style)
         axes[i, j].set(title=f"{NAME[f]} + {SIGN[d]}", xlabel="iteration" if i == 3 else "")
-    axes[0, 0].legend(fontsize=7, ncols=2)
+    fig.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=9)
     caption = "Mean of the lowest relative error so far, by the choice of ρ."
     return save(fig, figures, "penalty_ablation", caption)

@@ -10,7 +10,6 @@ from __future__ import annotations
 from itertools import product
 from pathlib import Path
 
-import numpy as np
 import xarray as xr
 
 import nmd_lab as nmd
@@ -18,15 +17,23 @@ from nmd_lab import datasets
 
 from . import data
 from .cells import Cell, Scores, run_cells
-from .fits import NAME, SETTINGS, SIGN
-from .report import bold_if_least, mean_std, prose, save, show_pictures, table
+from .fits import NAME, SETTINGS, SIGN, choose_alpha, default_settings
+from .report import bold_if_least, is_full, mean_std, prose, save, show_pictures, table
 
 TITLE = "An image under Poisson noise"
 RANK = 4
 BOUNDS = nmd.MinMax(0.5, 1.0)
 MODELS = (("minmax", "kl"), ("minmax", "frobenius"), ("minmax", "l1"), ("relu", "kl"))
 NAMES = {f"{f}+{d}": f"{NAME[f]} + {SIGN[d]}" for f, d in MODELS}
-WAYS = {"paper": "the paper's settings", "default": "by default"}
+EARLY = 5  # times fewer iterations: near the paper's in number, we believe
+WAYS = {
+    "early": "the paper's settings, a fifth of the iterations",
+    "paper": "the paper's settings",
+    "default": "by default",
+    "alpha": "alpha chosen",
+}
+PLAIN = ("paper", "default")  # what the pictures show
+ALPHAS = (0.0, 1.0, 3.0, 10.0)
 PRINTED = {"minmax+kl": 9.89, "minmax+frobenius": 19.94, "minmax+l1": 12.84, "relu+kl": 29.48}
 """Relative errors in percent, from the paper's table."""
 
@@ -34,16 +41,16 @@ PRINTED = {"minmax+kl": 9.89, "minmax+frobenius": 19.94, "minmax+l1": 12.84, "re
 def run(folder: Path, quick: bool = False, source: str | None = None) -> xr.Dataset:
     """Return the clean-image error by model, way and draw, and pictures of the stand-in."""
     source = source or data.source_of("mit_logo")
-    options = {"source": source, "max_iter": 200 if quick else 2000, "picture": False}
+    options = {"source": source, "max_iter": 100 if quick else 1000, "picture": False}
     results = run_cells(
         folder / "poisson_logo",
-        cells(WAYS, range(2 if quick else 5), options),
+        cells(WAYS, range(1 if quick else 5), options),
         work,
         n_jobs=1 if quick else 2,
-        attrs={"data": data.load("mit_logo", source).description, **options},
+        attrs={"data": data.load("mit_logo", source).description, "quick": quick, **options},
     )
     pictured = options | {"source": "stand-in", "picture": True}
-    pictures = run_cells(folder / "poisson_logo", cells(["default"], range(1), pictured), work)
+    pictures = run_cells(folder / "poisson_logo", cells(PLAIN, range(1), pictured), work)
     return results.assign(
         {name: pictures[name] for name in ("picture", "clean_picture", "noisy_picture")}
     )
@@ -61,16 +68,19 @@ def work(*, model: str, way: str, seed: int, source: str, max_iter: int, picture
     clean = data.load("mit_logo", source).X
     X = datasets.poisson(clean, random_state=seed)
     f, d = model.split("+")
-    fit = nmd.decompose(
-        X,
-        RANK,
-        BOUNDS if f == "minmax" else f,
-        d,
-        random_state=seed,
-        **SETTINGS[way](max_iter=max_iter),
+    nonlinearity = BOUNDS if f == "minmax" else f
+    options = SETTINGS["paper" if way in ("early", "paper") else "default"](
+        max_iter=max_iter // EARLY if way == "early" else max_iter, random_state=seed
     )
+    scores: Scores = {}
+    if way == "alpha":
+        quickly = default_settings(max_iter=150, random_state=seed)
+        scores["alpha"] = options["alpha"] = choose_alpha(
+            X, RANK, nonlinearity, d, ALPHAS, seed=seed, **quickly
+        )
+    fit = nmd.decompose(X, RANK, nonlinearity, d, **options)
     image = fit.reconstruct().values
-    scores: Scores = {
+    scores |= {
         "error": 100 * nmd.metrics.relative_error(clean, image),
         "objective": fit.relative_error,
         "seconds": float(fit.history.seconds[-1]),
@@ -96,13 +106,16 @@ def section(results: xr.Dataset, figures: Path) -> str:
             for way in WAYS
         ]
         objectives = [
-            f"{float(results.objective.sel(model=model, way=way).mean()):.4f}" for way in WAYS
+            f"{float(results.objective.sel(model=model, way=way).mean()):.4f}" for way in PLAIN
         ]
         rows.append([name, f"{PRINTED[model]:.2f}", *errors, *objectives])
     header = ["model", "the paper's number", *(f"ours, {words}" for words in WAYS.values())]
-    header += [f"objective, {words}" for words in WAYS.values()]
+    header += [f"objective, {WAYS[way]}" for way in PLAIN]
     about = prose(ABOUT, draws=results.sizes["seed"], max_iter=results.attrs["max_iter"])
-    return "\n\n".join([about, table(header, rows), picture(results, figures)])
+    parts = [about, table(header, rows), picture(results, figures)]
+    if is_full(results):
+        parts.append(findings(results))
+    return "\n\n".join(parts)
 
 
 ABOUT = """
@@ -114,21 +127,46 @@ ABOUT = """
 """
 
 
+FINDINGS = """
+    - **The cleanest images come from the worst minima.** With the paper's settings MinMax + KL
+      stops at the objective {paper[1]:.4f} and the error {paper[0]:.2f} %; by default it goes on to
+      {default[1]:.4f} and {default[0]:.2f} %, since four unbounded components can fit some of the
+      noise too. Without knowing the clean image one can choose a ridge on held-out noisy pixels
+      (among {alphas}): {alpha[0]:.2f} %.
+    - **ReLU + KL is not at its minimum in the paper**: its 29.48 % is near the {relu[0]:.2f} % that
+      we see after a fifth of the iterations; it ends at {relu[1]:.2f} %.
+"""
+
+
+def findings(results: xr.Dataset) -> str:
+    """Return what the table says, in sentences with numbers."""
+    mean = results.mean("seed")
+    kl = {
+        way: [
+            float(mean[score].sel(model="minmax+kl", way=way)) for score in ("error", "objective")
+        ]
+        for way in WAYS
+    }
+    relu = mean.error.sel(model="relu+kl", way=["early", "paper"]).values
+    return prose(FINDINGS, alphas=", ".join(f"{alpha:g}" for alpha in ALPHAS), relu=relu, **kl)
+
+
 def picture(results: xr.Dataset, figures: Path) -> str:
     """Draw the stand-in: clean, noisy and what each model makes of it."""
-    chosen = results.sel(way="default").isel(seed=0)
-    images = [chosen.clean_picture[0].values, chosen.noisy_picture[0].values]
-    images += [chosen.picture.sel(model=model).values for model in NAMES]
-    figure = show_pictures(
-        [images[:3], images[3:]], ["", ""], ["", "", ""], size=1.5, limits=(0.4, 1.1)
-    )
-    names = ["clean", "noisy", *NAMES.values()]
-    for ax, name in zip(np.ravel(figure.axes), names, strict=True):
-        ax.set_title(name, fontsize=9)
-    return save(
-        figure,
-        figures,
-        "poisson_logo",
-        "A generated block image of rank 4 under Poisson noise; ours by default, grey from 0.4 to "
-        "1.1.",
-    )
+    chosen = results.isel(seed=0).sel(way=list(PLAIN))
+    given = [chosen.clean_picture[0, 0].values, chosen.noisy_picture[0, 0].values]
+    rows = [
+        [first, *(chosen.picture.sel(model=model, way=way).values for model in NAMES)]
+        for first, way in zip(given, PLAIN, strict=True)
+    ]
+    names = [f"ours, {WAYS[way]}" for way in PLAIN]
+    figure = show_pictures(rows, names, ["", *NAMES.values()], size=1.1, limits=(0.4, 1.1))
+    for ax, title in zip(figure.axes[:: len(NAMES) + 1], ("clean", "noisy"), strict=True):
+        ax.set_title(title, fontsize=9)
+    return save(figure, figures, "poisson_logo", CAPTION)
+
+
+CAPTION = (
+    "A generated block image of rank 4 under Poisson noise, grey from 0.4 to 1.1: the image and "
+    "its noisy version, then what each model makes of it."
+)

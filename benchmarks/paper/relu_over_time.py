@@ -59,11 +59,11 @@ POINTS = 100
 def run(folder: Path, quick: bool = False, source: str | None = None) -> xr.Dataset:
     """Return final errors and curves over time, by data set, loss, solver and seed."""
     source = source or data.source_of("mnist")
-    options = {"source": source, "seconds": 0.3 if quick else 10.0, "small": quick}
+    options = {"source": source, "seconds": 0.15 if quick else 10.0, "small": quick}
     cells = [
         Cell({"dataset": name, "loss": loss, "solver": solver, "seed": seed}, options)
         for name in RANK
-        for loss, solver, seed in runs(2 if quick else 4)
+        for loss, solver, seed in runs(1 if quick else 4)
     ]
     described = "; ".join(data.load(name, source).description for name in RANK)
     results = run_cells(
@@ -191,11 +191,13 @@ def figure(results: xr.Dataset, figures: Path) -> str:
     names = {"frobenius": RANDOM | FROM_SVD, "kl": WITH_KL}
     for (i, loss), (j, name) in product(enumerate(names), enumerate(RANK)):
         ax = axes[i, j]
-        for k, (solver, words) in enumerate(names[loss].items()):
+        others = [solver for solver in names[loss] if solver not in SETTINGS]
+        colors = {"default": "black", "paper": "C0"}
+        colors |= {solver: f"C{1 + k}" for k, solver in enumerate(others)}
+        for solver, words in names[loss].items():
             curve = results.curve.sel(dataset=name, loss=loss, solver=solver).mean("seed")
-            color = {"default": "black", "paper": "C0"}.get(solver, f"C{1 + k % 7}")
             width = 2.2 if solver in SETTINGS else 1.1
-            ax.loglog(results.time, curve, label=words, color=color, lw=width)
+            ax.loglog(results.time, curve, label=words, color=colors[solver], lw=width)
         ax.set(title=f"{name.upper()}, {SIGN[loss]}", xlabel="seconds")
         if loss == "kl":
             ax.set_ylim(top=2)
