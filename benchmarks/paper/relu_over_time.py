@@ -21,7 +21,7 @@ from nmd_lab import baselines
 from . import data
 from .cells import Cell, Scores, run_cells
 from .fits import SETTINGS, SIGN, resampled
-from .report import bold_if_least, mean_std, prose, pyplot, save, table
+from .report import bold_if_least, is_full, mean_std, prose, pyplot, save, table
 
 TITLE = "ReLU solvers over time"
 RANK = {"cbcl": 10, "mnist": 32}
@@ -67,7 +67,7 @@ def run(folder: Path, quick: bool = False, source: str | None = None) -> xr.Data
     ]
     described = "; ".join(data.load(name, source).description for name in RANK)
     results = run_cells(
-        folder / "relu_over_time", cells, work, attrs={**options, "data": described}
+        folder / "relu_over_time", cells, work, attrs={**options, "data": described, "quick": quick}
     )
     return results.assign_coords(time=times(options["seconds"]))
 
@@ -180,7 +180,7 @@ def section(results: xr.Dataset, figures: Path) -> str:
         "The same with the KL divergence, as a share of that of the constant matrix:",
         table(["solver", *(name.upper() for name in RANK)], kl_rows),
     ]
-    if results.attrs["source"] == "real":
+    if is_full(results):
         parts.append(findings(results))
     return "\n\n".join(parts)
 

@@ -56,6 +56,11 @@ def bold_if_least(text: str, value: Any, least: Any, digits: int = 4) -> str:
     return f"**{text}**" if round(float(value), digits) <= round(float(least), digits) else text
 
 
+def is_full(results: xr.Dataset) -> bool:
+    """Return whether these are the paper's data and protocol, of which the findings speak."""
+    return results.attrs["source"] == "real" and not results.attrs["quick"]
+
+
 def pyplot() -> Any:
     """Return matplotlib.pyplot in the style of the page."""
     import matplotlib.pyplot as plt
