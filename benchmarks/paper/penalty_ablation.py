@@ -30,7 +30,7 @@ POINTS = 30
 
 def run(folder: Path, quick: bool = False) -> xr.Dataset:
     """Return the lowest relative error by model, choice of ρ and seed, and curves."""
-    options = {"shape": SHAPE[quick], "noise": 0.05, "max_iter": 100 if quick else 1000}
+    options = {"shape": SHAPE[quick], "noise": 0.05, "max_iter": 150 if quick else 1000}
     cells = [
         Cell({"nonlinearity": f, "loss": d, "penalty": penalty, "seed": seed}, options)
         for f, d, penalty, seed in product(

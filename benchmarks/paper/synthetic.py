@@ -28,7 +28,7 @@ SOLVED = 1e-6
 
 def run(folder: Path, quick: bool = False) -> xr.Dataset:
     """Return relative errors by nonlinearity, loss, way, seed and iteration."""
-    options = {"shape": SHAPE[quick], "max_iter": 100 if quick else 1000}
+    options = {"shape": SHAPE[quick], "max_iter": 300 if quick else 1000}
     cells = [
         Cell({"nonlinearity": f, "loss": d, "way": way, "seed": seed}, options)
         for f, d, way, seed in product(MODELS, LOSSES, WAYS, range(2 if quick else 10))
