@@ -1,0 +1,267 @@
+"""The augmented Lagrangian with T eliminated: against brute force, in every form of the data."""
+
+from __future__ import annotations
+
+import tracemalloc
+
+import numpy as np
+import pytest
+from oracles import PAIRS, brute_prox, distance, exact_prox, forward
+from scipy import sparse
+
+import nmd_lab
+from nmd_lab.envelope import Envelope, natural_penalty
+from nmd_lab.layouts import layout_of
+from nmd_lab.proximal import make_pair
+from nmd_lab.sparse_observations import observations_of
+
+FORMS = ["dense", "masked", "weighted", "stored", "stored and weighted", "zeros"]
+NAMES = ["value", "data_term", "primal", "gradient_W", "gradient_H"]
+
+
+def data(form, m=9, n=7, seed=0):
+    """The observations in some form, and the X and weights that they stand for."""
+    rng = np.random.default_rng(seed)
+    X = rng.random((m, n)) * 2 * (rng.random((m, n)) > 0.2)
+    seen = rng.random((m, n)) < 0.6
+    weights = np.where(seen, rng.random((m, n)) + 0.3, 0)
+    entries = sparse.csr_array((X[seen], np.nonzero(seen)), shape=X.shape)
+    if form == "dense":
+        return observations_of(X), X, np.ones_like(X)
+    if form == "masked":
+        return observations_of(X, mask=seen), X, seen.astype(float)
+    if form == "weighted":
+        return observations_of(X, weights=weights), X, weights
+    if form == "stored":
+        return observations_of(entries), X, seen.astype(float)
+    if form == "stored and weighted":
+        return observations_of(entries, weights=weights), X, weights
+    assert form == "zeros"
+    observed = observations_of(entries, absent_are_zeros=True)
+    return observed, np.where(seen, X, 0), np.ones_like(X)
+
+
+def factors(m=9, n=7, rank=3, seed=1, dtype=np.float64):
+    rng = np.random.default_rng(seed)
+    return rng.normal(size=(m, rank)).astype(dtype), rng.normal(size=(rank, n)).astype(dtype)
+
+
+def envelope_of(observations, f, loss, threads=1):
+    return Envelope(observations, make_pair(f, loss), layout_of(observations), threads)
+
+
+def expected(A, X, weights, f, loss, penalty, U=0.0):
+    """Value, loss, ‖T - A‖ and the gradient with respect to A, by the definition."""
+    V, seen = A - U, weights > 0
+    shares = np.where(seen, weights, 1)
+    T = exact_prox(V, X, penalty / shares, f, loss)
+    at_T, at_A = (
+        (weights * distance(loss, X, np.maximum(forward(f, t), floor(loss))))[seen].sum()
+        for t in (T, A)
+    )
+    away = np.where(seen, T - V, 0)
+    value = at_T + penalty / 2 * (away**2).sum()
+    return value, at_A, np.linalg.norm((T - A)[seen]), -penalty * away
+
+
+def floor(loss):
+    return {"kl": nmd_lab.KL.floor}.get(loss, -np.inf)
+
+
+def assert_equals(found, W, H, numbers, rtol):
+    value, data_term, primal, gradient = numbers
+    assert found.value == pytest.approx(value, rel=rtol)
+    assert found.data_term == pytest.approx(data_term, rel=rtol)
+    assert found.primal == pytest.approx(primal, rel=rtol)
+    for part, whole in ((found.gradient_W, gradient @ H.T), (found.gradient_H, W.T @ gradient)):
+        np.testing.assert_allclose(part, whole, rtol=rtol, atol=rtol * np.abs(whole).max())
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize(("f", "loss"), PAIRS)
+def test_value_and_gradient_are_those_of_the_definition(f, loss, form):
+    observations, X, weights = data(form)
+    W, H = factors()
+    envelope = envelope_of(observations, f, loss)
+    for penalty in (0.2, 3.0):
+        found = envelope.evaluate(W, H, penalty)
+        assert_equals(found, W, H, expected(W @ H, X, weights, f, loss, penalty), 1e-8)
+
+
+@pytest.mark.parametrize("form", ["dense", "stored and weighted", "zeros"])
+@pytest.mark.parametrize(("f", "loss"), PAIRS)
+def test_gradient_is_the_slope_of_the_brute_force_envelope(f, loss, form):
+    """Nothing of the T-update enters here: the minimum over t is searched, the slope measured."""
+    observations, X, weights = data(form)
+    W, H = factors()
+    along_W, along_H = factors(seed=2)
+    penalty, step, seen = 1.3, 1e-5, weights > 0
+
+    def by_force(at):
+        A = (W + at * along_W) @ (H + at * along_H)
+        _, lowest = brute_prox(A[seen], X[seen], penalty / weights[seen], f, loss)
+        return float(weights[seen] @ lowest)
+
+    found = envelope_of(observations, f, loss).evaluate(W, H, penalty)
+    slope = np.sum(found.gradient_W * along_W) + np.sum(found.gradient_H * along_H)
+    assert found.value == pytest.approx(by_force(0.0), rel=1e-8)
+    assert slope == pytest.approx((by_force(step) - by_force(-step)) / (2 * step), rel=1e-5)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize(("f", "loss"), PAIRS)
+def test_multipliers_are_updated_as_in_the_method_of_multipliers(f, loss, form):
+    observations, X, weights = data(form)
+    envelope, U = envelope_of(observations, f, loss), np.zeros_like(X)
+    penalty = 0.7
+    for seed, new_penalty in ((1, 0.7), (2, 2.0), (3, 0.9)):
+        W, H = factors(seed=seed)
+        V = W @ H - U
+        T = exact_prox(V, X, penalty / np.where(weights > 0, weights, 1), f, loss)
+        U = (T - V) * penalty / new_penalty
+        found = envelope.evaluate(W, H, new_penalty, update_from=penalty)
+        assert_equals(found, W, H, expected(W @ H, X, weights, f, loss, new_penalty, U), 1e-7)
+        penalty = new_penalty
+    envelope.forget()
+    found = envelope.evaluate(W, H, penalty)
+    assert_equals(found, W, H, expected(W @ H, X, weights, f, loss, penalty), 1e-8)
+
+
+@pytest.mark.parametrize(("f", "loss"), PAIRS)
+def test_a_large_penalty_gives_the_objective_and_a_smaller_one_never_more(f, loss):
+    observations, _, _ = data("weighted")
+    W, H = factors()
+    if loss == "kl":  # which has a pole at f(WH) = 0
+        W, H = np.abs(W), np.abs(H)
+    envelope = envelope_of(observations, f, loss)
+    found = [envelope.evaluate(W, H, 10.0**k) for k in range(-2, 13, 2)]
+    values = np.array([one.value for one in found])
+    assert np.all(np.diff(values) >= -1e-12 * values[1:])
+    assert np.all(values <= found[-1].data_term * (1 + 1e-12))
+    assert values[-1] == pytest.approx(found[-1].data_term, rel=1e-6)
+    assert values[0] < 0.5 * values[-1]
+
+
+@pytest.mark.parametrize(("f", "loss"), PAIRS)
+def test_normal_matrices(f, loss):
+    """Entries with a kink of the T-update near by, at which it has no slope, are left out."""
+    _, X, weights = data("weighted")
+    W, H = factors()
+    penalty, V = 1.3, W @ H
+    shares = penalty / np.where(weights > 0, weights, 1)
+
+    def slope(step):
+        return (exact_prox(V + step, X, shares, f, loss) - exact_prox(V, X, shares, f, loss)) / step
+
+    smooth = np.abs(slope(1e-5) - slope(1e-3)) < 1e-2
+    assert smooth.mean() > 0.7
+    curvature = penalty * np.clip(1 - slope(1e-5), 0, 1) * (weights > 0) * smooth
+    envelope = envelope_of(observations_of(X, weights=weights * smooth), f, loss)
+    rows, columns = envelope.normal_matrices(W, H, penalty)
+    close = {"rtol": 5e-3, "atol": 5e-3}
+    np.testing.assert_allclose(rows, np.einsum("ij,aj,bj->iab", curvature, H, H), **close)
+    np.testing.assert_allclose(columns, np.einsum("ij,ia,ib->jab", curvature, W, W), **close)
+
+
+@pytest.mark.parametrize("f", ["relu", "square", "minmax"])
+@pytest.mark.parametrize(("one", "other"), [("masked", "stored"),
+                                            ("weighted", "stored and weighted")])  # fmt: skip
+def test_normal_matrices_of_sparse_and_dense_data_agree(f, one, other):
+    W, H = factors()
+    pairs = zip(*(envelope_of(data(form)[0], f, "frobenius").normal_matrices(W, H, 0.5)
+                  for form in (one, other)), strict=True)  # fmt: skip
+    for dense, stored in pairs:
+        np.testing.assert_allclose(stored, dense, rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("loss", ["frobenius", "l1", "kl"])
+@pytest.mark.parametrize("f", ["relu", "square"])
+def test_single_precision(f, loss, form):
+    observations, X, weights = data(form)
+    single = observations_of(
+        sparse.csr_array((observations.values, observations.indices, observations.indptr),
+                         shape=X.shape) if "stored" in form or form == "zeros" else X,
+        weights=None if form in ("dense", "zeros") else weights, dtype=np.float32,
+        absent_are_zeros=form == "zeros",
+    )  # fmt: skip
+    W, H = factors(dtype=np.float32)
+    envelope = envelope_of(single, f, loss)
+    found = envelope.evaluate(W, H, 0.8)
+    assert found.gradient_W.dtype == found.gradient_H.dtype == envelope.U.dtype == np.float32
+    assert all(part.dtype == np.float32 for part in envelope.normal_matrices(W, H, 0.8))
+    assert_equals(found, W, H, expected(W.astype(float) @ H, X, weights, f, loss, 0.8), 2e-4)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_inputs_are_not_modified(form):
+    observations, _, _ = data(form)
+    W, H = factors()
+    given = [observations.values, W, H]
+    given += [] if observations.weights is None else [observations.weights]
+    before = [array.copy() for array in given]
+    for array in given:
+        array.flags.writeable = False
+    envelope = envelope_of(observations, "relu", "kl")
+    envelope.evaluate(W, H, 1.0)
+    envelope.evaluate(W, H, 2.0, update_from=1.0)
+    envelope.normal_matrices(W, H, 1.0)
+    for array, copy in zip(given, before, strict=True):
+        np.testing.assert_array_equal(array, copy)
+
+
+def test_stored_entries_are_never_made_a_full_matrix():
+    m, n, stored = 30_000, 20_000, 5_000
+    rng = np.random.default_rng(0)
+    places = np.unique(rng.integers(m * n, size=stored))
+    X = sparse.coo_array((rng.random(places.size), np.divmod(places, n)), shape=(m, n)).tocsr()
+    envelope = envelope_of(observations_of(X), "relu", "frobenius")
+    W, H = factors(m, n)
+    envelope.evaluate(W[:, :1], H[:1], 1.0)  # compiles
+    tracemalloc.start()
+    envelope.evaluate(W, H, 1.0)
+    envelope.evaluate(W, H, 1.0, update_from=1.0)
+    envelope.normal_matrices(W, H, 1.0)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 40 * (m + n) * 3 * 3 * 8 < 0.1 * m * n * 8
+
+
+@pytest.mark.parametrize("form", ["dense", "stored"])
+def test_several_shares_of_the_rows_give_the_same(form):
+    observations, _, _ = data(form, m=2000, n=540)
+    if form == "stored":
+        observations, _, _ = data(form, m=2000, n=1000)
+    W, H = factors(*observations.shape)
+    alone, together = (
+        envelope_of(observations, "relu", "l1", threads=threads) for threads in (1, 2)
+    )
+    assert (alone.parts, together.parts) == (1, 2)
+    for update_from in (0.0, 0.7):
+        found = [one.evaluate(W, H, 0.7, update_from) for one in (alone, together)]
+        for name in NAMES:
+            one, two = (getattr(each, name) for each in found)
+            np.testing.assert_allclose(two, one, rtol=1e-11, atol=1e-11 * np.abs(one).max())
+    matrices = zip(*(one.normal_matrices(W, H, 0.7) for one in (alone, together)), strict=True)
+    for one, two in matrices:
+        np.testing.assert_allclose(two, one, rtol=1e-11, atol=1e-11 * np.abs(one).max())
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_natural_penalty(form):
+    observations, X, weights = data(form)
+    mean = np.average(X, weights=weights)
+    spread = np.sum(weights * (X - mean) ** 2) / 2
+    totals = {loss: np.sum(weights * distance(loss, X, mean)) for loss in ("l1", "kl")}
+    assert natural_penalty(observations, make_pair("relu", "frobenius")) == pytest.approx(1)
+    for loss, total in totals.items():
+        found = natural_penalty(observations, make_pair("relu", loss))
+        assert found == pytest.approx(total / spread)
+    square = natural_penalty(observations, make_pair("square", "l1"))
+    root, middle = np.sqrt(X), np.average(np.sqrt(X), weights=weights)
+    assert square == pytest.approx(2 * totals["l1"] / np.sum(weights * (root - middle) ** 2))
+
+
+@pytest.mark.parametrize("loss", ["frobenius", "l1", "kl"])
+def test_natural_penalty_of_data_that_are_constant(loss):
+    assert natural_penalty(observations_of(np.full((4, 3), 0.5)), make_pair("relu", loss)) == 1.0

@@ -1,0 +1,203 @@
+"""Descent: as many steps as the theory says, the minima that SciPy finds, and never a rise."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize, rosen, rosen_der
+
+from nmd_lab.quasi_newton import TRIALS, Point, descend
+
+
+def plainly(x):
+    """The metric of the steepest descent."""
+    return lambda gradient: gradient.copy()
+
+
+def begin(function, x):
+    x = np.array(x, dtype=float)
+    return Point(x, *function(x))
+
+
+def steps(function, x, metric_at=plainly, most=500):
+    """The start and every point from which descent went on."""
+    start = begin(function, x)
+    found = itertools.islice(descend(function, metric_at, start), most)
+    return [start, *(point for point in found if point.accepted)]
+
+
+def rosenbrock(x):
+    return float(rosen(x)), rosen_der(x)
+
+
+def quadratic(dimension, condition, seed=0):
+    """A quadratic with its minimum, and the inverse of its Hessian."""
+    rng = np.random.default_rng(seed)
+    axes, _ = np.linalg.qr(rng.normal(size=(dimension, dimension)))
+    hessian = (axes * np.geomspace(1, condition, dimension)) @ axes.T
+    lowest = rng.normal(size=dimension)
+
+    def function(x):
+        gradient = hessian @ (x - lowest)
+        return 0.5 * float((x - lowest) @ gradient), gradient
+
+    return function, lowest, np.linalg.inv(hessian)
+
+
+def test_with_the_inverse_hessian_for_metric_one_step_is_enough():
+    function, lowest, inverse = quadratic(20, 1e4)
+    start, first, *_ = steps(function, np.zeros(20), lambda x: lambda g: inverse @ g)
+    np.testing.assert_allclose(first.x, lowest, atol=1e-10)
+    assert first.value <= 1e-18 * start.value
+
+
+@pytest.mark.parametrize(("dimension", "condition"), [(2, 100), (6, 1e3), (10, 1e4), (30, 100)])
+def test_a_quadratic_takes_as_many_steps_as_with_scipy(dimension, condition):
+    """Both remember ten steps; steepest descent would take about as many as the condition."""
+    function, lowest, _ = quadratic(dimension, condition)
+    start, *others = steps(function, np.zeros(dimension))
+    reference = []
+
+    def note(intermediate_result):
+        reference.append(intermediate_result.fun)
+
+    minimize(function, np.zeros(dimension), jac=True, method="L-BFGS-B", callback=note,
+             options={"ftol": 0, "gtol": 0})  # fmt: skip
+    needed, by_scipy = (
+        1 + next(k for k, value in enumerate(values) if value < 1e-12 * start.value)
+        for values in ([point.value for point in others], reference)
+    )
+    assert needed <= 1.3 * by_scipy + 1
+    np.testing.assert_allclose(others[-1].x, lowest, atol=1e-5)
+
+
+@pytest.mark.parametrize("dimension", [2, 10])
+def test_rosenbrock(dimension):
+    start = np.resize([-1.2, 1.0], dimension)
+    found = steps(rosenbrock, start)
+    needed = next(k for k, point in enumerate(found) if point.value < 1e-10)
+    reference = minimize(rosenbrock, start, jac=True, method="L-BFGS-B", options={"ftol": 1e-15})
+    assert needed <= 2 * reference.nit
+    np.testing.assert_allclose(found[-1].x, 1, atol=1e-4)
+
+
+def entropy(seed, dimension=30):
+    """A convex function that is neither quadratic nor separable: logistic regression."""
+    rng = np.random.default_rng(seed)
+    data, signs = rng.normal(size=(100, dimension)), rng.choice([-1, 1], 100)
+
+    def function(x):
+        margins = signs * (data @ x)
+        slopes = -signs / (1 + np.exp(margins))
+        value = np.logaddexp(0, -margins).sum() + 0.5 * float(x @ x)
+        return float(value), data.T @ slopes + x
+
+    return function
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_minimum_is_that_of_scipy(seed):
+    function = entropy(seed)
+    found = steps(function, np.ones(30))[-1]
+    reference = minimize(function, np.ones(30), jac=True, method="L-BFGS-B",
+                         options={"ftol": 1e-15, "gtol": 1e-10})  # fmt: skip
+    assert found.value == pytest.approx(reference.fun, rel=1e-12)
+    np.testing.assert_allclose(found.x, reference.x, atol=1e-6)
+
+
+def test_a_change_of_variables_changes_nothing():
+    """What the metric is for: it makes the steps those of other variables."""
+    rng = np.random.default_rng(5)
+    change = rng.normal(size=(6, 6)) + 3 * np.eye(6)
+    inverse = np.linalg.inv(change)
+
+    def changed(y):
+        value, gradient = rosenbrock(change @ y)
+        return value, change.T @ gradient
+
+    x = np.resize([-1.2, 1.0], 6)
+    plain = steps(rosenbrock, x, most=25)
+    other = steps(changed, inverse @ x, lambda y: lambda g: inverse @ (inverse.T @ g), most=25)
+    assert len(plain) > 10
+    np.testing.assert_allclose([p.value for p in other], [p.value for p in plain], rtol=1e-5)
+
+
+def wavy(x):
+    """Many hollows, walls between them."""
+    return float(np.sum(x**2 / 20 - np.cos(3 * x))), x / 10 + 3 * np.sin(3 * x)
+
+
+def kinked(x):
+    """Not smooth at all, with a kink along each axis."""
+    slopes = np.arange(1.0, x.size + 1)
+    return float(np.abs(x) @ slopes), np.sign(x) * slopes
+
+
+@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("function", [rosenbrock, wavy, kinked])
+def test_no_step_that_is_accepted_rises(function, seed):
+    start = 4 * np.random.default_rng(seed).normal(size=8)
+    values = [point.value for point in steps(function, start, most=300)]
+    assert values[-1] < values[0]
+    assert np.all(np.diff(values) <= 0)
+
+
+def test_only_the_last_point_of_a_search_is_accepted_and_a_search_is_short():
+    start = begin(kinked, np.full(8, 3.3))
+    refused = 0
+    for point in itertools.islice(descend(kinked, plainly, start), 300):
+        refused = 0 if point.accepted else refused + 1
+        assert refused <= 2 * TRIALS  # with the memory, then once more without
+
+
+def test_a_start_at_the_minimum_ends_at_once():
+    assert list(descend(rosenbrock, plainly, begin(rosenbrock, np.ones(4)))) == []
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_values_that_are_not_finite_end_it(value):
+    def lost(x):
+        return value, np.full_like(x, value)
+
+    nowhere = list(descend(lost, plainly, begin(lost, np.ones(3))))
+    assert not any(point.accepted for point in nowhere)
+    start = begin(rosenbrock, [-1.2, 1.0])
+    tried = list(descend(lost, plainly, start))
+    assert len(tried) == TRIALS
+    assert not any(point.accepted for point in tried)
+
+
+def test_a_gradient_that_is_not_finite_ends_it():
+    def lost(x):
+        return rosenbrock(x)[0], np.full_like(x, np.nan)
+
+    tried = list(descend(lost, plainly, begin(rosenbrock, [-1.2, 1.0])))
+    assert [point.accepted for point in tried].count(True) == 1
+
+
+@pytest.mark.parametrize("beyond", [np.nan, np.inf])
+def test_a_search_comes_back_from_where_the_function_is_not_defined(beyond):
+    def barrier(x):
+        if np.any(x <= 0):
+            return beyond, np.full_like(x, beyond)
+        return float(np.sum(x - 0.01 * np.log(x))), 1 - 0.01 / x
+
+    found = steps(barrier, [3.0, 0.5, 1.0])
+    np.testing.assert_allclose(found[-1].x, 0.01, rtol=1e-4)
+
+
+def test_single_precision_stays_and_the_start_is_left_alone():
+    def function(x):
+        value, gradient = rosenbrock(x.astype(float))
+        return value, gradient.astype(np.float32)
+
+    x = np.array([-1.2, 1.0], dtype=np.float32)
+    start = Point(x, *function(x))
+    before = start.x.copy(), start.gradient.copy()
+    found = list(itertools.islice(descend(function, plainly, start), 100))
+    assert {point.x.dtype for point in found} == {np.dtype(np.float32)}
+    assert min(point.value for point in found) < 1e-6
+    np.testing.assert_array_equal(start.x, before[0])
+    np.testing.assert_array_equal(start.gradient, before[1])

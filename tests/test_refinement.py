@@ -1,0 +1,268 @@
+"""Quasi-Newton steps on the augmented Lagrangian: they end, they gain, and they touch no offset."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from oracles import PAIRS, distance, forward
+
+import nmd_lab
+from nmd_lab.fit import prepare
+from nmd_lab.lagrangian import Lagrangian
+from nmd_lab.refinement import optimality, polish, refine, widened
+
+ENDS = 3000
+"""Passes within which everything on these small problems has to come to its end."""
+
+SMOOTH = [(f, loss) for f, loss in PAIRS if loss != "l1" and f != "minmax"]
+"""Pairs whose minima are not, as a rule, at a kink."""
+
+
+def matrix(f, noise=0.1, m=16, n=12, rank=3, seed=0):
+    rng = np.random.default_rng(seed)
+    X = forward(f, rng.normal(size=(m, rank)) @ rng.normal(size=(rank, n)))
+    return np.abs(X + noise * rng.normal(size=X.shape))
+
+
+def exactly(f, m=30, n=24, rank=3, seed=0):
+    """Data that have a solution, and the solution."""
+    rng = np.random.default_rng(seed)
+    W, H = rng.normal(size=(m, rank)), rng.normal(size=(rank, n))
+    return forward(f, W @ H), W, H
+
+
+def begun(X, f, loss, rank=3, **options):
+    """A problem, and factors to start from."""
+    options = {"init": "random", "random_state": 1, **options}
+    prepared = prepare(X, rank, f, loss, absent_are_zeros=True, **options)
+    start = next(prepared.points).start
+    return prepared.problem, *prepared.problem.extension.extend(start.W, start.H, start.offsets)
+
+
+def after(iterations, X, f, loss, **options):
+    """A problem, and the factors that the plain algorithm arrives at."""
+    plain = {"acceleration": None, "homotopy": False, "polish": False}
+    fit = nmd_lab.decompose(X, 3, f, loss, max_iter=iterations, random_state=1, **plain, **options)
+    problem, _, _ = begun(X, f, loss, **options)
+    return problem, *fit.factors
+
+
+def objective(candidate, X, f, loss, alpha=0.0):
+    """The objective by the definition."""
+    model = forward(f, candidate.left @ candidate.right)
+    if loss == "kl":
+        model = np.maximum(model, nmd_lab.KL.floor)
+    ridge = np.sum(candidate.left**2) + np.sum(candidate.right**2)
+    return distance(loss, X, model).sum() + alpha / 2 * ridge
+
+
+def all_of(job):
+    found = list(itertools.islice(job, ENDS + 1))
+    assert len(found) <= ENDS
+    return found
+
+
+def best_of(job):
+    return min(all_of(job), key=lambda candidate: candidate.objective)
+
+
+@pytest.mark.parametrize("alpha", [0.0, 0.2])
+@pytest.mark.parametrize(("f", "loss"), PAIRS)
+def test_a_refinement_ends_below_its_start_and_tells_true_objectives(f, loss, alpha):
+    X = matrix(f)
+    problem, left, right = begun(X, f, loss, alpha=alpha)
+    first, *others = all_of(refine(problem, left, right))
+    np.testing.assert_array_equal(first.left, left)
+    np.testing.assert_array_equal(first.right, right)
+    for candidate in (first, *others[:: max(1, len(others) // 20)]):
+        assert np.isfinite(candidate.left).all()
+        assert np.isfinite(candidate.right).all()
+        assert candidate.objective == pytest.approx(objective(candidate, X, f, loss, alpha))
+    assert all(math.isfinite(candidate.objective) for candidate in others)
+    assert min(candidate.objective for candidate in others) < 0.5 * first.objective
+
+
+@pytest.mark.parametrize(("f", "loss"), PAIRS)
+def test_a_refinement_ends_below_a_hundred_iterations_of_the_plain_algorithm(f, loss):
+    X = matrix(f, seed=4)
+    problem, left, right = after(100, X, f, loss)
+    found = best_of(refine(problem, left, right))
+    start = objective(found._replace(left=left, right=right), X, f, loss)
+    assert found.objective <= start * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("f", ["relu", "modulus", "minmax", "identity"])
+def test_an_exact_problem_is_solved_by_one_refinement_and_one_polish(f):
+    X = exactly(f, seed=2)[0]
+    problem, left, right = begun(X, f, "frobenius")
+    found = best_of(refine(problem, left, right))
+    found = best_of(polish(problem, found.left, found.right))
+    assert found.objective <= 1e-12 * np.sum(X**2)
+
+
+def test_the_same_start_gives_the_same_bits():
+    problem, left, right = begun(matrix("minmax"), "minmax", "l1")
+    for job in (refine, widened, polish):
+        one, two = (best_of(job(problem, left, right)) for _ in range(2))
+        assert one.objective == two.objective
+        np.testing.assert_array_equal(one.left, two.left)
+
+
+# Offsets ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("offsets", ["global", "rows", "columns", "both"])
+@pytest.mark.parametrize("job", [refine, widened, polish])
+def test_columns_that_offsets_hold_stay(job, offsets):
+    X = matrix("minmax")
+    problem, left, right = begun(X, "minmax", "kl", offsets=offsets)
+    kept = left.copy(), right.copy()
+    free_W, free_H = problem.free(left, right)
+    held_W = np.setdiff1d(np.arange(left.shape[1]), np.arange(left.shape[1])[free_W])
+    held_H = np.setdiff1d(np.arange(len(right)), np.arange(len(right))[free_H])
+    assert held_W.size + held_H.size >= 2
+    passes = itertools.islice(job(problem, left, right), 500)
+    found = min(passes, key=lambda candidate: candidate.objective)
+    np.testing.assert_array_equal(found.left[:, held_W], left[:, held_W])
+    np.testing.assert_array_equal(found.right[held_H], right[held_H])
+    assert np.abs(found.left[:, free_W] - left[:, free_W]).max() > 1e-3
+    np.testing.assert_array_equal(left, kept[0])
+    np.testing.assert_array_equal(right, kept[1])
+
+
+@pytest.mark.parametrize("offsets", ["none", "global", "both"])
+@pytest.mark.parametrize(("f", "loss"), [("relu", "frobenius"), ("square", "kl"), ("minmax", "l1")])
+def test_gradient_with_ridge_and_offsets(f, loss, offsets):
+    problem, left, right = begun(matrix(f), f, loss, offsets=offsets, alpha=0.4)
+    rng = np.random.default_rng(3)
+    function = Lagrangian(problem, left, right)
+    x = rng.normal(size=function.x.size)
+    function.x = x
+    point = function.point(0.6)
+    along, step = rng.normal(size=x.size), 1e-6
+    above, below = (function.evaluate(x + sign * step * along)[0] for sign in (1, -1))
+    assert point.gradient @ along == pytest.approx((above - below) / (2 * step), rel=1e-5)
+
+
+# Homotopy ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("loss", ["frobenius", "l1", "kl"])
+def test_a_homotopy_ends_and_gains(loss):
+    X = np.clip(matrix("identity"), 0, 1)
+    problem, left, right = begun(X, "minmax", loss)
+    found = all_of(widened(problem, left, right))
+    wide = [candidate for candidate in found if candidate.objective == math.inf]
+    true = found[len(wide) :]
+    assert len(wide) > 10  # those of a wider f do not count
+    assert all(math.isfinite(candidate.objective) for candidate in true)
+    assert true[0].objective == pytest.approx(objective(true[0], X, "minmax", loss))
+    start = objective(true[0]._replace(left=left, right=right), X, "minmax", loss)
+    assert min(candidate.objective for candidate in true) < 0.5 * start
+
+
+def test_bounds_move_apart_within_the_domain_of_the_loss():
+    f = nmd_lab.MinMax(0.5, 1.5)
+    wide = [f.widened(width, (-math.inf, math.inf)) for width in (1.0, 0.25)]
+    assert [(one.a, one.b) for one in wide] == [(-0.5, 2.5), (0.25, 1.75)]
+    positive = f.widened(1.0, nmd_lab.KL.domain)
+    assert (positive.a, positive.b) == (0.0, 2.5)
+    for narrow in (nmd_lab.MinMax(1, 1), nmd_lab.MinMax(0, math.inf), nmd_lab.ReLU()):
+        assert narrow.widened(1.0, (-math.inf, math.inf)) is None
+
+
+@pytest.mark.parametrize("f", ["relu", "square", "modulus", "identity", nmd_lab.MinMax(0, np.inf)])
+def test_a_homotopy_needs_an_interval(f):
+    with pytest.raises(ValueError, match=r"homotopy=True .*no interval.*MinMax.*'auto'\.$"):
+        nmd_lab.decompose(np.ones((4, 3)), 1, f, homotopy=True)
+    nmd_lab.decompose(np.ones((4, 3)), 1, f, homotopy="auto", max_iter=3)
+
+
+# Polish -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("f", "loss"), SMOOTH)
+def test_a_polish_goes_down_to_a_stationary_point(f, loss):
+    X = matrix(f, seed=7)
+    problem, left, right = after(30, X, f, loss)
+    first, *others = all_of(polish(problem, left, right))
+    best = min(others, key=lambda candidate: candidate.objective)
+    assert best.objective <= first.objective
+    found = optimality(problem, best.left, best.right)
+    assert found < (1e-2 if loss == "kl" else 1e-4)
+    assert found < max(optimality(problem, left, right), 1e-6)
+
+
+@pytest.mark.parametrize("f", ["relu", "square", "minmax", "modulus"])
+@pytest.mark.parametrize("loss", ["frobenius", "kl"])
+def test_a_polish_gains_where_the_plain_algorithm_has_not_ended(f, loss):
+    problem, left, right = after(30, matrix(f), f, loss)
+    first, *others = itertools.islice(polish(problem, left, right), 500)
+    assert min(candidate.objective for candidate in others) < 0.999 * first.objective
+
+
+@pytest.mark.parametrize(("f", "loss"), [("relu", "frobenius"), ("square", "kl")])
+def test_how_a_product_is_split_into_factors_does_not_matter(f, loss):
+    """The metric of the steps sees to it: with the plain gradient one of the two would stand."""
+    problem, left, right = after(30, matrix(f, seed=7), f, loss)
+    rng = np.random.default_rng(1)
+    change = 1e3 * (rng.normal(size=(3, 3)) + 3 * np.eye(3))
+    one = all_of(polish(problem, left, right))
+    other = all_of(polish(problem, left @ change, np.linalg.solve(change, right)))
+    lowest = [min(candidate.objective for candidate in found) for found in (one, other)]
+    assert lowest[1] == pytest.approx(lowest[0], rel=1e-6)
+    assert len(other) < 2 * len(one)
+
+
+@pytest.mark.parametrize("f", ["relu", "square", "minmax"])
+def test_with_a_kink_a_polish_only_looks_for_an_exact_fit(f):
+    problem, left, right = after(30, matrix(f), f, "l1")
+    assert len(all_of(polish(problem, left, right))) < 200
+
+
+# Optimality -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("f", "loss"), PAIRS)
+def test_optimality_is_zero_at_an_exact_solution_and_large_elsewhere(f, loss):
+    X, W, H = exactly(f)
+    if (f, loss) == ("identity", "kl"):
+        W, H = np.abs(W), np.abs(H)
+        X = W @ H
+    problem, _, _ = begun(X, f, loss)
+    assert optimality(problem, W, H) < 1e-12
+    assert optimality(problem, 2 * W, H / 2) < 1e-12
+    _, elsewhere, _ = exactly(f, seed=5)
+    assert optimality(problem, np.abs(elsewhere), np.abs(H)) > 1e-2
+
+
+def test_optimality_of_least_squares_is_that_of_the_singular_value_decomposition():
+    X = matrix("identity", noise=0.5)
+    U, values, Vt = np.linalg.svd(X)
+    problem, _, _ = begun(X, "identity", "frobenius")
+    assert optimality(problem, U[:, :3] * values[:3], Vt[:3]) < 1e-6
+    assert optimality(problem, U[:, 1:4] * values[1:4], Vt[1:4]) < 1e-6  # stationary as well
+    assert optimality(problem, 0.9 * U[:, :3] * values[:3], Vt[:3]) > 1e-2
+
+
+@pytest.mark.parametrize(("f", "loss"), SMOOTH)
+def test_optimality_falls_along_a_fit(f, loss):
+    X = matrix(f, seed=7)
+    start = exactly(f, 16, 12)[1:]
+    early, late = (
+        nmd_lab.decompose(X, 3, f, loss, init=start, max_iter=most) for most in (2, 1000)
+    )
+    assert late.optimality < (1e-2 if loss == "kl" else 1e-4)
+    assert late.optimality < 0.1 * early.optimality
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("job", [refine, widened, polish])
+def test_the_precision_stays(job, dtype):
+    problem, left, right = begun(matrix("minmax").astype(dtype), "minmax", "frobenius", alpha=0.1)
+    for candidate in all_of(job(problem, left, right)):
+        assert candidate.left.dtype == candidate.right.dtype == dtype
+        assert np.isfinite(candidate.left).all()
