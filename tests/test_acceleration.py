@@ -1,0 +1,252 @@
+"""Quasi-Newton steps beside Algorithm 1: never worse, much faster, and left out on request."""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+import pytest
+from oracles import PAIRS, forward
+from scipy import sparse
+
+import nmd_lab
+from nmd_lab.datasets import synthetic
+
+PLAIN = {"acceleration": None, "homotopy": False, "polish": False}
+FORMS = ["dense", "masked", "weighted", "stored", "zeros", "few"]
+UNTOUCHED = ["primal_residual", "dual_residual", "penalty"]
+RECORDED = ["objective", "relative_error", *UNTOUCHED]
+ITERATIONS = 300
+
+
+def instance(seed):
+    """A small random problem: the verb, its arguments and its options."""
+    rng = np.random.default_rng(seed)
+    (f, loss), form = PAIRS[seed % 15], FORMS[(seed // 15 + seed) % 6]
+    (m, n), rank = rng.integers(8, 25, 2), int(rng.integers(1, 5))
+    X = forward(f, rng.normal(size=(m, rank)) @ rng.normal(size=(rank, n)))
+    X = np.abs(X + rng.choice([0, 0.1, 0.5]) * rng.normal(size=(m, n)))
+    X *= rng.random((m, n)) > rng.choice([0, 0.3])
+    seen = rng.random((m, n)) < (0.2 if form == "few" else 0.7)
+    seen[0] = seen[:, 0] = True
+    options = {
+        "alpha": float(rng.choice([0, 0, 0.3])),
+        "init": str(rng.choice(["auto", "svd", "random"])),
+        "penalty": str(rng.choice(["auto", "balanced"])),
+        "random_state": seed,
+    }
+    if form != "zeros":
+        options["offsets"] = str(rng.choice(["none", "none", "global", "rows", "both"]))
+    verb = nmd_lab.complete if form in ("stored", "few") else nmd_lab.decompose
+    if form in ("masked", "few"):
+        X = np.where(seen, X, np.nan)
+    elif form == "weighted":
+        options["weights"] = np.where(seen, rng.random((m, n)) + 0.2, 0)
+    elif form in ("stored", "zeros"):
+        X = sparse.csr_array((X[seen], np.nonzero(seen)), shape=X.shape)
+    return functools.partial(verb, X, rank, f, loss, tol=0, **options)
+
+
+@functools.cache
+def histories(seed):
+    """What the plain and the accelerated run of a problem record."""
+    fit = functools.partial(instance(seed), max_iter=ITERATIONS)
+    return tuple(
+        {name: numbers.values for name, numbers in fit(**how).history.items()}
+        for how in (PLAIN, {})
+    )
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_never_above_the_plain_run_whose_iterates_it_leaves_alone(seed):
+    plain, fast = histories(seed)
+    assert np.all(np.diff(fast["objective"]) <= 0)
+    assert np.all(fast["objective"] <= np.minimum.accumulate(plain["objective"]))
+    assert np.all(np.isfinite(fast["relative_error"]))
+    for name in UNTOUCHED:
+        np.testing.assert_array_equal(fast[name], plain[name])
+
+
+def test_a_third_of_the_iterations_does_on_the_median():
+    needed = []
+    for seed in range(60):
+        plain, fast = histories(seed)
+        there = fast["objective"] <= plain["objective"].min() * (1 + 1e-9)
+        needed.append(1 + int(np.argmax(there)) if there.any() else np.inf)
+    assert np.median(needed) <= ITERATIONS / 3
+    assert max(needed) <= ITERATIONS
+
+
+def test_it_does_gain():
+    """Otherwise all of the above could be shown by doing nothing."""
+    gains = [1 - fast["objective"][-1] / plain["objective"].min()
+             for plain, fast in map(histories, range(60))]  # fmt: skip
+    assert np.mean(np.array(gains) > 1e-3) > 0.5
+
+
+@pytest.mark.parametrize("how", [{}, {"homotopy": True}, {"acceleration": None, "polish": True}])
+@pytest.mark.parametrize("seed", [2, 8, 21, 37, 53])
+def test_a_short_run_is_the_beginning_of_a_longer_one(seed, how):
+    fit = instance(seed)
+    if fit.args[2] != "minmax":
+        how = {key: value for key, value in how.items() if key != "homotopy"}
+    short, long = (fit(max_iter=most, **how) for most in (40, 80))
+    for name in RECORDED:
+        np.testing.assert_array_equal(short.history[name], long.history[name][:40])
+    beginning = {name: numbers[:40] for name, numbers in histories(seed)[1].items()}
+    if not how:
+        np.testing.assert_array_equal(short.history["objective"], beginning["objective"])
+
+
+@pytest.mark.parametrize("seed", range(0, 60, 4))
+def test_the_same_seed_gives_the_same_bits_and_inputs_stay(seed):
+    fit = functools.partial(instance(seed), max_iter=60)
+    X = fit.args[0]
+    numbers = X.data if sparse.issparse(X) else X
+    before = numbers.copy()
+    one, two = fit(), fit()
+    np.testing.assert_array_equal(one.W.values, two.W.values)
+    np.testing.assert_array_equal(one.H.values, two.H.values)
+    np.testing.assert_array_equal(numbers, before)
+    for name in RECORDED:
+        np.testing.assert_array_equal(one.history[name], two.history[name])
+
+
+@pytest.mark.parametrize(("f", "loss"), PAIRS)
+def test_the_factors_that_come_back_are_those_of_the_objective(f, loss):
+    X = np.abs(synthetic(20, 15, 3, f, noise=0.2, random_state=1).X.values)
+    fit = nmd_lab.decompose(X, 3, f, loss, max_iter=50, alpha=0.1, random_state=0)
+    values = fit.loss(X, fit.reconstruct().values).sum()
+    ridge = 0.05 * (np.sum(fit.W.values**2) + np.sum(fit.H.values**2))
+    assert fit.objective == pytest.approx(values + ridge, rel=1e-9)
+    assert fit.objective == fit.history["objective"].values.min()
+
+
+@pytest.mark.parametrize(("f", "loss"), [pair for pair in PAIRS if pair[0] != "identity"])
+@pytest.mark.parametrize("seed", [0, 1])
+def test_the_synthetic_problems_of_the_paper_are_solved(f, loss, seed):
+    """The paper reports failure for Square and Modulus."""
+    X = synthetic(100, 80, 5, f, random_state=seed).X
+    fit = nmd_lab.decompose(X, 5, f, loss, n_init=5, max_iter=1000, random_state=seed)
+    assert fit.relative_error <= 1e-8
+    np.testing.assert_allclose(fit.reconstruct().values, X.values, atol=1e-6 * float(X.max()))
+
+
+# When there is nothing beside the iteration -----------------------------------------------------
+
+
+def noisy(f="relu", seed=3):
+    return np.abs(synthetic(20, 15, 3, f, noise=0.3, random_state=seed).X.values)
+
+
+def factors():
+    rng = np.random.default_rng(4)
+    return rng.normal(size=(20, 3)), rng.normal(size=(3, 15))
+
+
+@pytest.mark.parametrize("options", [
+    {"penalty": 1.0},
+    {"penalty": nmd_lab.PenaltyRule(initial=0.5, factor=np.inf)},
+    {"penalty": "paper"},
+    {"penalty": "balanced", "init": factors(), "tol": 0},
+    {"nonlinearity": "identity", "constraint": "observed"},
+])  # fmt: skip
+def test_what_asks_for_the_plain_algorithm_gets_it(options):
+    options = {"nonlinearity": "relu", "max_iter": 40, "random_state": 0, **options}
+    by_default, plain = (nmd_lab.decompose(noisy(), 3, **options, **how) for how in ({}, PLAIN))
+    assert by_default.n_iter == plain.n_iter
+    for name in RECORDED:
+        np.testing.assert_array_equal(by_default.history[name], plain.history[name])
+    np.testing.assert_array_equal(by_default.W.values, plain.W.values)
+
+
+@pytest.mark.parametrize("options", [
+    {"penalty": "balanced", "init": factors()},
+    {"penalty": "balanced", "tol": 0},
+    {"penalty": "paper", "initial_penalty": 0.5, "polish": True},
+    {"init": factors(), "tol": 0},
+    {"nonlinearity": "square", "init": factors(), "tol": 0},
+])  # fmt: skip
+def test_what_does_not_ask_for_it_is_accelerated(options):
+    options = {"nonlinearity": "relu", "max_iter": 200, "random_state": 0, **options}
+    by_default, plain = (
+        nmd_lab.decompose(noisy(), 3, **{**options, **how}).history for how in ({}, PLAIN)
+    )
+    assert by_default["objective"].min() < plain["objective"].min() * (1 - 1e-4)
+
+
+@pytest.mark.parametrize(("f", "loss"), [("relu", "frobenius"), ("square", "frobenius"),
+                                         ("square", "kl"), ("minmax", "frobenius"),
+                                         ("minmax", "kl")])  # fmt: skip
+def test_a_polish_alone(f, loss):
+    """Asked for, it comes with a fixed ρ too; the iteration goes on as it would."""
+    options = {"init": factors(), "penalty": 1.0, "max_iter": 600, "tol": 0}
+    polished, plain = (
+        nmd_lab.decompose(noisy(f), 3, f, loss, **options, **PLAIN | {"polish": polish}).history
+        for polish in (True, False)
+    )
+    lowest = np.minimum.accumulate(plain["objective"].values)
+    np.testing.assert_array_equal(polished["objective"][:31], lowest[:31])
+    assert np.all(polished["objective"] <= lowest)
+    assert np.any(polished["objective"] < lowest * (1 - 1e-3))
+    for name in UNTOUCHED:
+        np.testing.assert_array_equal(polished[name], plain[name])
+
+
+def test_a_homotopy_alone():
+    X = np.clip(noisy("minmax"), 0, 1)
+    options = {"init": "svd", "penalty": 1.0, "max_iter": 200, "tol": 0, "random_state": 0}
+    wide, plain = (
+        nmd_lab.decompose(X, 3, "minmax", "l1", **options, **PLAIN | {"homotopy": homotopy})
+        for homotopy in (True, False)
+    )
+    assert wide.objective < 0.9 * plain.history["objective"].min()
+    np.testing.assert_array_equal(wide.history["penalty"], plain.history["penalty"])
+
+
+@pytest.mark.parametrize(("name", "value"), [("acceleration", "anderson"), ("acceleration", True),
+                                             ("homotopy", "yes"), ("polish", None)])  # fmt: skip
+def test_words_that_are_unknown(name, value):
+    with pytest.raises(ValueError, match=rf"^{name}={value!r} is unknown: use 'auto'.*\.$"):
+        nmd_lab.decompose(noisy(), 3, **{name: value})
+
+
+# Manners ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("f", "loss"), PAIRS)
+def test_single_precision_stays_and_is_finite(f, loss):
+    X = noisy(f).astype(np.float32)
+    fit = nmd_lab.decompose(X, 3, f, loss, max_iter=100, random_state=0)
+    assert fit.W.dtype == fit.H.dtype == fit.reconstruct().dtype == np.float32
+    assert np.isfinite(fit.W.values).all()
+    assert np.isfinite(fit.H.values).all()
+    for name in RECORDED:
+        assert np.isfinite(fit.history[name]).all()
+    double = nmd_lab.decompose(X.astype(float), 3, f, loss, max_iter=100, random_state=0)
+    assert fit.objective <= 1.3 * double.objective + 1e-3
+
+
+@pytest.mark.parametrize("raised", [False, True])
+def test_a_callback_sees_the_best_and_can_end_it(raised):
+    seen = []
+
+    def callback(state):
+        seen.append(state)
+        if raised and len(seen) == 7:
+            raise KeyboardInterrupt
+        return len(seen) == 7
+
+    fit = nmd_lab.decompose(noisy(), 3, callback=callback, max_iter=50)
+    assert fit.n_iter == 7
+    assert ("interrupted" if raised else "callback") in fit.stop_reason
+    np.testing.assert_array_equal(fit.W.values, seen[-1].W)
+    np.testing.assert_array_equal([state.objective for state in seen], fit.history["objective"])
+
+
+def test_a_time_limit_ends_it():
+    fit = nmd_lab.decompose(noisy(), 3, tol=0, max_iter=10**8, time_limit=0.2)
+    assert fit.stop_reason == "time_limit: 0.2 s passed"
+    assert np.all(np.diff(fit.history["seconds"]) >= 0)
+    assert np.all(fit.history["seconds"][:-1] < 0.2)
+    assert fit.history["seconds"][-1] >= 0.2

@@ -1,0 +1,174 @@
+"""Convergence told truthfully: why a run ended, whether it could go on, how optimal it is."""
+
+from __future__ import annotations
+
+import math
+import re
+import warnings
+
+import numpy as np
+import pytest
+
+import nmd_lab
+from nmd_lab import baselines
+from nmd_lab.datasets import synthetic
+
+PLAIN = {"acceleration": None, "homotopy": False, "polish": False}
+
+
+@pytest.fixture
+def exact():
+    return synthetic(30, 20, 3, random_state=0).X.values
+
+
+@pytest.fixture
+def noisy():
+    return np.abs(synthetic(30, 20, 3, noise=0.3, random_state=0).X.values)
+
+
+def warnings_of(*arguments, **options):
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        fit = nmd_lab.decompose(*arguments, **options)
+    return fit, [each for each in found if issubclass(each.category, nmd_lab.NMDWarning)]
+
+
+# The warning ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("how", [{}, PLAIN], ids=["default", "plain"])
+def test_a_run_that_was_still_improving_is_told_of(noisy, how):
+    fit, [told] = warnings_of(noisy, 3, max_iter=20, **how)
+    assert told.category is nmd_lab.NotConvergedWarning
+    assert issubclass(told.category, UserWarning)
+    assert told.filename == __file__  # where the fit was asked for
+    message = str(told.message)
+    assert message.startswith("max_iter=20 ended a fit whose last tenth of iterations still ")
+    assert message.endswith(": raise max_iter, or pass tol=0 if so many iterations are what you "
+                            "want.")  # fmt: skip
+    objective = np.minimum.accumulate(fit.history["objective"].values)
+    gained = 100 * (1 - objective[-1] / objective[-3])
+    assert float(re.search(r"by ([\d.]+)%", message)[1]) == pytest.approx(gained, abs=0.051)
+
+
+@pytest.mark.parametrize("verb", ["complete", "decompose"])
+def test_both_commands_tell_it_where_they_were_called(noisy, verb):
+    with pytest.warns(nmd_lab.NotConvergedWarning) as found:
+        getattr(nmd_lab, verb)(noisy, 3, "relu", max_iter=20)
+    assert [each.filename for each in found] == [__file__]
+
+
+def test_one_iteration_is_not_a_trend(noisy):
+    """Nothing can be said about it; what matters is that nothing breaks."""
+    fit, _ = warnings_of(noisy, 3, max_iter=1)
+    assert fit.stop_reason == "max_iter: 1 iterations done"
+
+
+def test_no_warning_where_none_is_due(exact, noisy):
+    silent = {
+        "asked for so many": (noisy, {"max_iter": 20, "tol": 0}),
+        "solved": (exact, {"max_iter": 1000}),
+        "stopped": (noisy, {"max_iter": 50, "callback": lambda state: state.iteration == 5}),
+        "out of time": (noisy, {"max_iter": 10**6, "time_limit": 1e-3}),
+        "standing still": (noisy, {"max_iter": 300}),
+    }
+    reasons = {}
+    for why, (X, options) in silent.items():
+        fit, told = warnings_of(X, 3, **options)
+        assert not told, why
+        reasons[why] = fit.stop_reason.split(":")[0]
+    assert reasons["asked for so many"] == "max_iter"
+    assert reasons["solved"] == "converged"
+    assert reasons["stopped"] == "callback"
+    assert reasons["out of time"] == "time_limit"
+
+
+def test_a_warning_is_an_error_where_one_wants_it(noisy):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", nmd_lab.NotConvergedWarning)
+        with pytest.raises(nmd_lab.NotConvergedWarning):
+            nmd_lab.decompose(noisy, 3, max_iter=20)
+
+
+# Why it ended -----------------------------------------------------------------------------------
+
+
+def test_an_exact_fit_ends_the_run(exact):
+    fit = nmd_lab.decompose(exact, 3, max_iter=1000, tol=1e-8)
+    assert fit.stop_reason == "converged: relative error at or below 1e-10"
+    assert fit.relative_error <= 1e-10
+    assert np.all(fit.history["relative_error"][:-1] > 1e-10)
+    assert fit.n_iter < 300
+
+
+def test_small_residuals_end_the_plain_run(exact):
+    fit = nmd_lab.decompose(exact, 3, max_iter=5000, tol=1e-6, **PLAIN)
+    assert fit.stop_reason == "converged: residuals at or below tol=1e-06"
+    assert fit.history["primal_residual"][-1] <= 1e-6 * np.linalg.norm(exact)
+    assert fit.n_iter < 5000
+
+
+def test_refinements_in_vain_end_the_accelerated_run(noisy):
+    fit = nmd_lab.decompose(noisy, 3, max_iter=3000)
+    assert fit.stop_reason.startswith("converged: ")
+    assert re.search("refinements in turn found nothing lower|stood still|residuals",
+                     fit.stop_reason)  # fmt: skip
+    longer = nmd_lab.decompose(noisy, 3, max_iter=2 * fit.n_iter, tol=0)
+    assert longer.n_iter == 2 * fit.n_iter
+    assert longer.objective >= fit.objective * (1 - 1e-3)
+
+
+def test_an_objective_that_stands_still_ends_the_plain_run():
+    """At a fixed ρ that is too small the residuals never get there."""
+    X = np.abs(np.random.default_rng(0).normal(size=(20, 15)))
+    fit = nmd_lab.decompose(X, 3, penalty=0.3, tol=1e-4, max_iter=5000, init="random",
+                            random_state=1)  # fmt: skip
+    assert fit.stop_reason == "converged: the objective stood still for 200 iterations"
+    objective = np.minimum.accumulate(fit.history["objective"].values)
+    assert objective[-201] - objective[-1] <= 1e-4 * objective[-1]
+    assert objective[-202] - objective[-2] > 1e-4 * objective[-2]
+
+
+@pytest.mark.parametrize("how", [{}, PLAIN], ids=["default", "plain"])
+def test_without_tolerance_all_iterations_are_done(exact, how):
+    fit = nmd_lab.decompose(exact, 3, max_iter=700, tol=0, **how)
+    assert fit.n_iter == 700
+    assert fit.stop_reason == "max_iter: 700 iterations done"
+
+
+# How optimal it is ------------------------------------------------------------------------------
+
+
+def test_optimality_tells_a_fit_that_ended_from_one_that_was_cut_off(exact, noisy):
+    assert nmd_lab.decompose(exact, 3, max_iter=1000).optimality < 1e-8
+    ended = nmd_lab.decompose(noisy, 3, max_iter=3000).optimality
+    cut_off = nmd_lab.decompose(noisy, 3, max_iter=5, **PLAIN).optimality
+    assert ended < 1e-6
+    assert cut_off > 1e-3
+
+
+def test_optimality_survives_a_file_and_stays_out_of_the_lines(noisy, tmp_path):
+    fit = nmd_lab.decompose(noisy, 3, max_iter=20)
+    assert "optimality" not in repr(fit)
+    assert fit.optimality == fit.parameters["optimality"] > 0
+    fit.save(tmp_path / "fit.nc")
+    assert nmd_lab.load(tmp_path / "fit.nc").optimality == fit.optimality
+    assert nmd_lab.Decomposition.from_dataset(fit.to_dataset()).optimality == fit.optimality
+
+
+def test_results_of_baselines_have_none(noisy):
+    assert math.isnan(baselines.truncated_svd(noisy, 3).optimality)
+
+
+@pytest.mark.parametrize("options", [{"mask": True}, {"weights": True}, {"offsets": "both"},
+                                     {"alpha": 0.5}])  # fmt: skip
+def test_optimality_counts_what_the_objective_counts(noisy, rng, options):
+    """For other data the same fit is not optimal."""
+    seen = rng.random(noisy.shape) < 0.7
+    given = {"mask": seen, "weights": seen + rng.random(noisy.shape)}
+    options = {name: given.get(name, value) for name, value in options.items()}
+    fit = nmd_lab.decompose(noisy, 3, max_iter=3000, **options)
+    assert fit.optimality < 1e-4
+    if "offsets" not in options:
+        unlike = nmd_lab.decompose(noisy, 3, init=fit, max_iter=1, tol=0, **PLAIN)
+        assert unlike.optimality > 10 * fit.optimality

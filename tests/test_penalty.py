@@ -1,0 +1,226 @@
+"""Rules for ρ: what each does, which is taken by default, and that scale does not matter."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from oracles import PAIRS
+
+import nmd_lab
+from nmd_lab.datasets import synthetic
+from nmd_lab.envelope import natural_penalty
+from nmd_lab.fit import prepare
+from nmd_lab.penalty import BALANCED, RULES, SETTLING, PenaltyRule, as_penalty_rule
+
+PLAIN = {"acceleration": None, "homotopy": False, "polish": False}
+
+
+def noisy(f="relu", scale=1.0, noise=0.2):
+    return scale * np.abs(synthetic(30, 20, 3, f, noise=noise, random_state=0).X.values)
+
+
+def rule_for(f, loss, X=None, **options):
+    X = noisy(f) if X is None else X
+    return prepare(X, 3, f, loss, absent_are_zeros=True, **options).problem.rule
+
+
+# What a rule does -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("rule", "factor"), [(BALANCED, 3), (RULES["paper"], 10)])
+def test_a_rule_doubles_and_halves(rule, factor):
+    control = rule.begin()
+    assert control(5.0, 1.01 * factor, 1.0, 9.0) == 10.0
+    assert control(5.0, 0.99 * factor, 1.0, 9.0) == 5.0
+    assert control(5.0, 1.0, 1.01 * factor, 9.0) == 2.5
+    assert control(5.0, 1.0, 0.99 * factor, 9.0) == 5.0
+    assert control(5.0, 0.0, 0.0, 9.0) == 5.0
+
+
+def test_a_number_keeps_it_fixed():
+    rule = as_penalty_rule(0.25)
+    assert rule.initial == 0.25
+    control = rule.begin()
+    for primal, dual in ((1, 1), (1e300, 1e-300), (0, 1), (1, 0)):
+        assert control(0.25, primal, dual, 1.0) == 0.25
+
+
+def falling(iteration):
+    return 0.9**iteration
+
+
+def test_settling_lets_the_residuals_differ_more_and_more():
+    control = PenaltyRule(period=10).begin()
+    for iteration in range(1, 100):
+        if iteration % 10 == 0:
+            control(1.0, 1.0, 1.0, falling(iteration))
+            continue
+        bound = 3 * (1 + (iteration / 10) ** 2)
+        unequal, next_penalty = (0.99, 1.0) if iteration % 2 else (1.01, 2.0)
+        assert control(1.0, unequal * bound, 1.0, falling(iteration)) == next_penalty
+
+
+def test_settling_grows_when_the_objective_stands_still():
+    control = PenaltyRule(period=10).begin()
+    falls = [falling(k) for k in range(1, 31)]
+    stands = [falls[-1] * 0.9999**k for k in range(1, 31)]
+    found = [control(1.0, 1.0, 1.0, objective) for objective in falls + stands]
+    grown = [k + 1 for k, penalty in enumerate(found) if penalty == 2.0]
+    assert grown == [40, 50, 60]
+    assert set(found) == {1.0, 2.0}
+
+
+def test_a_rise_of_the_objective_is_no_progress():
+    control = PenaltyRule(period=10).begin()
+    rising = [control(1.0, 1.0, 1.0, float(k)) for k in range(1, 31)]
+    assert [k + 1 for k, penalty in enumerate(rising) if penalty == 2.0] == [20, 30]
+
+
+def test_each_run_begins_anew():
+    rule = PenaltyRule(period=10)
+    used = rule.begin()
+    for _ in range(200):
+        used(1.0, 1.0, 1.0, 1.0)
+    assert used(1.0, 100.0, 1.0, 1.0) == 1.0
+    assert rule.begin()(1.0, 100.0, 1.0, 1.0) == 2.0
+
+
+# Which rule is taken ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("f", "loss"), PAIRS)
+def test_auto_is_balanced_unless_the_loss_has_a_kink_and_f_is_not_even(f, loss):
+    rule = rule_for(f, loss)
+    if loss == "l1" and f not in ("square", "modulus"):
+        prepared = prepare(noisy(f), 3, f, loss, absent_are_zeros=True)
+        natural = natural_penalty(prepared.problem.observations, prepared.problem.pair)
+        assert rule == PenaltyRule(initial=natural, period=SETTLING.period)
+        assert natural != 1
+    else:
+        assert rule == BALANCED
+
+
+@pytest.mark.parametrize(("f", "loss"), PAIRS)
+def test_names_keep_their_meaning(f, loss):
+    assert rule_for(f, loss, penalty="balanced") == PenaltyRule(1.0, 3.0, 2.0)
+    assert rule_for(f, loss, penalty="paper") == PenaltyRule(1.0, 10.0, 2.0, projected=True)
+    assert rule_for(f, loss, penalty=0.3) == PenaltyRule(0.3, math.inf)
+    own = PenaltyRule(initial=7.0, factor=4.0, step=1.5)
+    assert rule_for(f, loss, penalty=own) is own
+
+
+@pytest.mark.parametrize("penalty", ["auto", "balanced", "paper"])
+@pytest.mark.parametrize("loss", ["frobenius", "l1"])
+def test_initial_penalty_is_where_it_starts(loss, penalty):
+    fit = nmd_lab.decompose(noisy(), 3, "relu", loss, penalty=penalty, initial_penalty=0.07,
+                            max_iter=5)  # fmt: skip
+    assert fit.history["penalty"][0] == 0.07
+    assert fit.parameters["initial_penalty"] == 0.07
+    other = rule_for("relu", loss, penalty=penalty, initial_penalty=0.07)
+    assert other == replace(rule_for("relu", loss, penalty=penalty), initial=0.07)
+
+
+@pytest.mark.parametrize("penalty", ["auto", "balanced", "paper"])
+def test_a_whole_number_will_do(penalty):
+    fit = nmd_lab.decompose(noisy(), 3, penalty=penalty, initial_penalty=np.int64(2), max_iter=2)
+    assert fit.history["penalty"][0] == 2.0
+    assert nmd_lab.Decomposition.from_dataset(fit.to_dataset()).parameters == fit.parameters
+
+
+# Scale ------------------------------------------------------------------------------------------
+
+
+UNITS = pytest.mark.xfail(
+    reason="the balance compares ‖T - WH‖, in the units of X, with a dual residual in those of d"
+)
+
+
+@pytest.mark.parametrize("power", [-6, 8])
+@pytest.mark.parametrize("how", [{}, PLAIN], ids=["default", "plain"])
+@pytest.mark.parametrize(("f", "loss"), [
+    ("relu", "frobenius"),
+    ("modulus", "frobenius"),
+    ("minmax", "frobenius"),
+    pytest.param("relu", "l1", marks=UNITS),
+    pytest.param("identity", "l1", marks=UNITS),
+    pytest.param("minmax", "l1", marks=UNITS),
+])  # fmt: skip
+def test_scale_does_not_matter(f, loss, how, power):
+    """By a power of four nothing is rounded otherwise: the same bits but for the exponent."""
+    scale, degree = 4.0**power, 1 if loss == "l1" else 2
+    one, other = (
+        nmd_lab.decompose(noisy(f, by), 3, nmd_lab.MinMax(0, by) if f == "minmax" else f, loss,
+                          max_iter=60, random_state=0, **how).history
+        for by in (1.0, scale)
+    )  # fmt: skip
+    np.testing.assert_allclose(other["objective"], scale**degree * one["objective"], rtol=1e-9)
+    np.testing.assert_allclose(other["primal_residual"], scale * one["primal_residual"], rtol=1e-9)
+    in_units = [history["penalty"] / history["penalty"][0] for history in (one, other)]
+    np.testing.assert_array_equal(*in_units)
+
+
+@pytest.mark.parametrize("f", ["relu", "identity"])
+@pytest.mark.parametrize("scale", [1e-3, 255.0])
+def test_any_other_scale_ends_as_low(f, scale):
+    one, other = (
+        nmd_lab.decompose(noisy(f, by), 3, f, "l1", max_iter=300, random_state=0).objective
+        for by in (1.0, scale)
+    )
+    assert other == pytest.approx(scale * one, rel=0.03)
+
+
+# Whether it is good -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("f", "loss"), [("relu", "l1"), ("minmax", "l1"), ("identity", "l1"),
+                                         ("relu", "frobenius"), ("relu", "kl")])  # fmt: skip
+def test_the_default_does_not_lose_to_the_best_fixed_penalty(f, loss):
+    X = np.abs(synthetic(60, 40, 4, f, noise=0.05, random_state=0).X.values)
+    fixed = [
+        nmd_lab.decompose(X, 4, f, loss, penalty=penalty, max_iter=300, random_state=0)
+        for penalty in (0.01, 0.1, 1.0, 10.0, 100.0)
+    ]
+    best = min(fit.objective for fit in fixed)
+    for initial in (None, 0.1, 10.0):
+        fit = nmd_lab.decompose(X, 4, f, loss, initial_penalty=initial, max_iter=300,
+                                random_state=0)  # fmt: skip
+        assert fit.objective <= 1.02 * best
+
+
+# Bad values -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("penalty", [0, -1.0, math.inf, math.nan])
+def test_numbers_that_are_no_penalty(penalty):
+    message = rf"^penalty={penalty} is not a positive number: give a fixed ρ > 0\.$"
+    with pytest.raises(ValueError, match=message):
+        nmd_lab.decompose(noisy(), 3, penalty=penalty)
+
+
+@pytest.mark.parametrize("penalty", ["settling", "", None, True, [1.0]])
+def test_penalties_that_are_unknown(penalty):
+    message = r"is unknown: choose one of \['auto', 'balanced', 'paper'\] or a positive number\.$"
+    with pytest.raises(ValueError, match=message):
+        nmd_lab.decompose(noisy(), 3, penalty=penalty)
+
+
+@pytest.mark.parametrize(("value", "error", "message"), [
+    (0, ValueError, r"^initial_penalty=0 is not positive: give a number > 0\.$"),
+    (-1.0, ValueError, r"^initial_penalty=-1.0 is out of range: give a finite number .*\.$"),
+    (math.inf, ValueError, r"^initial_penalty=inf is out of range: give a finite number .*\.$"),
+    (math.nan, ValueError, r"^initial_penalty=nan is out of range: give a finite number .*\.$"),
+    ("1", TypeError, r"^initial_penalty='1' is not a number: give one .*\.$"),
+    (True, TypeError, r"^initial_penalty=True is not a number: give one .*\.$"),
+])  # fmt: skip
+def test_initial_penalties_that_are_none(value, error, message):
+    with pytest.raises(error, match=message):
+        nmd_lab.decompose(noisy(), 3, initial_penalty=value)
+
+
+@pytest.mark.parametrize("penalty", [1.0, PenaltyRule()])
+def test_a_rule_of_ones_own_says_itself_where_it_starts(penalty):
+    with pytest.raises(ValueError, match=r"^initial_penalty=2.0 goes with a rule that has a name"):
+        nmd_lab.decompose(noisy(), 3, penalty=penalty, initial_penalty=2.0)

@@ -1,0 +1,245 @@
+"""Several starts: the best comes back, each is told about, and threads change nothing."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import nmd_lab
+from nmd_lab import restarts
+from nmd_lab.datasets import synthetic
+
+VARIABLES = {"kind", "objective", "relative_error", "n_iter", "seconds", "stop_reason"}
+OPTIONS = {"n_init": 4, "max_iter": 30, "random_state": 0}
+
+
+@pytest.fixture
+def noisy():
+    return np.abs(synthetic(20, 15, 3, "modulus", noise=0.2, random_state=0).X.values)
+
+
+@pytest.fixture
+def outcomes(monkeypatch):
+    """The outcome of each start that is run."""
+    found = []
+    run = restarts._Runner.run
+
+    def spy(self, *arguments):
+        found.append(run(self, *arguments))
+        return found[-1]
+
+    monkeypatch.setattr(restarts._Runner, "run", spy)
+    return found
+
+
+# What is told -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("f", "init", "kind"), [("relu", "auto", "svd"), ("relu", "svd", "svd"),
+                                                 ("modulus", "auto", "random"),
+                                                 ("modulus", "svd", "svd"),
+                                                 ("relu", "random", "random")])  # fmt: skip
+def test_every_start_has_its_row(noisy, f, init, kind):
+    fit = nmd_lab.decompose(noisy, 3, f, init=init, **OPTIONS)
+    assert set(fit.starts.data_vars) == VARIABLES
+    assert fit.starts.sizes == {"start": 4}
+    assert list(fit.starts["kind"].values) == [kind, "random", "random", "random"]
+    assert np.all(fit.starts["n_iter"] == 30)
+    assert np.all(fit.starts["seconds"] > 0)
+    assert np.all(np.isfinite(fit.starts["objective"]))
+    assert list(fit.starts["stop_reason"].values) == ["max_iter: 30 iterations done"] * 4
+
+
+def test_a_given_start_comes_first_and_random_ones_follow(noisy, rng):
+    pair = rng.normal(size=(20, 3)), rng.normal(size=(3, 15))
+    fit = nmd_lab.decompose(noisy, 3, init=pair, **OPTIONS)
+    assert list(fit.starts["kind"].values) == ["given", "random", "random", "random"]
+
+
+def test_one_start_has_a_row_too(noisy):
+    fit = nmd_lab.decompose(noisy, 3, max_iter=20)
+    assert fit.starts.sizes == {"start": 1}
+    row = fit.starts.isel(start=0)
+    assert float(row["objective"]) == fit.objective
+    assert float(row["relative_error"]) == fit.relative_error
+    assert int(row["n_iter"]) == fit.n_iter
+    assert float(row["seconds"]) == float(fit.history["seconds"][-1])
+    assert str(row["stop_reason"].values) == fit.stop_reason
+
+
+def test_the_account_survives_a_file(noisy, tmp_path):
+    fit = nmd_lab.decompose(noisy, 3, **OPTIONS)
+    fit.save(tmp_path / "fit.nc")
+    assert nmd_lab.load(tmp_path / "fit.nc").starts.identical(fit.starts)
+    assert nmd_lab.Decomposition.from_dataset(fit.to_dataset()).starts.identical(fit.starts)
+
+
+def test_starts_that_were_not_run_survive_a_file(tmp_path):
+    exact = synthetic(30, 20, 2, random_state=0).X
+    fit = nmd_lab.decompose(exact, 2, **{**OPTIONS, "max_iter": 500})
+    assert np.isnan(fit.starts["objective"][1:]).all()
+    fit.save(tmp_path / "fit.nc")
+    assert nmd_lab.load(tmp_path / "fit.nc").starts.identical(fit.starts)
+
+
+# The best ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("f", ["square", "modulus", "minmax"])
+@pytest.mark.parametrize("loss", ["frobenius", "l1", "kl"])
+def test_the_best_comes_back(noisy, f, loss):
+    fit = nmd_lab.decompose(noisy, 3, f, loss, init="random", **OPTIONS)
+    objectives = fit.starts["objective"].values
+    assert fit.objective == objectives.min()
+    assert len(set(objectives)) == 4
+    alone = nmd_lab.decompose(noisy, 3, f, loss, init="random", **{**OPTIONS, "n_init": 1})
+    assert objectives[0] == alone.objective
+    values = fit.loss(noisy, fit.reconstruct().values).sum()
+    assert values == pytest.approx(fit.objective, rel=1e-9)
+
+
+def test_not_only_the_first_start_is_ever_the_best(noisy):
+    best = {
+        np.argmin(nmd_lab.decompose(noisy, 3, "modulus", init="random",
+                                    **{**OPTIONS, "random_state": seed}).starts["objective"].values)
+        for seed in range(8)
+    }  # fmt: skip
+    assert len(best) > 1
+
+
+def test_validation_decides_if_there_is_one(noisy, outcomes):
+    better = 0
+    for seed in range(6):
+        outcomes.clear()
+        fit = nmd_lab.decompose(noisy, 5, "square", init="random", validation=0.3, patience=100,
+                                **{**OPTIONS, "random_state": seed})  # fmt: skip
+        errors = [min(outcome.history["validation_rmse"]) for outcome in outcomes]
+        assert len(errors) == 4
+        assert fit.history["validation_rmse"].values.min() == min(errors)
+        objectives = [outcome.state.objective for outcome in outcomes]
+        better += int(np.argmin(errors)) != int(np.argmin(objectives))
+    assert better > 0  # the two orders do differ
+
+
+# Fewer than all ---------------------------------------------------------------------------------
+
+
+def test_a_start_that_is_behind_is_given_up(noisy):
+    options = {"n_init": 8, "max_iter": 400, "random_state": 0, "init": "random"}
+    fit = nmd_lab.decompose(noisy, 3, "square", "l1", **options)
+    behind = fit.starts["stop_reason"].str.startswith("behind").values
+    assert behind.any()
+    assert not behind[0]
+    assert np.all(fit.starts["n_iter"].values[behind] < 400)
+    assert np.all(fit.starts["n_iter"].values[behind] >= 100)  # not before there is a trend
+    assert np.all(fit.starts["objective"].values[behind] > fit.objective)
+    assert set(fit.starts["stop_reason"].values[behind]) == {
+        "behind: it would not reach the first start any more"
+    }
+    assert not fit.stop_reason.startswith("behind")
+
+
+def test_without_tolerance_every_start_runs_to_its_end(noisy):
+    fit = nmd_lab.decompose(noisy, 3, "square", "l1", init="random", tol=0,
+                            **{**OPTIONS, "max_iter": 150})  # fmt: skip
+    assert np.all(fit.starts["n_iter"] == 150)
+
+
+def test_nothing_is_tried_again_once_nothing_can_be_gained():
+    X = synthetic(30, 20, 2, random_state=0).X
+    fit = nmd_lab.decompose(X, 2, n_init=3, max_iter=500, random_state=0)
+    assert fit.relative_error < 1e-10
+    assert list(fit.starts["n_iter"].values[1:]) == [0, 0]
+    assert set(fit.starts["stop_reason"].values[1:]) == {
+        "not run: the first start left nothing to gain"
+    }
+
+
+@pytest.mark.parametrize("start", [0, 1, 2])
+@pytest.mark.parametrize("how", ["callback", "interrupted"])
+def test_a_stop_ends_all_starts(noisy, start, how):
+    calls = []
+
+    def callback(state):
+        calls.append(state.iteration)
+        if len(calls) == 30 * start + 5:
+            if how == "interrupted":
+                raise KeyboardInterrupt
+            return True
+        return False
+
+    fit = nmd_lab.decompose(noisy, 3, "modulus", callback=callback, **OPTIONS)
+    reasons = list(fit.starts["stop_reason"].values)
+    assert fit.stop_reason.startswith(how)
+    assert reasons[start] == fit.stop_reason
+    assert list(fit.starts["n_iter"].values) == [30] * start + [5] + [0] * (3 - start)
+    assert all(reason.startswith("not run: ") for reason in reasons[start + 1 :])
+    assert all("stopped" in reason for reason in reasons[start + 1 :])
+    assert np.isnan(fit.starts["objective"].values[start + 1 :]).all()
+    assert fit.objective == np.nanmin(fit.starts["objective"])
+
+
+def test_the_time_limit_is_for_all_starts_together(noisy):
+    fit = nmd_lab.decompose(noisy, 3, "square", "kl", n_init=500, max_iter=100, time_limit=0.4,
+                            random_state=0)  # fmt: skip
+    assert float(fit.starts["seconds"].sum()) >= 0.4
+    assert float(fit.starts["seconds"].max()) < float(fit.starts["seconds"].sum())
+    assert str(fit.starts["stop_reason"].values[-1]) == "not run: an earlier start was stopped"
+    assert fit.stop_reason.startswith("time_limit")
+
+
+# Side by side -----------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def medium():
+    return np.abs(synthetic(320, 240, 4, "modulus", noise=0.2, random_state=0).X.values)
+
+
+@pytest.mark.parametrize(("f", "loss"), [("relu", "frobenius"), ("minmax", "l1"), ("square", "kl")])
+def test_threads_change_nothing(medium, f, loss, monkeypatch):
+    assert restarts.SIDE_BY_SIDE[0] < medium.size < restarts.SIDE_BY_SIDE[1]
+    together = []
+    run = restarts._Runner._side_by_side
+
+    def spy(self, points, target, at_a_time):
+        together.append(at_a_time)
+        return run(self, points, target, at_a_time)
+
+    monkeypatch.setattr(restarts._Runner, "_side_by_side", spy)
+    one, two, three = (
+        nmd_lab.decompose(medium, 4, f, loss, threads=threads, **{**OPTIONS, "max_iter": 10})
+        for threads in (1, 2, 3)
+    )
+    assert together == [2, 3]
+    for other in (two, three):
+        np.testing.assert_array_equal(other.W.values, one.W.values)
+        np.testing.assert_array_equal(other.H.values, one.H.values)
+        np.testing.assert_array_equal(other.history["objective"], one.history["objective"])
+        told = (fit.starts.drop_vars("seconds") for fit in (one, other))
+        assert next(told).identical(next(told))
+
+
+@pytest.mark.parametrize("options", [{"callback": lambda state: False}, {"time_limit": 100.0}])
+def test_what_watches_the_starts_sees_them_one_by_one(medium, options, monkeypatch):
+    def never(*arguments):
+        raise AssertionError("side by side")
+
+    monkeypatch.setattr(restarts._Runner, "_side_by_side", never)
+    fit = nmd_lab.decompose(medium, 2, threads=2, n_init=3, max_iter=3, random_state=0, **options)
+    assert fit.starts.sizes == {"start": 3}
+
+
+def test_an_error_in_a_thread_is_not_swallowed(medium, monkeypatch):
+    def broken(*arguments):
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(restarts, "_until_behind", broken)
+    with pytest.raises(ZeroDivisionError):
+        nmd_lab.decompose(medium, 2, threads=2, n_init=3, max_iter=3, random_state=0)
+
+
+@pytest.mark.parametrize(("value", "error"), [(0, ValueError), (2.0, TypeError), (True, TypeError)])
+def test_a_number_of_starts_that_is_none(noisy, value, error):
+    with pytest.raises(error, match=rf"^n_init={value} .*give a whole number >= 1\.$"):
+        nmd_lab.decompose(noisy, 3, n_init=value)
