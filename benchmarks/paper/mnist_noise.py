@@ -50,7 +50,7 @@ def run(folder: Path, quick: bool = False, source: str | None = None) -> xr.Data
     options = {
         "source": source,
         "per_digit": 10 if quick else 50,
-        "max_iter": 100 if quick else 1000,
+        "max_iter": 100 if quick else 600,
         "picture": False,
     }
     noises = (0.0, 0.1, 0.2) if quick else NOISE
