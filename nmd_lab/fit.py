@@ -70,15 +70,35 @@ def decompose(
         iterations of Modulus + Frobenius have given their signs.  From a pair the start is T = X
         on the observed entries (√X for Square), 0 elsewhere; an earlier fit is gone on from.
     n_init : int, default 1
-        Number of random starts; the fit of lowest objective is returned.
+        Number of starts: the one that `init` says, then random ones, each given up when it cannot
+        reach the first one's objective any more.  The fit of lowest objective is returned;
+        `Decomposition.starts` tells of all.
     max_iter : int, default 500
         Most iterations of a start.
     tol : float, default 1e-10
         Ends a start when ‖T - WH‖ and ‖T - T_previous‖, relative to the norm of the starting T,
-        are at most this; the best iterate is returned.  0 runs exactly `max_iter` iterations
-        and returns the last one.
-    penalty : {"balanced", "paper"}, float or PenaltyRule, default "balanced"
-        How ρ is chosen; a number keeps it fixed.
+        are at most this; or when the objective has fallen by no more than this share of it over
+        200 iterations; or when refinements find nothing lower any more.  The best iterate is
+        returned.  0 runs exactly `max_iter` iterations and returns the last one.
+    penalty : {"auto", "balanced", "paper"}, float or PenaltyRule, default "auto"
+        How ρ is chosen; a number keeps it fixed.  "balanced" keeps the two residuals within a
+        factor of 3, "paper" is the paper's rule.  "auto" is "balanced"; but for a loss with a
+        kink (L1) and an f that is not even, ρ starts where loss and constraint weigh the same,
+        and settles.
+    initial_penalty : float, optional
+        ρ of the first iteration, for a rule that has a name.
+    acceleration : {"auto", None}, default "auto"
+        Whether refinements run beside the iteration: quasi-Newton steps with T eliminated, the
+        better of the two being kept.  "auto" leaves them out where the plain method is asked for
+        (a fixed ρ, the paper's rule, or given factors with a named rule and ``tol=0``), for
+        Identity + Frobenius on observed entries only, and where they would need more memory than
+        the data.
+    homotopy : {"auto", True, False}, default "auto"
+        For MinMax: whether a refinement begins with a wide interval, which shrinks to [a, b].
+        True does so first, "auto" after a first one without, keeping what is lower.
+    polish : {"auto", True, False}, default "auto"
+        Whether the best factors go down on the objective itself, if that is smooth or zero can be
+        reached.  "auto" does so where `acceleration` may.
     alpha : float, default 0
         Ridge: the objective gets alpha/2 (‖W‖² + ‖H‖²).
     epsilon : float, default 1e-12
@@ -103,9 +123,18 @@ def decompose(
     ValueError, TypeError
         Before any work, in one sentence, if an argument makes no sense.
 
+    Warns
+    -----
+    NotConvergedWarning
+        If `max_iter` ended a fit whose last tenth of iterations still lowered the objective by
+        more than 0.1 %; never with ``tol=0``.
+
     Notes
     -----
     Algorithm 1 of the paper "ADMM for Nonlinear Matrix Decompositions" (Awari, Gillis, Vandaele).
+    With ``acceleration=None, homotopy=False, polish=False`` and a `penalty` of "balanced", "paper"
+    or a number it is that and nothing else.  An accelerated iteration costs two passes over the
+    data instead of one, and its objective is never above that of the plain method after as many.
 
     Examples
     --------
