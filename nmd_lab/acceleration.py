@@ -16,11 +16,12 @@ import math
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 
 from .admm import Problem, State, admm
 from .lagrangian import Candidate
 from .observations import FloatArray
-from .refinement import polish, refine, widened
+from .refinement import QUICK_PACE, polish, refine, widened
 from .starts import Start
 from .trend import Trend
 
@@ -162,7 +163,10 @@ class Beside:
         plan = self.plan
         if plan.homotopy is True:
             yield widened
-        elif plan.refine:
+        elif plan.refine and math.isfinite(self.problem.pair.loss.domain[0]):
+            # Next to a pole (KL) a small ρ is far from the loss: take the nearest minimum first.
+            yield partial(refine, pace=QUICK_PACE)
+        if plan.refine:
             yield refine
         if plan.homotopy == "auto":
             yield widened

@@ -16,7 +16,7 @@ from .admm import Problem
 from .envelope import Envelope, natural_penalty
 from .layouts import layout_of
 from .observations import FloatArray
-from .quasi_newton import Metric, Point
+from .quasi_newton import Metric, Point, no_pairs
 
 REGULAR = 0.01
 """How much an entry at which the Lagrangian is flat counts in the metric."""
@@ -25,7 +25,8 @@ FEW = 1 << 22
 """Numbers in all of its matrices that a metric may have however few the data are."""
 
 LASTS = 20
-"""A metric serves so many steps; where the rank is larger, and it costs more, as many as that."""
+"""A metric serves so many steps, or fewer where ρ has doubled; but never fewer than the rank, in
+proportion to which it costs."""
 
 
 class Candidate(NamedTuple):
@@ -82,6 +83,7 @@ class Lagrangian:
         self.reference = self.loss.reference(values, weights)
         self.x = self.best = _flat(left[:, self.free_W], right[self.free_H])
         self.lowest = math.inf
+        self.pairs = no_pairs()
 
     def point(self, penalty: float, update_from: float = 0.0) -> Point:
         """Return where descent begins under another ρ, with U updated if `update_from` is given."""
@@ -119,8 +121,10 @@ class Lagrangian:
 
     def metric_at(self, x: FloatArray) -> Metric:
         """Return the metric of alternating least squares, made anew now and then."""
-        lasts = max(LASTS, self.left.shape[1])
-        if self.metric is None or self.uses >= lasts or self.penalty > 2 * self.metric_for:
+        rank = self.left.shape[1]
+        old = self.uses >= max(LASTS, rank)
+        outgrown = self.penalty > 2 * self.metric_for and self.uses >= rank
+        if self.metric is None or old or outgrown:
             self.metric, self.uses, self.metric_for = self._metric(x), 0, self.penalty
         self.uses += 1
         return self.metric

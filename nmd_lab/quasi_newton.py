@@ -46,6 +46,15 @@ class Point(NamedTuple):
     accepted: bool = True
 
 
+Pairs = deque[tuple[FloatArray, FloatArray]]
+"""The last steps, each with the change of the gradient that it made."""
+
+
+def no_pairs() -> Pairs:
+    """Return an empty memory."""
+    return deque(maxlen=MEMORY)
+
+
 Metric = Callable[[FloatArray], FloatArray]
 
 
@@ -53,6 +62,7 @@ def descend(
     evaluate: Callable[[FloatArray], tuple[float, FloatArray]],
     metric_at: Callable[[FloatArray], Metric],
     start: Point,
+    pairs: Pairs | None = None,
 ) -> Iterator[Point]:
     """Go down from a point, until no step lowers the value any more.
 
@@ -64,13 +74,16 @@ def descend(
         Gives, at x, the linear map that serves as starting inverse Hessian.
     start : Point
         Where from.
+    pairs : Pairs, optional
+        What is remembered from descent on a function much like this one; goes on to be filled.
 
     Yields
     ------
     Point
         Each evaluation.
     """
-    here, pairs = start, deque[tuple[FloatArray, FloatArray]](maxlen=MEMORY)
+    here = start
+    pairs = no_pairs() if pairs is None else pairs
     while True:
         direction = -_times_inverse_hessian(here.gradient, pairs, metric_at(here.x))
         slope = float(here.gradient @ direction)
@@ -110,9 +123,7 @@ def _search(
         length = min(max(parabola, 0.1 * length), 0.5 * length)
 
 
-def _times_inverse_hessian(
-    gradient: FloatArray, pairs: deque[tuple[FloatArray, FloatArray]], metric: Metric
-) -> FloatArray:
+def _times_inverse_hessian(gradient: FloatArray, pairs: Pairs, metric: Metric) -> FloatArray:
     """Return the two-loop product of the approximate inverse Hessian with the gradient."""
     q = gradient.copy()
     weights = []

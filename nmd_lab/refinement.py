@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import NamedTuple
 
 from .admm import Problem
 from .lagrangian import Candidate, Lagrangian
@@ -21,11 +22,23 @@ from .observations import FloatArray
 from .proximal import make_pair
 from .quasi_newton import descend
 
-FIRST, GROWTH = 0.1, 1.2
-"""ρ of the first stage in units of the natural penalty, and its growth from stage to stage."""
+
+class Pace(NamedTuple):
+    """ρ of the first stage in units of the natural penalty, and its growth from stage to stage."""
+
+    first: float
+    growth: float
+
+
+QUICK_PACE, SLOW_PACE = Pace(1.0, 1.4), Pace(0.1, 1.2)
+"""For the nearest minimum, and for a better one."""
 
 EVERY, ENOUGH = 3, 1e-2
 """A stage ends when EVERY steps lower the objective by no more than this share of it."""
+
+KEEP = 1.0
+"""ρ, in units of the natural penalty, from which a stage goes on with the memory of the last one if
+the loss is smooth; below it, and at kinks, the function changes too much."""
 
 STAGES, PROGRESS = 20, 1e-4
 """A refinement ends when STAGES stages lower the objective by no more than this share of it."""
@@ -49,7 +62,9 @@ PASSES, FAST, SLOW = 20, 0.05, 1e-10
 at the very small penalty, SLOW at the large one."""
 
 
-def refine(problem: Problem, left: FloatArray, right: FloatArray) -> Iterator[Candidate]:
+def refine(
+    problem: Problem, left: FloatArray, right: FloatArray, pace: Pace = SLOW_PACE
+) -> Iterator[Candidate]:
     """Go down from some factors while ρ grows.
 
     Parameters
@@ -58,6 +73,8 @@ def refine(problem: Problem, left: FloatArray, right: FloatArray) -> Iterator[Ca
         What is to be solved.
     left, right : ndarray (m, rank + ...), (rank + ..., n)
         The factors with the offsets beside them.
+    pace : Pace
+        Where ρ begins, and how fast it grows.
 
     Yields
     ------
@@ -65,13 +82,15 @@ def refine(problem: Problem, left: FloatArray, right: FloatArray) -> Iterator[Ca
         After each pass over the data, until nothing is gained any more.
     """
     function = Lagrangian(problem, left, right)
-    penalty, update_from = FIRST * function.natural, 0.0
+    penalty, update_from = pace.first * function.natural, 0.0
     reached: list[float] = []
     maybe_exact = True
     while len(reached) <= STAGES or reached[-STAGES - 1] - reached[-1] > PROGRESS * reached[-1]:
+        if penalty < KEEP * function.natural or not problem.pair.loss.smooth:
+            function.pairs.clear()
         yield from _descent(function, penalty, EVERY, ENOUGH, update_from)
         reached.append(function.lowest)
-        penalty, update_from = GROWTH * penalty, penalty
+        penalty, update_from = pace.growth * penalty, penalty
         if maybe_exact and function.relative_error <= NEARLY:
             maybe_exact, update_from = False, 0.0
             function.envelope.forget()
@@ -96,11 +115,11 @@ def widened(problem: Problem, left: FloatArray, right: FloatArray) -> Iterator[C
         wide = f.widened(width, loss.domain)
         assert wide is not None
         function = Lagrangian(replace(problem, pair=make_pair(wide, loss)), left, right)
-        penalty, update_from = FIRST * function.natural, 0.0
+        penalty, update_from = SLOW_PACE.first * function.natural, 0.0
         for _ in range(WIDE_STAGES):
             for candidate in _descent(function, penalty, EVERY, ENOUGH, update_from):
                 yield candidate._replace(objective=math.inf)
-            penalty, update_from = GROWTH * penalty, penalty
+            penalty, update_from = SLOW_PACE.growth * penalty, penalty
         left, right = function.candidate.left, function.candidate.right
     yield from refine(problem, left, right)
 
@@ -136,7 +155,7 @@ def _descent(
     start = function.point(penalty, update_from)
     yield function.candidate
     mark, steps = function.lowest, 0
-    for point in descend(function.evaluate, function.metric_at, start):
+    for point in descend(function.evaluate, function.metric_at, start, function.pairs):
         yield function.candidate
         if not point.accepted:
             continue
