@@ -52,15 +52,19 @@ def falling(iteration):
     return 0.9**iteration
 
 
-def test_settling_lets_the_residuals_differ_more_and_more():
+@pytest.mark.parametrize("larger", ["primal", "dual"])
+def test_settling_lets_the_residuals_differ_more_and_more(larger):
     control = PenaltyRule(period=10).begin()
     for iteration in range(1, 100):
         if iteration % 10 == 0:
             control(1.0, 1.0, 1.0, falling(iteration))
             continue
-        bound = 3 * (1 + (iteration / 10) ** 2)
-        unequal, next_penalty = (0.99, 1.0) if iteration % 2 else (1.01, 2.0)
-        assert control(1.0, unequal * bound, 1.0, falling(iteration)) == next_penalty
+        share, changed = 0.99, 1.0
+        if iteration % 2:
+            share, changed = 1.01, {"primal": 2.0, "dual": 0.5}[larger]
+        residuals = share * 3 * (1 + (iteration / 10) ** 2), 1.0
+        primal, dual = residuals if larger == "primal" else residuals[::-1]
+        assert control(1.0, primal, dual, falling(iteration)) == changed
 
 
 def test_settling_grows_when_the_objective_stands_still():
