@@ -156,8 +156,8 @@ FINDINGS = """
       half missing; with ρ fixed at 1 the same start gives {rho1[0]:.4f} and {rho1[4]:.4f}, where
       the paper prints 0.1024 and 0.1037.  The printed dual residual depends on how scale is split
       between W and H, and ρ drifts off.
-    - **LMaFit only lacks the bounds.**  Its predictions clipped to [0, 1] have {clipped[0]:.4f}
-      instead of {lmafit[0]:.4f} with nothing missing: the whole margin by which ADMM leads in the
+    - **LMaFit only lacks the bounds.**  Its predictions clipped to [0, 1] have {clipped[0]:.5f}
+      instead of {lmafit[0]:.5f} with nothing missing: the whole margin by which ADMM leads in the
       paper's table.
     - **The paper's WLRA row is rank 1.**  WLRA of rank 5 gives {wlra[0]:.4f} and of rank 1
       {wlra1[0]:.4f} with nothing missing; the paper prints 0.1459 for rank 5.
