@@ -147,6 +147,19 @@ def test_gradient_with_ridge_and_offsets(f, loss, offsets):
     assert point.gradient @ along == pytest.approx((above - below) / (2 * step), rel=1e-5)
 
 
+def test_the_lowest_of_all_points_is_kept():
+    problem, left, right = after(30, matrix("relu"), "relu", "frobenius")
+    function = Lagrangian(problem, left, right)
+    function.point(1.0)
+    lower = best_of(polish(problem, left, right))
+    better = np.concatenate([lower.left.ravel(), lower.right.ravel()])
+    for x in (better, 2 * better):
+        function.evaluate(x)
+    np.testing.assert_array_equal(function.best, better)
+    assert function.lowest == pytest.approx(lower.objective)
+    assert function.lowest < function.candidate.objective
+
+
 # Homotopy ---------------------------------------------------------------------------------------
 
 
@@ -246,6 +259,16 @@ def test_optimality_of_least_squares_is_that_of_the_singular_value_decomposition
     assert optimality(problem, U[:, :3] * values[:3], Vt[:3]) < 1e-6
     assert optimality(problem, U[:, 1:4] * values[1:4], Vt[1:4]) < 1e-6  # stationary as well
     assert optimality(problem, 0.9 * U[:, :3] * values[:3], Vt[:3]) > 1e-2
+
+
+def test_where_no_slope_is_left_the_constraint_still_counts():
+    """Zeros as factors have no slope under any model, but KL is infinite there."""
+    found = {}
+    for loss in ("frobenius", "kl"):
+        problem, left, right = begun(matrix("relu") + 0.1, "relu", loss)
+        found[loss] = optimality(problem, 0 * left, 0 * right)
+    assert found["frobenius"] < 1e-5
+    assert found["kl"] > 1e-4
 
 
 @pytest.mark.parametrize(("f", "loss"), SMOOTH)
