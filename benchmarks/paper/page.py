@@ -48,9 +48,9 @@ DIFFERENCES = """\
 - Three of the twelve [printed T-updates](#the-printed-t-updates) are wrong or leave cases out.
 - Square and Modulus [can be solved](#convergence-on-synthetic-data) where the paper reports
   failure.
-- MinMax's local minima, for which the paper proposes a homotopy as future work, are
-  [left by one](#digits-with-salt-and-pepper-noise); but at rank 32 a lower objective is not a
-  cleaner image.
+- MinMax's local minima, for which the paper proposes a homotopy as future work,
+  [can be left](#digits-with-salt-and-pepper-noise); but neither at rank 32 there nor at rank 4
+  [under Poisson noise](#an-image-under-poisson-noise) is a lower objective a cleaner image.
 - In the table of [completion](#completion-of-faces) the WLRA row is that of rank 1, and clipping
   LMaFit's predictions is the whole margin of ADMM where nothing is missing.  The printed rule for ρ
   does not reproduce the row of ADMM; ρ = 1 does.

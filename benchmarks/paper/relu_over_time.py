@@ -187,7 +187,7 @@ def section(results: xr.Dataset, figures: Path) -> str:
 
 def figure(results: xr.Dataset, figures: Path) -> str:
     """Draw the lowest error so far over time, a panel a data set and loss."""
-    fig, axes = pyplot().subplots(2, 2, figsize=(9.5, 7), layout="constrained")
+    fig, axes = pyplot().subplots(2, 2, figsize=(10.5, 6.5), layout="constrained")
     names = {"frobenius": RANDOM | FROM_SVD, "kl": WITH_KL}
     for (i, loss), (j, name) in product(enumerate(names), enumerate(RANK)):
         ax = axes[i, j]
@@ -204,7 +204,7 @@ def figure(results: xr.Dataset, figures: Path) -> str:
     for ax in axes[:, 0]:
         ax.set_ylabel("lowest relative error so far")
     for ax in axes[:, 1]:
-        ax.legend(fontsize=7)
+        ax.legend(fontsize=7, loc="upper left", bbox_to_anchor=(1.0, 1.0))
     return save(
         fig,
         figures,
