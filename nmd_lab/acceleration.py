@@ -18,6 +18,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 
+import numpy as np
+
 from .admm import Problem, State, admm
 from .lagrangian import Candidate
 from .observations import FloatArray
@@ -119,7 +121,10 @@ class Beside:
 
     def __init__(self, problem: Problem, plan: Plan) -> None:
         self.problem, self.plan = problem, plan
-        self.reference = problem.pair.loss.reference(*problem.observations.observed())
+        loss, (values, weights) = problem.pair.loss, problem.observations.observed()
+        self.reference = loss.reference(values, weights)
+        perfect = float(np.sum(weights * loss(values, values)))  # a floor may keep it above zero
+        self.fitted = plan.fitted + 2 * loss.relative_error(perfect, self.reference)
         self.job: Iterator[Candidate] | None = None
         self.polishes = False
         self.polished = self.before = math.inf  # objectives: of the last polish, before the job
@@ -195,7 +200,7 @@ class Beside:
 
     def settled(self, state: State, best: State) -> str:
         """Return why nothing more is to be expected, or ""."""
-        if best.relative_error <= self.plan.fitted:
+        if best.relative_error <= self.fitted:
             return f"converged: relative error at or below {self.plan.fitted:g}"
         if self.in_vain < IN_VAIN or self._worth_polishing(best, state):
             return ""

@@ -100,7 +100,10 @@ RECORDED = (
 """The numbers of a state that a history keeps."""
 
 STANDSTILL = 200
-"""A run ends when so many iterations lower the objective by no more than `tol` of it."""
+"""A run ends when the objective has changed by no more than `tol` of it for so many iterations."""
+
+CYCLING = 1000
+"""A run ends when the objective moves, but has not been lower for so many iterations."""
 
 VALIDATION = "validation_rmse"
 """What a history keeps besides, if there is a validation."""
@@ -252,8 +255,9 @@ class Stopping:
     max_iter : int
         Most iterations.
     tol : float
-        Ends the run when `State.stillness` is at most this, or when the objective has fallen by
-        no more than this share of it over the last `STANDSTILL` iterations; 0 never does.
+        Ends the run when `State.stillness` is at most this, or when the objective has changed by
+        no more than this share of it over the last `STANDSTILL` iterations, or has not been lower
+        for `CYCLING` iterations; 0 never does.
     time_limit : float or None
         Seconds.
     callback : callable or None
@@ -286,14 +290,17 @@ class Stopping:
             return False, f"time_limit: {self.time_limit:g} s passed"
         return False, ""
 
-    def patience_is_over(self, state: State, best: State, lowest: deque[float]) -> str:
+    def patience_is_over(self, state: State, best: State, recent: deque[float]) -> str:
         """Return why the run ends because too little has been gained of late, or ""."""
         if self.validation is not None:
             waited = state.iteration - best.iteration >= self.patience
             return f"validation: no lower error for {self.patience} iterations" if waited else ""
-        gained = lowest[0] - lowest[-1]
-        if self.tol > 0 and len(lowest) > STANDSTILL and gained <= self.tol * abs(lowest[-1]):
-            return f"converged: the objective stood still for {STANDSTILL} iterations"
+        if self.tol > 0 and len(recent) > STANDSTILL:
+            lowest, highest = min(recent), max(recent)
+            if highest - lowest <= self.tol * abs(lowest):
+                return f"converged: the objective stood still for {STANDSTILL} iterations"
+        if self.tol > 0 and state.iteration - best.iteration >= CYCLING:
+            return f"converged: no lower objective for {CYCLING} iterations"
         return ""
 
 
@@ -316,7 +323,7 @@ def run(states: Iterator[State], stopping: Stopping) -> Outcome:
         history[VALIDATION] = []
     best = last = None
     lowest = math.inf
-    lowest_before: deque[float] = deque(maxlen=STANDSTILL + 1)
+    recent: deque[float] = deque(maxlen=STANDSTILL + 1)
     try:
         for state in _quietly(states):
             if not state.is_finite:
@@ -334,8 +341,8 @@ def run(states: Iterator[State], stopping: Stopping) -> Outcome:
             if best is None or score < lowest:
                 best, lowest = state, score
             complete, why = stopping.verdict(state)
-            lowest_before.append(lowest)
-            if not why and (waited := stopping.patience_is_over(state, best, lowest_before)):
+            recent.append(score)
+            if not why and (waited := stopping.patience_is_over(state, best, recent)):
                 complete, why = True, waited
             if complete and stopping.tol == 0 and watched is None:
                 return Outcome(state, history, why, complete, score)

@@ -107,8 +107,9 @@ class Decomposition(Predictions):
         """How far W and H are from the first-order (KKT) conditions; 0 at a stationary point.
 
         With T = WH the conditions are that a multiplier Λ, a subgradient of -d(x, f(t)) at T, has
-        Λ Hᵀ = alpha W and Wᵀ Λ = alpha H.  The number is free of units; a fit of a smooth loss that
-        ended by itself is below 1e-4 or so.  NaN for results of baselines.
+        Λ Hᵀ = alpha W and Wᵀ Λ = alpha H.  The number is free of units.  A converged fit of least
+        squares is below 1e-4 or so; at the kinks of L1, and where f(WH) = 0 meets x > 0 under KL,
+        it stays larger.  NaN for results of baselines.
         """
         return float(self.parameters.get("optimality", math.nan))
 
@@ -116,8 +117,8 @@ class Decomposition(Predictions):
     def starts(self) -> xr.Dataset:
         """What became of each start, over `start`.
 
-        Its variables are `kind` ("svd", "random" or "given"), `objective`, `relative_error`,
-        `n_iter`, `seconds` and `stop_reason`.
+        Its variables are `kind` (such as "svd", "random" or "given"), `objective`,
+        `relative_error`, `n_iter`, `seconds` and `stop_reason`.
         """
         table = self.parameters.get("starts", [])
         names = table[0] if table else ()

@@ -66,6 +66,7 @@ class Lagrangian:
         )
         self.alpha, self.loss = problem.alpha, problem.pair.loss
         self.free_W, self.free_H = problem.free(left, right)
+        left, right = _balanced(left, right, problem.extension.components(left.shape[1]))
         self.left, self.right = left, right
         self.cut = left[:, self.free_W].size
         self.natural = natural_penalty(observations, problem.pair)
@@ -113,8 +114,8 @@ class Lagrangian:
         """Return how far the first-order conditions are from being met, free of units."""
         point = self.point(penalty)
         size = 2 * max(self.candidate.objective, self.reference) or 1.0
-        W, H = self._factors(self.x)
-        gradient_W, gradient_H = self._factors(point.gradient)
+        W, H = self._factors(self.x.astype(np.float64))
+        gradient_W, gradient_H = self._factors(point.gradient.astype(np.float64))
         norm = np.linalg.norm
         slopes = (norm(gradient_W) * norm(W), norm(gradient_H) * norm(H))
         return max(float(max(slopes)) / size, self.primal / self.size_of_T)
@@ -164,6 +165,20 @@ class Lagrangian:
         ridge = self.alpha + 1e-10 * share * float(np.trace(gram)) + 1e-300
         total = normal + share * gram + ridge * np.eye(len(gram))
         return (0.5 * np.linalg.inv(total.astype(np.float64))).astype(gram.dtype)
+
+
+def _balanced(
+    left: FloatArray, right: FloatArray, components: slice
+) -> tuple[FloatArray, FloatArray]:
+    """Return factors of the same product among which its scale is split evenly."""
+    left, right = left.copy(), right.copy()
+    Q, R = np.linalg.qr(left[:, components])
+    P, S = np.linalg.qr(right[components].T)
+    U, values, Vt = np.linalg.svd(R @ S.T)
+    root = np.sqrt(values)
+    left[:, components] = Q @ (U * root)
+    right[components] = (root[:, None] * Vt) @ P.T
+    return left, right
 
 
 def _flat(W: FloatArray, H: FloatArray) -> FloatArray:

@@ -62,6 +62,10 @@ class Extension:
         """Number of columns beside the components."""
         return self.before + self.after + int(self.kind != "none")
 
+    def components(self, width: int) -> slice:
+        """Return where the components are among all columns."""
+        return slice(self.before, self.before + width - self.width)
+
     def free(self, rank: int) -> tuple[slice, slice]:
         """Return which columns of W and which rows of H are solved for."""
         first, last = self.before, self.before + rank

@@ -34,6 +34,8 @@ class PenaltyRule:
     projected : bool
         Whether the dual residual is ρ‖Wᵀ(T - T_previous)‖, as printed in the paper, or
         ρ‖T - T_previous‖, which does not depend on how scale is split between W and H.
+    unit : float
+        What ‖T - WH‖ is multiplied with before the two are compared.
     period : int, optional
         If given, ρ settles: after k periods of so many iterations the residuals may be 1 + k² times
         more unequal, and ρ grows after each period in which the objective stood still.
@@ -43,6 +45,7 @@ class PenaltyRule:
     factor: float = 3.0
     step: float = 2.0
     projected: bool = False
+    unit: float = 1.0
     period: int | None = None
 
     def begin(self) -> Control:
@@ -60,9 +63,9 @@ class PenaltyRule:
                     earlier = lowest
                     if stands_still:
                         return penalty * self.step
-            if primal > factor * dual:
+            if self.unit * primal > factor * dual:
                 return penalty * self.step
-            if dual > factor * primal:
+            if dual > factor * self.unit * primal:
                 return penalty / self.step
             return penalty
 
@@ -74,7 +77,7 @@ BALANCED = PenaltyRule()
 
 SETTLING = PenaltyRule(period=10)
 """The rule for losses with a kink (L1), for which the balance of the residuals stalls far from the
-minimum.  It starts at the problem's natural penalty."""
+minimum.  It starts at the problem's natural penalty, which is also its unit."""
 
 RULES = {
     "auto": BALANCED,

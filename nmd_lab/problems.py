@@ -120,7 +120,8 @@ def _penalty_rule(observations: AnyObservations, pair: Pair, settings: Settings)
     rule = as_penalty_rule(settings.penalty)
     # An even f has signs to find, for which ρ must not settle early.
     if settings.penalty == "auto" and not pair.loss.smooth and not pair.nonlinearity.even:
-        rule = replace(SETTLING, initial=natural_penalty(observations, pair))
+        natural = natural_penalty(observations, pair)
+        rule = replace(SETTLING, initial=natural, unit=natural)
     if settings.initial_penalty is not None:
         rule = replace(rule, initial=float(settings.initial_penalty))
     return rule

@@ -134,7 +134,8 @@ def _times_inverse_hessian(gradient: FloatArray, pairs: Pairs, metric: Metric) -
     z = metric(q)
     if pairs:
         step, change = pairs[-1]
-        z *= z.dtype.type(float(step @ change) / float(change @ metric(change)))
+        size = float(change @ metric(change))
+        z *= z.dtype.type(float(step @ change) / size if size > 0 else 1.0)
     for (step, change), weight in zip(pairs, reversed(weights), strict=True):
         back = float(change @ z) / float(step @ change)
         z += z.dtype.type(weight - back) * step

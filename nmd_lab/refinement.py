@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import islice
 from typing import NamedTuple
 
 from .admm import Problem
@@ -53,6 +54,9 @@ in units of the natural penalty: so small that even an entry far out on a flat p
 
 POLISH = 1e4
 """ρ of a polish, in units of the natural penalty: so large that L is the objective."""
+
+LONGEST = 300
+"""Most passes of a polish, after which refinements have their turn again."""
 
 CERTIFYING = tuple(10.0**k for k in range(7))
 """ρ, in units of the natural penalty, for which the optimality of a point is looked at."""
@@ -142,10 +146,15 @@ def polish(problem: Problem, left: FloatArray, right: FloatArray) -> Iterator[Ca
         After each pass over the data.
     """
     function = Lagrangian(problem, left, right)
-    yield from _descent(function, EXACT * function.natural, PASSES, FAST)
-    if problem.pair.loss.smooth:
+    function.point(POLISH * function.natural)
+    yield function.candidate
+    if function.relative_error <= NEARLY:
+        yield from _descent(function, EXACT * function.natural, PASSES, FAST)
         function.x = function.best
-        yield from _descent(function, POLISH * function.natural, PASSES, SLOW)
+        function.pairs.clear()
+    if problem.pair.loss.smooth:
+        polishing = _descent(function, POLISH * function.natural, PASSES, SLOW)
+        yield from islice(polishing, LONGEST)
 
 
 def _descent(

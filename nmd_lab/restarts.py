@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -39,7 +40,7 @@ class Point(NamedTuple):
 
     Attributes
     ----------
-    kind : {"svd", "random", "given"}
+    kind : {"svd", "randomized", "nndsvd", "random", "given"}
         What it is made from.
     start : Start
         The factors.
@@ -69,13 +70,14 @@ def starts(problem: Problem, offsets: Offsets, rank: int, settings: Settings) ->
         if index > 0 or init == "random" or (init == "auto" and f.even):
             yield Point("random", random_start(observations, f, rank, offsets, rng))
         elif isinstance(init, str):
-            yield Point("svd", svd_start(observations, f, rank, offsets, rng))
+            kind = "svd" if init == "auto" else init
+            yield Point(kind, svd_start(observations, f, rank, offsets, rng, kind))
         else:
             yield Point("given", given_start(observations, rank, init, offsets))
 
 
 def iteration(problem: Problem, point: Point, settings: Settings, plan: Plan) -> Iterator[State]:
-    """Return the iteration from a start: the plain one, or the accelerated one.
+    """Iterate from a start: plainly, or with something beside it.
 
     Parameters
     ----------
@@ -87,11 +89,19 @@ def iteration(problem: Problem, point: Point, settings: Settings, plan: Plan) ->
         What was asked for.
     plan : Plan
         What is done beside Algorithm 1.
+
+    Yields
+    ------
+    State
+        After each iteration; its seconds count the warm-up, too.
     """
+    began = time.perf_counter()
     start = point.start
     if point.kind == "random" and settings.init == "auto":
         start = _warmed_up(problem, start, settings)
-    return accelerated(problem, start, plan) if plan else admm(problem, start)
+    passed = time.perf_counter() - began
+    for state in accelerated(problem, start, plan) if plan else admm(problem, start):
+        yield replace(state, seconds=state.seconds + passed)
 
 
 def _warmed_up(problem: Problem, start: Start, settings: Settings) -> Start:
@@ -102,7 +112,9 @@ def _warmed_up(problem: Problem, start: Start, settings: Settings) -> Start:
     sizes = replace(problem.observations, values=f.preimage(problem.observations.values))
     warm_up = replace(problem, observations=sizes, pair=easy, rule=BALANCED)
     stopping = Stopping(WARM_UP, settings.tol, settings.time_limit)
-    state = run(admm(warm_up, start), stopping).state
+    state, _, why, *_ = run(admm(warm_up, start), stopping)
+    if why.startswith("interrupted"):
+        raise KeyboardInterrupt
     return Start(state.W, state.H, from_factors=True, offsets=state.offsets)
 
 
@@ -210,6 +222,8 @@ class _Runner:
         if cancelled is None:
             states = with_progress(states, settings.max_iter, settings.progress)
         outcome = run(states, stopping)
+        if outcome.stop_reason.startswith("time_limit"):
+            outcome = outcome._replace(stop_reason=f"time_limit: {limit:g} s passed")
         self.seconds += outcome.history["seconds"][-1]
         return outcome
 
@@ -240,7 +254,9 @@ class _Runner:
                 return [future.result() for future in futures]
             except KeyboardInterrupt:
                 stop.set()
-                return [future.result() for future in futures]
+                outcomes = [future.result() for future in futures]
+                why = "interrupted: Ctrl-C"
+                return [o if o.complete else o._replace(stop_reason=why) for o in outcomes]
 
 
 def _until_behind(states: Iterator[State], target: float, max_iter: int) -> Iterator[State]:

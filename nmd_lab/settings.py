@@ -14,7 +14,7 @@ import numpy as np
 
 from .penalty import PenaltyRule, as_penalty_rule
 
-INITS = ("auto", "svd", "random")
+INITS = ("auto", "svd", "randomized", "nndsvd", "random")
 OFFSETS = ("none", "global", "rows", "columns", "both")
 CONSTRAINTS = ("auto", "everywhere", "observed")
 
@@ -71,10 +71,9 @@ class Settings:
         if self.acceleration not in ("auto", None):
             raise ValueError(f"acceleration={self.acceleration!r} is unknown: use 'auto' or None.")
         for name in ("homotopy", "polish"):
-            if getattr(self, name) not in ("auto", True, False):
-                raise ValueError(
-                    f"{name}={getattr(self, name)!r} is unknown: use 'auto', True or False."
-                )
+            value = getattr(self, name)
+            if not isinstance(value, bool) and not (isinstance(value, str) and value == "auto"):
+                raise ValueError(f"{name}={value!r} is unknown: use 'auto', True or False.")
         self.generator()
 
     def _check_initial_penalty(self) -> None:

@@ -48,17 +48,38 @@ def svd_start(
     rank: int,
     offsets: Offsets,
     rng: np.random.Generator,
+    kind: str = "svd",
 ) -> Start:
     """Return W = U √Σ and H = √Σ Vᵀ of the starting T less offsets (paper, section VI).
 
     Missing entries are filled with the mean of the observed ones (or with the offsets): zeros
     would pull the leading components towards them.
+
+    Parameters
+    ----------
+    observations : Observations or SparseObservations
+        The data.
+    f : Nonlinearity
+        Gives T from X.
+    rank : int
+        Number of components.
+    offsets : Offsets
+        What is taken off first.
+    rng : Generator
+        For the iterative forms.
+    kind : {"svd", "randomized", "nndsvd"}
+        "randomized" approximates the decomposition by a few block products, which is faster for
+        large or sparse data and many components; "nndsvd" makes both factors nonnegative.
     """
     R, fill = less_offsets(observations, f, offsets)
-    if isinstance(R, np.ndarray) and min(R.shape) <= LARGEST_GRAM:
+    if kind == "randomized":
+        left, right = _svd_by_random_range(R, fill, rank, rng)
+    elif isinstance(R, np.ndarray) and min(R.shape) <= LARGEST_GRAM:
         left, right = _svd_through_gram(R, rank)
     else:
         left, right = _svd_by_lanczos(R, fill, rank, rng)
+    if kind == "nndsvd":
+        left, right = _nonnegative(left, right)
     dtype = observations.values.dtype
     W, H = (np.ascontiguousarray(factor, dtype=dtype) for factor in (left, right))
     return Start(W, H, False, offsets)
@@ -86,20 +107,53 @@ def _svd_by_lanczos(
     """Return the balanced factors of a large or sparse matrix, to which `fill` is added."""
     m, n = R.shape
     first = rng.standard_normal(min(m, n))
-    operator = LinearOperator(
-        (m, n),
-        matvec=lambda v: R @ v + fill * np.sum(v),
-        rmatvec=lambda v: R.T @ v + fill * np.sum(v),
-        dtype=np.float64,
-    )
     found = min(rank, min(m, n) - 1)  # as many as the iteration can find
-    U, values, Vt = svds(operator, k=found, v0=first, tol=1e-3)
+    U, values, Vt = svds(_filled(R, fill), k=found, v0=first, tol=1e-3)
     order = np.argsort(-values)
     root = np.sqrt(values[order])
     left, right = np.zeros((m, rank)), np.zeros((rank, n))
     left[:, :found], right[:found] = U[:, order] * root, root[:, None] * Vt[order]
     right[found:] = 1e-3 * first.std() * rng.standard_normal((rank - found, n))
     return left, right
+
+
+def _svd_by_random_range(
+    R: FloatArray | sparse.csr_array, fill: float, rank: int, rng: np.random.Generator
+) -> tuple[FloatArray, FloatArray]:
+    """Return balanced factors from a random range (Halko, Martinsson and Tropp, 2011)."""
+    A = _filled(R, fill)
+    width = min(rank + 10, *R.shape)
+    Q = np.linalg.qr(A @ rng.standard_normal((R.shape[1], width)))[0]
+    for _ in range(2):  # power iterations, which sharpen the spectrum
+        Q = np.linalg.qr(A @ np.linalg.qr(A.T @ Q)[0])[0]
+    U, values, Vt = np.linalg.svd((A.T @ Q).T, full_matrices=False)
+    root = np.sqrt(values[:rank])
+    return (Q @ U[:, :rank]) * root, root[:, None] * Vt[:rank]
+
+
+def _filled(R: FloatArray | sparse.csr_array, fill: float) -> Any:
+    """Return a matrix, to every entry of which `fill` is added, as an operator."""
+    return LinearOperator(
+        R.shape,
+        matvec=lambda v: R @ v + fill * np.sum(v),
+        rmatvec=lambda v: R.T @ v + fill * np.sum(v),
+        matmat=lambda V: R @ V + fill * np.sum(V, axis=0),
+        rmatmat=lambda V: R.T @ V + fill * np.sum(V, axis=0),
+        dtype=np.float64,
+    )
+
+
+def _nonnegative(left: FloatArray, right: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Keep of each component its stronger sign (NNDSVD: Boutsidis and Gallopoulos, 2008)."""
+    W, H = np.empty_like(left), np.empty_like(right)
+    for c in range(left.shape[1]):
+        pairs = [(np.maximum(s * left[:, c], 0), np.maximum(s * right[c], 0)) for s in (1, -1)]
+        sizes = [(np.linalg.norm(w), np.linalg.norm(h)) for w, h in pairs]
+        best = int(np.argmax([a * b for a, b in sizes]))
+        (w, h), (a, b) = pairs[best], sizes[best]
+        balance = np.sqrt(b / a) if a * b > 0 else 0.0
+        W[:, c], H[c] = balance * w, h / balance if balance else 0 * h
+    return W, H
 
 
 def random_start(

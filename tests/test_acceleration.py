@@ -129,7 +129,8 @@ def test_the_synthetic_problems_of_the_paper_are_solved(f, loss, seed):
     X = synthetic(100, 80, 5, f, random_state=seed).X
     fit = nmd_lab.decompose(X, 5, f, loss, n_init=5, max_iter=1000, random_state=seed)
     assert fit.relative_error <= 1e-8
-    np.testing.assert_allclose(fit.reconstruct().values, X.values, atol=1e-6 * float(X.max()))
+    atol = (1e-4 if loss == "kl" else 1e-6) * float(X.max())  # KL is quadratic at its zero
+    np.testing.assert_allclose(fit.reconstruct().values, X.values, atol=atol)
 
 
 # When there is nothing beside the iteration -----------------------------------------------------

@@ -118,13 +118,20 @@ def test_refinements_in_vain_end_the_accelerated_run(noisy):
     assert longer.objective >= fit.objective * (1 - 1e-3)
 
 
-def test_an_objective_that_stands_still_ends_the_plain_run():
+def test_an_objective_that_cycles_ends_the_plain_run():
     """At a fixed ρ that is too small the residuals never get there."""
     X = np.abs(np.random.default_rng(0).normal(size=(20, 15)))
     fit = nmd_lab.decompose(X, 3, penalty=0.3, tol=1e-4, max_iter=5000, init="random",
                             random_state=1)  # fmt: skip
+    assert fit.stop_reason == "converged: no lower objective for 1000 iterations"
+    assert np.argmin(fit.history["objective"].values) == fit.n_iter - 1001
+
+
+def test_an_objective_that_stands_still_ends_the_accelerated_run():
+    X = np.abs(np.random.default_rng(0).normal(size=(20, 15)))
+    fit = nmd_lab.decompose(X, 3, tol=1e-4, max_iter=5000, init="random", random_state=1)
     assert fit.stop_reason == "converged: the objective stood still for 200 iterations"
-    objective = np.minimum.accumulate(fit.history["objective"].values)
+    objective = fit.history["objective"].values
     assert objective[-201] - objective[-1] <= 1e-4 * objective[-1]
     assert objective[-202] - objective[-2] > 1e-4 * objective[-2]
 
@@ -168,7 +175,7 @@ def test_optimality_counts_what_the_objective_counts(noisy, rng, options):
     given = {"mask": seen, "weights": seen + rng.random(noisy.shape)}
     options = {name: given.get(name, value) for name, value in options.items()}
     fit = nmd_lab.decompose(noisy, 3, max_iter=3000, **options)
-    assert fit.optimality < 1e-4
+    assert fit.optimality < 1e-3
     if "offsets" not in options:
         unlike = nmd_lab.decompose(noisy, 3, init=fit, max_iter=1, tol=0, **PLAIN)
         assert unlike.optimality > 10 * fit.optimality
