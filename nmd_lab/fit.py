@@ -3,27 +3,19 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
-import xarray as xr
 from numpy.typing import ArrayLike, DTypeLike
 
-from .acceleration import Plan
-from .admm import Outcome, Problem
 from .blas import one_thread
 from .decomposition import Decomposition
 from .losses import Loss
 from .nonlinearities import Nonlinearity
-from .problems import make_plan, make_problem
-from .provenance import provenance
-from .proximal import make_pair
-from .refinement import optimality
-from .restarts import Point, best_outcome, starts
-from .settings import Settings, check_rank, with_settings_signature
-from .sparse_observations import AnyObservations, observations_of
-from .validation import Validation, take_validation
+from .preparation import labelled, prepare
+from .restarts import best_outcome
+from .settings import Settings, with_settings_signature
 from .warnings import NotConvergedWarning
 
 IMPROVING = 1e-3
@@ -65,10 +57,12 @@ def decompose(
     sample_dims : str or sequence of str, optional
         The dimensions of a DataArray that make the rows, for example "time" for maps over time;
         the others make the columns.  By default the first of two.
-    init : {"auto", "svd", "random"}, (W, H) or Decomposition, default "auto"
-        Starting factors.  "auto" takes the SVD; for Modulus and Square, random factors that 200
-        iterations of Modulus + Frobenius have given their signs.  From a pair the start is T = X
-        on the observed entries (√X for Square), 0 elsewhere; an earlier fit is gone on from.
+    init : {"auto", "svd", "randomized", "nndsvd", "random"}, (W, H) or Decomposition
+        Starting factors.  "auto", the default, takes the SVD; for Modulus and Square, random
+        factors that 200 iterations of Modulus + Frobenius have given their signs.  "randomized" is
+        a cheaper SVD for large or sparse data, "nndsvd" a nonnegative one.  From a pair the start
+        is T = X on the observed entries (√X for Square), 0 elsewhere; an earlier fit is gone on
+        from.
     n_init : int, default 1
         Number of starts: the one that `init` says, then random ones, each given up when it cannot
         reach the first one's objective any more.  The fit of lowest objective is returned;
@@ -77,7 +71,7 @@ def decompose(
         Most iterations of a start.
     tol : float, default 1e-10
         Ends a start when ‖T - WH‖ and ‖T - T_previous‖, relative to the norm of the starting T,
-        are at most this; or when the objective has fallen by no more than this share of it over
+        are at most this; or when the objective has changed by no more than this share of it over
         200 iterations; or when refinements find nothing lower any more.  The best iterate is
         returned.  0 runs exactly `max_iter` iterations and returns the last one.
     penalty : {"auto", "balanced", "paper"}, float or PenaltyRule, default "auto"
@@ -101,6 +95,15 @@ def decompose(
         reached.  "auto" does so where `acceleration` may.
     alpha : float, default 0
         Ridge: the objective gets alpha/2 (‖W‖² + ‖H‖²).
+    offsets : {"none", "global", "rows", "columns", "both"}, default "none"
+        What is added to WH inside f: nothing, a mean, or a mean and offsets of rows or columns.
+    constraint : {"auto", "everywhere", "observed"}, default "auto"
+        Where T = WH is imposed; "auto" takes the observed entries alone if fewer than a third are.
+    validation : float, array_like or scipy.sparse matrix, optional
+        A share of the observed entries to hold out, or held-out entries; the iterate of their
+        lowest error is returned.
+    patience : int, default 10
+        Iterations without a lower validation error after which a start ends.
     epsilon : float, default 1e-12
         Relative ridge that keeps the factor steps solvable, at least the rounding unit of the
         precision (1e-7 in float32).
@@ -112,6 +115,9 @@ def decompose(
         True: a progress bar.  None: only on a terminal, for fits of more than a second.
     random_state : int, Generator or None
         Seed; the same seed gives the same bits on one machine with one thread.
+    threads : int, optional
+        Shares of large data, or starts, that are worked on at a time; by default as many as
+        NUMBA_NUM_THREADS says.
 
     Returns
     -------
@@ -236,138 +242,3 @@ def _warn_if_improving(fit: Decomposition, settings: Settings) -> None:
             NotConvergedWarning,
             stacklevel=4,
         )
-
-
-class Prepared(NamedTuple):
-    """A fit that is checked and ready to go.
-
-    Attributes
-    ----------
-    problem : Problem
-        What is to be solved.
-    points : iterator of Point
-        Where from; each is worked out when it is asked for.
-    settings : Settings
-        When to stop, and the like.
-    plan : Plan
-        What is done beside Algorithm 1.
-    validation : Validation or None
-        Held-out entries.
-    """
-
-    problem: Problem
-    points: Iterator[Point]
-    settings: Settings
-    plan: Plan
-    validation: Validation | None
-
-
-def prepare(
-    X: Any,
-    rank: int,
-    nonlinearity: str | Nonlinearity,
-    loss: str | Loss,
-    *,
-    mask: ArrayLike | None = None,
-    weights: ArrayLike | None = None,
-    dtype: DTypeLike | None = None,
-    sample_dims: str | Sequence[str] | None = None,
-    absent_are_zeros: bool,
-    **options: Any,
-) -> Prepared:
-    """Check everything that `decompose` or `complete` was given.
-
-    Parameters
-    ----------
-    X, rank, nonlinearity, loss, mask, weights, dtype, sample_dims, **options
-        As for `decompose`.
-    absent_are_zeros : bool
-        True for `decompose`, False for `complete`.
-
-    Raises
-    ------
-    ValueError, TypeError
-        In one sentence, if an argument makes no sense.
-    """
-    settings = Settings.of(options)
-    pair = make_pair(nonlinearity, loss)
-    observations = observations_of(
-        X,
-        mask=mask,
-        weights=weights,
-        dtype=dtype,
-        sample_dims=sample_dims,
-        absent_are_zeros=absent_are_zeros,
-    )
-    rank = check_rank(rank, observations.shape)
-    values, _ = observations.observed()
-    pair.loss.check_data(float(values.min()), float(values.max()))
-    if absent_are_zeros:
-        _check_lines(observations)
-    observations, validation = take_validation(
-        observations, settings.validation, pair.nonlinearity, settings.generator()
-    )
-    problem, offsets = make_problem(observations, pair, settings)
-    plan = make_plan(problem, rank, settings)
-    points = starts(problem, offsets, rank, settings)
-    return Prepared(problem, points, settings, plan, validation)
-
-
-def _check_lines(observations: AnyObservations) -> None:
-    """Refuse rows and columns about which nothing is known, where every entry is to count."""
-    for line, empty in zip(("row", "column"), observations.unobserved_lines(), strict=True):
-        if empty.size:
-            raise ValueError(
-                f"X has no observed entry in {line} {empty[0]}: drop it, or use complete(), which "
-                "lets it fall back to f of the offsets."
-            )
-
-
-def labelled(
-    problem: Problem,
-    outcome: Outcome,
-    settings: Settings,
-    starts: Sequence[dict[str, Any]] = (),
-) -> Decomposition:
-    """Put the labels back on the chosen state.
-
-    Parameters
-    ----------
-    problem : Problem
-        What was solved.
-    outcome : Outcome
-        How the run ended.
-    settings : Settings
-        What was asked for.
-    starts : sequence of dict
-        What became of each start.
-    """
-    state, observations = outcome.state, problem.observations
-    W, H = state.W.copy(), state.H.copy()
-    rows, columns = observations.unobserved_lines()
-    W[rows], H[:, columns] = 0, 0
-    labelled_W, labelled_H = observations.labels.label_factors(W, H)
-    iterations = np.arange(1, len(outcome.history["seconds"]) + 1)
-    history = xr.Dataset(
-        {name: ("iteration", numbers) for name, numbers in outcome.history.items()},
-        coords={"iteration": iterations},
-    )
-    return Decomposition(
-        W=labelled_W,
-        H=labelled_H,
-        offsets=state.offsets,
-        nonlinearity=problem.pair.nonlinearity,
-        loss=problem.pair.loss,
-        history=history,
-        stop_reason=outcome.stop_reason,
-        labels=observations.labels,
-        parameters={
-            "rank": W.shape[1],
-            "iteration": state.iteration,
-            **settings.describe(W.dtype),
-            "constraint": "observed" if problem.observed_only else "everywhere",
-            "optimality": optimality(problem, state.left, state.right),
-            "starts": list(starts),
-            **provenance(observations),
-        },
-    )

@@ -16,13 +16,14 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from .acceleration import Plan, accelerated
-from .admm import Outcome, Problem, State, Stopping, admm, run
+from .admm import Problem, State, admm
 from .offsets import Offsets
 from .penalty import BALANCED
 from .progress import with_progress
 from .proximal import make_pair
 from .settings import Settings
 from .starts import Start, given_start, random_start, svd_start
+from .stopping import Outcome, Stopping, run
 from .trend import WINDOW, Trend
 from .validation import Validation
 

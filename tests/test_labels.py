@@ -59,7 +59,7 @@ def test_shuffled_coordinates_give_correspondingly_labelled_results(verb, small,
     mask = xr.DataArray(rng.random(X.shape) < 0.8, coords=X.coords)
     weights = xr.DataArray(rng.uniform(0.5, 2, X.shape), coords=X.coords)
     rows, columns = rng.permutation(20), rng.permutation(15)
-    options = {"mask": mask, "weights": weights, "max_iter": 300}
+    options = {"mask": mask, "weights": weights, "max_iter": 60}
     plain = fit_of(X, verb, **options).reconstruct()
     shuffled = fit_of(X.isel(row=rows, col=columns), verb, **options).reconstruct()
     assert list(shuffled.row.values) == list(rows)

@@ -12,8 +12,8 @@ from oracles import PAIRS
 import nmd_lab
 from nmd_lab.datasets import synthetic
 from nmd_lab.envelope import natural_penalty
-from nmd_lab.fit import prepare
 from nmd_lab.penalty import BALANCED, RULES, SETTLING, PenaltyRule, as_penalty_rule
+from nmd_lab.preparation import prepare
 
 PLAIN = {"acceleration": None, "homotopy": False, "polish": False}
 

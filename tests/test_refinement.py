@@ -10,8 +10,8 @@ import pytest
 from oracles import PAIRS, distance, forward
 
 import nmd_lab
-from nmd_lab.fit import prepare
 from nmd_lab.lagrangian import Lagrangian
+from nmd_lab.preparation import prepare
 from nmd_lab.refinement import optimality, polish, refine, widened
 
 ENDS = 3000

@@ -192,7 +192,7 @@ def test_interrupted_fits_are_no_results(digits, tmp_path, computed):
 
 def test_a_fit_that_ctrl_c_cuts_short_is_no_result(digits, tmp_path, monkeypatch):
     """`complete` itself returns its best state on Ctrl-C, which a study must not keep."""
-    from nmd_lab import admm
+    from nmd_lab import stopping
 
     def interrupted(*_):
         raise KeyboardInterrupt
@@ -200,7 +200,7 @@ def test_a_fit_that_ctrl_c_cuts_short_is_no_result(digits, tmp_path, monkeypatch
     path = tmp_path / "study.nc"
     study = nmd.Study(digits, rank=2, n_splits=1)
     cell = study.cell()
-    monkeypatch.setattr(admm.Stopping, "verdict", interrupted)
+    monkeypatch.setattr(stopping.Stopping, "verdict", interrupted)
     assert cell.fit(progress=False).stop_reason.startswith("interrupted")
     with pytest.raises(KeyboardInterrupt):
         study.run(path, progress=False)

@@ -19,6 +19,7 @@ from nmd_lab import metrics
 from nmd_lab.blas import one_thread
 from nmd_lab.decomposition import Decomposition
 from nmd_lab.labels import Labels
+from nmd_lab.warnings import NotConvergedWarning
 
 from .corruption import hidden_entries, noisy_values
 from .grid import Task
@@ -143,7 +144,8 @@ class Cell:
         **options
             Further arguments of the method, for example ``progress=True``.
         """
-        with one_thread():
+        with one_thread(), warnings.catch_warnings():
+            warnings.simplefilter("ignore", NotConvergedWarning)  # the record says why it ended
             return self.task.method.function(self.X, **self.arguments, **options)
 
     def predict(self, fit: Decomposition) -> NDArray[np.floating]:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from nmd_lab.fit import Prepared, prepare
+from nmd_lab.preparation import Prepared, prepare
 from nmd_lab.settings import CONSTRAINTS, OFFSETS, check_rank
 from nmd_lab.sparse_observations import SparseObservations
 

@@ -7,11 +7,12 @@ import time
 from collections.abc import Callable
 from typing import Any, Literal
 
-from nmd_lab.admm import Outcome, State, Stopping, run
+from nmd_lab.admm import State
 from nmd_lab.blas import one_thread
 from nmd_lab.decomposition import Decomposition
-from nmd_lab.fit import Prepared, labelled
+from nmd_lab.preparation import Prepared, labelled
 from nmd_lab.restarts import iteration
+from nmd_lab.stopping import Outcome, Stopping, run
 from nmd_lab.validation import Validation
 
 from .snapshots import Snapshots
@@ -45,7 +46,7 @@ class Fitting:
     Parameters
     ----------
     prepared : Prepared
-        What `nmd_lab.fit.prepare` returned.
+        What `nmd_lab.preparation.prepare` returned.
     """
 
     def __init__(self, prepared: Prepared) -> None:
