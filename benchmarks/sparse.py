@@ -53,7 +53,7 @@ def states(X: sparse.csr_array, rank: int, threads: int, count: int) -> list[flo
     """Return the seconds at the end of each iteration."""
     fit = nmd.complete(
         X, rank, init="random", constraint="everywhere", max_iter=count, tol=0, threads=threads,
-        random_state=0, progress=False,
+        random_state=0, progress=False, acceleration=None, polish=False, penalty="balanced",
     )  # fmt: skip
     return [float(second) for second in fit.history.seconds]
 

@@ -85,8 +85,8 @@ def decompose(
         Whether refinements run beside the iteration: quasi-Newton steps with T eliminated, the
         better of the two being kept.  "auto" leaves them out where the plain method is asked for
         (a fixed ρ, the paper's rule, or given factors with a named rule and ``tol=0``), for
-        Identity + Frobenius on observed entries only, and where they would need more memory than
-        the data.
+        Identity + Frobenius on observed entries only, for more than four million stored entries
+        of a sparse matrix, and where they would need more memory than the data.
     homotopy : {"auto", True, False}, default "auto"
         For MinMax: whether a refinement begins with a wide interval, which shrinks to [a, b].
         True does so first, "auto" after a first one without, keeping what is lower.

@@ -24,7 +24,7 @@ from .settings import Settings
 from .sparse_observations import AnyObservations, SparseObservations, sparse_from_dense
 
 FEW = 1 << 22
-"""Numbers that nobody minds remembering: 32 MiB of doubles."""
+"""Numbers that nobody minds remembering twice: 32 MiB of doubles."""
 
 OBSERVED_SHARE = 1 / 3
 """Below this share of observed entries, ``constraint="auto"`` constrains the observed ones only."""
@@ -72,7 +72,8 @@ def make_plan(problem: Problem, rank: int, settings: Settings) -> Plan:
 
     "auto" leaves a fit as it stands that asks for a fixed ρ, the paper's rule, or in full for the
     plain algorithm (given factors, a rule with a name and tol=0); that is alternating least squares
-    anyway; or whose data are so few that the memory of the quasi-Newton steps would outgrow them.
+    anyway; whose data are so few that the memory of the quasi-Newton steps would outgrow them; or
+    whose data are sparse and so many that a second pass and another array of them are not welcome.
 
     Parameters
     ----------
@@ -100,6 +101,7 @@ def make_plan(problem: Problem, rank: int, settings: Settings) -> Plan:
     m, n = observations.shape
     remembered = 2 * MEMORY * (m + n) * rank
     small = remembered <= max(4 * observations.values.size, FEW)
+    small &= not (problem.sparse and observations.values.size > FEW)
     in_full = (
         settings.tol == 0 and settings.penalty != "auto" and not isinstance(settings.init, str)
     )
