@@ -91,6 +91,12 @@ class Lagrangian:
         self.penalty = penalty
         return Point(self.x, *self.evaluate(self.x, update_from))
 
+    def forget(self) -> None:
+        """Forget the multipliers and what was learnt of the function, for quite another ρ."""
+        self.envelope.forget()
+        self.pairs.clear()
+        self.metric = None
+
     @property
     def relative_error(self) -> float:
         """Relative error of the candidate."""

@@ -97,8 +97,9 @@ def refine(
         penalty, update_from = pace.growth * penalty, penalty
         if maybe_exact and function.relative_error <= NEARLY:
             maybe_exact, update_from = False, 0.0
-            function.envelope.forget()
+            function.forget()
             yield from _descent(function, EXACT * function.natural, PASSES, FAST)
+            function.forget()
 
 
 def widened(problem: Problem, left: FloatArray, right: FloatArray) -> Iterator[Candidate]:
@@ -151,7 +152,7 @@ def polish(problem: Problem, left: FloatArray, right: FloatArray) -> Iterator[Ca
     if function.relative_error <= NEARLY:
         yield from _descent(function, EXACT * function.natural, PASSES, FAST)
         function.x = function.best
-        function.pairs.clear()
+        function.forget()
     if problem.pair.loss.smooth:
         polishing = _descent(function, POLISH * function.natural, PASSES, SLOW)
         yield from islice(polishing, LONGEST)
