@@ -31,7 +31,7 @@ class Pace(NamedTuple):
     growth: float
 
 
-QUICK_PACE, SLOW_PACE = Pace(1.0, 1.4), Pace(0.1, 1.2)
+QUICK_PACE, SLOW_PACE = Pace(0.3, 1.6), Pace(0.1, 1.2)
 """For the nearest minimum, and for a better one."""
 
 EVERY, ENOUGH = 3, 1e-2
