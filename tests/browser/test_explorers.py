@@ -10,7 +10,7 @@ pytestmark = pytest.mark.browser
 
 DECOMPOSITION = """
 import nmd_lab as nmd
-explorer = nmd.widgets.DecompositionExplorer(missing=0.1, iterations=100_000)
+explorer = nmd.widgets.DecompositionExplorer(missing=0.1, iterations=100_000, penalty="1")
 explorer
 """
 COMPLETION = """
