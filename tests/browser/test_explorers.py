@@ -21,7 +21,8 @@ explorer
 STUDY = """
 import nmd_lab as nmd
 study = nmd.Study(
-    nmd.datasets.digits(1000), nonlinearity="relu", rank=[4, 8], n_splits=2, max_iter=3
+    nmd.datasets.digits(1000), nonlinearity="relu", rank=[4, 8], n_splits=2, max_iter=3,
+    penalty=1.0,
 )
 study.run(progress=False)
 explorer = nmd.widgets.StudyExplorer(study)
