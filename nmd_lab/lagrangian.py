@@ -22,7 +22,7 @@ REGULAR = 0.01
 """How much an entry at which the Lagrangian is flat counts in the metric."""
 
 FEW = 1 << 22
-"""Numbers in all of its matrices that a metric may have however few the data are."""
+"""Numbers that may be remembered, however few the data are: 32 MiB of doubles."""
 
 LASTS = 20
 """A metric serves so many steps, or fewer where ρ has doubled; but never fewer than the rank, in

@@ -93,7 +93,7 @@ class Extension:
     def split(self, left: FloatArray, right: FloatArray) -> tuple[FloatArray, FloatArray, Offsets]:
         """Take W, H and the offsets apart again."""
         rank = left.shape[1] - self.width
-        components = slice(self.before, self.before + rank)
+        components = self.components(left.shape[1])
         rows = left[:, 0] if self.before else None
         columns = right[self.before + rank] if self.after else None
         return left[:, components], right[components], Offsets(self.mean, rows, columns)

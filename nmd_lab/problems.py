@@ -13,6 +13,7 @@ import numba
 from .acceleration import Plan
 from .admm import Problem
 from .envelope import natural_penalty
+from .lagrangian import FEW
 from .losses import Frobenius
 from .nonlinearities import Identity
 from .observations import Observations
@@ -22,9 +23,6 @@ from .proximal import Pair
 from .quasi_newton import MEMORY
 from .settings import Settings
 from .sparse_observations import AnyObservations, SparseObservations, sparse_from_dense
-
-FEW = 1 << 22
-"""Numbers that nobody minds remembering twice: 32 MiB of doubles."""
 
 OBSERVED_SHARE = 1 / 3
 """Below this share of observed entries, ``constraint="auto"`` constrains the observed ones only."""
