@@ -26,26 +26,24 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from . import metrics
-from .admm import State
-from .comparison import compare
-from .decomposition import Decomposition, load
-from .fit import complete, decompose
-from .losses import KL, L1, Frobenius, Loss
-from .nonlinearities import Identity, MinMax, Modulus, Nonlinearity, Piece, ReLU, Square
-from .penalty import PenaltyRule
-from .proximal import prox
-from .sparse_observations import SparseObservations
-from .splits import split_observed
-from .tables import observations_from_table
-from .warnings import NMDWarning, NotConvergedWarning
+from ._version import __version__ as __version__
 
 if TYPE_CHECKING:
-    from . import baselines, datasets, plots, studies, widgets
+    from . import baselines, datasets, metrics, plots, studies, widgets
+    from .admm import State
+    from .comparison import compare
+    from .decomposition import Decomposition, load
     from .estimators import NMD, MatrixCompletion
+    from .fit import complete, decompose
+    from .losses import KL, L1, Frobenius, Loss
+    from .nonlinearities import Identity, MinMax, Modulus, Nonlinearity, Piece, ReLU, Square
+    from .penalty import PenaltyRule
+    from .proximal import prox
+    from .sparse_observations import SparseObservations
+    from .splits import split_observed
     from .studies import Study
-
-__version__ = "0.1.0"
+    from .tables import observations_from_table
+    from .warnings import NMDWarning, NotConvergedWarning
 
 __all__ = [
     "KL",
@@ -83,19 +81,41 @@ __all__ = [
     "widgets",
 ]
 
-_MODULES = {"Study": ".studies", "NMD": ".estimators", "MatrixCompletion": ".estimators"}
-_SUBPACKAGES = ("baselines", "datasets", "plots", "studies", "widgets")
+_WHERE = {
+    "admm": ["State"],
+    "comparison": ["compare"],
+    "decomposition": ["Decomposition", "load"],
+    "estimators": ["NMD", "MatrixCompletion"],
+    "fit": ["complete", "decompose"],
+    "losses": ["KL", "L1", "Frobenius", "Loss"],
+    "nonlinearities": [
+        *("Identity", "MinMax", "Modulus", "Nonlinearity", "Piece", "ReLU", "Square"),
+    ],
+    "penalty": ["PenaltyRule"],
+    "proximal": ["prox"],
+    "sparse_observations": ["SparseObservations"],
+    "splits": ["split_observed"],
+    "studies": ["Study"],
+    "tables": ["observations_from_table"],
+    "warnings": ["NMDWarning", "NotConvergedWarning"],
+}
+"""The module of each public name; the other names are modules themselves."""
+
+_MODULE_OF = {name: module for module, names in _WHERE.items() for name in names}
 
 
 def __getattr__(name: str) -> Any:
-    """Import on first use what a plain fit does not need: ``import nmd_lab`` stays light."""
-    if name in _SUBPACKAGES:
-        return import_module(f".{name}", __name__)
-    if name in _MODULES:
-        return getattr(import_module(_MODULES[name], __name__), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    """Import a public name on first use, so that ``import nmd_lab`` stays light."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name in _MODULE_OF:
+        value = getattr(import_module(f".{_MODULE_OF[name]}", __name__), name)
+    else:
+        value = import_module(f".{name}", __name__)
+    globals()[name] = value
+    return value
 
 
 def __dir__() -> list[str]:
-    """Name what is imported later, too."""
-    return sorted({*globals(), *__all__})
+    """Return the public names, and those that every module has."""
+    return sorted({*__all__, *(name for name in globals() if name.startswith("__"))})

@@ -12,12 +12,19 @@ from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
+import numba
 import threadpoolctl
 from threadpoolctl import ThreadpoolController
 
 _lock = threading.Lock()
 _users = 0
 _limit: Any = None
+
+
+def all_threads() -> int:
+    """Return the number of threads that Numba is told to use (NUMBA_NUM_THREADS)."""
+    config: Any = numba.config
+    return int(config.NUMBA_NUM_THREADS)
 
 
 @cache

@@ -10,9 +10,9 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike
 
+from .blas import all_threads
 from .observations import FloatArray
 from .penalty import BALANCED
-from .problems import all_threads
 from .proximal import make_pair
 from .row_solver import row_solver
 from .sparse_observations import AnyObservations, SparseObservations, observations_of

@@ -6,12 +6,10 @@ import math
 import os
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
-
-import numba
 
 from .acceleration import Plan
 from .admm import Problem
+from .blas import all_threads
 from .envelope import natural_penalty
 from .lagrangian import FEW
 from .losses import Frobenius
@@ -125,12 +123,6 @@ def _penalty_rule(observations: AnyObservations, pair: Pair, settings: Settings)
     if settings.initial_penalty is not None:
         rule = replace(rule, initial=float(settings.initial_penalty))
     return rule
-
-
-def all_threads() -> int:
-    """Return the number of threads that Numba is told to use (NUMBA_NUM_THREADS)."""
-    config: Any = numba.config
-    return int(config.NUMBA_NUM_THREADS)
 
 
 def _observed_only(observations: AnyObservations, constraint: str, zeros_count: bool) -> bool:

@@ -11,6 +11,7 @@ import numba
 import numpy as np
 import xarray as xr
 
+from ._version import __version__
 from .sparse_observations import AnyObservations
 
 
@@ -28,8 +29,6 @@ def provenance(observations: AnyObservations) -> dict[str, Any]:
         "shape" (rows, columns), "n_observed", "dtype", "observations_hash" (SHA-256 of all that
         counts: values under a mask have no influence) and "versions".
     """
-    from . import __version__
-
     return {
         "shape": list(observations.shape),
         "n_observed": observations.n_observed,

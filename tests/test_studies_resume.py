@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import nmd_lab as nmd
-from nmd_lab import netcdf
+from nmd_lab import _version, netcdf
 from nmd_lab.settings import Settings
 from nmd_lab.studies import running
 from nmd_lab.studies.journal import Journal, journal_path
@@ -263,7 +263,7 @@ def test_another_study_is_refused(change, digits, tmp_path, computed):
 def test_another_version_is_refused(digits, tmp_path, monkeypatch):
     path = tmp_path / "study.nc"
     nmd.Study(digits, rank=2, n_splits=1).run(path, progress=False)
-    monkeypatch.setattr(nmd, "__version__", "99.0")
+    monkeypatch.setattr(_version, "__version__", "99.0")
     with pytest.raises(ValueError, match=r"was begun with nmd_lab .*, this is 99\.0"):
         nmd.Study(digits, rank=2, n_splits=1).run(path, progress=False)
 

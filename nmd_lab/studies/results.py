@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from nmd_lab import _version
 from nmd_lab.netcdf import ATTRIBUTE, SCHEMA
 
 from .grid import Grid, Task
@@ -120,8 +121,6 @@ def description(grid: Grid, problem: Problem) -> dict[str, Any]:
 
 def journal_header(grid: Grid, problem: Problem) -> dict[str, Any]:
     """Return what makes this study: see `journal.check_header`."""
-    from nmd_lab import __version__
-
     values: dict[str, list[Any]] = {}
     for axis in grid.axes:
         if axis.name == "method":
@@ -135,7 +134,7 @@ def journal_header(grid: Grid, problem: Problem) -> dict[str, Any]:
                 words += [w for w in [plain(default)] if w not in words]
     return {
         "layout": LAYOUT,
-        "version": __version__,
+        "version": _version.__version__,
         "data": problem.known.fingerprint(),
         "metrics": list(problem.metrics),
         "settings": {
