@@ -22,7 +22,8 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from . import netcdf
+from nmd_lab import netcdf
+
 from ._version import __version__
 from .decomposition import Decomposition
 from .files import read_matrix

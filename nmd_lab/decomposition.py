@@ -12,7 +12,8 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike
 
-from . import netcdf, saving
+from nmd_lab import netcdf, saving
+
 from .html import to_html
 from .labels import COMPONENT, Labels
 from .losses import Loss

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .compilation import compile_kernel, compile_scalar
+from ._numba import compile_kernel, compile_scalar
 from .entries import Entries
 from .layouts import DenseLayout, SparseLayout
 from .observations import FloatArray

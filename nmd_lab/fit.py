@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
-from .blas import one_thread
+from ._threads import one_thread
 from .decomposition import Decomposition
 from .losses import Loss
 from .nonlinearities import Nonlinearity

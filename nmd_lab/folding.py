@@ -10,7 +10,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike
 
-from .blas import all_threads
+from ._threads import all_threads
 from .observations import FloatArray
 from .penalty import BALANCED
 from .proximal import make_pair

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from .compilation import compile_kernel
+from ._numba import compile_kernel
 from .observations import FloatArray, Observations
 from .sparse_observations import AnyObservations
 

@@ -19,7 +19,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .compilation import compile_kernel, compile_scalar, is_ours
+from ._numba import compile_kernel, compile_scalar, is_ours
 from .model_parts import ModelPart
 
 KL_FLOOR = 1e-12

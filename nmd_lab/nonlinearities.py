@@ -19,7 +19,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .compilation import compile_kernel, compile_scalar, is_ours
+from ._numba import compile_kernel, compile_scalar, is_ours
 from .losses import KL, L1, Frobenius, Loss
 from .model_parts import ModelPart
 

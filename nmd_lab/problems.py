@@ -7,9 +7,9 @@ import os
 from dataclasses import replace
 from pathlib import Path
 
+from ._threads import all_threads
 from .acceleration import Plan
 from .admm import Problem
-from .blas import all_threads
 from .envelope import natural_penalty
 from .lagrangian import FEW
 from .losses import Frobenius

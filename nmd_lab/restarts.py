@@ -15,11 +15,11 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+from ._progress import with_progress
 from .acceleration import Plan, accelerated
 from .admm import Problem, State, admm
 from .offsets import Offsets
 from .penalty import BALANCED
-from .progress import with_progress
 from .proximal import make_pair
 from .settings import Settings
 from .starts import Start, given_start, random_start, svd_start

@@ -20,7 +20,7 @@ from functools import cache
 
 import numpy as np
 
-from .compilation import compile_kernel, compile_scalar
+from ._numba import compile_kernel, compile_scalar
 from .proximal import Pair, Structure, compile_t_update
 
 TRIAL = 30

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import xarray as xr
 
-from .compilation import is_ours
+from ._numba import is_ours
 from .labels import COMPONENT, Labels
 from .losses import LOSSES, Loss
 from .netcdf import ATTRIBUTE, SCHEMA

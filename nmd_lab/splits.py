@@ -12,7 +12,7 @@ import xarray as xr
 from numpy.typing import NDArray
 from scipy import sparse
 
-from .compilation import compile_kernel
+from ._numba import compile_kernel
 from .labels import is_frame
 from .observations import Observations
 from .settings import generator

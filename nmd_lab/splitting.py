@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from .compilation import compile_kernel, compile_scalar
+from ._numba import compile_kernel, compile_scalar
 from .entries import Entries
 from .observations import FloatArray
 from .proximal import Pair, Structure, compile_t_update

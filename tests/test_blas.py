@@ -7,7 +7,7 @@ import threading
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from nmd_lab.blas import one_thread
+from nmd_lab._threads import one_thread
 
 
 def threads():

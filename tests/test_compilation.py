@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import nmd_lab as nmd
-from nmd_lab.compilation import compile_scalar, is_ours, source_hash
+from nmd_lab._numba import compile_scalar, is_ours, source_hash
 
 PACKAGE = Path(nmd.__file__).parent
 

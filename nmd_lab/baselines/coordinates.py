@@ -15,7 +15,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from nmd_lab.blas import one_thread
+from nmd_lab._threads import one_thread
 from nmd_lab.decomposition import Decomposition
 from nmd_lab.losses import Frobenius
 from nmd_lab.nonlinearities import Nonlinearity, ReLU

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from nmd_lab.blas import one_thread
+from nmd_lab._threads import one_thread
 from nmd_lab.decomposition import Decomposition
 from nmd_lab.losses import Frobenius
 from nmd_lab.nonlinearities import Nonlinearity, as_nonlinearity

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nmd_lab import metrics
-from nmd_lab.blas import one_thread
+from nmd_lab._threads import one_thread
 from nmd_lab.decomposition import Decomposition
 from nmd_lab.labels import Labels
 from nmd_lab.warnings import NotConvergedWarning

@@ -7,8 +7,8 @@ import time
 from collections.abc import Callable
 from typing import Any, Literal
 
+from nmd_lab._threads import one_thread
 from nmd_lab.admm import State
-from nmd_lab.blas import one_thread
 from nmd_lab.decomposition import Decomposition
 from nmd_lab.preparation import Prepared, labelled
 from nmd_lab.restarts import iteration
