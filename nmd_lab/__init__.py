@@ -35,10 +35,10 @@ if TYPE_CHECKING:
     from .decomposition import Decomposition, load
     from .estimators import NMD, MatrixCompletion
     from .fit import complete, decompose
-    from .losses import KL, L1, Frobenius, Loss
-    from .nonlinearities import Identity, MinMax, Modulus, Nonlinearity, Piece, ReLU, Square
+    from .model.losses import KL, L1, Frobenius, Loss
+    from .model.nonlinearities import Identity, MinMax, Modulus, Nonlinearity, Piece, ReLU, Square
+    from .model.proximal import prox
     from .penalty import PenaltyRule
-    from .proximal import prox
     from .sparse_observations import SparseObservations
     from .splits import split_observed
     from .studies import Study
@@ -87,12 +87,12 @@ _WHERE = {
     "decomposition": ["Decomposition", "load"],
     "estimators": ["NMD", "MatrixCompletion"],
     "fit": ["complete", "decompose"],
-    "losses": ["KL", "L1", "Frobenius", "Loss"],
-    "nonlinearities": [
+    "model.losses": ["KL", "L1", "Frobenius", "Loss"],
+    "model.nonlinearities": [
         *("Identity", "MinMax", "Modulus", "Nonlinearity", "Piece", "ReLU", "Square"),
     ],
     "penalty": ["PenaltyRule"],
-    "proximal": ["prox"],
+    "model.proximal": ["prox"],
     "sparse_observations": ["SparseObservations"],
     "splits": ["split_observed"],
     "studies": ["Study"],

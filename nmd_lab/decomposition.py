@@ -13,11 +13,11 @@ import xarray as xr
 from numpy.typing import ArrayLike
 
 from nmd_lab import netcdf, saving
+from nmd_lab.model.losses import Loss
+from nmd_lab.model.nonlinearities import Nonlinearity
 
 from .html import to_html
 from .labels import COMPONENT, Labels
-from .losses import Loss
-from .nonlinearities import Nonlinearity
 from .observations import FloatArray, observe
 from .offsets import NONE, Offsets
 from .predictions import Predictions

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from .nonlinearities import Nonlinearity
+from nmd_lab.model.nonlinearities import Nonlinearity
+from nmd_lab.model.proximal import Pair
+
 from .observations import FloatArray
-from .proximal import Pair
 from .sparse_observations import AnyObservations, SparseObservations
 
 

@@ -19,10 +19,11 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
+from nmd_lab.model.losses import Frobenius, as_loss
+
 from .decomposition import Decomposition
 from .folding import fold_rows
 from .labels import is_frame
-from .losses import Frobenius, as_loss
 from .observations import FloatArray
 from .sparse_observations import observations_of
 

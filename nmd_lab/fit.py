@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
+from nmd_lab.model.losses import Loss
+from nmd_lab.model.nonlinearities import Nonlinearity
+
 from ._threads import one_thread
 from .decomposition import Decomposition
-from .losses import Loss
-from .nonlinearities import Nonlinearity
 from .preparation import labelled, prepare
 from .restarts import best_outcome
 from .settings import Settings, with_settings_signature

@@ -10,10 +10,11 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike
 
+from nmd_lab.model.proximal import make_pair
+
 from ._threads import all_threads
 from .observations import FloatArray
 from .penalty import BALANCED
-from .proximal import make_pair
 from .row_solver import row_solver
 from .sparse_observations import AnyObservations, SparseObservations, observations_of
 

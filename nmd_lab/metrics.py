@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .losses import Loss, as_loss
+from nmd_lab.model.losses import Loss, as_loss
 
 
 def _observed(

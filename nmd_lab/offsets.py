@@ -16,7 +16,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy import sparse
 
-from .nonlinearities import Nonlinearity
+from nmd_lab.model.nonlinearities import Nonlinearity
+
 from .observations import FloatArray, Observations
 from .sparse_observations import AnyObservations
 

@@ -9,14 +9,15 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike, DTypeLike
 
+from nmd_lab.model.losses import Loss
+from nmd_lab.model.nonlinearities import Nonlinearity
+from nmd_lab.model.proximal import make_pair
+
 from .acceleration import Plan
 from .admm import Problem
 from .decomposition import Decomposition
-from .losses import Loss
-from .nonlinearities import Nonlinearity
 from .problems import make_plan, make_problem
 from .provenance import provenance
-from .proximal import make_pair
 from .refinement import optimality
 from .restarts import Point, starts
 from .settings import Settings, check_rank

@@ -7,17 +7,18 @@ import os
 from dataclasses import replace
 from pathlib import Path
 
+from nmd_lab.model.losses import Frobenius
+from nmd_lab.model.nonlinearities import Identity
+from nmd_lab.model.proximal import Pair
+
 from ._threads import all_threads
 from .acceleration import Plan
 from .admm import Problem
 from .envelope import natural_penalty
 from .lagrangian import FEW
-from .losses import Frobenius
-from .nonlinearities import Identity
 from .observations import Observations
 from .offsets import Extension, Offsets, starting_offsets
 from .penalty import SETTLING, PenaltyRule, as_penalty_rule
-from .proximal import Pair
 from .quasi_newton import MEMORY
 from .settings import Settings
 from .sparse_observations import AnyObservations, SparseObservations, sparse_from_dense

@@ -15,12 +15,13 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+from nmd_lab.model.proximal import make_pair
+
 from ._progress import with_progress
 from .acceleration import Plan, accelerated
 from .admm import Problem, State, admm
 from .offsets import Offsets
 from .penalty import BALANCED
-from .proximal import make_pair
 from .settings import Settings
 from .starts import Start, given_start, random_start, svd_start
 from .stopping import Outcome, Stopping, run

@@ -20,8 +20,9 @@ from functools import cache
 
 import numpy as np
 
+from nmd_lab.model.proximal import Pair, Structure, compile_t_update
+
 from ._numba import compile_kernel, compile_scalar
-from .proximal import Pair, Structure, compile_t_update
 
 TRIAL = 30
 """Iterations of each start before the best one goes on."""

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import xarray as xr
 
+from nmd_lab.model.losses import LOSSES, Loss
+from nmd_lab.model.nonlinearities import NONLINEARITIES, Nonlinearity
+
 from ._numba import is_ours
 from .labels import COMPONENT, Labels
-from .losses import LOSSES, Loss
 from .netcdf import ATTRIBUTE, SCHEMA
-from .nonlinearities import NONLINEARITIES, Nonlinearity
 from .offsets import Offsets
 
 if TYPE_CHECKING:

@@ -12,10 +12,11 @@ from typing import Any
 
 import numpy as np
 
+from nmd_lab.model.proximal import Pair, Structure, compile_t_update
+
 from ._numba import compile_kernel, compile_scalar
 from .entries import Entries
 from .observations import FloatArray
-from .proximal import Pair, Structure, compile_t_update
 from .sparse_observations import AnyObservations
 
 

@@ -9,7 +9,8 @@ from scipy import sparse
 from scipy.linalg import eigh
 from scipy.sparse.linalg import LinearOperator, svds
 
-from .nonlinearities import Nonlinearity
+from nmd_lab.model.nonlinearities import Nonlinearity
+
 from .observations import FloatArray
 from .offsets import NONE, Offsets, less_offsets
 from .sparse_observations import AnyObservations

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from nmd_lab.model.nonlinearities import Nonlinearity
+
 from .layouts import SparseLayout
-from .nonlinearities import Nonlinearity
 from .observations import FloatArray, Observations
 from .sparse_observations import (
     AnyObservations,

@@ -22,7 +22,7 @@ def problem(f, m=30, n=24, rank=3, scale=1.0, missing=0.0, seed=0):
 
 
 def plain(X, W0, H0, f, loss, **options):
-    from nmd_lab.losses import KL_FLOOR
+    from nmd_lab.model.losses import KL_FLOOR
 
     return plain_admm(X, W0, H0, f, loss, kl_floor=KL_FLOOR, **options)
 

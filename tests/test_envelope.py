@@ -12,7 +12,7 @@ from scipy import sparse
 import nmd_lab
 from nmd_lab.envelope import Envelope, natural_penalty
 from nmd_lab.layouts import layout_of
-from nmd_lab.proximal import make_pair
+from nmd_lab.model.proximal import make_pair
 from nmd_lab.sparse_observations import observations_of
 
 FORMS = ["dense", "masked", "weighted", "stored", "stored and weighted", "zeros"]

@@ -300,7 +300,7 @@ def test_models_of_the_users_own_are_solved(f, loss, rng):
 
 
 def test_a_parameter_of_the_users_own_compiles_nothing_anew():
-    from nmd_lab.proximal import compile_t_update, make_pair
+    from nmd_lab.model.proximal import compile_t_update, make_pair
 
     first, second = (make_pair(LeakyReLU(slope), "l1") for slope in (0.1, 0.3))
     assert compile_t_update(first.structure) is compile_t_update(second.structure)

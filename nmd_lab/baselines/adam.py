@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
 from nmd_lab.decomposition import Decomposition
-from nmd_lab.losses import KL, KL_FLOOR, L1, Frobenius, Loss, as_loss
-from nmd_lab.nonlinearities import (
+from nmd_lab.model.losses import KL, KL_FLOOR, L1, Frobenius, Loss, as_loss
+from nmd_lab.model.nonlinearities import (
     Identity,
     MinMax,
     Modulus,

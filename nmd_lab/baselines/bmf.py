@@ -12,8 +12,8 @@ from numpy.typing import ArrayLike, DTypeLike
 
 from nmd_lab._threads import one_thread
 from nmd_lab.decomposition import Decomposition
-from nmd_lab.losses import Frobenius
-from nmd_lab.nonlinearities import Identity
+from nmd_lab.model.losses import Frobenius
+from nmd_lab.model.nonlinearities import Identity
 from nmd_lab.observations import FloatArray
 from nmd_lab.settings import check_rank, generator
 from nmd_lab.sparse_observations import AnyObservations, IntArray, observations_of

@@ -8,7 +8,7 @@ from typing import Any
 from numpy.typing import ArrayLike, DTypeLike
 
 from nmd_lab.decomposition import Decomposition
-from nmd_lab.nonlinearities import ReLU
+from nmd_lab.model.nonlinearities import ReLU
 
 from .coordinates import descend
 

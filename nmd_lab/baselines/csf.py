@@ -8,7 +8,7 @@ from typing import Any
 from numpy.typing import ArrayLike, DTypeLike
 
 from nmd_lab.decomposition import Decomposition
-from nmd_lab.nonlinearities import Square
+from nmd_lab.model.nonlinearities import Square
 
 from .coordinates import descend
 

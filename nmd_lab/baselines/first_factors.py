@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from nmd_lab.nonlinearities import Identity, Nonlinearity
+from nmd_lab.model.nonlinearities import Identity, Nonlinearity
 from nmd_lab.observations import FloatArray
 from nmd_lab.offsets import NONE
 from nmd_lab.settings import generator

@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 from scipy.linalg import eigh
 
-from nmd_lab.losses import Frobenius
-from nmd_lab.nonlinearities import ReLU
+from nmd_lab.model.losses import Frobenius
+from nmd_lab.model.nonlinearities import ReLU
 from nmd_lab.observations import FloatArray, observe
 from nmd_lab.settings import check_rank
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
 from nmd_lab.decomposition import Decomposition
-from nmd_lab.losses import Frobenius
+from nmd_lab.model.losses import Frobenius
 from nmd_lab.observations import observe
 from nmd_lab.settings import check_rank
 

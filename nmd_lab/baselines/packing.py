@@ -9,8 +9,8 @@ import xarray as xr
 
 from nmd_lab.decomposition import Decomposition
 from nmd_lab.layouts import layout_of
-from nmd_lab.losses import Loss
-from nmd_lab.nonlinearities import Nonlinearity
+from nmd_lab.model.losses import Loss
+from nmd_lab.model.nonlinearities import Nonlinearity
 from nmd_lab.observations import FloatArray
 from nmd_lab.sparse_observations import AnyObservations
 

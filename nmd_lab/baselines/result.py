@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 
 from nmd_lab.decomposition import Decomposition
-from nmd_lab.losses import Loss
-from nmd_lab.nonlinearities import Identity, Nonlinearity
+from nmd_lab.model.losses import Loss
+from nmd_lab.model.nonlinearities import Identity, Nonlinearity
 from nmd_lab.observations import FloatArray
 from nmd_lab.settings import Settings
 from nmd_lab.sparse_observations import AnyObservations

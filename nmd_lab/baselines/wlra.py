@@ -10,8 +10,8 @@ from numpy.typing import ArrayLike, DTypeLike
 
 from nmd_lab._threads import one_thread
 from nmd_lab.decomposition import Decomposition
-from nmd_lab.losses import Frobenius
-from nmd_lab.nonlinearities import Nonlinearity, as_nonlinearity
+from nmd_lab.model.losses import Frobenius
+from nmd_lab.model.nonlinearities import Nonlinearity, as_nonlinearity
 from nmd_lab.settings import check_rank
 from nmd_lab.sparse_observations import observations_of
 

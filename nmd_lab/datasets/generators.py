@@ -8,7 +8,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from nmd_lab.nonlinearities import Nonlinearity, as_nonlinearity
+from nmd_lab.model.nonlinearities import Nonlinearity, as_nonlinearity
 from nmd_lab.settings import check_rank
 
 Array = TypeVar("Array", NDArray[Any], xr.DataArray)

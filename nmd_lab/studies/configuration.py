@@ -38,8 +38,8 @@ import xarray as xr
 from nmd_lab import datasets
 from nmd_lab.files import read_matrix
 from nmd_lab.labels import is_frame
-from nmd_lab.losses import LOSSES
-from nmd_lab.nonlinearities import NONLINEARITIES
+from nmd_lab.model.losses import LOSSES
+from nmd_lab.model.nonlinearities import NONLINEARITIES
 from nmd_lab.tables import observations_from_table
 
 from .methods import check_names

@@ -19,8 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from nmd_lab.losses import as_loss
-from nmd_lab.nonlinearities import as_nonlinearity
+from nmd_lab.model.losses import as_loss
+from nmd_lab.model.nonlinearities import as_nonlinearity
 from nmd_lab.plots.layout import Picture
 from nmd_lab.settings import Settings, check_rank
 

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from nmd_lab.losses import Loss
-from nmd_lab.nonlinearities import Nonlinearity
+from nmd_lab.model.losses import Loss
+from nmd_lab.model.nonlinearities import Nonlinearity
 from nmd_lab.penalty import PenaltyRule
 from nmd_lab.plots.layout import Picture
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from nmd_lab.nonlinearities import Nonlinearity
+from nmd_lab.model.nonlinearities import Nonlinearity
 
 WIDTH = 88
 PRINT = 'print(f"relative error {fit.relative_error:.6g}")\n'

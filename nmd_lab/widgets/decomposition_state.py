@@ -12,9 +12,9 @@ from scipy import sparse
 from nmd_lab.admm import State
 from nmd_lab.baselines import truncated_svd
 from nmd_lab.decomposition import Decomposition
-from nmd_lab.nonlinearities import MinMax, Nonlinearity
+from nmd_lab.model.nonlinearities import MinMax, Nonlinearity
+from nmd_lab.model.proximal import make_pair
 from nmd_lab.preparation import Prepared, prepare
-from nmd_lab.proximal import make_pair
 from nmd_lab.settings import check_rank
 from nmd_lab.sparse_observations import SparseObservations
 

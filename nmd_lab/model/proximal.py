@@ -27,7 +27,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ._numba import compile_kernel, compile_scalar, is_ours
+from nmd_lab._numba import compile_kernel, compile_scalar, is_ours
+
 from .losses import Loss, as_loss
 from .nonlinearities import Nonlinearity, Piece, as_nonlinearity
 

@@ -1,7 +1,7 @@
 """What f does: the entrywise nonlinearity in X ≈ f(WH).
 
 A piecewise-linear nonlinearity is one small class: its forward map and the table of its pieces.
-From these the exact T-update with *every* convex loss follows (see `nmd_lab.proximal`).  Square
+From these the exact T-update with *every* convex loss follows (see `nmd_lab.model.proximal`).  Square
 has a closed form for each loss instead; any other f falls back to a safeguarded search.
 
 >>> import nmd_lab as nmd
@@ -19,9 +19,10 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ._numba import compile_kernel, compile_scalar, is_ours
+from nmd_lab._numba import compile_kernel, compile_scalar, is_ours
+
+from .base import ModelPart
 from .losses import KL, L1, Frobenius, Loss
-from .model_parts import ModelPart
 
 
 class Piece(NamedTuple):

@@ -19,8 +19,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ._numba import compile_kernel, compile_scalar, is_ours
-from .model_parts import ModelPart
+from nmd_lab._numba import compile_kernel, compile_scalar, is_ours
+
+from .base import ModelPart
 
 KL_FLOOR = 1e-12
 """Smallest f(WH) used when a KL objective is *reported*, so that f(WH) = 0 at x > 0 gives a large
