@@ -17,8 +17,8 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from nmd_lab.admm import Problem, admm
+from nmd_lab.data.observations import observe
 from nmd_lab.model.proximal import make_pair
-from nmd_lab.observations import observe
 from nmd_lab.penalty import PenaltyRule
 from nmd_lab.starts import Start
 

@@ -121,11 +121,11 @@ def against_passes(folder: Path, m: int, n: int, rank: int) -> dict[str, float]:
 def in_turn(X: sparse.csr_array, rank: int) -> Iterator[float]:
     """Yield the seconds of single iterations, so that the passes run in between."""
     from nmd_lab.admm import admm
+    from nmd_lab.data.sparse import observe_sparse
     from nmd_lab.model.proximal import make_pair
     from nmd_lab.problems import make_problem
     from nmd_lab.restarts import starts
     from nmd_lab.settings import Settings
-    from nmd_lab.sparse_observations import observe_sparse
 
     settings = Settings(init="random", constraint="everywhere", random_state=0, threads=1)
     problem, offsets = make_problem(observe_sparse(X), make_pair("identity", "frobenius"), settings)

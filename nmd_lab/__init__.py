@@ -32,6 +32,9 @@ if TYPE_CHECKING:
     from . import baselines, datasets, metrics, plots, studies, widgets
     from .admm import State
     from .comparison import compare
+    from .data.long_table import observations_from_table
+    from .data.sparse import SparseObservations
+    from .data.split import split_observed
     from .decomposition import Decomposition, load
     from .estimators import NMD, MatrixCompletion
     from .fit import complete, decompose
@@ -39,10 +42,7 @@ if TYPE_CHECKING:
     from .model.nonlinearities import Identity, MinMax, Modulus, Nonlinearity, Piece, ReLU, Square
     from .model.proximal import prox
     from .penalty import PenaltyRule
-    from .sparse_observations import SparseObservations
-    from .splits import split_observed
     from .studies import Study
-    from .tables import observations_from_table
     from .warnings import NMDWarning, NotConvergedWarning
 
 __all__ = [
@@ -93,10 +93,10 @@ _WHERE = {
     ],
     "penalty": ["PenaltyRule"],
     "model.proximal": ["prox"],
-    "sparse_observations": ["SparseObservations"],
-    "splits": ["split_observed"],
+    "data.sparse": ["SparseObservations"],
+    "data.split": ["split_observed"],
     "studies": ["Study"],
-    "tables": ["observations_from_table"],
+    "data.long_table": ["observations_from_table"],
     "warnings": ["NMDWarning", "NotConvergedWarning"],
 }
 """The module of each public name; the other names are modules themselves."""

@@ -20,9 +20,10 @@ from functools import partial
 
 import numpy as np
 
+from nmd_lab.data.observations import FloatArray
+
 from .admm import Problem, State, admm
 from .lagrangian import Candidate
-from .observations import FloatArray
 from .refinement import QUICK_PACE, polish, refine, widened
 from .starts import Start
 from .trend import Trend

@@ -21,14 +21,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from nmd_lab.data.observations import FloatArray
+from nmd_lab.data.sparse import AnyObservations, SparseObservations
 from nmd_lab.model.proximal import Pair
 
 from .layouts import SparseLayout, layout_of
-from .observations import FloatArray
 from .observed import ObservedSteps
 from .offsets import NO_OFFSETS, Extension, Offsets
 from .penalty import BALANCED, PenaltyRule
-from .sparse_observations import AnyObservations, SparseObservations
 from .splitting import Splitting
 from .starts import Start
 from .sweeps import EverywhereSteps, Ridge, Steps

@@ -23,10 +23,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from nmd_lab import netcdf
+from nmd_lab.data.readers import read_matrix
 
 from ._version import __version__
 from .decomposition import Decomposition
-from .files import read_matrix
 from .fit import complete, decompose
 
 OK, BAD_INPUT, INCOMPLETE, INTERRUPTED = 0, 2, 3, 130

@@ -13,12 +13,12 @@ import xarray as xr
 from numpy.typing import ArrayLike
 
 from nmd_lab import netcdf, saving
+from nmd_lab.data.labels import COMPONENT, Labels
+from nmd_lab.data.observations import FloatArray, observe
 from nmd_lab.model.losses import Loss
 from nmd_lab.model.nonlinearities import Nonlinearity
 
 from .html import to_html
-from .labels import COMPONENT, Labels
-from .observations import FloatArray, observe
 from .offsets import NONE, Offsets
 from .predictions import Predictions
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from nmd_lab.data.observations import FloatArray
+from nmd_lab.data.sparse import AnyObservations, SparseObservations
 from nmd_lab.model.nonlinearities import Nonlinearity
 from nmd_lab.model.proximal import Pair
-
-from .observations import FloatArray
-from .sparse_observations import AnyObservations, SparseObservations
 
 
 class Entries:

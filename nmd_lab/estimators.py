@@ -20,9 +20,10 @@ from scipy import sparse
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, OneToOneFeatureMixin
 from sklearn.utils.validation import check_array, check_is_fitted
 
+from nmd_lab.data.observations import FloatArray
+
 from .factor_model import FactorModel, dense_and_seen
 from .fit import complete, decompose
-from .observations import FloatArray
 
 
 class NMD(ClassNamePrefixFeaturesOutMixin, FactorModel):  # type: ignore[misc]

@@ -19,13 +19,13 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
+from nmd_lab.data.labels import is_frame
+from nmd_lab.data.observations import FloatArray
+from nmd_lab.data.sparse import observations_of
 from nmd_lab.model.losses import Frobenius, as_loss
 
 from .decomposition import Decomposition
 from .folding import fold_rows
-from .labels import is_frame
-from .observations import FloatArray
-from .sparse_observations import observations_of
 
 N_PARTS = 5
 """Parts of the columns that `score` hides in turn."""

@@ -10,13 +10,13 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike
 
+from nmd_lab.data.observations import FloatArray
+from nmd_lab.data.sparse import AnyObservations, SparseObservations, observations_of
 from nmd_lab.model.proximal import make_pair
 
 from ._threads import all_threads
-from .observations import FloatArray
 from .penalty import BALANCED
 from .row_solver import row_solver
-from .sparse_observations import AnyObservations, SparseObservations, observations_of
 
 if TYPE_CHECKING:
     from .decomposition import Decomposition

@@ -12,10 +12,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from nmd_lab.data.observations import FloatArray
+
 from .admm import Problem
 from .envelope import Envelope, natural_penalty
 from .layouts import layout_of
-from .observations import FloatArray
 from .quasi_newton import Metric, Point, no_pairs
 
 REGULAR = 0.01

@@ -17,8 +17,9 @@ from collections.abc import Callable
 
 import numpy as np
 
+from nmd_lab.data.observations import FloatArray
+
 from .layouts import Block, SparseLayout, sparse_kernel
-from .observations import FloatArray
 from .sweeps import Pass, Steps, in_parallel
 
 

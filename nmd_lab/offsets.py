@@ -16,10 +16,9 @@ from typing import NamedTuple
 import numpy as np
 from scipy import sparse
 
+from nmd_lab.data.observations import FloatArray, Observations
+from nmd_lab.data.sparse import AnyObservations
 from nmd_lab.model.nonlinearities import Nonlinearity
-
-from .observations import FloatArray, Observations
-from .sparse_observations import AnyObservations
 
 
 class Offsets(NamedTuple):

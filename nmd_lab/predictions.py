@@ -12,10 +12,11 @@ import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
+from nmd_lab.data.labels import COMPONENT
+from nmd_lab.data.observations import FloatArray
+from nmd_lab.data.sparse import SparseObservations
+
 from .folding import fold_in
-from .labels import COMPONENT
-from .observations import FloatArray
-from .sparse_observations import SparseObservations
 
 if TYPE_CHECKING:
     from .decomposition import Decomposition

@@ -9,6 +9,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike, DTypeLike
 
+from nmd_lab.data.sparse import AnyObservations, observations_of
 from nmd_lab.model.losses import Loss
 from nmd_lab.model.nonlinearities import Nonlinearity
 from nmd_lab.model.proximal import make_pair
@@ -21,7 +22,6 @@ from .provenance import provenance
 from .refinement import optimality
 from .restarts import Point, starts
 from .settings import Settings, check_rank
-from .sparse_observations import AnyObservations, observations_of
 from .stopping import Outcome
 from .validation import Validation, take_validation
 

@@ -7,6 +7,8 @@ import os
 from dataclasses import replace
 from pathlib import Path
 
+from nmd_lab.data.observations import Observations
+from nmd_lab.data.sparse import AnyObservations, SparseObservations, sparse_from_dense
 from nmd_lab.model.losses import Frobenius
 from nmd_lab.model.nonlinearities import Identity
 from nmd_lab.model.proximal import Pair
@@ -16,12 +18,10 @@ from .acceleration import Plan
 from .admm import Problem
 from .envelope import natural_penalty
 from .lagrangian import FEW
-from .observations import Observations
 from .offsets import Extension, Offsets, starting_offsets
 from .penalty import SETTLING, PenaltyRule, as_penalty_rule
 from .quasi_newton import MEMORY
 from .settings import Settings
-from .sparse_observations import AnyObservations, SparseObservations, sparse_from_dense
 
 OBSERVED_SHARE = 1 / 3
 """Below this share of observed entries, ``constraint="auto"`` constrains the observed ones only."""

@@ -11,8 +11,9 @@ import numba
 import numpy as np
 import xarray as xr
 
+from nmd_lab.data.sparse import AnyObservations
+
 from ._version import __version__
-from .sparse_observations import AnyObservations
 
 
 def provenance(observations: AnyObservations) -> dict[str, Any]:

@@ -17,11 +17,11 @@ from dataclasses import replace
 from itertools import islice
 from typing import NamedTuple
 
+from nmd_lab.data.observations import FloatArray
 from nmd_lab.model.proximal import make_pair
 
 from .admm import Problem
 from .lagrangian import Candidate, Lagrangian
-from .observations import FloatArray
 from .quasi_newton import descend
 
 

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import xarray as xr
 
+from nmd_lab.data.labels import COMPONENT, Labels
 from nmd_lab.model.losses import LOSSES, Loss
 from nmd_lab.model.nonlinearities import NONLINEARITIES, Nonlinearity
 
 from ._numba import is_ours
-from .labels import COMPONENT, Labels
 from .netcdf import ATTRIBUTE, SCHEMA
 from .offsets import Offsets
 

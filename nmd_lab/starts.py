@@ -9,11 +9,11 @@ from scipy import sparse
 from scipy.linalg import eigh
 from scipy.sparse.linalg import LinearOperator, svds
 
+from nmd_lab.data.observations import FloatArray
+from nmd_lab.data.sparse import AnyObservations
 from nmd_lab.model.nonlinearities import Nonlinearity
 
-from .observations import FloatArray
 from .offsets import NONE, Offsets, less_offsets
-from .sparse_observations import AnyObservations
 
 RANDOM_SCALE = 0.3
 """Standard deviation of random factors, in units of what would give WH the size of T."""

@@ -25,8 +25,9 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
+from nmd_lab.data.observations import FloatArray
+
 from .layouts import Block, Layout
-from .observations import FloatArray
 from .splitting import Splitting
 
 SHARE_ENTRIES = 1 << 18  # fewer entries than this are not worth a thread of their own

@@ -7,17 +7,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nmd_lab.model.nonlinearities import Nonlinearity
-
-from .layouts import SparseLayout
-from .observations import FloatArray, Observations
-from .sparse_observations import (
+from nmd_lab.data.observations import FloatArray, Observations
+from nmd_lab.data.sparse import (
     AnyObservations,
     SparseObservations,
     observations_of,
     sparse_from_dense,
 )
-from .splits import split
+from nmd_lab.data.split import split
+from nmd_lab.model.nonlinearities import Nonlinearity
+
+from .layouts import SparseLayout
 
 
 class Validation:

@@ -22,8 +22,8 @@ from nmd_lab.baselines import (
 )
 from nmd_lab.baselines.first_factors import first_factors
 from nmd_lab.baselines.result import Run
-from nmd_lab.observations import observe
-from nmd_lab.sparse_observations import observe_sparse
+from nmd_lab.data.observations import observe
+from nmd_lab.data.sparse import observe_sparse
 
 BASELINES = [mean_fill, truncated_svd, nmf, lmafit, wlra, rtrmc, soft_impute, bmf]
 

@@ -10,7 +10,7 @@ import nmd_lab
 from nmd_lab.baselines import bmf, lmafit, rtrmc, soft_impute, wlra
 from nmd_lab.baselines.entries import Entries
 from nmd_lab.baselines.rtrmc import Subspaces
-from nmd_lab.observations import observe
+from nmd_lab.data.observations import observe
 
 LINEAR = [lmafit, wlra, rtrmc]
 COMPLETIONS = [*LINEAR, soft_impute, bmf]

@@ -10,10 +10,10 @@ from oracles import PAIRS, brute_prox, distance, exact_prox, forward
 from scipy import sparse
 
 import nmd_lab
+from nmd_lab.data.sparse import observations_of
 from nmd_lab.envelope import Envelope, natural_penalty
 from nmd_lab.layouts import layout_of
 from nmd_lab.model.proximal import make_pair
-from nmd_lab.sparse_observations import observations_of
 
 FORMS = ["dense", "masked", "weighted", "stored", "stored and weighted", "zeros"]
 NAMES = ["value", "data_term", "primal", "gradient_W", "gradient_H"]

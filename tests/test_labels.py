@@ -8,7 +8,7 @@ import pytest
 import xarray as xr
 
 import nmd_lab
-from nmd_lab.labels import labels_of
+from nmd_lab.data.labels import labels_of
 
 LOSSES = ["frobenius", "l1", "kl"]
 NONLINEARITIES = ["relu", "square", "minmax", "modulus", "identity"]

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
+from nmd_lab.data.observations import observe
 from nmd_lab.decomposition import Decomposition
 from nmd_lab.model.losses import KL, KL_FLOOR, L1, Frobenius, Loss, as_loss
 from nmd_lab.model.nonlinearities import (
@@ -20,7 +21,6 @@ from nmd_lab.model.nonlinearities import (
     Square,
     as_nonlinearity,
 )
-from nmd_lab.observations import observe
 from nmd_lab.settings import check_rank
 
 from .first_factors import first_factors

@@ -11,12 +11,12 @@ from numba import njit
 from numpy.typing import ArrayLike, DTypeLike
 
 from nmd_lab._threads import one_thread
+from nmd_lab.data.observations import FloatArray
+from nmd_lab.data.sparse import AnyObservations, IntArray, observations_of
 from nmd_lab.decomposition import Decomposition
 from nmd_lab.model.losses import Frobenius
 from nmd_lab.model.nonlinearities import Identity
-from nmd_lab.observations import FloatArray
 from nmd_lab.settings import check_rank, generator
-from nmd_lab.sparse_observations import AnyObservations, IntArray, observations_of
 
 from .entries import Entries
 from .first_factors import first_factors

@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 from scipy import sparse
 
+from nmd_lab.data.observations import FloatArray, Observations
+from nmd_lab.data.sparse import AnyObservations, sparse_from_dense
 from nmd_lab.layouts import SparseLayout
-from nmd_lab.observations import FloatArray, Observations
-from nmd_lab.sparse_observations import AnyObservations, sparse_from_dense
 
 
 class Entries:

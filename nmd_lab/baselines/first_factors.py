@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from nmd_lab.data.observations import FloatArray
+from nmd_lab.data.sparse import AnyObservations
 from nmd_lab.model.nonlinearities import Identity, Nonlinearity
-from nmd_lab.observations import FloatArray
 from nmd_lab.offsets import NONE
 from nmd_lab.settings import generator
-from nmd_lab.sparse_observations import AnyObservations
 from nmd_lab.starts import given_start, random_start, svd_start
 
 INITS = {"svd": svd_start, "random": random_start}
@@ -46,7 +46,7 @@ def first_factors(
     Examples
     --------
     >>> import numpy as np
-    >>> from nmd_lab.observations import observe
+    >>> from nmd_lab.data.observations import observe
     >>> W, H = first_factors(observe(np.full((3, 2), 4.0)), 1, "svd", random_state=0)
     >>> (W @ H).round(6)
     array([[4., 4.],

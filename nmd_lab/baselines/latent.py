@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 from scipy.linalg import eigh
 
+from nmd_lab.data.observations import FloatArray, observe
 from nmd_lab.model.losses import Frobenius
 from nmd_lab.model.nonlinearities import ReLU
-from nmd_lab.observations import FloatArray, observe
 from nmd_lab.settings import check_rank
 
 from .first_factors import first_factors

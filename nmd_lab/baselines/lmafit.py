@@ -10,12 +10,12 @@ from numpy.typing import ArrayLike, DTypeLike
 from scipy import sparse
 
 from nmd_lab._threads import one_thread
+from nmd_lab.data.observations import FloatArray
+from nmd_lab.data.sparse import observations_of
 from nmd_lab.decomposition import Decomposition
 from nmd_lab.model.losses import Frobenius
 from nmd_lab.model.nonlinearities import Nonlinearity, as_nonlinearity
-from nmd_lab.observations import FloatArray
 from nmd_lab.settings import check_rank
-from nmd_lab.sparse_observations import observations_of
 
 from .entries import Entries
 from .first_factors import first_factors

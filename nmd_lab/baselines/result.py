@@ -19,12 +19,12 @@ from typing import Any
 
 import numpy as np
 
+from nmd_lab.data.observations import FloatArray
+from nmd_lab.data.sparse import AnyObservations
 from nmd_lab.decomposition import Decomposition
 from nmd_lab.model.losses import Loss
 from nmd_lab.model.nonlinearities import Identity, Nonlinearity
-from nmd_lab.observations import FloatArray
 from nmd_lab.settings import Settings
-from nmd_lab.sparse_observations import AnyObservations
 
 from .packing import data_term, decomposition_of, plain
 
@@ -95,7 +95,7 @@ class Run:
     Examples
     --------
     >>> import numpy as np, nmd_lab as nmd
-    >>> from nmd_lab.observations import observe
+    >>> from nmd_lab.data.observations import observe
     >>> data = observe(np.full((3, 2), 4.0))
     >>> run = Run(data, nmd.Identity(), nmd.Frobenius(), max_iter=3)
     >>> W, H = np.ones((3, 1)), np.ones((1, 2))

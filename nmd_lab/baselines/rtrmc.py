@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from nmd_lab._threads import one_thread
+from nmd_lab.data.sparse import observations_of
 from nmd_lab.decomposition import Decomposition
 from nmd_lab.model.losses import Frobenius
 from nmd_lab.model.nonlinearities import Nonlinearity, as_nonlinearity
 from nmd_lab.settings import check_rank
-from nmd_lab.sparse_observations import observations_of
 
 from .entries import Entries, grams, solve_each
 from .first_factors import first_factors

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 from scipy.linalg import svd
 
+from nmd_lab.data.observations import observe
 from nmd_lab.decomposition import Decomposition
 from nmd_lab.model.losses import Frobenius
-from nmd_lab.observations import observe
 from nmd_lab.settings import check_rank
 
 from .result import labelled

@@ -8,8 +8,8 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
+from nmd_lab.data.observations import observe
 from nmd_lab.decomposition import Decomposition
-from nmd_lab.observations import observe
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

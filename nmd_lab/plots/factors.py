@@ -9,8 +9,8 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
+from nmd_lab.data.labels import COMPONENT
 from nmd_lab.decomposition import Decomposition
-from nmd_lab.labels import COMPONENT
 
 from .canvas import NEGATIVE, POSITIVE, axes, bare, diverging, pyplot, text_color
 from .layout import GAP, Mosaic, Picture, picture_of

@@ -20,7 +20,7 @@ For example (``examples/study.toml``)::
     n_jobs = 2
 
 ``[data]`` names a function of `nmd_lab.datasets` with its arguments, or a `file` with those of
-`nmd_lab.files.read_matrix`; ``[study]`` holds the arguments of `Study`, and ``[run]`` those of
+`nmd_lab.data.readers.read_matrix`; ``[study]`` holds the arguments of `Study`, and ``[run]`` those of
 `Study.run`.
 """
 
@@ -36,11 +36,11 @@ from typing import Any
 import xarray as xr
 
 from nmd_lab import datasets
-from nmd_lab.files import read_matrix
-from nmd_lab.labels import is_frame
+from nmd_lab.data.labels import is_frame
+from nmd_lab.data.long_table import observations_from_table
+from nmd_lab.data.readers import read_matrix
 from nmd_lab.model.losses import LOSSES
 from nmd_lab.model.nonlinearities import NONLINEARITIES
-from nmd_lab.tables import observations_from_table
 
 from .methods import check_names
 from .study import Study

@@ -12,11 +12,11 @@ import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
+from nmd_lab.data.labels import Labels, is_frame
+from nmd_lab.data.observations import observe
+from nmd_lab.data.sparse import SparseObservations, observe_sparse
 from nmd_lab.decomposition import Decomposition
-from nmd_lab.labels import Labels, is_frame
-from nmd_lab.observations import observe
 from nmd_lab.plots.layout import Picture, picture_of
-from nmd_lab.sparse_observations import SparseObservations, observe_sparse
 
 CHUNK = 1 << 18
 """Entries of a sparse matrix that are predicted at once."""

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from nmd_lab import metrics
 from nmd_lab._threads import one_thread
+from nmd_lab.data.labels import Labels
 from nmd_lab.decomposition import Decomposition
-from nmd_lab.labels import Labels
 from nmd_lab.warnings import NotConvergedWarning
 
 from .corruption import hidden_entries, noisy_values

@@ -9,9 +9,9 @@ import numpy as np
 import xarray as xr
 from scipy import sparse
 
+from nmd_lab.data.observations import observe
+from nmd_lab.data.sparse import SparseObservations
 from nmd_lab.netcdf import ATTRIBUTE
-from nmd_lab.observations import observe
-from nmd_lab.sparse_observations import SparseObservations
 from nmd_lab.studies import Study
 
 from .completion_data import TABLE, is_table

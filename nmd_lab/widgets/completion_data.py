@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from nmd_lab.labels import is_frame
-from nmd_lab.observations import Observations
-from nmd_lab.sparse_observations import SparseObservations, observations_of, sparse_from_dense
-from nmd_lab.tables import observations_from_table
+from nmd_lab.data.labels import is_frame
+from nmd_lab.data.long_table import observations_from_table
+from nmd_lab.data.observations import Observations
+from nmd_lab.data.sparse import SparseObservations, observations_of, sparse_from_dense
 
 from .copying import call, expression
 from .sources import Source

@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from nmd_lab.data.sparse import SparseObservations
 from nmd_lab.preparation import Prepared, prepare
 from nmd_lab.settings import CONSTRAINTS, OFFSETS, check_rank
-from nmd_lab.sparse_observations import SparseObservations
 
 from .completion_data import BUNDLED, TABLE, Ratings, read_ratings, reading_code
 from .copying import fit_call

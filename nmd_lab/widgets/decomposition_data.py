@@ -9,9 +9,9 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from nmd_lab import datasets
-from nmd_lab.observations import observe
+from nmd_lab.data.observations import observe
+from nmd_lab.data.split import split_observed
 from nmd_lab.plots.layout import Picture, picture_of
-from nmd_lab.splits import split_observed
 
 from .copying import call
 from .images import thin

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from .netcdf import ATTRIBUTE
+from nmd_lab.netcdf import ATTRIBUTE
 
 TABLES = {".csv": ",", ".tsv": "\t", ".txt": None}
 """Endings of tables, and what separates their columns (None: white space)."""
@@ -54,7 +54,7 @@ def read_matrix(
     --------
     >>> import tempfile
     >>> from pathlib import Path
-    >>> from nmd_lab.files import read_matrix
+    >>> from nmd_lab.data.readers import read_matrix
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = Path(folder) / "matrix.csv"
     ...     _ = path.write_text("1,2\n3,\n")
@@ -125,7 +125,7 @@ def _are_words(cells: Any) -> bool:
 
 def _long_table(path: Path, names: dict[str, str | None]) -> Any:
     """Read one observation a line."""
-    from .tables import observations_from_table
+    from .long_table import observations_from_table
 
     for name, word in names.items():
         if word is None:

@@ -7,9 +7,9 @@ NaN, a masked array's mask, `mask=` and a sparse zero mean:
   have no influence;
 * an entry of weight 0 is missing too;
 * absent entries of a sparse matrix are zeros for `decompose` and missing for `complete`
-  (`nmd_lab.sparse_observations`).
+  (`nmd_lab.data.sparse`).
 
-Labels are taken off here too; `nmd_lab.labels` puts them back on results.
+Labels are taken off here too; `nmd_lab.data.labels` puts them back on results.
 """
 
 from __future__ import annotations

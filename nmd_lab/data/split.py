@@ -12,11 +12,12 @@ import xarray as xr
 from numpy.typing import NDArray
 from scipy import sparse
 
-from ._numba import compile_kernel
+from nmd_lab._numba import compile_kernel
+from nmd_lab.settings import generator
+
 from .labels import is_frame
 from .observations import Observations
-from .settings import generator
-from .sparse_observations import AnyObservations, SparseObservations, observations_of
+from .sparse import AnyObservations, SparseObservations, observations_of
 
 
 def split_observed(X: Any, test_size: float = 0.1, random_state: Any = None) -> tuple[Any, Any]:

@@ -9,7 +9,7 @@ import xarray as xr
 from scipy import sparse
 
 from .labels import Labels
-from .sparse_observations import SparseObservations, observe_sparse
+from .sparse import SparseObservations, observe_sparse
 
 
 def observations_from_table(

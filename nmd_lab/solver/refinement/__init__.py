@@ -1,0 +1,1 @@
+"""Quasi-Newton steps on the augmented Lagrangian, which go on beside Algorithm 1."""
