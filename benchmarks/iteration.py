@@ -16,11 +16,11 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from nmd_lab.admm import Problem, admm
 from nmd_lab.data.observations import observe
 from nmd_lab.model.proximal import make_pair
-from nmd_lab.penalty import PenaltyRule
-from nmd_lab.starts import Start
+from nmd_lab.solver.admm import Problem, admm
+from nmd_lab.solver.initialization import Start
+from nmd_lab.solver.penalty import PenaltyRule
 
 CASES = [(500, 784, 32), (2429, 361, 10)]
 ROUNDS = 60

@@ -25,7 +25,7 @@ from common.memory import Peak, in_own_process
 from scipy import sparse
 
 import nmd_lab as nmd
-from nmd_lab.layouts import Block, SparseLayout
+from nmd_lab.solver.storage import Block, SparseLayout
 
 RATINGS = (138_000, 27_000, 8_000_000, 16)
 MILLIONS = (1_000_000, 1_000_000, 10_000_000, 8)
@@ -120,12 +120,12 @@ def against_passes(folder: Path, m: int, n: int, rank: int) -> dict[str, float]:
 
 def in_turn(X: sparse.csr_array, rank: int) -> Iterator[float]:
     """Yield the seconds of single iterations, so that the passes run in between."""
-    from nmd_lab.admm import admm
     from nmd_lab.data.sparse import observe_sparse
     from nmd_lab.model.proximal import make_pair
-    from nmd_lab.problems import make_problem
-    from nmd_lab.restarts import starts
-    from nmd_lab.settings import Settings
+    from nmd_lab.solver.admm import admm
+    from nmd_lab.solver.options import Settings
+    from nmd_lab.solver.problem import make_problem
+    from nmd_lab.solver.restarts import starts
 
     settings = Settings(init="random", constraint="everywhere", random_state=0, threads=1)
     problem, offsets = make_problem(observe_sparse(X), make_pair("identity", "frobenius"), settings)

@@ -30,7 +30,6 @@ from ._version import __version__ as __version__
 
 if TYPE_CHECKING:
     from . import baselines, datasets, metrics, plots, studies, widgets
-    from .admm import State
     from .comparison import compare
     from .data.long_table import observations_from_table
     from .data.sparse import SparseObservations
@@ -41,7 +40,8 @@ if TYPE_CHECKING:
     from .model.losses import KL, L1, Frobenius, Loss
     from .model.nonlinearities import Identity, MinMax, Modulus, Nonlinearity, Piece, ReLU, Square
     from .model.proximal import prox
-    from .penalty import PenaltyRule
+    from .solver.admm import State
+    from .solver.penalty import PenaltyRule
     from .studies import Study
     from .warnings import NMDWarning, NotConvergedWarning
 
@@ -82,7 +82,7 @@ __all__ = [
 ]
 
 _WHERE = {
-    "admm": ["State"],
+    "solver.admm": ["State"],
     "comparison": ["compare"],
     "decomposition": ["Decomposition", "load"],
     "estimators": ["NMD", "MatrixCompletion"],
@@ -91,7 +91,7 @@ _WHERE = {
     "model.nonlinearities": [
         *("Identity", "MinMax", "Modulus", "Nonlinearity", "Piece", "ReLU", "Square"),
     ],
-    "penalty": ["PenaltyRule"],
+    "solver.penalty": ["PenaltyRule"],
     "model.proximal": ["prox"],
     "data.sparse": ["SparseObservations"],
     "data.split": ["split_observed"],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from .admm import State
+from nmd_lab.solver.admm import State
 
 
 def with_progress(states: Iterator[State], total: int, show: bool | None) -> Iterator[State]:

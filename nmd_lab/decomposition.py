@@ -17,9 +17,9 @@ from nmd_lab.data.labels import COMPONENT, Labels
 from nmd_lab.data.observations import FloatArray, observe
 from nmd_lab.model.losses import Loss
 from nmd_lab.model.nonlinearities import Nonlinearity
+from nmd_lab.solver.offsets import NONE, Offsets
 
 from .html import to_html
-from .offsets import NONE, Offsets
 from .predictions import Predictions
 
 if TYPE_CHECKING:

@@ -11,10 +11,10 @@ import xarray as xr
 from nmd_lab.data.labels import COMPONENT, Labels
 from nmd_lab.model.losses import LOSSES, Loss
 from nmd_lab.model.nonlinearities import NONLINEARITIES, Nonlinearity
+from nmd_lab.solver.offsets import Offsets
 
 from ._numba import is_ours
 from .netcdf import ATTRIBUTE, SCHEMA
-from .offsets import Offsets
 
 if TYPE_CHECKING:
     from .decomposition import Decomposition

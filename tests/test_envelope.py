@@ -11,9 +11,9 @@ from scipy import sparse
 
 import nmd_lab
 from nmd_lab.data.sparse import observations_of
-from nmd_lab.envelope import Envelope, natural_penalty
-from nmd_lab.layouts import layout_of
 from nmd_lab.model.proximal import make_pair
+from nmd_lab.solver.refinement.moreau_envelope import Envelope, natural_penalty
+from nmd_lab.solver.storage import layout_of
 
 FORMS = ["dense", "masked", "weighted", "stored", "stored and weighted", "zeros"]
 NAMES = ["value", "data_term", "primal", "gradient_W", "gradient_H"]

@@ -23,7 +23,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import nmd_lab
 from nmd_lab import NMD, MatrixCompletion
-from nmd_lab.settings import Settings
+from nmd_lab.solver.options import Settings
 
 LOSSES = ["frobenius", "l1", "kl"]
 NONLINEARITIES = ["relu", "square", "minmax", "modulus", "identity"]

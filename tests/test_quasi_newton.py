@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize, rosen, rosen_der
 
-from nmd_lab.quasi_newton import TRIALS, Point, descend
+from nmd_lab.solver.refinement.lbfgs import TRIALS, Point, descend
 
 
 def plainly(x):

@@ -8,7 +8,7 @@ import pytest
 from scipy import sparse
 
 import nmd_lab as nmd
-from nmd_lab.offsets import Extension, Offsets
+from nmd_lab.solver.offsets import Extension, Offsets
 
 
 @pytest.fixture(scope="module")

@@ -10,9 +10,9 @@ import pytest
 from oracles import PAIRS, distance, forward
 
 import nmd_lab
-from nmd_lab.lagrangian import Lagrangian
-from nmd_lab.preparation import prepare
-from nmd_lab.refinement import optimality, polish, refine, widened
+from nmd_lab.solver.prepare import prepare
+from nmd_lab.solver.refinement.lagrangian import Lagrangian
+from nmd_lab.solver.refinement.stages import optimality, polish, refine, widened
 
 ENDS = 3000
 """Passes within which everything on these small problems has to come to its end."""

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import nmd_lab
-from nmd_lab import restarts
 from nmd_lab.datasets import synthetic
+from nmd_lab.solver import restarts
 
 VARIABLES = {"kind", "objective", "relative_error", "n_iter", "seconds", "stop_reason"}
 OPTIONS = {"n_init": 4, "max_iter": 30, "random_state": 0}

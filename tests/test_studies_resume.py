@@ -13,7 +13,7 @@ import pytest
 
 import nmd_lab as nmd
 from nmd_lab import _version, netcdf
-from nmd_lab.settings import Settings
+from nmd_lab.solver.options import Settings
 from nmd_lab.studies import running
 from nmd_lab.studies.journal import Journal, journal_path
 
@@ -192,7 +192,7 @@ def test_interrupted_fits_are_no_results(digits, tmp_path, computed):
 
 def test_a_fit_that_ctrl_c_cuts_short_is_no_result(digits, tmp_path, monkeypatch):
     """`complete` itself returns its best state on Ctrl-C, which a study must not keep."""
-    from nmd_lab import stopping
+    from nmd_lab.solver import stopping
 
     def interrupted(*_):
         raise KeyboardInterrupt

@@ -21,7 +21,7 @@ from nmd_lab.model.nonlinearities import (
     Square,
     as_nonlinearity,
 )
-from nmd_lab.settings import check_rank
+from nmd_lab.solver.options import check_rank
 
 from .first_factors import first_factors
 from .result import Run

@@ -16,7 +16,7 @@ from nmd_lab.data.sparse import AnyObservations, IntArray, observations_of
 from nmd_lab.decomposition import Decomposition
 from nmd_lab.model.losses import Frobenius
 from nmd_lab.model.nonlinearities import Identity
-from nmd_lab.settings import check_rank, generator
+from nmd_lab.solver.options import check_rank, generator
 
 from .entries import Entries
 from .first_factors import first_factors

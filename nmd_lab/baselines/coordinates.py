@@ -20,7 +20,7 @@ from nmd_lab.data.observations import FloatArray, observe
 from nmd_lab.decomposition import Decomposition
 from nmd_lab.model.losses import Frobenius
 from nmd_lab.model.nonlinearities import Nonlinearity, ReLU
-from nmd_lab.settings import check_rank
+from nmd_lab.solver.options import check_rank
 
 from .first_factors import first_factors
 from .result import Run

@@ -15,7 +15,7 @@ from scipy import sparse
 
 from nmd_lab.data.observations import FloatArray, Observations
 from nmd_lab.data.sparse import AnyObservations, sparse_from_dense
-from nmd_lab.layouts import SparseLayout
+from nmd_lab.solver.storage import SparseLayout
 
 
 class Entries:

@@ -7,9 +7,9 @@ from typing import Any
 from nmd_lab.data.observations import FloatArray
 from nmd_lab.data.sparse import AnyObservations
 from nmd_lab.model.nonlinearities import Identity, Nonlinearity
-from nmd_lab.offsets import NONE
-from nmd_lab.settings import generator
-from nmd_lab.starts import given_start, random_start, svd_start
+from nmd_lab.solver.initialization import given_start, random_start, svd_start
+from nmd_lab.solver.offsets import NONE
+from nmd_lab.solver.options import generator
 
 INITS = {"svd": svd_start, "random": random_start}
 """The starts that can be chosen by name."""

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, DTypeLike
 from nmd_lab.data.observations import observe
 from nmd_lab.decomposition import Decomposition
 from nmd_lab.model.losses import Frobenius
-from nmd_lab.settings import check_rank
+from nmd_lab.solver.options import check_rank
 
 from .result import labelled
 

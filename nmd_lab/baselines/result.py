@@ -24,7 +24,7 @@ from nmd_lab.data.sparse import AnyObservations
 from nmd_lab.decomposition import Decomposition
 from nmd_lab.model.losses import Loss
 from nmd_lab.model.nonlinearities import Identity, Nonlinearity
-from nmd_lab.settings import Settings
+from nmd_lab.solver.options import Settings
 
 from .packing import data_term, decomposition_of, plain
 

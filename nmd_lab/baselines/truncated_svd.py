@@ -12,7 +12,7 @@ from scipy.linalg import svd
 from nmd_lab.data.observations import observe
 from nmd_lab.decomposition import Decomposition
 from nmd_lab.model.losses import Frobenius
-from nmd_lab.settings import check_rank
+from nmd_lab.solver.options import check_rank
 
 from .result import labelled
 

@@ -13,7 +13,7 @@ from nmd_lab.data.sparse import observations_of
 from nmd_lab.decomposition import Decomposition
 from nmd_lab.model.losses import Frobenius
 from nmd_lab.model.nonlinearities import Nonlinearity, as_nonlinearity
-from nmd_lab.settings import check_rank
+from nmd_lab.solver.options import check_rank
 
 from .entries import Entries, solve_rows
 from .first_factors import first_factors

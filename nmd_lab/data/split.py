@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from nmd_lab._numba import compile_kernel
-from nmd_lab.settings import generator
+from nmd_lab.solver.options import generator
 
 from .labels import is_frame
 from .observations import Observations

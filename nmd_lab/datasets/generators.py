@@ -9,7 +9,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from nmd_lab.model.nonlinearities import Nonlinearity, as_nonlinearity
-from nmd_lab.settings import check_rank
+from nmd_lab.solver.options import check_rank
 
 Array = TypeVar("Array", NDArray[Any], xr.DataArray)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nmd_lab.settings import check_rank, generator
+from nmd_lab.solver.options import check_rank, generator
 
 if TYPE_CHECKING:
     import pandas as pd

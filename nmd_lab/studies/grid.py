@@ -22,7 +22,7 @@ import numpy as np
 from nmd_lab.model.losses import as_loss
 from nmd_lab.model.nonlinearities import as_nonlinearity
 from nmd_lab.plots.layout import Picture
-from nmd_lab.settings import Settings, check_rank
+from nmd_lab.solver.options import Settings, check_rank
 
 from .corruption import HIDE, NOISE, Corruption
 from .methods import Method, check_names

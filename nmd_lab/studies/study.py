@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 
 from nmd_lab import netcdf
 from nmd_lab.decomposition import Decomposition
-from nmd_lab.settings import Settings, check_rank
+from nmd_lab.solver.options import Settings, check_rank
 
 from .grid import CONDITIONS, Grid, make_grid
 from .journal import Journal

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nmd_lab.data.sparse import SparseObservations
-from nmd_lab.preparation import Prepared, prepare
-from nmd_lab.settings import CONSTRAINTS, OFFSETS, check_rank
+from nmd_lab.solver.options import CONSTRAINTS, OFFSETS, check_rank
+from nmd_lab.solver.prepare import Prepared, prepare
 
 from .completion_data import BUNDLED, TABLE, Ratings, read_ratings, reading_code
 from .copying import fit_call

@@ -9,14 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from nmd_lab.admm import State
 from nmd_lab.baselines import truncated_svd
 from nmd_lab.data.sparse import SparseObservations
 from nmd_lab.decomposition import Decomposition
 from nmd_lab.model.nonlinearities import MinMax, Nonlinearity
 from nmd_lab.model.proximal import make_pair
-from nmd_lab.preparation import Prepared, prepare
-from nmd_lab.settings import check_rank
+from nmd_lab.solver.admm import State
+from nmd_lab.solver.options import check_rank
+from nmd_lab.solver.prepare import Prepared, prepare
 
 from .copying import fit_call
 from .decomposition_data import NOISES, Data, corrupted, corrupting_code

@@ -11,7 +11,7 @@ from typing import Any
 import ipywidgets as widgets
 import numpy as np
 
-from nmd_lab.admm import State
+from nmd_lab.solver.admm import State
 
 from .charts import Curves, Panel
 from .controls import Debounced, button

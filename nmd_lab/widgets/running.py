@@ -8,12 +8,12 @@ from collections.abc import Callable
 from typing import Any, Literal
 
 from nmd_lab._threads import one_thread
-from nmd_lab.admm import State
 from nmd_lab.decomposition import Decomposition
-from nmd_lab.preparation import Prepared, labelled
-from nmd_lab.restarts import iteration
-from nmd_lab.stopping import Outcome, Stopping, run
-from nmd_lab.validation import Validation
+from nmd_lab.solver.admm import State
+from nmd_lab.solver.held_out import Validation
+from nmd_lab.solver.prepare import Prepared, labelled
+from nmd_lab.solver.restarts import iteration
+from nmd_lab.solver.stopping import Outcome, Stopping, run
 
 from .snapshots import Snapshots
 
@@ -46,7 +46,7 @@ class Fitting:
     Parameters
     ----------
     prepared : Prepared
-        What `nmd_lab.preparation.prepare` returned.
+        What `nmd_lab.solver.prepare.prepare` returned.
     """
 
     def __init__(self, prepared: Prepared) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, NamedTuple
 
-from nmd_lab.penalty import as_penalty_rule
-from nmd_lab.settings import Settings
+from nmd_lab.solver.options import Settings
+from nmd_lab.solver.penalty import as_penalty_rule
 
 from .running import sentence
 

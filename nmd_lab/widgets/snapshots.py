@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nmd_lab.admm import State
+from nmd_lab.solver.admm import State
 
 MOST, LEAST = 60, 6
 """How many states are kept at most, and how many however large they are."""

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import nmd_lab as nmd
-from nmd_lab.preparation import prepare
+from nmd_lab.solver.prepare import prepare
 from nmd_lab.widgets.running import Fitting, LiveFit
 from nmd_lab.widgets.snapshots import LEAST, MOST, Snapshots
 

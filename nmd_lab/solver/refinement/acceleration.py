@@ -3,7 +3,7 @@
 Each iteration of the accelerated method is one of Algorithm 1, exactly as it would be alone, and
 one step beside it: a refinement that sets out from where the iteration stands, then a polish of the
 best factors, then a refinement from where the iteration stands by then, and so on (see
-`nmd_lab.refinement`).  The objective therefore never rises, and is never above that of the plain
+`nmd_lab.solver.refinement.stages`).  The objective therefore never rises, and is never above that of the plain
 method after as many iterations; the price is a second pass over the data for each.
 
 The two complement each other.  Refinements are fast and end in the nearest minimum; the iteration
@@ -21,12 +21,12 @@ from functools import partial
 import numpy as np
 
 from nmd_lab.data.observations import FloatArray
+from nmd_lab.solver.admm import Problem, State, admm
+from nmd_lab.solver.initialization import Start
+from nmd_lab.solver.trend import Trend
 
-from .admm import Problem, State, admm
 from .lagrangian import Candidate
-from .refinement import QUICK_PACE, polish, refine, widened
-from .starts import Start
-from .trend import Trend
+from .stages import QUICK_PACE, polish, refine, widened
 
 Job = Callable[[Problem, FloatArray, FloatArray], Iterator[Candidate]]
 

@@ -10,20 +10,20 @@ import xarray as xr
 from numpy.typing import ArrayLike, DTypeLike
 
 from nmd_lab.data.sparse import AnyObservations, observations_of
+from nmd_lab.decomposition import Decomposition
 from nmd_lab.model.losses import Loss
 from nmd_lab.model.nonlinearities import Nonlinearity
 from nmd_lab.model.proximal import make_pair
+from nmd_lab.provenance import provenance
+from nmd_lab.solver.refinement.acceleration import Plan
+from nmd_lab.solver.refinement.stages import optimality
 
-from .acceleration import Plan
 from .admm import Problem
-from .decomposition import Decomposition
-from .problems import make_plan, make_problem
-from .provenance import provenance
-from .refinement import optimality
+from .held_out import Validation, take_validation
+from .options import Settings, check_rank
+from .problem import make_plan, make_problem
 from .restarts import Point, starts
-from .settings import Settings, check_rank
 from .stopping import Outcome
-from .validation import Validation, take_validation
 
 
 class Prepared(NamedTuple):

@@ -1,6 +1,6 @@
 """The augmented Lagrangian of a problem as a function of one flat vector, with its metric.
 
-Descent (`nmd_lab.quasi_newton`) knows vectors, the data pass (`nmd_lab.envelope`) knows factors.
+Descent (`nmd_lab.solver.refinement.lbfgs`) knows vectors, the data pass (`nmd_lab.solver.refinement.moreau_envelope`) knows factors.
 This is what lies between: the ridge, the columns that offsets hold, and the metric of the steps,
 in which each row of W and each column of H has the small matrix of its own least-squares problem.
 """
@@ -13,11 +13,11 @@ from typing import NamedTuple
 import numpy as np
 
 from nmd_lab.data.observations import FloatArray
+from nmd_lab.solver.admm import Problem
+from nmd_lab.solver.storage import layout_of
 
-from .admm import Problem
-from .envelope import Envelope, natural_penalty
-from .layouts import layout_of
-from .quasi_newton import Metric, Point, no_pairs
+from .lbfgs import Metric, Point, no_pairs
+from .moreau_envelope import Envelope, natural_penalty
 
 REGULAR = 0.01
 """How much an entry at which the Lagrangian is flat counts in the metric."""

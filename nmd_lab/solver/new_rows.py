@@ -4,7 +4,7 @@ With H fixed the rows of X have nothing to do with one another.  Each is a small
 
     minimise over w   Σ over the row's entries of weight · d(x, f(w·h + base)) + alpha/2 ‖w‖²,
 
-solved by the T- and U-update of `nmd_lab.splitting` and the w-step of `nmd_lab.observed`.  A row
+solved by the T- and U-update of `nmd_lab.solver.split_variable` and the w-step of `nmd_lab.solver.observed_sweep`.  A row
 has its own ρ and stops by itself, so what becomes of it does not depend on which rows it came with.
 
 Unless f is the identity the problem is not convex.  A row therefore starts several times, from the
@@ -20,9 +20,8 @@ from functools import cache
 
 import numpy as np
 
+from nmd_lab._numba import compile_kernel, compile_scalar
 from nmd_lab.model.proximal import Pair, Structure, compile_t_update
-
-from ._numba import compile_kernel, compile_scalar
 
 TRIAL = 30
 """Iterations of each start before the best one goes on."""

@@ -1,7 +1,7 @@
 """Lower objectives than the iteration finds by itself: quasi-Newton steps with T eliminated.
 
 Algorithm 1 takes one least-squares step in W and in H between two updates of the multipliers U.
-Here quasi-Newton steps on the augmented Lagrangian (`nmd_lab.envelope`) take their place, and ρ,
+Here quasi-Newton steps on the augmented Lagrangian (`nmd_lab.solver.refinement.moreau_envelope`) take their place, and ρ,
 small at first, grows from stage to stage: a small ρ sees past the flat pieces and the poor minima
 of f(WH), a large one settles in the minimum that was found.  A step costs as much as an iteration.
 
@@ -19,10 +19,10 @@ from typing import NamedTuple
 
 from nmd_lab.data.observations import FloatArray
 from nmd_lab.model.proximal import make_pair
+from nmd_lab.solver.admm import Problem
 
-from .admm import Problem
 from .lagrangian import Candidate, Lagrangian
-from .quasi_newton import descend
+from .lbfgs import descend
 
 
 class Pace(NamedTuple):

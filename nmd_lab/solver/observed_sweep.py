@@ -19,8 +19,8 @@ import numpy as np
 
 from nmd_lab.data.observations import FloatArray
 
-from .layouts import Block, SparseLayout, sparse_kernel
-from .sweeps import Pass, Steps, in_parallel
+from .storage import Block, SparseLayout, sparse_kernel
+from .sweep import Pass, Steps, in_parallel
 
 
 class ObservedSteps(Steps):

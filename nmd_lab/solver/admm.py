@@ -25,13 +25,13 @@ from nmd_lab.data.observations import FloatArray
 from nmd_lab.data.sparse import AnyObservations, SparseObservations
 from nmd_lab.model.proximal import Pair
 
-from .layouts import SparseLayout, layout_of
-from .observed import ObservedSteps
+from .initialization import Start
+from .observed_sweep import ObservedSteps
 from .offsets import NO_OFFSETS, Extension, Offsets
 from .penalty import BALANCED, PenaltyRule
-from .splitting import Splitting
-from .starts import Start
-from .sweeps import EverywhereSteps, Ridge, Steps
+from .split_variable import Splitting
+from .storage import SparseLayout, layout_of
+from .sweep import EverywhereSteps, Ridge, Steps
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,7 @@ class Problem:
     extension : Extension
         The offsets beside the factors.
     observed_only : bool
-        Whether T = WH is imposed on the observed entries alone (`nmd_lab.observed`).
+        Whether T = WH is imposed on the observed entries alone (`nmd_lab.solver.observed_sweep`).
     threads : int
         How many shares of sparse data are worked on at the same time.
     """

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .admm import State
-from .validation import Validation
+from .held_out import Validation
 
 RECORDED = (
     "objective",

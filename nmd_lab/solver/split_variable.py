@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
+from nmd_lab._numba import compile_kernel, compile_scalar
 from nmd_lab.data.observations import FloatArray
 from nmd_lab.data.sparse import AnyObservations
 from nmd_lab.model.proximal import Pair, Structure, compile_t_update
 
-from ._numba import compile_kernel, compile_scalar
-from .entries import Entries
+from .stored_entries import Entries
 
 
 class Splitting(Entries):

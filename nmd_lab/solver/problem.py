@@ -7,21 +7,21 @@ import os
 from dataclasses import replace
 from pathlib import Path
 
+from nmd_lab._threads import all_threads
 from nmd_lab.data.observations import Observations
 from nmd_lab.data.sparse import AnyObservations, SparseObservations, sparse_from_dense
 from nmd_lab.model.losses import Frobenius
 from nmd_lab.model.nonlinearities import Identity
 from nmd_lab.model.proximal import Pair
+from nmd_lab.solver.refinement.acceleration import Plan
+from nmd_lab.solver.refinement.lagrangian import FEW
+from nmd_lab.solver.refinement.lbfgs import MEMORY
+from nmd_lab.solver.refinement.moreau_envelope import natural_penalty
 
-from ._threads import all_threads
-from .acceleration import Plan
 from .admm import Problem
-from .envelope import natural_penalty
-from .lagrangian import FEW
 from .offsets import Extension, Offsets, starting_offsets
+from .options import Settings
 from .penalty import SETTLING, PenaltyRule, as_penalty_rule
-from .quasi_newton import MEMORY
-from .settings import Settings
 
 OBSERVED_SHARE = 1 / 3
 """Below this share of observed entries, ``constraint="auto"`` constrains the observed ones only."""

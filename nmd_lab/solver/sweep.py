@@ -11,7 +11,7 @@ and likewise for H.  S is zero wherever nothing is observed, so the same steps s
 dense, masked or sparse; and they lose no digits when the change of W is small.
 
 `Steps` is the sweep; `EverywhereSteps` imposes T = WH on every entry as the paper does, and
-`nmd_lab.observed` on the observed entries alone.
+`nmd_lab.solver.observed_sweep` on the observed entries alone.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from scipy.linalg import cho_factor, cho_solve
 
 from nmd_lab.data.observations import FloatArray
 
-from .layouts import Block, Layout
-from .splitting import Splitting
+from .split_variable import Splitting
+from .storage import Block, Layout
 
 SHARE_ENTRIES = 1 << 18  # fewer entries than this are not worth a thread of their own
 

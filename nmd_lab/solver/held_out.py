@@ -17,7 +17,7 @@ from nmd_lab.data.sparse import (
 from nmd_lab.data.split import split
 from nmd_lab.model.nonlinearities import Nonlinearity
 
-from .layouts import SparseLayout
+from .storage import SparseLayout
 
 
 class Validation:

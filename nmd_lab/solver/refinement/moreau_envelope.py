@@ -22,14 +22,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from nmd_lab._numba import compile_kernel, compile_scalar
 from nmd_lab.data.observations import FloatArray
 from nmd_lab.data.sparse import AnyObservations
 from nmd_lab.model.proximal import Pair, Structure, compile_t_update
-
-from ._numba import compile_kernel, compile_scalar
-from .entries import Entries
-from .layouts import DenseLayout, SparseLayout
-from .sweeps import in_parallel, shares
+from nmd_lab.solver.storage import DenseLayout, SparseLayout
+from nmd_lab.solver.stored_entries import Entries
+from nmd_lab.solver.sweep import in_parallel, shares
 
 
 class Evaluation(NamedTuple):

@@ -17,10 +17,9 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from nmd_lab._numba import compile_kernel
 from nmd_lab.data.observations import FloatArray, Observations
 from nmd_lab.data.sparse import AnyObservations
-
-from ._numba import compile_kernel
 
 BLOCK_ENTRIES = 1 << 16  # 512 KiB of doubles: a block and its state stay in a second-level cache
 

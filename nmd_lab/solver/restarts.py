@@ -15,18 +15,18 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+from nmd_lab._progress import with_progress
 from nmd_lab.model.proximal import make_pair
+from nmd_lab.solver.refinement.acceleration import Plan, accelerated
 
-from ._progress import with_progress
-from .acceleration import Plan, accelerated
 from .admm import Problem, State, admm
+from .held_out import Validation
+from .initialization import Start, given_start, random_start, svd_start
 from .offsets import Offsets
+from .options import Settings
 from .penalty import BALANCED
-from .settings import Settings
-from .starts import Start, given_start, random_start, svd_start
 from .stopping import Outcome, Stopping, run
 from .trend import WINDOW, Trend
-from .validation import Validation
 
 WARM_UP = 200
 """Iterations of Modulus + Frobenius that come before another even pair under ``init="auto"``."""
