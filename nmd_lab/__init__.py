@@ -30,16 +30,16 @@ from ._version import __version__ as __version__
 
 if TYPE_CHECKING:
     from . import baselines, datasets, metrics, plots, studies, widgets
-    from .comparison import compare
     from .data.long_table import observations_from_table
     from .data.sparse import SparseObservations
     from .data.split import split_observed
-    from .decomposition import Decomposition, load
     from .estimators import NMD, MatrixCompletion
     from .fit import complete, decompose
     from .model.losses import KL, L1, Frobenius, Loss
     from .model.nonlinearities import Identity, MinMax, Modulus, Nonlinearity, Piece, ReLU, Square
     from .model.proximal import prox
+    from .result.compare import compare
+    from .result.decomposition import Decomposition, load
     from .solver.admm import State
     from .solver.penalty import PenaltyRule
     from .studies import Study
@@ -83,8 +83,8 @@ __all__ = [
 
 _WHERE = {
     "solver.admm": ["State"],
-    "comparison": ["compare"],
-    "decomposition": ["Decomposition", "load"],
+    "result.compare": ["compare"],
+    "result.decomposition": ["Decomposition", "load"],
     "estimators": ["NMD", "MatrixCompletion"],
     "fit": ["complete", "decompose"],
     "model.losses": ["KL", "L1", "Frobenius", "Loss"],

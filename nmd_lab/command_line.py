@@ -22,12 +22,12 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from nmd_lab import netcdf
 from nmd_lab.data.readers import read_matrix
+from nmd_lab.result.decomposition import Decomposition
 
 from ._version import __version__
-from .decomposition import Decomposition
 from .fit import complete, decompose
+from .result import netcdf
 
 OK, BAD_INPUT, INCOMPLETE, INTERRUPTED = 0, 2, 3, 130
 

@@ -23,9 +23,8 @@ from nmd_lab.data.labels import is_frame
 from nmd_lab.data.observations import FloatArray
 from nmd_lab.data.sparse import observations_of
 from nmd_lab.model.losses import Frobenius, as_loss
-
-from .decomposition import Decomposition
-from .folding import fold_rows
+from nmd_lab.result.decomposition import Decomposition
+from nmd_lab.result.fold_in import fold_rows
 
 N_PARTS = 5
 """Parts of the columns that `score` hides in turn."""

@@ -11,12 +11,12 @@ from numpy.typing import ArrayLike, DTypeLike
 
 from nmd_lab.model.losses import Loss
 from nmd_lab.model.nonlinearities import Nonlinearity
+from nmd_lab.result.decomposition import Decomposition
 from nmd_lab.solver.options import Settings, with_settings_signature
 from nmd_lab.solver.prepare import labelled, prepare
 from nmd_lab.solver.restarts import best_outcome
 
 from ._threads import one_thread
-from .decomposition import Decomposition
 from .warnings import NotConvergedWarning
 
 IMPROVING = 1e-3

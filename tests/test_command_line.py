@@ -14,9 +14,9 @@ import xarray as xr
 from scipy import io, sparse
 
 import nmd_lab as nmd
-from nmd_lab import netcdf
 from nmd_lab.command_line import main
 from nmd_lab.data.readers import read_matrix
+from nmd_lab.result import netcdf
 from nmd_lab.studies import configuration
 
 EXAMPLE = Path(__file__).parents[1] / "examples" / "study.toml"

@@ -15,7 +15,7 @@ import pytest
 import xarray as xr
 
 import nmd_lab
-from nmd_lab import netcdf
+from nmd_lab.result import netcdf
 
 LOSSES = ["frobenius", "l1", "kl"]
 NONLINEARITIES = ["relu", "square", "minmax", "modulus", "identity"]

@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 import nmd_lab as nmd
-from nmd_lab import _version, netcdf
+from nmd_lab import _version
+from nmd_lab.result import netcdf
 from nmd_lab.solver.options import Settings
 from nmd_lab.studies import running
 from nmd_lab.studies.journal import Journal, journal_path
@@ -49,7 +50,8 @@ KILLING = """
 import json, os, random, signal, sys, time
 from pathlib import Path
 import nmd_lab as nmd
-from nmd_lab import datasets, netcdf, studies
+from nmd_lab import datasets, studies
+from nmd_lab.result import netcdf
 from nmd_lab.studies import running
 from nmd_lab.studies.journal import journal_path
 

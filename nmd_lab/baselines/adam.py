@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
 from nmd_lab.data.observations import observe
-from nmd_lab.decomposition import Decomposition
 from nmd_lab.model.losses import KL, KL_FLOOR, L1, Frobenius, Loss, as_loss
 from nmd_lab.model.nonlinearities import (
     Identity,
@@ -21,6 +20,7 @@ from nmd_lab.model.nonlinearities import (
     Square,
     as_nonlinearity,
 )
+from nmd_lab.result.decomposition import Decomposition
 from nmd_lab.solver.options import check_rank
 
 from .first_factors import first_factors

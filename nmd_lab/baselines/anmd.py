@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
 from nmd_lab._threads import one_thread
-from nmd_lab.decomposition import Decomposition
+from nmd_lab.result.decomposition import Decomposition
 
 from .latent import LatentProblem, truncated
 from .options import check_option

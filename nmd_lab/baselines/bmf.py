@@ -13,9 +13,9 @@ from numpy.typing import ArrayLike, DTypeLike
 from nmd_lab._threads import one_thread
 from nmd_lab.data.observations import FloatArray
 from nmd_lab.data.sparse import AnyObservations, IntArray, observations_of
-from nmd_lab.decomposition import Decomposition
 from nmd_lab.model.losses import Frobenius
 from nmd_lab.model.nonlinearities import Identity
+from nmd_lab.result.decomposition import Decomposition
 from nmd_lab.solver.options import check_rank, generator
 
 from .entries import Entries

@@ -7,8 +7,8 @@ from typing import Any
 
 from numpy.typing import ArrayLike, DTypeLike
 
-from nmd_lab.decomposition import Decomposition
 from nmd_lab.model.nonlinearities import ReLU
+from nmd_lab.result.decomposition import Decomposition
 
 from .coordinates import descend
 

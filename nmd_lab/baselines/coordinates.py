@@ -17,9 +17,9 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from nmd_lab._threads import one_thread
 from nmd_lab.data.observations import FloatArray, observe
-from nmd_lab.decomposition import Decomposition
 from nmd_lab.model.losses import Frobenius
 from nmd_lab.model.nonlinearities import Nonlinearity, ReLU
+from nmd_lab.result.decomposition import Decomposition
 from nmd_lab.solver.options import check_rank
 
 from .first_factors import first_factors

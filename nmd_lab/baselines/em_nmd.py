@@ -11,7 +11,7 @@ from scipy.special import erfcx
 
 from nmd_lab._threads import one_thread
 from nmd_lab.data.observations import FloatArray
-from nmd_lab.decomposition import Decomposition
+from nmd_lab.result.decomposition import Decomposition
 
 from .latent import LatentProblem, least_squares_step
 from .options import check_option

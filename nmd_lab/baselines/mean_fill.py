@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
 from nmd_lab.data.observations import observe
-from nmd_lab.decomposition import Decomposition
 from nmd_lab.model.losses import Frobenius
+from nmd_lab.result.decomposition import Decomposition
 from nmd_lab.solver.options import check_rank
 
 from .result import labelled

@@ -8,7 +8,7 @@ from typing import Any
 from numpy.typing import ArrayLike, DTypeLike
 
 from nmd_lab._threads import one_thread
-from nmd_lab.decomposition import Decomposition
+from nmd_lab.result.decomposition import Decomposition
 
 from .latent import LatentProblem, least_squares_step
 from .options import check_option

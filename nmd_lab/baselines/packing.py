@@ -9,9 +9,9 @@ import xarray as xr
 
 from nmd_lab.data.observations import FloatArray
 from nmd_lab.data.sparse import AnyObservations
-from nmd_lab.decomposition import Decomposition
 from nmd_lab.model.losses import Loss
 from nmd_lab.model.nonlinearities import Nonlinearity
+from nmd_lab.result.decomposition import Decomposition
 from nmd_lab.solver.storage import layout_of
 
 

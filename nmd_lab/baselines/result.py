@@ -21,9 +21,9 @@ import numpy as np
 
 from nmd_lab.data.observations import FloatArray
 from nmd_lab.data.sparse import AnyObservations
-from nmd_lab.decomposition import Decomposition
 from nmd_lab.model.losses import Loss
 from nmd_lab.model.nonlinearities import Identity, Nonlinearity
+from nmd_lab.result.decomposition import Decomposition
 from nmd_lab.solver.options import Settings
 
 from .packing import data_term, decomposition_of, plain

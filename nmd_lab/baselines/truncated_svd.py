@@ -10,8 +10,8 @@ from numpy.typing import ArrayLike, DTypeLike
 from scipy.linalg import svd
 
 from nmd_lab.data.observations import observe
-from nmd_lab.decomposition import Decomposition
 from nmd_lab.model.losses import Frobenius
+from nmd_lab.result.decomposition import Decomposition
 from nmd_lab.solver.options import check_rank
 
 from .result import labelled

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from nmd_lab.netcdf import ATTRIBUTE
+from nmd_lab.result.netcdf import ATTRIBUTE
 
 TABLES = {".csv": ",", ".tsv": "\t", ".txt": None}
 """Endings of tables, and what separates their columns (None: white space)."""

@@ -15,7 +15,7 @@ from .pictures import reconstruction
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from nmd_lab.decomposition import Decomposition
+    from nmd_lab.result.decomposition import Decomposition
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
 from nmd_lab.data.observations import observe
-from nmd_lab.decomposition import Decomposition
+from nmd_lab.result.decomposition import Decomposition
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

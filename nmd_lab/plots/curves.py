@@ -10,8 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from nmd_lab.data.sparse import observe_sparse
-from nmd_lab.decomposition import Decomposition
 from nmd_lab.model.losses import KL, L1
+from nmd_lab.result.decomposition import Decomposition
 
 from .canvas import axes, matrix_of, pyplot, quantity, text_color
 

@@ -10,7 +10,7 @@ import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
 from nmd_lab.data.labels import COMPONENT
-from nmd_lab.decomposition import Decomposition
+from nmd_lab.result.decomposition import Decomposition
 
 from .canvas import NEGATIVE, POSITIVE, axes, bare, diverging, pyplot, text_color
 from .layout import GAP, Mosaic, Picture, picture_of

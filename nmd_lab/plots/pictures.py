@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from nmd_lab.data.labels import COMPONENT
-from nmd_lab.decomposition import Decomposition
+from nmd_lab.result.decomposition import Decomposition
 
 from .canvas import axes, bare, diverging, gray_with_holes, matrix_of, spread
 from .layout import GAP, Mosaic, picture_of

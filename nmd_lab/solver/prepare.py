@@ -10,11 +10,11 @@ import xarray as xr
 from numpy.typing import ArrayLike, DTypeLike
 
 from nmd_lab.data.sparse import AnyObservations, observations_of
-from nmd_lab.decomposition import Decomposition
 from nmd_lab.model.losses import Loss
 from nmd_lab.model.nonlinearities import Nonlinearity
 from nmd_lab.model.proximal import make_pair
-from nmd_lab.provenance import provenance
+from nmd_lab.result.decomposition import Decomposition
+from nmd_lab.result.provenance import provenance
 from nmd_lab.solver.refinement.acceleration import Plan
 from nmd_lab.solver.refinement.stages import optimality
 

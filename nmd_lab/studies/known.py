@@ -15,8 +15,8 @@ from scipy import sparse
 from nmd_lab.data.labels import Labels, is_frame
 from nmd_lab.data.observations import observe
 from nmd_lab.data.sparse import SparseObservations, observe_sparse
-from nmd_lab.decomposition import Decomposition
 from nmd_lab.plots.layout import Picture, picture_of
+from nmd_lab.result.decomposition import Decomposition
 
 CHUNK = 1 << 18
 """Entries of a sparse matrix that are predicted at once."""

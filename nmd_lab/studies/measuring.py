@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from nmd_lab import metrics
 from nmd_lab._threads import one_thread
 from nmd_lab.data.labels import Labels
-from nmd_lab.decomposition import Decomposition
+from nmd_lab.result.decomposition import Decomposition
 from nmd_lab.warnings import NotConvergedWarning
 
 from .corruption import hidden_entries, noisy_values

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from nmd_lab import baselines
-from nmd_lab.decomposition import Decomposition
 from nmd_lab.fit import complete
+from nmd_lab.result.decomposition import Decomposition
 
 OWN = ("X", "mask", "sample_dims", "random_state", "threads", "callback", "progress")
 """Arguments of a fit that a study gives itself, or cannot give."""

@@ -11,7 +11,7 @@ import numpy as np
 import xarray as xr
 
 from nmd_lab import _version
-from nmd_lab.netcdf import ATTRIBUTE, SCHEMA
+from nmd_lab.result.netcdf import ATTRIBUTE, SCHEMA
 
 from .grid import Grid, Task
 from .journal import LAYOUT

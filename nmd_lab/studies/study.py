@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import xarray as xr
 from numpy.typing import ArrayLike
 
-from nmd_lab import netcdf
-from nmd_lab.decomposition import Decomposition
+from nmd_lab.result import netcdf
+from nmd_lab.result.decomposition import Decomposition
 from nmd_lab.solver.options import Settings, check_rank
 
 from .grid import CONDITIONS, Grid, make_grid

@@ -12,7 +12,7 @@ import pandas as pd
 import xarray as xr
 from numpy.typing import NDArray
 
-from nmd_lab.netcdf import ATTRIBUTE
+from nmd_lab.result.netcdf import ATTRIBUTE
 
 from .grid import CONDITIONS
 from .methods import check_names

@@ -11,7 +11,7 @@ from scipy import sparse
 
 from nmd_lab.data.observations import observe
 from nmd_lab.data.sparse import SparseObservations
-from nmd_lab.netcdf import ATTRIBUTE
+from nmd_lab.result.netcdf import ATTRIBUTE
 from nmd_lab.studies import Study
 
 from .completion_data import TABLE, is_table

@@ -11,9 +11,9 @@ from scipy import sparse
 
 from nmd_lab.baselines import truncated_svd
 from nmd_lab.data.sparse import SparseObservations
-from nmd_lab.decomposition import Decomposition
 from nmd_lab.model.nonlinearities import MinMax, Nonlinearity
 from nmd_lab.model.proximal import make_pair
+from nmd_lab.result.decomposition import Decomposition
 from nmd_lab.solver.admm import State
 from nmd_lab.solver.options import check_rank
 from nmd_lab.solver.prepare import Prepared, prepare

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any, Literal
 
 from nmd_lab._threads import one_thread
-from nmd_lab.decomposition import Decomposition
+from nmd_lab.result.decomposition import Decomposition
 from nmd_lab.solver.admm import State
 from nmd_lab.solver.held_out import Validation
 from nmd_lab.solver.prepare import Prepared, labelled

@@ -11,8 +11,8 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from nmd_lab import netcdf
 from nmd_lab.fit import complete
+from nmd_lab.result import netcdf
 from nmd_lab.solver.prepare import Prepared, prepare
 from nmd_lab.studies import Study
 from nmd_lab.studies.summary import about, candidates, trials, variable

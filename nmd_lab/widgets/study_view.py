@@ -13,7 +13,7 @@ import ipywidgets as widgets
 import numpy as np
 import xarray as xr
 
-from nmd_lab import netcdf
+from nmd_lab.result import netcdf
 
 from .charts import Curves, Dots, Panel, dots
 from .controls import button

@@ -12,18 +12,19 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike
 
-from nmd_lab import netcdf, saving
 from nmd_lab.data.labels import COMPONENT, Labels
 from nmd_lab.data.observations import FloatArray, observe
 from nmd_lab.model.losses import Loss
 from nmd_lab.model.nonlinearities import Nonlinearity
+from nmd_lab.result import netcdf
+from nmd_lab.result import serialization as saving
 from nmd_lab.solver.offsets import NONE, Offsets
 
 from .html import to_html
 from .predictions import Predictions
 
 if TYPE_CHECKING:
-    from .plots import PlotAccessor
+    from nmd_lab.plots import PlotAccessor
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -239,7 +240,7 @@ class Decomposition(Predictions):
     @property
     def plot(self) -> PlotAccessor:
         """Pictures of the fit, such as ``fit.plot.convergence()``; needs matplotlib."""
-        from .plots import PlotAccessor
+        from nmd_lab.plots import PlotAccessor
 
         return PlotAccessor(self)
 

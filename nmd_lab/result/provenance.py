@@ -11,9 +11,8 @@ import numba
 import numpy as np
 import xarray as xr
 
+from nmd_lab._version import __version__
 from nmd_lab.data.sparse import AnyObservations
-
-from ._version import __version__
 
 
 def provenance(observations: AnyObservations) -> dict[str, Any]:

@@ -10,13 +10,12 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike
 
+from nmd_lab._threads import all_threads
 from nmd_lab.data.observations import FloatArray
 from nmd_lab.data.sparse import AnyObservations, SparseObservations, observations_of
 from nmd_lab.model.proximal import make_pair
 from nmd_lab.solver.new_rows import row_solver
 from nmd_lab.solver.penalty import BALANCED
-
-from ._threads import all_threads
 
 if TYPE_CHECKING:
     from .decomposition import Decomposition

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import xarray as xr
 
+from nmd_lab._numba import is_ours
 from nmd_lab.data.labels import COMPONENT, Labels
 from nmd_lab.model.losses import LOSSES, Loss
 from nmd_lab.model.nonlinearities import NONLINEARITIES, Nonlinearity
 from nmd_lab.solver.offsets import Offsets
 
-from ._numba import is_ours
 from .netcdf import ATTRIBUTE, SCHEMA
 
 if TYPE_CHECKING:

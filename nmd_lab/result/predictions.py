@@ -16,7 +16,7 @@ from nmd_lab.data.labels import COMPONENT
 from nmd_lab.data.observations import FloatArray
 from nmd_lab.data.sparse import SparseObservations
 
-from .folding import fold_in
+from .fold_in import fold_in
 
 if TYPE_CHECKING:
     from .decomposition import Decomposition
