@@ -22,7 +22,7 @@ from sklearn.utils.validation import check_array, check_is_fitted
 
 from nmd_lab.data.observations import FloatArray
 
-from .factor_model import FactorModel, dense_and_seen
+from ._estimator_base import FactorModel, dense_and_seen
 from .fit import complete, decompose
 
 

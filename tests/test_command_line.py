@@ -14,7 +14,7 @@ import xarray as xr
 from scipy import io, sparse
 
 import nmd_lab as nmd
-from nmd_lab.command_line import main
+from nmd_lab.cli import main
 from nmd_lab.data.readers import read_matrix
 from nmd_lab.result import netcdf
 from nmd_lab.studies import configuration
@@ -239,14 +239,14 @@ def test_ctrl_c(monkeypatch, capsys, tmp_path):
     def interrupted(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("nmd_lab.command_line.read_matrix", interrupted)
+    monkeypatch.setattr("nmd_lab.cli.read_matrix", interrupted)
     assert main(["fit", "a.csv", "--rank", "2"]) == 130
     assert "interrupted" in capsys.readouterr().err
 
 
 def test_as_a_program(tmp_path):
     run = subprocess.run(
-        [sys.executable, "-m", "nmd_lab.command_line", "--version"],
+        [sys.executable, "-m", "nmd_lab.cli", "--version"],
         capture_output=True, text=True, timeout=60, check=True,
     )  # fmt: skip
     assert run.stdout == f"nmd-lab {nmd.__version__}\n"
