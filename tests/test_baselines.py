@@ -20,8 +20,8 @@ from nmd_lab.baselines import (
     truncated_svd,
     wlra,
 )
-from nmd_lab.baselines.first_factors import first_factors
-from nmd_lab.baselines.result import Run
+from nmd_lab.baselines._run import Run
+from nmd_lab.baselines._start import first_factors
 from nmd_lab.data.observations import observe
 from nmd_lab.data.sparse import observe_sparse
 

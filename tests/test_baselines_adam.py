@@ -10,8 +10,8 @@ import pytest
 
 import nmd_lab
 from nmd_lab.baselines import adam, adam_sweep
+from nmd_lab.baselines._latent import truncated
 from nmd_lab.baselines.adam import FORWARD, VALUE
-from nmd_lab.baselines.latent import truncated
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from scipy.io import loadmat
 
 import nmd_lab
 from nmd_lab.baselines import bmf, lmafit, rtrmc, soft_impute, wlra
-from nmd_lab.baselines.entries import Entries
+from nmd_lab.baselines._residuals import Entries
 from nmd_lab.baselines.rtrmc import Subspaces
 from nmd_lab.data.observations import observe
 

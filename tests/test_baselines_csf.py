@@ -7,7 +7,7 @@ import pytest
 
 import nmd_lab
 from nmd_lab.baselines import csf
-from nmd_lab.baselines.coordinates import best_square_change, real_roots
+from nmd_lab.baselines._coordinate_kernels import best_square_change, real_roots
 
 
 def squared(seed, uniform, m=100, n=80, rank=5):

@@ -11,9 +11,9 @@ from scipy.stats import norm, truncnorm
 import nmd_lab
 from nmd_lab import datasets
 from nmd_lab.baselines import adam, anmd, coordinate_descent, ebcd, em_nmd, nmd_3b
-from nmd_lab.baselines.coordinates import best_relu_change
+from nmd_lab.baselines._coordinate_kernels import best_relu_change
+from nmd_lab.baselines._latent import LatentProblem, least_squares_step, truncated
 from nmd_lab.baselines.em_nmd import posterior
-from nmd_lab.baselines.latent import LatentProblem, least_squares_step, truncated
 
 LATENT = [anmd, nmd_3b, ebcd, em_nmd]
 DIRECT = [adam, coordinate_descent]

@@ -12,7 +12,7 @@ import pytest
 
 import nmd_lab as nmd
 from nmd_lab import datasets
-from nmd_lab.datasets.delimited import read_ratings
+from nmd_lab.datasets._delimited import read_ratings
 from nmd_lab.datasets.movielens import SHIPPED
 
 EXPECTED = pd.DataFrame(

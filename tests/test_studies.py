@@ -12,7 +12,7 @@ import xarray as xr
 from scipy import sparse
 
 import nmd_lab as nmd
-from nmd_lab.studies.measuring import METRICS
+from nmd_lab.studies.cell import METRICS
 
 QUICK = {"max_iter": 15, "tol": 0}
 

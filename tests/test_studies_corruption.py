@@ -9,7 +9,7 @@ import pytest
 
 import nmd_lab as nmd
 from nmd_lab.studies.corruption import HIDE, Corruption, hidden_entries, noisy_values
-from nmd_lab.studies.known import known_entries, picture_of_rows
+from nmd_lab.studies.known_entries import known_entries, picture_of_rows
 
 
 @pytest.fixture(scope="module")

@@ -23,8 +23,8 @@ from nmd_lab.model.nonlinearities import (
 from nmd_lab.result.decomposition import Decomposition
 from nmd_lab.solver.options import check_rank
 
-from .first_factors import first_factors
-from .result import Run
+from ._run import Run
+from ._start import first_factors
 
 LEARNING_RATES = (1e-4, 1e-3, 1e-2, 1e-1, 0.5)
 """What `adam_sweep` tries by default."""

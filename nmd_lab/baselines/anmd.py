@@ -12,8 +12,8 @@ from numpy.typing import ArrayLike, DTypeLike
 from nmd_lab._threads import one_thread
 from nmd_lab.result.decomposition import Decomposition
 
-from .latent import LatentProblem, truncated
-from .options import check_option
+from ._latent import LatentProblem, truncated
+from ._options import check_option
 
 
 @one_thread()

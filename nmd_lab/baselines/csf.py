@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, DTypeLike
 from nmd_lab.model.nonlinearities import Square
 from nmd_lab.result.decomposition import Decomposition
 
-from .coordinates import descend
+from ._coordinate_kernels import descend
 
 
 def csf(

@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike, DTypeLike
 from nmd_lab._threads import one_thread
 from nmd_lab.result.decomposition import Decomposition
 
-from .latent import LatentProblem, least_squares_step
-from .options import check_option
+from ._latent import LatentProblem, least_squares_step
+from ._options import check_option
 
 GOOD_RATIO = 0.7
 """A step that leaves less than this of ‖Z - WH‖ needs no stronger extrapolation."""

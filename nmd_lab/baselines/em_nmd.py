@@ -13,8 +13,8 @@ from nmd_lab._threads import one_thread
 from nmd_lab.data.observations import FloatArray
 from nmd_lab.result.decomposition import Decomposition
 
-from .latent import LatentProblem, least_squares_step
-from .options import check_option
+from ._latent import LatentProblem, least_squares_step
+from ._options import check_option
 
 
 @one_thread()

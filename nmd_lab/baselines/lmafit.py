@@ -17,10 +17,10 @@ from nmd_lab.model.nonlinearities import Nonlinearity, as_nonlinearity
 from nmd_lab.result.decomposition import Decomposition
 from nmd_lab.solver.options import check_rank
 
-from .entries import Entries
-from .first_factors import first_factors
-from .options import check_option
-from .result import Run
+from ._options import check_option
+from ._residuals import Entries
+from ._run import Run
+from ._start import first_factors
 
 SLOW = 0.7
 """A step that leaves more than this share of the residual asks for more relaxation."""

@@ -12,7 +12,7 @@ from nmd_lab.model.losses import Loss, as_loss
 from nmd_lab.result.decomposition import Decomposition
 from nmd_lab.solver.options import check_rank
 
-from .result import labelled
+from ._run import labelled
 
 BETA_LOSSES = {"frobenius": "frobenius", "kl": "kullback-leibler"}
 """Our names of the losses that scikit-learn's NMF has, and its own."""

@@ -14,7 +14,7 @@ from nmd_lab.model.losses import Frobenius
 from nmd_lab.result.decomposition import Decomposition
 from nmd_lab.solver.options import check_rank
 
-from .result import labelled
+from ._run import labelled
 
 
 def truncated_svd(

@@ -15,10 +15,10 @@ from nmd_lab.model.nonlinearities import Nonlinearity, as_nonlinearity
 from nmd_lab.result.decomposition import Decomposition
 from nmd_lab.solver.options import check_rank
 
-from .entries import Entries, solve_rows
-from .first_factors import first_factors
-from .options import check_option
-from .result import Run
+from ._options import check_option
+from ._residuals import Entries, solve_rows
+from ._run import Run
+from ._start import first_factors
 
 
 @one_thread()

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from .labels import image_matrix
+from ._labels import image_matrix
 
 PHOTOGRAPHS = {
     "china": "the Summer Palace in Beijing",

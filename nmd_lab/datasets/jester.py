@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from .delimited import open_binary, refuse_first_damaged_line
-from .files import PathLike, locate
-from .sources import JESTER
+from ._delimited import open_binary, refuse_first_damaged_line
+from ._files import PathLike, locate
+from ._sources import JESTER
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .delimited import Layout, read_ratings, read_titles
-from .files import PathLike, locate
-from .sources import MOVIELENS, Source
+from ._delimited import Layout, read_ratings, read_titles
+from ._files import PathLike, locate
+from ._sources import MOVIELENS, Source
 
 if TYPE_CHECKING:
     import pandas as pd

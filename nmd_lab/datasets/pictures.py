@@ -13,9 +13,9 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from .files import PathLike, locate
-from .labels import image_matrix
-from .sources import CBCL, MIT_LOGO, MNIST
+from ._files import PathLike, locate
+from ._labels import image_matrix
+from ._sources import CBCL, MIT_LOGO, MNIST
 
 
 def cbcl(path: PathLike | None = None) -> xr.DataArray:

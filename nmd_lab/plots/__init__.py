@@ -11,8 +11,8 @@ functions are at hand as ``fit.plot.convergence()`` and so on.
 'iteration'
 """
 
+from ._canvas import gray_with_holes
 from .accessor import PlotAccessor
-from .canvas import gray_with_holes
 from .curves import convergence, residuals
 from .factors import components, scatter
 from .pictures import reconstruction

@@ -13,7 +13,7 @@ from nmd_lab.data.sparse import observe_sparse
 from nmd_lab.model.losses import KL, L1
 from nmd_lab.result.decomposition import Decomposition
 
-from .canvas import axes, matrix_of, pyplot, quantity, text_color
+from ._canvas import axes, matrix_of, pyplot, quantity, text_color
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -12,8 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 from nmd_lab.data.labels import COMPONENT
 from nmd_lab.result.decomposition import Decomposition
 
-from .canvas import NEGATIVE, POSITIVE, axes, bare, diverging, pyplot, text_color
-from .layout import GAP, Mosaic, Picture, picture_of
+from ._canvas import NEGATIVE, POSITIVE, axes, bare, diverging, pyplot, text_color
+from ._layout import GAP, Mosaic, Picture, picture_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

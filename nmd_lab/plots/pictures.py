@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 from nmd_lab.data.labels import COMPONENT
 from nmd_lab.result.decomposition import Decomposition
 
-from .canvas import axes, bare, diverging, gray_with_holes, matrix_of, spread
-from .layout import GAP, Mosaic, picture_of
+from ._canvas import axes, bare, diverging, gray_with_holes, matrix_of, spread
+from ._layout import GAP, Mosaic, picture_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

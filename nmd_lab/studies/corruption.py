@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from scipy.stats import rankdata
 
 from nmd_lab import datasets
-from nmd_lab.plots.layout import Picture
+from nmd_lab.plots._layout import Picture
 
-from .known import Known
+from .known_entries import Known
 
 PATCH = 4
 """A hidden patch has this fraction of the shorter side of its picture."""

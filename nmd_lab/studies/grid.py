@@ -21,12 +21,12 @@ import numpy as np
 
 from nmd_lab.model.losses import as_loss
 from nmd_lab.model.nonlinearities import as_nonlinearity
-from nmd_lab.plots.layout import Picture
+from nmd_lab.plots._layout import Picture
 from nmd_lab.solver.options import Settings, check_rank
 
 from .corruption import HIDE, NOISE, Corruption
+from .hashing import plain
 from .methods import Method, check_names
-from .words import plain
 
 CONDITIONS = ("missing", "noise", "seed")
 """Dimensions that describe the trial, not the model."""

@@ -13,7 +13,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from nmd_lab.plots.canvas import axes, quantity, text_color
+from nmd_lab.plots._canvas import axes, quantity, text_color
 
 from .grid import CONDITIONS
 from .methods import check_names

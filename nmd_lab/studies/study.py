@@ -16,13 +16,13 @@ from nmd_lab.result import netcdf
 from nmd_lab.result.decomposition import Decomposition
 from nmd_lab.solver.options import Settings, check_rank
 
+from .cell import Cell, Problem, make_metrics
+from .dataset import journal_header, to_dataset
 from .grid import CONDITIONS, Grid, make_grid
 from .journal import Journal
-from .known import known_entries, picture_of_rows
-from .measuring import Cell, Problem, make_metrics
+from .known_entries import known_entries, picture_of_rows
+from .processes import number_of_processes, run_tasks
 from .progress import with_progress
-from .results import journal_header, to_dataset
-from .running import number_of_processes, run_tasks
 from .summary import choose, rank_test, table
 
 if TYPE_CHECKING:

@@ -13,9 +13,9 @@ try:
 except ImportError as error:
     raise ImportError("Explorers need ipywidgets: pip install 'nmd-lab[lab]'.") from error
 
-from .choosing import explore
 from .completion_view import CompletionExplorer
 from .decomposition_view import DecompositionExplorer
+from .explore import explore
 from .study_view import StudyExplorer
 
 __all__ = ["CompletionExplorer", "DecompositionExplorer", "StudyExplorer", "explore"]

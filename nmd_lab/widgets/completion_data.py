@@ -13,8 +13,8 @@ from nmd_lab.data.long_table import observations_from_table
 from nmd_lab.data.observations import Observations
 from nmd_lab.data.sparse import SparseObservations, observations_of, sparse_from_dense
 
-from .copying import call, expression
-from .sources import Source
+from .code import call, expression
+from .data_choices import Source
 
 TABLE = {"row": "user", "column": "item", "value": "rating"}
 """The columns of a table that are meant unless others are named."""

@@ -12,10 +12,10 @@ from nmd_lab.data.sparse import SparseObservations
 from nmd_lab.solver.options import CONSTRAINTS, OFFSETS, check_rank
 from nmd_lab.solver.prepare import Prepared, prepare
 
+from .code import fit_call
 from .completion_data import BUNDLED, TABLE, Ratings, read_ratings, reading_code
-from .copying import fit_call
-from .running import LiveFit
-from .settings import Field, SettingsState, check_option, check_share
+from .fields import Field, SettingsState, check_option, check_share
+from .live_fit import LiveFit
 
 YOURS = "your ratings"
 

@@ -10,11 +10,11 @@ from typing import Any
 import ipywidgets as widgets
 
 from .charts import Curves, Panel
+from .code import name_of
 from .completion_state import CompletionState, Entry
 from .controls import Control
-from .copying import name_of
 from .explorer import Explorer
-from .settings import Field
+from .fields import Field
 
 SUGGESTED = 500
 """Row labels that are offered for completion in the search."""

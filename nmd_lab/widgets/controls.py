@@ -9,7 +9,7 @@ from typing import Any
 
 import ipywidgets as widgets
 
-from .settings import Field
+from .fields import Field
 
 WORDS = {
     "salt_and_pepper": "salt and pepper",

@@ -18,11 +18,11 @@ from nmd_lab.solver.admm import State
 from nmd_lab.solver.options import check_rank
 from nmd_lab.solver.prepare import Prepared, prepare
 
-from .copying import fit_call
+from .code import fit_call
+from .data_choices import load_matrix, matrices
 from .decomposition_data import NOISES, Data, corrupted, corrupting_code
-from .running import LiveFit
-from .settings import Field, SettingsState, as_penalty, check_option, check_share
-from .sources import load_matrix, matrices
+from .fields import Field, SettingsState, as_penalty, check_option, check_share
+from .live_fit import LiveFit
 
 YOURS = "your X"
 MODELS = ("relu", "square", "minmax", "modulus", "identity")

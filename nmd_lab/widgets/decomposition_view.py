@@ -14,8 +14,8 @@ import numpy as np
 from nmd_lab.solver.admm import State
 
 from .charts import Curves, Panel
+from .code import name_of
 from .controls import Debounced, button
-from .copying import name_of
 from .decomposition_state import DecompositionState
 from .explorer import Explorer
 from .images import gray, largest, mosaic, png, signed, thin

@@ -11,8 +11,8 @@ from typing import Any
 import ipywidgets as widgets
 
 from .controls import Control, button, copying, grouped
-from .running import LiveFit, sentence
-from .settings import SettingsState
+from .fields import SettingsState
+from .live_fit import LiveFit, sentence
 from .style import CSS
 
 

@@ -17,9 +17,9 @@ from nmd_lab.solver.prepare import Prepared, prepare
 from nmd_lab.studies import Study
 from nmd_lab.studies.summary import about, candidates, trials, variable
 
-from .copying import PRINT, call, ending
-from .running import LiveFit
-from .settings import Field, SettingsState, check_option
+from .code import PRINT, call, ending
+from .fields import Field, SettingsState, check_option
+from .live_fit import LiveFit
 
 NONE = "none"
 WORDS = ("status", "stop_reason", "warnings", "fit")

@@ -16,8 +16,8 @@ import xarray as xr
 from nmd_lab.result import netcdf
 
 from .charts import Curves, Dots, Panel, dots
+from .code import name_of
 from .controls import button
-from .copying import name_of
 from .explorer import Explorer
 from .study_state import NONE, Point, StudyState, words
 

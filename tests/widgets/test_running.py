@@ -10,7 +10,7 @@ import pytest
 
 import nmd_lab as nmd
 from nmd_lab.solver.prepare import prepare
-from nmd_lab.widgets.running import Fitting, LiveFit
+from nmd_lab.widgets.live_fit import Fitting, LiveFit
 from nmd_lab.widgets.snapshots import LEAST, MOST, Snapshots
 
 ENDLESS = 10**9

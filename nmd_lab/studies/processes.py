@@ -10,8 +10,8 @@ from functools import cache
 from numbers import Integral
 from typing import Any
 
+from .cell import Problem, measure
 from .grid import Task
-from .measuring import Problem, measure
 
 Record = dict[str, Any]
 

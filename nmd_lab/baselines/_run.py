@@ -26,7 +26,7 @@ from nmd_lab.model.nonlinearities import Identity, Nonlinearity
 from nmd_lab.result.decomposition import Decomposition
 from nmd_lab.solver.options import Settings
 
-from .packing import data_term, decomposition_of, plain
+from ._pack import data_term, decomposition_of, plain
 
 RECORDED = ("objective", "relative_error", "seconds")
 """The numbers of an iterate that a history keeps."""

@@ -22,8 +22,8 @@ from nmd_lab.model.nonlinearities import Nonlinearity, ReLU
 from nmd_lab.result.decomposition import Decomposition
 from nmd_lab.solver.options import check_rank
 
-from .first_factors import first_factors
-from .result import Run
+from ._run import Run
+from ._start import first_factors
 
 COMPILED: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy"}
 """How the kernels are compiled; a division by zero gives a δ that no comparison prefers."""

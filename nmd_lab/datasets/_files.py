@@ -14,7 +14,7 @@ from pathlib import Path
 
 from nmd_lab.warnings import NMDWarning
 
-from .sources import Source, sha256_of
+from ._sources import Source, sha256_of
 
 PathLike = str | os.PathLike[str]
 

@@ -23,8 +23,8 @@ from nmd_lab.warnings import NotConvergedWarning
 
 from .corruption import hidden_entries, noisy_values
 from .grid import Task
-from .guards import TimeIsUp, alarm, peak_memory
-from .known import Known
+from .known_entries import Known
+from .limits import TimeIsUp, alarm, peak_memory
 from .methods import check_names, known_methods
 
 Metric = Callable[[Any, Any], float]

@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple
 from nmd_lab.solver.options import Settings
 from nmd_lab.solver.penalty import as_penalty_rule
 
-from .running import sentence
+from .live_fit import sentence
 
 
 class Field(NamedTuple):

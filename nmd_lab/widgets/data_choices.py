@@ -11,7 +11,7 @@ import xarray as xr
 
 from nmd_lab import datasets
 
-from .copying import call
+from .code import call
 
 
 class Source(NamedTuple):

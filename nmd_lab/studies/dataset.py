@@ -13,10 +13,10 @@ import xarray as xr
 from nmd_lab import _version
 from nmd_lab.result.netcdf import ATTRIBUTE, SCHEMA
 
+from .cell import Problem
 from .grid import Grid, Task
+from .hashing import plain
 from .journal import LAYOUT
-from .measuring import Problem
-from .words import plain
 
 NUMBERS = {
     "objective": {"long_name": "objective"},

@@ -21,8 +21,8 @@ from nmd_lab.model.losses import Frobenius
 from nmd_lab.model.nonlinearities import ReLU
 from nmd_lab.solver.options import check_rank
 
-from .first_factors import first_factors
-from .result import Run
+from ._run import Run
+from ._start import first_factors
 
 
 class LatentProblem:
