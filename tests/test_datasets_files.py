@@ -16,7 +16,7 @@ from scipy.io import savemat
 
 import nmd_lab as nmd
 from nmd_lab import datasets
-from nmd_lab.datasets import sources
+from nmd_lab.datasets import _sources
 
 HELD_BY_OWNERS = [datasets.cbcl, datasets.mit_logo]
 READERS = [
@@ -49,7 +49,7 @@ def server(tmp_path, monkeypatch, no_data):
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as running:
         threading.Thread(target=running.serve_forever, daemon=True).start()
         address = f"http://127.0.0.1:{running.server_port}/"
-        monkeypatch.setattr(sources.Source, "address", property(lambda _: address), raising=False)
+        monkeypatch.setattr(_sources.Source, "address", property(lambda _: address), raising=False)
         monkeypatch.setattr(pooch, "os_cache", lambda name: tmp_path / "cache" / name)
         yield folder
         running.shutdown()
@@ -61,8 +61,8 @@ def serve_archive(server, monkeypatch, ratings="1,2,3.5,7\n"):
         packed.writestr("ml-25m/ratings.csv", "userId,movieId,rating,timestamp\n" + ratings)
         packed.writestr("ml-25m/movies.csv", "movieId,title,genres\n2,Heat,Drama\n")
     checksum = hashlib.sha256(archive.read_bytes()).hexdigest()
-    lines = [line for line in sources.SHA256.split("\n") if not line.endswith("ml-25m.zip")]
-    monkeypatch.setattr(sources, "SHA256", "\n".join([*lines, f"{checksum}  ml-25m.zip"]))
+    lines = [line for line in _sources.SHA256.split("\n") if not line.endswith("ml-25m.zip")]
+    monkeypatch.setattr(_sources, "SHA256", "\n".join([*lines, f"{checksum}  ml-25m.zip"]))
     return archive
 
 
@@ -116,10 +116,10 @@ def test_a_set_that_cannot_be_downloaded_says_so(reader, tmp_path, monkeypatch, 
 
 
 def test_every_download_has_a_checksum():
-    for source in (sources.MNIST, sources.JESTER, *sources.MOVIELENS.values()):
+    for source in (_sources.MNIST, _sources.JESTER, *_sources.MOVIELENS.values()):
         assert source.files
         for file in source.files:
-            assert len(bytes.fromhex(sources.sha256_of(file))) == 32
+            assert len(bytes.fromhex(_sources.sha256_of(file))) == 32
 
 
 def write_digits(folder, images, labels=b"\x07\x02"):

@@ -15,7 +15,7 @@ import nmd_lab as nmd
 from nmd_lab import _version
 from nmd_lab.result import netcdf
 from nmd_lab.solver.options import Settings
-from nmd_lab.studies import running
+from nmd_lab.studies import processes
 from nmd_lab.studies.journal import Journal, journal_path
 
 MEASURED = ["seconds", "peak_memory"]
@@ -31,13 +31,13 @@ def digits():
 def computed(monkeypatch):
     """Record which fits are computed."""
     keys = []
-    measure = running.measure
+    measure = processes.measure
 
     def recording(problem, task, time_limit):
         keys.append(task.key)
         return measure(problem, task, time_limit)
 
-    monkeypatch.setattr(running, "measure", recording)
+    monkeypatch.setattr(processes, "measure", recording)
     return keys
 
 
@@ -52,14 +52,14 @@ from pathlib import Path
 import nmd_lab as nmd
 from nmd_lab import datasets, studies
 from nmd_lab.result import netcdf
-from nmd_lab.studies import running
+from nmd_lab.studies import processes
 from nmd_lab.studies.journal import journal_path
 
 path, log = Path(sys.argv[1]), Path(sys.argv[2])
 study = nmd.Study(datasets.digits(40), rank=[2, 3, 4, 5], alpha=[0, 0.1, 1], n_splits=8,
                   nonlinearity=["identity", "relu"], max_iter=40, tol=0)
 total = len({task.key for task in study.grid})
-measure = running.measure
+measure = processes.measure
 
 def recording(problem, task, time_limit):
     with log.open("a") as file:
@@ -69,7 +69,7 @@ def recording(problem, task, time_limit):
 for nonlinearity in ["identity", "relu"]:  # compiled once, and not in each life
     measure(study.problem, study.grid.task({"nonlinearity": nonlinearity, "rank": 2, "alpha": 0,
                                             "seed": 0}), None)
-running.measure = recording
+processes.measure = recording
 chance = random.Random(int(sys.argv[3]))
 kills, between = 0, []
 while kills < 10:
