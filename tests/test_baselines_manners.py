@@ -130,7 +130,7 @@ def test_a_run_can_be_followed_and_ended(method, noisy):
         (soft_impute, {"shrinkage": np.nan}, "shrinkage=nan is out of range"),
         (bmf, {"low": 2, "high": 1}, "low=2 is above high=1: swap the bounds"),
         (bmf, {"high": np.inf}, r"high=inf is out of range: give a finite number\."),
-        (bmf, {"init": "svd"}, "init='svd' is unknown: choose 'random'"),
+        (bmf, {"init": "svd"}, "init='svd' is unknown: choose one of .'random'., a pair"),
         (bmf, {"init": (np.ones((3, 1)), np.full((1, 3), 9))}, r"init has the product 9 outside"),
         (bmf, {"max_iter": 0}, "max_iter=0 is too small"),
     ],

@@ -204,7 +204,7 @@ def test_jester_names_a_damaged_line(number, damage, tmp_path):
 
 
 def test_readers_refuse_what_is_unknown():
-    with pytest.raises(ValueError, match="edition='2m' is unknown: choose one of"):
+    with pytest.raises(ValueError, match="edition='2m' is unknown: did you mean '32m'"):
         datasets.movielens("2m")
     with pytest.raises(ValueError, match="part=4 is unknown"):
         datasets.jester(4)

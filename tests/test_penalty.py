@@ -194,7 +194,7 @@ def test_the_default_does_not_lose_to_the_best_fixed_penalty(f, loss):
 
 @pytest.mark.parametrize("penalty", [0, -1.0, math.inf, math.nan])
 def test_numbers_that_are_no_penalty(penalty):
-    message = rf"^penalty={penalty} is not a positive number: give a fixed ρ > 0\.$"
+    message = rf"^penalty={penalty} is out of range: give a finite number > 0\.$"
     with pytest.raises(ValueError, match=message):
         nmd_lab.decompose(noisy(), 3, penalty=penalty)
 
@@ -207,7 +207,7 @@ def test_penalties_that_are_unknown(penalty):
 
 
 @pytest.mark.parametrize(("value", "error", "message"), [
-    (0, ValueError, r"^initial_penalty=0 is not positive: give a number > 0\.$"),
+    (0, ValueError, r"^initial_penalty=0 is out of range: give a finite number > 0\.$"),
     (-1.0, ValueError, r"^initial_penalty=-1.0 is out of range: give a finite number .*\.$"),
     (math.inf, ValueError, r"^initial_penalty=inf is out of range: give a finite number .*\.$"),
     (math.nan, ValueError, r"^initial_penalty=nan is out of range: give a finite number .*\.$"),

@@ -15,12 +15,12 @@ import numpy as np
 from numba import njit
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
+from nmd_lab._checks import check_rank
 from nmd_lab._threads import one_thread
 from nmd_lab.data.observations import FloatArray, observe
 from nmd_lab.model.losses import Frobenius
 from nmd_lab.model.nonlinearities import Nonlinearity, ReLU
 from nmd_lab.result.decomposition import Decomposition
-from nmd_lab.solver.options import check_rank
 
 from ._run import Run
 from ._start import first_factors

@@ -16,10 +16,10 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 from scipy.linalg import eigh
 
+from nmd_lab._checks import check_rank
 from nmd_lab.data.observations import FloatArray, observe
 from nmd_lab.model.losses import Frobenius
 from nmd_lab.model.nonlinearities import ReLU
-from nmd_lab.solver.options import check_rank
 
 from ._run import Run
 from ._start import first_factors

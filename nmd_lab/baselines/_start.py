@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from nmd_lab._checks import as_generator, check_word
 from nmd_lab.data.observations import FloatArray
 from nmd_lab.data.sparse import AnyObservations
 from nmd_lab.model.nonlinearities import Identity, Nonlinearity
 from nmd_lab.solver.initialization import given_start, random_start, svd_start
 from nmd_lab.solver.offsets import NONE
-from nmd_lab.solver.options import generator
 
 INITS = {"svd": svd_start, "random": random_start}
 """The starts that can be chosen by name."""
@@ -53,13 +53,10 @@ def first_factors(
            [4., 4.],
            [4., 4.]])
     """
-    f, rng = nonlinearity or Identity(), generator(random_state)
+    f, rng = nonlinearity or Identity(), as_generator(random_state)
     if not isinstance(init, str):
         start = given_start(observations, rank, init, NONE)
-    elif init in INITS:
-        start = INITS[init](observations, f, rank, NONE, rng)
     else:
-        raise ValueError(
-            f"init={init!r} is unknown: choose one of {list(INITS)}, a pair (W, H) or a fit."
-        )
+        check_word("init", init, INITS, ", a pair (W, H) or a fit")
+        start = INITS[init](observations, f, rank, NONE, rng)
     return start.W, start.H

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
+from nmd_lab._checks import check_rank
 from nmd_lab.data.observations import observe
 from nmd_lab.model.losses import KL, KL_FLOOR, L1, Frobenius, Loss, as_loss
 from nmd_lab.model.nonlinearities import (
@@ -21,7 +22,6 @@ from nmd_lab.model.nonlinearities import (
     as_nonlinearity,
 )
 from nmd_lab.result.decomposition import Decomposition
-from nmd_lab.solver.options import check_rank
 
 from ._run import Run
 from ._start import first_factors

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
+from nmd_lab._checks import check_number
 from nmd_lab._threads import one_thread
 from nmd_lab.result.decomposition import Decomposition
 
 from ._latent import LatentProblem, truncated
-from ._options import check_option
 
 
 @one_thread()
@@ -94,10 +94,10 @@ def anmd(
     >>> anmd(X, 2).relative_error < 1e-6
     True
     """
-    check_option("momentum", momentum, 0, 1)
-    check_option("growth", growth, 1, 10)
-    check_option("cap_growth", cap_growth, 1, 10)
-    check_option("shrinkage", shrinkage, 0, 1)
+    check_number("momentum", momentum, 0, 1)
+    check_number("growth", growth, 1, 10)
+    check_number("cap_growth", cap_growth, 1, 10)
+    check_number("shrinkage", shrinkage, 0, 1)
     problem = LatentProblem(X, rank, mask, dtype, init, random_state)
     W, H = problem.W, problem.H
     run = problem.run(max_iter=max_iter, tol=tol, time_limit=time_limit, callback=callback)

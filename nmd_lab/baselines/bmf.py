@@ -10,15 +10,14 @@ import numpy as np
 from numba import njit
 from numpy.typing import ArrayLike, DTypeLike
 
+from nmd_lab._checks import as_generator, check_number, check_rank, check_word
 from nmd_lab._threads import one_thread
 from nmd_lab.data.observations import FloatArray
 from nmd_lab.data.sparse import AnyObservations, IntArray, observations_of
 from nmd_lab.model.losses import Frobenius
 from nmd_lab.model.nonlinearities import Identity
 from nmd_lab.result.decomposition import Decomposition
-from nmd_lab.solver.options import check_rank, generator
 
-from ._options import check_option
 from ._residuals import Entries
 from ._run import Run
 from ._start import first_factors
@@ -101,10 +100,9 @@ def bmf(
     if not isinstance(init, str):
         W, H = first_factors(observations, rank, init, random_state)
         _check_product(W, H, bounds)
-    elif init == "random":
-        W, H = _inner_start(observations, rank, bounds, random_state)
     else:
-        raise ValueError(f"init={init!r} is unknown: choose 'random', a pair (W, H) or a fit.")
+        check_word("init", init, ["random"], ", a pair (W, H) or a fit")
+        W, H = _inner_start(observations, rank, bounds, random_state)
     by_rows = Entries.of(observations)
     by_columns = by_rows.T
     while run.goes_on(W, H):
@@ -121,8 +119,8 @@ def _checked_bounds(
 ) -> tuple[float, float]:
     """Return the bounds, from the data where they are not given."""
     values, _ = observations.observed()
-    low = check_option("low", float(values.min()) if low is None else low, -math.inf)
-    high = check_option("high", float(values.max()) if high is None else high, -math.inf)
+    low = check_number("low", float(values.min()) if low is None else low, -math.inf)
+    high = check_number("high", float(values.max()) if high is None else high, -math.inf)
     if low > high:
         raise ValueError(f"low={low:g} is above high={high:g}: swap the bounds.")
     return low, high
@@ -138,7 +136,7 @@ def _inner_start(
     values, _ = observations.observed()
     margin = 0.1 * (bounds[1] - bounds[0])
     centre = float(np.clip(values.mean(), bounds[0] + margin, bounds[1] - margin))
-    rng, dtype = generator(random_state), observations.values.dtype
+    rng, dtype = as_generator(random_state), observations.values.dtype
     W, H = (rng.uniform(-1, 1, (size, rank)) for size in observations.shape)
     # The product of the noise is at most half the margin, and less where bounds are wide.
     noise = np.sqrt(0.5 * min(margin, float(values.std())) / rank)

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
+from nmd_lab._checks import check_number
 from nmd_lab._threads import one_thread
 from nmd_lab.result.decomposition import Decomposition
 
 from ._latent import LatentProblem, least_squares_step
-from ._options import check_option
 
 GOOD_RATIO = 0.7
 """A step that leaves less than this of ‖Z - WH‖ needs no stronger extrapolation."""
@@ -72,7 +72,7 @@ def ebcd(
     >>> ebcd(X, 2).relative_error < 1e-4
     True
     """
-    check_option("max_extrapolation", max_extrapolation, 1, 100)
+    check_number("max_extrapolation", max_extrapolation, 1, 100)
     problem = LatentProblem(X, rank, mask, dtype, init, random_state)
     W, H = problem.W, problem.H
     run = problem.run(max_iter=max_iter, tol=tol, time_limit=time_limit, callback=callback)

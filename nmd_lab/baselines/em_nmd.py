@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 from scipy.special import erfcx
 
+from nmd_lab._checks import check_number
 from nmd_lab._threads import one_thread
 from nmd_lab.data.observations import FloatArray
 from nmd_lab.result.decomposition import Decomposition
 
 from ._latent import LatentProblem, least_squares_step
-from ._options import check_option
 
 
 @one_thread()
@@ -71,7 +71,7 @@ def em_nmd(
     >>> em_nmd(X, 2).relative_error < 1e-3
     True
     """
-    check_option("momentum", momentum, 0, 1)
+    check_number("momentum", momentum, 0, 1)
     problem = LatentProblem(X, rank, mask, dtype, init, random_state)
     W, H = problem.W, problem.H
     run = problem.run(max_iter=max_iter, tol=tol, time_limit=time_limit, callback=callback)

@@ -9,15 +9,14 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 from scipy import sparse
 
+from nmd_lab._checks import check_number, check_rank
 from nmd_lab._threads import one_thread
 from nmd_lab.data.observations import FloatArray
 from nmd_lab.data.sparse import observations_of
 from nmd_lab.model.losses import Frobenius
 from nmd_lab.model.nonlinearities import Nonlinearity, as_nonlinearity
 from nmd_lab.result.decomposition import Decomposition
-from nmd_lab.solver.options import check_rank
 
-from ._options import check_option
 from ._residuals import Entries
 from ._run import Run
 from ._start import first_factors
@@ -98,7 +97,7 @@ def lmafit(
     array([4.])
     """
     f = as_nonlinearity(nonlinearity)
-    increment = check_option("increment", increment, 0)
+    increment = check_number("increment", increment, 0)
     observations = observations_of(X, mask=mask, dtype=dtype)
     rank = check_rank(rank, observations.shape)
     run = Run(observations, f, Frobenius(), max_iter=max_iter, tol=tol, time_limit=time_limit,

@@ -7,11 +7,11 @@ from typing import Any
 
 from numpy.typing import ArrayLike, DTypeLike
 
+from nmd_lab._checks import check_number
 from nmd_lab._threads import one_thread
 from nmd_lab.result.decomposition import Decomposition
 
 from ._latent import LatentProblem, least_squares_step
-from ._options import check_option
 
 
 @one_thread()
@@ -65,7 +65,7 @@ def nmd_3b(
     >>> nmd_3b(X, 2).relative_error < 1e-6
     True
     """
-    check_option("momentum", momentum, 0, 1)
+    check_number("momentum", momentum, 0, 1)
     problem = LatentProblem(X, rank, mask, dtype, init, random_state)
     W, H = problem.W, problem.H
     run = problem.run(max_iter=max_iter, tol=tol, time_limit=time_limit, callback=callback)

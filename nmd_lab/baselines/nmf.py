@@ -7,10 +7,10 @@ from typing import Any
 
 from numpy.typing import ArrayLike, DTypeLike
 
+from nmd_lab._checks import check_rank
 from nmd_lab.data.observations import observe
 from nmd_lab.model.losses import Loss, as_loss
 from nmd_lab.result.decomposition import Decomposition
-from nmd_lab.solver.options import check_rank
 
 from ._run import labelled
 

@@ -9,14 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
+from nmd_lab._checks import check_number, check_rank
 from nmd_lab._threads import one_thread
 from nmd_lab.data.sparse import observations_of
 from nmd_lab.model.losses import Frobenius
 from nmd_lab.model.nonlinearities import Nonlinearity, as_nonlinearity
 from nmd_lab.result.decomposition import Decomposition
-from nmd_lab.solver.options import check_rank
 
-from ._options import check_option
 from ._residuals import Entries, grams, solve_each
 from ._run import Run
 from ._start import first_factors
@@ -104,8 +103,8 @@ def rtrmc(
     array([4.])
     """
     f = as_nonlinearity(nonlinearity)
-    regularization = check_option("regularization", regularization, 1e-8, 0.1)
-    max_inner = int(check_option("max_inner", max_inner, 1))
+    regularization = check_number("regularization", regularization, 1e-8, 0.1)
+    max_inner = int(check_number("max_inner", max_inner, 1))
     observations = observations_of(X, mask=mask, dtype=dtype)
     rank = check_rank(rank, observations.shape)
     run = Run(observations, f, Frobenius(), max_iter=max_iter, tol=tol, time_limit=time_limit,

@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 from scipy.linalg import svd
 
+from nmd_lab._checks import check_rank
 from nmd_lab.data.observations import observe
 from nmd_lab.model.losses import Frobenius
 from nmd_lab.result.decomposition import Decomposition
-from nmd_lab.solver.options import check_rank
 
 from ._run import labelled
 

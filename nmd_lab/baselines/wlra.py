@@ -8,14 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
+from nmd_lab._checks import check_number, check_rank
 from nmd_lab._threads import one_thread
 from nmd_lab.data.sparse import observations_of
 from nmd_lab.model.losses import Frobenius
 from nmd_lab.model.nonlinearities import Nonlinearity, as_nonlinearity
 from nmd_lab.result.decomposition import Decomposition
-from nmd_lab.solver.options import check_rank
 
-from ._options import check_option
 from ._residuals import Entries, solve_rows
 from ._run import Run
 from ._start import first_factors
@@ -97,7 +96,7 @@ def wlra(
     f = as_nonlinearity(nonlinearity)
     observations = observations_of(X, mask=mask, weights=weights, dtype=dtype)
     rank = check_rank(rank, observations.shape)
-    alpha = check_option("alpha", alpha, 0)
+    alpha = check_number("alpha", alpha, 0)
     run = Run(observations, f, Frobenius(), max_iter=max_iter, tol=tol, time_limit=time_limit,
               callback=callback, alpha=alpha)  # fmt: skip
     W, H = first_factors(observations, rank, init, random_state)

@@ -12,8 +12,8 @@ import xarray as xr
 from numpy.typing import NDArray
 from scipy import sparse
 
+from nmd_lab._checks import as_generator
 from nmd_lab._numba import compile_kernel
-from nmd_lab.solver.options import generator
 
 from .labels import is_frame
 from .observations import Observations
@@ -53,7 +53,7 @@ def split_observed(X: Any, test_size: float = 0.1, random_state: Any = None) -> 
     >>> train.nnz, test.nnz
     (180, 60)
     """
-    train, test = split(observations_of(X), test_size, generator(random_state))
+    train, test = split(observations_of(X), test_size, as_generator(random_state))
     return _like(X, train), _like(X, test)
 
 

@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from nmd_lab._checks import check_word
+
 from ._labels import image_matrix
 
 PHOTOGRAPHS = {
@@ -53,8 +55,7 @@ def photograph(
     """
     from sklearn.datasets import load_sample_image  # takes a second to import
 
-    if name not in PHOTOGRAPHS:
-        raise ValueError(f"name={name!r} is unknown: choose one of {list(PHOTOGRAPHS)}.")
+    check_word("name", name, PHOTOGRAPHS)
     try:
         from PIL import Image
     except ImportError as error:

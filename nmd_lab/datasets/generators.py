@@ -8,8 +8,8 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
+from nmd_lab._checks import check_number, check_rank, check_share
 from nmd_lab.model.nonlinearities import Nonlinearity, as_nonlinearity
-from nmd_lab.solver.options import check_rank
 
 Array = TypeVar("Array", NDArray[Any], xr.DataArray)
 
@@ -61,10 +61,8 @@ def synthetic(
     """
     f = as_nonlinearity(nonlinearity)
     rank = check_rank(rank, (m, n))
-    if not 0 <= noise < np.inf:
-        raise ValueError(f"noise={noise} is out of range: give a finite number >= 0.")
-    if not 0 <= missing < 1:
-        raise ValueError(f"missing={missing} is out of range: give a fraction in [0, 1).")
+    check_number("noise", noise, 0)
+    check_share("missing", missing)
     rng = np.random.default_rng(random_state)
     W, H = rng.standard_normal((m, rank)), rng.standard_normal((rank, n))
     clean = f(W @ H)
@@ -110,8 +108,7 @@ def gaussian(X: Array, scale: float, *, random_state: Any = None) -> Array:
     >>> round(float(noisy.std()), 2)
     0.5
     """
-    if not 0 <= scale < np.inf:
-        raise ValueError(f"scale={scale} is out of range: give a finite number >= 0.")
+    check_number("scale", scale, 0)
     error = np.random.default_rng(random_state).standard_normal(np.shape(X))
     return _like(X, np.asarray(X) + scale * error)
 
@@ -145,8 +142,7 @@ def salt_and_pepper(
     >>> round(float((noisy != 0.5).mean()), 2)
     0.2
     """
-    if not 0 <= fraction <= 1:
-        raise ValueError(f"fraction={fraction} is out of range: give a number from 0 to 1.")
+    check_share("fraction", fraction, one=True)
     values = np.asarray(X, dtype=float)
     chance = np.random.default_rng(random_state).random(values.shape)
     hit = (chance < fraction) & ~np.isnan(values)
@@ -178,8 +174,7 @@ def poisson(X: Array, peak: float = 1.0, *, random_state: Any = None) -> Array:
     >>> datasets.poisson(np.array([0.0, 2.0, 50.0]), random_state=0)
     array([ 0.,  2., 62.])
     """
-    if not 0 < peak < np.inf:
-        raise ValueError(f"peak={peak} is out of range: give a finite number > 0.")
+    check_number("peak", peak, above=0)
     mean = peak * np.asarray(X, dtype=float)
     if np.any(mean < 0):
         raise ValueError(f"X holds the negative value {np.nanmin(X):g}: counts need a mean >= 0.")

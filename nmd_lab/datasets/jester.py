@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from nmd_lab._checks import check_word
+
 from ._delimited import open_binary, refuse_first_damaged_line
 from ._files import PathLike, locate
 from ._sources import JESTER
@@ -52,8 +54,7 @@ def jester(part: int = 1, path: PathLike | None = None) -> pd.DataFrame:
     """
     import pandas as pd
 
-    if part not in (1, 2, 3):
-        raise ValueError(f"part={part!r} is unknown: choose 1, 2 or 3.")
+    check_word("part", part, (1, 2, 3))
     names = (f"jester-data-{part}.csv", f"jester-data-{part}.xls")
     file = locate(JESTER, path, *names, archive=f"jester_dataset_1_{part}.zip")
     matrix = _read_matrix(file)

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from nmd_lab._checks import check_word
+
 from ._delimited import Layout, read_ratings, read_titles
 from ._files import PathLike, locate
 from ._sources import MOVIELENS, Source
@@ -95,8 +97,7 @@ def movielens(edition: str, path: PathLike | None = None) -> pd.DataFrame:
     ValueError: edition='5k' is unknown: choose one of ['100k', '1m', 'latest-small', '10m', \
 '20m', '25m', '32m'].
     """
-    if edition not in MOVIELENS:
-        raise ValueError(f"edition={edition!r} is unknown: choose one of {list(MOVIELENS)}.")
+    check_word("edition", edition, MOVIELENS)
     source, layout = MOVIELENS[edition], LAYOUTS.get(edition, COMMAS)
     (archive,) = source.files
     ratings = locate(source, path, *layout.ratings, archive=archive)

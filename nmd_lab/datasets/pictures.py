@@ -13,6 +13,8 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
+from nmd_lab._checks import check_word
+
 from ._files import PathLike, locate
 from ._labels import image_matrix
 from ._sources import CBCL, MIT_LOGO, MNIST
@@ -89,8 +91,7 @@ def mnist(path: PathLike | None = None, *, subset: str = "test") -> xr.DataArray
         If the set is not there and cannot be downloaded.
     """
     prefixes = {"test": "t10k", "train": "train"}
-    if subset not in prefixes:
-        raise ValueError(f"subset={subset!r} is unknown: choose one of {list(prefixes)}.")
+    check_word("subset", subset, prefixes)
     names = (f"{prefixes[subset]}-{kind}-ubyte.gz" for kind in ("images-idx3", "labels-idx1"))
     images, labels = (read_idx(locate(MNIST, path, name)) for name in names)
     return image_matrix(

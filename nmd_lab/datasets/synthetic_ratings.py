@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nmd_lab.solver.options import check_rank, generator
+from nmd_lab._checks import as_generator, check_number, check_rank
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -81,9 +81,8 @@ def make_ratings(
         )
     if step not in (0.5, 1):
         raise ValueError(f"step={step} is unknown: give 1 for whole or 0.5 for half stars.")
-    if not 0 <= noise < np.inf:
-        raise ValueError(f"noise={noise} is out of range: give a finite number >= 0.")
-    rng = generator(random_state)
+    check_number("noise", noise, 0)
+    rng = as_generator(random_state)
     active, popular = rng.standard_normal(n_users), rng.standard_normal(n_items)
     chances = np.exp(ACTIVITY * active), np.exp(POPULARITY * popular)
     user, item = _pairs(chances, n_ratings, rng)

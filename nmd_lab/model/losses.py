@@ -19,6 +19,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from nmd_lab._checks import check_word
 from nmd_lab._numba import compile_kernel, compile_scalar, is_ours
 
 from .base import ModelPart
@@ -229,6 +230,6 @@ def as_loss(loss: str | Loss) -> Loss:
     """Return the loss that a name or an object stands for."""
     if isinstance(loss, Loss):
         return loss
-    if isinstance(loss, str) and loss.lower() in LOSSES:
-        return LOSSES[loss.lower()]()
-    raise ValueError(f"loss={loss!r} is unknown: choose one of {sorted(LOSSES)} or a Loss object.")
+    name = loss.lower() if isinstance(loss, str) else loss
+    check_word("loss", name, sorted(LOSSES), " or a Loss object")
+    return LOSSES[name]()

@@ -19,6 +19,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from nmd_lab._checks import check_word
 from nmd_lab._numba import compile_kernel, compile_scalar, is_ours
 
 from .base import ModelPart
@@ -274,9 +275,6 @@ def as_nonlinearity(nonlinearity: str | Nonlinearity) -> Nonlinearity:
     """Return the nonlinearity that a name or an object stands for."""
     if isinstance(nonlinearity, Nonlinearity):
         return nonlinearity
-    if isinstance(nonlinearity, str) and nonlinearity.lower() in NONLINEARITIES:
-        return NONLINEARITIES[nonlinearity.lower()]()
-    raise ValueError(
-        f"nonlinearity={nonlinearity!r} is unknown: choose one of {sorted(NONLINEARITIES)} "
-        "or a Nonlinearity object."
-    )
+    name = nonlinearity.lower() if isinstance(nonlinearity, str) else nonlinearity
+    check_word("nonlinearity", name, sorted(NONLINEARITIES), " or a Nonlinearity object")
+    return NONLINEARITIES[name]()

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-import difflib
 import inspect
-import math
 from collections.abc import Callable
 from dataclasses import dataclass, fields
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any
 
 import numpy as np
+
+from nmd_lab._checks import (
+    as_generator,
+    check_integer,
+    check_number,
+    check_option_names,
+    check_word,
+)
 
 from .penalty import PenaltyRule, as_penalty_rule
 
@@ -46,34 +52,30 @@ class Settings:
 
     def __post_init__(self) -> None:
         """Check everything that can be checked without the data."""
-        _check_integer("n_init", self.n_init, 1)
-        _check_integer("max_iter", self.max_iter, 1)
-        _check_number("tol", self.tol, 0)
-        _check_number("alpha", self.alpha, 0)
-        _check_number("epsilon", self.epsilon, 0)
+        check_integer("n_init", self.n_init, 1)
+        check_integer("max_iter", self.max_iter, 1)
+        check_number("tol", self.tol, 0)
+        check_number("alpha", self.alpha, 0)
+        check_number("epsilon", self.epsilon, 0)
         if self.time_limit is not None:
-            _check_number("time_limit", self.time_limit, 0)
+            check_number("time_limit", self.time_limit, 0)
         if self.callback is not None and not callable(self.callback):
             raise TypeError(
                 f"callback={self.callback!r} is not callable: give a function of state."
             )
-        if self.progress not in (None, True, False):
-            raise ValueError(f"progress={self.progress!r} is unknown: use None, True or False.")
+        check_word("progress", self.progress, [None, True, False])
         if isinstance(self.init, str):
-            _check_word("init", self.init, INITS, ", a pair (W, H) or a fit")
-        _check_word("offsets", self.offsets, OFFSETS)
-        _check_word("constraint", self.constraint, CONSTRAINTS)
-        _check_integer("patience", self.patience, 1)
+            check_word("init", self.init, INITS, ", a pair (W, H) or a fit")
+        check_word("offsets", self.offsets, OFFSETS)
+        check_word("constraint", self.constraint, CONSTRAINTS)
+        check_integer("patience", self.patience, 1)
         if self.threads is not None:
-            _check_integer("threads", self.threads, 1)
+            check_integer("threads", self.threads, 1)
         as_penalty_rule(self.penalty)
         self._check_initial_penalty()
-        if self.acceleration not in ("auto", None):
-            raise ValueError(f"acceleration={self.acceleration!r} is unknown: use 'auto' or None.")
+        check_word("acceleration", self.acceleration, ["auto", None])
         for name in ("homotopy", "polish"):
-            value = getattr(self, name)
-            if not isinstance(value, bool) and not (isinstance(value, str) and value == "auto"):
-                raise ValueError(f"{name}={value!r} is unknown: use 'auto', True or False.")
+            check_word(name, getattr(self, name), ["auto", True, False])
         self.generator()
 
     def _check_initial_penalty(self) -> None:
@@ -84,19 +86,12 @@ class Settings:
                 f"initial_penalty={self.initial_penalty!r} goes with a rule that has a name: "
                 "leave it out, or give penalty='auto', 'balanced' or 'paper'."
             )
-        _check_number("initial_penalty", self.initial_penalty, 0)
-        if self.initial_penalty == 0:
-            raise ValueError("initial_penalty=0 is not positive: give a number > 0.")
+        check_number("initial_penalty", self.initial_penalty, above=0)
 
     @classmethod
     def of(cls, options: dict[str, Any]) -> Settings:
         """Return the settings from keyword arguments, naming a misspelt one's nearest."""
-        known = [field.name for field in fields(cls)]
-        for name in options:
-            if name not in known:
-                near = difflib.get_close_matches(name, known, n=1)
-                hint = f"did you mean {near[0]!r}?" if near else f"the options are {known}."
-                raise TypeError(f"{name}= is not an option of a fit: {hint}")
+        check_option_names(options, [field.name for field in fields(cls)], "a fit")
         return cls(**options)
 
     def describe(self, dtype: Any) -> dict[str, Any]:
@@ -121,19 +116,7 @@ class Settings:
 
     def generator(self) -> np.random.Generator:
         """Return the source of all random numbers of a fit."""
-        return generator(self.random_state)
-
-
-def generator(seed: Any) -> np.random.Generator:
-    """Return a source of random numbers from what `random_state` may be."""
-    if isinstance(seed, np.random.RandomState):  # what scikit-learn hands on
-        seed = int(seed.randint(2**31))
-    try:
-        return np.random.default_rng(seed)
-    except (TypeError, ValueError) as error:
-        raise type(error)(
-            f"random_state={seed!r} is not a seed: give None, an integer >= 0 or a Generator."
-        ) from error
+        return as_generator(self.random_state)
 
 
 def with_settings_signature(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -146,32 +129,3 @@ def with_settings_signature(function: Callable[..., Any]) -> Callable[..., Any]:
     ]
     function.__signature__ = signature.replace(parameters=[*named, *options])  # type: ignore[attr-defined]
     return function
-
-
-def _check_word(name: str, value: Any, words: tuple[str, ...], more: str = "") -> None:
-    if value not in words:
-        raise ValueError(f"{name}={value!r} is unknown: choose one of {list(words)}{more}.")
-
-
-def _check_integer(name: str, value: Any, smallest: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, Integral):
-        raise TypeError(f"{name}={value!r} is not an integer: give a whole number >= {smallest}.")
-    if value < smallest:
-        raise ValueError(f"{name}={value} is too small: give a whole number >= {smallest}.")
-
-
-def _check_number(name: str, value: Any, smallest: float) -> None:
-    if isinstance(value, bool) or not isinstance(value, Real):
-        raise TypeError(f"{name}={value!r} is not a number: give one >= {smallest:g}.")
-    if not smallest <= float(value) < math.inf:
-        raise ValueError(f"{name}={value} is out of range: give a finite number >= {smallest:g}.")
-
-
-def check_rank(rank: Any, shape: tuple[int, int]) -> int:
-    """Return the rank as an int, if it is one that a matrix of this shape can have."""
-    _check_integer("rank", rank, 1)
-    if rank > min(shape):
-        raise ValueError(
-            f"rank={rank} exceeds the smaller side of X, {min(shape)}: give a smaller rank."
-        )
-    return int(rank)

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from numbers import Real
 from typing import Any
 
+from nmd_lab._checks import check_number, check_word
+
 Control = Callable[[float, float, float, float], float]
 """Gives the next ρ from this one, the primal and the dual residual, and the objective."""
 
@@ -98,12 +100,7 @@ def as_penalty_rule(penalty: Any) -> PenaltyRule:
     """
     if isinstance(penalty, PenaltyRule):
         return penalty
-    if isinstance(penalty, str) and penalty in RULES:
-        return RULES[penalty]
-    if not isinstance(penalty, str | bool) and isinstance(penalty, Real):
-        if 0 < float(penalty) < math.inf:
-            return PenaltyRule(initial=float(penalty), factor=math.inf)
-        raise ValueError(f"penalty={penalty} is not a positive number: give a fixed ρ > 0.")
-    raise ValueError(
-        f"penalty={penalty!r} is unknown: choose one of {sorted(RULES)} or a positive number."
-    )
+    if not isinstance(penalty, bool) and isinstance(penalty, Real):
+        return PenaltyRule(initial=check_number("penalty", penalty, above=0), factor=math.inf)
+    check_word("penalty", penalty, sorted(RULES), " or a positive number")
+    return RULES[str(penalty)]

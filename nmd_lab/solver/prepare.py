@@ -9,6 +9,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike, DTypeLike
 
+from nmd_lab._checks import check_rank
 from nmd_lab.data.sparse import AnyObservations, observations_of
 from nmd_lab.model.losses import Loss
 from nmd_lab.model.nonlinearities import Nonlinearity
@@ -20,7 +21,7 @@ from nmd_lab.solver.refinement.stages import optimality
 
 from .admm import Problem
 from .held_out import Validation, take_validation
-from .options import Settings, check_rank
+from .options import Settings
 from .problem import make_plan, make_problem
 from .restarts import Point, starts
 from .stopping import Outcome

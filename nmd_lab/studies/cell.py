@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nmd_lab import metrics
+from nmd_lab._checks import check_words
 from nmd_lab._threads import one_thread
 from nmd_lab.data.labels import Labels
 from nmd_lab.result.decomposition import Decomposition
@@ -25,7 +26,7 @@ from .corruption import hidden_entries, noisy_values
 from .grid import Task
 from .known_entries import Known
 from .limits import TimeIsUp, alarm, peak_memory
-from .methods import check_names, known_methods
+from .methods import known_methods
 
 Metric = Callable[[Any, Any], float]
 
@@ -44,7 +45,7 @@ def make_metrics(given: Any) -> dict[str, Metric]:
     chosen: dict[str, Metric] = {}
     for each in given if isinstance(given, list | tuple) else [given]:
         if isinstance(each, str):
-            check_names("metrics", [each], METRICS)
+            check_words("metrics", [each], METRICS)
             chosen[each] = METRICS[each]
         elif callable(each) and getattr(each, "__name__", "<lambda>") != "<lambda>":
             chosen[each.__name__] = each

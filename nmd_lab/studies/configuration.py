@@ -36,13 +36,13 @@ from typing import Any
 import xarray as xr
 
 from nmd_lab import datasets
+from nmd_lab._checks import check_words
 from nmd_lab.data.labels import is_frame
 from nmd_lab.data.long_table import observations_from_table
 from nmd_lab.data.readers import read_matrix
 from nmd_lab.model.losses import LOSSES
 from nmd_lab.model.nonlinearities import NONLINEARITIES
 
-from .methods import check_names
 from .study import Study
 
 RUN = ("n_jobs", "time_limit", "retry")
@@ -75,7 +75,7 @@ def read_configuration(path: str | os.PathLike[str]) -> tuple[Study, dict[str, A
         words = tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ValueError(f"config={str(path)!r} is not TOML: {error}.") from error
-    check_names("section", words, ("data", "study", "run"))
+    check_words("section", words, ("data", "study", "run"))
     for section in ("data", "study"):
         if section not in words:
             raise ValueError(f"config={str(path)!r} has no section [{section}]: add it.")
@@ -83,7 +83,7 @@ def read_configuration(path: str | os.PathLike[str]) -> tuple[Study, dict[str, A
         if not isinstance(content, dict):
             raise ValueError(f"{section}={content!r} is no section: write [{section}].")
     run = words.get("run", {})
-    check_names("run", run, RUN)
+    check_words("run", run, RUN)
     arguments = {name: _with_models(name, value) for name, value in words["study"].items()}
     return Study(_data(words["data"], path.parent), **arguments), run
 
@@ -107,7 +107,7 @@ def named_model(name: str, word: Any) -> Any:
     if found is None:
         return word
     known: dict[str, Any] = dict(NONLINEARITIES if name == "nonlinearity" else LOSSES)
-    check_names(name, [found[1]], known)
+    check_words(name, [found[1]], known)
     try:
         return known[found[1]](*(float(number) for number in found[2].split(",") if number.strip()))
     except (TypeError, ValueError) as error:
@@ -125,17 +125,17 @@ def _with_models(name: str, value: Any) -> Any:
 def _data(words: dict[str, Any], folder: Path) -> Any:
     """Return the data that a section describes."""
     if ("file" in words) == ("dataset" in words):
-        check_names("data", words, ["file", "dataset", "variable", "row", "column", "value"])
+        check_words("data", words, ["file", "dataset", "variable", "row", "column", "value"])
         raise ValueError("data has neither or both of file and dataset: give one of them.")
     if "file" in words:
         options = dict(words)
-        check_names("data", options, ["file", *list(inspect.signature(read_matrix).parameters)[1:]])
+        check_words("data", options, ["file", *list(inspect.signature(read_matrix).parameters)[1:]])
         return read_matrix(folder / options.pop("file"), **options)
     options = dict(words)
     known = {name: getattr(datasets, name) for name in datasets.__all__}
     name = options.pop("dataset")
-    check_names("dataset", [name], known)
-    check_names("data", options, inspect.signature(known[name]).parameters)
+    check_words("dataset", [name], known)
+    check_words("data", options, inspect.signature(known[name]).parameters)
     X = known[name](**options)
     if is_frame(X):  # ratings, one a line
         return observations_from_table(X)

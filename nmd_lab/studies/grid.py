@@ -19,14 +19,15 @@ from typing import Any
 
 import numpy as np
 
+from nmd_lab._checks import check_rank, check_words
 from nmd_lab.model.losses import as_loss
 from nmd_lab.model.nonlinearities import as_nonlinearity
 from nmd_lab.plots._layout import Picture
-from nmd_lab.solver.options import Settings, check_rank
+from nmd_lab.solver.options import Settings
 
 from .corruption import HIDE, NOISE, Corruption
 from .hashing import plain
-from .methods import Method, check_names
+from .methods import Method
 
 CONDITIONS = ("missing", "noise", "seed")
 """Dimensions that describe the trial, not the model."""
@@ -137,7 +138,7 @@ class Grid:
 
     def task(self, labels: Mapping[str, Any]) -> Task:
         """Return the task of the cell with the given labels; one value needs no label."""
-        check_names("dimension", labels, self.dims)
+        check_words("dimension", labels, self.dims)
         chosen = {}
         for axis in self.axes:
             if axis.name in labels:
@@ -201,7 +202,7 @@ def make_grid(
     """
     methods = Axis.of("method", method)
     known = dict.fromkeys(name for each in methods.values for name in each.defaults)
-    check_names("argument", arguments, [*known, *own])
+    check_words("argument", arguments, [*known, *own])
     for each in methods.values:
         for name, default in each.defaults.items():
             if default is Parameter.empty and name not in arguments:
@@ -222,7 +223,7 @@ def _corruptions(
     words: Mapping[str, Any] = (
         given if isinstance(given, Mapping) else {default: 0.0 if given is None else given}
     )
-    check_names(name, words, kinds)
+    check_words(name, words, kinds)
     if not words:
         raise ValueError(f"{name}={given!r} is empty: give a kind with levels, or leave it out.")
     varied = len(words) > 1
@@ -266,7 +267,7 @@ def _checked(name: str, value: Any) -> Any:
     if name == "loss":
         return _by_name(as_loss(value), as_loss)
     if name == "rank":
-        return check_rank(value, (2**62, 2**62))
+        return check_rank(value)
     if name in {field.name for field in fields(Settings)}:
         Settings.of({name: value})
     try:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from nmd_lab import baselines
+from nmd_lab._checks import check_word
 from nmd_lab.fit import complete
 from nmd_lab.result.decomposition import Decomposition
 
@@ -51,7 +51,7 @@ class Method:
         """
         if isinstance(method, str):
             known = known_methods()
-            check_names("method", [method], known)
+            check_word("method", method, known)
             function = known[method]
             name = method
         elif callable(method) and getattr(method, "__name__", "<lambda>") != "<lambda>":
@@ -73,19 +73,3 @@ def known_methods() -> dict[str, Callable[..., Decomposition]]:
     named = {name: getattr(baselines, name) for name in baselines.__all__}
     named = {name: function for name, function in named.items() if inspect.isfunction(function)}
     return {"admm": complete} | named | {short: named[name] for short, name in ALIASES.items()}
-
-
-def check_names(what: str, names: Iterable[str], known: Iterable[str]) -> None:
-    """Refuse a name that is not known, and say which known one is nearest.
-
-    Raises
-    ------
-    ValueError
-        With the name and the nearest one.
-    """
-    known = list(known)
-    for name in names:
-        if name not in known:
-            near = difflib.get_close_matches(name, known, n=1)
-            hint = f"did you mean {near[0]!r}?" if near else f"choose from {known}."
-            raise ValueError(f"{what}={name!r} is unknown: {hint}")

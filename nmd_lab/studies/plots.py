@@ -13,10 +13,10 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
+from nmd_lab._checks import check_words
 from nmd_lab.plots._canvas import axes, quantity, text_color
 
 from .grid import CONDITIONS
-from .methods import check_names
 from .summary import Candidate, candidates, choices, select, trials, variable
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ def heatmap(
         If a dimension or label is not in the study.
     """
     results, name = select(results, conditions), variable(results, metric)
-    check_names("dimension", [x, y], [str(dim) for dim in results.dims])
+    check_words("dimension", [x, y], [str(dim) for dim in results.dims])
     if x == y:
         raise ValueError(f"y={y!r} is x too: give two different dimensions.")
     shape = results.sizes[y], results.sizes[x]
@@ -222,7 +222,7 @@ def _best(results: xr.Dataset, name: str) -> NDArray[np.floating]:
 def _color(results: xr.Dataset, color: str | None, taken: set[str]) -> str | None:
     """Check what the colours stand for, or choose it."""
     dims = [str(dim) for dim in results.dims]
-    check_names("dimension", [*taken, *([color] if color else [])], dims)
+    check_words("dimension", [*taken, *([color] if color else [])], dims)
     if color is not None:
         return color
     free = [dim for dim in choices(results) if dim not in taken and results.sizes[dim] > 1]

@@ -5,16 +5,16 @@ from __future__ import annotations
 import inspect
 import os
 from collections.abc import Mapping, Sequence
-from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import xarray as xr
 from numpy.typing import ArrayLike
 
+from nmd_lab._checks import check_integer, check_rank
 from nmd_lab.result import netcdf
 from nmd_lab.result.decomposition import Decomposition
-from nmd_lab.solver.options import Settings, check_rank
+from nmd_lab.solver.options import Settings
 
 from .cell import Cell, Problem, make_metrics
 from .dataset import journal_header, to_dataset
@@ -127,8 +127,8 @@ class Study:
         sample_dims: str | Sequence[str] | None = None,
         **arguments: Any,
     ) -> None:
-        _check_integer("n_splits", n_splits, 1)
-        _check_integer("random_state", random_state, 0)
+        check_integer("n_splits", n_splits, 1)
+        check_integer("random_state", random_state, 0)
         first, count = int(random_state), int(n_splits)
         seeds, own = range(first, first + count), list(inspect.signature(Study).parameters)
         known = known_entries(X, mask=mask, clean=clean, sample_dims=sample_dims)
@@ -341,10 +341,3 @@ class Study:
             f"  {dims}\n"
             f"  {done} of {len(keys)} fits done"
         )
-
-
-def _check_integer(name: str, value: Any, smallest: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, Integral):
-        raise TypeError(f"{name}={value!r} is not an integer: give a whole number >= {smallest}.")
-    if value < smallest:
-        raise ValueError(f"{name}={value} is too small: give a whole number >= {smallest}.")

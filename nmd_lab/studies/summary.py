@@ -12,10 +12,10 @@ import pandas as pd
 import xarray as xr
 from numpy.typing import NDArray
 
+from nmd_lab._checks import check_words
 from nmd_lab.result.netcdf import ATTRIBUTE
 
 from .grid import CONDITIONS
-from .methods import check_names
 from .table import StudyTable
 
 WORDS = ("status", "stop_reason", "warnings", "fit")
@@ -85,8 +85,8 @@ def variable(results: xr.Dataset, metric: str | None) -> str:
             hidden = metric is not None or bool(np.isfinite(results[candidate]).any())
             return candidate if hidden else f"observed_{first}"
     known = [str(name) for name in results.data_vars if name not in WORDS]
-    check_names("metric", [name], known)
-    raise AssertionError("check_names refuses")
+    check_words("metric", [name], known)
+    raise AssertionError("check_words refuses")
 
 
 def choices(results: xr.Dataset) -> list[str]:
@@ -107,7 +107,7 @@ def select(results: xr.Dataset, conditions: Mapping[str, Any]) -> xr.Dataset:
     ValueError
         If a dimension or label is not there.
     """
-    check_names("dimension", conditions, [str(dim) for dim in results.dims])
+    check_words("dimension", conditions, [str(dim) for dim in results.dims])
     for name, wanted in conditions.items():
         labels = wanted if isinstance(wanted, list | tuple) else [wanted]
         there = results[name].values.tolist()

@@ -8,13 +8,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from nmd_lab._checks import check_rank, check_share
 from nmd_lab.data.sparse import SparseObservations
-from nmd_lab.solver.options import CONSTRAINTS, OFFSETS, check_rank
+from nmd_lab.solver.options import CONSTRAINTS, OFFSETS
 from nmd_lab.solver.prepare import Prepared, prepare
 
 from .code import fit_call
 from .completion_data import BUNDLED, TABLE, Ratings, read_ratings, reading_code
-from .fields import Field, SettingsState, check_option, check_share
+from .fields import Field, SettingsState, check_option
 from .live_fit import LiveFit
 
 YOURS = "your ratings"

@@ -9,19 +9,19 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from nmd_lab._checks import check_rank, check_share
 from nmd_lab.baselines import truncated_svd
 from nmd_lab.data.sparse import SparseObservations
 from nmd_lab.model.nonlinearities import MinMax, Nonlinearity
 from nmd_lab.model.proximal import make_pair
 from nmd_lab.result.decomposition import Decomposition
 from nmd_lab.solver.admm import State
-from nmd_lab.solver.options import check_rank
 from nmd_lab.solver.prepare import Prepared, prepare
 
 from .code import fit_call
 from .data_choices import load_matrix, matrices
 from .decomposition_data import NOISES, Data, corrupted, corrupting_code
-from .fields import Field, SettingsState, as_penalty, check_option, check_share
+from .fields import Field, SettingsState, as_penalty, check_option
 from .live_fit import LiveFit
 
 YOURS = "your X"

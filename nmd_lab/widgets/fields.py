@@ -106,15 +106,3 @@ def as_penalty(words: str) -> str | float:
         penalty = words.strip()
     as_penalty_rule(penalty)
     return penalty
-
-
-def check_share(name: str, value: float) -> None:
-    """Check a share from 0 to below 1.
-
-    Raises
-    ------
-    ValueError
-        If it is none.
-    """
-    if not 0 <= value < 1:
-        raise ValueError(f"{name}={value:g} is out of range: give a share from 0 to below 1.")

@@ -272,7 +272,7 @@ class StudyState(SettingsState):
             return f"{lines}\ncell = {cell}\n{fit}{PRINT}"
         results = name or "results"
         if self.path is not None:
-            lines += "from nmd_lab import netcdf\n"
+            lines += "from nmd_lab.result import netcdf\n"
             results = call("netcdf.read", f'"{self.path.as_posix()}"')
         elif self.study is not None:
             results = f"{name or 'study'}.results"

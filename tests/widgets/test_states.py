@@ -10,6 +10,7 @@ from scipy import sparse
 import nmd_lab as nmd
 from nmd_lab import datasets
 from nmd_lab.metrics import relative_error
+from nmd_lab.result import netcdf
 from nmd_lab.widgets.completion_state import CompletionState
 from nmd_lab.widgets.decomposition_state import DecompositionState
 from nmd_lab.widgets.study_state import StudyState
@@ -83,7 +84,7 @@ def test_errors_are_those_of_the_matrices(small):
     [
         ({"rank": 0}, "rank", "rank=0 is too small"),
         ({"rank": 16}, "rank", "rank=16 exceeds the smaller side of X, 15"),
-        ({"missing": 1.0}, "missing", "missing=1 is out of range"),
+        ({"missing": 1.0}, "missing", "missing=1.0 is out of range"),
         ({"nonlinearity": "minmax", "low": 2.0}, "high", "a > b"),
         ({"alpha": -1.0}, "alpha", "alpha=-1.0 is out of range"),
         ({"penalty": "bal"}, "penalty", "penalty='bal' is unknown"),
@@ -223,7 +224,7 @@ def test_a_fit_of_a_study_is_repeated(study):
 
 
 def test_results_alone_show_but_do_not_fit(study, tmp_path, capsys):
-    nmd.netcdf.write(study.results, tmp_path / "study.nc")
+    netcdf.write(study.results, tmp_path / "study.nc")
     for given in (study.results, tmp_path / "study.nc"):
         state = StudyState(given)
         state.choose(state.points()[0])
