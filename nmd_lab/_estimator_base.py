@@ -152,7 +152,7 @@ class FactorModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         if not sparse.issparse(X) and np.isnan(X).all():
             return np.zeros((m, self.components_.shape[0]), X.dtype), np.zeros(m, X.dtype)
         observations = observe(X, absent_are_zeros=self._absent_are_zeros)
-        W, offsets = fold_rows(self.decomposition_, observations, threads=self.threads)
+        W, offsets = fold_rows(self.decomposition_.model, observations, threads=self.threads)
         return W, np.zeros(m, W.dtype) if offsets is None else offsets
 
     def _at(self, W: FloatArray, offsets: FloatArray) -> FloatArray:

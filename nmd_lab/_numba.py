@@ -42,6 +42,13 @@ def compile_scalar(function: Callable[..., Any]) -> Callable[..., Any]:
     return compiled
 
 
+@cache
+def compile_inner(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Compile a function of arrays that kernels call."""
+    compiled: Callable[..., Any] = njit(**_KERNEL)(function)
+    return compiled
+
+
 def compile_kernel(function: Callable[..., Any], name: str, *, cached: bool) -> Callable[..., Any]:
     """Compile a loop over flat arrays, releasing the interpreter lock.
 

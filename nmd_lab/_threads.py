@@ -7,13 +7,15 @@ when the machine is busy: each waits for the slowest.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
 import numba
 import threadpoolctl
+from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
 _lock = threading.Lock()
@@ -61,3 +63,27 @@ def one_thread() -> Iterator[None]:
                 _take_control()
                 _limit.restore_original_limits()
                 _take_control()  # and leave it to nobody
+
+
+def map_and_add(
+    share: Callable[[int], tuple[NDArray[Any], ...]], parts: int
+) -> tuple[NDArray[Any], ...]:
+    """Work on several shares at a time and return the sums of their results.
+
+    Parameters
+    ----------
+    share : callable
+        Function of the number of a share, from 0; it returns a tuple of arrays.
+    parts : int
+        Number of shares; each gets a thread.
+
+    Returns
+    -------
+    tuple of ndarray
+        Sums over the shares, always in the same order, so that results repeat bit for bit.
+    """
+    if parts == 1:
+        return share(0)
+    with ThreadPoolExecutor(parts) as pool:
+        results = list(pool.map(share, range(parts)))
+    return tuple(sum(arrays[1:], start=arrays[0]) for arrays in zip(*results, strict=True))

@@ -1,29 +1,30 @@
-"""The two commands, `decompose` and `complete`: from any input to a labelled result."""
+"""The two commands, `decompose` and `complete`: prepare, solve, put the labels back on."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
+import xarray as xr
 from numpy.typing import ArrayLike, DTypeLike
 
-from nmd_lab.model.losses import Loss
-from nmd_lab.model.nonlinearities import Nonlinearity
-from nmd_lab.result.decomposition import Decomposition
-from nmd_lab.solver.options import Settings, with_settings_signature
-from nmd_lab.solver.prepare import labelled, prepare
-from nmd_lab.solver.restarts import best_outcome
-
 from ._threads import one_thread
+from .model.losses import Loss
+from .model.nonlinearities import Nonlinearity
+from .result.decomposition import Decomposition
+from .result.provenance import provenance
+from .solver.options import FitOptions, Options, with_option_signature
+from .solver.prepare import Prepared, prepare
+from .solver.restarts import Solution, solve
 from .warnings import NotConvergedWarning
 
-IMPROVING = 1e-3
-"""Share of the objective that the last tenth of the iterations may gain without a warning."""
+STILL_IMPROVING = 1e-3
+"""Relative decrease of the objective over the last tenth of the iterations that is a warning."""
 
 
-@with_settings_signature
+@with_option_signature
 def decompose(
     X: Any,
     rank: int,
@@ -34,7 +35,7 @@ def decompose(
     weights: ArrayLike | None = None,
     dtype: DTypeLike | None = None,
     sample_dims: str | Sequence[str] | None = None,
-    **settings: Any,
+    **options: Unpack[FitOptions],
 ) -> Decomposition:
     """Decompose X ≈ f(WH); every entry counts.
 
@@ -152,10 +153,10 @@ def decompose(
     >>> fit.relative_error < 1e-4
     True
     """
-    return _fit(X, rank, nonlinearity, loss, mask, weights, dtype, sample_dims, True, settings)
+    return _fit(X, rank, nonlinearity, loss, mask, weights, dtype, sample_dims, True, options)
 
 
-@with_settings_signature
+@with_option_signature
 def complete(
     X: Any,
     rank: int,
@@ -166,7 +167,7 @@ def complete(
     weights: ArrayLike | None = None,
     dtype: DTypeLike | None = None,
     sample_dims: str | Sequence[str] | None = None,
-    **settings: Any,
+    **options: Unpack[FitOptions],
 ) -> Decomposition:
     """Complete a partly observed X by f(WH); only observed entries count.
 
@@ -176,7 +177,7 @@ def complete(
 
     Parameters
     ----------
-    X, rank, nonlinearity, loss, mask, weights, dtype, sample_dims, **settings
+    X, rank, nonlinearity, loss, mask, weights, dtype, sample_dims, **options
         See `decompose`; `nonlinearity` is "identity" by default.
 
     Returns
@@ -194,7 +195,7 @@ def complete(
     >>> bool(np.abs(fit.reconstruct().values - X).max() < 1e-3)
     True
     """
-    return _fit(X, rank, nonlinearity, loss, mask, weights, dtype, sample_dims, False, settings)
+    return _fit(X, rank, nonlinearity, loss, mask, weights, dtype, sample_dims, False, options)
 
 
 def _fit(
@@ -207,9 +208,9 @@ def _fit(
     dtype: DTypeLike | None,
     sample_dims: str | Sequence[str] | None,
     absent_are_zeros: bool,
-    options: dict[str, Any],
+    options: FitOptions,
 ) -> Decomposition:
-    """Check everything, fit from each start, label the best."""
+    """Prepare, solve, label and warn."""
     with one_thread():
         prepared = prepare(
             X,
@@ -223,21 +224,62 @@ def _fit(
             absent_are_zeros=absent_are_zeros,
             **options,
         )
-        best = best_outcome(*prepared)
-        fit = labelled(prepared.problem, best.outcome, prepared.settings, best.starts)
-    _warn_if_improving(fit, prepared.settings)
+        fit = label(prepared, solve(*prepared))
+    _warn_if_still_improving(fit, prepared.options)
     return fit
 
 
-def _warn_if_improving(fit: Decomposition, settings: Settings) -> None:
-    """Say so if the last tenth of the iterations still lowered the objective."""
-    if settings.tol == 0 or not fit.stop_reason.startswith("max_iter"):
+def label(prepared: Prepared, solution: Solution) -> Decomposition:
+    """Return the labelled result of a fit.
+
+    Parameters
+    ----------
+    prepared : Prepared
+        Problem and options of the fit.
+    solution : Solution
+        Its best outcome.
+    """
+    problem, outcome = prepared.problem, solution.outcome
+    state, observations = outcome.state, problem.observations
+    W, H = state.W.copy(), state.H.copy()
+    rows, columns = observations.empty_rows_and_columns()
+    W[rows], H[:, columns] = 0, 0
+    labelled_W, labelled_H = observations.labels.label_factors(W, H)
+    iterations = np.arange(1, len(outcome.history["seconds"]) + 1)
+    history = xr.Dataset(
+        {name: ("iteration", numbers) for name, numbers in outcome.history.items()},
+        coords={"iteration": iterations},
+    )
+    return Decomposition(
+        W=labelled_W,
+        H=labelled_H,
+        offsets=state.offsets,
+        nonlinearity=problem.pair.nonlinearity,
+        loss=problem.pair.loss,
+        history=history,
+        stop_reason=outcome.stop_reason,
+        labels=observations.labels,
+        parameters={
+            "rank": W.shape[1],
+            "iteration": state.iteration,
+            **prepared.options.describe(W.dtype),
+            "constraint": "observed" if problem.observed_only else "everywhere",
+            "optimality": solution.optimality,
+            "starts": solution.starts,
+            **provenance(observations),
+        },
+    )
+
+
+def _warn_if_still_improving(fit: Decomposition, options: Options) -> None:
+    """Warn if the last tenth of the iterations still lowered the objective."""
+    if options.tol == 0 or fit.stop_reason.code != "max_iter":
         return
     lowest = np.minimum.accumulate(fit.history["objective"].values)
     before, after = lowest[-1 - max(1, fit.n_iter // 10) :][0], lowest[-1]
-    if before - after > IMPROVING * abs(after):
+    if before - after > STILL_IMPROVING * abs(after):
         warnings.warn(
-            f"max_iter={settings.max_iter} ended a fit whose last tenth of iterations still "
+            f"max_iter={options.max_iter} ended a fit whose last tenth of iterations still "
             f"lowered the objective by {(before - after) / abs(before):.1%}: raise max_iter, or "
             "pass tol=0 if so many iterations are what you want.",
             NotConvergedWarning,

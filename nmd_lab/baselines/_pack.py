@@ -11,7 +11,7 @@ from nmd_lab.data.base import FloatArray, Observations
 from nmd_lab.model.losses import Loss
 from nmd_lab.model.nonlinearities import Nonlinearity
 from nmd_lab.result.decomposition import Decomposition
-from nmd_lab.solver.storage import layout_of
+from nmd_lab.solver.storage import storage_of
 
 
 def data_term(
@@ -30,13 +30,13 @@ def data_term(
     W, H : ndarray (m, rank), (rank, n)
         C-ordered factors of the observations' dtype.
     """
-    layout, values = layout_of(observations), observations.values.ravel()
+    storage, values = storage_of(observations), observations.values.ravel()
     weights = None if observations.weights is None else observations.weights.ravel()
-    right, buffer = layout.prepare(H), np.empty(layout.block_size, dtype=W.dtype)
+    H_packed, buffer = storage.pack(H), np.empty(storage.block_size, dtype=W.dtype)
     total = 0.0
-    for block in layout.blocks():
+    for block in storage.blocks():
         model = buffer[: block.entries.stop - block.entries.start]
-        layout.products(block, W, right, model)
+        storage.products(block, W, H_packed, model)
         losses = loss(values[block.entries], f(model))
         total += float(np.sum(losses if weights is None else losses * weights[block.entries]))
     return total

@@ -14,7 +14,7 @@ from numpy.typing import DTypeLike, NDArray
 from scipy import sparse
 
 from nmd_lab.data.base import FloatArray, Observations
-from nmd_lab.solver.storage import SparseLayout
+from nmd_lab.solver.storage import CsrStorage
 
 
 class Entries:
@@ -29,7 +29,7 @@ class Entries:
     def __init__(self, values: sparse.csr_array, weights: sparse.csr_array) -> None:
         self.values, self.weights = values, weights
         m, n = values.shape
-        self.layout = SparseLayout((m, n), values.indptr, values.indices)
+        self.storage = CsrStorage((m, n), values.indptr, values.indices)
 
     @classmethod
     def of(cls, observations: Observations, dtype: DTypeLike | None = None) -> Entries:
@@ -54,7 +54,7 @@ class Entries:
 
     def model(self, W: FloatArray, H: FloatArray) -> sparse.csr_array:
         """Return WH on Ω."""
-        return self.matrix(self.layout.all_products(np.ascontiguousarray(W), H))
+        return self.matrix(self.storage.all_products(np.ascontiguousarray(W), H))
 
     def residual(self, W: FloatArray, H: FloatArray) -> sparse.csr_array:
         """Return X - WH on Ω."""

@@ -23,7 +23,7 @@ from nmd_lab.data.base import FloatArray, Observations
 from nmd_lab.model.losses import Loss
 from nmd_lab.model.nonlinearities import Identity, Nonlinearity
 from nmd_lab.result.decomposition import Decomposition
-from nmd_lab.solver.options import Settings
+from nmd_lab.solver.options import Options
 
 from ._pack import data_term, decomposition_of, plain
 
@@ -116,7 +116,7 @@ class Run:
         callback: Callable[[Iterate], Any] | None = None,
         alpha: float = 0.0,
     ) -> None:
-        self.settings = Settings(  # which checks them
+        self.settings = Options(  # which checks them
             max_iter=max_iter, tol=tol, time_limit=time_limit, callback=callback, alpha=alpha
         )
         values, weights = observations.observed()

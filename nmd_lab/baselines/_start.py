@@ -7,8 +7,8 @@ from typing import Any
 from nmd_lab._checks import as_generator, check_word
 from nmd_lab.data.base import FloatArray, Observations
 from nmd_lab.model.nonlinearities import Identity, Nonlinearity
+from nmd_lab.model.offsets import NO_OFFSETS
 from nmd_lab.solver.initialization import given_start, random_start, svd_start
-from nmd_lab.solver.offsets import NONE
 
 INITS = {"svd": svd_start, "random": random_start}
 """The starts that can be chosen by name."""
@@ -54,8 +54,8 @@ def first_factors(
     """
     f, rng = nonlinearity or Identity(), as_generator(random_state)
     if not isinstance(init, str):
-        start = given_start(observations, rank, init, NONE)
+        start = given_start(observations, rank, init, NO_OFFSETS)
     else:
         check_word("init", init, INITS, ", a pair (W, H) or a fit")
-        start = INITS[init](observations, f, rank, NONE, rng)
+        start = INITS[init](observations, f, rank, NO_OFFSETS, rng)
     return start.W, start.H

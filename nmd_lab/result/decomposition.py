@@ -5,22 +5,21 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterable
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike
 
-from nmd_lab.data.base import FloatArray
+from nmd_lab._stop_reason import StopReason
 from nmd_lab.data.dense import observe_dense
-from nmd_lab.data.labels import COMPONENT, Labels
+from nmd_lab.data.labels import Labels
 from nmd_lab.model.losses import Loss
 from nmd_lab.model.nonlinearities import Nonlinearity
-from nmd_lab.result import netcdf
-from nmd_lab.result import serialization as saving
-from nmd_lab.solver.offsets import NONE, Offsets
+from nmd_lab.model.offsets import NO_OFFSETS, Offsets
 
+from . import netcdf, serialization
 from .html import to_html
 from .predictions import Predictions
 
@@ -46,8 +45,9 @@ class Decomposition(Predictions):
         Over `iteration` (1 for the first): objective and relative_error of f(WH) on the observed
         entries, primal_residual ‖T - WH‖, dual_residual, penalty (ρ of that iteration) and
         seconds since the start.
-    stop_reason : str
-        Why the iteration ended.
+    stop_reason : StopReason
+        Why the iteration ended: a sentence, with a word for programs in its attribute `code`,
+        such as "converged", "max_iter", "time_limit", "callback" or "validation".
     labels : Labels
         The dimensions, coordinates and name of X.
     parameters : dict
@@ -70,25 +70,14 @@ class Decomposition(Predictions):
     nonlinearity: Nonlinearity
     loss: Loss
     history: xr.Dataset
-    stop_reason: str
+    stop_reason: StopReason
     labels: Labels
     parameters: dict[str, Any] = field(default_factory=dict)
-    offsets: Offsets = NONE
+    offsets: Offsets = NO_OFFSETS
 
-    @property
-    def rank(self) -> int:
-        """Number of components."""
-        return self.W.sizes[COMPONENT]
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Number of rows and columns of X."""
-        return self.W.size // self.rank, self.H.size // self.rank
-
-    @property
-    def factors(self) -> tuple[FloatArray, FloatArray]:
-        """W (m, rank) and H (rank, n) as plain matrices."""
-        return self.W.values.reshape(-1, self.rank), self.H.values.reshape(self.rank, -1)
+    def __post_init__(self) -> None:
+        """Accept a plain sentence as the reason."""
+        object.__setattr__(self, "stop_reason", StopReason.of(self.stop_reason))
 
     @property
     def n_iter(self) -> int:
@@ -180,17 +169,10 @@ class Decomposition(Predictions):
         data = self.labels.align(observations.labels.label(values))
         return model.copy(data=data - model.values)
 
-    def offsets_at(self, i: Any, j: Any) -> tuple[FloatArray, FloatArray]:
-        """Return the offsets of some rows, the mean included, and of some columns."""
-        m, n = self.shape
-        dtype = self.W.dtype
-        rows = np.zeros(m, dtype) if self.offsets.rows is None else self.offsets.rows
-        columns = np.zeros(n, dtype) if self.offsets.columns is None else self.offsets.columns
-        return rows[i] + dtype.type(self.offsets.mean), columns[j]
-
     def to_dataset(self) -> xr.Dataset:
         """Return everything as one Dataset, with the description in ``attrs["nmd_lab"]``."""
-        return saving.to_dataset(self)
+        names = [field.name for field in fields(self)]
+        return serialization.to_dataset(cast(Any, {name: getattr(self, name) for name in names}))
 
     @classmethod
     def from_dataset(
@@ -210,7 +192,7 @@ class Decomposition(Predictions):
         ValueError
             If the Dataset is not one of ours, of a newer layout, or of an unknown model.
         """
-        return cls(**saving.from_dataset(dataset, known))
+        return cls(**serialization.from_dataset(dataset, known))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write one NetCDF file, all or nothing: a crash leaves an older file whole.

@@ -2,45 +2,62 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike
 
-from nmd_lab._threads import all_threads
 from nmd_lab.data.base import FloatArray, Observations
+from nmd_lab.data.labels import Labels
 from nmd_lab.data.observations import observe
+from nmd_lab.model.losses import Loss
+from nmd_lab.model.nonlinearities import Nonlinearity
+from nmd_lab.model.offsets import Offsets
 from nmd_lab.model.proximal import make_pair
-from nmd_lab.solver.new_rows import row_solver
-from nmd_lab.solver.penalty import BALANCED
 
-if TYPE_CHECKING:
-    from .decomposition import Decomposition
 
-N_STARTS = 8
-"""Random starts of a row, beside the least-squares one, where f makes the problem non-convex."""
+class FittedModel(NamedTuple):
+    """What `fold_in` needs of a fit.
 
-ENTRIES_AT_ONCE = 1 << 16
+    Attributes
+    ----------
+    nonlinearity : Nonlinearity
+        f.
+    loss : Loss
+        d.
+    H : ndarray (rank, n)
+        Right factor.
+    offsets : Offsets
+        What is added to WH inside f.
+    labels : Labels
+        Labels of the fitted matrix.
+    alpha, epsilon : float
+        Ridge of the objective, and relative ridge of the factor steps.
+    """
+
+    nonlinearity: Nonlinearity
+    loss: Loss
+    H: FloatArray
+    offsets: Offsets
+    labels: Labels
+    alpha: float
+    epsilon: float
 
 
 def fold_in(
-    fit: Decomposition,
+    model: FittedModel,
     X: Any,
     *,
     mask: ArrayLike | None = None,
     weights: ArrayLike | None = None,
-    tol: float = 1e-8,
-    max_iter: int = 2000,
 ) -> xr.DataArray:
-    """Return the rows of W for new rows of X; see `Predictions.fold_in`."""
+    """Return the labelled rows of W for new rows of X; see `Predictions.fold_in`."""
     sample_dims = None
     if isinstance(X, xr.DataArray) and X.ndim > 2:
-        sample_dims = [str(dim) for dim in X.dims if dim not in fit.labels.columns]
+        sample_dims = [str(dim) for dim in X.dims if dim not in model.labels.columns]
     observations = observe(X, mask=mask, weights=weights, sample_dims=sample_dims)
-    W, offsets = fold_rows(fit, observations, tol=tol, max_iter=max_iter)
+    W, offsets = fold_rows(model, observations)
     labelled = observations.labels.label_rows(W)
     if offsets is None:
         return labelled
@@ -48,68 +65,35 @@ def fold_in(
 
 
 def fold_rows(
-    fit: Decomposition,
-    observations: Observations,
-    *,
-    tol: float = 1e-8,
-    max_iter: int = 2000,
-    threads: int | None = None,
+    model: FittedModel, observations: Observations, *, threads: int | None = None
 ) -> tuple[FloatArray, FloatArray | None]:
-    """Return W (m, rank) of new rows, and their offsets if the fit has row offsets.
+    """Return W (m, rank) of new rows, and their offsets (m,) if the fit has row offsets.
 
     Parameters
     ----------
-    fit : Decomposition
-        Gives H, the offsets, f, d and alpha.
+    model : FittedModel
+        Model of the fit.
     observations : Observations
-        The rows, with the columns of the fit.
-    tol : float
-        A row ends when ‖t - wH‖ and ‖t - t_previous‖, relative to its starting t, are at most
-        this; or when its objective has long stood still.
-    max_iter : int
-        Most iterations of a row.
+        New rows, with the columns of the fit in any order.
     threads : int, optional
-        Blocks of rows that are worked on at a time.
+        Number of blocks of rows that are worked on at a time; by default all threads.
     """
-    if observations.shape[1] != fit.shape[1]:
-        raise ValueError(
-            f"X has {observations.shape[1]} columns: give the {fit.shape[1]} of the fit."
-        )
-    order = observations.labels.order_of_columns(fit.labels)
-    pair = make_pair(fit.nonlinearity, fit.loss)
+    from nmd_lab.solver.new_rows import RowProblem, solve_new_rows
+
+    n = model.H.shape[1]
+    if observations.shape[1] != n:
+        raise ValueError(f"X has {observations.shape[1]} columns: give the {n} of the fit.")
+    order = observations.labels.order_of_columns(model.labels)
+    pair = make_pair(model.nonlinearity, model.loss)
     values, _ = observations.observed()
     pair.loss.check_data(float(values.min()), float(values.max()))
-    _, H = fit.factors
-    right = np.ascontiguousarray(H.T, dtype=np.float64)
-    own_offset = fit.offsets.rows is not None
-    if own_offset:
-        right = np.hstack([np.ones((right.shape[0], 1)), right])
-    base = fit.offsets.mean + np.zeros(right.shape[0])
-    base += 0.0 if fit.offsets.columns is None else fit.offsets.columns
-    right, base = right[order], base[order]
-    alpha, epsilon = (float(fit.parameters.get(name, 0.0)) for name in ("alpha", "epsilon"))
-    ridge = max(epsilon, np.finfo(float).eps) * float(np.sum(right * right))
-    rule = (ridge, alpha, BALANCED.initial, BALANCED.factor, BALANCED.step)
-    n_starts = 0 if fit.nonlinearity.name == "identity" else N_STARTS
-    starts = np.random.default_rng(0).standard_normal((n_starts, right.shape[1]))
-    model = (*pair.arguments, pair.loss.floor)
-    W = np.empty((observations.shape[0], right.shape[1]))
-
-    def solve(block: slice) -> None:
-        indptr, indices, x, weights = observations.csr_rows(block)
-        t = np.asarray(pair.nonlinearity.preimage(x), dtype=np.float64)
-        entries = (indptr, indices, x, weights, t)
-        row_solver(pair)(*entries, right, base, starts, rule, tol, max_iter, model, W[block])
-
-    with ThreadPoolExecutor(threads or all_threads()) as pool:
-        list(pool.map(solve, _blocks(observations)))
-    W = W.astype(H.dtype)
-    return (W[:, 1:], W[:, 0]) if own_offset else (W, None)
-
-
-def _blocks(observations: Observations) -> Iterator[slice]:
-    """Cut the rows into blocks that hold about as many entries as a block may."""
-    m = observations.shape[0]
-    each = max(1, min(m, ENTRIES_AT_ONCE * m // max(observations.n_observed, 1)))
-    for start in range(0, m, each):
-        yield slice(start, min(start + each, m))
+    base = model.offsets.mean + model.offsets.of_columns(n, float) + np.zeros(n)
+    problem = RowProblem(
+        pair,
+        np.ascontiguousarray(model.H.T)[order],
+        base[order],
+        model.offsets.rows is not None,
+        model.alpha,
+        model.epsilon,
+    )
+    return solve_new_rows(problem, observations, threads=threads)

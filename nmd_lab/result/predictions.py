@@ -1,35 +1,72 @@
-"""Predictions of a fit at single entries, by position or by label, the best of a row, new rows.
+"""Predictions at single entries, by position or by label, the best of a row, and new rows.
 
 Nothing here forms the m x n matrix.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any
 
 import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
 from nmd_lab.data.base import FloatArray
-from nmd_lab.data.labels import COMPONENT
+from nmd_lab.data.labels import COMPONENT, Labels
 from nmd_lab.data.sparse import is_sparse, stored_columns
+from nmd_lab.model.losses import Loss
+from nmd_lab.model.nonlinearities import Nonlinearity
+from nmd_lab.model.offsets import Offsets
 
-from .fold_in import fold_in
-
-if TYPE_CHECKING:
-    from .decomposition import Decomposition
+from .fold_in import FittedModel, fold_in
 
 PAIRS_AT_ONCE = 1 << 18
+"""Number of entries that are predicted at a time."""
 
 
 class Predictions:
-    """What a fit says of single entries, and of rows that it has not seen."""
+    """What a fitted model says of single entries, and of rows that it has not seen.
+
+    A subclass has the fields below; they are described at `Decomposition`.
+    """
+
+    W: xr.DataArray
+    H: xr.DataArray
+    nonlinearity: Nonlinearity
+    loss: Loss
+    labels: Labels
+    parameters: dict[str, Any]
+    offsets: Offsets
 
     @property
-    def _fit(self) -> Decomposition:
-        """The fit that this is a part of."""
-        return cast("Decomposition", self)
+    def rank(self) -> int:
+        """Number of components."""
+        return self.W.sizes[COMPONENT]
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Number of rows and columns of X."""
+        return self.W.size // self.rank, self.H.size // self.rank
+
+    @property
+    def factors(self) -> tuple[FloatArray, FloatArray]:
+        """W (m, rank) and H (rank, n) as plain matrices."""
+        return self.W.values.reshape(-1, self.rank), self.H.values.reshape(self.rank, -1)
+
+    @property
+    def model(self) -> FittedModel:
+        """H, offsets, f, d and the ridge: what new rows need."""
+        alpha, epsilon = (float(self.parameters.get(name, 0.0)) for name in ("alpha", "epsilon"))
+        _, H = self.factors
+        return FittedModel(
+            self.nonlinearity, self.loss, H, self.offsets, self.labels, alpha, epsilon
+        )
+
+    def offsets_at(self, i: Any, j: Any) -> tuple[FloatArray, FloatArray]:
+        """Return the offsets of some rows, the mean included, and of some columns."""
+        (m, n), dtype = self.shape, self.W.dtype
+        rows = self.offsets.of_rows(m, dtype)[i] + dtype.type(self.offsets.mean)
+        return rows, self.offsets.of_columns(n, dtype)[j]
 
     def predict(self, rows: ArrayLike, columns: ArrayLike) -> FloatArray:
         """Return f(WH) at the given positions, without forming the matrix.
@@ -57,9 +94,9 @@ class Predictions:
         (2,)
         """
         i, j = np.broadcast_arrays(np.atleast_1d(rows), np.atleast_1d(columns))
-        m, n = self._fit.shape
+        m, n = self.shape
         return _at_positions(
-            self._fit, _checked("rows", i.ravel(), m), _checked("columns", j.ravel(), n)
+            self, _checked("rows", i.ravel(), m), _checked("columns", j.ravel(), n)
         )
 
     def predict_labels(self, rows: ArrayLike, columns: ArrayLike) -> FloatArray:
@@ -90,9 +127,9 @@ class Predictions:
         array([2., 4.])
         """
         i, j = np.broadcast_arrays(
-            positions_of(self._fit, "rows", rows), positions_of(self._fit, "columns", columns)
+            positions_of(self, "rows", rows), positions_of(self, "columns", columns)
         )
-        return _at_positions(self._fit, i.ravel(), j.ravel())
+        return _at_positions(self, i.ravel(), j.ravel())
 
     def top(self, row: Any, k: int = 10, *, exclude: Any = None) -> xr.DataArray:
         """Return the k columns with the largest predictions in a row, best first.
@@ -124,7 +161,7 @@ class Predictions:
         >>> fit.top(1, k=2).values.round(6), fit.top(1, k=2, exclude=[1]).position.values
         (array([6., 4.]), array([2, 0]))
         """
-        return _top(self._fit, row, k, exclude)
+        return _top(self, row, k, exclude)
 
     def fold_in(
         self,
@@ -167,20 +204,20 @@ class Predictions:
         >>> (w.values @ fit.H.values).round(6)
         array([[ 5., 10.]])
         """
-        return fold_in(self._fit, X, mask=mask, weights=weights)
+        return fold_in(self.model, X, mask=mask, weights=weights)
 
 
-def positions_of(fit: Decomposition, line: str, labels: Any) -> NDArray[np.intp]:
+def positions_of(fit: Predictions, line: str, labels: Any) -> NDArray[np.intp]:
     """Return the positions of row or column labels.
 
     Parameters
     ----------
-    fit : Decomposition
-        Whose labels.
+    fit : Predictions
+        Fit with the labels.
     line : {"rows", "columns"}
-        Which of them.
+        Kind of the labels.
     labels : array_like
-        Some labels, or a single one.
+        Labels, or a single one.
 
     Raises
     ------
@@ -202,7 +239,7 @@ def positions_of(fit: Decomposition, line: str, labels: Any) -> NDArray[np.intp]
     return found.reshape(np.shape(labels) or (1,))
 
 
-def _top(fit: Decomposition, row: Any, k: int, exclude: Any) -> xr.DataArray:
+def _top(fit: Predictions, row: Any, k: int, exclude: Any) -> xr.DataArray:
     """Return the best columns of a row."""
     m, n = fit.shape
     position = int(_checked("row", np.atleast_1d(np.asarray(row)), m)[0])
@@ -247,7 +284,7 @@ def _checked(name: str, positions: NDArray[Any], size: int) -> NDArray[np.intp]:
     return np.where(positions < 0, positions + size, positions).astype(np.intp)
 
 
-def _at_positions(fit: Decomposition, i: NDArray[np.intp], j: NDArray[np.intp]) -> FloatArray:
+def _at_positions(fit: Predictions, i: NDArray[np.intp], j: NDArray[np.intp]) -> FloatArray:
     """Return f(WH) at checked positions, a share at a time."""
     W, H = fit.factors
     out = np.empty(i.size, dtype=W.dtype)

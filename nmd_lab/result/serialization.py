@@ -4,57 +4,74 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypedDict
 
 import xarray as xr
 
 from nmd_lab._numba import is_ours
+from nmd_lab._stop_reason import StopReason
 from nmd_lab.data.labels import COMPONENT, Labels
 from nmd_lab.model.losses import LOSSES, Loss
 from nmd_lab.model.nonlinearities import NONLINEARITIES, Nonlinearity
-from nmd_lab.solver.offsets import Offsets
+from nmd_lab.model.offsets import Offsets
 
 from .netcdf import ATTRIBUTE, SCHEMA
 
-if TYPE_CHECKING:
-    from .decomposition import Decomposition
-
 Model = Nonlinearity | Loss
+
+
+class Fields(TypedDict):
+    """The fields of a `Decomposition`, which describes them."""
+
+    W: xr.DataArray
+    H: xr.DataArray
+    nonlinearity: Nonlinearity
+    loss: Loss
+    history: xr.Dataset
+    stop_reason: StopReason
+    labels: Labels
+    parameters: dict[str, Any]
+    offsets: Offsets
+
 
 ITERATION = "iteration"
 OFFSETS = ("row_offsets", "column_offsets")
 
 
-def to_dataset(fit: Decomposition) -> xr.Dataset:
+def to_dataset(fit: Fields) -> xr.Dataset:
     """Return everything as one Dataset, with the description as JSON in ``attrs["nmd_lab"]``."""
-    renamed = fit.labels.clashes({"W", "H", COMPONENT, *OFFSETS, *map(str, fit.history.variables)})
-    labels = fit.labels.rename(renamed)
+    history, labels, offsets = fit["history"], fit["labels"], fit["offsets"]
+    renamed = labels.clashes({"W", "H", COMPONENT, *OFFSETS, *map(str, history.variables)})
+    labels = labels.rename(renamed)
     description = {
         "schema": SCHEMA,
-        "nonlinearity": _describe(fit.nonlinearity),
-        "loss": _describe(fit.loss),
-        "stop_reason": fit.stop_reason,
-        "n_iter": fit.n_iter,
-        "seconds": float(fit.history["seconds"][-1]),
-        "parameters": fit.parameters,
-        "mean_offset": fit.offsets.mean,
+        "nonlinearity": _describe(fit["nonlinearity"]),
+        "loss": _describe(fit["loss"]),
+        "stop_reason": str(fit["stop_reason"]),
+        "stop_code": fit["stop_reason"].code,
+        "n_iter": history.sizes[ITERATION],
+        "seconds": float(history["seconds"][-1]),
+        "parameters": fit["parameters"],
+        "mean_offset": offsets.mean,
         "dims": labels.dims,
         "rows": labels.rows,
         "name": labels.name,
         "attrs": _writable(labels.attrs),
         "renamed": {new: old for old, new in renamed.items()},
     }
-    W, H = labels.label_factors(*fit.factors)
-    dataset = xr.Dataset({"W": W, "H": H}).merge(fit.history)
-    for name, factor, values in zip(OFFSETS, (W, H), fit.offsets[1:], strict=True):
+    rank = fit["W"].sizes[COMPONENT]
+    matrices = fit["W"].values.reshape(-1, rank), fit["H"].values.reshape(rank, -1)
+    W, H = labels.label_factors(*matrices)
+    dataset = xr.Dataset({"W": W, "H": H}).merge(history)
+    for name, factor, values in zip(OFFSETS, (W, H), offsets[1:], strict=True):
         if values is not None:
-            line = factor.isel({COMPONENT: 0}, drop=True)
-            dataset[name] = line.copy(data=values.reshape(line.shape))
+            template = factor.isel({COMPONENT: 0}, drop=True)
+            dataset[name] = template.copy(data=values.reshape(template.shape))
     dataset = dataset.assign_coords(labels.coords.coords)
     return dataset.assign_attrs({ATTRIBUTE: json.dumps(description)})
 
 
-def from_dataset(dataset: xr.Dataset, known: Iterable[type[Model]] = ()) -> dict[str, Any]:
+def from_dataset(dataset: xr.Dataset, known: Iterable[type[Model]] = ()) -> Fields:
     """Return the fields of the decomposition that `to_dataset` described.
 
     Raises
@@ -90,7 +107,10 @@ def from_dataset(dataset: xr.Dataset, known: Iterable[type[Model]] = ()) -> dict
         "nonlinearity": _model("nonlinearity", description, NONLINEARITIES, known),
         "loss": _model("loss", description, LOSSES, known),
         "history": xr.Dataset(history, {ITERATION: dataset[ITERATION].variable}),
-        "stop_reason": description["stop_reason"],
+        # Files of version 0.1.0 have the sentence alone.
+        "stop_reason": StopReason(
+            description.get("stop_code", "other"), description["stop_reason"]
+        ),
         "labels": labels,
         "parameters": description["parameters"],
         "offsets": Offsets(

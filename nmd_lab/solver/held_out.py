@@ -1,4 +1,4 @@
-"""Held-out entries that watch a fit: their error after each iteration."""
+"""Held-out entries: their error after each iteration, for early stopping."""
 
 from __future__ import annotations
 
@@ -13,64 +13,66 @@ from nmd_lab.data.sparse import SparseObservations
 from nmd_lab.data.split import split
 from nmd_lab.model.nonlinearities import Nonlinearity
 
-from .storage import SparseLayout
+from .storage import CsrStorage
 
 
-class Validation:
-    """Entries at which f(WH) is compared with what was held out.
+class HeldOut:
+    """Entries that a fit does not see, with which f(WH) is compared.
 
     Parameters
     ----------
-    held_out : SparseObservations
-        Where, and what was observed there.
+    observations : SparseObservations
+        Positions and values of the entries.
     f : Nonlinearity
-        The model's f.
+        Nonlinearity of the model.
     """
 
-    def __init__(self, held_out: SparseObservations, f: Nonlinearity) -> None:
+    def __init__(self, observations: SparseObservations, f: Nonlinearity) -> None:
         self.f = f
-        self.values: NDArray[Any] = held_out.values
-        self.weights = held_out.weights
-        self.layout = SparseLayout(held_out.shape, held_out.indptr, held_out.indices)
+        self.values: NDArray[Any] = observations.values
+        self.weights = observations.weights
+        self.storage = CsrStorage(observations.shape, observations.indptr, observations.indices)
 
-    def rmse(self, left: FloatArray, right: FloatArray) -> float:
-        """Return the root mean squared error of f(left @ right), in the units of X."""
-        model = self.f(self.layout.all_products(left, right))
+    def rmse(self, W_aug: FloatArray, H_aug: FloatArray) -> float:
+        """Return the root mean squared error of f(W_aug H_aug), in the units of X."""
+        model = self.f(self.storage.all_products(W_aug, H_aug))
         squares = np.square(self.values - model, dtype=np.float64)
         return float(np.sqrt(np.average(squares, weights=self.weights)))
 
 
-def take_validation(
-    observations: Observations, given: Any, f: Nonlinearity, rng: np.random.Generator
-) -> tuple[Observations, Validation | None]:
-    """Return what is left to train on, and the validation.
+def hold_out(
+    observations: Observations, validation: Any, f: Nonlinearity, rng: np.random.Generator
+) -> tuple[Observations, HeldOut | None]:
+    """Return the observations to train on, and the held-out entries.
 
     Parameters
     ----------
     observations : Observations
         All observations.
-    given : float, matrix or None
-        A share of the observations to hold out, or held-out entries of their own.
+    validation : float, matrix or None
+        Share of the observations to hold out, or held-out entries.
     f : Nonlinearity
-        The model's f.
+        Nonlinearity of the model.
     rng : Generator
-        Chooses the share.
+        Random numbers for the choice of a share.
 
     Raises
     ------
     ValueError, TypeError
-        If `given` makes no sense.
+        If `validation` is no share, or a matrix of another shape than X.
     """
-    if given is None:
+    if validation is None:
         return observations, None
-    if isinstance(given, float):
-        if not 0 < given < 1:
-            raise ValueError(f"validation={given} is out of range: give a share between 0 and 1.")
-        observations, held_out = split(observations, given, rng)
+    if isinstance(validation, float):
+        if not 0 < validation < 1:
+            raise ValueError(
+                f"validation={validation} is out of range: give a share between 0 and 1."
+            )
+        observations, held_out = split(observations, validation, rng)
     else:
-        held_out = observe(given)
+        held_out = observe(validation)
     if held_out.shape != observations.shape:
         raise ValueError(
             f"validation has shape {held_out.shape}: give it the shape of X, {observations.shape}."
         )
-    return observations, Validation(held_out.as_sparse(), f)
+    return observations, HeldOut(held_out.as_sparse(), f)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,35 +12,55 @@ from scipy.sparse.linalg import LinearOperator, svds
 
 from nmd_lab.data.base import FloatArray, Observations
 from nmd_lab.model.nonlinearities import Nonlinearity
-
-from .offsets import NONE, Offsets
-
-RANDOM_SCALE = 0.3
-"""Standard deviation of random factors, in units of what would give WH the size of T."""
-
-LARGEST_GRAM = 1000
-"""Smaller side up to which a dense SVD goes through the Gram matrix, and not through Lanczos."""
+from nmd_lab.model.offsets import NO_OFFSETS, Offsets
 
 
-class Start(NamedTuple):
-    """Where the iteration begins.
+@dataclass(frozen=True)
+class InitializationOptions:
+    """Constants of the starting factors.
 
     Attributes
     ----------
-    W, H : ndarray (m, rank), (rank, n)
-        Starting factors.
+    random_scale : float
+        Standard deviation of random factors, in units of that which gives WH the size of T.
+    largest_gram : int
+        Largest smaller side of a dense matrix whose SVD is taken through its Gram matrix; larger
+        ones go through Lanczos iterations.
+    oversampling : int
+        Columns of a random range beyond the rank ("randomized").
+    power_iterations : int
+        Power iterations of a random range.
+    """
+
+    random_scale: float = 0.3
+    largest_gram: int = 1000
+    oversampling: int = 10
+    power_iterations: int = 2
+
+
+INITIALIZATION = InitializationOptions()
+
+
+class Start(NamedTuple):
+    """Starting factors of an iteration.
+
+    Attributes
+    ----------
+    W, H : ndarray (m, rank) and (rank, n)
+        Factors.
     from_factors : bool
-        False: T = X on Ω (√X for Square), 0 elsewhere, as in the paper, and the first step solves
-        for W.  True: T follows from WH, and the first step is the T-update; this keeps what the
-        factors of an earlier fit know, the signs that Modulus and Square need above all.
+        Whether the iteration begins with the T-update at WH, so that a warm start keeps what its
+        factors hold, above all the signs that Modulus and Square need.  If not, T = X on the
+        observed entries (√X for Square) and 0 elsewhere, as in the paper, and the first step
+        solves for W.
     offsets : Offsets
-        Starting offsets.
+        Offsets beside the factors.
     """
 
     W: FloatArray
     H: FloatArray
     from_factors: bool
-    offsets: Offsets = NONE
+    offsets: Offsets = NO_OFFSETS
 
 
 def svd_start(
@@ -73,15 +94,15 @@ def svd_start(
     """
     R, fill = observations.centred(f.preimage, *offsets)
     if kind == "randomized":
-        left, right = _svd_by_random_range(R, fill, rank, rng)
-    elif isinstance(R, np.ndarray) and min(R.shape) <= LARGEST_GRAM:
-        left, right = _svd_through_gram(R, rank)
+        W, H = _svd_by_random_range(R, fill, rank, rng)
+    elif isinstance(R, np.ndarray) and min(R.shape) <= INITIALIZATION.largest_gram:
+        W, H = _svd_through_gram(R, rank)
     else:
-        left, right = _svd_by_lanczos(R, fill, rank, rng)
+        W, H = _svd_by_lanczos(R, fill, rank, rng)
     if kind == "nndsvd":
-        left, right = _nonnegative(left, right)
+        W, H = _nonnegative(W, H)
     dtype = observations.values.dtype
-    W, H = (np.ascontiguousarray(factor, dtype=dtype) for factor in (left, right))
+    W, H = (np.ascontiguousarray(factor, dtype=dtype) for factor in (W, H))
     return Start(W, H, False, offsets)
 
 
@@ -97,8 +118,8 @@ def _svd_through_gram(R: FloatArray, rank: int) -> tuple[FloatArray, FloatArray]
     squares, V = eigh(A.T @ A, subset_by_index=[n - rank, n - 1])
     root, V = np.maximum(squares[::-1], 0) ** 0.25, V[:, ::-1]
     scores = np.divide(A @ V, root, out=np.zeros((A.shape[0], rank)), where=root > 0)
-    left, right = np.sqrt(scale) * scores, np.sqrt(scale) * V * root
-    return (right, left.T) if wide else (left, right.T)
+    W, H = np.sqrt(scale) * scores, np.sqrt(scale) * V * root
+    return (H, W.T) if wide else (W, H.T)
 
 
 def _svd_by_lanczos(
@@ -111,10 +132,10 @@ def _svd_by_lanczos(
     U, values, Vt = svds(_filled(R, fill), k=found, v0=first, tol=1e-3)
     order = np.argsort(-values)
     root = np.sqrt(values[order])
-    left, right = np.zeros((m, rank)), np.zeros((rank, n))
-    left[:, :found], right[:found] = U[:, order] * root, root[:, None] * Vt[order]
-    right[found:] = 1e-3 * first.std() * rng.standard_normal((rank - found, n))
-    return left, right
+    W, H = np.zeros((m, rank)), np.zeros((rank, n))
+    W[:, :found], H[:found] = U[:, order] * root, root[:, None] * Vt[order]
+    H[found:] = 1e-3 * first.std() * rng.standard_normal((rank - found, n))
+    return W, H
 
 
 def _svd_by_random_range(
@@ -122,9 +143,9 @@ def _svd_by_random_range(
 ) -> tuple[FloatArray, FloatArray]:
     """Return balanced factors from a random range (Halko, Martinsson and Tropp, 2011)."""
     A = _filled(R, fill)
-    width = min(rank + 10, *R.shape)
+    width = min(rank + INITIALIZATION.oversampling, *R.shape)
     Q = np.linalg.qr(A @ rng.standard_normal((R.shape[1], width)))[0]
-    for _ in range(2):  # power iterations, which sharpen the spectrum
+    for _ in range(INITIALIZATION.power_iterations):  # sharpen the spectrum
         Q = np.linalg.qr(A @ np.linalg.qr(A.T @ Q)[0])[0]
     U, values, Vt = np.linalg.svd((A.T @ Q).T, full_matrices=False)
     root = np.sqrt(values[:rank])
@@ -143,14 +164,14 @@ def _filled(R: FloatArray | sparse.csr_array, fill: float) -> Any:
     )
 
 
-def _nonnegative(left: FloatArray, right: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Keep of each component its stronger sign (NNDSVD: Boutsidis and Gallopoulos, 2008)."""
-    W, H = np.empty_like(left), np.empty_like(right)
-    for c in range(left.shape[1]):
-        pairs = [(np.maximum(s * left[:, c], 0), np.maximum(s * right[c], 0)) for s in (1, -1)]
-        sizes = [(np.linalg.norm(w), np.linalg.norm(h)) for w, h in pairs]
-        best = int(np.argmax([a * b for a, b in sizes]))
-        (w, h), (a, b) = pairs[best], sizes[best]
+def _nonnegative(W: FloatArray, H: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Keep the stronger sign of each component (NNDSVD: Boutsidis and Gallopoulos, 2008)."""
+    W, H = W.copy(), H.copy()
+    for c in range(W.shape[1]):
+        pairs = [(np.maximum(s * W[:, c], 0), np.maximum(s * H[c], 0)) for s in (1, -1)]
+        norms = [(np.linalg.norm(w), np.linalg.norm(h)) for w, h in pairs]
+        best = int(np.argmax([a * b for a, b in norms]))
+        (w, h), (a, b) = pairs[best], norms[best]
         balance = np.sqrt(b / a) if a * b > 0 else 0.0
         W[:, c], H[c] = balance * w, h / balance if balance else 0 * h
     return W, H
@@ -168,7 +189,7 @@ def random_start(
     T = f.preimage(values)
     size = np.sqrt(np.average(np.square(T), weights=weights) / np.sqrt(rank))
     m, n = observations.shape
-    scale = RANDOM_SCALE * np.sqrt(size) if size > 0 else 1.0
+    scale = INITIALIZATION.random_scale * np.sqrt(size) if size > 0 else 1.0
     dtype = observations.values.dtype
     W = (scale * rng.standard_normal((m, rank))).astype(dtype)
     H = (scale * rng.standard_normal((rank, n))).astype(dtype)

@@ -1,60 +1,166 @@
-"""The best w for one row of X, with H as it is, as compiled code.
+"""The best rows of W for new rows of X, with H as it is.
 
-With H fixed the rows of X have nothing to do with one another.  Each is a small problem of its own,
+With H fixed the rows of X do not depend on one another.  Each is a small problem of its own,
 
     minimise over w   Σ over the row's entries of weight · d(x, f(w·h + base)) + alpha/2 ‖w‖²,
 
-solved by the T- and U-update of `nmd_lab.solver.split_variable` and the w-step of `nmd_lab.solver.observed_sweep`.  A row
-has its own ρ and stops by itself, so what becomes of it does not depend on which rows it came with.
+solved by the T- and U-update of `nmd_lab.solver.split_variable` and the w-step of
+`nmd_lab.solver.observed_sweep`.  A row has its own ρ and its own end, so its result does not depend
+on the rows that come with it.
 
-Unless f is the identity the problem is not convex.  A row therefore starts several times, from the
-least-squares fit to the starting T and from random w, and only the best start goes on.  Whenever
-the objective stands still ρ doubles, which ends the cycles that a small ρ allows.
+Unless f is the identity, the problem is not convex.  A row therefore starts several times, from the
+least-squares fit to the starting T and from random w, and only the best start continues.  ρ doubles
+whenever the objective makes no progress, which ends the cycles that a small ρ allows.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
 
 from nmd_lab._numba import compile_kernel, compile_scalar
-from nmd_lab.model.proximal import Pair, Structure, compile_t_update
+from nmd_lab._threads import all_threads
+from nmd_lab.data.base import FloatArray, Observations
+from nmd_lab.model.proximal import Pair, Structure
 
-TRIAL = 30
-"""Iterations of each start before the best one goes on."""
-
-PERIOD, PROGRESS, PATIENCE = 25, 1e-6, 5
-"""A row ends when PATIENCE times in turn PERIOD iterations lower its objective by no more than this
-share of it."""
+from .cholesky import factorize, solve
+from .penalty import BALANCED, compare_residuals, relaxed_ratio
+from .split_variable import compile_entry_update
 
 
-def row_solver(pair: Pair) -> Callable[..., None]:
-    """Return the compiled solver of the rows of a CSR pattern.
+@dataclass(frozen=True)
+class NewRowOptions:
+    """Constants of the solver of rows.
 
-    It takes (indptr, indices, x, weights, t, right, base, starts, rule, tol, max_iter, model, W):
-    the entries with their starting T, H transposed, random starts, `rule` = (ridge, alpha, ρ at
-    the start, factor, step), `model` = (*pair.arguments, floor), and W, where the results go.
+    Attributes
+    ----------
+    random_starts : int
+        Random starts of a row beside the least-squares one, if f makes the problem non-convex.
+    trial : int
+        Iterations of each start before the best one continues.
+    period, progress, patience : int, float, int
+        A row ends when `patience` times in turn `period` iterations lower its objective by at most
+        this share of it.
+    block_entries : int
+        Entries of the rows that a thread works on at a time.
+    """
+
+    random_starts: int = 8
+    trial: int = 30
+    period: int = 25
+    progress: float = 1e-6
+    patience: int = 5
+    block_entries: int = 1 << 16
+
+
+NEW_ROWS = NewRowOptions()
+
+
+@dataclass(frozen=True)
+class RowProblem:
+    """What new rows need of a fitted model.
+
+    Attributes
+    ----------
+    pair : Pair
+        Nonlinearity and loss.
+    Ht : ndarray (n, rank)
+        Transpose of H, one row for each column of the new rows.
+    base : ndarray (n,)
+        Mean and column offsets, added to WH inside f.
+    row_offsets : bool
+        Whether a new row has an offset of its own.
+    alpha, epsilon : float
+        Ridge of the objective, and relative ridge that keeps the steps solvable.
+    """
+
+    pair: Pair
+    Ht: FloatArray
+    base: FloatArray
+    row_offsets: bool
+    alpha: float
+    epsilon: float
+
+
+def solve_new_rows(
+    problem: RowProblem,
+    observations: Observations,
+    *,
+    tol: float = 1e-8,
+    max_iter: int = 2000,
+    threads: int | None = None,
+) -> tuple[FloatArray, FloatArray | None]:
+    """Return W (m, rank) of new rows, and their offsets (m,) if the model has row offsets.
 
     Parameters
     ----------
-    pair : Pair
-        The nonlinearity and the loss.
+    problem : RowProblem
+        Fitted model.
+    observations : Observations
+        New rows, with the columns of `problem.Ht`.
+    tol : float
+        Tolerance: a row ends when ‖t - wH‖ and ‖t - t_previous‖, relative to its starting t, are at
+        most this, or when its objective has made no progress for long.
+    max_iter : int
+        Largest number of iterations of a row.
+    threads : int, optional
+        Number of blocks of rows that are worked on at a time; by default all threads.
     """
-    return _row_solver(pair.structure, f"rows_{pair.name}", pair.is_ours)
+    pair, Ht, base = problem.pair, np.asarray(problem.Ht, dtype=np.float64), problem.base
+    if problem.row_offsets:
+        Ht = np.hstack([np.ones((Ht.shape[0], 1)), Ht])
+    ridge = max(problem.epsilon, np.finfo(float).eps) * float(np.sum(Ht * Ht))
+    rule = (ridge, problem.alpha, BALANCED.initial, BALANCED.factor, BALANCED.step)
+    n_starts = 0 if pair.nonlinearity.name == "identity" else NEW_ROWS.random_starts
+    starts = np.random.default_rng(0).standard_normal((n_starts, Ht.shape[1]))
+    model = (*pair.arguments, pair.loss.floor)
+    W = np.empty((observations.shape[0], Ht.shape[1]))
+    kernel = row_kernel(pair)
+
+    def solve_block(block: slice) -> None:
+        indptr, indices, x, weights = observations.csr_rows(block)
+        t = np.asarray(pair.nonlinearity.preimage(x), dtype=np.float64)
+        entries = (indptr, indices, x, weights, t)
+        kernel(*entries, Ht, base, starts, rule, tol, max_iter, model, W[block])
+
+    with ThreadPoolExecutor(threads or all_threads()) as pool:
+        list(pool.map(solve_block, _blocks(observations)))
+    W = W.astype(problem.Ht.dtype)
+    return (W[:, 1:], W[:, 0]) if problem.row_offsets else (W, None)
+
+
+def _blocks(observations: Observations) -> Iterator[slice]:
+    """Yield ranges of rows with about as many entries as a block may have."""
+    m = observations.shape[0]
+    rows = max(1, min(m, NEW_ROWS.block_entries * m // max(observations.n_observed, 1)))
+    for start in range(0, m, rows):
+        yield slice(start, min(start + rows, m))
+
+
+def row_kernel(pair: Pair) -> Callable[..., None]:
+    """Return the compiled solver of the rows of a CSR pattern.
+
+    It takes (indptr, indices, x, weights, t, Ht, base, starts, rule, tol, max_iter, model, W): the
+    entries with their starting T, random starts, `rule` = (ridge, alpha, first ρ, ratio of the
+    residuals, step of ρ), `model` = (*pair.arguments, floor), and W for the results.
+    """
+    return _row_kernel(pair.structure, f"rows_{pair.name}", pair.is_ours)
 
 
 @cache
-def _row_solver(structure: Structure, name: str, cached: bool) -> Callable[..., None]:
-    improve = compile_kernel(_improver(structure), f"improve_{name}", cached=False)
-    factorize, substitute = compile_scalar(_factorize), compile_scalar(_substitute)
+def _row_kernel(structure: Structure, name: str, cached: bool) -> Callable[..., None]:
+    improve = _improve_kernel(structure, name)
+    trial = NEW_ROWS.trial
 
     def solve_rows(  # type: ignore[no-untyped-def]
-        indptr, indices, x, weights, t, right, base, starts, rule, tol, max_iter, model, W
+        indptr, indices, x, weights, t, Ht, base, starts, rule, tol, max_iter, model, W
     ):
-        rank = right.shape[1]
+        rank = Ht.shape[1]
         normal, L, vectors = np.zeros((rank, rank)), np.zeros((rank, rank)), np.zeros((3, rank))
         for i in range(indptr.size - 1):
             entries = slice(indptr[i], indptr[i + 1])
@@ -65,7 +171,7 @@ def _row_solver(structure: Structure, name: str, cached: bool) -> Callable[..., 
             H, offset = np.empty((rank, columns.size)), base[columns]
             for c in range(rank):
                 for k in range(columns.size):
-                    H[c, k] = right[columns[k], c]
+                    H[c, k] = Ht[columns[k], c]
             w, best, step = vectors[0], vectors[1], vectors[2]
             for c in range(rank):
                 w[c] = 0.0
@@ -76,7 +182,7 @@ def _row_solver(structure: Structure, name: str, cached: bool) -> Callable[..., 
                     for k in range(columns.size):
                         normal[c, other] += H[c, k] * H[other, k]
             factorize(normal, rule[0] + rule[1] / rule[2], L)
-            substitute(L, w)
+            solve(L, w)
             spread = math.sqrt(np.sum(start_t * start_t) / max(np.trace(normal), 1e-300))
             problem = (x[entries], weights[entries], start_t, H, offset, normal)
             lowest, n_starts = math.inf, starts.shape[0]
@@ -85,7 +191,7 @@ def _row_solver(structure: Structure, name: str, cached: bool) -> Callable[..., 
                     w[:] = spread * starts[start - 1]
                 if start > n_starts:
                     w[:] = W[i]
-                iterations = TRIAL if start <= n_starts else max_iter
+                iterations = trial if start <= n_starts else max_iter
                 reached = improve(problem, rule, tol, iterations, model, w, best, step, L)
                 if reached < lowest:
                     lowest = reached
@@ -94,90 +200,62 @@ def _row_solver(structure: Structure, name: str, cached: bool) -> Callable[..., 
     return compile_kernel(solve_rows, name, cached=cached)
 
 
-def _improver(structure: Structure) -> Callable[..., float]:
+def _improve_kernel(structure: Structure, name: str) -> Callable[..., float]:
     """Return the loop that improves w of one row, keeps the best and returns its objective."""
-    solve = compile_t_update(structure)
-    value = compile_scalar(structure[1].value)
-    forward = compile_scalar(structure[0].forward)
-    factorize, substitute = compile_scalar(_factorize), compile_scalar(_substitute)
+    update_entry = compile_entry_update(structure)
+    compare, relax = compile_scalar(compare_residuals), compile_scalar(relaxed_ratio)
+    period, progress, patience = NEW_ROWS.period, NEW_ROWS.progress, NEW_ROWS.patience
 
     def improve(problem, rule, tol, max_iter, model, w, best, step, L):  # type: ignore[no-untyped-def]
         x, weights, start_t, H, offset, normal = problem
-        ridge, alpha, rho, factor, rho_step = rule
+        ridge, alpha, rho, ratio, rho_step = rule
         pieces, pf, pd, floor = model
         t, u, s = start_t.copy(), np.zeros(x.size), np.empty(x.size)
-        still = tol * tol * max(np.sum(t * t), 1e-300)
-        lowest, earlier, halts, scale = math.inf, math.inf, 0, 1.0
+        converged = tol * tol * max(np.sum(t * t), 1e-300)
+        lowest, earlier, halts, dual_scale = math.inf, math.inf, 0, 1.0
         factorize(normal, ridge + alpha / rho, L)
         best[:] = w
         for iteration in range(1, max_iter + 1):
             s[:] = offset
-            objective, primal, moved = 0.0, 0.0, 0.0
+            objective, primal, change = 0.0, 0.0, 0.0
             for c in range(w.size):
                 objective += 0.5 * alpha * w[c] * w[c]
                 for k in range(x.size):
                     s[k] += w[c] * H[c, k]
             for k in range(x.size):
-                a, weight = s[k], weights[k]
-                v = a - scale * u[k]
-                new = solve(v, x[k], rho / weight, pieces, pf, pd)
-                objective += weight * value(x[k], max(forward(a, pf), floor), pd)
+                a = s[k]
+                v, new, loss = update_entry(
+                    a, u[k], x[k], rho / weights[k], dual_scale, pieces, pf, pd, floor
+                )
+                objective += weights[k] * loss
                 primal += (new - a) * (new - a)
-                moved += (new - t[k]) * (new - t[k])
+                change += (new - t[k]) * (new - t[k])
                 t[k], u[k], s[k] = new, new - v, (new - a) + (new - v)
             if objective < lowest:
                 lowest = objective
                 best[:] = w
-            if max(primal, moved) <= still:
+            if max(primal, change) <= converged:
                 break
             for c in range(w.size):
                 step[c] = -(ridge + alpha / rho) * w[c]
                 for k in range(x.size):
                     step[c] += s[k] * H[c, k]
-            substitute(L, step)
+            solve(L, step)
             w += step
-            stuck = False
-            if iteration % PERIOD == 0:
-                stuck = earlier - lowest <= PROGRESS * lowest
+            direction, dual_scale = 0, 1.0
+            if iteration % period == 0:
+                stuck = earlier - lowest <= progress * lowest
                 halts, earlier = (halts + 1 if stuck else 0), lowest
-                if halts == PATIENCE:
+                if halts == patience:
                     break
-            # ρ is balanced less and less, so that it settles
-            most = (factor * (1.0 + (iteration / PERIOD) ** 2)) ** 2
-            scale = 1.0
-            if stuck or primal > most * rho * rho * moved:
-                scale = 1.0 / rho_step
-            elif rho * rho * moved > most * primal:
-                scale = rho_step
-            if scale != 1.0:
-                rho /= scale
+                direction = 1 if stuck else 0
+            if direction == 0:
+                most = relax(ratio, iteration, period)
+                direction = compare(primal, rho * rho * change, most * most)
+            if direction != 0:
+                dual_scale = 1.0 / rho_step if direction > 0 else rho_step
+                rho /= dual_scale
                 factorize(normal, ridge + alpha / rho, L)
         return lowest
 
-    return improve
-
-
-def _factorize(normal, ridge, L):  # type: ignore[no-untyped-def]
-    """Put the Cholesky factor of normal + ridge I into L; a direction without data stays put."""
-    for j in range(normal.shape[0]):
-        pivot = normal[j, j] + ridge
-        for k in range(j):
-            pivot -= L[j, k] * L[j, k]
-        L[j, j] = math.sqrt(pivot) if pivot > 1e-15 * normal[j, j] + 1e-300 else math.inf
-        for i in range(j + 1, normal.shape[0]):
-            total = normal[i, j]
-            for k in range(j):
-                total -= L[i, k] * L[j, k]
-            L[i, j] = total / L[j, j]
-
-
-def _substitute(L, b):  # type: ignore[no-untyped-def]
-    """Turn b into the solution of L Lᵀ y = b."""
-    for i in range(b.size):
-        for k in range(i):
-            b[i] -= L[i, k] * b[k]
-        b[i] /= L[i, i]
-    for i in range(b.size - 1, -1, -1):
-        for k in range(i + 1, b.size):
-            b[i] -= L[k, i] * b[k]
-        b[i] /= L[i, i]
+    return compile_kernel(improve, f"improve_{name}", cached=False)

@@ -1,91 +1,95 @@
 """Factor steps that impose T = WH on the observed entries alone.
 
-The loss does not see the other entries, so the problem is the same; but an iteration no longer
-moves by only the observed share of the way.  The price is a small least-squares problem for each
-row and each column: over the observed entries of row i,
+The loss does not see the other entries, so the problem is the same.  But the paper's form moves by
+only the observed share of the way in an iteration, and this one moves all of it.  The price is a
+small least-squares problem for each row and each column: over the observed entries of row i,
 
     w⁺ = w + (Σ h_j h_jᵀ + ridge I)⁻¹ (Σ s_ij h_j - ridge w),
 
-and likewise for a column with the new W.  For Identity + Frobenius at ρ = 1 this is alternating
+and likewise for a column with the new W.  For Identity + Frobenius and ρ = 1 this is alternating
 least squares.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
-
 import numpy as np
 
+from nmd_lab._threads import map_and_add
 from nmd_lab.data.base import FloatArray
 
-from .storage import Block, SparseLayout, sparse_kernel
-from .sweep import Pass, Steps, in_parallel
+from .cholesky import factorize, solve
+from .storage import Block, CsrStorage, sparse_kernel
+from .sweep import RowStep, Sweep, SweepResult
 
 
-class ObservedSteps(Steps):
-    """Small least-squares problems, one for each row and column.
+class ObservedSweep(Sweep):
+    """Small least-squares problems, one for each row and each column.
 
     Parameters
     ----------
-    layout : SparseLayout
-        Where the observed entries are.
-    splitting, ridge, free_W, free_H, threads
-        As for `Steps`.
+    storage : CsrStorage
+        Positions of the observed entries.
+    split_variable, ridge, solved_W, solved_H, threads
+        As for `Sweep`.
     """
 
-    layout: SparseLayout
+    storage: CsrStorage
 
     def __post_init__(self) -> None:
-        """Prepare the way down the columns."""
+        """Prepare the pass over the columns."""
         super().__post_init__()
-        self.columns, self.positions = self.layout.transposed()
-        self.S = np.empty_like(self.splitting.T)
+        self.columns, self.positions = self.storage.transposed()
+        self.S = np.empty_like(self.split_variable.T)
 
     def _buffers(self, block: Block, buffers: FloatArray) -> FloatArray:
         size = block.entries.stop - block.entries.start
         return (self.S[block.entries], buffers[1, :size])  # type: ignore[return-value]
 
     def _row_step(
-        self, W: FloatArray, H: FloatArray, right: FloatArray, ridge: float, next_W: FloatArray
-    ) -> Callable[[Block, FloatArray, FloatArray], None]:
-        def take_rows(block: Block, S: FloatArray, StW: FloatArray) -> None:
-            solve_rows(self.layout, block, S, right, self.free_W, ridge, next_W)
+        self, W: FloatArray, H: FloatArray, H_packed: FloatArray, penalty: float, next_W: FloatArray
+    ) -> RowStep:
+        ridge = self.ridge(H[self.solved_W], penalty)
 
-        return take_rows
+        def row_step(block: Block, S: FloatArray, StW: FloatArray) -> None:
+            improve_rows(self.storage, block, S, H_packed, self.solved_W, ridge, next_W)
 
-    def next_H(self, sweep: Pass, W: FloatArray, H: FloatArray, penalty: float) -> FloatArray:
-        """Return the next H from the sweep made with W and H."""
-        change, right = sweep.W - W, self.layout.prepare(H)
-        ridge = self.ridge(sweep.W[:, self.free_H], penalty)
+        return row_step
 
-        def renew(part: int) -> tuple[FloatArray, ...]:  # S with the new W
-            buffer = np.empty(self.layout.block_size, dtype=H.dtype)
-            for block in self.layout.blocks(part, self.parts):
-                moved = buffer[: block.entries.stop - block.entries.start]
-                self.layout.products(block, change, right, moved)
-                self.S[block.entries] -= moved
+    def update_H(
+        self, result: SweepResult, W: FloatArray, H: FloatArray, penalty: float
+    ) -> FloatArray:
+        """Return the next H after the pass that was made with W and H."""
+        change, Ht = result.W - W, self.storage.pack(H)
+        ridge = self.ridge(result.W[:, self.solved_H], penalty)
+
+        def renew_S(part: int) -> tuple[FloatArray, ...]:
+            """Take the change of W off S."""
+            buffer = np.empty(self.storage.block_size, dtype=H.dtype)
+            for block in self.storage.blocks(part, self.parts):
+                product = buffer[: block.entries.stop - block.entries.start]
+                self.storage.products(block, change, Ht, product)
+                self.S[block.entries] -= product
             return ()
 
-        in_parallel(renew, self.parts)
-        columns = right.copy()
+        map_and_add(renew_S, self.parts)
+        next_Ht = Ht.copy()
 
-        def solve(part: int) -> tuple[FloatArray, ...]:
+        def solve_columns(part: int) -> tuple[FloatArray, ...]:
             for block in self.columns.blocks(part, self.parts):
                 S = self.S[self.positions[block.entries]]
-                solve_rows(self.columns, block, S, sweep.W, self.free_H, ridge, columns)
+                improve_rows(self.columns, block, S, result.W, self.solved_H, ridge, next_Ht)
             return ()
 
-        in_parallel(solve, self.parts)
-        return np.ascontiguousarray(columns.T)
+        map_and_add(solve_columns, self.parts)
+        return np.ascontiguousarray(next_Ht.T)
 
 
-def solve_rows(
-    layout: SparseLayout,
+def improve_rows(
+    storage: CsrStorage,
     block: Block,
     S: FloatArray,
-    right: FloatArray,
-    free: slice,
+    Ht: FloatArray,
+    solved: slice,
     ridge: float,
     rows: FloatArray,
 ) -> None:
@@ -93,28 +97,28 @@ def solve_rows(
 
     Parameters
     ----------
-    layout : SparseLayout
-        Which entries a row has.
+    storage : CsrStorage
+        Positions of the entries.
     block : Block
-        The rows.
-    S : ndarray
-        The residuals of the block's entries.
-    right : ndarray (n, rank)
-        The other factor, a row for each column of the layout.
-    free : slice
-        The components that are solved for.
+        Rows to work on.
+    S : ndarray (n_block_entries,)
+        Residuals of the block's entries.
+    Ht : ndarray (n, rank)
+        Transpose of the other factor: one row for each column of the storage.
+    solved : slice
+        Components that are solved for.
     ridge : float
-        The ridge.
+        Ridge of each row.
     rows : ndarray (m, rank)
-        The factor to improve.
+        Factor to improve.
     """
-    first, last, _ = free.indices(rows.shape[1])
-    kernel = sparse_kernel(_solve_rows, f"{rows.dtype}_{layout.indices.dtype}")
-    pattern = (layout.indptr, layout.indices, block.rows.start, block.rows.stop)
-    kernel(*pattern, S, right, first, last, ridge, rows)
+    first, last, _ = solved.indices(rows.shape[1])
+    kernel = sparse_kernel(_improve_rows, f"{rows.dtype}_{storage.indices.dtype}")
+    pattern = (storage.indptr, storage.indices, block.rows.start, block.rows.stop)
+    kernel(*pattern, S, Ht, first, last, ridge, rows)
 
 
-def _solve_rows(indptr, indices, start, stop, S, right, first, last, ridge, rows):  # type: ignore[no-untyped-def]
+def _improve_rows(indptr, indices, start, stop, S, Ht, first, last, ridge, rows):  # type: ignore[no-untyped-def]
     base, size = indptr[start], last - first
     normal, step = np.empty((size, size)), np.empty(size)
     for i in range(start, stop):
@@ -127,42 +131,21 @@ def _solve_rows(indptr, indices, start, stop, S, right, first, last, ridge, rows
             j0, j1, j2, j3 = indices[k], indices[k + 1], indices[k + 2], indices[k + 3]
             s0, s1, s2, s3 = S[k - base], S[k + 1 - base], S[k + 2 - base], S[k + 3 - base]
             for a in range(size):
-                h0, h1 = right[j0, first + a], right[j1, first + a]
-                h2, h3 = right[j2, first + a], right[j3, first + a]
+                h0, h1 = Ht[j0, first + a], Ht[j1, first + a]
+                h2, h3 = Ht[j2, first + a], Ht[j3, first + a]
                 step[a] += s0 * h0 + s1 * h1 + s2 * h2 + s3 * h3
                 for c in range(first, first + a + 1):
                     normal[a, c - first] += (
-                        h0 * right[j0, c]
-                        + h1 * right[j1, c]
-                        + h2 * right[j2, c]
-                        + h3 * right[j3, c]
+                        h0 * Ht[j0, c] + h1 * Ht[j1, c] + h2 * Ht[j2, c] + h3 * Ht[j3, c]
                     )
         for k in range(whole, end):
             j, s = indices[k], S[k - base]
             for a in range(size):
-                h = right[j, first + a]
+                h = Ht[j, first + a]
                 step[a] += s * h
                 for c in range(a + 1):
-                    normal[a, c] += h * right[j, first + c]
-        # Cholesky, then forward and backward substitution
-        for j in range(size):
-            pivot = normal[j, j]
-            for k in range(j):
-                pivot -= normal[j, k] * normal[j, k]
-            pivot = math.sqrt(pivot)
-            normal[j, j] = pivot
-            for a in range(j + 1, size):
-                total = normal[a, j]
-                for k in range(j):
-                    total -= normal[a, k] * normal[j, k]
-                normal[a, j] = total / pivot
-            total = step[j]
-            for k in range(j):
-                total -= normal[j, k] * step[k]
-            step[j] = total / pivot
-        for j in range(size - 1, -1, -1):
-            total = step[j]
-            for a in range(j + 1, size):
-                total -= normal[a, j] * step[a]
-            step[j] = total / normal[j, j]
-            rows[i, first + j] += step[j]
+                    normal[a, c] += h * Ht[j, first + c]
+        factorize(normal, 0.0, normal)
+        solve(normal, step)
+        for a in range(size):
+            rows[i, first + a] += step[a]

@@ -1,4 +1,4 @@
-"""The options of a fit: their one list, with defaults and checks."""
+"""The options of a fit: the one list with their defaults, types and checks."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from numbers import Integral
-from typing import Any
+from typing import Any, Literal, TypedDict
 
 import numpy as np
 
@@ -25,9 +25,38 @@ OFFSETS = ("none", "global", "rows", "columns", "both")
 CONSTRAINTS = ("auto", "everywhere", "observed")
 
 
+class FitOptions(TypedDict, total=False):
+    """The keyword arguments of `decompose` and `complete` that are not data.
+
+    They are described at `nmd_lab.decompose`.  This class is for editors and type checkers; the
+    defaults and the checks are in `Options`, which has the same names.
+    """
+
+    init: Any
+    n_init: int
+    max_iter: int
+    tol: float
+    penalty: str | float | PenaltyRule
+    initial_penalty: float | None
+    acceleration: Literal["auto"] | None
+    homotopy: Literal["auto"] | bool
+    polish: Literal["auto"] | bool
+    alpha: float
+    offsets: Literal["none", "global", "rows", "columns", "both"]
+    constraint: Literal["auto", "everywhere", "observed"]
+    validation: Any
+    patience: int
+    epsilon: float
+    time_limit: float | None
+    callback: Callable[..., Any] | None
+    progress: bool | None
+    random_state: Any
+    threads: int | None
+
+
 @dataclass(frozen=True, kw_only=True)
-class Settings:
-    """Every option of `decompose` and `complete` that is not data; see `decompose`."""
+class Options:
+    """Checked options of a fit; see `nmd_lab.decompose` for their meaning."""
 
     init: Any = "auto"
     n_init: int = 1
@@ -43,7 +72,7 @@ class Settings:
     constraint: str = "auto"
     validation: Any = None
     patience: int = 10
-    epsilon: float = 1e-12  # the paper's 1e-6 would floor the error at about 1e-5
+    epsilon: float = 1e-12  # the paper's 1e-6 limits the relative error to about 1e-5
     time_limit: float | None = None
     callback: Callable[..., Any] | None = None
     progress: bool | None = None
@@ -52,13 +81,14 @@ class Settings:
 
     def __post_init__(self) -> None:
         """Check everything that can be checked without the data."""
-        check_integer("n_init", self.n_init, 1)
-        check_integer("max_iter", self.max_iter, 1)
-        check_number("tol", self.tol, 0)
-        check_number("alpha", self.alpha, 0)
-        check_number("epsilon", self.epsilon, 0)
+        for name in ("n_init", "max_iter", "patience"):
+            check_integer(name, getattr(self, name), 1)
+        for name in ("tol", "alpha", "epsilon"):
+            check_number(name, getattr(self, name), 0)
         if self.time_limit is not None:
             check_number("time_limit", self.time_limit, 0)
+        if self.threads is not None:
+            check_integer("threads", self.threads, 1)
         if self.callback is not None and not callable(self.callback):
             raise TypeError(
                 f"callback={self.callback!r} is not callable: give a function of state."
@@ -68,14 +98,11 @@ class Settings:
             check_word("init", self.init, INITS, ", a pair (W, H) or a fit")
         check_word("offsets", self.offsets, OFFSETS)
         check_word("constraint", self.constraint, CONSTRAINTS)
-        check_integer("patience", self.patience, 1)
-        if self.threads is not None:
-            check_integer("threads", self.threads, 1)
-        as_penalty_rule(self.penalty)
-        self._check_initial_penalty()
         check_word("acceleration", self.acceleration, ["auto", None])
         for name in ("homotopy", "polish"):
             check_word(name, getattr(self, name), ["auto", True, False])
+        as_penalty_rule(self.penalty)
+        self._check_initial_penalty()
         self.generator()
 
     def _check_initial_penalty(self) -> None:
@@ -89,43 +116,49 @@ class Settings:
         check_number("initial_penalty", self.initial_penalty, above=0)
 
     @classmethod
-    def of(cls, options: dict[str, Any]) -> Settings:
-        """Return the settings from keyword arguments, naming a misspelt one's nearest."""
+    def of(cls, options: dict[str, Any]) -> Options:
+        """Return the options from keyword arguments; a misspelt one is refused."""
         check_option_names(options, [field.name for field in fields(cls)], "a fit")
         return cls(**options)
 
     def describe(self, dtype: Any) -> dict[str, Any]:
-        """Return what a result remembers of the settings, in plain numbers and words."""
-        words = {f.name: getattr(self, f.name) for f in fields(self)}
+        """Return the options as plain numbers and words, as a result keeps them.
+
+        Parameters
+        ----------
+        dtype : dtype
+            Working precision, which bounds `epsilon` from below.
+        """
+        plain = {f.name: getattr(self, f.name) for f in fields(self)}
         for name in ("callback", "progress", "threads"):
-            del words[name]
+            del plain[name]
         if not isinstance(self.validation, float | None):
-            words["validation"] = f"given {type(self.validation).__name__}"
-        words["epsilon"] = self.epsilon_for(dtype)
+            plain["validation"] = f"given {type(self.validation).__name__}"
+        plain["epsilon"] = self.epsilon_for(dtype)
         if not isinstance(self.init, str):
-            words["init"] = f"given {type(self.init).__name__}"
+            plain["init"] = f"given {type(self.init).__name__}"
         if isinstance(self.penalty, PenaltyRule):
-            words["penalty"] = repr(self.penalty)
+            plain["penalty"] = repr(self.penalty)
         if not isinstance(self.random_state, Integral | None):
-            words["random_state"] = f"given {type(self.random_state).__name__}"
-        return {name: w.item() if hasattr(w, "item") else w for name, w in words.items()}
+            plain["random_state"] = f"given {type(self.random_state).__name__}"
+        return {name: v.item() if hasattr(v, "item") else v for name, v in plain.items()}
 
     def epsilon_for(self, dtype: Any) -> float:
-        """Return epsilon, raised to the rounding unit of the precision."""
+        """Return `epsilon`, at least the rounding unit of the precision."""
         return max(float(self.epsilon), float(np.finfo(dtype).eps))
 
     def generator(self) -> np.random.Generator:
-        """Return the source of all random numbers of a fit."""
+        """Return a new generator from `random_state`."""
         return as_generator(self.random_state)
 
 
-def with_settings_signature(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Show the options, with their defaults, in a function's signature."""
+def with_option_signature(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Show the options with their defaults in a function's signature."""
     signature = inspect.signature(function)
     named = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
     options = [
         inspect.Parameter(f.name, inspect.Parameter.KEYWORD_ONLY, default=f.default)
-        for f in fields(Settings)
+        for f in fields(Options)
     ]
     function.__signature__ = signature.replace(parameters=[*named, *options])  # type: ignore[attr-defined]
     return function

@@ -10,15 +10,34 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Real
-from typing import Any
+from typing import Any, ClassVar
 
 from nmd_lab._checks import check_number, check_word
 
 Control = Callable[[float, float, float, float], float]
-"""Gives the next ρ from this one, the primal and the dual residual, and the objective."""
+"""Function of ρ, the primal and the dual residual and the objective that returns the next ρ."""
 
-PROGRESS = 1e-2
-"""A period that lowers the objective by no more than this share of it is a standstill."""
+
+def compare_residuals(primal: float, dual: float, ratio: float) -> int:
+    """Return 1 if ρ should grow, -1 if it should shrink and 0 if it should stay.
+
+    Parameters
+    ----------
+    primal, dual : float
+        The two residuals, or their squares.
+    ratio : float
+        Largest allowed ratio of one to the other.
+    """
+    if primal > ratio * dual:
+        return 1
+    if dual > ratio * primal:
+        return -1
+    return 0
+
+
+def relaxed_ratio(ratio: float, iteration: int, period: int) -> float:
+    """Return a ratio of residuals that grows with the iterations, so that ρ settles."""
+    return ratio * (1.0 + (iteration / period) ** 2)
 
 
 @dataclass(frozen=True)
@@ -27,21 +46,29 @@ class PenaltyRule:
 
     Parameters
     ----------
-    initial : float
+    initial : float, default 1
         ρ of the first iteration.
-    factor : float
-        How unequal the residuals may be; infinity keeps ρ fixed.
-    step : float
-        What ρ is multiplied with or divided by.
-    projected : bool
-        Whether the dual residual is ρ‖Wᵀ(T - T_previous)‖, as printed in the paper, or
+    factor : float, default 3
+        Largest allowed ratio of the residuals; infinity keeps ρ fixed.
+    step : float, default 2
+        Factor by which ρ grows or shrinks.
+    projected : bool, default False
+        Whether the dual residual is ρ‖Wᵀ(T - T_previous)‖, as printed in the paper.  If not, it is
         ρ‖T - T_previous‖, which does not depend on how scale is split between W and H.
-    unit : float
-        What ‖T - WH‖ is multiplied with before the two are compared.
+    unit : float, default 1
+        Factor of ‖T - WH‖ in the comparison.
     period : int, optional
-        If given, ρ settles: after k periods of so many iterations the residuals may be 1 + k² times
-        more unequal, and ρ grows after each period in which the objective stood still.
+        Number of iterations after which a rule relaxes, so that ρ settles: after k periods the
+        residuals may be 1 + k² times more unequal, and ρ grows after each period without progress.
+        By default the rule does not relax.
+
+    Attributes
+    ----------
+    progress : float
+        Relative decrease of the objective in a period at or below which there was no progress.
     """
+
+    progress: ClassVar[float] = 1e-2
 
     initial: float = 1.0
     factor: float = 3.0
@@ -51,43 +78,42 @@ class PenaltyRule:
     period: int | None = None
 
     def begin(self) -> Control:
-        """Return the rule for one run."""
+        """Return a control for one run, which remembers what it has seen."""
         iteration, lowest, earlier = 0, math.inf, math.inf
 
         def control(penalty: float, primal: float, dual: float, objective: float) -> float:
             nonlocal iteration, lowest, earlier
-            factor = self.factor
+            ratio = self.factor
             if self.period is not None:
                 iteration, lowest = iteration + 1, min(lowest, objective)
-                factor *= 1 + (iteration / self.period) ** 2
+                ratio = relaxed_ratio(ratio, iteration, self.period)
                 if iteration % self.period == 0:
-                    stands_still = earlier - lowest <= PROGRESS * lowest
+                    no_progress = earlier - lowest <= self.progress * lowest
                     earlier = lowest
-                    if stands_still:
+                    if no_progress:
                         return penalty * self.step
-            if self.unit * primal > factor * dual:
+            direction = compare_residuals(self.unit * primal, dual, ratio)
+            if direction > 0:
                 return penalty * self.step
-            if dual > factor * self.unit * primal:
-                return penalty / self.step
-            return penalty
+            return penalty / self.step if direction < 0 else penalty
 
         return control
 
 
 BALANCED = PenaltyRule()
-"""The two residuals within a factor of three: the rule for losses that are smooth."""
+"""The rule for smooth losses: the two residuals within a factor of three."""
 
 SETTLING = PenaltyRule(period=10)
-"""The rule for losses with a kink (L1), for which the balance of the residuals stalls far from the
-minimum.  It starts at the problem's natural penalty, which is also its unit."""
+"""The rule for losses with a kink (L1), where balanced residuals stall far from the minimum.  It
+starts at the problem's natural penalty, which is also its unit."""
 
 RULES = {
     "auto": BALANCED,
     "balanced": BALANCED,
     "paper": PenaltyRule(factor=10.0, projected=True),
 }
-"""The rules that can be chosen by name.  "auto" is `SETTLING` instead where the loss has a kink and
-f is not even; "paper" is the paper's eq. (adap_rho)."""
+"""Rules that can be chosen by name.  "auto" is `SETTLING` instead where the loss has a kink and f is
+not even; "paper" is the rule of the paper's equation (adap_rho)."""
 
 
 def as_penalty_rule(penalty: Any) -> PenaltyRule:

@@ -1,31 +1,50 @@
-"""Before a fit and after it: everything checked and ready to go, and the labels back on."""
+"""From arguments to a problem that is checked and ready to solve."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
-import xarray as xr
 from numpy.typing import ArrayLike, DTypeLike
 
 from nmd_lab._checks import check_rank
+from nmd_lab._threads import all_threads
 from nmd_lab.data.base import Observations
 from nmd_lab.data.observations import observe
 from nmd_lab.model.losses import Loss
 from nmd_lab.model.nonlinearities import Nonlinearity
-from nmd_lab.model.proximal import make_pair
-from nmd_lab.result.decomposition import Decomposition
-from nmd_lab.result.provenance import provenance
-from nmd_lab.solver.refinement.acceleration import Plan
-from nmd_lab.solver.refinement.stages import optimality
+from nmd_lab.model.offsets import Offsets
+from nmd_lab.model.proximal import Pair, make_pair
 
-from .admm import Problem
-from .held_out import Validation, take_validation
-from .options import Settings
-from .problem import make_plan, make_problem
-from .restarts import Point, starts
-from .stopping import Outcome
+from .held_out import HeldOut, hold_out
+from .offsets import OffsetColumns, starting_offsets
+from .options import Options
+from .penalty import SETTLING, PenaltyRule, as_penalty_rule
+from .problem import Problem, natural_penalty
+from .refinement.plan import RefinementPlan, make_plan
+from .restarts import NamedStart, all_starts
+
+
+@dataclass(frozen=True)
+class PreparationOptions:
+    """Limits of the preparation.
+
+    Attributes
+    ----------
+    observed_share : float
+        Share of observed entries below which ``constraint="auto"`` means "observed".
+    memory_share : float
+        Share of the free memory that T and U may take.
+    """
+
+    observed_share: float = 1 / 3
+    memory_share: float = 0.9
+
+
+LIMITS = PreparationOptions()
 
 
 class Prepared(NamedTuple):
@@ -34,22 +53,22 @@ class Prepared(NamedTuple):
     Attributes
     ----------
     problem : Problem
-        What is to be solved.
-    points : iterator of Point
-        Where from; each is worked out when it is asked for.
-    settings : Settings
-        When to stop, and the like.
-    plan : Plan
-        What is done beside Algorithm 1.
-    validation : Validation or None
+        Problem to solve.
+    starts : iterator of NamedStart
+        Starts; each is made when it is asked for.
+    options : Options
+        Options of the fit.
+    plan : RefinementPlan
+        Refinements beside Algorithm 1.
+    held_out : HeldOut or None
         Held-out entries.
     """
 
     problem: Problem
-    points: Iterator[Point]
-    settings: Settings
-    plan: Plan
-    validation: Validation | None
+    starts: Iterator[NamedStart]
+    options: Options
+    plan: RefinementPlan
+    held_out: HeldOut | None
 
 
 def prepare(
@@ -65,21 +84,21 @@ def prepare(
     absent_are_zeros: bool,
     **options: Any,
 ) -> Prepared:
-    """Check everything that `decompose` or `complete` was given.
+    """Check the arguments of `decompose` or `complete`.
 
     Parameters
     ----------
     X, rank, nonlinearity, loss, mask, weights, dtype, sample_dims, **options
         As for `decompose`.
     absent_are_zeros : bool
-        True for `decompose`, False for `complete`.
+        Meaning of the absent entries of a sparse X: zeros for `decompose`, missing for `complete`.
 
     Raises
     ------
     ValueError, TypeError
         In one sentence, if an argument makes no sense.
     """
-    settings = Settings.of(options)
+    checked = Options.of(options)
     pair = make_pair(nonlinearity, loss)
     observations = observe(
         X,
@@ -93,71 +112,110 @@ def prepare(
     values, _ = observations.observed()
     pair.loss.check_data(float(values.min()), float(values.max()))
     if absent_are_zeros:
-        _check_lines(observations)
-    observations, validation = take_validation(
-        observations, settings.validation, pair.nonlinearity, settings.generator()
+        _refuse_empty_rows_and_columns(observations)
+    observations, held_out = hold_out(
+        observations, checked.validation, pair.nonlinearity, checked.generator()
     )
-    problem, offsets = make_problem(observations, pair, settings)
-    plan = make_plan(problem, rank, settings)
-    points = starts(problem, offsets, rank, settings)
-    return Prepared(problem, points, settings, plan, validation)
+    problem, offsets = make_problem(observations, pair, checked)
+    plan = make_plan(problem, rank, checked)
+    return Prepared(problem, all_starts(problem, offsets, rank, checked), checked, plan, held_out)
 
 
-def _check_lines(observations: Observations) -> None:
-    """Refuse rows and columns about which nothing is known, where every entry is to count."""
-    for line, empty in zip(("row", "column"), observations.empty_rows_and_columns(), strict=True):
+def _refuse_empty_rows_and_columns(observations: Observations) -> None:
+    """Refuse rows and columns without an observed entry, where every entry is to count."""
+    both = zip(("row", "column"), observations.empty_rows_and_columns(), strict=True)
+    for name, empty in both:
         if empty.size:
             raise ValueError(
-                f"X has no observed entry in {line} {empty[0]}: drop it, or use complete(), which "
+                f"X has no observed entry in {name} {empty[0]}: drop it, or use complete(), which "
                 "lets it fall back to f of the offsets."
             )
 
 
-def labelled(
-    problem: Problem,
-    outcome: Outcome,
-    settings: Settings,
-    starts: Sequence[dict[str, Any]] = (),
-) -> Decomposition:
-    """Put the labels back on the chosen state.
+def make_problem(
+    observations: Observations, pair: Pair, options: Options
+) -> tuple[Problem, Offsets]:
+    """Return the problem, and the offsets of its starts.
 
-    Parameters
-    ----------
-    problem : Problem
-        What was solved.
-    outcome : Outcome
-        How the run ended.
-    settings : Settings
-        What was asked for.
-    starts : sequence of dict
-        What became of each start.
+    Raises
+    ------
+    ValueError
+        If the constraint or the offsets do not go with the data.
+    MemoryError
+        If T and U would not fit into memory.
     """
-    state, observations = outcome.state, problem.observations
-    W, H = state.W.copy(), state.H.copy()
-    rows, columns = observations.empty_rows_and_columns()
-    W[rows], H[:, columns] = 0, 0
-    labelled_W, labelled_H = observations.labels.label_factors(W, H)
-    iterations = np.arange(1, len(outcome.history["seconds"]) + 1)
-    history = xr.Dataset(
-        {name: ("iteration", numbers) for name, numbers in outcome.history.items()},
-        coords={"iteration": iterations},
+    if observations.absent_are_zeros and options.offsets != "none":
+        raise ValueError(
+            f"offsets={options.offsets!r} does not go with a sparse X whose absent entries are "
+            "zeros: use complete(), or offsets='none'."
+        )
+    observed_only = _observed_only(observations, options.constraint)
+    if observed_only:
+        observations = observations.as_sparse()
+    _check_memory(observations)
+    offsets = starting_offsets(observations, pair.nonlinearity, options.offsets, options.alpha)
+    problem = Problem(
+        observations,
+        pair,
+        rule=_penalty_rule(observations, pair, options),
+        alpha=options.alpha,
+        epsilon=options.epsilon_for(observations.values.dtype),
+        offset_columns=OffsetColumns(options.offsets, offsets.mean),
+        observed_only=observed_only,
+        threads=options.threads or all_threads(),
     )
-    return Decomposition(
-        W=labelled_W,
-        H=labelled_H,
-        offsets=state.offsets,
-        nonlinearity=problem.pair.nonlinearity,
-        loss=problem.pair.loss,
-        history=history,
-        stop_reason=outcome.stop_reason,
-        labels=observations.labels,
-        parameters={
-            "rank": W.shape[1],
-            "iteration": state.iteration,
-            **settings.describe(W.dtype),
-            "constraint": "observed" if problem.observed_only else "everywhere",
-            "optimality": optimality(problem, state.left, state.right),
-            "starts": list(starts),
-            **provenance(observations),
-        },
+    return problem, offsets
+
+
+def _penalty_rule(observations: Observations, pair: Pair, options: Options) -> PenaltyRule:
+    """Return the rule for ρ with its first ρ."""
+    rule = as_penalty_rule(options.penalty)
+    # An even f has signs to find, for which ρ must not settle early.
+    if options.penalty == "auto" and not pair.loss.smooth and not pair.nonlinearity.even:
+        natural = natural_penalty(observations, pair)
+        rule = replace(SETTLING, initial=natural, unit=natural)
+    if options.initial_penalty is not None:
+        rule = replace(rule, initial=float(options.initial_penalty))
+    return rule
+
+
+def _observed_only(observations: Observations, constraint: str) -> bool:
+    """Return whether T = WH is imposed on the observed entries alone."""
+    m, n = observations.shape
+    if constraint == "observed" and observations.absent_are_zeros:
+        raise ValueError(
+            "constraint='observed' does not go with a sparse X whose absent entries are zeros: "
+            "use complete(), or constraint='everywhere'."
+        )
+    few = observations.n_observed < LIMITS.observed_share * m * n
+    return constraint == "observed" or (constraint == "auto" and few)
+
+
+def _check_memory(observations: Observations) -> None:
+    """Refuse a problem whose T and U are larger than the free memory."""
+    m, n = observations.shape
+    needed = 2 * observations.n_stored * observations.values.dtype.itemsize
+    free = _free_memory()
+    if free is None or needed < LIMITS.memory_share * free:
+        return
+    rows = int(LIMITS.memory_share * free / needed * m)
+    remedy = f"about {rows} rows of {n} columns would fit"
+    if observations.values.dtype.itemsize == 8:
+        remedy += ", or twice as many with dtype='float32'"
+    raise MemoryError(
+        f"X of shape {(m, n)} needs {needed / 2**30:.3g} GiB for T and U, "
+        f"{free / 2**30:.3g} GiB are free: {remedy}."
     )
+
+
+def _free_memory() -> int | None:
+    """Return the memory available without swapping, in bytes; None where that is unknown."""
+    meminfo = Path("/proc/meminfo")
+    if meminfo.exists():
+        for line in meminfo.read_text().splitlines():
+            if line.startswith("MemAvailable:"):
+                return int(line.split()[1]) * 1024
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, OSError, ValueError):
+        return None

@@ -1,167 +1,85 @@
-"""From checked arguments to a problem: constraint, offsets, and whether it fits into memory."""
+"""A checked problem: data, model, penalty rule, ridge, offsets and constraint."""
 
 from __future__ import annotations
 
 import math
-import os
-from dataclasses import replace
-from pathlib import Path
+from dataclasses import dataclass
 
-from nmd_lab._threads import all_threads
-from nmd_lab.data.base import Observations
-from nmd_lab.model.losses import Frobenius
-from nmd_lab.model.nonlinearities import Identity
+import numpy as np
+
+from nmd_lab.data.base import FloatArray, Observations
 from nmd_lab.model.proximal import Pair
-from nmd_lab.solver.refinement.acceleration import Plan
-from nmd_lab.solver.refinement.lagrangian import FEW
-from nmd_lab.solver.refinement.lbfgs import MEMORY
-from nmd_lab.solver.refinement.moreau_envelope import natural_penalty
 
-from .admm import Problem
-from .offsets import Extension, Offsets, starting_offsets
-from .options import Settings
-from .penalty import SETTLING, PenaltyRule, as_penalty_rule
-
-OBSERVED_SHARE = 1 / 3
-"""Below this share of observed entries, ``constraint="auto"`` constrains the observed ones only."""
+from .observed_sweep import ObservedSweep
+from .offsets import NO_OFFSET_COLUMNS, OffsetColumns
+from .penalty import BALANCED, PenaltyRule
+from .split_variable import SplitVariable
+from .storage import CsrStorage, storage_of
+from .sweep import EverywhereSweep, Ridge, Sweep
 
 
-def make_problem(
-    observations: Observations, pair: Pair, settings: Settings
-) -> tuple[Problem, Offsets]:
-    """Return the problem and the offsets that it starts from.
+@dataclass(frozen=True)
+class Problem:
+    """Everything that an iteration needs, except the start.
 
-    Raises
-    ------
-    ValueError
-        If the constraint or the offsets do not go with the data.
-    MemoryError
-        If the state would not fit into memory.
-    """
-    zeros_count = observations.absent_are_zeros
-    if zeros_count and settings.offsets != "none":
-        raise ValueError(
-            f"offsets={settings.offsets!r} does not go with a sparse X whose absent entries are "
-            "zeros: use complete(), or offsets='none'."
-        )
-    observed_only = _observed_only(observations, settings.constraint, zeros_count)
-    if observed_only:
-        observations = observations.as_sparse()
-    _check_memory(observations)
-    kind = settings.offsets
-    offsets = starting_offsets(observations, pair.nonlinearity, kind, settings.alpha)
-    problem = Problem(
-        observations,
-        pair,
-        rule=_penalty_rule(observations, pair, settings),
-        alpha=settings.alpha,
-        epsilon=settings.epsilon_for(observations.values.dtype),
-        extension=Extension(kind, offsets.mean),
-        observed_only=observed_only,
-        threads=settings.threads or all_threads(),
-    )
-    return problem, offsets
-
-
-def make_plan(problem: Problem, rank: int, settings: Settings) -> Plan:
-    """Return what is done beside Algorithm 1.
-
-    "auto" leaves a fit as it stands that asks for a fixed ρ, the paper's rule, or in full for the
-    plain algorithm (given factors, a rule with a name and tol=0); that is alternating least squares
-    anyway; whose data are so few that the memory of the quasi-Newton steps would outgrow them; or
-    whose data are sparse and so many that a second pass and another array of them are not welcome.
-
-    Parameters
+    Attributes
     ----------
-    problem : Problem
-        What is to be solved.
-    rank : int
-        Number of components.
-    settings : Settings
-        What was asked for.
-
-    Raises
-    ------
-    ValueError
-        If a homotopy is asked for and the nonlinearity has no interval.
+    observations : Observations
+        Data.
+    pair : Pair
+        Nonlinearity and loss.
+    rule : PenaltyRule
+        Rule for ρ.
+    alpha, epsilon : float
+        Ridge of both factor steps, epsilon ‖other factor‖² + alpha / ρ.
+    offset_columns : OffsetColumns
+        Offsets beside the factors.
+    observed_only : bool
+        Whether T = WH is imposed on the observed entries alone.
+    threads : int
+        Largest number of shares of the data that are worked on at the same time.
     """
-    pair, observations = problem.pair, problem.observations
-    can_widen = pair.nonlinearity.widened(1.0, pair.loss.domain) is not None
-    if settings.homotopy is True and not can_widen:
-        raise ValueError(
-            f"homotopy=True does not go with nonlinearity={pair.nonlinearity!r}, which has no "
-            "interval to widen: use MinMax, or homotopy='auto'."
-        )
-    adaptive = math.isfinite(problem.rule.factor) and not problem.rule.projected
-    least_squares = pair.structure[:2] == (Identity, Frobenius) and problem.observed_only
-    m, n = observations.shape
-    remembered = 2 * MEMORY * (m + n) * rank
-    small = remembered <= max(4 * observations.values.size, FEW)
-    small &= not (problem.sparse and observations.values.size > FEW)
-    in_full = (
-        settings.tol == 0 and settings.penalty != "auto" and not isinstance(settings.init, str)
-    )
-    auto = adaptive and small and not least_squares and not in_full
-    refine = auto and settings.acceleration == "auto"
-    return Plan(
-        refine=refine,
-        homotopy=("auto" if refine and can_widen else False)
-        if settings.homotopy == "auto"
-        else settings.homotopy,
-        polish=auto if settings.polish == "auto" else bool(settings.polish),
-        fitted=settings.tol / 100,
-    )
+
+    observations: Observations
+    pair: Pair
+    rule: PenaltyRule = BALANCED
+    alpha: float = 0.0
+    epsilon: float = 1e-12
+    offset_columns: OffsetColumns = NO_OFFSET_COLUMNS
+    observed_only: bool = False
+    threads: int = 1
+
+    @property
+    def sparse(self) -> bool:
+        """Whether only the observed entries are stored."""
+        return self.observations.pattern is not None
+
+    def sweep(self, rank: int) -> Sweep:
+        """Return the sweep for a rank, with T and U at their start."""
+        beyond_stored = self.sparse and not self.observed_only
+        split_variable = SplitVariable(self.observations, self.pair, beyond_stored=beyond_stored)
+        ridge = Ridge(self.epsilon, self.alpha)
+        solved = self.offset_columns.solved(rank)
+        storage = storage_of(self.observations)
+        if self.observed_only:
+            assert isinstance(storage, CsrStorage)
+            return ObservedSweep(storage, split_variable, ridge, *solved, self.threads)
+        return EverywhereSweep(storage, split_variable, ridge, *solved, self.threads)
+
+    def solved(self, W_aug: FloatArray) -> tuple[slice, slice]:
+        """Return the columns of W_aug and the rows of H_aug that are solved for."""
+        return self.offset_columns.solved(W_aug.shape[1] - self.offset_columns.width)
 
 
-def _penalty_rule(observations: Observations, pair: Pair, settings: Settings) -> PenaltyRule:
-    """Return the rule for ρ, and where it starts."""
-    rule = as_penalty_rule(settings.penalty)
-    # An even f has signs to find, for which ρ must not settle early.
-    if settings.penalty == "auto" and not pair.loss.smooth and not pair.nonlinearity.even:
-        natural = natural_penalty(observations, pair)
-        rule = replace(SETTLING, initial=natural, unit=natural)
-    if settings.initial_penalty is not None:
-        rule = replace(rule, initial=float(settings.initial_penalty))
-    return rule
+def natural_penalty(observations: Observations, pair: Pair) -> float:
+    """Return the ρ at which the loss and the constraint have the same weight for such data.
 
-
-def _observed_only(observations: Observations, constraint: str, zeros_count: bool) -> bool:
-    """Choose where T = WH is imposed."""
-    m, n = observations.shape
-    if constraint == "observed" and zeros_count:
-        raise ValueError(
-            "constraint='observed' does not go with a sparse X whose absent entries are zeros: "
-            "use complete(), or constraint='everywhere'."
-        )
-    few = observations.n_observed < OBSERVED_SHARE * m * n
-    return constraint == "observed" or (constraint == "auto" and few)
-
-
-def _check_memory(observations: Observations) -> None:
-    """Refuse a problem whose T and U are larger than the memory that is free."""
-    m, n = observations.shape
-    needed = 2 * observations.n_stored * observations.values.dtype.itemsize
-    free = _free_memory()
-    if free is None or needed < 0.9 * free:
-        return
-    rows = int(0.9 * free / needed * m)
-    remedy = f"about {rows} rows of {n} columns would fit"
-    if observations.values.dtype.itemsize == 8:
-        remedy += ", or twice as many with dtype='float32'"
-    raise MemoryError(
-        f"X of shape {(m, n)} needs {needed / 2**30:.3g} GiB for T and U, "
-        f"{free / 2**30:.3g} GiB are free: {remedy}."
-    )
-
-
-def _free_memory() -> int | None:
-    """Return the bytes that can be had without swapping, or None where that cannot be told."""
-    meminfo = Path("/proc/meminfo")
-    if meminfo.exists():
-        for line in meminfo.read_text().splitlines():
-            if line.startswith("MemAvailable:"):
-                return int(line.split()[1]) * 1024
-    try:
-        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (AttributeError, OSError, ValueError):
-        return None
+    It is the loss of X against its mean over half the squared distance of the starting T from its
+    mean: 1 for ReLU + Frobenius whatever the scale of X, about 1 over the mean of X for KL.
+    """
+    x, weights = observations.observed()
+    T = np.asarray(pair.nonlinearity.preimage(x), dtype=np.float64)
+    loss = float(np.sum(weights * pair.loss(x, np.average(x, weights=weights))))
+    spread = 0.5 * float(np.sum(weights * np.square(T - np.average(T, weights=weights))))
+    ratio = loss / spread if spread > 0 else 0.0
+    return ratio if 0 < ratio < math.inf else 1.0

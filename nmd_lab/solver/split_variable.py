@@ -1,7 +1,7 @@
 """The split variable T and its dual U at the stored entries, and their update.
 
-This is the only part of an iteration that sees X, f and d.  It works on flat arrays of entries and
-does not know whether they come from a dense or a sparse matrix.
+This is the only part of an iteration that uses X, f and d.  It works on flat arrays of entries and
+does not depend on how they are stored.
 """
 
 from __future__ import annotations
@@ -16,73 +16,134 @@ from nmd_lab._numba import compile_kernel, compile_scalar
 from nmd_lab.data.base import FloatArray, Observations
 from nmd_lab.model.proximal import Pair, Structure, compile_t_update
 
-from .stored_entries import Entries
+
+class StoredEntries:
+    """Values and weights of the stored entries, as kernels take them.
+
+    Parameters
+    ----------
+    observations : Observations
+        Data.
+    pair : Pair
+        Nonlinearity and loss.
+
+    Attributes
+    ----------
+    x : EntryReader
+        Values; a slice gives an array.
+    weights : ndarray or None
+        Weights; 0 where an entry is missing.
+    kind : str
+        Argument types of a kernel over the entries, a part of its name.
+    arguments : tuple
+        Run-time numbers of the pair.
+    """
+
+    def __init__(self, observations: Observations, pair: Pair) -> None:
+        self.x = observations.reader()
+        weights = observations.weights
+        self.weights = None if weights is None else weights.ravel()
+        weighted = "every" if weights is None else str(weights.dtype)
+        self.kind = f"{observations.values.dtype}_{weighted}"
+        self.arguments = (*pair.arguments, pair.loss.floor)
+
+    def weights_of(self, entries: slice) -> FloatArray | None:
+        """Return the weights of a block."""
+        return None if self.weights is None else self.weights[entries]
 
 
-class Splitting(Entries):
+class SplitVariable(StoredEntries):
     """T and U of a problem, flat.
 
     Parameters
     ----------
     observations : Observations
-        The data.
+        Data.
     pair : Pair
-        The nonlinearity and the loss.
-    everywhere : bool
-        Whether T = WH is imposed on entries that are not stored too: there T = WH at all times,
-        which the sums below are to leave out.
+        Nonlinearity and loss.
+    beyond_stored : bool
+        Whether T = WH is imposed on entries that are not stored too.  There T = WH holds at all
+        times, and the sums of `update` leave out the change of WH at the stored entries.
+
+    Attributes
+    ----------
+    T, U : ndarray (n_entries,)
+        The split variable and its scaled dual.
+    dual_scale : float
+        Factor that U still has to be multiplied by, because ρ has changed.
     """
 
-    def __init__(self, observations: Observations, pair: Pair, *, everywhere: bool) -> None:
+    def __init__(self, observations: Observations, pair: Pair, *, beyond_stored: bool) -> None:
         super().__init__(observations, pair)
-        self.T = self.preimage(pair.nonlinearity)
+        self.T = observations.transformed(pair.nonlinearity.preimage)
+        if self.weights is not None:
+            self.T[self.weights == 0] = 0
         self.U = np.zeros_like(self.T)
-        self.dual_scale = 1.0  # what U is to be multiplied with, since ρ has changed
-        self.A = np.zeros_like(self.T) if everywhere else None
-        kind = f"{self.kind}_{'off' if everywhere else 'on'}"
+        self.dual_scale = 1.0
+        self.previous_A = np.zeros_like(self.T) if beyond_stored else None
+        kind = f"{self.kind}_{'off' if beyond_stored else 'on'}"
         self.kernel, self.projecting_kernel = (
             update_kernel(pair, f"{kind}{projecting}") for projecting in ("", "_projecting")
         )
 
     def rescale(self, factor: float) -> None:
-        """Multiply U, whose unit is 1/ρ, when ρ changes."""
+        """Multiply U by a factor; U has the unit 1/ρ and follows a change of ρ."""
         self.dual_scale *= factor
 
     def update(
         self, entries: slice, A: FloatArray, penalty: float, change: FloatArray | None
     ) -> tuple[float, float, float, float]:
-        """Update T and U of a block and turn A = WH into S = T + U - A.
+        """Update T and U of a block, and turn A = WH into S = T + U - A.
 
         Parameters
         ----------
         entries : slice
-            The block's flat entries.
+            Flat entries of the block.
         A : ndarray
             WH at these entries; overwritten by S.
         penalty : float
             ρ.
         change : ndarray, optional
-            Receives T - T_previous, less WH - WH_previous if the constraint holds everywhere.
+            Output: T - T_previous, less WH - WH_previous if the constraint holds everywhere.
 
         Returns
         -------
         tuple of float
-            The weighted loss of f(A), and the squared norms of T - A, T - T_previous and, if the
-            constraint holds everywhere, A - A_previous.
+            Weighted loss of f(A), and the squared norms of T - A, of T - T_previous and, if the
+            constraint holds everywhere, of A - A_previous.
         """
         weights = self.weights_of(entries)
-        previous = None if self.A is None else self.A[entries]
+        previous = None if self.previous_A is None else self.previous_A[entries]
         state = (self.T[entries], self.U[entries], previous, change)
         numbers = (penalty, self.dual_scale, *self.arguments)
         kernel = self.kernel if change is None else self.projecting_kernel
         return kernel(self.x[entries], A, weights, *state, *numbers)
 
-    def refresh(self, entries: slice, A: FloatArray) -> None:
-        """Turn A into S with T and U as they stand."""
-        if self.A is not None:
-            self.A[entries] = A
+    def keep(self, entries: slice, A: FloatArray) -> None:
+        """Turn A into S = T + U - A of a block, without an update of T and U."""
+        if self.previous_A is not None:
+            self.previous_A[entries] = A
         np.subtract(self.T[entries], A, out=A)
         A += self.dual_scale * self.U[entries]
+
+
+@cache
+def compile_entry_update(structure: Structure) -> Callable[..., Any]:
+    """Return the compiled T-update of one entry.
+
+    It takes (a, u, x, penalty, dual_scale, pieces, pf, pd, floor) and returns v = a - dual_scale u,
+    the new t and the loss of f(a); the new u is t - v.
+    """
+    solve = compile_t_update(structure)
+    value = compile_scalar(structure[1].value)
+    forward = compile_scalar(structure[0].forward)
+
+    def update(a, u, x, penalty, dual_scale, pieces, pf, pd, floor):  # type: ignore[no-untyped-def]
+        v = a - dual_scale * u
+        y = max(forward(a, pf), floor)
+        return v, solve(v, x, penalty, pieces, pf, pd), value(x, y, pd)
+
+    return compile_scalar(update)
 
 
 def update_kernel(pair: Pair, kind: str) -> Callable[..., tuple[float, float, float, float]]:
@@ -95,25 +156,19 @@ def update_kernel(pair: Pair, kind: str) -> Callable[..., tuple[float, float, fl
 
 @cache
 def _update_kernel(structure: Structure, name: str, cached: bool) -> Callable[..., Any]:
-    solve = compile_t_update(structure)
-    value = compile_scalar(structure[1].value)
-    forward = compile_scalar(structure[0].forward)
+    update_entry = compile_entry_update(structure)
 
     def update(  # type: ignore[no-untyped-def]
         x, a, weights, t, u, previous, change, penalty, dual_scale, pieces, pf, pd, floor
     ):
-        data_term, primal, moved, shifted = 0.0, 0.0, 0.0, 0.0
+        data_term, primal, dual, shifted = 0.0, 0.0, 0.0, 0.0
         for i in range(x.size):
-            v = a[i] - dual_scale * u[i]
-            y = max(forward(a[i], pf), floor)
-            if weights is None:
-                new = solve(v, x[i], penalty, pieces, pf, pd)
-                data_term += value(x[i], y, pd)
-            else:
-                weight = weights[i]
-                new = solve(v, x[i], penalty / weight, pieces, pf, pd)
-                new = new if weight > 0 else v
-                data_term += weight * value(x[i], y, pd)
+            weight = 1.0 if weights is None else 1.0 * weights[i]
+            v, new, loss = update_entry(
+                a[i], u[i], x[i], penalty / weight, dual_scale, pieces, pf, pd, floor
+            )
+            new = new if weight > 0 else v
+            data_term += weight * loss
             residual, step, shift = new - a[i], new - t[i], 0.0
             if previous is not None:
                 shift = a[i] - previous[i]
@@ -121,10 +176,10 @@ def _update_kernel(structure: Structure, name: str, cached: bool) -> Callable[..
             if change is not None:
                 change[i] = step - shift
             primal += residual * residual
-            moved += step * step
+            dual += step * step
             shifted += shift * shift
             t[i], u[i] = new, new - v
             a[i] = residual + (new - v)
-        return data_term, primal, moved, shifted
+        return data_term, primal, dual, shifted
 
     return compile_kernel(update, name, cached=cached)

@@ -1,16 +1,17 @@
 """Where the stored entries of a matrix are, and the three products that a sweep takes there.
 
-A dense problem stores every entry, a sparse one those of Ω, row after row; in both the entries lie
-in flat arrays.  A layout cuts the rows into blocks and multiplies: A = WH at the entries of a
-block, S Hᵀ and Sᵀ W.  Nothing else in the solver knows which layout it works on.
+A dense problem stores every entry, a sparse one the observed entries, row after row; in both the
+entries lie in flat arrays.  A storage cuts the rows into blocks and multiplies: A = WH at the
+entries of a block, S Hᵀ and Sᵀ W.  Nothing else in the solver knows which storage it works on.
 
-The products of a sparse layout are passes of their own over a block's entries: a loop that mixed
+The products of a sparse storage are loops of their own over a block's entries: a loop that mixed
 them with the T-update would not vectorise.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import cache
 from typing import Any, NamedTuple, Protocol
 
@@ -20,18 +21,51 @@ from numpy.typing import NDArray
 from nmd_lab._numba import compile_kernel
 from nmd_lab.data.base import FloatArray, Observations
 
-BLOCK_ENTRIES = 1 << 16  # 512 KiB of doubles: a block and its state stay in a second-level cache
-
 
 class Block(NamedTuple):
-    """A range of rows and the flat entries that they store."""
+    """A range of rows and the range of flat entries that they store."""
 
     rows: slice
     entries: slice
 
 
-class Layout(Protocol):
-    """What a sweep asks of a layout; `right` is H in the form that `prepare` gave it."""
+@dataclass(frozen=True)
+class BlockOptions:
+    """Sizes of the work that is done at a time.
+
+    Attributes
+    ----------
+    block_entries : int
+        Entries of a block: 512 KiB of doubles, so that a block stays in a second-level cache.
+    share_entries : int
+        Smallest number of entries for which a thread of its own is faster.
+    """
+
+    block_entries: int = 1 << 16
+    share_entries: int = 1 << 18
+
+
+BLOCKS = BlockOptions()
+
+
+class Storage(Protocol):
+    """The interface of a storage.
+
+    Attributes
+    ----------
+    shape : tuple of int
+        Number of rows and columns, (m, n).
+    n_entries : int
+        Number of stored entries.
+    block_size : int
+        Largest number of entries of a block.
+    complete : bool
+        Whether every entry is stored.
+
+    Notes
+    -----
+    `H_packed` is H in the memory order of the storage, as `pack` returns it.
+    """
 
     shape: tuple[int, int]
     n_entries: int
@@ -39,51 +73,51 @@ class Layout(Protocol):
     complete: bool
 
     def blocks(self, part: int = 0, parts: int = 1) -> Iterator[Block]:
-        """Cut one of several shares of the rows into blocks."""
+        """Yield the blocks of one of `parts` shares of the rows."""
 
-    def prepare(self, H: FloatArray) -> FloatArray:
-        """Return H (rank, n) in the memory order that suits the layout."""
+    def pack(self, H: FloatArray) -> FloatArray:
+        """Return H (rank, n) in the memory order of the storage."""
 
-    def products(self, block: Block, W: FloatArray, right: FloatArray, out: FloatArray) -> None:
+    def products(self, block: Block, W: FloatArray, H_packed: FloatArray, out: FloatArray) -> None:
         """Put WH at the block's entries into `out`."""
 
-    def times_Ht(self, block: Block, S: FloatArray, right: FloatArray) -> FloatArray:
+    def times_Ht(self, block: Block, S: FloatArray, H_packed: FloatArray) -> FloatArray:
         """Return the block's rows of S Hᵀ."""
 
     def add_StW(self, block: Block, S: FloatArray, W: FloatArray, out: FloatArray) -> None:
         """Add the block's share of Sᵀ W (n, rank) to `out`."""
 
 
-class DenseLayout:
-    """Every entry is stored; the products are BLAS's."""
+class DenseStorage:
+    """Every entry is stored; the products are those of BLAS."""
 
     complete = True
 
     def __init__(self, shape: tuple[int, int]) -> None:
         self.shape = shape
         self.n_entries = shape[0] * shape[1]
-        self.block_rows = max(1, min(BLOCK_ENTRIES // shape[1], shape[0]))
+        self.block_rows = max(1, min(BLOCKS.block_entries // shape[1], shape[0]))
         self.block_size = self.block_rows * shape[1]
 
     def blocks(self, part: int = 0, parts: int = 1) -> Iterator[Block]:
-        """Cut one of several shares of the rows into blocks."""
+        """Yield the blocks of one of `parts` shares of the rows."""
         m, n = self.shape
         end = m * (part + 1) // parts
         for first in range(m * part // parts, end, self.block_rows):
             last = min(first + self.block_rows, end)
             yield Block(slice(first, last), slice(first * n, last * n))
 
-    def prepare(self, H: FloatArray) -> FloatArray:
+    def pack(self, H: FloatArray) -> FloatArray:
         """Return H itself."""
         return H
 
-    def products(self, block: Block, W: FloatArray, right: FloatArray, out: FloatArray) -> None:
+    def products(self, block: Block, W: FloatArray, H_packed: FloatArray, out: FloatArray) -> None:
         """Put WH at the block's entries into `out`."""
-        np.dot(W[block.rows], right, out=out.reshape(-1, self.shape[1]))
+        np.dot(W[block.rows], H_packed, out=out.reshape(-1, self.shape[1]))
 
-    def times_Ht(self, block: Block, S: FloatArray, right: FloatArray) -> FloatArray:
+    def times_Ht(self, block: Block, S: FloatArray, H_packed: FloatArray) -> FloatArray:
         """Return the block's rows of S Hᵀ."""
-        product: FloatArray = S.reshape(-1, self.shape[1]) @ right.T
+        product: FloatArray = S.reshape(-1, self.shape[1]) @ H_packed.T
         return product
 
     def add_StW(self, block: Block, S: FloatArray, W: FloatArray, out: FloatArray) -> None:
@@ -91,15 +125,15 @@ class DenseLayout:
         out += S.reshape(-1, self.shape[1]).T @ W[block.rows]
 
 
-class SparseLayout:
-    """The entries of a CSR pattern; the products are compiled loops over them.
+class CsrStorage:
+    """The entries of a compressed sparse row (CSR) pattern; the products are compiled loops.
 
     Parameters
     ----------
     shape : tuple of int
         Number of rows and columns.
     indptr, indices : ndarray of int
-        The pattern, row after row.
+        CSR pattern.
     """
 
     complete = False
@@ -111,16 +145,16 @@ class SparseLayout:
         self.indptr, self.indices = indptr, indices
         self.n_entries = indices.size
         longest = int(np.diff(indptr).max(initial=0))
-        self.block_size = min(self.n_entries, max(BLOCK_ENTRIES, longest))
+        self.block_size = min(self.n_entries, max(BLOCKS.block_entries, longest))
 
     def blocks(self, part: int = 0, parts: int = 1) -> Iterator[Block]:
-        """Cut one of several shares of the rows, equal in entries, into blocks."""
+        """Yield the blocks of one of `parts` shares of the rows; shares are equal in entries."""
         shares = np.linspace(0, self.n_entries, parts + 1)
         first, end = self._row_of(shares[part]), self._row_of(shares[part + 1])
         if part == parts - 1:
             end = self.shape[0]
         while first < end:
-            last = self._row_of(self.indptr[first] + BLOCK_ENTRIES)
+            last = self._row_of(self.indptr[first] + BLOCKS.block_entries)
             last = min(max(last, first + 1), end)
             yield Block(slice(first, last), slice(int(self.indptr[first]), int(self.indptr[last])))
             first = last
@@ -129,18 +163,20 @@ class SparseLayout:
         """Return the last row that begins at or before an entry."""
         return int(np.searchsorted(self.indptr, entry, side="right")) - 1
 
-    def prepare(self, H: FloatArray) -> FloatArray:
-        """Return H transposed, so that a column of H is in one place."""
+    def pack(self, H: FloatArray) -> FloatArray:
+        """Return Hᵀ (n, rank), in which a column of H is contiguous."""
         return np.ascontiguousarray(H.T)
 
-    def products(self, block: Block, W: FloatArray, right: FloatArray, out: FloatArray) -> None:
+    def products(self, block: Block, W: FloatArray, H_packed: FloatArray, out: FloatArray) -> None:
         """Put WH at the block's entries into `out`."""
-        self._call(_products, block, W, right, out)
+        self._call(_products, block, W, H_packed, out)
 
-    def times_Ht(self, block: Block, S: FloatArray, right: FloatArray) -> FloatArray:
+    def times_Ht(self, block: Block, S: FloatArray, H_packed: FloatArray) -> FloatArray:
         """Return the block's rows of S Hᵀ."""
-        out = np.empty((block.rows.stop - block.rows.start, right.shape[1]), dtype=right.dtype)
-        self._call(_times_Ht, block, S, right, out)
+        out = np.empty(
+            (block.rows.stop - block.rows.start, H_packed.shape[1]), dtype=H_packed.dtype
+        )
+        self._call(_times_Ht, block, S, H_packed, out)
         return out
 
     def add_StW(self, block: Block, S: FloatArray, W: FloatArray, out: FloatArray) -> None:
@@ -149,30 +185,30 @@ class SparseLayout:
 
     def all_products(self, W: FloatArray, H: FloatArray) -> FloatArray:
         """Return WH at every entry, flat."""
-        right, out = self.prepare(H), np.empty(self.n_entries, dtype=W.dtype)
+        H_packed, out = self.pack(H), np.empty(self.n_entries, dtype=W.dtype)
         for block in self.blocks():
-            self.products(block, W, right, out[block.entries])
+            self.products(block, W, H_packed, out[block.entries])
         return out
 
     def _call(self, kernel: Callable[..., None], block: Block, *arrays: FloatArray) -> None:
         compiled = sparse_kernel(kernel, f"{arrays[0].dtype}_{self.indices.dtype}")
         compiled(self.indptr, self.indices, block.rows.start, block.rows.stop, *arrays)
 
-    def transposed(self) -> tuple[SparseLayout, NDArray[np.integer]]:
-        """Return the layout of the transpose, and where its entries are among ours."""
+    def transposed(self) -> tuple[CsrStorage, NDArray[np.integer]]:
+        """Return the storage of the transpose, and the positions of its entries among these."""
         from scipy.sparse import csr_array
 
         numbers = np.arange(self.n_entries, dtype=self.indices.dtype)
         pattern = csr_array((numbers, self.indices, self.indptr), shape=self.shape).tocsc()
         m, n = self.shape
-        return SparseLayout((n, m), pattern.indptr, pattern.indices), pattern.data
+        return CsrStorage((n, m), pattern.indptr, pattern.indices), pattern.data
 
 
-def layout_of(observations: Observations) -> DenseLayout | SparseLayout:
-    """Return where the entries of a problem are stored."""
+def storage_of(observations: Observations) -> DenseStorage | CsrStorage:
+    """Return the storage that suits the observations."""
     if observations.pattern is None:
-        return DenseLayout(observations.shape)
-    return SparseLayout(observations.shape, *observations.pattern)
+        return DenseStorage(observations.shape)
+    return CsrStorage(observations.shape, *observations.pattern)
 
 
 @cache
@@ -181,26 +217,26 @@ def sparse_kernel(kernel: Callable[..., Any], types: str) -> Callable[..., Any]:
     return compile_kernel(kernel, f"{kernel.__name__.strip('_')}_{types}", cached=True)
 
 
-def _products(indptr, indices, first, last, W, right, out):  # type: ignore[no-untyped-def]
+def _products(indptr, indices, first, last, W, Ht, out):  # type: ignore[no-untyped-def]
     base = indptr[first]
     for i in range(first, last):
         for k in range(indptr[i], indptr[i + 1]):
             j = indices[k]
             total = 0.0
             for c in range(W.shape[1]):
-                total += W[i, c] * right[j, c]
+                total += W[i, c] * Ht[j, c]
             out[k - base] = total
 
 
-def _times_Ht(indptr, indices, first, last, S, right, out):  # type: ignore[no-untyped-def]
+def _times_Ht(indptr, indices, first, last, S, Ht, out):  # type: ignore[no-untyped-def]
     base = indptr[first]
     for i in range(first, last):
-        for c in range(right.shape[1]):
+        for c in range(Ht.shape[1]):
             out[i - first, c] = 0.0
         for k in range(indptr[i], indptr[i + 1]):
             j, s = indices[k], S[k - base]
-            for c in range(right.shape[1]):
-                out[i - first, c] += s * right[j, c]
+            for c in range(Ht.shape[1]):
+                out[i - first, c] += s * Ht[j, c]
 
 
 def _add_StW(indptr, indices, first, last, S, W, out):  # type: ignore[no-untyped-def]

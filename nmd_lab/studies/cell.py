@@ -190,9 +190,9 @@ def measure(problem: Problem, task: Task, time_limit: float | None) -> dict[str,
                 fit = task.method.function(X, **arguments)
                 record["seconds"] = time.perf_counter() - began
             record["peak_memory"] = memory[0]
-            if fit.stop_reason.startswith("interrupted"):
+            if fit.stop_reason.code == "interrupted":
                 raise KeyboardInterrupt  # a fit that Ctrl-C has cut short is no result
-            record |= {"stop_reason": fit.stop_reason, "n_iter": _iterations(fit)}
+            record |= {"stop_reason": str(fit.stop_reason), "n_iter": _iterations(fit)}
             record |= {"objective": fit.objective, "scores": cell.scores(fit)}
     except TimeIsUp:
         reason = f"time limit: not done after {time_limit:g} s"
@@ -211,7 +211,7 @@ def measure(problem: Problem, task: Task, time_limit: float | None) -> dict[str,
 
 def _iterations(fit: Decomposition) -> int:
     """Return how many iterations the fit took; 0 if its method has none."""
-    return 0 if fit.stop_reason.startswith("direct") else fit.n_iter
+    return 0 if fit.stop_reason.code == "direct" else fit.n_iter
 
 
 def _sentence(error: BaseException) -> str:

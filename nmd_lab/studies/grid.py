@@ -23,7 +23,7 @@ from nmd_lab._checks import check_rank, check_words
 from nmd_lab.model.losses import as_loss
 from nmd_lab.model.nonlinearities import as_nonlinearity
 from nmd_lab.plots._layout import Picture
-from nmd_lab.solver.options import Settings
+from nmd_lab.solver.options import Options
 
 from .corruption import HIDE, NOISE, Corruption
 from .hashing import plain
@@ -268,8 +268,8 @@ def _checked(name: str, value: Any) -> Any:
         return _by_name(as_loss(value), as_loss)
     if name == "rank":
         return check_rank(value)
-    if name in {field.name for field in fields(Settings)}:
-        Settings.of({name: value})
+    if name in {field.name for field in fields(Options)}:
+        Options.of({name: value})
     try:
         plain(value)
     except TypeError as error:

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from nmd_lab._checks import check_integer, check_rank
 from nmd_lab.result import netcdf
 from nmd_lab.result.decomposition import Decomposition
-from nmd_lab.solver.options import Settings
+from nmd_lab.solver.options import Options
 
 from .cell import Cell, Problem, make_metrics
 from .dataset import journal_header, to_dataset
@@ -199,7 +199,7 @@ class Study:
         the fit, exact to a fraction of a MiB; outside Linux it is NaN.
         """
         processes = number_of_processes(n_jobs)
-        Settings.of({"time_limit": time_limit})
+        Options.of({"time_limit": time_limit})
         path = None if path is None else Path(path)
         tasks = list(self.grid)
         with Journal(path, journal_header(self.grid, self.problem), self._records) as journal:

@@ -63,7 +63,7 @@ def fit_call(fit: Any, verb: str, data: str, arguments: Mapping[str, Any]) -> st
 
 def ending(fit: Any, validated: bool) -> dict[str, Any]:
     """Return the arguments that make a fit end where another one did."""
-    overflowed = fit.stop_reason.startswith("not finite")
+    overflowed = fit.stop_reason.code == "not finite"
     iterations = fit.n_iter + overflowed
     patience = {"patience": iterations} if validated else {}
     return {"max_iter": iterations, **patience}

@@ -220,7 +220,7 @@ class CompletionState(SettingsState):
             return fit.predict(np.full(n, row), np.arange(n))
         if state is None:
             return np.full(n, np.nan)
-        model: NDArray[Any] = state.left[row] @ state.right
+        model: NDArray[Any] = state.W_aug[row] @ state.H_aug
         return model
 
     def code(self, name: str | None = None) -> str:

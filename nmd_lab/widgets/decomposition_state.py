@@ -210,7 +210,7 @@ class DecompositionState(SettingsState):
 
     def model(self, state: State, rows: Any, columns: Any) -> NDArray[np.floating]:
         """Return a part of f(WH) at some state."""
-        part: NDArray[np.floating] = self._f(state.left[rows] @ state.right[:, columns])
+        part: NDArray[np.floating] = self._f(state.W_aug[rows] @ state.H_aug[:, columns])
         return part
 
     def judge(self, state: State) -> None:
@@ -219,7 +219,7 @@ class DecompositionState(SettingsState):
         if rows.size and state.iteration not in self.held_out:
             step = -(-rows.size // LIVE)
             i, j = rows[::step], columns[::step]
-            model = self._f(np.einsum("ij,ji->i", state.left[i], state.right[:, j]))
+            model = self._f(np.einsum("ij,ji->i", state.W_aug[i], state.H_aug[:, j]))
             truth = self._fitted.original[i, j]
             self.held_out[state.iteration] = _relative(truth, model)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, NamedTuple
 
-from nmd_lab.solver.options import Settings
+from nmd_lab.solver.options import Options
 from nmd_lab.solver.penalty import as_penalty_rule
 
 from .live_fit import sentence
@@ -81,7 +81,7 @@ class SettingsState:
         return found
 
 
-def check_option(name: str, value: Any) -> Settings:
+def check_option(name: str, value: Any) -> Options:
     """Check one option of a fit as a fit does.
 
     Raises
@@ -89,7 +89,7 @@ def check_option(name: str, value: Any) -> Settings:
     ValueError, TypeError
         In one sentence, if it is wrong.
     """
-    return Settings.of({name: value})
+    return Options.of({name: value})
 
 
 def as_penalty(words: str) -> str | float:

@@ -5,15 +5,16 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Literal
 
 from nmd_lab._threads import one_thread
+from nmd_lab.fit import label
 from nmd_lab.result.decomposition import Decomposition
 from nmd_lab.solver.admm import State
-from nmd_lab.solver.held_out import Validation
-from nmd_lab.solver.prepare import Prepared, labelled
-from nmd_lab.solver.restarts import iteration
-from nmd_lab.solver.stopping import Outcome, Stopping, run
+from nmd_lab.solver.prepare import Prepared
+from nmd_lab.solver.refinement.stages import optimality
+from nmd_lab.solver.restarts import Solution, iterate
+from nmd_lab.solver.run import VALIDATION, Run
 
 from .snapshots import Snapshots
 
@@ -26,91 +27,46 @@ SHARE = 19.0
 """Looking takes at most one part in twenty of the time."""
 
 
-class _Remembered(Validation):
-    """A validation that remembers its last error."""
+class ResumableFit:
+    """A prepared fit that goes on as many iterations at a time as one wants.
 
-    last = float("nan")
-
-    def __init__(self, other: Validation) -> None:
-        self.__dict__.update(other.__dict__)
-
-    def rmse(self, left: Any, right: Any) -> float:
-        """Return the error, and keep it."""
-        self.last = super().rmse(left, right)
-        return self.last
-
-
-class Fitting:
-    """A fit in pieces, whose iterates are those of one uninterrupted fit.
+    Its iterates are those of one uninterrupted fit.  With ``tol=0`` and nothing held out, the
+    result after k iterations is that of ``max_iter=k``.
 
     Parameters
     ----------
     prepared : Prepared
-        What `nmd_lab.solver.prepare.prepare` returned.
+        Result of `nmd_lab.solver.prepare.prepare`; only the first of its starts is run.
     """
 
     def __init__(self, prepared: Prepared) -> None:
-        validation = prepared.validation
-        self.validation = None if validation is None else _Remembered(validation)
-        self.problem, self._points, self.settings, self._plan, _ = prepared
-        self._states: Any = None
-        self._outcome: Outcome | None = None
-        self._last: State | None = None
+        self.prepared = prepared
+        self.run: Run | None = None
 
-    @property
-    def is_plain(self) -> bool:
-        """Whether the last iterate is the result, and not the best."""
-        return self.validation is None and self.settings.tol == 0
-
-    def advance(self, iterations: int, watch: Callable[[State], bool]) -> Decomposition:
-        """Do at most so many more iterations and return the result so far.
+    def advance(self, iterations: int, callback: Callable[[State], bool]) -> Decomposition:
+        """Do at most so many more iterations, and return the result so far.
 
         Parameters
         ----------
         iterations : int
-            How many.
-        watch : callable
-            Called with each state; a true value stops.
+            Largest number of further iterations.
+        callback : callable
+            Function of each state; a true value stops the fit.
         """
-        done = 0 if self._last is None else self._last.iteration
-        settings = self.settings
-
-        def callback(state: State) -> bool:
-            self._last = state
-            return watch(state)
-
-        resumed = time.perf_counter()
+        problem, starts, options, plan, held_out = self.prepared
         with one_thread():
-            if self._states is None:
-                point = next(self._points)
-                self._states = iteration(self.problem, point, self.settings, self._plan)
-            stopping = Stopping(
-                done + iterations,
-                settings.tol,
-                callback=callback,
-                validation=self.validation,
-                patience=settings.patience,
-            )
-            outcome = run(self._states, stopping)
-        overflowed = outcome.stop_reason.startswith("not finite")
-        if self.is_plain and self._last is not None and not overflowed:
-            # Stopping by hand after k iterations means what max_iter=k means
-            outcome = outcome._replace(state=self._last, score=self._last.objective)
-        self._outcome = self._joined(outcome, resumed)
-        return labelled(self.problem, self._outcome, settings)
-
-    def _joined(self, outcome: Outcome, resumed: float) -> Outcome:
-        """Append a piece to those before it; the time between them does not count."""
-        before = self._outcome
-        if before is None:
-            return outcome
-        seconds, passed = outcome.history["seconds"], time.perf_counter() - resumed
-        shift = seconds[-1] - passed - before.history["seconds"][-1]
-        history = {name: before.history[name] + outcome.history[name] for name in before.history}
-        history["seconds"][-len(seconds) :] = [s - shift for s in seconds]
-        if not self.is_plain and before.score <= outcome.score:
-            outcome = outcome._replace(state=before.state, score=before.score)
-        return outcome._replace(history=history)
+            if self.run is None:
+                states = iterate(problem, next(starts), options, plan)
+                self.run = Run(
+                    states, tol=options.tol, held_out=held_out, patience=options.patience
+                )
+            outcome = self.run.advance(iterations, callback=callback)
+            if self.run.gives_last and outcome.stop_reason.code == "callback":
+                last = self.run.last
+                assert last is not None
+                outcome = outcome._replace(state=last, score=last.objective)
+            distance = optimality(problem, outcome.state.W_aug, outcome.state.H_aug)
+            return label(self.prepared, Solution(outcome, distance, []))
 
 
 class LiveFit:
@@ -152,14 +108,14 @@ class LiveFit:
         self.curves: dict[str, list[float]] = {}
         self.state: State | None = None
         self.planned = 0
-        self._fitting: Fitting | None = None
+        self._fit: ResumableFit | None = None
         self._next_look = 0.0
 
     @property
     def can_proceed(self) -> bool:
         """Whether there is something to go on from."""
-        ended = self.result is not None and self.result.stop_reason.startswith("converged")
-        return self.phase in ("stopped", "finished") and self._fitting is not None and not ended
+        ended = self.result is not None and self.result.stop_reason.code == "converged"
+        return self.phase in ("stopped", "finished") and self._fit is not None and not ended
 
     def start(self, prepare: Callable[[], Prepared], iterations: int) -> None:
         """Begin anew.
@@ -172,13 +128,13 @@ class LiveFit:
             How many to do.
         """
         self.reset(tell=False)
-        self._launch(lambda: Fitting(prepare()), iterations)
+        self._launch(lambda: ResumableFit(prepare()), iterations)
 
     def proceed(self, iterations: int) -> None:
         """Go on from where the fit stands; nothing happens if it cannot."""
-        fitting = self._fitting
-        if self.can_proceed and fitting is not None:
-            self._launch(lambda: fitting, iterations)
+        fit = self._fit
+        if self.can_proceed and fit is not None:
+            self._launch(lambda: fit, iterations)
 
     def stop(self) -> None:
         """Ask a running fit to stop at its next iteration."""
@@ -206,25 +162,27 @@ class LiveFit:
         for listener in self.listeners:
             listener()
 
-    def _launch(self, fitting: Callable[[], Fitting], iterations: int) -> None:
+    def _launch(self, fit: Callable[[], ResumableFit], iterations: int) -> None:
         self._stop = threading.Event()
         self.phase, self.message = "running", "starting …"
         self.planned = iterations + (0 if self.state is None else self.state.iteration)
         self._thread = threading.Thread(
-            target=self._work, args=(fitting, iterations, self._stop), name="nmd-fit", daemon=True
+            target=self._work, args=(fit, iterations, self._stop), name="nmd-fit", daemon=True
         )
         self.tell()
         self._thread.start()
 
-    def _work(self, make: Callable[[], Fitting], iterations: int, stop: threading.Event) -> None:
+    def _work(
+        self, make: Callable[[], ResumableFit], iterations: int, stop: threading.Event
+    ) -> None:
         """Do the fit; `stop` tells this run from later ones."""
         try:
-            fitting = make()
-            result = fitting.advance(iterations, lambda state: self._watch(state, fitting, stop))
+            fit = make()
+            result = fit.advance(iterations, lambda state: self._watch(state, fit, stop))
             if stop is not self._stop:
                 return
-            self._fitting, self.result = fitting, result
-            if stop.is_set() and result.stop_reason.startswith("callback"):
+            self._fit, self.result = fit, result
+            if stop.is_set() and result.stop_reason.code == "callback":
                 self.phase = "stopped"
                 why = f"stopped after {result.n_iter} iterations"
             else:
@@ -239,7 +197,7 @@ class LiveFit:
                 self.phase, self.message = "failed", sentence(error)
                 self.tell()
 
-    def _watch(self, state: State, fitting: Fitting, stop: threading.Event) -> bool:
+    def _watch(self, state: State, fit: ResumableFit, stop: threading.Event) -> bool:
         """Keep what is to be shown of a state; return whether to stop."""
         if stop is not self._stop:
             return True
@@ -251,8 +209,8 @@ class LiveFit:
             "primal_residual": state.primal_residual,
             "dual_residual": state.dual_residual,
         }
-        if fitting.validation is not None:
-            numbers["validation_rmse"] = fitting.validation.last
+        if fit.run is not None and VALIDATION in fit.run.history:
+            numbers[VALIDATION] = fit.run.history[VALIDATION][-1]
         for name, number in numbers.items():
             self.curves.setdefault(name, []).append(number)
         now = time.perf_counter()

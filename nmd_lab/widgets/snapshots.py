@@ -30,7 +30,7 @@ class Snapshots:
         if self._states and state.iteration % self._stride:
             return
         states = self._states | {state.iteration: state}  # a new one: others may look at the old
-        size = state.left.nbytes + state.right.nbytes
+        size = state.W_aug.nbytes + state.H_aug.nbytes
         if len(states) >= max(LEAST, min(MOST, BYTES // size)):
             self._stride *= 2
             first = next(iter(states))

@@ -1,13 +1,13 @@
-"""Algorithm 1 with quasi-Newton steps beside it, and the better of the two after each iteration.
+"""Algorithm 1 with refinements beside it, and the better of the two after each iteration.
 
 Each iteration of the accelerated method is one of Algorithm 1, exactly as it would be alone, and
-one step beside it: a refinement that sets out from where the iteration stands, then a polish of the
-best factors, then a refinement from where the iteration stands by then, and so on (see
-`nmd_lab.solver.refinement.stages`).  The objective therefore never rises, and is never above that of the plain
-method after as many iterations; the price is a second pass over the data for each.
+one step of a refinement (`nmd_lab.solver.refinement.stages`): a refinement from the present
+iterate, then a polish of the best factors, then a refinement from the iterate of that time, and so
+on.  The objective therefore never rises, and after as many iterations it is never above that of the
+plain method.  The price is a second pass over the data in each iteration.
 
 The two complement each other.  Refinements are fast and end in the nearest minimum; the iteration
-is slow and wanders, so that what it comes across is worth refining.
+is slow and moves between minima, so that it comes across points that are worth refining.
 """
 
 from __future__ import annotations
@@ -20,191 +20,188 @@ from functools import partial
 
 import numpy as np
 
+from nmd_lab._stop_reason import StopReason
 from nmd_lab.data.base import FloatArray
-from nmd_lab.solver.admm import Problem, State, admm
+from nmd_lab.solver.admm import State, admm
 from nmd_lab.solver.initialization import Start
-from nmd_lab.solver.trend import Trend
+from nmd_lab.solver.problem import Problem
+from nmd_lab.solver.stopping import Trend
 
 from .lagrangian import Candidate
-from .stages import QUICK_PACE, polish, refine, widened
+from .plan import RefinementPlan
+from .stages import STAGES, polish, refine, refine_with_homotopy
 
-Job = Callable[[Problem, FloatArray, FloatArray], Iterator[Candidate]]
-
-FIRST_POLISH = 32
-"""Without refinements, polishes begin after so many iterations, twice as many, and so on."""
-
-GAIN = 1e-6
-"""A refinement that lowers the objective by no more than this share of it was in vain."""
-
-IN_VAIN = 2
-"""The run has settled when so many refinements were in vain, and the iteration would not catch up
-in as many iterations again."""
+Refinement = Callable[[Problem, FloatArray, FloatArray], Iterator[Candidate]]
+"""Function of a problem and extended factors that yields candidates."""
 
 
 @dataclass(frozen=True)
-class Plan:
-    """What is done beside Algorithm 1.
+class SchedulerOptions:
+    """Constants of the scheduler.
 
-    Parameters
+    Attributes
     ----------
-    refine : bool
-        Whether refinements are.
-    homotopy : {"auto", True, False}
-        Whether the first refinement, or one of the later ones ("auto"), follows a homotopy in the
-        interval of f.
-    polish : bool
-        Whether polishes are.
-    fitted : float
-        Relative error at which there is nothing left to gain.
+    first_polish : int
+        Iterations before the first polish of a plan without refinements; later ones come after
+        twice as many, four times as many, and so on.
+    gain : float
+        Relative decrease of the objective at or below which a refinement was without gain.
+    without_gain : int
+        Number of refinements without gain after which a run may end.
     """
 
-    refine: bool
-    homotopy: str | bool
-    polish: bool
-    fitted: float = 0.0
-
-    def __bool__(self) -> bool:
-        """Return whether anything is."""
-        return bool(self.refine or self.homotopy or self.polish)
+    first_polish: int = 32
+    gain: float = 1e-6
+    without_gain: int = 2
 
 
-def accelerated(problem: Problem, start: Start, plan: Plan) -> Iterator[State]:
-    """Iterate Algorithm 1 with something beside it.
+SCHEDULER = SchedulerOptions()
+
+
+def accelerated(problem: Problem, start: Start, plan: RefinementPlan) -> Iterator[State]:
+    """Iterate Algorithm 1 with refinements beside it.
 
     Parameters
     ----------
     problem : Problem
-        What is solved, and how.
+        Data, model and options of the iteration.
     start : Start
         Starting factors.
-    plan : Plan
-        What is done beside the iteration.
+    plan : RefinementPlan
+        Refinements to run.
 
     Yields
     ------
     State
-        The best factors so far with their objective, and the residuals and ρ of Algorithm 1.
+        Best factors so far with their objective, and residuals and ρ of Algorithm 1.
     """
     began = time.perf_counter()
-    beside = Beside(problem, plan)
+    scheduler = RefinementScheduler(problem, plan)
     best: State | None = None
     for state in admm(problem, start):
         if best is None or state.objective < best.objective or not state.is_finite:
             best = state
-        for candidate in beside.step(state, best):
+        for candidate in scheduler.step(state, best):
             if candidate.objective < best.objective:
-                best = beside.as_state(candidate, state)
+                best = scheduler.as_state(candidate, state)
         yield replace(
-            state,
-            W=best.W,
-            H=best.H,
-            offsets=best.offsets,
-            left=best.left,
-            right=best.right,
-            objective=best.objective,
-            relative_error=best.relative_error,
-            stillness=math.inf if beside.is_busy(state, best) else state.stillness,
-            settled=beside.settled(state, best),
+            best,
+            iteration=state.iteration,
+            primal_residual=state.primal_residual,
+            dual_residual=state.dual_residual,
+            penalty=state.penalty,
+            relative_residual=(
+                math.inf if scheduler.is_busy(state, best) else state.relative_residual
+            ),
+            stop_reason=scheduler.stop_reason(state, best),
             seconds=time.perf_counter() - began,
         )
 
 
-class Beside:
-    """What goes on beside the iteration: one job after the other.
+class RefinementScheduler:
+    """Runs refinements beside the iteration, one after the other.
 
     Parameters
     ----------
     problem : Problem
-        What is solved.
-    plan : Plan
-        What is to be done.
+        Problem to solve.
+    plan : RefinementPlan
+        Refinements to run.
     """
 
-    def __init__(self, problem: Problem, plan: Plan) -> None:
+    def __init__(self, problem: Problem, plan: RefinementPlan) -> None:
         self.problem, self.plan = problem, plan
         loss, (values, weights) = problem.pair.loss, problem.observations.observed()
         self.reference = loss.reference(values, weights)
-        perfect = float(np.sum(weights * loss(values, values)))  # a floor may keep it above zero
-        self.fitted = plan.fitted + 2 * loss.relative_error(perfect, self.reference)
-        self.job: Iterator[Candidate] | None = None
-        self.polishes = False
-        self.polished = self.before = math.inf  # objectives: of the last polish, before the job
-        self.in_vain = 0
-        self.jobs = self._sequence()
+        exact = float(np.sum(weights * loss(values, values)))  # a floor may keep it above zero
+        self.fitted = plan.fitted + 2 * loss.relative_error(exact, self.reference)
+        self.current: Iterator[Candidate] | None = None
+        self.is_polish = False
+        self.polished = math.inf  # objective after the last polish
+        self.before = math.inf  # objective before the current refinement
+        self.n_without_gain = 0
+        self.refinements = self._sequence()
         self.trend = Trend()
 
     def step(self, state: State, best: State) -> Iterator[Candidate]:
-        """Yield what the next pass arrives at, if there is something to do."""
+        """Yield the candidate of the next pass, if there is a refinement to run."""
         self.trend.add(state.objective)
-        if self.job is None:
-            self._begin(state, best)
-        if self.job is None:
+        if self.current is None:
+            self._start_next(state, best)
+        if self.current is None:
             return
-        candidate = next(self.job, None)
+        candidate = next(self.current, None)
         if candidate is not None:
             yield candidate
             return
-        gained = self.before - best.objective > GAIN * abs(best.objective)
-        if self.polishes:
+        gained = self.before - best.objective > SCHEDULER.gain * abs(best.objective)
+        if self.is_polish:
             self.polished = best.objective
         else:
-            self.in_vain = 0 if gained else self.in_vain + 1
-        self.job = None
+            self.n_without_gain = 0 if gained else self.n_without_gain + 1
+        self.current = None
 
     def is_busy(self, state: State, best: State) -> bool:
-        """Return whether something is going on, or will be at the next step."""
-        return self.job is not None or self._worth_polishing(best, state)
+        """Return whether a refinement is running, or will be at the next step."""
+        return self.current is not None or self._worth_polishing(best, state)
 
-    def _begin(self, state: State, best: State) -> None:
-        """Take up the next job, if there is one."""
-        self.before, self.job, self.polishes = best.objective, None, False
-        if state.iteration > 1 and self._worth_polishing(best, state):
-            self.job, self.polishes = polish(self.problem, best.left, best.right), True
-        elif state.stillness > 0:
-            job = next(self.jobs, None)
-            self.job = job and job(self.problem, state.left, state.right)
-
-    def _sequence(self) -> Iterator[Job]:
-        """Yield the refinements in their order."""
-        plan = self.plan
-        if plan.homotopy is True:
-            yield widened
-        elif plan.refine and math.isfinite(self.problem.pair.loss.domain[0]):
-            # Next to a pole (KL) a small ρ is far from the loss: take the nearest minimum first.
-            yield partial(refine, pace=QUICK_PACE)
-        if plan.refine:
-            yield refine
-        if plan.homotopy == "auto":
-            yield widened
-        while plan.refine:
-            yield refine
-
-    def _worth_polishing(self, best: State, state: State) -> bool:
-        doublings = math.log2(state.iteration / FIRST_POLISH)
-        due = self.plan.refine or (doublings >= 0 and doublings.is_integer())
-        return self.plan.polish and due and best.objective < self.polished * (1 - GAIN)
+    def stop_reason(self, state: State, best: State) -> StopReason | None:
+        """Return why no further decrease is to be expected, or None."""
+        if best.relative_error <= self.fitted:
+            return StopReason(
+                "converged", f"converged: relative error at or below {self.plan.fitted:g}"
+            )
+        if self.n_without_gain < SCHEDULER.without_gain or self._worth_polishing(best, state):
+            return None
+        if self.trend.reaches(best.objective, state.iteration):
+            return None
+        return StopReason(
+            "converged",
+            f"converged: {self.n_without_gain} refinements in turn found nothing lower",
+        )
 
     def as_state(self, candidate: Candidate, state: State) -> State:
         """Return a candidate as the state of an iteration."""
-        W, H, offsets = self.problem.extension.split(candidate.left, candidate.right)
-        error = self.problem.pair.loss.relative_error(candidate.data_term, self.reference)
+        W_aug, H_aug, data_term, objective = candidate
+        W, H, offsets = self.problem.offset_columns.split(W_aug, H_aug)
         return replace(
             state,
             W=W,
             H=H,
             offsets=offsets,
-            left=candidate.left,
-            right=candidate.right,
-            objective=candidate.objective,
-            relative_error=error,
+            W_aug=W_aug,
+            H_aug=H_aug,
+            objective=objective,
+            relative_error=self.problem.pair.loss.relative_error(data_term, self.reference),
         )
 
-    def settled(self, state: State, best: State) -> str:
-        """Return why nothing more is to be expected, or ""."""
-        if best.relative_error <= self.fitted:
-            return f"converged: relative error at or below {self.plan.fitted:g}"
-        if self.in_vain < IN_VAIN or self._worth_polishing(best, state):
-            return ""
-        if self.trend.reaches(best.objective, state.iteration):
-            return ""
-        return f"converged: {self.in_vain} refinements in turn found nothing lower"
+    def _start_next(self, state: State, best: State) -> None:
+        """Start the next refinement, if there is one."""
+        self.before, self.current, self.is_polish = best.objective, None, False
+        if state.iteration > 1 and self._worth_polishing(best, state):
+            self.current, self.is_polish = polish(self.problem, best.W_aug, best.H_aug), True
+        elif state.relative_residual > 0:
+            refinement = next(self.refinements, None)
+            if refinement is not None:
+                self.current = refinement(self.problem, state.W_aug, state.H_aug)
+
+    def _sequence(self) -> Iterator[Refinement]:
+        """Yield the refinements in their order."""
+        plan = self.plan
+        if plan.homotopy is True:
+            yield refine_with_homotopy
+        elif plan.refine and math.isfinite(self.problem.pair.loss.domain[0]):
+            # Next to a pole (KL) a small ρ is far from the loss: take the nearest minimum first.
+            yield partial(refine, growth=STAGES.quick)
+        if plan.refine:
+            yield refine
+        if plan.homotopy == "auto":
+            yield refine_with_homotopy
+        while plan.refine:
+            yield refine
+
+    def _worth_polishing(self, best: State, state: State) -> bool:
+        doublings = math.log2(state.iteration / SCHEDULER.first_polish)
+        due = self.plan.refine or (doublings >= 0 and doublings.is_integer())
+        lower = best.objective < self.polished * (1 - SCHEDULER.gain)
+        return self.plan.polish and due and lower

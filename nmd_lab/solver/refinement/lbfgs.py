@@ -1,8 +1,9 @@
-"""Limited-memory quasi-Newton descent (L-BFGS) for two factors.
+"""Limited-memory quasi-Newton descent (L-BFGS) with a preconditioner.
 
-Steps are measured in the metric of alternating least squares: the starting inverse Hessian divides
-the gradient of W by HHᵀ and that of H by WᵀW.  So the method does not mind how scale, or any
-invertible matrix, is split between W and H, and its first step already is one of least squares.
+The preconditioner is the starting inverse Hessian.  For two factors it is that of alternating least
+squares, which divides the gradient of W by HHᵀ and that of H by WᵀW.  Then descent does not depend
+on how scale, or any invertible matrix, is split between W and H, and its first step already is one
+of least squares.
 
 Reference: Nocedal and Wright, Numerical Optimization, chapters 3 and 7.
 """
@@ -11,20 +12,34 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
 from nmd_lab.data.base import FloatArray
 
-MEMORY = 10
-"""Pairs of steps and changes of the gradient that are kept."""
 
-SUFFICIENT = 1e-4
-"""Share of the decrease that the slope promises which a step has to give."""
+@dataclass(frozen=True)
+class LbfgsOptions:
+    """Constants of the descent.
 
-TRIALS = 10
-"""Most evaluations of one line search."""
+    Attributes
+    ----------
+    memory : int
+        Number of pairs of a step and its change of the gradient that are kept.
+    sufficient : float
+        Share of the decrease promised by the slope that a step has to give (Armijo).
+    trials : int
+        Largest number of evaluations in a line search.
+    """
+
+    memory: int = 10
+    sufficient: float = 1e-4
+    trials: int = 10
+
+
+LBFGS = LbfgsOptions()
 
 
 class Point(NamedTuple):
@@ -32,12 +47,14 @@ class Point(NamedTuple):
 
     Attributes
     ----------
-    x, gradient : ndarray
-        Flat.
+    x : ndarray (size,)
+        Position.
     value : float
-        Of the function.
+        Value of the function.
+    gradient : ndarray (size,)
+        Gradient of the function.
     accepted : bool
-        Whether descent goes on from here; if not, the line search goes on.
+        Whether it ends the line search and descent continues from it.
     """
 
     x: FloatArray
@@ -47,35 +64,36 @@ class Point(NamedTuple):
 
 
 Pairs = deque[tuple[FloatArray, FloatArray]]
-"""The last steps, each with the change of the gradient that it made."""
+"""Steps and the changes of the gradient that they made, the last ones only."""
 
 
 def no_pairs() -> Pairs:
     """Return an empty memory."""
-    return deque(maxlen=MEMORY)
+    return deque(maxlen=LBFGS.memory)
 
 
-Metric = Callable[[FloatArray], FloatArray]
+Preconditioner = Callable[[FloatArray], FloatArray]
+"""Linear map from a gradient to a step."""
 
 
 def descend(
     evaluate: Callable[[FloatArray], tuple[float, FloatArray]],
-    metric_at: Callable[[FloatArray], Metric],
+    preconditioner_at: Callable[[FloatArray], Preconditioner],
     start: Point,
     pairs: Pairs | None = None,
 ) -> Iterator[Point]:
-    """Go down from a point, until no step lowers the value any more.
+    """Descend from a point, until no step lowers the value any more.
 
     Parameters
     ----------
     evaluate : callable
-        Gives value and gradient at x.
-    metric_at : callable
-        Gives, at x, the linear map that serves as starting inverse Hessian.
+        Function of x that returns value and gradient.
+    preconditioner_at : callable
+        Function of x that returns the preconditioner there.
     start : Point
-        Where from.
+        Starting point.
     pairs : Pairs, optional
-        What is remembered from descent on a function much like this one; goes on to be filled.
+        Memory of a descent on a similar function; it is extended in place.
 
     Yields
     ------
@@ -85,22 +103,22 @@ def descend(
     here = start
     pairs = no_pairs() if pairs is None else pairs
     while True:
-        direction = -_times_inverse_hessian(here.gradient, pairs, metric_at(here.x))
+        direction = -_times_inverse_hessian(here.gradient, pairs, preconditioner_at(here.x))
         slope = float(here.gradient @ direction)
-        found = None
+        accepted = None
         if slope < 0:
             for point in _search(evaluate, here, direction, slope):
                 yield point
-                found = point if point.accepted else None
-        if found is None:
+                accepted = point if point.accepted else None
+        if accepted is None:
             if not pairs:
                 return
             pairs.clear()  # the memory misled: try once more without it
             continue
-        step, change = found.x - here.x, found.gradient - here.gradient
+        step, change = accepted.x - here.x, accepted.gradient - here.gradient
         if step @ change > 1e-12 * np.linalg.norm(step) * np.linalg.norm(change):
             pairs.append((step, change))
-        here = found
+        here = accepted
 
 
 def _search(
@@ -109,13 +127,13 @@ def _search(
     direction: FloatArray,
     slope: float,
 ) -> Iterator[Point]:
-    """Yield points along a direction until one is good enough (Armijo, by parabolas)."""
+    """Yield points along a direction, by parabolas, until one meets the Armijo condition."""
     length = 1.0
-    for _ in range(TRIALS):
+    for _ in range(LBFGS.trials):
         x = here.x + here.x.dtype.type(length) * direction
         value, gradient = evaluate(x)
         excess = value - here.value - length * slope  # above the tangent
-        enough = value <= here.value + SUFFICIENT * length * slope
+        enough = value <= here.value + LBFGS.sufficient * length * slope
         yield Point(x, value, gradient, enough)
         if enough:
             return
@@ -123,7 +141,9 @@ def _search(
         length = min(max(parabola, 0.1 * length), 0.5 * length)
 
 
-def _times_inverse_hessian(gradient: FloatArray, pairs: Pairs, metric: Metric) -> FloatArray:
+def _times_inverse_hessian(
+    gradient: FloatArray, pairs: Pairs, precondition: Preconditioner
+) -> FloatArray:
     """Return the two-loop product of the approximate inverse Hessian with the gradient."""
     q = gradient.copy()
     weights = []
@@ -131,10 +151,10 @@ def _times_inverse_hessian(gradient: FloatArray, pairs: Pairs, metric: Metric) -
         weight = float(step @ q) / float(step @ change)
         q -= q.dtype.type(weight) * change
         weights.append(weight)
-    z = metric(q)
+    z = precondition(q)
     if pairs:
         step, change = pairs[-1]
-        size = float(change @ metric(change))
+        size = float(change @ precondition(change))
         z *= z.dtype.type(float(step @ change) / size if size > 0 else 1.0)
     for (step, change), weight in zip(pairs, reversed(weights), strict=True):
         back = float(change @ z) / float(step @ change)

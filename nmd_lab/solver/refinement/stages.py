@@ -1,200 +1,255 @@
-"""Lower objectives than the iteration finds by itself: quasi-Newton steps with T eliminated.
+"""Refinements: quasi-Newton steps on the augmented Lagrangian with T eliminated.
 
 Algorithm 1 takes one least-squares step in W and in H between two updates of the multipliers U.
-Here quasi-Newton steps on the augmented Lagrangian (`nmd_lab.solver.refinement.moreau_envelope`) take their place, and ρ,
-small at first, grows from stage to stage: a small ρ sees past the flat pieces and the poor minima
-of f(WH), a large one settles in the minimum that was found.  A step costs as much as an iteration.
+Here quasi-Newton steps take their place, and ρ grows from stage to stage.  A small ρ sees past the
+flat pieces and the poor minima of f(WH), a large one converges to the minimum that was found.  A
+step costs as much as an iteration.
 
-`refine` does that, `widened` does it after a homotopy in the interval of f, and `polish` goes down
-on the objective itself from where one stands.
+`refine` does this, `refine_with_homotopy` does it after a homotopy in the interval of f, and
+`polish` descends on the objective itself.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import NamedTuple
 
 from nmd_lab.data.base import FloatArray
 from nmd_lab.model.proximal import make_pair
-from nmd_lab.solver.admm import Problem
+from nmd_lab.solver.problem import Problem
 
 from .lagrangian import Candidate, Lagrangian
 from .lbfgs import descend
 
 
-class Pace(NamedTuple):
-    """ρ of the first stage in units of the natural penalty, and its growth from stage to stage."""
+class PenaltyGrowth(NamedTuple):
+    """The penalties of the stages.
+
+    Attributes
+    ----------
+    first : float
+        ρ of the first stage, in units of the natural penalty.
+    factor : float
+        Growth of ρ from stage to stage.
+    """
 
     first: float
-    growth: float
+    factor: float
 
 
-QUICK_PACE, SLOW_PACE = Pace(0.3, 1.6), Pace(0.1, 1.2)
-"""For the nearest minimum, and for a better one."""
+class DescentRule(NamedTuple):
+    """When a descent under one ρ ends.
 
-EVERY, ENOUGH = 3, 1e-2
-"""A stage ends when EVERY steps lower the objective by no more than this share of it."""
+    Attributes
+    ----------
+    steps : int
+        Number of steps over which the decrease is measured.
+    decrease : float
+        Relative decrease of the objective at or below which the descent ends.
+    """
 
-KEEP = 1.0
-"""ρ, in units of the natural penalty, from which a stage goes on with the memory of the last one if
-the loss is smooth; below it, and at kinks, the function changes too much."""
+    steps: int
+    decrease: float
 
-STAGES, PROGRESS = 20, 1e-4
-"""A refinement ends when STAGES stages lower the objective by no more than this share of it."""
 
-WIDTHS, WIDE_STAGES = (1.0, 0.5, 0.25, 0.125), 3
-"""How far the homotopy moves the bounds of f apart, in units of their distance, and the stages of
-each width."""
+@dataclass(frozen=True)
+class StageOptions:
+    """Constants of the refinements; penalties are in units of the natural penalty.
 
-NEARLY, EXACT = 0.02, 1e-6
-"""Relative error below which it is tried whether the data can be fitted exactly, and ρ of that try
-in units of the natural penalty: so small that even an entry far out on a flat piece is pulled."""
+    Attributes
+    ----------
+    quick, slow : PenaltyGrowth
+        Penalties on the way to the nearest minimum, and to a better one.
+    stage : DescentRule
+        End of a stage.
+    remember_from : float
+        ρ from which a stage keeps the memory of the last one if the loss is smooth.  Below it, and
+        at kinks, the function changes too much.
+    patience, progress : int, float
+        A refinement ends when so many stages lower the objective by at most this share of it.
+    homotopy_widths : tuple of float
+        Distances that the homotopy moves the bounds of f, in units of the interval.
+    homotopy_stages : int
+        Stages of each width.
+    nearly_exact : float
+        Relative error at or below which an exact fit is tried.
+    exact : float
+        ρ of that trial: so small that even an entry far out on a flat piece has a slope.
+    exact_descent : DescentRule
+        End of that trial.
+    polish : float
+        ρ of a polish: so large that L is the objective.
+    polish_descent : DescentRule
+        End of a polish.
+    polish_passes : int
+        Largest number of passes of a polish, after which refinements go on.
+    certificates : tuple of float
+        Penalties for which the first-order conditions are checked.
+    """
 
-POLISH = 1e4
-"""ρ of a polish, in units of the natural penalty: so large that L is the objective."""
+    quick: PenaltyGrowth = PenaltyGrowth(0.3, 1.6)
+    slow: PenaltyGrowth = PenaltyGrowth(0.1, 1.2)
+    stage: DescentRule = DescentRule(3, 1e-2)
+    remember_from: float = 1.0
+    patience: int = 20
+    progress: float = 1e-4
+    homotopy_widths: tuple[float, ...] = (1.0, 0.5, 0.25, 0.125)
+    homotopy_stages: int = 3
+    nearly_exact: float = 0.02
+    exact: float = 1e-6
+    exact_descent: DescentRule = DescentRule(20, 0.05)
+    polish: float = 1e4
+    polish_descent: DescentRule = DescentRule(20, 1e-10)
+    polish_passes: int = 300
+    certificates: tuple[float, ...] = tuple(10.0**k for k in range(7))
 
-LONGEST = 300
-"""Most passes of a polish, after which refinements have their turn again."""
 
-CERTIFYING = tuple(10.0**k for k in range(7))
-"""ρ, in units of the natural penalty, for which the optimality of a point is looked at."""
-
-PASSES, FAST, SLOW = 20, 0.05, 1e-10
-"""Longer descents go on while PASSES steps lower the objective by more than this share of it: FAST
-at the very small penalty, SLOW at the large one."""
+STAGES = StageOptions()
 
 
 def refine(
-    problem: Problem, left: FloatArray, right: FloatArray, pace: Pace = SLOW_PACE
+    problem: Problem,
+    W_aug: FloatArray,
+    H_aug: FloatArray,
+    growth: PenaltyGrowth = STAGES.slow,
 ) -> Iterator[Candidate]:
-    """Go down from some factors while ρ grows.
+    """Descend from given factors while ρ grows.
 
     Parameters
     ----------
     problem : Problem
-        What is to be solved.
-    left, right : ndarray (m, rank + ...), (rank + ..., n)
-        The factors with the offsets beside them.
-    pace : Pace
-        Where ρ begins, and how fast it grows.
+        Problem to solve.
+    W_aug, H_aug : ndarray (m, rank + ...) and (rank + ..., n)
+        Factors with the offsets beside them.
+    growth : PenaltyGrowth
+        Penalties of the stages.
 
     Yields
     ------
     Candidate
-        After each pass over the data, until nothing is gained any more.
+        Factors after each pass over the data, until there is no progress.
     """
-    function = Lagrangian(problem, left, right)
-    penalty, update_from = pace.first * function.natural, 0.0
+    function = Lagrangian(problem, W_aug, H_aug)
+    penalty, update_from = growth.first * function.natural, 0.0
     reached: list[float] = []
     maybe_exact = True
-    while len(reached) <= STAGES or reached[-STAGES - 1] - reached[-1] > PROGRESS * reached[-1]:
-        if penalty < KEEP * function.natural or not problem.pair.loss.smooth:
+    while _is_progress(reached):
+        if penalty < STAGES.remember_from * function.natural or not problem.pair.loss.smooth:
             function.pairs.clear()
-        yield from _descent(function, penalty, EVERY, ENOUGH, update_from)
+        yield from _descent(function, penalty, STAGES.stage, update_from)
         reached.append(function.lowest)
-        penalty, update_from = pace.growth * penalty, penalty
-        if maybe_exact and function.relative_error <= NEARLY:
+        penalty, update_from = growth.factor * penalty, penalty
+        if maybe_exact and function.relative_error <= STAGES.nearly_exact:
             maybe_exact, update_from = False, 0.0
             function.forget()
-            yield from _descent(function, EXACT * function.natural, PASSES, FAST)
+            yield from _descent(function, STAGES.exact * function.natural, STAGES.exact_descent)
             function.forget()
 
 
-def widened(problem: Problem, left: FloatArray, right: FloatArray) -> Iterator[Candidate]:
-    """Refine after a homotopy: f's interval begins wide and shrinks to what it is.
+def _is_progress(reached: list[float]) -> bool:
+    """Return whether the last stages have lowered the objective enough to go on."""
+    if len(reached) <= STAGES.patience:
+        return True
+    return reached[-STAGES.patience - 1] - reached[-1] > STAGES.progress * reached[-1]
+
+
+def refine_with_homotopy(
+    problem: Problem, W_aug: FloatArray, H_aug: FloatArray
+) -> Iterator[Candidate]:
+    """Refine after a homotopy: the interval of f is wide at first and shrinks to its true size.
 
     Parameters
     ----------
-    problem, left, right
-        As for `refine`; the nonlinearity has to have a `widened` form.
+    problem, W_aug, H_aug
+        As for `refine`; the nonlinearity needs a wider form (`Nonlinearity.widened`).
 
     Yields
     ------
     Candidate
-        After each pass over the data; while f is widened its objective is infinite.
+        Factors after each pass over the data; the objective is infinite as long as f is wider.
     """
     f, loss = problem.pair.nonlinearity, problem.pair.loss
-    for width in WIDTHS:
-        wide = f.widened(width, loss.domain)
-        assert wide is not None
-        function = Lagrangian(replace(problem, pair=make_pair(wide, loss)), left, right)
-        penalty, update_from = SLOW_PACE.first * function.natural, 0.0
-        for _ in range(WIDE_STAGES):
-            for candidate in _descent(function, penalty, EVERY, ENOUGH, update_from):
+    for width in STAGES.homotopy_widths:
+        wider = f.widened(width, loss.domain)
+        assert wider is not None
+        function = Lagrangian(replace(problem, pair=make_pair(wider, loss)), W_aug, H_aug)
+        penalty, update_from = STAGES.slow.first * function.natural, 0.0
+        for _ in range(STAGES.homotopy_stages):
+            for candidate in _descent(function, penalty, STAGES.stage, update_from):
                 yield candidate._replace(objective=math.inf)
-            penalty, update_from = SLOW_PACE.growth * penalty, penalty
-        left, right = function.candidate.left, function.candidate.right
-    yield from refine(problem, left, right)
+            penalty, update_from = STAGES.slow.factor * penalty, penalty
+        W_aug, H_aug = function.candidate.W_aug, function.candidate.H_aug
+    yield from refine(problem, W_aug, H_aug)
 
 
-def polish(problem: Problem, left: FloatArray, right: FloatArray) -> Iterator[Candidate]:
-    """Go down on the objective itself, as far as rounding lets it.
+def polish(problem: Problem, W_aug: FloatArray, H_aug: FloatArray) -> Iterator[Candidate]:
+    """Descend on the objective itself, as far as rounding allows.
 
-    A problem that can be fitted exactly has the same solutions at every ρ: as long as the objective
-    falls fast at a very small ρ, which makes the easier function, descent stays there.  A loss
-    with a kink is not descended on in any other way.
+    A problem with an exact fit has the same solutions at every ρ.  Descent therefore first tries a
+    very small ρ, which gives the easier function, as long as the objective falls fast.  A loss with
+    a kink is not descended on in any other way.
 
     Parameters
     ----------
-    problem, left, right
+    problem, W_aug, H_aug
         As for `refine`.
 
     Yields
     ------
     Candidate
-        After each pass over the data.
+        Factors after each pass over the data.
     """
-    function = Lagrangian(problem, left, right)
-    function.point(POLISH * function.natural)
+    function = Lagrangian(problem, W_aug, H_aug)
+    function.point(STAGES.polish * function.natural)
     yield function.candidate
-    if function.relative_error <= NEARLY:
-        yield from _descent(function, EXACT * function.natural, PASSES, FAST)
+    if function.relative_error <= STAGES.nearly_exact:
+        yield from _descent(function, STAGES.exact * function.natural, STAGES.exact_descent)
         function.x = function.best
         function.forget()
     if problem.pair.loss.smooth:
-        polishing = _descent(function, POLISH * function.natural, PASSES, SLOW)
-        yield from islice(polishing, LONGEST)
+        polishing = _descent(function, STAGES.polish * function.natural, STAGES.polish_descent)
+        yield from islice(polishing, STAGES.polish_passes)
 
 
 def _descent(
-    function: Lagrangian, penalty: float, every: int, enough: float, update_from: float = 0.0
+    function: Lagrangian, penalty: float, rule: DescentRule, update_from: float = 0.0
 ) -> Iterator[Candidate]:
-    """Descend under one ρ while every so many steps lower the objective by enough of it."""
+    """Descend under one ρ until the rule ends it."""
     start = function.point(penalty, update_from)
     yield function.candidate
     mark, steps = function.lowest, 0
-    for point in descend(function.evaluate, function.metric_at, start, function.pairs):
+    for point in descend(function.evaluate, function.preconditioner_at, start, function.pairs):
         yield function.candidate
         if not point.accepted:
             continue
         function.x, steps = point.x, steps + 1
-        if steps % every == 0:
-            if mark - function.lowest <= enough * abs(function.lowest):
+        if steps % rule.steps == 0:
+            if mark - function.lowest <= rule.decrease * abs(function.lowest):
                 return
             mark = function.lowest
 
 
-def optimality(problem: Problem, left: FloatArray, right: FloatArray) -> float:
-    """Return how far some factors are from meeting the first-order (KKT) conditions.
+def optimality(problem: Problem, W_aug: FloatArray, H_aug: FloatArray) -> float:
+    """Return the distance of some factors from the first-order (KKT) conditions.
 
-    With T from the T-update at WH and Λ = ρ(T - WH), which makes T optimal for its own part, the
-    conditions that are left are Λ Hᵀ = alpha W, Wᵀ Λ = alpha H and T = WH.  Returned is the larger
-    of their violations, each free of units, for the most favourable of several ρ.
+    With T from the T-update at WH and Λ = ρ(T - WH), T is optimal for its own part.  The remaining
+    conditions are Λ Hᵀ = alpha W, Wᵀ Λ = alpha H and T = WH.  The distance is the largest of their
+    violations, each free of units, for the most favourable of several ρ.
 
     Parameters
     ----------
     problem : Problem
-        What was to be solved.
-    left, right : ndarray
-        The factors with the offsets beside them.
+        Problem that was solved.
+    W_aug, H_aug : ndarray
+        Factors with the offsets beside them.
 
     Returns
     -------
     float
         0 at a stationary point.
     """
-    function = Lagrangian(problem, left, right)
-    return min(function.violation(penalty * function.natural) for penalty in CERTIFYING)
+    function = Lagrangian(problem, W_aug, H_aug)
+    return min(function.violation(rho * function.natural) for rho in STAGES.certificates)

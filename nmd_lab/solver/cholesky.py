@@ -1,0 +1,46 @@
+"""The Cholesky factorisation of one small matrix, compiled, for loops over rows.
+
+NumPy and LAPACK cost more for a call than a matrix of a few rows takes.
+"""
+
+from __future__ import annotations
+
+import math
+
+from nmd_lab._numba import compile_inner
+
+
+@compile_inner
+def factorize(normal, ridge, L):  # type: ignore[no-untyped-def]
+    """Put the Cholesky factor of normal + ridge I into the lower triangle of L.
+
+    A direction without data has a pivot of zero to rounding; it gets an infinite one, so that a
+    solution has no part in that direction.  `normal` and `L` may be the same array.
+    """
+    for j in range(normal.shape[0]):
+        diagonal = normal[j, j]
+        pivot = diagonal + ridge
+        for k in range(j):
+            pivot -= L[j, k] * L[j, k]
+        pivot = math.sqrt(pivot) if pivot > 1e-15 * diagonal + 1e-300 else math.inf
+        L[j, j] = pivot
+        for i in range(j + 1, normal.shape[0]):
+            total = normal[i, j]
+            for k in range(j):
+                total -= L[i, k] * L[j, k]
+            L[i, j] = total / pivot
+
+
+@compile_inner
+def solve(L, b):  # type: ignore[no-untyped-def]
+    """Overwrite b with the solution y of L Lᵀ y = b."""
+    for i in range(b.size):
+        total = b[i]
+        for k in range(i):
+            total -= L[i, k] * b[k]
+        b[i] = total / L[i, i]
+    for i in range(b.size - 1, -1, -1):
+        total = b[i]
+        for k in range(i + 1, b.size):
+            total -= L[k, i] * b[k]
+        b[i] = total / L[i, i]

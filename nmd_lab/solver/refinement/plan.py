@@ -1,0 +1,109 @@
+"""The plan of refinements beside Algorithm 1: which of them a fit gets."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from nmd_lab.model.losses import Frobenius
+from nmd_lab.model.nonlinearities import Identity
+from nmd_lab.solver.options import Options
+from nmd_lab.solver.problem import Problem
+
+from .lbfgs import LBFGS
+
+
+@dataclass(frozen=True)
+class RefinementPlan:
+    """Refinements beside Algorithm 1.
+
+    Parameters
+    ----------
+    refine : bool
+        Whether refinements run beside the iteration.
+    homotopy : {"auto", True, False}
+        Whether the first refinement (True), or one of the later ones ("auto"), follows a homotopy
+        in the interval of f.
+    polish : bool
+        Whether the best factors are polished.
+    fitted : float
+        Relative error at which there is nothing left to gain.
+    """
+
+    refine: bool
+    homotopy: str | bool
+    polish: bool
+    fitted: float = 0.0
+
+    def __bool__(self) -> bool:
+        """Return whether there is any refinement."""
+        return bool(self.refine or self.homotopy or self.polish)
+
+
+@dataclass(frozen=True)
+class PlanOptions:
+    """Limits of the automatic choice.
+
+    Attributes
+    ----------
+    memory_entries : int
+        Numbers that refinements may remember, however small the data are: 32 MiB of doubles.  It
+        is also the largest number of stored entries of a sparse matrix that is refined.
+    memory_ratio : int
+        Numbers that refinements may remember, in units of the stored values.
+    """
+
+    memory_entries: int = 1 << 22
+    memory_ratio: int = 4
+
+    def allows(self, numbers: int, stored: int) -> bool:
+        """Return whether so many numbers may be remembered beside so many stored values."""
+        return numbers <= max(self.memory_ratio * stored, self.memory_entries)
+
+
+LIMITS = PlanOptions()
+
+
+def make_plan(problem: Problem, rank: int, options: Options) -> RefinementPlan:
+    """Return the refinements of a fit.
+
+    "auto" leaves out refinements for a fixed ρ, for the paper's rule, and where the plain algorithm
+    is asked for in full (given factors, a named rule and ``tol=0``).  It also does so for
+    alternating least squares, where the memory of quasi-Newton steps would outgrow the data, and
+    for sparse data so large that a second pass costs too much.
+
+    Parameters
+    ----------
+    problem : Problem
+        Problem to solve.
+    rank : int
+        Number of components.
+    options : Options
+        Options of the fit.
+
+    Raises
+    ------
+    ValueError
+        If ``homotopy=True`` and the nonlinearity has no interval.
+    """
+    pair, observations = problem.pair, problem.observations
+    has_interval = pair.nonlinearity.widened(1.0, pair.loss.domain) is not None
+    if options.homotopy is True and not has_interval:
+        raise ValueError(
+            f"homotopy=True does not go with nonlinearity={pair.nonlinearity!r}, which has no "
+            "interval to widen: use MinMax, or homotopy='auto'."
+        )
+    adaptive = math.isfinite(problem.rule.factor) and not problem.rule.projected
+    least_squares = pair.structure[:2] == (Identity, Frobenius) and problem.observed_only
+    m, n = observations.shape
+    stored = observations.values.size
+    small = LIMITS.allows(2 * LBFGS.memory * (m + n) * rank, stored)
+    small &= not (problem.sparse and stored > LIMITS.memory_entries)
+    plain = options.tol == 0 and options.penalty != "auto" and not isinstance(options.init, str)
+    auto = adaptive and small and not least_squares and not plain
+    refine = auto and options.acceleration == "auto"
+    homotopy = options.homotopy
+    if homotopy == "auto" and not (refine and has_interval):
+        homotopy = False
+    polish = auto if options.polish == "auto" else bool(options.polish)
+    return RefinementPlan(refine, homotopy, polish, fitted=options.tol / 100)

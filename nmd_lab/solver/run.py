@@ -1,0 +1,192 @@
+"""A resumable run from one start: as many iterations at a time as the caller wants."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from nmd_lab._stop_reason import StopReason
+
+from .admm import State
+from .held_out import HeldOut
+from .stopping import STOPPING, UNFINISHED, Stopping
+
+RECORDED = (
+    "objective",
+    "relative_error",
+    "primal_residual",
+    "dual_residual",
+    "penalty",
+    "seconds",
+)
+"""Numbers of a state that a history keeps."""
+
+VALIDATION = "validation_rmse"
+"""Name of the validation error in a history."""
+
+
+class Outcome(NamedTuple):
+    """The result of a run so far.
+
+    Attributes
+    ----------
+    state : State
+        Chosen iteration.
+    history : dict of list of float
+        Recorded numbers of all iterations.
+    stop_reason : StopReason
+        Why the run ended or paused.
+    score : float
+        Objective, or validation error, of the chosen iteration.
+    """
+
+    state: State
+    history: dict[str, list[float]]
+    stop_reason: StopReason
+    score: float
+
+    @property
+    def complete(self) -> bool:
+        """Whether the run was not ended from outside."""
+        return self.stop_reason.code not in UNFINISHED
+
+
+class Run:
+    """A run over the states of an iteration, which can pause and resume.
+
+    The iterates do not depend on the pauses.  The outcome has the state of lowest objective, or of
+    lowest validation error.  With ``tol=0`` and nothing held out it has the last state, as in the
+    plain algorithm.
+
+    Parameters
+    ----------
+    states : iterator of State
+        The iteration, without end.
+    tol : float
+        Tolerance of the stopping rules.
+    held_out : HeldOut or None
+        Entries for early stopping.
+    patience : int
+        Iterations without a lower validation error after which the run ends.
+
+    Attributes
+    ----------
+    last, best : State or None
+        Last state, and the one of lowest score; None before the first iteration.
+    history : dict of list of float
+        Recorded numbers of all iterations.
+    """
+
+    def __init__(
+        self,
+        states: Iterator[State],
+        *,
+        tol: float = 0.0,
+        held_out: HeldOut | None = None,
+        patience: int = 10,
+    ) -> None:
+        self._states, self._tol, self._held_out = states, tol, held_out
+        self._patience = None if held_out is None else patience
+        self.history: dict[str, list[float]] = {name: [] for name in RECORDED}
+        if held_out is not None:
+            self.history[VALIDATION] = []
+        self.last: State | None = None
+        self.best: State | None = None
+        self._lowest = math.inf
+        self._scores: deque[float] = deque(maxlen=STOPPING.standstill + 1)
+        self._paused_at: float | None = None
+        self._paused_for = 0.0
+
+    @property
+    def gives_last(self) -> bool:
+        """Whether a run to its end gives the last state, and not the best one."""
+        return self._tol == 0 and self._held_out is None
+
+    @property
+    def n_iter(self) -> int:
+        """Number of iterations so far."""
+        return 0 if self.last is None else self.last.iteration
+
+    def advance(
+        self,
+        iterations: int,
+        *,
+        callback: Callable[[State], Any] | None = None,
+        time_limit: float | None = None,
+    ) -> Outcome:
+        """Do at most so many more iterations, and return the outcome so far.
+
+        Parameters
+        ----------
+        iterations : int
+            Largest number of further iterations.
+        callback : callable, optional
+            Function of each state; a true value ends the run.
+        time_limit : float, optional
+            Time limit since the start of the run, pauses excluded, in seconds.
+
+        Raises
+        ------
+        FloatingPointError
+            If the first iterate of the run is not finite.
+        KeyboardInterrupt
+            If Ctrl-C comes before the first iterate of the run.
+        """
+        rules = Stopping(self.n_iter + iterations, self._tol, time_limit, callback, self._patience)
+        if self._paused_at is not None:
+            self._paused_for += time.perf_counter() - self._paused_at
+        try:
+            reason = None
+            while reason is None:
+                reason = self._step(rules)
+        except KeyboardInterrupt:
+            if self.best is None:
+                raise
+            reason = StopReason(
+                "interrupted", f"interrupted: Ctrl-C after {self.n_iter} iterations"
+            )
+        self._paused_at = time.perf_counter()
+        return self.outcome(reason)
+
+    def outcome(self, reason: StopReason) -> Outcome:
+        """Return the outcome so far, for a reason."""
+        assert self.last is not None
+        assert self.best is not None
+        history = {name: list(numbers) for name, numbers in self.history.items()}
+        if self.gives_last and reason.code == "max_iter":
+            return Outcome(self.last, history, reason, self._scores[-1])
+        return Outcome(self.best, history, reason, self._lowest)
+
+    def _step(self, rules: Stopping) -> StopReason | None:
+        """Take one iteration and return why the run ends with it."""
+        with np.errstate(over="ignore", invalid="ignore"):  # an overflow has its own sentence
+            state = next(self._states)
+        if self._paused_for:
+            state = replace(state, seconds=state.seconds - self._paused_for)
+        if not state.is_finite:
+            why = f"not finite: iteration {state.iteration} overflowed"
+            if self.best is None:
+                raise FloatingPointError(f"{why}: scale X down, or raise alpha or epsilon.")
+            return StopReason("not finite", why)
+        score = self._record(state)
+        self.last = state
+        if self.best is None or score < self._lowest:
+            self.best, self._lowest = state, score
+        self._scores.append(score)
+        return rules.reason(state, self.best, self._scores)
+
+    def _record(self, state: State) -> float:
+        """Add a state to the history and return its score."""
+        for name in RECORDED:
+            self.history[name].append(getattr(state, name))
+        if self._held_out is None:
+            return state.objective
+        error = self._held_out.rmse(state.W_aug, state.H_aug)
+        self.history[VALIDATION].append(error)
+        return error
