@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -13,11 +15,13 @@ import pytest
 
 import nmd_lab as nmd
 from nmd_lab import _version
+from nmd_lab.cli import main
 from nmd_lab.result import netcdf
 from nmd_lab.solver.options import Settings
 from nmd_lab.studies import processes
 from nmd_lab.studies.journal import Journal, journal_path
 
+PREVIOUS = Path(__file__).parent / "data" / "previous"
 MEASURED = ["seconds", "peak_memory"]
 SETTINGS = {"nonlinearity": ["identity", "relu"], "rank": [2, 3], "n_splits": 3, "max_iter": 10}
 
@@ -335,3 +339,53 @@ def test_a_record_is_on_disk_when_add_returns(tmp_path):
         for k in range(3):
             journal.add({"key": str(k), "status": "done", "value": k / 3})
             assert json.loads(lines(path)[-1]) == {"key": str(k), "status": "done", "value": k / 3}
+
+
+@pytest.fixture
+def previous_study():
+    """Return the study whose half-done journal version 0.1.0 left behind."""
+    spec = importlib.util.spec_from_file_location("previous", PREVIOUS / "make.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.study()
+
+
+def test_a_journal_of_the_previous_version_goes_on(previous_study, tmp_path, computed):
+    path = tmp_path / "study.nc"
+    shutil.copy(journal_path(PREVIOUS / "study.nc"), journal_path(path))
+    whole = [line for line in lines(path)[1:] if line.endswith("}")]
+    assert len(whole) == len(lines(path)) - 2  # the last line was cut short
+    finished = {json.loads(line)["key"] for line in whole}
+    keys = {task.key for task in previous_study.grid}
+    assert finished < keys
+
+    results = previous_study.run(path, progress=False)
+    assert sorted(computed) == sorted(keys - finished)
+    assert (results.status == "done").all()
+    old = netcdf.read(PREVIOUS / "study.nc")
+    with np.load(PREVIOUS / "study_scores.npz") as scores:
+        expected = scores["held_out_rmse"]
+    kept = np.isin(results.fit.values, list(finished))
+    assert kept.any()
+    assert not kept.all()
+    np.testing.assert_array_equal(results.fit, old.fit)
+    np.testing.assert_array_equal(results.held_out_rmse.values[kept], expected[kept])
+    for name in old.data_vars:  # seconds too: what is in the journal is not measured again
+        np.testing.assert_array_equal(results[name].values[kept], old[name].values[kept])
+    # The other cells are fitted anew, perhaps on another machine, whose BLAS rounds differently.
+    # Changing X by a relative 1e-15 changes these scores by 1e-14: 15 iterations enlarge rounding
+    # errors by little.  Other draws or other starting factors change them by far more than 1e-6.
+    np.testing.assert_allclose(results.held_out_rmse.values, expected, rtol=1e-6)
+    np.testing.assert_allclose(results.objective, old.objective, rtol=1e-6)
+
+
+def test_a_file_of_the_previous_version_is_shown(capsys):
+    path = PREVIOUS / "study.nc"
+    results = netcdf.read(path)
+    with np.load(PREVIOUS / "study_scores.npz") as scores:
+        np.testing.assert_array_equal(results.held_out_rmse, scores["held_out_rmse"])
+    assert main(["show", str(path)]) == 0
+    shown = capsys.readouterr().out
+    assert "method: 3, nonlinearity: 2, rank: 2, alpha: 2, missing: 2, seed: 2" in shown
+    first = results.held_out_rmse.isel(dict.fromkeys(results.dims, 0) | {"seed": slice(None)})
+    assert f"{float(first.mean()):.4g} ± {float(first.std(ddof=1)):.2g}" in shown
