@@ -158,8 +158,8 @@ def test_a_study_of_ratings(tmp_path):
     config = tmp_path / "study.toml"
     config.write_text('[data]\ndataset = "movielens_small"\n[study]\nrank = 2\n')
     study, run = configuration.read_configuration(config)
-    assert study.problem.known.is_sparse
-    assert study.problem.known.labels.dims == ("user", "item")
+    assert study.problem.data.is_sparse
+    assert study.problem.data.labels.dims == ("user", "item")
     assert run == {}
 
 

@@ -9,7 +9,7 @@ import pytest
 
 import nmd_lab as nmd
 from nmd_lab.studies.corruption import HIDE, Corruption, hidden_entries, noisy_values
-from nmd_lab.studies.known_entries import known_entries, picture_of_rows
+from nmd_lab.studies.known_entries import picture_of_rows, read_known_entries
 
 
 @pytest.fixture(scope="module")
@@ -21,7 +21,7 @@ def faces():
 def known(faces):
     X = faces.copy()
     X.values[np.random.default_rng(5).random(X.shape) < 0.2] = np.nan
-    return known_entries(X)
+    return read_known_entries(X)
 
 
 @pytest.mark.parametrize("kind", HIDE)
@@ -59,7 +59,7 @@ def test_rows_and_columns_are_whole(known):
 
 
 def test_blocks_are_patches_of_each_picture(faces):
-    known = known_entries(faces)
+    known = read_known_entries(faces)
     picture = picture_of_rows(known, None)
     hidden = hidden_entries(known, Corruption("blocks", 0.2, picture), 0).reshape(-1, 8, 8)
     for holes in hidden:
@@ -73,7 +73,7 @@ def test_blocks_are_patches_of_each_picture(faces):
     study = nmd.Study(faces, rank=2, missing={"blocks": 0.2}, shape=(8, 8))
     np.testing.assert_array_equal(study.cell(seed=0).hidden.reshape(-1, 8, 8), hidden)
     # a photograph is one picture
-    photo = known_entries(np.ones((40, 60)))
+    photo = read_known_entries(np.ones((40, 60)))
     holes = hidden_entries(photo, Corruption("blocks", 0.3), 0).reshape(40, 60)
     runs = np.diff(np.flatnonzero(np.diff(np.pad(holes, 1).astype(int).ravel())))[::2]
     assert runs.min() >= 10
@@ -90,7 +90,7 @@ def test_large_values_go_missing_more(known):
 
 
 def test_noise_is_as_strong_as_asked(faces):
-    known = known_entries(faces)
+    known = read_known_entries(faces)
     x = known.values
     clean = noisy_values(known, Corruption("gaussian", 0), 0)
     np.testing.assert_array_equal(clean, x)

@@ -222,7 +222,12 @@ class _Runner:
         if self.validation is None and target < math.inf:
             states = _until_behind(states, target, settings.max_iter)
         if cancelled is None:
-            states = with_progress(states, settings.max_iter, settings.progress)
+            states = with_progress(
+                states,
+                settings.max_iter,
+                settings.progress,
+                text=lambda state: f"error {state.relative_error:.3g}",
+            )
         outcome = run(states, stopping)
         if outcome.stop_reason.startswith("time_limit"):
             outcome = outcome._replace(stop_reason=f"time_limit: {limit:g} s passed")
