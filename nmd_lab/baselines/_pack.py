@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from nmd_lab.data.observations import FloatArray
-from nmd_lab.data.sparse import AnyObservations
+from nmd_lab.data.base import FloatArray, Observations
 from nmd_lab.model.losses import Loss
 from nmd_lab.model.nonlinearities import Nonlinearity
 from nmd_lab.result.decomposition import Decomposition
@@ -16,13 +15,13 @@ from nmd_lab.solver.storage import layout_of
 
 
 def data_term(
-    observations: AnyObservations, f: Nonlinearity, loss: Loss, W: FloatArray, H: FloatArray
+    observations: Observations, f: Nonlinearity, loss: Loss, W: FloatArray, H: FloatArray
 ) -> float:
     """Return the weighted loss of f(WH) on the observed entries, block by block.
 
     Parameters
     ----------
-    observations : Observations or SparseObservations
+    observations : Observations
         The data, with absent entries missing.
     f : Nonlinearity
         What predictions pass through.
@@ -51,7 +50,7 @@ def plain(value: Any) -> Any:
 
 
 def decomposition_of(
-    observations: AnyObservations,
+    observations: Observations,
     f: Nonlinearity,
     loss: Loss,
     factors: tuple[FloatArray, FloatArray],
@@ -63,7 +62,7 @@ def decomposition_of(
 
     Parameters
     ----------
-    observations : Observations or SparseObservations
+    observations : Observations
         The data.
     f, loss : Nonlinearity, Loss
         What predictions pass through, and in whose sense errors are meant.

@@ -19,8 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from nmd_lab.data.observations import FloatArray
-from nmd_lab.data.sparse import AnyObservations
+from nmd_lab.data.base import FloatArray, Observations
 from nmd_lab.model.losses import Loss
 from nmd_lab.model.nonlinearities import Identity, Nonlinearity
 from nmd_lab.result.decomposition import Decomposition
@@ -69,7 +68,7 @@ class Run:
 
     Parameters
     ----------
-    observations : Observations or SparseObservations
+    observations : Observations
         The data, with absent entries missing.
     nonlinearity : Nonlinearity
         f, which predictions f(WH) pass through.
@@ -107,7 +106,7 @@ class Run:
 
     def __init__(
         self,
-        observations: AnyObservations,
+        observations: Observations,
         nonlinearity: Nonlinearity,
         loss: Loss,
         *,
@@ -179,7 +178,7 @@ class Run:
             raise RuntimeError("the run has no iterate yet: call goes_on after each step.")
         W, H = self.best.W.copy(), self.best.H.copy()
         if blank_unobserved:
-            rows, columns = self.observations.unobserved_lines()
+            rows, columns = self.observations.empty_rows_and_columns()
             W[rows], H[:, columns] = 0, 0
         rules = {name: getattr(self.settings, name) for name in ("max_iter", "tol", "time_limit")}
         return decomposition_of(
@@ -245,7 +244,7 @@ class Run:
 
 
 def labelled(
-    observations: AnyObservations,
+    observations: Observations,
     W: FloatArray,
     H: FloatArray,
     loss: Loss,
@@ -259,7 +258,7 @@ def labelled(
 
     Parameters
     ----------
-    observations : Observations or SparseObservations
+    observations : Observations
         The data.
     W, H : ndarray (m, rank), (rank, n)
         The factors.
