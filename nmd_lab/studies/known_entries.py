@@ -12,9 +12,9 @@ import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from nmd_lab.data.dense import observe_dense
 from nmd_lab.data.labels import Labels, is_frame
-from nmd_lab.data.sparse import SparseObservations, observe_sparse
+from nmd_lab.data.observations import observe
+from nmd_lab.data.sparse import SparseObservations, is_sparse
 from nmd_lab.plots._layout import Picture, picture_of
 from nmd_lab.result.decomposition import Decomposition
 
@@ -160,42 +160,32 @@ def read_known_entries(
     ValueError, TypeError
         If X, `mask` or `clean` makes no sense.
     """
-    if sparse.issparse(X) or isinstance(X, SparseObservations):
-        if clean is not None or sample_dims is not None:
-            name = "clean" if clean is not None else "sample_dims"
-            raise TypeError(f"{name} does not go with a sparse X: leave it out, or use a dense X.")
-        return _from_sparse(X, mask)
-    observations = observe_dense(X, mask=mask, sample_dims=sample_dims)
-    labels, values, weights = observations.labels, observations.values, observations.weights
-    observed = np.ones(values.shape, bool) if weights is None else weights > 0
-    rows, columns = np.nonzero(observed)
-    is_labelled = isinstance(X, xr.DataArray) or is_frame(X)
+    if is_sparse(X) and (clean is not None or sample_dims is not None):
+        name = "clean" if clean is not None else "sample_dims"
+        raise TypeError(f"{name} does not go with a sparse X: leave it out, or use a dense X.")
+    observations = observe(X, mask=mask, sample_dims=sample_dims)
+    if is_sparse(X) and observations.weights is not None:
+        raise ValueError("X has weights, which a study cannot use: leave them out.")
+    rows, columns, values = observations.entries()
+    labels = observations.labels
     clean_values, positions = (None, None) if clean is None else _read_clean(clean, X, labels)
     return KnownEntries(
-        rows,
-        columns,
-        values[observed],
+        rows.astype(np.intp),
+        columns.astype(np.intp),
+        values,
         observations.shape,
         labels,
-        "labelled" if is_labelled else "plain",
+        _form(X),
         clean_values,
         positions,
     )
 
 
-def _from_sparse(X: Any, mask: Any) -> KnownEntries:
-    """Return the known entries of a sparse X."""
-    observations = observe_sparse(X, mask=mask)
-    if observations.weights is not None:
-        raise ValueError("X has weights, which a study cannot use: leave them out.")
-    return KnownEntries(
-        observations.rows.astype(np.intp),
-        observations.indices.astype(np.intp),
-        observations.values,
-        observations.shape,
-        observations.labels,
-        "sparse" if sparse.issparse(X) else "labelled sparse",
-    )
+def _form(X: Any) -> str:
+    """Return the `KnownEntries.form` of the data."""
+    if is_sparse(X):
+        return "sparse" if sparse.issparse(X) else "labelled sparse"
+    return "labelled" if isinstance(X, xr.DataArray) or is_frame(X) else "plain"
 
 
 def _read_clean(
