@@ -377,6 +377,7 @@ def test_a_journal_of_the_previous_version_goes_on(previous_study, tmp_path, com
     # errors by little.  Other draws or other starting factors change them by far more than 1e-6.
     np.testing.assert_allclose(results.held_out_rmse.values, expected, rtol=1e-6)
     np.testing.assert_allclose(results.objective, old.objective, rtol=1e-6)
+    np.testing.assert_array_equal(results.n_iter, old.n_iter)  # 0 for direct methods
 
 
 def test_a_file_of_the_previous_version_is_shown(capsys):
