@@ -1,4 +1,4 @@
-"""Nothing lost: killed, cut short, grown or changed studies go on, or are refused."""
+"""Studies that were killed, interrupted, enlarged or changed: resumed without loss, or refused."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ def test_a_grown_grid_computes_only_what_is_new(digits, tmp_path, computed):
     assert len(set(computed)) == len(computed) == 2 * 3 * 2 * 2 * 4 - 12
     old = results.sel(rank=[2, 3], alpha=0, missing=0.2, seed=[0, 1, 2], drop=True)
     assert old.drop_attrs().identical(first.drop_attrs())
-    # and back: the small study finds its fits among the many
+    # and back: the small study takes its fits from the larger journal
     computed.clear()
     assert nmd.Study(digits, **SETTINGS).run(path, progress=False).identical(first)
     assert not computed
@@ -197,7 +197,7 @@ def test_interrupted_fits_are_no_results(digits, tmp_path, computed):
 
 
 def test_a_fit_that_ctrl_c_cuts_short_is_no_result(digits, tmp_path, monkeypatch):
-    """`complete` itself returns its best state on Ctrl-C, which a study must not keep."""
+    """`complete` returns its best iterate on Ctrl-C, which a study must not keep."""
     from nmd_lab.solver import stopping
 
     def interrupted(*_):
@@ -256,9 +256,9 @@ def test_another_study_is_refused(change, digits, tmp_path, computed):
     path = tmp_path / "study.nc"
     nmd.Study(digits, **SETTINGS).run(path, progress=False)
     before, done = lines(path), len(computed)
-    make, words = CHANGES[change]
+    make, message = CHANGES[change]
     options = {"X": digits} | SETTINGS | make(digits)
-    with pytest.raises(ValueError, match=words) as caught:
+    with pytest.raises(ValueError, match=message) as caught:
         nmd.Study(**options).run(path, progress=False)
     assert "another path" in str(caught.value)
     assert "\n" not in str(caught.value)
@@ -309,7 +309,7 @@ def test_damaged_journals_and_bad_paths_are_refused(digits, tmp_path):
 
 
 def test_memory_moves_to_disk(digits, tmp_path, computed):
-    """A study that ran without a path writes what it has when it gets one."""
+    """A study that ran without a path writes its records when it gets one."""
     study = nmd.Study(digits, **SETTINGS)
     first = study.run(progress=False)
     second = study.run(tmp_path / "study.nc", progress=False)
