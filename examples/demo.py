@@ -1,10 +1,10 @@
-"""Complete two photographs and decompose handwritten digits, beside simple baselines.
+"""Complete two photographs and decompose handwritten digits, and compare with simple baselines.
 
     python examples/demo.py --out out
 
-writes pictures, the table of errors and the saved results to the folder.  What a method is
-measured on (the missing pixels of the photographs and digits) is never used to choose anything of
-ours: the ridge of each model is chosen on a tenth of the *observed* pixels, hidden for the purpose.
+writes pictures, a table of errors and the fits to the folder.  The errors are taken on missing
+pixels, which choose nothing of our models: the ridge of each model is chosen on a tenth of the
+*observed* pixels, which are held out for this.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ DIGITS_RANK, DIGITS_MISSING = 16, 0.3
 
 @dataclass
 class Table:
-    """Lines of text that are printed at the end and saved."""
+    """A text table of errors, which is printed at the end and saved."""
 
     lines: list[str]
 
@@ -53,12 +53,12 @@ def hide(X: xr.DataArray, share: float, seed: int) -> xr.DataArray:
 
 
 def held_out_error(X: xr.DataArray, observed: xr.DataArray, fit: nmd.Decomposition) -> float:
-    """Return the root mean squared error on what was hidden."""
+    """Return the root mean squared error on the hidden entries."""
     return rmse(X, fit.reconstruct(), mask=np.isnan(observed))
 
 
 def choose_ridge(observed: xr.DataArray, rank: int, f: nmd.Nonlinearity) -> float:
-    """Return the ridge that predicts a tenth of the observed entries best from the others."""
+    """Return the ridge with the lowest error on a held-out tenth of the observed entries."""
     training = hide(observed, 0.1, SEED + 1)
     validation = np.isnan(training) & ~np.isnan(observed)
     errors = {}
@@ -69,7 +69,7 @@ def choose_ridge(observed: xr.DataArray, rank: int, f: nmd.Nonlinearity) -> floa
 
 
 def complete_photograph(name: str, table: Table, out: Path) -> None:
-    """Fill the holes of a photograph, taken as a matrix of grey levels."""
+    """Fill the missing pixels of a photograph, a matrix of grey levels."""
     photograph = datasets.photograph(name)
     observed = hide(photograph, PHOTOGRAPH_MISSING, SEED)
     print(f"\nCompleting the photograph {name!r} from 40 % of its pixels")
@@ -79,7 +79,7 @@ def complete_photograph(name: str, table: Table, out: Path) -> None:
         fit = nmd.complete(observed, PHOTOGRAPH_RANK, f, alpha=alpha, max_iter=300, progress=True)
         completed[f"complete, {f!r}, rank {fit.rank}, ridge {alpha:g}"] = fit
     svd = baselines.truncated_svd(observed, PHOTOGRAPH_RANK)
-    # The linear baseline may choose its rank on the very pixels that it is measured on.
+    # To be generous to the linear baseline, its rank is chosen on the missing pixels themselves.
     best = min(
         (baselines.truncated_svd(observed, rank) for rank in (1, 2, 3, 5, 8, 12, 20)),
         key=lambda fit: held_out_error(photograph, observed, fit),
@@ -116,7 +116,7 @@ def complete_photograph(name: str, table: Table, out: Path) -> None:
 
 
 def decompose_digits(table: Table, out: Path) -> None:
-    """Describe digits by a few components, and predict pixels that were held out."""
+    """Decompose digits into a few components, and predict held-out pixels."""
     digits = datasets.digits()
     observed = hide(digits, DIGITS_MISSING, SEED)
     models = {"ReLU": nmd.ReLU(), "MinMax": nmd.MinMax(0, 1)}
@@ -124,24 +124,24 @@ def decompose_digits(table: Table, out: Path) -> None:
     fits, errors = {}, {}
     fits["SVD"] = baselines.truncated_svd(digits, DIGITS_RANK)
     errors["SVD"] = held_out_error(digits, observed, baselines.truncated_svd(observed, DIGITS_RANK))
-    for word, f in models.items():
-        fits[word] = nmd.decompose(digits, DIGITS_RANK, f, progress=True, random_state=SEED)
+    for name, f in models.items():
+        fits[name] = nmd.decompose(digits, DIGITS_RANK, f, progress=True, random_state=SEED)
         alpha = choose_ridge(observed, DIGITS_RANK, f)
         completed = nmd.complete(observed, DIGITS_RANK, f, alpha=alpha, max_iter=300)
-        errors[word] = held_out_error(digits, observed, completed)
+        errors[name] = held_out_error(digits, observed, completed)
 
     m, n = digits.shape
     table.heading(f"Handwritten digits ({m} x {n}), rank {DIGITS_RANK}", "all seen", "30 % missing")
     table.row("mean fill", relative_error(digits, baselines.mean_fill(digits)),
               held_out_error(digits, observed, baselines.mean_fill(observed)))  # fmt: skip
-    for word, fit in fits.items():
-        table.row(word, relative_error(digits, fit), errors[word])
+    for name, fit in fits.items():
+        table.row(name, relative_error(digits, fit), errors[name])
     table.lines.append("  all seen: ‖X − model‖ / ‖X‖; missing: RMSE on the missing pixels")
     fits["MinMax"].save(out / "digits.nc")
 
     draw_digits(digits, fits, out / "digits.png")
-    for word in models:
-        save(plots.components(fits[word]).figure, out / f"digits_components_{word.lower()}.png")
+    for name in models:
+        save(plots.components(fits[name]).figure, out / f"digits_components_{name.lower()}.png")
     save(plots.scatter(fits["MinMax"], 1, 2, labels="digit").figure, out / "digits_scatter.png")
 
 
@@ -150,20 +150,20 @@ def relative_error(X: xr.DataArray, fit: nmd.Decomposition) -> float:
 
 
 def draw_digits(digits: xr.DataArray, fits: dict[str, nmd.Decomposition], path: Path) -> None:
-    """Draw one digit of each kind and what each model makes of it."""
-    first = [int(np.flatnonzero(digits.digit == kind)[3]) for kind in range(10)]
+    """Draw one digit of each kind, and its reconstruction by each model."""
+    examples = [int(np.flatnonzero(digits.digit == kind)[3]) for kind in range(10)]
     rows = {"original": digits} | {
-        f"{word}\n{relative_error(digits, fit):.3f}": fit.reconstruct()
-        for word, fit in fits.items()
+        f"{name}\n{relative_error(digits, fit):.3f}": fit.reconstruct()
+        for name, fit in fits.items()
     }
     figure, axes = plt.subplots(len(rows), 10, figsize=(10, 1.05 * len(rows) + 0.4),
                                 layout="constrained")  # fmt: skip
-    for line, (word, images) in zip(axes, rows.items(), strict=True):
-        for ax, index in zip(line, first, strict=True):
+    for row, (name, images) in zip(axes, rows.items(), strict=True):
+        for ax, index in zip(row, examples, strict=True):
             ax.imshow(images.values[index].reshape(8, 8), cmap="gray_r", vmin=0, vmax=1)
             ax.set(xticks=[], yticks=[])
             ax.spines[:].set_alpha(0.2)
-        line[0].set_ylabel(word, rotation=0, ha="right", va="center")
+        row[0].set_ylabel(name, rotation=0, ha="right", va="center")
     figure.suptitle(
         f"Handwritten digits, rank {DIGITS_RANK}, with the relative error of each model"
     )

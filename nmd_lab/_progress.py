@@ -1,34 +1,54 @@
-"""A progress bar over the states of a run."""
+"""A progress bar around any iteration."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from typing import TypeVar
 
-from nmd_lab.solver.admm import State
+T = TypeVar("T")
 
 
-def with_progress(states: Iterator[State], total: int, show: bool | None) -> Iterator[State]:
-    """Pass states on and show how far the run is.
+def with_progress(
+    items: Iterable[T],
+    total: int,
+    show: bool | None,
+    *,
+    text: Callable[[T], str] | None = None,
+    unit: str = "it",
+    smoothing: float = 0.3,
+) -> Iterator[T]:
+    """Yield the items and show how many of them are done.
 
     Parameters
     ----------
-    states : iterator of State
-        The iteration.
+    items : iterable
+        Items of the iteration.
     total : int
-        Most iterations.
+        Largest number of items.
     show : bool or None
-        None: only on a terminal, and only after a second.
+        Whether to show a bar; it stays when the iteration ends.  None shows one on a terminal
+        only, after a second, and removes it at the end.
+    text : callable, optional
+        Function of an item that returns the text behind the bar.
+    unit : str, default "it"
+        Name of an item.
+    smoothing : float, default 0.3
+        Weight of the latest rate in the estimate of the remaining time: 0 takes the mean of all
+        rates, 1 the latest rate.
     """
-    if show is False:
-        yield from states
+    if show is False or total == 0:
+        yield from items
         return
     if show:
         from tqdm.auto import tqdm  # a widget in Jupyter, text elsewhere
     else:
         from tqdm import tqdm
     disable, delay = (False, 0) if show else (None, 1)
-    with tqdm(total=total, unit="it", disable=disable, delay=delay, leave=bool(show)) as bar:
-        for state in states:
-            bar.set_postfix_str(f"error {state.relative_error:.3g}", refresh=False)
+    with tqdm(
+        total=total, unit=unit, smoothing=smoothing, disable=disable, delay=delay, leave=bool(show)
+    ) as bar:
+        for item in items:
+            if text is not None:
+                bar.set_postfix_str(text(item), refresh=False)
             bar.update()
-            yield state
+            yield item

@@ -1,4 +1,4 @@
-"""The command: fits, studies and what it says when something is wrong."""
+"""The command: fits, studies and error messages."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def matrix(rng):
 
 
 def files(X: np.ndarray, folder: Path) -> dict[str, Path]:
-    """Write a matrix in every way that can be read."""
+    """Write a matrix to a file of each format that can be read."""
     stored = ~np.isnan(X)
     holes = sparse.coo_array((X[stored], np.nonzero(stored)), shape=X.shape)
     names = [f"c{j}" for j in range(X.shape[1])]
@@ -54,9 +54,9 @@ def test_every_format_gives_the_same_fit(matrix, tmp_path, capsys):
     expected = nmd.complete(matrix, 2, "relu", constraint="everywhere", max_iter=20, tol=0)
     for path in files(matrix, tmp_path).values():
         out = tmp_path / "fit.nc"
-        words = ["fit", path, "--rank", 2, "--nonlinearity", "relu", "--constraint", "everywhere",
-                 "--max-iter", 20, "--tol", 0, "--quiet", "--out", out]  # fmt: skip
-        assert main([str(word) for word in words]) == 0, path
+        argv = ["fit", path, "--rank", 2, "--nonlinearity", "relu", "--constraint", "everywhere",
+                "--max-iter", 20, "--tol", 0, "--quiet", "--out", out]  # fmt: skip
+        assert main([str(word) for word in argv]) == 0, path
         shown = capsys.readouterr()
         assert "relative error" in shown.out
         assert not shown.err
@@ -82,10 +82,10 @@ def test_labels_come_along(matrix, tmp_path):
 
 def test_options_of_a_fit(matrix, tmp_path):
     path, out = files(matrix, tmp_path)["a.npy"], tmp_path / "fit.nc"
-    words = ["fit", str(path), "--rank", "2", "--nonlinearity", "minmax(0, 4)", "--loss", "l1",
+    argv = ["fit", str(path), "--rank", "2", "--nonlinearity", "minmax(0, 4)", "--loss", "l1",
              "--alpha", "0.5", "--penalty", "2", "--random-state", "3", "--quiet",
              "--time-limit", "none", "--out", str(out)]  # fmt: skip
-    assert main(words) == 0
+    assert main(argv) == 0
     fit = nmd.load(out)
     assert fit.nonlinearity == nmd.MinMax(0, 4)
     assert fit.loss == nmd.L1()
@@ -96,10 +96,10 @@ def test_options_of_a_fit(matrix, tmp_path):
 def test_absent_entries_are_zeros_if_asked(matrix, tmp_path):
     path = files(np.where(matrix > 3, matrix, np.nan), tmp_path)["a.mtx"]
     out = tmp_path / "fit.nc"
-    words = ["fit", str(path), "--rank", "2", "--quiet", "--out", str(out)]
-    assert main([*words, "--decompose"]) == 0
+    argv = ["fit", str(path), "--rank", "2", "--quiet", "--out", str(out)]
+    assert main([*argv, "--decompose"]) == 0
     assert nmd.load(out).parameters["n_observed"] == matrix.size
-    assert main(words) == 0
+    assert main(argv) == 0
     assert nmd.load(out).parameters["n_observed"] == np.count_nonzero(matrix > 3)
 
 
@@ -116,7 +116,7 @@ def test_the_example_runs_as_printed(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "examples").mkdir()
     text = EXAMPLE.read_text(encoding="utf-8")
-    # two processes and 252 fits are for people; one and 28 are for tests
+    # One process and 28 fits instead of two and 252, to be quick
     quick = text.replace("n_jobs = 2", "n_jobs = 1").replace("[4, 8, 16]", "[4]")
     quick = quick.replace("n_splits = 3", "n_splits = 1")
     assert quick.count("= 1\n") == 2
@@ -158,8 +158,8 @@ def test_a_study_of_ratings(tmp_path):
     config = tmp_path / "study.toml"
     config.write_text('[data]\ndataset = "movielens_small"\n[study]\nrank = 2\n')
     study, run = configuration.read_configuration(config)
-    assert study.problem.known.is_sparse
-    assert study.problem.known.labels.dims == ("user", "item")
+    assert study.problem.data.is_sparse
+    assert study.problem.data.labels.dims == ("user", "item")
     assert run == {}
 
 
@@ -183,14 +183,14 @@ WRONG = {
 
 @pytest.mark.parametrize("case", WRONG)
 def test_wrong_configurations_are_refused_in_one_sentence(case, tmp_path, capsys):
-    text, words = WRONG[case]
+    text, expected = WRONG[case]
     whole = text if text.startswith(("[d", "[s")) else f"{GOOD}{text}\n"
     config = tmp_path / "study.toml"
     config.write_text(whole)
     assert main(["study", str(config), "--out", str(tmp_path / "study.nc")]) == 2
     message = capsys.readouterr().err
     assert message.startswith("nmd-lab: error: ")
-    assert words in message
+    assert expected in message
     assert message.count("\n") == 1
     assert not (tmp_path / "study.nc").exists()
 
@@ -205,7 +205,7 @@ def test_bad_words_and_files_are_refused(matrix, tmp_path, capsys):
     (tmp_path / "torn.mtx").write_text("%%MatrixMarket\n")
     (tmp_path / "torn.npz").write_text("no")
     np.savez(tmp_path / "two.npz", a=matrix, b=matrix)
-    for words, told in {
+    for arguments, expected in {
         (path, "--rank", "20"): "rank=20 exceeds",
         (path, "--rank", "two"): "rank='two' is not an integer",
         (path, "--rank", "2", "--alpha", "much"): "alpha='much'",
@@ -217,9 +217,9 @@ def test_bad_words_and_files_are_refused(matrix, tmp_path, capsys):
         (str(tmp_path / "torn.npz"), "--rank", "2"): "cannot be read",
         (str(tmp_path / "two.npz"), "--rank", "2"): "variable is not given",
     }.items():
-        assert main(["fit", *words]) == 2
+        assert main(["fit", *arguments]) == 2
         message = capsys.readouterr().err
-        assert told in message
+        assert expected in message
         assert message.count("\n") == 1, message
     assert main(["show", str(tmp_path / "none.nc")]) == 2
     with pytest.raises(SystemExit) as caught:

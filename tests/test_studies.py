@@ -1,4 +1,4 @@
-"""A study's numbers are those of single fits, its draws are paired, and nothing stops it."""
+"""Studies: their numbers are those of single fits, and failed fits do not end them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ QUICK = {"max_iter": 15, "tol": 0}
 
 
 def identical(a: xr.Dataset, b: xr.Dataset) -> bool:
-    """Whether two results agree bit for bit in all that is no measurement of the machine."""
+    """Return whether two results are equal bit by bit, apart from time and memory."""
     measured = ["seconds", "peak_memory"]
     return a.drop_vars(measured).identical(b.drop_vars(measured))
 
@@ -51,9 +51,9 @@ def test_dimensions_and_labels(digits):
     assert results.seed.values.tolist() == [7, 8]
     assert (results.status == "done").all()
     assert bool((results.n_iter == 15).all())
-    for part in ("held_out", "observed", "clean"):
+    for entry_set in ("held_out", "observed", "clean"):
         for metric in ("rmse", "mae", "relative_error"):
-            assert np.isfinite(results[f"{part}_{metric}"]).all()
+            assert np.isfinite(results[f"{entry_set}_{metric}"]).all()
     assert bool((results.seconds > 0).all())
     memory = results.peak_memory.values
     assert np.isnan(memory).all() or (memory.min() >= 0 and 0 < memory.max() < 100 * 2**20)
@@ -68,20 +68,20 @@ def test_every_number_is_that_of_a_single_call(digits):
     for labels in cells(results):
         cell = study.cell(**labels)
         fit = nmd.complete(cell.X, **cell.arguments)
-        found = results.sel(labels)
-        # by hand, from nothing but the matrix that the fit saw and the data
+        result = results.sel(labels)
+        # From the matrix of the fit and the data alone
         model, seen = fit.reconstruct().values, ~np.isnan(cell.X.values)
         assert seen.mean() == pytest.approx(1 - labels["missing"], abs=0.001)
-        assert float(found.clean_rmse) == pytest.approx(nmd.metrics.rmse(digits, model), rel=1e-9)
+        assert float(result.clean_rmse) == pytest.approx(nmd.metrics.rmse(digits, model), rel=1e-9)
         observed = nmd.metrics.mae(cell.X.values, model, mask=seen)
-        assert float(found.observed_mae) == pytest.approx(observed, rel=1e-9)
+        assert float(result.observed_mae) == pytest.approx(observed, rel=1e-9)
         noisy = cell.values.reshape(digits.shape)
         np.testing.assert_array_equal(noisy[seen], cell.X.values[seen])
         held_out = nmd.metrics.relative_error(noisy, model, mask=~seen)
-        assert float(found.held_out_relative_error) == pytest.approx(held_out, rel=1e-9)
-        assert float(found.objective) == pytest.approx(fit.objective, rel=1e-9)
-        assert float(found.n_iter) == fit.n_iter
-        assert found.stop_reason.item() == fit.stop_reason
+        assert float(result.held_out_relative_error) == pytest.approx(held_out, rel=1e-9)
+        assert float(result.objective) == pytest.approx(fit.objective, rel=1e-9)
+        assert float(result.n_iter) == fit.n_iter
+        assert result.stop_reason.item() == fit.stop_reason
 
 
 def test_labels_of_the_data_are_kept(digits):
@@ -130,8 +130,8 @@ def test_baselines_get_what_they_take_and_share_their_fits(digits):
     expected = nmd.metrics.rmse(
         digits.values.ravel()[cell.hidden], cell.predict(again)[cell.hidden]
     )
-    found = results.held_out_rmse.sel(where)
-    assert float(found) == pytest.approx(expected, rel=1e-9)
+    result = results.held_out_rmse.sel(where)
+    assert float(result) == pytest.approx(expected, rel=1e-9)
     nmf = results.sel({"method": "nmf"})
     assert (nmf.sel(missing=0.0).status == "done").all()
     assert (nmf.sel(missing=0.3).status == "left out").all()
@@ -155,7 +155,7 @@ def test_impossible_pairs_are_left_out_with_their_reason(digits):
 
 
 def moody(X, rank, **options):
-    """Raise, dawdle or work, by rank."""
+    """Raise an error, take a long time or succeed, depending on the rank."""
     if rank == 1:
         raise RuntimeError("no mood")
     if rank == 2:
@@ -179,7 +179,7 @@ def test_failures_become_nan_with_their_reason(digits):
 
 
 def fragile(X, rank, random_state=None):
-    """Take its process along when it dies."""
+    """End its process for one rank and seed."""
     if rank == 2 and random_state == 0:
         os._exit(1)
     return nmd.baselines.truncated_svd(X, rank)
@@ -257,11 +257,11 @@ BAD = {
 
 @pytest.mark.parametrize("case", BAD)
 def test_bad_arguments_are_refused_in_one_sentence(case, digits):
-    options, words = BAD[case]
+    options, text = BAD[case]
     with pytest.raises((ValueError, TypeError)) as caught:
         nmd.Study(digits, **({"rank": 2} | options))
     message = str(caught.value)
-    assert words in message
+    assert text in message
     assert "\n" not in message
 
 

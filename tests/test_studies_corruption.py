@@ -1,4 +1,4 @@
-"""Holes and noise: how many, where, the same for all methods, nested over levels."""
+"""Hidden entries and noise: their number and places, the same for all methods and levels."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 import nmd_lab as nmd
 from nmd_lab.studies.corruption import HIDE, Corruption, hidden_entries, noisy_values
-from nmd_lab.studies.known_entries import known_entries, picture_of_rows
+from nmd_lab.studies.known_entries import picture_of_rows, read_known_entries
 
 
 @pytest.fixture(scope="module")
@@ -18,50 +18,50 @@ def faces():
 
 
 @pytest.fixture(scope="module")
-def known(faces):
+def data(faces):
     X = faces.copy()
     X.values[np.random.default_rng(5).random(X.shape) < 0.2] = np.nan
-    return known_entries(X)
+    return read_known_entries(X)
 
 
 @pytest.mark.parametrize("kind", HIDE)
 @pytest.mark.parametrize("pictures", [False, True])
-def test_shares_are_kept_and_nested(kind, pictures, known):
-    picture = picture_of_rows(known, None) if pictures else None
+def test_shares_are_kept_and_nested(kind, pictures, data):
+    picture = picture_of_rows(data, None) if pictures else None
     masks = [
-        hidden_entries(known, Corruption(kind, share, picture), 3) for share in (0, 0.1, 0.3, 0.8)
+        hidden_entries(data, Corruption(kind, share, picture), 3) for share in (0, 0.1, 0.3, 0.8)
     ]
     assert not masks[0].any()
     for share, mask in zip((0.1, 0.3, 0.8), masks[1:], strict=True):
         assert mask.mean() == pytest.approx(share, abs=0.05)
     for fewer, more in itertools.pairwise(masks):
         assert not (fewer & ~more).any()
-    other = hidden_entries(known, Corruption(kind, 0.3, picture), 4)
-    again = hidden_entries(known, Corruption(kind, 0.3, picture), 3)
+    other = hidden_entries(data, Corruption(kind, 0.3, picture), 4)
+    again = hidden_entries(data, Corruption(kind, 0.3, picture), 3)
     assert (other != masks[2]).any()
     np.testing.assert_array_equal(again, masks[2])
 
 
 @pytest.mark.parametrize("kind", ["random", "by_value"])
-def test_each_row_and_column_keeps_an_entry(kind, known):
-    kept = ~hidden_entries(known, Corruption(kind, 0.95), 0)
-    m, n = known.shape
+def test_each_row_and_column_keeps_an_entry(kind, data):
+    kept = ~hidden_entries(data, Corruption(kind, 0.95), 0)
+    m, n = data.shape
     # 80 rows and 64 columns need at least 80 entries; 5 % are 205
-    assert len(np.unique(known.rows[kept])) == m
-    assert len(np.unique(known.columns[kept])) == n
+    assert len(np.unique(data.rows[kept])) == m
+    assert len(np.unique(data.columns[kept])) == n
 
 
-def test_rows_and_columns_are_whole(known):
-    for kind, lines in (("rows", known.rows), ("columns", known.columns)):
-        hidden = hidden_entries(known, Corruption(kind, 0.25), 0)
-        assert not set(lines[hidden]) & set(lines[~hidden])
-        assert len(set(lines[hidden])) == round(0.25 * known.shape[kind == "columns"])
+def test_rows_and_columns_are_whole(data):
+    for kind, indices in (("rows", data.rows), ("columns", data.columns)):
+        hidden = hidden_entries(data, Corruption(kind, 0.25), 0)
+        assert not set(indices[hidden]) & set(indices[~hidden])
+        assert len(set(indices[hidden])) == round(0.25 * data.shape[kind == "columns"])
 
 
 def test_blocks_are_patches_of_each_picture(faces):
-    known = known_entries(faces)
-    picture = picture_of_rows(known, None)
-    hidden = hidden_entries(known, Corruption("blocks", 0.2, picture), 0).reshape(-1, 8, 8)
+    data = read_known_entries(faces)
+    picture = picture_of_rows(data, None)
+    hidden = hidden_entries(data, Corruption("blocks", 0.2, picture), 0).reshape(-1, 8, 8)
     for holes in hidden:
         # every hidden pixel is in a hidden patch of 2 x 2
         patches = holes[:-1, :-1] & holes[1:, :-1] & holes[:-1, 1:] & holes[1:, 1:]
@@ -73,39 +73,37 @@ def test_blocks_are_patches_of_each_picture(faces):
     study = nmd.Study(faces, rank=2, missing={"blocks": 0.2}, shape=(8, 8))
     np.testing.assert_array_equal(study.cell(seed=0).hidden.reshape(-1, 8, 8), hidden)
     # a photograph is one picture
-    photo = known_entries(np.ones((40, 60)))
+    photo = read_known_entries(np.ones((40, 60)))
     holes = hidden_entries(photo, Corruption("blocks", 0.3), 0).reshape(40, 60)
     runs = np.diff(np.flatnonzero(np.diff(np.pad(holes, 1).astype(int).ravel())))[::2]
     assert runs.min() >= 10
 
 
-def test_large_values_go_missing_more(known):
-    hidden = hidden_entries(known, Corruption("by_value", 0.3), 0)
-    ranks = np.argsort(
-        np.argsort(known.values + 1e-9 * np.random.default_rng(0).random(known.size))
-    )
-    lower, upper = (hidden[(ranks < known.size / 2) == half].mean() for half in (True, False))
+def test_large_values_go_missing_more(data):
+    hidden = hidden_entries(data, Corruption("by_value", 0.3), 0)
+    ranks = np.argsort(np.argsort(data.values + 1e-9 * np.random.default_rng(0).random(data.size)))
+    lower, upper = (hidden[(ranks < data.size / 2) == half].mean() for half in (True, False))
     # chances in proportion to the rank: 1 to 3 for few, less for a third
     assert 2 < upper / lower < 3
 
 
 def test_noise_is_as_strong_as_asked(faces):
-    known = known_entries(faces)
-    x = known.values
-    clean = noisy_values(known, Corruption("gaussian", 0), 0)
+    data = read_known_entries(faces)
+    x = data.values
+    clean = noisy_values(data, Corruption("gaussian", 0), 0)
     np.testing.assert_array_equal(clean, x)
-    gaussian = noisy_values(known, Corruption("gaussian", 0.2), 0) - x
+    gaussian = noisy_values(data, Corruption("gaussian", 0.2), 0) - x
     assert gaussian.std() == pytest.approx(0.2, rel=0.05)
-    half = noisy_values(known, Corruption("gaussian", 0.1), 0) - x
+    half = noisy_values(data, Corruption("gaussian", 0.1), 0) - x
     np.testing.assert_allclose(2 * half, gaussian, atol=1e-12)
-    salt = noisy_values(known, Corruption("salt_and_pepper", 0.4), 0)
+    salt = noisy_values(data, Corruption("salt_and_pepper", 0.4), 0)
     assert set(salt[salt != x]) == {0.0, 1.0}
     grey = (x > 0) & (x < 1)
     assert (salt != x)[grey].mean() == pytest.approx(0.4, abs=0.05)
-    counts = noisy_values(known, Corruption("poisson", 50), 0)
+    counts = noisy_values(data, Corruption("poisson", 50), 0)
     np.testing.assert_allclose(counts * 50, np.round(counts * 50), atol=1e-9)
     assert np.var(counts[x == 1]) == pytest.approx(1 / 50, rel=0.3)
-    outliers = noisy_values(known, Corruption("outliers", 0.05), 0) - x
+    outliers = noisy_values(data, Corruption("outliers", 0.05), 0) - x
     assert (outliers != 0).mean() == pytest.approx(0.05, abs=0.01)
     assert outliers[outliers != 0].std() == pytest.approx(5 * x.std(), rel=0.15)
 

@@ -1,9 +1,11 @@
-"""Nothing lost: killed, cut short, grown or changed studies go on, or are refused."""
+"""Studies that were killed, interrupted, enlarged or changed: resumed without loss, or refused."""
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -13,11 +15,13 @@ import pytest
 
 import nmd_lab as nmd
 from nmd_lab import _version
+from nmd_lab.cli import main
 from nmd_lab.result import netcdf
 from nmd_lab.solver.options import Settings
 from nmd_lab.studies import processes
 from nmd_lab.studies.journal import Journal, journal_path
 
+PREVIOUS = Path(__file__).parent / "data" / "previous"
 MEASURED = ["seconds", "peak_memory"]
 SETTINGS = {"nonlinearity": ["identity", "relu"], "rank": [2, 3], "n_splits": 3, "max_iter": 10}
 
@@ -142,7 +146,7 @@ def test_a_grown_grid_computes_only_what_is_new(digits, tmp_path, computed):
     assert len(set(computed)) == len(computed) == 2 * 3 * 2 * 2 * 4 - 12
     old = results.sel(rank=[2, 3], alpha=0, missing=0.2, seed=[0, 1, 2], drop=True)
     assert old.drop_attrs().identical(first.drop_attrs())
-    # and back: the small study finds its fits among the many
+    # and back: the small study takes its fits from the larger journal
     computed.clear()
     assert nmd.Study(digits, **SETTINGS).run(path, progress=False).identical(first)
     assert not computed
@@ -193,7 +197,7 @@ def test_interrupted_fits_are_no_results(digits, tmp_path, computed):
 
 
 def test_a_fit_that_ctrl_c_cuts_short_is_no_result(digits, tmp_path, monkeypatch):
-    """`complete` itself returns its best state on Ctrl-C, which a study must not keep."""
+    """`complete` returns its best iterate on Ctrl-C, which a study must not keep."""
     from nmd_lab.solver import stopping
 
     def interrupted(*_):
@@ -252,9 +256,9 @@ def test_another_study_is_refused(change, digits, tmp_path, computed):
     path = tmp_path / "study.nc"
     nmd.Study(digits, **SETTINGS).run(path, progress=False)
     before, done = lines(path), len(computed)
-    make, words = CHANGES[change]
+    make, message = CHANGES[change]
     options = {"X": digits} | SETTINGS | make(digits)
-    with pytest.raises(ValueError, match=words) as caught:
+    with pytest.raises(ValueError, match=message) as caught:
         nmd.Study(**options).run(path, progress=False)
     assert "another path" in str(caught.value)
     assert "\n" not in str(caught.value)
@@ -305,7 +309,7 @@ def test_damaged_journals_and_bad_paths_are_refused(digits, tmp_path):
 
 
 def test_memory_moves_to_disk(digits, tmp_path, computed):
-    """A study that ran without a path writes what it has when it gets one."""
+    """A study that ran without a path writes its records when it gets one."""
     study = nmd.Study(digits, **SETTINGS)
     first = study.run(progress=False)
     second = study.run(tmp_path / "study.nc", progress=False)
@@ -335,3 +339,54 @@ def test_a_record_is_on_disk_when_add_returns(tmp_path):
         for k in range(3):
             journal.add({"key": str(k), "status": "done", "value": k / 3})
             assert json.loads(lines(path)[-1]) == {"key": str(k), "status": "done", "value": k / 3}
+
+
+@pytest.fixture
+def previous_study():
+    """Return the study whose half-done journal version 0.1.0 left behind."""
+    spec = importlib.util.spec_from_file_location("previous", PREVIOUS / "make.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.study()
+
+
+def test_a_journal_of_the_previous_version_goes_on(previous_study, tmp_path, computed):
+    path = tmp_path / "study.nc"
+    shutil.copy(journal_path(PREVIOUS / "study.nc"), journal_path(path))
+    whole = [line for line in lines(path)[1:] if line.endswith("}")]
+    assert len(whole) == len(lines(path)) - 2  # the last line was cut short
+    finished = {json.loads(line)["key"] for line in whole}
+    keys = {task.key for task in previous_study.grid}
+    assert finished < keys
+
+    results = previous_study.run(path, progress=False)
+    assert sorted(computed) == sorted(keys - finished)
+    assert (results.status == "done").all()
+    old = netcdf.read(PREVIOUS / "study.nc")
+    with np.load(PREVIOUS / "study_scores.npz") as scores:
+        expected = scores["held_out_rmse"]
+    kept = np.isin(results.fit.values, list(finished))
+    assert kept.any()
+    assert not kept.all()
+    np.testing.assert_array_equal(results.fit, old.fit)
+    np.testing.assert_array_equal(results.held_out_rmse.values[kept], expected[kept])
+    for name in old.data_vars:  # seconds too: what is in the journal is not measured again
+        np.testing.assert_array_equal(results[name].values[kept], old[name].values[kept])
+    # The other cells are fitted anew, perhaps on another machine, whose BLAS rounds differently.
+    # Changing X by a relative 1e-15 changes these scores by 1e-14: 15 iterations enlarge rounding
+    # errors by little.  Other draws or other starting factors change them by far more than 1e-6.
+    np.testing.assert_allclose(results.held_out_rmse.values, expected, rtol=1e-6)
+    np.testing.assert_allclose(results.objective, old.objective, rtol=1e-6)
+    np.testing.assert_array_equal(results.n_iter, old.n_iter)  # 0 for direct methods
+
+
+def test_a_file_of_the_previous_version_is_shown(capsys):
+    path = PREVIOUS / "study.nc"
+    results = netcdf.read(path)
+    with np.load(PREVIOUS / "study_scores.npz") as scores:
+        np.testing.assert_array_equal(results.held_out_rmse, scores["held_out_rmse"])
+    assert main(["show", str(path)]) == 0
+    shown = capsys.readouterr().out
+    assert "method: 3, nonlinearity: 2, rank: 2, alpha: 2, missing: 2, seed: 2" in shown
+    first = results.held_out_rmse.isel(dict.fromkeys(results.dims, 0) | {"seed": slice(None)})
+    assert f"{float(first.mean()):.4g} ± {float(first.std(ddof=1)):.2g}" in shown

@@ -1,4 +1,4 @@
-"""The best model, the table and the ranking, from results whose numbers are known by heart."""
+"""The best model, the table and the ranking of results with prescribed errors."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from nmd_lab.studies.summary import choose, rank_test, table
 
 
 @pytest.fixture
-def known_by_heart(rng):
-    """Results of a real study, with errors written into them."""
+def prescribed(rng):
+    """Return a study whose errors are replaced by prescribed numbers."""
     X = nmd.datasets.digits(12)
     study = Study(X, method=["admm", "svd"], nonlinearity=["relu", "identity"], rank=[1, 2, 3],
                   missing=[0.2, 0.5], n_splits=4, max_iter=1)  # fmt: skip
     results = study.run(progress=False)
-    split = rng.normal(0, 0.5, 4)  # what makes a seed hard, for all models alike
+    split = rng.normal(0, 0.5, 4)  # an effect of the seed, equal for all models
     level = xr.DataArray([0.0, 1.0], dims="missing")
     noise = 0.001 * rng.normal(size=results.held_out_rmse.shape)
     score = 5 + xr.DataArray(split, dims="seed") + level + results["rank"] * 0.0
@@ -28,7 +28,7 @@ def known_by_heart(rng):
     score = score.transpose(*results.held_out_rmse.dims) + noise
     where = {"method": "admm", "nonlinearity": "relu", "rank": 2}
     score.loc[where] -= 0.1
-    # rank 1 is worse by next to nothing: one seed says better, the others worse
+    # Rank 1 is hardly worse: better for one seed, worse for the others
     tie = {"method": "admm", "nonlinearity": "relu", "rank": 1}
     score.loc[tie] = score.sel(where) + xr.DataArray([-0.002, 0.001, 0.002, 0.001], dims="seed")
     svd = score.sel({"method": "svd", "nonlinearity": "relu"}, drop=True)
@@ -38,8 +38,8 @@ def known_by_heart(rng):
     return study
 
 
-def test_the_simplest_of_the_best(known_by_heart):
-    results = known_by_heart.results
+def test_the_simplest_of_the_best(prescribed):
+    results = prescribed.results
     best = choose(results, None, simplest=False, conditions={})
     assert best == {"method": "admm", "nonlinearity": "relu", "rank": 2}
     simplest = choose(results, "rmse", simplest=True, conditions={})
@@ -48,8 +48,8 @@ def test_the_simplest_of_the_best(known_by_heart):
     assert only["method"] == "svd"
 
 
-def test_best_fits_all_data(known_by_heart):
-    parameters, fit = known_by_heart.best("held_out_rmse", one_standard_error=False)
+def test_best_fits_all_data(prescribed):
+    parameters, fit = prescribed.best("held_out_rmse", one_standard_error=False)
     assert parameters == {"method": "admm", "nonlinearity": "relu", "rank": 2, "max_iter": 1}
     X = nmd.datasets.digits(12)
     again = nmd.complete(X, 2, "relu", max_iter=1, random_state=0)
@@ -57,8 +57,8 @@ def test_best_fits_all_data(known_by_heart):
     assert fit.parameters["n_observed"] == X.size
 
 
-def test_models_without_all_scores_are_no_candidates(known_by_heart):
-    results = known_by_heart.results
+def test_models_without_all_scores_are_no_candidates(prescribed):
+    results = prescribed.results
     where = {"method": "admm", "nonlinearity": "relu", "missing": 0.5, "seed": 2}
     results.held_out_rmse.loc[where] = np.nan
     assert choose(results, None, simplest=True, conditions={})["nonlinearity"] == "identity"
@@ -66,11 +66,11 @@ def test_models_without_all_scores_are_no_candidates(known_by_heart):
     assert at_02["nonlinearity"] == "relu"
     results.held_out_rmse[:] = np.nan
     with pytest.raises(ValueError, match="NaN somewhere for every model"):
-        known_by_heart.best("held_out_rmse")
+        prescribed.best("held_out_rmse")
 
 
-def test_table(known_by_heart):
-    results = known_by_heart.results
+def test_table(prescribed):
+    results = prescribed.results
     frame = table(results, "rmse", conditions={})
     assert len(frame) == 6 + 3  # an SVD has no nonlinearity
     assert frame.index.names == ["method", "nonlinearity", "rank"]
@@ -86,7 +86,7 @@ def test_table(known_by_heart):
     assert f"<b>{row['held_out_rmse', 0.2, 'mean']:.4g} ± " in html
     assert " ± " not in str(frame)
     assert frame.sort_values(("held_out_rmse", 0.2, "mean")).index[0] == ("admm", "relu", 2)
-    # a part of it is a table like any other
+    # A selection of columns has an ordinary HTML table
     assert "<b>" not in frame["held_out_rmse"][0.2][["mean"]]._repr_html_()
 
 
@@ -98,8 +98,8 @@ def test_one_model_has_a_table_too():
     assert study.best().parameters == {"rank": 2, "max_iter": 2}
 
 
-def test_rank_test_is_a_paired_comparison(known_by_heart):
-    results = known_by_heart.results
+def test_rank_test_is_a_paired_comparison(prescribed):
+    results = prescribed.results
     frame = rank_test(results, None, confidence=0.9, conditions={"missing": 0.5})
     assert frame.index[0] == ("admm", "relu", 2)
     assert frame["mean"].is_monotonic_increasing
@@ -121,25 +121,25 @@ def test_rank_test_is_a_paired_comparison(known_by_heart):
     assert tie["beaten"] == 0.75
     assert frame["mean_rank"].min() == frame["mean_rank"].iloc[0] == 1.25
     with pytest.raises(ValueError, match="confidence=95"):
-        known_by_heart.rank_test(confidence=95)
+        prescribed.rank_test(confidence=95)
 
 
-def test_unknown_words_are_refused(known_by_heart):
+def test_unknown_words_are_refused(prescribed):
     with pytest.raises(ValueError, match=r"metric='held_out_rmes'.*did you mean 'held_out_rmse'"):
-        known_by_heart.best("held_out_rmes")
+        prescribed.best("held_out_rmes")
     with pytest.raises(ValueError, match=r"metric='status'"):
-        known_by_heart.table("status")
+        prescribed.table("status")
     with pytest.raises(ValueError, match="did you mean 'missing'"):
-        known_by_heart.best(mising=0.2)
+        prescribed.best(mising=0.2)
     with pytest.raises(ValueError, match=r"missing=0\.3 is not in the study"):
-        known_by_heart.rank_test(missing=0.3)
+        prescribed.rank_test(missing=0.3)
     with pytest.raises(ValueError, match="holds no study"):
         table(xr.Dataset(), conditions={})
 
 
-def test_plots_show_the_means(known_by_heart):
+def test_plots_show_the_means(prescribed):
     plt = pytest.importorskip("matplotlib.pyplot")
-    plot, results = known_by_heart.plot, known_by_heart.results
+    plot, results = prescribed.plot, prescribed.results
     ax = plot.error("rank", missing=0.2, color="method")
     assert [text.get_text() for text in ax.get_legend().get_texts()] == ["admm", "svd"]
     by_method = results.held_out_rmse.sel(missing=0.2).mean("seed")

@@ -241,7 +241,12 @@ class _Runner:
         if self.held_out is None and target < math.inf:
             states = _given_up(states, target, options.max_iter)
         if cancelled is None:
-            states = with_progress(states, options.max_iter, options.progress)
+            states = with_progress(
+                states,
+                options.max_iter,
+                options.progress,
+                text=lambda state: f"error {state.relative_error:.3g}",
+            )
         run = Run(states, tol=options.tol, held_out=self.held_out, patience=options.patience)
         outcome = run.advance(
             options.max_iter,

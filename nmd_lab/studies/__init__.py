@@ -1,4 +1,4 @@
-"""Many fits, one labelled answer: which model, rank, loss and ridge suit the data, and how surely.
+"""Many fits as one labelled Dataset, to choose nonlinearity, loss, rank and ridge for some data.
 
 >>> import nmd_lab as nmd
 >>> study = nmd.Study(

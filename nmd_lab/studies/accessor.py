@@ -1,4 +1,4 @@
-"""``study.plot``: the plots as methods of a study."""
+"""The plots of a study as methods: ``study.plot``."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class StudyPlots:
     Parameters
     ----------
     results : Dataset
-        What `Study.run` returned, or what a file of it holds.
+        Results of `Study.run`, or of a file that it wrote.
 
     Examples
     --------
@@ -35,13 +35,13 @@ class StudyPlots:
     results: xr.Dataset
 
     def error(self, x: str, **options: Any) -> Axes:
-        """Draw an error against an argument, a share or a level; see `error`."""
+        """Draw an error against a dimension; see `nmd_lab.studies.plots.error`."""
         return error(self.results, x, **options)
 
     def heatmap(self, x: str, y: str, **options: Any) -> Axes:
-        """Draw an error over two dimensions; see `heatmap`."""
+        """Draw an error over two dimensions; see `nmd_lab.studies.plots.heatmap`."""
         return heatmap(self.results, x, y, **options)
 
     def cost(self, **options: Any) -> Axes:
-        """Draw an error against seconds; see `cost`."""
+        """Draw an error against seconds; see `nmd_lab.studies.plots.cost`."""
         return cost(self.results, **options)

@@ -1,13 +1,11 @@
-"""One fit of a study: its data, its numbers, its time and its memory, or why there are none."""
+"""One fit of a study: its data, its arguments, and the record of its errors, time and memory."""
 
 from __future__ import annotations
 
-import inspect
 import math
 import time
 import warnings
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
@@ -18,15 +16,13 @@ from numpy.typing import NDArray
 from nmd_lab import metrics
 from nmd_lab._checks import check_words
 from nmd_lab._threads import one_thread
-from nmd_lab.data.labels import Labels
 from nmd_lab.result.decomposition import Decomposition
 from nmd_lab.warnings import NotConvergedWarning
 
 from .corruption import hidden_entries, noisy_values
 from .grid import Task
-from .known_entries import Known
-from .limits import TimeIsUp, alarm, peak_memory
-from .methods import known_methods
+from .known_entries import KnownEntries
+from .limits import TimeLimitExceeded, peak_memory, time_limit
 
 Metric = Callable[[Any, Any], float]
 
@@ -37,66 +33,77 @@ METRICS: dict[str, Metric] = {
     "relative_error_l1": partial(metrics.relative_error, loss="l1"),
     "relative_error_kl": partial(metrics.relative_error, loss="kl"),
 }
-"""Errors that can be chosen by name; those without a loss in their name are Frobenius'."""
+"""Errors that have a name; "relative_error" is that of the Frobenius norm."""
 
 
-def make_metrics(given: Any) -> dict[str, Metric]:
-    """Return the metrics that names, functions or a list of them stand for, by name."""
-    chosen: dict[str, Metric] = {}
-    for each in given if isinstance(given, list | tuple) else [given]:
-        if isinstance(each, str):
-            check_words("metrics", [each], METRICS)
-            chosen[each] = METRICS[each]
-        elif callable(each) and getattr(each, "__name__", "<lambda>") != "<lambda>":
-            chosen[each.__name__] = each
+def make_metrics(chosen: Any) -> dict[str, Metric]:
+    """Return the chosen errors by name.
+
+    Parameters
+    ----------
+    chosen : str, callable or list of them
+        Keys of `METRICS`, or functions of (X, Y).
+
+    Raises
+    ------
+    ValueError, TypeError
+        If there is no such error, or none at all.
+    """
+    by_name: dict[str, Metric] = {}
+    for metric in chosen if isinstance(chosen, list | tuple) else [chosen]:
+        if isinstance(metric, str):
+            check_words("metrics", [metric], METRICS)
+            by_name[metric] = METRICS[metric]
+        elif callable(metric) and getattr(metric, "__name__", "<lambda>") != "<lambda>":
+            by_name[metric.__name__] = metric
         else:
             raise TypeError(
-                f"metrics={each!r} is neither a name nor a function that has one: choose from "
+                f"metrics={metric!r} is neither a name nor a function that has one: choose from "
                 f"{list(METRICS)}, or give a function of (X, Y)."
             )
-    if not chosen:
+    if not by_name:
         raise ValueError("metrics=[] is empty: give at least one, for example 'rmse'.")
-    return chosen
+    return by_name
 
 
 @dataclass(frozen=True)
-class Problem:
+class StudyProblem:
     """What all fits of a study have in common.
 
     Attributes
     ----------
-    known : Known
-        The data.
+    data : KnownEntries
+        The known entries of X.
     metrics : dict of str to callable
-        The errors that are measured.
+        Errors by name.
     noisy : bool
-        Whether X itself is the truth behind the noise that the study adds.
+        Whether the study adds noise, so that X itself is the truth behind it.
     constants : dict
-        Arguments of every fit that say how X is read.
+        Arguments of every fit that tell how to read X.
     """
 
-    known: Known
+    data: KnownEntries
     metrics: Mapping[str, Metric]
     noisy: bool
     constants: dict[str, Any]
 
     @property
-    def parts(self) -> tuple[str, ...]:
-        """Where errors are taken: the hidden entries, the others, the truth behind both."""
-        truth = self.noisy or self.known.clean is not None
-        return ("held_out", "observed", *(("clean",) if truth else ()))
+    def entry_sets(self) -> tuple[str, ...]:
+        """Names of the sets of entries on which errors are taken."""
+        has_truth = self.noisy or self.data.clean is not None
+        return ("held_out", "observed", *(("clean",) if has_truth else ()))
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One fit of a study, taken apart, so that it can be done by hand.
+    """One cell of a study, with everything that is needed to repeat its fit by hand.
 
     Attributes
     ----------
-    problem : Problem
-        The study's.
+    problem : StudyProblem
+        Data and errors, which all cells share.
     task : Task
-        Method, arguments, holes, noise and seed.
+        Method, arguments, missing entries, noise and seed.
 
     Examples
     --------
@@ -109,36 +116,34 @@ class Cell:
     True
     """
 
-    problem: Problem
+    problem: StudyProblem
     task: Task
 
     @cached_property
     def hidden(self) -> NDArray[np.bool_]:
-        """Which of the known entries, in the order of rows, the fit does not see."""
-        return hidden_entries(self.problem.known, self.task.missing, self.task.seed)
+        """Mask of the known entries, row by row, that are hidden from the fit."""
+        return hidden_entries(self.problem.data, self.task.missing, self.task.seed)
 
     @cached_property
     def values(self) -> NDArray[np.floating]:
-        """The known entries, in the order of rows, with the cell's noise."""
-        return noisy_values(self.problem.known, self.task.noise, self.task.seed)
+        """Known entries with the noise of the cell, row by row."""
+        return noisy_values(self.problem.data, self.task.noise, self.task.seed)
 
     @property
     def X(self) -> Any:
-        """What the fit sees: an array or DataArray with NaN in its holes, or a sparse matrix."""
-        return self.problem.known.matrix(self.values, ~self.hidden)
+        """Matrix of the fit: an array or DataArray with NaN for hidden entries, or sparse."""
+        return self.problem.data.matrix(self.values, ~self.hidden)
 
     @property
     def arguments(self) -> dict[str, Any]:
-        """What the method is called with, beside X."""
+        """Arguments of the method beside X."""
         method = self.task.method
-        takes = inspect.signature(method.function).parameters
-        arguments = {n: v for n, v in self.problem.constants.items() if n in takes}
-        arguments |= self.task.arguments
-        own = {"random_state": self.task.seed, "threads": 1}
-        return arguments | {name: value for name, value in own.items() if name in takes}
+        constants = method.accepted(self.problem.constants)
+        reserved = method.accepted({"random_state": self.task.seed, "threads": 1})
+        return constants | self.task.arguments | reserved
 
     def fit(self, **options: Any) -> Decomposition:
-        """Return the fit, with one thread as in the study.
+        """Return the fit, made with one thread as in the study.
 
         Parameters
         ----------
@@ -146,105 +151,89 @@ class Cell:
             Further arguments of the method, for example ``progress=True``.
         """
         with one_thread(), warnings.catch_warnings():
-            warnings.simplefilter("ignore", NotConvergedWarning)  # the record says why it ended
+            warnings.simplefilter("ignore", NotConvergedWarning)  # stop_reason tells the same
             return self.task.method.function(self.X, **self.arguments, **options)
 
     def predict(self, fit: Decomposition) -> NDArray[np.floating]:
-        """Return a fit's values at the known entries, in the order of rows."""
-        return np.asarray(self.problem.known.predictions(fit)[0])
+        """Return the values of a fit at the known entries, row by row."""
+        return np.asarray(self.problem.data.predictions(fit)[0])
 
     def scores(self, fit: Decomposition) -> dict[str, float]:
-        """Return the errors of a fit by the names that they have in the results."""
-        known, hidden = self.problem.known, self.hidden
-        model, model_of_truth = known.predictions(fit)
+        """Return the errors of a fit, by their names in the results."""
+        data, hidden = self.problem.data, self.hidden
+        model, model_at_clean = data.predictions(fit)
         pairs = {
             "held_out": (self.values[hidden], model[hidden]),
             "observed": (self.values[~hidden], model[~hidden]),
         }
-        if known.clean is not None:
-            pairs["clean"] = (known.clean, model_of_truth)
+        if data.clean is not None:
+            pairs["clean"] = (data.clean, model_at_clean)
         elif self.problem.noisy:
-            pairs["clean"] = (known.values, model)
+            pairs["clean"] = (data.values, model)
         return {
-            f"{part}_{name}": float(metric(truth, found)) if truth.size else math.nan
+            f"{entry_set}_{name}": float(metric(truth, fitted)) if truth.size else math.nan
             for name, metric in self.problem.metrics.items()
-            for part, (truth, found) in pairs.items()
+            for entry_set, (truth, fitted) in pairs.items()
         }
 
 
-def measure(problem: Problem, task: Task, time_limit: float | None) -> dict[str, Any]:
-    """Do one fit and return its record, which JSON can hold; never raise because of the fit."""
+def measure(problem: StudyProblem, task: Task, limit: float | None) -> dict[str, Any]:
+    """Do one fit and return its record, which JSON can hold; errors of the fit become records.
+
+    Parameters
+    ----------
+    problem : StudyProblem
+        Data and errors, which all fits share.
+    task : Task
+        Method, arguments, missing entries, noise and seed.
+    limit : float or None
+        Largest duration of the fit in seconds; None sets no limit.
+    """
     cell = Cell(problem, task)
     record: dict[str, Any] = {"key": task.key, "status": "done"}
     began = time.perf_counter()
     try:
         with one_thread(), warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            X, arguments = cell.X, cell.arguments
-            if "progress" in inspect.signature(task.method.function).parameters:
-                arguments["progress"] = False
+            X, arguments = cell.X, cell.arguments | task.method.accepted({"progress": False})
             with warnings.catch_warnings(action="ignore"):
-                _compile(task, problem, arguments)
-            with peak_memory() as memory, alarm(time_limit):
+                tiny = problem.data.tiny_matrix(with_missing=task.missing.level > 0)
+                task.method.compile(tiny, arguments)
+            with peak_memory() as memory, time_limit(limit):
                 began = time.perf_counter()
                 fit = task.method.function(X, **arguments)
                 record["seconds"] = time.perf_counter() - began
             record["peak_memory"] = memory[0]
-            if fit.stop_reason.code == "interrupted":
-                raise KeyboardInterrupt  # a fit that Ctrl-C has cut short is no result
-            record |= {"stop_reason": str(fit.stop_reason), "n_iter": _iterations(fit)}
+            record |= _ending(fit)
             record |= {"objective": fit.objective, "scores": cell.scores(fit)}
-    except TimeIsUp:
-        reason = f"time limit: not done after {time_limit:g} s"
-        return record | {"status": "timed out", "stop_reason": reason}
+    except TimeLimitExceeded:
+        return record | _no_result("timed out", f"time limit: not done after {limit:g} s")
     except (TypeError, ValueError) as error:
-        # By contract the library's own way to say, before any work, that arguments do not fit X.
+        # The library raises these before any work, where arguments do not fit X
         status = "failed" if isinstance(error, np.linalg.LinAlgError) else "left out"
-        return record | {"status": status, "stop_reason": f"{status}: {_sentence(error)}"}
+        return record | _no_result(status, f"{status}: {_message(error)}")
     except Exception as error:
         seconds = time.perf_counter() - began
-        reason = f"failed: {_sentence(error)}"
-        return record | {"status": "failed", "stop_reason": reason, "seconds": seconds}
+        return record | _no_result("failed", f"failed: {_message(error)}") | {"seconds": seconds}
     messages = dict.fromkeys(f"{w.category.__name__}: {w.message}" for w in caught)
     return record | ({"warnings": list(messages)} if messages else {})
 
 
-def _iterations(fit: Decomposition) -> int:
-    """Return how many iterations the fit took; 0 if its method has none."""
-    return 0 if fit.stop_reason.code == "direct" else fit.n_iter
+def _ending(fit: Decomposition) -> dict[str, Any]:
+    """Return the stop reason and the number of iterations, which is 0 for a direct method."""
+    code = fit.stop_reason.code
+    if code == "interrupted":
+        raise KeyboardInterrupt  # Ctrl-C has ended the fit early, so it is no result
+    n_iter = 0 if code == "direct" else fit.n_iter
+    return {"stop_reason": str(fit.stop_reason), "n_iter": n_iter}
 
 
-def _sentence(error: BaseException) -> str:
+def _no_result(status: str, stop_reason: str) -> dict[str, Any]:
+    return {"status": status, "stop_reason": stop_reason}
+
+
+def _message(error: BaseException) -> str:
+    """Return the message of an error on one line, with its type unless the library raised it."""
     text = " ".join(str(error).split())
-    ours = isinstance(error, ValueError | TypeError) and text.endswith(".")
-    return text if ours else f"{type(error).__name__}: {text}"
-
-
-_compiled: set[str] = set()
-
-
-def _compile(task: Task, problem: Problem, arguments: dict[str, Any]) -> None:
-    """Let Numba compile what the fit needs, so that its seconds are its own."""
-    method = task.method
-    if method.function not in known_methods().values():
-        return
-    named = ("nonlinearity", "loss", "dtype", "offsets", "constraint", "penalty", "progress")
-    chosen = {name: arguments[name] for name in named if name in arguments}
-    if "max_iter" in method.defaults:
-        chosen["max_iter"] = 2
-    name = f"{method.name} {chosen!r}"
-    if name in _compiled:
-        return
-    _compiled.add(name)
-    known = problem.known
-    small = Known(
-        rows=np.repeat(np.arange(4), 3),
-        columns=np.tile(np.arange(3), 4),
-        values=np.resize(known.values, 12),
-        shape=(4, 4 if task.missing.level else 3),
-        labels=Labels(("row", "column"), (4, 4), ("row",)),
-        form="sparse" if known.is_sparse else "plain",
-    )
-    X = small.matrix(small.values, np.ones(12, bool))
-    with suppress(Exception):  # whatever is wrong shows in the fit itself
-        method.function(X, 1, **chosen)
+    from_library = isinstance(error, ValueError | TypeError) and text.endswith(".")
+    return text if from_library else f"{type(error).__name__}: {text}"

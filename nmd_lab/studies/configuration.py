@@ -1,4 +1,4 @@
-"""A study in a TOML file, for machines without a notebook.
+"""A study that a TOML file describes, for the command line.
 
 For example (``examples/study.toml``)::
 
@@ -19,9 +19,9 @@ For example (``examples/study.toml``)::
     [run]
     n_jobs = 2
 
-``[data]`` names a function of `nmd_lab.datasets` with its arguments, or a `file` with those of
-`nmd_lab.data.readers.read_matrix`; ``[study]`` holds the arguments of `Study`, and ``[run]`` those of
-`Study.run`.
+``[data]`` holds either a `dataset`, a function of `nmd_lab.datasets`, and its arguments, or a
+`file` and further arguments of `nmd_lab.data.readers.read_matrix`.  ``[study]`` holds the arguments
+of `Study`, and ``[run]`` those of `Study.run`.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from typing import Any
 import xarray as xr
 
 from nmd_lab import datasets
-from nmd_lab._checks import check_words
+from nmd_lab._checks import check_word, check_words
 from nmd_lab.data.labels import is_frame
 from nmd_lab.data.long_table import observations_from_table
 from nmd_lab.data.readers import read_matrix
@@ -45,98 +45,102 @@ from nmd_lab.model.nonlinearities import NONLINEARITIES
 
 from .study import Study
 
-RUN = ("n_jobs", "time_limit", "retry")
-"""What ``[run]`` may say."""
+RUN_ARGUMENTS = ("n_jobs", "time_limit", "retry")
+"""Arguments of `Study.run` that ``[run]`` may hold."""
 
 
 def read_configuration(path: str | os.PathLike[str]) -> tuple[Study, dict[str, Any]]:
-    """Return the study that a TOML file describes, and how to run it.
+    """Return the study that a TOML file describes, and the arguments of its run.
 
     Parameters
     ----------
     path : path-like
-        The file; names of other files in it are relative to its folder.
+        TOML file; names of other files in it are relative to its folder.
 
     Returns
     -------
-    Study, dict
-        The study, and keyword arguments of its `run`.
+    study : Study
+        The study.
+    run : dict
+        Keyword arguments of `Study.run`.
 
     Raises
     ------
-    FileNotFoundError, ValueError, TypeError
-        In one sentence, if there is no such file or it makes no sense; a misspelt key is named
-        with the nearest right one.
+    FileNotFoundError
+        If there is no such file.
+    ValueError, TypeError
+        If the file makes no sense; the message proposes the nearest name for a misspelt one.
     """
     path = Path(path)
     if not path.is_file():
         raise FileNotFoundError(f"config={str(path)!r} does not exist: check the name.")
     try:
-        words = tomllib.loads(path.read_text(encoding="utf-8"))
+        sections = tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ValueError(f"config={str(path)!r} is not TOML: {error}.") from error
-    check_words("section", words, ("data", "study", "run"))
+    check_words("section", sections, ("data", "study", "run"))
     for section in ("data", "study"):
-        if section not in words:
+        if section not in sections:
             raise ValueError(f"config={str(path)!r} has no section [{section}]: add it.")
-    for section, content in words.items():
+    for section, content in sections.items():
         if not isinstance(content, dict):
             raise ValueError(f"{section}={content!r} is no section: write [{section}].")
-    run = words.get("run", {})
-    check_words("run", run, RUN)
-    arguments = {name: _with_models(name, value) for name, value in words["study"].items()}
-    return Study(_data(words["data"], path.parent), **arguments), run
+    run = sections.get("run", {})
+    check_words("run", run, RUN_ARGUMENTS)
+    arguments = {name: _with_models(name, value) for name, value in sections["study"].items()}
+    return Study(_read_data(sections["data"], path.parent), **arguments), run
 
 
-def named_model(name: str, word: Any) -> Any:
-    """Return what a nonlinearity or loss in words stands for, such as "minmax(1, 5)".
+def named_model(name: str, text: Any) -> Any:
+    """Return the nonlinearity or loss for a text such as "minmax(1, 5)".
 
     Parameters
     ----------
     name : {"nonlinearity", "loss"}
-        Which of them.
-    word : str
-        Its name, with or without numbers; a name alone is returned as it is.
+        Kind of model.
+    text : str
+        Name of the model, with or without parameters; a name alone is returned as it is.
 
     Raises
     ------
     ValueError
-        If there is no such model, or it does not take these numbers.
+        If there is no such model, or it does not take these parameters.
     """
-    found = re.fullmatch(r"\s*(\w+)\s*\((.*)\)\s*", word) if isinstance(word, str) else None
-    if found is None:
-        return word
-    known: dict[str, Any] = dict(NONLINEARITIES if name == "nonlinearity" else LOSSES)
-    check_words(name, [found[1]], known)
+    call = re.fullmatch(r"\s*(\w+)\s*\((.*)\)\s*", text) if isinstance(text, str) else None
+    if call is None:
+        return text
+    model_name, numbers = call[1], call[2]
+    models: dict[str, Any] = dict(NONLINEARITIES if name == "nonlinearity" else LOSSES)
+    check_word(name, model_name, models)
     try:
-        return known[found[1]](*(float(number) for number in found[2].split(",") if number.strip()))
+        return models[model_name](*(float(n) for n in numbers.split(",") if n.strip()))
     except (TypeError, ValueError) as error:
-        raise ValueError(f"{name}={word!r} makes no sense: {error}") from error
+        raise ValueError(f"{name}={text!r} makes no sense: {error}") from error
 
 
 def _with_models(name: str, value: Any) -> Any:
+    """Return an argument of the study, with objects for the models that have parameters."""
     if name not in ("nonlinearity", "loss"):
         return value
     if isinstance(value, list):
-        return [named_model(name, word) for word in value]
+        return [named_model(name, text) for text in value]
     return named_model(name, value)
 
 
-def _data(words: dict[str, Any], folder: Path) -> Any:
-    """Return the data that a section describes."""
-    if ("file" in words) == ("dataset" in words):
-        check_words("data", words, ["file", "dataset", "variable", "row", "column", "value"])
+def _read_data(section: dict[str, Any], folder: Path) -> Any:
+    """Return the data that the section ``[data]`` describes."""
+    if ("file" in section) == ("dataset" in section):
+        check_words("data", section, ["file", "dataset", "variable", "row", "column", "value"])
         raise ValueError("data has neither or both of file and dataset: give one of them.")
-    if "file" in words:
-        options = dict(words)
+    options = dict(section)
+    if "file" in options:
         check_words("data", options, ["file", *list(inspect.signature(read_matrix).parameters)[1:]])
         return read_matrix(folder / options.pop("file"), **options)
-    options = dict(words)
-    known = {name: getattr(datasets, name) for name in datasets.__all__}
+    functions = {name: getattr(datasets, name) for name in datasets.__all__}
     name = options.pop("dataset")
-    check_words("dataset", [name], known)
-    check_words("data", options, inspect.signature(known[name]).parameters)
-    X = known[name](**options)
-    if is_frame(X):  # ratings, one a line
+    check_word("dataset", name, functions)
+    check_words("data", options, inspect.signature(functions[name]).parameters)
+    X = functions[name](**options)
+    if is_frame(X):  # a long table of ratings
         return observations_from_table(X)
     return X["X"] if isinstance(X, xr.Dataset) else X

@@ -1,8 +1,8 @@
-"""What a study does to X before it is fitted: hide some known entries, and add noise to all.
+"""What a study does to X before each fit: it adds noise, and hides some of the known entries.
 
-Both are drawn from the study's seed and their own name alone.  So every method, rank and loss sees
-the same holes and the same noise (comparisons are paired), what is hidden at a small share stays
-hidden at a larger one, and a study that grows keeps the draws that it had.
+Both draws depend on the seed and on their kind only.  So every method, rank and loss sees the same
+missing entries and the same noise, and comparisons are paired.  Entries that are hidden at a small
+share stay hidden at a larger one, and a study that grows keeps its draws.
 """
 
 from __future__ import annotations
@@ -18,26 +18,20 @@ from scipy.stats import rankdata
 from nmd_lab import datasets
 from nmd_lab.plots._layout import Picture
 
-from .known_entries import Known
-
-PATCH = 4
-"""A hidden patch has this fraction of the shorter side of its picture."""
-
-OUTLIER_SIZE = 5.0
-"""Standard deviation of outliers, in standard deviations of the data."""
+from .known_entries import KnownEntries
 
 
 class Corruption(NamedTuple):
-    """One kind of holes or noise at one level, for example ("random", 0.2).
+    """One way to hide entries, or one kind of noise, at one level; for example ("random", 0.2).
 
     Attributes
     ----------
     kind : str
         A key of `HIDE` or `NOISE`.
     level : float
-        How much.
+        Share of hidden entries, or strength of the noise.
     picture : Picture or None
-        For "blocks": where the columns are in the picture that each row is; None: X itself is one.
+        Layout of the picture that each row is, for "blocks"; None: X itself is one picture.
     """
 
     kind: str
@@ -45,113 +39,129 @@ class Corruption(NamedTuple):
     picture: Picture | None = None
 
     def generator(self, seed: int) -> np.random.Generator:
-        """Return the source of random numbers, the same for all levels."""
-        word = hashlib.sha256(self.kind.encode()).digest()[:8]
-        return np.random.default_rng([seed, int.from_bytes(word, "little")])
+        """Return a random number generator, which is the same for all levels."""
+        digest = hashlib.sha256(self.kind.encode()).digest()[:8]
+        return np.random.default_rng([seed, int.from_bytes(digest, "little")])
 
 
-def hidden_entries(known: Known, missing: Corruption, seed: int) -> NDArray[np.bool_]:
-    """Return which known entries are hidden.
+def hidden_entries(data: KnownEntries, missing: Corruption, seed: int) -> NDArray[np.bool_]:
+    """Return a mask of the known entries that is True where they are hidden.
 
     Parameters
     ----------
-    known : Known
-        The data.
+    data : KnownEntries
+        The known entries of X.
     missing : Corruption
-        How, and what share.
+        Way to hide entries, and share of them.
     seed : int
-        Of the draw.
+        Seed of the draw.
     """
     if missing.level == 0:
-        return np.zeros(known.size, dtype=bool)
-    return HIDE[missing.kind](known, missing.level, missing.generator(seed), missing.picture)
+        return np.zeros(data.size, dtype=bool)
+    return HIDE[missing.kind](data, missing.level, missing.generator(seed), missing.picture)
 
 
-def noisy_values(known: Known, noise: Corruption, seed: int) -> NDArray[np.floating]:
-    """Return the known values with noise, in their own precision."""
+def noisy_values(data: KnownEntries, noise: Corruption, seed: int) -> NDArray[np.floating]:
+    """Return the known values with noise, in the precision of X.
+
+    Parameters
+    ----------
+    data : KnownEntries
+        The known entries of X.
+    noise : Corruption
+        Kind and level of the noise.
+    seed : int
+        Seed of the draw.
+    """
     if noise.level == 0:
-        return known.values
-    values = NOISE[noise.kind](known.values.astype(float), noise.level, noise.generator(seed))
-    return values.astype(known.values.dtype)
+        return data.values
+    values = NOISE[noise.kind](data.values.astype(float), noise.level, noise.generator(seed))
+    return values.astype(data.values.dtype)
 
 
-def _random(known: Known, share: float, rng: Any, picture: Any) -> NDArray[np.bool_]:
-    chance = rng.random(known.size)
-    return _first(_sparing(known, chance), share)
+def _random(data: KnownEntries, share: float, rng: Any, picture: Any) -> NDArray[np.bool_]:
+    """Hide entries with equal probabilities."""
+    return _lowest(_spare_rows_and_columns(data, rng.random(data.size)), share)
 
 
-def _by_value(known: Known, share: float, rng: Any, picture: Any) -> NDArray[np.bool_]:
-    """Draw without replacement, with a chance in proportion to the rank of the value."""
-    weights = rankdata(known.values) / known.size
-    return _first(_sparing(known, rng.exponential(size=known.size) / weights), share)
+def _by_value(data: KnownEntries, share: float, rng: Any, picture: Any) -> NDArray[np.bool_]:
+    """Hide entries with probabilities in proportion to the rank of their value."""
+    weights = rankdata(data.values) / data.size
+    return _lowest(_spare_rows_and_columns(data, rng.exponential(size=data.size) / weights), share)
 
 
-def _sparing(known: Known, chance: NDArray[np.floating]) -> NDArray[np.floating]:
-    """Put the last entry of each row and column behind all others, so that it is hidden last."""
-    spared = np.zeros(known.size, dtype=bool)
-    for lines, count in zip((known.rows, known.columns), known.shape, strict=True):
-        last = np.zeros(count)
-        np.maximum.at(last, lines, chance)
-        spared |= chance == last[lines]
-    return np.where(spared, chance + chance.max() + 1, chance)
+def _spare_rows_and_columns(
+    data: KnownEntries, draws: NDArray[np.floating]
+) -> NDArray[np.floating]:
+    """Raise the largest draw of each row and column above all others, so that it is hidden last."""
+    spared = np.zeros(data.size, dtype=bool)
+    for indices, count in zip((data.rows, data.columns), data.shape, strict=True):
+        largest = np.zeros(count)
+        np.maximum.at(largest, indices, draws)
+        spared |= draws == largest[indices]
+    return np.where(spared, draws + draws.max() + 1, draws)
 
 
-def _first(chance: NDArray[np.floating], share: float) -> NDArray[np.bool_]:
-    """Return which entries are the given share of lowest chance."""
-    hidden = np.zeros(chance.size, dtype=bool)
-    count = min(round(share * chance.size), chance.size - 1)
-    hidden[np.argpartition(chance, count)[:count]] = True
+def _lowest(draws: NDArray[np.floating], share: float) -> NDArray[np.bool_]:
+    """Return a mask of the lowest draws, whose number is the given share of all."""
+    hidden = np.zeros(draws.size, dtype=bool)
+    count = min(round(share * draws.size), draws.size - 1)
+    hidden[np.argpartition(draws, count)[:count]] = True
     return hidden
 
 
-def _rows(known: Known, share: float, rng: Any, picture: Any) -> NDArray[np.bool_]:
-    return _lines(known.shape[0], share, rng)[known.rows]
+def _rows(data: KnownEntries, share: float, rng: Any, picture: Any) -> NDArray[np.bool_]:
+    """Hide whole rows."""
+    return _lowest(rng.random(data.shape[0]), share)[data.rows]
 
 
-def _columns(known: Known, share: float, rng: Any, picture: Any) -> NDArray[np.bool_]:
-    return _lines(known.shape[1], share, rng)[known.columns]
+def _columns(data: KnownEntries, share: float, rng: Any, picture: Any) -> NDArray[np.bool_]:
+    """Hide whole columns."""
+    return _lowest(rng.random(data.shape[1]), share)[data.columns]
 
 
-def _lines(count: int, share: float, rng: Any) -> NDArray[np.bool_]:
-    return _first(rng.random(count), share)
-
-
-def _blocks(known: Known, share: float, rng: Any, picture: Any) -> NDArray[np.bool_]:
-    m, n = known.shape
+def _blocks(data: KnownEntries, share: float, rng: Any, picture: Any) -> NDArray[np.bool_]:
+    """Hide square patches of each picture."""
+    m, n = data.shape
     if picture is None:
-        holes = _patches((m, n), share, rng)
+        hidden = _patches((m, n), share, rng)
     else:
         columns = np.arange(n) if picture.positions is None else picture.positions
-        holes = np.stack([_patches(picture.shape, share, rng).ravel()[columns] for _ in range(m)])
-    return holes[known.rows, known.columns]
+        hidden = np.stack([_patches(picture.shape, share, rng).ravel()[columns] for _ in range(m)])
+    return hidden[data.rows, data.columns]
 
 
-def _patches(shape: tuple[int, int], share: float, rng: Any) -> NDArray[np.bool_]:
-    """Return square holes at random places of a picture, as many as the share needs."""
-    side = max(1, min(shape) // PATCH)
-    holes = np.zeros(shape, dtype=bool)
-    # One seed for the picture, so that other pictures do not depend on how many holes it takes
+def _patches(
+    shape: tuple[int, int], share: float, rng: Any, *, patches_per_side: int = 4
+) -> NDArray[np.bool_]:
+    """Return a mask with square patches at random places, until the share is reached.
+
+    The shorter side of the picture is as long as `patches_per_side` patches.
+    """
+    side = max(1, min(shape) // patches_per_side)
+    hidden = np.zeros(shape, dtype=bool)
+    # One seed for each picture, so that others do not depend on its number of patches
     places = np.random.default_rng(rng.integers(2**63))
-    while holes.sum() < share * holes.size:
+    while hidden.sum() < share * hidden.size:
         top, left = places.integers(0, [length - side + 1 for length in shape])
-        holes[top : top + side, left : left + side] = True
-    return holes
+        hidden[top : top + side, left : left + side] = True
+    return hidden
 
 
 def _salt_and_pepper(
     values: NDArray[np.floating], share: float, rng: np.random.Generator
 ) -> NDArray[np.floating]:
-    """Set entries to the extremes of the data."""
+    """Set a share of the entries to the smallest or largest value of the data."""
     low, high = float(values.min()), float(values.max())
     return datasets.salt_and_pepper(values, share, low=low, high=high, random_state=rng)
 
 
 def _outliers(
-    values: NDArray[np.floating], share: float, rng: np.random.Generator
+    values: NDArray[np.floating], share: float, rng: np.random.Generator, *, size: float = 5.0
 ) -> NDArray[np.floating]:
-    """Add large Gaussian errors to a share of the entries."""
-    chance, error = rng.random(values.size), rng.standard_normal(values.size)
-    return values + np.where(chance < share, OUTLIER_SIZE * values.std() * error, 0.0)
+    """Add Gaussian errors to a share of the entries; `size` is in standard deviations of X."""
+    draws, errors = rng.random(values.size), rng.standard_normal(values.size)
+    return values + np.where(draws < share, size * values.std() * errors, 0.0)
 
 
 HIDE: dict[str, Callable[..., NDArray[np.bool_]]] = {
@@ -161,7 +171,7 @@ HIDE: dict[str, Callable[..., NDArray[np.bool_]]] = {
     "blocks": _blocks,
     "by_value": _by_value,
 }
-"""Ways to hide entries; the level is the share of the known entries (rows, columns, pixels)."""
+"""Ways to hide entries; the level is the share of the known entries, rows, columns or pixels."""
 
 NOISE: dict[str, Callable[..., NDArray[np.floating]]] = {
     "gaussian": lambda values, level, rng: datasets.gaussian(values, level, random_state=rng),
@@ -169,5 +179,9 @@ NOISE: dict[str, Callable[..., NDArray[np.floating]]] = {
     "poisson": lambda values, level, rng: datasets.poisson(values, level, random_state=rng),
     "outliers": _outliers,
 }
-"""Kinds of noise; the level is a standard deviation in the units of X (gaussian), a share of the
-entries (salt_and_pepper, outliers) or the counts per unit of X (poisson: more is less noise)."""
+"""Kinds of noise.
+
+The level of "gaussian" is a standard deviation in the units of X.  That of "salt_and_pepper" and
+"outliers" is a share of the entries.  That of "poisson" is the number of counts for one unit of X,
+so a higher level means less noise.
+"""

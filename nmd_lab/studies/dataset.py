@@ -1,4 +1,4 @@
-"""Records become one labelled Dataset."""
+"""The results of a study: the records of its fits as one labelled Dataset."""
 
 from __future__ import annotations
 
@@ -10,13 +10,11 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from nmd_lab import _version
 from nmd_lab.result.netcdf import ATTRIBUTE, SCHEMA
 
-from .cell import Problem
-from .grid import Grid, Task
-from .hashing import plain
-from .journal import LAYOUT
+from .cell import StudyProblem
+from .grid import CONDITIONS, Grid, Task
+from .hashing import plain_value
 
 NUMBERS = {
     "objective": {"long_name": "objective"},
@@ -24,121 +22,90 @@ NUMBERS = {
     "seconds": {"long_name": "seconds for a fit"},  # with units xarray would read durations
     "peak_memory": {"long_name": "peak memory of the fit", "units": "byte"},
 }
-"""Numbers of a fit that are no errors, and what they mean."""
-
-MEASURED = ("seconds", "peak_memory")
-"""Those that are different each time."""
+"""Numbers of a fit beside its errors, with the attributes of their variables."""
 
 
 def to_dataset(
-    grid: Grid, tasks: Sequence[Task], records: Mapping[str, Any], problem: Problem
+    grid: Grid, tasks: Sequence[Task], records: Mapping[str, Any], problem: StudyProblem
 ) -> xr.Dataset:
     """Return all results over the dimensions of the grid.
 
     Parameters
     ----------
     grid : Grid
-        The study's.
+        Grid of the study.
     tasks : sequence of Task
-        One for each cell of the grid, in its order.
+        Task of each cell, in the order of the grid.
     records : dict
-        By the key of the task; cells without a record are NaN.
-    problem : Problem
-        The study's.
+        Records of finished fits by key; cells without one are NaN.
+    problem : StudyProblem
+        Data and errors of the study.
     """
-    keys = [task.key for task in tasks]
-    cells: list[dict[str, Any]] = [records.get(key, {}) for key in keys]
     dims = tuple(grid.dims)
+    cells: list[dict[str, Any]] = [records.get(task.key, {}) for task in tasks]
 
-    def numbers(pick: Callable[[dict[str, Any]], float], **attrs: str) -> Any:
-        return dims, np.array([pick(cell) for cell in cells], dtype=float), attrs
+    def variable(value: Callable[[dict[str, Any]], Any], dtype: type[Any], **attrs: str) -> Any:
+        array: Any = np.array([value(cell) for cell in cells], dtype=dtype)
+        return dims, array.reshape(grid.shape), attrs
 
-    def words(pick: Callable[[dict[str, Any]], str], **attrs: str) -> Any:
-        return dims, np.array([pick(cell) for cell in cells], dtype=object), attrs
+    def score(name: str) -> Any:
+        return lambda cell: cell.get("scores", {}).get(name, math.nan)
+
+    def entry(name: str, default: Any) -> Any:
+        return lambda cell: cell.get(name, default)
 
     variables = {}
     for metric in problem.metrics:
-        for part in problem.parts:
-            name = f"{part}_{metric}"
-            word = metric.upper() if metric in ("rmse", "mae") else metric.replace("_", " ")
-            long_name = f"{word} on {part.replace('_', '-')} entries"
-            variables[name] = numbers(
-                lambda cell, name=name: cell.get("scores", {}).get(name, math.nan),  # type: ignore[misc]
-                long_name=long_name,
-            )
+        for entry_set in problem.entry_sets:
+            name = f"{entry_set}_{metric}"
+            title = metric.upper() if metric in ("rmse", "mae") else metric.replace("_", " ")
+            long_name = f"{title} on {entry_set.replace('_', '-')} entries"
+            variables[name] = variable(score(name), float, long_name=long_name)
     for name, attrs in NUMBERS.items():
-        variables[name] = numbers(lambda cell, name=name: cell.get(name, math.nan), **attrs)  # type: ignore[misc]
-    variables["status"] = words(lambda cell: cell.get("status", "not done"))
-    variables["stop_reason"] = words(lambda cell: cell.get("stop_reason", "not done"))
-    variables["warnings"] = words(lambda cell: " | ".join(cell.get("warnings", [])))
-    variables["fit"] = dims, np.array(keys, dtype=object), {"long_name": "name of the fit"}
-    shaped = {
-        name: (dims, array.reshape(grid.shape), attrs)
-        for name, (_, array, attrs) in variables.items()
-    }
-    attrs = {ATTRIBUTE: json.dumps(description(grid, problem))}
-    return xr.Dataset(shaped, grid.coordinates(), attrs)
+        variables[name] = variable(entry(name, math.nan), float, **attrs)
+    for name in ("status", "stop_reason"):
+        variables[name] = variable(entry(name, "not done"), object)
+    variables["warnings"] = variable(lambda cell: " | ".join(cell.get("warnings", [])), object)
+    keys = np.array([task.key for task in tasks], dtype=object).reshape(grid.shape)
+    variables["fit"] = dims, keys, {"long_name": "name of the fit"}
+    return xr.Dataset(
+        variables, grid.coordinates(), {ATTRIBUTE: json.dumps(description(grid, problem))}
+    )
 
 
-def description(grid: Grid, problem: Problem) -> dict[str, Any]:
-    """Return what the numbers alone do not tell, in plain words.
+def description(grid: Grid, problem: StudyProblem) -> dict[str, Any]:
+    """Return what the numbers of a study alone do not tell, in numbers and text.
 
     Parameters
     ----------
     grid : Grid
-        The study's.
-    problem : Problem
-        The study's.
+        Grid of the study.
+    problem : StudyProblem
+        Data and errors of the study.
 
     Returns
     -------
     dict
-        "schema" of the file's layout, and "study": "shape", "n_known", "metrics", "constants"
-        (arguments with one value), "missing" (level of each label), and "ignored" (for each
-        method the dimensions without effect).
+        "schema" (version of the layout of files) and "study", which holds "shape", "n_known",
+        "metrics", "constants" (arguments with one value), "missing" (level of each label), and
+        "ignored" (for each method the dimensions without effect).
     """
-    constants = {a.name: a for a in grid.axes if not a.varied}
-    methods = grid.axis("method").values
-    arguments = [name for name in grid.dims if name not in ("method", "missing", "noise", "seed")]
+    arguments = [name for name in grid.dims if name not in ("method", *CONDITIONS)]
     return {
         "schema": SCHEMA,
         "study": {
-            "shape": list(problem.known.shape),
-            "n_known": problem.known.size,
+            "shape": list(problem.data.shape),
+            "n_known": problem.data.size,
             "metrics": list(problem.metrics),
             "constants": {
-                name: axis.labels[0] if name == "method" else plain(axis.values[0])
-                for name, axis in constants.items()
+                axis.name: axis.labels[0] if axis.name == "method" else plain_value(axis.values[0])
+                for axis in grid.axes
+                if not axis.varied
             },
             "missing": [corruption.level for corruption in grid.axis("missing").values],
             "ignored": {
                 method.name: [name for name in arguments if name not in method.defaults]
-                for method in methods
+                for method in grid.axis("method").values
             },
         },
-    }
-
-
-def journal_header(grid: Grid, problem: Problem) -> dict[str, Any]:
-    """Return what makes this study: see `journal.check_header`."""
-    values: dict[str, list[Any]] = {}
-    for axis in grid.axes:
-        if axis.name == "method":
-            values["method"] = [method.name for method in axis.values]
-        else:
-            values[axis.name] = [plain(value) for value in axis.values]
-    for method in grid.axis("method").values:
-        for name, default in method.defaults.items():
-            if name not in {axis.name for axis in grid.axes}:
-                words = values.setdefault(name, [])
-                words += [w for w in [plain(default)] if w not in words]
-    return {
-        "layout": LAYOUT,
-        "version": _version.__version__,
-        "data": problem.known.fingerprint(),
-        "metrics": list(problem.metrics),
-        "settings": {
-            "sample_dims": plain(problem.constants.get("sample_dims")),
-        },
-        "values": values,
     }

@@ -1,4 +1,4 @@
-"""Any argument in plain numbers and words, of which a hash can be taken."""
+"""Arguments as plain values: numbers, text and lists of them, which JSON and a hash can take."""
 
 from __future__ import annotations
 
@@ -19,32 +19,32 @@ from nmd_lab.solver.penalty import PenaltyRule
 from .corruption import Corruption
 
 
-def plain(value: Any) -> Any:
-    """Return a value in numbers and words, equal for equal values, of which a hash can be taken.
+def plain_value(value: Any) -> Any:
+    """Return an argument in numbers, text, lists and dicts; equal arguments give equal results.
 
     Raises
     ------
     TypeError
-        If it has none, for example a function.
+        If the value has no such form, for example a function.
     """
     if value is None or isinstance(value, str | bool):
         return value
     if isinstance(value, Real):
-        number = float(value)  # whole numbers in one way, 0 and 0.0 being equal
+        number = float(value)  # 0 and 0.0 are equal, so both become the integer
         return int(number) if number.is_integer() else number
     if isinstance(value, Nonlinearity | Loss):
-        return [type(value).__qualname__, *map(plain, value.parameters)]
+        return [type(value).__qualname__, *map(plain_value, value.parameters)]
     if isinstance(value, PenaltyRule):
-        return [plain(getattr(value, field.name)) for field in fields(value)]
+        return [plain_value(getattr(value, field.name)) for field in fields(value)]
     if isinstance(value, Corruption):
-        detail = [] if value.picture is None else [plain(value.picture)]
-        return [value.kind, plain(value.level), *detail]
+        picture = [] if value.picture is None else [plain_value(value.picture)]
+        return [value.kind, plain_value(value.level), *picture]
     if isinstance(value, Picture):
-        return [plain(value.shape), plain(value.positions)]
+        return [plain_value(value.shape), plain_value(value.positions)]
     if isinstance(value, Mapping):
-        return {str(name): plain(each) for name, each in value.items()}
+        return {str(name): plain_value(item) for name, item in value.items()}
     if isinstance(value, tuple | list):
-        return [plain(each) for each in value]
+        return [plain_value(item) for item in value]
     if isinstance(value, type) and issubclass(value, np.generic):
         return np.dtype(value).name
     if isinstance(value, np.dtype):
@@ -53,5 +53,5 @@ def plain(value: Any) -> Any:
         array = np.ascontiguousarray(value)
         return ["array", str(array.dtype), hashlib.sha256(array.tobytes()).hexdigest()]
     raise TypeError(
-        f"{value!r} cannot be named in a study: use numbers, words, arrays, or nmd_lab's objects."
+        f"{value!r} cannot be kept in a study: use numbers, text, arrays or nmd_lab's objects."
     )

@@ -1,8 +1,8 @@
-"""Finished fits on disk, one line each: what a study never computes twice.
+"""The finished fits of a study on disk, so that none is done twice.
 
-The journal of ``study.nc`` is ``study.nc.journal``.  Its first line describes the study, and every
-other line is a finished fit in JSON, which reached the disk before the next one began.  A line that
-a crash has cut short is dropped.
+The journal of ``study.nc`` is ``study.nc.journal``.  Its first line, the header, describes the
+study.  Every other line is the record of a finished fit in JSON, and is written as soon as the fit
+is done.  A last line that a crash has cut short is dropped.
 """
 
 from __future__ import annotations
@@ -13,30 +13,42 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Self
 
+from nmd_lab import _version
+
+from .cell import StudyProblem
+from .grid import Grid
+from .hashing import plain_value
+
 LAYOUT = 1
 """Version of the layout of journals."""
 
 
 class Journal:
-    """The records of finished fits, by key; on disk if there is a path.
+    """The records of finished fits, in memory and on disk.
 
     Parameters
     ----------
     path : Path or None
-        Where the study's results go; None keeps records in memory only.
+        File of the study's results, beside which the journal lies; None keeps records in memory
+        only.
     header : dict
-        What the study is, see `check_header`.
+        Description of the study, see `journal_header`.
     records : dict
-        Records that are known already.
+        Earlier records by key, which the journal gets if it does not have them.
+
+    Attributes
+    ----------
+    records : dict
+        All records by key.
 
     Raises
     ------
     OSError
-        If the path is a folder, or in none.
+        If the path is a folder, or its folder does not exist.
     ValueError
-        If the file is of another study, or no journal.
+        If the journal belongs to another study, or is damaged.
     RuntimeError
-        If another process writes it.
+        If another process is writing to the journal.
     """
 
     def __init__(
@@ -57,7 +69,7 @@ class Journal:
                 self.add(record)
 
     def add(self, record: dict[str, Any]) -> None:
-        """Keep a record; when this returns it is on disk."""
+        """Add a record; it is on disk when this method returns."""
         if self.file is not None:
             _write(self.file, record)
         self.records[record["key"]] = record
@@ -72,21 +84,21 @@ class Journal:
         trace: TracebackType | None,
     ) -> None:
         if self.file is not None:
-            self.file.close()  # which gives up the lock
+            self.file.close()  # releases the lock
             self.file = None
 
     def _open(self, path: Path, header: dict[str, Any]) -> None:
-        """Read what is there, cut off an unfinished line, and be ready to write."""
+        """Open and lock the file, read its records, and cut off an unfinished line."""
         file = path.open("a+b")
         try:
             _lock(file, path)
             file.seek(0)
             content = file.read()
-            whole = content[: content.rfind(b"\n") + 1]
-            if len(whole) < len(content):
-                file.truncate(len(whole))
-            if whole:
-                self.records = _read(whole, header, path)
+            complete = content[: content.rfind(b"\n") + 1]
+            if len(complete) < len(content):
+                file.truncate(len(complete))
+            if complete:
+                self.records = _read(complete, header, path)
             else:
                 _write(file, header)
         except BaseException:
@@ -96,11 +108,11 @@ class Journal:
 
 
 def _read(content: bytes, header: dict[str, Any], path: Path) -> dict[str, dict[str, Any]]:
-    """Return the records of a journal, if it is one of this study."""
+    """Return the records of a journal by key, if it belongs to this study."""
     try:
         old, *records = map(json.loads, content.splitlines())
         layout = old["layout"]
-        found = {record["key"]: record for record in records}
+        by_key = {record["key"]: record for record in records}
     except (KeyError, TypeError, ValueError) as error:
         raise ValueError(
             f"path={str(path)!r} is damaged, or no journal of a study: give another path."
@@ -111,72 +123,112 @@ def _read(content: bytes, header: dict[str, Any], path: Path) -> dict[str, dict[
             "another path."
         )
     check_header(old, header, path)
-    return found
+    return by_key
 
 
 def _write(file: IO[bytes], line: dict[str, Any]) -> None:
+    """Write one line, through to the disk."""
     file.write(json.dumps(line).encode() + b"\n")
     file.flush()
     os.fsync(file.fileno())
 
 
 def journal_path(path: Path) -> Path:
-    """Return where the journal of a study is."""
+    """Return the file of the journal that belongs to a file of results."""
     return path.with_name(f"{path.name}.journal")
 
 
-def check_header(old: dict[str, Any], new: dict[str, Any], path: Path) -> None:
-    """Refuse to go on with a study that another study, or other software, began.
+def journal_header(grid: Grid, problem: StudyProblem) -> dict[str, Any]:
+    """Return the description of a study by which its journal is recognised.
 
-    A grid may grow or shrink, but each argument must keep at least one of its values: where none
-    is left, nothing that was computed could be used, and most likely the path is a mistake.
+    Parameters
+    ----------
+    grid : Grid
+        Grid of the study.
+    problem : StudyProblem
+        Data and errors of the study.
+
+    Returns
+    -------
+    dict
+        "layout" and "version" (of journals and of nmd_lab), "data" (hash of the data), "metrics"
+        (names), "settings" (what else decides the results, by name) and "values" (for each
+        argument the list of its values, in numbers and text).
+    """
+    values: dict[str, list[Any]] = {}
+    for axis in grid.axes:
+        is_method = axis.name == "method"
+        values[axis.name] = [v.name if is_method else plain_value(v) for v in axis.values]
+    on_axes = set(values)
+    for method in grid.axis("method").values:
+        for name, default in method.defaults.items():
+            if name not in on_axes:
+                defaults = values.setdefault(name, [])
+                if plain_value(default) not in defaults:
+                    defaults.append(plain_value(default))
+    return {
+        "layout": LAYOUT,
+        "version": _version.__version__,
+        "data": problem.data.fingerprint(),
+        "metrics": list(problem.metrics),
+        "settings": {"sample_dims": plain_value(problem.constants.get("sample_dims"))},
+        "values": values,
+    }
+
+
+def check_header(old: dict[str, Any], new: dict[str, Any], path: Path) -> None:
+    """Check that a study may continue a journal.
+
+    A grid may grow or shrink, but each argument must keep at least one of its values.  Otherwise
+    no earlier fit could be used, and most likely the path is a mistake.
 
     Parameters
     ----------
     old, new : dict
-        "layout", "version", "data" (a hash), "metrics" (names), "settings" (what else decides the
-        results, by name) and "values" (for each argument a list of values in words).
+        Headers of the journal and of the study, see `journal_header`.
     path : Path
-        Of the journal.
+        File of the journal.
 
     Raises
     ------
     ValueError
-        With what has changed.
+        If they differ in the data, the version, the metrics, a setting or all values of an
+        argument.
     """
     name = str(path)
-    again = "give another path, or delete the file to start again."
+    remedy = "give another path, or delete the file to start again."
     if old["data"] != new["data"]:
-        raise ValueError(f"X is not what the study in path={name!r} was begun with: {again}")
+        raise ValueError(f"X is not what the study in path={name!r} was begun with: {remedy}")
     if old["version"] != new["version"]:
         raise ValueError(
             f"path={name!r} was begun with nmd_lab {old['version']}, this is {new['version']}: "
-            f"{again}"
+            f"{remedy}"
         )
-    for word in new["metrics"]:
-        if word not in old["metrics"]:
+    for metric in new["metrics"]:
+        if metric not in old["metrics"]:
             raise ValueError(
-                f"metrics={word!r} was not measured in path={name!r}, only {old['metrics']}: "
-                f"{again}"
+                f"metrics={metric!r} was not measured in path={name!r}, only {old['metrics']}: "
+                f"{remedy}"
             )
     for argument in sorted({*old["settings"], *new["settings"]}):
         was, now = old["settings"].get(argument), new["settings"].get(argument)
         if was != now:
-            raise ValueError(f"{argument}={now} was {was} in path={name!r}: {again}")
+            raise ValueError(f"{argument}={now} was {was} in path={name!r}: {remedy}")
     for argument in sorted({*old["values"], *new["values"]}):
         was, now = old["values"].get(argument, []), new["values"].get(argument, [])
         if was and now and not any(value in was for value in now):
             raise ValueError(
-                f"{argument}={_short(now)} was {_short(was)} in path={name!r}: {again}"
+                f"{argument}={_short(now)} was {_short(was)} in path={name!r}: {remedy}"
             )
 
 
 def _short(values: list[Any]) -> str:
+    """Return a list as text, and its item alone if it has one."""
     return str(values[0] if len(values) == 1 else values)
 
 
 def _lock(file: IO[bytes], path: Path) -> None:
-    """Keep other processes out for as long as the file is open."""
+    """Lock the file against other processes until it is closed."""
     try:
         import fcntl
     except ImportError:  # Windows

@@ -1,4 +1,4 @@
-"""What surrounds a fit that is measured: a time limit, and an eye on the memory."""
+"""Context managers that limit the time of a block and measure its peak memory."""
 
 from __future__ import annotations
 
@@ -13,62 +13,73 @@ from pathlib import Path
 from typing import Any
 
 
-class TimeIsUp(BaseException):
-    """Raised in a fit whose time limit has passed; no ``except Exception`` can swallow it."""
+class TimeLimitExceeded(BaseException):
+    """Raised in a fit whose time limit has passed; ``except Exception`` does not catch it."""
 
 
 @contextmanager
-def alarm(seconds: float | None) -> Iterator[None]:
-    """Raise `TimeIsUp` in the block after some seconds.
+def time_limit(seconds: float | None) -> Iterator[None]:
+    """Raise `TimeLimitExceeded` in the block after some seconds.
 
-    Compiled code is left first: one iteration or one SVD is not cut short.  Where the system has
-    no timer (Windows, or outside the main thread) the block is left alone, and judged afterwards.
+    Parameters
+    ----------
+    seconds : float or None
+        Largest duration of the block; None sets no limit.
+
+    Notes
+    -----
+    Compiled code is not interrupted: a running iteration or SVD ends first.  Windows has no
+    timer, and other threads than the main one cannot use it.  There the block runs to its end,
+    and the exception comes afterwards.
     """
     if seconds is None:
         yield
         return
     began = time.perf_counter()
-    timer = hasattr(signal, "setitimer")
-    if timer and threading.current_thread() is threading.main_thread():
+    has_timer = hasattr(signal, "setitimer")
+    if has_timer and threading.current_thread() is threading.main_thread():
 
-        def ring(*_: Any) -> None:
-            raise TimeIsUp
+        def expire(*_: Any) -> None:
+            raise TimeLimitExceeded
 
-        before = signal.signal(signal.SIGALRM, ring)
+        previous_handler = signal.signal(signal.SIGALRM, expire)
         signal.setitimer(signal.ITIMER_REAL, seconds)
         try:
             yield
         finally:
             signal.setitimer(signal.ITIMER_REAL, 0)
-            signal.signal(signal.SIGALRM, before)
+            signal.signal(signal.SIGALRM, previous_handler)
     else:
         yield
         if time.perf_counter() - began > seconds:
-            raise TimeIsUp
+            raise TimeLimitExceeded
 
 
 @contextmanager
 def peak_memory() -> Iterator[list[float]]:
-    """Put the memory that the block took at its peak, in bytes, into the list that it yields.
+    """Measure the memory of a block in bytes.
 
-    It is the highest resident size of the process in the block less that at its start, after free
-    memory was given back: exact to a fraction of a MiB.  NaN where Linux's /proc is missing: what
-    other systems tell of a process is its peak so far, which says nothing of a single fit.
+    Yields
+    ------
+    list of float
+        One number, which is set when the block ends: the highest resident size of the process in
+        the block less the size at its start.  It is exact to a fraction of a MiB.  NaN without
+        Linux's /proc: other systems only tell the peak since the process began.
     """
     memory = [math.nan]
     try:
-        ctypes.CDLL(None).malloc_trim(0)  # else memory that earlier fits freed would be reused
-        Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # peak := now
-        before = _resident()["VmRSS"]
+        ctypes.CDLL(None).malloc_trim(0)  # else the block could reuse what earlier fits freed
+        Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # resets the peak
+        before = _resident_sizes()["VmRSS"]
     except (AttributeError, KeyError, OSError, TypeError):
         yield memory
         return
     yield memory
-    memory[0] = max(0.0, _resident()["VmHWM"] - before)
+    memory[0] = max(0.0, _resident_sizes()["VmHWM"] - before)
 
 
-def _resident() -> dict[str, float]:
-    """Return the resident size of this process now and at its peak, in bytes."""
+def _resident_sizes() -> dict[str, float]:
+    """Return the resident size of this process in bytes, now (VmRSS) and at its peak (VmHWM)."""
     lines = Path("/proc/self/status").read_text(encoding="ascii", errors="replace").splitlines()
-    words = [line.split() for line in lines if line.startswith(("VmRSS", "VmHWM"))]
-    return {name.rstrip(":"): 1024.0 * int(size) for name, size, _ in words}
+    fields = [line.split() for line in lines if line.startswith(("VmRSS", "VmHWM"))]
+    return {name.rstrip(":"): 1024.0 * int(size) for name, size, _ in fields}

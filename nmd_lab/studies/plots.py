@@ -1,12 +1,11 @@
-"""Pictures of a study's results: a Dataset in, matplotlib Axes out.
+"""Plots of the results of a study.
 
-Dimensions that a picture does not show are summed up: conditions (holes, noise) and seeds by their
-mean, models by the best of them.
+A plot shows some dimensions of the results only.  It takes the mean over the other conditions
+(missing entries, noise) and the seeds, and the best of the other models.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -37,23 +36,23 @@ def error(
     Parameters
     ----------
     results : Dataset
-        Of a study.
+        Results of a study.
     x : str
-        The dimension: "rank", "missing", "noise" and so on.
+        Dimension of the horizontal axis: "rank", "missing", "noise" and so on.
     metric : str, optional
-        A variable or a metric; by default the first metric on held-out entries.
+        Name of a variable or a metric; by default the first metric on held-out entries.
     color : str, optional
-        The dimension that the lines stand for; by default "method" or else the first other
-        dimension of the models, if there is one.
+        Dimension of the colours; by default "method" or else the first other dimension of the
+        models that has several labels.
     ax : Axes, optional
-        Where to draw.
+        Axes to draw on; by default those of a new figure.
     **conditions
-        Labels to which the picture is confined, for example ``missing=0.5``.
+        Labels to which the plot is restricted, for example ``missing=0.5``.
 
     Returns
     -------
     Axes
-        A line of means with a band of one standard deviation for each colour.
+        Axes with a line of means and a band of one standard deviation for each colour.
 
     Raises
     ------
@@ -64,26 +63,27 @@ def error(
     color = _color(results, color, {x})
     ax = axes(ax, 6.4, 4.0)
     labels = results[x].values
-    numeric = labels.dtype.kind in "iuf"
-    places = labels.astype(float) if numeric else np.arange(len(labels), dtype=float)
-    groups = _labels(results, color)
-    for k, (label, part) in enumerate(groups):
-        scores = [_best(part.isel({x: [i]}), name) for i in range(len(labels))]
+    is_numeric = labels.dtype.kind in "iuf"
+    positions = labels.astype(float) if is_numeric else np.arange(len(labels), dtype=float)
+    groups = _groups(results, color)
+    for k, (label, group) in enumerate(groups):
+        scores = [_best_scores(group.isel({x: [i]}), name) for i in range(len(labels))]
         mean = np.array([s.mean() for s in scores])
         sd = np.array([s.mean(axis=0).std(ddof=1) if s.shape[1] > 1 else 0.0 for s in scores])
-        if numeric:
-            (line,) = ax.plot(places, mean, marker="o", markersize=4.5, label=label)
-            ax.fill_between(places, mean - sd, mean + sd, color=line.get_color(), alpha=0.18, lw=0)
+        if is_numeric:
+            (line,) = ax.plot(positions, mean, marker="o", markersize=4.5, label=label)
+            low, high, color_of_line = mean - sd, mean + sd, line.get_color()
+            ax.fill_between(positions, low, high, color=color_of_line, alpha=0.18, lw=0)
         else:
-            shift = 0.12 * (k - (len(groups) - 1) / 2) * min(1, 6 / len(groups))
-            ax.errorbar(places + shift, mean, sd, marker="o", linestyle="", capsize=3, label=label)
-    if numeric and len(places) <= 12:
-        ax.set_xticks(places, [f"{label:g}" for label in labels])
+            shifted = positions + 0.12 * (k - (len(groups) - 1) / 2) * min(1, 6 / len(groups))
+            ax.errorbar(shifted, mean, sd, marker="o", linestyle="", capsize=3, label=label)
+    if is_numeric and len(positions) <= 12:
+        ax.set_xticks(positions, [f"{label:g}" for label in labels])
         ax.minorticks_off()
-    elif not numeric:
-        slanted: dict[str, Any] = {"rotation": 20, "ha": "right"} if len(places) > 4 else {}
-        ax.set_xticks(places, [_words(label) for label in labels], **slanted)
-    ax.set(xlabel=_axis(x), ylabel=quantity(results[name], name))
+    elif not is_numeric:
+        slanted: dict[str, Any] = {"rotation": 20, "ha": "right"} if len(positions) > 4 else {}
+        ax.set_xticks(positions, [_as_text(label) for label in labels], **slanted)
+    ax.set(xlabel=_dimension_name(x), ylabel=quantity(results[name], name))
     ax.set_title(_subtitle(results, {x, color}))
     _finish(ax, color)
     return ax
@@ -98,21 +98,21 @@ def heatmap(
     ax: Axes | None = None,
     **conditions: Any,
 ) -> Axes:
-    """Draw an error over two dimensions, its mean in each cell and a frame around the least.
+    """Draw an error over two dimensions, with its mean in each cell and a frame around the lowest.
 
     Parameters
     ----------
     results : Dataset
-        Of a study.
+        Results of a study.
     x, y : str
-        The dimensions.
+        Dimensions of the horizontal and the vertical axis.
     metric, ax, **conditions
-        As for `error`.
+        Arguments of `error`.
 
     Returns
     -------
     Axes
-        With a cell for each pair of labels; grey where there is no number.
+        Axes with a cell for each pair of labels, which is grey where there is no number.
 
     Raises
     ------
@@ -122,11 +122,11 @@ def heatmap(
     results, name = select(results, conditions), variable(results, metric)
     check_words("dimension", [x, y], [str(dim) for dim in results.dims])
     if x == y:
-        raise ValueError(f"y={y!r} is x too: give two different dimensions.")
+        raise ValueError(f"y={y!r} equals x: give two different dimensions.")
     shape = results.sizes[y], results.sizes[x]
     means = np.full(shape, np.nan)
     for i, j in np.ndindex(shape):
-        means[i, j] = _best(results.isel({y: [i], x: [j]}), name).mean()
+        means[i, j] = _best_scores(results.isel({y: [i], x: [j]}), name).mean()
     ax = axes(ax, 1.6 + 0.95 * shape[1], 1.3 + 0.55 * shape[0])
     from matplotlib import colormaps
     from matplotlib.patches import Rectangle
@@ -144,11 +144,11 @@ def heatmap(
         frame = Rectangle((j - 0.5, i - 0.5), 1, 1, fill=False, lw=2.5, ec=text_color())
         frame.set_clip_on(False)
         ax.add_patch(frame)
-    ax.set_xticks(range(shape[1]), [_words(label) for label in results[x].values])
-    ax.set_yticks(range(shape[0]), [_words(label) for label in results[y].values])
+    ax.set_xticks(range(shape[1]), [_as_text(label) for label in results[x].values])
+    ax.set_yticks(range(shape[0]), [_as_text(label) for label in results[y].values])
     ax.tick_params(length=0)
     ax.spines[:].set_visible(False)
-    ax.set(xlabel=_axis(x), ylabel=_axis(y))
+    ax.set(xlabel=_dimension_name(x), ylabel=_dimension_name(y))
     ax.set_title(_subtitle(results, {x, y}))
     ax.figure.colorbar(image, ax=ax, label=quantity(results[name], name))
     return ax
@@ -167,15 +167,15 @@ def cost(
     Parameters
     ----------
     results : Dataset
-        Of a study.
+        Results of a study.
     metric, color, ax, **conditions
-        As for `error`.
+        Arguments of `error`.
 
     Returns
     -------
     Axes
-        A point for each model: its median time, and its error with the standard deviation over
-        the seeds.
+        Axes with a point for each model, at its median time and its mean error, with a bar of one
+        standard deviation over the seeds.
 
     Raises
     ------
@@ -187,12 +187,12 @@ def cost(
     results, name = select(results, conditions), variable(results, metric)
     color = _color(results, color, set())
     ax = axes(ax, 6.4, 4.0)
-    for label, part in _labels(results, color):
-        pairs = zip(candidates(part, "seconds"), candidates(part, name), strict=True)
-        whole = [(s, e) for s, e in pairs if np.isfinite(s.scores + e.scores).all()]
-        if whole:
-            seconds = [np.median(s.scores) for s, _ in whole]
-            mean, sd = _moments([e for _, e in whole])
+    for label, group in _groups(results, color):
+        pairs = zip(candidates(group, "seconds"), candidates(group, name), strict=True)
+        complete = [(s, e) for s, e in pairs if np.isfinite(s.scores + e.scores).all()]
+        if complete:
+            seconds = [np.median(s.scores) for s, _ in complete]
+            mean, sd = _means_and_deviations([e for _, e in complete])
             ax.errorbar(seconds, mean, sd, marker="o", linestyle="", elinewidth=0.8, label=label)
     ax.set(xscale="log", xlabel="seconds for a fit", ylabel=quantity(results[name], name))
     low, high = ax.get_xlim()
@@ -204,75 +204,72 @@ def cost(
     return ax
 
 
-def _moments(models: list[Candidate]) -> NDArray[np.floating]:
-    """Return means and standard deviations over the seeds."""
+def _means_and_deviations(models: list[Candidate]) -> NDArray[np.floating]:
+    """Return means and standard deviations over the seeds, shape (2, models)."""
     by_seed = np.array([model.scores.mean(axis=0) for model in models])
-    spread = by_seed.std(axis=1, ddof=1) if by_seed.shape[1] > 1 else np.zeros(len(by_seed))
-    return np.stack([by_seed.mean(axis=1), spread])
+    sd = by_seed.std(axis=1, ddof=1) if by_seed.shape[1] > 1 else np.zeros(len(by_seed))
+    return np.stack([by_seed.mean(axis=1), sd])
 
 
-def _best(results: xr.Dataset, name: str) -> NDArray[np.floating]:
-    """Return the scores (conditions, seeds) of the best model, NaN if there is none."""
+def _best_scores(results: xr.Dataset, name: str) -> NDArray[np.floating]:
+    """Return the scores of the best model, shape (conditions, seeds); NaN if there is none."""
     models = [c for c in candidates(results, name) if np.isfinite(c.scores).all()]
     if not models:
         return np.full((1, results.sizes["seed"]), np.nan)
     return min(models, key=lambda model: model.mean).scores
 
 
-def _color(results: xr.Dataset, color: str | None, taken: set[str]) -> str | None:
-    """Check what the colours stand for, or choose it."""
+def _color(results: xr.Dataset, color: str | None, shown: set[str]) -> str | None:
+    """Return the dimension of the colours; by default one that is not shown yet."""
     dims = [str(dim) for dim in results.dims]
-    check_words("dimension", [*taken, *([color] if color else [])], dims)
+    check_words("dimension", [*shown, *([color] if color else [])], dims)
     if color is not None:
         return color
-    free = [dim for dim in choices(results) if dim not in taken and results.sizes[dim] > 1]
+    free = [dim for dim in choices(results) if dim not in shown and results.sizes[dim] > 1]
     return "method" if "method" in free else next(iter(free), None)
 
 
-def _labels(results: xr.Dataset, color: str | None) -> list[tuple[str, xr.Dataset]]:
-    """Return the parts that differ in colour, with their names."""
-
-    def parts() -> Iterator[tuple[str, xr.Dataset]]:
-        if color is None:
-            yield "", results
-            return
-        for i, label in enumerate(results[color].values):
-            yield _words(label), results.isel({color: [i]})
-
-    return list(parts())
+def _groups(results: xr.Dataset, color: str | None) -> list[tuple[str, xr.Dataset]]:
+    """Return the results of each colour, with its label."""
+    if color is None:
+        return [("", results)]
+    labels = results[color].values
+    return [(_as_text(label), results.isel({color: [i]})) for i, label in enumerate(labels)]
 
 
-def _words(label: Any) -> str:
+def _as_text(label: Any) -> str:
+    """Return a label of the results as a reader expects it."""
     return f"{label:g}" if isinstance(label, float) else str(label).replace("_", " ")
 
 
-def _axis(dim: str) -> str:
-    """Return what an axis is called."""
+def _dimension_name(dim: str) -> str:
+    """Return the name of a dimension for an axis, a legend or a title."""
     return {"missing": "hidden share"}.get(dim, dim.replace("_", " "))
 
 
 def _subtitle(results: xr.Dataset, shown: set[str | None]) -> str:
-    """Say what was done to the dimensions that are not shown."""
+    """Return a text that tells how the dimensions that are not shown were reduced."""
     best = [d for d in choices(results) if d not in shown and results.sizes[d] > 1]
     mean = [d for d in trials(results) if d not in shown and results.sizes[d] > 1]
     fixed = [
-        f"{_axis(str(d))} {_words(results[d].values[0])}"
+        f"{_dimension_name(str(d))} {_as_text(results[d].values[0])}"
         for d in results.dims
         if results.sizes[d] == 1 and d not in shown and d in CONDITIONS and d != "seed"
     ]
-    parts = [f"best {_and(best)}"] if best else []
-    parts += [f"mean over {_and(mean)}"] if mean else []
-    return ", ".join(fixed + parts)
+    reduced = [f"best {_enumeration(best)}"] if best else []
+    reduced += [f"mean over {_enumeration(mean)}"] if mean else []
+    return ", ".join(fixed + reduced)
 
 
-def _and(dims: list[str]) -> str:
-    """Join dimensions as a sentence does."""
-    words = [_axis(dim) for dim in dims]
-    return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
+def _enumeration(dims: list[str]) -> str:
+    """Return the names of dimensions, joined by commas and "and"."""
+    names = [_dimension_name(dim) for dim in dims]
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 
 
 def _finish(ax: Axes, color: str | None) -> None:
+    """Add the legend and the grid."""
     if color is not None:
-        ax.legend(title=_axis(color), frameon=False)
+        ax.legend(title=_dimension_name(color), frameon=False)
     ax.grid(alpha=0.25)
     ax.spines[["top", "right"]].set_visible(False)

@@ -1,4 +1,4 @@
-"""`Study`: a grid of fits as one labelled Dataset."""
+"""`Study`: fits over a grid of arguments, with results in one labelled Dataset."""
 
 from __future__ import annotations
 
@@ -6,24 +6,23 @@ import inspect
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import xarray as xr
 from numpy.typing import ArrayLike
 
 from nmd_lab._checks import check_integer, check_rank
+from nmd_lab._progress import with_progress
 from nmd_lab.result import netcdf
-from nmd_lab.result.decomposition import Decomposition
 from nmd_lab.solver.options import Options
 
-from .cell import Cell, Problem, make_metrics
-from .dataset import journal_header, to_dataset
+from .cell import Cell, StudyProblem, make_metrics
+from .dataset import to_dataset
 from .grid import CONDITIONS, Grid, make_grid
-from .journal import Journal
-from .known_entries import known_entries, picture_of_rows
-from .processes import number_of_processes, run_tasks
-from .progress import with_progress
-from .summary import choose, rank_test, table
+from .journal import Journal, journal_header
+from .known_entries import picture_of_rows, read_known_entries
+from .processes import failure_counts, number_of_processes, run_tasks
+from .summary import BestModel, choose, rank_test, table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -31,72 +30,65 @@ if TYPE_CHECKING:
     from .accessor import StudyPlots
 
 
-class Best(NamedTuple):
-    """What `Study.best` found: the parameters, and a fit with them to all data."""
-
-    parameters: dict[str, Any]
-    fit: Decomposition
-
-
 class Study:
-    """Many fits of one data set, compared on entries that they did not see.
+    """Many fits of one data set, which are compared on held-out entries.
 
-    Any argument of `nmd_lab.complete` may be given; a list of values makes it a dimension of the
-    results.  Each seed hides other entries and draws other noise, the same for all models, so
-    that comparisons are paired.
+    A study takes all arguments of `nmd_lab.complete`.  An argument with a list of values becomes a
+    dimension of the results.  Each seed hides other entries and draws other noise, but the same
+    ones for all models, so that comparisons are paired.
 
     Parameters
     ----------
     X : array_like, scipy.sparse matrix, pandas.DataFrame or xarray.DataArray (m, n)
-        The data, as `complete` takes them.
+        Data, as for `complete`.
     method : str, callable or list, default "admm"
-        "admm" is `complete`; "svd" (truncated, holes filled with the mean), "mean_fill", "nmf"
-        (complete data only) and the other functions of `nmd_lab.baselines` go by their names; any
-        function (X, rank, ...) that returns a `Decomposition` will do.  Each gets those of the
-        arguments that it takes.
+        Method of the fits.  "admm" is `complete`.  The functions of `nmd_lab.baselines` go by their
+        names; "svd" is `truncated_svd`.  Any function of (X, rank, ...) that returns a
+        `Decomposition` is a method too.  Each method gets the arguments that it takes.
     missing : float, list or dict, default 0.2
-        Share of the known entries that is hidden from the fits, from 0 to below 1.  A dict names
-        other ways to hide: "random", "rows" and "columns" (whole ones), "blocks" (square patches
-        of a picture) and "by_value" (the larger a value, the likelier), each with its shares, for
-        example ``{"random": [0.2, 0.5], "blocks": 0.2}``.
+        Share of the known entries that is hidden from the fits, from 0 to below 1.  A dict gives
+        shares for other ways to hide entries, for example
+        ``{"random": [0.2, 0.5], "blocks": 0.2}``: "random", "rows" and "columns" (whole ones),
+        "blocks" (square patches of a picture), "by_value" (large values more often).
     noise : dict, optional
-        Noise that is added to the known entries before some are hidden: "gaussian" (the level is
-        the standard deviation, in the units of X), "salt_and_pepper" (share of the entries that
-        are set to an extreme of X), "poisson" (counts per unit of X) and "outliers" (share of
-        the entries that get an error of five standard deviations of X), each with its levels.
+        Noise that is added to the known entries before some are hidden, as levels for each kind:
+        "gaussian" (standard deviation in the units of X), "salt_and_pepper" (share of the entries
+        that become the smallest or largest value of X), "poisson" (counts per unit of X),
+        "outliers" (share of the entries that get an error of five standard deviations of X).
     n_splits : int, default 3
         Number of seeds.
     random_state : int, default 0
-        The first seed; the others follow it.
+        First seed; the others are the integers after it.
     metrics : str, callable or list, default ["rmse", "mae", "relative_error"]
-        Errors: these, "relative_error_l1", "relative_error_kl", or functions of (X, Y).
+        Errors of the fits: names, among them "relative_error_l1" and "relative_error_kl", or
+        functions of (X, Y).
     mask : array_like of bool (m, n), optional
         True where X is observed.
     clean : array_like (m, n), optional
-        The truth behind X, if it is known; with `noise` it is X itself unless given.
+        True values behind X; by default X itself, if the study adds noise.
     shape : (int, int), optional
-        Height and width of the picture that each row is, for "blocks"; by default those that the
-        coordinates `y` and `x` of the columns tell, else X itself is one picture.
+        Height and width of the picture that each row is, for "blocks".  By default the
+        coordinates `y` and `x` of the columns tell them; without these, X itself is one picture.
     sample_dims : str or tuple of str, optional
-        The dimensions of a DataArray that make the rows.
+        Dimensions of a DataArray that make the rows.
     **arguments
-        `rank`, `nonlinearity`, `loss`, `alpha`, `max_iter` and all others of `complete`.
+        Arguments of `complete`, for example `rank`, `nonlinearity`, `loss`, `alpha`, `max_iter`.
 
     Attributes
     ----------
     results : xarray.Dataset
-        What `run` returned last.
+        Results of the last `run`.
 
     Raises
     ------
     ValueError, TypeError
-        Before any work, in one sentence, if an argument makes no sense.
+        If an argument makes no sense; this is checked before any fit.
 
     Notes
     -----
-    The holes of a small share are among those of a larger one, and a level scales one draw of
-    noise, so that curves over shares and levels are smooth.  At least one entry of each row and
-    column is left where entries are hidden one by one, as far as the share allows.
+    The entries that a small share hides are among those of a larger one, and noise of different
+    levels is the same draw at another scale.  So curves over shares and levels are smooth.  Where
+    entries are hidden one by one, each row and column keeps at least one, if the share allows it.
 
     Examples
     --------
@@ -130,15 +122,15 @@ class Study:
         check_integer("n_splits", n_splits, 1)
         check_integer("random_state", random_state, 0)
         first, count = int(random_state), int(n_splits)
-        seeds, own = range(first, first + count), list(inspect.signature(Study).parameters)
-        known = known_entries(X, mask=mask, clean=clean, sample_dims=sample_dims)
-        blocks = isinstance(missing, Mapping) and "blocks" in missing
-        picture = picture_of_rows(known, shape) if blocks or shape is not None else None
-        self.grid: Grid = make_grid(arguments, missing, noise, method, seeds, own, picture)
+        seeds, named = range(first, first + count), list(inspect.signature(Study).parameters)
+        data = read_known_entries(X, mask=mask, clean=clean, sample_dims=sample_dims)
+        has_blocks = isinstance(missing, Mapping) and "blocks" in missing
+        picture = picture_of_rows(data, shape) if has_blocks or shape is not None else None
+        self.grid: Grid = make_grid(arguments, missing, noise, method, seeds, named, picture)
         for rank in next((a.values for a in self.grid.axes if a.name == "rank"), ()):
-            check_rank(rank, known.shape)
-        self.problem = Problem(
-            known=known,
+            check_rank(rank, data.shape)
+        self.problem = StudyProblem(
+            data=data,
             metrics=make_metrics(metrics),
             noisy=any(c.level > 0 for c in self.grid.axis("noise").values),
             constants={} if sample_dims is None else {"sample_dims": sample_dims},
@@ -160,29 +152,27 @@ class Study:
         Parameters
         ----------
         path : path-like, optional
-            NetCDF file for the results, for example "study.nc".  Beside it, study.nc.journal
-            receives each fit as soon as it is done; another run, of a grown grid too, goes on
-            from there.
+            NetCDF file for the results, for example "study.nc".  Each fit goes into the file
+            study.nc.journal beside it as soon as it is done.  A later run, also of a grown grid,
+            takes finished fits from there.
         n_jobs : int, default 1
-            Processes, with one thread each; -1 is one for each processor.
+            Number of processes with one thread each; -1 is one for each processor.
         progress : bool, default True
-            Whether to show a bar.  Fits are done in an order as good as random, so that the rate
-            so far is a fair guess of the rate to come.
+            Whether to show a progress bar.
         time_limit : float, optional
-            Seconds for each fit; one that takes longer has NaN and its reason for results.
+            Largest duration of each fit in seconds; the results of a longer one are NaN.
         retry : bool, default False
-            Whether fits that failed or took too long are done again.
+            Whether to repeat fits that failed or exceeded the time limit.
 
         Returns
         -------
         Dataset
-            Over every argument that varies and `seed`: ``held_out_rmse``, ``observed_rmse``,
-            ``clean_rmse`` and so on for each metric, `objective`, `n_iter`, `seconds`,
-            `peak_memory` in bytes (see Notes), `status` ("done", "left out", "timed out",
-            "failed"), `stop_reason`, `warnings`, and `fit`, the name of the fit: cells that differ
-            only in what their method ignores share one.  Choose a method with
-            ``results.sel({"method": "svd"})``, since ``sel(method=...)`` means something else to
-            xarray.
+            Results over every argument that varies and `seed`: ``held_out_rmse``,
+            ``observed_rmse``, ``clean_rmse`` and so on for each metric, `objective`, `n_iter`,
+            `seconds`, `peak_memory` (in bytes), `status` ("done", "left out", "timed out",
+            "failed"), `stop_reason`, `warnings` and `fit`, the key of the fit.  Cells that differ
+            only in arguments that their method ignores share a fit.  Select a method with
+            ``results.sel({"method": "svd"})``, since ``sel(method=...)`` is an option of xarray.
 
         Raises
         ------
@@ -193,10 +183,10 @@ class Study:
 
         Notes
         -----
-        The errors on held-out and observed entries are taken against the values with noise, as in
-        real life, those on clean entries against all that is known of the truth.  Seconds are
-        without compilation.  The peak memory is the growth of the process's resident size during
-        the fit, exact to a fraction of a MiB; outside Linux it is NaN.
+        The errors on held-out and observed entries compare a fit with the values with noise, those
+        on clean entries with all known true values.  The seconds do not include compilation.  The
+        peak memory is the growth of the resident size of the process during the fit, exact to a
+        fraction of a MiB; outside Linux it is NaN.
         """
         processes = number_of_processes(n_jobs)
         Options.of({"time_limit": time_limit})
@@ -204,11 +194,19 @@ class Study:
         tasks = list(self.grid)
         with Journal(path, journal_header(self.grid, self.problem), self._records) as journal:
             self._records = journal.records
-            again = ("failed", "timed out") if retry else ()
-            done = {key for key, r in journal.records.items() if r["status"] not in again}
+            repeated = ("failed", "timed out") if retry else ()
+            done = {key for key, r in journal.records.items() if r["status"] not in repeated}
+            # By key, which is as good as at random: so the rate predicts the remaining time
             todo = sorted({t.key: t for t in tasks if t.key not in done}.items())
             records = run_tasks(self.problem, [t for _, t in todo], processes, time_limit)
-            for record in with_progress(records, len(todo), progress):
+            for record in with_progress(
+                records,
+                len(todo),
+                bool(progress),
+                text=failure_counts(),
+                unit="fit",
+                smoothing=0.05,
+            ):
                 journal.add(record)
             self._results = to_dataset(self.grid, tasks, journal.records, self.problem)
             if path is not None:
@@ -217,23 +215,23 @@ class Study:
 
     @property
     def results(self) -> xr.Dataset:
-        """What `run` returned last."""
+        """Results of the last `run`."""
         if self._results is None:
-            raise ValueError("results are not there yet: call run() first.")
+            raise ValueError("results do not exist yet: call run() first.")
         return self._results
 
     def cell(self, **labels: Any) -> Cell:
-        """Return one cell: the matrix that its fit sees, its arguments, and what it hides.
+        """Return one cell, with everything that is needed to repeat its fit by hand.
 
         Parameters
         ----------
         **labels
-            A coordinate of the results for each dimension with more than one.
+            Coordinate for each dimension of the results with more than one label.
 
         Returns
         -------
         Cell
-            With ``X``, ``arguments``, ``fit()`` and ``scores(fit)``.
+            The cell, with its ``X``, ``arguments``, ``fit()`` and ``scores(fit)``.
 
         Raises
         ------
@@ -244,100 +242,107 @@ class Study:
 
     def best(
         self, metric: str | None = None, *, one_standard_error: bool = True, **conditions: Any
-    ) -> Best:
-        """Return the parameters of lowest error, and a fit with them to all data.
+    ) -> BestModel:
+        """Return the parameters of the best model, and its fit to all data.
 
         Parameters
         ----------
         metric : str, optional
-            A variable of the results, or a metric, which then means its held-out part.  By default
-            the first metric.
+            Name of a variable of the results, or of a metric, which stands for its error on
+            held-out entries.  By default the first metric.
         one_standard_error : bool, default True
-            Take the simplest model (lowest rank, then largest alpha) that is not worse than the
-            best by more than one standard error of their paired difference over the seeds.
+            Whether to take the simplest model (lowest rank, then largest alpha) that is at most
+            one standard error of their paired difference over the seeds worse than the best.
         **conditions
-            What to judge by, for example ``missing=0.5``; by default the mean over all.
+            Labels to which the comparison is restricted, for example ``missing=0.5``; by default
+            it takes the mean over all conditions.
 
         Returns
         -------
-        Best
-            A pair (parameters, fit).
+        BestModel
+            Pair (parameters, fit).
 
         Raises
         ------
         ValueError
-            If the metric is unknown, or no model was fitted in all its cells.
+            If the metric is unknown, or no model has a score in all its cells.
         """
         best = choose(self.results, metric, simplest=one_standard_error, conditions=conditions)
         dims = self.grid.dims
-        trial = {name: dims[name].labels[0] for name in CONDITIONS if name in dims}
-        task = self.grid.task(best | trial)
-        everything = Cell(self.problem, task.on_all_data())
-        method = {"method": task.method.name} if "method" in self.grid.dims else {}
-        return Best(method | task.arguments, everything.fit())
+        any_condition = {name: dims[name].labels[0] for name in CONDITIONS if name in dims}
+        task = self.grid.task(best | any_condition)
+        method = {"method": task.method.name} if "method" in dims else {}
+        fit = Cell(self.problem, task.on_all_data()).fit()
+        return BestModel(method | task.arguments, fit)
 
     def table(self, *metrics: str, **conditions: Any) -> pd.DataFrame:
-        """Return mean and standard deviation over the seeds, a row for each model.
+        """Return a table of means and standard deviations over the seeds.
 
         Parameters
         ----------
         *metrics : str
-            Variables of the results; by default the first metric and the seconds.
+            Metrics or variables of the results; by default the first metric and the seconds.
         **conditions
-            As for `best`; by default each condition has its own columns.
+            Labels to which the table is restricted, for example ``missing=0.5``.
 
         Returns
         -------
         DataFrame
-            In Jupyter shown as mean ± standard deviation with the best in bold.
+            Table with a row for each model, and columns for each metric and condition.  Jupyter
+            shows mean ± standard deviation, with the best in bold.
         """
         return table(self.results, *metrics, conditions=conditions)
 
     def rank_test(
         self, metric: str | None = None, *, confidence: float = 0.95, **conditions: Any
     ) -> pd.DataFrame:
-        """Return how surely each model is worse than the best: paired differences with intervals.
+        """Return the paired differences of all models to the best, with confidence intervals.
 
         Parameters
         ----------
         metric : str, optional
-            As for `best`.
+            Name of a variable or a metric, as for `best`.
         confidence : float, default 0.95
-            Of the intervals, between 0 and 1.
+            Confidence of the intervals, between 0 and 1.
         **conditions
-            As for `best`.
+            Labels to which the comparison is restricted, as for `best`.
 
         Returns
         -------
         DataFrame
-            A row for each model, best first: its mean, its mean rank, its difference to the best
-            (taken seed by seed), the ends of that difference's interval, and the share of trials
-            in which the best is better.
+            Table with a row for each model, best first: `mean`, `mean_rank`, `difference` to the
+            best seed by seed, `low` and `high` ends of its interval, and `beaten`, the share of
+            conditions and seeds in which the best model is better.
 
         Notes
         -----
-        The seeds hide entries of the same data, so their results depend on each other.  The
-        variance of the mean difference is therefore taken as (1/k + hidden/kept) times that of k
-        differences (Nadeau and Bengio, 2003), and the interval is Student's with k - 1 degrees of
-        freedom.
+        The seeds hide entries of the same data, so their results are correlated.  The variance of
+        the mean difference over k seeds is therefore taken as (1/k + hidden/kept) times the
+        variance of the differences [1]_.  The interval is that of Student's t distribution with
+        k - 1 degrees of freedom.
+
+        References
+        ----------
+        .. [1] C. Nadeau and Y. Bengio, "Inference for the generalization error", Machine
+           Learning 52, 239-281, 2003.
         """
         return rank_test(self.results, metric, confidence=confidence, conditions=conditions)
 
     @property
     def plot(self) -> StudyPlots:
-        """Pictures of the results: ``error``, ``heatmap`` and ``cost``."""
+        """Plots of the results: ``error``, ``heatmap`` and ``cost``."""
         from .accessor import StudyPlots
 
         return StudyPlots(self.results)
 
     def __repr__(self) -> str:
-        """Return a few readable lines."""
-        m, n = self.problem.known.shape
+        """Return the size of the data, the dimensions and the number of finished fits."""
+        m, n = self.problem.data.shape
         dims = ", ".join(f"{name}: {len(axis.values)}" for name, axis in self.grid.dims.items())
         keys = {task.key for task in self.grid}
         done = sum(key in self._records for key in keys)
         return (
-            f"<nmd_lab.Study>  {m} x {n}, {self.problem.known.size} known entries\n"
+            f"<nmd_lab.Study>  {m} x {n}, {self.problem.data.size} known entries\n"
             f"  {dims}\n"
             f"  {done} of {len(keys)} fits done"
         )

@@ -1,4 +1,4 @@
-"""What a study's Dataset says: the best model, a table, and how sure the ranking is."""
+"""The best model of a study, a table of its errors, and a test of its ranking."""
 
 from __future__ import annotations
 
@@ -13,29 +13,30 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from nmd_lab._checks import check_words
+from nmd_lab.result.decomposition import Decomposition
 from nmd_lab.result.netcdf import ATTRIBUTE
 
 from .grid import CONDITIONS
 from .table import StudyTable
 
-WORDS = ("status", "stop_reason", "warnings", "fit")
-"""Variables that are no numbers."""
+TEXT_VARIABLES = ("status", "stop_reason", "warnings", "fit")
+"""Variables of the results that hold text."""
 
-IRRELEVANT = "–"
-"""Stands for the value of an argument that a method ignores."""
+IGNORED = "–"
+"""Label of an argument that a method ignores."""
 
 
 class Candidate(NamedTuple):
-    """One model and its scores.
+    """One model of a study, and its scores.
 
     Attributes
     ----------
     labels : dict
-        The coordinates of its cells.
+        Coordinates of the model.
     ignored : set of str
-        The dimensions that its method ignores.
-    scores : ndarray (conditions, seeds)
-        A number for each trial; NaN where there is none.
+        Dimensions that its method ignores.
+    scores : ndarray of float (conditions, seeds)
+        Values of one variable of the results; NaN where there is none.
     """
 
     labels: dict[str, Any]
@@ -44,49 +45,72 @@ class Candidate(NamedTuple):
 
     @property
     def mean(self) -> float:
-        """Mean over all trials."""
+        """Mean over all conditions and seeds."""
         return float(self.scores.mean())
 
     @property
     def simplicity(self) -> tuple[float, float, float]:
-        """What the simplest model has least of."""
+        """Sort key that is lowest for the simplest model: rank, minus alpha, mean score."""
         used = {name: v for name, v in self.labels.items() if name not in self.ignored}
         rank, alpha = used.get("rank", 0), used.get("alpha", 0)
         return rank, -alpha if isinstance(alpha, int | float) else 0, self.mean
 
 
+class BestModel(NamedTuple):
+    """The best model of a study.
+
+    Attributes
+    ----------
+    parameters : dict
+        Method (if it varies) and arguments of the model.
+    fit : Decomposition
+        Fit of the model to all data.
+    """
+
+    parameters: dict[str, Any]
+    fit: Decomposition
+
+
 def about(results: xr.Dataset) -> dict[str, Any]:
-    """Return the description of a study's results.
+    """Return the description of a study, which its results carry as an attribute.
 
     Raises
     ------
     ValueError
-        If a Dataset is no study's.
+        If the Dataset does not come from a study.
     """
-    words = json.loads(results.attrs.get(ATTRIBUTE, "{}"))
-    if "study" not in words:
+    attribute = json.loads(results.attrs.get(ATTRIBUTE, "{}"))
+    if "study" not in attribute:
         raise ValueError("results holds no study: give the Dataset that Study.run returned.")
-    study: dict[str, Any] = words["study"]
+    study: dict[str, Any] = attribute["study"]
     return study
 
 
 def variable(results: xr.Dataset, metric: str | None) -> str:
-    """Return the variable that a metric means: itself, or its held-out part.
+    """Return the name of the variable for a metric.
+
+    Parameters
+    ----------
+    results : Dataset
+        Results of a study.
+    metric : str or None
+        Name of a variable, or of a metric, which stands for its error on held-out entries.  None
+        is the first metric; where nothing was held out, its error on observed entries.
 
     Raises
     ------
     ValueError
-        If there is none.
+        If there is no such variable.
     """
     first = about(results)["metrics"][0]
     name = first if metric is None else metric
+    numbers = [str(each) for each in results.data_vars if each not in TEXT_VARIABLES]
     for candidate in (name, f"held_out_{name}"):
-        if candidate in results and candidate not in WORDS:
-            hidden = metric is not None or bool(np.isfinite(results[candidate]).any())
-            return candidate if hidden else f"observed_{first}"
-    known = [str(name) for name in results.data_vars if name not in WORDS]
-    check_words("metric", [name], known)
-    raise AssertionError("check_words refuses")
+        if candidate in numbers:
+            has_values = metric is not None or bool(np.isfinite(results[candidate]).any())
+            return candidate if has_values else f"observed_{first}"
+    check_words("metric", [name], numbers)
+    raise AssertionError("check_words raises an error here")
 
 
 def choices(results: xr.Dataset) -> list[str]:
@@ -95,134 +119,178 @@ def choices(results: xr.Dataset) -> list[str]:
 
 
 def trials(results: xr.Dataset) -> list[str]:
-    """Return the dimensions that describe conditions, the seed apart."""
+    """Return the dimensions that describe conditions, without the seed."""
     return [str(dim) for dim in results.dims if dim in CONDITIONS and dim != "seed"]
 
 
 def select(results: xr.Dataset, conditions: Mapping[str, Any]) -> xr.Dataset:
-    """Return the part of the results with the given labels, all dimensions kept.
+    """Return the cells with the given labels, with all dimensions.
+
+    Parameters
+    ----------
+    results : Dataset
+        Results of a study.
+    conditions : dict
+        One label, or a list of labels, for each dimension that is restricted.
 
     Raises
     ------
     ValueError
-        If a dimension or label is not there.
+        If there is no such dimension or label.
     """
     check_words("dimension", conditions, [str(dim) for dim in results.dims])
-    for name, wanted in conditions.items():
-        labels = wanted if isinstance(wanted, list | tuple) else [wanted]
-        there = results[name].values.tolist()
+    for name, condition in conditions.items():
+        labels = condition if isinstance(condition, list | tuple) else [condition]
+        available = results[name].values.tolist()
         for label in labels:
-            if label not in there:
-                raise ValueError(f"{name}={label!r} is not in the study: choose from {there}.")
-        results = results.isel({name: [there.index(label) for label in labels]})
+            if label not in available:
+                raise ValueError(f"{name}={label!r} is not in the study: choose from {available}.")
+        results = results.isel({name: [available.index(label) for label in labels]})
     return results
 
 
 def candidates(results: xr.Dataset, metric: str) -> Iterator[Candidate]:
-    """Yield each model once: cells that share their fits are one model."""
+    """Yield each model with its scores; cells that share all their fits are one model.
+
+    Parameters
+    ----------
+    results : Dataset
+        Results of a study.
+    metric : str
+        Name of a variable of the results.
+    """
     ignored = about(results)["ignored"]
-    models, rest = choices(results), [*trials(results), "seed"]
-    values = results[metric].transpose(*models, *rest).values
-    fits = results["fit"].transpose(*models, *rest).values
-    constant = next(iter(ignored)) if "method" not in models else None
+    model_dims, trial_dims = choices(results), [*trials(results), "seed"]
+    values = results[metric].transpose(*model_dims, *trial_dims).values
+    fits = results["fit"].transpose(*model_dims, *trial_dims).values
+    only_method = next(iter(ignored)) if "method" not in model_dims else None
     seen = set()
-    for index in np.ndindex(*(results.sizes[name] for name in models)):
-        names = tuple(fits[index].ravel())
-        if names in seen:
+    for index in np.ndindex(*(results.sizes[name] for name in model_dims)):
+        keys = tuple(fits[index].ravel())
+        if keys in seen:
             continue
-        seen.add(names)
-        labels = {n: results[n].values[i] for n, i in zip(models, index, strict=True)}
+        seen.add(keys)
+        labels = {n: results[n].values[i] for n, i in zip(model_dims, index, strict=True)}
         labels = {n: v.item() if isinstance(v, np.generic) else v for n, v in labels.items()}
-        method = labels.get("method", constant)
+        method = labels.get("method", only_method)
         scores = values[index].reshape(-1, results.sizes["seed"])
         yield Candidate(labels, set(ignored[method]), scores)
 
 
 def ranked(results: xr.Dataset, metric: str) -> list[Candidate]:
-    """Return the models that have a score in every trial, best first.
+    """Return the models that have a score under all conditions and seeds, best first.
 
     Raises
     ------
     ValueError
-        If there is none.
+        If there is no such model.
     """
-    whole = [c for c in candidates(results, metric) if np.isfinite(c.scores).all()]
-    if not whole:
+    complete = [c for c in candidates(results, metric) if np.isfinite(c.scores).all()]
+    if not complete:
         raise ValueError(
             f"metric={metric!r} is NaN somewhere for every model: see stop_reason in the results."
         )
-    return sorted(whole, key=lambda candidate: candidate.mean)
+    return sorted(complete, key=lambda candidate: candidate.mean)
 
 
 def choose(
     results: xr.Dataset, metric: str | None, *, simplest: bool, conditions: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return the labels of the best model, or of the simplest that is nearly as good."""
-    part = select(results, conditions)
-    models = ranked(part, variable(part, metric))
+    """Return the labels of the best model, or of the simplest within one standard error of it.
+
+    Parameters
+    ----------
+    results : Dataset
+        Results of a study.
+    metric, conditions
+        Arguments of `variable` and `select`.
+    simplest : bool
+        Whether to apply the one-standard-error rule.
+    """
+    selected = select(results, conditions)
+    models = ranked(selected, variable(selected, metric))
     if not simplest:
         return models[0].labels
-    good = [model for model in models if _nearly_as_good(model, models[0])]
+    good = [model for model in models if _within_one_standard_error(model, models[0])]
     return min(good, key=lambda model: model.simplicity).labels
 
 
-def _nearly_as_good(model: Candidate, best: Candidate) -> bool:
-    """Return whether the difference is within one standard error of itself."""
+def _within_one_standard_error(model: Candidate, best: Candidate) -> bool:
+    """Return whether the paired difference to the best is at most its standard error."""
     differences = (model.scores - best.scores).mean(axis=0)
     error = np.std(differences, ddof=1) / math.sqrt(differences.size) if differences.size > 1 else 0
     return bool(differences.mean() <= error)
 
 
 def table(results: xr.Dataset, *metrics: str, conditions: Mapping[str, Any]) -> StudyTable:
-    """Return mean and standard deviation over seeds, a row for each model."""
-    part = select(results, conditions)
-    names = [variable(part, m) for m in metrics] or [variable(part, None), "seconds"]
-    dims = trials(part)
+    """Return a table of means and standard deviations over the seeds; see `Study.table`.
+
+    Parameters
+    ----------
+    results : Dataset
+        Results of a study.
+    *metrics : str
+        Metrics or variables; by default the first metric and the seconds.
+    conditions : dict
+        Labels to which the table is restricted.
+    """
+    selected = select(results, conditions)
+    names = [variable(selected, m) for m in metrics] or [variable(selected, None), "seconds"]
+    dims = trials(selected)
     columns: dict[tuple[Any, ...], list[float]] = {}
-    rows: list[Candidate] = []
+    models: list[Candidate] = []
     for name in names:
-        rows = list(candidates(part, name))
-        for k, index in enumerate(np.ndindex(*(part.sizes[dim] for dim in dims))):
-            where = tuple(part[dim].values[i] for dim, i in zip(dims, index, strict=True))
-            scores = [row.scores[k] for row in rows]
-            columns[name, *where, "mean"] = [float(s.mean()) for s in scores]
-            columns[name, *where, "sd"] = [
+        models = list(candidates(selected, name))
+        for k, index in enumerate(np.ndindex(*(selected.sizes[dim] for dim in dims))):
+            labels = tuple(selected[dim].values[i] for dim, i in zip(dims, index, strict=True))
+            scores = [model.scores[k] for model in models]
+            columns[name, *labels, "mean"] = [float(s.mean()) for s in scores]
+            columns[name, *labels, "sd"] = [
                 float(s.std(ddof=1)) if s.size > 1 else math.nan for s in scores
             ]
     header = pd.MultiIndex.from_tuples(list(columns), names=["", *dims, "over seeds"])
-    frame = StudyTable(np.array(list(columns.values())).T, columns=header, index=_index(rows))
-    return frame
+    return StudyTable(np.array(list(columns.values())).T, columns=header, index=_index(models))
 
 
-def _index(rows: list[Candidate]) -> pd.Index[Any]:
-    """Return the names of models, with a dash for what their method ignores."""
-    names = list(rows[0].labels)
+def _index(models: list[Candidate]) -> pd.Index[Any]:
+    """Return the labels of models, with a dash for arguments that their method ignores."""
+    names = list(models[0].labels)
     if not names:
         return pd.Index(["model"])
-    words = [[IRRELEVANT if n in row.ignored else row.labels[n] for n in names] for row in rows]
-    return pd.MultiIndex.from_tuples([tuple(word) for word in words], names=names)
+    rows = [tuple(IGNORED if n in m.ignored else m.labels[n] for n in names) for m in models]
+    return pd.MultiIndex.from_tuples(rows, names=names)
 
 
 def rank_test(
     results: xr.Dataset, metric: str | None, *, confidence: float, conditions: Mapping[str, Any]
 ) -> pd.DataFrame:
-    """Return the paired differences of all models to the best; see `Study.rank_test`."""
+    """Return the paired differences of all models to the best; see `Study.rank_test`.
+
+    Parameters
+    ----------
+    results : Dataset
+        Results of a study.
+    metric, conditions
+        Arguments of `variable` and `select`.
+    confidence : float
+        Confidence of the intervals, between 0 and 1.
+    """
     from scipy import stats
 
     if not 0 < confidence < 1:
         raise ValueError(f"confidence={confidence} is out of range: give a number between 0 and 1.")
-    part = select(results, conditions)
-    name = variable(part, metric)
-    models = ranked(part, name)
-    best, seeds = models[0], part.sizes["seed"]
+    selected = select(results, conditions)
+    name = variable(selected, metric)
+    models = ranked(selected, name)
+    best, n_seeds = models[0], selected.sizes["seed"]
     scores = np.stack([model.scores for model in models])
     differences = (scores - best.scores).mean(axis=1)
-    factor = 1 / seeds + (_overlap(part) if "held_out" in name else 0.0)
-    if seeds > 1:
+    factor = 1 / n_seeds + (_hidden_to_kept(selected) if "held_out" in name else 0.0)
+    if n_seeds > 1:
         error = differences.std(axis=1, ddof=1) * math.sqrt(factor)
-        reach = error * stats.t.ppf((1 + confidence) / 2, seeds - 1)
+        half_width = error * stats.t.ppf((1 + confidence) / 2, n_seeds - 1)
     else:
-        reach = np.full(len(models), math.nan)
+        half_width = np.full(len(models), math.nan)
     mean = differences.mean(axis=1)
     beaten = (scores > best.scores) + 0.5 * (scores == best.scores)
     frame = pd.DataFrame(
@@ -230,8 +298,8 @@ def rank_test(
             "mean": scores.mean(axis=(1, 2)),
             "mean_rank": stats.rankdata(scores, axis=0).mean(axis=(1, 2)),
             "difference": mean,
-            "low": mean - reach,
-            "high": mean + reach,
+            "low": mean - half_width,
+            "high": mean + half_width,
             "beaten": beaten.mean(axis=(1, 2)),
         },
         index=_index(models),
@@ -241,8 +309,8 @@ def rank_test(
     return frame
 
 
-def _overlap(results: xr.Dataset) -> float:
-    """Return the mean ratio of hidden to kept entries."""
+def _hidden_to_kept(results: xr.Dataset) -> float:
+    """Return the ratio of hidden to kept entries, as a mean over the conditions."""
     coordinate = results.get("missing_level", results.get("missing"))
     levels = about(results)["missing"] if coordinate is None else coordinate.values
     shares = np.asarray(levels, dtype=float)

@@ -1,4 +1,4 @@
-"""A table of means and standard deviations that looks like one in a notebook."""
+"""A table of means and standard deviations, with a compact form in notebooks."""
 
 from __future__ import annotations
 
@@ -10,14 +10,17 @@ import pandas as pd
 
 
 class StudyTable(pd.DataFrame):
-    """A DataFrame with the columns mean and sd; HTML joins them and prints the best in bold."""
+    """A DataFrame with pairs of columns "mean" and "sd", the last level of its columns.
+
+    As HTML, a pair is one column "mean ± sd", and the smallest mean is in bold.
+    """
 
     @property
     def _constructor(self) -> type[StudyTable]:
         return StudyTable
 
     def joined(self) -> pd.DataFrame:
-        """Return the table with "mean ± sd" as text, one column for each pair."""
+        """Return the table with one column of text "mean ± sd" for each pair of columns."""
         groups = self._groups()
         cells = np.array([self._texts(group) for group in groups]).T
         names = self.columns.names[:-1]
@@ -38,24 +41,26 @@ class StudyTable(pd.DataFrame):
         columns = [self._html(group) for group in groups]
         body = ""
         for i, label in enumerate(self.index):
-            left = "".join(_th(word) for word in (label if isinstance(label, tuple) else [label]))
+            labels = label if isinstance(label, tuple) else [label]
+            left = "".join(_th(each) for each in labels)
             body += f"<tr>{left}{''.join(column[i] for column in columns)}</tr>"
         return f"<table><thead>{head}</thead><tbody>{body}</tbody></table>"
 
     def _groups(self) -> list[tuple[Any, ...]]:
-        """Return the columns without "mean" and "sd"."""
+        """Return the labels of the pairs: those of the columns without "mean" and "sd"."""
         return list(dict.fromkeys(tuple(column)[:-1] for column in self.columns))
 
-    def _numbers(self, group: tuple[Any, ...], part: str) -> Any:
-        return np.asarray(self[(*group, part)], dtype=float)
+    def _numbers(self, group: tuple[Any, ...], statistic: str) -> Any:
+        """Return the column of "mean" or "sd"."""
+        return np.asarray(self[(*group, statistic)], dtype=float)
 
     def _texts(self, group: tuple[Any, ...]) -> list[str]:
-        """Return the cells of a column."""
+        """Return the cells of a pair of columns as text."""
         pairs = zip(self._numbers(group, "mean"), self._numbers(group, "sd"), strict=True)
         return [_text(mean, spread) for mean, spread in pairs]
 
     def _html(self, group: tuple[Any, ...]) -> list[str]:
-        """Return the cells of a column, the least mean in bold."""
+        """Return the cells of a pair of columns as HTML, the smallest mean in bold."""
         means = self._numbers(group, "mean")
         best = np.nanmin(means) if np.isfinite(means).any() else np.nan
         texts = [
@@ -66,10 +71,12 @@ class StudyTable(pd.DataFrame):
 
 
 def _text(mean: float, spread: float) -> str:
+    """Return "mean ± sd", with a dash for a missing mean."""
     if np.isnan(mean):
         return "–"
     return f"{mean:.4g}" if np.isnan(spread) else f"{mean:.4g} ± {spread:.2g}"
 
 
-def _th(word: Any) -> str:
-    return f"<th>{escape(str(word).replace('_', ' '))}</th>"
+def _th(label: Any) -> str:
+    """Return a cell of a header as HTML."""
+    return f"<th>{escape(str(label).replace('_', ' '))}</th>"
