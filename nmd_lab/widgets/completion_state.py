@@ -13,8 +13,8 @@ from nmd_lab.data.sparse import SparseObservations
 from nmd_lab.solver.options import CONSTRAINTS, OFFSETS
 from nmd_lab.solver.prepare import Prepared, prepare
 
+from ._completion_data import BUNDLED, TABLE, Ratings, read_ratings, reading_code
 from .code import fit_call
-from .completion_data import BUNDLED, TABLE, Ratings, read_ratings, reading_code
 from .fields import Field, SettingsState, check_option
 from .live_fit import LiveFit
 

@@ -9,10 +9,10 @@ from typing import Any
 
 import ipywidgets as widgets
 
-from .charts import Curves, Panel
+from ._charts import Curves, Panel
+from ._controls import Control
 from .code import name_of
 from .completion_state import CompletionState, Entry
-from .controls import Control
 from .explorer import Explorer
 from .fields import Field
 

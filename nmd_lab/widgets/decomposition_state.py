@@ -18,9 +18,9 @@ from nmd_lab.result.decomposition import Decomposition
 from nmd_lab.solver.admm import State
 from nmd_lab.solver.prepare import Prepared, prepare
 
+from ._decomposition_data import NOISES, Data, corrupted, corrupting_code
 from .code import fit_call
 from .data_choices import load_matrix, matrices
-from .decomposition_data import NOISES, Data, corrupted, corrupting_code
 from .fields import Field, SettingsState, as_penalty, check_option
 from .live_fit import LiveFit
 

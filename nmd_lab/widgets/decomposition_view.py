@@ -13,12 +13,12 @@ import numpy as np
 
 from nmd_lab.solver.admm import State
 
-from .charts import Curves, Panel
+from ._charts import Curves, Panel
+from ._controls import Debounced, button
+from ._images import gray, largest, mosaic, png, signed, thin
 from .code import name_of
-from .controls import Debounced, button
 from .decomposition_state import DecompositionState
 from .explorer import Explorer
-from .images import gray, largest, mosaic, png, signed, thin
 
 PANELS = ("original", "seen", "reconstruction", "residual")
 GALLERY = 60

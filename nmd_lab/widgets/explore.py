@@ -14,7 +14,7 @@ from nmd_lab.data.sparse import SparseObservations
 from nmd_lab.result.netcdf import ATTRIBUTE
 from nmd_lab.studies import Study
 
-from .completion_data import TABLE, is_table
+from ._completion_data import TABLE, is_table
 from .completion_view import CompletionExplorer
 from .decomposition_view import DecompositionExplorer
 from .study_view import StudyExplorer

@@ -10,10 +10,10 @@ from typing import Any
 
 import ipywidgets as widgets
 
-from .controls import Control, button, copying, grouped
+from ._controls import Control, button, copying, grouped
+from ._style import CSS
 from .fields import SettingsState
 from .live_fit import LiveFit, sentence
-from .style import CSS
 
 
 class Explorer(widgets.VBox):  # type: ignore[misc]

@@ -15,7 +15,7 @@ from nmd_lab.solver.prepare import Prepared, labelled
 from nmd_lab.solver.restarts import iteration
 from nmd_lab.solver.stopping import Outcome, Stopping, run
 
-from .snapshots import Snapshots
+from ._snapshots import Snapshots
 
 Phase = Literal["ready", "running", "stopped", "finished", "failed"]
 

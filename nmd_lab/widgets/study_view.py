@@ -15,9 +15,9 @@ import xarray as xr
 
 from nmd_lab.result import netcdf
 
-from .charts import Curves, Dots, Panel, dots
+from ._charts import Curves, Dots, Panel, dots
+from ._controls import button
 from .code import name_of
-from .controls import button
 from .explorer import Explorer
 from .study_state import NONE, Point, StudyState, words
 

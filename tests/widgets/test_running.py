@@ -10,8 +10,8 @@ import pytest
 
 import nmd_lab as nmd
 from nmd_lab.solver.prepare import prepare
+from nmd_lab.widgets._snapshots import LEAST, MOST, Snapshots
 from nmd_lab.widgets.live_fit import Fitting, LiveFit
-from nmd_lab.widgets.snapshots import LEAST, MOST, Snapshots
 
 ENDLESS = 10**9
 
@@ -171,7 +171,7 @@ def test_snapshots_are_few_and_evenly_spaced():
 
 
 def test_snapshots_of_large_factors_are_fewer(monkeypatch):
-    monkeypatch.setattr("nmd_lab.widgets.snapshots.BYTES", 1000)
+    monkeypatch.setattr("nmd_lab.widgets._snapshots.BYTES", 1000)
     snapshots = Snapshots()
     for state in states(100):
         snapshots.add(state)

@@ -14,8 +14,8 @@ from PIL import Image
 
 import nmd_lab as nmd
 from nmd_lab import datasets, widgets
-from nmd_lab.widgets import images
-from nmd_lab.widgets.charts import Curves, Panel
+from nmd_lab.widgets import _images as images
+from nmd_lab.widgets._charts import Curves, Panel
 
 
 def done(explorer):
@@ -35,7 +35,7 @@ def no_event_loop(monkeypatch):
     def fails():
         raise RuntimeError("no running event loop")
 
-    monkeypatch.setattr("nmd_lab.widgets.controls.asyncio.get_running_loop", fails)
+    monkeypatch.setattr("nmd_lab.widgets._controls.asyncio.get_running_loop", fails)
 
 
 @pytest.fixture

@@ -13,8 +13,8 @@ from nmd_lab.data.dense import observe_dense
 from nmd_lab.data.split import split_observed
 from nmd_lab.plots._layout import Picture, picture_of
 
+from ._images import thin
 from .code import call
-from .images import thin
 
 NOISES = ("none", "gaussian", "salt_and_pepper", "poisson")
 PICTURES = 9
