@@ -1,6 +1,7 @@
-"""Charts as PNG files, drawn without pyplot, so that any thread may draw.
+"""Charts as PNG files, drawn without pyplot so that any thread may draw them.
 
-Text is dark on nothing; in a dark theme the style sheet inverts the lightness of the whole chart.
+Text is dark on a transparent background.  In a dark theme the style sheet inverts the lightness of
+the whole chart.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import io
 import threading
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,46 +17,74 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogFormatterSciNotation, LogLocator, MaxNLocator, NullFormatter
 
-COLORS = ("#1f6fb5", "#d1642c", "#2a8f6d", "#8a56b0", "#b8860b", "#c23b6b", "#4c6a85", "#5b8c1f")
-INK = "#2b2b2b"
-DPI = 120
-POINTS = 400
-"""Of a curve, at most twice as many."""
 
-_drawing = threading.RLock()  # matplotlib's caches of fonts are shared
+@dataclass(frozen=True)
+class ChartStyle:
+    """Colours, sizes in inches and resolution of the charts."""
+
+    colors: tuple[str, ...] = (
+        "#1f6fb5", "#d1642c", "#2a8f6d", "#8a56b0", "#b8860b", "#c23b6b", "#4c6a85", "#5b8c1f",
+    )  # fmt: skip
+    """Colours of curves and dots, in the order in which they are used."""
+
+    text: str = "#2b2b2b"
+    """Colour of all text."""
+
+    frame: str = "#9a9a9a"
+    """Colour of axes and grid."""
+
+    dpi: int = 120
+    """Pixels per inch."""
+
+    curves_size: tuple[float, float] = (7.4, 2.15)
+    """Width and height of a chart of curves."""
+
+    dots_size: tuple[float, float] = (7.4, 3.1)
+    """Width and height of a chart of dots."""
+
+    curve_points: int = 400
+    """Number of points to which a curve of more than twice as many is thinned."""
+
+    horizontal_ticks: int = 4
+    """Largest number of tick labels that stand upright on an axis without numbers."""
+
+
+STYLE = ChartStyle()
+
+_drawing = threading.RLock()  # matplotlib shares its caches of fonts between figures
 
 
 class Panel(NamedTuple):
-    """One pair of axes of a `Curves` chart.
+    """One pair of axes of a `CurveChart`.
 
     Attributes
     ----------
     title : str
-        What it shows.
-    lines : dict of str to str
-        Keys of the numbers, and what they are called in the legend.
+        Title above the axes.
+    labels : dict of str to str
+        Label in the legend of each curve, by the curve's key.
     """
 
     title: str
-    lines: Mapping[str, str]
+    labels: Mapping[str, str]
 
 
-def new_figure(width: float, height: float) -> Figure:
-    """Return a see-through figure of a size in inches that belongs to no window."""
-    figure = Figure(figsize=(width, height), dpi=DPI, facecolor="none")
+def new_figure(size: tuple[float, float]) -> Figure:
+    """Return a transparent figure of a size in inches that belongs to no window."""
+    figure = Figure(figsize=size, dpi=STYLE.dpi, facecolor="none")
     FigureCanvasAgg(figure)
     return figure
 
 
-def plain_axes(ax: Any) -> None:
-    """Give axes their quiet look."""
+def style_axes(ax: Any) -> None:
+    """Set the colours and text sizes of axes."""
     ax.set_facecolor("none")
     ax.spines[["top", "right"]].set_visible(False)
-    ax.spines[["left", "bottom"]].set_color("#9a9a9a")
-    ax.tick_params(colors=INK, labelsize=8.5, length=3, which="both")
-    ax.grid(color="#9a9a9a", alpha=0.25, linewidth=0.7)
+    ax.spines[["left", "bottom"]].set_color(STYLE.frame)
+    ax.tick_params(colors=STYLE.text, labelsize=8.5, length=3, which="both")
+    ax.grid(color=STYLE.frame, alpha=0.25, linewidth=0.7)
     for text in (ax.title, ax.xaxis.label, ax.yaxis.label):
-        text.set(color=INK, fontsize=9.5)
+        text.set(color=STYLE.text, fontsize=9.5)
 
 
 def to_png(figure: Figure) -> bytes:
@@ -65,60 +95,71 @@ def to_png(figure: Figure) -> bytes:
     return buffer.getvalue()
 
 
-class Curves:
+class CurveChart:
     """Curves over iterations, drawn again and again on the same axes.
 
     Parameters
     ----------
     panels : sequence of Panel
-        Side by side.
+        Panels from left to right.
     """
 
     def __init__(self, panels: Sequence[Panel]) -> None:
-        self.figure = new_figure(7.4, 2.15)
+        self.figure = new_figure(STYLE.curves_size)
         axes = np.ravel(self.figure.subplots(1, len(panels)))
         self.figure.subplots_adjust(left=0.075, right=0.985, top=0.87, bottom=0.21, wspace=0.22)
-        self.panels: list[tuple[Any, Panel, dict[str, Any]]] = [
-            (ax, panel, {}) for ax, panel in zip(axes, panels, strict=True)
+        self._panels = [
+            (ax, self._empty_curves(ax, panel)) for ax, panel in zip(axes, panels, strict=True)
         ]
-        for ax, panel, lines in self.panels:
-            ax.set(xlabel="iteration", yscale="log")
-            ax.set_title(panel.title, loc="left", color=INK, fontsize=9.5)
-            for k, (key, label) in enumerate(panel.lines.items()):
-                style: Any = {"linewidth": 2 if k == 0 else 1.3, "zorder": 5 - k}
-                lines[key] = ax.plot([], [], color=COLORS[k], label=label, **style)[0]
-            plain_axes(ax)
-            ax.xaxis.set_major_locator(MaxNLocator(5, integer=True))
 
-    def draw(self, curves: Mapping[str, tuple[Sequence[float], Sequence[float]]]) -> bytes:
-        """Return the chart of (iterations, numbers) by key; those that are not there are empty."""
+    def _empty_curves(self, ax: Any, panel: Panel) -> dict[str, Any]:
+        """Prepare axes, and return a curve without points for each key."""
+        ax.set(xlabel="iteration", yscale="log")
+        ax.set_title(panel.title, loc="left", color=STYLE.text, fontsize=9.5)
+        curves = {}
+        for k, (key, label) in enumerate(panel.labels.items()):
+            look: Any = {"linewidth": 2 if k == 0 else 1.3, "zorder": 5 - k}
+            curves[key] = ax.plot([], [], color=STYLE.colors[k], label=label, **look)[0]
+        style_axes(ax)
+        ax.xaxis.set_major_locator(MaxNLocator(5, integer=True))
+        return curves
+
+    def draw(self, data: Mapping[str, tuple[Sequence[float], Sequence[float]]]) -> bytes:
+        """Return the chart as a PNG file.
+
+        Parameters
+        ----------
+        data : mapping of str to (sequence of float, sequence of float)
+            Iterations and numbers by the key of their curve.  A key without data leaves its curve
+            empty; numbers that are not positive are left out.
+        """
         with _drawing:
-            for ax, _, lines in self.panels:
-                for key, line in lines.items():
-                    x, y = curves.get(key, ((), ()))
+            for ax, curves in self._panels:
+                for key, curve in curves.items():
+                    x, y = data.get(key, ((), ()))
                     numbers = np.asarray(y, dtype=float)
-                    if len(numbers) > 2 * POINTS:
-                        shown = np.linspace(0, len(numbers) - 1, POINTS).astype(int)
-                        x, numbers = np.asarray(x)[shown], numbers[shown]
-                    line.set_data(x, np.where(numbers > 0, numbers, np.nan))
-                    line.set_marker("o" if len(numbers) == 1 else "")
-                    line.set_markersize(4)
-                _fit_to_lines(ax, list(lines.values()))
+                    if len(numbers) > 2 * STYLE.curve_points:
+                        kept = np.linspace(0, len(numbers) - 1, STYLE.curve_points).astype(int)
+                        x, numbers = np.asarray(x)[kept], numbers[kept]
+                    curve.set_data(x, np.where(numbers > 0, numbers, np.nan))
+                    curve.set_marker("o" if len(numbers) == 1 else "")
+                    curve.set_markersize(4)
+                _fit_axes(ax, list(curves.values()))
             return to_png(self.figure)
 
 
-def _fit_to_lines(ax: Any, lines: list[Any]) -> None:
-    """Choose the limits, the ticks and the legend."""
-    shown = [line for line in lines if np.isfinite(line.get_ydata()).any()]
+def _fit_axes(ax: Any, curves: list[Any]) -> None:
+    """Fit the limits, the ticks and the legend of axes to their curves."""
+    drawn = [curve for curve in curves if np.isfinite(curve.get_ydata()).any()]
     legend = ax.get_legend()
     if legend is not None:
         legend.remove()
-    if not shown:
+    if not drawn:
         ax.set(xlim=(0, 1), ylim=(0.1, 1))
         return
-    numbers = np.concatenate([line.get_ydata() for line in shown])
+    numbers = np.concatenate([curve.get_ydata() for curve in drawn])
     low, high = float(np.nanmin(numbers)), float(np.nanmax(numbers))
-    last = max(float(line.get_xdata()[-1]) for line in shown)
+    last = max(float(curve.get_xdata()[-1]) for curve in drawn)
     ax.set(xlim=(0, 1.02 * last), ylim=(low / (high / low) ** 0.06 / 1.01, high * 1.05))
     if high < 50 * low:
         steps = (1, 1.5, 2, 3, 5, 7) if high < 8 * low else (1, 2, 5)
@@ -129,99 +170,113 @@ def _fit_to_lines(ax: Any, lines: list[Any]) -> None:
         ax.yaxis.set_major_formatter(LogFormatterSciNotation())
     ax.yaxis.set_minor_formatter(NullFormatter())
     ax.legend(
-        handles=shown,
+        handles=drawn,
         frameon=False,
         fontsize=8.5,
-        labelcolor=INK,
+        labelcolor=STYLE.text,
         loc="lower right",
         bbox_to_anchor=(1.0, 0.98),
-        ncols=len(shown),
+        ncols=len(drawn),
         handlelength=1.4,
         borderaxespad=0.1,
     )
 
 
-class Dots(NamedTuple):
-    """One colour of a `dots` chart.
+class DotSeries(NamedTuple):
+    """The dots of one colour in one panel of a `dot_chart`.
 
     Attributes
     ----------
     label : str
-        What the colour stands for.
-    places, means, spreads : sequence of float
-        Its points.
+        Label of the colour in the legend.
+    x : sequence of float
+        Positions along x.
+    means, spreads : sequence of float
+        Heights of the dots and half the lengths of their error bars.
     """
 
     label: str
-    places: Sequence[float]
+    x: Sequence[float]
     means: Sequence[float]
     spreads: Sequence[float]
 
 
-def dots(
-    panels: Mapping[str, Sequence[Dots]],
+DotPositions = dict[tuple[str, str], list[tuple[float, float]]]
+
+
+def dot_chart(
+    panels: Mapping[str, Sequence[DotSeries]],
     *,
     x: str,
     y: str,
     color: str,
     ticks: Sequence[tuple[float, str]],
     joined: bool,
-) -> tuple[bytes, dict[tuple[str, str], list[tuple[float, float]]]]:
-    """Draw points with their spreads, and say where they are in the picture.
+) -> tuple[bytes, DotPositions]:
+    """Draw dots with error bars, and return where they are in the image.
 
     Parameters
     ----------
-    panels : mapping of str to sequence of Dots
-        Side by side, with their titles.
+    panels : mapping of str to sequence of DotSeries
+        Series of each panel by its title, from left to right.
     x, y, color : str
-        What the axes and the colours are.
+        Titles of the axes and of the legend.
     ticks : sequence of (float, str)
-        Along x.
+        Positions and labels along x.
     joined : bool
-        Whether points of a colour are joined by a line and their spreads are a band.
+        Whether a line joins the dots of a colour and a band shows their spreads.
 
     Returns
     -------
-    bytes, dict
-        The PNG file, and for each panel and colour the places of the points in per cent of the
-        picture, from the left and from the top.
+    image : bytes
+        PNG file.
+    positions : dict of (str, str) to list of (float, float)
+        Positions of the dots by panel and label, in per cent of the image from the left and from
+        the top.
     """
-    figure = new_figure(7.4, 3.1)
+    figure = new_figure(STYLE.dots_size)
     axes = figure.subplots(1, len(panels), sharey=True, squeeze=False)[0]
-    places: dict[tuple[str, str], list[tuple[float, float]]] = {}
-    names = list(dict.fromkeys(line.label for lines in panels.values() for line in lines))
-    for ax, (title, lines) in zip(axes, panels.items(), strict=True):
-        for line in lines:
-            style: Any = {"color": COLORS[names.index(line.label) % len(COLORS)], "zorder": 3}
-            means, spreads = np.asarray(line.means), np.asarray(line.spreads)
-            if joined:
-                ax.plot(line.places, means, "o-", markersize=5.5, label=line.label, **style)
-                band = (means - spreads, means + spreads)
-                ax.fill_between(line.places, *band, alpha=0.16, linewidth=0, **style)
-            else:
-                ax.errorbar(
-                    line.places, means, spreads, fmt="o", capsize=3, label=line.label, **style
-                )
+    labels = list(dict.fromkeys(one.label for series in panels.values() for one in series))
+    upright = joined or len(ticks) <= STYLE.horizontal_ticks
+    rotation: Any = {} if upright else {"rotation": 20, "ha": "right"}
+    for ax, (title, series) in zip(axes, panels.items(), strict=True):
+        for one in series:
+            _draw_series(ax, one, STYLE.colors[labels.index(one.label) % len(STYLE.colors)], joined)
         ax.set_title(title)
         ax.set_xlabel(x)
-        plain_axes(ax)
-        slanted: Any = {"rotation": 20, "ha": "right"} if len(ticks) > 4 and not joined else {}
-        ax.set_xticks([place for place, _ in ticks], [label for _, label in ticks], **slanted)
+        style_axes(ax)
+        ax.set_xticks([place for place, _ in ticks], [label for _, label in ticks], **rotation)
     axes[0].set_ylabel(y)
     with _drawing:
-        if any(names):
+        if any(labels):
             axes[-1].legend(
-                title=color, frameon=False, fontsize=8.5, labelcolor=INK, loc="upper left",
+                title=color, frameon=False, fontsize=8.5, labelcolor=STYLE.text, loc="upper left",
                 bbox_to_anchor=(1.0, 1.0),
-            ).get_title().set(color=INK, fontsize=8.5)  # fmt: skip
+            ).get_title().set(color=STYLE.text, fontsize=8.5)  # fmt: skip
         figure.set_layout_engine("constrained")
-        picture = to_png(figure)
-        whole = figure.bbox
-        for ax, (title, lines) in zip(axes, panels.items(), strict=True):
-            for line in lines:
-                points = ax.transData.transform(np.column_stack([line.places, line.means]))
-                places[title, line.label] = [
-                    (100 * float(a) / whole.width, 100 - 100 * float(b) / whole.height)
-                    for a, b in points
-                ]
-    return picture, places
+        image = to_png(figure)
+        positions = {
+            (title, one.label): _positions(figure, ax, one)
+            for ax, (title, series) in zip(axes, panels.items(), strict=True)
+            for one in series
+        }
+    return image, positions
+
+
+def _draw_series(ax: Any, series: DotSeries, color: str, joined: bool) -> None:
+    """Draw one colour, as a line with a band or as dots with error bars."""
+    look: Any = {"color": color, "zorder": 3}
+    means, spreads = np.asarray(series.means), np.asarray(series.spreads)
+    if joined:
+        ax.plot(series.x, means, "o-", markersize=5.5, label=series.label, **look)
+        band = (means - spreads, means + spreads)
+        ax.fill_between(series.x, *band, alpha=0.16, linewidth=0, **look)
+    else:
+        ax.errorbar(series.x, means, spreads, fmt="o", capsize=3, label=series.label, **look)
+
+
+def _positions(figure: Figure, ax: Any, series: DotSeries) -> list[tuple[float, float]]:
+    """Return where the dots of a drawn figure are, in per cent from the left and from the top."""
+    width, height = figure.bbox.width, figure.bbox.height
+    points = ax.transData.transform(np.column_stack([series.x, series.means]))
+    return [(100 * float(a) / width, 100 - 100 * float(b) / height) for a, b in points]

@@ -1,9 +1,9 @@
-"""Partly observed data of every kind as sparse observations, and the code that makes them."""
+"""Ratings of every kind as sparse observations, and the code that reads them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,90 +14,87 @@ from nmd_lab.data.observations import observe
 from nmd_lab.data.sparse import SparseObservations
 
 from .code import call, expression
-from .data_choices import Source
 
-TABLE = {"row": "user", "column": "item", "value": "rating"}
-"""The columns of a table that are meant unless others are named."""
-
-BUNDLED = {
-    "MovieLens, small": Source("movielens_small", {}),
-    "generated": Source(
-        "make_ratings", {"n_users": 400, "n_items": 300, "n_ratings": 12_000, "random_state": 0}
-    ),
-}
-"""Tables of ratings that are at hand everywhere."""
+DEFAULT_COLUMNS = {"row": "user", "column": "item", "value": "rating"}
+"""Columns of a long table that hold the labels and the values unless others are named."""
 
 
 class Ratings(NamedTuple):
-    """What is observed, with words for its columns.
+    """Partly observed data.
 
     Attributes
     ----------
     matrix : object
-        What a fit is given.
+        The data as `nmd_lab.complete` takes them.
     observations : SparseObservations
-        Its entries.
-    titles : dict
-        Words for the labels of columns.
+        The observed entries.
+    titles : mapping
+        Titles by column label, such as the names of films.
     """
 
     matrix: Any
     observations: SparseObservations
     titles: Mapping[Any, str]
 
-    def labels(self, line: str) -> NDArray[Any]:
-        """Return the labels of the "rows" or "columns", or their positions."""
+    def labels(self, axis: Literal["rows", "columns"]) -> NDArray[Any]:
+        """Return the labels of the rows or of the columns; their positions if there are none."""
         labels, shape = self.observations.labels, self.observations.shape
-        dims, size = (labels.rows, shape[0]) if line == "rows" else (labels.columns, shape[1])
+        dims, size = (labels.rows, shape[0]) if axis == "rows" else (labels.columns, shape[1])
         index = labels.coords.indexes.get(dims[0]) if len(dims) == 1 else None
         return np.arange(size) if index is None else np.asarray(index, dtype=object)
 
-    def find(self, words: str) -> int:
-        """Return the position of the row with a label.
+    def find(self, label: str) -> int:
+        """Return the position of the row with a label, as the user writes it.
 
         Raises
         ------
         ValueError
-            If there is none.
+            If no row has the label.
         """
-        names = [str(label) for label in self.labels("rows")]
-        wanted = words.strip()
-        if wanted not in names:
-            near = f"the first is {names[0]!r}, the last {names[-1]!r}"
-            raise ValueError(f"no row is labelled {wanted!r}: {near}.")
-        return names.index(wanted)
+        names = [str(name) for name in self.labels("rows")]
+        name = label.strip()
+        if name not in names:
+            hint = f"the first is {names[0]!r}, the last {names[-1]!r}"
+            raise ValueError(f"no row is labelled {name!r}: {hint}.")
+        return names.index(name)
 
 
-def read_ratings(
-    given: Any, columns: Mapping[str, str], titles: Mapping[Any, str] | None
-) -> Ratings:
+def read_ratings(X: Any, columns: Mapping[str, str], titles: Mapping[Any, str] | None) -> Ratings:
     """Return data as sparse observations.
 
     Parameters
     ----------
-    given : matrix or DataFrame
+    X : matrix or DataFrame
         A long table, or anything that `nmd_lab.complete` takes.
     columns : mapping
-        The names of a table's columns.
+        Names of the table's columns, with the keys of `DEFAULT_COLUMNS`.
     titles : mapping or None
-        Words for the labels of columns; None: the table's column "title", if there is one.
+        Titles by column label; None: the table's column "title", if there is one.
     """
-    if is_table(given, columns):
-        if titles is None and "title" in given.columns:
-            distinct = given.drop_duplicates(columns["column"])
+    if is_table(X, columns):
+        if titles is None and "title" in X.columns:
+            distinct = X.drop_duplicates(columns["column"])
             titles = dict(zip(distinct[columns["column"]], distinct["title"], strict=True))
-        given = observations_from_table(given, **columns)
-    return Ratings(given, observe(given).as_sparse(), titles or {})
+        X = observations_from_table(X, **columns)
+    return Ratings(X, observe(X).as_sparse(), titles or {})
 
 
-def reading_code(given: Any, name: str, columns: Mapping[str, str]) -> tuple[str, str]:
-    """Return the code that turns data into what `complete` takes, and the name of that."""
-    if given is not None and not is_table(given, columns):
-        return "", name
-    parts = [f"{key}={expression(word)}" for key, word in columns.items() if word != TABLE[key]]
-    return f"observed = {call('nmd.observations_from_table', name, *parts)}\n", "observed"
+def reading_code(table: str, columns: Mapping[str, str]) -> str:
+    """Return the code that makes the observations ``observed`` of a long table.
+
+    Parameters
+    ----------
+    table : str
+        Name of the table, or the code that loads it.
+    columns : mapping
+        Names of its columns, with the keys of `DEFAULT_COLUMNS`.
+    """
+    renamed = [
+        f"{key}={expression(name)}" for key, name in columns.items() if name != DEFAULT_COLUMNS[key]
+    ]
+    return f"observed = {call('nmd.observations_from_table', table, *renamed)}\n"
 
 
-def is_table(given: Any, columns: Mapping[str, str]) -> bool:
+def is_table(X: Any, columns: Mapping[str, str]) -> bool:
     """Return whether data are a long table with these columns."""
-    return is_frame(given) and set(columns.values()) <= set(given.columns)
+    return is_frame(X) and set(columns.values()) <= set(X.columns)

@@ -10,7 +10,7 @@ import pytest
 
 import nmd_lab as nmd
 from nmd_lab.solver.prepare import prepare
-from nmd_lab.widgets._snapshots import LEAST, MOST, Snapshots
+from nmd_lab.widgets._snapshots import Snapshots
 from nmd_lab.widgets.live_fit import Fitting, LiveFit
 
 ENDLESS = 10**9
@@ -164,15 +164,14 @@ def test_snapshots_are_few_and_evenly_spaced():
     for state in states(1000):
         snapshots.add(state)
     kept = snapshots.iterations
-    assert MOST / 3 < len(kept) <= MOST
+    assert 20 < len(kept) <= 60
     assert (kept[0], kept[-1]) == (1, 1000)
     assert len(set(np.diff(kept[1:-1]))) == 1
     assert snapshots[1000].iteration == 1000
 
 
-def test_snapshots_of_large_factors_are_fewer(monkeypatch):
-    monkeypatch.setattr("nmd_lab.widgets._snapshots.BYTES", 1000)
-    snapshots = Snapshots()
+def test_snapshots_of_large_factors_are_fewer():
+    snapshots = Snapshots(memory=1000, least=6)
     for state in states(100):
         snapshots.add(state)
-    assert len(snapshots) <= LEAST
+    assert len(snapshots) <= 6

@@ -143,15 +143,15 @@ COLUMNS = {"row": "who", "column": "film", "value": "stars"}
 def test_known_and_best_entries_of_a_row():
     state = CompletionState(TABLE, **COLUMNS, rank=1, iterations=5, validation=0.0)
     row = state.data.find(" cy ")
-    known, best = state.entries(row, 5)
-    assert [(e.label, e.known) for e in known] == [("Nine", 5.0), ("Eight", 1.0)]
+    observed, best = state.entries(row, 5)
+    assert [(e.label, e.observed) for e in observed] == [("Nine", 5.0), ("Eight", 1.0)]
     assert best == []
     fit = run(state)
-    known, best = state.entries(row, 5)
+    observed, best = state.entries(row, 5)
     expected = fit.top(row, 5, exclude=[2, 3])
     assert [e.label for e in best] == [{6: "Six", 7: "Seven"}[int(c)] for c in expected.film]
     assert [e.predicted for e in best] == pytest.approx(expected.values)
-    assert known[0].predicted == pytest.approx(float(fit.predict_labels("cy", 9)[0]))
+    assert observed[0].predicted == pytest.approx(float(fit.predict_labels("cy", 9)[0]))
     with pytest.raises(ValueError, match="no row is labelled 'zoe'"):
         state.data.find("zoe")
 
