@@ -75,14 +75,7 @@ class CompletionState(FitState):
         Field("rank", "Rank", "integer", (), "Model", "Number of components"),
         Field("alpha", "Ridge alpha", "number", (), "Model", "Keeps components and offsets small"),
         Field("offsets", "Offsets", "choice", OFFSETS, "Model", "Offsets added to W H"),
-        Field(
-            "constraint",
-            "Constraint",
-            "choice",
-            CONSTRAINTS,
-            "Solver",
-            "Entries where T = W H holds",
-        ),
+        Field("constraint", "Constraint", "choice", CONSTRAINTS, "Solver", "Where T = W H holds"),
         Field("patience", "Patience", "integer", (), "Solver", "Iterations without a lower error"),
         Field("iterations", "Iterations", "integer", (), "Solver", "Number of each run"),
     )

@@ -126,7 +126,6 @@ class DecompositionState(FitState):
         """Forget what belongs to a fit."""
         self.errors: dict[str, tuple[float, float]] = {}
         self.held_out: dict[int, float] = {}
-        self.fitted_settings = {}
         self._call: tuple[str, dict[str, Any]] | None = None
 
     def source(self) -> Any:

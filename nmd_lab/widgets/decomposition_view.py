@@ -146,30 +146,30 @@ class DecompositionExplorer(Explorer):
         rows = None
         if state is not None and self._selected is not None and not data.is_picture:
             rows = self.state.typical_rows(self._selected)
-        window = data.window(rows)
-        parts: dict[str, Any] = {
-            "original": data.original[window[0]][:, window[1]],
-            "seen": data.observed[window[0]][:, window[1]],
+        shown = data.window(rows)
+        windows: dict[str, Any] = {
+            "original": data.original[shown[0]][:, shown[1]],
+            "seen": data.observed[shown[0]][:, shown[1]],
         }
         titles = {name: name for name in IMAGES}
         if state is not None:
-            model = self.state.model(state, *window)
-            parts["reconstruction"] = model
-            parts["residual"] = parts["original"] - model
-            titles["residual"] += f", ±{color_limit(parts['residual']):.2g}"
-        columns = math.ceil(math.sqrt(len(data.pictures(parts["original"]))))
+            model = self.state.model(state, *shown)
+            windows["reconstruction"] = model
+            windows["residual"] = windows["original"] - model
+            titles["residual"] += f", ±{color_limit(windows['residual']):.2g}"
+        columns = math.ceil(math.sqrt(len(data.pictures(windows["original"]))))
         low, high = data.limits
-        for name, part in parts.items():
-            limit = color_limit(part) if name == "residual" else max(-low, high)
+        for name, window in windows.items():
+            limit = color_limit(window) if name == "residual" else max(-low, high)
             in_gray = name != "residual" and low >= 0
             pictures = [
                 gray(picture, low, high) if in_gray else signed(picture, limit)
-                for picture in data.pictures(part)
+                for picture in data.pictures(window)
             ]
             self.plots[name].value = png(mosaic(pictures, columns))
         for name in IMAGES:
             self._titles[name].value = titles[name]
-            self.plots[name].layout.visibility = "visible" if name in parts else "hidden"
+            self.plots[name].layout.visibility = "visible" if name in windows else "hidden"
 
     def _draw_gallery(self, state: State | None, data: MatrixData | None) -> None:
         """Draw the components, each as a button."""

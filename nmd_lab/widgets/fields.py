@@ -79,17 +79,17 @@ class SettingsState:
 
     def problems(self) -> dict[str, str]:
         """Return what is wrong and what to do, by the name of each wrong setting."""
-        found: dict[str, str] = {}
+        problems: dict[str, str] = {}
         without_effect = self.reasons()
         for name, check in self.checks().items():
             if name not in without_effect:
                 try:
                     check()
                 except Exception as error:
-                    problem = sentence(error)
-                    if problem not in found.values():
-                        found[name] = problem
-        return found
+                    message = sentence(error)
+                    if message not in problems.values():
+                        problems[name] = message
+        return problems
 
 
 class FitState(SettingsState):

@@ -1,4 +1,4 @@
-"""A fit in a thread: stop, go on, forget, fail; the iterates are those of one fit."""
+"""A fit in a thread: it stops, continues, is forgotten or fails, with the iterates of one fit."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def wait_for(condition):
         if condition():
             return
         time.sleep(0.005)
-    raise AssertionError("it did not come about")
+    raise AssertionError("the condition did not hold within ten seconds")
 
 
 @pytest.mark.parametrize("constraint", ["everywhere", "observed"])

@@ -30,7 +30,7 @@ def pixels(picture):
 
 @pytest.fixture(autouse=True)
 def no_event_loop(monkeypatch):
-    """Nothing waits for a loop that does not turn: browser tests before these leave one."""
+    """Hide the event loop that browser tests leave behind: it does not run, so calls would wait."""
 
     def fails():
         raise RuntimeError("no running event loop")
