@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Unpack
 
 import numpy as np
@@ -15,9 +15,12 @@ from .model.losses import Loss
 from .model.nonlinearities import Nonlinearity
 from .result.decomposition import Decomposition
 from .result.provenance import provenance
+from .solver.admm import State
 from .solver.options import FitOptions, Options, with_option_signature
 from .solver.prepare import Prepared, prepare
-from .solver.restarts import Solution, solve
+from .solver.refinement.stages import optimality
+from .solver.restarts import Solution, iterate, solve
+from .solver.run import Run
 from .warnings import NotConvergedWarning
 
 STILL_IMPROVING = 1e-3
@@ -269,6 +272,48 @@ def label(prepared: Prepared, solution: Solution) -> Decomposition:
             **provenance(observations),
         },
     )
+
+
+class ResumableFit:
+    """A prepared fit that goes on as many iterations at a time as one wants.
+
+    Its iterates are those of one uninterrupted fit.  With ``tol=0`` and nothing held out, the
+    result after k iterations is that of ``max_iter=k``.
+
+    Parameters
+    ----------
+    prepared : Prepared
+        Result of `nmd_lab.solver.prepare.prepare`; only the first of its starts is run.
+    """
+
+    def __init__(self, prepared: Prepared) -> None:
+        self.prepared = prepared
+        self.run: Run | None = None
+
+    def advance(self, iterations: int, callback: Callable[[State], Any]) -> Decomposition:
+        """Do at most so many more iterations, and return the result so far.
+
+        Parameters
+        ----------
+        iterations : int
+            Largest number of further iterations.
+        callback : callable
+            Function of each state; a true value stops the fit.
+        """
+        problem, starts, options, plan, held_out = self.prepared
+        with one_thread():
+            if self.run is None:
+                states = iterate(problem, next(starts), options, plan)
+                self.run = Run(
+                    states, tol=options.tol, held_out=held_out, patience=options.patience
+                )
+            outcome = self.run.advance(iterations, callback=callback)
+            if self.run.gives_last and outcome.stop_reason.code == "callback":
+                last = self.run.last
+                assert last is not None
+                outcome = outcome._replace(state=last, score=last.objective)
+            distance = optimality(problem, outcome.state.W_aug, outcome.state.H_aug)
+            return label(self.prepared, Solution(outcome, distance, []))
 
 
 def _warn_if_still_improving(fit: Decomposition, options: Options) -> None:

@@ -1,4 +1,4 @@
-"""Explorers: fit, watch, compare and take the code home, in a notebook.
+"""Explorers for notebooks: run a fit, watch it, compare results, and copy the code.
 
 >>> import nmd_lab as nmd
 >>> explorer = nmd.widgets.DecompositionExplorer(nmd.datasets.digits(50), rank=4, iterations=10)

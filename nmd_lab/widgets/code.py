@@ -1,4 +1,4 @@
-"""The code that does by hand what an explorer did."""
+"""Notebook cells that repeat without an explorer what was done with it."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any
 
 from nmd_lab.model.nonlinearities import Nonlinearity
 
-WIDTH = 88
-PRINT = 'print(f"relative error {fit.relative_error:.6g}")\n'
+PRINT_ERROR = 'print(f"relative error {fit.relative_error:.6g}")\n'
+"""Last line of a cell that fits."""
 
 
 def expression(value: Any) -> str:
@@ -28,53 +28,80 @@ def expression(value: Any) -> str:
 
 
 def call(function: str, *positional: str, **named: Any) -> str:
-    """Return the code of a call, in several lines if one is too short.
+    """Return the code of a call.
 
+    Parameters
+    ----------
+    function : str
+        Name of the function.
+    *positional : str
+        Code of the positional arguments.
+    **named : object
+        Values of the named arguments.
+
+    Examples
+    --------
     >>> call("nmd.complete", "X", rank=3, loss="l1")
     'nmd.complete(X, rank=3, loss="l1")'
     """
-    parts = [*positional, *(f"{name}={expression(value)}" for name, value in named.items())]
-    line = f"{function}({', '.join(parts)})"
-    if len(line) <= WIDTH:
+    named_code = [f"{name}={expression(value)}" for name, value in named.items()]
+    return _wrapped(function, [*positional, *named_code])
+
+
+def _wrapped(function: str, arguments: list[str], width: int = 88) -> str:
+    """Return a call on one line, or with an argument a line if it is longer than `width`."""
+    line = f"{function}({', '.join(arguments)})"
+    if len(line) <= width:
         return line
-    return f"{function}(\n" + "".join(f"    {part},\n" for part in parts) + ")"
+    return f"{function}(\n" + "".join(f"    {argument},\n" for argument in arguments) + ")"
 
 
 def fit_call(fit: Any, verb: str, data: str, arguments: Mapping[str, Any]) -> str:
-    """Return the code of a fit, with as many iterations as it did and no other end.
+    """Return the code of a fit and of a line that prints its relative error.
 
     Parameters
     ----------
     fit : Decomposition or None
-        The result, if there is one.
+        Result whose number of iterations is repeated; None: the one in `arguments`.
     verb : {"decompose", "complete"}
-        The command.
+        Name of the function that fits.
     data : str
-        The name of its matrix.
+        Name of its matrix.
     arguments : mapping
         The other arguments.
     """
     named = dict(arguments)
     if fit is not None:
-        named |= ending(fit, named.get("validation") is not None)
-    lines = f"fit = {call(f'nmd.{verb}', data, **named)}\n"
-    return lines + PRINT
+        named |= stopping_arguments(fit, validated=named.get("validation") is not None)
+    return f"fit = {call(f'nmd.{verb}', data, **named)}\n{PRINT_ERROR}"
 
 
-def ending(fit: Any, validated: bool) -> dict[str, Any]:
-    """Return the arguments that make a fit end where another one did."""
+def stopping_arguments(fit: Any, *, validated: bool) -> dict[str, Any]:
+    """Return the arguments that stop a repeated fit where the first one stopped.
+
+    Parameters
+    ----------
+    fit : Decomposition
+        The first fit.
+    validated : bool
+        Whether it held entries out; early stopping is then put off to its last iteration.
+    """
+    # The iteration that overflowed is not part of the result, but it has to be repeated
     overflowed = fit.stop_reason.code == "not finite"
     iterations = fit.n_iter + overflowed
     patience = {"patience": iterations} if validated else {}
     return {"max_iter": iterations, **patience}
 
 
-def name_of(wanted: Any) -> str | None:
-    """Return the name that an object has in the notebook, if any."""
+def name_in_notebook(value: Any) -> str | None:
+    """Return the name of the variable that holds an object in the notebook, or None."""
     try:
         from IPython import get_ipython
     except ImportError:
         return None
     shell = get_ipython()
-    names = {} if shell is None else shell.user_ns
-    return next((n for n, o in names.items() if o is wanted and not n.startswith("_")), None)
+    variables = {} if shell is None else shell.user_ns
+    return next(
+        (name for name, held in variables.items() if held is value and not name.startswith("_")),
+        None,
+    )

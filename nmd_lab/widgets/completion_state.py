@@ -1,4 +1,4 @@
-"""What the completion explorer knows and does, without anything to look at."""
+"""State of the completion explorer: data, settings and fit, without any widget."""
 
 from __future__ import annotations
 
@@ -13,36 +13,52 @@ from nmd_lab.data.sparse import SparseObservations
 from nmd_lab.solver.options import CONSTRAINTS, OFFSETS
 from nmd_lab.solver.prepare import Prepared, prepare
 
+from ._completion_data import DEFAULT_COLUMNS, Ratings, is_table, read_ratings, reading_code
 from .code import fit_call
-from .completion_data import BUNDLED, TABLE, Ratings, read_ratings, reading_code
-from .fields import Field, SettingsState, check_option
-from .live_fit import LiveFit
+from .data_choices import RATINGS
+from .fields import Field, FitState, check_option
 
-YOURS = "your ratings"
+OWN_DATA = "your ratings"
+"""Option for the data that the user gave."""
 
 
 class Entry(NamedTuple):
-    """One entry of a row: the label of its column, what is known and what is predicted."""
+    """One entry of a row.
+
+    Attributes
+    ----------
+    label : str
+        Title or label of its column.
+    observed, predicted : float
+        Observed value and prediction; NaN without one.
+    """
 
     label: str
-    known: float
+    observed: float
     predicted: float
 
 
-class CompletionState(SettingsState):
+class CompletionState(FitState):
     """Partly observed entries, a model of them, and a fit that can be stopped.
 
     Parameters
     ----------
     ratings : matrix or DataFrame, optional
-        A long table with one observation a line, or anything that `nmd_lab.complete` takes;
-        without it one is chosen by name.
-    row, column, value : str
-        For a table: which of its columns hold the labels and the values.
+        A long table with one observation a line, or anything that `nmd_lab.complete` takes; by
+        default a data set of the library, chosen by its name.
+    row, column, value : str, default "user", "item" and "rating"
+        Columns of a long table that hold the labels and the values.
     titles : mapping, optional
-        Words for the labels of columns; by default the table's column "title", if there is one.
+        Titles by column label; by default the table's column "title", if there is one.
     **values
-        Settings to begin with, see `fields`.
+        Starting values of settings, see `fields`.
+
+    Attributes
+    ----------
+    ratings : matrix, DataFrame or None
+        Data of the user.
+    options : dict of str to list of str
+        Options of the settings whose options depend on the data.
 
     Examples
     --------
@@ -54,30 +70,30 @@ class CompletionState(SettingsState):
 
     fields = (
         Field("data", "Data", "choice", group="Data"),
-        Field("validation", "Held out", "share", (), "Data", "Share that validates the fit"),
-        Field("seed", "Seed", "integer", (), "Data", "Of the split and the start"),
+        Field("validation", "Held out", "share", (), "Data", "Share of held-out entries"),
+        Field("seed", "Seed", "integer", (), "Data", "Seed of the split and of the start"),
         Field("rank", "Rank", "integer", (), "Model", "Number of components"),
         Field("alpha", "Ridge alpha", "number", (), "Model", "Keeps components and offsets small"),
-        Field("offsets", "Offsets", "choice", OFFSETS, "Model", "What is added to W H"),
+        Field("offsets", "Offsets", "choice", OFFSETS, "Model", "Offsets added to W H"),
         Field("constraint", "Constraint", "choice", CONSTRAINTS, "Solver", "Where T = W H holds"),
         Field("patience", "Patience", "integer", (), "Solver", "Iterations without a lower error"),
-        Field("iterations", "Iterations", "integer", (), "Solver", "Of a run, and of a Continue"),
+        Field("iterations", "Iterations", "integer", (), "Solver", "Number of each run"),
     )
 
     def __init__(
         self,
         ratings: Any = None,
         *,
-        row: str = TABLE["row"],
-        column: str = TABLE["column"],
-        value: str = TABLE["value"],
+        row: str = DEFAULT_COLUMNS["row"],
+        column: str = DEFAULT_COLUMNS["column"],
+        value: str = DEFAULT_COLUMNS["value"],
         titles: Mapping[Any, str] | None = None,
         **values: Any,
     ) -> None:
         self.ratings = ratings
         self._columns = {"row": row, "column": column, "value": value}
         self._titles = titles
-        self.options = {"data": ([YOURS] if ratings is not None else []) + list(BUNDLED)}
+        self.options = {"data": ([OWN_DATA] if ratings is not None else []) + list(RATINGS)}
         super().__init__(
             {
                 "data": self.options["data"][0],
@@ -92,12 +108,10 @@ class CompletionState(SettingsState):
             }
         )
         self._loaded: tuple[str, Ratings] | None = None
-        for name, given in values.items():
-            self.set(name, given)
+        for name, start in values.items():
+            self.set(name, start)
         if "rank" not in values:
             self.values["rank"] = min(8, *self.observations.shape)
-        self.fit = LiveFit()
-        self.running: dict[str, Any] = {}
         self._arguments: dict[str, Any] = {}
 
     @property
@@ -105,20 +119,20 @@ class CompletionState(SettingsState):
         """The chosen data."""
         name = self.values["data"]
         if self._loaded is None or self._loaded[0] != name:
-            if name == YOURS:
+            if name == OWN_DATA:
                 loaded = read_ratings(self.ratings, self._columns, self._titles)
             else:
-                loaded = read_ratings(BUNDLED[name].load(), TABLE, None)
+                loaded = read_ratings(RATINGS[name].load(), DEFAULT_COLUMNS, None)
             self._loaded = name, loaded
         return self._loaded[1]
 
     @property
     def observations(self) -> SparseObservations:
-        """What is observed of the chosen data."""
+        """The observed entries of the chosen data."""
         return self.data.observations
 
     def arguments(self) -> dict[str, Any]:
-        """Return the arguments of the fit, the data apart."""
+        """Return the arguments of the fit without the data."""
         values = self.values
         arguments = {
             "rank": values["rank"],
@@ -133,16 +147,16 @@ class CompletionState(SettingsState):
         return arguments
 
     def reasons(self) -> dict[str, str]:
-        """Return for each setting that has no effect now why that is so."""
-        idle = {}
+        """Return why settings have no effect now, by the name of each such setting."""
+        reasons = {}
         if len(self.options["data"]) == 1:
-            idle["data"] = "there is only one set"
+            reasons["data"] = "there is only one set"
         if self.values["validation"] == 0:
-            idle["patience"] = "nothing is held out"
-        return idle
+            reasons["patience"] = "nothing is held out"
+        return reasons
 
     def checks(self) -> dict[str, Callable[[], Any]]:
-        """Return for settings what raises an error if they are wrong."""
+        """Return a function for each checked setting that raises an error if it is wrong."""
         values = self.values
         return {
             "validation": lambda: check_share("validation", values["validation"]),
@@ -153,43 +167,33 @@ class CompletionState(SettingsState):
             "iterations": lambda: check_option("max_iter", values["iterations"]),
         }
 
-    @property
-    def changed(self) -> bool:
-        """Whether the settings are no longer those of the fit that is there."""
-        now = {n: v for n, v in self.values.items() if n != "iterations"}
-        return bool(self.running) and now != self.running
-
     def start(self) -> None:
-        """Begin a fit with the settings as they are."""
+        """Start a fit with the present settings."""
         arguments, matrix = self.arguments(), self.data.matrix
-        self.running = {n: v for n, v in self.values.items() if n != "iterations"}
+        self.fitted_settings = self._settings()
         self._arguments, self._fitted = arguments, self.observations
 
-        def make() -> Prepared:
+        def prepared() -> Prepared:
             named = dict(arguments)
             rank = named.pop("rank")
             return prepare(matrix, rank, "identity", "frobenius", absent_are_zeros=False, **named)
 
-        self.fit.start(make, self.values["iterations"])
-
-    def proceed(self) -> None:
-        """Go on with the fit that is there."""
-        self.fit.proceed(self.values["iterations"])
-
-    def reset(self) -> None:
-        """Forget the fit."""
-        self.running = {}
-        self.fit.reset()
+        self.fit.start(prepared, self.values["iterations"])
 
     def entries(self, row: int, top: int) -> tuple[list[Entry], list[Entry]]:
-        """Return the known entries of a row, and the best that it does not know yet.
+        """Return the largest observed entries of a row, and the best predictions for its others.
 
         Parameters
         ----------
         row : int
             Position of the row.
         top : int
-            How many of each at most, from the largest value down.
+            Largest number of entries in each list.
+
+        Returns
+        -------
+        observed, best : list of Entry
+            Both from the largest value down; `best` is empty without a fit of the chosen data.
         """
         observations = self.observations
         predicted = np.full(observations.shape[1], np.nan)
@@ -204,16 +208,16 @@ class CompletionState(SettingsState):
             return Entry(str(titles.get(label, label)), value, float(predicted[column]))
 
         order = np.argsort(-values, kind="stable")[:top]
-        known = [entry(int(columns[k]), float(values[k])) for k in order]
+        observed = [entry(int(columns[k]), float(values[k])) for k in order]
         if np.isnan(predicted).all():
-            return known, []
-        unknown = predicted.copy()
-        unknown[columns] = -np.inf
-        best = [k for k in np.argsort(-unknown, kind="stable")[:top] if unknown[k] > -np.inf]
-        return known, [entry(int(k), float("nan")) for k in best]
+            return observed, []
+        others = predicted.copy()
+        others[columns] = -np.inf
+        best = [k for k in np.argsort(-others, kind="stable")[:top] if others[k] > -np.inf]
+        return observed, [entry(int(k), float("nan")) for k in best]
 
     def _predictions(self, row: int) -> NDArray[Any]:
-        """Return the model's row: of the result, or of the last state while it runs."""
+        """Return the predicted row, of the last iterate while the fit runs."""
         fit, state = self.fit.result, self.fit.state
         n = self._fitted.shape[1]
         if fit is not None and self.fit.phase != "running":
@@ -224,18 +228,25 @@ class CompletionState(SettingsState):
         return model
 
     def code(self, name: str | None = None) -> str:
-        """Return a cell that repeats the fit, or one with these settings if there is none.
+        """Return a notebook cell that repeats the fit, or that makes one if there is none.
 
         Parameters
         ----------
         name : str, optional
-            How the notebook calls the user's ratings.
+            Name of the user's ratings in the notebook.
         """
-        result = self.fit.result if self.running else None
-        values = {**self.values, **(self.running if result is not None else {})}
-        arguments = self._arguments if result is not None else self.arguments()
-        yours = values["data"] == YOURS
-        given, columns = (self.ratings, self._columns) if yours else (None, TABLE)
-        source = (name or "...") if yours else BUNDLED[values["data"]].code
-        lines, data = reading_code(given, source, columns)
+        result, values, arguments = self.fit.result, self.values, self.arguments()
+        if result is not None and self.fitted_settings:
+            values, arguments = values | self.fitted_settings, self._arguments
+        else:
+            result = None
+        if values["data"] == OWN_DATA:
+            data, columns = name or "...", self._columns
+            from_table = is_table(self.ratings, columns)
+        else:
+            data, columns = RATINGS[values["data"]].code, DEFAULT_COLUMNS
+            from_table = True
+        lines = ""
+        if from_table:
+            lines, data = reading_code(data, columns), "observed"
         return f"import nmd_lab as nmd\n\n{lines}" + fit_call(result, "complete", data, arguments)

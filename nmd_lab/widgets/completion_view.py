@@ -1,45 +1,42 @@
-"""The completion explorer: validation while it fits, and what it says of a single row."""
+"""The completion explorer: validation error while it fits, and predictions for single rows."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
-from html import escape
 from typing import Any
 
 import ipywidgets as widgets
 
-from .charts import Curves, Panel
-from .code import name_of
+from ._charts import Panel
+from ._completion_data import DEFAULT_COLUMNS
+from ._controls import Control
+from ._live_chart import LiveChart
+from ._tables import Cell, html_table, number_text
 from .completion_state import CompletionState, Entry
-from .controls import Control
 from .explorer import Explorer
 from .fields import Field
 
-SUGGESTED = 500
-"""Row labels that are offered for completion in the search."""
-
 
 class CompletionExplorer(Explorer):
-    """Complete ratings, or any partly observed matrix, by hand, and ask for single rows.
+    """Complete ratings or any partly observed matrix, and look at single rows.
 
     Parameters
     ----------
     ratings : DataFrame, scipy.sparse matrix, SparseObservations or array_like, optional
-        A long table with one observation a line, or anything that `nmd_lab.complete` takes;
-        without it a set is chosen in the explorer.
+        A long table with one observation a line, or anything that `nmd_lab.complete` takes; by
+        default a data set of the library, which is chosen in the explorer.
     row, column, value : str, default "user", "item" and "rating"
-        For a table: which of its columns hold the labels and the values.
+        Columns of a long table that hold the labels and the values.
     titles : mapping, optional
-        Words for the labels of columns; by default the table's column "title", if there is one.
+        Titles by column label; by default the table's column "title", if there is one.
     **settings
-        Where the controls begin: data, validation, seed, rank, alpha, offsets, constraint,
+        Starting values of the controls: data, validation, seed, rank, alpha, offsets, constraint,
         patience, iterations.
 
     Attributes
     ----------
     result : Decomposition or None
-        The fit as far as it has come.
+        Result of the iterations so far.
 
     Examples
     --------
@@ -50,116 +47,115 @@ class CompletionExplorer(Explorer):
     (True, 3)
     """
 
+    state: CompletionState
+
     def __init__(
         self,
         ratings: Any = None,
         *,
-        row: str = "user",
-        column: str = "item",
-        value: str = "rating",
+        row: str = DEFAULT_COLUMNS["row"],
+        column: str = DEFAULT_COLUMNS["column"],
+        value: str = DEFAULT_COLUMNS["value"],
         titles: Mapping[Any, str] | None = None,
         **settings: Any,
     ) -> None:
         state = CompletionState(
             ratings, row=row, column=column, value=value, titles=titles, **settings
         )
-        self._asked: dict[str, Any] = {"row": str(state.data.labels("rows")[0]), "top": 10}
-        self._source = state.values["data"]
-        self._drawn = -1
+        self._query: dict[str, Any] = {"row": str(state.data.labels("rows")[0]), "top": 10}
+        self._shown_data = state.values["data"]
         super().__init__(state, "completion.nc")
-
-    @property
-    def state(self) -> CompletionState:
-        """What the explorer knows."""
-        state: CompletionState = self._state
-        return state
 
     def body(self) -> Sequence[Any]:
         """Return the curves, the search and the two tables."""
-        self.chart = widgets.Image().add_class("nmd-chart").add_class("nmd-plot")
-        self._curves = Curves(
+        self._curves = LiveChart(
             [
                 Panel("error of held-out entries (RMSE)", {"validation_rmse": "held out"}),
                 Panel("relative error of the others", {"relative_error": "observed"}),
             ]
         )
+        self.chart = self._curves.image.add_class("nmd-plot")
         self.search = Control(
-            Field("row", "Row", "words", help="The label of a row, such as a user"),
-            self._asked["row"],
-            [str(label) for label in self._state.data.labels("rows")[:SUGGESTED]],
+            Field("row", "Row", "text", help="Label of a row, such as a user"),
+            self._query["row"],
+            self._suggestions(),
             self._ask,
         )
         self.top = Control(
-            Field("top", "How many", "integer", help="Entries in each table"), 10, (), self._ask
+            Field("top", "How many", "integer", help="Number of entries in each table"),
+            self._query["top"],
+            (),
+            self._ask,
         )
         self.tables = [widgets.HTML().add_class("nmd-table") for _ in range(2)]
         for table, name in zip(self.tables, ("known", "top"), strict=True):
             table.add_class(f"nmd-{name}")
-        asked = widgets.Box([self.search.box, self.top.box]).add_class("nmd-tables")
+        query = widgets.Box([self.search.box, self.top.box]).add_class("nmd-tables")
         return (
             self.chart,
-            widgets.HTML("what it says of one row").add_class("nmd-heading"),
-            asked,
+            widgets.HTML("values and predictions of one row").add_class("nmd-heading"),
+            query,
             widgets.Box(self.tables).add_class("nmd-tables"),
         )
 
+    def _suggestions(self, count: int = 500) -> list[str]:
+        """Return the labels of the first rows."""
+        return [str(label) for label in self.state.data.labels("rows")[:count]]
+
     def code(self) -> str:
-        """Return a cell that repeats the fit."""
-        ratings = self.state.ratings
-        name = name_of(ratings) if ratings is not None else None
-        if ratings is not None and name is None:
-            mine = name_of(self)
-            name = f"{mine}.state.ratings" if mine else None
-        return self.state.code(name)
+        """Return a notebook cell that repeats the fit."""
+        return self.state.code(self._data_name(self.state.ratings, "ratings"))
 
     def draw(self) -> None:
-        """Show the curves so far, and the tables of the row that was asked for."""
-        curves = self.fit.curves
-        count = len(curves.get("iteration", ()))
-        self.chart.layout.display = None if count else "none"
-        if count and count != self._drawn:
-            self.chart.value = self._curves.draw(
-                {name: (curves["iteration"], numbers) for name, numbers in curves.items()}
-            )
-        self._drawn = count
-        if self._source != self.state.values["data"]:
-            self._source = self.state.values["data"]
-            labels = [str(label) for label in self.state.data.labels("rows")]
-            self.search.input.options = labels[:SUGGESTED]
-            self._asked["row"] = self.search.input.value = labels[0]
+        """Show the curves so far, and the entries of the chosen row."""
+        self._curves.show(self.fit.curves)
+        if self._shown_data != self.state.values["data"]:
+            self._shown_data = self.state.values["data"]
+            labels = self._suggestions()
+            self.search.input.options = labels
+            self._query["row"] = self.search.input.value = labels[0]
         self._show_entries()
 
     def _ask(self, name: str, value: Any) -> None:
-        self._asked[name] = value
+        """Change the row or the number of its entries."""
+        self._query[name] = value
         self._refresh()
 
     def _show_entries(self) -> None:
-        problem = ""
+        """Show the two tables, or what is wrong with the query."""
+        top, row, no_row = self._query["top"], 0, ""
         try:
-            row = self.state.data.find(self._asked["row"])
+            row = self.state.data.find(self._query["row"])
         except ValueError as error:
-            problem = str(error)
-        wrong = "" if self._asked["top"] >= 1 else f"{self._asked['top']} is no number of entries"
-        self.search.show(problem, None)
-        self.top.show(wrong, None)
-        if problem or wrong:
+            no_row = str(error)
+        wrong_top = "" if top >= 1 else f"{top} is no number of entries"
+        self.search.show(no_row, None)
+        self.top.show(wrong_top, None)
+        if no_row or wrong_top:
             return
-        known, best = self.state.entries(row, self._asked["top"])
-        self.tables[0].value = _table("known", ("value", "predicted"), known)
+        observed, best = self.state.entries(row, top)
+        self.tables[0].value = html_table(
+            ("observed", "value", "predicted"),
+            [
+                [_label(entry), _number(entry.observed), _number(entry.predicted)]
+                for entry in observed
+            ],
+        )
         self.tables[1].value = (
-            _table("best of the others", ("predicted",), best)
+            html_table(
+                ("best of the others", "predicted"),
+                [[_label(entry), _number(entry.predicted)] for entry in best],
+            )
             if best
             else "predictions come with a fit"
         )
 
 
-def _table(title: str, columns: Sequence[str], entries: Sequence[Entry]) -> str:
-    """Return entries as an HTML table."""
-    head = "".join(f"<th>{name}</th>" for name in columns)
-    rows = ""
-    for entry in entries:
-        numbers = [entry.predicted] if len(columns) == 1 else [entry.known, entry.predicted]
-        cells = "".join(f"<td>{'–' if math.isnan(x) else f'{x:.3g}'}</td>" for x in numbers)
-        label = escape(entry.label)
-        rows += f'<tr><td title="{label}">{label}</td>{cells}</tr>'
-    return f"<table><thead><tr><th>{title}</th>{head}</tr></thead><tbody>{rows}</tbody></table>"
+def _label(entry: Entry) -> Cell:
+    """Return the label of an entry, whose tooltip shows it in full."""
+    return Cell(entry.label, tooltip=entry.label)
+
+
+def _number(number: float) -> Cell:
+    """Return a number with three digits."""
+    return Cell(number_text(number, 3))

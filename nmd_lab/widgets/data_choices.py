@@ -1,10 +1,11 @@
-"""Data to choose from in an explorer, each with the code that loads it."""
+"""The data sets that an explorer offers, each with the code that loads it."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable
 from functools import cache
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import xarray as xr
@@ -14,8 +15,18 @@ from nmd_lab import datasets
 from .code import call
 
 
-class Source(NamedTuple):
-    """A data set of `nmd_lab.datasets` and the arguments that it is loaded with."""
+class DataChoice(NamedTuple):
+    """A data set of `nmd_lab.datasets`.
+
+    Attributes
+    ----------
+    name : str
+        Name of the function that loads it.
+    arguments : dict
+        Arguments of the function.
+    variable : str or None, default None
+        Variable of the loaded Dataset that is meant; None: everything that is loaded.
+    """
 
     name: str
     arguments: dict[str, Any]
@@ -23,7 +34,7 @@ class Source(NamedTuple):
 
     @property
     def code(self) -> str:
-        """The code that loads it."""
+        """Code that loads the data."""
         loading = call(f"nmd.datasets.{self.name}", **self.arguments)
         return f"{loading}.{self.variable}" if self.variable else loading
 
@@ -34,27 +45,49 @@ class Source(NamedTuple):
         return data[self.variable] if self.variable else data
 
 
-def matrices() -> dict[str, Source]:
-    """Return the matrices that are at hand on this machine."""
-    found = {
-        "digits": Source("digits", {}),
-        "photograph of a flower": Source("photograph", {"name": "flower", "size": (213, 320)}),
-        "photograph of a palace": Source("photograph", {"name": "china", "size": (213, 320)}),
-        "synthetic": Source(
-            "synthetic",
-            {"m": 200, "n": 150, "rank": 8, "nonlinearity": "relu", "random_state": 0},
-            "X",
-        ),
+MATRICES = {
+    "digits": DataChoice("digits", {}),
+    "photograph of a flower": DataChoice("photograph", {"name": "flower", "size": (213, 320)}),
+    "photograph of a palace": DataChoice("photograph", {"name": "china", "size": (213, 320)}),
+    "synthetic": DataChoice(
+        "synthetic",
+        {"m": 200, "n": 150, "rank": 8, "nonlinearity": "relu", "random_state": 0},
+        "X",
+    ),
+}
+"""Matrices that need no download."""
+
+LOCAL_MATRICES = {
+    "CBCL faces": DataChoice("cbcl", {}),
+    "MNIST": DataChoice("mnist", {}),
+    "MIT logo": DataChoice("mit_logo", {}),
+}
+"""Matrices that are offered if ``$NMD_LAB_DATA`` has a folder with the name of their function."""
+
+RATINGS = {
+    "MovieLens, small": DataChoice("movielens_small", {}),
+    "generated": DataChoice(
+        "make_ratings", {"n_users": 400, "n_items": 300, "n_ratings": 12_000, "random_state": 0}
+    ),
+}
+"""Tables of ratings that need no download."""
+
+
+def matrix_choices() -> dict[str, DataChoice]:
+    """Return the matrices that are available on this machine, by their labels."""
+    folder = os.environ.get("NMD_LAB_DATA")
+    if not folder:
+        return dict(MATRICES)
+    local = {
+        label: choice
+        for label, choice in LOCAL_MATRICES.items()
+        if (Path(folder) / choice.name).is_dir()
     }
-    if os.environ.get("NMD_LAB_DATA"):
-        for label, name in (("CBCL faces", "cbcl"), ("MNIST", "mnist"), ("MIT logo", "mit_logo")):
-            if os.path.isdir(os.path.join(os.environ["NMD_LAB_DATA"], name)):  # noqa: PTH112, PTH118
-                found[label] = Source(name, {})
-    return found
+    return MATRICES | local
 
 
 @cache
 def load_matrix(label: str) -> xr.DataArray:
-    """Return a matrix by its label; it is not to be changed."""
-    loaded: xr.DataArray = matrices()[label].load()
+    """Return the matrix of a label; all callers share it, so it must not be changed."""
+    loaded: xr.DataArray = matrix_choices()[label].load()
     return loaded

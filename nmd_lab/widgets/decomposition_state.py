@@ -1,4 +1,4 @@
-"""What the decomposition explorer knows and does, without anything to look at."""
+"""State of the decomposition explorer: data, settings and fit, without any widget."""
 
 from __future__ import annotations
 
@@ -7,47 +7,65 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
 from nmd_lab._checks import check_rank, check_share
 from nmd_lab.baselines import truncated_svd
-from nmd_lab.data.sparse import SparseObservations
-from nmd_lab.model.nonlinearities import MinMax, Nonlinearity
+from nmd_lab.data.sparse import is_sparse
+from nmd_lab.model.losses import LOSSES
+from nmd_lab.model.nonlinearities import NONLINEARITIES, MinMax, Nonlinearity
 from nmd_lab.model.proximal import make_pair
 from nmd_lab.result.decomposition import Decomposition
 from nmd_lab.solver.admm import State
 from nmd_lab.solver.prepare import Prepared, prepare
 
+from ._decomposition_data import NOISES, MatrixData, corrupted, corrupting_code
 from .code import fit_call
-from .data_choices import load_matrix, matrices
-from .decomposition_data import NOISES, Data, corrupted, corrupting_code
-from .fields import Field, SettingsState, as_penalty, check_option
-from .live_fit import LiveFit
+from .data_choices import load_matrix, matrix_choices
+from .fields import Field, FitState, as_penalty, check_option
 
-YOURS = "your X"
-MODELS = ("relu", "square", "minmax", "modulus", "identity")
-LOSSES = ("frobenius", "l1", "kl")
-CORRUPTION = ("data", "noise", "level", "missing", "seed")
-LEVELS = {
-    "gaussian": "standard deviation, in the units of X",
-    "salt_and_pepper": "share of the entries",
-    "poisson": "counts per unit of X",
+OWN_DATA = "your X"
+"""Option for the data that the user gave."""
+
+NONLINEARITY_LABELS = {
+    "relu": "ReLU: max(0, t)",
+    "square": "square: t²",
+    "minmax": "MinMax: bounded",
+    "modulus": "modulus: |t|",
+    "identity": "identity: t",
 }
-LIVE = 20_000
-"""Hidden entries at which a running fit is judged, at most."""
+"""Labels of the nonlinearities in the menu."""
+
+LOSS_LABELS = {"frobenius": "Frobenius", "l1": "L1", "kl": "Kullback-Leibler"}
+"""Labels of the losses in the menu."""
 
 
-class DecompositionState(SettingsState):
+class DecompositionState(FitState):
     """A matrix, a model of it, and a fit that can be stopped.
 
     Parameters
     ----------
     X : matrix, optional
-        The data; without it one is chosen by name.
+        Data; by default a data set of the library, chosen by its name.
     shape : (int, int), optional
         Height and width of the picture that each row of X is.
     **values
-        Settings to begin with, see `fields`.
+        Starting values of settings, see `fields`.
+
+    Attributes
+    ----------
+    X : matrix or None
+        Data of the user.
+    options : dict of str to list of str
+        Options of the settings whose options depend on the data.
+    errors : dict of str to (float, float)
+        Relative errors at observed and at hidden entries, of the finished fit and of the SVD.
+    held_out : dict of int to float
+        Relative errors at hidden entries, by iteration.
+
+    Raises
+    ------
+    TypeError
+        If X is sparse.
 
     Examples
     --------
@@ -59,25 +77,27 @@ class DecompositionState(SettingsState):
 
     fields = (
         Field("data", "Data", "choice", group="Data"),
-        Field("noise", "Noise", "choice", NOISES, "Data", "Added to every entry"),
+        Field("noise", "Noise", "choice", NOISES, "Data", "Noise added to every entry",
+              {"salt_and_pepper": "salt and pepper"}),
         Field("level", "Noise level", "number", (), "Data"),
-        Field("missing", "Missing", "share", (), "Data", "Share of the entries that is hidden"),
-        Field("seed", "Seed", "integer", (), "Data", "Of noise, holes and random starts"),
-        Field("nonlinearity", "f", "choice", MODELS, "Model", "X ≈ f(W H)"),
+        Field("missing", "Missing", "share", (), "Data", "Share of hidden entries"),
+        Field("seed", "Seed", "integer", (), "Data", "Seed of noise, holes and random starts"),
+        Field("nonlinearity", "f", "choice", tuple(NONLINEARITIES), "Model", "X ≈ f(W H)",
+              NONLINEARITY_LABELS),
         Field("low", "Lower bound", "number", (), "Model"),
         Field("high", "Upper bound", "number", (), "Model"),
-        Field("loss", "Loss", "choice", LOSSES, "Model"),
+        Field("loss", "Loss", "choice", tuple(LOSSES), "Model", "", LOSS_LABELS),
         Field("rank", "Rank", "integer", (), "Model", "Number of components"),
         Field("alpha", "Ridge alpha", "number", (), "Solver", "Keeps W and H small"),
-        Field("penalty", "Penalty", "words", ("balanced", "paper"), "Solver", "A rule or a number"),
-        Field("iterations", "Iterations", "integer", (), "Solver", "Of a run, and of a Continue"),
-    )
+        Field("penalty", "Penalty", "text", ("balanced", "paper"), "Solver", "A rule or a number"),
+        Field("iterations", "Iterations", "integer", (), "Solver", "Number of each run"),
+    )  # fmt: skip
 
     def __init__(self, X: Any = None, shape: tuple[int, int] | None = None, **values: Any) -> None:
-        if sparse.issparse(X) or isinstance(X, SparseObservations):
+        if is_sparse(X):
             raise TypeError("X is sparse: give it to CompletionExplorer, or X.toarray() here.")
         self.X, self._shape = X, shape
-        self.options = {"data": ([YOURS] if X is not None else []) + list(matrices())}
+        self.options = {"data": ([OWN_DATA] if X is not None else []) + list(matrix_choices())}
         defaults = {
             "data": self.options["data"][0],
             "noise": "none",
@@ -94,42 +114,46 @@ class DecompositionState(SettingsState):
             "iterations": 300,
         }
         super().__init__(defaults)
-        self._data: tuple[Any, Data] | None = None
+        self._data: tuple[Any, MatrixData] | None = None
         for name, value in values.items():
             self.set(name, value)
         if "rank" not in values:
             self.values["rank"] = min(10, *self.data.shape)
-        self.fit = LiveFit()
         self.fit.finishing = self._compare
-        self._forget()
+        self._clear()
 
-    def _forget(self) -> None:
+    def _clear(self) -> None:
+        """Forget what belongs to a fit."""
         self.errors: dict[str, tuple[float, float]] = {}
         self.held_out: dict[int, float] = {}
-        self.running: dict[str, Any] = {}
-        self._code: tuple[str, dict[str, Any]] | None = None
+        self._call: tuple[str, dict[str, Any]] | None = None
 
     def source(self) -> Any:
         """Return the original matrix."""
-        return self.X if self.values["data"] == YOURS else load_matrix(self.values["data"])
+        return self.X if self.values["data"] == OWN_DATA else load_matrix(self.values["data"])
 
     @property
-    def data(self) -> Data:
-        """The data as the settings want them."""
-        key = tuple(self.values[name] for name in CORRUPTION)
+    def data(self) -> MatrixData:
+        """The data with the noise and the holes of the present settings."""
+        key = tuple(self.values[name] for name in ("data", "noise", "level", "missing", "seed"))
         if self._data is None or self._data[0] != key:
-            shape = self._shape if self.values["data"] == YOURS else None
-            self._data = key, Data(self.source(), self.values, shape)
+            shape = self._shape if self.values["data"] == OWN_DATA else None
+            self._data = key, MatrixData(self.source(), self.values, shape)
         return self._data[1]
+
+    @property
+    def _has_bounds(self) -> bool:
+        """Whether the chosen f has bounds."""
+        return NONLINEARITIES[self.values["nonlinearity"]] is MinMax
 
     def nonlinearity(self) -> str | Nonlinearity:
         """Return f as a fit takes it."""
-        if self.values["nonlinearity"] == "minmax":
+        if self._has_bounds:
             return MinMax(self.values["low"], self.values["high"])
         return str(self.values["nonlinearity"])
 
     def arguments(self) -> dict[str, Any]:
-        """Return the arguments of the fit, the matrix apart."""
+        """Return the arguments of the fit without the matrix."""
         values = self.values
         return {
             "rank": values["rank"],
@@ -142,18 +166,18 @@ class DecompositionState(SettingsState):
         }
 
     def reasons(self) -> dict[str, str]:
-        """Return for each setting that has no effect now why that is so."""
-        values, idle = self.values, {}
+        """Return why settings have no effect now, by the name of each such setting."""
+        values, reasons = self.values, {}
         if len(self.options["data"]) == 1:
-            idle["data"] = "there is only one matrix"
+            reasons["data"] = "there is only one matrix"
         if values["noise"] == "none":
-            idle["level"] = "no noise is added"
-        if values["nonlinearity"] != "minmax":
-            idle["low"] = idle["high"] = f"{values['nonlinearity']} has no bounds"
-        return idle
+            reasons["level"] = "no noise is added"
+        if not self._has_bounds:
+            reasons["low"] = reasons["high"] = f"{values['nonlinearity']} has no bounds"
+        return reasons
 
     def checks(self) -> dict[str, Callable[[], Any]]:
-        """Return for settings what raises an error if they are wrong."""
+        """Return a function for each checked setting that raises an error if it is wrong."""
         values = self.values
 
         def loss() -> None:
@@ -175,57 +199,55 @@ class DecompositionState(SettingsState):
             "loss": loss,
         }
 
-    @property
-    def changed(self) -> bool:
-        """Whether the settings are no longer those of the fit that is there."""
-        now = {n: v for n, v in self.values.items() if n != "iterations"}
-        return bool(self.running) and now != self.running
-
     def start(self) -> None:
-        """Begin a fit with the settings as they are."""
-        self._forget()
+        """Start a fit with the present settings."""
+        self._clear()
         arguments, data = self.arguments(), self.data
         verb = "complete" if data.has_holes else "decompose"
-        self.running = {n: v for n, v in self.values.items() if n != "iterations"}
-        self._code = verb, arguments
+        self.fitted_settings = self._settings()
+        self._call = verb, arguments
 
-        def make() -> Prepared:
+        def prepared() -> Prepared:
             named = dict(arguments)
             rank, f, loss = (named.pop(name) for name in ("rank", "nonlinearity", "loss"))
             zeros = verb == "decompose"
             return prepare(data.seen, rank, f, loss, absent_are_zeros=zeros, **named)
 
-        self._fitted = data
+        self.fitted_data = data
         self._f = make_pair(arguments["nonlinearity"], arguments["loss"]).nonlinearity
-        self.fit.start(make, self.values["iterations"])
-
-    def proceed(self) -> None:
-        """Go on with the fit that is there."""
-        self.fit.proceed(self.values["iterations"])
+        self.fit.start(prepared, self.values["iterations"])
 
     def reset(self) -> None:
         """Forget the fit."""
-        self._forget()
-        self.fit.reset()
+        self._clear()
+        super().reset()
 
     def model(self, state: State, rows: Any, columns: Any) -> NDArray[np.floating]:
-        """Return a part of f(WH) at some state."""
-        part: NDArray[np.floating] = self._f(state.W_aug[rows] @ state.H_aug[:, columns])
-        return part
+        """Return f(WH) of an iterate at the given rows and columns."""
+        window: NDArray[np.floating] = self._f(state.W_aug[rows] @ state.H_aug[:, columns])
+        return window
 
-    def judge(self, state: State) -> None:
-        """Measure a state at hidden entries, at some of them if there are many."""
-        rows, columns = self._fitted.hidden
+    def judge(self, state: State, n_entries: int = 20_000) -> None:
+        """Measure the error of an iterate at hidden entries, and keep it in `held_out`.
+
+        Parameters
+        ----------
+        state : State
+            Iterate of the fit.
+        n_entries : int, default 20000
+            Largest number of entries; of more, every k-th is taken.
+        """
+        rows, columns = self.fitted_data.hidden
         if rows.size and state.iteration not in self.held_out:
-            step = -(-rows.size // LIVE)
+            step = -(-rows.size // n_entries)
             i, j = rows[::step], columns[::step]
             model = self._f(np.einsum("ij,ji->i", state.W_aug[i], state.H_aug[:, j]))
-            truth = self._fitted.original[i, j]
+            truth = self.fitted_data.original[i, j]
             self.held_out[state.iteration] = _relative(truth, model)
 
     def _compare(self, fit: Decomposition) -> None:
-        """Measure the finished fit, and the SVD of equal rank, on observed and hidden entries."""
-        data = self._fitted
+        """Measure the finished fit and the SVD of equal rank, and keep their errors."""
+        data = self.fitted_data
         baseline = truncated_svd(data.observed, fit.rank)
         for name, each in ((f"{fit.nonlinearity.name}, {fit.loss.name}", fit), ("SVD", baseline)):
             model = each.labels.flatten(each.reconstruct().values)
@@ -234,37 +256,37 @@ class DecompositionState(SettingsState):
             self.errors[name] = _relative(data.observed[seen], model[seen]), held_out
 
     def typical_rows(self, component: int) -> NDArray[np.intp]:
-        """Return the rows that have most of a component."""
+        """Return the rows with the largest absolute weights of a component, largest first."""
         assert self.fit.state is not None
         order = np.argsort(-np.abs(self.fit.state.W[:, component]), kind="stable")
-        rows: NDArray[np.intp] = order[: self._fitted.default_rows().size]
+        rows: NDArray[np.intp] = order[: self.fitted_data.default_rows().size]
         return rows
 
     def code(self, name: str | None = None) -> str:
-        """Return a cell that repeats the fit, or one with these settings if there is none.
+        """Return a notebook cell that repeats the fit, or that makes one if there is none.
 
         Parameters
         ----------
         name : str, optional
-            How the notebook calls the user's X.
+            Name of the user's X in the notebook.
         """
-        fitted = self._code is not None and self.fit.result is not None
-        values = {**self.values, **(self.running if fitted else {})}
-        if values["data"] != YOURS:
-            load = f"X = {matrices()[values['data']].code}\n"
+        result, values = self.fit.result, self.values
+        if result is not None and self._call is not None:
+            values = values | self.fitted_settings
+            verb, arguments = self._call
         else:
-            load = "" if name == "X" else f"X = {name or ...}  # your data\n"
-        if fitted and self._code is not None:
-            verb, arguments = self._code
-        else:
+            result = None
             holes = values["missing"] > 0 or self.data.has_holes
             verb, arguments = "complete" if holes else "decompose", self.arguments()
+        if values["data"] != OWN_DATA:
+            load = f"X = {matrix_choices()[values['data']].code}\n"
+        else:
+            load = "" if name == "X" else f"X = {name or ...}  # your data\n"
         lines, seen = corrupting_code(values)
-        result = self.fit.result if fitted else None
         return f"import nmd_lab as nmd\n\n{load}{lines}" + fit_call(result, verb, seen, arguments)
 
 
 def _relative(truth: NDArray[np.floating], model: NDArray[np.floating]) -> float:
-    """Return the Frobenius error relative to the truth, NaN where there is nothing to compare."""
+    """Return ‖truth - model‖ / ‖truth‖, NaN if the truth is empty or zero."""
     size = float(np.linalg.norm(truth))
     return float(np.linalg.norm(truth - model)) / size if size else float("nan")

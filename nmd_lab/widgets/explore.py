@@ -1,4 +1,4 @@
-"""The explorer that suits some data."""
+"""The choice of the explorer that suits some data."""
 
 from __future__ import annotations
 
@@ -7,40 +7,36 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
-from scipy import sparse
 
 from nmd_lab.data.dense import observe_dense
-from nmd_lab.data.sparse import SparseObservations
+from nmd_lab.data.sparse import is_sparse
 from nmd_lab.result.netcdf import ATTRIBUTE
 from nmd_lab.studies import Study
 
-from .completion_data import TABLE, is_table
+from ._completion_data import DEFAULT_COLUMNS, is_table
 from .completion_view import CompletionExplorer
 from .decomposition_view import DecompositionExplorer
 from .study_view import StudyExplorer
-
-FEW = 1 / 3
-"""Below this share of observed entries a matrix is one to complete."""
 
 
 def explore(
     X: Any = None, **options: Any
 ) -> DecompositionExplorer | CompletionExplorer | StudyExplorer:
-    """Return the explorer that fits the data.
+    """Return the explorer that suits the data.
 
     Parameters
     ----------
     X : Study, Dataset, path-like, DataFrame, matrix or None
-        A study, its results or their file; a long table, a scipy.sparse matrix or a matrix of
-        which less than a third is observed; any other matrix; or nothing, to choose from the data
-        that come with the library.
+        Data to explore; None: data sets of the library, which the explorer offers.
     **options
-        Of the explorer, for example where its controls begin.
+        Arguments of the explorer, for example starting values of its settings.
 
     Returns
     -------
     StudyExplorer, CompletionExplorer or DecompositionExplorer
-        In this order of the kinds above.
+        The first for a study, its results or the path of their file.  The second for a long table,
+        a scipy.sparse matrix, and a matrix with less than a third of its entries observed.  The
+        third for any other matrix and for None.
 
     Examples
     --------
@@ -52,11 +48,17 @@ def explore(
         return StudyExplorer(X, **options)
     if isinstance(X, xr.Dataset) and ATTRIBUTE in X.attrs:
         return StudyExplorer(X, **options)
-    columns = {name: options.get(name, default) for name, default in TABLE.items()}
-    if sparse.issparse(X) or isinstance(X, SparseObservations) or is_table(X, columns):
+    columns = {name: options.get(name, default) for name, default in DEFAULT_COLUMNS.items()}
+    if is_table(X, columns) or _is_mostly_missing(X):
         return CompletionExplorer(X, **options)
-    if X is not None:
-        observations = observe_dense(X)
-        if observations.n_observed < FEW * np.prod(observations.shape):
-            return CompletionExplorer(X, **options)
     return DecompositionExplorer(X, **options)
+
+
+def _is_mostly_missing(X: Any, smallest_share: float = 1 / 3) -> bool:
+    """Return whether data are sparse, or dense with less than this share of entries observed."""
+    if X is None:
+        return False
+    if is_sparse(X):
+        return True
+    observations = observe_dense(X)
+    return bool(observations.n_observed < smallest_share * np.prod(observations.shape))

@@ -1,4 +1,4 @@
-"""What all explorers share: controls, the buttons of a run, the status line, saving, code."""
+"""The base of all explorers: controls, buttons, status line, saving and code."""
 
 from __future__ import annotations
 
@@ -10,84 +10,116 @@ from typing import Any
 
 import ipywidgets as widgets
 
-from .controls import Control, button, copying, grouped
-from .fields import SettingsState
-from .live_fit import LiveFit, sentence
-from .style import CSS
+from ._controls import Control, button, copy_button, grouped
+from ._errors import sentence
+from ._style import CSS
+from .code import name_in_notebook
+from .fields import FitState
+from .live_fit import LiveFit
+
+TOOLTIPS = {
+    "run": "Fit with these settings, from the start",
+    "stop": "Stop at the next iteration",
+    "continue": "Continue where it stopped",
+    "reset": "Forget the fit",
+}
+"""Tooltips of the buttons that are enabled."""
 
 
 class Explorer(widgets.VBox):  # type: ignore[misc]
-    """A view of a state: it shows what the state knows and hands on what the user does.
+    """A view of a state: it shows the state, and passes on what the user changes.
 
     Parameters
     ----------
-    state : SettingsState
-        With `fit`, `start`, `proceed`, `reset`, `changed` and `code`.
+    state : FitState
+        Data, settings and fit.
     filename : str
-        Under which name a result is saved unless the user gives another.
+        Name of the file that Save writes unless the user gives another.
+
+    Attributes
+    ----------
+    state : FitState
+        Data, settings and fit.
+    fit : LiveFit
+        The fit of the state.
+    controls : dict of str to Control
+        Controls by the name of their setting.
+    buttons : dict of str to Button
+        Buttons "run", "stop", "continue" and "reset".
     """
 
-    def __init__(self, state: Any, filename: str) -> None:
+    state: FitState
+
+    def __init__(self, state: FitState, filename: str) -> None:
         super().__init__()
         self.add_class("nmd-explorer")
-        self.model: SettingsState = state
+        self.state = state
         self.fit: LiveFit = state.fit
-        self._state = state
         self._lock = threading.RLock()
         self._note: tuple[str, bool] | None = None
         self._saved: set[Path] = set()
         self._code = ""
-        options = getattr(state, "options", {})
         self.controls = {
             field.name: Control(
                 field,
                 state.values[field.name],
-                options.get(field.name, field.options),
+                state.options.get(field.name, field.options),
                 self._set,
             )
             for field in state.fields
         }
-        self.buttons = {
-            "run": button("Run", "run", self._guarded(self._run)),
-            "stop": button("Stop", "stop", self._guarded(self.stop)),
-            "continue": button("Continue", "continue", self._guarded(self._proceed)),
-            "reset": button("Reset", "reset", self._guarded(self._reset)),
-        }
-        self.buttons["run"].button_style = "primary"
-        self.progress = widgets.IntProgress(min=0, max=1, tooltip="Progress of the run")
-        self.progress.add_class("nmd-progress")
-        self.status = widgets.HTML().add_class("nmd-status")
-        self._file = widgets.Text(
-            filename, description="File", tooltip="Where Save writes to", continuous_update=False,
-            style={"description_width": "32px"},
-        ).add_class("nmd-filename")  # fmt: skip
-        self._save = button(
-            "Save", "save", self._guarded(self.save), "Write the result to the file"
-        )
-        self._copy = widgets.HTML().add_class("nmd-copy")
-        toolbar = widgets.Box([*self.buttons.values(), self.progress]).add_class("nmd-toolbar")
-        footer = widgets.Box([self._file, self._save, self._copy]).add_class("nmd-footer")
         controls = widgets.VBox(grouped(self.controls.values())).add_class("nmd-controls")
+        toolbar, footer = self._toolbar(), self._footer(filename)
         main = widgets.VBox([toolbar, self.status, *self.body(), footer]).add_class("nmd-main")
         columns = widgets.Box([controls, main]).add_class("nmd-columns")
         self.children = (widgets.HTML(f"<style>{CSS}</style>", layout={"display": "none"}), columns)
         self.fit.listeners.append(self._refresh)
         self._settings_changed()
 
+    def _toolbar(self) -> Any:
+        """Make the buttons, the progress bar and the status line."""
+        actions = {
+            "run": self._run,
+            "stop": self.stop,
+            "continue": self._proceed,
+            "reset": self._reset,
+        }
+        self.buttons = {
+            name: button(name.capitalize(), name, self._guarded(action))
+            for name, action in actions.items()
+        }
+        self.buttons["run"].button_style = "primary"
+        self.progress = widgets.IntProgress(min=0, max=1, tooltip="Progress of the run")
+        self.progress.add_class("nmd-progress")
+        self.status = widgets.HTML().add_class("nmd-status")
+        return widgets.Box([*self.buttons.values(), self.progress]).add_class("nmd-toolbar")
+
+    def _footer(self, filename: str) -> Any:
+        """Make what saves the result and copies the code."""
+        self._file = widgets.Text(
+            filename, description="File", tooltip="File that Save writes", continuous_update=False,
+            style={"description_width": "32px"},
+        ).add_class("nmd-filename")  # fmt: skip
+        self._save = button(
+            "Save", "save", self._guarded(self.save), "Write the result to the file"
+        )
+        self._copy = widgets.HTML().add_class("nmd-copy")
+        return widgets.Box([self._file, self._save, self._copy]).add_class("nmd-footer")
+
     def body(self) -> Sequence[Any]:
         """Return the widgets between the status line and the footer."""
         return ()
 
     def draw(self) -> None:
-        """Show what there is to see; called by any thread, by one at a time."""
+        """Bring the body up to date; one thread at a time calls this, but it may be any."""
 
     @property
     def result(self) -> Any:
-        """The result as far as it has come, or None."""
+        """The result of the iterations so far, or None."""
         return self.fit.result
 
     def start(self) -> None:
-        """Do what Run does.
+        """Start a fit, as Run does.
 
         Raises
         ------
@@ -100,24 +132,30 @@ class Explorer(widgets.VBox):  # type: ignore[misc]
         self._run()
 
     def cannot_run(self) -> str:
-        """Return why Run is not possible now, or an empty word."""
-        return next(iter(self.model.problems().values()), "")
+        """Return why no fit can be started now, or an empty string."""
+        return next(iter(self.state.problems().values()), "")
 
     def stop(self) -> None:
-        """Do what Stop does."""
+        """Stop the fit at its next iteration, as Stop does."""
         self.fit.stop()
-        self._show_status()  # and nothing else: a picture may be in the making
+        self._show_status()  # nothing else, since another thread may be drawing
 
     def join(self, timeout: float | None = None) -> bool:
-        """Wait until the run has ended, at most `timeout` seconds; return whether it has."""
+        """Wait at most `timeout` seconds for the run to end, and return whether it has ended."""
         return self.fit.join(timeout)
 
     def code(self) -> str:
-        """Return the cell that Copy as code copies."""
-        return str(self._state.code())
+        """Return the notebook cell that Copy as code copies."""
+        return self.state.code()
 
     def save(self) -> None:
-        """Write the result to the file that is named beside the button."""
+        """Write the result to the file named beside the button.
+
+        Raises
+        ------
+        ValueError
+            If there is no result, or if the explorer would replace a file of another origin.
+        """
         path = Path(self._file.value).expanduser()
         if self.result is None:
             raise ValueError("there is no result yet: press Run first.")
@@ -128,38 +166,43 @@ class Explorer(widgets.VBox):  # type: ignore[misc]
         self._tell(f"saved as {path}")
 
     def write(self, path: Path) -> None:
-        """Write the result."""
+        """Write the result to a file."""
         self.result.save(path)
 
     def close(self) -> None:
-        """End the run and take the widgets away."""
+        """Stop the fit and remove the widgets."""
         self.fit.reset(tell=False)
         self.fit.listeners.clear()
         super().close()
 
     def _run(self) -> None:
+        """Start a fit."""
         self._note = None
-        self._state.start()
+        self.state.start()
 
     def _proceed(self) -> None:
+        """Continue the fit."""
         self._note = None
-        self._state.proceed()
+        self.state.proceed()
 
     def _reset(self) -> None:
+        """Forget the fit."""
         self._note = None
-        self._state.reset()
+        self.state.reset()
 
     def _set(self, name: str, value: Any) -> None:
+        """Change a setting, and show errors in the status line."""
         self._guarded(lambda: self._change(name, value))()
 
     def _change(self, name: str, value: Any) -> None:
+        """Change a setting."""
         self._note = None
-        self.model.set(name, value)
+        self.state.set(name, value)
         self._settings_changed()
 
     def _settings_changed(self) -> None:
-        """Show what is wrong with the settings and what they mean."""
-        problems, reasons = self.model.problems(), self.model.reasons()
+        """Show which settings are wrong or without effect, and bring everything else up to date."""
+        problems, reasons = self.state.problems(), self.state.reasons()
         for name, control in self.controls.items():
             control.show(problems.get(name), reasons.get(name))
         self._refresh()
@@ -175,16 +218,17 @@ class Explorer(widgets.VBox):  # type: ignore[misc]
 
         return guarded
 
-    def _tell(self, words: str, *, failed: bool = False) -> None:
-        """Put something else than the state of the run into the status line."""
-        self._note = words, failed
+    def _tell(self, message: str, *, failed: bool = False) -> None:
+        """Show a message in the status line until the next action of the user."""
+        self._note = message, failed
         self._show_status()
 
     def _show_status(self) -> None:
-        words, failed = self._note or (self.fit.message, self.fit.phase == "failed")
+        """Show the message, or the phase of the fit if there is none."""
+        message, failed = self._note or (self.fit.message, self.fit.phase == "failed")
         kind = f"nmd-{'failed' if failed else self.fit.phase}"
         self.status.value = (
-            f'<span role="status" aria-live="polite" class="{kind}">{escape(words)}</span>'
+            f'<span role="status" aria-live="polite" class="{kind}">{escape(message)}</span>'
         )
 
     def _refresh(self) -> None:
@@ -195,43 +239,54 @@ class Explorer(widgets.VBox):  # type: ignore[misc]
                 self.progress.max = max(self.fit.planned, 1)
                 self.progress.value = 0 if self.fit.state is None else self.fit.state.iteration
                 if self.fit.phase != "running":
-                    self._show_code()  # first: who reads that it has stopped may copy at once
+                    # Before the status: whoever reads that the fit has stopped may copy at once
+                    self._show_code()
                 self._show_status()
                 self.draw()
             except Exception as error:
                 self._tell(sentence(error), failed=True)
 
     def _show_buttons(self) -> None:
+        """Disable the buttons that have no use now, and show why."""
         running = self.fit.phase == "running"
-        problem = "" if running else self.cannot_run()
-        nothing = "" if self.fit.can_proceed else "there is nothing to go on from"
-        changed = "the settings have changed: Run begins anew" if self._state.changed else ""
         busy = "it is running" if running else ""
-        empty = "" if running or self.fit.phase != "ready" else "there is nothing to forget"
-        why = {
+        problem = "" if running else self.cannot_run()
+        no_fit = "" if self.fit.can_proceed else "there is nothing to go on from"
+        changed = "the settings have changed: Run starts a new fit" if self.state.changed else ""
+        no_result = "" if running or self.fit.phase != "ready" else "there is nothing to forget"
+        reasons = {
             "run": busy or problem,
             "stop": "" if running else "nothing runs",
-            "continue": busy or nothing or changed,
-            "reset": empty,
+            "continue": busy or no_fit or changed,
+            "reset": no_result,
         }
-        for name, reason in why.items():
+        for name, reason in reasons.items():
             self.buttons[name].disabled = bool(reason)
-            self.buttons[name].tooltip = reason or HELP[name]
+            self.buttons[name].tooltip = reason or TOOLTIPS[name]
         self._save.disabled = running or self.result is None
         self._save.tooltip = (busy or "there is no result yet") if self._save.disabled else "Save"
 
     def _show_code(self) -> None:
-        problem = next(iter(self.model.problems().values()), None)
-        if problem is not None and self.fit.result is None:
+        """Put the present code behind Copy as code, unless the settings are wrong."""
+        if self.state.problems() and self.fit.result is None:
             return
         code = self.code()
         if code != self._code:
-            self._code, self._copy.value = code, copying(code)
+            self._code, self._copy.value = code, copy_button(code)
 
+    def _data_name(self, data: Any, attribute: str) -> str | None:
+        """Return the code that gives the user's data in the notebook, or None if there is none.
 
-HELP = {
-    "run": "Fit with these settings, from the start",
-    "stop": "Stop at the next iteration",
-    "continue": "Go on from where it stopped",
-    "reset": "Forget the fit",
-}
+        Parameters
+        ----------
+        data : object
+            Data of the user, or None.
+        attribute : str
+            Attribute of the state that holds the data.
+        """
+        if data is None:
+            return None
+        name = name_in_notebook(data)
+        if name is None and (explorer := name_in_notebook(self)):
+            return f"{explorer}.state.{attribute}"
+        return name

@@ -1,14 +1,16 @@
-"""What an explorer's controls stand for: names, values, what is wrong, what cannot apply."""
+"""The settings of an explorer: fields, their values, and what is wrong or without effect."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
 from nmd_lab.solver.options import Options
 from nmd_lab.solver.penalty import as_penalty_rule
 
-from .live_fit import sentence
+from ._errors import sentence
+from .live_fit import LiveFit
 
 
 class Field(NamedTuple):
@@ -17,29 +19,38 @@ class Field(NamedTuple):
     Attributes
     ----------
     name : str
-        What the state calls it.
+        Name in the state's dict of values.
     label : str
-        What the user reads.
-    kind : {"choice", "integer", "number", "share", "words"}
-        How it is entered.
+        Label in front of the input.
+    kind : {"choice", "integer", "number", "share", "text"}
+        Kind of the input.
     options : tuple of str
-        For a choice, or as suggestions for words.
+        Options of a choice, or suggestions for a text.
     group : str
-        The heading that it stands under.
+        Heading above the field.
     help : str
-        One line for who hovers over it.
+        Tooltip of one line.
+    option_labels : mapping of str to str
+        Labels of options whose names alone would not do.
     """
 
     name: str
     label: str
-    kind: Literal["choice", "integer", "number", "share", "words"]
+    kind: Literal["choice", "integer", "number", "share", "text"]
     options: tuple[str, ...] = ()
     group: str = ""
     help: str = ""
+    option_labels: Mapping[str, str] = MappingProxyType({})
 
 
 class SettingsState:
-    """Values of fields, with a sentence for each that is wrong and for each that cannot apply."""
+    """Values of fields, with one sentence for each that is wrong or without effect.
+
+    Parameters
+    ----------
+    values : dict
+        Value of each field by name.
+    """
 
     fields: Sequence[Field] = ()
 
@@ -52,33 +63,91 @@ class SettingsState:
         Raises
         ------
         KeyError
-            If there is no such setting.
+            If there is no setting of this name.
         """
         if name not in self.values:
             raise KeyError(f"{name!r} is no setting: choose from {list(self.values)}.")
         self.values[name] = value
 
     def reasons(self) -> dict[str, str]:
-        """Return for each setting that has no effect now why that is so."""
+        """Return why settings have no effect now, by the name of each such setting."""
         return {}
 
     def checks(self) -> dict[str, Callable[[], Any]]:
-        """Return for settings what raises an error if they are wrong."""
+        """Return a function for each checked setting that raises an error if it is wrong."""
         return {}
 
     def problems(self) -> dict[str, str]:
-        """Return for each wrong setting what is wrong and what to do."""
-        found: dict[str, str] = {}
-        idle = self.reasons()
+        """Return what is wrong and what to do, by the name of each wrong setting."""
+        problems: dict[str, str] = {}
+        without_effect = self.reasons()
         for name, check in self.checks().items():
-            if name not in idle:
+            if name not in without_effect:
                 try:
                     check()
                 except Exception as error:
-                    words = sentence(error)
-                    if words not in found.values():
-                        found[name] = words
-        return found
+                    message = sentence(error)
+                    if message not in problems.values():
+                        problems[name] = message
+        return problems
+
+
+class FitState(SettingsState):
+    """Settings, and the fit that is made with them.
+
+    Parameters
+    ----------
+    values : dict
+        Value of each field by name; "iterations" is the length of a run.
+
+    Attributes
+    ----------
+    options : dict of str to list of str
+        Options of the settings whose options depend on the data.
+    fit : LiveFit
+        The fit, which can be stopped and continued.
+    fitted_settings : dict
+        Settings with which the fit was started, without "iterations"; empty before a fit.
+    """
+
+    options: dict[str, list[str]]
+
+    def __init__(self, values: dict[str, Any]) -> None:
+        super().__init__(values)
+        self.fit = LiveFit()
+        self.fitted_settings: dict[str, Any] = {}
+
+    @property
+    def changed(self) -> bool:
+        """Whether the settings differ from those of the fit."""
+        return bool(self.fitted_settings) and self._settings() != self.fitted_settings
+
+    def _settings(self) -> dict[str, Any]:
+        """Return the present settings without "iterations"."""
+        return {name: value for name, value in self.values.items() if name != "iterations"}
+
+    def start(self) -> None:
+        """Start a fit with the present settings."""
+        raise NotImplementedError
+
+    def proceed(self) -> None:
+        """Continue the fit."""
+        self.fit.proceed(self.values["iterations"])
+
+    def reset(self) -> None:
+        """Forget the fit."""
+        self.fitted_settings = {}
+        self.fit.reset()
+
+    def code(self, name: str | None = None) -> str:
+        """Return a notebook cell that repeats the fit.
+
+        Parameters
+        ----------
+        name : str, optional
+            Name of the user's data in the notebook.
+        """
+        raise NotImplementedError
 
 
 def check_option(name: str, value: Any) -> Options:
@@ -87,22 +156,27 @@ def check_option(name: str, value: Any) -> Options:
     Raises
     ------
     ValueError, TypeError
-        In one sentence, if it is wrong.
+        If the value is wrong.
     """
     return Options.of({name: value})
 
 
-def as_penalty(words: str) -> str | float:
-    """Return what the words of a penalty stand for: a rule, or a fixed number.
+def as_penalty(text: str) -> str | float:
+    """Return the name of a penalty rule or a fixed penalty.
+
+    Parameters
+    ----------
+    text : str
+        A rule or a number, as the user writes it.
 
     Raises
     ------
     ValueError, TypeError
-        If they stand for none.
+        If it is neither.
     """
     try:
-        penalty: str | float = float(words)
+        penalty: str | float = float(text)
     except ValueError:
-        penalty = words.strip()
+        penalty = text.strip()
     as_penalty_rule(penalty)
     return penalty

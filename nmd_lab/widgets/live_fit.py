@@ -1,96 +1,63 @@
-"""A fit in a thread of its own, which can be stopped at any iteration and goes on from there."""
+"""A fit in a thread of its own, which can be stopped at any iteration and continued from there."""
 
 from __future__ import annotations
 
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Literal
 
-from nmd_lab._threads import one_thread
-from nmd_lab.fit import label
+from nmd_lab.fit import ResumableFit
 from nmd_lab.result.decomposition import Decomposition
 from nmd_lab.solver.admm import State
 from nmd_lab.solver.prepare import Prepared
-from nmd_lab.solver.refinement.stages import optimality
-from nmd_lab.solver.restarts import Solution, iterate
-from nmd_lab.solver.run import VALIDATION, Run
+from nmd_lab.solver.run import VALIDATION
 
-from .snapshots import Snapshots
+from ._errors import sentence
+from ._snapshots import Snapshots
 
 Phase = Literal["ready", "running", "stopped", "finished", "failed"]
 
-REDRAW = 0.25
-"""Seconds between two looks at a running fit, at least."""
 
-SHARE = 19.0
-"""Looking takes at most one part in twenty of the time."""
+@dataclass(frozen=True)
+class RedrawOptions:
+    """How often a running fit is shown."""
+
+    interval: float = 0.25
+    """Shortest time between the end of a call of the listeners and the next call, in seconds."""
+
+    pause: float = 19.0
+    """Shortest such time, in durations of the call: listeners take at most 1/20 of the time."""
 
 
-class ResumableFit:
-    """A prepared fit that goes on as many iterations at a time as one wants.
-
-    Its iterates are those of one uninterrupted fit.  With ``tol=0`` and nothing held out, the
-    result after k iterations is that of ``max_iter=k``.
-
-    Parameters
-    ----------
-    prepared : Prepared
-        Result of `nmd_lab.solver.prepare.prepare`; only the first of its starts is run.
-    """
-
-    def __init__(self, prepared: Prepared) -> None:
-        self.prepared = prepared
-        self.run: Run | None = None
-
-    def advance(self, iterations: int, callback: Callable[[State], bool]) -> Decomposition:
-        """Do at most so many more iterations, and return the result so far.
-
-        Parameters
-        ----------
-        iterations : int
-            Largest number of further iterations.
-        callback : callable
-            Function of each state; a true value stops the fit.
-        """
-        problem, starts, options, plan, held_out = self.prepared
-        with one_thread():
-            if self.run is None:
-                states = iterate(problem, next(starts), options, plan)
-                self.run = Run(
-                    states, tol=options.tol, held_out=held_out, patience=options.patience
-                )
-            outcome = self.run.advance(iterations, callback=callback)
-            if self.run.gives_last and outcome.stop_reason.code == "callback":
-                last = self.run.last
-                assert last is not None
-                outcome = outcome._replace(state=last, score=last.objective)
-            distance = optimality(problem, outcome.state.W_aug, outcome.state.H_aug)
-            return label(self.prepared, Solution(outcome, distance, []))
+REDRAW = RedrawOptions()
 
 
 class LiveFit:
-    """What an explorer runs: at most one fit, in a worker thread, and all that is known of it.
-
-    Listeners are called without arguments, from whichever thread; while the fit runs at most
-    four times a second.
+    """The fit of an explorer, in a worker thread; at most one fit runs at a time.
 
     Attributes
     ----------
     phase : {"ready", "running", "stopped", "finished", "failed"}
-        Where the fit stands.
+        Phase of the fit.
     message : str
-        The same in a sentence.
+        Phase and progress in one sentence.
     result : Decomposition or None
-        The fit as far as it has come; None before it first pauses.
+        Result of the iterations so far; None until the fit first stops.
     snapshots : Snapshots
-        Some of its states.
+        Iterates that can be looked at again.
     curves : dict of str to list of float
-        Numbers of each iteration so far.
+        Iteration numbers, errors and residuals of all iterations so far.
     state : State or None
-        The last state.
+        Last iterate.
     planned : int
-        The iteration at which it will end.
+        Iteration at which the present run ends.
+    listeners : list of callable
+        Functions without arguments that are called after a change of the above, from any thread.
+        While the fit runs they are called at most four times a second.
+    finishing : callable or None
+        Function that is called with the result, in the worker thread, after each run.
     """
 
     def __init__(self) -> None:
@@ -108,33 +75,36 @@ class LiveFit:
         self.curves: dict[str, list[float]] = {}
         self.state: State | None = None
         self.planned = 0
-        self._fit: ResumableFit | None = None
+        self._resumable: ResumableFit | None = None
         self._next_look = 0.0
 
     @property
     def can_proceed(self) -> bool:
-        """Whether there is something to go on from."""
-        ended = self.result is not None and self.result.stop_reason.code == "converged"
-        return self.phase in ("stopped", "finished") and self._fit is not None and not ended
+        """Whether there is a fit that has stopped before it converged."""
+        if self.result is None or self._resumable is None:
+            return False
+        converged = self.result.stop_reason.code == "converged"
+        return self.phase in ("stopped", "finished") and not converged
 
     def start(self, prepare: Callable[[], Prepared], iterations: int) -> None:
-        """Begin anew.
+        """Start a new fit.
 
         Parameters
         ----------
         prepare : callable
-            Checks the arguments and returns the prepared fit; called in the worker thread.
+            Function that checks the arguments and returns the prepared fit.  It is called in the
+            worker thread.
         iterations : int
-            How many to do.
+            Number of iterations.
         """
         self.reset(tell=False)
         self._launch(lambda: ResumableFit(prepare()), iterations)
 
     def proceed(self, iterations: int) -> None:
-        """Go on from where the fit stands; nothing happens if it cannot."""
-        fit = self._fit
-        if self.can_proceed and fit is not None:
-            self._launch(lambda: fit, iterations)
+        """Continue the fit for so many iterations, if `can_proceed` holds."""
+        resumable = self._resumable
+        if self.can_proceed and resumable is not None:
+            self._launch(lambda: resumable, iterations)
 
     def stop(self) -> None:
         """Ask a running fit to stop at its next iteration."""
@@ -143,7 +113,7 @@ class LiveFit:
             self.message = "stopping …"
 
     def reset(self, *, tell: bool = True) -> None:
-        """Forget the fit; one that runs ends unseen at its next iteration."""
+        """Forget the fit; a running one stops at its next iteration without calling listeners."""
         self._stop.set()
         self._stop = threading.Event()
         self._clear()
@@ -151,7 +121,7 @@ class LiveFit:
             self.tell()
 
     def join(self, timeout: float | None = None) -> bool:
-        """Wait until nothing runs; return whether that came about in `timeout` seconds."""
+        """Wait at most `timeout` seconds for the run to end, and return whether it has ended."""
         if self._thread is not None:
             self._thread.join(timeout)
             return not self._thread.is_alive()
@@ -181,7 +151,7 @@ class LiveFit:
             result = fit.advance(iterations, lambda state: self._watch(state, fit, stop))
             if stop is not self._stop:
                 return
-            self._fit, self.result = fit, result
+            self._resumable, self.result = fit, result
             if stop.is_set() and result.stop_reason.code == "callback":
                 self.phase = "stopped"
                 why = f"stopped after {result.n_iter} iterations"
@@ -221,12 +191,5 @@ class LiveFit:
             )
             self.tell()
             later = time.perf_counter()
-            self._next_look = later + max(REDRAW, SHARE * (later - now))
+            self._next_look = later + max(REDRAW.interval, REDRAW.pause * (later - now))
         return stop.is_set()
-
-
-def sentence(error: BaseException) -> str:
-    """Return an error as one line that names its kind unless it explains itself."""
-    words = " ".join(str(error.args[0] if error.args else error).split())
-    kind = type(error).__name__
-    return words if isinstance(error, ValueError | TypeError) and words else f"{kind}: {words}"

@@ -1,4 +1,4 @@
-"""The study explorer: points to click, what is behind each, and its fit once more, live."""
+"""The study explorer: a chart with points to click, the fits behind each, and one fit repeated."""
 
 from __future__ import annotations
 
@@ -15,29 +15,31 @@ import xarray as xr
 
 from nmd_lab.result import netcdf
 
-from .charts import Curves, Dots, Panel, dots
-from .code import name_of
-from .controls import button
+from ._charts import DotSeries, Panel, dot_chart
+from ._controls import button, toggle_class
+from ._live_chart import RESIDUALS, LiveChart
+from ._study_points import NO_DIMENSION, ChartPoint, is_numeric, label_text
+from ._tables import Cell, html_table
+from .code import name_in_notebook
 from .explorer import Explorer
-from .study_state import NONE, Point, StudyState, words
+from .study_state import StudyState
 
 if TYPE_CHECKING:
     from nmd_lab.studies import Study
 
-LISTED = 12
-"""Cells of a point that are listed at most."""
+Series = dict[tuple[str, str], list[ChartPoint]]
 
 
 class StudyExplorer(Explorer):
-    """Look at a study from any side, and at the fit behind each point.
+    """Look at the results of a study from any side, and at the fit behind each point.
 
     Parameters
     ----------
     study : Study, Dataset or path-like
-        A study that was run, its results, or their file.  With the Study itself the fit of a
-        point can be repeated.
+        A study that was run, its results, or the path of their file.  Only a Study can repeat
+        fits, since the results hold no data.
     **settings
-        Where the controls begin: metric, x, color, panel.
+        Starting values of the controls: metric, x, color, panel, iterations.
 
     Attributes
     ----------
@@ -55,18 +57,13 @@ class StudyExplorer(Explorer):
     (True, 10)
     """
 
-    def __init__(self, study: Study | xr.Dataset | str | os.PathLike[str], **settings: Any) -> None:
-        self._given = study
-        self._picture: Any = None
-        self._points: list[Point] = []
-        self._drawn = -1
-        super().__init__(StudyState(study, **settings), "study-fit.nc")
+    state: StudyState
 
-    @property
-    def state(self) -> StudyState:
-        """What the explorer knows."""
-        state: StudyState = self._state
-        return state
+    def __init__(self, study: Study | xr.Dataset | str | os.PathLike[str], **settings: Any) -> None:
+        self._study = study
+        self._layout: tuple[str, ...] | None = None
+        self._points: list[ChartPoint] = []
+        super().__init__(StudyState(study, **settings), "study-fit.nc")
 
     @property
     def result(self) -> Any:
@@ -77,17 +74,14 @@ class StudyExplorer(Explorer):
         return None if chosen is None else self.state.cells(chosen)
 
     def body(self) -> Sequence[Any]:
-        """Return the picture with its points, what is known of one, and its fit."""
+        """Return the chart with its points, the details of one, and the curves of its fit."""
         self.chart = widgets.Image().add_class("nmd-chart").add_class("nmd-plot")
         self._buttons = widgets.Box().add_class("nmd-points")
         self._details = widgets.HTML().add_class("nmd-table").add_class("nmd-details")
-        self.curves = widgets.Image().add_class("nmd-chart").add_class("nmd-curves")
-        self._curves = Curves(
-            [
-                Panel("relative error", {"relative_error": "observed"}),
-                Panel("residuals", {"primal_residual": "‖T − WH‖", "dual_residual": "dual"}),
-            ]
+        self._curves = LiveChart(
+            [Panel("relative error", {"relative_error": "observed"}), RESIDUALS]
         )
+        self.curves = self._curves.image.add_class("nmd-curves")
         return (
             widgets.Box([self.chart, self._buttons]).add_class("nmd-clickable"),
             self._details,
@@ -95,11 +89,11 @@ class StudyExplorer(Explorer):
         )
 
     def code(self) -> str:
-        """Return a cell that repeats the fit, or draws the picture."""
-        return self.state.code(name_of(self._given))
+        """Return a notebook cell that repeats the fit, or that draws the chart."""
+        return self.state.code(name_in_notebook(self._study))
 
     def cannot_run(self) -> str:
-        """Return why the fit of the point cannot be repeated, or an empty word."""
+        """Return why the fit of the point cannot be repeated, or an empty string."""
         return self.state.why_not() or super().cannot_run()
 
     def start(self) -> None:
@@ -109,120 +103,122 @@ class StudyExplorer(Explorer):
         super().start()
 
     def write(self, path: Path) -> None:
-        """Write the repeated fit, or the cells of the point."""
+        """Write the repeated fit, or the cells of the point, to a file."""
         if isinstance(self.result, xr.Dataset):
             netcdf.write(self.result, path)
         else:
             self.result.save(path)
 
     def draw(self) -> None:
-        """Show the picture, the chosen point and its fit."""
+        """Show the chart, the chosen point and its fit."""
         values = self.state.values
-        key = tuple(values[name] for name in ("metric", "x", "color", "panel"))
-        if key != self._picture and not {"color", "panel"} & set(self.model.problems()):
-            self._picture = key
+        layout = tuple(values[name] for name in ("metric", "x", "color", "panel"))
+        if layout != self._layout and not {"color", "panel"} & set(self.state.problems()):
+            self._layout = layout
             self._draw_points()
         chosen = self.state.selected
         for point, each in zip(self._points, self._buttons.children, strict=True):
-            selected = chosen is not None and point.labels == chosen.labels
-            (each.add_class if selected else each.remove_class)("nmd-selected")
+            toggle_class(each, "nmd-selected", chosen is not None and point.labels == chosen.labels)
         self._details.value = (
             "click a point to see the fits behind it" if chosen is None else self._about(chosen)
         )
-        numbers = self.fit.curves
-        count = len(numbers.get("iteration", ()))
-        self.curves.layout.display = None if count else "none"
-        if count and count != self._drawn:
-            self.curves.value = self._curves.draw(
-                {name: (numbers["iteration"], each) for name, each in numbers.items()}
-            )
-        self._drawn = count
+        self._curves.show(self.fit.curves)
 
     def _draw_points(self) -> None:
+        """Draw the chart, and lay a button over each of its points."""
         state, values = self.state, self.state.values
         results, x, metric = state.results, values["x"], values["metric"]
-        self._points = state.points()
-        joined = results[x].dtype.kind in "iuf"
-        labels = results[x].values
-        ticks = [
-            (float(label) if joined else float(k), words(label)) for k, label in enumerate(labels)
-        ]
-        panels: dict[str, list[Dots]] = {}
-        order: list[Point] = []
-        for panel in dict.fromkeys(point.panel for point in self._points):
-            colors = list(dict.fromkeys(p.color for p in self._points if p.panel == panel))
-            for k, color in enumerate(colors):
-                line = [p for p in self._points if (p.panel, p.color) == (panel, color)]
-                shift = 0.0 if joined else 0.1 * (k - (len(colors) - 1) / 2)
-                order += line
-                panels.setdefault(panel, []).append(
-                    Dots(
-                        color,
-                        [p.place + shift for p in line],
-                        [p.mean for p in line],
-                        [p.spread for p in line],
-                    )
-                )
-        self._points = order
-        if not panels:
+        series: Series = {}
+        for point in state.points():
+            series.setdefault((point.panel, point.color), []).append(point)
+        self._points = [point for points in series.values() for point in points]
+        if not series:
             raise ValueError(f"{metric} is NaN everywhere: choose another measure.")
-        name = str(results[metric].attrs.get("long_name", metric))
-        titles = {p: p and f"{values['panel'].replace('_', ' ')} {p}" for p in panels}
-        color = "" if values["color"] == NONE else values["color"].replace("_", " ")
-        self.chart.value, places = dots(
-            {titles[p]: lines for p, lines in panels.items()},
-            x=x.replace("_", " "),
-            y=name,
-            color=color,
-            ticks=ticks,
+        joined = is_numeric(results, x)
+        titles = {panel: panel and f"{label_text(values['panel'])} {panel}" for panel, _ in series}
+        self.chart.value, positions = dot_chart(
+            {titles[panel]: dots for panel, dots in _dots(series, joined).items()},
+            x=label_text(x),
+            y=str(results[metric].attrs.get("long_name", metric)),
+            color="" if values["color"] == NO_DIMENSION else label_text(values["color"]),
+            ticks=[
+                (float(label) if joined else float(k), label_text(label))
+                for k, label in enumerate(results[x].values)
+            ],
             joined=joined,
         )
         self._buttons.children = tuple(
-            self._button(point, *places[titles[panel], line.label][k])
-            for (panel, lines) in panels.items()
-            for line in lines
-            for k, point in enumerate(p for p in order if (p.panel, p.color) == (panel, line.label))
+            self._button(point, *position)
+            for (panel, color), points in series.items()
+            for point, position in zip(points, positions[titles[panel], color], strict=True)
         )
 
-    def _button(self, point: Point, left: float, top: float) -> Any:
-        """Return the button over a point."""
+    def _button(self, point: ChartPoint, left: float, top: float) -> Any:
+        """Return the button over a point, at a position in per cent of the chart."""
         made = button("", "point", self._guarded(partial(self._choose, point)))
-        made.tooltip = f"{_described(point.labels)}: {point.mean:.4g}"
+        made.tooltip = f"{_labels_html(point.labels)}: {point.mean:.4g}"
         made.layout.left, made.layout.top = f"{left:.2f}%", f"{top:.2f}%"
         return made
 
-    def _choose(self, point: Point) -> None:
+    def _choose(self, point: ChartPoint) -> None:
+        """Choose a point, and show its details."""
         self.state.choose(point)
         self.controls["iterations"].input.value = self.state.values["iterations"]
         self._settings_changed()
 
-    def _about(self, point: Point) -> str:
-        """Return what is known of a point and its cells."""
+    def _about(self, point: ChartPoint, most: int = 12) -> str:
+        """Return the HTML of a point's mean error and of a table of at most `most` cells."""
         cells = self.state.cells(point)
         metric = self.state.values["metric"]
-        extra = [str(dim) for dim in cells.dims if cells.sizes[dim] > 1]
-        shown = [name for name in (metric, "n_iter", "seconds", "stop_reason") if name in cells]
-        head = "".join(
-            f"<th>{escape(name.replace('_', ' '))}</th>" for name in dict.fromkeys([*extra, *shown])
-        )
-        rows = ""
-        stacked = list(np.ndindex(*(cells.sizes[dim] for dim in extra)))
-        for index in stacked[:LISTED]:
-            cell = cells.isel(dict(zip(extra, index, strict=True))).squeeze()
-            numbers = [words(cell[dim].values.item()) for dim in extra]
-            numbers += [_word(cell[name].values.item()) for name in dict.fromkeys(shown)]
-            rows += "<tr>" + "".join(f"<td>{escape(number)}</td>" for number in numbers) + "</tr>"
-        more = f"<div>and {len(stacked) - LISTED} more</div>" if len(stacked) > LISTED else ""
-        title = f"{_described(point.labels)}: <b>{point.mean:.4g}</b> ± {point.spread:.2g}"
-        return (
-            f"<div>{title}</div><table><thead><tr>{head}</tr></thead>"
-            f"<tbody>{rows}</tbody></table>{more}"
-        )
+        dims = [str(dim) for dim in cells.dims if cells.sizes[dim] > 1]
+        names = dict.fromkeys([metric, "n_iter", "seconds", "stop_reason"])
+        columns = [name for name in names if name in cells]
+        indices = list(np.ndindex(*(cells.sizes[dim] for dim in dims)))
+        rows = []
+        for index in indices[:most]:
+            cell = cells.isel(dict(zip(dims, index, strict=True))).squeeze()
+            texts = [label_text(cell[dim].values.item()) for dim in dims]
+            texts += [_value_text(cell[name].values.item()) for name in columns]
+            rows.append([Cell(text) for text in texts])
+        table = html_table([name.replace("_", " ") for name in [*dims, *columns]], rows)
+        more = f"<div>and {len(indices) - most} more</div>" if len(indices) > most else ""
+        title = f"{_labels_html(point.labels)}: <b>{point.mean:.4g}</b> ± {point.spread:.2g}"
+        return f"<div>{title}</div>{table}{more}"
 
 
-def _described(labels: dict[str, Any]) -> str:
-    return escape(", ".join(f"{n.replace('_', ' ')} {words(v)}" for n, v in labels.items()))
+def _dots(series: Series, joined: bool, shift: float = 0.1) -> dict[str, list[DotSeries]]:
+    """Return the dots of each panel.
+
+    Parameters
+    ----------
+    series : dict of (str, str) to list of ChartPoint
+        Points by panel and colour.
+    joined : bool
+        Whether lines join the dots; otherwise colours stand side by side.
+    shift : float, default 0.1
+        Distance along x between neighbouring colours.
+    """
+    panels: dict[str, list[DotSeries]] = {}
+    for panel in dict.fromkeys(panel for panel, _ in series):
+        colors = [color for other, color in series if other == panel]
+        for k, color in enumerate(colors):
+            points = series[panel, color]
+            offset = 0.0 if joined else shift * (k - (len(colors) - 1) / 2)
+            dots = DotSeries(
+                color,
+                [point.place + offset for point in points],
+                [point.mean for point in points],
+                [point.spread for point in points],
+            )
+            panels.setdefault(panel, []).append(dots)
+    return panels
 
 
-def _word(value: Any) -> str:
+def _labels_html(labels: dict[str, Any]) -> str:
+    """Return the labels of a point on one line."""
+    return escape(", ".join(f"{label_text(n)} {label_text(v)}" for n, v in labels.items()))
+
+
+def _value_text(value: Any) -> str:
+    """Return a result of a cell: a number with four digits, or a text."""
     return f"{value:.4g}" if isinstance(value, float | int) else str(value)

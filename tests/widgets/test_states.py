@@ -1,4 +1,4 @@
-"""What explorers know and do, without anything to look at."""
+"""The states of the explorers, without any widget."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_errors_are_those_of_the_matrices(small):
 
 
 @pytest.mark.parametrize(
-    ("settings", "where", "words"),
+    ("settings", "name", "message"),
     [
         ({"rank": 0}, "rank", "rank=0 is too small"),
         ({"rank": 16}, "rank", "rank=16 exceeds the smaller side of X, 15"),
@@ -95,13 +95,13 @@ def test_errors_are_those_of_the_matrices(small):
         ({"noise": "gaussian", "level": 1.0, "loss": "kl"}, "loss", "negative"),
     ],
 )
-def test_a_wrong_setting_is_named(small, settings, where, words):
+def test_a_wrong_setting_is_named(small, settings, name, message):
     state = DecompositionState(small, rank=2)
-    for name, value in settings.items():
-        state.set(name, value)
+    for setting, value in settings.items():
+        state.set(setting, value)
     problems = state.problems()
-    assert list(problems) == [where]
-    assert words in problems[where]
+    assert list(problems) == [name]
+    assert message in problems[name]
 
 
 def test_settings_without_effect_are_never_wrong(small):
@@ -140,18 +140,18 @@ TABLE = pd.DataFrame(
 COLUMNS = {"row": "who", "column": "film", "value": "stars"}
 
 
-def test_known_and_best_entries_of_a_row():
+def test_observed_and_best_entries_of_a_row():
     state = CompletionState(TABLE, **COLUMNS, rank=1, iterations=5, validation=0.0)
     row = state.data.find(" cy ")
-    known, best = state.entries(row, 5)
-    assert [(e.label, e.known) for e in known] == [("Nine", 5.0), ("Eight", 1.0)]
+    observed, best = state.entries(row, 5)
+    assert [(e.label, e.observed) for e in observed] == [("Nine", 5.0), ("Eight", 1.0)]
     assert best == []
     fit = run(state)
-    known, best = state.entries(row, 5)
+    observed, best = state.entries(row, 5)
     expected = fit.top(row, 5, exclude=[2, 3])
     assert [e.label for e in best] == [{6: "Six", 7: "Seven"}[int(c)] for c in expected.film]
     assert [e.predicted for e in best] == pytest.approx(expected.values)
-    assert known[0].predicted == pytest.approx(float(fit.predict_labels("cy", 9)[0]))
+    assert observed[0].predicted == pytest.approx(float(fit.predict_labels("cy", 9)[0]))
     with pytest.raises(ValueError, match="no row is labelled 'zoe'"):
         state.data.find("zoe")
 

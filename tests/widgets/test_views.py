@@ -14,8 +14,8 @@ from PIL import Image
 
 import nmd_lab as nmd
 from nmd_lab import datasets, widgets
-from nmd_lab.widgets import images
-from nmd_lab.widgets.charts import Curves, Panel
+from nmd_lab.widgets import _images as images
+from nmd_lab.widgets._charts import CurveChart, Panel
 
 
 def done(explorer):
@@ -30,12 +30,12 @@ def pixels(picture):
 
 @pytest.fixture(autouse=True)
 def no_event_loop(monkeypatch):
-    """Nothing waits for a loop that does not turn: browser tests before these leave one."""
+    """Hide the event loop that browser tests leave behind: it does not run, so calls would wait."""
 
     def fails():
         raise RuntimeError("no running event loop")
 
-    monkeypatch.setattr("nmd_lab.widgets.controls.asyncio.get_running_loop", fails)
+    monkeypatch.setattr("nmd_lab.widgets._controls.asyncio.get_running_loop", fails)
 
 
 @pytest.fixture
@@ -58,7 +58,7 @@ def test_a_run_fills_everything(explorer):
 def test_pictures_show_the_data_with_holes(explorer):
     done(explorer)
     original, seen = pixels(explorer.plots["original"]), pixels(explorer.plots["seen"])
-    holes = (seen[..., :3] == images.HOLE).all(axis=-1)
+    holes = (seen[..., :3] == images.STYLE.missing).all(axis=-1)
     opaque = seen[..., 3] == 255
     assert holes[opaque].mean() == pytest.approx(0.2, abs=0.07)
     np.testing.assert_array_equal(original[~holes], seen[~holes])
@@ -90,7 +90,7 @@ def test_pictures_of_other_matrices(name):
     explorer = done(widgets.DecompositionExplorer(data=name, rank=3, iterations=3))
     explorer._gallery.children[1].click()
     assert explorer.status.value.count("failed") == 0
-    assert max(pixels(explorer.plots["residual"]).shape) <= images.LARGEST
+    assert max(pixels(explorer.plots["residual"]).shape) <= images.STYLE.most_pixels
 
 
 def test_a_wrong_value_is_said_beside_its_control(explorer):
@@ -240,7 +240,7 @@ def test_explore_picks_the_explorer(tmp_path):
 
 
 def test_charts_cope_with_nothing_and_with_zeros():
-    curves = Curves([Panel("error", {"a": "a"}), Panel("other", {"b": "b"})])
+    curves = CurveChart([Panel("error", {"a": "a"}), Panel("other", {"b": "b"})])
     for drawn in ({}, {"a": ([1], [0.0])}, {"a": ([1, 2], [0.0, 1e-9]), "b": ([1], [3.0])}):
         assert curves.draw(drawn).startswith(b"\x89PNG")
 
@@ -248,8 +248,8 @@ def test_charts_cope_with_nothing_and_with_zeros():
 def test_signed_colours_are_see_through_at_zero():
     pixels = images.signed(np.array([[-2.0, 0.0, np.nan, 1.0]]), 2.0)
     assert pixels[0, :, 3].tolist() == [255, 0, 0, 127]
-    assert tuple(pixels[0, 0, :3]) == images.NEGATIVE
-    assert tuple(pixels[0, 3, :3]) == images.POSITIVE
+    assert tuple(pixels[0, 0, :3]) == images.STYLE.negative
+    assert tuple(pixels[0, 3, :3]) == images.STYLE.positive
 
 
 def test_without_ipywidgets_the_remedy_is_said():

@@ -1,4 +1,4 @@
-"""The style sheet of all explorers, in the colours of JupyterLab's theme."""
+"""Style sheet of all explorers, in the colours of JupyterLab's theme."""
 
 CSS = """
 .nmd-explorer {container-type: inline-size; font-size: var(--jp-ui-font-size1, 13px);
@@ -89,4 +89,4 @@ img.nmd-chart, .nmd-chart img {width: 100%; height: auto; max-width: 920px; marg
   .nmd-explorer .nmd-controls .nmd-heading {grid-column: 1 / -1;}
 }
 """
-"""Rules for the classes that the explorers carry, which tests use as hooks too."""
+"""Rules for the CSS classes of the explorers.  Tests in a browser find widgets by these classes."""

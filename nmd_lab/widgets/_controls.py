@@ -1,4 +1,4 @@
-"""Controls: a labelled input with a line below it that says what is wrong or why it is idle."""
+"""Input widgets with a label, and with a note that says what is wrong or why they are disabled."""
 
 from __future__ import annotations
 
@@ -11,33 +11,20 @@ import ipywidgets as widgets
 
 from .fields import Field
 
-WORDS = {
-    "salt_and_pepper": "salt and pepper",
-    "relu": "ReLU: max(0, t)",
-    "square": "square: t²",
-    "minmax": "MinMax: bounded",
-    "modulus": "modulus: |t|",
-    "identity": "identity: t",
-    "frobenius": "Frobenius",
-    "l1": "L1",
-    "kl": "Kullback-Leibler",
-}
-"""What options are called where the name alone would not do."""
-
 
 class Control:
-    """The widgets of one field.
+    """The input and the note of one field.
 
     Parameters
     ----------
     field : Field
-        What it stands for.
+        The setting that the control changes.
     value : object
-        Where it begins.
+        Starting value.
     options : sequence of str
-        For a choice, or as suggestions.
+        Options of a choice, or suggestions for a text.
     changed : callable
-        Called with the name of the field and its new value.
+        Function that is called with the name of the field and its new value.
     """
 
     def __init__(
@@ -55,14 +42,15 @@ class Control:
         self.input.observe(lambda change: changed(field.name, change["new"]), "value")
 
     def show(self, problem: str | None, reason: str | None) -> None:
-        """Say what is wrong, or why the control has no effect."""
+        """Show what is wrong with the value, or disable the input and show why."""
         self.input.disabled = reason is not None
         self.note.value = escape(problem or reason or "")
         self.note.layout.display = None if problem or reason else "none"
-        (self.box.add_class if problem else self.box.remove_class)("nmd-wrong")
+        toggle_class(self.box, "nmd-wrong", bool(problem))
 
 
 def _input(field: Field, value: Any, options: Sequence[str]) -> Any:
+    """Return the input widget that suits the kind of a field."""
     common: dict[str, Any] = {
         "description": field.label,
         "tooltip": field.help or field.label,
@@ -70,9 +58,9 @@ def _input(field: Field, value: Any, options: Sequence[str]) -> Any:
         "layout": {"width": "auto"},
     }
     if field.kind == "choice":
-        pairs = [(WORDS.get(option, option), option) for option in options]
+        pairs = [(field.option_labels.get(option, option), option) for option in options]
         return widgets.Dropdown(options=pairs, value=value, **common)
-    if field.kind == "words":
+    if field.kind == "text":
         return widgets.Combobox(
             options=list(options), value=str(value), continuous_update=False, **common
         )
@@ -97,22 +85,27 @@ def grouped(controls: Iterable[Control]) -> list[Any]:
 
 
 def button(label: str, kind: str, action: Callable[[], None], tooltip: str = "") -> Any:
-    """Return a button with a class to find it by."""
+    """Return a button with the class ``nmd-<kind>``."""
     made = widgets.Button(description=label, tooltip=tooltip or label)
     made.add_class(f"nmd-{kind}")
     made.on_click(lambda _: action())
     return made
 
 
+def toggle_class(widget: Any, name: str, on: bool) -> None:
+    """Give a widget a class, or take it away."""
+    (widget.add_class if on else widget.remove_class)(name)
+
+
 class Debounced:
-    """Call a function once a stream of calls has paused.
+    """A function that runs once after a burst of calls.
 
     Parameters
     ----------
     function : callable
-        What is called, without arguments.
+        Function without arguments.
     seconds : float
-        The pause.
+        Time without a call after which the function runs.
     """
 
     def __init__(self, function: Callable[[], None], seconds: float = 0.12) -> None:
@@ -120,7 +113,7 @@ class Debounced:
         self._handle: asyncio.TimerHandle | None = None
 
     def __call__(self, *_: Any) -> None:
-        """Call the function soon; at once where no event loop runs."""
+        """Call the function after the pause, or at once where no event loop runs."""
         try:
             loop = asyncio.get_running_loop()
         except RuntimeError:
@@ -131,19 +124,21 @@ class Debounced:
         self._handle = loop.call_later(self._seconds, self._function)
 
 
-COPY = (
+COPY_SCRIPT = (
     "const box=this.parentNode,t=box.querySelector('textarea');"
     "if(navigator.clipboard&&window.isSecureContext){navigator.clipboard.writeText(t.value);}"
     "else{box.querySelector('details').open=true;t.select();document.execCommand('copy');}"
     "this.textContent='Copied';setTimeout(()=>{this.textContent='Copy as code';},1500);"
 )
+"""JavaScript of the copy button: the browser copies, without a message to the kernel."""
 
 
-def copying(code: str) -> str:
-    """Return a button that copies code in the browser, without a way to the kernel and back."""
+def copy_button(code: str) -> str:
+    """Return the HTML of a button that copies code, and of the code itself."""
     return (
         '<button type="button" class="lm-Widget jupyter-widgets jupyter-button widget-button '
-        f'nmd-copy-button" title="Put a cell that repeats this on the clipboard" onclick="{COPY}">'
+        'nmd-copy-button" title="Put a cell that repeats this on the clipboard" '
+        f'onclick="{COPY_SCRIPT}">'
         "Copy as code</button><details><summary>Show the code</summary>"
         f'<textarea readonly aria-label="Code that repeats this" class="nmd-code" '
         f'spellcheck="false" rows="{code.count(chr(10)) + 1}">{escape(code)}</textarea></details>'

@@ -1,37 +1,46 @@
-"""Some of the states of a run, evenly spaced, in a bounded amount of memory."""
+"""Iterates of a run, evenly spaced, in a bounded amount of memory."""
 
 from __future__ import annotations
 
 from nmd_lab.solver.admm import State
 
-MOST, LEAST = 60, 6
-"""How many states are kept at most, and how many however large they are."""
-
-BYTES = 1 << 26
-"""Memory for the states."""
-
 
 class Snapshots:
-    """States of a run at multiples of a stride that doubles when they become too many.
+    """The iterates at multiples of a stride, with the first and the last one.
 
+    The stride doubles whenever too many are kept.
+
+    Parameters
+    ----------
+    most : int, default 60
+        Largest number of iterates that are kept.
+    least : int, default 6
+        Number of iterates that are kept however large they are.
+    memory : int, default 64 MiB
+        Bytes that the factors may take.
+
+    Examples
+    --------
     >>> snapshots = Snapshots()
     >>> snapshots.iterations
     []
     """
 
-    def __init__(self) -> None:
+    def __init__(self, most: int = 60, least: int = 6, memory: int = 1 << 26) -> None:
+        self._most, self._least, self._memory = most, least, memory
         self._states: dict[int, State] = {}
         self._last: State | None = None
         self._stride = 1
 
     def add(self, state: State) -> None:
-        """Take the next state; the first and the last are always kept."""
+        """Take the next iterate."""
         self._last = state
         if self._states and state.iteration % self._stride:
             return
-        states = self._states | {state.iteration: state}  # a new one: others may look at the old
+        # A new dict, since another thread may be reading the old one
+        states = self._states | {state.iteration: state}
         size = state.W_aug.nbytes + state.H_aug.nbytes
-        if len(states) >= max(LEAST, min(MOST, BYTES // size)):
+        if len(states) >= max(self._least, min(self._most, self._memory // size)):
             self._stride *= 2
             first = next(iter(states))
             states = {i: s for i, s in states.items() if i % self._stride == 0 or i == first}
@@ -39,7 +48,7 @@ class Snapshots:
 
     @property
     def iterations(self) -> list[int]:
-        """Which iterations are there."""
+        """The iterations that can be asked for, in order."""
         kept, last = list(self._states), self._last
         return kept if last is None or last.iteration in kept else [*kept, last.iteration]
 

@@ -1,0 +1,100 @@
+"""Ratings of every kind as sparse observations, and the code that reads them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nmd_lab.data.labels import is_frame
+from nmd_lab.data.long_table import observations_from_table
+from nmd_lab.data.observations import observe
+from nmd_lab.data.sparse import SparseObservations
+
+from .code import call, expression
+
+DEFAULT_COLUMNS = {"row": "user", "column": "item", "value": "rating"}
+"""Columns of a long table that hold the labels and the values unless others are named."""
+
+
+class Ratings(NamedTuple):
+    """Partly observed data.
+
+    Attributes
+    ----------
+    matrix : object
+        The data as `nmd_lab.complete` takes them.
+    observations : SparseObservations
+        The observed entries.
+    titles : mapping
+        Titles by column label, such as the names of films.
+    """
+
+    matrix: Any
+    observations: SparseObservations
+    titles: Mapping[Any, str]
+
+    def labels(self, axis: Literal["rows", "columns"]) -> NDArray[Any]:
+        """Return the labels of the rows or of the columns; their positions if there are none."""
+        labels, shape = self.observations.labels, self.observations.shape
+        dims, size = (labels.rows, shape[0]) if axis == "rows" else (labels.columns, shape[1])
+        index = labels.coords.indexes.get(dims[0]) if len(dims) == 1 else None
+        return np.arange(size) if index is None else np.asarray(index, dtype=object)
+
+    def find(self, label: str) -> int:
+        """Return the position of the row with a label, as the user writes it.
+
+        Raises
+        ------
+        ValueError
+            If no row has the label.
+        """
+        names = [str(name) for name in self.labels("rows")]
+        name = label.strip()
+        if name not in names:
+            hint = f"the first is {names[0]!r}, the last {names[-1]!r}"
+            raise ValueError(f"no row is labelled {name!r}: {hint}.")
+        return names.index(name)
+
+
+def read_ratings(X: Any, columns: Mapping[str, str], titles: Mapping[Any, str] | None) -> Ratings:
+    """Return data as sparse observations.
+
+    Parameters
+    ----------
+    X : matrix or DataFrame
+        A long table, or anything that `nmd_lab.complete` takes.
+    columns : mapping
+        Names of the table's columns, with the keys of `DEFAULT_COLUMNS`.
+    titles : mapping or None
+        Titles by column label; None: the table's column "title", if there is one.
+    """
+    if is_table(X, columns):
+        if titles is None and "title" in X.columns:
+            distinct = X.drop_duplicates(columns["column"])
+            titles = dict(zip(distinct[columns["column"]], distinct["title"], strict=True))
+        X = observations_from_table(X, **columns)
+    return Ratings(X, observe(X).as_sparse(), titles or {})
+
+
+def reading_code(table: str, columns: Mapping[str, str]) -> str:
+    """Return the code that makes the observations ``observed`` of a long table.
+
+    Parameters
+    ----------
+    table : str
+        Name of the table, or the code that loads it.
+    columns : mapping
+        Names of its columns, with the keys of `DEFAULT_COLUMNS`.
+    """
+    renamed = [
+        f"{key}={expression(name)}" for key, name in columns.items() if name != DEFAULT_COLUMNS[key]
+    ]
+    return f"observed = {call('nmd.observations_from_table', table, *renamed)}\n"
+
+
+def is_table(X: Any, columns: Mapping[str, str]) -> bool:
+    """Return whether data are a long table with these columns."""
+    return is_frame(X) and set(columns.values()) <= set(X.columns)

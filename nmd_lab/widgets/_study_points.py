@@ -1,0 +1,111 @@
+"""The points of a chart of a study's results."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+
+from nmd_lab.studies.summary import Candidate, candidates, trials
+
+NO_DIMENSION = "none"
+"""Option for a chart without colours or without panels."""
+
+
+class ChartPoint(NamedTuple):
+    """The best model at one position of the chart.
+
+    Attributes
+    ----------
+    panel, color : str
+        Labels of its panel and its colour; empty without panels or colours.
+    place : float
+        Position along x.
+    labels : dict
+        Labels of the model, and of the conditions that the chart tells apart.
+    scores : ndarray (conditions, seeds)
+        Errors of the model.
+    """
+
+    panel: str
+    color: str
+    place: float
+    labels: dict[str, Any]
+    scores: NDArray[np.floating]
+
+    @property
+    def mean(self) -> float:
+        """Mean error over conditions and seeds."""
+        return float(self.scores.mean())
+
+    @property
+    def spread(self) -> float:
+        """Standard deviation of the error over seeds."""
+        by_seed = self.scores.mean(axis=0)
+        return float(by_seed.std(ddof=1)) if by_seed.size > 1 else 0.0
+
+
+def chart_points(
+    results: xr.Dataset, metric: str, x: str, color: str, panel: str
+) -> list[ChartPoint]:
+    """Return the points of a chart: at each position the model with the lowest mean error.
+
+    Parameters
+    ----------
+    results : Dataset
+        Results of a study.
+    metric : str
+        Variable that holds the errors.
+    x, color, panel : str
+        Dimensions along x, of the colours and of the panels; the last two may be `NO_DIMENSION`.
+    """
+    points = []
+    for panel_label, in_panel in _split(results, panel):
+        for color_label, in_color in _split(in_panel, color):
+            for index, label in enumerate(in_color[x].values):
+                here = in_color.isel({x: [index]})
+                best = _best_model(here, metric)
+                if best is None:
+                    continue
+                conditions = {
+                    dim: here[dim].values[0]
+                    for dim in trials(here)
+                    if results.sizes[dim] == 1 or dim in (x, color, panel)
+                }
+                labels = {dim: as_python(v) for dim, v in (best.labels | conditions).items()}
+                place = float(label) if is_numeric(results, x) else float(index)
+                points.append(ChartPoint(panel_label, color_label, place, labels, best.scores))
+    return points
+
+
+def _split(results: xr.Dataset, dim: str) -> Iterator[tuple[str, xr.Dataset]]:
+    """Yield the results at each label of a dimension, or all of them without a dimension."""
+    if dim == NO_DIMENSION:
+        yield "", results
+        return
+    for index, label in enumerate(results[dim].values):
+        yield label_text(label), results.isel({dim: [index]})
+
+
+def _best_model(results: xr.Dataset, metric: str) -> Candidate | None:
+    """Return the model with the lowest mean error, or None if each lacks an error in some trial."""
+    models = [m for m in candidates(results, metric) if np.isfinite(m.scores).all()]
+    return min(models, key=lambda model: model.mean, default=None)
+
+
+def is_numeric(results: xr.Dataset, dim: str) -> bool:
+    """Return whether the labels of a dimension are numbers."""
+    return results[dim].dtype.kind in "iuf"
+
+
+def label_text(label: Any) -> str:
+    """Return a label for the user: short numbers, and spaces instead of underscores."""
+    return f"{label:g}" if isinstance(label, float) else str(label).replace("_", " ")
+
+
+def as_python(label: Any) -> Any:
+    """Return a numpy scalar as a Python object, and any other label as it is."""
+    return label.item() if isinstance(label, np.generic) else label
