@@ -18,9 +18,10 @@ import numpy as np
 
 from nmd_lab.data.dense import observe_dense
 from nmd_lab.model.proximal import make_pair
-from nmd_lab.solver.admm import Problem, admm
+from nmd_lab.solver.admm import admm
 from nmd_lab.solver.initialization import Start
 from nmd_lab.solver.penalty import PenaltyRule
+from nmd_lab.solver.problem import Problem
 
 CASES = [(500, 784, 32), (2429, 361, 10)]
 ROUNDS = 60

@@ -25,7 +25,7 @@ from common.memory import Peak, in_own_process
 from scipy import sparse
 
 import nmd_lab as nmd
-from nmd_lab.solver.storage import Block, SparseLayout
+from nmd_lab.solver.storage import Block, CsrStorage
 
 RATINGS = (138_000, 27_000, 8_000_000, 16)
 MILLIONS = (1_000_000, 1_000_000, 10_000_000, 8)
@@ -80,15 +80,15 @@ def bare_passes(X: sparse.csr_array, rank: int) -> dict[str, list[Callable[[], o
     m, n = X.shape
     rng = np.random.default_rng(0)
     W, right, S = rng.random((m, rank)), rng.random((n, rank)), X.data.copy()
-    layout = SparseLayout(X.shape, X.indptr, X.indices)
+    storage = CsrStorage(X.shape, X.indptr, X.indices)
     whole = Block(slice(0, m), slice(0, S.size))
     out, StW = np.empty(S.size), np.zeros((n, rank))
     transposed = X.T.tocsr()
     return {
-        "WH at Ω": [lambda: layout.products(whole, W, right, out)],
-        "S Hᵀ": [lambda: layout.times_Ht(whole, S, right), lambda: X @ right],
+        "WH at Ω": [lambda: storage.products(whole, W, right, out)],
+        "S Hᵀ": [lambda: storage.times_Ht(whole, S, right), lambda: X @ right],
         "Sᵀ W": [
-            lambda: layout.add_StW(whole, S, W, StW),
+            lambda: storage.add_StW(whole, S, W, StW),
             lambda: X.T @ W,
             lambda: transposed @ W,
         ],
@@ -123,13 +123,13 @@ def in_turn(X: sparse.csr_array, rank: int) -> Iterator[float]:
     from nmd_lab.data.sparse import observe_sparse
     from nmd_lab.model.proximal import make_pair
     from nmd_lab.solver.admm import admm
-    from nmd_lab.solver.options import Settings
-    from nmd_lab.solver.problem import make_problem
-    from nmd_lab.solver.restarts import starts
+    from nmd_lab.solver.options import Options
+    from nmd_lab.solver.prepare import make_problem
+    from nmd_lab.solver.restarts import all_starts
 
-    settings = Settings(init="random", constraint="everywhere", random_state=0, threads=1)
-    problem, offsets = make_problem(observe_sparse(X), make_pair("identity", "frobenius"), settings)
-    run = admm(problem, next(starts(problem, offsets, rank, settings)))
+    options = Options(init="random", constraint="everywhere", random_state=0, threads=1)
+    problem, offsets = make_problem(observe_sparse(X), make_pair("identity", "frobenius"), options)
+    run = admm(problem, next(all_starts(problem, offsets, rank, options)))
     next(run)
     for _ in range(ROUNDS + 1):
         yield seconds(lambda: next(run))

@@ -12,8 +12,9 @@ from scipy import sparse
 import nmd_lab
 from nmd_lab.data.observations import observe
 from nmd_lab.model.proximal import make_pair
-from nmd_lab.solver.refinement.moreau_envelope import Envelope, natural_penalty
-from nmd_lab.solver.storage import layout_of
+from nmd_lab.solver.problem import natural_penalty
+from nmd_lab.solver.refinement.moreau_envelope import MoreauEnvelope
+from nmd_lab.solver.storage import storage_of
 
 FORMS = ["dense", "masked", "weighted", "stored", "stored and weighted", "zeros"]
 NAMES = ["value", "data_term", "primal", "gradient_W", "gradient_H"]
@@ -47,7 +48,7 @@ def factors(m=9, n=7, rank=3, seed=1, dtype=np.float64):
 
 
 def envelope_of(observations, f, loss, threads=1):
-    return Envelope(observations, make_pair(f, loss), layout_of(observations), threads)
+    return MoreauEnvelope(observations, make_pair(f, loss), storage_of(observations), threads)
 
 
 def expected(A, X, weights, f, loss, penalty, U=0.0):

@@ -23,7 +23,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import nmd_lab
 from nmd_lab import NMD, MatrixCompletion
-from nmd_lab.solver.options import Settings
+from nmd_lab.solver.options import Options
 
 LOSSES = ["frobenius", "l1", "kl"]
 NONLINEARITIES = ["relu", "square", "minmax", "modulus", "identity"]
@@ -68,7 +68,7 @@ def test_parameters_and_defaults_are_those_of_the_command(estimator, verb):
         if name not in ("X", "rank", "mask", "weights", "sample_dims")
     }
     assert own == {"n_components": 2} | defaults
-    assert own["max_iter"] == Settings.max_iter
+    assert own["max_iter"] == Options.max_iter
     with pytest.raises(TypeError, match="max_iters"):
         estimator(max_iters=3)
 

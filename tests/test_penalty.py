@@ -13,7 +13,7 @@ import nmd_lab
 from nmd_lab.datasets import synthetic
 from nmd_lab.solver.penalty import BALANCED, RULES, SETTLING, PenaltyRule, as_penalty_rule
 from nmd_lab.solver.prepare import prepare
-from nmd_lab.solver.refinement.moreau_envelope import natural_penalty
+from nmd_lab.solver.problem import natural_penalty
 
 PLAIN = {"acceleration": None, "homotopy": False, "polish": False}
 

@@ -8,7 +8,8 @@ import pytest
 from scipy import sparse
 
 import nmd_lab as nmd
-from nmd_lab.solver.offsets import Extension, Offsets
+from nmd_lab.model.offsets import Offsets
+from nmd_lab.solver.offsets import OffsetColumns
 
 
 @pytest.fixture(scope="module")
@@ -75,8 +76,8 @@ def test_an_extension_gives_back_what_it_took(kind):
     rng = np.random.default_rng(0)
     W, H = rng.normal(size=(5, 2)), rng.normal(size=(2, 4))
     given = Offsets(1.5, rng.normal(size=5), rng.normal(size=4))
-    extension = Extension(kind, 1.5)
-    left, right = extension.extend(W, H, given)
+    columns = OffsetColumns(kind, 1.5)
+    W_aug, H_aug = columns.extend(W, H, given)
     expected = W @ H
     if kind != "none":
         expected = expected + 1.5
@@ -84,8 +85,8 @@ def test_an_extension_gives_back_what_it_took(kind):
         expected = expected + given.rows[:, None]
     if kind in ("columns", "both"):
         expected = expected + given.columns
-    np.testing.assert_allclose(left @ right, expected)
-    back_W, back_H, _ = extension.split(left, right)
+    np.testing.assert_allclose(W_aug @ H_aug, expected)
+    back_W, back_H, _ = columns.split(W_aug, H_aug)
     np.testing.assert_array_equal(back_W, W)
     np.testing.assert_array_equal(back_H, H)
 
@@ -116,7 +117,7 @@ def test_validation_is_the_rmse_of_each_iteration(ratings):
     errors = []
 
     def record(state):
-        model = state.left @ state.right
+        model = state.W_aug @ state.H_aug
         rows, columns = held.tocoo().row, held.tocoo().col
         errors.append(np.sqrt(np.mean((model[rows, columns] - X[rows, columns]) ** 2)))
 

@@ -12,7 +12,7 @@ from oracles import PAIRS, distance, forward
 import nmd_lab
 from nmd_lab.solver.prepare import prepare
 from nmd_lab.solver.refinement.lagrangian import Lagrangian
-from nmd_lab.solver.refinement.stages import optimality, polish, refine, widened
+from nmd_lab.solver.refinement.stages import optimality, polish, refine, refine_with_homotopy
 
 ENDS = 3000
 """Passes within which everything on these small problems has to come to its end."""
@@ -52,10 +52,10 @@ def after(iterations, X, f, loss, **options):
 
 def objective(candidate, X, f, loss, alpha=0.0):
     """The objective by the definition."""
-    model = forward(f, candidate.left @ candidate.right)
+    model = forward(f, candidate.W_aug @ candidate.H_aug)
     if loss == "kl":
         model = np.maximum(model, nmd_lab.KL.floor)
-    ridge = np.sum(candidate.left**2) + np.sum(candidate.right**2)
+    ridge = np.sum(candidate.W_aug**2) + np.sum(candidate.H_aug**2)
     return distance(loss, X, model).sum() + alpha / 2 * ridge
 
 
@@ -73,12 +73,12 @@ def best_of(job):
 @pytest.mark.parametrize(("f", "loss"), PAIRS)
 def test_a_refinement_ends_below_its_start_and_tells_true_objectives(f, loss, alpha):
     X = matrix(f)
-    problem, left, right = begun(X, f, loss, alpha=alpha)
-    first, *others = all_of(refine(problem, left, right))
-    np.testing.assert_allclose(first.left @ first.right, left @ right, atol=1e-12)
+    problem, W, H = begun(X, f, loss, alpha=alpha)
+    first, *others = all_of(refine(problem, W, H))
+    np.testing.assert_allclose(first.W_aug @ first.H_aug, W @ H, atol=1e-12)
     for candidate in (first, *others[:: max(1, len(others) // 20)]):
-        assert np.isfinite(candidate.left).all()
-        assert np.isfinite(candidate.right).all()
+        assert np.isfinite(candidate.W_aug).all()
+        assert np.isfinite(candidate.H_aug).all()
         assert candidate.objective == pytest.approx(objective(candidate, X, f, loss, alpha))
     assert all(math.isfinite(candidate.objective) for candidate in others)
     assert min(candidate.objective for candidate in others) < 0.5 * first.objective
@@ -87,57 +87,57 @@ def test_a_refinement_ends_below_its_start_and_tells_true_objectives(f, loss, al
 @pytest.mark.parametrize(("f", "loss"), PAIRS)
 def test_a_refinement_ends_below_a_hundred_iterations_of_the_plain_algorithm(f, loss):
     X = matrix(f, seed=4)
-    problem, left, right = after(100, X, f, loss)
-    found = best_of(refine(problem, left, right))
-    start = objective(found._replace(left=left, right=right), X, f, loss)
+    problem, W, H = after(100, X, f, loss)
+    found = best_of(refine(problem, W, H))
+    start = objective(found._replace(W_aug=W, H_aug=H), X, f, loss)
     assert found.objective <= start * (1 + 1e-12)
 
 
 @pytest.mark.parametrize("f", ["relu", "modulus", "minmax", "identity"])
 def test_an_exact_problem_is_solved_by_one_refinement_and_one_polish(f):
     X = exactly(f, seed=2)[0]
-    problem, left, right = begun(X, f, "frobenius")
-    found = best_of(refine(problem, left, right))
-    found = best_of(polish(problem, found.left, found.right))
+    problem, W, H = begun(X, f, "frobenius")
+    found = best_of(refine(problem, W, H))
+    found = best_of(polish(problem, found.W_aug, found.H_aug))
     assert found.objective <= 1e-12 * np.sum(X**2)
 
 
 def test_the_same_start_gives_the_same_bits():
-    problem, left, right = begun(matrix("minmax"), "minmax", "l1")
-    for job in (refine, widened, polish):
-        one, two = (best_of(job(problem, left, right)) for _ in range(2))
+    problem, W, H = begun(matrix("minmax"), "minmax", "l1")
+    for job in (refine, refine_with_homotopy, polish):
+        one, two = (best_of(job(problem, W, H)) for _ in range(2))
         assert one.objective == two.objective
-        np.testing.assert_array_equal(one.left, two.left)
+        np.testing.assert_array_equal(one.W_aug, two.W_aug)
 
 
 # Offsets ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("offsets", ["global", "rows", "columns", "both"])
-@pytest.mark.parametrize("job", [refine, widened, polish])
+@pytest.mark.parametrize("job", [refine, refine_with_homotopy, polish])
 def test_columns_that_offsets_hold_stay(job, offsets):
     X = matrix("minmax")
-    problem, left, right = begun(X, "minmax", "kl", offsets=offsets)
-    kept = left.copy(), right.copy()
-    free_W, free_H = problem.free(left, right)
-    held_W = np.setdiff1d(np.arange(left.shape[1]), np.arange(left.shape[1])[free_W])
-    held_H = np.setdiff1d(np.arange(len(right)), np.arange(len(right))[free_H])
+    problem, W, H = begun(X, "minmax", "kl", offsets=offsets)
+    kept = W.copy(), H.copy()
+    solved_W, solved_H = problem.solved(W)
+    held_W = np.setdiff1d(np.arange(W.shape[1]), np.arange(W.shape[1])[solved_W])
+    held_H = np.setdiff1d(np.arange(len(H)), np.arange(len(H))[solved_H])
     assert held_W.size + held_H.size >= 2
-    passes = itertools.islice(job(problem, left, right), 500)
+    passes = itertools.islice(job(problem, W, H), 500)
     found = min(passes, key=lambda candidate: candidate.objective)
-    np.testing.assert_array_equal(found.left[:, held_W], left[:, held_W])
-    np.testing.assert_array_equal(found.right[held_H], right[held_H])
-    assert np.abs(found.left[:, free_W] - left[:, free_W]).max() > 1e-3
-    np.testing.assert_array_equal(left, kept[0])
-    np.testing.assert_array_equal(right, kept[1])
+    np.testing.assert_array_equal(found.W_aug[:, held_W], W[:, held_W])
+    np.testing.assert_array_equal(found.H_aug[held_H], H[held_H])
+    assert np.abs(found.W_aug[:, solved_W] - W[:, solved_W]).max() > 1e-3
+    np.testing.assert_array_equal(W, kept[0])
+    np.testing.assert_array_equal(H, kept[1])
 
 
 @pytest.mark.parametrize("offsets", ["none", "global", "both"])
 @pytest.mark.parametrize(("f", "loss"), [("relu", "frobenius"), ("square", "kl"), ("minmax", "l1")])
 def test_gradient_with_ridge_and_offsets(f, loss, offsets):
-    problem, left, right = begun(matrix(f), f, loss, offsets=offsets, alpha=0.4)
+    problem, W, H = begun(matrix(f), f, loss, offsets=offsets, alpha=0.4)
     rng = np.random.default_rng(3)
-    function = Lagrangian(problem, left, right)
+    function = Lagrangian(problem, W, H)
     x = rng.normal(size=function.x.size)
     function.x = x
     point = function.point(0.6)
@@ -147,11 +147,11 @@ def test_gradient_with_ridge_and_offsets(f, loss, offsets):
 
 
 def test_the_lowest_of_all_points_is_kept():
-    problem, left, right = after(30, matrix("relu"), "relu", "frobenius")
-    function = Lagrangian(problem, left, right)
+    problem, W, H = after(30, matrix("relu"), "relu", "frobenius")
+    function = Lagrangian(problem, W, H)
     function.point(1.0)
-    lower = best_of(polish(problem, left, right))
-    better = np.concatenate([lower.left.ravel(), lower.right.ravel()])
+    lower = best_of(polish(problem, W, H))
+    better = np.concatenate([lower.W_aug.ravel(), lower.H_aug.ravel()])
     for x in (better, 2 * better):
         function.evaluate(x)
     np.testing.assert_array_equal(function.best, better)
@@ -165,14 +165,14 @@ def test_the_lowest_of_all_points_is_kept():
 @pytest.mark.parametrize("loss", ["frobenius", "l1", "kl"])
 def test_a_homotopy_ends_and_gains(loss):
     X = np.clip(matrix("identity"), 0, 1)
-    problem, left, right = begun(X, "minmax", loss)
-    found = all_of(widened(problem, left, right))
+    problem, W, H = begun(X, "minmax", loss)
+    found = all_of(refine_with_homotopy(problem, W, H))
     wide = [candidate for candidate in found if candidate.objective == math.inf]
     true = found[len(wide) :]
     assert len(wide) > 10  # those of a wider f do not count
     assert all(math.isfinite(candidate.objective) for candidate in true)
     assert true[0].objective == pytest.approx(objective(true[0], X, "minmax", loss))
-    start = objective(true[0]._replace(left=left, right=right), X, "minmax", loss)
+    start = objective(true[0]._replace(W_aug=W, H_aug=H), X, "minmax", loss)
     assert min(candidate.objective for candidate in true) < 0.5 * start
 
 
@@ -199,31 +199,31 @@ def test_a_homotopy_needs_an_interval(f):
 @pytest.mark.parametrize(("f", "loss"), SMOOTH)
 def test_a_polish_goes_down_to_a_stationary_point(f, loss):
     X = matrix(f, seed=7)
-    problem, left, right = after(30, X, f, loss)
-    first, *others = all_of(polish(problem, left, right))
+    problem, W, H = after(30, X, f, loss)
+    first, *others = all_of(polish(problem, W, H))
     best = min(others, key=lambda candidate: candidate.objective)
     assert best.objective <= first.objective
-    found = optimality(problem, best.left, best.right)
+    found = optimality(problem, best.W_aug, best.H_aug)
     assert found < (1e-2 if loss == "kl" else 1e-4)
-    assert found < max(optimality(problem, left, right), 1e-6)
+    assert found < max(optimality(problem, W, H), 1e-6)
 
 
 @pytest.mark.parametrize("f", ["relu", "square", "minmax", "modulus"])
 @pytest.mark.parametrize("loss", ["frobenius", "kl"])
 def test_a_polish_gains_where_the_plain_algorithm_has_not_ended(f, loss):
-    problem, left, right = after(30, matrix(f), f, loss)
-    first, *others = itertools.islice(polish(problem, left, right), 500)
+    problem, W, H = after(30, matrix(f), f, loss)
+    first, *others = itertools.islice(polish(problem, W, H), 500)
     assert min(candidate.objective for candidate in others) < 0.999 * first.objective
 
 
 @pytest.mark.parametrize(("f", "loss"), [("relu", "frobenius"), ("square", "kl")])
 def test_how_a_product_is_split_into_factors_does_not_matter(f, loss):
     """The metric of the steps sees to it: with the plain gradient one of the two would stand."""
-    problem, left, right = after(30, matrix(f, seed=7), f, loss)
+    problem, W, H = after(30, matrix(f, seed=7), f, loss)
     rng = np.random.default_rng(1)
     change = 1e3 * (rng.normal(size=(3, 3)) + 3 * np.eye(3))
-    one = all_of(polish(problem, left, right))
-    other = all_of(polish(problem, left @ change, np.linalg.solve(change, right)))
+    one = all_of(polish(problem, W, H))
+    other = all_of(polish(problem, W @ change, np.linalg.solve(change, H)))
     lowest = [min(candidate.objective for candidate in found) for found in (one, other)]
     assert lowest[1] == pytest.approx(lowest[0], rel=1e-6)
     assert len(other) < 2 * len(one)
@@ -231,8 +231,8 @@ def test_how_a_product_is_split_into_factors_does_not_matter(f, loss):
 
 @pytest.mark.parametrize("f", ["relu", "square", "minmax"])
 def test_with_a_kink_a_polish_only_looks_for_an_exact_fit(f):
-    problem, left, right = after(30, matrix(f), f, "l1")
-    assert len(all_of(polish(problem, left, right))) < 200
+    problem, W, H = after(30, matrix(f), f, "l1")
+    assert len(all_of(polish(problem, W, H))) < 200
 
 
 # Optimality -------------------------------------------------------------------------------------
@@ -264,8 +264,8 @@ def test_where_no_slope_is_left_the_constraint_still_counts():
     """Zeros as factors have no slope under any model, but KL is infinite there."""
     found = {}
     for loss in ("frobenius", "kl"):
-        problem, left, right = begun(matrix("relu") + 0.1, "relu", loss)
-        found[loss] = optimality(problem, 0 * left, 0 * right)
+        problem, W, H = begun(matrix("relu") + 0.1, "relu", loss)
+        found[loss] = optimality(problem, 0 * W, 0 * H)
     assert found["frobenius"] < 1e-5
     assert found["kl"] > 1e-4
 
@@ -283,9 +283,9 @@ def test_optimality_falls_along_a_fit(f, loss):
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("job", [refine, widened, polish])
+@pytest.mark.parametrize("job", [refine, refine_with_homotopy, polish])
 def test_the_precision_stays(job, dtype):
-    problem, left, right = begun(matrix("minmax").astype(dtype), "minmax", "frobenius", alpha=0.1)
-    for candidate in all_of(job(problem, left, right)):
-        assert candidate.left.dtype == candidate.right.dtype == dtype
-        assert np.isfinite(candidate.left).all()
+    problem, W, H = begun(matrix("minmax").astype(dtype), "minmax", "frobenius", alpha=0.1)
+    for candidate in all_of(job(problem, W, H)):
+        assert candidate.W_aug.dtype == candidate.H_aug.dtype == dtype
+        assert np.isfinite(candidate.W_aug).all()

@@ -198,7 +198,7 @@ def medium():
 
 @pytest.mark.parametrize(("f", "loss"), [("relu", "frobenius"), ("minmax", "l1"), ("square", "kl")])
 def test_threads_change_nothing(medium, f, loss, monkeypatch):
-    assert restarts.SIDE_BY_SIDE[0] < medium.size < restarts.SIDE_BY_SIDE[1]
+    assert restarts.RESTARTS.fewest_side_by_side < medium.size < restarts.RESTARTS.most_side_by_side
     together = []
     run = restarts._Runner._side_by_side
 

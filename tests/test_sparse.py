@@ -138,7 +138,7 @@ def test_a_stored_zero_counts(constraint, f):
 
 @pytest.mark.parametrize("threads", [1, 2, 3])
 def test_the_same_number_of_threads_gives_the_same_bits(threads, monkeypatch):
-    monkeypatch.setattr("nmd_lab.solver.sweep.SHARE_ENTRIES", 500)
+    monkeypatch.setattr(sweep, "BLOCKS", BlockOptions(share_entries=500))
     X, seen, _ = example("minmax", "l1")
     for constraint in ("everywhere", "observed"):
         options = {"random_state": 3, "max_iter": 8, "alpha": 0.1, "constraint": constraint}
@@ -227,7 +227,7 @@ def test_bad_sparse_input_is_refused():
 
 
 def test_decompose_counts_absent_entries_as_zeros(monkeypatch):
-    monkeypatch.setattr("nmd_lab.solver.storage.BLOCK_ENTRIES", 400)
+    monkeypatch.setattr(storage, "BLOCKS", BlockOptions(block_entries=400))
     X, seen, init = example("relu", "frobenius", shape=(90, 40), share=0.2)
     X = np.where(seen, X, 0.0)
     for f, loss in PAIRS:
@@ -238,7 +238,7 @@ def test_decompose_counts_absent_entries_as_zeros(monkeypatch):
 
 
 def test_a_state_that_does_not_fit_is_refused_before_any_work(monkeypatch):
-    monkeypatch.setattr("nmd_lab.solver.problem._free_memory", lambda: 10**6)
+    monkeypatch.setattr("nmd_lab.solver.prepare._free_memory", lambda: 10**6)
     matrix = sparse.random_array((4000, 300), density=0.01, rng=np.random.default_rng(0))
     with pytest.raises(MemoryError, match=r"GiB .* are free: about \d+ rows of 300 columns"):
         nmd.decompose(matrix, 3)

@@ -17,7 +17,7 @@ import nmd_lab as nmd
 from nmd_lab import _version
 from nmd_lab.cli import main
 from nmd_lab.result import netcdf
-from nmd_lab.solver.options import Settings
+from nmd_lab.solver.options import Options
 from nmd_lab.studies import processes
 from nmd_lab.studies.journal import Journal, journal_path
 
@@ -243,7 +243,7 @@ CHANGES = {
     "data": (lambda X: {"X": changed(X)}, "X is not what the study"),
     "hidden data": (lambda X: {"mask": X.values >= 0.5}, "X is not what the study"),
     "constant": (lambda X: {"max_iter": 11}, r"max_iter=11 was 10"),
-    "default": (lambda X: {"tol": 1e-3}, rf"tol=0\.001 was {Settings().tol:g}"),
+    "default": (lambda X: {"tol": 1e-3}, rf"tol=0\.001 was {Options().tol:g}"),
     "list": (lambda X: {"rank": [7]}, r"rank=7 was \[2, 3\]"),
     "missing": (lambda X: {"missing": [0.5]}, r"missing=\['random', 0\.5\]"),
     "seeds": (lambda X: {"random_state": 10}, r"seed=\[10, 11, 12\] was \[0, 1, 2\]"),

@@ -11,7 +11,7 @@ import pytest
 import nmd_lab as nmd
 from nmd_lab.solver.prepare import prepare
 from nmd_lab.widgets._snapshots import Snapshots
-from nmd_lab.widgets.live_fit import ResumableFit, LiveFit
+from nmd_lab.widgets.live_fit import LiveFit, ResumableFit
 
 ENDLESS = 10**9
 
