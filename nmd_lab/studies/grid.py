@@ -20,9 +20,9 @@ from typing import Any
 import numpy as np
 
 from nmd_lab._checks import check_rank, check_words
+from nmd_lab.data.pictures import Picture
 from nmd_lab.model.losses import as_loss
 from nmd_lab.model.nonlinearities import as_nonlinearity
-from nmd_lab.plots._layout import Picture
 from nmd_lab.solver.options import Settings
 
 from .corruption import HIDE, NOISE, Corruption

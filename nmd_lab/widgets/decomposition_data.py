@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from nmd_lab import datasets
 from nmd_lab.data.observations import observe
+from nmd_lab.data.pictures import Picture, picture_of
 from nmd_lab.data.split import split_observed
-from nmd_lab.plots._layout import Picture, picture_of
 
 from .code import call
 from .images import thin
