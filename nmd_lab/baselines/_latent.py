@@ -1,8 +1,8 @@
 """The latent-variable problem of ReLU-NMD, shared by four methods.
 
 They minimise ‖Z - WH‖² over W, H and a latent matrix Z with max(0, Z) = X at the observed entries.
-So Z = X where X > 0, and Z <= 0 where X = 0. For given factors the best Z is min(0, WH) where X = 0,
-and WH where X is not observed.
+So Z = X where X > 0, and Z <= 0 where X = 0. For given factors the best Z is min(0, WH) where X is
+0, and WH where X is not observed.
 
 This is not the problem min ‖X - max(0, WH)‖², although both have the same exact solutions. If a
 zero of X is hidden by positive noise, the latent problem penalises a WH far below zero there.

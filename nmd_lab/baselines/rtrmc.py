@@ -176,11 +176,14 @@ class SubspaceProblem:
     def hessian(self, U: Doubles, direction: Doubles) -> Doubles:
         """Return the Riemannian Hessian applied to a tangent direction."""
         self.at(U)
-        entries, weight = self.entries, 1 - self.missing_weight
+        entries, observed_weight = self.entries, 1 - self.missing_weight
         # derivatives of model, V and residual along the direction
         d_model = entries.model(self.V, direction.T)
-        d_V = -solve_each(self.matrices, self.residual @ direction + weight * (d_model @ U))
-        d_residual = entries.matrix(weight * (d_model.data + entries.model(d_V, U.T).data))
+        d_V = -solve_each(
+            self.matrices, self.residual @ direction + observed_weight * (d_model @ U)
+        )
+        d_model_and_V = d_model.data + entries.model(d_V, U.T).data
+        d_residual = entries.matrix(observed_weight * d_model_and_V)
         change = self._tangential(d_residual.T @ self.V + self.residual.T @ d_V)
         return self.scale * (change + self.missing_weight * direction @ (self.V.T @ self.V))
 
