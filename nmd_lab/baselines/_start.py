@@ -37,7 +37,7 @@ def first_factors(
     random_state : int, Generator or None
         Seed of a random start.
     nonlinearity : Nonlinearity, optional
-        The nonlinearity f, for a start in its domain. Default: Identity.
+        The nonlinearity f. Default: Identity.
 
     Raises
     ------
