@@ -19,9 +19,9 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
+from nmd_lab.data.base import FloatArray
 from nmd_lab.data.labels import is_frame
-from nmd_lab.data.observations import FloatArray
-from nmd_lab.data.sparse import observations_of
+from nmd_lab.data.observations import observe
 from nmd_lab.model.losses import Frobenius, as_loss
 from nmd_lab.result.decomposition import Decomposition
 from nmd_lab.result.fold_in import fold_rows
@@ -151,7 +151,7 @@ class FactorModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         m = X.shape[0]
         if not sparse.issparse(X) and np.isnan(X).all():
             return np.zeros((m, self.components_.shape[0]), X.dtype), np.zeros(m, X.dtype)
-        observations = observations_of(X, absent_are_zeros=self._absent_are_zeros)
+        observations = observe(X, absent_are_zeros=self._absent_are_zeros)
         W, offsets = fold_rows(self.decomposition_, observations, threads=self.threads)
         return W, np.zeros(m, W.dtype) if offsets is None else offsets
 
@@ -164,7 +164,7 @@ class FactorModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def _misfit(self, X: Any) -> float:
         """Return the norm of X - f(WH) of the fit, or the sum of another loss."""
         fit = self.decomposition_
-        observed = observations_of(X, absent_are_zeros=self._absent_are_zeros).observed()
+        observed = observe(X, absent_are_zeros=self._absent_are_zeros).observed()
         reference = fit.loss.reference(*observed)
         if reference == 0:
             return fit.objective

@@ -20,7 +20,7 @@ from scipy import sparse
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, OneToOneFeatureMixin
 from sklearn.utils.validation import check_array, check_is_fitted
 
-from nmd_lab.data.observations import FloatArray
+from nmd_lab.data.base import FloatArray
 
 from ._estimator_base import FactorModel, dense_and_seen
 from .fit import complete, decompose

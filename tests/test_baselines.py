@@ -22,7 +22,7 @@ from nmd_lab.baselines import (
 )
 from nmd_lab.baselines._run import Run
 from nmd_lab.baselines._start import first_factors
-from nmd_lab.data.observations import observe
+from nmd_lab.data.dense import observe_dense
 from nmd_lab.data.sparse import observe_sparse
 
 BASELINES = [mean_fill, truncated_svd, nmf, lmafit, wlra, rtrmc, soft_impute, bmf]
@@ -132,7 +132,7 @@ def test_nmf_says_what_it_cannot_do():
 
 def a_run(X, f=None, loss=None, **options):
     f, loss = f or nmd_lab.Identity(), loss or nmd_lab.Frobenius()
-    return Run(observe(X), f, loss, **{"max_iter": 9} | options)
+    return Run(observe_dense(X), f, loss, **{"max_iter": 9} | options)
 
 
 def follow(run, factors):
@@ -223,7 +223,7 @@ def test_a_run_refuses(options, message):
 
 def test_starting_factors(rng):
     X = rng.random((6, 5))
-    data = observe(X)
+    data = observe_dense(X)
     W, H = first_factors(data, 2, "svd", None)
     np.testing.assert_allclose(W @ H, truncated_svd(X, 2).reconstruct())
     given, _ = first_factors(data, 2, (W, H), None)

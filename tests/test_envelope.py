@@ -10,7 +10,7 @@ from oracles import PAIRS, brute_prox, distance, exact_prox, forward
 from scipy import sparse
 
 import nmd_lab
-from nmd_lab.data.sparse import observations_of
+from nmd_lab.data.observations import observe
 from nmd_lab.model.proximal import make_pair
 from nmd_lab.solver.refinement.moreau_envelope import Envelope, natural_penalty
 from nmd_lab.solver.storage import layout_of
@@ -27,17 +27,17 @@ def data(form, m=9, n=7, seed=0):
     weights = np.where(seen, rng.random((m, n)) + 0.3, 0)
     entries = sparse.csr_array((X[seen], np.nonzero(seen)), shape=X.shape)
     if form == "dense":
-        return observations_of(X), X, np.ones_like(X)
+        return observe(X), X, np.ones_like(X)
     if form == "masked":
-        return observations_of(X, mask=seen), X, seen.astype(float)
+        return observe(X, mask=seen), X, seen.astype(float)
     if form == "weighted":
-        return observations_of(X, weights=weights), X, weights
+        return observe(X, weights=weights), X, weights
     if form == "stored":
-        return observations_of(entries), X, seen.astype(float)
+        return observe(entries), X, seen.astype(float)
     if form == "stored and weighted":
-        return observations_of(entries, weights=weights), X, weights
+        return observe(entries, weights=weights), X, weights
     assert form == "zeros"
-    observed = observations_of(entries, absent_are_zeros=True)
+    observed = observe(entries, absent_are_zeros=True)
     return observed, np.where(seen, X, 0), np.ones_like(X)
 
 
@@ -156,7 +156,7 @@ def test_normal_matrices(f, loss):
     smooth = np.abs(slope(1e-5) - slope(1e-3)) < 1e-2
     assert smooth.mean() > 0.7
     curvature = penalty * np.clip(1 - slope(1e-5), 0, 1) * (weights > 0) * smooth
-    envelope = envelope_of(observations_of(X, weights=weights * smooth), f, loss)
+    envelope = envelope_of(observe(X, weights=weights * smooth), f, loss)
     rows, columns = envelope.normal_matrices(W, H, penalty)
     close = {"rtol": 5e-3, "atol": 5e-3}
     np.testing.assert_allclose(rows, np.einsum("ij,aj,bj->iab", curvature, H, H), **close)
@@ -179,7 +179,7 @@ def test_normal_matrices_of_sparse_and_dense_data_agree(f, one, other):
 @pytest.mark.parametrize("f", ["relu", "square"])
 def test_single_precision(f, loss, form):
     observations, X, weights = data(form)
-    single = observations_of(
+    single = observe(
         sparse.csr_array((observations.values, observations.indices, observations.indptr),
                          shape=X.shape) if "stored" in form or form == "zeros" else X,
         weights=None if form in ("dense", "zeros") else weights, dtype=np.float32,
@@ -215,7 +215,7 @@ def test_stored_entries_are_never_made_a_full_matrix():
     rng = np.random.default_rng(0)
     places = np.unique(rng.integers(m * n, size=stored))
     X = sparse.coo_array((rng.random(places.size), np.divmod(places, n)), shape=(m, n)).tocsr()
-    envelope = envelope_of(observations_of(X), "relu", "frobenius")
+    envelope = envelope_of(observe(X), "relu", "frobenius")
     W, H = factors(m, n)
     envelope.evaluate(W[:, :1], H[:1], 1.0)  # compiles
     tracemalloc.start()
@@ -264,4 +264,4 @@ def test_natural_penalty(form):
 
 @pytest.mark.parametrize("loss", ["frobenius", "l1", "kl"])
 def test_natural_penalty_of_data_that_are_constant(loss):
-    assert natural_penalty(observations_of(np.full((4, 3), 0.5)), make_pair("relu", loss)) == 1.0
+    assert natural_penalty(observe(np.full((4, 3), 0.5)), make_pair("relu", loss)) == 1.0

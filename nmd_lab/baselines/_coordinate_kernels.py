@@ -19,7 +19,8 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from nmd_lab._checks import check_rank
 from nmd_lab._threads import one_thread
-from nmd_lab.data.observations import FloatArray, observe
+from nmd_lab.data.base import FloatArray
+from nmd_lab.data.dense import observe_dense
 from nmd_lab.model.losses import Frobenius
 from nmd_lab.model.nonlinearities import Nonlinearity, ReLU
 from nmd_lab.result.decomposition import Decomposition
@@ -52,7 +53,7 @@ def descend(
 
     An iteration updates every entry of W once, row by row, and then every entry of H.
     """
-    observations = observe(X, mask=mask, dtype=dtype)
+    observations = observe_dense(X, mask=mask, dtype=dtype)
     rank = check_rank(rank, observations.shape)
     W, H = first_factors(observations, rank, init, random_state, f)
     run = Run(observations, f, Frobenius(), max_iter=max_iter, tol=tol, time_limit=time_limit,

@@ -21,7 +21,8 @@ from numpy.typing import ArrayLike, DTypeLike
 from scipy.linalg import eigh
 
 from nmd_lab._checks import check_rank
-from nmd_lab.data.observations import FloatArray, observe
+from nmd_lab.data.base import FloatArray
+from nmd_lab.data.dense import observe_dense
 from nmd_lab.model.losses import Frobenius
 from nmd_lab.model.nonlinearities import ReLU
 
@@ -64,7 +65,7 @@ class LatentProblem:
         init: Any,
         random_state: Any,
     ) -> None:
-        self.observations = observe(X, mask=mask, dtype=dtype)
+        self.observations = observe_dense(X, mask=mask, dtype=dtype)
         values, weights = self.observations.values, self.observations.weights
         if values.min() < 0:
             raise ValueError(

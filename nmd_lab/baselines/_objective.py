@@ -8,8 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nmd_lab.data.observations import FloatArray
-from nmd_lab.data.sparse import AnyObservations
+from nmd_lab.data.base import FloatArray, Observations
 from nmd_lab.model.losses import Loss
 from nmd_lab.model.nonlinearities import Nonlinearity
 from nmd_lab.solver.storage import layout_of
@@ -65,7 +64,7 @@ class Objective:
 
     Parameters
     ----------
-    observations : Observations or SparseObservations
+    observations : Observations
         The data. Absent entries of sparse data are missing.
     nonlinearity : Nonlinearity
         The nonlinearity f.
@@ -75,7 +74,7 @@ class Objective:
         Weight of the ridge alpha/2 (‖W‖² + ‖H‖²).
     """
 
-    observations: AnyObservations
+    observations: Observations
     nonlinearity: Nonlinearity
     loss: Loss
     alpha: float = 0.0

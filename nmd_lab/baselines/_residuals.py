@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 from scipy import sparse
 
-from nmd_lab.data.observations import FloatArray, Observations
-from nmd_lab.data.sparse import AnyObservations, sparse_from_dense
+from nmd_lab.data.base import FloatArray, Observations
 from nmd_lab.solver.storage import SparseLayout
 
 
@@ -33,21 +32,20 @@ class ObservedEntries:
         self.layout = SparseLayout((m, n), values.indptr, values.indices)
 
     @classmethod
-    def of(cls, observations: AnyObservations, dtype: DTypeLike | None = None) -> ObservedEntries:
+    def of(cls, observations: Observations, dtype: DTypeLike | None = None) -> ObservedEntries:
         """Return the observed entries of a matrix.
 
         Parameters
         ----------
-        observations : Observations or SparseObservations
+        observations : Observations
             The data. Absent entries of sparse data are missing.
         dtype : float32 or float64, optional
             Working precision. Default: that of the observations.
         """
-        if isinstance(observations, Observations):
-            observations = sparse_from_dense(observations)
-        values = observations.values.astype(dtype or observations.values.dtype, copy=False)
-        weights = np.ones_like(values) if observations.weights is None else observations.weights
-        return cls(observations.to_csr(values), observations.to_csr(weights.astype(values.dtype)))
+        stored = observations.as_sparse()
+        values = stored.values.astype(dtype or stored.values.dtype, copy=False)
+        weights = np.ones_like(values) if stored.weights is None else stored.weights
+        return cls(stored.to_csr(values), stored.to_csr(weights.astype(values.dtype)))
 
     @property
     def T(self) -> ObservedEntries:

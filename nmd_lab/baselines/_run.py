@@ -18,8 +18,7 @@ from typing import Any
 import numpy as np
 
 from nmd_lab._stop_reason import StopReason
-from nmd_lab.data.observations import FloatArray
-from nmd_lab.data.sparse import AnyObservations
+from nmd_lab.data.base import FloatArray, Observations
 from nmd_lab.model.losses import Loss
 from nmd_lab.model.nonlinearities import Nonlinearity
 from nmd_lab.result.decomposition import Decomposition
@@ -36,7 +35,7 @@ class Run:
 
     Parameters
     ----------
-    observations : Observations or SparseObservations
+    observations : Observations
         The data. Absent entries of sparse data are missing.
     nonlinearity : Nonlinearity
         The nonlinearity f of the model f(WH).
@@ -84,7 +83,7 @@ class Run:
 
     def __init__(
         self,
-        observations: AnyObservations,
+        observations: Observations,
         nonlinearity: Nonlinearity,
         loss: Loss,
         *,
@@ -158,7 +157,7 @@ class Run:
             raise RuntimeError("the run has no iterate yet: call record after each step.")
         best = replace(self.best, W=self.best.W.copy(), H=self.best.H.copy())
         if zero_unobserved:
-            rows, columns = self.objective.observations.unobserved_lines()
+            rows, columns = self.objective.observations.empty_rows_and_columns()
             best.W[rows], best.H[:, columns] = 0, 0
         rules = {name: getattr(self.settings, name) for name in ("max_iter", "tol", "time_limit")}
         return pack(

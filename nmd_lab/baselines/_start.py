@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from nmd_lab._checks import as_generator, check_word
-from nmd_lab.data.observations import FloatArray
-from nmd_lab.data.sparse import AnyObservations
+from nmd_lab.data.base import FloatArray, Observations
 from nmd_lab.model.nonlinearities import Identity, Nonlinearity
 from nmd_lab.solver.initialization import given_start, random_start, svd_start
 from nmd_lab.solver.offsets import NONE
@@ -16,7 +15,7 @@ INITS = {"svd": svd_start, "random": random_start}
 
 
 def first_factors(
-    observations: AnyObservations,
+    observations: Observations,
     rank: int,
     init: Any,
     random_state: Any,
@@ -26,7 +25,7 @@ def first_factors(
 
     Parameters
     ----------
-    observations : Observations or SparseObservations
+    observations : Observations
         The data.
     rank : int
         Number of components.

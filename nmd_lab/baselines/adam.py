@@ -9,7 +9,7 @@ from typing import Any
 from numpy.typing import ArrayLike, DTypeLike
 
 from nmd_lab._checks import check_number, check_rank
-from nmd_lab.data.observations import observe
+from nmd_lab.data.dense import observe_dense
 from nmd_lab.model.losses import KL, KL_FLOOR, L1, Frobenius, Loss, as_loss
 from nmd_lab.model.nonlinearities import (
     Identity,
@@ -125,7 +125,7 @@ def adam(
     f, d = _differentiable(nonlinearity, loss)
     check_number("learning_rate", learning_rate, above=0)
     torch = _torch()
-    observations = observe(X, mask=mask, dtype=dtype)
+    observations = observe_dense(X, mask=mask, dtype=dtype)
     rank = check_rank(rank, observations.shape)
     start = first_factors(observations, rank, init, random_state, f)
     run = Run(observations, f, d, max_iter=max_iter, tol=tol, time_limit=time_limit,

@@ -12,8 +12,8 @@ from numpy.typing import ArrayLike, DTypeLike
 
 from nmd_lab._checks import as_generator, check_number, check_rank, check_word
 from nmd_lab._threads import one_thread
-from nmd_lab.data.observations import FloatArray
-from nmd_lab.data.sparse import AnyObservations, IntArray, observations_of
+from nmd_lab.data.base import FloatArray, IntArray, Observations
+from nmd_lab.data.observations import observe
 from nmd_lab.model.losses import Frobenius
 from nmd_lab.model.nonlinearities import Identity
 from nmd_lab.result.decomposition import Decomposition
@@ -95,7 +95,7 @@ def bmf(
     >>> bool(model.min() > 1 - 1e-12 and model.max() < 5 + 1e-12)
     True
     """
-    observations = observations_of(X, mask=mask, dtype=dtype)
+    observations = observe(X, mask=mask, dtype=dtype)
     rank = check_rank(rank, observations.shape)
     bounds = _checked_bounds(observations, low, high)
     run = Run(observations, Identity(), Frobenius(), max_iter=max_iter, tol=tol,
@@ -118,7 +118,7 @@ def bmf(
 
 
 def _checked_bounds(
-    observations: AnyObservations, low: float | None, high: float | None
+    observations: Observations, low: float | None, high: float | None
 ) -> tuple[float, float]:
     """Return the bounds, by default the range of the observed values."""
     values, _ = observations.observed()
@@ -130,7 +130,7 @@ def _checked_bounds(
 
 
 def _random_factors(
-    observations: AnyObservations, rank: int, bounds: tuple[float, float], random_state: Any
+    observations: Observations, rank: int, bounds: tuple[float, float], random_state: Any
 ) -> tuple[FloatArray, FloatArray]:
     """Return factors of the mean plus a small random product, well within the bounds.
 

@@ -11,8 +11,8 @@ from scipy import sparse
 
 from nmd_lab._checks import check_number, check_rank
 from nmd_lab._threads import one_thread
-from nmd_lab.data.observations import FloatArray
-from nmd_lab.data.sparse import observations_of
+from nmd_lab.data.base import FloatArray
+from nmd_lab.data.observations import observe
 from nmd_lab.model.losses import Frobenius
 from nmd_lab.model.nonlinearities import Nonlinearity, as_nonlinearity
 from nmd_lab.result.decomposition import Decomposition
@@ -98,7 +98,7 @@ def lmafit(
     """
     f = as_nonlinearity(nonlinearity)
     increment = check_number("increment", increment, 0)
-    observations = observations_of(X, mask=mask, dtype=dtype)
+    observations = observe(X, mask=mask, dtype=dtype)
     rank = check_rank(rank, observations.shape)
     run = Run(observations, f, Frobenius(), max_iter=max_iter, tol=tol, time_limit=time_limit,
               callback=callback)  # fmt: skip

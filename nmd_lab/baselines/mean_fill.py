@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, DTypeLike
 
 from nmd_lab._checks import check_rank
 from nmd_lab._stop_reason import StopReason
-from nmd_lab.data.observations import observe
+from nmd_lab.data.dense import observe_dense
 from nmd_lab.model.losses import Frobenius
 from nmd_lab.model.nonlinearities import Identity
 from nmd_lab.result.decomposition import Decomposition
@@ -58,7 +58,7 @@ def mean_fill(
     array([3.])
     """
     began = time.perf_counter()
-    observations = observe(X, mask=mask, weights=weights, dtype=dtype)
+    observations = observe_dense(X, mask=mask, weights=weights, dtype=dtype)
     m, n = observations.shape
     check_rank(rank, (m, n))
     values, counts = observations.observed()

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, DTypeLike
 
 from nmd_lab._checks import check_rank
 from nmd_lab._stop_reason import StopReason
-from nmd_lab.data.observations import observe
+from nmd_lab.data.dense import observe_dense
 from nmd_lab.model.losses import Loss, as_loss
 from nmd_lab.model.nonlinearities import Identity
 from nmd_lab.result.decomposition import Decomposition
@@ -79,7 +79,7 @@ def nmf(
     d = as_loss(loss)
     if d.name not in BETA_LOSSES:
         raise ValueError(f"loss={d.name!r} is not one of NMF's: choose from {list(BETA_LOSSES)}.")
-    observations = observe(X, mask=mask, dtype=dtype)
+    observations = observe_dense(X, mask=mask, dtype=dtype)
     rank = check_rank(rank, observations.shape)
     n_missing = observations.values.size - observations.n_observed
     if n_missing:

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from nmd_lab._checks import check_number, check_rank
 from nmd_lab._stop_reason import StopReason
 from nmd_lab._threads import one_thread
-from nmd_lab.data.sparse import observations_of
+from nmd_lab.data.observations import observe
 from nmd_lab.model.losses import Frobenius
 from nmd_lab.model.nonlinearities import Nonlinearity, as_nonlinearity
 from nmd_lab.result.decomposition import Decomposition
@@ -104,7 +104,7 @@ def rtrmc(
     f = as_nonlinearity(nonlinearity)
     regularization = check_number("regularization", regularization, 1e-8, 0.1)
     max_inner = int(check_number("max_inner", max_inner, 1))
-    observations = observations_of(X, mask=mask, dtype=dtype)
+    observations = observe(X, mask=mask, dtype=dtype)
     rank = check_rank(rank, observations.shape)
     run = Run(observations, f, Frobenius(), max_iter=max_iter, tol=tol, time_limit=time_limit,
               callback=callback)  # fmt: skip

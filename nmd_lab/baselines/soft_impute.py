@@ -10,8 +10,8 @@ from numpy.typing import ArrayLike, DTypeLike
 
 from nmd_lab._checks import check_number, check_rank
 from nmd_lab._threads import one_thread
-from nmd_lab.data.observations import FloatArray
-from nmd_lab.data.sparse import observations_of
+from nmd_lab.data.base import FloatArray
+from nmd_lab.data.observations import observe
 from nmd_lab.model.losses import Frobenius
 from nmd_lab.model.nonlinearities import Nonlinearity, as_nonlinearity
 from nmd_lab.result.decomposition import Decomposition
@@ -97,7 +97,7 @@ def soft_impute(
     array([4., 2., 0.])
     """
     f = as_nonlinearity(nonlinearity)
-    observations = observations_of(X, mask=mask, dtype=dtype)
+    observations = observe(X, mask=mask, dtype=dtype)
     rank = check_rank(rank, observations.shape)
     shrinkage = check_number("shrinkage", shrinkage, 0)
     run = Run(observations, f, Frobenius(), max_iter=max_iter, tol=tol, time_limit=time_limit,

@@ -11,7 +11,7 @@ from scipy.linalg import svd
 
 from nmd_lab._checks import check_rank
 from nmd_lab._stop_reason import StopReason
-from nmd_lab.data.observations import observe
+from nmd_lab.data.dense import observe_dense
 from nmd_lab.model.losses import Frobenius
 from nmd_lab.model.nonlinearities import Identity
 from nmd_lab.result.decomposition import Decomposition
@@ -64,7 +64,7 @@ def truncated_svd(
            [0., 0., 0.]])
     """
     began = time.perf_counter()
-    observations = observe(X, mask=mask, dtype=dtype)
+    observations = observe_dense(X, mask=mask, dtype=dtype)
     rank = check_rank(rank, observations.shape)
     filled = observations.values
     if observations.weights is not None:

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, DTypeLike
 
 from nmd_lab._checks import check_number, check_rank
 from nmd_lab._threads import one_thread
-from nmd_lab.data.sparse import observations_of
+from nmd_lab.data.observations import observe
 from nmd_lab.model.losses import Frobenius
 from nmd_lab.model.nonlinearities import Nonlinearity, as_nonlinearity
 from nmd_lab.result.decomposition import Decomposition
@@ -94,7 +94,7 @@ def wlra(
     array([4.])
     """
     f = as_nonlinearity(nonlinearity)
-    observations = observations_of(X, mask=mask, weights=weights, dtype=dtype)
+    observations = observe(X, mask=mask, weights=weights, dtype=dtype)
     rank = check_rank(rank, observations.shape)
     alpha = check_number("alpha", alpha, 0)
     run = Run(observations, f, Frobenius(), max_iter=max_iter, tol=tol, time_limit=time_limit,

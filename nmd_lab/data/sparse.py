@@ -1,27 +1,34 @@
-"""Observations of a sparse matrix: the stored entries, row after row, and nothing else.
+"""Observations of a sparse input: the stored entries, row after row, and nothing else.
 
-A stored zero is an observation like any other.  What the absent entries are is said once, by
-`absent_are_zeros`: data equal to 0 for `decompose`, missing for `complete`.
+A stored zero is an observation like any other.  `absent_are_zeros` says what entries mean that are
+not stored: True for `decompose`, where they are zeros, False for `complete`, where they are missing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 from scipy import sparse
 
+from .base import (
+    CsrRows,
+    Entries,
+    EntryReader,
+    FloatArray,
+    IntArray,
+    Observations,
+    Transform,
+    float_dtype,
+    row_pointers,
+)
 from .labels import Labels, labels_of
-from .observations import FloatArray, Observations, float_dtype, observe
-
-IntArray = NDArray[np.integer]
 
 
 @dataclass(frozen=True)
-class SparseObservations:
+class SparseObservations(Observations):
     """A matrix of which some entries are stored.
 
     Attributes
@@ -29,15 +36,15 @@ class SparseObservations:
     values : ndarray (n_stored,)
         float32 or float64, row after row.
     weights : ndarray (n_stored,) or None
-        None if every stored entry counts once, or floats > 0.
+        None if every stored entry has weight 1, or floats > 0.
     indptr : ndarray of int (m + 1,)
         Row i has the stored entries indptr[i] to indptr[i + 1].
     indices : ndarray of int (n_stored,)
         Columns of the stored entries, ascending within a row.
     labels : Labels
-        What to put back on results.
-    absent_are_zeros : bool
-        Whether entries that are not stored count, as zeros.
+        Dimensions and coordinates to put back on results.
+    absent_are_zeros : bool, default False
+        Whether entries that are not stored are observed and equal to 0.
     """
 
     values: FloatArray
@@ -54,19 +61,52 @@ class SparseObservations:
 
     @property
     def n_observed(self) -> int:
-        """Number of entries that count."""
+        """Number of observed entries."""
         m, n = self.shape
         return m * n if self.absent_are_zeros else self.values.size
+
+    @property
+    def pattern(self) -> tuple[IntArray, IntArray] | None:
+        """`indptr` and `indices`, or None if absent entries are zeros."""
+        return None if self.absent_are_zeros else (self.indptr, self.indices)
 
     @property
     def rows(self) -> IntArray:
         """Rows of the stored entries."""
         return np.repeat(np.arange(self.shape[0], dtype=self.indices.dtype), np.diff(self.indptr))
 
-    def observed(self) -> tuple[FloatArray, FloatArray]:
-        """Return the values that count and their weights, flat, in double precision.
+    def reader(self) -> EntryReader:
+        """Return the values, flat; with absent zeros as dense rows, a few at a time."""
+        return _ZeroFilled(self.to_csr()) if self.absent_are_zeros else self.values
 
-        Zeros that are not stored come as one value that weighs as much as all of them.
+    def transformed(self, transform: Transform) -> FloatArray:
+        """Return a function of the values, flat, as a new array."""
+        dtype = self.values.dtype
+        if not self.absent_are_zeros:
+            return np.array(transform(self.values), dtype=dtype)
+        absent = transform(np.zeros(1, dtype=dtype))[0]
+        T = np.full(self.shape, absent, dtype=dtype)
+        T[self.rows, self.indices] = transform(self.values)
+        return T.ravel()
+
+    def centred(
+        self, transform: Transform, mean: float, rows: FloatArray | None, columns: FloatArray | None
+    ) -> tuple[sparse.csr_array, float]:
+        """Return transform(X) less offsets; see `Observations.centred`."""
+        T = transform(self.values)
+        if self.absent_are_zeros:  # and there are no offsets
+            return self.to_csr(T), 0.0
+        m, n = self.shape
+        without = mean == 0 and rows is None and columns is None
+        fill = float(T.mean()) if without else 0.0
+        by_row = np.zeros(m) if rows is None else rows
+        by_column = np.zeros(n) if columns is None else columns
+        return self.to_csr(T - fill - mean - by_row[self.rows] - by_column[self.indices]), fill
+
+    def observed(self) -> tuple[FloatArray, FloatArray]:
+        """Return the observed values and their weights, flat, in double precision.
+
+        Zeros that are not stored are one value with the weight of all of them.
         """
         values: FloatArray = self.values.astype(np.float64, copy=False)
         weights = np.broadcast_to(1.0, values.size)
@@ -77,22 +117,59 @@ class SparseObservations:
             return np.append(values, 0.0), np.append(weights, float(absent))
         return values, weights
 
-    def unobserved_lines(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-        """Return the rows and the columns in which nothing is observed."""
-        return np.flatnonzero(self.counts(1) == 0), np.flatnonzero(self.counts(0) == 0)
+    def entries(self) -> Entries:
+        """Return the stored entries in the order of rows."""
+        return Entries(self.rows, self.indices, self.values)
 
-    def counts(self, axis: int) -> NDArray[np.integer]:
-        """Return how many entries each column (axis 0) or row (axis 1) has."""
+    def select(self, keep: NDArray[np.bool_]) -> SparseObservations:
+        """Return observations of some of the `entries`."""
+        return replace(
+            self,
+            values=self.values[keep],
+            weights=None if self.weights is None else self.weights[keep],
+            indptr=row_pointers(self.rows[keep], self.shape[0], self.indptr.dtype),
+            indices=self.indices[keep],
+        )
+
+    def csr_rows(self, block: slice) -> CsrRows:
+        """Return the observed entries of a range of rows."""
         if self.absent_are_zeros:
-            return np.full(self.shape[1 - axis], self.shape[axis])
-        if axis == 1:
-            return np.diff(self.indptr)
-        return np.bincount(self.indices, minlength=self.shape[1])
+            n = self.shape[1]
+            values = self.to_csr()[block].toarray()
+            columns = np.tile(np.arange(n), len(values))
+            return CsrRows.of(np.arange(len(values) + 1) * n, columns, values.ravel(), None)
+        indptr = self.indptr[block.start : block.stop + 1]
+        stored = slice(indptr[0], indptr[-1])
+        weights = None if self.weights is None else self.weights[stored]
+        return CsrRows.of(indptr - indptr[0], self.indices[stored], self.values[stored], weights)
+
+    def as_sparse(self) -> SparseObservations:
+        """Return the observations themselves."""
+        return self
+
+    def to_array(self) -> FloatArray:
+        """Return the matrix (m, n) with NaN where nothing is observed."""
+        absent = 0.0 if self.absent_are_zeros else np.nan
+        array: FloatArray = np.full(self.shape, absent, dtype=self.values.dtype)
+        array[self.rows, self.indices] = self.values
+        return array
 
     def to_csr(self, values: FloatArray | None = None) -> sparse.csr_array:
         """Return the values, or others in their places, as a SciPy array that shares memory."""
         values = self.values if values is None else values
         return sparse.csr_array((values, self.indices, self.indptr), shape=self.shape)
+
+    def with_values(self, values: FloatArray) -> SparseObservations:
+        """Return the same pattern, weights and labels with other values."""
+        return replace(self, values=values)
+
+    def counts(self, axis: int) -> NDArray[np.integer]:
+        """Return the number of observed entries of each column (axis 0) or row (axis 1)."""
+        if self.absent_are_zeros:
+            return np.full(self.shape[1 - axis], self.shape[axis])
+        if axis == 1:
+            return np.diff(self.indptr)
+        return np.bincount(self.indices, minlength=self.shape[1])
 
     def __repr__(self) -> str:
         row, column = (", ".join(dims) for dims in (self.labels.rows, self.labels.columns))
@@ -102,6 +179,25 @@ class SparseObservations:
             f"<nmd_lab.SparseObservations>  {row}: {m}, {column}: {n}, "
             f"{self.values.size} stored entries ({share:.3g} %), {self.values.dtype}"
         )
+
+
+class _ZeroFilled:
+    """Values of a sparse matrix whose absent entries are zeros, read as whole dense rows."""
+
+    def __init__(self, matrix: sparse.csr_array) -> None:
+        self.matrix = matrix
+
+    def __getitem__(self, entries: slice) -> FloatArray:
+        """Return the values of whole rows, flat."""
+        n = self.matrix.shape[1]
+        block = self.matrix[entries.start // n : entries.stop // n]
+        values: FloatArray = block.toarray().ravel()
+        return values
+
+
+def is_sparse(X: Any) -> bool:
+    """Return whether an input is a SciPy sparse matrix or `SparseObservations`."""
+    return sparse.issparse(X) or isinstance(X, SparseObservations)
 
 
 def observe_sparse(
@@ -163,8 +259,7 @@ def observe_sparse(
     if not keep.all():
         values, indices = values[keep], indices[keep]
         weights = None if weights is None else weights[keep]
-        counts = np.bincount(rows[keep], minlength=m)
-        indptr = np.concatenate([[0], np.cumsum(counts)]).astype(indptr.dtype)
+        indptr = row_pointers(rows[keep], m, indptr.dtype)
     if not values.size and not absent_are_zeros:
         raise ValueError("X has no observed entry: check mask=, weights= and what X stores.")
     return SparseObservations(values, weights, indptr, indices, labels, absent_are_zeros)
@@ -222,42 +317,8 @@ def _at_entries(
     return np.asarray(array).ravel()
 
 
-def sparse_from_dense(observations: Observations) -> SparseObservations:
-    """Return the observed entries of a dense matrix."""
-    values, weights = observations.values, observations.weights
-    seen = np.ones(values.shape, bool) if weights is None else weights > 0
-    rows, columns = np.nonzero(seen)
-    indptr = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=values.shape[0]))])
-    counted = None if weights is None or weights.dtype == bool else weights[seen]
-    kind: Any = np.int32 if rows.size < 2**31 else np.int64
-    return SparseObservations(
-        values[seen], counted, indptr.astype(kind), columns.astype(kind), observations.labels
-    )
-
-
-AnyObservations = Observations | SparseObservations
-
-
-def observations_of(
-    X: Any,
-    *,
-    mask: Any = None,
-    weights: Any = None,
-    dtype: DTypeLike | None = None,
-    sample_dims: str | Sequence[str] | None = None,
-    absent_are_zeros: bool = False,
-) -> AnyObservations:
-    """Turn any accepted input into observations, sparse input into sparse ones.
-
-    Parameters
-    ----------
-    X, mask, weights, dtype, sample_dims
-        As for `observe`, or for `observe_sparse`.
-    absent_are_zeros : bool
-        What the absent entries of a sparse matrix are.
-    """
-    if sparse.issparse(X) or isinstance(X, SparseObservations):
-        return observe_sparse(
-            X, mask=mask, weights=weights, dtype=dtype, absent_are_zeros=absent_are_zeros
-        )
-    return observe(X, mask=mask, weights=weights, dtype=dtype, sample_dims=sample_dims)
+def stored_columns(X: Any, row: int) -> IntArray:
+    """Return the columns of the entries that a sparse input stores in a row."""
+    matrix = X if isinstance(X, SparseObservations) else X.tocsr()
+    columns: IntArray = np.asarray(matrix.indices[matrix.indptr[row] : matrix.indptr[row + 1]])
+    return columns

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import cache
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 import xarray as xr
-from numpy.typing import NDArray
 from scipy import sparse
 
 from nmd_lab._checks import as_generator
 from nmd_lab._numba import compile_kernel
 
+from .base import Observations
 from .labels import is_frame
-from .observations import Observations
-from .sparse import AnyObservations, SparseObservations, observations_of
+from .observations import observe
+from .sparse import SparseObservations
 
 
 def split_observed(X: Any, test_size: float = 0.1, random_state: Any = None) -> tuple[Any, Any]:
@@ -53,31 +52,21 @@ def split_observed(X: Any, test_size: float = 0.1, random_state: Any = None) -> 
     >>> train.nnz, test.nnz
     (180, 60)
     """
-    train, test = split(observations_of(X), test_size, as_generator(random_state))
+    train, test = split(observe(X), test_size, as_generator(random_state))
     return _like(X, train), _like(X, test)
 
 
 def split(
-    observations: AnyObservations, test_size: Any, rng: np.random.Generator
-) -> tuple[AnyObservations, AnyObservations]:
+    observations: Observations, test_size: Any, rng: np.random.Generator
+) -> tuple[Observations, Observations]:
     """Split observations; see `split_observed`."""
-    if isinstance(observations, SparseObservations):
-        rows, columns = observations.rows, observations.indices
-    else:
-        seen = np.ones(observations.shape, bool)
-        if observations.weights is not None:
-            seen = observations.weights > 0
-        rows, columns = np.nonzero(seen)
+    rows, columns, _ = observations.entries()
     wanted = _number_held_out(test_size, rows.size)
     counts = np.bincount(rows), np.bincount(columns)
     test = _choose_kernel(str(rows.dtype))(
         rng.permutation(rows.size), rows, columns, *counts, wanted
     )
-    if isinstance(observations, SparseObservations):
-        return _only(observations, ~test), _only(observations, test)
-    held_out = np.zeros(observations.shape, bool)
-    held_out[rows[test], columns[test]] = True
-    return tuple(_hide(observations, hidden) for hidden in (held_out, ~held_out))  # type: ignore[return-value]
+    return observations.select(~test), observations.select(test)
 
 
 def _number_held_out(test_size: Any, n_observed: int) -> int:
@@ -111,36 +100,16 @@ def _choose(order, rows, columns, row_counts, column_counts, wanted):  # type: i
     return test
 
 
-def _only(observations: SparseObservations, keep: NDArray[np.bool_]) -> SparseObservations:
-    """Return some of the stored entries."""
-    counts = np.bincount(observations.rows[keep], minlength=observations.shape[0])
-    indptr = np.concatenate([[0], np.cumsum(counts)]).astype(observations.indptr.dtype)
-    weights = None if observations.weights is None else observations.weights[keep]
-    values, indices = observations.values[keep], observations.indices[keep]
-    return replace(observations, values=values, weights=weights, indptr=indptr, indices=indices)
-
-
-def _hide(observations: Observations, hidden: NDArray[np.bool_]) -> Observations:
-    """Return dense observations without some entries."""
-    weights: NDArray[Any] = ~hidden
-    if observations.weights is not None:
-        weights = np.where(hidden, observations.weights.dtype.type(0), observations.weights)
-    return replace(
-        observations, values=np.where(weights > 0, observations.values, 0), weights=weights
-    )
-
-
-def _like(X: Any, observations: AnyObservations) -> Any:
+def _like(X: Any, observations: Observations) -> Any:
     """Return observations as what they were made from."""
-    if isinstance(observations, SparseObservations):
-        if isinstance(X, SparseObservations):
-            return observations
-        matrix = observations.to_csr()
+    if isinstance(X, SparseObservations):
+        return observations
+    if sparse.issparse(X):
+        matrix = observations.as_sparse().to_csr()
         return sparse.csr_matrix(matrix) if isinstance(X, sparse.spmatrix) else matrix
-    assert observations.weights is not None
-    values = np.where(observations.weights > 0, observations.values, np.nan)
+    values = observations.to_array()
     if isinstance(X, xr.DataArray):
         return X.copy(data=values)
     if is_frame(X):
-        return X.astype(values.dtype).where(observations.weights > 0)
+        return X.astype(values.dtype).where(~np.isnan(values))
     return values

@@ -9,7 +9,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
-from nmd_lab.data.observations import observe
+from nmd_lab.data.dense import observe_dense
 from nmd_lab.result.decomposition import Decomposition
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ def matrix_of(fit: Decomposition, X: Any, mask: ArrayLike | None = None) -> NDAr
         If X has another shape or other labels than the data of the fit.
     """
     stacked = isinstance(X, xr.DataArray) and X.ndim > 2
-    observations = observe(X, mask=mask, sample_dims=fit.labels.rows if stacked else None)
+    observations = observe_dense(X, mask=mask, sample_dims=fit.labels.rows if stacked else None)
     values = observations.values
     if observations.weights is not None:
         values = np.where(observations.weights > 0, values, np.nan)

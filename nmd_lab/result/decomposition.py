@@ -12,8 +12,9 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike
 
+from nmd_lab.data.base import FloatArray
+from nmd_lab.data.dense import observe_dense
 from nmd_lab.data.labels import COMPONENT, Labels
-from nmd_lab.data.observations import FloatArray, observe
 from nmd_lab.model.losses import Loss
 from nmd_lab.model.nonlinearities import Nonlinearity
 from nmd_lab.result import netcdf
@@ -169,7 +170,9 @@ class Decomposition(Predictions):
                [0., 0.]])
         """
         stacked = isinstance(X, xr.DataArray) and X.ndim > 2
-        observations = observe(X, mask=mask, sample_dims=self.labels.rows if stacked else None)
+        observations = observe_dense(
+            X, mask=mask, sample_dims=self.labels.rows if stacked else None
+        )
         values = observations.values
         if observations.weights is not None:
             values = np.where(observations.weights > 0, values, np.nan)

@@ -11,8 +11,8 @@ import xarray as xr
 from numpy.typing import ArrayLike
 
 from nmd_lab._threads import all_threads
-from nmd_lab.data.observations import FloatArray
-from nmd_lab.data.sparse import AnyObservations, SparseObservations, observations_of
+from nmd_lab.data.base import FloatArray, Observations
+from nmd_lab.data.observations import observe
 from nmd_lab.model.proximal import make_pair
 from nmd_lab.solver.new_rows import row_solver
 from nmd_lab.solver.penalty import BALANCED
@@ -24,8 +24,6 @@ N_STARTS = 8
 """Random starts of a row, beside the least-squares one, where f makes the problem non-convex."""
 
 ENTRIES_AT_ONCE = 1 << 16
-
-Rows = tuple[Any, Any, FloatArray, FloatArray]
 
 
 def fold_in(
@@ -41,7 +39,7 @@ def fold_in(
     sample_dims = None
     if isinstance(X, xr.DataArray) and X.ndim > 2:
         sample_dims = [str(dim) for dim in X.dims if dim not in fit.labels.columns]
-    observations = observations_of(X, mask=mask, weights=weights, sample_dims=sample_dims)
+    observations = observe(X, mask=mask, weights=weights, sample_dims=sample_dims)
     W, offsets = fold_rows(fit, observations, tol=tol, max_iter=max_iter)
     labelled = observations.labels.label_rows(W)
     if offsets is None:
@@ -51,7 +49,7 @@ def fold_in(
 
 def fold_rows(
     fit: Decomposition,
-    observations: AnyObservations,
+    observations: Observations,
     *,
     tol: float = 1e-8,
     max_iter: int = 2000,
@@ -63,7 +61,7 @@ def fold_rows(
     ----------
     fit : Decomposition
         Gives H, the offsets, f, d and alpha.
-    observations : Observations or SparseObservations
+    observations : Observations
         The rows, with the columns of the fit.
     tol : float
         A row ends when ‖t - wH‖ and ‖t - t_previous‖, relative to its starting t, are at most
@@ -98,7 +96,7 @@ def fold_rows(
     W = np.empty((observations.shape[0], right.shape[1]))
 
     def solve(block: slice) -> None:
-        indptr, indices, x, weights = _rows(observations, block)
+        indptr, indices, x, weights = observations.csr_rows(block)
         t = np.asarray(pair.nonlinearity.preimage(x), dtype=np.float64)
         entries = (indptr, indices, x, weights, t)
         row_solver(pair)(*entries, right, base, starts, rule, tol, max_iter, model, W[block])
@@ -109,33 +107,9 @@ def fold_rows(
     return (W[:, 1:], W[:, 0]) if own_offset else (W, None)
 
 
-def _blocks(observations: AnyObservations) -> Iterator[slice]:
+def _blocks(observations: Observations) -> Iterator[slice]:
     """Cut the rows into blocks that hold about as many entries as a block may."""
     m = observations.shape[0]
     each = max(1, min(m, ENTRIES_AT_ONCE * m // max(observations.n_observed, 1)))
     for start in range(0, m, each):
         yield slice(start, min(start + each, m))
-
-
-def _rows(observations: AnyObservations, block: slice) -> Rows:
-    """Return the entries of some rows that count: pointers, columns, values and weights."""
-    if isinstance(observations, SparseObservations) and not observations.absent_are_zeros:
-        indptr = observations.indptr[block.start : block.stop + 1]
-        entries = slice(indptr[0], indptr[-1])
-        values, indices = observations.values[entries], observations.indices[entries]
-        weights = None if observations.weights is None else observations.weights[entries]
-        indptr = indptr - indptr[0]
-    else:
-        if isinstance(observations, SparseObservations):
-            dense, given = observations.to_csr()[block].toarray(), None
-        else:
-            dense = observations.values[block]
-            given = None if observations.weights is None else observations.weights[block]
-        seen = np.ones(dense.shape, dtype=bool) if given is None else given > 0
-        indices = np.nonzero(seen)[1]
-        indptr = np.concatenate([[0], np.cumsum(np.count_nonzero(seen, axis=1))])
-        values, weights = dense[seen], None if given is None else given[seen]
-    weights = np.ones(values.size) if weights is None else weights
-    indptr, indices = (np.asarray(array, dtype=np.int64) for array in (indptr, indices))
-    values, weights = (np.asarray(array, dtype=np.float64) for array in (values, weights))
-    return indptr, indices, values, weights

@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike, NDArray
-from scipy import sparse
 
+from nmd_lab.data.base import FloatArray
 from nmd_lab.data.labels import COMPONENT
-from nmd_lab.data.observations import FloatArray
-from nmd_lab.data.sparse import SparseObservations
+from nmd_lab.data.sparse import is_sparse, stored_columns
 
 from .fold_in import fold_in
 
@@ -226,14 +225,10 @@ def _top(fit: Decomposition, row: Any, k: int, exclude: Any) -> xr.DataArray:
 
 def _columns_of(exclude: Any, row: int, shape: tuple[int, int]) -> NDArray[Any]:
     """Return the columns of a row that are known already."""
-    if isinstance(exclude, SparseObservations):
-        return exclude.indices[exclude.indptr[row] : exclude.indptr[row + 1]]
-    if sparse.issparse(exclude):
-        matrix: Any = exclude
-        if matrix.shape != shape:
-            raise ValueError(f"exclude has shape {matrix.shape}: give it the shape of X, {shape}.")
-        csr = matrix.tocsr()
-        return np.asarray(csr.indices[csr.indptr[row] : csr.indptr[row + 1]])
+    if is_sparse(exclude):
+        if exclude.shape != shape:
+            raise ValueError(f"exclude has shape {exclude.shape}: give it the shape of X, {shape}.")
+        return stored_columns(exclude, row)
     given = np.asarray(exclude)
     if given.shape == shape:
         line = given[row]

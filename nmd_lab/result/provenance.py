@@ -5,22 +5,22 @@ from __future__ import annotations
 import hashlib
 import platform
 from dataclasses import fields
-from typing import Any
+from typing import Any, cast
 
 import numba
 import numpy as np
 import xarray as xr
 
 from nmd_lab._version import __version__
-from nmd_lab.data.sparse import AnyObservations
+from nmd_lab.data.base import Observations
 
 
-def provenance(observations: AnyObservations) -> dict[str, Any]:
+def provenance(observations: Observations) -> dict[str, Any]:
     """Return what a result remembers of its data and its software, in plain numbers and words.
 
     Parameters
     ----------
-    observations : Observations or SparseObservations
+    observations : Observations
         The data.
 
     Returns
@@ -44,10 +44,10 @@ def provenance(observations: AnyObservations) -> dict[str, Any]:
     }
 
 
-def fingerprint(observations: AnyObservations) -> str:
+def fingerprint(observations: Observations) -> str:
     """Return a hash of what the observations hold; labels do not count."""
     digest = hashlib.sha256()
-    for field in fields(observations):
+    for field in fields(cast(Any, observations)):
         value = getattr(observations, field.name)
         if isinstance(value, np.ndarray):
             digest.update(f"{field.name} {value.dtype} {value.shape}".encode())

@@ -21,8 +21,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nmd_lab.data.observations import FloatArray
-from nmd_lab.data.sparse import AnyObservations, SparseObservations
+from nmd_lab.data.base import FloatArray, Observations
 from nmd_lab.model.proximal import Pair
 
 from .initialization import Start
@@ -93,7 +92,7 @@ class Problem:
 
     Attributes
     ----------
-    observations : Observations or SparseObservations
+    observations : Observations
         The data.
     pair : Pair
         Nonlinearity and loss.
@@ -109,7 +108,7 @@ class Problem:
         How many shares of sparse data are worked on at the same time.
     """
 
-    observations: AnyObservations
+    observations: Observations
     pair: Pair
     rule: PenaltyRule = BALANCED
     alpha: float = 0.0
@@ -138,8 +137,7 @@ class Problem:
     @property
     def sparse(self) -> bool:
         """Whether only the observed entries are stored."""
-        observations = self.observations
-        return isinstance(observations, SparseObservations) and not observations.absent_are_zeros
+        return self.observations.pattern is not None
 
 
 def admm(problem: Problem, start: Start) -> Iterator[State]:

@@ -7,13 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nmd_lab.data.observations import FloatArray, Observations
-from nmd_lab.data.sparse import (
-    AnyObservations,
-    SparseObservations,
-    observations_of,
-    sparse_from_dense,
-)
+from nmd_lab.data.base import FloatArray, Observations
+from nmd_lab.data.observations import observe
+from nmd_lab.data.sparse import SparseObservations
 from nmd_lab.data.split import split
 from nmd_lab.model.nonlinearities import Nonlinearity
 
@@ -45,13 +41,13 @@ class Validation:
 
 
 def take_validation(
-    observations: AnyObservations, given: Any, f: Nonlinearity, rng: np.random.Generator
-) -> tuple[AnyObservations, Validation | None]:
+    observations: Observations, given: Any, f: Nonlinearity, rng: np.random.Generator
+) -> tuple[Observations, Validation | None]:
     """Return what is left to train on, and the validation.
 
     Parameters
     ----------
-    observations : Observations or SparseObservations
+    observations : Observations
         All observations.
     given : float, matrix or None
         A share of the observations to hold out, or held-out entries of their own.
@@ -72,11 +68,9 @@ def take_validation(
             raise ValueError(f"validation={given} is out of range: give a share between 0 and 1.")
         observations, held_out = split(observations, given, rng)
     else:
-        held_out = observations_of(given)
+        held_out = observe(given)
     if held_out.shape != observations.shape:
         raise ValueError(
             f"validation has shape {held_out.shape}: give it the shape of X, {observations.shape}."
         )
-    if isinstance(held_out, Observations):
-        held_out = sparse_from_dense(held_out)
-    return observations, Validation(held_out, f)
+    return observations, Validation(held_out.as_sparse(), f)

@@ -9,11 +9,10 @@ from scipy import sparse
 from scipy.linalg import eigh
 from scipy.sparse.linalg import LinearOperator, svds
 
-from nmd_lab.data.observations import FloatArray
-from nmd_lab.data.sparse import AnyObservations
+from nmd_lab.data.base import FloatArray, Observations
 from nmd_lab.model.nonlinearities import Nonlinearity
 
-from .offsets import NONE, Offsets, less_offsets
+from .offsets import NONE, Offsets
 
 RANDOM_SCALE = 0.3
 """Standard deviation of random factors, in units of what would give WH the size of T."""
@@ -44,7 +43,7 @@ class Start(NamedTuple):
 
 
 def svd_start(
-    observations: AnyObservations,
+    observations: Observations,
     f: Nonlinearity,
     rank: int,
     offsets: Offsets,
@@ -58,7 +57,7 @@ def svd_start(
 
     Parameters
     ----------
-    observations : Observations or SparseObservations
+    observations : Observations
         The data.
     f : Nonlinearity
         Gives T from X.
@@ -72,7 +71,7 @@ def svd_start(
         "randomized" approximates the decomposition by a few block products, which is faster for
         large or sparse data and many components; "nndsvd" makes both factors nonnegative.
     """
-    R, fill = less_offsets(observations, f, offsets)
+    R, fill = observations.centred(f.preimage, *offsets)
     if kind == "randomized":
         left, right = _svd_by_random_range(R, fill, rank, rng)
     elif isinstance(R, np.ndarray) and min(R.shape) <= LARGEST_GRAM:
@@ -158,7 +157,7 @@ def _nonnegative(left: FloatArray, right: FloatArray) -> tuple[FloatArray, Float
 
 
 def random_start(
-    observations: AnyObservations,
+    observations: Observations,
     f: Nonlinearity,
     rank: int,
     offsets: Offsets,
@@ -176,7 +175,7 @@ def random_start(
     return Start(W, H, False, offsets)
 
 
-def given_start(observations: AnyObservations, rank: int, init: Any, offsets: Offsets) -> Start:
+def given_start(observations: Observations, rank: int, init: Any, offsets: Offsets) -> Start:
     """Return the start from a pair (W, H) or from an earlier fit, after checking it.
 
     Raises

@@ -17,7 +17,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from nmd_lab.data.observations import FloatArray
+from nmd_lab.data.base import FloatArray
 
 from .storage import Block, SparseLayout, sparse_kernel
 from .sweep import Pass, Steps, in_parallel

@@ -14,10 +14,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from scipy import sparse
 
-from nmd_lab.data.observations import FloatArray, Observations
-from nmd_lab.data.sparse import AnyObservations
+from nmd_lab.data.base import FloatArray, Observations
 from nmd_lab.model.nonlinearities import Nonlinearity
 
 
@@ -103,13 +101,13 @@ NO_OFFSETS = Extension("none")
 
 
 def starting_offsets(
-    observations: AnyObservations, f: Nonlinearity, kind: str, alpha: float
+    observations: Observations, f: Nonlinearity, kind: str, alpha: float
 ) -> Offsets:
     """Return the mean of T, and the shrunken means of rows and columns around it.
 
     Parameters
     ----------
-    observations : Observations or SparseObservations
+    observations : Observations
         The data.
     f : Nonlinearity
         Gives T from X.
@@ -129,38 +127,14 @@ def starting_offsets(
 
 
 def _means(
-    observations: AnyObservations,
+    observations: Observations,
     f: Nonlinearity,
     offsets: Offsets,
     axis: int,
     alpha: float,
 ) -> FloatArray:
     """Return the shrunken means, along an axis, of what earlier offsets leave."""
-    R, _ = less_offsets(observations, f, offsets)
+    R, _ = observations.centred(f.preimage, *offsets)
     sums = np.asarray(R.sum(axis=axis), dtype=np.float64).ravel()
     means: FloatArray = sums / np.maximum(observations.counts(axis) + alpha, 1)
     return means
-
-
-def less_offsets(
-    observations: AnyObservations, f: Nonlinearity, offsets: Offsets
-) -> tuple[FloatArray | sparse.csr_array, float]:
-    """Return the starting T less offsets, and what is still to be added to every entry.
-
-    Missing entries are 0 if there are offsets; otherwise they are the mean of the others.
-    """
-    m, n = observations.shape
-    rows = np.zeros(m) if offsets.rows is None else offsets.rows
-    columns = np.zeros(n) if offsets.columns is None else offsets.columns
-    T = f.preimage(observations.values)
-    if isinstance(observations, Observations):
-        if observations.weights is None:
-            return T - (offsets.mean + rows[:, None] + columns), 0.0
-        seen = observations.weights > 0
-        fill = float(T[seen].mean()) if offsets == NONE else 0.0
-        return np.where(seen, T - (offsets.mean + rows[:, None] + columns), fill), 0.0
-    if observations.absent_are_zeros:
-        return observations.to_csr(T), 0.0
-    fill = float(T.mean()) if offsets == NONE else 0.0
-    R = T - fill - offsets.mean - rows[observations.rows] - columns[observations.indices]
-    return observations.to_csr(R), fill

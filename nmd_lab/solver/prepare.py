@@ -10,7 +10,8 @@ import xarray as xr
 from numpy.typing import ArrayLike, DTypeLike
 
 from nmd_lab._checks import check_rank
-from nmd_lab.data.sparse import AnyObservations, observations_of
+from nmd_lab.data.base import Observations
+from nmd_lab.data.observations import observe
 from nmd_lab.model.losses import Loss
 from nmd_lab.model.nonlinearities import Nonlinearity
 from nmd_lab.model.proximal import make_pair
@@ -80,7 +81,7 @@ def prepare(
     """
     settings = Settings.of(options)
     pair = make_pair(nonlinearity, loss)
-    observations = observations_of(
+    observations = observe(
         X,
         mask=mask,
         weights=weights,
@@ -102,9 +103,9 @@ def prepare(
     return Prepared(problem, points, settings, plan, validation)
 
 
-def _check_lines(observations: AnyObservations) -> None:
+def _check_lines(observations: Observations) -> None:
     """Refuse rows and columns about which nothing is known, where every entry is to count."""
-    for line, empty in zip(("row", "column"), observations.unobserved_lines(), strict=True):
+    for line, empty in zip(("row", "column"), observations.empty_rows_and_columns(), strict=True):
         if empty.size:
             raise ValueError(
                 f"X has no observed entry in {line} {empty[0]}: drop it, or use complete(), which "
@@ -133,7 +134,7 @@ def labelled(
     """
     state, observations = outcome.state, problem.observations
     W, H = state.W.copy(), state.H.copy()
-    rows, columns = observations.unobserved_lines()
+    rows, columns = observations.empty_rows_and_columns()
     W[rows], H[:, columns] = 0, 0
     labelled_W, labelled_H = observations.labels.label_factors(W, H)
     iterations = np.arange(1, len(outcome.history["seconds"]) + 1)

@@ -8,8 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from nmd_lab._threads import all_threads
-from nmd_lab.data.observations import Observations
-from nmd_lab.data.sparse import AnyObservations, SparseObservations, sparse_from_dense
+from nmd_lab.data.base import Observations
 from nmd_lab.model.losses import Frobenius
 from nmd_lab.model.nonlinearities import Identity
 from nmd_lab.model.proximal import Pair
@@ -28,7 +27,7 @@ OBSERVED_SHARE = 1 / 3
 
 
 def make_problem(
-    observations: AnyObservations, pair: Pair, settings: Settings
+    observations: Observations, pair: Pair, settings: Settings
 ) -> tuple[Problem, Offsets]:
     """Return the problem and the offsets that it starts from.
 
@@ -39,15 +38,15 @@ def make_problem(
     MemoryError
         If the state would not fit into memory.
     """
-    zeros_count = isinstance(observations, SparseObservations) and observations.absent_are_zeros
+    zeros_count = observations.absent_are_zeros
     if zeros_count and settings.offsets != "none":
         raise ValueError(
             f"offsets={settings.offsets!r} does not go with a sparse X whose absent entries are "
             "zeros: use complete(), or offsets='none'."
         )
     observed_only = _observed_only(observations, settings.constraint, zeros_count)
-    if observed_only and isinstance(observations, Observations):
-        observations = sparse_from_dense(observations)
+    if observed_only:
+        observations = observations.as_sparse()
     _check_memory(observations)
     kind = settings.offsets
     offsets = starting_offsets(observations, pair.nonlinearity, kind, settings.alpha)
@@ -114,7 +113,7 @@ def make_plan(problem: Problem, rank: int, settings: Settings) -> Plan:
     )
 
 
-def _penalty_rule(observations: AnyObservations, pair: Pair, settings: Settings) -> PenaltyRule:
+def _penalty_rule(observations: Observations, pair: Pair, settings: Settings) -> PenaltyRule:
     """Return the rule for ρ, and where it starts."""
     rule = as_penalty_rule(settings.penalty)
     # An even f has signs to find, for which ρ must not settle early.
@@ -126,7 +125,7 @@ def _penalty_rule(observations: AnyObservations, pair: Pair, settings: Settings)
     return rule
 
 
-def _observed_only(observations: AnyObservations, constraint: str, zeros_count: bool) -> bool:
+def _observed_only(observations: Observations, constraint: str, zeros_count: bool) -> bool:
     """Choose where T = WH is imposed."""
     m, n = observations.shape
     if constraint == "observed" and zeros_count:
@@ -138,12 +137,10 @@ def _observed_only(observations: AnyObservations, constraint: str, zeros_count: 
     return constraint == "observed" or (constraint == "auto" and few)
 
 
-def _check_memory(observations: AnyObservations) -> None:
+def _check_memory(observations: Observations) -> None:
     """Refuse a problem whose T and U are larger than the memory that is free."""
     m, n = observations.shape
-    dense = isinstance(observations, Observations) or observations.absent_are_zeros
-    entries = m * n if dense else observations.values.size
-    needed = 2 * entries * observations.values.dtype.itemsize
+    needed = 2 * observations.n_stored * observations.values.dtype.itemsize
     free = _free_memory()
     if free is None or needed < 0.9 * free:
         return

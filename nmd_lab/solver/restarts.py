@@ -111,7 +111,7 @@ def _warmed_up(problem: Problem, start: Start, settings: Settings) -> Start:
     f, easy = problem.pair.nonlinearity, make_pair("modulus", "frobenius")
     if not f.even or problem.pair.structure == easy.structure:
         return start
-    sizes = replace(problem.observations, values=f.preimage(problem.observations.values))
+    sizes = problem.observations.with_values(f.preimage(problem.observations.values))
     warm_up = replace(problem, observations=sizes, pair=easy, rule=BALANCED)
     stopping = Stopping(WARM_UP, settings.tol, settings.time_limit)
     state, _, why, *_ = run(admm(warm_up, start), stopping)

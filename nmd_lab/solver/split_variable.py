@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 
 from nmd_lab._numba import compile_kernel, compile_scalar
-from nmd_lab.data.observations import FloatArray
-from nmd_lab.data.sparse import AnyObservations
+from nmd_lab.data.base import FloatArray, Observations
 from nmd_lab.model.proximal import Pair, Structure, compile_t_update
 
 from .stored_entries import Entries
@@ -34,7 +33,7 @@ class Splitting(Entries):
         which the sums below are to leave out.
     """
 
-    def __init__(self, observations: AnyObservations, pair: Pair, *, everywhere: bool) -> None:
+    def __init__(self, observations: Observations, pair: Pair, *, everywhere: bool) -> None:
         super().__init__(observations, pair)
         self.T = self.preimage(pair.nonlinearity)
         self.U = np.zeros_like(self.T)

@@ -18,8 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nmd_lab._numba import compile_kernel
-from nmd_lab.data.observations import FloatArray, Observations
-from nmd_lab.data.sparse import AnyObservations
+from nmd_lab.data.base import FloatArray, Observations
 
 BLOCK_ENTRIES = 1 << 16  # 512 KiB of doubles: a block and its state stay in a second-level cache
 
@@ -169,11 +168,11 @@ class SparseLayout:
         return SparseLayout((n, m), pattern.indptr, pattern.indices), pattern.data
 
 
-def layout_of(observations: AnyObservations) -> DenseLayout | SparseLayout:
+def layout_of(observations: Observations) -> DenseLayout | SparseLayout:
     """Return where the entries of a problem are stored."""
-    if isinstance(observations, Observations) or observations.absent_are_zeros:
+    if observations.pattern is None:
         return DenseLayout(observations.shape)
-    return SparseLayout(observations.shape, observations.indptr, observations.indices)
+    return SparseLayout(observations.shape, *observations.pattern)
 
 
 @cache

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import numpy as np
-
-from nmd_lab.data.observations import FloatArray
-from nmd_lab.data.sparse import AnyObservations, SparseObservations
+from nmd_lab.data.base import FloatArray, Observations
 from nmd_lab.model.nonlinearities import Nonlinearity
 from nmd_lab.model.proximal import Pair
 
@@ -15,15 +12,15 @@ class Entries:
 
     Parameters
     ----------
-    observations : Observations or SparseObservations
+    observations : Observations
         The data.
     pair : Pair
         The nonlinearity and the loss.
 
     Attributes
     ----------
-    x : ndarray or ZeroFilled
-        Values.
+    x : EntryReader
+        Values, to be read a range at a time.
     weights : ndarray or None
         Their weights; 0 is missing.
     kind : str
@@ -32,14 +29,11 @@ class Entries:
         The run-time numbers of the pair, as kernels take them.
     """
 
-    def __init__(self, observations: AnyObservations, pair: Pair) -> None:
+    def __init__(self, observations: Observations, pair: Pair) -> None:
         weights = observations.weights
+        self.transformed = observations.transformed
         self.weights = None if weights is None else weights.ravel()
-        self.x: FloatArray | ZeroFilled
-        if isinstance(observations, SparseObservations) and observations.absent_are_zeros:
-            self.x = ZeroFilled(observations)
-        else:
-            self.x = observations.values.ravel()
+        self.x = observations.reader()
         weighted = "every" if weights is None else str(weights.dtype)
         self.kind = f"{observations.values.dtype}_{weighted}"
         self.arguments = (*pair.arguments, pair.loss.floor)
@@ -50,33 +44,7 @@ class Entries:
 
     def preimage(self, f: Nonlinearity) -> FloatArray:
         """Return the starting T: a preimage of X on Ω, and 0 elsewhere."""
-        if isinstance(self.x, ZeroFilled):
-            T = self.x.preimage(f)
-        else:
-            T = np.array(f.preimage(self.x), dtype=self.x.dtype)
+        T = self.transformed(f.preimage)
         if self.weights is not None:
             T[self.weights == 0] = 0
         return T
-
-
-class ZeroFilled:
-    """A sparse matrix whose absent entries are zeros, read as dense rows, a few at a time."""
-
-    def __init__(self, observations: SparseObservations) -> None:
-        self.matrix = observations.to_csr()
-
-    def __getitem__(self, entries: slice) -> FloatArray:
-        """Return the values of whole rows, flat."""
-        n = self.matrix.shape[1]
-        block = self.matrix[entries.start // n : entries.stop // n]
-        values: FloatArray = block.toarray().ravel()
-        return values
-
-    def preimage(self, f: Nonlinearity) -> FloatArray:
-        """Return the starting T, flat; only the stored entries are worked out one by one."""
-        matrix = self.matrix
-        absent = f.preimage(np.zeros(1, dtype=matrix.dtype))[0]
-        T = np.full(matrix.shape, absent, dtype=matrix.dtype)
-        rows = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
-        T[rows, matrix.indices] = f.preimage(matrix.data)
-        return T.ravel()

@@ -25,7 +25,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
-from nmd_lab.data.observations import FloatArray
+from nmd_lab.data.base import FloatArray
 
 from .split_variable import Splitting
 from .storage import Block, Layout

@@ -12,8 +12,8 @@ import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
+from nmd_lab.data.dense import observe_dense
 from nmd_lab.data.labels import Labels, is_frame
-from nmd_lab.data.observations import observe
 from nmd_lab.data.pictures import Picture, picture_of
 from nmd_lab.data.sparse import SparseObservations, observe_sparse
 from nmd_lab.result.decomposition import Decomposition
@@ -134,7 +134,7 @@ def known_entries(
             name = "clean" if clean is not None else "sample_dims"
             raise TypeError(f"{name} is given beside a sparse X: leave it out, or use a dense X.")
         return _sparse_entries(X, mask)
-    observations = observe(X, mask=mask, sample_dims=sample_dims)
+    observations = observe_dense(X, mask=mask, sample_dims=sample_dims)
     labels, values = observations.labels, observations.values
     seen = np.ones(values.shape, bool) if observations.weights is None else observations.weights > 0
     rows, columns = np.nonzero(seen)

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from nmd_lab.data.labels import is_frame
 from nmd_lab.data.long_table import observations_from_table
-from nmd_lab.data.observations import Observations
-from nmd_lab.data.sparse import SparseObservations, observations_of, sparse_from_dense
+from nmd_lab.data.observations import observe
+from nmd_lab.data.sparse import SparseObservations
 
 from .code import call, expression
 from .data_choices import Source
@@ -87,10 +87,7 @@ def read_ratings(
             distinct = given.drop_duplicates(columns["column"])
             titles = dict(zip(distinct[columns["column"]], distinct["title"], strict=True))
         given = observations_from_table(given, **columns)
-    observations = observations_of(given)
-    if isinstance(observations, Observations):
-        observations = sparse_from_dense(observations)
-    return Ratings(given, observations, titles or {})
+    return Ratings(given, observe(given).as_sparse(), titles or {})
 
 
 def reading_code(given: Any, name: str, columns: Mapping[str, str]) -> tuple[str, str]:

@@ -9,7 +9,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from nmd_lab import datasets
-from nmd_lab.data.observations import observe
+from nmd_lab.data.dense import observe_dense
 from nmd_lab.data.pictures import Picture, picture_of
 from nmd_lab.data.split import split_observed
 
@@ -116,7 +116,7 @@ class Data:
 
 def _plain(matrix: Any) -> NDArray[np.floating]:
     """Return a matrix as an array of floats with NaN where nothing is known."""
-    observations = observe(matrix)
+    observations = observe_dense(matrix)
     if observations.weights is None:
         return observations.values
     return np.where(observations.weights > 0, observations.values, np.nan)

@@ -9,7 +9,7 @@ import numpy as np
 import xarray as xr
 from scipy import sparse
 
-from nmd_lab.data.observations import observe
+from nmd_lab.data.dense import observe_dense
 from nmd_lab.data.sparse import SparseObservations
 from nmd_lab.result.netcdf import ATTRIBUTE
 from nmd_lab.studies import Study
@@ -56,7 +56,7 @@ def explore(
     if sparse.issparse(X) or isinstance(X, SparseObservations) or is_table(X, columns):
         return CompletionExplorer(X, **options)
     if X is not None:
-        observations = observe(X)
+        observations = observe_dense(X)
         if observations.n_observed < FEW * np.prod(observations.shape):
             return CompletionExplorer(X, **options)
     return DecompositionExplorer(X, **options)

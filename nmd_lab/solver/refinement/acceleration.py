@@ -20,7 +20,7 @@ from functools import partial
 
 import numpy as np
 
-from nmd_lab.data.observations import FloatArray
+from nmd_lab.data.base import FloatArray
 from nmd_lab.solver.admm import Problem, State, admm
 from nmd_lab.solver.initialization import Start
 from nmd_lab.solver.trend import Trend

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nmd_lab.data.observations import FloatArray
+from nmd_lab.data.base import FloatArray
 from nmd_lab.solver.admm import Problem
 from nmd_lab.solver.storage import layout_of
 

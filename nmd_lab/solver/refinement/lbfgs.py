@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nmd_lab.data.observations import FloatArray
+from nmd_lab.data.base import FloatArray
 
 MEMORY = 10
 """Pairs of steps and changes of the gradient that are kept."""

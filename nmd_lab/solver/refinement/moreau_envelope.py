@@ -23,8 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nmd_lab._numba import compile_kernel, compile_scalar
-from nmd_lab.data.observations import FloatArray
-from nmd_lab.data.sparse import AnyObservations
+from nmd_lab.data.base import FloatArray, Observations
 from nmd_lab.model.proximal import Pair, Structure, compile_t_update
 from nmd_lab.solver.storage import DenseLayout, SparseLayout
 from nmd_lab.solver.stored_entries import Entries
@@ -58,7 +57,7 @@ class Envelope(Entries):
 
     Parameters
     ----------
-    observations : Observations or SparseObservations
+    observations : Observations
         The data.
     pair : Pair
         The nonlinearity and the loss.
@@ -70,7 +69,7 @@ class Envelope(Entries):
 
     def __init__(
         self,
-        observations: AnyObservations,
+        observations: Observations,
         pair: Pair,
         layout: DenseLayout | SparseLayout,
         threads: int = 1,
@@ -227,7 +226,7 @@ def _outer_products(rows: FloatArray) -> FloatArray:
     return products
 
 
-def natural_penalty(observations: AnyObservations, pair: Pair) -> float:
+def natural_penalty(observations: Observations, pair: Pair) -> float:
     """Return the ρ at which the loss and the constraint weigh the same in data such as these.
 
     It compares the loss of X against its mean with half the squared distance of the starting T

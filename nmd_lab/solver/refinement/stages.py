@@ -17,7 +17,7 @@ from dataclasses import replace
 from itertools import islice
 from typing import NamedTuple
 
-from nmd_lab.data.observations import FloatArray
+from nmd_lab.data.base import FloatArray
 from nmd_lab.model.proximal import make_pair
 from nmd_lab.solver.admm import Problem
 
