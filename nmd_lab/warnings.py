@@ -1,9 +1,9 @@
-"""The warnings that this package gives."""
+"""Warnings of this package."""
 
 
 class NMDWarning(UserWarning):
-    """Something about a fit that its user should know."""
+    """Base class of all warnings of this package."""
 
 
 class NotConvergedWarning(NMDWarning):
-    """A fit ended at max_iter while it was still improving."""
+    """A fit stopped at `max_iter` before it converged."""

@@ -208,7 +208,9 @@ def test_a_homotopy_alone():
 @pytest.mark.parametrize(("name", "value"), [("acceleration", "anderson"), ("acceleration", True),
                                              ("homotopy", "yes"), ("polish", None)])  # fmt: skip
 def test_words_that_are_unknown(name, value):
-    with pytest.raises(ValueError, match=rf"^{name}={value!r} is unknown: use 'auto'.*\.$"):
+    with pytest.raises(
+        ValueError, match=rf"^{name}={value!r} is unknown: choose one of \['auto'.*\.$"
+    ):
         nmd_lab.decompose(noisy(), 3, **{name: value})
 
 

@@ -136,11 +136,11 @@ def a_run(X, f=None, loss=None, **options):
 
 
 def follow(run, factors):
-    """Show the run a start and then one pair of factors after another, while it goes on."""
+    """Record a start and then one pair of factors after another, until the run stops."""
     start = np.ones((2, 1)), np.ones((1, 2))
-    assert run.goes_on(*start)
+    assert run.record(*start)
     for c in factors:
-        if not run.goes_on(start[0], np.full((1, 2), float(c))):
+        if not run.record(start[0], np.full((1, 2), float(c))):
             break
     return run.result(method="given", init=start, rank_of_start=np.int64(1), random_state=None)
 
@@ -181,6 +181,7 @@ def test_a_run_judges_predictions_with_weights_and_ridge():
 def test_a_run_ends(options, reason, n_iter):
     fit = follow(a_run(np.full((2, 2), 3.0), **options), [1, 2, 2.01, 3])
     assert (fit.stop_reason, fit.n_iter) == (reason, n_iter)
+    assert fit.stop_reason.code == reason.split(":")[0]
 
 
 def test_a_run_that_overflows_keeps_the_best_finite_iterate():
@@ -198,7 +199,7 @@ def test_a_callback_may_keep_what_it_sees():
     X = np.array([[3.0, 3.0], [np.nan, np.nan]])
     run = a_run(X, max_iter=3, callback=seen.append)
     W, H = np.ones((2, 1)), np.zeros((1, 2))
-    while run.goes_on(W, H):
+    while run.record(W, H):
         H += 1
     fit = run.result(method="in place")
     assert [iterate.H[0, 0] for iterate in seen] == [1, 2, 3]

@@ -10,7 +10,7 @@ import pytest
 
 import nmd_lab
 from nmd_lab.baselines import adam, adam_sweep
-from nmd_lab.baselines._latent import truncated
+from nmd_lab.baselines._latent import best_low_rank
 from nmd_lab.baselines.adam import FORWARD, VALUE
 
 
@@ -21,7 +21,7 @@ def torch():
 
 def test_adam_is_adam(torch, small):
     """Against Adam as its paper has it, with the gradient by hand."""
-    W, H = (np.array(factor) for factor in truncated(small, 3))
+    W, H = (np.array(factor) for factor in best_low_rank(small, 3))
     fit = adam(small, 3, init=(W, H), max_iter=25, tol=0, learning_rate=0.02)
     factors, m, v = [W, H], [0.0, 0.0], [0.0, 0.0]
     for t in range(1, 26):

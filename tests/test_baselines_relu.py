@@ -12,7 +12,7 @@ import nmd_lab
 from nmd_lab import datasets
 from nmd_lab.baselines import adam, anmd, coordinate_descent, ebcd, em_nmd, nmd_3b
 from nmd_lab.baselines._coordinate_kernels import best_relu_change
-from nmd_lab.baselines._latent import LatentProblem, least_squares_step, truncated
+from nmd_lab.baselines._latent import LatentProblem, best_low_rank, least_squares_step
 from nmd_lab.baselines.em_nmd import posterior
 
 LATENT = [anmd, nmd_3b, ebcd, em_nmd]
@@ -129,7 +129,7 @@ def test_the_truncation_is_that_of_the_svd(rng):
         Z = rng.normal(size=shape)
         U, singular, Vt = np.linalg.svd(Z, full_matrices=False)
         expected = (U[:, :4] * singular[:4]) @ Vt[:4]
-        np.testing.assert_allclose(np.matmul(*truncated(Z, 4)), expected, atol=1e-12)
+        np.testing.assert_allclose(np.matmul(*best_low_rank(Z, 4)), expected, atol=1e-12)
 
 
 def test_a_least_squares_step_is_two_regressions(rng):
@@ -154,7 +154,7 @@ def test_without_extrapolation_they_alternate_and_the_latent_error_falls(small):
     errors = [np.sum(np.where(small > 0, small - A, np.maximum(A, 0)) ** 2) for A in plain]
     assert np.all(np.diff(errors) <= 1e-12)
     # anmd: the truncated SVD of Z in turn with Z
-    theta, expected = np.matmul(*truncated(small, 3)), []
+    theta, expected = np.matmul(*best_low_rank(small, 3)), []
     for _ in range(10):
         U, singular, Vt = np.linalg.svd(np.where(small > 0, small, np.minimum(theta, 0)))
         theta = (U[:, :3] * singular[:3]) @ Vt[:3]
@@ -183,7 +183,7 @@ def test_the_posterior_is_that_of_a_normal_variable_cut_off_at_zero():
 def test_em_is_em_and_the_likelihood_rises(small):
     """Against EM written out, with SciPy's truncated normal and plain regressions."""
     zero = small == 0
-    W, H = truncated(small, 3)
+    W, H = best_low_rank(small, 3)
     theta, expected, likelihoods = W @ H, [], []
     sigma = np.sqrt(np.mean(np.where(zero, np.maximum(theta, 0), small - theta) ** 2))
     for _ in range(8):

@@ -38,8 +38,10 @@ def begun(X, f, loss, rank=3, **options):
     """A problem, and factors to start from."""
     options = {"init": "random", "random_state": 1, **options}
     prepared = prepare(X, rank, f, loss, absent_are_zeros=True, **options)
-    start = next(prepared.points).start
-    return prepared.problem, *prepared.problem.extension.extend(start.W, start.H, start.offsets)
+    start = next(prepared.starts).start
+    return prepared.problem, *prepared.problem.offset_columns.extend(
+        start.W, start.H, start.offsets
+    )
 
 
 def after(iterations, X, f, loss, **options):

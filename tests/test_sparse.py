@@ -8,6 +8,8 @@ from oracles import PAIRS, forward
 from scipy import sparse
 
 import nmd_lab as nmd
+from nmd_lab.solver import storage, sweep
+from nmd_lab.solver.storage import BlockOptions
 
 FORMATS = ["csr", "csc", "coo"]
 

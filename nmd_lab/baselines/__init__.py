@@ -1,7 +1,7 @@
-"""What a fit has to beat: simple, linear and rival methods, in the calling form of `complete`.
+"""Other methods to compare a fit with: simple, linear and nonlinear ones.
 
-Each takes (X, rank, *, mask=None, ...) and gives a `Decomposition`, so that whatever works on a fit
-(scores, plots, saving) works on a baseline too.
+Each is called like `complete`, as ``method(X, rank, mask=None, ...)``, and returns a
+`Decomposition`. So everything that works on a fit (scores, plots, files) works on a baseline too.
 
 >>> import numpy as np
 >>> from nmd_lab import baselines

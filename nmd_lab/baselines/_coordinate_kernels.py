@@ -1,8 +1,10 @@
-"""Coordinate descent: each entry of W and of H in turn takes its exact best value.
+"""Kernels of coordinate descent: each entry of W and of H in turn gets its best value.
 
-With all others fixed, an entry of W decides over one row of X ≈ f(WH) and one of H over one
-column; a column is a row of the transpose, so that one kernel serves both.  Everything is in
-terms of δ, the change of the entry: the row's products p become p + δh.
+An entry of W changes one row of WH, and an entry of H one column. A column is a row of the
+transpose, so the same kernel updates both factors.
+
+The unknown is the change δ of the entry. It changes the row p of WH to p + δh, where h is the row
+of the other factor.
 """
 
 from __future__ import annotations
@@ -27,7 +29,8 @@ from ._run import Run
 from ._start import first_factors
 
 COMPILED: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy"}
-"""How the kernels are compiled; a division by zero gives a δ that no comparison prefers."""
+"""Options of Numba. After a division by zero a kernel goes on with infinity or NaN, which no
+comparison prefers."""
 
 
 @one_thread()
@@ -46,60 +49,67 @@ def descend(
     random_state: Any,
     method: str,
 ) -> Decomposition:
-    """Decompose X ≈ f(WH) in the Frobenius sense, where f is ReLU or Square.
+    """Minimise ‖X - f(WH)‖² by coordinate descent, where f is ReLU or Square.
 
-    An iteration changes every entry of W once, row by row, and then every entry of H.
+    An iteration updates every entry of W once, row by row, and then every entry of H.
     """
     observations = observe_dense(X, mask=mask, dtype=dtype)
     rank = check_rank(rank, observations.shape)
     W, H = first_factors(observations, rank, init, random_state, f)
     run = Run(observations, f, Frobenius(), max_iter=max_iter, tol=tol, time_limit=time_limit,
               callback=callback)  # fmt: skip
-    relu, values = isinstance(f, ReLU), observations.values
-    seen = np.ones(values.shape, bool) if observations.weights is None else observations.weights
-    seen, transposed = np.ascontiguousarray(seen), np.ascontiguousarray(seen.T)
-    columns = np.ascontiguousarray(values.T)
+    relu, values, weights = isinstance(f, ReLU), observations.values, observations.weights
+    seen = np.ones(values.shape, bool) if weights is None else np.ascontiguousarray(weights)
+    values_t, seen_t = np.ascontiguousarray(values.T), np.ascontiguousarray(seen.T)
     empty = np.empty((0, 0), values.dtype)
-    sweep(empty, empty.astype(bool), empty, empty, empty, relu)  # compiles before the clock starts
-    while run.goes_on(W, H):
-        sweep(values, seen, W @ H, W, H, relu)
+    # The first call compiles, so it comes before the clock starts.
+    update_factor(empty, empty.astype(bool), empty, empty, empty, relu)
+    while run.record(W, H):
+        update_factor(values, seen, W @ H, W, H, relu)
         Ht, Wt = np.ascontiguousarray(H.T), np.ascontiguousarray(W.T)
-        sweep(columns, transposed, Ht @ Wt, Ht, Wt, relu)
+        update_factor(values_t, seen_t, Ht @ Wt, Ht, Wt, relu)
         H = np.ascontiguousarray(Ht.T)
     return run.result(method=method, init=init, random_state=random_state)
 
 
 @njit(**COMPILED)
-def sweep(
+def update_factor(
     X: FloatArray,
     seen: NDArray[np.bool_],
-    product: FloatArray,
-    left: FloatArray,
-    right: FloatArray,
+    WH: FloatArray,
+    W: FloatArray,
+    H: FloatArray,
     relu: bool,
 ) -> None:
-    """Let each entry of the left factor take its best value, and its row of the product follow.
+    """Give each entry of W its best value in turn, in place.
 
     Parameters
     ----------
-    X, seen, product : ndarray (m, n)
-        Data, True where they count, and the product of the factors; changed in place.
-    left, right : ndarray (m, rank), (rank, n)
-        The factors; the left one is changed in place.
+    X : ndarray (m, n)
+        Data.
+    seen : ndarray of bool (m, n)
+        True where X is observed.
+    WH : ndarray (m, n)
+        Product of the factors; updated in place.
+    W : ndarray (m, rank)
+        Factor to update in place.
+    H : ndarray (rank, n)
+        Fixed factor.
     relu : bool
-        Whether f is ReLU; else it is Square.
+        True for f = ReLU, False for f = Square.
     """
-    m, rank = left.shape
+    m, rank = W.shape
     for i in range(m):
-        x, p, counts = X[i], product[i], seen[i]
+        x, p, seen_row = X[i], WH[i], seen[i]
         for k in range(rank):
-            h = right[k]
-            change = (
-                best_relu_change(x, p, h, counts) if relu else best_square_change(x, p, h, counts)
-            )
-            entry = left[i, k]
-            left[i, k] += change
-            change = left[i, k] - entry  # what the precision of the factor made of it
+            h = H[k]
+            if relu:
+                change = best_relu_change(x, p, h, seen_row)
+            else:
+                change = best_square_change(x, p, h, seen_row)
+            entry = W[i, k]
+            W[i, k] += change
+            change = W[i, k] - entry  # the change after rounding to the precision of W
             if change != 0.0:
                 for j in range(x.size):
                     p[j] += change * h[j]
@@ -107,49 +117,49 @@ def sweep(
 
 @njit(**COMPILED)
 def best_relu_change(x: FloatArray, p: FloatArray, h: FloatArray, seen: NDArray[np.bool_]) -> float:
-    """Return the δ with the least Σ (x - max(0, p + δh))², 0 if none is better than 0.
+    """Return the δ that minimises Σ (x - max(0, p + δh))²; 0 if no δ improves the sum.
 
-    Between two neighbours among the breakpoints -p/h the sum is a quadratic in δ; its coefficients
-    are followed from the leftmost piece to the rightmost.
+    Between two neighbouring breakpoints -p/h the sum is a quadratic function of δ. The loop goes
+    through these pieces from left to right and updates the coefficients at each breakpoint.
     """
-    breakpoints, owners = np.empty(x.size), np.empty(x.size, np.int64)
-    found, active = 0, 0
+    breakpoints, columns = np.empty(x.size), np.empty(x.size, np.int64)
+    n_breakpoints, n_positive = 0, 0  # n_positive entries of p + δh are positive on the piece
     square, linear, constant = 0.0, 0.0, 0.0  # the sum is square δ² - 2 linear δ + constant
     for j in range(x.size):
         if not seen[j] or h[j] == 0.0:
             continue
-        data, slope, rest = float(x[j]), float(h[j]), float(x[j]) - float(p[j])
-        breakpoints[found], owners[found] = -float(p[j]) / slope, j
-        found += 1
-        if slope < 0.0:  # above zero from the far left up to its breakpoint
-            active += 1
+        data, slope, residual = float(x[j]), float(h[j]), float(x[j]) - float(p[j])
+        breakpoints[n_breakpoints], columns[n_breakpoints] = -float(p[j]) / slope, j
+        n_breakpoints += 1
+        if slope < 0.0:  # positive to the left of its breakpoint
+            n_positive += 1
             square += slope * slope
-            linear += slope * rest
-            constant += rest * rest
+            linear += slope * residual
+            constant += residual * residual
         else:
             constant += data * data
-    order = np.argsort(breakpoints[:found])
+    order = np.argsort(breakpoints[:n_breakpoints])
     best, lowest = 0.0, math.inf
     low = -math.inf
-    for position in range(found + 1):
-        high = breakpoints[order[position]] if position < found else math.inf
-        # on a flat piece any δ is as good, and the smallest is taken
-        vertex = linear / square if active > 0 and square > 0.0 else 0.0
+    for position in range(n_breakpoints + 1):
+        high = breakpoints[order[position]] if position < n_breakpoints else math.inf
+        # on a flat piece every δ has the same sum, and the smallest change is taken
+        vertex = linear / square if n_positive > 0 and square > 0.0 else 0.0
         candidate = min(max(vertex, low), high)
         value = (square * candidate - 2.0 * linear) * candidate + constant
         if value < lowest:
             best, lowest = candidate, value
-        if position == found:
+        if position == n_breakpoints:
             break
         low = high
-        j = owners[order[position]]
-        data, slope, rest = float(x[j]), float(h[j]), float(x[j]) - float(p[j])
-        sign = 1.0 if slope > 0.0 else -1.0  # it rises above zero here, or sinks below
-        active += 1 if slope > 0.0 else -1
+        j = columns[order[position]]
+        data, slope, residual = float(x[j]), float(h[j]), float(x[j]) - float(p[j])
+        sign = 1.0 if slope > 0.0 else -1.0  # entry j becomes positive here, or stops being so
+        n_positive += 1 if slope > 0.0 else -1
         square += sign * slope * slope
-        linear += sign * slope * rest
-        constant += sign * (rest * rest - data * data)
-        if active == 0:  # nothing is left but what rounding leaves
+        linear += sign * slope * residual
+        constant += sign * (residual * residual - data * data)
+        if n_positive == 0:  # remove rounding errors: the sum is constant here
             square, linear = 0.0, 0.0
     return best if _relu_gain(best, x, p, h, seen) > 0.0 else 0.0
 
@@ -158,7 +168,7 @@ def best_relu_change(x: FloatArray, p: FloatArray, h: FloatArray, seen: NDArray[
 def _relu_gain(
     change: float, x: FloatArray, p: FloatArray, h: FloatArray, seen: NDArray[np.bool_]
 ) -> float:
-    """Return by how much the sum falls if an entry changes, without what never changes."""
+    """Return the decrease of Σ (x - max(0, p + δh))² for a change δ."""
     gain = 0.0
     for j in range(x.size):
         if seen[j]:
@@ -172,19 +182,20 @@ def _relu_gain(
 def best_square_change(
     x: FloatArray, p: FloatArray, h: FloatArray, seen: NDArray[np.bool_]
 ) -> float:
-    """Return the δ with the least Σ (x - (p + δh)²)², 0 if none is better than 0.
+    """Return the δ that minimises Σ (x - (p + δh)²)²; 0 if no δ improves the sum.
 
-    The sum changes by the quartic a δ⁴ + b δ³ + c δ² + d δ.
+    The change of the sum is the quartic a δ⁴ + b δ³ + c δ² + d δ. Its minimiser is a root of the
+    derivative, a cubic.
     """
     a, b, c, d = 0.0, 0.0, 0.0, 0.0
     for j in range(x.size):
         if seen[j]:
-            slope, now = float(h[j]), float(p[j])
-            rest = now * now - float(x[j])
+            slope, product = float(h[j]), float(p[j])
+            error = product * product - float(x[j])
             a += slope**4
-            b += 4.0 * slope**3 * now
-            c += slope * slope * (4.0 * now * now + 2.0 * rest)
-            d += 4.0 * slope * now * rest
+            b += 4.0 * slope**3 * product
+            c += slope * slope * (4.0 * product * product + 2.0 * error)
+            d += 4.0 * slope * product * error
     if a == 0.0:
         return 0.0
     best, lowest = 0.0, 0.0
@@ -197,16 +208,16 @@ def best_square_change(
 
 @njit(**COMPILED)
 def real_roots(b: float, c: float, d: float) -> tuple[float, float, float]:
-    """Return the real roots of t³ + b t² + c t + d, one of them three times if it is alone."""
+    """Return the real roots of t³ + b t² + c t + d; a single real root is returned three times."""
     shift = b / 3.0
     third = c / 3.0 - shift * shift
     half = 0.5 * (d + shift * (2.0 * shift * shift - c))
     discriminant = half * half + third**3
     if discriminant > 0.0:
         size = np.cbrt(abs(half) + math.sqrt(discriminant))
-        alone = size - third / size  # no cancellation, as third < size²
-        alone = (-alone if half > 0.0 else alone) - shift
-        return alone, alone, alone
+        root = size - third / size  # no cancellation, since third < size²
+        root = (-root if half > 0.0 else root) - shift
+        return root, root, root
     radius = 2.0 * math.sqrt(-third) if third < 0.0 else 0.0
     if radius == 0.0:
         return -shift, -shift, -shift

@@ -1,10 +1,14 @@
-"""What the latent-variable solvers of ReLU-NMD share: a Z behind the zeros of X.
+"""The latent-variable problem of ReLU-NMD, shared by four methods.
 
-They minimise ‖Z - WH‖² over W, H and a Z with max(0, Z) = X: where X > 0 is observed, Z = X; where
-X = 0 is, Z is whatever WH says, but not above 0; and where nothing is, Z = WH.  That is not the
-problem min ‖X - max(0, WH)‖², although both have the same exact solutions: where X > 0 is only
-noise on a zero, WH is punished for being far below it.  Introduced in L. K. Saul, "A nonlinear
-matrix decomposition for mining the zeros of sparse data" (2022).
+They minimise ‖Z - WH‖² over W, H and a latent matrix Z with max(0, Z) = X at the observed entries.
+So Z = X where X > 0, and Z <= 0 where X = 0. For given factors the best Z is min(0, WH) where X is
+0, and WH where X is not observed.
+
+This is not the problem min ‖X - max(0, WH)‖², although both have the same exact solutions. If a
+zero of X is hidden by positive noise, the latent problem penalises a WH far below zero there.
+
+The problem was introduced in L. K. Saul, "A nonlinear matrix decomposition for mining the zeros of
+sparse data" (2022).
 """
 
 from __future__ import annotations
@@ -27,28 +31,29 @@ from ._start import first_factors
 
 
 class LatentProblem:
-    """Data that a latent Z explains, and where the search for W and H begins.
+    """Data and starting factors of a latent-variable method.
 
     Parameters
     ----------
     X, rank, mask, dtype, init, random_state
-        As for `anmd`.
+        As for `nmd_lab.baselines.anmd`.
 
     Attributes
     ----------
     observations : Observations
         The data.
     positive : ndarray of bool (m, n)
-        Where Z is X.
+        True where X > 0, so that Z = X.
     ceiling : ndarray (m, n)
-        What Z may not exceed elsewhere: 0 where X is 0, infinity where X is not observed.
+        Upper bound of Z where X is not positive: 0 where X = 0, infinity where X is not
+        observed.
     W, H : ndarray (m, rank), (rank, n)
         Starting factors.
 
     Raises
     ------
     ValueError, TypeError
-        If an argument makes no sense, for example if X has a negative entry.
+        If an argument is invalid, for example if X has a negative entry.
     """
 
     def __init__(
@@ -82,22 +87,22 @@ class LatentProblem:
         time_limit: float | None,
         callback: Callable[..., Any] | None,
     ) -> Run:
-        """Return the recorder, which judges max(0, WH)."""
+        """Return a recorder that evaluates max(0, WH)."""
         return Run(self.observations, ReLU(), Frobenius(), max_iter=max_iter, tol=tol,
                    time_limit=time_limit, callback=callback)  # fmt: skip
 
     def closest(self, theta: FloatArray) -> FloatArray:
-        """Return the Z nearest to Θ that has max(0, Z) = X."""
+        """Return the nearest matrix Z to Θ with max(0, Z) = X."""
         Z: FloatArray = np.minimum(theta, self.ceiling)
         np.copyto(Z, self.observations.values, where=self.positive)
         return Z
 
 
-def truncated(Z: FloatArray, rank: int) -> tuple[FloatArray, FloatArray]:
-    """Return W and H whose product is the matrix of that rank that is closest to Z.
+def best_low_rank(Z: FloatArray, rank: int) -> tuple[FloatArray, FloatArray]:
+    """Return W and H whose product is the best approximation of Z of this rank.
 
-    One of them holds the leading singular vectors of Z's smaller side, from its Gram matrix in
-    double precision, which is much cheaper than an SVD of Z.
+    The singular vectors of the shorter side come from the Gram matrix in double precision, which
+    is much cheaper than an SVD of Z.
     """
     m, n = Z.shape
     exact = Z.astype(np.float64, copy=False)
@@ -108,10 +113,10 @@ def truncated(Z: FloatArray, rank: int) -> tuple[FloatArray, FloatArray]:
 
 
 def least_squares_step(Z: FloatArray, H: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the W, H that follow if ‖Z - WH‖ is minimised over W and then over H.
+    """Return W and H after minimising ‖Z - WH‖ over W and then over H.
 
-    WH is all that matters, so W is an orthonormal basis of the range that the first step gives,
-    and the second step needs no equation to be solved.
+    Only the product WH matters. So W is an orthonormal basis of the column space that the first
+    step gives, and then H = WᵀZ.
     """
     W, _ = np.linalg.qr(Z @ H.T)
     return W, W.T @ Z

@@ -1,8 +1,8 @@
-"""The observed entries of a matrix as a completion method sees them: sparse, by rows and columns.
+"""Sparse matrices of the observed entries, for the completion methods.
 
-WH is formed at observed entries only.  A step that needs the filled matrix Z, X on Ω and WH
-elsewhere, takes it as Z = WH + S with the residual S = X - WH on Ω, so that nothing is as large
-as m x n but what the caller already had.
+WH is computed at observed entries (Ω) only. Some methods need the filled matrix Z, which is X on Ω
+and WH elsewhere. They use Z = WH + S with the sparse residual S = X - WH on Ω. So no new array has
+the size m x n.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from nmd_lab.data.base import FloatArray, Observations
 from nmd_lab.solver.storage import CsrStorage
 
 
-class Entries:
-    """The observed entries, row after row.
+class ObservedEntries:
+    """X and its weights at the observed entries, row by row.
 
     Parameters
     ----------
     values, weights : sparse array (m, n)
-        X and the weights, at the same places.
+        X and the weights, with the same sparsity pattern.
     """
 
     def __init__(self, values: sparse.csr_array, weights: sparse.csr_array) -> None:
@@ -32,15 +32,15 @@ class Entries:
         self.storage = CsrStorage((m, n), values.indptr, values.indices)
 
     @classmethod
-    def of(cls, observations: Observations, dtype: DTypeLike | None = None) -> Entries:
-        """Return the entries of observations whose absent entries are missing.
+    def of(cls, observations: Observations, dtype: DTypeLike | None = None) -> ObservedEntries:
+        """Return the observed entries of a matrix.
 
         Parameters
         ----------
         observations : Observations
-            The data.
+            The data. Absent entries of sparse data are missing.
         dtype : float32 or float64, optional
-            The precision to work in; by default that of the observations.
+            Working precision. Default: that of the observations.
         """
         stored = observations.as_sparse()
         values = stored.values.astype(dtype or stored.values.dtype, copy=False)
@@ -48,9 +48,9 @@ class Entries:
         return cls(stored.to_csr(values), stored.to_csr(weights.astype(values.dtype)))
 
     @property
-    def T(self) -> Entries:
-        """The entries of the transpose."""
-        return Entries(cast(Any, self.values.T.tocsr()), cast(Any, self.weights.T.tocsr()))
+    def T(self) -> ObservedEntries:
+        """The observed entries of the transpose."""
+        return ObservedEntries(cast(Any, self.values.T.tocsr()), cast(Any, self.weights.T.tocsr()))
 
     def model(self, W: FloatArray, H: FloatArray) -> sparse.csr_array:
         """Return WH on Ω."""
@@ -61,55 +61,56 @@ class Entries:
         return self.matrix(self.values.data - self.model(W, H).data)
 
     def matrix(self, numbers: FloatArray) -> sparse.csr_array:
-        """Return numbers in the entries' places; its product with a factor costs O(|Ω| r)."""
+        """Return one number for each observed entry as a sparse matrix."""
         pattern = (self.values.indices, self.values.indptr)
         return sparse.csr_array((numbers, *pattern), shape=self.values.shape)
 
 
-def grams(weights: sparse.csr_array, factor: FloatArray) -> NDArray[np.float64]:
-    """Return the normal matrix of each row's weighted least-squares problem.
+def normal_matrices(weights: sparse.csr_array, factor: FloatArray) -> NDArray[np.float64]:
+    """Return the normal matrix of the weighted least-squares problem of each row.
 
     Parameters
     ----------
     weights : sparse array (m, n)
-        The weights of the entries.
+        Weights w_ij of the observed entries.
     factor : ndarray (n, rank)
-        The other factor, a row for each column of X.
+        Fixed factor, with one row h_j for each column of X.
 
     Returns
     -------
     ndarray (m, rank, rank)
-        Σ w_ij h_j h_jᵀ over the entries of row i.
+        Σ w_ij h_j h_jᵀ over the observed entries of each row i.
     """
     rank = factor.shape[1]
     first, second = np.tril_indices(rank)
-    halves = weights @ (factor[:, first] * factor[:, second])
+    lower_triangles = weights @ (factor[:, first] * factor[:, second])
     matrices = np.empty((weights.shape[0], rank, rank))
-    matrices[:, first, second] = matrices[:, second, first] = halves
+    matrices[:, first, second] = matrices[:, second, first] = lower_triangles
     return matrices
 
 
-def solve_rows(entries: Entries, factor: FloatArray, ridge: float = 0.0) -> FloatArray:
-    """Return the w of each row that minimises Σ w_ij (x_ij - w·h_j)² + ridge ‖w‖².
+def solve_rows(entries: ObservedEntries, factor: FloatArray, ridge: float = 0.0) -> FloatArray:
+    """Return the solution u_i of the weighted least-squares problem of each row i.
 
-    What the entries of a row leave open, such as a row without any, is settled by a ridge of the
-    size of rounding, that is by (nearly) the shortest w.
+    It minimises Σ w_ij (x_ij - u_i·h_j)² + ridge ‖u_i‖² over the observed entries of the row. A
+    ridge of the size of rounding is added, so that a row with too few entries gets (nearly) the
+    solution of smallest norm.
 
     Parameters
     ----------
-    entries : Entries
-        X and the weights, of shape (m, n).
+    entries : ObservedEntries
+        X and the weights, shape (m, n).
     factor : ndarray (n, rank)
-        The other factor, a row for each column of X.
+        Fixed factor, with one row h_j for each column of X.
     ridge : float, default 0
-        Ridge of every row.
+        Ridge of each row.
 
     Returns
     -------
     ndarray (m, rank)
-        Of the factor's dtype.
+        Solutions u_i, in the dtype of the factor.
     """
-    matrices, rank = grams(entries.weights, factor), factor.shape[1]
+    matrices, rank = normal_matrices(entries.weights, factor), factor.shape[1]
     rounding = np.finfo(factor.dtype).eps * np.trace(matrices, axis1=1, axis2=2)
     ridges = ridge + np.where(rounding > 0, rounding, 1.0)
     matrices[:, range(rank), range(rank)] += ridges[:, None]
@@ -117,7 +118,7 @@ def solve_rows(entries: Entries, factor: FloatArray, ridge: float = 0.0) -> Floa
     return solve_each(matrices, weighted @ factor).astype(factor.dtype, copy=False)
 
 
-def solve_each(matrices: NDArray[np.float64], rows: FloatArray) -> NDArray[np.float64]:
-    """Solve one system for each row of right-hand sides."""
-    sides = rows.astype(np.float64, copy=False)[:, :, None]
-    return np.asarray(np.linalg.solve(matrices, sides)[:, :, 0])
+def solve_each(matrices: NDArray[np.float64], right_hand_sides: FloatArray) -> NDArray[np.float64]:
+    """Solve one linear system for each row of right-hand sides."""
+    columns = right_hand_sides.astype(np.float64, copy=False)[:, :, None]
+    return np.asarray(np.linalg.solve(matrices, columns)[:, :, 0])

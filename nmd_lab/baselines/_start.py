@@ -1,4 +1,4 @@
-"""Where an iterative baseline starts."""
+"""Starting factors of the iterative baselines."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from nmd_lab.model.offsets import NO_OFFSETS
 from nmd_lab.solver.initialization import given_start, random_start, svd_start
 
 INITS = {"svd": svd_start, "random": random_start}
-"""The starts that can be chosen by name."""
+"""Functions that make starting factors, by the value of `init`."""
 
 
 def first_factors(
@@ -21,7 +21,7 @@ def first_factors(
     random_state: Any,
     nonlinearity: Nonlinearity | None = None,
 ) -> tuple[FloatArray, FloatArray]:
-    """Return starting factors W (m, rank) and H (rank, n), which are nobody else's.
+    """Return new arrays W (m, rank) and H (rank, n) to start from.
 
     Parameters
     ----------
@@ -30,17 +30,18 @@ def first_factors(
     rank : int
         Number of components.
     init : {"svd", "random"}, (W, H) or Decomposition
-        "svd" takes the singular vectors of X (√X for Square) with its holes filled by the mean,
-        "random" Gaussian factors that are small beside X.
+        Kind of start, or the factors themselves. "svd" is the truncated singular value
+        decomposition of X (√X for Square) with missing entries replaced by the mean. "random" are
+        Gaussian factors whose product is small compared with X.
     random_state : int, Generator or None
-        Seed.
+        Seed of a random start.
     nonlinearity : Nonlinearity, optional
-        f, whose preimage of X is decomposed; Identity by default.
+        The nonlinearity f. Default: Identity.
 
     Raises
     ------
     ValueError, TypeError
-        If `init` or `random_state` makes no sense, or does not fit X and the rank.
+        If `init` or `random_state` is invalid, or if the given factors have other shapes.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Adam: the direct objective of any of our models, handed to a general first-order method."""
+"""Adam: a general first-order method for the objective of any nonlinearity and loss."""
 
 from __future__ import annotations
 
@@ -6,10 +6,9 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
-from nmd_lab._checks import check_rank
+from nmd_lab._checks import check_number, check_rank
 from nmd_lab.data.dense import observe_dense
 from nmd_lab.model.losses import KL, KL_FLOOR, L1, Frobenius, Loss, as_loss
 from nmd_lab.model.nonlinearities import (
@@ -26,9 +25,6 @@ from nmd_lab.result.decomposition import Decomposition
 from ._run import Run
 from ._start import first_factors
 
-LEARNING_RATES = (1e-4, 1e-3, 1e-2, 1e-1, 0.5)
-"""What `adam_sweep` tries by default."""
-
 FORWARD: dict[type[Nonlinearity], Callable[[Any, Any, Any], Any]] = {
     ReLU: lambda torch, f, t: torch.relu(t),
     Square: lambda torch, f, t: torch.square(t),
@@ -36,10 +32,11 @@ FORWARD: dict[type[Nonlinearity], Callable[[Any, Any, Any], Any]] = {
     Modulus: lambda torch, f, t: torch.abs(t),
     Identity: lambda torch, f, t: t,
 }
-"""f(t) in PyTorch."""
+"""The nonlinearities f(t) in PyTorch."""
 
 
 def _kl(torch: Any, x: Any, y: Any) -> Any:
+    """Return the Kullback-Leibler divergence d(x, y)."""
     y = torch.clamp(y, min=KL_FLOOR)
     return torch.xlogy(x, x) - torch.xlogy(x, y) - x + y
 
@@ -49,7 +46,7 @@ VALUE: dict[type[Loss], Callable[[Any, Any, Any], Any]] = {
     L1: lambda torch, x, y: torch.abs(x - y),
     KL: _kl,
 }
-"""d(x, y) in PyTorch."""
+"""The losses d(x, y) in PyTorch."""
 
 
 def adam(
@@ -68,7 +65,9 @@ def adam(
     random_state: Any = None,
     learning_rate: float = 0.01,
 ) -> Decomposition:
-    """Decompose X ≈ f(WH) by Adam, with gradients from PyTorch, on one thread.
+    """Minimise the loss of X ≈ f(WH) by Adam.
+
+    PyTorch computes the gradients, on one thread.
 
     Parameters
     ----------
@@ -77,23 +76,24 @@ def adam(
     rank : int
         Number of components, from 1 to min(m, n).
     nonlinearity : {"relu", "square", "minmax", "modulus", "identity"} or Nonlinearity
-        f, by default "relu".
+        Nonlinearity f, default "relu".
     loss : {"frobenius", "l1", "kl"} or Loss, default "frobenius"
-        d.  For "kl", f(WH) is raised to 1e-12, and where it is lower there is no gradient.
+        Loss d. For "kl", values of f(WH) below 1e-12 are replaced by 1e-12 and get no gradient.
     init : {"svd", "random"}, (W, H) or Decomposition, default "svd"
-        Starting factors.
+        Starting factors, or how to make them. "svd" is the truncated singular value decomposition
+        of X with missing entries replaced by the mean.
     max_iter : int, default 1000
-        Most steps.
+        Largest number of steps.
     tol : float, default 0
-        Ends the iteration when the objective changes by at most this share of it; 0 never does.
+        Largest relative change of the objective at which the run stops. 0 switches this rule off.
     time_limit : float, optional
-        Seconds.
+        Largest time of the iterations, in seconds. Default: no limit.
     callback : callable, optional
-        Called with each `Iterate`; a true value ends the iteration.
+        Function called with each `Iterate`. A true return value stops the run.
     random_state : int, Generator or None
         Seed of a random start.
     learning_rate : float, default 0.01
-        Adam's step size, > 0; `adam_sweep` tries several.
+        Step size of Adam, > 0; `adam_sweep` tries several.
 
     Returns
     -------
@@ -105,9 +105,9 @@ def adam(
     ImportError
         If PyTorch is missing.
     ValueError, TypeError
-        If an argument makes no sense.
+        If an argument is invalid.
     FloatingPointError
-        If the first step overflows.
+        If the first iterate is not finite.
 
     Notes
     -----
@@ -122,8 +122,8 @@ def adam(
     >>> adam(X, 2).relative_error < 1e-6
     True
     """
-    f, d = _by_name(nonlinearity, loss)
-    _check_learning_rate(learning_rate)
+    f, d = _differentiable(nonlinearity, loss)
+    check_number("learning_rate", learning_rate, above=0)
     torch = _torch()
     observations = observe_dense(X, mask=mask, dtype=dtype)
     rank = check_rank(rank, observations.shape)
@@ -132,13 +132,13 @@ def adam(
               callback=callback)  # fmt: skip
     with _one_thread(torch):
         data, seen = torch.tensor(observations.values), observations.weights
-        counted = None if seen is None else torch.tensor(seen)
+        weights = None if seen is None else torch.tensor(seen)
         W, H = (torch.tensor(factor, requires_grad=True) for factor in start)
         optimizer = torch.optim.Adam([W, H], lr=learning_rate)
-        while run.goes_on(W.detach().numpy(), H.detach().numpy()):
+        while run.record(W.detach().numpy(), H.detach().numpy()):
             optimizer.zero_grad()
             losses = VALUE[type(d)](torch, data, FORWARD[type(f)](torch, f, W @ H))
-            (losses if counted is None else losses * counted).sum().backward()
+            (losses if weights is None else losses * weights).sum().backward()
             optimizer.step()
     return run.result(
         method="adam", init=init, random_state=random_state, learning_rate=learning_rate
@@ -151,36 +151,45 @@ def adam_sweep(
     nonlinearity: str | Nonlinearity = "relu",
     loss: str | Loss = "frobenius",
     *,
-    learning_rates: Sequence[float] = LEARNING_RATES,
+    learning_rates: Sequence[float] = (1e-4, 1e-3, 1e-2, 1e-1, 0.5),
     **options: Any,
 ) -> Decomposition:
-    """Run Adam with several learning rates and return the fit of lowest objective.
+    """Run Adam with several learning rates, and return the fit of lowest objective.
 
     Parameters
     ----------
     X, rank, nonlinearity, loss
         As for `adam`.
-    learning_rates : sequence of float, default 0.0001, 0.001, 0.01, 0.1, 0.5
-        What to try; each takes the whole `time_limit`.
+    learning_rates : sequence of float, default (0.0001, 0.001, 0.01, 0.1, 0.5)
+        Step sizes to try. The `time_limit` holds for each of them.
     **options
-        The other options of `adam`.  A seed given as an int makes every run start alike.
+        Other arguments of `adam`. With an integer seed all runs start from the same factors.
 
     Returns
     -------
     Decomposition
-        Its `parameters` name the learning rate.
+        The best fit. Its `parameters` hold the learning rate.
 
     Raises
     ------
     FloatingPointError
-        If every learning rate overflows in its first step.
+        If the first iterate of every learning rate is not finite.
     ImportError, ValueError, TypeError
         As `adam` does.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from nmd_lab.baselines import adam_sweep
+    >>> angles = np.arange(12.0)
+    >>> X = np.maximum(0, np.cos(angles[:, None] - angles))
+    >>> adam_sweep(X, 2, learning_rates=[1e-4, 1e-2]).parameters["learning_rate"]
+    0.01
     """
     if len(learning_rates) == 0:
         raise ValueError("learning_rates is empty: give at least one number > 0.")
     for learning_rate in learning_rates:
-        _check_learning_rate(learning_rate)
+        check_number("learning_rate", learning_rate, above=0)
     fits = []
     for learning_rate in learning_rates:
         try:
@@ -192,25 +201,22 @@ def adam_sweep(
     return min(fits, key=lambda fit: fit.objective)
 
 
-def _by_name(nonlinearity: str | Nonlinearity, loss: str | Loss) -> tuple[Nonlinearity, Loss]:
-    """Return f and d, if PyTorch knows how to differentiate them."""
+def _differentiable(
+    nonlinearity: str | Nonlinearity, loss: str | Loss
+) -> tuple[Nonlinearity, Loss]:
+    """Return f and d; refuse those that are not written in PyTorch here."""
     f, d = as_nonlinearity(nonlinearity), as_loss(loss)
     if type(f) not in FORWARD:
-        names = [known.name for known in FORWARD]
+        names = [cls.name for cls in FORWARD]
         raise ValueError(f"nonlinearity={f.name!r} is not one of adam's: choose from {names}.")
     if type(d) not in VALUE:
-        names = [known.name for known in VALUE]
+        names = [cls.name for cls in VALUE]
         raise ValueError(f"loss={d.name!r} is not one of adam's: choose from {names}.")
     return f, d
 
 
-def _check_learning_rate(learning_rate: float) -> None:
-    if not 0 < learning_rate < np.inf:
-        raise ValueError(f"learning_rate={learning_rate} is out of range: give a number > 0.")
-
-
 def _torch() -> Any:
-    """Return PyTorch, which takes a second to import."""
+    """Return PyTorch; raise ImportError with the remedy if it is missing."""
     try:
         import torch
     except ImportError as error:
@@ -222,7 +228,7 @@ def _torch() -> Any:
 
 @contextmanager
 def _one_thread(torch: Any) -> Iterator[None]:
-    """Let PyTorch use one thread, and afterwards as many as before."""
+    """Limit PyTorch to one thread inside the block."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:

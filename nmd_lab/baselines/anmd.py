@@ -1,4 +1,4 @@
-"""A-NMD: truncated SVDs of an extrapolated latent matrix, with a momentum that adapts."""
+"""A-NMD: truncated SVDs of a latent matrix, with adaptive momentum."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from nmd_lab._checks import check_number
 from nmd_lab._threads import one_thread
 from nmd_lab.result.decomposition import Decomposition
 
-from ._latent import LatentProblem, truncated
+from ._latent import LatentProblem, best_low_rank
 
 
 @one_thread()
@@ -36,47 +36,47 @@ def anmd(
 ) -> Decomposition:
     """Decompose X ≈ max(0, WH) by aggressive accelerated NMD (A-NMD).
 
-    Z, the closest matrix to Θ with max(0, Z) = X, and Θ, the closest matrix of the rank to Z,
-    are found in turn, and both are moved on in the direction in which they changed.  The
-    momentum grows as long as Z and Θ come closer to one another; a step after which they do not
-    is taken back and repeated with less.
+    An iteration takes the closest matrix Z to Θ with max(0, Z) = X, and then the closest matrix
+    Θ = WH of the given rank to Z. Both are extrapolated with a momentum. The momentum grows while
+    the distance of Z and Θ decreases. A step that does not decrease it is rejected, and the
+    momentum shrinks.
 
     Parameters
     ----------
     X, mask, dtype
-        As for `decompose`; X >= 0.
+        As for `nmd_lab.decompose`. X must be >= 0.
     rank : int
         Number of components, from 1 to min(m, n).
     init : {"svd", "random"}, (W, H) or Decomposition, default "svd"
-        Starting factors.
+        Starting factors, or how to make them. "svd" is the truncated singular value decomposition
+        of X with missing entries replaced by the mean.
     max_iter : int, default 1000
-        Most iterations.
+        Largest number of iterations.
     tol : float, default 1e-9
-        Ends the iteration when the objective changes by at most this share of it; 0 never does.
+        Largest relative change of the objective at which the run stops. 0 switches this rule off.
     time_limit : float, optional
-        Seconds.
+        Largest time of the iterations, in seconds. Default: no limit.
     callback : callable, optional
-        Called with each `Iterate`; a true value ends the iteration.
+        Function called with each `Iterate`. A true return value stops the run.
     random_state : int, Generator or None
         Seed of a random start.
     momentum : float, default 0.9
-        The first momentum, from 0 to 1.
+        Momentum of the first iteration, from 0 to 1.
     growth, cap_growth : float, default 1.05 and 1.1
-        By what the momentum, and the most that it may be, are multiplied after a good step; at
-        least 1.
+        Factors >= 1 that multiply the momentum and its upper bound after an accepted step.
     shrinkage : float, default 0.4
-        By what the momentum is multiplied after a bad one, from 0 to 1.
+        Factor from 0 to 1 that multiplies the momentum after a rejected step.
 
     Returns
     -------
     Decomposition
-        The iterate with the smallest ‖X - max(0, WH)‖; the history holds the error of max(0, WH),
-        not that of Z ≈ WH.
+        The iterate of smallest ‖X - max(0, WH)‖. The history holds this error, not that of
+        Z ≈ WH.
 
     Raises
     ------
     ValueError, TypeError
-        If an argument makes no sense, for example if X has a negative entry.
+        If an argument is invalid, for example if X has a negative entry.
 
     Notes
     -----
@@ -85,7 +85,7 @@ def anmd(
 
     Examples
     --------
-    Cosines of differences have rank 2, which the ReLU hides from a truncated SVD.
+    The matrix of cosines has rank 2. A truncated SVD does not find it behind the ReLU.
 
     >>> import numpy as np
     >>> from nmd_lab.baselines import anmd
@@ -101,20 +101,21 @@ def anmd(
     problem = LatentProblem(X, rank, mask, dtype, init, random_state)
     W, H = problem.W, problem.H
     run = problem.run(max_iter=max_iter, tol=tol, time_limit=time_limit, callback=callback)
-    beta, cap, lowest = momentum, 1.0, math.inf
+    beta, largest_beta, smallest_error = momentum, 1.0, math.inf
     theta = W @ H
     Z = problem.closest(theta)
-    while run.goes_on(W, H):
+    while run.record(W, H):
         new_Z = problem.closest(theta)
         new_Z += beta * (new_Z - Z)
-        W, H = truncated(new_Z, rank)
+        W, H = best_low_rank(new_Z, rank)
         new_theta = W @ H
         new_theta += beta * (new_theta - theta)
         error = float(np.linalg.norm(problem.closest(new_theta) - new_theta))
-        if error < lowest:
-            Z, theta, lowest = new_Z, new_theta, error
-            beta, cap = min(cap, growth * beta), min(1.0, cap_growth * cap)
+        if error < smallest_error:
+            Z, theta, smallest_error = new_Z, new_theta, error
+            beta = min(largest_beta, growth * beta)
+            largest_beta = min(1.0, cap_growth * largest_beta)
         else:
-            beta, cap = shrinkage * beta, beta
+            beta, largest_beta = shrinkage * beta, beta
     return run.result(method="anmd", init=init, random_state=random_state, momentum=momentum,
                       growth=growth, cap_growth=cap_growth, shrinkage=shrinkage)  # fmt: skip

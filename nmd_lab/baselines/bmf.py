@@ -1,4 +1,4 @@
-"""Bounded matrix factorisation: every prediction within bounds, observed or not."""
+"""Bounded matrix factorisation: all predictions lie within bounds."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from nmd_lab.model.losses import Frobenius
 from nmd_lab.model.nonlinearities import Identity
 from nmd_lab.result.decomposition import Decomposition
 
-from ._residuals import Entries
+from ._residuals import ObservedEntries
 from ._run import Run
 from ._start import first_factors
 
@@ -39,49 +39,52 @@ def bmf(
     callback: Callable[..., Any] | None = None,
     random_state: Any = None,
 ) -> Decomposition:
-    """Minimise Σ over Ω of (X - WH)² / 2 with low <= (WH)_ij <= high at all entries.
+    """Minimise the squared error at the observed entries, subject to low <= WH <= high.
 
-    The entries of W, then those of H, are minimised over one at a time: the best value of one is a
-    weighted mean, clipped to the interval in which no entry of WH leaves the bounds.  An iteration
-    costs O(m n r) time, since the bounds hold everywhere, but WH is never stored.
+    The bounds hold at all entries, observed or not. Coordinate descent gives each entry of W, and
+    then each entry of H, its best value within the bounds. This value is a weighted mean, clipped
+    to the interval in which no entry of WH leaves the bounds. An iteration takes O(mn rank) time,
+    but WH is never stored.
 
     Parameters
     ----------
     X, mask, dtype
-        As for `complete`.
+        As for `nmd_lab.complete`.
     rank : int
         Number of components, from 1 to min(m, n).
     low, high : float, optional
-        The bounds, in the units of X; by default the smallest and the largest observed value.
+        Bounds of the predictions, in the units of X. Default: the smallest and the largest
+        observed value.
     init : "random", (W, H) or Decomposition, default "random"
-        Starting factors, whose product must lie within the bounds.  "random" takes the mean
-        of the observed entries and a little noise.
+        Starting factors, whose product must lie within the bounds. "random" is the mean of the
+        observed entries plus a small random product.
     max_iter : int, default 200
-        Most iterations.
+        Largest number of iterations.
     tol : float, default 1e-6
-        Ends the run when an iteration changes the objective by at most this share; 0 never does.
+        Largest relative change of the objective at which the run stops. 0 switches this rule off.
     time_limit : float, optional
-        Seconds of iterating.
+        Largest time of the iterations, in seconds. Default: no limit.
     callback : callable, optional
-        Called with each `Iterate`; a true value ends the run.
+        Function called with each `Iterate`. A true return value stops the run.
     random_state : int, Generator or None
         Seed of a random start.
 
     Returns
     -------
     Decomposition
-        Whose predictions lie within the bounds, to rounding; those of a row or column in which
-        nothing is observed stay as they started.
+        The fit. Its predictions lie within the bounds up to rounding. Rows and columns without
+        observed entries keep their starting factors.
 
     Raises
     ------
     ValueError, TypeError
-        If an argument makes no sense, for example a start outside the bounds.
+        If an argument is invalid, for example a start outside the bounds.
 
     Notes
     -----
     R. Kannan, M. Ishteva and H. Park, "Bounded matrix factorization for recommender system", 2014.
-    Descent by coordinates may stop at a point where the bounds block each of them alone.
+    Coordinate descent may stop at a point that is not a local minimum, if the bounds block every
+    change of a single entry.
 
     Examples
     --------
@@ -102,22 +105,22 @@ def bmf(
         _check_product(W, H, bounds)
     else:
         check_word("init", init, ["random"], ", a pair (W, H) or a fit")
-        W, H = _inner_start(observations, rank, bounds, random_state)
-    by_rows = Entries.of(observations)
-    by_columns = by_rows.T
-    while run.goes_on(W, H):
-        _improve(by_rows, W, H, bounds)
-        columns = np.ascontiguousarray(H.T)
-        _improve(by_columns, columns, np.ascontiguousarray(W.T), bounds)
-        H = np.ascontiguousarray(columns.T)
-    remembered = {"init": init, "random_state": random_state, "low": bounds[0], "high": bounds[1]}
-    return run.result(method="bmf", blank_unobserved=False, **remembered)
+        W, H = _random_factors(observations, rank, bounds, random_state)
+    rows = ObservedEntries.of(observations)
+    columns = rows.T
+    while run.record(W, H):
+        _update_factor(rows, W, H, bounds)
+        Ht = np.ascontiguousarray(H.T)
+        _update_factor(columns, Ht, np.ascontiguousarray(W.T), bounds)
+        H = np.ascontiguousarray(Ht.T)
+    return run.result(method="bmf", zero_unobserved=False, init=init, random_state=random_state,
+                      low=bounds[0], high=bounds[1])  # fmt: skip
 
 
 def _checked_bounds(
     observations: Observations, low: float | None, high: float | None
 ) -> tuple[float, float]:
-    """Return the bounds, from the data where they are not given."""
+    """Return the bounds, by default the range of the observed values."""
     values, _ = observations.observed()
     low = check_number("low", float(values.min()) if low is None else low, -math.inf)
     high = check_number("high", float(values.max()) if high is None else high, -math.inf)
@@ -126,19 +129,19 @@ def _checked_bounds(
     return low, high
 
 
-def _inner_start(
+def _random_factors(
     observations: Observations, rank: int, bounds: tuple[float, float], random_state: Any
 ) -> tuple[FloatArray, FloatArray]:
-    """Return factors of the mean and a little noise, well within the bounds.
+    """Return factors of the mean plus a small random product, well within the bounds.
 
-    From a product that is near a bound somewhere, single entries cannot go far.
+    If a product is close to a bound, single entries can change only a little.
     """
     values, _ = observations.observed()
     margin = 0.1 * (bounds[1] - bounds[0])
     centre = float(np.clip(values.mean(), bounds[0] + margin, bounds[1] - margin))
     rng, dtype = as_generator(random_state), observations.values.dtype
     W, H = (rng.uniform(-1, 1, (size, rank)) for size in observations.shape)
-    # The product of the noise is at most half the margin, and less where bounds are wide.
+    # The random product is at most half the margin, and less if the bounds are wide.
     noise = np.sqrt(0.5 * min(margin, float(values.std())) / rank)
     W, H = noise * W, noise * H
     W[:, 0], H[:, 0] = 1, centre
@@ -158,14 +161,16 @@ def _check_product(W: FloatArray, H: FloatArray, bounds: tuple[float, float]) ->
                 )
 
 
-def _improve(entries: Entries, W: FloatArray, H: FloatArray, bounds: tuple[float, float]) -> None:
-    """Minimise over the entries of W one after another, in place."""
+def _update_factor(
+    entries: ObservedEntries, W: FloatArray, H: FloatArray, bounds: tuple[float, float]
+) -> None:
+    """Give each entry of W its best value in turn, in place."""
     pattern = entries.values.indptr, entries.values.indices
-    _improve_rows(*pattern, entries.values.data, W, H, *bounds)
+    _update_rows(*pattern, entries.values.data, W, H, *bounds)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _improve_rows(
+def _update_rows(
     indptr: IntArray,
     indices: IntArray,
     values: FloatArray,
@@ -174,27 +179,27 @@ def _improve_rows(
     low: float,
     high: float,
 ) -> None:
-    """Minimise over the entries of W one after another, in place.
+    """Give each entry of W its best value in turn, in place.
 
     Parameters
     ----------
     indptr, indices, values : ndarray
-        The observed entries, row after row.
+        Observed entries of X in CSR format.
     W, H : ndarray (m, rank), (rank, n)
-        Factors whose product lies within the bounds.
+        Factors whose product lies within the bounds. W is updated in place.
     low, high : float
-        The bounds.
+        Bounds of the products.
     """
     for i in range(W.shape[0]):
         model = W[i] @ H
         for k in range(W.shape[1]):
-            top, bottom = 0.0, 0.0
+            numerator, denominator = 0.0, 0.0
             for entry in range(indptr[i], indptr[i + 1]):
                 j = indices[entry]
-                top += H[k, j] * (values[entry] - model[j])
-                bottom += H[k, j] * H[k, j]
-            step = top / bottom if bottom > 0 else 0.0
-            # How far the entry may go before some product meets a bound; 0 is always allowed.
+                numerator += H[k, j] * (values[entry] - model[j])
+                denominator += H[k, j] * H[k, j]
+            step = numerator / denominator if denominator > 0 else 0.0
+            # The interval of steps that keep all products within the bounds; 0 is always allowed.
             least, most = -math.inf, math.inf
             for j in range(H.shape[1]):
                 h = H[k, j]

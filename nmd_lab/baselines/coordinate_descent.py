@@ -1,4 +1,4 @@
-"""Coordinate descent for ReLU-NMD: the direct problem, one entry of a factor at a time."""
+"""Coordinate descent for X ≈ max(0, WH)."""
 
 from __future__ import annotations
 
@@ -26,39 +26,41 @@ def coordinate_descent(
     callback: Callable[..., Any] | None = None,
     random_state: Any = None,
 ) -> Decomposition:
-    """Decompose X ≈ max(0, WH), minimising ‖X - max(0, WH)‖² over one entry after another.
+    """Minimise ‖X - max(0, WH)‖² over one entry of W or H at a time.
 
-    As a function of one entry of W or H the objective is quadratic between breakpoints; sorted,
-    they give its global minimiser.  The objective never rises.
+    As a function of one entry the objective is piecewise quadratic. Its global minimiser follows
+    from the sorted breakpoints. The objective never increases.
 
     Parameters
     ----------
     X, mask, dtype
-        As for `complete`; X may be negative somewhere.
+        As for `nmd_lab.complete`. X may have negative entries.
     rank : int
         Number of components, from 1 to min(m, n).
     init : {"svd", "random"}, (W, H) or Decomposition, default "svd"
-        Starting factors.
+        Starting factors, or how to make them. "svd" is the truncated singular value decomposition
+        of X with missing entries replaced by the mean.
     max_iter : int, default 200
-        Most iterations; each changes all entries of W and H once and takes O(mn rank log(mn)).
+        Largest number of iterations. One iteration updates all entries of W and H once, in
+        O(mn rank log(mn)) time.
     tol : float, default 1e-9
-        Ends the iteration when the objective changes by at most this share of it; 0 never does.
+        Largest relative change of the objective at which the run stops. 0 switches this rule off.
     time_limit : float, optional
-        Seconds.
+        Largest time of the iterations, in seconds. Default: no limit.
     callback : callable, optional
-        Called with each `Iterate`; a true value ends the iteration.
+        Function called with each `Iterate`. A true return value stops the run.
     random_state : int, Generator or None
         Seed of a random start.
 
     Returns
     -------
     Decomposition
-        The last iterate, which is the best.
+        The last iterate, which has the lowest objective.
 
     Raises
     ------
     ValueError, TypeError
-        If an argument makes no sense.
+        If an argument is invalid.
 
     Notes
     -----

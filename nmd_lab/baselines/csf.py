@@ -26,30 +26,32 @@ def csf(
     callback: Callable[..., Any] | None = None,
     random_state: Any = None,
 ) -> Decomposition:
-    """Decompose X ≈ (WH)∘(WH), minimising ‖X - (WH)∘(WH)‖² over one entry after another.
+    """Minimise ‖X - (WH)∘(WH)‖² over one entry of W or H at a time.
 
-    As a function of one entry of W or H the objective is a quartic, and the roots of a cubic give
-    its global minimiser.  The objective never rises.
+    As a function of one entry the objective is a quartic polynomial. Its global minimiser is a
+    root of a cubic. The objective never increases.
 
     Parameters
     ----------
     X, rank, mask, dtype, tol, time_limit, callback, random_state
         As for `coordinate_descent`.
     init : {"svd", "random"}, (W, H) or Decomposition, default "svd"
-        Starting factors; "svd" takes the singular vectors of √X, all of whose signs are those of
-        a matrix >= 0.  Where WH should change its sign, "random" with several seeds does better.
+        Starting factors, or how to make them. "svd" is the truncated singular value decomposition
+        of √X, a nonnegative matrix. If WH has both signs, "random" with several seeds works
+        better.
     max_iter : int, default 500
-        Most iterations; each changes all entries of W and H once and takes O(mn rank).
+        Largest number of iterations. One iteration updates all entries of W and H once, in
+        O(mn rank) time.
 
     Returns
     -------
     Decomposition
-        With the nonlinearity Square; the last iterate, which is the best.
+        The last iterate, which has the lowest objective. Its nonlinearity is Square.
 
     Raises
     ------
     ValueError, TypeError
-        If an argument makes no sense.
+        If an argument is invalid.
 
     Notes
     -----

@@ -1,4 +1,4 @@
-"""EM for ReLU-NMD: the zeros of X are noisy low-rank values that fell below zero."""
+"""EM for ReLU-NMD: expectation and maximisation for a censored Gaussian model."""
 
 from __future__ import annotations
 
@@ -32,37 +32,38 @@ def em_nmd(
     random_state: Any = None,
     momentum: float = 0.9,
 ) -> Decomposition:
-    """Decompose X ≈ max(0, WH) by expectation and maximisation.
+    """Decompose X ≈ max(0, WH) by expectation maximisation (EM).
 
-    The model is X = max(0, Z) with Z normal around Θ = WH, all with one variance σ².  Given Θ
-    and σ, the expected Z is that of a normal variable cut off at 0 where X = 0; given that, W and H
-    are taken one least-squares step further (a whole truncated SVD costs ten times as much, and
-    the likelihood rises either way) and σ² is the expected mean square of Z - WH.
+    The model is X = max(0, Z), where Z is normal with mean Θ = WH and variance σ². The E-step
+    takes the conditional expectation of Z, that of a truncated normal variable where X = 0. The
+    M-step updates W and H by one least-squares step, and σ² by the expected mean square of Z - WH.
 
     Parameters
     ----------
     X, rank, mask, dtype, init, max_iter, tol, time_limit, callback, random_state
         As for `anmd`.
     momentum : float, default 0.9
-        How far Θ is moved on in the direction in which it changed, from 0 (plain EM) to 1.
+        Extrapolation of Θ in the direction of its last change, from 0 (plain EM) to 1.
 
     Returns
     -------
     Decomposition
-        The iterate with the smallest ‖X - max(0, WH)‖.
+        The iterate of smallest ‖X - max(0, WH)‖.
 
     Raises
     ------
     ValueError, TypeError
-        If an argument makes no sense, for example if X has a negative entry.
+        If an argument is invalid, for example if X has a negative entry.
 
     Notes
     -----
-    L. K. Saul, "A nonlinear matrix decomposition for mining the zeros of sparse data" (2022).
+    L. K. Saul, "A nonlinear matrix decomposition for mining the zeros of sparse data" (2022). The
+    M-step there is a truncated SVD. One least-squares step increases the likelihood too, at a tenth
+    of the cost.
 
     Examples
     --------
-    Two components behind a ReLU explain what takes more without it.
+    X has full rank, but it is the ReLU of a matrix of rank 2.
 
     >>> import numpy as np
     >>> from nmd_lab.baselines import em_nmd
@@ -75,39 +76,38 @@ def em_nmd(
     problem = LatentProblem(X, rank, mask, dtype, init, random_state)
     W, H = problem.W, problem.H
     run = problem.run(max_iter=max_iter, tol=tol, time_limit=time_limit, callback=callback)
-    product = theta = W @ H
+    WH = theta = W @ H
     sigma = _root_mean_square(problem.closest(theta) - theta) or 1.0
-    smallest = _root_mean_square(problem.observations.values) * float(np.finfo(W.dtype).eps)
-    while run.goes_on(W, H):
+    rounding = _root_mean_square(problem.observations.values) * float(np.finfo(W.dtype).eps)
+    while run.record(W, H):
         Z, variance = posterior(problem, theta, sigma)
         W, H = least_squares_step(Z, H)
-        last, product = product, W @ H
-        theta = product + momentum * (product - last)
-        noise = float(np.sqrt(np.mean(np.square(Z - product) + variance)))
-        sigma = max(noise, smallest, float(np.finfo(W.dtype).tiny))
+        previous, WH = WH, W @ H
+        theta = WH + momentum * (WH - previous)
+        noise = float(np.sqrt(np.mean(np.square(Z - WH) + variance)))
+        sigma = max(noise, rounding, float(np.finfo(W.dtype).tiny))
     return run.result(method="em_nmd", init=init, random_state=random_state, momentum=momentum)
 
 
 def posterior(
     problem: LatentProblem, theta: FloatArray, sigma: float
 ) -> tuple[FloatArray, FloatArray]:
-    """Return mean and variance of every Z ~ N(Θ, σ²), given the X = max(0, Z) that is observed.
+    """Return mean and variance of Z ~ N(Θ, σ²), given the observed X = max(0, Z).
 
-    Where X = 0, with a = Θ/σ and the ratio h = φ(a) / Φ(-a), they are Θ - σh and
-    σ²(1 + ah - h²).
+    Where X = 0 they are Θ - σh and σ²(1 + ah - h²), with a = Θ/σ and h = φ(a) / Φ(-a).
     """
     a = theta / theta.dtype.type(sigma)
     hazard = np.sqrt(2 / np.pi, dtype=a.dtype) / erfcx(a / np.sqrt(2, dtype=a.dtype))
     mean = theta - theta.dtype.type(sigma) * hazard
-    share = np.clip(1 + (a - hazard) * hazard, 0, 1)  # rounding exceeds that for large a
+    relative_variance = np.clip(1 + (a - hazard) * hazard, 0, 1)  # rounding matters for large a
     missing = np.isinf(problem.ceiling)
     np.copyto(mean, theta, where=missing)
-    np.copyto(share, 1, where=missing)
+    np.copyto(relative_variance, 1, where=missing)
     np.copyto(mean, problem.observations.values, where=problem.positive)
-    np.copyto(share, 0, where=problem.positive)
-    return mean, share * theta.dtype.type(sigma * sigma)
+    np.copyto(relative_variance, 0, where=problem.positive)
+    return mean, relative_variance * theta.dtype.type(sigma * sigma)
 
 
 def _root_mean_square(A: FloatArray) -> float:
-    """Return √(mean of A²)."""
+    """Return the root mean square of the entries."""
     return float(np.sqrt(np.mean(np.square(A))))

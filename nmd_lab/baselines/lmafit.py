@@ -17,12 +17,10 @@ from nmd_lab.model.losses import Frobenius
 from nmd_lab.model.nonlinearities import Nonlinearity, as_nonlinearity
 from nmd_lab.result.decomposition import Decomposition
 
-from ._residuals import Entries
+from ._relaxation import Relaxation
+from ._residuals import ObservedEntries
 from ._run import Run
 from ._start import first_factors
-
-SLOW = 0.7
-"""A step that leaves more than this share of the residual asks for more relaxation."""
 
 
 @one_thread()
@@ -41,51 +39,53 @@ def lmafit(
     random_state: Any = None,
     increment: float = 1.0,
 ) -> Decomposition:
-    """Complete X by WH of a fixed rank, by LMaFit.
+    """Complete X by a matrix WH of fixed rank with LMaFit.
 
-    The problem is to minimise ‖Z - WH‖² over W, H and the filled matrix Z, which is X on Ω.  An
-    iteration moves W, H and Z in turn, from ω times the residual S on Ω instead of S itself; ω
-    grows as long as the residual shrinks slowly, and falls back to 1 when it does not shrink.
-    Z is kept as WH + S, so that sparse data stay sparse.
+    The problem is to minimise ‖Z - WH‖² over W, H and the filled matrix Z, which equals X on the
+    observed entries. An iteration updates W, H and Z in turn, with ω times the residual of the
+    last iteration. The weight ω grows while the residual decreases slowly, and is set to 1 if it
+    does not decrease. Z is stored as WH plus a sparse residual, so sparse data stay sparse.
 
     Parameters
     ----------
     X, mask, dtype
-        As for `complete`.
+        As for `nmd_lab.complete`.
     rank : int
         Number of components, from 1 to min(m, n).
     nonlinearity : str or Nonlinearity, default "identity"
-        Applied to the predictions of the linear fit, whose steps do not see it; for example
-        ``nmd.MinMax(0, 1)`` clips.  The history is that of f(WH).
+        Nonlinearity f of the predictions, for example ``nmd.MinMax(0, 1)`` to clip them. The steps
+        fit WH without f. The history is that of f(WH).
     init : {"svd", "random"}, (W, H) or Decomposition, default "svd"
-        Starting factors; "svd" are those of X with its holes filled by the mean.
+        Starting factors, or how to make them. "svd" is the truncated singular value decomposition
+        of X with missing entries replaced by the mean.
     max_iter : int, default 500
-        Most iterations.
+        Largest number of iterations.
     tol : float, default 1e-9
-        Ends the run when an iteration changes the objective by at most this share; 0 never does.
+        Largest relative change of the objective at which the run stops. 0 switches this rule off.
     time_limit : float, optional
-        Seconds of iterating.
+        Largest time of the iterations, in seconds. Default: no limit.
     callback : callable, optional
-        Called with each `Iterate`; a true value ends the run.
+        Function called with each `Iterate`. A true return value stops the run.
     random_state : int, Generator or None
         Seed of a random start.
     increment : float, default 1
-        By how much ω grows at first, >= 0; with 0 there is no over-relaxation.
+        Smallest increase of ω after a slow iteration, >= 0. 0 gives no over-relaxation.
 
     Returns
     -------
     Decomposition
-        With orthonormal columns in W.
+        The fit. The columns of W are orthonormal.
 
     Raises
     ------
     ValueError, TypeError
-        If an argument makes no sense.
+        If an argument is invalid.
 
     Notes
     -----
     Z. Wen, W. Yin and Y. Zhang, "Solving a low-rank factorization model for matrix completion by
-    a nonlinear successive over-relaxation algorithm", 2012; without its estimation of the rank.
+    a nonlinear successive over-relaxation algorithm", 2012. Its estimation of the rank is left
+    out.
 
     Examples
     --------
@@ -103,32 +103,31 @@ def lmafit(
     run = Run(observations, f, Frobenius(), max_iter=max_iter, tol=tol, time_limit=time_limit,
               callback=callback)  # fmt: skip
     W, H = first_factors(observations, rank, init, random_state)
-    entries = Entries.of(observations)
-    S, omega, growth = entries.residual(W, H), 1.0, increment
-    while run.goes_on(W, H):
-        before = _square(S)
-        moved = _step(entries, W, H, S, omega)
-        # Too much relaxation may end in standing still, which is not convergence.
-        if omega > 1 and _square(moved[2]) >= (1 - tol) * before:
-            omega, growth = 1.0, 0.1 * max(growth, omega - 1)
-            moved = _step(entries, W, H, S, omega)
-        W, H, S = moved
-        if _square(S) > SLOW**2 * before:
-            growth = max(growth, 0.25 * (omega - 1))
-            omega += growth
-    remembered = {"init": init, "random_state": random_state, "increment": increment}
-    return run.result(method="lmafit", **remembered)
+    entries = ObservedEntries.of(observations)
+    S, relaxation = entries.residual(W, H), Relaxation(increment)
+    while run.record(W, H):
+        before = _squared_norm(S)
+        step = _step(entries, W, H, S, relaxation.omega)
+        # Too much relaxation may stop all progress, which must not look like convergence.
+        if relaxation.omega > 1 and _squared_norm(step[2]) >= (1 - tol) * before:
+            relaxation.increment = 0.1 * max(relaxation.increment, relaxation.omega - 1)
+            relaxation.omega = 1.0
+            step = _step(entries, W, H, S, relaxation.omega)
+        W, H, S = step
+        if _squared_norm(S) > relaxation.slow**2 * before:
+            relaxation.increase()
+    return run.result(method="lmafit", init=init, random_state=random_state, increment=increment)
 
 
 def _step(
-    entries: Entries, W: FloatArray, H: FloatArray, S: sparse.csr_array, omega: float
+    entries: ObservedEntries, W: FloatArray, H: FloatArray, S: sparse.csr_array, omega: float
 ) -> tuple[FloatArray, FloatArray, sparse.csr_array]:
-    """Return the next W, H and residual, from WH + ωS in the place of Z."""
+    """Return the next W, H and residual, with WH + ωS instead of Z."""
     Q, _ = np.linalg.qr(W @ (H @ H.T) + omega * (S @ H.T))
     H = (Q.T @ W) @ H + omega * (S.T @ Q).T
     return Q, H, entries.residual(Q, H)
 
 
-def _square(S: sparse.csr_array) -> float:
+def _squared_norm(S: sparse.csr_array) -> float:
     """Return the squared Frobenius norm of a residual."""
     return float(np.sum(np.square(S.data), dtype=np.float64))

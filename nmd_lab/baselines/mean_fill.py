@@ -1,4 +1,4 @@
-"""The least that any completion has to beat: one number for every entry."""
+"""The mean of the observed entries as the prediction of every entry."""
 
 from __future__ import annotations
 
@@ -9,11 +9,14 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
 from nmd_lab._checks import check_rank
+from nmd_lab._stop_reason import StopReason
 from nmd_lab.data.dense import observe_dense
 from nmd_lab.model.losses import Frobenius
+from nmd_lab.model.nonlinearities import Identity
 from nmd_lab.result.decomposition import Decomposition
 
-from ._run import labelled
+from ._objective import Objective
+from ._pack import pack
 
 
 def mean_fill(
@@ -30,21 +33,21 @@ def mean_fill(
     Parameters
     ----------
     X, mask, weights, dtype
-        As for `complete`; with weights it is the weighted mean.
+        As for `nmd_lab.complete`. With weights the mean is weighted.
     rank : int, default 1
-        Checked, and otherwise without effect: a constant has rank 1.
+        Without effect, but checked: a constant matrix has rank 1.
     random_state
         Without effect: nothing is random.
 
     Returns
     -------
     Decomposition
-        Of rank 1, with W = 1 and H the mean, in the units of X.
+        A fit of rank 1: all entries of W are 1, those of H the mean, in the units of X.
 
     Raises
     ------
     ValueError, TypeError
-        If an argument makes no sense, for example when nothing is observed.
+        If an argument is invalid, for example if no entry is observed.
 
     Examples
     --------
@@ -60,12 +63,8 @@ def mean_fill(
     check_rank(rank, (m, n))
     values, counts = observations.observed()
     mean = np.average(values, weights=counts)
-    return labelled(
-        observations,
-        np.ones((m, 1)),
-        np.full((1, n), mean),
-        Frobenius(),
-        method="mean_fill",
-        began=began,
-        stop_reason="direct: the mean of the observed entries",
-    )
+    seconds = time.perf_counter() - began
+    objective = Objective(observations, Identity(), Frobenius())
+    iterate = objective.evaluate(np.ones((m, 1)), np.full((1, n), mean), seconds=seconds)
+    stop_reason = StopReason("direct", "direct: the mean of the observed entries")
+    return pack(objective, iterate, method="mean_fill", stop_reason=stop_reason)

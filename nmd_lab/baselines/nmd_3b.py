@@ -1,4 +1,4 @@
-"""3B-NMD: the latent matrix and both factors in turn, with a fixed momentum."""
+"""3B-NMD: three-block coordinate descent with a fixed momentum."""
 
 from __future__ import annotations
 
@@ -31,25 +31,25 @@ def nmd_3b(
 ) -> Decomposition:
     """Decompose X ≈ max(0, WH) by three-block NMD.
 
-    Z, the closest matrix to Θ with max(0, Z) = X, then W and then H by least squares; Z and
-    Θ = WH are each moved on in the direction in which they changed.
+    An iteration takes the closest matrix Z to Θ with max(0, Z) = X, then W and then H by least
+    squares. Z and Θ = WH are both extrapolated in the direction of their last change.
 
     Parameters
     ----------
     X, rank, mask, dtype, init, max_iter, tol, time_limit, callback, random_state
         As for `anmd`.
     momentum : float, default 0.7
-        How far Z and Θ are moved on, from 0 (plain alternation) to 1.
+        Extrapolation of Z and Θ, from 0 (plain alternating minimisation) to 1.
 
     Returns
     -------
     Decomposition
-        The iterate with the smallest ‖X - max(0, WH)‖.
+        The iterate of smallest ‖X - max(0, WH)‖.
 
     Raises
     ------
     ValueError, TypeError
-        If an argument makes no sense, for example if X has a negative entry.
+        If an argument is invalid, for example if X has a negative entry.
 
     Notes
     -----
@@ -71,10 +71,10 @@ def nmd_3b(
     run = problem.run(max_iter=max_iter, tol=tol, time_limit=time_limit, callback=callback)
     theta = W @ H
     Z = problem.closest(theta)
-    while run.goes_on(W, H):
+    while run.record(W, H):
         new_Z = problem.closest(theta)
         Z = new_Z + momentum * (new_Z - Z)
         W, H = least_squares_step(Z, H)
-        product = W @ H
-        theta = product + momentum * (product - theta)
+        WH = W @ H
+        theta = WH + momentum * (WH - theta)
     return run.result(method="nmd_3b", init=init, random_state=random_state, momentum=momentum)

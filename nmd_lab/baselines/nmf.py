@@ -1,4 +1,4 @@
-"""Nonnegative matrix factorisation by scikit-learn: parts that only add up."""
+"""Nonnegative matrix factorisation by scikit-learn."""
 
 from __future__ import annotations
 
@@ -8,14 +8,17 @@ from typing import Any
 from numpy.typing import ArrayLike, DTypeLike
 
 from nmd_lab._checks import check_rank
+from nmd_lab._stop_reason import StopReason
 from nmd_lab.data.dense import observe_dense
 from nmd_lab.model.losses import Loss, as_loss
+from nmd_lab.model.nonlinearities import Identity
 from nmd_lab.result.decomposition import Decomposition
 
-from ._run import labelled
+from ._objective import Objective
+from ._pack import pack
 
 BETA_LOSSES = {"frobenius": "frobenius", "kl": "kullback-leibler"}
-"""Our names of the losses that scikit-learn's NMF has, and its own."""
+"""Names of the losses here, and in scikit-learn's NMF."""
 
 
 def nmf(
@@ -34,27 +37,28 @@ def nmf(
     Parameters
     ----------
     X, mask, dtype
-        As for `decompose`; every entry must be observed and >= 0.
+        As for `nmd_lab.decompose`. All entries must be observed and >= 0.
     rank : int
         Number of components, from 1 to min(m, n).
     loss : {"frobenius", "kl"} or Loss, default "frobenius"
-        Coordinate descent serves the first, multiplicative updates the second.
+        Loss d. The solver is coordinate descent for "frobenius", and multiplicative updates for
+        "kl".
     max_iter : int, default 500
-        Most iterations.
+        Largest number of iterations.
     tol : float, default 1e-4
-        Ends the iteration; see `sklearn.decomposition.NMF`.
+        Tolerance of the stopping rule of `sklearn.decomposition.NMF`.
     random_state : int, RandomState or None
         Seed of the starting factors.
 
     Returns
     -------
     Decomposition
-        With nonnegative W and H.
+        A fit with nonnegative W and H.
 
     Raises
     ------
     ValueError, TypeError
-        If an argument makes no sense, X has holes or negative values, or NMF lacks the loss.
+        If an argument is invalid, X has missing or negative entries, or NMF lacks the loss.
 
     Warns
     -----
@@ -77,10 +81,10 @@ def nmf(
         raise ValueError(f"loss={d.name!r} is not one of NMF's: choose from {list(BETA_LOSSES)}.")
     observations = observe_dense(X, mask=mask, dtype=dtype)
     rank = check_rank(rank, observations.shape)
-    holes = observations.values.size - observations.n_observed
-    if holes:
+    n_missing = observations.values.size - observations.n_observed
+    if n_missing:
         raise ValueError(
-            f"X has {holes} missing entries, which NMF cannot leave out: use nmd.complete, or "
+            f"X has {n_missing} missing entries, which NMF cannot leave out: use nmd.complete, or "
             "fill them first."
         )
     if observations.values.min() < 0:
@@ -98,14 +102,12 @@ def nmf(
         random_state=random_state,
     )
     W = model.fit_transform(observations.values)
-    return labelled(
-        observations,
-        W,
-        model.components_,
-        d,
-        method="nmf",
-        began=began,
-        stop_reason=f"scikit-learn's NMF: {model.n_iter_} iterations done",
-        max_iter=max_iter,
-        tol=tol,
+    seconds = time.perf_counter() - began
+    objective = Objective(observations, Identity(), d)
+    iterate = objective.evaluate(W, model.components_, seconds=seconds)
+    stop_reason = StopReason(
+        "converged" if model.n_iter_ < max_iter else "max_iter",
+        f"scikit-learn's NMF: {model.n_iter_} iterations done",
     )
+    return pack(objective, iterate, method="nmf", stop_reason=stop_reason, max_iter=max_iter,
+                tol=tol)  # fmt: skip

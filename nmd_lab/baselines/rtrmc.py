@@ -10,20 +10,18 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from nmd_lab._checks import check_number, check_rank
+from nmd_lab._stop_reason import StopReason
 from nmd_lab._threads import one_thread
 from nmd_lab.data.observations import observe
 from nmd_lab.model.losses import Frobenius
 from nmd_lab.model.nonlinearities import Nonlinearity, as_nonlinearity
 from nmd_lab.result.decomposition import Decomposition
 
-from ._residuals import Entries, grams, solve_each
+from ._residuals import ObservedEntries, normal_matrices, solve_each
 from ._run import Run
 from ._start import first_factors
 
 Doubles = NDArray[np.float64]
-
-STATIONARY = 1e-13
-"""Norm of the gradient of the relative squared error below which there is nothing left to do."""
 
 
 @one_thread()
@@ -43,48 +41,49 @@ def rtrmc(
     regularization: float = 1e-4,
     max_inner: int = 50,
 ) -> Decomposition:
-    """Complete X by WH of a fixed rank, by a second-order search among subspaces.
+    """Complete X by a matrix WH of fixed rank with a second-order method on subspaces.
 
-    The best fit within a subspace of the shorter side follows from least squares, so that the
-    subspace is the only unknown.  Pymanopt's trust-region method moves it, with the gradient and
-    the Hessian written out here; an iteration is one step that it accepts.
+    The factor of the shorter side spans a subspace, and the other factor follows from it by least
+    squares. So the subspace is the only unknown. The trust-region method of Pymanopt minimises the
+    error, with gradient and Hessian in closed form. An iteration is one accepted step.
 
     Parameters
     ----------
     X, mask, dtype
-        As for `complete`; the work is done in double precision.
+        As for `nmd_lab.complete`. The computations are in double precision.
     rank : int
         Number of components, from 1 to min(m, n).
     nonlinearity : str or Nonlinearity, default "identity"
-        Applied to the predictions of the linear fit, whose steps do not see it; for example
-        ``nmd.MinMax(0, 1)`` clips.  The history is that of f(WH).
+        Nonlinearity f of the predictions, for example ``nmd.MinMax(0, 1)`` to clip them. The steps
+        fit WH without f. The history is that of f(WH).
     init : {"svd", "random"}, (W, H) or Decomposition, default "svd"
-        Starting factors, of which that of the shorter side counts; "svd" are those of X with its
-        holes filled by the mean.
+        Starting factors, or how to make them. Only the factor of the shorter side is used. "svd"
+        is the truncated singular value decomposition of X with missing entries replaced by the
+        mean.
     max_iter : int, default 100
-        Most accepted steps.
+        Largest number of accepted steps.
     tol : float, default 1e-9
-        Ends the run when an iteration changes the objective by at most this share; 0 never does.
+        Largest relative change of the objective at which the run stops. 0 switches this rule off.
     time_limit : float, optional
-        Seconds of iterating.
+        Largest time of the iterations, in seconds. Default: no limit.
     callback : callable, optional
-        Called with each `Iterate`; a true value ends the run.
+        Function called with each `Iterate`. A true return value stops the run.
     random_state : int, Generator or None
         Seed of a random start.
     regularization : float, default 1e-4
-        λ, from 1e-8 to 0.1: missing entries are drawn to 0 with the weight λ².
+        Parameter λ, from 1e-8 to 0.1. Missing entries are fitted to 0 with the weight λ².
     max_inner : int, default 50
-        Most steps of conjugate gradients in an iteration.
+        Largest number of conjugate gradient steps in one iteration.
 
     Returns
     -------
     Decomposition
-        With orthonormal columns in W (m <= n) or orthonormal rows in H.
+        The fit. The columns of W are orthonormal if m <= n, and else the rows of H.
 
     Raises
     ------
     ValueError, TypeError
-        If an argument makes no sense.
+        If an argument is invalid.
     ImportError
         If Pymanopt is missing.
 
@@ -111,92 +110,112 @@ def rtrmc(
               callback=callback)  # fmt: skip
     W, H = first_factors(observations, rank, init, random_state)
     tall = observations.shape[0] > observations.shape[1]
-    entries = Entries.of(observations, np.float64)
-    search = Subspaces(entries if tall else entries.T, regularization)
+    entries = ObservedEntries.of(observations, np.float64)
+    problem = SubspaceProblem(entries if tall else entries.T, regularization)
 
-    def goes_on(U: Doubles) -> bool:
-        V = search.at(U).V
-        return run.goes_on(*((V, U.T) if tall else (U, V.T)))
+    def record(U: Doubles) -> bool:
+        V = problem.at(U).V
+        return run.record(*((V, U.T) if tall else (U, V.T)))
 
     start, _ = np.linalg.qr((H.T if tall else W).astype(np.float64))
-    search.minimise(start, goes_on, max_inner, max_iter)
-    if run.best is None:  # no step was accepted: the start is as good as it gets
-        goes_on(start)
-    stop_reason = run.stop_reason or "converged: the gradient is zero to rounding"
-    remembered = {"init": init, "random_state": random_state, "max_inner": max_inner}
-    return run.result(
-        method="rtrmc", stop_reason=stop_reason, regularization=regularization, **remembered
-    )
+    problem.minimise(start, record, max_inner, max_iter)
+    if run.best is None:  # no step was accepted, so the start is the result
+        record(start)
+    stationary = StopReason("converged", "converged: the gradient is zero to rounding")
+    return run.result(method="rtrmc", stop_reason=run.stop_reason or stationary,
+                      regularization=regularization, init=init, random_state=random_state,
+                      max_inner=max_inner)  # fmt: skip
 
 
-class Subspaces:
-    """The least-squares error of the best fit within a subspace, as a function of the subspace.
+class SubspaceProblem:
+    """The least-squares error of completion as a function of a subspace.
 
-    The subspace is spanned by the orthonormal columns of U (short side, rank); the other factor
-    V (long side, rank) solves, for each row of X, a problem with the matrix
-    (1 - λ²) Σ u uᵀ + λ² I.  Everything is relative to ‖X‖², as are gradient and Hessian.
+    The subspace of the shorter side is spanned by the orthonormal columns of U. The other factor V
+    is the solution of one least-squares problem for each row of X, with the normal matrix
+    (1 - λ²) Σ u_j u_jᵀ + λ² I. Error, gradient and Hessian are divided by ‖X‖².
 
     Parameters
     ----------
-    entries : Entries
-        X with the long side as its rows, in double precision.
+    entries : ObservedEntries
+        X with the longer side as rows, in double precision.
     regularization : float
-        λ.
+        Parameter λ.
     """
 
-    def __init__(self, entries: Entries, regularization: float) -> None:
+    def __init__(self, entries: ObservedEntries, regularization: float) -> None:
         self.entries = entries
-        self.missing = regularization**2
+        self.missing_weight = regularization**2
         self.scale = 1 / max(float(np.sum(np.square(entries.values.data))), 1e-300)
         self.U: Doubles | None = None
 
-    def at(self, U: Doubles) -> Subspaces:
-        """Solve for V, unless it is known, and return self."""
+    def at(self, U: Doubles) -> SubspaceProblem:
+        """Solve for V, unless it belongs to this U already, and return self."""
         if U is not self.U:
-            entries, missing = self.entries, self.missing
-            self.U, self.matrices = U, (1 - missing) * grams(entries.weights, U)
-            self.matrices[:, range(U.shape[1]), range(U.shape[1])] += missing
+            entries, weight = self.entries, self.missing_weight
+            self.U, self.matrices = U, (1 - weight) * normal_matrices(entries.weights, U)
+            self.matrices[:, range(U.shape[1]), range(U.shape[1])] += weight
             self.V = solve_each(self.matrices, entries.values @ U)
             model = entries.model(self.V, U.T).data
-            self.fit, self.error = model, model - entries.values.data
-            self.R = entries.matrix(self.error - missing * model)
+            self.model, self.error = model, model - entries.values.data
+            self.residual = entries.matrix(self.error - weight * model)
         return self
 
     def cost(self, U: Doubles) -> float:
-        """Return the error."""
+        """Return the relative squared error, with the penalty on missing entries."""
         self.at(U)
-        elsewhere = float(np.sum(np.square(self.V)) - np.sum(np.square(self.fit)))
+        missing_squares = float(np.sum(np.square(self.V)) - np.sum(np.square(self.model)))
         squares = float(np.sum(np.square(self.error)))
-        return 0.5 * self.scale * (squares + self.missing * elsewhere)
+        return 0.5 * self.scale * (squares + self.missing_weight * missing_squares)
 
     def gradient(self, U: Doubles) -> Doubles:
         """Return the Riemannian gradient."""
         self.at(U)
-        gradient = self.R.T @ self.V + self.missing * U @ (self.V.T @ self.V)
-        return self.scale * self._across(gradient)
+        gradient = self.residual.T @ self.V + self.missing_weight * U @ (self.V.T @ self.V)
+        return self.scale * self._tangential(gradient)
 
     def hessian(self, U: Doubles, direction: Doubles) -> Doubles:
-        """Return how the gradient changes along a tangent direction."""
+        """Return the Riemannian Hessian applied to a tangent direction."""
         self.at(U)
-        entries, share = self.entries, 1 - self.missing
-        moved = entries.model(self.V, direction.T)
-        V_moved = -solve_each(self.matrices, self.R @ direction + share * (moved @ U))
-        R_moved = entries.matrix(share * (moved.data + entries.model(V_moved, U.T).data))
-        change = self._across(R_moved.T @ self.V + self.R.T @ V_moved)
-        return self.scale * (change + self.missing * direction @ (self.V.T @ self.V))
+        entries, observed_weight = self.entries, 1 - self.missing_weight
+        # derivatives of model, V and residual along the direction
+        d_model = entries.model(self.V, direction.T)
+        d_V = -solve_each(
+            self.matrices, self.residual @ direction + observed_weight * (d_model @ U)
+        )
+        d_model_and_V = d_model.data + entries.model(d_V, U.T).data
+        d_residual = entries.matrix(observed_weight * d_model_and_V)
+        change = self._tangential(d_residual.T @ self.V + self.residual.T @ d_V)
+        return self.scale * (change + self.missing_weight * direction @ (self.V.T @ self.V))
 
-    def _across(self, change: Doubles) -> Doubles:
-        """Return the part of a change of U that leaves the subspace."""
+    def _tangential(self, change: Doubles) -> Doubles:
+        """Return the component of a change of U that is orthogonal to the subspace."""
         U = self.U
         assert U is not None
         return change - U @ (U.T @ change)
 
     def minimise(
-        self, start: Doubles, goes_on: Callable[[Doubles], bool], max_inner: int, max_iter: int
+        self,
+        start: Doubles,
+        record: Callable[[Doubles], bool],
+        max_inner: int,
+        max_iter: int,
+        *,
+        gradient_norm: float = 1e-13,
     ) -> None:
-        """Run Pymanopt's trust regions until `goes_on` says no, or nothing is left to gain.
+        """Run the trust-region method of Pymanopt until a stopping rule holds.
 
-        Pymanopt has no callback, but asks for the gradient once at every point that it accepts.
+        Pymanopt has no callback. But it computes the gradient exactly once at each accepted point.
+
+        Parameters
+        ----------
+        start : ndarray (short side, rank)
+            Starting point, with orthonormal columns.
+        record : callable
+            Function that records an accepted point, and returns whether to go on.
+        max_inner, max_iter : int
+            Largest number of conjugate gradient steps in an iteration, and of iterations.
+        gradient_norm : float, default 1e-13
+            Norm of the gradient at which the run stops.
         """
         try:
             import pymanopt
@@ -208,8 +227,8 @@ class Subspaces:
 
         def gradient(U: Doubles) -> Doubles:
             slope = self.gradient(U)
-            if not goes_on(U) or np.linalg.norm(slope) <= STATIONARY:
-                raise _Ended
+            if not record(U) or np.linalg.norm(slope) <= gradient_norm:
+                raise _StopOptimizer
             return slope
 
         problem = pymanopt.Problem(
@@ -220,13 +239,13 @@ class Subspaces:
         )
         optimizer = pymanopt.optimizers.TrustRegions(
             min_gradient_norm=0,
-            max_iterations=10 * max_iter,  # rejected steps count there
+            max_iterations=10 * max_iter,  # rejected steps count here too
             max_time=np.inf,
             verbosity=0,
         )
-        with suppress(_Ended):
+        with suppress(_StopOptimizer):
             optimizer.run(problem, initial_point=start, maxinner=max_inner)
 
 
-class _Ended(Exception):
-    """The run is over."""
+class _StopOptimizer(Exception):
+    """Raised inside the gradient to leave Pymanopt."""

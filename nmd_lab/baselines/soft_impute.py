@@ -1,4 +1,4 @@
-"""Soft-impute: completion with a nuclear-norm penalty, by alternating ridge regressions."""
+"""Soft-impute: completion with a nuclear-norm penalty."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from nmd_lab.model.losses import Frobenius
 from nmd_lab.model.nonlinearities import Nonlinearity, as_nonlinearity
 from nmd_lab.result.decomposition import Decomposition
 
-from ._residuals import Entries
+from ._residuals import ObservedEntries
 from ._run import Run
 from ._start import first_factors
 
@@ -37,48 +37,51 @@ def soft_impute(
     callback: Callable[..., Any] | None = None,
     random_state: Any = None,
 ) -> Decomposition:
-    """Minimise Σ over Ω of (X - M)² / 2 + λ ‖M‖_* over matrices M = WH of at most the rank.
+    """Complete X by a low-rank matrix with a penalty on its nuclear norm.
 
-    The nuclear norm of M is the least (‖W‖² + ‖H‖²) / 2 over all W and H that make M.  An iteration
-    fills the holes of X with WH, takes a ridge regression for W, fills again, takes one for H, and
-    balances the two.  The filled matrix is kept as WH plus a residual on Ω, so that sparse data
-    stay sparse.  If the solution has a smaller rank than was allowed, it is that of the convex
-    problem without a bound on the rank.
+    The objective is Σ (X - WH)² / 2 over the observed entries plus λ times the nuclear norm of WH.
+    This norm is the minimum of (‖W‖² + ‖H‖²) / 2 over all factors of WH. An iteration fills the
+    missing entries with WH and takes a ridge regression for W, and then the same for H. The filled
+    matrix is stored as WH plus a sparse residual, so sparse data stay sparse.
+
+    If the solution has a smaller rank than `rank`, it solves the convex problem without a bound on
+    the rank.
 
     Parameters
     ----------
     X, mask, dtype
-        As for `complete`.
+        As for `nmd_lab.complete`.
     rank : int
-        Largest number of components, from 1 to min(m, n).
+        Largest rank of the model, from 1 to min(m, n).
     shrinkage : float, default 1
-        λ, in the units of the singular values of X: they are shrunk by about so much.
+        Penalty λ, in the units of the singular values of X, which shrink by about λ.
     nonlinearity : str or Nonlinearity, default "identity"
-        Applied to the predictions of the linear fit, whose steps do not see it; for example
-        ``nmd.MinMax(0, 1)`` clips.  The history is that of f(WH), with the penalty in the
-        objective.
+        Nonlinearity f of the predictions, for example ``nmd.MinMax(0, 1)`` to clip them. The steps
+        fit WH without f. The history is that of f(WH), and
+        its objective includes the penalty.
     init : {"svd", "random"}, (W, H) or Decomposition, default "svd"
-        Starting factors; "svd" are those of X with its holes filled by the mean.
+        Starting factors, or how to make them. "svd" is the truncated singular value decomposition
+        of X with missing entries replaced by the mean.
     max_iter : int, default 500
-        Most iterations.
+        Largest number of iterations.
     tol : float, default 1e-9
-        Ends the run when an iteration changes the objective by at most this share; 0 never does.
+        Largest relative change of the objective at which the run stops. 0 switches this rule off.
     time_limit : float, optional
-        Seconds of iterating.
+        Largest time of the iterations, in seconds. Default: no limit.
     callback : callable, optional
-        Called with each `Iterate`; a true value ends the run.
+        Function called with each `Iterate`. A true return value stops the run.
     random_state : int, Generator or None
         Seed of a random start.
 
     Returns
     -------
     Decomposition
-        W = U √D and H = √D Vᵀ, components from the largest singular value of WH down.
+        The fit with W = U √D and H = √D Vᵀ, in decreasing order of the singular values D of WH.
 
     Raises
     ------
     ValueError, TypeError
-        If an argument makes no sense.
+        If an argument is invalid.
 
     Notes
     -----
@@ -99,19 +102,20 @@ def soft_impute(
     shrinkage = check_number("shrinkage", shrinkage, 0)
     run = Run(observations, f, Frobenius(), max_iter=max_iter, tol=tol, time_limit=time_limit,
               callback=callback, alpha=shrinkage)  # fmt: skip
-    entries = Entries.of(observations)
+    entries = ObservedEntries.of(observations)
     W, H = balanced(*first_factors(observations, rank, init, random_state))
-    while run.goes_on(W, H):
+    while run.record(W, H):
         W = _ridge(W @ (H @ H.T) + entries.residual(W, H) @ H.T, H, shrinkage)
         S = entries.residual(W, H)
         H = _ridge(H.T @ (W.T @ W) + S.T @ W, W.T, shrinkage).T
         W, H = balanced(W, H)
-    remembered = {"init": init, "random_state": random_state, "shrinkage": shrinkage}
-    return run.result(method="soft_impute", **remembered)
+    return run.result(
+        method="soft_impute", init=init, random_state=random_state, shrinkage=shrinkage
+    )
 
 
 def _ridge(products: FloatArray, factor: FloatArray, shrinkage: float) -> FloatArray:
-    """Return the rows whose ridge regression on a factor (rank, n) has these right-hand sides."""
+    """Return the solutions of ridge regressions on a factor (rank, n), one for each row."""
     gram = factor @ factor.T
     rounding = np.finfo(gram.dtype).eps * max(float(np.trace(gram)), np.finfo(gram.dtype).tiny)
     gram[np.diag_indices_from(gram)] += shrinkage + rounding
@@ -119,9 +123,9 @@ def _ridge(products: FloatArray, factor: FloatArray, shrinkage: float) -> FloatA
 
 
 def balanced(W: FloatArray, H: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return U √D and √D Vᵀ of the singular value decomposition of WH, never forming WH.
+    """Return U √D and √D Vᵀ of the singular value decomposition U D Vᵀ of WH.
 
-    Among all factors of WH these have the smallest ‖W‖² + ‖H‖².
+    Of all factors of WH these have the smallest ‖W‖² + ‖H‖². WH itself is not computed.
     """
     Q, R = np.linalg.qr(W)
     P, L = np.linalg.qr(H.T)

@@ -1,4 +1,4 @@
-"""The best linear model of complete data, and the usual first attempt at incomplete data."""
+"""Truncated singular value decomposition, the best linear model of complete data."""
 
 from __future__ import annotations
 
@@ -10,11 +10,14 @@ from numpy.typing import ArrayLike, DTypeLike
 from scipy.linalg import svd
 
 from nmd_lab._checks import check_rank
+from nmd_lab._stop_reason import StopReason
 from nmd_lab.data.dense import observe_dense
 from nmd_lab.model.losses import Frobenius
+from nmd_lab.model.nonlinearities import Identity
 from nmd_lab.result.decomposition import Decomposition
 
-from ._run import labelled
+from ._objective import Objective
+from ._pack import pack
 
 
 def truncated_svd(
@@ -25,30 +28,31 @@ def truncated_svd(
     dtype: DTypeLike | None = None,
     random_state: Any = None,
 ) -> Decomposition:
-    """Cut off the singular value decomposition of X after `rank` terms.
+    """Take the first `rank` terms of the singular value decomposition of X.
 
-    Without holes this is the closest matrix of that rank (Eckart and Young), so no linear model
-    has a lower Frobenius error.  Holes are first filled with the mean of the observed entries.
+    For complete data this is the closest matrix of that rank (Eckart and Young). So no linear
+    model has a smaller Frobenius error. Missing entries are replaced by the mean of the observed
+    ones first.
 
     Parameters
     ----------
     X, mask, dtype
-        As for `complete`.
+        As for `nmd_lab.complete`.
     rank : int
-        Number of singular values kept, from 1 to min(m, n).
+        Number of components, from 1 to min(m, n).
     random_state
         Without effect: nothing is random.
 
     Returns
     -------
     Decomposition
-        W = U √Σ and H = √Σ Vᵀ, components from the largest singular value down, each with the sign
-        that makes the largest entry of its row of H positive.
+        The fit with W = U √Σ and H = √Σ Vᵀ, in decreasing order of the singular values. In each
+        row of H the entry of largest absolute value is positive.
 
     Raises
     ------
     ValueError, TypeError
-        If an argument makes no sense, for example a rank above min(m, n).
+        If an argument is invalid, for example a rank above min(m, n).
 
     Examples
     --------
@@ -68,14 +72,11 @@ def truncated_svd(
         filled = np.where(seen, filled, filled[seen].mean(dtype=np.float64).astype(filled.dtype))
     U, singular, Vt = svd(filled, full_matrices=False)
     U, Vt, root = U[:, :rank], Vt[:rank], np.sqrt(singular[:rank])
-    # The sign of a pair of singular vectors is arbitrary; LAPACK's differs between machines.
+    # The sign of a pair of singular vectors is arbitrary, and LAPACK's differs by machine.
     sign = np.sign(Vt[np.arange(rank), np.abs(Vt).argmax(axis=1)])
-    return labelled(
-        observations,
-        U * (sign * root),
-        (sign * root)[:, None] * Vt,
-        Frobenius(),
-        method="truncated_svd",
-        began=began,
-        stop_reason="direct: singular value decomposition",
-    )
+    W, H = U * (sign * root), (sign * root)[:, None] * Vt
+    seconds = time.perf_counter() - began
+    objective = Objective(observations, Identity(), Frobenius())
+    iterate = objective.evaluate(W, H, seconds=seconds)
+    stop_reason = StopReason("direct", "direct: singular value decomposition")
+    return pack(objective, iterate, method="truncated_svd", stop_reason=stop_reason)

@@ -15,7 +15,7 @@ from nmd_lab.model.losses import Frobenius
 from nmd_lab.model.nonlinearities import Nonlinearity, as_nonlinearity
 from nmd_lab.result.decomposition import Decomposition
 
-from ._residuals import Entries, solve_rows
+from ._residuals import ObservedEntries, solve_rows
 from ._run import Run
 from ._start import first_factors
 
@@ -37,35 +37,35 @@ def wlra(
     random_state: Any = None,
     alpha: float = 0.0,
 ) -> Decomposition:
-    """Minimise Σ w_ij (X - WH)_ij² / 2 + alpha/2 (‖W‖² + ‖H‖²) over W and H in turn.
+    """Minimise Σ w_ij (X - WH)_ij² / 2 + alpha/2 (‖W‖² + ‖H‖²) by alternating least squares.
 
-    With H fixed each row of W has a small weighted least-squares problem of its own, which is
-    solved exactly; then each column of H.  An iteration is one turn of both.
+    With H fixed, each row of W is the solution of a small weighted least-squares problem, and with
+    W fixed each column of H. An iteration solves for W and then for H.
 
     Parameters
     ----------
     X, mask, weights, dtype
-        As for `complete`; without weights an observed entry counts once.
+        As for `nmd_lab.complete`. Without weights all observed entries have the weight 1.
     rank : int
         Number of components, from 1 to min(m, n).
     nonlinearity : str or Nonlinearity, default "identity"
-        Applied to the predictions of the linear fit, whose steps do not see it; for example
-        ``nmd.MinMax(0, 1)`` clips.  The history is that of f(WH).
+        Nonlinearity f of the predictions, for example ``nmd.MinMax(0, 1)`` to clip them. The steps
+        fit WH without f. The history is that of f(WH).
     init : {"svd", "random"}, (W, H) or Decomposition, default "svd"
-        Starting factors, of which H alone counts; "svd" are those of X with its holes filled by
-        the mean.
+        Starting factors, or how to make them. Only H is used. "svd" is the truncated singular
+        value decomposition of X with missing entries replaced by the mean.
     max_iter : int, default 500
-        Most iterations.
+        Largest number of iterations.
     tol : float, default 1e-9
-        Ends the run when an iteration changes the objective by at most this share; 0 never does.
+        Largest relative change of the objective at which the run stops. 0 switches this rule off.
     time_limit : float, optional
-        Seconds of iterating.
+        Largest time of the iterations, in seconds. Default: no limit.
     callback : callable, optional
-        Called with each `Iterate`; a true value ends the run.
+        Function called with each `Iterate`. A true return value stops the run.
     random_state : int, Generator or None
         Seed of a random start.
     alpha : float, default 0
-        Ridge.
+        Weight of the ridge on W and H.
 
     Returns
     -------
@@ -75,13 +75,13 @@ def wlra(
     Raises
     ------
     ValueError, TypeError
-        If an argument makes no sense.
+        If an argument is invalid.
 
     Notes
     -----
     The problem is that of N. Srebro and T. Jaakkola, "Weighted low-rank approximations", 2003, and
     N. Gillis and F. Glineur, "Low-rank matrix approximation with weights or missing data is
-    NP-hard", 2011; alternating least squares is its usual local method.
+    NP-hard", 2011. Alternating least squares is the usual local method for it.
 
     Examples
     --------
@@ -100,10 +100,9 @@ def wlra(
     run = Run(observations, f, Frobenius(), max_iter=max_iter, tol=tol, time_limit=time_limit,
               callback=callback, alpha=alpha)  # fmt: skip
     W, H = first_factors(observations, rank, init, random_state)
-    by_rows = Entries.of(observations)
-    by_columns = by_rows.T
-    while run.goes_on(W, H):
-        W = solve_rows(by_rows, H.T, alpha)
-        H = np.ascontiguousarray(solve_rows(by_columns, W, alpha).T)
-    remembered = {"init": init, "random_state": random_state, "alpha": alpha}
-    return run.result(method="wlra", **remembered)
+    rows = ObservedEntries.of(observations)
+    columns = rows.T
+    while run.record(W, H):
+        W = solve_rows(rows, H.T, alpha)
+        H = np.ascontiguousarray(solve_rows(columns, W, alpha).T)
+    return run.result(method="wlra", init=init, random_state=random_state, alpha=alpha)

@@ -1,4 +1,4 @@
-"""Data to try things on: pictures and ratings that are there, seeded generators, readers.
+"""Data sets: bundled pictures and ratings, seeded generators, and readers of well-known sets.
 
 >>> from nmd_lab import datasets
 >>> datasets.digits().sizes

@@ -1,4 +1,4 @@
-"""Read files of one rating a line: a user, an item, a rating, and what else there may be."""
+"""Read text files with one rating (user, item, rating, ...) in each line."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Layout:
-    """How a set of ratings is written down.
+class RatingsFormat:
+    """Format of the files of a data set of ratings.
 
     Parameters
     ----------
     ratings, titles : tuple of str
-        The names that the file of ratings, and that of titles, may have.
+        Possible names of the file of ratings, and of the file of titles.
     separator, titles_separator : str
-        What separates the fields of a line.
-    encoding : str
-        That of the titles.
-    fields : int
-        How many fields a line of ratings has.
-    header : bool
-        Whether the first line of each file names the fields.
-    scale : (float, float)
-        The lowest and the highest rating.
+        Separators of the fields in the two files.
+    encoding : str, default "utf-8"
+        Encoding of the file of titles.
+    fields : int, default 4
+        Number of fields in a line of ratings.
+    header : bool, default False
+        Whether the first line of each file is a header.
+    scale : (float, float), default (0.5, 5.0)
+        Lowest and highest rating.
     """
 
     ratings: tuple[str, ...]
@@ -48,96 +48,103 @@ class Layout:
     scale: tuple[float, float] = (0.5, 5.0)
 
 
-def read_ratings(file: Traversable, layout: Layout) -> pd.DataFrame:
-    """Return the columns user, item and rating.
+def read_ratings(file: Traversable, file_format: RatingsFormat) -> pd.DataFrame:
+    """Return a table with the columns user, item and rating.
 
     Parameters
     ----------
     file : Traversable
-        The file, gzipped if its name says so.
-    layout : Layout
-        How it is written.
+        File of ratings, gzipped if its name ends in .gz.
+    file_format : RatingsFormat
+        Format of the file.
 
     Raises
     ------
     ValueError
-        With the number of the first line that is not what the layout says.
+        If a line does not have this format. The message holds the number of the first one.
     """
     import pandas as pd
 
-    low, high = layout.scale
+    low, high = file_format.scale
     table: pd.DataFrame | None = None
-    reason: Exception | None = None
+    cause: Exception | None = None
     try:
-        table = _parse(file, layout)
+        table = _parse(file, file_format)
     except (ValueError, OSError, EOFError, pd.errors.ParserWarning) as error:
-        reason = error
+        cause = error
     if table is not None:
-        positive = (table["user"] >= 0) & (table["item"] >= 0)
-        if (positive & table["rating"].between(low, high)).all() and table.notna().all(axis=None):
+        nonnegative = (table["user"] >= 0) & (table["item"] >= 0)
+        if (nonnegative & table["rating"].between(low, high)).all() and table.notna().all(
+            axis=None
+        ):
             return table[["user", "item", "rating"]]
 
-    def is_whole(parts: list[str]) -> bool:
-        user, item, rating, *rest = (float(part) for part in parts)
-        names = user.is_integer() and item.is_integer() and min(user, item) >= 0
-        return names and low <= rating <= high and len(rest) == layout.fields - 3
+    def is_valid(fields: list[str]) -> bool:
+        user, item, rating, *rest = (float(field) for field in fields)
+        ids_are_valid = user.is_integer() and item.is_integer() and min(user, item) >= 0
+        return ids_are_valid and low <= rating <= high and len(rest) == file_format.fields - 3
 
-    what = f"{layout.fields} numbers: a user, an item, a rating from {low:g} to {high:g}, ..."
-    refuse_first_damaged_line(file, layout.separator, int(layout.header), is_whole, what, reason)
-    raise ValueError(f"{str(file)!r} cannot be read: get the original again.") from reason
+    expected = (
+        f"{file_format.fields} numbers: a user, an item, a rating from {low:g} to {high:g}, ..."
+    )
+    refuse_first_damaged_line(
+        file, file_format.separator, int(file_format.header), is_valid, expected, cause
+    )
+    raise ValueError(f"{str(file)!r} cannot be read: get the original again.") from cause
 
 
-def _parse(file: Traversable, layout: Layout) -> pd.DataFrame:
-    """Parse a file by pandas's fast parser.
+def _parse(file: Traversable, file_format: RatingsFormat) -> pd.DataFrame:
+    """Parse a file of ratings with the fast parser of pandas.
 
-    It knows separators of one character only; a second one makes empty columns.
+    The parser takes separators of one character only. A separator of two characters is read as two,
+    with an empty column between them.
     """
     import pandas as pd
 
-    names = ["user", "item", "rating", "rest"][: layout.fields]
+    names = ["user", "item", "rating", "rest"][: file_format.fields]
     columns = list(names)
-    if len(layout.separator) == 2:
-        columns = [part for name in names for part in (name, f"after {name}")][:-1]
+    if len(file_format.separator) == 2:
+        columns = [column for name in names for column in (name, f"after {name}")][:-1]
     types: Any = {"user": np.int32, "item": np.int32, "rating": float, "rest": float}
     with open_binary(file) as stream, warnings.catch_warnings():
-        warnings.simplefilter("error", pd.errors.ParserWarning)  # it warns of too many fields
+        warnings.simplefilter("error", pd.errors.ParserWarning)  # a warning means too many fields
         table = pd.read_csv(
             stream,
-            sep=layout.separator[0],
+            sep=file_format.separator[0],
             header=None,
             names=columns,
             index_col=False,
-            skiprows=int(layout.header),
+            skiprows=int(file_format.header),
             dtype={name: types[name] for name in names},
         )
     return table[names]
 
 
-def read_titles(file: Traversable, layout: Layout) -> dict[int, str]:
-    """Return the titles of the items.
+def read_titles(file: Traversable, file_format: RatingsFormat) -> dict[int, str]:
+    """Return the titles by item.
 
     Parameters
     ----------
     file : Traversable
-        Lines that begin with an item and its title.
-    layout : Layout
-        How it is written.
+        File whose lines begin with an item and its title.
+    file_format : RatingsFormat
+        Format of the file.
 
     Raises
     ------
     ValueError
-        With the number of the first line that is not like this.
+        If a line does not have this format. The message holds the number of the first one.
     """
     titles: dict[int, str] = {}
     with open_binary(file) as stream:
-        lines = io.TextIOWrapper(stream, layout.encoding, newline="")
+        lines = io.TextIOWrapper(stream, file_format.encoding, newline="")
         rows = (
             csv.reader(lines)
-            if layout.titles_separator == ","
-            else (line.rstrip("\r\n").split(layout.titles_separator) for line in lines)
+            if file_format.titles_separator == ","
+            else (line.rstrip("\r\n").split(file_format.titles_separator) for line in lines)
         )
         for number, row in enumerate(rows, start=1):
-            if number <= layout.header or row in ([], [""]):
+            if number <= file_format.header or row in ([], [""]):
                 continue
             try:
                 titles[int(row[0])] = row[1]
@@ -150,7 +157,7 @@ def read_titles(file: Traversable, layout: Layout) -> dict[int, str]:
 
 @contextmanager
 def open_binary(file: Traversable) -> Iterator[Any]:
-    """Open a file, unpacking it if its name ends in .gz."""
+    """Open a file for reading bytes, and decompress it if its name ends in .gz."""
     with file.open("rb") as stream:
         if file.name.endswith(".gz"):
             with gzip.open(stream) as unpacked:
@@ -163,43 +170,44 @@ def refuse_first_damaged_line(
     file: Traversable,
     separator: str,
     skip: int,
-    is_whole: Callable[[list[str]], bool],
-    what: str,
-    reason: Exception | None,
+    is_valid: Callable[[list[str]], bool],
+    expected: str,
+    cause: Exception | None,
 ) -> None:
-    """Raise a ValueError that names the first line which is not whole, if there is one.
+    """Raise a ValueError with the number of the first damaged line, if there is one.
 
     Parameters
     ----------
     file : Traversable
-        The file.
+        File to check.
     separator : str
-        What separates the fields.
+        Separator of the fields.
     skip : int
-        Lines at the top that are none of the data.
-    is_whole : callable
-        Judges the fields of a line; may raise ValueError, too.
-    what : str
-        What a whole line holds, in words.
-    reason : Exception or None
-        What was noticed first.
+        Number of header lines.
+    is_valid : callable
+        Function of the fields of a line, which returns whether they are valid or raises
+        ValueError.
+    expected : str
+        Description of a valid line, for the message.
+    cause : Exception or None
+        Error of the first attempt to read the file.
     """
     number = 0
     for number, line in enumerate(_lines(file), start=1):
         if number <= skip or not line.strip():
             continue
         try:
-            whole = is_whole(line.rstrip("\r\n").split(separator))
+            valid = is_valid(line.rstrip("\r\n").split(separator))
         except ValueError:
-            whole = False
-        if not whole:
-            raise ValueError(_damage(file, number, line, what)) from reason
-    if isinstance(reason, EOFError | OSError):  # the archive itself breaks off
-        raise ValueError(_damage(file, number + 1, "", what)) from reason
+            valid = False
+        if not valid:
+            raise ValueError(_damage(file, number, line, expected)) from cause
+    if isinstance(cause, EOFError | OSError):  # the compressed file is truncated
+        raise ValueError(_damage(file, number + 1, "", expected)) from cause
 
 
 def _lines(file: Traversable) -> Iterator[str]:
-    """Yield lines as long as the file can be read."""
+    """Yield the lines of a file, up to the first that cannot be read."""
     with open_binary(file) as stream:
         try:
             for line in stream:
@@ -208,8 +216,9 @@ def _lines(file: Traversable) -> Iterator[str]:
             return
 
 
-def _damage(file: Traversable, number: int, line: Sequence[str], what: str) -> str:
+def _damage(file: Traversable, number: int, line: Sequence[str], expected: str) -> str:
+    """Return the message about a damaged line."""
     return (
-        f"{str(file)!r}, line {number} is {str(line).strip()[:60]!r}, not {what}: the file is "
+        f"{str(file)!r}, line {number} is {str(line).strip()[:60]!r}, not {expected}: the file is "
         "damaged, get the original again."
     )

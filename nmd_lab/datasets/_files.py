@@ -1,7 +1,8 @@
-"""Find a set's files: in a folder or an archive of the user's own, or by a verified download.
+"""Find the files of a data set, in a folder or an archive, or download them.
 
-The places are, in this order: the argument `path`; the set's folder under the one that the
-environment variable NMD_LAB_DATA names; and, only without `path`, pooch's cache of downloads.
+The places are, in this order: the argument `path`; the folder of the data set in the folder that
+the environment variable NMD_LAB_DATA names; the cache of downloads of pooch. With `path` nothing is
+downloaded.
 """
 
 from __future__ import annotations
@@ -22,27 +23,27 @@ PathLike = str | os.PathLike[str]
 def locate(
     source: Source, path: PathLike | None, *names: str, archive: str | None = None
 ) -> Traversable:
-    """Return one of a set's files, to be opened.
+    """Return one file of a data set.
 
     Parameters
     ----------
     source : Source
-        The set.
+        Data set.
     path : path-like or None
-        A folder, or an archive of the set.
+        Folder or archive of the data set. Default: the places above.
     *names : str
-        The file, under one of these names.
+        Possible names of the file.
     archive : str, optional
-        The name of the archive that holds it, too.
+        Name of an archive that contains the file.
 
     Raises
     ------
     FileNotFoundError
-        With where to get the set, if it is not there and cannot be downloaded.
+        If the file is not found and cannot be downloaded. The message says where to get it.
     ImportError
-        If pooch, which downloads, is missing.
+        If a download is needed and pooch is missing.
     ConnectionError, ValueError
-        If the download fails, or is not the file that it should be.
+        If the download fails, or has a wrong checksum.
     """
     root = os.environ.get("NMD_LAB_DATA")
     folder = Path(path) if path is not None else Path(root) / source.name if root else None
@@ -69,7 +70,7 @@ def locate(
 
 
 def _member(archive: Path, names: tuple[str, ...]) -> Traversable:
-    """Return a file inside an archive, in whatever folder it is there."""
+    """Return a file of an archive, from any folder inside it."""
     try:
         with zipfile.ZipFile(archive) as opened:
             members = opened.namelist()
@@ -82,12 +83,12 @@ def _member(archive: Path, names: tuple[str, ...]) -> Traversable:
 
 
 def _download(source: Source, file: str) -> Path:
-    """Return a file of the cache, downloaded if need be; its checksum is right."""
+    """Return a file with the right checksum from the cache, after a download if necessary."""
     try:
         import pooch
     except ImportError as error:
         raise ImportError(
-            f"{source.title} is neither given by path= nor under NMD_LAB_DATA, and to download it "
+            f"{source.title} is neither given by path= nor under NMD_LAB_DATA, and the download "
             "takes pooch: pip install 'nmd-lab[data]'."
         ) from error
     cache, address = pooch.os_cache("nmd_lab") / source.name, source.address + file
@@ -98,10 +99,10 @@ def _download(source: Source, file: str) -> Path:
             NMDWarning,
             stacklevel=4,
         )
-    pooch.get_logger().setLevel("WARNING")  # ours said what it would say
+    pooch.get_logger().setLevel("WARNING")  # the warning above says the same
     checksum = sha256_of(file)
     try:
-        found = pooch.retrieve(address, f"sha256:{checksum}", fname=file, path=cache)
+        downloaded = pooch.retrieve(address, f"sha256:{checksum}", fname=file, path=cache)
     except OSError as error:
         raise ConnectionError(
             f"{address} cannot be downloaded ({type(error).__name__}): get {source.title} from "
@@ -112,4 +113,4 @@ def _download(source: Source, file: str) -> Path:
             f"{address} is not the file whose SHA-256 begins {checksum[:12]}: the "
             "download was damaged or the file has changed; try again, or give path=."
         ) from error
-    return Path(found)
+    return Path(downloaded)

@@ -1,4 +1,4 @@
-"""Matrices of images, labelled so that a row knows which picture it is."""
+"""Labelled matrices with one image in each row."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from numpy.typing import NDArray
 def image_matrix(
     images: NDArray[Any], *, name: str, attrs: dict[str, Any], **labels: NDArray[Any]
 ) -> xr.DataArray:
-    """Return images as rows of a matrix.
+    """Return a matrix with one image in each row.
 
     Parameters
     ----------
     images : ndarray (count, height, width)
-        The images.
+        Images.
     name : str
-        Name of the values.
+        Name of the array.
     attrs : dict
-        Units and the like.
+        Attributes of the array, such as units.
     **labels : ndarray (count,)
-        Coordinates of the images.
+        Coordinates of the images, by name.
 
     Returns
     -------
     DataArray (image, pixel)
-        With the coordinates `y` (from the top) and `x` of each pixel, by which
-        `nmd_lab.plots` knows the shape of a picture.
+        The matrix, with the coordinates `y` (from the top) and `x` of each pixel. From these
+        `nmd_lab.plots` gets the shape of the images.
     """
     count, height, width = images.shape
     y, x = np.divmod(np.arange(height * width), width)

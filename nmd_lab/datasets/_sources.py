@@ -1,4 +1,4 @@
-"""Where the sets come from, under which terms, and how a download is known to be the right one."""
+"""Sources, terms of use and checksums of the data sets."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ cb7841756ded125b15f3d95c9f8241224065e96354c132a46ae4214deeab7615  jester_dataset
 8d422c7b0a1c1c79245a5bcf07fe86e33eeafee792b84584aec276f5a2dbc4e6  t10k-images-idx3-ubyte.gz
 f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6  t10k-labels-idx1-ubyte.gz
 """
-"""The checksums of all files that can be downloaded, as `sha256sum` writes them."""
+"""Checksums of all files for download, in the format of `sha256sum`."""
 
 GROUPLENS = "https://files.grouplens.org/datasets/movielens/"
 MOVIELENS_PAPER = "Harper and Konstan (2015), doi.org/10.1145/2827872"
@@ -36,22 +36,22 @@ MAY_BE_PASSED_ON = (
 
 @dataclass(frozen=True)
 class Source:
-    """Where a set comes from.
+    """Source of a data set.
 
     Parameters
     ----------
     name : str
-        Of its folder under NMD_LAB_DATA.
+        Name of its folder under NMD_LAB_DATA.
     title : str
-        What people call it.
+        Name of the data set.
     page : str
-        Where a person finds it.
+        Web page of the data set.
     terms : str
-        The terms of use in a few words; those at the source count.
-    address : str
-        What the name of a file is appended to for a download.
-    files : tuple of str
-        What can be downloaded.
+        Short form of the terms of use. The terms on the web page are the binding ones.
+    address : str, default ""
+        Address of the files for download, without their names.
+    files : tuple of str, default ()
+        Names of the files for download.
     """
 
     name: str
@@ -63,17 +63,18 @@ class Source:
 
     @property
     def attrs(self) -> dict[str, str]:
-        """What data carry along of it."""
+        """The attributes that a data set gets from its source."""
         return {"title": self.title, "source": self.page, "terms": self.terms}
 
 
 def sha256_of(file: str) -> str:
-    """Return the checksum of the right download."""
-    known = dict(line.split()[::-1] for line in SHA256.split("\n") if line)
-    return known[file]
+    """Return the expected checksum of a file."""
+    checksums = dict(line.split()[::-1] for line in SHA256.split("\n") if line)
+    return checksums[file]
 
 
 def _movielens(edition: str, terms: str = MAY_BE_PASSED_ON) -> Source:
+    """Return the source of an edition of MovieLens."""
     title = edition.replace("k", "K").replace("m", "M") if edition[0].isdigit() else edition
     page = f"grouplens.org/datasets/movielens/{edition.removesuffix('-small')}"
     archives = (f"ml-{edition}.zip",)
@@ -89,7 +90,7 @@ MOVIELENS = {
     "25m": _movielens("25m"),
     "32m": _movielens("32m"),
 }
-"""The editions of MovieLens."""
+"""Sources of the editions of MovieLens."""
 
 JESTER = Source(
     "jester",

@@ -1,4 +1,4 @@
-"""Pictures that come with scikit-learn: nothing is downloaded."""
+"""Pictures of scikit-learn, without a download."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PHOTOGRAPHS = {
     "china": "the Summer Palace in Beijing",
     "flower": "a dahlia",
 }
-"""The photographs and what they show."""
+"""Names of the photographs, with what they show."""
 
 LUMA = (0.299, 0.587, 0.114)
 """Weights of red, green and blue in a grey level (ITU-R BT.601)."""
@@ -24,28 +24,29 @@ LUMA = (0.299, 0.587, 0.114)
 def photograph(
     name: str = "china", *, gray: bool = True, size: tuple[int, int] | None = None
 ) -> xr.DataArray:
-    """Return one of scikit-learn's two photographs, with brightness from 0 to 1.
+    """Return one of the two photographs of scikit-learn, with brightness from 0 to 1.
 
     Parameters
     ----------
     name : {"china", "flower"}, default "china"
-        Which one.
+        Name of the photograph.
     gray : bool, default True
-        Grey levels; otherwise red, green and blue along a third dimension.
+        Whether to return grey levels instead of red, green and blue (a third dimension).
     size : (int, int), optional
-        Height and width in pixels to scale to by averaging; by default the original 427 x 640.
+        Height and width in pixels of a smaller copy, made by averaging. Default: the original
+        427 x 640.
 
     Returns
     -------
     DataArray (y, x) or (y, x, channel)
-        float64; y counts pixels from the top, x from the left.
+        Brightness, float64. `y` counts pixels from the top, `x` from the left.
 
     Raises
     ------
     ValueError
-        If the name is unknown or the size makes no sense.
+        If the name is unknown, or if the size is not positive or larger than the original.
     ImportError
-        If Pillow, which opens the file, is missing.
+        If Pillow, which reads the file, is missing.
 
     Examples
     --------
@@ -84,18 +85,18 @@ def photograph(
 
 
 def digits(n: int | None = None) -> xr.DataArray:
-    """Return scikit-learn's handwritten digits, 8 x 8 pixels of ink from 0 to 1.
+    """Return the handwritten digits of scikit-learn, 8 x 8 pixels from 0 to 1.
 
     Parameters
     ----------
     n : int, optional
-        Only the first n of the 1797 images.
+        Number of images, from the first one on. Default: all 1797.
 
     Returns
     -------
     DataArray (image, pixel)
-        float64 in sixteenths, with the coordinates `digit` of each image and `y`, `x` of each
-        pixel.
+        Amount of ink, float64 in steps of 1/16, with the coordinates `digit` of each image and
+        `y`, `x` of each pixel.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Seeded matrices that a model generates, and seeded noise."""
+"""Seeded generators of matrices and of noise."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from nmd_lab._checks import check_number, check_rank, check_share
+from nmd_lab._checks import as_generator, check_number, check_rank, check_share
 from nmd_lab.model.nonlinearities import Nonlinearity, as_nonlinearity
 
 Array = TypeVar("Array", NDArray[Any], xr.DataArray)
@@ -24,7 +24,7 @@ def synthetic(
     missing: float = 0.0,
     random_state: Any = None,
 ) -> xr.Dataset:
-    """Return X = f(WH) with standard Gaussian factors, as in the paper's synthetic tests.
+    """Return X = f(WH) with standard Gaussian factors W and H.
 
     Parameters
     ----------
@@ -33,24 +33,28 @@ def synthetic(
     rank : int
         Number of components, from 1 to min(m, n).
     nonlinearity : str or Nonlinearity, default "relu"
-        f.
+        Nonlinearity f.
     noise : float, default 0
-        Norm of the Gaussian noise that is added to f(WH), as a fraction of the norm of f(WH).
+        Norm of the Gaussian noise added to f(WH), as a fraction of the norm of f(WH).
     missing : float, default 0
-        Fraction of the entries that are NaN in X, drawn independently; from 0 to below 1.
-    random_state : int, Generator or None
-        Seed.
+        Probability of each entry of X to be NaN, from 0 to below 1.
+    random_state : int, Generator or None, default None
+        Seed of the random numbers.
 
     Returns
     -------
     Dataset
-        `X` (row, column), the data; `clean` (row, column), f(WH) without noise and holes; the
-        factors `W` (row, component) and `H` (component, column).
+        Data `X` (row, column), complete f(WH) without noise `clean` (row, column), and factors `W`
+        (row, component) and `H` (component, column).
 
     Raises
     ------
     ValueError, TypeError
         If an argument is out of range.
+
+    Notes
+    -----
+    The data of the synthetic tests in the paper "ADMM for Nonlinear Matrix Decompositions".
 
     Examples
     --------
@@ -63,7 +67,7 @@ def synthetic(
     rank = check_rank(rank, (m, n))
     check_number("noise", noise, 0)
     check_share("missing", missing)
-    rng = np.random.default_rng(random_state)
+    rng = as_generator(random_state)
     W, H = rng.standard_normal((m, rank)), rng.standard_normal((rank, n))
     clean = f(W @ H)
     X = clean
@@ -84,21 +88,26 @@ def synthetic(
 
 
 def gaussian(X: Array, scale: float, *, random_state: Any = None) -> Array:
-    """Add Gaussian noise, which the Frobenius loss fits.
+    """Add Gaussian noise, the noise model of the Frobenius loss.
 
     Parameters
     ----------
     X : ndarray or DataArray
-        Clean values; NaN stays NaN.
+        Values without noise. NaN stays NaN.
     scale : float
         Standard deviation, in the units of X.
-    random_state : int, Generator or None
-        Seed.
+    random_state : int, Generator or None, default None
+        Seed of the random numbers.
 
     Returns
     -------
     ndarray or DataArray
-        What X was, with its labels.
+        Noisy values, of the type of X and with its labels.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If `scale` is not a number >= 0.
 
     Examples
     --------
@@ -109,30 +118,35 @@ def gaussian(X: Array, scale: float, *, random_state: Any = None) -> Array:
     0.5
     """
     check_number("scale", scale, 0)
-    error = np.random.default_rng(random_state).standard_normal(np.shape(X))
+    error = as_generator(random_state).standard_normal(np.shape(X))
     return _like(X, np.asarray(X) + scale * error)
 
 
 def salt_and_pepper(
     X: Array, fraction: float, *, low: float = 0.0, high: float = 1.0, random_state: Any = None
 ) -> Array:
-    """Set some entries to one of two extremes, outliers which the L1 loss ignores.
+    """Replace some entries by one of two extreme values, outliers for the L1 loss.
 
     Parameters
     ----------
     X : ndarray or DataArray
-        Clean values; NaN stays NaN.
+        Values without noise. NaN stays NaN.
     fraction : float
-        How many entries are hit, from 0 to 1; half of them on each side.
+        Probability of each entry to be replaced, from 0 to 1. Both values are equally likely.
     low, high : float, default 0 and 1
-        Pepper and salt, in the units of X.
-    random_state : int, Generator or None
-        Seed.
+        The two extreme values (pepper and salt), in the units of X.
+    random_state : int, Generator or None, default None
+        Seed of the random numbers.
 
     Returns
     -------
     ndarray or DataArray
-        What X was, with its labels.
+        Noisy values, of the type of X and with its labels.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If `fraction` is not a number from 0 to 1.
 
     Examples
     --------
@@ -144,28 +158,33 @@ def salt_and_pepper(
     """
     check_share("fraction", fraction, one=True)
     values = np.asarray(X, dtype=float)
-    chance = np.random.default_rng(random_state).random(values.shape)
-    hit = (chance < fraction) & ~np.isnan(values)
-    return _like(X, np.where(hit, np.where(chance < fraction / 2, low, high), values))
+    chance = as_generator(random_state).random(values.shape)
+    replaced = (chance < fraction) & ~np.isnan(values)
+    return _like(X, np.where(replaced, np.where(chance < fraction / 2, low, high), values))
 
 
 def poisson(X: Array, peak: float = 1.0, *, random_state: Any = None) -> Array:
-    """Replace each value by a Poisson count with that mean, noise which the KL loss fits.
+    """Replace each value by a Poisson count with this mean, the noise model of the KL loss.
 
     Parameters
     ----------
     X : ndarray or DataArray
-        Clean values >= 0; NaN stays NaN.
+        Values without noise, >= 0. NaN stays NaN.
     peak : float, default 1
-        Counts per unit of X: the counts have the mean ``peak * X`` and are divided by `peak`
-        again, so a larger peak means less noise.
-    random_state : int, Generator or None
-        Seed.
+        Counts per unit of X. The counts have the mean ``peak * X`` and are divided by `peak`
+        again, so a larger value gives less noise.
+    random_state : int, Generator or None, default None
+        Seed of the random numbers.
 
     Returns
     -------
     ndarray or DataArray
-        What X was, with its labels.
+        Noisy values, of the type of X and with its labels.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If `peak` is not a number > 0, or if X has a negative value.
 
     Examples
     --------
@@ -178,7 +197,7 @@ def poisson(X: Array, peak: float = 1.0, *, random_state: Any = None) -> Array:
     mean = peak * np.asarray(X, dtype=float)
     if np.any(mean < 0):
         raise ValueError(f"X holds the negative value {np.nanmin(X):g}: counts need a mean >= 0.")
-    counts = np.random.default_rng(random_state).poisson(np.nan_to_num(mean))
+    counts = as_generator(random_state).poisson(np.nan_to_num(mean))
     return _like(X, np.where(np.isnan(mean), np.nan, counts / peak))
 
 

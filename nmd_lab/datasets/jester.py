@@ -1,4 +1,4 @@
-"""Jester: ratings of jokes on a scale without steps, a matrix with a dense part."""
+"""Reader of Jester, ratings of jokes on a continuous scale."""
 
 from __future__ import annotations
 
@@ -20,37 +20,39 @@ if TYPE_CHECKING:
 
 N_JOKES = 100
 NOT_RATED = 99
+"""Number of jokes, and the value of a joke without a rating, in the files."""
 
 
 def jester(part: int = 1, path: PathLike | None = None) -> pd.DataFrame:
-    """Return a part of the ratings of 100 jokes by 73 421 people, from -10 to 10.
+    """Return one part of the ratings of 100 jokes by 73 421 people, from -10 to 10.
 
-    Jester is free for research and to be cited as Goldberg, Roeder, Gupta and Perkins (2001),
-    Information Retrieval 4(2), 133-151.
+    Jester is free for research. Please cite Goldberg, Roeder, Gupta and Perkins (2001), Information
+    Retrieval 4(2), 133-151.
 
     Parameters
     ----------
     part : {1, 2, 3}, default 1
-        Which of the three files of data set 1: 24 983 and 23 500 users with 36 or more ratings
-        each, or 24 938 with 15 to 35.
+        Number of the file of data set 1. Parts 1 and 2 have 24 983 and 23 500 users with 36 or
+        more ratings each, part 3 has 24 938 users with 15 to 35.
     path : path-like, optional
-        The folder that holds jester-data-1.csv, jester-data-1.xls or jester_dataset_1_1.zip (for
-        part 1), or this archive itself.  By default the folder jester under NMD_LAB_DATA, and
-        without one a download whose checksum is verified.  To read .xls takes xlrd.
+        Folder with jester-data-1.csv, jester-data-1.xls or jester_dataset_1_1.zip (for part 1), or
+        the archive itself. Default: the folder jester in the folder that the environment variable
+        NMD_LAB_DATA names. If it is not there, the archive is downloaded and its checksum
+        verified. Reading .xls needs xlrd.
 
     Returns
     -------
     DataFrame
-        Columns user (line of the file, from 1), item (joke, from 1) and rating; its `attrs` name
-        source and terms.
+        Columns user (line of the file, from 1), item (joke, from 1) and rating. `attrs` holds
+        the source and the terms of use.
 
     Raises
     ------
     ValueError
-        If there is no such part, a download is not the right file, or a file is damaged; then the
-        line is named.
+        If the part is unknown, if a download has a wrong checksum, or if a file is damaged (with
+        the number of the line).
     FileNotFoundError, ConnectionError, ImportError
-        If the set is not there and cannot be downloaded, or xlrd is missing.
+        If the data set is not found and cannot be downloaded, or if xlrd is missing.
     """
     import pandas as pd
 
@@ -60,10 +62,10 @@ def jester(part: int = 1, path: PathLike | None = None) -> pd.DataFrame:
     matrix = _read_matrix(file)
     counts, values = matrix[:, 0], matrix[:, 1:]
     rated = values != NOT_RATED
-    whole = (counts == rated.sum(axis=1)) & np.all(~rated | (np.abs(values) <= 10), axis=1)
-    if not whole.all():
+    valid = (counts == rated.sum(axis=1)) & np.all(~rated | (np.abs(values) <= 10), axis=1)
+    if not valid.all():
         raise ValueError(
-            f"{str(file)!r}, line {int(np.argmin(whole)) + 1} does not hold as many ratings from "
+            f"{str(file)!r}, line {int(np.argmin(valid)) + 1} does not hold as many ratings from "
             "-10 to 10 as its first field says: the file is damaged, get the original again."
         )
     user, item = np.nonzero(rated)
@@ -73,34 +75,34 @@ def jester(part: int = 1, path: PathLike | None = None) -> pd.DataFrame:
 
 
 def _read_matrix(file: Traversable) -> NDArray[np.float64]:
-    """Read one line a user: how many jokes are rated, then the rating of each."""
+    """Return one row for each user: the number of rated jokes, then the rating of each joke."""
     import pandas as pd
 
     if file.name.endswith(".xls"):
         return _read_sheet(file)
-    reason = None
+    cause = None
     try:
         with open_binary(file) as stream:
             lines = pd.read_csv(stream, header=None, dtype=float)
         if lines.shape[1] == N_JOKES + 1 and not lines.isna().to_numpy().any():
             return lines.to_numpy()
     except (ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
-        reason = error
+        cause = error
 
-    def is_whole(parts: list[str]) -> bool:
-        return len([float(part) for part in parts]) == N_JOKES + 1
+    def is_valid(fields: list[str]) -> bool:
+        return len([float(field) for field in fields]) == N_JOKES + 1
 
-    what = f"{N_JOKES + 1} numbers"
-    refuse_first_damaged_line(file, ",", 0, is_whole, what, reason)
-    raise ValueError(f"{str(file)!r} cannot be read: get the original again.") from reason
+    expected = f"{N_JOKES + 1} numbers"
+    refuse_first_damaged_line(file, ",", 0, is_valid, expected, cause)
+    raise ValueError(f"{str(file)!r} cannot be read: get the original again.") from cause
 
 
 def _read_sheet(file: Traversable) -> NDArray[np.float64]:
-    """Read the same from the first sheet of an Excel file."""
+    """Return the same matrix from the first sheet of an Excel file."""
     try:
         import xlrd
     except ImportError as error:
-        raise ImportError("to read .xls takes xlrd: pip install 'nmd-lab[data]'.") from error
+        raise ImportError("Reading .xls needs xlrd: pip install 'nmd-lab[data]'.") from error
     try:
         sheet = xlrd.open_workbook(file_contents=file.read_bytes()).sheet_by_index(0)
         rows = [sheet.row_values(number) for number in range(sheet.nrows)]

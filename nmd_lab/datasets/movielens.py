@@ -1,4 +1,4 @@
-"""MovieLens: ratings of films, in the formats of all its editions."""
+"""Readers of MovieLens, ratings of films."""
 
 from __future__ import annotations
 
@@ -10,40 +10,40 @@ import numpy as np
 
 from nmd_lab._checks import check_word
 
-from ._delimited import Layout, read_ratings, read_titles
+from ._delimited import RatingsFormat, read_ratings, read_titles
 from ._files import PathLike, locate
 from ._sources import MOVIELENS, Source
 
 if TYPE_CHECKING:
     import pandas as pd
 
-TABS = Layout(("u.data",), ("u.item",), "\t", "|", "latin-1", scale=(1.0, 5.0))
-COLONS = Layout(
+TABS = RatingsFormat(("u.data",), ("u.item",), "\t", "|", "latin-1", scale=(1.0, 5.0))
+COLONS = RatingsFormat(
     ("ratings.dat", "ratings.npz"), ("movies.dat",), "::", "::", "latin-1", scale=(1.0, 5.0)
 )
-HALF_STARS = Layout(("ratings.dat",), ("movies.dat",), "::", "::")
-COMMAS = Layout(("ratings.csv",), ("movies.csv",), ",", ",", header=True)
-SHIPPED = Layout(
+HALF_STARS = RatingsFormat(("ratings.dat",), ("movies.dat",), "::", "::")
+COMMAS = RatingsFormat(("ratings.csv",), ("movies.csv",), ",", ",", header=True)
+SHIPPED = RatingsFormat(
     ("ratings.csv.gz",), ("movies.csv.gz",), ",", ",", fields=3, header=True
 )  # no time stamps
 
-LAYOUTS = {"100k": TABS, "1m": COLONS, "10m": HALF_STARS}
-"""The layouts of the older editions; the others have commas."""
+FORMATS = {"100k": TABS, "1m": COLONS, "10m": HALF_STARS}
+"""Formats of the older editions. The other editions have the format COMMAS."""
 
 
 def movielens_small() -> pd.DataFrame:
-    """Return the 100 004 ratings that come with `nmd_lab`; nothing is downloaded.
+    """Return the 100 004 ratings that come with `nmd_lab`, without a download.
 
     This is MovieLens latest-small, edition of October 2016: 671 users, 9066 films, half a star to
-    five stars.  It is not under the licence of `nmd_lab`: it may be used for research, not for
-    commerce, be passed on under the same conditions only, and is to be cited as Harper and Konstan
-    (2015), doi.org/10.1145/2827872.  data/movielens-latest-small/README.md says more.
+    five stars. It is not under the licence of `nmd_lab`. It may be used for research but not
+    commercially, and redistributed under the same conditions only. Please cite Harper and Konstan
+    (2015), doi.org/10.1145/2827872. See data/movielens-latest-small/README.md.
 
     Returns
     -------
     DataFrame
-        Columns user, item, rating (0.5 to 5) and title, sorted by user and item; its `attrs` name
-        source and terms.
+        Columns user, item, rating (0.5 to 5) and title, sorted by user and item. `attrs` holds
+        the source and the terms of use.
 
     Examples
     --------
@@ -62,32 +62,33 @@ def movielens_small() -> pd.DataFrame:
 def movielens(edition: str, path: PathLike | None = None) -> pd.DataFrame:
     """Return the ratings of an edition of MovieLens.
 
-    MovieLens may be used for research, not for commerce, and is to be cited as Harper and Konstan
-    (2015), doi.org/10.1145/2827872.  The editions 100k, 1m and 10m may not be passed on, the
-    others under the same conditions only.
+    MovieLens may be used for research but not commercially. Please cite Harper and Konstan (2015),
+    doi.org/10.1145/2827872. The editions 100k, 1m and 10m must not be redistributed, and the others
+    under the same conditions only.
 
     Parameters
     ----------
     edition : {"100k", "1m", "latest-small", "10m", "20m", "25m", "32m"}
-        Which one, by its number of ratings.
+        Name of the edition, after its number of ratings.
     path : path-like, optional
-        The folder that holds the edition's files or its zip archive, or this archive itself.  By
-        default the folder named, for example, movielens-25m under NMD_LAB_DATA, and without one a
-        download whose checksum is verified.
+        Folder with the files or the zip archive of the edition, or the archive itself. Default:
+        the folder movielens-<edition> (such as movielens-25m) in the folder that the environment
+        variable NMD_LAB_DATA names. If it is not there, the archive is downloaded and its
+        checksum verified.
 
     Returns
     -------
     DataFrame
-        Columns user and item (ids as in the files), rating and title (categorical), in the file's
-        order; its `attrs` name source and terms.
+        Columns user and item (ids as in the files), rating and title (categorical), in the order
+        of the file. `attrs` holds the source and the terms of use.
 
     Raises
     ------
     ValueError
-        If the edition is unknown, a download is not the right file, or a file is damaged; then
-        the line is named.
+        If the edition is unknown, if a download has a wrong checksum, or if a file is damaged
+        (with the number of the line).
     FileNotFoundError, ConnectionError, ImportError
-        If the set is not there and cannot be downloaded.
+        If the data set is not found and cannot be downloaded.
 
     Examples
     --------
@@ -98,11 +99,11 @@ def movielens(edition: str, path: PathLike | None = None) -> pd.DataFrame:
 '20m', '25m', '32m'].
     """
     check_word("edition", edition, MOVIELENS)
-    source, layout = MOVIELENS[edition], LAYOUTS.get(edition, COMMAS)
+    source, file_format = MOVIELENS[edition], FORMATS.get(edition, COMMAS)
     (archive,) = source.files
-    ratings = locate(source, path, *layout.ratings, archive=archive)
-    titles = locate(source, path, *layout.titles, archive=archive)
-    return _table(ratings, titles, layout, source)
+    ratings = locate(source, path, *file_format.ratings, archive=archive)
+    titles = locate(source, path, *file_format.titles, archive=archive)
+    return _table(ratings, titles, file_format, source)
 
 
 def movielens_100k(path: PathLike | None = None) -> pd.DataFrame:
@@ -116,25 +117,25 @@ def movielens_1m(path: PathLike | None = None) -> pd.DataFrame:
 
 
 def _table(
-    ratings: Traversable, titles: Traversable, layout: Layout, source: Source
+    ratings: Traversable, titles: Traversable, file_format: RatingsFormat, source: Source
 ) -> pd.DataFrame:
-    """Put ratings and titles together."""
-    packed = ratings.name.endswith(".npz")
-    table = _read_packed(ratings) if packed else read_ratings(ratings, layout)
-    known = read_titles(titles, layout)
+    """Return the ratings with a column of titles."""
+    is_numpy = ratings.name.endswith(".npz")
+    table = _read_numpy(ratings) if is_numpy else read_ratings(ratings, file_format)
+    title_of = read_titles(titles, file_format)
     items = table["item"].astype("category")
-    names = [known.get(int(item), "") for item in items.cat.categories]
-    distinct, which = np.unique(np.array(names, dtype=object), return_inverse=True)
+    names = [title_of.get(int(item), "") for item in items.cat.categories]
+    distinct, indices = np.unique(np.array(names, dtype=object), return_inverse=True)
     import pandas as pd
 
-    codes = which[items.cat.codes.to_numpy()]
+    codes = indices[items.cat.codes.to_numpy()]
     table["title"] = pd.Categorical.from_codes(codes, categories=pd.Index(distinct))
     table.attrs.update(source.attrs)
     return table
 
 
-def _read_packed(file: Traversable) -> pd.DataFrame:
-    """Read MovieLens 1M as the arrays user, movie and rating of a NumPy archive."""
+def _read_numpy(file: Traversable) -> pd.DataFrame:
+    """Read the arrays user, movie and rating of MovieLens 1M from an .npz file."""
     import pandas as pd
 
     with file.open("rb") as stream, np.load(stream, allow_pickle=False) as arrays:

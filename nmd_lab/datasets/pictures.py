@@ -1,4 +1,4 @@
-"""Readers of well-known pictures that do not come with `nmd_lab`."""
+"""Readers of well-known pictures that are not part of `nmd_lab`."""
 
 from __future__ import annotations
 
@@ -21,28 +21,29 @@ from ._sources import CBCL, MIT_LOGO, MNIST
 
 
 def cbcl(path: PathLike | None = None) -> xr.DataArray:
-    """Return the 2429 CBCL faces, 19 x 19 pixels of darkness between 0 and 1.
+    """Return the 2429 CBCL faces, 19 x 19 pixels from 0 (white) to 1 (black).
 
-    The faces are for research, not for commerce, and not to be passed on; credit goes to the MIT
-    Center for Biological and Computational Learning.
+    The faces are for research, not for commercial use, and must not be redistributed. Please credit
+    the MIT Center for Biological and Computational Learning.
 
     Parameters
     ----------
     path : path-like, optional
-        The folder that holds CBCL.mat; by default cbcl under NMD_LAB_DATA.
+        Folder with CBCL.mat. Default: the folder cbcl in the folder that the environment variable
+        NMD_LAB_DATA names.
 
     Returns
     -------
     DataArray (image, pixel)
-        float64, inverted grey levels (1 is black) as usual in the literature on NMF, with the
-        coordinates `y` and `x` of each pixel.
+        Inverted grey levels as usual in the literature on NMF, float64, with the coordinates `y`
+        and `x` of each pixel.
 
     Raises
     ------
     FileNotFoundError
-        With where to get the set, if it is not there; it cannot be downloaded.
+        If the file is not found; it cannot be downloaded. The message says where to get it.
     ValueError
-        If the file is not what it should be.
+        If the file does not hold the faces.
     """
     from scipy.io import loadmat
 
@@ -64,31 +65,33 @@ def cbcl(path: PathLike | None = None) -> xr.DataArray:
 
 
 def mnist(path: PathLike | None = None, *, subset: str = "test") -> xr.DataArray:
-    """Return MNIST's handwritten digits, 28 x 28 pixels from 0 to 1.
+    """Return the handwritten digits of MNIST, 28 x 28 pixels from 0 to 1.
 
-    MNIST is free to use and to be cited as LeCun, Bottou, Bengio and Haffner (1998), Proceedings of
-    the IEEE 86(11), 2278-2324.
+    MNIST is free to use. Please cite LeCun, Bottou, Bengio and Haffner (1998), Proceedings of the
+    IEEE 86(11), 2278-2324.
 
     Parameters
     ----------
     path : path-like, optional
-        The folder that holds the subset's two files, such as t10k-images-idx3-ubyte.gz; by default
-        mnist under NMD_LAB_DATA, and without one a download whose checksum is verified.
+        Folder with the two files of the subset, such as t10k-images-idx3-ubyte.gz. Default: the
+        folder mnist in the folder that the environment variable NMD_LAB_DATA names. If they are
+        not there, the files are downloaded and their checksums verified.
     subset : {"test", "train"}, default "test"
-        10 000 digits, or 60 000 others.
+        Subset of 10 000 ("test") or 60 000 ("train") digits.
 
     Returns
     -------
     DataArray (image, pixel)
-        float64 (bytes divided by 255), with the coordinates `digit` of each image and `y`, `x`
-        of each pixel; its `attrs` name source and terms.
+        Amount of ink, float64 (bytes divided by 255), with the coordinates `digit` of each image
+        and `y`, `x` of each pixel. `attrs` holds the source and the terms of use.
 
     Raises
     ------
     ValueError
-        If the subset is unknown, a download is not the right file, or a file is not in idx format.
+        If the subset is unknown, if a download has a wrong checksum, or if a file is not in idx
+        format.
     FileNotFoundError, ConnectionError, ImportError
-        If the set is not there and cannot be downloaded.
+        If the data set is not found and cannot be downloaded.
     """
     prefixes = {"test": "t10k", "train": "train"}
     check_word("subset", subset, prefixes)
@@ -103,12 +106,14 @@ def mnist(path: PathLike | None = None, *, subset: str = "test") -> xr.DataArray
 
 
 def read_idx(file: Traversable) -> NDArray[np.uint8]:
-    """Read a gzipped idx file of bytes: two zeros, the type 8, the number of sizes, the sizes.
+    """Read a gzipped idx file of bytes.
+
+    Its header is two zeros, the type 8, the number of dimensions and the size of each dimension.
 
     Raises
     ------
     ValueError
-        If the file is of another kind, or does not hold as many bytes as its sizes say.
+        If the file has another format, or if the number of bytes does not agree with the sizes.
     """
     try:
         content = gzip.decompress(file.read_bytes())
@@ -116,7 +121,7 @@ def read_idx(file: Traversable) -> NDArray[np.uint8]:
         raise ValueError(f"{str(file)!r} breaks off, or is not gzipped: get it again.") from error
     if content[:3] != b"\0\0\x08" or len(content) < 4 + 4 * content[3]:
         raise ValueError(f"{str(file)!r} is not an idx file of bytes: get the original again.")
-    start = 4 + 4 * content[3]
+    start = 4 + 4 * content[3]  # end of the header
     sizes = np.frombuffer(content[4:start], dtype=">u4").tolist()
     if len(content) - start != math.prod(sizes):
         raise ValueError(
@@ -132,19 +137,20 @@ def mit_logo(path: PathLike | None = None, *, antialiased: bool = False) -> xr.D
     Parameters
     ----------
     path : path-like, optional
-        The folder that holds mit_logo_250x482.npz; by default mit_logo under NMD_LAB_DATA.
+        Folder with mit_logo_250x482.npz. Default: the folder mit_logo in the folder that the
+        environment variable NMD_LAB_DATA names.
     antialiased : bool, default False
-        With smooth edges, which raises the rank.
+        Whether the edges are smooth, which increases the rank.
 
     Returns
     -------
     DataArray (y, x)
-        float64, 250 x 482 pixels of brightness.
+        Brightness, float64, 250 x 482 pixels.
 
     Raises
     ------
     FileNotFoundError
-        With where to get the set, if it is not there.
+        If the file is not found; it cannot be downloaded. The message says where to get it.
     """
     file = locate(MIT_LOGO, path, "mit_logo_250x482.npz")
     with file.open("rb") as stream, np.load(stream, allow_pickle=False) as arrays:

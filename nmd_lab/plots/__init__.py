@@ -1,8 +1,8 @@
-"""Pictures of a fit: a `Decomposition` in, matplotlib Axes out.
+"""Plots of a fit with matplotlib.
 
-Every function takes `ax=` and returns what it drew on; without it a new figure is made.  Colours
-follow the style in force, so that the pictures are as readable on black as on white.  The same
-functions are at hand as ``fit.plot.convergence()`` and so on.
+Every function takes a `Decomposition` and returns the Axes. Without `ax=` it makes a new figure.
+Colours follow the current matplotlib style, also a dark one. ``fit.plot.convergence()`` is the same
+as ``plots.convergence(fit)``.
 
 >>> import numpy as np, nmd_lab as nmd
 >>> from nmd_lab import plots

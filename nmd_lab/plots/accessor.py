@@ -1,4 +1,4 @@
-"""``fit.plot``: the plots as methods of a fit."""
+"""The accessor ``fit.plot``: the plots as methods of a fit."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class PlotAccessor:
-    """The plots of one fit; see `nmd_lab.plots` for each.
+    """The plots of one fit; see `nmd_lab.plots`.
 
     Parameters
     ----------
@@ -40,7 +40,7 @@ class PlotAccessor:
     fit: Decomposition
 
     def convergence(self, **options: Any) -> Axes:
-        """Draw how the error fell; see `nmd_lab.plots.convergence`."""
+        """Draw the error by iteration; see `nmd_lab.plots.convergence`."""
         return convergence(self.fit, **options)
 
     def components(
@@ -50,15 +50,15 @@ class PlotAccessor:
         return components(self.fit, shape, kind=kind, **options)
 
     def reconstruction(self, X: Any, rows: Sequence[int] | None = None, **options: Any) -> Axes:
-        """Draw data beside their model; see `nmd_lab.plots.reconstruction`."""
+        """Draw data beside their reconstruction; see `nmd_lab.plots.reconstruction`."""
         return reconstruction(self.fit, X, rows, **options)
 
     def residuals(self, X: Any, **options: Any) -> NDArray[Any]:
-        """Compare the residuals with the loss's noise; see `nmd_lab.plots.residuals`."""
+        """Compare the residuals with the noise model of the loss; see `nmd_lab.plots.residuals`."""
         return residuals(self.fit, X, **options)
 
     def scatter(
         self, x: int = 0, y: int = 1, *, labels: str | ArrayLike | None = None, **options: Any
     ) -> Axes:
-        """Draw the rows by two components; see `nmd_lab.plots.scatter`."""
+        """Draw the rows as points by two components; see `nmd_lab.plots.scatter`."""
         return scatter(self.fit, x, y, labels=labels, **options)

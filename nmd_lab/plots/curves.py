@@ -1,4 +1,4 @@
-"""How a fit got where it is, and what it leaves over."""
+"""Plots of the history and of the residuals of a fit."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ._canvas import axes, matrix_of, pyplot, quantity, text_color
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-WORDS = {
+QUANTITY_NAMES = {
     "relative_error": "relative error",
     "objective": "objective",
     "primal_residual": "primal residual ‖T − WH‖",
@@ -27,7 +27,7 @@ WORDS = {
     "seconds": "seconds",
     "validation_rmse": "validation error",
 }
-"""What the numbers of a history are called in a legend."""
+"""Names of the variables of a history in a legend."""
 
 
 def convergence(
@@ -36,22 +36,23 @@ def convergence(
     quantities: Sequence[str] = ("relative_error",),
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw how the error fell, iteration by iteration.
+    """Draw the error, or other recorded quantities, by iteration.
 
     Parameters
     ----------
     fit : Decomposition
         The fit.
-    quantities : sequence of str
-        Variables of `fit.history`, such as "primal_residual", "dual_residual" and "penalty"; those
-        that the fit did not record are left out.
+    quantities : sequence of str, default ("relative_error",)
+        Variables of `fit.history`, such as "primal_residual", "dual_residual" and "penalty".
+        Variables that the fit did not record are left out.
     ax : Axes, optional
-        Where to draw.
+        Axes to draw on. Default: those of a new figure.
 
     Returns
     -------
     Axes
-        One line for each quantity, on a logarithmic scale if they span more than a factor of 5.
+        One line for each quantity. The scale is logarithmic if the values span more than a
+        factor of 5.
 
     Raises
     ------
@@ -67,8 +68,8 @@ def convergence(
     >>> len(ax.lines[0].get_xdata())
     20
     """
-    known = [name for name in quantities if name in fit.history]
-    if not known:
+    recorded = [name for name in quantities if name in fit.history]
+    if not recorded:
         raise ValueError(
             f"quantities={list(quantities)} are not in the history: choose from "
             f"{list(fit.history.data_vars)}."
@@ -78,14 +79,14 @@ def convergence(
     from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
     iteration = fit.history["iteration"].values
-    series = {name: fit.history[name].values for name in known}
+    series = {name: fit.history[name].values for name in recorded}
     positive = np.concatenate([values[values > 0] for values in series.values()])
     logarithmic = positive.size > 0 and positive.max() > 5 * positive.min()
     for index, (name, values) in enumerate(series.items()):
         ax.plot(
             iteration,
             np.where(values > 0, values, np.nan) if logarithmic else values,
-            label=WORDS.get(name, name),
+            label=QUANTITY_NAMES.get(name, name),
             linewidth=2.2 if index == 0 else 1.2,
             marker="o" if len(iteration) == 1 else "",
             zorder=3 - index * 0.1,
@@ -93,14 +94,14 @@ def convergence(
     ax.set(xlabel="iteration", xlim=(0, iteration[-1] * 1.02))
     if logarithmic:
         ax.set_yscale("log")
-        if positive.max() < 300 * positive.min():  # powers of ten alone would be too few
+        if positive.max() < 300 * positive.min():  # powers of ten alone would give too few ticks
             ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
             ax.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
             ax.yaxis.set_minor_formatter(NullFormatter())
     error = f"relative error {fit.relative_error:.3g}"
     ax.set_title(f"{fit.nonlinearity!r}, {fit.loss.name}, rank {fit.rank}: {error}")
-    if len(known) == 1:
-        ax.set_ylabel(WORDS.get(known[0], known[0]))
+    if len(recorded) == 1:
+        ax.set_ylabel(QUANTITY_NAMES.get(recorded[0], recorded[0]))
     else:
         ax.legend(frameon=False)
     ax.grid(alpha=0.25)
@@ -116,30 +117,36 @@ def residuals(
     bins: int = 60,
     ax: Sequence[Axes] | None = None,
 ) -> NDArray[Any]:
-    """Compare what the fit leaves over with the noise that its loss stands for.
+    """Compare the residuals of a fit with the noise model of its loss.
 
-    Frobenius stands for Gaussian noise, L1 for Laplace noise, KL for Poisson counts, whose
-    residuals are divided by the square root of the model (Pearson).
+    The noise model is Gaussian for Frobenius, Laplace for L1 and Poisson for KL. Residuals of
+    Poisson counts are divided by the square root of the model (Pearson residuals) and compared
+    with Gaussian noise.
 
     Parameters
     ----------
     fit : Decomposition
         The fit.
     X : array_like (m, n)
-        The data that were fitted; NaN, masked entries and what a sparse X does not store are left
-        out.
-    mask : array_like of bool, optional
-        True where an entry counts.
+        The data of the fit. NaN, masked entries and entries that a sparse X does not store are
+        left out.
+    mask : array_like of bool (m, n), optional
+        True where an entry is compared. Default: all entries.
     bins : int, default 60
-        Of the histogram.
+        Number of bins of the histogram.
     ax : two Axes, optional
-        Where to draw.
+        Axes to draw on. Default: those of a new figure.
 
     Returns
     -------
     ndarray of two Axes
-        A histogram with the density of the noise model, and a quantile plot: the points lie on
-        the line where the residuals follow the model.
+        A histogram with the density of the noise model, and a quantile plot. The points of the
+        quantile plot lie on the line if the residuals follow the noise model.
+
+    Raises
+    ------
+    ValueError
+        If X has another shape or other labels than the data of the fit.
 
     Examples
     --------
@@ -153,9 +160,9 @@ def residuals(
     from scipy import stats
 
     plt = pyplot()
-    values, name, model = _standing(fit, X, mask)
+    values, name, model = _loss_residuals(fit, X, mask)
     noise = stats.laplace if model == "Laplace" else stats.norm
-    # The maximum-likelihood scale of a model whose centre is zero
+    # maximum-likelihood scale of a distribution centred at zero
     scale = np.mean(np.abs(values)) if noise is stats.laplace else np.sqrt(np.mean(values**2))
     scale = float(scale) or 1.0
 
@@ -171,9 +178,10 @@ def residuals(
     left.set(xlabel=name, ylabel="density", xlim=(-reach, reach))
     left.legend(frameon=False)
 
-    share = (np.arange(min(values.size, 400)) + 0.5) / min(values.size, 400)
-    expected, found = noise.ppf(share, scale=scale), np.quantile(values, share)
-    right.plot(expected, found, "o", markersize=3.5)
+    n_points = min(values.size, 400)
+    levels = (np.arange(n_points) + 0.5) / n_points
+    expected = noise.ppf(levels, scale=scale)
+    right.plot(expected, np.quantile(values, levels), "o", markersize=3.5)
     ends = expected[[0, -1]]
     right.plot(ends, ends, color=text_color(), linewidth=1.2, zorder=1)
     right.set(xlabel=f"{model} quantile", ylabel=f"quantile of the {name}")
@@ -183,23 +191,23 @@ def residuals(
     return np.array([left, right], dtype=object)
 
 
-def _standing(
+def _loss_residuals(
     fit: Decomposition, X: Any, mask: ArrayLike | None
 ) -> tuple[NDArray[np.floating], str, str]:
-    """Return the residuals in the sense of the loss, what they are called, and the noise model."""
-    x, y = _entries(fit, X, mask)
+    """Return residuals that suit the loss, their name, and the name of the noise model."""
+    x, y = _data_and_model(fit, X, mask)
     if isinstance(fit.loss, KL):
-        positive = y > KL.floor  # elsewhere the model says "no count", without any spread
+        positive = y > KL.floor  # a count whose mean is 0 has no spread to divide by
         return (x - y)[positive] / np.sqrt(y[positive]), "Pearson residual", "Gaussian"
     units = quantity(X, "X") if hasattr(X, "attrs") and hasattr(X, "dims") else ""
     name = f"residual of {units}" if units else "residual"
     return x - y, name, "Laplace" if isinstance(fit.loss, L1) else "Gaussian"
 
 
-def _entries(
+def _data_and_model(
     fit: Decomposition, X: Any, mask: ArrayLike | None
 ) -> tuple[NDArray[np.floating], NDArray[np.floating]]:
-    """Return the observed values and the model there, flat; those stored if X is sparse."""
+    """Return the observed (or stored) values of X and the model at the same entries, flat."""
     if sparse.issparse(X):
         stored = observe_sparse(X, mask=mask)
         if stored.shape != fit.shape:

@@ -1,27 +1,49 @@
-"""What the components are, and where the rows lie among them."""
+"""Plots of the factors: the components H and the weights W."""
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, Literal
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
+from nmd_lab._checks import check_word
 from nmd_lab.data.labels import COMPONENT
+from nmd_lab.data.pictures import Picture, picture_of
 from nmd_lab.result.decomposition import Decomposition
 
-from ._canvas import NEGATIVE, POSITIVE, axes, bare, diverging, pyplot, text_color
-from ._layout import GAP, Mosaic, Picture, picture_of
+from ._canvas import PALETTE, axes, diverging, hide_frame, pyplot, text_color
+from ._mosaic import Mosaic
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 Kind = Literal["images", "layers", "bars", "lines"]
 
-MOST_BARS = 30
-"""Columns that are still readable as bars side by side."""
+
+@dataclass(frozen=True)
+class Readability:
+    """Sizes that keep plots of components readable.
+
+    Attributes
+    ----------
+    max_bars : int
+        Largest number of columns of which all are shown as bars.
+    max_label : int
+        Largest number of characters of the label of a bar.
+    amplitude : float
+        Largest height of a bar or curve, as a fraction of the distance between two components.
+    """
+
+    max_bars: int = 30
+    max_label: int = 34
+    amplitude: float = 0.45
+
+
+READABILITY = Readability()
 
 
 def components(
@@ -32,40 +54,41 @@ def components(
     top: int = 4,
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw each component, scaled to its own largest absolute value.
+    """Draw each component, scaled to its largest absolute value.
 
-    Red is positive, blue negative and the background zero.  What a component looks like follows
-    from the labels, unless `kind` says it:
+    Positive values are red, negative values blue, and zero has the colour of the background. The
+    labels of X choose the kind of plot, unless `kind` is given:
 
-    - "images": the rows of H as pictures, where the columns of X are pixels;
-    - "layers": the products of a column of W and its row of H, where X itself is one picture
+    - "images": each row of H as a picture, if the columns of X are pixels;
+    - "layers": each product of a column of W and a row of H, if X itself is one picture
       (dimensions `y` and `x`);
-    - "bars": the entries of the rows of H beside the labels of the columns;
-    - "lines": the rows of H as curves, where many columns have no labels or numbers.
+    - "bars": the entries of each row of H as bars, with the labels of the columns;
+    - "lines": each row of H as a curve, if there are many columns without text labels.
 
     Parameters
     ----------
     fit : Decomposition
         The fit.
     shape : (int, int), optional
-        Height and width of the images; by default from the coordinates of the columns.
+        Height and width of the images. Default: from the coordinates of the columns.
     kind : {"images", "layers", "bars", "lines"}, optional
-        See above.
+        Kind of plot. Default: from the labels of X.
     top : int, default 4
-        Of more than 30 columns, the bars show those that are among the `top` largest of some
-        component.
+        Number of columns shown as bars for each component, those of largest absolute value.
+        Without effect for 30 columns or fewer, which are all shown.
     ax : Axes, optional
-        Where to draw.
+        Axes to draw on. Default: those of a new figure.
 
     Returns
     -------
     Axes
-        All components side by side, or below one another as curves.
+        All components side by side, or one below the other as curves.
 
     Raises
     ------
     ValueError
-        If the shape does not hold the columns, or images are wanted and no shape is known.
+        If `shape` does not hold the columns, if `kind` is unknown, or if it is "images" without
+        a shape from the argument or the labels.
 
     Examples
     --------
@@ -75,9 +98,10 @@ def components(
     >>> len(plots.components(fit).images)
     6
     """
-    one = fit.H.isel({COMPONENT: 0}, drop=True)
-    picture = picture_of(one, shape)
-    kind = kind or _kind(fit, one, picture)
+    row = fit.H.isel({COMPONENT: 0}, drop=True)
+    picture = picture_of(row, shape)
+    kind = kind or _kind(fit, row, picture)
+    check_word("kind", kind, get_args(Kind))
     if kind == "layers":
         W, H = fit.factors
         layers = (W[:, k, None] * H[None, k] for k in range(fit.rank))
@@ -87,71 +111,69 @@ def components(
             raise ValueError("shape=None leaves open what the images are: give (height, width).")
         return _tiles(fit, map(picture, fit.factors[1]), picture.shape, ax)
     if kind == "bars":
-        return _bars(fit, one, top, ax)
-    if kind == "lines":
-        return _lines(fit, one, ax)
-    raise ValueError(f"kind={kind!r} is unknown: choose 'images', 'layers', 'bars' or 'lines'.")
+        return _bars(fit, row, top, ax)
+    return _lines(fit, row, ax)
 
 
-def _kind(fit: Decomposition, one: xr.DataArray, picture: Picture | None) -> Kind:
-    """Return how components are drawn when only the labels say it."""
+def _kind(fit: Decomposition, row: xr.DataArray, picture: Picture | None) -> Kind:
+    """Return the kind of plot that suits the labels of a row of H."""
     if picture is not None:
         return "images"
-    if fit.W.dims[:-1] == ("y",) and one.dims == ("x",):
+    if fit.W.dims[:-1] == ("y",) and row.dims == ("x",):
         return "layers"
-    index = one.coords.get(one.dims[0]) if one.ndim == 1 else None
-    words = index is not None and index.dtype.kind not in "iufmM"
-    return "bars" if words or one.size <= MOST_BARS else "lines"
+    index = row.coords.get(row.dims[0]) if row.ndim == 1 else None
+    has_text_labels = index is not None and index.dtype.kind not in "iufmM"
+    return "bars" if has_text_labels or row.size <= READABILITY.max_bars else "lines"
 
 
 def _tiles(fit: Decomposition, pictures: Any, shape: tuple[int, int], ax: Axes | None) -> Axes:
-    """Draw pictures in a grid that is about twice as wide as high and has few empty places."""
-    rank, ratio = fit.rank, shape[0] / shape[1]
-    wanted = math.sqrt(2 * rank * ratio)
-    columns = min(range(1, rank + 1), key=lambda c: -rank % c / c + abs(math.log(c / wanted)))
+    """Draw pictures in a grid about twice as wide as high, with few empty cells."""
+    rank, mosaic = fit.rank, Mosaic(shape[0] / shape[1])
+    ideal = math.sqrt(2 * rank * mosaic.height)
+    columns = min(range(1, rank + 1), key=lambda c: -rank % c / c + abs(math.log(c / ideal)))
     rows = math.ceil(rank / columns)
     unit = min(1.5, 9 / columns)
-    ax = axes(ax, unit * columns * (1 + GAP), unit * rows * (ratio + GAP) + 0.35)
-    mosaic = Mosaic(ax, shape)
+    width, height = mosaic.size(rows, columns)
+    ax = axes(ax, unit * width, unit * height + 0.35)
     colors = diverging(ax)
     for k, picture in enumerate(pictures):
         row, column = divmod(k, columns)
         limit = float(np.nanmax(np.abs(picture))) or 1.0
-        mosaic.draw(row, column, picture, cmap=colors, vmin=-limit, vmax=limit)
+        mosaic.draw(ax, row, column, picture, cmap=colors, vmin=-limit, vmax=limit)
         x, y = mosaic.centre(row, column)
-        corner = (x - 0.5, y - ratio / 2)
+        corner = (x - 0.5, y - mosaic.height / 2)
         ax.annotate(str(k), corner, (3, -3), textcoords="offset points", va="top", fontsize=8,
                     alpha=0.7)  # fmt: skip
-    mosaic.finish(rows, columns)
-    bare(ax)
+    mosaic.finish(ax, rows, columns)
+    hide_frame(ax)
     kind = "layers W H" if shape == fit.shape else "components H"
     ax.set_title(f"{rank} {kind}, {fit.nonlinearity!r}")
     return ax
 
 
-def _bars(fit: Decomposition, one: xr.DataArray, top: int, ax: Axes | None) -> Axes:
-    """Draw the rows of H as bars side by side, with one list of labels."""
+def _bars(fit: Decomposition, row: xr.DataArray, top: int, ax: Axes | None) -> Axes:
+    """Draw the rows of H as bars side by side, with the labels of the columns at the left."""
     H = fit.factors[1]
     limits = np.abs(H).max(axis=1)
     scaled = H / np.where(limits > 0, limits, 1)[:, None]
     shown = np.arange(H.shape[1])
-    if len(shown) > MOST_BARS:
+    if len(shown) > READABILITY.max_bars:
         ranking = np.argsort(-np.abs(scaled), axis=1)[:, :top]
         shown = np.array(list(dict.fromkeys(ranking.ravel().tolist())))
     ax = axes(ax, min(11.0, 2.5 + 1.1 * fit.rank), 0.8 + 0.22 * len(shown))
     for k in range(fit.rank):
-        values = 0.45 * scaled[k, shown]
+        values = READABILITY.amplitude * scaled[k, shown]
         ax.axvline(k, color=text_color(), linewidth=0.6, alpha=0.6)
-        colors = [POSITIVE if value > 0 else NEGATIVE for value in values]
+        colors = [PALETTE.positive if value > 0 else PALETTE.negative for value in values]
         ax.barh(np.arange(len(shown)), values, left=k, height=0.75, color=colors)
     ax.set(
         xticks=range(fit.rank),
         xlabel=COMPONENT,
         xlim=(-0.55, fit.rank - 0.45),
         yticks=range(len(shown)),
-        yticklabels=column_labels(one)[shown],
+        yticklabels=_column_labels(row)[shown],
         ylim=(len(shown) - 0.4, -0.6),
-        ylabel=", ".join(map(str, one.dims)),
+        ylabel=", ".join(map(str, row.dims)),
         title=f"{fit.rank} components H, {fit.nonlinearity!r}",
     )
     ax.grid(axis="y", alpha=0.2)
@@ -161,36 +183,38 @@ def _bars(fit: Decomposition, one: xr.DataArray, top: int, ax: Axes | None) -> A
     return ax
 
 
-def _lines(fit: Decomposition, one: xr.DataArray, ax: Axes | None) -> Axes:
-    """Draw the rows of H as curves, the first at the top."""
+def _lines(fit: Decomposition, row: xr.DataArray, ax: Axes | None) -> Axes:
+    """Draw the rows of H as curves, the first one at the top."""
     H = fit.factors[1]
     ax = axes(ax, 7.5, 1.0 + 0.6 * fit.rank)
-    index = one.coords.get(one.dims[0]) if one.ndim == 1 else None
-    place = np.arange(H.shape[1]) if index is None else index.values
-    for k, row in enumerate(H):
-        limit = float(np.abs(row).max()) or 1.0
+    index = row.coords.get(row.dims[0]) if row.ndim == 1 else None
+    x = np.arange(H.shape[1]) if index is None else index.values
+    for k, values in enumerate(H):
+        limit = float(np.abs(values).max()) or 1.0
         ax.axhline(k, color=text_color(), linewidth=0.5, alpha=0.4)
-        ax.plot(place, k - 0.45 * row / limit, linewidth=1.2)
+        ax.plot(x, k - READABILITY.amplitude * values / limit, linewidth=1.2)
     units = "" if index is None else index.attrs.get("units", "")
     ax.set(
         yticks=range(fit.rank),
         ylabel=COMPONENT,
         ylim=(fit.rank - 0.4, -0.6),
-        xlabel=f"{', '.join(map(str, one.dims))}{f' [{units}]' if units else ''}",
+        xlabel=f"{', '.join(map(str, row.dims))}{f' [{units}]' if units else ''}",
         title=f"{fit.rank} components H, {fit.nonlinearity!r}",
     )
     ax.spines[["top", "right"]].set_visible(False)
     return ax
 
 
-def column_labels(one: xr.DataArray) -> NDArray[Any]:
-    """Return a word for each column, by its label or else its position."""
-    flat = one.stack(_all=one.dims) if one.ndim > 1 else one
+def _column_labels(row: xr.DataArray) -> NDArray[Any]:
+    """Return the label of each column as text, or its position if it has none."""
+    flat = row.stack(_all=row.dims) if row.ndim > 1 else row
     index = flat.coords.get(flat.dims[0])
     if index is None:
         return np.array([str(i) for i in range(flat.size)], dtype=object)
-    words = (", ".join(map(str, w)) if isinstance(w, tuple) else str(w) for w in index.values)
-    return np.array([w if len(w) <= 34 else f"{w[:32]} …" for w in words], dtype=object)
+    longest = READABILITY.max_label
+    labels = (", ".join(map(str, v)) if isinstance(v, tuple) else str(v) for v in index.values)
+    short = (label if len(label) <= longest else f"{label[: longest - 2]} …" for label in labels)
+    return np.array(list(short), dtype=object)
 
 
 def scatter(
@@ -201,29 +225,29 @@ def scatter(
     labels: str | ArrayLike | None = None,
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw the rows of X as points, by their weights on two components.
+    """Draw each row of X as a point: its weights W on two components.
 
     Parameters
     ----------
     fit : Decomposition
         The fit.
     x, y : int, default 0 and 1
-        The components across and up, counted from 0.
+        Components on the horizontal and the vertical axis, counted from 0.
     labels : str or array_like (m,), optional
-        What colours the points: a coordinate of the rows by name, or one value for each row.
-        Words and up to ten whole numbers get a legend, other numbers a colour bar.
+        Values that colour the points: the name of a coordinate of the rows, or one value for each
+        row. Text and up to ten distinct integers get a legend, other numbers a colour bar.
     ax : Axes, optional
-        Where to draw.
+        Axes to draw on. Default: those of a new figure.
 
     Returns
     -------
     Axes
-        With one set of points for each group.
+        The points, in one collection for each entry of the legend.
 
     Raises
     ------
     ValueError
-        If a component or a coordinate does not exist, or labels have the wrong length.
+        If a component or a coordinate does not exist, or if `labels` has the wrong length.
 
     Examples
     --------
@@ -238,8 +262,8 @@ def scatter(
             raise ValueError(f"{name}={component} is no component: there are {fit.rank}.")
     W = fit.factors[0]
     ax = axes(ax, 6.4, 5.2)
-    for line in (ax.axhline, ax.axvline):
-        line(0, color=text_color(), linewidth=0.6, alpha=0.4, zorder=0)
+    for draw_zero_line in (ax.axhline, ax.axvline):
+        draw_zero_line(0, color=text_color(), linewidth=0.6, alpha=0.4, zorder=0)
     style: dict[str, Any] = {"s": 16, "alpha": 0.85, "linewidths": 0}
     if labels is None:
         ax.scatter(W[:, x], W[:, y], **style)
@@ -264,16 +288,17 @@ def scatter(
 
 
 def _row_values(fit: Decomposition, labels: str | ArrayLike) -> tuple[str, NDArray[Any]]:
-    """Return what the points are coloured by, and its name."""
+    """Return the name of the row labels and the label of each row."""
     if isinstance(labels, str):
-        one = fit.W.isel({COMPONENT: 0}, drop=True)
-        if labels not in one.coords:
-            known = [str(name) for name in one.coords]
-            raise ValueError(f"labels={labels!r} is no coordinate of the rows: there are {known}.")
-        coordinate = one.coords[labels]
+        weights = fit.W.isel({COMPONENT: 0}, drop=True)
+        if labels not in weights.coords:
+            names = [str(name) for name in weights.coords]
+            raise ValueError(f"labels={labels!r} is no coordinate of the rows: there are {names}.")
+        coordinate = weights.coords[labels]
         units = coordinate.attrs.get("units")
         name = f"{labels} [{units}]" if units else labels
-        return name, np.ravel(coordinate.broadcast_like(one).transpose(*one.dims).values)
+        by_row = coordinate.broadcast_like(weights).transpose(*weights.dims)
+        return name, np.ravel(by_row.values)
     values = np.ravel(np.asarray(labels))
     if len(values) != fit.shape[0]:
         raise ValueError(

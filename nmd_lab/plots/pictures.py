@@ -1,4 +1,4 @@
-"""Data beside their model."""
+"""A plot of data beside their reconstruction."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from nmd_lab.data.labels import COMPONENT
+from nmd_lab.data.pictures import Picture, picture_of
 from nmd_lab.result.decomposition import Decomposition
 
-from ._canvas import axes, bare, diverging, gray_with_holes, matrix_of, spread
-from ._layout import GAP, Mosaic, picture_of
+from ._canvas import axes, color_limit, diverging, gray_with_holes, hide_frame, matrix_of
+from ._mosaic import Mosaic
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -27,35 +28,36 @@ def reconstruction(
     mask: ArrayLike | None = None,
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw the original, what was observed of it, the reconstruction and the residual.
+    """Draw the original data, the observed entries, the reconstruction and the residual.
 
     Parameters
     ----------
     fit : Decomposition
         The fit.
     X : array_like (m, n)
-        The data, with the values under the holes where they are known.
+        The data, if possible with the true values of the missing entries.
     rows : sequence of int, optional
-        Rows of X to draw, counted from 0; by default all of X as one picture.
+        Rows of X to draw, counted from 0. Default: all of X as one picture.
     shape : (int, int), optional
-        Height and width of the picture that a row makes; by default from the coordinates of the
-        columns.
+        Height and width of the picture of one row. Default: from the coordinates of the columns.
     mask : array_like of bool (m, n), optional
-        True where the fit saw X; by default it saw all that is not NaN.
+        True where the fit used X. Default: all entries that are not NaN.
     ax : Axes, optional
-        Where to draw.
+        Axes to draw on. Default: those of a new figure.
 
     Returns
     -------
     Axes
-        One line of pictures for each row: "original" (left out if it is the observed),
-        "observed" with holes in blue, "reconstruction", all three in the same grey levels, and
-        "residual", original minus reconstruction, red where the original is larger.
+        For each row the pictures "original" (left out if equal to "observed"), "observed",
+        "reconstruction" and "residual". The first three have the same grey levels, and missing
+        entries are blue. The residual is original minus reconstruction, red if positive. Rows
+        without a shape make one picture together.
 
     Raises
     ------
     ValueError
-        If X has another shape than the fit, or the shape does not hold the columns.
+        If X has another shape or other labels than the data of the fit, or if `shape` does not
+        hold the columns.
     IndexError
         If a row does not exist.
 
@@ -75,78 +77,88 @@ def reconstruction(
     if np.any(np.isnan(observed) & ~np.isnan(original)):
         panels = {"original": original, **panels}
 
-    one = fit.H.isel({COMPONENT: 0}, drop=True)
-    picture = picture_of(one, shape) if rows is not None else None
-    if rows is None:
-        lines: list[Any] = [slice(None)]
-    elif picture is not None:
-        lines = [slice(row, row + 1) for row in _checked_rows(rows, fit.shape[0])]
-    else:  # rows that make no picture are lines of one
-        lines = [_checked_rows(rows, fit.shape[0])]
-
-    size = picture.shape if picture is not None else panels["observed"][lines[0]].shape
-    ratio = size[0] / size[1]
-    if rows is not None and picture is None:
-        ratio = max(ratio, 0.06 * size[0])  # room for a label beside each row
-    height = min(max(ratio, 0.3), 1.6)
-    ax = axes(ax, *_figure_size(len(panels), len(lines), height))
-    mosaic = Mosaic(ax, size if height == size[0] / size[1] else (round(100 * height), 100))
-    limit = spread(np.concatenate([panels["residual"][line].ravel() for line in lines]))
-    data = _data_style(ax, observed)
+    positions = None if rows is None else _checked_rows(rows, fit.shape[0])
+    picture = None if rows is None else picture_of(fit.H.isel({COMPONENT: 0}, drop=True), shape)
+    selections = _selections(positions, picture)
+    size = observed[selections[0]].shape if picture is None else picture.shape
+    mosaic = _mosaic(size, rows_are_labelled=rows is not None and picture is None)
+    ax = axes(ax, *_figure_size(mosaic, len(selections), len(panels)))
+    limit = color_limit(np.concatenate([panels["residual"][s].ravel() for s in selections]))
+    data_style = _data_style(ax, observed)
     for column, (name, values) in enumerate(panels.items()):
-        style = data if name != "residual" else _signed(ax, limit)
-        for row, line in enumerate(lines):
-            image = values[line] if picture is None else picture(values[line])
-            mosaic.draw(row, column, image, **style)
-    mosaic.finish(len(lines), len(panels))
+        style = data_style if name != "residual" else _signed_style(ax, limit)
+        for row, selection in enumerate(selections):
+            image = values[selection] if picture is None else picture(values[selection])
+            mosaic.draw(ax, row, column, image, **style)
+    mosaic.finish(ax, len(selections), len(panels))
 
     titles = [name if name != "residual" else f"residual, ±{limit:.2g}" for name in panels]
     ax.set_xticks([mosaic.centre(0, column)[0] for column in range(len(panels))], titles)
     ax.xaxis.tick_top()
-    if rows is not None:
-        shown = _checked_rows(rows, fit.shape[0])
+    if positions is not None:
         if picture is not None:
-            places = [mosaic.centre(row, 0)[1] for row in range(len(lines))]
+            heights = [mosaic.centre(row, 0)[1] for row in range(len(selections))]
         else:
-            places = ((np.arange(len(shown)) + 0.5) / len(shown) * (mosaic.step[0] - GAP)).tolist()
-        ax.set_yticks(places, [row_label(fit, row) for row in shown])
-    bare(ax)
+            places = (np.arange(len(positions)) + 0.5) / len(positions)
+            heights = (places * mosaic.height).tolist()
+        ax.set_yticks(heights, [_row_label(fit, position) for position in positions])
+    hide_frame(ax)
     return ax
 
 
 def _checked_rows(rows: Sequence[int], m: int) -> list[int]:
+    """Return the rows as positions from 0 to m - 1."""
     for row in rows:
         if not -m <= row < m:
             raise IndexError(f"rows holds {row}: there are {m} rows.")
     return [int(row) % m for row in rows]
 
 
-def _figure_size(columns: int, lines: int, height: float) -> tuple[float, float]:
-    """Return a size in inches that suits a mosaic of pictures of width one."""
-    unit = min(3.0, 11 / columns) if lines == 1 else min(1.5, 9 / (lines * (height + GAP)))
-    labels = 0.9 if lines > 1 else 0.1
-    return unit * columns * (1 + GAP) + labels, unit * lines * (height + GAP) + 0.4
+def _selections(positions: list[int] | None, picture: Picture | None) -> list[Any]:
+    """Return which rows of X make each picture, from the top picture to the lowest."""
+    if positions is None:
+        return [slice(None)]
+    if picture is None:  # together the rows make one picture
+        return [positions]
+    return [slice(position, position + 1) for position in positions]
+
+
+def _mosaic(shape: tuple[int, int], rows_are_labelled: bool) -> Mosaic:
+    """Return a mosaic for pictures of this shape that is neither too flat nor too high."""
+    ratio = shape[0] / shape[1]
+    if rows_are_labelled:
+        ratio = max(ratio, 0.06 * shape[0])  # room for a label beside each row of the picture
+    return Mosaic(min(max(ratio, 0.3), 1.6))
+
+
+def _figure_size(mosaic: Mosaic, rows: int, columns: int) -> tuple[float, float]:
+    """Return width and height in inches of a figure for a mosaic."""
+    width, height = mosaic.size(rows, columns)
+    unit = min(3.0, 11 / columns) if rows == 1 else min(1.5, 9 / height)
+    margin = 0.9 if rows > 1 else 0.1
+    return unit * width + margin, unit * height + 0.4
 
 
 def _data_style(ax: Axes, observed: NDArray[np.floating]) -> dict[str, Any]:
-    """Return grey levels for data that are not negative, else colours about zero."""
+    """Return grey levels for nonnegative data, and else colours around zero."""
     low, high = float(np.nanmin(observed)), float(np.nanmax(observed))
     if low < 0:
-        return _signed(ax, spread(observed))
+        return _signed_style(ax, color_limit(observed))
     return {"cmap": gray_with_holes(), "vmin": low, "vmax": high if high > low else low + 1}
 
 
-def _signed(ax: Axes, limit: float) -> dict[str, Any]:
+def _signed_style(ax: Axes, limit: float) -> dict[str, Any]:
+    """Return blue and red on both sides of zero."""
     return {"cmap": diverging(ax), "vmin": -limit, "vmax": limit}
 
 
-def row_label(fit: Decomposition, row: int) -> str:
-    """Return words for a row: a coordinate that describes it, or else its position."""
-    one = fit.W.isel({COMPONENT: 0}, drop=True)
-    at = dict(zip(one.dims, np.unravel_index(row, one.shape), strict=True))
-    point = one.isel({dim: int(position) for dim, position in at.items()})
-    described = [name for name in point.coords if name not in one.dims]
-    named = described or [name for name in one.dims if name in point.coords]
-    if named:
-        return ", ".join(f"{name} {point.coords[name].item()}" for name in named[:2])
-    return ", ".join(f"{dim} {position}" for dim, position in at.items())
+def _row_label(fit: Decomposition, row: int) -> str:
+    """Return the label of a row: up to two of its coordinates, or else its position."""
+    weights = fit.W.isel({COMPONENT: 0}, drop=True)
+    position = dict(zip(weights.dims, np.unravel_index(row, weights.shape), strict=True))
+    one_row = weights.isel({dim: int(i) for dim, i in position.items()})
+    others = [name for name in one_row.coords if name not in weights.dims]
+    names = others or [name for name in weights.dims if name in one_row.coords]
+    if names:
+        return ", ".join(f"{name} {one_row.coords[name].item()}" for name in names[:2])
+    return ", ".join(f"{dim} {i}" for dim, i in position.items())

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy.stats import rankdata
 
 from nmd_lab import datasets
-from nmd_lab.plots._layout import Picture
+from nmd_lab.data.pictures import Picture
 
 from .known_entries import KnownEntries
 

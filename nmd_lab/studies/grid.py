@@ -19,9 +19,9 @@ from typing import Any
 import numpy as np
 
 from nmd_lab._checks import check_number, check_rank, check_share, check_words
+from nmd_lab.data.pictures import Picture
 from nmd_lab.model.losses import as_loss
 from nmd_lab.model.nonlinearities import as_nonlinearity
-from nmd_lab.plots._layout import Picture
 from nmd_lab.solver.options import Options
 
 from .corruption import HIDE, NOISE, Corruption

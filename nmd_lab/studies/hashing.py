@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from nmd_lab.data.pictures import Picture
 from nmd_lab.model.losses import Loss
 from nmd_lab.model.nonlinearities import Nonlinearity
-from nmd_lab.plots._layout import Picture
 from nmd_lab.solver.penalty import PenaltyRule
 
 from .corruption import Corruption

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from nmd_lab import datasets
 from nmd_lab.data.dense import observe_dense
+from nmd_lab.data.pictures import Picture, picture_of
 from nmd_lab.data.split import split_observed
-from nmd_lab.plots._layout import Picture, picture_of
 
 from ._images import stride, thin
 from .code import call
