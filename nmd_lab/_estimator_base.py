@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable
 from typing import Any, ClassVar, Self
 
@@ -22,46 +21,33 @@ from sklearn.utils.validation import (
 from nmd_lab.data.base import FloatArray
 from nmd_lab.data.labels import is_frame
 from nmd_lab.data.observations import observe
-from nmd_lab.model.losses import Frobenius, as_loss
+from nmd_lab.model.losses import Frobenius, Loss, as_loss
 from nmd_lab.result.decomposition import Decomposition
 from nmd_lab.result.fold_in import fold_rows
 
-N_PARTS = 5
-"""Parts of the columns that `score` hides in turn."""
-
 
 class FactorModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    """What both estimators share; `_verb` is the command that fits."""
+    """The base of both estimators.
 
-    _verb: ClassVar[Callable[..., Decomposition]]
+    A subclass sets `_command`, the function that fits, and `_absent_are_zeros`, the meaning of the
+    absent entries of a sparse X, and writes out its parameters in `__init__`.
+    """
+
+    _command: ClassVar[Callable[..., Decomposition]]
     _absent_are_zeros: ClassVar[bool]
+    _n_parts: ClassVar[int] = 5  # parts of the columns that `score` hides in turn
 
     n_components: int
+    loss: str | Loss
+    offsets: str
+    random_state: Any
+    threads: int | None
     decomposition_: Decomposition
 
-    def __init_subclass__(cls, **kwargs: Any) -> None:
-        """Give the constructor the options and the defaults of the command."""
-        super().__init_subclass__(**kwargs)
-        if "_verb" not in vars(cls):
-            return
-        no_parameters = ("X", "rank", "mask", "weights", "sample_dims")
-        options = [
-            option.replace(kind=option.KEYWORD_ONLY)
-            for name, option in inspect.signature(cls._verb).parameters.items()
-            if name not in no_parameters
-        ]
-        rank = inspect.Parameter("n_components", options[0].POSITIONAL_OR_KEYWORD, default=2)
-        this = inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)
-        signature = inspect.Signature([this, rank, *options])
-
-        def __init__(self: FactorModel, /, *args: Any, **parameters: Any) -> None:
-            bound = signature.bind(self, *args, **parameters)
-            bound.apply_defaults()
-            for name, value in list(bound.arguments.items())[1:]:
-                setattr(self, name, value)
-
-        __init__.__signature__ = signature  # type: ignore[attr-defined]
-        cls.__init__ = __init__  # type: ignore[method-assign, assignment]
+    def _set_parameters(self, parameters: dict[str, Any]) -> None:
+        """Set the parameters that `__init__` got, without any check, as scikit-learn asks."""
+        for name in self._get_param_names():
+            setattr(self, name, parameters[name])
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Fit the model to X.
@@ -89,7 +75,7 @@ class FactorModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         if isinstance(self.random_state, np.random.RandomState):
             options["random_state"] = self.random_state.randint(2**31)
         data = type(X)(checked, index=X.index, columns=X.columns) if is_frame(X) else checked
-        fit = type(self)._verb(data, self.n_components, **options)
+        fit = type(self)._command(data, self.n_components, **options)
         self.decomposition_ = fit
         self.components_: FloatArray = fit.factors[1]
         self.n_iter_ = fit.n_iter
@@ -118,9 +104,9 @@ class FactorModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """
         check_is_fitted(self)
         checked = self._checked(X, reset=False)
-        dense, seen = dense_and_seen(checked, self._absent_are_zeros)
+        dense, seen = self._dense_and_seen(checked)
         n = dense.shape[1]
-        parts = min(N_PARTS, n)
+        parts = min(self._n_parts, n)
         error = 0.0
         for part in range(parts):
             hidden = np.arange(n) % parts == part
@@ -145,6 +131,12 @@ class FactorModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         if as_loss(self.loss).domain[0] >= 0:
             check_non_negative(checked, f"{type(self).__name__} (input X)")
         return checked
+
+    def _dense_and_seen(self, X: Any) -> tuple[FloatArray, NDArray[np.bool_]]:
+        """Return checked X as an array, and True where it is observed."""
+        if sparse.issparse(X):
+            X = observe(X, absent_are_zeros=self._absent_are_zeros).to_array()
+        return X, ~np.isnan(X)
 
     def _fold(self, X: Any) -> tuple[FloatArray, FloatArray]:
         """Return the rows of W for checked rows of X, and their offsets."""
@@ -178,18 +170,3 @@ class FactorModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         tags.input_tags.positive_only = as_loss(self.loss).domain[0] >= 0
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
-
-
-def dense_and_seen(X: Any, absent_are_zeros: bool) -> tuple[FloatArray, NDArray[np.bool_]]:
-    """Return checked X as an array, and where it is observed."""
-    if not sparse.issparse(X):
-        return X, ~np.isnan(X)
-    csr: Any = X
-    csr = csr.tocsr()
-    values = csr.toarray()
-    seen = ~np.isnan(values)
-    if not absent_are_zeros:
-        stored = np.zeros(csr.shape, dtype=bool)
-        stored[np.repeat(np.arange(csr.shape[0]), np.diff(csr.indptr)), csr.indices] = True
-        seen &= stored
-    return values, seen

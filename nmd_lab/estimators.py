@@ -12,18 +12,22 @@ False
 
 from __future__ import annotations
 
-from typing import Any, Self
+from collections.abc import Callable
+from typing import Any, Literal, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, DTypeLike
 from scipy import sparse
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, OneToOneFeatureMixin
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from nmd_lab.data.base import FloatArray
 
-from ._estimator_base import FactorModel, dense_and_seen
+from ._estimator_base import FactorModel
 from .fit import complete, decompose
+from .model.losses import Loss
+from .model.nonlinearities import Nonlinearity
+from .solver.penalty import PenaltyRule
 
 
 class NMD(ClassNamePrefixFeaturesOutMixin, FactorModel):  # type: ignore[misc]
@@ -37,9 +41,10 @@ class NMD(ClassNamePrefixFeaturesOutMixin, FactorModel):  # type: ignore[misc]
         f, by default "relu".
     loss : {"frobenius", "l1", "kl"} or Loss
         d, by default "frobenius".  "kl" needs X >= 0.
-    **options
-        The other options of `decompose`, with its defaults: `init`, `n_init`, `max_iter`, `tol`,
-        `penalty`, `alpha`, `random_state`, `dtype`, ...
+    dtype, init, n_init, max_iter, tol, penalty, initial_penalty, acceleration, homotopy, polish, \
+    alpha, offsets, constraint, validation, patience, epsilon, time_limit, callback, progress, \
+    random_state, threads
+        As for `decompose`, with the same defaults.
 
     Attributes
     ----------
@@ -70,8 +75,38 @@ class NMD(ClassNamePrefixFeaturesOutMixin, FactorModel):  # type: ignore[misc]
     (3, 20)
     """
 
-    _verb = staticmethod(decompose)
+    _command = staticmethod(decompose)
     _absent_are_zeros = True
+
+    def __init__(
+        self,
+        n_components: int = 2,
+        *,
+        nonlinearity: str | Nonlinearity = "relu",
+        loss: str | Loss = "frobenius",
+        dtype: DTypeLike | None = None,
+        init: Any = "auto",
+        n_init: int = 1,
+        max_iter: int = 500,
+        tol: float = 1e-10,
+        penalty: str | float | PenaltyRule = "auto",
+        initial_penalty: float | None = None,
+        acceleration: Literal["auto"] | None = "auto",
+        homotopy: Literal["auto"] | bool = "auto",
+        polish: Literal["auto"] | bool = "auto",
+        alpha: float = 0.0,
+        offsets: Literal["none", "global", "rows", "columns", "both"] = "none",
+        constraint: Literal["auto", "everywhere", "observed"] = "auto",
+        validation: Any = None,
+        patience: int = 10,
+        epsilon: float = 1e-12,
+        time_limit: float | None = None,
+        callback: Callable[..., Any] | None = None,
+        progress: bool | None = None,
+        random_state: Any = None,
+        threads: int | None = None,
+    ) -> None:
+        self._set_parameters(locals())
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Fit the model to X; see `decompose`.
@@ -144,9 +179,10 @@ class MatrixCompletion(OneToOneFeatureMixin, FactorModel):  # type: ignore[misc]
         f, by default "identity".
     loss : {"frobenius", "l1", "kl"} or Loss
         d, by default "frobenius".  "kl" needs X >= 0.
-    **options
-        The other options of `complete`, with its defaults: `alpha`, `offsets`, `max_iter`, `tol`,
-        `validation`, `random_state`, `dtype`, ...
+    dtype, init, n_init, max_iter, tol, penalty, initial_penalty, acceleration, homotopy, polish, \
+    alpha, offsets, constraint, validation, patience, epsilon, time_limit, callback, progress, \
+    random_state, threads
+        As for `complete`, with the same defaults.
 
     Attributes
     ----------
@@ -167,8 +203,38 @@ class MatrixCompletion(OneToOneFeatureMixin, FactorModel):  # type: ignore[misc]
     array([ 3.,  6., 12.])
     """
 
-    _verb = staticmethod(complete)
+    _command = staticmethod(complete)
     _absent_are_zeros = False
+
+    def __init__(
+        self,
+        n_components: int = 2,
+        *,
+        nonlinearity: str | Nonlinearity = "identity",
+        loss: str | Loss = "frobenius",
+        dtype: DTypeLike | None = None,
+        init: Any = "auto",
+        n_init: int = 1,
+        max_iter: int = 500,
+        tol: float = 1e-10,
+        penalty: str | float | PenaltyRule = "auto",
+        initial_penalty: float | None = None,
+        acceleration: Literal["auto"] | None = "auto",
+        homotopy: Literal["auto"] | bool = "auto",
+        polish: Literal["auto"] | bool = "auto",
+        alpha: float = 0.0,
+        offsets: Literal["none", "global", "rows", "columns", "both"] = "none",
+        constraint: Literal["auto", "everywhere", "observed"] = "auto",
+        validation: Any = None,
+        patience: int = 10,
+        epsilon: float = 1e-12,
+        time_limit: float | None = None,
+        callback: Callable[..., Any] | None = None,
+        progress: bool | None = None,
+        random_state: Any = None,
+        threads: int | None = None,
+    ) -> None:
+        self._set_parameters(locals())
 
     def transform(self, X: Any) -> FloatArray:
         """Return X with its missing entries filled; the others are left exactly as they are.
@@ -185,7 +251,7 @@ class MatrixCompletion(OneToOneFeatureMixin, FactorModel):  # type: ignore[misc]
         check_is_fitted(self)
         checked = self._checked(X, reset=False)
         model = self._at(*self._fold(checked)).astype(checked.dtype, copy=False)
-        values, seen = dense_and_seen(checked, self._absent_are_zeros)
+        values, seen = self._dense_and_seen(checked)
         return np.where(seen, values, model)
 
     def predict(self, X: Any, columns: ArrayLike | None = None) -> FloatArray:

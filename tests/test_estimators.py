@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
 import pickle
+import typing
 from functools import cache
 
 import numpy as np
@@ -23,7 +25,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import nmd_lab
 from nmd_lab import NMD, MatrixCompletion
-from nmd_lab.solver.options import Options
+from nmd_lab.solver.options import FitOptions, Options
 
 LOSSES = ["frobenius", "l1", "kl"]
 NONLINEARITIES = ["relu", "square", "minmax", "modulus", "identity"]
@@ -240,3 +242,11 @@ def test_completion_beats_simple_imputers_on_digits(share):
     assert ours < 0.85 * error(SimpleImputer(keep_empty_features=True))
     if share >= 0.5:
         assert ours < error(KNNImputer(keep_empty_features=True))
+
+
+def test_the_options_for_type_checkers_are_the_checked_ones():
+    checked = {field.name for field in dataclasses.fields(Options)}
+    assert set(typing.get_type_hints(FitOptions)) == checked
+    for estimator in (NMD, MatrixCompletion):
+        hints = typing.get_type_hints(estimator.__init__)
+        assert {name: hints[name] for name in checked} == typing.get_type_hints(FitOptions)

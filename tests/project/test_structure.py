@@ -1,0 +1,116 @@
+"""The rooms of the package: what may import what.  CONTRIBUTING.md describes the rooms."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+from imports import cycles, imports_of
+
+ROOT = Path(__file__).parents[2]
+PACKAGE = ROOT / "nmd_lab"
+
+FLOORS = (
+    {"_version", "_checks", "_numba", "_threads", "_progress", "_stop_reason", "warnings"},
+    {"model", "data"},
+    {"metrics", "solver"},
+    {"result"},
+    {"fit", "_estimator_base", "estimators", "baselines", "plots", "datasets"},
+    {"studies"},
+    {"widgets", "cli"},
+)
+"""Rooms from the bottom to the top; a room imports only from its own floor and those below."""
+
+STRANGERS = [("model", "data"), ("data", "model")]
+"""Rooms of one floor that do not know each other."""
+
+LAZY = {
+    ("nmd_lab.result.decomposition", "nmd_lab.plots"): "fit.plot, which needs matplotlib",
+    ("nmd_lab.result.fold_in", "nmd_lab.solver.new_rows"): "only new rows need the solver",
+}
+"""Imports of the package's own modules inside functions, with the reason of each."""
+
+UP = [("nmd_lab.result.decomposition", "nmd_lab.plots")]
+"""The one import that goes up, and the only one that may close a cycle."""
+
+
+def room_of(module: str) -> str:
+    return module.split(".")[1] if "." in module else ""
+
+
+def floor_of(module: str) -> int:
+    return next(number for number, rooms in enumerate(FLOORS) if room_of(module) in rooms)
+
+
+def problems(package: Path) -> list[str]:
+    """Return each import that breaks a rule, in words."""
+    found = []
+    imports = [one for one in imports_of(package) if one.source != "nmd_lab"]
+    for source, target, lazy in imports:
+        if target == "nmd_lab":
+            found.append(f"{source} imports from nmd_lab itself, not from the module")
+        elif lazy and (source, target) not in LAZY:
+            found.append(f"{source} imports {target} in a function, which is not in the list")
+        elif (source, target) not in UP:
+            if floor_of(target) > floor_of(source):
+                found.append(f"{source} imports {target} from above")
+            if (room_of(source), room_of(target)) in STRANGERS:
+                found.append(f"{source} imports {target}, which it should not know")
+    down = [one for one in imports if (one.source, one.target) not in UP]
+    found += [f"{sorted(group)} import one another" for group in cycles(down)]
+    return found
+
+
+def test_every_room_has_a_floor():
+    rooms = {path.stem for path in PACKAGE.iterdir() if path.suffix == ".py" or path.is_dir()}
+    assert rooms - {"__init__", "__pycache__", "py"} == set().union(*FLOORS)
+
+
+def test_imports_go_down_and_close_no_cycle():
+    assert not problems(PACKAGE)
+
+
+def test_every_lazy_import_of_the_list_is_there():
+    lazy = {(one.source, one.target) for one in imports_of(PACKAGE) if one.lazy}
+    assert set(LAZY) <= lazy
+
+
+@pytest.mark.parametrize(
+    ("file", "line", "problem"),
+    [
+        ("datasets/bundled.py", "from nmd_lab.widgets import explore", "from above"),
+        ("datasets/bundled.py", "from ..widgets.explore import explore", "from above"),
+        ("datasets/bundled.py", "import nmd_lab.widgets.explore", "from above"),
+        ("model/losses.py", "from nmd_lab.data.base import FloatArray", "should not know"),
+        ("model/losses.py", "from ..data import base", "should not know"),
+        ("data/labels.py", "from nmd_lab.model import losses", "should not know"),
+        ("solver/admm.py", "from nmd_lab import fit", "from above"),
+        ("solver/admm.py", "from .restarts import solve", "import one another"),
+        ("result/html.py", "from .decomposition import Decomposition", "import one another"),
+        ("solver/storage.py", "def f():\n    from .admm import admm", "not in the list"),
+        ("studies/study.py", "from nmd_lab import Decomposition", "not from the module"),
+    ],
+)
+def test_a_forbidden_import_is_found(tmp_path, file, line, problem):
+    copy = tmp_path / "nmd_lab"
+    shutil.copytree(PACKAGE, copy, ignore=shutil.ignore_patterns("__pycache__"))
+    path = copy / file
+    path.write_text(f"{line}\n{path.read_text(encoding='utf-8')}", encoding="utf-8")
+    assert any(problem in found for found in problems(copy))
+
+
+def test_no_file_is_long():
+    lengths = {
+        path.relative_to(PACKAGE).as_posix(): len(path.read_text(encoding="utf-8").splitlines())
+        for path in PACKAGE.rglob("*.py")
+    }
+    assert not {name: length for name, length in lengths.items() if length > 350}
+
+
+def test_contributing_describes_every_room():
+    page = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"`(\w+)(?:\.py|/)`", page))
+    rooms = set().union(*FLOORS)
+    assert rooms <= named, sorted(rooms - named)
