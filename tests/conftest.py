@@ -3,15 +3,32 @@
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 
+import hypothesis
 import numpy as np
 import pytest
+from waiting import Clock
+
+# How long an example takes says nothing: the machine may be busy.
+hypothesis.settings.register_profile(
+    "any speed", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)
+hypothesis.settings.load_profile("any speed")
 
 
 @pytest.fixture
 def rng() -> np.random.Generator:
     return np.random.default_rng(20240229)
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    """A clock in place of the real one: 0.01 s pass each time that the library reads it."""
+    clock = Clock()
+    monkeypatch.setattr(time, "perf_counter", clock)
+    return clock
 
 
 @pytest.fixture(scope="session")
