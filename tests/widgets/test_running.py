@@ -71,6 +71,20 @@ def test_stop_keeps_the_last_state_as_max_iter_would(small):
     assert fit.curves["iteration"] == list(range(1, count + 1))
 
 
+def test_stop_is_heard_at_once(small):
+    fit, asked = LiveFit(), []
+
+    def stop_once_it_runs():
+        if fit.phase == "running" and fit.state is not None:
+            asked.append(fit.state.iteration)
+            fit.stop()
+
+    fit.listeners.append(stop_once_it_runs)
+    fit.start(preparing(small), ENDLESS)
+    assert fit.join(PATIENCE)
+    assert [fit.result.n_iter] == asked
+
+
 def test_continue_goes_on(small):
     fit = LiveFit()
     fit.start(preparing(small), 4)
