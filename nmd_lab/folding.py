@@ -46,7 +46,8 @@ def fold_in(
     labelled = observations.labels.label_rows(W)
     if offsets is None:
         return labelled
-    return labelled.assign_coords(offset=observations.labels.label_rows(offsets[:, None])[..., 0])
+    offset = observations.labels.label_rows(offsets[:, None]).isel(component=0, drop=True)
+    return labelled.assign_coords(offset=offset)
 
 
 def fold_rows(

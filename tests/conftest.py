@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from importlib.util import find_spec
 from pathlib import Path
 
 import hypothesis
@@ -16,6 +17,19 @@ hypothesis.settings.register_profile(
     "any speed", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
 )
 hypothesis.settings.load_profile("any speed")
+
+
+OPTIONAL = {"adam": "torch", "rtrmc": "pymanopt"}
+"""Methods of the extra "baselines", and what each is made with."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Skip what calls a method whose library is missing."""
+    missing = {name: library for name, library in OPTIONAL.items() if find_spec(library) is None}
+    for item in items:
+        for name, library in missing.items():
+            if name in item.name:
+                item.add_marker(pytest.mark.skip(reason=f"{name} needs {library}"))
 
 
 @pytest.fixture

@@ -244,6 +244,7 @@ MISSING = {0: 0.1025, 5: 0.1026, 10: 0.1026, 20: 0.1027, 50: 0.1037, 80: 0.1082}
 @pytest.fixture(scope="module")
 def faces(data_dir):
     """CBCL: 2429 faces of 361 pixels, divided by the largest value."""
+    pytest.importorskip("pymanopt")  # RTRMC is among those that complete them
     X = np.ascontiguousarray(loadmat(data_dir / "cbcl" / "CBCL.mat")["X"].T, dtype=float)
     return X / X.max()
 
