@@ -17,7 +17,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test test-unit test-lowest lab bench paper lint constraints clean
+.PHONY: help demo test unit-set-up test-unit test-lowest lab bench paper lint constraints clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
@@ -29,7 +29,9 @@ test: $(VENV)/with-dev ## unit and browser tests, then every notebook
 	$(PYTEST) --dist worksteal
 	$(PYTEST) --dist loadfile --nbval-lax --nbval-current-env --nbval-cell-timeout=1200 notebooks
 
-test-unit: $(VENV)/with-$(UNIT) ## unit tests without the extra "baselines"
+unit-set-up: $(VENV)/with-$(UNIT)
+
+test-unit: unit-set-up ## unit tests without the extra "baselines"
 	$(PYTEST) --dist worksteal -m "not browser"
 
 test-lowest: build/lowest.txt ## the same with the lowest versions that pyproject.toml allows
@@ -59,7 +61,7 @@ constraints: ## pin the newest compatible versions in constraints.txt
 	rm -rf build/constraints
 
 clean: ## remove everything that make has made
-	rm -rf $(VENV) $(VENV)-lowest out build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) $(VENV)-* out build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -prune -exec rm -rf {} +
 
 # The virtual environment, and a stamp in it for each set of extras: ".venv/with-plot,io" says that
