@@ -126,6 +126,8 @@ def test_labels_of_every_kind(rows, tmp_path):
     ids=lambda values: str(values.dtype),
 )  # fmt: skip
 def test_coordinates_that_are_no_index(values, tmp_path):
+    if not xr.Variable("row", values).identical(xr.Variable("row", values.copy())):
+        pytest.skip("this xarray finds equal values of this type different")
     coords = {"extra": ("row", values, {"flag": True, "none": None, "nested": {"a": [1, 2]}}),
               "scalar": values[1]}  # fmt: skip
     fit = fitted(xr.DataArray(SEEDED, dims=("row", "column"), coords=coords))
