@@ -1,25 +1,41 @@
 # Every target does its own set-up: git, make and Python >= 3.11 with venv are all a machine needs.
 
-PYTHON ?= python3
-VENV   := .venv
-BIN    := $(VENV)/bin
+PYTHON      ?= python3
+VENV        := .venv
+BIN         := $(VENV)/bin
+CONSTRAINTS := constraints.txt
+
+# Tests run in as many processes as there are cores, and each process uses one thread.
+CORES  := $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1)
+PYTEST  = OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 NUMBA_NUM_THREADS=1 $(BIN)/pytest -n $(CORES)
+
+# What the unit tests use; those that need the extra "baselines" are left out without it.
+UNIT := plot,io,data,lab,test
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test lab bench paper lint constraints clean
+.PHONY: help demo test unit-set-up test-unit test-lowest lab bench paper lint constraints clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
 
 demo: $(VENV)/with-plot,io ## the main job on real data; pictures, table and result go to out/
 	$(BIN)/python examples/demo.py --out out
 
 test: $(VENV)/with-dev ## unit and browser tests, then every notebook
-	$(BIN)/pytest
-	$(BIN)/pytest --nbval-lax --nbval-current-env --nbval-cell-timeout=300 notebooks
+	$(PYTEST) --dist worksteal
+	$(PYTEST) --dist loadfile --nbval-lax --nbval-current-env --nbval-cell-timeout=1200 notebooks
+
+unit-set-up: $(VENV)/with-$(UNIT)
+
+test-unit: unit-set-up ## unit tests without the extra "baselines"
+	$(PYTEST) --dist worksteal -m "not browser"
+
+test-lowest: build/lowest.txt ## the same with the lowest versions that pyproject.toml allows
+	$(MAKE) test-unit VENV=$(VENV)-lowest CONSTRAINTS=build/lowest.txt
 
 lab: $(VENV)/with-lab,plot,io ## open JupyterLab on the first tutorial (ARGS="..." goes to jupyter)
 	$(BIN)/jupyter lab $(ARGS) notebooks/01_quickstart.ipynb
@@ -45,18 +61,24 @@ constraints: ## pin the newest compatible versions in constraints.txt
 	rm -rf build/constraints
 
 clean: ## remove everything that make has made
-	rm -rf $(VENV) out build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) $(VENV)-* out build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -prune -exec rm -rf {} +
 
 # The virtual environment, and a stamp in it for each set of extras: ".venv/with-plot,io" says that
 # ".[plot,io]" is installed as pyproject.toml and constraints.txt ask for.
+
+comma := ,
+
+build/lowest.txt: pyproject.toml tests/lowest.py
+	@mkdir -p build
+	$(PYTHON) tests/lowest.py $(subst $(comma), ,$(UNIT)) > $@
 
 $(BIN)/pip:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 	    || { echo "nmd_lab needs Python 3.11 or newer: make PYTHON=/path/to/python ..."; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 
-$(VENV)/with-%: pyproject.toml constraints.txt | $(BIN)/pip
+$(VENV)/with-%: pyproject.toml $(CONSTRAINTS) | $(BIN)/pip
 	@echo "Installing nmd_lab[$*] into $(VENV): this takes a minute or two, once."
-	@$(BIN)/pip install --quiet -c constraints.txt -e ".[$*]"
+	@$(BIN)/pip install --quiet -c $(CONSTRAINTS) -e ".[$*]"
 	@touch $@

@@ -3,15 +3,46 @@
 from __future__ import annotations
 
 import os
+import time
+from importlib.util import find_spec
 from pathlib import Path
 
+import hypothesis
 import numpy as np
 import pytest
+from waiting import Clock
+
+# How long an example takes says nothing: the machine may be busy.
+hypothesis.settings.register_profile(
+    "any speed", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)
+hypothesis.settings.load_profile("any speed")
+
+
+OPTIONAL = {"adam": "torch", "rtrmc": "pymanopt"}
+"""Methods of the extra "baselines", and what each is made with."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Skip what calls a method whose library is missing."""
+    missing = {name: library for name, library in OPTIONAL.items() if find_spec(library) is None}
+    for item in items:
+        for name, library in missing.items():
+            if name in item.name:
+                item.add_marker(pytest.mark.skip(reason=f"{name} needs {library}"))
 
 
 @pytest.fixture
 def rng() -> np.random.Generator:
     return np.random.default_rng(20240229)
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    """A clock in place of the real one: 0.01 s pass each time that the library reads it."""
+    clock = Clock()
+    monkeypatch.setattr(time, "perf_counter", clock)
+    return clock
 
 
 @pytest.fixture(scope="session")

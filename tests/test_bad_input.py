@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
 
 import numpy as np
 import pytest
@@ -86,10 +85,8 @@ def test_bad_input(case, verb):
     arguments |= {"max_iter": 10**9, "tol": 0, "callback": worked.append} | options
     if isinstance(arguments["X"], np.ndarray):
         arguments["X"].flags.writeable = False
-    started = time.perf_counter()
     with pytest.raises((ValueError, TypeError)) as caught:
         getattr(nmd_lab, verb)(**arguments)
-    assert time.perf_counter() - started < 2
     assert not worked
     message = str(caught.value)
     assert re.search(rf"\b({named})\b", message), message

@@ -20,13 +20,6 @@ DIRECT = [adam, coordinate_descent]
 ALL = LATENT + DIRECT
 
 
-@pytest.fixture(autouse=True)
-def _torch_if_needed(request):
-    """Skip what calls Adam, if PyTorch is missing."""
-    if "adam" in request.node.name:
-        pytest.importorskip("torch")
-
-
 def gaussian_factors(seed, m=60, n=50, rank=3):
     rng = np.random.default_rng(seed)
     return rng.normal(size=(m, rank)), rng.normal(size=(rank, n)), rng

@@ -6,6 +6,7 @@ import threading
 
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
+from waiting import PATIENCE
 
 from nmd_lab._threads import one_thread
 
@@ -47,12 +48,12 @@ def test_the_last_of_several_threads_gives_them_back():
     def use():
         with one_thread():
             entered.set()
-            leave.wait(10)
+            leave.wait(PATIENCE)
 
     other = threading.Thread(target=use)
     with one_thread():
         other.start()
-        entered.wait(10)
+        assert entered.wait(PATIENCE)
     assert threads() == {1}
     leave.set()
     other.join()

@@ -6,6 +6,8 @@ import json
 import subprocess
 import sys
 
+from waiting import PATIENCE
+
 OPTIONAL = ["matplotlib", "ipywidgets", "IPython", "dask", "distributed", "torch", "h5netcdf",
             "h5py", "jupyterlab"]  # fmt: skip
 SCRIPT = """
@@ -23,7 +25,7 @@ print(json.dumps({
 
 def test_import_in_a_fresh_interpreter():
     run = subprocess.run(
-        [sys.executable, "-c", SCRIPT], capture_output=True, text=True, timeout=120
+        [sys.executable, "-c", SCRIPT], capture_output=True, text=True, timeout=PATIENCE
     )
     assert run.returncode == 0, run.stderr
     found = json.loads(run.stdout.splitlines()[-1])

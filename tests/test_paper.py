@@ -106,6 +106,7 @@ def test_processes_give_the_same(tmp_path):
 
 
 def test_the_page_has_every_section_and_every_figure(tmp_path, monkeypatch):
+    pytest.importorskip("torch")  # Adam is in its figures
     monkeypatch.delenv("NMD_LAB_DATA", raising=False)
     quickly = ("printed_updates", "csf", "mnist_noise", "zeros_with_noise")
     page.write(tmp_path / "page.md", tmp_path / "cells", quick=True, experiments=quickly)

@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
+from waiting import PATIENCE
 
 import nmd_lab
 from nmd_lab.result import netcdf
@@ -125,6 +126,8 @@ def test_labels_of_every_kind(rows, tmp_path):
     ids=lambda values: str(values.dtype),
 )  # fmt: skip
 def test_coordinates_that_are_no_index(values, tmp_path):
+    if not xr.Variable("row", values).identical(xr.Variable("row", values.copy())):
+        pytest.skip("this xarray finds equal values of this type different")
     coords = {"extra": ("row", values, {"flag": True, "none": None, "nested": {"a": [1, 2]}}),
               "scalar": values[1]}  # fmt: skip
     fit = fitted(xr.DataArray(SEEDED, dims=("row", "column"), coords=coords))
@@ -299,38 +302,36 @@ def test_places_and_labels_that_cannot_be_written(tmp_path):
 
 
 KILLED = """
-import os, signal, sys, time
+import json, sys
 import numpy as np, nmd_lab
+from killing import calls_in, killed_in
+
 rng = np.random.default_rng(0)
-fits = [nmd_lab.decompose(rng.random((300, 200)), 50, max_iter=n, tol=0) for n in (1, 2)]
+old, new = (nmd_lab.decompose(rng.random((300, 200)), 50, max_iter=n, tol=0) for n in (1, 2))
 path, found = sys.argv[1], []
-fits[0].save(path)
-began = time.perf_counter()
-fits[1].save(path)
-once = time.perf_counter() - began
-for _ in range(50):
-    child = os.fork()
-    while not child:
-        for fit in fits:
-            fit.save(path)
-    time.sleep(rng.uniform(0.5, 3) * once)
-    os.kill(child, signal.SIGKILL)
-    os.waitpid(child, 0)
+new.save(path)
+calls = calls_in(new.save, path)
+for k in np.linspace(1, calls, 50):
+    old.save(path)
+    killed_in(int(k), new.save, path)
     found.append(nmd_lab.load(path).n_iter)
-print(found)
+print(json.dumps(found))
 """
 
 
-@pytest.mark.skipif(os.name != "posix", reason="forks a process")
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_fifty_kills_while_saving_leave_the_old_file_or_the_new_one(tmp_path):
     """One process loads everything and forks the 50 that are killed, which makes them cheap."""
     path = tmp_path / "fit.nc"
-    command = [sys.executable, "-c", KILLED, str(path)]
-    run = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    run = subprocess.run(
+        [sys.executable, "-c", KILLED, str(path)],
+        capture_output=True, text=True, timeout=PATIENCE, cwd=Path(__file__).parent,
+    )  # fmt: skip
     assert run.returncode == 0, run.stderr
     found = json.loads(run.stdout)
     assert len(found) == 50
     assert set(found) == {1, 2}
+    assert found == sorted(found)  # the old one until the new one is whole
     left = [p.name for p in tmp_path.rglob("*") if p != path]
     assert left, "no kill came in the middle of a save"
     assert all(name.startswith(".") and name.endswith(".partial") for name in left)

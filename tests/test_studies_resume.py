@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from waiting import PATIENCE
 
 import nmd_lab as nmd
 from nmd_lab import _version
@@ -49,19 +50,18 @@ def lines(path: Path) -> list[str]:
     return journal_path(path).read_text().splitlines()
 
 
-# Ten times: a child runs the study, and is killed at a moment that nobody chose.
+# Ten times: a child runs the study, and is killed at a function call that nobody chose.
 KILLING = """
-import json, os, random, signal, sys, time
+import json, random, sys
 from pathlib import Path
 import nmd_lab as nmd
-from nmd_lab import datasets, studies
-from nmd_lab.result import netcdf
+from killing import calls_in, killed_in
+from nmd_lab import datasets
 from nmd_lab.studies import processes
 from nmd_lab.studies.journal import journal_path
 
-path, log = Path(sys.argv[1]), Path(sys.argv[2])
-study = nmd.Study(datasets.digits(40), rank=[2, 3, 4, 5], alpha=[0, 0.1, 1], n_splits=8,
-                  nonlinearity=["identity", "relu"], max_iter=40, tol=0)
+path, log, options = Path(sys.argv[1]), Path(sys.argv[2]), json.loads(sys.argv[3])
+study = nmd.Study(datasets.digits(40), **options)
 total = len({task.key for task in study.grid})
 measure = processes.measure
 
@@ -71,29 +71,23 @@ def recording(problem, task, time_limit):
     return measure(problem, task, time_limit)
 
 for nonlinearity in ["identity", "relu"]:  # compiled once, and not in each life
-    measure(study.problem, study.grid.task({"nonlinearity": nonlinearity, "rank": 2, "alpha": 0,
-                                            "seed": 0}), None)
+    task = study.grid.task({"nonlinearity": nonlinearity, "rank": 2, "alpha": 0, "seed": 0})
+    measure(study.problem, task, None)
+    one_fit = calls_in(measure, study.problem, task, None)
 processes.measure = recording
-chance = random.Random(int(sys.argv[3]))
-kills, between = 0, []
-while kills < 10:
+chance = random.Random(1)
+between = []
+for life in range(10):
     seen = set()
     if journal_path(path).exists():
         content = journal_path(path).read_text()
         whole = content[: content.rfind("\\n") + 1].splitlines()[1:]
         seen = {json.loads(line)["key"] for line in whole}
     log.write_text("")
-    child = os.fork()
-    if child == 0:
-        study.run(path, progress=False)
-        os._exit(0)
-    # the fits that are left take about as long as ten lives
-    time.sleep(chance.uniform(0.01, 0.2))
-    os.kill(child, signal.SIGKILL)
-    _, status = os.waitpid(child, 0)
-    if os.WIFEXITED(status):
+    # the fits that are left take longer than ten such lives
+    calls = int(chance.uniform(0.5, 0.08 * total) * one_fit)
+    if not killed_in(calls, lambda: study.run(path, progress=False)):
         sys.exit("the study was done before it was killed ten times")
-    kills += 1
     again = seen & set(log.read_text().split())
     if again:
         sys.exit(f"computed again: {again}")
@@ -105,15 +99,17 @@ print(json.dumps({"total": total, "between": between}))
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_ten_kills_lose_nothing(tmp_path):
     path, log = tmp_path / "study.nc", tmp_path / "log"
+    options = {"rank": [2, 3, 4, 5], "alpha": [0, 0.1, 1], "n_splits": 8, "max_iter": 40,
+               "nonlinearity": ["identity", "relu"], "tol": 0}  # fmt: skip
     run = subprocess.run(
-        [sys.executable, "-c", KILLING, path, log, "1"], capture_output=True, text=True, timeout=200
-    )
+        [sys.executable, "-c", KILLING, path, log, json.dumps(options)],
+        capture_output=True, text=True, timeout=PATIENCE, cwd=Path(__file__).parent,
+    )  # fmt: skip
     assert run.returncode == 0, run.stderr
     told = json.loads(run.stdout)
     assert not path.exists()
-    assert told["between"][-1] > 5
-    options = {"rank": [2, 3, 4, 5], "alpha": [0, 0.1, 1], "n_splits": 8, "max_iter": 40,
-               "nonlinearity": ["identity", "relu"], "tol": 0}  # fmt: skip
+    assert len(set(told["between"])) > 5  # lives that did something
+    assert told["between"] == sorted(told["between"])
     X = nmd.datasets.digits(40)
     done = {json.loads(line)["key"] for line in lines(path)[1:] if line.endswith("}")}
     results = nmd.Study(X, **options).run(path, progress=False)

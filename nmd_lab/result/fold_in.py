@@ -9,7 +9,7 @@ import xarray as xr
 from numpy.typing import ArrayLike
 
 from nmd_lab.data.base import FloatArray, Observations
-from nmd_lab.data.labels import Labels
+from nmd_lab.data.labels import COMPONENT, Labels
 from nmd_lab.data.observations import observe
 from nmd_lab.model.losses import Loss
 from nmd_lab.model.nonlinearities import Nonlinearity
@@ -61,7 +61,8 @@ def fold_in(
     labelled = observations.labels.label_rows(W)
     if offsets is None:
         return labelled
-    return labelled.assign_coords(offset=observations.labels.label_rows(offsets[:, None])[..., 0])
+    per_row = observations.labels.label_rows(offsets[:, None]).isel({COMPONENT: 0}, drop=True)
+    return labelled.assign_coords(offset=per_row)
 
 
 def fold_rows(

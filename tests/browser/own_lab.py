@@ -9,13 +9,13 @@ import shutil
 import socket
 import subprocess
 import sys
-import time
 import urllib.request
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import nbformat
+from waiting import PATIENCE, wait_for
 
 ROOT = Path(__file__).parents[2]
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
@@ -77,21 +77,23 @@ def serve(folder: Path) -> Iterator[str]:
         server = subprocess.Popen(command, env=environment, stdout=log, stderr=log)
     try:
         address = f"http://127.0.0.1:{port}"
-        for _ in range(300):
-            if server.poll() is not None:
-                break
-            with contextlib.suppress(OSError):
-                urllib.request.urlopen(f"{address}/api", timeout=2).close()
-                yield address
-                return
-            time.sleep(0.1)
-        raise RuntimeError(f"JupyterLab did not start:\n{(folder / 'log').read_text()}")
+        wait_for(lambda: server.poll() is not None or _answers(f"{address}/api"))
+        if server.poll() is not None:
+            raise RuntimeError(f"JupyterLab did not start:\n{(folder / 'log').read_text()}")
+        yield address
     finally:
         server.terminate()
         try:
             server.wait(10)
         except subprocess.TimeoutExpired:
             server.kill()
+
+
+def _answers(address: str) -> bool:
+    with contextlib.suppress(OSError):
+        urllib.request.urlopen(address, timeout=10).close()
+        return True
+    return False
 
 
 class Notebook:
@@ -110,6 +112,7 @@ class Notebook:
     def __init__(self, page: Any, address: str, folder: Path) -> None:
         self.page, self.address, self.folder = page, address, folder
         self.errors: list[str] = []
+        page.set_default_timeout(1000 * PATIENCE)
         page.on("pageerror", lambda error: self.errors.append(str(error)))
         page.on("console", self._console)
 
@@ -127,15 +130,15 @@ class Notebook:
         )
         nbformat.write(written, self.folder / "work" / name)
         self.page.goto(f"{self.address}/lab/tree/{name}?reset")
-        self.page.wait_for_selector(".jp-Notebook .jp-CodeCell", timeout=60_000)
-        self.page.wait_for_function(KERNEL_IDLE, timeout=60_000)
+        self.page.wait_for_selector(".jp-Notebook .jp-CodeCell")
+        self.page.wait_for_function(KERNEL_IDLE)
         self.command("notebook:run-all-cells")
 
     def command(self, name: str) -> None:
         """Execute one of JupyterLab's commands."""
         self.page.evaluate(f"() => window.jupyterapp.commands.execute('{name}')")
 
-    def run(self, code: str, timeout: float = 60) -> str:
+    def run(self, code: str) -> str:
         """Put code into a new last cell, run it, and return what it prints."""
         page = self.page
         before = page.locator(".jp-Notebook .jp-CodeCell").count()
@@ -145,19 +148,19 @@ class Notebook:
         prompt.filter(has_text="[*]").or_(prompt.filter(has_text="[")).wait_for()
         done = "n => {const p=document.querySelectorAll('.jp-Notebook .jp-CodeCell')[n]"
         done += "?.querySelector('.jp-InputPrompt'); return /\\[\\d+\\]/.test(p?.textContent||'')}"
-        page.wait_for_function(done, arg=before, timeout=timeout * 1000)
+        page.wait_for_function(done, arg=before)
         return "\n".join(cell.locator(".jp-OutputArea-output").all_inner_texts()).strip()
 
     def close(self) -> None:
         """Leave the page and end the kernel."""
         self.page.close(run_before_unload=False)
-        with urllib.request.urlopen(f"{self.address}/api/kernels", timeout=10) as answer:
+        with urllib.request.urlopen(f"{self.address}/api/kernels", timeout=PATIENCE) as answer:
             kernels = json.load(answer)
         for kernel in kernels:
             request = urllib.request.Request(
                 f"{self.address}/api/kernels/{kernel['id']}", method="DELETE"
             )
-            urllib.request.urlopen(request, timeout=20).close()
+            urllib.request.urlopen(request, timeout=PATIENCE).close()
 
 
 IGNORED = ("favicon", "/lsp", "WebSocket connection", "net::ERR_NETWORK_CHANGED")

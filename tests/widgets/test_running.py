@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import threading
-import time
 
 import numpy as np
 import pytest
+from waiting import PATIENCE, wait_for
 
 import nmd_lab as nmd
 from nmd_lab.solver.prepare import prepare
@@ -19,14 +19,6 @@ ENDLESS = 10**9
 def preparing(X, rank=3, **options):
     options = {"random_state": 0, "tol": 0, "max_iter": 1} | options
     return lambda: prepare(X, rank, "relu", "frobenius", absent_are_zeros=True, **options)
-
-
-def wait_for(condition):
-    for _ in range(2000):
-        if condition():
-            return
-        time.sleep(0.005)
-    raise AssertionError("the condition did not hold within ten seconds")
 
 
 @pytest.mark.parametrize("constraint", ["everywhere", "observed"])
@@ -44,13 +36,13 @@ def test_pieces_make_the_uninterrupted_fit(small, constraint):
     assert np.all(np.diff(result.history.seconds) > 0)
 
 
-def test_the_time_between_pieces_does_not_count(small):
+def test_the_time_between_pieces_does_not_count(small, clock):
     fitting = ResumableFit(preparing(small)())
     first = fitting.advance(2, lambda state: False).history.seconds.values
-    time.sleep(0.4)
+    clock.now += 400
     seconds = fitting.advance(2, lambda state: False).history.seconds.values
     np.testing.assert_array_equal(seconds[:2], first)
-    assert seconds[3] - seconds[1] < 0.3
+    assert seconds[3] - seconds[1] < 300
 
 
 def test_the_best_validated_state_survives_further_pieces(small, rng):
@@ -70,13 +62,27 @@ def test_stop_keeps_the_last_state_as_max_iter_would(small):
     fit.start(preparing(small), ENDLESS)
     wait_for(lambda: fit.state is not None and fit.state.iteration > 5)
     fit.stop()
-    assert fit.join(20)
+    assert fit.join(PATIENCE)
     assert fit.phase == "stopped"
     count = fit.result.n_iter
     assert fit.message.startswith(f"stopped after {count} iterations; relative error")
     whole = nmd.decompose(small, 3, max_iter=count, tol=0, random_state=0)
     np.testing.assert_array_equal(fit.result.W, whole.W)
     assert fit.curves["iteration"] == list(range(1, count + 1))
+
+
+def test_stop_is_heard_at_once(small):
+    fit, asked = LiveFit(), []
+
+    def stop_once_it_runs():
+        if fit.phase == "running" and fit.state is not None:
+            asked.append(fit.state.iteration)
+            fit.stop()
+
+    fit.listeners.append(stop_once_it_runs)
+    fit.start(preparing(small), ENDLESS)
+    assert fit.join(PATIENCE)
+    assert [fit.result.n_iter] == asked
 
 
 def test_continue_goes_on(small):
@@ -96,7 +102,7 @@ def test_reset_forgets_even_a_running_fit(small):
     fit.start(preparing(small), ENDLESS)
     wait_for(lambda: fit.state is not None)
     fit.reset()
-    assert fit.join(20)
+    assert fit.join(PATIENCE)
     assert (fit.phase, fit.state, fit.result, len(fit.snapshots)) == ("ready", None, None, 0)
     fit.proceed(3)
     assert fit.phase == "ready"
@@ -107,7 +113,7 @@ def test_a_new_start_is_not_disturbed_by_the_old(small):
     for _ in range(5):
         fit.start(preparing(small), ENDLESS)
     fit.start(preparing(small), 7)
-    fit.join(20)
+    fit.join(PATIENCE)
     assert (fit.phase, fit.result.n_iter) == ("finished", 7)
     assert fit.curves["iteration"] == list(range(1, 8))
 
@@ -115,28 +121,26 @@ def test_a_new_start_is_not_disturbed_by_the_old(small):
 def test_an_error_becomes_a_sentence(small):
     fit = LiveFit()
     fit.start(preparing(small, rank=99), 3)
-    fit.join(20)
+    fit.join(PATIENCE)
     assert fit.phase == "failed"
     assert fit.message.startswith("rank=99 exceeds the smaller side of X")
     fit.start(preparing(np.full((3, 3), 1e200)), 3)
-    fit.join(20)
+    fit.join(PATIENCE)
     assert fit.phase == "failed"
     assert fit.message.startswith("FloatingPointError: ")
     assert not fit.can_proceed
     fit.start(preparing(small), 3)  # and it lives on
-    fit.join(20)
+    fit.join(PATIENCE)
     assert fit.phase == "finished"
 
 
-def test_listeners_are_called_at_most_four_times_a_second(small):
+def test_listeners_are_called_at_most_four_times_a_second(small, clock):
     fit, calls = LiveFit(), []
-    fit.listeners.append(lambda: calls.append((time.perf_counter(), fit.message)))
-    fit.start(preparing(small), ENDLESS)
-    time.sleep(1.2)
-    fit.stop()
-    fit.join()
+    fit.listeners.append(lambda: calls.append((clock.now, fit.message)))
+    fit.start(preparing(small), 300)
+    assert fit.join(PATIENCE)
     times = [moment for moment, message in calls if message.startswith("running")]
-    assert len(times) >= 2
+    assert 2 <= len(times) < 300
     assert min(np.diff(times)) >= 0.25
 
 

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
+from waiting import PATIENCE
 
 import nmd_lab as nmd
 from nmd_lab import datasets
@@ -26,7 +27,7 @@ SETTINGS = [
 
 def run(state):
     state.start()
-    assert state.fit.join(120)
+    assert state.fit.join(PATIENCE)
     assert state.fit.phase in ("finished", "stopped"), state.fit.message
     return state.fit.result
 

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import xarray as xr
 from PIL import Image
+from waiting import PATIENCE
 
 import nmd_lab as nmd
 from nmd_lab import datasets, widgets
@@ -20,7 +21,7 @@ from nmd_lab.widgets._charts import CurveChart, Panel
 
 def done(explorer):
     explorer.start()
-    assert explorer.join(60)
+    assert explorer.join(PATIENCE)
     return explorer
 
 
@@ -165,7 +166,7 @@ def test_several_at_once_do_not_mix():
     for explorer in explorers:
         explorer.start()
     for rank, explorer in zip((2, 3, 4), explorers, strict=True):
-        explorer.join(60)
+        explorer.join(PATIENCE)
         assert explorer.result.rank == rank
         expected = nmd.decompose(X, rank, random_state=0, max_iter=40)
         np.testing.assert_array_equal(explorer.result.W, expected.W)
@@ -175,7 +176,7 @@ def test_closing_ends_the_fit(explorer):
     explorer.controls["iterations"].input.value = 10**9
     explorer.start()
     explorer.close()
-    assert explorer.join(20)
+    assert explorer.join(PATIENCE)
 
 
 def test_nothing_is_drawn_with_pyplot(explorer):
@@ -254,6 +255,8 @@ def test_signed_colours_are_see_through_at_zero():
 
 def test_without_ipywidgets_the_remedy_is_said():
     code = "import sys; sys.modules['ipywidgets'] = None; import nmd_lab as nmd; nmd.widgets"
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    run = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=PATIENCE
+    )
     last = run.stderr.strip().splitlines()[-1]
     assert last == "ImportError: Explorers need ipywidgets: pip install 'nmd-lab[lab]'."

@@ -1,0 +1,48 @@
+"""Processes that are killed at a given function call, however fast the machine is."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Callable
+from typing import Any
+
+
+def calls_in(function: Callable[..., Any], *arguments: Any) -> int:
+    """Return how many calls and returns there are while a function runs."""
+    count = 0
+
+    def look(*_: Any) -> None:
+        nonlocal count
+        count += 1
+
+    sys.setprofile(look)
+    try:
+        function(*arguments)
+    finally:
+        sys.setprofile(None)
+    return count
+
+
+def killed_in(calls: int, function: Callable[..., Any], *arguments: Any) -> bool:
+    """Run a function in a child that is killed after so many calls; return whether it was."""
+    child = os.fork()
+    if child == 0:
+        _die_after(calls)
+        function(*arguments)
+        os._exit(0)
+    _, status = os.waitpid(child, 0)
+    return os.WIFSIGNALED(status)
+
+
+def _die_after(calls: int) -> None:
+    left = calls
+
+    def look(*_: Any) -> None:
+        nonlocal left
+        left -= 1
+        if left <= 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    sys.setprofile(look)
