@@ -25,6 +25,10 @@ import xarray as xr
 from numpy.typing import NDArray
 
 COMPONENT = "component"
+"""Dimension of results, which X cannot have."""
+
+RESULT_ATTRIBUTE = "nmd_lab"
+"""Attribute of Datasets and files that hold a result; its value is a description in JSON."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,7 +12,9 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from nmd_lab.result.netcdf import ATTRIBUTE
+from .labels import RESULT_ATTRIBUTE
+from .long_table import observations_from_table
+
 
 TABLES = {".csv": ",", ".tsv": "\t", ".txt": None}
 """Endings of tables, and what separates their columns (None: white space)."""
@@ -125,8 +127,6 @@ def _are_words(cells: Any) -> bool:
 
 def _long_table(path: Path, names: dict[str, str | None]) -> Any:
     """Read one observation a line."""
-    from .long_table import observations_from_table
-
     for name, word in names.items():
         if word is None:
             raise ValueError(f"{name} is not given: a long table needs row, column and value.")
@@ -149,7 +149,7 @@ def _npz(path: Path, variable: str | None) -> Any:
 def _netcdf(path: Path, variable: str | None) -> Any:
     with _reading(path), xr.open_dataset(path) as opened:
         dataset = opened.load()
-    if ATTRIBUTE in dataset.attrs:
+    if RESULT_ATTRIBUTE in dataset.attrs:
         raise ValueError(f"file={str(path)!r} is a result of nmd_lab: give one with data.")
     names = [str(name) for name, array in dataset.data_vars.items() if array.ndim > 1]
     return dataset[_only(path, names, variable)]

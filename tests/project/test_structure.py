@@ -29,6 +29,9 @@ STRANGERS = [("model", "data"), ("data", "model")]
 LAZY = {
     ("nmd_lab.result.decomposition", "nmd_lab.plots"): "fit.plot, which needs matplotlib",
     ("nmd_lab.result.fold_in", "nmd_lab.solver.new_rows"): "only new rows need the solver",
+    ("nmd_lab.studies.study", "nmd_lab.studies.accessor"): "study.plot, which needs matplotlib",
+    ("nmd_lab.cli", "nmd_lab.studies.configuration"): "a fit needs no study",
+    ("nmd_lab.cli", "nmd_lab.studies.summary"): "a fit needs no study",
 }
 """Imports of the package's own modules inside functions, with the reason of each."""
 
