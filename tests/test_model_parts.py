@@ -1,4 +1,4 @@
-"""What losses and nonlinearities say about themselves, for menus, legends and plots."""
+"""Labels, noise and linearity of losses and nonlinearities."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_classes_of_the_users_own_have_defaults():
         name = "bent"
 
     class Robust(nmd.L1):
-        """Inherits everything."""
+        """A loss that inherits everything."""
 
     assert (Own.label, Own.noise) == ("own", "")
     assert (Bent.label, Bent.linear) == ("bent", False)

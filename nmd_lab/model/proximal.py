@@ -43,9 +43,9 @@ class Pair(NamedTuple):
     Attributes
     ----------
     nonlinearity : Nonlinearity
-        f.
+        Nonlinearity f.
     loss : Loss
-        d.
+        Loss d.
     structure : tuple
         Everything that the code itself depends on: class of f, class of d, and for each piece
         whether it is flat.
@@ -83,9 +83,9 @@ def make_pair(nonlinearity: str | Nonlinearity, loss: str | Loss) -> Pair:
     Parameters
     ----------
     nonlinearity : str or Nonlinearity
-        f, by name or as an object.
+        Nonlinearity f, by name or as an object.
     loss : str or Loss
-        d, by name or as an object.
+        Loss d, by name or as an object.
 
     Raises
     ------
@@ -230,9 +230,9 @@ def prox(
     rho : array_like
         Penalties, > 0.
     nonlinearity : str or Nonlinearity
-        f: "relu", "square", "minmax" (0..1), "modulus", "identity" or an object.
+        Nonlinearity f: "relu", "square", "minmax" (0..1), "modulus", "identity" or an object.
     loss : str or Loss
-        d: "frobenius", "l1", "kl" or an object.
+        Loss d: "frobenius", "l1", "kl" or an object.
 
     Returns
     -------
