@@ -1,6 +1,6 @@
 """Checks of arguments: integer, number, share, word, rank, seed.
 
-Every refusal is one sentence with the argument, the value and the remedy.  A wrong type is a
+Every error message is one sentence with the argument, its value and the remedy.  A wrong type is a
 `TypeError`, a wrong value a `ValueError`.
 """
 
@@ -16,7 +16,7 @@ import numpy as np
 
 
 def check_integer(name: str, value: Any, smallest: int) -> int:
-    """Return an integer, if the value is one and not below `smallest`."""
+    """Return the value as an int; it must be an integer >= `smallest`."""
     if isinstance(value, bool) or not isinstance(value, Integral):
         raise TypeError(f"{name}={value!r} is not an integer: give a whole number >= {smallest}.")
     if value < smallest:
@@ -32,18 +32,18 @@ def check_number(
     *,
     above: float | None = None,
 ) -> float:
-    """Return a finite float, if the value is a number within bounds.
+    """Return the value as a float; it must be a finite number within bounds.
 
     Parameters
     ----------
     name : str
-        The argument.
+        Name of the argument, for the message.
     value : float
-        Its value.
+        Value of the argument.
     smallest, largest : float
-        Bounds, both included.
+        Bounds, both included; none by default.
     above : float, optional
-        Lower bound, itself excluded, instead of `smallest`.
+        Lower bound that is excluded, instead of `smallest`.
     """
     allowed = "" if smallest == -math.inf else f" >= {smallest:g}"
     if above is not None:
@@ -60,7 +60,7 @@ def check_number(
 
 
 def check_share(name: str, value: Any, *, one: bool = False) -> float:
-    """Return a float, if the value is a share from 0 to below 1 (to 1 itself with ``one=True``)."""
+    """Return the value as a float; it must be in [0, 1), or in [0, 1] with ``one=True``."""
     if isinstance(value, bool) or not isinstance(value, Real):
         raise TypeError(f"{name}={value!r} is not a number: give a share from 0 to 1.")
     number = float(value)
@@ -71,53 +71,67 @@ def check_share(name: str, value: Any, *, one: bool = False) -> float:
 
 
 def check_word(name: str, value: Any, choices: Iterable[Any], others: str = "") -> None:
-    """Refuse a value that is not one of the choices, and name the nearest one.
+    """Raise ValueError if a value is not one of the choices; the message names the nearest one.
 
     Parameters
     ----------
     name : str
-        The argument.
+        Name of the argument, for the message.
     value : object
-        Its value.
+        Value of the argument.
     choices : iterable
-        What it may be; usually words.
-    others : str
-        What it may be besides, such as ", a pair (W, H) or a fit".
+        Allowed values, usually strings.
+    others : str, default ""
+        Text on other allowed values, such as ", a pair (W, H) or a fit".
     """
     choices = list(choices)
     if _key(value) not in map(_key, choices):
-        words = [choice for choice in choices if isinstance(choice, str)]
-        near = difflib.get_close_matches(value, words, n=1) if isinstance(value, str) else []
-        hint = f"did you mean {near[0]!r}?" if near else f"choose one of {choices}{others}."
+        hint = _nearest(value, choices) or f"choose one of {choices}{others}."
         raise ValueError(f"{name}={value!r} is unknown: {hint}")
 
 
 def _key(value: Any) -> Any:
-    """Return what tells values apart: 1 is not True, and an array is no word."""
+    """Return a key for comparison, for which 1 is not True, and an array equals no choice."""
     if value is None or isinstance(value, str | Real | np.bool_):
         return isinstance(value, bool | np.bool_), value
     return None
 
 
+def _nearest(value: Any, choices: list[Any]) -> str:
+    """Return a question for the string that is most similar to the value, "" if none is."""
+    strings = [choice for choice in choices if isinstance(choice, str)]
+    near = difflib.get_close_matches(value, strings, n=1) if isinstance(value, str) else []
+    return f"did you mean {near[0]!r}?" if near else ""
+
+
 def check_words(name: str, values: Iterable[str], choices: Iterable[str]) -> None:
-    """Refuse the first value that is not one of the choices; see `check_word`."""
+    """Raise ValueError if one of the values is not one of the choices; see `check_word`."""
     choices = list(choices)
     for value in values:
         check_word(name, value, choices)
 
 
-def check_option_names(given: Iterable[str], known: Iterable[str], what: str) -> None:
-    """Refuse a keyword that is not a known option, and name the nearest one."""
-    known = list(known)
-    for name in given:
-        if name not in known:
-            near = difflib.get_close_matches(name, known, n=1)
-            hint = f"did you mean {near[0]!r}?" if near else f"the options are {known}."
-            raise TypeError(f"{name}= is not an option of {what}: {hint}")
+def check_option_names(names: Iterable[str], options: Iterable[str], owner: str) -> None:
+    """Raise TypeError if a keyword is not an option; the message names the nearest one.
+
+    Parameters
+    ----------
+    names : iterable of str
+        Keywords of a call.
+    options : iterable of str
+        Names of the options.
+    owner : str
+        What the options belong to, for the message, such as "a fit".
+    """
+    options = list(options)
+    for name in names:
+        if name not in options:
+            hint = _nearest(name, options) or f"the options are {options}."
+            raise TypeError(f"{name}= is not an option of {owner}: {hint}")
 
 
 def check_rank(rank: Any, shape: tuple[int, int] | None = None) -> int:
-    """Return the rank as an int, if a matrix of this shape (or of any) can have it."""
+    """Return the rank as an int; it must be >= 1 and not exceed a side of the matrix, if given."""
     checked = check_integer("rank", rank, 1)
     if shape is not None and checked > min(shape):
         raise ValueError(
@@ -127,8 +141,8 @@ def check_rank(rank: Any, shape: tuple[int, int] | None = None) -> int:
 
 
 def as_generator(random_state: Any) -> np.random.Generator:
-    """Return the generator that `random_state` stands for."""
-    if isinstance(random_state, np.random.RandomState):  # what scikit-learn hands on
+    """Return a Generator for a seed, a Generator, a RandomState or None."""
+    if isinstance(random_state, np.random.RandomState):  # scikit-learn passes these on
         random_state = int(random_state.randint(2**31))
     try:
         return np.random.default_rng(random_state)

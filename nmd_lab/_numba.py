@@ -1,10 +1,10 @@
-"""Compiled code: scalar functions, kernels over flat arrays, and the disk cache.
+"""Compilation of scalar functions and of kernels over flat arrays, with a cache on disk.
 
-Numba keeps no closure on disk that captures other compiled functions, because their identity
-differs in each process.  Our kernels are such closures, one for each nonlinearity and loss.  Each
-kernel therefore gets a name that says what it captures: the name that the caller gives, and a hash
-of every source file from which captured functions come.  Numba keeps the code under that name.  A
-class of the user's own is compiled anew in each process, because its code may depend on anything.
+Numba does not cache a closure that captures compiled functions, because their identity differs in
+each process.  The kernels of this package are such closures, one for each nonlinearity and loss.
+Each kernel therefore gets a name of its own, under which Numba caches it.  The name contains a hash
+of the source files of all captured functions.  A kernel with a class of the user is compiled in
+each process, because its code may depend on anything.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any
 from numba import njit
 from numba.core.caching import FunctionCache
 
-# Sums may be reordered (so that they vectorise), but NaN and infinity keep their meaning.
+# Sums may be reordered, so that they vectorise; NaN and infinity keep their meaning.
 _SCALAR: dict[str, Any] = {"fastmath": {"contract"}, "error_model": "numpy"}
 _KERNEL: dict[str, Any] = {
     "fastmath": {"contract", "reassoc", "nsz"},
@@ -29,7 +29,7 @@ _KERNEL: dict[str, Any] = {
 
 
 class _NamedCache(FunctionCache):
-    """A disk cache that trusts the function's qualified name to tell versions apart."""
+    """A cache on disk that tells functions apart by their qualified names only."""
 
     def _index_key(self, sig: Any, codegen: Any) -> Any:
         return (sig, codegen.magic_tuple())
@@ -37,7 +37,7 @@ class _NamedCache(FunctionCache):
 
 @cache
 def compile_scalar(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compile a function of scalars that kernels will inline."""
+    """Compile a function of scalars, which kernels can inline."""
     compiled: Callable[..., Any] = njit(**_SCALAR)(function)
     return compiled
 
@@ -50,17 +50,17 @@ def compile_inner(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def compile_kernel(function: Callable[..., Any], name: str, *, cached: bool) -> Callable[..., Any]:
-    """Compile a loop over flat arrays, releasing the interpreter lock.
+    """Compile a loop over flat arrays, which releases the interpreter lock.
 
     Parameters
     ----------
     function : callable
-        Plain Python, or a closure over compiled scalar functions.  Each name is to be used for
-        one signature only: then processes that compile at once write the same content.
+        Plain Python function, or closure over compiled scalar functions.
     name : str
-        Says everything that the closure captures.
+        Name that identifies everything the closure captures.  Each name must have one signature
+        only, so that processes that compile at the same time write the same content.
     cached : bool
-        Whether the code is kept on disk.
+        Whether to cache the compiled code on disk.
     """
     named = FunctionType(
         function.__code__, function.__globals__, function.__name__, None, function.__closure__
@@ -73,31 +73,31 @@ def compile_kernel(function: Callable[..., Any], name: str, *, cached: bool) -> 
 
 
 def is_ours(*classes: type) -> bool:
-    """Return whether all classes are this package's own, so that their code may be kept."""
+    """Return whether all classes belong to this package, so that their code may be cached."""
     return all(cls.__module__.split(".")[0] == __name__.split(".")[0] for cls in classes)
 
 
 def source_hash(function: Callable[..., Any]) -> str:
-    """Return a short hash of all sources that a function, compiled or not, is made from.
+    """Return a short hash of the sources of a function, compiled or not.
 
-    These are the files of the function and of every function that it captures, directly or not,
-    and the values of the global constants that they use.
+    The sources are the files of the function and of all functions that it captures, directly or
+    indirectly, and the values of all captured constants.
     """
     files: dict[tuple[str, str], str] = {}
     constants: set[str] = set()
-    waiting, known = [_plain_function(function)], set()
+    waiting, visited = [_plain_function(function)], set()
     while waiting:
         current = waiting.pop()
-        if current is None or current in known:
+        if current is None or current in visited:
             continue
-        known.add(current)
+        visited.add(current)
         path = current.__code__.co_filename
         files[Path(path).name, path] = _file_hash(path)
         for name, value in _captured(current):
             if _is_constant(value):
                 constants.add(f"{name}={value!r}")
             waiting.append(_plain_function(value))
-    digest = hashlib.sha256(_file_hash(__file__).encode())  # for the options of the compiler
+    digest = hashlib.sha256(_file_hash(__file__).encode())  # this file has the compiler's options
     for (name, _), content in sorted(files.items()):
         digest.update(f"{name} {content}".encode())
     digest.update("\n".join(sorted(constants)).encode())
@@ -105,20 +105,20 @@ def source_hash(function: Callable[..., Any]) -> str:
 
 
 def _plain_function(value: Any) -> FunctionType | None:
-    """Return the Python function behind a function or a compiled one, None for anything else."""
+    """Return a Python function, or that of a compiled function; None for any other value."""
     function = getattr(value, "py_func", value)
     return function if isinstance(function, FunctionType) else None
 
 
 def _is_constant(value: Any) -> bool:
-    """Return whether a value is a number, a word, or a tuple of those."""
+    """Return whether a value is None, a number, a string, or a tuple of these."""
     if isinstance(value, tuple):
         return all(map(_is_constant, value))
     return value is None or isinstance(value, bool | int | float | str)
 
 
 def _captured(function: FunctionType) -> Iterator[tuple[str, Any]]:
-    """Yield name and value of the closure's variables and of the globals that a function uses."""
+    """Yield the names and values of the closure variables and globals of a function."""
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
         yield name, cell.cell_contents
     for name in function.__code__.co_names:
@@ -128,7 +128,7 @@ def _captured(function: FunctionType) -> Iterator[tuple[str, Any]]:
 
 @cache
 def _file_hash(path: str) -> str:
-    """Return a hash of a file; of its name alone if there is none, as for code from a string."""
+    """Return a hash of a file, or of its path if it does not exist (code from a string)."""
     source = Path(path)
     content = source.read_bytes() if source.is_file() else path.encode()
     return hashlib.sha256(content).hexdigest()

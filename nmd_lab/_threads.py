@@ -1,7 +1,7 @@
-"""One BLAS thread while a fit runs: its blocks are small, and shares of rows have threads already.
+"""Threads: one BLAS thread during a fit, whose shares of rows have threads of their own.
 
-Handing such small products to several BLAS threads costs more than it saves, and very much more
-when the machine is busy: each waits for the slowest.
+Several BLAS threads slow down the small products of a fit, above all on a busy machine, where each
+thread waits for the slowest.
 """
 
 from __future__ import annotations
@@ -24,21 +24,22 @@ _limit: Any = None
 
 
 def all_threads() -> int:
-    """Return the number of threads that Numba is told to use (NUMBA_NUM_THREADS)."""
+    """Return the number of threads in Numba's configuration (NUMBA_NUM_THREADS)."""
     config: Any = numba.config
     return int(config.NUMBA_NUM_THREADS)
 
 
 @cache
 def _controller() -> ThreadpoolController:
-    """Look once which BLAS libraries are loaded."""
+    """Return the controller of the BLAS libraries that are loaded at the first call."""
     return ThreadpoolController()
 
 
 def _take_control() -> None:
-    """Let this thread set limits: newer versions reserve that to the first thread that did so.
+    """Allow this thread to set BLAS limits.
 
-    We set them under a lock of our own, and the last user need not be the first.
+    Newer versions of threadpoolctl allow it only to the first thread that did so.  Here a lock
+    protects the limits, and the last user may be another thread than the first.
     """
     openblas: Any = getattr(threadpoolctl, "OpenBLASController", None)
     if hasattr(openblas, "clear_controlling_thread"):
@@ -47,7 +48,7 @@ def _take_control() -> None:
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Limit BLAS to one thread; the last of several concurrent users gives the threads back."""
+    """Limit BLAS to one thread until the last of several concurrent users leaves."""
     global _users, _limit
     with _lock:
         if _users == 0:

@@ -21,6 +21,7 @@ from collections.abc import Callable, Sequence
 from enum import IntEnum
 from typing import Any
 
+from nmd_lab.data.labels import RESULT_ATTRIBUTE
 from nmd_lab.data.readers import read_matrix
 from nmd_lab.result import netcdf
 from nmd_lab.result.decomposition import Decomposition
@@ -200,7 +201,7 @@ def _run_study(arguments: argparse.Namespace) -> int:
 def _run_show(arguments: argparse.Namespace) -> int:
     """Run the command "show"."""
     dataset = netcdf.read(arguments.file)
-    if "study" in json.loads(dataset.attrs[netcdf.ATTRIBUTE]):
+    if "study" in json.loads(dataset.attrs[RESULT_ATTRIBUTE]):
         _print_study(dataset)
         return ExitCode.OK
     fit = Decomposition.from_dataset(dataset)

@@ -1,4 +1,4 @@
-"""What a notebook shows of a fit."""
+"""The HTML representation of a fit in a notebook."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ def test_it_is_well_formed_and_escaped(fit):
     assert [element.text for element in root.iter("b")] == ["nmd_lab.Decomposition"]
 
 
-def test_it_says_what_matters(fit):
+def test_it_shows_model_error_stop_reason_and_parameters(fit):
     text = "".join(ET.fromstring(fit._repr_html_()).itertext())
-    for part in ("MinMax(0, 1)", "frobenius", f"{fit.relative_error:.4g}", fit.stop_reason,
-                 "300 of 300", "random_state", "penalty", "auto", nmd_lab.__version__):  # fmt: skip
-        assert part in text, part
+    for expected in ("MinMax(0, 1)", "frobenius", f"{fit.relative_error:.4g}", fit.stop_reason,
+                     "300 of 300", "random_state", "penalty", "auto", nmd_lab.__version__):  # fmt: skip
+        assert expected in text, expected
 
 
 def test_it_is_deterministic_and_has_no_fixed_colours(fit):
@@ -41,7 +41,7 @@ def test_it_is_deterministic_and_has_no_fixed_colours(fit):
     assert not re.search(r"#[0-9a-fA-F]{3,6}\b|rgb|black|white", html)
 
 
-def test_the_picture_follows_the_history(fit):
+def test_the_curve_follows_the_history(fit):
     root = ET.fromstring(fit._repr_html_())
     points = root.find(".//polyline").attrib["points"].split()
     assert 50 < len(points) <= 150

@@ -1,4 +1,4 @@
-"""Held-out entries are a partition, and leave every row and column something to learn from."""
+"""A split is a partition, and its training set has entries in every row and column."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import nmd_lab as nmd
 
 @settings(max_examples=40, deadline=None)
 @given(st.integers(0, 10**6), st.floats(0.05, 0.95), st.floats(0.05, 1.0))
-def test_a_split_is_a_partition_that_keeps_every_line(seed, share, density):
+def test_a_split_is_a_partition_that_keeps_every_row_and_column(seed, share, density):
     rng = np.random.default_rng(seed)
     X = sparse.csr_array(np.where(rng.random((12, 9)) < density, rng.normal(size=(12, 9)), 0))
     if X.nnz < 2:
@@ -30,7 +30,7 @@ def test_a_split_is_a_partition_that_keeps_every_line(seed, share, density):
         assert np.all((left > 0) == (held > 0))
 
 
-def test_the_share_is_met_where_that_is_possible():
+def test_the_test_set_has_the_requested_size_if_possible():
     X = sparse.random_array((200, 100), density=0.3, rng=np.random.default_rng(0))
     assert nmd.split_observed(X, 0.2, 0)[1].nnz == round(0.2 * X.nnz)
     assert nmd.split_observed(X, 17, 0)[1].nnz == 17
@@ -51,9 +51,9 @@ def test_the_kind_of_the_input_is_kept():
     for X in (values, frame, labelled):
         train, test = nmd.split_observed(X, 0.25, 0)
         assert type(train) is type(test) is type(X)
-        known, held = ~np.isnan(np.asarray(train)), ~np.isnan(np.asarray(test))
-        assert not np.any(known & held)
-        np.testing.assert_array_equal(known | held, ~np.isnan(values))
+        in_train, in_test = ~np.isnan(np.asarray(train)), ~np.isnan(np.asarray(test))
+        assert not np.any(in_train & in_test)
+        np.testing.assert_array_equal(in_train | in_test, ~np.isnan(values))
     xr.testing.assert_identical(train.coords.to_dataset(), labelled.coords.to_dataset())
     matrix = sparse.csr_matrix(np.nan_to_num(values))
     assert isinstance(nmd.split_observed(matrix, 0.2, 0)[0], sparse.csr_matrix)

@@ -1,4 +1,4 @@
-"""What is observed: from any input to plain matrices, and the labels back.
+"""Data: from any accepted input to observations of a matrix, and the labels back onto results.
 
-Nothing here knows a model or a solver.
+The modules of this package know neither model nor solver.
 """

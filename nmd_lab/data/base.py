@@ -1,15 +1,15 @@
-"""The interface of observations: what the solver and the results may ask of data.
+"""The interface of observations: what solver and results may ask of data.
 
-A problem is a matrix of which some entries are observed.  `DenseObservations` stores every entry,
-`SparseObservations` stores some of them row after row.  Code outside this package uses the methods
-below and never asks which of the two it has.
+Observations are a matrix of which some entries are observed.  `DenseObservations` stores every
+entry, `SparseObservations` stores some of them in compressed rows.  Code outside this package uses
+the methods below and never asks for the class.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -17,15 +17,18 @@ from scipy import sparse
 
 from .labels import Labels
 
+if TYPE_CHECKING:
+    from .sparse import SparseObservations
+
 FloatArray = NDArray[np.floating]
 IntArray = NDArray[np.integer]
 
 Transform = Callable[[FloatArray], FloatArray]
-"""A function of arrays that works entry by entry."""
+"""An entrywise function of arrays."""
 
 
-class Entries(NamedTuple):
-    """The observed entries in the order of rows.
+class ObservedEntries(NamedTuple):
+    """The observed entries, sorted by row and column.
 
     Attributes
     ----------
@@ -41,12 +44,12 @@ class Entries(NamedTuple):
 
 
 class CsrRows(NamedTuple):
-    """The observed entries of some consecutive rows, in compressed form.
+    """The observed entries of a range of rows, in compressed form.
 
     Attributes
     ----------
     indptr : ndarray of int64 (n_rows + 1,)
-        Row i of the range has the entries indptr[i] to indptr[i + 1].
+        Row pointers: row i of the range has the entries indptr[i] to indptr[i + 1].
     indices : ndarray of int64 (n_entries,)
         Columns of the entries.
     values, weights : ndarray of float64 (n_entries,)
@@ -60,7 +63,7 @@ class CsrRows(NamedTuple):
 
     @classmethod
     def of(cls, indptr: Any, indices: Any, values: Any, weights: Any) -> CsrRows:
-        """Return the arrays with the types above; no weights are ones."""
+        """Return the arrays with the types above; without weights, each weight is one."""
         weights = np.ones(values.size) if weights is None else weights
         return cls(
             np.asarray(indptr, dtype=np.int64),
@@ -71,7 +74,7 @@ class CsrRows(NamedTuple):
 
 
 class EntryReader(Protocol):
-    """Stored values that can be read a range at a time; an array is one."""
+    """Stored values that can be read one range at a time, as an array can."""
 
     def __getitem__(self, entries: slice, /) -> Any:
         """Return the values of a range of stored entries, flat."""
@@ -85,9 +88,9 @@ class Observations(ABC):
     values : ndarray
         Observed values, float32 or float64.
     weights : ndarray or None
-        Weights of the values, >= 0; None if every value has weight 1.
+        Weights of the values, >= 0; None if every weight is one.
     labels : Labels
-        Dimensions and coordinates to put back on results.
+        Dimensions and coordinates for results.
     """
 
     values: FloatArray
@@ -112,7 +115,7 @@ class Observations(ABC):
     @property
     @abstractmethod
     def absent_are_zeros(self) -> bool:
-        """Whether entries that are not in memory are observed and equal to 0."""
+        """Whether entries without a stored value are observed and equal to 0."""
 
     @property
     def n_stored(self) -> int:
@@ -121,22 +124,22 @@ class Observations(ABC):
 
     @abstractmethod
     def reader(self) -> EntryReader:
-        """Return the values of the stored entries, flat, for reading a range at a time."""
+        """Return the values of the stored entries, to be read one range at a time."""
 
     @abstractmethod
     def transformed(self, transform: Transform) -> FloatArray:
-        """Return a function of the values of the stored entries, flat, as a new array."""
+        """Return transform(X) at the stored entries, as a new flat array."""
 
     @abstractmethod
     def centred(
         self, transform: Transform, mean: float, rows: FloatArray | None, columns: FloatArray | None
     ) -> tuple[FloatArray | sparse.csr_array, float]:
-        """Return transform(X) less offsets, and a constant to add to each of its entries.
+        """Return transform(X) minus offsets, as the sum of a matrix and a constant.
 
         Parameters
         ----------
         transform : callable
-            Function of the values.
+            Entrywise function of X.
         mean : float
             Global offset.
         rows, columns : ndarray (m,) and (n,), or None
@@ -145,9 +148,14 @@ class Observations(ABC):
         Returns
         -------
         matrix : ndarray or csr_array (m, n)
-            Missing entries are 0 if there are offsets, and the mean of the others if not.
+            First term of the sum, sparse if the observations are.
         constant : float
-            Part of the fill that a sparse matrix cannot hold.
+            Number to add to each entry of the matrix; 0 for dense data.
+
+        Notes
+        -----
+        In the sum, a missing entry is 0 if there are offsets, and the mean of the observed entries
+        otherwise.
         """
 
     @abstractmethod
@@ -155,57 +163,51 @@ class Observations(ABC):
         """Return the observed values and their weights, flat, in double precision."""
 
     @abstractmethod
-    def entries(self) -> Entries:
-        """Return the observed entries in the order of rows."""
+    def entries(self) -> ObservedEntries:
+        """Return the observed entries, sorted by row and column."""
 
     @abstractmethod
     def select(self, keep: NDArray[np.bool_]) -> Self:
-        """Return observations of some of the `entries`, a mask over them being given."""
+        """Return observations of those `entries` at which `keep` is True."""
 
     @abstractmethod
     def csr_rows(self, block: slice) -> CsrRows:
         """Return the observed entries of a range of rows."""
 
     @abstractmethod
-    def as_sparse(self) -> Any:
+    def as_sparse(self) -> SparseObservations:
         """Return the observed entries as `SparseObservations`."""
 
     @abstractmethod
     def to_array(self) -> FloatArray:
-        """Return the matrix (m, n) with NaN where nothing is observed."""
+        """Return the matrix (m, n), with NaN at missing entries."""
 
     @abstractmethod
     def with_values(self, values: FloatArray) -> Self:
-        """Return the same pattern, weights and labels with other values."""
+        """Return other values with the same pattern, weights and labels."""
 
     @abstractmethod
     def counts(self, axis: int) -> NDArray[np.integer]:
         """Return the number of observed entries of each column (axis 0) or row (axis 1)."""
 
     def empty_rows_and_columns(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-        """Return the positions of rows and of columns without an observed entry."""
+        """Return the positions of the rows and of the columns without an observed entry."""
         return np.flatnonzero(self.counts(1) == 0), np.flatnonzero(self.counts(0) == 0)
 
 
-def row_pointers(rows: IntArray, n_rows: int, dtype: Any) -> IntArray:
-    """Return `indptr` of entries in the order of rows."""
-    counts = np.bincount(rows, minlength=n_rows)
-    return np.concatenate([[0], np.cumsum(counts)]).astype(dtype)
-
-
-def index_dtype(*sizes: int) -> type[np.signedinteger]:
-    """Return the smallest integer type, of 32 or 64 bits, that can count to all sizes."""
-    return np.int32 if max(sizes) < 2**31 else np.int64
+def has_offsets(mean: float, rows: FloatArray | None, columns: FloatArray | None) -> bool:
+    """Return whether a model has a global offset or offsets of rows or columns."""
+    return mean != 0 or rows is not None or columns is not None
 
 
 def float_dtype(array: NDArray[Any], dtype: DTypeLike | None) -> np.dtype[Any]:
-    """Return the working precision."""
+    """Return the working precision: `dtype`, or by default float32 for float16 and float32."""
     if dtype is None:
         return np.dtype(np.float32 if array.dtype in (np.float16, np.float32) else np.float64)
     try:
-        wanted = np.dtype(dtype)
+        precision = np.dtype(dtype)
     except TypeError:
-        wanted = np.dtype(object)
-    if wanted not in (np.dtype(np.float32), np.dtype(np.float64)):
+        precision = np.dtype(object)
+    if precision not in (np.dtype(np.float32), np.dtype(np.float64)):
         raise ValueError(f"dtype={dtype!r} is not supported: use 'float32' or 'float64'.")
-    return wanted
+    return precision

@@ -1,7 +1,7 @@
-"""Observations of a dense input: arrays, masked arrays, DataFrames and DataArrays.
+"""Observations of dense input: arrays, masked arrays, DataFrames and DataArrays.
 
-NaN, masked entries and entries with ``mask == False`` or weight 0 are missing.  The values under
-them have no influence.
+NaN, masked entries, and entries with ``mask == False`` or weight 0 are missing.  Values at missing
+entries have no influence.
 """
 
 from __future__ import annotations
@@ -14,15 +14,16 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
+from ._alignment import dense_mask, dense_weights, infinity_error
+from ._csr import index_dtype, row_pointers
 from .base import (
     CsrRows,
-    Entries,
     FloatArray,
     Observations,
+    ObservedEntries,
     Transform,
     float_dtype,
-    index_dtype,
-    row_pointers,
+    has_offsets,
 )
 from .labels import Labels, is_frame, labels_of
 from .sparse import SparseObservations, is_sparse
@@ -35,11 +36,11 @@ class DenseObservations(Observations):
     Attributes
     ----------
     values : ndarray (m, n)
-        C-ordered float32 or float64; 0 where nothing is observed.
+        Observed values in C order, float32 or float64; 0 at missing entries.
     weights : ndarray (m, n) or None
-        None if every entry has weight 1; booleans (True = observed); or floats >= 0.
+        Floats >= 0, or booleans (True = observed); None if every entry has weight 1.
     labels : Labels
-        Dimensions and coordinates to put back on results.
+        Dimensions and coordinates for results.
     """
 
     values: FloatArray
@@ -57,7 +58,7 @@ class DenseObservations(Observations):
 
     @property
     def seen(self) -> NDArray[np.bool_]:
-        """True where an entry is observed, shape (m, n)."""
+        """Mask of the observed entries, shape (m, n)."""
         return np.ones(self.shape, bool) if self.weights is None else self.weights > 0
 
     @property
@@ -70,20 +71,19 @@ class DenseObservations(Observations):
         return self.values.ravel()
 
     def transformed(self, transform: Transform) -> FloatArray:
-        """Return a function of the values, flat, as a new array."""
+        """Return transform(X) as a new flat array."""
         return np.array(transform(self.values.ravel()), dtype=self.values.dtype)
 
     def centred(
         self, transform: Transform, mean: float, rows: FloatArray | None, columns: FloatArray | None
     ) -> tuple[FloatArray, float]:
-        """Return transform(X) less offsets; see `Observations.centred`."""
+        """Return transform(X) minus offsets; see `Observations.centred`."""
         T = transform(self.values)
         offsets = _offset_matrix(mean, rows, columns, self.shape)
         if self.weights is None:
             return T - offsets, 0.0
         seen = self.seen
-        without = mean == 0 and rows is None and columns is None
-        fill = float(T[seen].mean()) if without else 0.0
+        fill = 0.0 if has_offsets(mean, rows, columns) else float(T[seen].mean())
         return np.where(seen, T - offsets, fill), 0.0
 
     def observed(self) -> tuple[FloatArray, FloatArray]:
@@ -94,14 +94,14 @@ class DenseObservations(Observations):
         seen = self.seen
         return self.values[seen].astype(np.float64), self.weights[seen].astype(np.float64)
 
-    def entries(self) -> Entries:
-        """Return the observed entries in the order of rows."""
+    def entries(self) -> ObservedEntries:
+        """Return the observed entries, sorted by row and column."""
         seen = self.seen
         rows, columns = np.nonzero(seen)
-        return Entries(rows, columns, self.values[seen])
+        return ObservedEntries(rows, columns, self.values[seen])
 
     def select(self, keep: NDArray[np.bool_]) -> DenseObservations:
-        """Return observations of some of the `entries`."""
+        """Return observations of those `entries` at which `keep` is True."""
         weights = np.zeros(self.shape, bool)
         rows, columns, _ = self.entries()
         weights[rows[keep], columns[keep]] = True
@@ -112,29 +112,37 @@ class DenseObservations(Observations):
 
     def csr_rows(self, block: slice) -> CsrRows:
         """Return the observed entries of a range of rows."""
+        values = self.values[block]
         weights = None if self.weights is None else self.weights[block]
-        return csr_rows_of(self.values[block], weights)
+        seen = np.ones(values.shape, bool) if weights is None else weights > 0
+        rows, columns = np.nonzero(seen)
+        return CsrRows.of(
+            row_pointers(rows, len(values), np.int64),
+            columns,
+            values[seen],
+            None if weights is None else weights[seen],
+        )
 
     def as_sparse(self) -> SparseObservations:
         """Return the observed entries as `SparseObservations`."""
         seen = self.seen
         rows, columns = np.nonzero(seen)
-        kind = index_dtype(rows.size)
-        weighted = self.weights is not None and self.weights.dtype != bool
+        dtype = index_dtype(rows.size)
+        weights = self.weights
         return SparseObservations(
             self.values[seen],
-            self.weights[seen] if weighted and self.weights is not None else None,
-            row_pointers(rows, self.shape[0], kind),
-            columns.astype(kind),
+            None if weights is None or weights.dtype == bool else weights[seen],
+            row_pointers(rows, self.shape[0], dtype),
+            columns.astype(dtype),
             self.labels,
         )
 
     def to_array(self) -> FloatArray:
-        """Return the matrix (m, n) with NaN where nothing is observed."""
+        """Return the matrix (m, n), with NaN at missing entries."""
         return np.where(self.seen, self.values, self.values.dtype.type(np.nan))
 
     def with_values(self, values: FloatArray) -> DenseObservations:
-        """Return the same weights and labels with other values."""
+        """Return other values with the same weights and labels."""
         return replace(self, values=values)
 
     def counts(self, axis: int) -> NDArray[np.integer]:
@@ -153,57 +161,46 @@ def observe_dense(
     dtype: DTypeLike | None = None,
     sample_dims: str | Sequence[str] | None = None,
 ) -> DenseObservations:
-    """Turn any dense input into `DenseObservations`; never modify it.
+    """Return the observations of a dense input, which is not modified.
 
     Parameters
     ----------
     X : array_like (m, n), masked array, pandas.DataFrame or xarray.DataArray
-        The data.
+        Data.
     mask : array_like of bool (m, n), optional
-        True = observed.
+        Mask of the observed entries.
     weights : array_like (m, n), optional
-        How much an entry counts, finite and >= 0.
+        Weights of the entries, finite and >= 0.
     dtype : float32 or float64, optional
-        By default float32 for float32 input and float64 otherwise.
+        Working precision; by default float32 for float32 input and float64 otherwise.
     sample_dims : str or sequence of str, optional
-        The dimensions of a DataArray that make the rows; by default the first of two.
+        Dimensions of a DataArray that form the rows; by default the first of two.
 
     Raises
     ------
     TypeError, ValueError
-        With the argument, the value and the remedy, if the input makes no sense.
+        If X, the mask or the weights are not valid.
     """
     if is_sparse(X):
         raise TypeError("X is a scipy.sparse matrix: only decompose() and complete() take one.")
     labels = labels_of(X, sample_dims)
-    array, seen = (labels.flatten(part) for part in _array_and_mask(X))
+    array, seen = (labels.flatten(each) for each in _array_and_mask(X))
     if array.size == 0:
         raise ValueError(f"X has shape {array.shape}, which holds no entry: give a larger matrix.")
     if mask is not None:
-        seen = seen & _checked_mask(mask, X, labels)
+        seen = seen & dense_mask(mask, X, labels)
     values = array.astype(float_dtype(array, dtype), order="C", copy=False)
     seen &= ~np.isnan(values)
     if np.any(np.isinf(values) & seen):
-        row, column = np.argwhere(np.isinf(values) & seen)[0]
-        raise ValueError(
-            f"X holds an infinity at row {row}, column {column}: replace it, or hide it with mask=."
-        )
-    kept: NDArray[Any] = seen
+        raise infinity_error(*np.argwhere(np.isinf(values) & seen)[0])
+    weighted: NDArray[Any] = seen
     if weights is not None:
-        kept = _checked_weights(weights, X, labels, values.dtype) * seen
-    if not kept.any():
+        weighted = dense_weights(weights, X, labels, values.dtype) * seen
+    if not weighted.any():
         raise ValueError("X has no observed entry: check mask=, weights= and the NaN in X.")
     if seen.all() and weights is None:
         return DenseObservations(np.ascontiguousarray(values), None, labels)
-    return DenseObservations(np.where(kept > 0, values, values.dtype.type(0)), kept, labels)
-
-
-def csr_rows_of(values: FloatArray, weights: NDArray[Any] | None) -> CsrRows:
-    """Return the observed entries of an array in compressed rows."""
-    seen = np.ones(values.shape, dtype=bool) if weights is None else weights > 0
-    indptr = np.concatenate([[0], np.cumsum(np.count_nonzero(seen, axis=1))])
-    kept = np.ones(indptr[-1]) if weights is None else weights[seen]
-    return CsrRows.of(indptr, np.nonzero(seen)[1], values[seen], kept)
+    return DenseObservations(np.where(weighted > 0, values, values.dtype.type(0)), weighted, labels)
 
 
 def _offset_matrix(
@@ -216,7 +213,7 @@ def _offset_matrix(
 
 
 def _array_and_mask(X: Any) -> tuple[NDArray[Any], NDArray[np.bool_]]:
-    """Return the bare numbers and what a masked array says of them."""
+    """Return the values of a dense input, and the mask of those that are not masked."""
     if isinstance(X, np.ma.MaskedArray):
         array, seen = X.data, ~np.ma.getmaskarray(X)
     else:
@@ -238,37 +235,3 @@ def _frame_dtype(frame: Any) -> type:
         if getattr(dtype, "kind", "O") not in "buif":
             raise TypeError(f"X has dtype {dtype} in column {name!r}: convert it to real numbers.")
     return np.float32 if all(str(t).lower() == "float32" for t in frame.dtypes) else np.float64
-
-
-def _aligned(name: str, other: Any, X: Any, labels: Labels) -> NDArray[Any]:
-    """Return `other` as a matrix in the order of X, by label where both have labels."""
-    if isinstance(other, xr.DataArray) and isinstance(X, xr.DataArray):
-        if set(other.dims) != set(X.dims):
-            raise ValueError(f"{name} has the dimensions {other.dims}: X has {X.dims}.")
-        other = other.transpose(*X.dims).reindex_like(X)
-    elif is_frame(other) and is_frame(X):
-        other = other.reindex_like(X)
-    array = np.asarray(other)
-    if array.shape != labels.shape:
-        raise ValueError(f"{name} has shape {array.shape}: give it the shape of X, {labels.shape}.")
-    return labels.flatten(array)
-
-
-def _checked_mask(mask: Any, X: Any, labels: Labels) -> NDArray[np.bool_]:
-    array = _aligned("mask", mask, X, labels)
-    if array.dtype != bool:
-        if array.dtype.kind not in "buif" or not np.all((array == 0) | (array == 1)):
-            raise TypeError(
-                f"mask has dtype {array.dtype}: give booleans (or 0 and 1), True = observed."
-            )
-        array = array.astype(bool)
-    return array
-
-
-def _checked_weights(weights: Any, X: Any, labels: Labels, dtype: np.dtype[Any]) -> FloatArray:
-    array = _aligned("weights", weights, X, labels)
-    if array.dtype.kind not in "buif":
-        raise TypeError(f"weights has dtype {array.dtype}: give real numbers >= 0.")
-    if not np.all(np.isfinite(array)) or np.any(array < 0):
-        raise ValueError("weights holds a negative or non-finite number: give numbers >= 0.")
-    return np.ascontiguousarray(array, dtype=dtype)

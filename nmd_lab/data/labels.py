@@ -1,8 +1,7 @@
-"""Labels: taken off at the door, put back on results.
+"""Labels: dimensions and coordinates of the input, which results get back.
 
-Inside the library a problem is a plain m x n matrix.  `labels_of` reads the names and coordinates
-off an input, and which of its dimensions make the rows; `Labels` flattens arrays of the input's
-shape to the matrix, and gives results the input's dimensions, coordinates and name again.
+Inside the library X is a plain m x n matrix.  `labels_of` records the dimensions and coordinates of
+an input.  `Labels` flattens arrays of its shape to the matrix, and labels results like the input.
 
 >>> import numpy as np, xarray as xr
 >>> X = xr.DataArray(np.zeros((5, 2, 3)), dims=("time", "lat", "lon"))
@@ -24,8 +23,10 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
+from ._frames import index_labels
+
 COMPONENT = "component"
-"""Dimension of results, which X cannot have."""
+"""Dimension of W and H that counts the components; X cannot have one of this name."""
 
 RESULT_ATTRIBUTE = "nmd_lab"
 """Attribute of Datasets and files that hold a result; its value is a description in JSON."""
@@ -37,16 +38,18 @@ class Labels:
 
     Attributes
     ----------
-    dims, shape : tuple of str, tuple of int
-        The dimensions of X in its own order, and their sizes.
+    dims : tuple of str
+        Dimensions of X in its own order.
+    shape : tuple of int
+        Sizes of the dimensions.
     rows : tuple of str
-        The dimensions that make the rows of the matrix; the others make its columns.
+        Dimensions that form the rows of the matrix; the others form its columns.
     coords : xarray.Dataset
-        The coordinates of X.
+        Coordinates of X.
     name : str or None
-        The name of X.
+        Name of X.
     attrs : dict
-        The attributes of X, such as its units.
+        Attributes of X, such as its units.
     """
 
     dims: tuple[str, ...]
@@ -58,7 +61,7 @@ class Labels:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The dimensions that make the columns of the matrix."""
+        """Dimensions that form the columns of the matrix."""
         return tuple(dim for dim in self.dims if dim not in self.rows)
 
     @property
@@ -67,7 +70,7 @@ class Labels:
         return self._size(self.rows), self._size(self.columns)
 
     def flatten(self, array: NDArray[Any]) -> NDArray[Any]:
-        """Return an array of the shape of X as the m x n matrix."""
+        """Return an array of the shape of X as an m x n matrix."""
         order = [self.dims.index(dim) for dim in (*self.rows, *self.columns)]
         return array.transpose(order).reshape(self._size(self.rows), self._size(self.columns))
 
@@ -75,11 +78,17 @@ class Labels:
         """Return an m x n matrix with the dimensions, coordinates, name and attributes of X."""
         dims = (*self.rows, *self.columns)
         values = matrix.reshape(self._shape(dims))
-        labelled = xr.DataArray(values, dims=dims, coords=self._along(*dims), name=self.name)
+        labelled = xr.DataArray(values, dims=dims, coords=self._coords_along(*dims), name=self.name)
         return labelled.transpose(*self.dims).assign_attrs(self.attrs)
 
     def align(self, X: xr.DataArray) -> NDArray[Any]:
-        """Return the values of X in the order of these labels; by position if X has other dims.
+        """Return the values of an array in the order of these labels.
+
+        Parameters
+        ----------
+        X : xarray.DataArray
+            Array of the same shape.  If its dimensions have other names, its values are taken by
+            position.
 
         Raises
         ------
@@ -88,11 +97,11 @@ class Labels:
         """
         if set(X.dims) == set(self.dims):
             X = X.transpose(*self.dims)
-            for dim, mine in self.coords.indexes.items():
+            for dim, target in self.coords.indexes.items():
                 index = X.indexes.get(dim)
-                if dim not in X.dims or index is None or index.equals(mine):
+                if dim not in X.dims or index is None or index.equals(target):
                     continue
-                order = index.get_indexer(mine) if index.is_unique else np.array([-1])
+                order = index.get_indexer(target) if index.is_unique else np.array([-1])
                 if np.any(order < 0):
                     raise ValueError(f"X has other labels along {dim!r}: select those of the fit.")
                 X = X.isel({dim: order})
@@ -102,53 +111,77 @@ class Labels:
         return values
 
     def label_factors(self, W: NDArray[Any], H: NDArray[Any]) -> tuple[xr.DataArray, xr.DataArray]:
-        """Return W (*rows, component) and H (component, *columns) with their part of the labels."""
+        """Return W (*rows, component) and H (component, *columns) with labels."""
         rank = W.shape[1]
         labelled_H = xr.DataArray(
             H.reshape(rank, *self._shape(self.columns)),
             dims=(COMPONENT, *self.columns),
-            coords=self._along(*self.columns),
+            coords=self._coords_along(*self.columns),
             name="H",
         )
         labelled_H = labelled_H.assign_coords({COMPONENT: np.arange(rank)})
         return self.label_rows(W), labelled_H
 
     def label_rows(self, W: NDArray[Any]) -> xr.DataArray:
-        """Return W (*rows, component) with its part of the labels."""
+        """Return W (*rows, component) with labels."""
         rank = W.shape[1]
         labelled = xr.DataArray(
             W.reshape(*self._shape(self.rows), rank),
             dims=(*self.rows, COMPONENT),
-            coords=self._along(*self.rows),
+            coords=self._coords_along(*self.rows),
             name="W",
         )
         return labelled.assign_coords({COMPONENT: np.arange(rank)})
 
     def order_of_columns(self, other: Labels) -> NDArray[Any]:
-        """Return for each of these columns its position among another's, by label or position.
+        """Return the position of each column among the columns of other labels.
+
+        Parameters
+        ----------
+        other : Labels
+            Labels with the same number of columns.  Columns are matched by label, or by position
+            if one of the two has no labels.
+
+        Returns
+        -------
+        ndarray of int (n,)
+            Positions among the columns of `other`.
 
         Raises
         ------
         ValueError
-            If both have labels and they differ.
+            If both have labels for their columns, and these differ.
         """
-        columns, theirs = self.columns, other.columns
-        shape = other._shape(theirs)
-        positions = np.arange(math.prod(shape)).reshape(shape)
-        grid = xr.DataArray(positions, dims=theirs, coords=other._along(*theirs))
-        coords = xr.Dataset().assign_coords(self._along(*columns))
-        mine = Labels(columns, self._shape(columns), (), coords)
-        return mine.align(grid).ravel()
+        shape = other._shape(other.columns)
+        positions = xr.DataArray(
+            np.arange(math.prod(shape)).reshape(shape),
+            dims=other.columns,
+            coords=other._coords_along(*other.columns),
+        )
+        coords = xr.Dataset().assign_coords(self._coords_along(*self.columns))
+        own_columns = Labels(self.columns, self._shape(self.columns), (), coords)
+        return own_columns.align(positions).ravel()
 
     def rename(self, names: Mapping[str, str]) -> Labels:
-        """Return these labels with other names, from old to new."""
-        known = {*self.coords.variables, *self.coords.dims}
-        coords = self.coords.rename({old: new for old, new in names.items() if old in known})
+        """Return the labels with new names of dimensions and coordinates, given by old name."""
+        present = {*self.coords.variables, *self.coords.dims}
+        coords = self.coords.rename({old: new for old, new in names.items() if old in present})
         dims, rows = (tuple(names.get(d, d) for d in dims) for dims in (self.dims, self.rows))
         return Labels(dims, self.shape, rows, coords, self.name, self.attrs)
 
     def clashes(self, taken: Collection[str]) -> dict[str, str]:
-        """Return names that are taken, or that no file can hold, and free ones in their place."""
+        """Return new names for those that are taken, or that a file cannot hold.
+
+        Parameters
+        ----------
+        taken : collection of str
+            Names that dimensions and coordinates must not have.
+
+        Returns
+        -------
+        dict
+            New names by old name, for `rename`.
+        """
         names = {*self.dims, *map(str, self.coords.coords)}
         renamed: dict[str, str] = {}
         for old in sorted(name for name in names if name in taken or "/" in name):
@@ -158,32 +191,34 @@ class Labels:
             renamed[old] = new
         return renamed
 
-    def _along(self, *dims: str) -> xr.Coordinates:
-        """Return the coordinates that live on some of the given dimensions only."""
+    def _coords_along(self, *dims: str) -> xr.Coordinates:
+        """Return the coordinates that have no other dimensions than these."""
         other = [name for name, c in self.coords.coords.items() if not set(c.dims) <= set(dims)]
         return self.coords.drop_vars(other).coords
 
     def _shape(self, dims: Sequence[str]) -> tuple[int, ...]:
+        """Return the sizes of dimensions."""
         return tuple(self.shape[self.dims.index(dim)] for dim in dims)
 
     def _size(self, dims: Sequence[str]) -> int:
+        """Return the number of entries of an array with these dimensions."""
         return math.prod(self._shape(dims))
 
 
 def labels_of(X: Any, sample_dims: str | Sequence[str] | None = None) -> Labels:
-    """Read the labels off an input.
+    """Return the labels of an input.
 
     Parameters
     ----------
     X : array_like, scipy.sparse matrix, pandas.DataFrame or xarray.DataArray
-        Only a DataArray may have more than two dimensions.
+        Data; only a DataArray may have more than two dimensions.
     sample_dims : str or sequence of str, optional
-        The dimensions of a DataArray that make the rows; by default the first of two.
+        Dimensions of a DataArray that form the rows; by default the first of two.
 
     Raises
     ------
     ValueError, TypeError
-        If X is no matrix and `sample_dims` does not make it one.
+        If X is not a matrix, or if `sample_dims` does not split its dimensions.
     """
     if isinstance(X, xr.DataArray):
         return _array_labels(X, sample_dims)
@@ -201,11 +236,12 @@ def labels_of(X: Any, sample_dims: str | Sequence[str] | None = None) -> Labels:
 
 
 def is_frame(X: Any) -> bool:
-    """Return whether X is a pandas DataFrame, without importing pandas for it."""
+    """Return whether X is a pandas DataFrame, without an import of pandas."""
     return hasattr(X, "to_numpy") and hasattr(X, "columns") and hasattr(X, "index")
 
 
 def _array_labels(X: xr.DataArray, sample_dims: str | Sequence[str] | None) -> Labels:
+    """Return the labels of a DataArray."""
     dims = tuple(map(str, X.dims))
     if sample_dims is None:
         if len(dims) != 2:
@@ -223,40 +259,22 @@ def _array_labels(X: xr.DataArray, sample_dims: str | Sequence[str] | None) -> L
         raise ValueError(f"X has the dimensions {dims}, one of them twice: rename it.")
     coords = X.coords.to_dataset().copy(deep=True)
     coords = coords.rename({name: str(name) for name in {*coords.coords, *coords.dims}})
-    _refuse_component((*dims, *map(str, coords.coords)))
+    _check_no_component((*dims, *map(str, coords.coords)))
     name = None if X.name is None else str(X.name)
     return Labels(dims, X.shape, rows, coords, name, dict(X.attrs))
 
 
 def _frame_labels(frame: Any) -> Labels:
-    coords = xr.Dataset()
-    row, found = _index_labels(frame.index, "row", taken=())
-    coords = coords.assign_coords(found)
-    column, found = _index_labels(frame.columns, "column", taken=coords.coords)
-    coords = coords.assign_coords(found)
-    _refuse_component(coords.coords)
+    """Return the labels of a DataFrame."""
+    row, row_coords = index_labels(frame.index, "row", taken=())
+    coords = xr.Dataset().assign_coords(row_coords)
+    column, column_coords = index_labels(frame.columns, "column", taken=coords.coords)
+    coords = coords.assign_coords(column_coords)
+    _check_no_component(coords.coords)
     return Labels((row, column), frame.shape, (row,), coords)
 
 
-def _index_labels(index: Any, line: str, taken: Collection[Any]) -> tuple[str, Any]:
-    """Return the dimension that a pandas index labels, and its coordinates.
-
-    A name that is taken gets the line appended: a correlation matrix has rows named "gene" and
-    columns named "gene", which become "gene_column".
-    """
-
-    def free(name: Any, default: str) -> str:
-        name = default if name is None else str(name)
-        return f"{name}_{line}" if name in taken else name
-
-    if index.nlevels == 1:
-        dim = free(index.name, line)
-        return dim, {dim: index.rename(dim)}
-    taken = {*taken, line}
-    levels = [free(name, f"{line}_level_{i}") for i, name in enumerate(index.names)]
-    return line, xr.Coordinates.from_pandas_multiindex(index.set_names(levels), line)
-
-
-def _refuse_component(names: Any) -> None:
+def _check_no_component(names: Any) -> None:
+    """Raise ValueError if a dimension or coordinate is named like the components of results."""
     if COMPONENT in names:
         raise ValueError(f"X has a label {COMPONENT!r}, which results use: rename it.")

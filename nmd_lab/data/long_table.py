@@ -1,4 +1,4 @@
-"""Long tables of ratings or measurements, one observation a line, as sparse observations."""
+"""Sparse observations from a long table, with one rating or measurement in each line."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import numpy as np
 import xarray as xr
 from scipy import sparse
 
+from ._csr import first_duplicate
 from .labels import Labels
 from .sparse import SparseObservations, observe_sparse
 
@@ -15,29 +16,28 @@ from .sparse import SparseObservations, observe_sparse
 def observations_from_table(
     frame: Any, row: str = "user", column: str = "item", value: str = "rating"
 ) -> SparseObservations:
-    """Return the labelled sparse observations that a long table holds.
+    """Return the labelled sparse observations of a long table.
 
     Parameters
     ----------
     frame : pandas.DataFrame or mapping of arrays
-        One observation a line.
+        Table with one observation in each line.
     row, column : str, default "user" and "item"
-        The columns of the table whose distinct entries, sorted, become the row and the column
-        labels.
+        Columns of the table with the row and column labels of the matrix.
     value : str, default "rating"
-        The column of the table that holds the observed values.
+        Column of the table with the observed values.
 
     Returns
     -------
     SparseObservations
-        To be given to `complete`.
+        Input for `complete`, with sorted labels.
 
     Raises
     ------
     KeyError
-        If the table has no such column.
+        If the table does not have one of the columns.
     ValueError
-        If a pair of labels comes twice (the first is named), or a label is missing.
+        If a pair of labels comes twice, if a label is missing, or if labels cannot be sorted.
 
     Examples
     --------
@@ -53,16 +53,16 @@ def observations_from_table(
         try:
             columns[argument] = np.asarray(frame[name])
         except (KeyError, IndexError, ValueError) as error:
-            known = list(getattr(frame, "columns", frame))
-            raise KeyError(f"{argument}={name!r} is not in the table: it has {known}.") from error
+            names = list(getattr(frame, "columns", frame))
+            raise KeyError(f"{argument}={name!r} is not in the table: it has {names}.") from error
     (row_labels, i), (column_labels, j) = (
-        _distinct(argument, columns[argument]) for argument in ("row", "column")
+        _sorted_labels(argument, columns[argument]) for argument in ("row", "column")
     )
     shape = (row_labels.size, column_labels.size)
     order = np.lexsort((j, i))
-    twice = (np.diff(i[order]) == 0) & (np.diff(j[order]) == 0)
-    if twice.any():
-        k = order[int(np.argmax(twice))]
+    duplicate = first_duplicate(i[order], j[order])
+    if duplicate is not None:
+        k = order[duplicate]
         raise ValueError(
             f"the table holds {row}={row_labels[i[k]]!s}, {column}={column_labels[j[k]]!s} more "
             "than once: keep one line of each pair, for example with frame.drop_duplicates()."
@@ -75,8 +75,8 @@ def observations_from_table(
     )
 
 
-def _distinct(argument: str, entries: Any) -> tuple[Any, Any]:
-    """Return the distinct labels, sorted, and which of them each line has."""
+def _sorted_labels(argument: str, entries: Any) -> tuple[Any, Any]:
+    """Return the distinct labels in order, and for each line the position of its label."""
     if entries.dtype.kind == "f" and np.isnan(entries).any():
         raise ValueError(f"{argument} holds a missing label: drop those lines.")
     try:

@@ -1,7 +1,7 @@
-"""From any accepted input to observations: the only door.
+"""`observe`: observations of any accepted input.
 
-What NaN, a mask, weights and the absent entries of a sparse matrix mean is decided here and in the
-two modules below (`nmd_lab.data.dense`, `nmd_lab.data.sparse`), and nowhere else.
+This module and the two for dense and sparse input (`nmd_lab.data.dense`, `nmd_lab.data.sparse`)
+alone decide what NaN, a mask, weights and the absent entries of a sparse matrix mean.
 """
 
 from __future__ import annotations
@@ -25,14 +25,25 @@ def observe(
     sample_dims: str | Sequence[str] | None = None,
     absent_are_zeros: bool = False,
 ) -> Observations:
-    """Turn any accepted input into observations, sparse input into sparse ones.
+    """Return the observations of any accepted input, sparse ones of sparse input.
 
     Parameters
     ----------
-    X, mask, weights, dtype, sample_dims
-        As for `observe`, or for `observe_sparse`.
-    absent_are_zeros : bool
-        What the absent entries of a sparse matrix are.
+    X : array_like, masked array, DataFrame, DataArray, scipy.sparse matrix or SparseObservations
+        Data.
+    mask, weights : array_like (m, n), optional
+        Mask of the observed entries, and weights of the entries.
+    dtype : float32 or float64, optional
+        Working precision; by default float32 for float32 input and float64 otherwise.
+    sample_dims : str or sequence of str, optional
+        Dimensions of a DataArray that form the rows; by default the first of two.
+    absent_are_zeros : bool, default False
+        Whether entries that a sparse matrix does not store are observed and equal to 0.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument is not valid.
     """
     if is_sparse(X):
         return observe_sparse(

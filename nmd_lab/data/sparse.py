@@ -1,7 +1,7 @@
-"""Observations of a sparse input: the stored entries, row after row, and nothing else.
+"""Observations of sparse input: the stored entries in compressed rows.
 
-A stored zero is an observation like any other.  `absent_are_zeros` says what entries mean that are
-not stored: True for `decompose`, where they are zeros, False for `complete`, where they are missing.
+A stored zero is an observation like any other.  Entries that are not stored are zeros for
+`decompose` (``absent_are_zeros=True``), and missing for `complete`.
 """
 
 from __future__ import annotations
@@ -13,16 +13,18 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 from scipy import sparse
 
+from ._alignment import at_entries, check_weights, infinity_error
+from ._csr import row_pointers, sorted_entries
 from .base import (
     CsrRows,
-    Entries,
     EntryReader,
     FloatArray,
     IntArray,
     Observations,
+    ObservedEntries,
     Transform,
     float_dtype,
-    row_pointers,
+    has_offsets,
 )
 from .labels import Labels, labels_of
 
@@ -34,15 +36,15 @@ class SparseObservations(Observations):
     Attributes
     ----------
     values : ndarray (n_stored,)
-        float32 or float64, row after row.
+        Stored values row by row, float32 or float64.
     weights : ndarray (n_stored,) or None
-        None if every stored entry has weight 1, or floats > 0.
+        Weights > 0 of the stored entries; None if every weight is one.
     indptr : ndarray of int (m + 1,)
-        Row i has the stored entries indptr[i] to indptr[i + 1].
+        Row pointers: row i has the stored entries indptr[i] to indptr[i + 1].
     indices : ndarray of int (n_stored,)
         Columns of the stored entries, ascending within a row.
     labels : Labels
-        Dimensions and coordinates to put back on results.
+        Dimensions and coordinates for results.
     absent_are_zeros : bool, default False
         Whether entries that are not stored are observed and equal to 0.
     """
@@ -76,11 +78,11 @@ class SparseObservations(Observations):
         return np.repeat(np.arange(self.shape[0], dtype=self.indices.dtype), np.diff(self.indptr))
 
     def reader(self) -> EntryReader:
-        """Return the values, flat; with absent zeros as dense rows, a few at a time."""
-        return _ZeroFilled(self.to_csr()) if self.absent_are_zeros else self.values
+        """Return the stored values; if absent entries are zeros, a reader of dense rows."""
+        return _DenseRowReader(self.to_csr()) if self.absent_are_zeros else self.values
 
     def transformed(self, transform: Transform) -> FloatArray:
-        """Return a function of the values, flat, as a new array."""
+        """Return transform(X) at the stored entries, as a new flat array."""
         dtype = self.values.dtype
         if not self.absent_are_zeros:
             return np.array(transform(self.values), dtype=dtype)
@@ -92,13 +94,12 @@ class SparseObservations(Observations):
     def centred(
         self, transform: Transform, mean: float, rows: FloatArray | None, columns: FloatArray | None
     ) -> tuple[sparse.csr_array, float]:
-        """Return transform(X) less offsets; see `Observations.centred`."""
+        """Return transform(X) minus offsets; see `Observations.centred`."""
         T = transform(self.values)
-        if self.absent_are_zeros:  # and there are no offsets
+        if self.absent_are_zeros:  # there are no offsets then
             return self.to_csr(T), 0.0
         m, n = self.shape
-        without = mean == 0 and rows is None and columns is None
-        fill = float(T.mean()) if without else 0.0
+        fill = 0.0 if has_offsets(mean, rows, columns) else float(T.mean())
         by_row = np.zeros(m) if rows is None else rows
         by_column = np.zeros(n) if columns is None else columns
         return self.to_csr(T - fill - mean - by_row[self.rows] - by_column[self.indices]), fill
@@ -106,7 +107,7 @@ class SparseObservations(Observations):
     def observed(self) -> tuple[FloatArray, FloatArray]:
         """Return the observed values and their weights, flat, in double precision.
 
-        Zeros that are not stored are one value with the weight of all of them.
+        All zeros that are not stored are summed up in one value, with their number as its weight.
         """
         values: FloatArray = self.values.astype(np.float64, copy=False)
         weights = np.broadcast_to(1.0, values.size)
@@ -117,12 +118,12 @@ class SparseObservations(Observations):
             return np.append(values, 0.0), np.append(weights, float(absent))
         return values, weights
 
-    def entries(self) -> Entries:
-        """Return the stored entries in the order of rows."""
-        return Entries(self.rows, self.indices, self.values)
+    def entries(self) -> ObservedEntries:
+        """Return the stored entries, sorted by row and column."""
+        return ObservedEntries(self.rows, self.indices, self.values)
 
     def select(self, keep: NDArray[np.bool_]) -> SparseObservations:
-        """Return observations of some of the `entries`."""
+        """Return observations of those `entries` at which `keep` is True."""
         return replace(
             self,
             values=self.values[keep],
@@ -148,19 +149,19 @@ class SparseObservations(Observations):
         return self
 
     def to_array(self) -> FloatArray:
-        """Return the matrix (m, n) with NaN where nothing is observed."""
+        """Return the matrix (m, n), with NaN at missing entries."""
         absent = 0.0 if self.absent_are_zeros else np.nan
         array: FloatArray = np.full(self.shape, absent, dtype=self.values.dtype)
         array[self.rows, self.indices] = self.values
         return array
 
     def to_csr(self, values: FloatArray | None = None) -> sparse.csr_array:
-        """Return the values, or others in their places, as a SciPy array that shares memory."""
+        """Return the values, or other values at the same positions, without a copy."""
         values = self.values if values is None else values
         return sparse.csr_array((values, self.indices, self.indptr), shape=self.shape)
 
     def with_values(self, values: FloatArray) -> SparseObservations:
-        """Return the same pattern, weights and labels with other values."""
+        """Return other values with the same pattern, weights and labels."""
         return replace(self, values=values)
 
     def counts(self, axis: int) -> NDArray[np.integer]:
@@ -181,8 +182,8 @@ class SparseObservations(Observations):
         )
 
 
-class _ZeroFilled:
-    """Values of a sparse matrix whose absent entries are zeros, read as whole dense rows."""
+class _DenseRowReader:
+    """Reader of a sparse matrix as dense rows, in which absent entries are zeros."""
 
     def __init__(self, matrix: sparse.csr_array) -> None:
         self.matrix = matrix
@@ -208,48 +209,46 @@ def observe_sparse(
     dtype: DTypeLike | None = None,
     absent_are_zeros: bool = False,
 ) -> SparseObservations:
-    """Turn a SciPy matrix into `SparseObservations`; never densify or modify it.
+    """Return the observations of a sparse input, which is neither modified nor made dense.
 
     Parameters
     ----------
     X : scipy.sparse matrix or array, or SparseObservations
-        The data, in any format.  NaN that are stored are missing.
-    mask, weights : array_like (m, n) or scipy.sparse matrix, optional
-        Which stored entries are observed, and how much they count.
+        Data in any format; a stored NaN is missing.
+    mask : array_like (m, n) or scipy.sparse matrix, optional
+        Mask of the observed entries among those stored.
+    weights : array_like (m, n) or scipy.sparse matrix, optional
+        Weights of the stored entries, finite and >= 0.
     dtype : float32 or float64, optional
-        By default float32 for float32 input and float64 otherwise.
-    absent_are_zeros : bool
-        Whether entries that are not stored count, as zeros.
+        Working precision; by default float32 for float32 input and float64 otherwise.
+    absent_are_zeros : bool, default False
+        Whether entries that are not stored are observed and equal to 0.
 
     Raises
     ------
     TypeError, ValueError
-        With the argument, the value and the remedy, if the input makes no sense.
+        If X, the mask or the weights are not valid.
     """
     labels = X.labels if isinstance(X, SparseObservations) else labels_of(X)
     m, n = labels.matrix_shape
     if m * n == 0:
         raise ValueError(f"X has shape {(m, n)}, which holds no entry: give a larger matrix.")
     if isinstance(X, SparseObservations):
-        given: Any = X.values
+        stored: Any = X.values
         rows, indptr, indices = X.rows, X.indptr, X.indices
         weights = X.weights if weights is None else weights
     else:
-        given, rows, indptr, indices = _row_by_row(X)
-    values = given.astype(float_dtype(given, dtype), copy=False)
+        stored, rows, indptr, indices = sorted_entries(X)
+    values = stored.astype(float_dtype(stored, dtype), copy=False)
     keep = ~np.isnan(values)
     if mask is not None:
-        keep &= _at_entries("mask", mask, (m, n), rows, indices).astype(bool)
+        keep &= at_entries("mask", mask, (m, n), rows, indices).astype(bool)
     if np.any(np.isinf(values) & keep):
         k = int(np.argmax(np.isinf(values) & keep))
-        raise ValueError(
-            f"X holds an infinity at row {rows[k]}, column {indices[k]}: replace it, or hide it "
-            "with mask=."
-        )
+        raise infinity_error(rows[k], indices[k])
     if weights is not None:
-        weights = _at_entries("weights", weights, (m, n), rows, indices).astype(values.dtype)
-        if not np.all(np.isfinite(weights)) or np.any(weights < 0):
-            raise ValueError("weights holds a negative or non-finite number: give numbers >= 0.")
+        weights = at_entries("weights", weights, (m, n), rows, indices).astype(values.dtype)
+        check_weights(weights)
         keep &= weights > 0
     if absent_are_zeros and (weights is not None or not keep.all()):
         raise ValueError(
@@ -265,60 +264,8 @@ def observe_sparse(
     return SparseObservations(values, weights, indptr, indices, labels, absent_are_zeros)
 
 
-def _row_by_row(X: Any) -> tuple[NDArray[Any], IntArray, IntArray, IntArray]:
-    """Return values, rows, row pointers and columns, sorted; refuse an entry that comes twice."""
-    if X.dtype.kind not in "buif":
-        raise TypeError(f"X has dtype {X.dtype}: convert it to real numbers, X.astype(float).")
-    if X.format == "coo":
-        csr = X.tocsr()  # adds duplicates up
-        if csr.nnz < X.nnz:
-            order = np.lexsort((X.col, X.row))
-            _refuse_twice(X.row[order], X.col[order])
-    else:
-        csr = X.tocsr()
-    if not csr.has_sorted_indices:
-        csr = csr.copy() if csr is X else csr
-        csr.sort_indices()
-    indptr = csr.indptr
-    values, indices = csr.data[: indptr[-1]], csr.indices[: indptr[-1]]
-    rows = np.repeat(np.arange(X.shape[0], dtype=indices.dtype), np.diff(indptr))
-    _refuse_twice(rows, indices)
-    return values, rows, indptr, indices
-
-
-def _refuse_twice(rows: IntArray, columns: IntArray) -> None:
-    """Refuse sorted entries of which two are at the same place."""
-    twice = (rows[1:] == rows[:-1]) & (columns[1:] == columns[:-1])
-    if twice.any():
-        k = int(np.argmax(twice))
-        raise ValueError(
-            f"X stores the entry at row {rows[k]}, column {columns[k]} more than once: keep one, "
-            "or add them up with X.sum_duplicates()."
-        )
-
-
-def _at_entries(
-    name: str, other: Any, shape: tuple[int, int], rows: IntArray, columns: IntArray
-) -> NDArray[Any]:
-    """Return a mask or weights at the stored entries."""
-    if not sparse.issparse(other):
-        other = np.asarray(other)
-    if other.shape == rows.shape and not sparse.issparse(other):
-        return np.asarray(other)
-    if other.shape != shape:
-        raise ValueError(f"{name} has shape {other.shape}: give it the shape of X, {shape}.")
-    if other.dtype.kind not in "buif":
-        raise TypeError(f"{name} has dtype {other.dtype}: give real numbers or booleans.")
-    if not sparse.issparse(other):
-        return np.asarray(other[rows, columns])
-    matrix: Any = other
-    found = matrix.tocsr()[rows, columns]  # a 1-D sparse array, or a matrix of one row
-    array = found.toarray() if hasattr(found, "toarray") else found
-    return np.asarray(array).ravel()
-
-
 def stored_columns(X: Any, row: int) -> IntArray:
-    """Return the columns of the entries that a sparse input stores in a row."""
+    """Return the columns of the stored entries in one row of a sparse input."""
     matrix = X if isinstance(X, SparseObservations) else X.tocsr()
     columns: IntArray = np.asarray(matrix.indices[matrix.indptr[row] : matrix.indptr[row + 1]])
     return columns

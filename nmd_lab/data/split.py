@@ -1,4 +1,4 @@
-"""Hold out some of the observed entries, leaving every row and column something to learn from."""
+"""Training and test sets of the observed entries."""
 
 from __future__ import annotations
 
@@ -25,23 +25,23 @@ def split_observed(X: Any, test_size: float = 0.1, random_state: Any = None) -> 
     Parameters
     ----------
     X : scipy.sparse matrix, SparseObservations, ndarray, pandas.DataFrame or xarray.DataArray
-        The stored entries of a sparse matrix are observed; in dense data, all but NaN.
+        Data.  The stored entries of a sparse matrix are observed, and all entries of dense data but
+        NaN.
     test_size : float or int, default 0.1
-        Share (between 0 and 1) or number of the observed entries to hold out.
-    random_state : int, Generator or None
+        Share (between 0 and 1) or number of the observed entries in the test set.
+    random_state : int, Generator or None, default None
         Seed.
 
     Returns
     -------
-    train, test
-        Of the kind of X (CSR for any sparse format); together they hold each observed entry once.
-        Each row and column of `train` keeps at least one entry, so that fewer than `test_size`
-        are held out where that is not possible otherwise.
+    train, test : same type as X, CSR for sparse matrices
+        Training and test set; each observed entry is in one of them.  Each row and column keeps
+        at least one entry in `train`, so that `test` may be smaller than `test_size`.
 
     Raises
     ------
     ValueError, TypeError
-        If `test_size` or X makes no sense.
+        If `test_size` is out of range, or X is not valid.
 
     Examples
     --------
@@ -59,17 +59,18 @@ def split_observed(X: Any, test_size: float = 0.1, random_state: Any = None) -> 
 def split(
     observations: Observations, test_size: Any, rng: np.random.Generator
 ) -> tuple[Observations, Observations]:
-    """Split observations; see `split_observed`."""
+    """Return a training and a test set of observations; see `split_observed`."""
     rows, columns, _ = observations.entries()
-    wanted = _number_held_out(test_size, rows.size)
+    n_test = _test_count(test_size, rows.size)
     counts = np.bincount(rows), np.bincount(columns)
     test = _choose_kernel(str(rows.dtype))(
-        rng.permutation(rows.size), rows, columns, *counts, wanted
+        rng.permutation(rows.size), rows, columns, *counts, n_test
     )
     return observations.select(~test), observations.select(test)
 
 
-def _number_held_out(test_size: Any, n_observed: int) -> int:
+def _test_count(test_size: Any, n_observed: int) -> int:
+    """Return the number of entries in the test set."""
     if not isinstance(test_size, bool):
         if isinstance(test_size, Integral) and 0 < int(test_size) < n_observed:
             return int(test_size)
@@ -83,16 +84,17 @@ def _number_held_out(test_size: Any, n_observed: int) -> int:
 
 @cache
 def _choose_kernel(types: str) -> Any:
+    """Return `_choose` compiled for these types of indices."""
     return compile_kernel(_choose, f"choose_{types}", cached=True)
 
 
-def _choose(order, rows, columns, row_counts, column_counts, wanted):  # type: ignore[no-untyped-def]
-    """Take entries in random order as long as their row and column keep another one."""
+def _choose(order, rows, columns, row_counts, column_counts, n_test):  # type: ignore[no-untyped-def]
+    """Return the mask of the test set: entries whose row and column keep another entry."""
     test = np.zeros(order.size, dtype=np.bool_)
     taken = 0
     for k in order:
         i, j = rows[k], columns[k]
-        if taken < wanted and row_counts[i] > 1 and column_counts[j] > 1:
+        if taken < n_test and row_counts[i] > 1 and column_counts[j] > 1:
             row_counts[i] -= 1
             column_counts[j] -= 1
             test[k] = True
@@ -101,7 +103,7 @@ def _choose(order, rows, columns, row_counts, column_counts, wanted):  # type: i
 
 
 def _like(X: Any, observations: Observations) -> Any:
-    """Return observations as what they were made from."""
+    """Return observations in the type of X."""
     if isinstance(X, SparseObservations):
         return observations
     if sparse.issparse(X):

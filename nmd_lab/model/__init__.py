@@ -1,4 +1,4 @@
-"""What is fitted: nonlinearities, losses and the scalar map in which a pair of them meets.
+"""The model: nonlinearities, losses, and the scalar map that joins one of each.
 
-Nothing here knows data or a solver.
+The modules of this package know neither data nor solver.
 """

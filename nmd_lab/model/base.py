@@ -1,24 +1,33 @@
-"""What a nonlinearity and a loss have in common: a name, run-time numbers, and equality by both."""
+"""The common base class of nonlinearities and losses."""
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 
 class ModelPart:
-    """A nonlinearity or a loss.
+    """A nonlinearity or a loss.  Two of them are equal if class and parameters are.
 
     Attributes
     ----------
     name : str
-        The word that selects it.
+        Name by which functions select the class.
+    label : str
+        Short text for menus and legends; `name` by default.
     parameters : tuple of float
-        Numbers that the compiled functions receive at run time: changing one compiles nothing
-        anew.
+        Numbers that compiled functions receive at run time.  Other numbers need no new compilation.
     """
 
     name: ClassVar[str]
+    label: ClassVar[str]
     parameters: tuple[float, ...] = ()
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Give a class that has a name but no label the name as its label."""
+        super().__init_subclass__(**options)
+        own = vars(cls)
+        if "name" in own and "label" not in own:
+            cls.label = own["name"]
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(f'{p:g}' for p in self.parameters)})"

@@ -1,8 +1,8 @@
-"""What "close" means: the loss d(x, y) between an observed x and a modelled y.
+"""Losses: the distance d(x, y) between an observed value x and a modelled value y.
 
-A loss is one small class.  It says what d is, how d behaves next to a quadratic (its proximal
-map), for which y it is finite, and what its objective is compared with to give a relative error.
-Everything else (the exact T-update with any nonlinearity, dense, masked and sparse) follows.
+A loss is one small class.  It defines d, its proximal map, its domain in y, and the reference
+objective of the relative error.  The exact T-update with every nonlinearity follows from these,
+for dense, masked and sparse data.
 
 >>> import nmd_lab as nmd
 >>> nmd.KL().name
@@ -25,32 +25,37 @@ from nmd_lab._numba import compile_kernel, compile_scalar, is_ours
 from .base import ModelPart
 
 KL_FLOOR = 1e-12
-"""Smallest f(WH) used when a KL objective is *reported*, so that f(WH) = 0 at x > 0 gives a large
-finite number instead of infinity.  The optimisation itself uses the exact divergence."""
+"""Smallest f(WH) in a *reported* KL objective.  Without it, f(WH) = 0 at x > 0 would give infinity.
+The optimisation itself uses the exact divergence."""
 
 
 class Loss(ModelPart):
     """An entrywise loss d(x, y), convex in y.
 
-    A subclass sets `name` and writes the three static methods below in plain scalar Python; they
-    are compiled by Numba, so they may use `math` but no Python objects.  `p` is the tuple
-    `parameters`, known only at run time: changing it compiles nothing anew.
+    A subclass sets `name` and writes the static methods `value` and `proximal` in plain scalar
+    Python.  Numba compiles them, so they may use `math` but no Python objects.  Their argument `p`
+    is the tuple `parameters`.
 
     Attributes
     ----------
     name : str
-        The word that selects the loss, as in ``loss="frobenius"``.
+        Name that selects the loss, as in ``loss="frobenius"``.
+    label : str
+        Short text for menus and legends; `name` by default.
+    noise : str
+        Noise that the loss fits: "Gaussian", "Laplace" or "Poisson"; "" (default) for another.
     parameters : tuple of float
-        Numbers that the compiled functions receive as `p`.
+        Numbers that the compiled functions receive as `p`; empty by default.
     domain : tuple of float
-        Smallest and largest y at which d is finite, the ends included.
+        Smallest and largest y with a finite d, both included; all numbers by default.
     floor : float
-        Modelled values below it are replaced by it in reported objectives.
+        Lower bound that reported objectives put on modelled values; none by default.
     smooth : bool
-        Whether d has a derivative in y everywhere inside its domain, so that descent on the
-        objective itself makes sense; False unless a class says otherwise.
+        Whether d has a derivative in y everywhere inside its domain; False by default.  If so, the
+        last iterations descend on the objective itself.
     """
 
+    noise: ClassVar[str] = ""
     smooth: ClassVar[bool] = False
     domain: ClassVar[tuple[float, float]] = (-math.inf, math.inf)
     floor: ClassVar[float] = -math.inf
@@ -62,34 +67,51 @@ class Loss(ModelPart):
 
     @staticmethod
     def proximal(q: float, x: float, rho: float, p: tuple[float, ...]) -> float:
-        """Return the y that minimises d(x, y) + rho/2 (y - q)^2 over the domain."""
+        """Return the minimiser y of d(x, y) + rho/2 (y - q)^2 over the domain."""
         raise NotImplementedError
 
     def reference(self, x: NDArray[np.floating], weights: NDArray[np.floating]) -> float:
-        """Return the objective that stands for a relative error of one.
+        """Return the objective at which the relative error is one.
 
         Parameters
         ----------
-        x, weights : ndarray
-            The observed values and their weights, both flat.
+        x, weights : ndarray (n_observed,)
+            Observed values and their weights.
+
+        Returns
+        -------
+        float
+            By default the objective of the constant matrix that holds the mean of X.
 
         Notes
         -----
-        Unless a loss says otherwise it is the objective of the constant that holds X's mean, or
-        what rounding leaves of it if X is constant.
+        If X is constant, that objective is zero.  The rounding error of the sum takes its place.
         """
         rounding = float(np.finfo(np.float64).eps * np.sum(weights * np.abs(x)))
         return max(float(np.sum(weights * self(x, np.average(x, weights=weights)))), rounding)
 
     def relative_error(self, objective: float, reference: float) -> float:
-        """Return the relative error of a data term, given the loss's `reference`."""
+        """Return the relative error of a fit.
+
+        Parameters
+        ----------
+        objective : float
+            Sum of the weighted losses over the observed entries.
+        reference : float
+            Result of the method `reference` for the same data.
+
+        Returns
+        -------
+        float
+            By default the ratio of the two.
+        """
         return objective / reference if reference > 0 else (0.0 if objective == 0 else math.inf)
 
     def check_data(self, smallest: float, largest: float) -> None:
-        """Raise ValueError if data in [smallest, largest] make no sense under this loss."""
+        """Raise ValueError if d is not defined for every x from smallest to largest."""
 
     def __call__(self, x: ArrayLike, y: ArrayLike) -> NDArray[np.floating]:
-        """Return d(x, y) entry by entry, broadcasting, with y raised to `floor`."""
+        """Return d(x, max(y, floor)) for each entry of the broadcast arrays."""
         floored = np.maximum(np.asarray(y, dtype=float), self.floor)
         data, model = np.broadcast_arrays(np.asarray(x, dtype=float), floored)
         out = np.empty(data.size)
@@ -111,6 +133,8 @@ class Frobenius(Loss):
     """
 
     name = "frobenius"
+    label = "Frobenius"
+    noise = "Gaussian"
     smooth = True
 
     @staticmethod
@@ -145,6 +169,8 @@ class L1(Loss):
     """
 
     name = "l1"
+    label = "L1"
+    noise = "Laplace"
 
     @staticmethod
     def value(x: float, y: float, p: tuple[float, ...]) -> float:
@@ -164,9 +190,9 @@ class L1(Loss):
 class KL(Loss):
     """Kullback-Leibler divergence, d(x, y) = x log(x/y) - x + y (y if x = 0): counts.
 
-    Both x and y must be non-negative.  The relative error is the divergence over that of the
+    Both x and y must be non-negative.  The relative error is the divergence, divided by that of the
     constant matrix that holds the mean of X (the paper's section on synthetic data).  Reported
-    objectives raise f(WH) to `KL_FLOOR`.
+    objectives use max(f(WH), `KL_FLOOR`).
 
     Examples
     --------
@@ -176,6 +202,8 @@ class KL(Loss):
     """
 
     name = "kl"
+    label = "Kullback-Leibler"
+    noise = "Poisson"
     smooth = True
     domain = (0.0, math.inf)
     floor = KL_FLOOR
@@ -188,13 +216,13 @@ class KL(Loss):
         if y <= 0.0:
             return math.inf
         excess = (y - x) / x
-        if abs(excess) < 0.5:  # near y = x the plain formula loses every digit
+        if abs(excess) < 0.5:  # near y = x the plain formula cancels
             return x * (excess - math.log1p(excess))
         return x * (excess - math.log(y / x))
 
     @staticmethod
     def proximal(q: float, x: float, rho: float, p: tuple[float, ...]) -> float:
-        """Return the positive root of rho y^2 + (1 - rho q) y - x, without cancellation."""
+        """Return the positive root of rho y^2 + (1 - rho q) y - x, free of cancellation."""
         b = 1.0 - rho * q
         root = math.sqrt(b * b + 4.0 * rho * x)
         if b > 0.0:
@@ -202,7 +230,7 @@ class KL(Loss):
         return (root - b) / (2.0 * rho)
 
     def check_data(self, smallest: float, largest: float) -> None:
-        """Refuse negative data."""
+        """Raise ValueError if some data are negative."""
         if smallest < 0:
             raise ValueError(
                 f"X holds the negative value {smallest:g}, which the loss 'kl' does not define: "
@@ -212,7 +240,7 @@ class KL(Loss):
 
 @cache
 def _values_kernel(value: Callable[..., float], name: str, cached: bool) -> Callable[..., None]:
-    """Compile a loss over flat arrays."""
+    """Return the compiled loop of a loss over flat arrays."""
     compiled = compile_scalar(value)
 
     def values(x: Any, y: Any, p: Any, out: Any) -> None:
@@ -223,11 +251,11 @@ def _values_kernel(value: Callable[..., float], name: str, cached: bool) -> Call
 
 
 LOSSES: dict[str, type[Loss]] = {cls.name: cls for cls in (Frobenius, L1, KL)}
-"""The losses that can be chosen by name."""
+"""Losses of the package by name."""
 
 
 def as_loss(loss: str | Loss) -> Loss:
-    """Return the loss that a name or an object stands for."""
+    """Return the loss of this name; a Loss object is returned as it is."""
     if isinstance(loss, Loss):
         return loss
     name = loss.lower() if isinstance(loss, str) else loss

@@ -1,8 +1,8 @@
-"""What f does: the entrywise nonlinearity in X ≈ f(WH).
+"""Nonlinearities: the entrywise function f in X ≈ f(WH).
 
-A piecewise-linear nonlinearity is one small class: its forward map and the table of its pieces.
-From these the exact T-update with *every* convex loss follows (see `nmd_lab.model.proximal`).  Square
-has a closed form for each loss instead; any other f falls back to a safeguarded search.
+A piecewise-linear nonlinearity is one small class with its forward map and the table of its pieces.
+The exact T-update with *every* convex loss follows from these (see `nmd_lab.model.proximal`).
+Square has a closed form for each loss instead.  Any other f is solved by a safeguarded search.
 
 >>> import nmd_lab as nmd
 >>> nmd.MinMax(1, 5).pieces()[1]
@@ -22,12 +22,21 @@ from numpy.typing import ArrayLike, NDArray
 from nmd_lab._checks import check_word
 from nmd_lab._numba import compile_kernel, compile_scalar, is_ours
 
+from ._square import square_frobenius, square_kl, square_l1
 from .base import ModelPart
 from .losses import KL, L1, Frobenius, Loss
 
 
 class Piece(NamedTuple):
-    """On low <= t <= high, f(t) = slope * t + intercept."""
+    """A linear piece of f: f(t) = slope * t + intercept for low <= t <= high.
+
+    Attributes
+    ----------
+    low, high : float
+        Ends of the piece; either may be infinite.
+    slope, intercept : float
+        Coefficients of f on the piece.
+    """
 
     low: float
     high: float
@@ -36,25 +45,30 @@ class Piece(NamedTuple):
 
 
 class Nonlinearity(ModelPart):
-    """An entrywise, continuous f.
+    """An entrywise, continuous function f.
 
-    A subclass sets `name`, writes `forward` in plain scalar Python (it is compiled by Numba; `p`
-    is the tuple `parameters`, known only at run time) and, if f is piecewise linear, returns its
-    `pieces`.
+    A subclass sets `name` and writes `forward` in plain scalar Python.  Numba compiles it; its
+    argument `p` is the tuple `parameters`.  A piecewise-linear f also returns its `pieces`.
 
     Attributes
     ----------
     name : str
-        The word that selects the nonlinearity, as in ``nonlinearity="relu"``.
+        Name that selects the nonlinearity, as in ``nonlinearity="relu"``.
+    label : str
+        Short text for menus and legends; `name` by default.
+    linear : bool
+        Whether f is linear, so that f(WH) has rank r; False by default.
     parameters : tuple of float
-        Numbers that the compiled functions receive as `p`.
+        Numbers that the compiled functions receive as `p`; empty by default.
     even : bool
-        Whether f(-t) = f(t).  Then pieces and closed forms need cover t >= 0 only, and the
-        T-update takes the sign of v.
+        Whether f(-t) = f(t); False by default.  If so, pieces and closed forms cover t >= 0 only,
+        and the T-update has the sign of v.
     closed_forms : dict
-        For a loss class, a scalar function ``(v, x, rho) -> t`` that solves the T-update.
+        Scalar functions ``(v, x, rho) -> t`` that solve the T-update, by loss class; empty by
+        default.
     """
 
+    linear: ClassVar[bool] = False
     even: ClassVar[bool] = False
     closed_forms: ClassVar[dict[type[Loss], Callable[[float, float, float], float]]] = {}
 
@@ -64,40 +78,42 @@ class Nonlinearity(ModelPart):
         raise NotImplementedError
 
     def pieces(self) -> tuple[Piece, ...] | None:
-        """Return the linear pieces of f from left to right, or None if f is not of that kind."""
+        """Return the linear pieces of f from left to right; None if f is not piecewise linear."""
         return None
 
     def preimage(self, x: NDArray[np.floating]) -> NDArray[np.floating]:
-        """Return a t with f(t) near x, the starting T (the paper's section on experiments)."""
+        """Return the initial T, with f(T) near X (the paper's section on experiments)."""
         return x
 
     def widened(self, width: float, domain: tuple[float, float]) -> Nonlinearity | None:
-        """Return f with its flat ends `width` intervals further out, or None if it has not two.
+        """Return f with wider bounds, for a homotopy; None if f has not two finite bounds.
 
         Parameters
         ----------
         width : float
-            In units of the distance between the two ends.
+            Distance by which each bound moves outwards, in units of the distance between the two.
         domain : tuple of float
-            Where the loss is finite; the ends stay inside.
+            Smallest and largest value at which the loss is finite; the new bounds stay inside.
         """
         return None
 
     def __call__(self, t: ArrayLike) -> NDArray[np.floating]:
-        """Return f entry by entry, as float32 for float32 input and as float64 otherwise."""
-        given = np.asarray(t)
-        flat = given.ravel().astype(np.result_type(given.dtype, np.float32), copy=False)
+        """Return f of each entry, float32 for float32 input and float64 otherwise."""
+        array = np.asarray(t)
+        flat = array.ravel().astype(np.result_type(array.dtype, np.float32), copy=False)
         out = np.empty_like(flat)
         name = f"{self.name}_{flat.dtype}"
         apply = _forward_kernel(self.forward, name, is_ours(type(self)))
         apply(flat, self.parameters, out)
-        return out.reshape(given.shape)
+        return out.reshape(array.shape)
 
 
 class Identity(Nonlinearity):
     """f(t) = t: the linear model, for comparison and for ratings."""
 
     name = "identity"
+    label = "identity: t"
+    linear = True
 
     @staticmethod
     def forward(t: float, p: tuple[float, ...]) -> float:
@@ -120,6 +136,7 @@ class ReLU(Nonlinearity):
     """
 
     name = "relu"
+    label = "ReLU: max(0, t)"
 
     @staticmethod
     def forward(t: float, p: tuple[float, ...]) -> float:
@@ -137,12 +154,12 @@ class MinMax(Nonlinearity):
     Parameters
     ----------
     a, b : float, default 0 and 1
-        The bounds, a <= b, in the units of X.  Either may be infinite.
+        Bounds with a <= b, in the units of X; either may be infinite.
 
     Raises
     ------
     ValueError
-        If a bound is NaN or a > b.
+        If a bound is NaN, if a > b, or if no finite value lies between them.
 
     Examples
     --------
@@ -152,6 +169,7 @@ class MinMax(Nonlinearity):
     """
 
     name = "minmax"
+    label = "MinMax: bounded"
 
     def __init__(self, a: float = 0.0, b: float = 1.0) -> None:
         a, b = float(a), float(b)
@@ -171,7 +189,7 @@ class MinMax(Nonlinearity):
 
     def pieces(self) -> tuple[Piece, ...]:
         """Return the pieces of f."""
-        # An infinite bound leaves a piece that holds no finite t; `proximal` passes over it.
+        # With an infinite bound, one piece holds no finite t; `proximal` leaves it out.
         return (
             Piece(-math.inf, self.a, 0.0, self.a),
             Piece(self.a, self.b, 1.0, 0.0),
@@ -179,17 +197,18 @@ class MinMax(Nonlinearity):
         )
 
     def widened(self, width: float, domain: tuple[float, float]) -> MinMax | None:
-        """Return MinMax with its bounds moved apart: the paper's idea of a homotopy."""
-        by = width * (self.b - self.a)
-        if not 0 < by < math.inf:
+        """Return MinMax with wider bounds, the paper's idea of a homotopy."""
+        shift = width * (self.b - self.a)
+        if not 0 < shift < math.inf:
             return None
-        return MinMax(max(self.a - by, min(self.a, domain[0])), min(self.b + by, domain[1]))
+        return MinMax(max(self.a - shift, min(self.a, domain[0])), min(self.b + shift, domain[1]))
 
 
 class Modulus(Nonlinearity):
-    """f(t) = |t|: non-negative dense data whose parts may cancel."""
+    """f(t) = |t|: non-negative dense data, with components that may cancel."""
 
     name = "modulus"
+    label = "modulus: |t|"
     even = True
 
     @staticmethod
@@ -202,45 +221,16 @@ class Modulus(Nonlinearity):
         return (Piece(0.0, math.inf, 1.0, 0.0),)
 
 
-def _square_frobenius(v: float, x: float, rho: float) -> float:
-    """Return the positive root of t^3 + (rho/2 - x) t - rho v/2.
-
-    The cubic is convex for t > 0 and non-negative at the start, so Newton falls monotonically.
-    """
-    linear, constant = 0.5 * rho - x, 0.5 * rho * v
-    t = max(math.sqrt(max(x, 0.0)), v)
-    for _ in range(80):
-        slope = 3.0 * t * t + linear
-        if slope <= 0.0:
-            break
-        step = (t * (t * t + linear) - constant) / slope
-        t -= step
-        if step <= 1e-15 * t:
-            break
-    return max(t, 0.0)
-
-
-def _square_l1(v: float, x: float, rho: float) -> float:
-    """Return √x clipped to between where the two slopes of |x - t^2| balance the quadratic."""
-    t = max(math.sqrt(max(x, 0.0)), rho * v / (rho + 2.0))
-    return min(t, rho * v / (rho - 2.0)) if rho > 2.0 else t
-
-
-def _square_kl(v: float, x: float, rho: float) -> float:
-    """Return the positive root of (rho + 2) t^2 - rho v t - 2 x."""
-    b = rho * v
-    return (b + math.sqrt(b * b + 8.0 * x * (rho + 2.0))) / (2.0 * (rho + 2.0))
-
-
 class Square(Nonlinearity):
     """f(t) = t^2, the paper's component-wise square factorisation (CSF)."""
 
     name = "square"
+    label = "square: t²"
     even = True
     closed_forms: ClassVar[dict[type[Loss], Callable[[float, float, float], float]]] = {
-        Frobenius: _square_frobenius,
-        L1: _square_l1,
-        KL: _square_kl,
+        Frobenius: square_frobenius,
+        L1: square_l1,
+        KL: square_kl,
     }
 
     @staticmethod
@@ -255,7 +245,7 @@ class Square(Nonlinearity):
 
 @cache
 def _forward_kernel(forward: Callable[..., float], name: str, cached: bool) -> Callable[..., None]:
-    """Compile an f over flat arrays."""
+    """Return the compiled loop of f over flat arrays."""
     compiled = compile_scalar(forward)
 
     def apply(t: Any, p: Any, out: Any) -> None:
@@ -268,11 +258,11 @@ def _forward_kernel(forward: Callable[..., float], name: str, cached: bool) -> C
 NONLINEARITIES: dict[str, type[Nonlinearity]] = {
     cls.name: cls for cls in (ReLU, Square, MinMax, Modulus, Identity)
 }
-"""The nonlinearities that can be chosen by name."""
+"""Nonlinearities of the package by name."""
 
 
 def as_nonlinearity(nonlinearity: str | Nonlinearity) -> Nonlinearity:
-    """Return the nonlinearity that a name or an object stands for."""
+    """Return the nonlinearity of this name; a Nonlinearity object is returned as it is."""
     if isinstance(nonlinearity, Nonlinearity):
         return nonlinearity
     name = nonlinearity.lower() if isinstance(nonlinearity, str) else nonlinearity

@@ -1,16 +1,16 @@
-"""A loss and a nonlinearity become one exact, compiled scalar map: the T-update.
+"""The T-update: one exact, compiled scalar map for each pair of a nonlinearity and a loss.
 
-For one entry the update is t = argmin d(x, f(t)) + rho/2 (t - v)^2.  Three constructions serve
-every pair, and `compile_t_update` picks the first that applies:
+For one entry the update is t = argmin d(x, f(t)) + rho/2 (t - v)^2.  `compile_t_update` takes the
+first of three constructions that applies to the pair:
 
-1. a closed form that the nonlinearity offers for the loss (Square);
-2. for a piecewise-linear f, the best of its pieces.  On a piece f(t) = s t + c with s != 0 put
-   y = s t + c: the problem is the loss's own proximal map at s v + c with penalty rho/s^2, clipped
-   to what f takes on the piece.  On a flat piece, t is v clipped to it.  This is exact for every
-   convex loss;
-3. a search over a bracket that is known to hold the minimiser.
+1. A closed form of the nonlinearity for the loss (Square).
+2. The best piece of a piecewise-linear f.  On a piece f(t) = s t + c with s != 0, put y = s t + c.
+   The solution is the loss's proximal map at s v + c with penalty rho/s^2, clipped to the values of
+   f on the piece.  On a flat piece, t is v clipped to the piece.  This is exact for every convex
+   loss.
+3. A search over a bracket that contains the minimiser.
 
-The maps replace the case lists of the paper's appendix, some of which miss the minimum.
+These maps replace the case lists of the paper's appendix, some of which miss the minimum.
 
 >>> import nmd_lab as nmd
 >>> float(nmd.prox(7.2, 3.0, 0.095, nonlinearity="relu", loss="l1"))
@@ -29,18 +29,28 @@ from numpy.typing import ArrayLike, NDArray
 
 from nmd_lab._numba import compile_kernel, compile_scalar, is_ours
 
+from ._search import ScalarMap, compile_search
 from .losses import Loss, as_loss
 from .nonlinearities import Nonlinearity, Piece, as_nonlinearity
 
-ScalarMap = Callable[..., Any]
 Structure = tuple[type[Nonlinearity], type[Loss], tuple[bool, ...]]
+"""Structure of compiled code: class of f, class of d, and for each piece whether it is flat."""
 
 
 class Pair(NamedTuple):
-    """What compiled code needs to know of a nonlinearity and a loss.
+    """A nonlinearity and a loss, prepared for compiled code.
 
-    `pieces`, `nonlinearity_parameters`, `loss_parameters` and `floor` are run-time numbers;
-    `structure` is what the code itself depends on.
+    Attributes
+    ----------
+    nonlinearity : Nonlinearity
+        Nonlinearity f.
+    loss : Loss
+        Loss d.
+    structure : tuple
+        Everything that the code itself depends on: class of f, class of d, and for each piece
+        whether it is flat.
+    pieces : tuple of Piece
+        Pieces of f within the domain of d; empty if they are not used.
     """
 
     nonlinearity: Nonlinearity
@@ -50,30 +60,37 @@ class Pair(NamedTuple):
 
     @property
     def name(self) -> str:
-        """A name for the compiled code: two pairs that share it share the code."""
+        """Name of the compiled code; pairs with the same name share the code."""
         kinds = "".join("f" if flat else "s" for flat in self.structure[2])
         return f"{self.nonlinearity.name}_{self.loss.name}_{kinds or 'closed'}"
 
     @property
     def is_ours(self) -> bool:
-        """Whether both classes are this package's own."""
+        """Whether both classes belong to this package."""
         return is_ours(type(self.nonlinearity), type(self.loss))
 
     @property
     def arguments(self) -> tuple[Any, ...]:
-        """The run-time numbers, in the order in which compiled code takes them."""
+        """Run-time arguments of compiled code: pieces, parameters of f, parameters of d."""
         table = tuple(tuple(float(number) for number in piece) for piece in self.pieces)
         parameters = (self.nonlinearity.parameters, self.loss.parameters)
         return table, *(tuple(map(float, numbers)) for numbers in parameters)
 
 
 def make_pair(nonlinearity: str | Nonlinearity, loss: str | Loss) -> Pair:
-    """Check that a nonlinearity and a loss go together and prepare them.
+    """Return a nonlinearity and a loss as a pair, if they are compatible.
+
+    Parameters
+    ----------
+    nonlinearity : str or Nonlinearity
+        Nonlinearity f, by name or as an object.
+    loss : str or Loss
+        Loss d, by name or as an object.
 
     Raises
     ------
     ValueError
-        If a name is unknown, or f takes no value at which the loss is finite.
+        If a name is unknown, or if the loss is infinite at every value of f.
     """
     f, d = as_nonlinearity(nonlinearity), as_loss(loss)
     pieces = tuple(_feasible_pieces(f, d))
@@ -88,7 +105,7 @@ def make_pair(nonlinearity: str | Nonlinearity, loss: str | Loss) -> Pair:
 
 
 def _feasible_pieces(f: Nonlinearity, d: Loss) -> list[Piece]:
-    """Return the pieces of f, cut to where the loss is finite."""
+    """Return the pieces of f, restricted to the domain of the loss."""
     feasible = []
     smallest, largest = d.domain
     for low, high, slope, intercept in f.pieces() or ():
@@ -105,19 +122,19 @@ def _feasible_pieces(f: Nonlinearity, d: Loss) -> list[Piece]:
 
 @cache
 def compile_t_update(structure: Structure) -> ScalarMap:
-    """Return the compiled T-update ``(v, x, rho, *pair.arguments) -> t`` of a pair's structure."""
+    """Return the compiled T-update ``(v, x, rho, *pair.arguments) -> t`` of a structure."""
     f, d, flat = structure
     if d in f.closed_forms:
         solve = _closed_form(f.closed_forms[d])
     elif flat:
         solve = _best_piece(flat, compile_scalar(d.value), compile_scalar(d.proximal))
     else:
-        solve = _search(compile_scalar(f.forward), compile_scalar(d.value))
+        solve = compile_search(compile_scalar(f.forward), compile_scalar(d.value))
     return _with_sign_of_v(solve) if f.even else solve
 
 
 def _with_sign_of_v(solve: ScalarMap) -> ScalarMap:
-    """For even f: solve for t >= 0, then give t the sign of v."""
+    """Return the T-update of an even f: the solution for t >= 0 with the sign of v."""
 
     def solution(v, x, rho, pieces, pf, pd):  # type: ignore[no-untyped-def]
         return math.copysign(solve(abs(v), x, rho, pieces, pf, pd), v)
@@ -126,7 +143,7 @@ def _with_sign_of_v(solve: ScalarMap) -> ScalarMap:
 
 
 def _closed_form(formula: Callable[[float, float, float], float]) -> ScalarMap:
-    """Give a nonlinearity's own formula the common signature."""
+    """Return a closed form with the signature of every T-update."""
     formula = compile_scalar(formula)
 
     def solution(v, x, rho, pieces, pf, pd):  # type: ignore[no-untyped-def]
@@ -136,7 +153,8 @@ def _closed_form(formula: Callable[[float, float, float], float]) -> ScalarMap:
 
 
 def _best_piece(flat: tuple[bool, ...], value: ScalarMap, proximal: ScalarMap) -> ScalarMap:
-    """Solve on each piece and keep the best; the chain is unrolled when it is compiled."""
+    """Return the best of the solutions on each piece."""
+    # A chain of functions instead of a loop, because each piece has compiled code of its own.
     best = _piece_candidate(0, flat[0], value, proximal)
     for index in range(1, len(flat)):
         best = _better_of(best, _piece_candidate(index, flat[index], value, proximal))
@@ -148,7 +166,7 @@ def _best_piece(flat: tuple[bool, ...], value: ScalarMap, proximal: ScalarMap) -
 
 
 def _piece_candidate(index: int, flat: bool, value: ScalarMap, proximal: ScalarMap) -> ScalarMap:
-    """Return a compiled function for (minimiser on the piece, objective there)."""
+    """Return a compiled function whose values are the minimiser on a piece and its objective."""
     if flat:
 
         def candidate(v, x, rho, pieces, pd):  # type: ignore[no-untyped-def]
@@ -169,6 +187,8 @@ def _piece_candidate(index: int, flat: bool, value: ScalarMap, proximal: ScalarM
 
 
 def _better_of(first: ScalarMap, second: ScalarMap) -> ScalarMap:
+    """Return a compiled function for the candidate with the lower objective."""
+
     def better(v, x, rho, pieces, pd):  # type: ignore[no-untyped-def]
         t_first, objective_first = first(v, x, rho, pieces, pd)
         t_second, objective_second = second(v, x, rho, pieces, pd)
@@ -179,68 +199,9 @@ def _better_of(first: ScalarMap, second: ScalarMap) -> ScalarMap:
     return compile_scalar(better)
 
 
-_GRID = 48  # points of a search on each side of v
-_GOLDEN = 0.5 * (math.sqrt(5.0) - 1.0)
-
-
-def _search(forward: ScalarMap, value: ScalarMap) -> ScalarMap:
-    """Search for the minimiser of any f and d.
-
-    No t farther from v than the bracket's radius can beat the best point seen.  A grid that is
-    dense near v and reaches the bracket's ends finds the best cell; a golden-section search ends
-    it.  A minimum narrower than a cell can be missed, so an exact construction is to be preferred.
-    """
-
-    def _objective(t, v, x, rho, pf, pd):  # type: ignore[no-untyped-def]
-        return value(x, forward(t, pf), pd) + 0.5 * rho * (t - v) * (t - v)
-
-    objective: ScalarMap = compile_scalar(_objective)
-
-    def feasible(v, x, rho, pf, pd):  # type: ignore[no-untyped-def]
-        best, lowest, reach = v, objective(v, v, x, rho, pf, pd), 1e-6 * (1.0 + abs(v))
-        while not lowest < math.inf and reach < 1e30:  # f(v) outside the loss's domain
-            reach *= 2.0
-            for t in (v - reach, v + reach):
-                if objective(t, v, x, rho, pf, pd) < lowest:
-                    best, lowest = t, objective(t, v, x, rho, pf, pd)
-        return best, lowest
-
-    first_guess = compile_scalar(feasible)
-
-    def solution(v, x, rho, pieces, pf, pd):  # type: ignore[no-untyped-def]
-        best, lowest = first_guess(v, x, rho, pf, pd)
-        radius = math.sqrt(2.0 * max(lowest, 0.0) / rho)
-        left, right = best, best
-        previous = v - radius
-        for k in range(-_GRID, _GRID + 1):
-            t = v + radius * (k / _GRID) * abs(k / _GRID)
-            if k > -_GRID and objective(t, v, x, rho, pf, pd) <= lowest:
-                lowest, best, left = objective(t, v, x, rho, pf, pd), t, previous
-                ahead = (k + 1) / _GRID
-                right = v + radius * ahead * abs(ahead)
-            previous = t
-        for _ in range(90):
-            width = _GOLDEN * (right - left)
-            if width <= 1e-15 * (1.0 + abs(best)):
-                break
-            inner_left, inner_right = right - width, left + width
-            value_left = objective(inner_left, v, x, rho, pf, pd)
-            value_right = objective(inner_right, v, x, rho, pf, pd)
-            if value_left < value_right:
-                right = inner_right
-            else:
-                left = inner_left
-            if min(value_left, value_right) < lowest:
-                best = inner_left if value_left < value_right else inner_right
-                lowest = min(value_left, value_right)
-        return best
-
-    return compile_scalar(solution)
-
-
 @cache
 def _array_map(structure: Structure, name: str, cached: bool) -> Callable[..., None]:
-    """Compile the T-update over flat arrays."""
+    """Return the compiled loop of a T-update over flat arrays."""
     solve = compile_t_update(structure)
 
     def update(v: Any, x: Any, rho: Any, pieces: Any, pf: Any, pd: Any, out: Any) -> None:
@@ -263,30 +224,32 @@ def prox(
     Parameters
     ----------
     v : array_like
-        Where the quadratic is centred, v = a - λ/ρ in the paper's letters.
+        Centres of the quadratic; v = a - λ/ρ in the paper's notation.
     x : array_like
         Observed values.
     rho : array_like
-        Penalties, positive.
+        Penalties, > 0.
     nonlinearity : str or Nonlinearity
-        f: "relu", "square", "minmax" (0..1), "modulus", "identity" or an object.
+        Nonlinearity f: "relu", "square", "minmax" (0..1), "modulus", "identity" or an object.
     loss : str or Loss
-        d: "frobenius", "l1", "kl" or an object.
+        Loss d: "frobenius", "l1", "kl" or an object.
 
     Returns
     -------
     ndarray
-        The minimisers, of the broadcast shape of `v`, `x` and `rho`; float32 if `v` and `x` are,
-        float64 otherwise.  Where two t are equally good, one of them.
+        Minimisers, of the broadcast shape of `v`, `x` and `rho`.  They are float32 if `v` and `x`
+        are, and float64 otherwise.  Of two minimisers, one is returned.
 
     Raises
     ------
     ValueError
-        If a penalty is not positive, an input is not finite, or the loss does not define d(x, ·).
+        If a penalty is not positive, an input is not finite, or the loss is not defined for some x.
+    TypeError
+        If an input does not hold real numbers.
 
     Notes
     -----
-    The T-update of Algorithm 1 and of the paper's appendix, in one construction for every pair.
+    This is the T-update of Algorithm 1 and of the paper's appendix.
 
     Examples
     --------
@@ -305,10 +268,10 @@ def prox(
         raise ValueError(f"rho={arrays['rho'].min():g} is not positive: give a penalty > 0.")
     if arrays["x"].size:
         pair.loss.check_data(float(arrays["x"].min()), float(arrays["x"].max()))
-    both = np.result_type(arrays["v"].dtype, arrays["x"].dtype)
-    dtype = np.float32 if both == np.float32 else np.float64
-    flat = [np.array(a, dtype=np.float64) for a in np.broadcast_arrays(*arrays.values())]
-    out = np.empty(flat[0].shape)
+    common = np.result_type(arrays["v"].dtype, arrays["x"].dtype)
+    dtype = np.float32 if common == np.float32 else np.float64
+    inputs = [np.array(a, dtype=np.float64) for a in np.broadcast_arrays(*arrays.values())]
+    out = np.empty(inputs[0].shape)
     update = _array_map(pair.structure, pair.name, pair.is_ours)
-    update(*(a.ravel() for a in flat), *pair.arguments, out.ravel())
+    update(*(a.ravel() for a in inputs), *pair.arguments, out.ravel())
     return out.astype(dtype)

@@ -1,4 +1,4 @@
-"""Several fits side by side."""
+"""Comparison of several fits."""
 
 from __future__ import annotations
 
@@ -18,29 +18,31 @@ def compare(
     *,
     mask: ArrayLike | None = None,
 ) -> xr.Dataset:
-    """Return the scores of several fits as one Dataset over `fit`.
+    """Return the scores of several fits as one Dataset.
 
     Parameters
     ----------
     fits : iterable of Decomposition, or dict
-        The fits; the keys of a dict become their labels, otherwise their positions do.
+        Fits, labelled by the keys of a dict, and otherwise by their positions.
     X : array_like (m, n), optional
-        Data to score them all on, such as held-out entries.  A fit's own relative error is meant
-        in the sense of its own loss; these scores can be compared across losses.
+        Data for the scores `rmse` and `mae`, such as held-out entries.  These two can be compared
+        between losses, while `relative_error` depends on the loss of the fit.
     mask : array_like of bool (m, n), optional
-        True where X is scored; NaN never is.
+        Mask of the entries of X that count; NaN never counts.
 
     Returns
     -------
     xarray.Dataset
-        Of each fit: nonlinearity, loss, rank, objective, relative_error, n_iter, seconds,
-        stop_reason, and observations_hash, which is equal for fits of equal data.  With X also
-        rmse and mae, in the units of X.
+        Variables over the dimension `fit`: nonlinearity, loss, rank, objective, relative_error,
+        n_iter, seconds, stop_reason and observations_hash, which is equal for fits of equal data.
+        With X also rmse and mae, in the units of X.
 
     Raises
     ------
-    ValueError, TypeError
-        If there is no fit, something else is among them, or X does not go with them.
+    ValueError
+        If `fits` is empty, or X has another shape or other labels than the fits.
+    TypeError
+        If an item is not a Decomposition.
 
     Examples
     --------
@@ -63,7 +65,7 @@ def compare(
 
 
 def _scores(fit: Decomposition) -> dict[str, Any]:
-    """Return what a fit says of itself."""
+    """Return the scores that a fit has without data."""
     return {
         "nonlinearity": repr(fit.nonlinearity),
         "loss": fit.loss.name,
@@ -78,7 +80,7 @@ def _scores(fit: Decomposition) -> dict[str, Any]:
 
 
 def _errors(fit: Decomposition, X: Any, mask: ArrayLike | None) -> dict[str, float]:
-    """Return how far a fit is from X."""
+    """Return the root mean squared and the mean absolute error of a fit."""
     residual = fit.residual(X, mask=mask).values
     residual = residual[~np.isnan(residual)].astype(np.float64)
     return {

@@ -119,6 +119,10 @@ class Decomposition(Predictions):
             coords={"start": np.arange(len(table))},
         )
 
+    @property
+    def _n_observed(self) -> int:
+        return int(self.parameters.get("n_observed", math.prod(self.shape)))
+
     def _score(self, name: str) -> float:
         """Return a number of the iteration that made W and H."""
         return float(self.history[name].sel(iteration=self.parameters["iteration"]))
@@ -231,17 +235,25 @@ class Decomposition(Predictions):
 
     def _repr_html_(self) -> str:
         """Return what notebooks show."""
-        return to_html(self)
+        facts = {
+            "W": f"({_sizes(self.W)}) {self.W.dtype}",
+            "H": f"({_sizes(self.H)}) {self.H.dtype}",
+            "relative error": f"{self.relative_error:.4g} ({self.loss.name})",
+            "observed": f"{self._n_observed} of {math.prod(self.shape)} entries",
+            "iterations": f"{self.n_iter} in {float(self.history['seconds'][-1]):.2f} s",
+            "ended": self.stop_reason,
+        }
+        formula = f"X ≈ {self.nonlinearity!r}(W H)"
+        return to_html(formula, facts, self.history, self.parameters)
 
     def __repr__(self) -> str:
         """Return a few readable lines."""
         W, H = (_sizes(factor) for factor in (self.W, self.H))
-        total = math.prod(self.shape)
         return (
             f"<nmd_lab.Decomposition>  X ≈ {self.nonlinearity!r}(W H), loss {self.loss.name}\n"
             f"  W ({W}), H ({H}), {self.W.dtype}\n"
-            f"  relative error {self.relative_error:.4g} on {self.parameters['n_observed']} of "
-            f"{total} entries\n"
+            f"  relative error {self.relative_error:.4g} on {self._n_observed} of "
+            f"{math.prod(self.shape)} entries\n"
             f"  {self.n_iter} iterations, {float(self.history.seconds[-1]):.2f} s, "
             f"{self.stop_reason}"
         )

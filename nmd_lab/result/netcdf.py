@@ -1,8 +1,8 @@
-"""A Dataset as one NetCDF file, exactly: every label comes back with its value and its type.
+"""NetCDF files of Datasets, which restore the value and the type of every label.
 
-NetCDF knows numbers and text only.  Truth values, dates, durations and the kinds of text are
-written as what is nearest, a MultiIndex as its levels, and the attribute ``nmd_lab`` (JSON) says
-what each was.  Nothing is pickled, and reading runs no code from the file.
+NetCDF stores only numbers and text.  Booleans, dates, durations and the types of text are stored as
+numbers or text, and a MultiIndex is stored as its levels.  The attribute ``nmd_lab`` (JSON) records
+the original types.  Nothing is pickled, and reading runs no code from the file.
 """
 
 from __future__ import annotations
@@ -18,33 +18,33 @@ import pandas as pd
 import xarray as xr
 from xarray.indexes import PandasIndex, PandasMultiIndex
 
-ATTRIBUTE = "nmd_lab"
-"""The attribute of a Dataset, and of a file, that holds its description as a JSON object."""
+from nmd_lab.data.labels import RESULT_ATTRIBUTE
 
 SCHEMA = 1
 """Version of the layout of Datasets and files."""
 
 _UNITS = {"s": "seconds", "ms": "milliseconds", "us": "microseconds", "ns": "nanoseconds"}
+"""Units of time in NetCDF, by NumPy's abbreviation."""
 
 
 def write(dataset: xr.Dataset, path: str | os.PathLike[str]) -> None:
-    """Write one file, all or nothing: whenever it is cut short, an older file stays whole.
+    """Write a Dataset to a file; if writing fails, an older file of this name is kept.
 
     Parameters
     ----------
     dataset : xarray.Dataset
-        Has the attribute ``nmd_lab``; no name contains "/".
+        Dataset with the attribute ``nmd_lab``, and without names that contain "/".
     path : path-like
-        Where to.
+        Path of the file.
 
     Raises
     ------
     ImportError
-        If h5netcdf is missing.
+        If h5netcdf is not installed.
     OSError
         If the file cannot be written.
     TypeError
-        If a coordinate holds what a file cannot hold.
+        If a coordinate has values that a file cannot hold.
     """
     h5netcdf, h5py = _libraries()
     path = Path(path).resolve()
@@ -56,7 +56,7 @@ def write(dataset: xr.Dataset, path: str | os.PathLike[str]) -> None:
     unfinished = path.with_name(f".{path.name}.{uuid.uuid4().hex}.partial")
     try:
         with h5netcdf.File(unfinished, "w") as file:
-            file.attrs[ATTRIBUTE] = json.dumps(header, default=_as_json)
+            file.attrs[RESULT_ATTRIBUTE] = json.dumps(header, default=_as_json)
             file.dimensions = dict(dataset.sizes)
             for name, (dims, array, attributes) in arrays.items():
                 dtype = h5py.string_dtype() if array.dtype == object else array.dtype
@@ -67,7 +67,7 @@ def write(dataset: xr.Dataset, path: str | os.PathLike[str]) -> None:
         unfinished.replace(path)
     finally:
         unfinished.unlink(missing_ok=True)
-    if os.name == "posix":  # the new name, too, is to outlast a power cut
+    if os.name == "posix":  # without this, a power cut could lose the new name
         folder = os.open(path.parent, os.O_RDONLY)
         try:
             os.fsync(folder)
@@ -76,21 +76,28 @@ def write(dataset: xr.Dataset, path: str | os.PathLike[str]) -> None:
 
 
 def read(path: str | os.PathLike[str]) -> xr.Dataset:
-    """Read a file that `write` wrote.
+    """Return the Dataset of a file from `write`.
+
+    Parameters
+    ----------
+    path : path-like
+        Path of the file.
 
     Raises
     ------
-    FileNotFoundError, ValueError
-        If there is no such file, or it is of another kind, damaged or of a newer layout.
+    FileNotFoundError
+        If the file does not exist.
+    ValueError
+        If the file is damaged, not from `write`, or in a newer layout.
     ImportError
-        If h5netcdf is missing.
+        If h5netcdf is not installed.
     """
     h5netcdf, _ = _libraries()
     if not Path(path).is_file():
         raise FileNotFoundError(f"path={str(path)!r} is not a file: check the name.")
     try:
         with h5netcdf.File(path, "r") as file:
-            header = json.loads(file.attrs[ATTRIBUTE])
+            header = json.loads(file.attrs[RESULT_ATTRIBUTE])
             arrays = {name: (v.dimensions, v[...]) for name, v in file.variables.items()}
         newer = header["schema"] > SCHEMA
         if not newer:
@@ -106,7 +113,7 @@ def read(path: str | os.PathLike[str]) -> xr.Dataset:
 
 
 def _encode(dataset: xr.Dataset) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the description, and each variable as (dimensions, array, attributes)."""
+    """Return the description, and (dimensions, array, attributes) of each variable by name."""
     about: dict[str, dict[str, Any]] = {"variables": {}, "levels": {}, "attrs": {}}
     arrays: dict[str, Any] = {}
     for hashable, variable in dataset.variables.items():
@@ -116,10 +123,10 @@ def _encode(dataset: xr.Dataset) -> tuple[dict[str, Any], dict[str, Any]]:
         labels = index.to_pandas_index() if isinstance(index, PandasIndex) else None
         if isinstance(labels, pd.MultiIndex):
             if hashable == variable.dims[0]:
-                about["levels"][name] = {str(n): _order(labels, n) for n in labels.names}
+                about["levels"][name] = {str(n): _level_order(labels, n) for n in labels.names}
                 continue
             labels = labels.get_level_values(name)
-        # An index of text, or of dates with a time zone, has a type that its variable hides.
+        # The variable of an index of text, or of dates with a time zone, does not have its type.
         plain = isinstance(variable.dtype, np.dtype) and variable.dtype.kind != "O"
         exact: Any = variable.values if plain or labels is None else labels
         try:
@@ -130,35 +137,37 @@ def _encode(dataset: xr.Dataset) -> tuple[dict[str, Any], dict[str, Any]]:
                 "convert it, for example to text."
             ) from error
         about["variables"][name] = {"kind": kind, "coordinate": name in dataset.coords}
-        arrays[name] = (variable.dims, array, _for_other_readers(kind))
-    header: dict[str, Any] = json.loads(dataset.attrs[ATTRIBUTE])
+        arrays[name] = (variable.dims, array, _standard_attributes(kind))
+    header: dict[str, Any] = json.loads(dataset.attrs[RESULT_ATTRIBUTE])
     return header | {"file": about}, arrays
 
 
 def _decode(header: dict[str, Any], arrays: dict[str, Any]) -> xr.Dataset:
-    """Return the Dataset that `_encode` took apart."""
+    """Return the Dataset from the two results of `_encode`."""
     about = header.pop("file")
     variables: dict[str, Any] = {}
     coords: dict[str, Any] = {}
-    for name, of in about["variables"].items():
+    for name, entry in about["variables"].items():
         dims, array = arrays[name]
-        (coords if of["coordinate"] else variables)[name] = (dims, _exact(array, of["kind"]))
-    stacked = []
+        group = coords if entry["coordinate"] else variables
+        group[name] = (dims, _restored(array, entry["kind"]))
+    multi_indexes = []
     for dim, orders in about["levels"].items():
         levels = {name: (coords.pop(name)[1], order) for name, order in orders.items()}
-        stacked.append(_stacked(dim, levels))
-    dataset = xr.Dataset(variables, coords, {ATTRIBUTE: json.dumps(header)})
-    for each in stacked:
-        dataset = dataset.assign_coords(each)
+        multi_indexes.append(_multi_index(dim, levels))
+    dataset = xr.Dataset(variables, coords, {RESULT_ATTRIBUTE: json.dumps(header)})
+    for index_coords in multi_indexes:
+        dataset = dataset.assign_coords(index_coords)
     for name, attrs in about["attrs"].items():
         dataset[name].attrs = attrs
     return dataset
 
 
-def _order(index: pd.MultiIndex, name: Any) -> list[int] | None:
-    """Return where the values of a level first occur, in its own order; None if it is sorted.
+def _level_order(index: pd.MultiIndex, name: Any) -> list[int] | None:
+    """Return the first position of each value of a level, in the order of the level.
 
-    Unstacking follows that order, for example latitudes from north to south.
+    Unstacking follows this order, for example latitudes from north to south.  A sorted level needs
+    no positions, and the result is None.
     """
     level = index.remove_unused_levels().levels[index.names.index(name)]
     if level.is_monotonic_increasing:
@@ -169,24 +178,23 @@ def _order(index: pd.MultiIndex, name: Any) -> list[int] | None:
     return [int(i) for i in positions[first.get_indexer(level)]]
 
 
-def _stacked(dim: str, levels: dict[str, tuple[Any, list[int] | None]]) -> xr.Coordinates:
-    """Return the coordinates of a MultiIndex from its levels' values and orders."""
-    parts, codes, dtypes = [], [], {}
+def _multi_index(dim: str, levels: dict[str, tuple[Any, list[int] | None]]) -> xr.Coordinates:
+    """Return the coordinates of a MultiIndex, given the labels and the order of each level."""
+    level_values, codes, dtypes = [], [], {}
     for name, (values, order) in levels.items():
         labels = pd.Index(values)
-        known = labels.dropna()
-        level = known.unique().sort_values() if order is None else labels[order]
-        parts.append(level)
-        codes.append(level.get_indexer(labels))  # -1, as pandas has it, for a missing label
+        level = labels.dropna().unique().sort_values() if order is None else labels[order]
+        level_values.append(level)
+        codes.append(level.get_indexer(labels))  # -1 for a missing label, as in pandas
         dtypes[name] = getattr(values, "dtype", None) if isinstance(values, np.ndarray) else object
     index = PandasMultiIndex(
-        pd.MultiIndex(parts, codes, names=list(levels)), dim, level_coords_dtype=dtypes
+        pd.MultiIndex(level_values, codes, names=list(levels)), dim, level_coords_dtype=dtypes
     )
     return xr.Coordinates(index.create_variables(), dict.fromkeys([dim, *levels], index))
 
 
 def _plain(values: Any) -> tuple[Any, str]:
-    """Return an array of numbers or text, and the words from which `_exact` restores the rest."""
+    """Return an array of numbers or text, and the type that `_restored` needs."""
     kind = str(values.dtype)
     if isinstance(values.dtype, pd.DatetimeTZDtype):
         return values.asi8, kind
@@ -201,7 +209,7 @@ def _plain(values: Any) -> tuple[Any, str]:
 
 
 def _plain_text(values: Any, kind: str) -> tuple[Any, str]:
-    """Return text as it is if a file can hold it, and each item as JSON otherwise."""
+    """Return text and its type; each item is JSON if a file cannot hold the text itself."""
     items = values.ravel().tolist()
     if not all(type(item) in (str, int, float, bool, type(None)) for item in items):
         raise TypeError("items that are neither text nor numbers")
@@ -212,8 +220,8 @@ def _plain_text(values: Any, kind: str) -> tuple[Any, str]:
     return out.reshape(values.shape), f"json {kind}"
 
 
-def _exact(array: Any, kind: str) -> Any:
-    """Return what `_plain` was given."""
+def _restored(array: Any, kind: str) -> Any:
+    """Return the values of an array and type from `_plain`."""
     if array.dtype == object:
         items = [item.decode() if isinstance(item, bytes) else item for item in array.ravel()]
         if kind.startswith("json "):
@@ -232,8 +240,8 @@ def _exact(array: Any, kind: str) -> Any:
     return pd.Index(array, dtype=dtype)
 
 
-def _for_other_readers(kind: str) -> dict[str, Any]:
-    """Return the attributes by which other programs recognise dates, durations and truth."""
+def _standard_attributes(kind: str) -> dict[str, Any]:
+    """Return the attributes from which other programs recognise dates, durations, booleans."""
     if kind == "bool":
         return {"dtype": "bool"}
     name, _, unit = kind.removesuffix("]").partition("[")
@@ -244,12 +252,12 @@ def _for_other_readers(kind: str) -> dict[str, Any]:
 
 
 def _as_json(value: Any) -> Any:
-    """Return an attribute that JSON does not know in words that it knows."""
+    """Return an attribute in a type that JSON has."""
     return value.tolist() if isinstance(value, np.ndarray | np.generic) else str(value)
 
 
 def _libraries() -> tuple[Any, Any]:
-    """Return the packages that read and write, or say how to get them."""
+    """Return h5netcdf and h5py."""
     try:
         import h5netcdf
         import h5py

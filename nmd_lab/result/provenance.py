@@ -1,4 +1,4 @@
-"""Where a result came from: the data's fingerprint and the versions that made it."""
+"""Provenance of a result: a hash of its data and the versions of its software."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from nmd_lab.data.base import Observations
 
 
 def provenance(observations: Observations) -> dict[str, Any]:
-    """Return what a result remembers of its data and its software, in plain numbers and words.
+    """Return a description of data and software, in numbers and text.
 
     Parameters
     ----------
     observations : Observations
-        The data.
+        Data of the fit.
 
     Returns
     -------
     dict
-        "shape" (rows, columns), "n_observed", "dtype", "observations_hash" (SHA-256 of all that
-        counts: values under a mask have no influence) and "versions".
+        "shape" (rows, columns), "n_observed", "dtype", "observations_hash" (SHA-256 of the observed
+        values, their positions and their weights) and "versions".
     """
     return {
         "shape": list(observations.shape),
@@ -45,7 +45,7 @@ def provenance(observations: Observations) -> dict[str, Any]:
 
 
 def fingerprint(observations: Observations) -> str:
-    """Return a hash of what the observations hold; labels do not count."""
+    """Return the SHA-256 hash of observations without their labels."""
     digest = hashlib.sha256()
     for field in fields(cast(Any, observations)):
         value = getattr(observations, field.name)

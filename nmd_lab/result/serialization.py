@@ -10,12 +10,12 @@ import xarray as xr
 
 from nmd_lab._numba import is_ours
 from nmd_lab._stop_reason import StopReason
-from nmd_lab.data.labels import COMPONENT, Labels
+from nmd_lab.data.labels import COMPONENT, RESULT_ATTRIBUTE, Labels
 from nmd_lab.model.losses import LOSSES, Loss
 from nmd_lab.model.nonlinearities import NONLINEARITIES, Nonlinearity
 from nmd_lab.model.offsets import Offsets
 
-from .netcdf import ATTRIBUTE, SCHEMA
+from .netcdf import SCHEMA
 
 Model = Nonlinearity | Loss
 
@@ -68,7 +68,7 @@ def to_dataset(fit: Fields) -> xr.Dataset:
             template = factor.isel({COMPONENT: 0}, drop=True)
             dataset[name] = template.copy(data=values.reshape(template.shape))
     dataset = dataset.assign_coords(labels.coords.coords)
-    return dataset.assign_attrs({ATTRIBUTE: json.dumps(description)})
+    return dataset.assign_attrs({RESULT_ATTRIBUTE: json.dumps(description)})
 
 
 def from_dataset(dataset: xr.Dataset, known: Iterable[type[Model]] = ()) -> Fields:
@@ -79,7 +79,7 @@ def from_dataset(dataset: xr.Dataset, known: Iterable[type[Model]] = ()) -> Fiel
     ValueError
         If the Dataset is not one of ours, of a newer layout, or of a model that is not known.
     """
-    description = json.loads(dataset.attrs.get(ATTRIBUTE, "{}"))
+    description = json.loads(dataset.attrs.get(RESULT_ATTRIBUTE, "{}"))
     if not {"W", "H", ITERATION} <= set(dataset.variables) or "schema" not in description:
         raise ValueError("dataset holds no decomposition: give one that to_dataset() made.")
     if description["schema"] > SCHEMA:

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from nmd_lab.result.netcdf import ATTRIBUTE, SCHEMA
+from nmd_lab.data.labels import RESULT_ATTRIBUTE
+from nmd_lab.result.netcdf import SCHEMA
 
 from .cell import StudyProblem
 from .grid import CONDITIONS, Grid, Task
@@ -69,7 +70,7 @@ def to_dataset(
     keys = np.array([task.key for task in tasks], dtype=object).reshape(grid.shape)
     variables["fit"] = dims, keys, {"long_name": "name of the fit"}
     return xr.Dataset(
-        variables, grid.coordinates(), {ATTRIBUTE: json.dumps(description(grid, problem))}
+        variables, grid.coordinates(), {RESULT_ATTRIBUTE: json.dumps(description(grid, problem))}
     )
 
 

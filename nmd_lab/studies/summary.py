@@ -13,8 +13,8 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from nmd_lab._checks import check_words
+from nmd_lab.data.labels import RESULT_ATTRIBUTE
 from nmd_lab.result.decomposition import Decomposition
-from nmd_lab.result.netcdf import ATTRIBUTE
 
 from .grid import CONDITIONS
 from .table import StudyTable
@@ -79,7 +79,7 @@ def about(results: xr.Dataset) -> dict[str, Any]:
     ValueError
         If the Dataset does not come from a study.
     """
-    attribute = json.loads(results.attrs.get(ATTRIBUTE, "{}"))
+    attribute = json.loads(results.attrs.get(RESULT_ATTRIBUTE, "{}"))
     if "study" not in attribute:
         raise ValueError("results holds no study: give the Dataset that Study.run returned.")
     study: dict[str, Any] = attribute["study"]

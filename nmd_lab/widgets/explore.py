@@ -9,8 +9,8 @@ import numpy as np
 import xarray as xr
 
 from nmd_lab.data.dense import observe_dense
+from nmd_lab.data.labels import RESULT_ATTRIBUTE
 from nmd_lab.data.sparse import is_sparse
-from nmd_lab.result.netcdf import ATTRIBUTE
 from nmd_lab.studies import Study
 
 from ._completion_data import DEFAULT_COLUMNS, is_table
@@ -46,7 +46,7 @@ def explore(
     """
     if isinstance(X, Study | str | os.PathLike):
         return StudyExplorer(X, **options)
-    if isinstance(X, xr.Dataset) and ATTRIBUTE in X.attrs:
+    if isinstance(X, xr.Dataset) and RESULT_ATTRIBUTE in X.attrs:
         return StudyExplorer(X, **options)
     columns = {name: options.get(name, default) for name, default in DEFAULT_COLUMNS.items()}
     if is_table(X, columns) or _is_mostly_missing(X):

@@ -1,0 +1,93 @@
+"""Masks and weights, checked and brought into the order of the data."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+from scipy import sparse
+
+from .base import FloatArray, IntArray
+from .labels import Labels, is_frame
+
+
+def dense_mask(mask: Any, X: Any, labels: Labels) -> NDArray[np.bool_]:
+    """Return a mask as a boolean matrix in the order of X."""
+    array = _as_matrix("mask", mask, X, labels)
+    if array.dtype != bool:
+        if array.dtype.kind not in "buif" or not np.all((array == 0) | (array == 1)):
+            raise TypeError(
+                f"mask has dtype {array.dtype}: give booleans (or 0 and 1), True = observed."
+            )
+        array = array.astype(bool)
+    return array
+
+
+def dense_weights(weights: Any, X: Any, labels: Labels, dtype: np.dtype[Any]) -> FloatArray:
+    """Return weights as a matrix of floats in the order of X."""
+    array = _as_matrix("weights", weights, X, labels)
+    if array.dtype.kind not in "buif":
+        raise TypeError(f"weights has dtype {array.dtype}: give real numbers >= 0.")
+    check_weights(array)
+    return np.ascontiguousarray(array, dtype=dtype)
+
+
+def check_weights(weights: NDArray[Any]) -> None:
+    """Raise ValueError if a weight is negative, infinite or NaN."""
+    if not np.all(np.isfinite(weights)) or np.any(weights < 0):
+        raise ValueError("weights holds a negative or non-finite number: give numbers >= 0.")
+
+
+def infinity_error(row: int, column: int) -> ValueError:
+    """Return the error for an infinite value of X."""
+    return ValueError(
+        f"X holds an infinity at row {row}, column {column}: replace it, or hide it with mask=."
+    )
+
+
+def _as_matrix(name: str, other: Any, X: Any, labels: Labels) -> NDArray[Any]:
+    """Return a mask or weights as a matrix in the order of X, by label where both have labels."""
+    if isinstance(other, xr.DataArray) and isinstance(X, xr.DataArray):
+        if set(other.dims) != set(X.dims):
+            raise ValueError(f"{name} has the dimensions {other.dims}: X has {X.dims}.")
+        other = other.transpose(*X.dims).reindex_like(X)
+    elif is_frame(other) and is_frame(X):
+        other = other.reindex_like(X)
+    array = np.asarray(other)
+    if array.shape != labels.shape:
+        raise ValueError(f"{name} has shape {array.shape}: give it the shape of X, {labels.shape}.")
+    return labels.flatten(array)
+
+
+def at_entries(
+    name: str, other: Any, shape: tuple[int, int], rows: IntArray, columns: IntArray
+) -> NDArray[Any]:
+    """Return a mask or weights at the stored entries of a sparse matrix.
+
+    Parameters
+    ----------
+    name : {"mask", "weights"}
+        Argument that an error names.
+    other : array_like (m, n) or (n_stored,), or scipy.sparse matrix (m, n)
+        Mask or weights.
+    shape : tuple of int
+        Shape (m, n) of X.
+    rows, columns : ndarray of int (n_stored,)
+        Positions of the stored entries.
+    """
+    if not sparse.issparse(other):
+        other = np.asarray(other)
+        if other.shape == rows.shape:
+            return np.asarray(other)
+    if other.shape != shape:
+        raise ValueError(f"{name} has shape {other.shape}: give it the shape of X, {shape}.")
+    if other.dtype.kind not in "buif":
+        raise TypeError(f"{name} has dtype {other.dtype}: give real numbers or booleans.")
+    if not sparse.issparse(other):
+        return np.asarray(other[rows, columns])
+    matrix: Any = other
+    selected = matrix.tocsr()[rows, columns]  # a 1-D sparse array, or a matrix of one row
+    array = selected.toarray() if hasattr(selected, "toarray") else selected
+    return np.asarray(array).ravel()
