@@ -69,9 +69,9 @@ clean: ## remove everything that make has made
 
 comma := ,
 
-build/lowest.txt: pyproject.toml tests/lowest.py
+build/lowest.txt: pyproject.toml tests/project/lowest.py
 	@mkdir -p build
-	$(PYTHON) tests/lowest.py $(subst $(comma), ,$(UNIT)) > $@
+	$(PYTHON) tests/project/lowest.py $(subst $(comma), ,$(UNIT)) > $@
 
 $(BIN)/pip:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \

@@ -9,16 +9,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self
+from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 from scipy import sparse
 
 from .labels import Labels
-
-if TYPE_CHECKING:
-    from .sparse import SparseObservations
 
 FloatArray = NDArray[np.floating]
 IntArray = NDArray[np.integer]
@@ -175,7 +172,7 @@ class Observations(ABC):
         """Return the observed entries of a range of rows."""
 
     @abstractmethod
-    def as_sparse(self) -> SparseObservations:
+    def as_sparse(self) -> Any:
         """Return the observed entries as `SparseObservations`."""
 
     @abstractmethod

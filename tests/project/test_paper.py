@@ -13,7 +13,7 @@ import xarray as xr
 
 import nmd_lab as nmd
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))  # the benchmarks are not installed
 
 from benchmarks.paper import (  # noqa: E402

@@ -7,7 +7,7 @@ import pytest
 
 import nmd_lab as nmd
 
-PAGE = Path(__file__).parents[1] / "CONTRIBUTING.md"
+PAGE = Path(__file__).parents[2] / "CONTRIBUTING.md"
 
 
 @pytest.mark.parametrize("example", [nmd.L1, nmd.Modulus])

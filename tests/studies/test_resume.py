@@ -22,7 +22,7 @@ from nmd_lab.solver.options import Options
 from nmd_lab.studies import processes
 from nmd_lab.studies.journal import Journal, journal_path
 
-PREVIOUS = Path(__file__).parent / "data" / "previous"
+PREVIOUS = Path(__file__).parents[1] / "previous_version"
 MEASURED = ["seconds", "peak_memory"]
 SETTINGS = {"nonlinearity": ["identity", "relu"], "rank": [2, 3], "n_splits": 3, "max_iter": 10}
 
@@ -103,7 +103,7 @@ def test_ten_kills_lose_nothing(tmp_path):
                "nonlinearity": ["identity", "relu"], "tol": 0}  # fmt: skip
     run = subprocess.run(
         [sys.executable, "-c", KILLING, path, log, json.dumps(options)],
-        capture_output=True, text=True, timeout=PATIENCE, cwd=Path(__file__).parent,
+        capture_output=True, text=True, timeout=PATIENCE, cwd=Path(__file__).parents[1],
     )  # fmt: skip
     assert run.returncode == 0, run.stderr
     told = json.loads(run.stdout)

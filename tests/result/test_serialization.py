@@ -182,7 +182,7 @@ def test_round_trip_of_all_pairs_in_a_fresh_process(tmp_path):
     fits[path].save(path)
     pickled = tmp_path / "fits.pickle"
     pickled.write_bytes(pickle.dumps(fits))
-    script = FRESH.format(tests=str(Path(__file__).parent), fits=str(pickled))
+    script = FRESH.format(tests=str(Path(__file__).parents[1]), fits=str(pickled))
     run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert run.returncode == 0, run.stderr
     assert run.stdout.strip() == str(len(PAIRS) * 3 + 1)
@@ -325,7 +325,7 @@ def test_fifty_kills_while_saving_leave_the_old_file_or_the_new_one(tmp_path):
     path = tmp_path / "fit.nc"
     run = subprocess.run(
         [sys.executable, "-c", KILLED, str(path)],
-        capture_output=True, text=True, timeout=PATIENCE, cwd=Path(__file__).parent,
+        capture_output=True, text=True, timeout=PATIENCE, cwd=Path(__file__).parents[1],
     )  # fmt: skip
     assert run.returncode == 0, run.stderr
     found = json.loads(run.stdout)
