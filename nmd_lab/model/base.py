@@ -16,10 +16,13 @@ class ModelPart:
         Short text for menus and legends; `name` by default.
     parameters : tuple of float
         Numbers that compiled functions receive at run time.  Other numbers need no new compilation.
+    parameter_names : tuple of str
+        Names of the arguments that set them; none by default.
     """
 
     name: ClassVar[str]
     label: ClassVar[str]
+    parameter_names: ClassVar[tuple[str, ...]] = ()
     parameters: tuple[float, ...] = ()
 
     def __init_subclass__(cls, **options: Any) -> None:

@@ -44,6 +44,8 @@ class Loss(ModelPart):
         Short text for menus and legends; `name` by default.
     noise : str
         Noise that the loss fits: "Gaussian", "Laplace" or "Poisson"; "" (default) for another.
+    residual_name : str
+        Name of what `residuals` returns; "residual" by default.
     parameters : tuple of float
         Numbers that the compiled functions receive as `p`; empty by default.
     domain : tuple of float
@@ -56,6 +58,7 @@ class Loss(ModelPart):
     """
 
     noise: ClassVar[str] = ""
+    residual_name: ClassVar[str] = "residual"
     smooth: ClassVar[bool] = False
     domain: ClassVar[tuple[float, float]] = (-math.inf, math.inf)
     floor: ClassVar[float] = -math.inf
@@ -106,6 +109,21 @@ class Loss(ModelPart):
             By default the ratio of the two.
         """
         return objective / reference if reference > 0 else (0.0 if objective == 0 else math.inf)
+
+    def residuals(self, x: NDArray[np.floating], y: NDArray[np.floating]) -> NDArray[np.floating]:
+        """Return the residuals of a model, for plots that compare them with the noise.
+
+        Parameters
+        ----------
+        x, y : ndarray (n_observed,)
+            Observed and modelled values.
+
+        Returns
+        -------
+        ndarray
+            By default x - y.
+        """
+        return x - y
 
     def check_data(self, smallest: float, largest: float) -> None:
         """Raise ValueError if d is not defined for every x from smallest to largest."""
@@ -204,6 +222,7 @@ class KL(Loss):
     name = "kl"
     label = "Kullback-Leibler"
     noise = "Poisson"
+    residual_name = "Pearson residual"
     smooth = True
     domain = (0.0, math.inf)
     floor = KL_FLOOR
@@ -228,6 +247,12 @@ class KL(Loss):
         if b > 0.0:
             return 2.0 * x / (b + root)  # the usual form would cancel here
         return (root - b) / (2.0 * rho)
+
+    def residuals(self, x: NDArray[np.floating], y: NDArray[np.floating]) -> NDArray[np.floating]:
+        """Return (x - y) / √y where y > 0; a count of mean 0 has no spread to divide by."""
+        positive = y > self.floor
+        scaled: NDArray[np.floating] = (x - y)[positive] / np.sqrt(y[positive])
+        return scaled
 
     def check_data(self, smallest: float, largest: float) -> None:
         """Raise ValueError if some data are negative."""

@@ -85,7 +85,7 @@ class Nonlinearity(ModelPart):
         """Return the initial T, with f(T) near X (the paper's section on experiments)."""
         return x
 
-    def widened(self, width: float, domain: tuple[float, float]) -> Nonlinearity | None:
+    def with_wider_bounds(self, width: float, domain: tuple[float, float]) -> Nonlinearity | None:
         """Return f with wider bounds, for a homotopy; None if f has not two finite bounds.
 
         Parameters
@@ -170,6 +170,7 @@ class MinMax(Nonlinearity):
 
     name = "minmax"
     label = "MinMax: bounded"
+    parameter_names = ("a", "b")
 
     def __init__(self, a: float = 0.0, b: float = 1.0) -> None:
         a, b = float(a), float(b)
@@ -196,7 +197,7 @@ class MinMax(Nonlinearity):
             Piece(self.b, math.inf, 0.0, self.b),
         )
 
-    def widened(self, width: float, domain: tuple[float, float]) -> MinMax | None:
+    def with_wider_bounds(self, width: float, domain: tuple[float, float]) -> MinMax | None:
         """Return MinMax with wider bounds, the paper's idea of a homotopy."""
         shift = width * (self.b - self.a)
         if not 0 < shift < math.inf:

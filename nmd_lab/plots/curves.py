@@ -10,7 +10,6 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from nmd_lab.data.sparse import observe_sparse
-from nmd_lab.model.losses import KL, L1
 from nmd_lab.result.decomposition import Decomposition
 
 from ._canvas import axes, matrix_of, pyplot, quantity, text_color
@@ -195,13 +194,11 @@ def _loss_residuals(
     fit: Decomposition, X: Any, mask: ArrayLike | None
 ) -> tuple[NDArray[np.floating], str, str]:
     """Return residuals that suit the loss, their name, and the name of the noise model."""
-    x, y = _data_and_model(fit, X, mask)
-    if isinstance(fit.loss, KL):
-        positive = y > KL.floor  # a count whose mean is 0 has no spread to divide by
-        return (x - y)[positive] / np.sqrt(y[positive]), "Pearson residual", "Gaussian"
+    residuals, name = fit.loss.residuals(*_data_and_model(fit, X, mask)), fit.loss.residual_name
     units = quantity(X, "X") if hasattr(X, "attrs") and hasattr(X, "dims") else ""
-    name = f"residual of {units}" if units else "residual"
-    return x - y, name, "Laplace" if isinstance(fit.loss, L1) else "Gaussian"
+    if units and name == "residual":
+        name = f"residual of {units}"
+    return residuals, name, "Laplace" if fit.loss.noise == "Laplace" else "Gaussian"
 
 
 def _data_and_model(

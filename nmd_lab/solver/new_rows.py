@@ -116,7 +116,7 @@ def solve_new_rows(
         Ht = np.hstack([np.ones((Ht.shape[0], 1)), Ht])
     ridge = max(problem.epsilon, np.finfo(float).eps) * float(np.sum(Ht * Ht))
     rule = (ridge, problem.alpha, BALANCED.initial, BALANCED.factor, BALANCED.step)
-    n_starts = 0 if pair.nonlinearity.name == "identity" else NEW_ROWS.random_starts
+    n_starts = 0 if pair.nonlinearity.linear else NEW_ROWS.random_starts
     starts = np.random.default_rng(0).standard_normal((n_starts, Ht.shape[1]))
     model = (*pair.arguments, pair.loss.floor)
     W = np.empty((observations.shape[0], Ht.shape[1]))

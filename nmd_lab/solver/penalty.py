@@ -112,8 +112,11 @@ RULES = {
     "balanced": BALANCED,
     "paper": PenaltyRule(factor=10.0, projected=True),
 }
-"""Rules that can be chosen by name.  "auto" is `SETTLING` instead where the loss has a kink and f is
-not even; "paper" is the rule of the paper's equation (adap_rho)."""
+"""Rules that can be chosen by name.
+
+"auto" is `SETTLING` instead where the loss has a kink and f is not even.  "paper" is the rule of the
+paper's equation (adap_rho).
+"""
 
 
 def as_penalty_rule(penalty: Any) -> PenaltyRule:

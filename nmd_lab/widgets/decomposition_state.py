@@ -12,7 +12,7 @@ from nmd_lab._checks import check_rank, check_share
 from nmd_lab.baselines import truncated_svd
 from nmd_lab.data.sparse import is_sparse
 from nmd_lab.model.losses import LOSSES
-from nmd_lab.model.nonlinearities import NONLINEARITIES, MinMax, Nonlinearity
+from nmd_lab.model.nonlinearities import NONLINEARITIES, Nonlinearity
 from nmd_lab.model.proximal import make_pair
 from nmd_lab.result.decomposition import Decomposition
 from nmd_lab.solver.admm import State
@@ -25,18 +25,6 @@ from .fields import Field, FitState, as_penalty, check_option
 
 OWN_DATA = "your X"
 """Option for the data that the user gave."""
-
-NONLINEARITY_LABELS = {
-    "relu": "ReLU: max(0, t)",
-    "square": "square: t²",
-    "minmax": "MinMax: bounded",
-    "modulus": "modulus: |t|",
-    "identity": "identity: t",
-}
-"""Labels of the nonlinearities in the menu."""
-
-LOSS_LABELS = {"frobenius": "Frobenius", "l1": "L1", "kl": "Kullback-Leibler"}
-"""Labels of the losses in the menu."""
 
 
 class DecompositionState(FitState):
@@ -83,10 +71,11 @@ class DecompositionState(FitState):
         Field("missing", "Missing", "share", (), "Data", "Share of hidden entries"),
         Field("seed", "Seed", "integer", (), "Data", "Seed of noise, holes and random starts"),
         Field("nonlinearity", "f", "choice", tuple(NONLINEARITIES), "Model", "X ≈ f(W H)",
-              NONLINEARITY_LABELS),
+              {name: f.label for name, f in NONLINEARITIES.items()}),
         Field("low", "Lower bound", "number", (), "Model"),
         Field("high", "Upper bound", "number", (), "Model"),
-        Field("loss", "Loss", "choice", tuple(LOSSES), "Model", "", LOSS_LABELS),
+        Field("loss", "Loss", "choice", tuple(LOSSES), "Model", "",
+              {name: loss.label for name, loss in LOSSES.items()}),
         Field("rank", "Rank", "integer", (), "Model", "Number of components"),
         Field("alpha", "Ridge alpha", "number", (), "Solver", "Keeps W and H small"),
         Field("penalty", "Penalty", "text", ("balanced", "paper"), "Solver", "A rule or a number"),
@@ -144,12 +133,13 @@ class DecompositionState(FitState):
     @property
     def _has_bounds(self) -> bool:
         """Whether the chosen f has bounds."""
-        return NONLINEARITIES[self.values["nonlinearity"]] is MinMax
+        return NONLINEARITIES[self.values["nonlinearity"]].parameter_names == ("a", "b")
 
     def nonlinearity(self) -> str | Nonlinearity:
         """Return f as a fit takes it."""
         if self._has_bounds:
-            return MinMax(self.values["low"], self.values["high"])
+            bounds = {"a": self.values["low"], "b": self.values["high"]}
+            return NONLINEARITIES[self.values["nonlinearity"]](**bounds)
         return str(self.values["nonlinearity"])
 
     def arguments(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The imports of the package, file by file: relative and absolute ones, at the top and in functions."""
+"""The imports of a package, file by file: relative and absolute, at the top and in functions."""
 
 from __future__ import annotations
 

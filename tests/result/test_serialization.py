@@ -155,8 +155,8 @@ def test_names_that_results_use_too(names, tmp_path):
 
 FRESH = """
 import pickle, sys
-sys.path.insert(0, {tests!r})
-from test_saving import assert_same
+sys.path[:0] = {tests!r}
+from test_serialization import assert_same
 import nmd_lab
 fits = pickle.load(open({fits!r}, "rb"))
 for path, fit in fits.items():
@@ -182,7 +182,9 @@ def test_round_trip_of_all_pairs_in_a_fresh_process(tmp_path):
     fits[path].save(path)
     pickled = tmp_path / "fits.pickle"
     pickled.write_bytes(pickle.dumps(fits))
-    script = FRESH.format(tests=str(Path(__file__).parents[1]), fits=str(pickled))
+    script = FRESH.format(
+        tests=[str(path) for path in Path(__file__).parents[:2]], fits=str(pickled)
+    )
     run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert run.returncode == 0, run.stderr
     assert run.stdout.strip() == str(len(PAIRS) * 3 + 1)

@@ -87,7 +87,7 @@ def make_plan(problem: Problem, rank: int, options: Options) -> RefinementPlan:
         If ``homotopy=True`` and the nonlinearity has no interval.
     """
     pair, observations = problem.pair, problem.observations
-    has_interval = pair.nonlinearity.widened(1.0, pair.loss.domain) is not None
+    has_interval = pair.nonlinearity.with_wider_bounds(1.0, pair.loss.domain) is not None
     if options.homotopy is True and not has_interval:
         raise ValueError(
             f"homotopy=True does not go with nonlinearity={pair.nonlinearity!r}, which has no "

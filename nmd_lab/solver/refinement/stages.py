@@ -164,7 +164,7 @@ def refine_with_homotopy(
     Parameters
     ----------
     problem, W_aug, H_aug
-        As for `refine`; the nonlinearity needs a wider form (`Nonlinearity.widened`).
+        As for `refine`; the nonlinearity needs a wider form (`Nonlinearity.with_wider_bounds`).
 
     Yields
     ------
@@ -173,7 +173,7 @@ def refine_with_homotopy(
     """
     f, loss = problem.pair.nonlinearity, problem.pair.loss
     for width in STAGES.homotopy_widths:
-        wider = f.widened(width, loss.domain)
+        wider = f.with_wider_bounds(width, loss.domain)
         assert wider is not None
         function = Lagrangian(replace(problem, pair=make_pair(wider, loss)), W_aug, H_aug)
         penalty, update_from = STAGES.slow.first * function.natural, 0.0

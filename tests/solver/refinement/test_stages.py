@@ -180,12 +180,12 @@ def test_a_homotopy_ends_and_gains(loss):
 
 def test_bounds_move_apart_within_the_domain_of_the_loss():
     f = nmd_lab.MinMax(0.5, 1.5)
-    wide = [f.widened(width, (-math.inf, math.inf)) for width in (1.0, 0.25)]
+    wide = [f.with_wider_bounds(width, (-math.inf, math.inf)) for width in (1.0, 0.25)]
     assert [(one.a, one.b) for one in wide] == [(-0.5, 2.5), (0.25, 1.75)]
-    positive = f.widened(1.0, nmd_lab.KL.domain)
+    positive = f.with_wider_bounds(1.0, nmd_lab.KL.domain)
     assert (positive.a, positive.b) == (0.0, 2.5)
     for narrow in (nmd_lab.MinMax(1, 1), nmd_lab.MinMax(0, math.inf), nmd_lab.ReLU()):
-        assert narrow.widened(1.0, (-math.inf, math.inf)) is None
+        assert narrow.with_wider_bounds(1.0, (-math.inf, math.inf)) is None
 
 
 @pytest.mark.parametrize("f", ["relu", "square", "modulus", "identity", nmd_lab.MinMax(0, np.inf)])
