@@ -45,94 +45,103 @@ def decompose(
     Parameters
     ----------
     X : array_like (m, n)
-        ndarray, masked array, pandas.DataFrame or xarray.DataArray; labels survive.  NaN and
-        masked entries are missing.
+        Data: ndarray, masked array, pandas.DataFrame, xarray.DataArray or scipy.sparse matrix.
+        NaN and masked entries are missing, absent entries of a sparse matrix are zeros.  Labels are
+        kept.
     rank : int
         Number of components r, from 1 to min(m, n).
     nonlinearity : {"relu", "square", "minmax", "modulus", "identity"} or Nonlinearity
-        f; "minmax" has the bounds 0 and 1, ``nmd.MinMax(a, b)`` others.
+        Entrywise function f, by default "relu".  "minmax" has the bounds 0 and 1;
+        ``nmd.MinMax(a, b)`` has others.
     loss : {"frobenius", "l1", "kl"} or Loss
-        d.
+        Entrywise loss d, by default "frobenius".
     mask : array_like of bool (m, n), optional
-        True where X is observed.
+        Observed entries (True); by default all.
     weights : array_like (m, n), optional
-        How much each entry counts, >= 0; 0 is missing.
+        Weights of the entries, >= 0; an entry of weight 0 is missing.  By default all are 1.
     dtype : float32 or float64, optional
         Working precision; by default that of X.
     sample_dims : str or sequence of str, optional
-        The dimensions of a DataArray that make the rows, for example "time" for maps over time;
-        the others make the columns.  By default the first of two.
+        Dimensions of a DataArray that make the rows, for example "time" for maps over time; the
+        others make the columns.  By default the first of two.
     init : {"auto", "svd", "randomized", "nndsvd", "random"}, (W, H) or Decomposition
-        Starting factors.  "auto", the default, takes the SVD; for Modulus and Square, random
-        factors that 200 iterations of Modulus + Frobenius have given their signs.  "randomized" is
-        a cheaper SVD for large or sparse data, "nndsvd" a nonnegative one.  From a pair the start
-        is T = X on the observed entries (√X for Square), 0 elsewhere; an earlier fit is gone on
-        from.
+        Starting factors.  "svd": from the singular value decomposition; "randomized": from an
+        approximation of it, for large or sparse data; "nndsvd": a nonnegative form of it; "random":
+        small Gaussian factors.  A pair (W, H): these factors, with T = X on the observed entries
+        (√X for Square) and 0 elsewhere.  A Decomposition: a warm start from an earlier fit.
+        "auto" (default) is "svd"; for Modulus and Square it is "random" with a warm-up of 200
+        iterations of Modulus + Frobenius, which finds the signs.
     n_init : int, default 1
-        Number of starts: the one that `init` says, then random ones, each given up when it cannot
-        reach the first one's objective any more.  The fit of lowest objective is returned;
-        `Decomposition.starts` tells of all.
+        Number of starts.  The first is that of `init`, the others are random.  A start is given up
+        when it cannot reach the objective of the first one any more.  The fit of lowest objective
+        is returned, and `Decomposition.starts` lists all.
     max_iter : int, default 500
-        Most iterations of a start.
+        Largest number of iterations of a start.
     tol : float, default 1e-10
-        Ends a start when ‖T - WH‖ and ‖T - T_previous‖, relative to the norm of the starting T,
-        are at most this; or when the objective has changed by no more than this share of it over
-        200 iterations; or when refinements find nothing lower any more.  The best iterate is
-        returned.  0 runs exactly `max_iter` iterations and returns the last one.
+        Tolerance.  A start ends when ‖T - WH‖ and ‖T - T_previous‖, relative to the norm of the
+        starting T, are at most `tol`; when the objective has changed by at most this share of
+        itself over 200 iterations; or when refinements find nothing lower any more.  The iterate of
+        lowest objective is returned.  0: exactly `max_iter` iterations, and the last iterate.
     penalty : {"auto", "balanced", "paper"}, float or PenaltyRule, default "auto"
-        How ρ is chosen; a number keeps it fixed.  "balanced" keeps the two residuals within a
-        factor of 3, "paper" is the paper's rule.  "auto" is "balanced"; but for a loss with a
-        kink (L1) and an f that is not even, ρ starts where loss and constraint weigh the same,
-        and settles.
+        Rule for ρ; a number is a fixed ρ.  "balanced" keeps the two residuals within a factor of 3,
+        "paper" is the paper's rule.  "auto" is "balanced", except for a loss with a kink (L1) and
+        an f that is not even: there ρ starts where loss and constraint have the same weight, and
+        settles.
     initial_penalty : float, optional
-        ρ of the first iteration, for a rule that has a name.
+        ρ of the first iteration, > 0, for a rule that has a name.
     acceleration : {"auto", None}, default "auto"
-        Whether refinements run beside the iteration: quasi-Newton steps with T eliminated, the
-        better of the two being kept.  "auto" leaves them out where the plain method is asked for
-        (a fixed ρ, the paper's rule, or given factors with a named rule and ``tol=0``), for
-        Identity + Frobenius on observed entries only, for more than four million stored entries
-        of a sparse matrix, and where they would need more memory than the data.
+        Refinements beside the iteration: quasi-Newton steps with T eliminated.  The better of the
+        two is kept.  None: no refinements.  "auto" leaves them out where the plain method is asked
+        for (a fixed ρ, the paper's rule, or given factors with a named rule and ``tol=0``), for
+        Identity + Frobenius on observed entries only, for more than four million stored entries of
+        a sparse matrix, and where they would need more memory than the data.
     homotopy : {"auto", True, False}, default "auto"
-        For MinMax: whether a refinement begins with a wide interval, which shrinks to [a, b].
-        True does so first, "auto" after a first one without, keeping what is lower.
+        Refinement of MinMax that begins with a wide interval, which shrinks to [a, b].  True: as
+        the first refinement.  "auto": after a refinement without it; the lower result is kept.
     polish : {"auto", True, False}, default "auto"
-        Whether the best factors go down on the objective itself, if that is smooth or zero can be
-        reached.  "auto" does so where `acceleration` may.
+        Descent on the objective itself from the best factors, if the objective is smooth or zero
+        can be reached.  "auto" has the same exceptions as `acceleration`.
     alpha : float, default 0
-        Ridge: the objective gets alpha/2 (‖W‖² + ‖H‖²).
+        Ridge: the objective has the term alpha/2 (‖W‖² + ‖H‖²).
     offsets : {"none", "global", "rows", "columns", "both"}, default "none"
-        What is added to WH inside f: nothing, a mean, or a mean and offsets of rows or columns.
+        Offsets added to WH inside f.  "global": a mean; "rows", "columns", "both": also an offset
+        for each row, each column, or both.
     constraint : {"auto", "everywhere", "observed"}, default "auto"
-        Where T = WH is imposed; "auto" takes the observed entries alone if fewer than a third are.
+        Entries on which T = WH is imposed.  "auto" is "observed" if fewer than a third of the
+        entries are observed.
     validation : float, array_like or scipy.sparse matrix, optional
-        A share of the observed entries to hold out, or held-out entries; the iterate of their
-        lowest error is returned.
+        Share of the observed entries to hold out, or held-out entries in the shape of X.  The
+        iterate of lowest error on them is returned (early stopping).
     patience : int, default 10
         Iterations without a lower validation error after which a start ends.
     epsilon : float, default 1e-12
-        Relative ridge that keeps the factor steps solvable, at least the rounding unit of the
+        Relative ridge that keeps the factor steps solvable; at least the rounding unit of the
         precision (1e-7 in float32).
     time_limit : float, optional
-        Seconds for all starts together.
+        Time limit of all starts together, in seconds.
     callback : callable, optional
-        Called with each `State`; a true value ends the fit.
+        Function of each `State`; a true value ends the fit.
     progress : bool, optional
-        True: a progress bar.  None: only on a terminal, for fits of more than a second.
+        Whether to show a progress bar.  By default only on a terminal, and only for fits of more
+        than a second.
     random_state : int, Generator or None
-        Seed; the same seed gives the same bits on one machine with one thread.
+        Seed.  The same seed gives the same bits on one machine with the same number of threads.
     threads : int, optional
-        Shares of large data, or starts, that are worked on at a time; by default as many as
-        NUMBA_NUM_THREADS says.
+        Number of threads, over shares of large data or over starts; by default NUMBA_NUM_THREADS.
 
     Returns
     -------
     Decomposition
-        The labelled result.
+        Labelled factors, history and predictions.
 
     Raises
     ------
     ValueError, TypeError
-        Before any work, in one sentence, if an argument makes no sense.
+        If an argument makes no sense: one sentence, before any work.
+    MemoryError
+        If T and U would not fit into memory.
+    FloatingPointError
+        If the first iteration overflows.
 
     Warns
     -----
@@ -142,10 +151,11 @@ def decompose(
 
     Notes
     -----
-    Algorithm 1 of the paper "ADMM for Nonlinear Matrix Decompositions" (Awari, Gillis, Vandaele).
-    With ``acceleration=None, homotopy=False, polish=False`` and a `penalty` of "balanced", "paper"
-    or a number it is that and nothing else.  An accelerated iteration costs two passes over the
-    data instead of one, and its objective is never above that of the plain method after as many.
+    Algorithm 1 of A. Awari, N. Gillis and A. Vandaele, "Alternating Direction Method of Multipliers
+    for Nonlinear Matrix Decompositions".  With ``acceleration=None, homotopy=False, polish=False``
+    and a `penalty` of "balanced", "paper" or a number it is that algorithm and nothing else.  An
+    accelerated iteration costs two passes over the data instead of one, and after as many
+    iterations its objective is never above that of the plain method.
 
     Examples
     --------
@@ -175,8 +185,8 @@ def complete(
     """Complete a partly observed X by f(WH); only observed entries count.
 
     The arguments, the result and the errors are those of `decompose`.  The two differ for sparse
-    input alone: here absent entries are missing, there they are zeros.  A row or column in which
-    nothing is observed gets zero factors, so that its prediction is f(0).
+    input alone: here absent entries are missing, there they are zeros.  A row or column without an
+    observed entry gets zero factors, so that its prediction is f of the offsets.
 
     Parameters
     ----------

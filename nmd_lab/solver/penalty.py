@@ -114,8 +114,8 @@ RULES = {
 }
 """Rules that can be chosen by name.
 
-"auto" is `SETTLING` instead where the loss has a kink and f is not even.  "paper" is the rule of the
-paper's equation (adap_rho).
+"auto" is `SETTLING` instead where the loss has a kink and f is not even.  "paper" is the rule of
+the paper's equation (adap_rho).
 """
 
 
