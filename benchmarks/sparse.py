@@ -129,7 +129,7 @@ def in_turn(X: sparse.csr_array, rank: int) -> Iterator[float]:
 
     options = Options(init="random", constraint="everywhere", random_state=0, threads=1)
     problem, offsets = make_problem(observe_sparse(X), make_pair("identity", "frobenius"), options)
-    run = admm(problem, next(all_starts(problem, offsets, rank, options)))
+    run = admm(problem, next(all_starts(problem, offsets, rank, options)).start)
     next(run)
     for _ in range(ROUNDS + 1):
         yield seconds(lambda: next(run))

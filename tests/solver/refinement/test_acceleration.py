@@ -242,7 +242,7 @@ def test_a_callback_sees_the_best_and_can_end_it(raised):
 
     fit = nmd_lab.decompose(noisy(), 3, callback=callback, max_iter=50)
     assert fit.n_iter == 7
-    assert ("interrupted" if raised else "callback") in fit.stop_reason
+    assert fit.stop_reason.code == ("interrupted" if raised else "callback")
     np.testing.assert_array_equal(fit.W.values, seen[-1].W)
     np.testing.assert_array_equal([state.objective for state in seen], fit.history["objective"])
 
