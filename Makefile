@@ -17,7 +17,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test unit-set-up test-unit test-lowest lab bench paper lint constraints clean
+.PHONY: help demo test test-unit-set-up test-unit test-lowest-set-up test-lowest lab bench paper lint constraints clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
@@ -29,10 +29,13 @@ test: $(VENV)/with-dev ## unit and browser tests, then every notebook
 	$(PYTEST) --dist worksteal
 	$(PYTEST) --dist loadfile --nbval-lax --nbval-current-env --nbval-cell-timeout=1200 notebooks
 
-unit-set-up: $(VENV)/with-$(UNIT)
+test-unit-set-up: $(VENV)/with-$(UNIT)
 
-test-unit: unit-set-up ## unit tests without the extra "baselines"
+test-unit: test-unit-set-up ## unit tests without the extra "baselines"
 	$(PYTEST) --dist worksteal -m "not browser"
+
+test-lowest-set-up: build/lowest.txt
+	$(MAKE) test-unit-set-up VENV=$(VENV)-lowest CONSTRAINTS=build/lowest.txt
 
 test-lowest: build/lowest.txt ## the same with the lowest versions that pyproject.toml allows
 	$(MAKE) test-unit VENV=$(VENV)-lowest CONSTRAINTS=build/lowest.txt
