@@ -23,9 +23,6 @@ from .solver.restarts import Solution, iterate, solve
 from .solver.run import Run
 from .warnings import NotConvergedWarning
 
-STILL_IMPROVING = 1e-3
-"""Relative decrease of the objective over the last tenth of the iterations that is a warning."""
-
 
 @with_option_signature
 def decompose(
@@ -326,13 +323,13 @@ class ResumableFit:
             return label(self.prepared, Solution(outcome, distance, []))
 
 
-def _warn_if_still_improving(fit: Decomposition, options: Options) -> None:
-    """Warn if the last tenth of the iterations still lowered the objective."""
+def _warn_if_still_improving(fit: Decomposition, options: Options, decrease: float = 1e-3) -> None:
+    """Warn if the last tenth of the iterations lowered the objective by more than this share."""
     if options.tol == 0 or fit.stop_reason.code != "max_iter":
         return
     lowest = np.minimum.accumulate(fit.history["objective"].values)
     before, after = lowest[-1 - max(1, fit.n_iter // 10) :][0], lowest[-1]
-    if before - after > STILL_IMPROVING * abs(after):
+    if before - after > decrease * abs(after):
         warnings.warn(
             f"max_iter={options.max_iter} ended a fit whose last tenth of iterations still "
             f"lowered the objective by {(before - after) / abs(before):.1%}: raise max_iter, or "

@@ -20,9 +20,6 @@ from nmd_lab.model.offsets import Offsets
 
 from .fold_in import FittedModel, fold_in
 
-PAIRS_AT_ONCE = 1 << 18
-"""Number of entries that are predicted at a time."""
-
 
 class Predictions:
     """What a fitted model says of single entries, and of rows that it has not seen.
@@ -284,12 +281,14 @@ def _checked(name: str, positions: NDArray[Any], size: int) -> NDArray[np.intp]:
     return np.where(positions < 0, positions + size, positions).astype(np.intp)
 
 
-def _at_positions(fit: Predictions, i: NDArray[np.intp], j: NDArray[np.intp]) -> FloatArray:
-    """Return f(WH) at checked positions, a share at a time."""
+def _at_positions(
+    fit: Predictions, i: NDArray[np.intp], j: NDArray[np.intp], at_a_time: int = 1 << 18
+) -> FloatArray:
+    """Return f(WH) at checked positions, so many at a time."""
     W, H = fit.factors
     out = np.empty(i.size, dtype=W.dtype)
-    for start in range(0, i.size, PAIRS_AT_ONCE):
-        part = slice(start, start + PAIRS_AT_ONCE)
+    for start in range(0, i.size, at_a_time):
+        part = slice(start, start + at_a_time)
         rows, columns = fit.offsets_at(i[part], j[part])
         products = np.einsum("pk,kp->p", W[i[part]], H[:, j[part]])
         out[part] = fit.nonlinearity(products + rows + columns)
