@@ -1,0 +1,83 @@
+"""A run that pauses and resumes: the iterates, the clock and the reasons are those of one run."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import nmd_lab as nmd
+from nmd_lab.fit import ResumableFit
+from nmd_lab.solver.prepare import prepare
+from nmd_lab.solver.restarts import iterate
+from nmd_lab.solver.run import Run
+
+
+def run_of(X, rank=3, **options):
+    problem, starts, checked, plan, held_out = prepare(
+        X, rank, "relu", "frobenius", absent_are_zeros=True, random_state=0, **options
+    )
+    states = iterate(problem, next(starts), checked, plan)
+    return Run(states, tol=checked.tol, held_out=held_out, patience=checked.patience)
+
+
+@pytest.mark.parametrize("options", [{}, {"validation": 0.2}, {"tol": 0}, {"acceleration": None}])
+@pytest.mark.parametrize("pieces", [(9,), (1,) * 9, (4, 5), (0, 9)])
+def test_pauses_change_nothing(small, options, pieces):
+    whole = nmd.decompose(small, 3, max_iter=9, random_state=0, **options)
+    run = run_of(small, **options)
+    for iterations in pieces[:-1]:
+        if iterations:
+            run.advance(iterations)
+    outcome = run.advance(pieces[-1])
+    np.testing.assert_array_equal(outcome.state.W, whole.factors[0])
+    np.testing.assert_array_equal(outcome.state.H, whole.factors[1])
+    assert outcome.history["objective"] == list(whole.history["objective"].values)
+    assert outcome.stop_reason == whole.stop_reason
+
+
+def test_a_standstill_is_seen_across_pauses(small):
+    """The objective stands still for 200 iterations in a row, some before the pause."""
+    whole = nmd.decompose(small, 1, max_iter=3000, random_state=0, acceleration=None, tol=1e-6)
+    assert whole.stop_reason.code == "converged"
+    run = run_of(small, rank=1, acceleration=None, tol=1e-6)
+    run.advance(whole.n_iter - 100)
+    outcome = run.advance(1000)
+    assert len(outcome.history["objective"]) == whole.n_iter
+    assert outcome.stop_reason == whole.stop_reason
+
+
+def test_a_pause_does_not_count(small, clock):
+    run = run_of(small)
+    run.advance(2)
+    clock.now += 1000
+    seconds = run.advance(2).history["seconds"]
+    assert 0 < seconds[0] < seconds[1] < seconds[2] < seconds[3] < 1000
+
+
+def test_a_resumable_fit_is_the_fit(small):
+    whole = nmd.decompose(small, 3, max_iter=7, random_state=0)
+    fit = ResumableFit(
+        prepare(small, 3, "relu", "frobenius", absent_are_zeros=True, random_state=0)
+    )
+    fit.advance(3, lambda state: False)
+    result = fit.advance(4, lambda state: False)
+    assert result.W.identical(whole.W)
+    assert result.H.identical(whole.H)
+    assert result.optimality == whole.optimality
+    assert result.parameters["observations_hash"] == whole.parameters["observations_hash"]
+
+
+def test_an_overflow_later_gives_the_best_so_far(small):
+    run = run_of(small)
+    first = run.advance(2)
+    states = run._states
+
+    def overflowing():
+        state = next(states)
+        yield type(state)(**{**vars(state), "objective": np.inf})
+
+    run._states = overflowing()
+    outcome = run.advance(5)
+    assert outcome.stop_reason.code == "not finite"
+    assert outcome.score == first.score
+    assert outcome.complete

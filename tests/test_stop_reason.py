@@ -1,0 +1,68 @@
+"""Why a fit stopped: a code for programs, a sentence for people."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import nmd_lab as nmd
+from nmd_lab._stop_reason import StopReason
+
+
+def test_it_is_a_sentence_with_a_code():
+    reason = StopReason("max_iter", "max_iter: 3 iterations done")
+    assert reason == "max_iter: 3 iterations done"
+    assert reason.code == "max_iter"
+    assert isinstance(reason, str)
+
+
+@pytest.mark.parametrize(
+    "copied", [copy.copy, copy.deepcopy, lambda r: pickle.loads(pickle.dumps(r))]
+)
+def test_copies_keep_both(copied):
+    reason = StopReason("not finite", "not finite: iteration 2 overflowed")
+    assert copied(reason) == reason
+    assert copied(reason).code == "not finite"
+
+
+def test_an_unknown_code_is_refused():
+    with pytest.raises(ValueError, match=r"code='done' is unknown: choose one of \['converged'"):
+        StopReason("done", "done")
+
+
+def test_a_sentence_without_a_code_is_of_the_code_other(small):
+    fit = nmd.decompose(small, 2, max_iter=2)
+    assert fit.stop_reason.code == "max_iter"
+    own = replace(fit, stop_reason="my method is done")
+    assert own.stop_reason == "my method is done"
+    assert own.stop_reason.code == "other"
+
+
+REASONS = {
+    "max_iter": {"max_iter": 3},
+    "converged": {"tol": 1e3},
+    "callback": {"callback": lambda state: True},
+    "time_limit": {"time_limit": 0},
+    "validation": {"validation": 0.2, "patience": 1, "max_iter": 5000},
+}
+
+
+@pytest.mark.parametrize("code", REASONS)
+def test_every_ending_has_its_code_and_keeps_it_in_a_file(code, small, tmp_path):
+    fit = nmd.complete(small, 3, "relu", random_state=0, **REASONS[code])
+    assert fit.stop_reason.code == code
+    fit.save(tmp_path / "fit.nc")
+    again = nmd.load(tmp_path / "fit.nc")
+    assert again.stop_reason == fit.stop_reason
+    assert again.stop_reason.code == code
+
+
+def test_starts_have_codes_too(small):
+    X = np.abs(small) + 0.1
+    fit = nmd.decompose(X, 3, n_init=3, callback=lambda state: True, random_state=0)
+    codes = [start["stop_reason"].code for start in fit.parameters["starts"]]
+    assert codes == ["callback", "not run", "not run"]
