@@ -1,4 +1,4 @@
-"""A decomposition as one labelled Dataset, and back."""
+"""Conversion of a decomposition to one labelled Dataset, and back."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Model = Nonlinearity | Loss
 
 
 class Fields(TypedDict):
-    """The fields of a `Decomposition`, which describes them."""
+    """The fields of a `Decomposition`, which documents them."""
 
     W: xr.DataArray
     H: xr.DataArray
@@ -39,7 +39,7 @@ OFFSETS = ("row_offsets", "column_offsets")
 
 
 def to_dataset(fit: Fields) -> xr.Dataset:
-    """Return everything as one Dataset, with the description as JSON in ``attrs["nmd_lab"]``."""
+    """Return all fields as one Dataset; ``attrs["nmd_lab"]`` has the plain values, as JSON."""
     history, labels, offsets = fit["history"], fit["labels"], fit["offsets"]
     renamed = labels.clashes({"W", "H", COMPONENT, *OFFSETS, *map(str, history.variables)})
     labels = labels.rename(renamed)
@@ -77,7 +77,8 @@ def from_dataset(dataset: xr.Dataset, known: Iterable[type[Model]] = ()) -> Fiel
     Raises
     ------
     ValueError
-        If the Dataset is not one of ours, of a newer layout, or of a model that is not known.
+        If `to_dataset` did not make the Dataset, if its layout is newer than this version, or if
+        its nonlinearity or loss is neither of this package nor in `known`.
     """
     description = json.loads(dataset.attrs.get(RESULT_ATTRIBUTE, "{}"))
     if not {"W", "H", ITERATION} <= set(dataset.variables) or "schema" not in description:
@@ -107,7 +108,7 @@ def from_dataset(dataset: xr.Dataset, known: Iterable[type[Model]] = ()) -> Fiel
         "nonlinearity": _model("nonlinearity", description, NONLINEARITIES, known),
         "loss": _model("loss", description, LOSSES, known),
         "history": xr.Dataset(history, {ITERATION: dataset[ITERATION].variable}),
-        # Files of version 0.1.0 have the sentence alone.
+        # Files of version 0.1.0 have no code.
         "stop_reason": StopReason(
             description.get("stop_code", "other"), description["stop_reason"]
         ),
@@ -121,13 +122,13 @@ def from_dataset(dataset: xr.Dataset, known: Iterable[type[Model]] = ()) -> Fiel
 
 
 def _writable(attrs: dict[str, Any]) -> dict[str, Any]:
-    """Return the attributes that JSON can hold; arrays and NumPy numbers become plain ones."""
+    """Return the attributes that JSON can hold; arrays become lists, NumPy numbers plain ones."""
     plain = {name: a.tolist() if hasattr(a, "tolist") else a for name, a in attrs.items()}
     return {str(name): a for name, a in plain.items() if isinstance(a, str | int | float | list)}
 
 
 def _describe(model: Model) -> dict[str, Any]:
-    """Return a nonlinearity or a loss in words and numbers."""
+    """Return name and parameters of a nonlinearity or a loss, for JSON."""
     return {
         "name": model.name,
         "parameters": list(model.parameters),
@@ -138,7 +139,7 @@ def _describe(model: Model) -> dict[str, Any]:
 def _model(
     kind: str, description: dict[str, Any], ours: dict[str, Any], known: Iterable[type[Model]]
 ) -> Any:
-    """Return the nonlinearity or the loss that was described."""
+    """Return the nonlinearity or the loss from what `_describe` returned."""
     about = description[kind]
     classes = ours if about["ours"] else {cls.name: cls for cls in known}
     if about["name"] not in classes:
