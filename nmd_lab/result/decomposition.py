@@ -167,11 +167,8 @@ class Decomposition(Predictions):
         observations = observe_dense(
             X, mask=mask, sample_dims=self.labels.rows if stacked else None
         )
-        values = observations.values
-        if observations.weights is not None:
-            values = np.where(observations.weights > 0, values, np.nan)
         model = self.reconstruct()
-        data = self.labels.align(observations.labels.label(values))
+        data = self.labels.align(observations.labels.label(observations.to_array()))
         return model.copy(data=data - model.values)
 
     def to_dataset(self) -> xr.Dataset:
