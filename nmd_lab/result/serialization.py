@@ -35,13 +35,13 @@ class Fields(TypedDict):
 
 
 ITERATION = "iteration"
-OFFSETS = ("row_offsets", "column_offsets")
+OFFSET_NAMES = ("row_offsets", "column_offsets")
 
 
 def to_dataset(fit: Fields) -> xr.Dataset:
     """Return all fields as one Dataset; ``attrs["nmd_lab"]`` has the plain values, as JSON."""
     history, labels, offsets = fit["history"], fit["labels"], fit["offsets"]
-    renamed = labels.clashes({"W", "H", COMPONENT, *OFFSETS, *map(str, history.variables)})
+    renamed = labels.clashes({"W", "H", COMPONENT, *OFFSET_NAMES, *map(str, history.variables)})
     labels = labels.rename(renamed)
     description = {
         "schema": SCHEMA,
@@ -63,7 +63,7 @@ def to_dataset(fit: Fields) -> xr.Dataset:
     matrices = fit["W"].values.reshape(-1, rank), fit["H"].values.reshape(rank, -1)
     W, H = labels.label_factors(*matrices)
     dataset = xr.Dataset({"W": W, "H": H}).merge(history)
-    for name, factor, values in zip(OFFSETS, (W, H), offsets[1:], strict=True):
+    for name, factor, values in zip(OFFSET_NAMES, (W, H), offsets[1:], strict=True):
         if values is not None:
             template = factor.isel({COMPONENT: 0}, drop=True)
             dataset[name] = template.copy(data=values.reshape(template.shape))
@@ -116,7 +116,7 @@ def from_dataset(dataset: xr.Dataset, known: Iterable[type[Model]] = ()) -> Fiel
         "parameters": description["parameters"],
         "offsets": Offsets(
             description["mean_offset"],
-            *(dataset[name].values.ravel() if name in dataset else None for name in OFFSETS),
+            *(dataset[name].values.ravel() if name in dataset else None for name in OFFSET_NAMES),
         ),
     }
 

@@ -44,7 +44,7 @@ class PreparationOptions:
     memory_share: float = 0.9
 
 
-LIMITS = PreparationOptions()
+PREPARATION = PreparationOptions()
 
 
 class Prepared(NamedTuple):
@@ -187,7 +187,7 @@ def _observed_only(observations: Observations, constraint: str) -> bool:
             "constraint='observed' does not go with a sparse X whose absent entries are zeros: "
             "use complete(), or constraint='everywhere'."
         )
-    few = observations.n_observed < LIMITS.observed_share * m * n
+    few = observations.n_observed < PREPARATION.observed_share * m * n
     return constraint == "observed" or (constraint == "auto" and few)
 
 
@@ -196,9 +196,9 @@ def _check_memory(observations: Observations) -> None:
     m, n = observations.shape
     needed = 2 * observations.n_stored * observations.values.dtype.itemsize
     free = _free_memory()
-    if free is None or needed < LIMITS.memory_share * free:
+    if free is None or needed < PREPARATION.memory_share * free:
         return
-    rows = int(LIMITS.memory_share * free / needed * m)
+    rows = int(PREPARATION.memory_share * free / needed * m)
     remedy = f"about {rows} rows of {n} columns would fit"
     if observations.values.dtype.itemsize == 8:
         remedy += ", or twice as many with dtype='float32'"

@@ -20,7 +20,7 @@ from nmd_lab.solver.storage import storage_of
 
 from .lbfgs import Point, Preconditioner, no_pairs
 from .moreau_envelope import MoreauEnvelope
-from .plan import LIMITS
+from .plan import PLAN
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,7 @@ class Lagrangian:
         m, n = observations.shape
         self.density = observations.n_observed / (m * n)
         matrices = (m + n) * W_aug.shape[1] ** 2
-        self.one_matrix = not LIMITS.allows(matrices, self.envelope.U.size)
+        self.one_matrix = not PLAN.allows(matrices, self.envelope.U.size)
         self.candidate = Candidate(self.W_aug, self.H_aug, math.inf, math.inf)
 
         values, weights = observations.observed()

@@ -61,7 +61,7 @@ class PlanOptions:
         return numbers <= max(self.memory_ratio * stored, self.memory_entries)
 
 
-LIMITS = PlanOptions()
+PLAN = PlanOptions()
 
 
 def make_plan(problem: Problem, rank: int, options: Options) -> RefinementPlan:
@@ -100,8 +100,8 @@ def make_plan(problem: Problem, rank: int, options: Options) -> RefinementPlan:
     least_squares = pair.structure[:2] == (Identity, Frobenius) and problem.observed_only
     m, n = observations.shape
     stored = observations.values.size
-    small = LIMITS.allows(2 * LBFGS.memory * (m + n) * rank, stored)
-    small &= not (problem.sparse and stored > LIMITS.memory_entries)
+    small = PLAN.allows(2 * LBFGS.memory * (m + n) * rank, stored)
+    small &= not (problem.sparse and stored > PLAN.memory_entries)
     plain = options.tol == 0 and options.penalty != "auto" and not isinstance(options.init, str)
     auto = adaptive and small and not least_squares and not plain
     refine = auto and options.acceleration == "auto"
