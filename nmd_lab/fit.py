@@ -89,8 +89,8 @@ def decompose(
         an f that is not even.  There, ρ starts at the value that gives loss and constraint the same
         weight, and changes less and less often.
     initial_penalty : float, optional
-        ρ of the first iteration, > 0, if `penalty` is "auto", "balanced" or "paper"; by default 1,
-        or the value above.
+        ρ of the first iteration, > 0, if `penalty` is "auto", "balanced" or "paper".  By default
+        the rule sets it.
     acceleration : {"auto", None}, default "auto"
         Refinements between the iterations: quasi-Newton steps with T eliminated.  The factors of
         lower objective are kept.  None: no refinements.  "auto" means no refinements for a fixed ρ
