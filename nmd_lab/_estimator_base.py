@@ -1,4 +1,4 @@
-"""What both scikit-learn estimators share: parameters, checks, rows of W for rows of X, score."""
+"""The base class of both scikit-learn estimators: parameters, checks, new rows and the score."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class FactorModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     _command: ClassVar[Callable[..., Decomposition]]
     _absent_are_zeros: ClassVar[bool]
-    _n_parts: ClassVar[int] = 5  # parts of the columns that `score` hides in turn
+    _n_parts: ClassVar[int] = 5  # parts of the columns, which `score` hides in turn
 
     n_components: int
     loss: str | Loss
@@ -55,7 +55,7 @@ class FactorModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         Parameters
         ----------
         X : array_like, scipy.sparse matrix or pandas.DataFrame (n_samples, n_features)
-            The data.
+            Data.
         y : None
             Ignored.
 
@@ -83,11 +83,12 @@ class FactorModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return self
 
     def score(self, X: Any, y: Any = None) -> float:
-        """Return how much of X the model predicts from the rest of its row.
+        """Return the score of predictions of entries of X from the other entries of their rows.
 
-        In turn a fifth of the columns is hidden, new rows of W are found from the others, and the
-        hidden entries are predicted.  The score can therefore be compared across ranks, losses and
-        nonlinearities: a larger rank does not win by being larger.
+        The columns are divided into five parts.  Each part is hidden in turn, the rows of W are
+        computed from the other columns, and the hidden entries are predicted.  A larger rank does
+        not automatically have a higher score, so that ranks, losses and nonlinearities can be
+        compared.
 
         Parameters
         ----------
@@ -99,8 +100,8 @@ class FactorModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         Returns
         -------
         float
-            1 - ‖X - prediction‖² / ‖X‖² over the observed entries; 1 is perfect, 0 is what
-            predicting 0 gets.
+            1 - ‖X - prediction‖² / ‖X‖² over the observed entries.  1 is perfect; a prediction of
+            0 everywhere has the score 0.
         """
         check_is_fitted(self)
         checked = self._checked(X, reset=False)
@@ -117,7 +118,7 @@ class FactorModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return 1.0 - error / size if size > 0 else float(error == 0)
 
     def _checked(self, X: Any, *, reset: bool) -> Any:
-        """Return X as scikit-learn checks it, with NaN for what is masked."""
+        """Return X after the checks of scikit-learn, with NaN at masked entries."""
         if isinstance(X, np.ma.MaskedArray):
             X = np.ma.filled(X.astype(np.result_type(X.dtype, np.float32)), np.nan)
         checked = validate_data(
@@ -133,13 +134,13 @@ class FactorModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return checked
 
     def _dense_and_seen(self, X: Any) -> tuple[FloatArray, NDArray[np.bool_]]:
-        """Return checked X as an array, and True where it is observed."""
+        """Return checked X as a dense array, and a mask that is True at observed entries."""
         if sparse.issparse(X):
             X = observe(X, absent_are_zeros=self._absent_are_zeros).to_array()
         return X, ~np.isnan(X)
 
     def _fold(self, X: Any) -> tuple[FloatArray, FloatArray]:
-        """Return the rows of W for checked rows of X, and their offsets."""
+        """Return the rows of W for checked rows of X, and their offsets, zeros without offsets."""
         m = X.shape[0]
         if not sparse.issparse(X) and np.isnan(X).all():
             return np.zeros((m, self.components_.shape[0]), X.dtype), np.zeros(m, X.dtype)
@@ -154,7 +155,7 @@ class FactorModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return fit.nonlinearity(W @ self.components_ + base + offsets[:, None])
 
     def _misfit(self, X: Any) -> float:
-        """Return the norm of X - f(WH) of the fit, or the sum of another loss."""
+        """Return ‖X - f(WH)‖ of the fit for the Frobenius loss, the sum of the loss for others."""
         fit = self.decomposition_
         observed = observe(X, absent_are_zeros=self._absent_are_zeros).observed()
         reference = fit.loss.reference(*observed)

@@ -2,9 +2,9 @@
 
 Numba does not cache a closure that captures compiled functions, because their identity differs in
 each process.  The kernels of this package are such closures, one for each nonlinearity and loss.
-Each kernel therefore gets a name of its own, under which Numba caches it.  The name contains a hash
-of the source files of all captured functions.  A kernel with a class of the user is compiled in
-each process, because its code may depend on anything.
+Each kernel therefore gets a unique name, under which Numba caches it.  The name contains a hash of
+the source files of all captured functions.  A kernel that uses a class of the user is compiled in
+each process, because this package cannot tell when its code changes.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any
 from numba import njit
 from numba.core.caching import FunctionCache
 
-# Sums may be reordered, so that they vectorise; NaN and infinity keep their meaning.
+# "reassoc" lets Numba reorder sums, so that they vectorise; NaN and infinity are not affected.
 _SCALAR: dict[str, Any] = {"fastmath": {"contract"}, "error_model": "numpy"}
 _KERNEL: dict[str, Any] = {
     "fastmath": {"contract", "reassoc", "nsz"},
@@ -29,7 +29,7 @@ _KERNEL: dict[str, Any] = {
 
 
 class _NamedCache(FunctionCache):
-    """A cache on disk that tells functions apart by their qualified names only."""
+    """A cache on disk in which the qualified name alone identifies a function."""
 
     def _index_key(self, sig: Any, codegen: Any) -> Any:
         return (sig, codegen.magic_tuple())
@@ -73,7 +73,7 @@ def compile_kernel(function: Callable[..., Any], name: str, *, cached: bool) -> 
 
 
 def is_ours(*classes: type) -> bool:
-    """Return whether all classes belong to this package, so that their code may be cached."""
+    """Return whether all classes belong to this package; only then is their code cached."""
     return all(cls.__module__.split(".")[0] == __name__.split(".")[0] for cls in classes)
 
 

@@ -17,25 +17,25 @@ StopCode = Literal[
     "direct",
     "other",
 ]
-"""What ended a fit.
+"""Codes of what ended a fit.
 
-"converged": a rule of `tol`.  "max_iter", "time_limit", "callback": these arguments.
-"validation": early stopping.  "behind": a start that would not reach the first one's objective.
-"not finite": an overflow.  "interrupted": Ctrl-C.  "not run": a start that was left out.
-"direct": a method without iterations.  "other": a reason without a code, as in files of version
+"converged": a stopping rule of `tol`.  "max_iter", "time_limit", "callback": the argument of that
+name.  "validation": early stopping.  "behind": the start could no longer reach the objective of the
+first start.  "not finite": an overflow.  "interrupted": Ctrl-C.  "not run": the start was not run.
+"direct": the method has no iterations.  "other": the reason has no code, as in files of version
 0.1.0 and in results of functions outside the package.
 """
 
 
 class StopReason(str):
-    """The sentence that says why a fit stopped; its attribute `code` is for programs.
+    """Why a fit stopped: a string for people, with the attribute `code` for programs.
 
     Parameters
     ----------
     code : str
-        One of `StopCode`.
+        One of the codes in `StopCode`.
     text : str
-        One sentence.
+        Reason in one sentence.
 
     Examples
     --------
@@ -49,7 +49,7 @@ class StopReason(str):
     code: StopCode
 
     def __new__(cls, code: StopCode, text: str) -> Self:
-        """Check the code and make the sentence."""
+        """Check the code and create the string."""
         if code not in get_args(StopCode):
             raise ValueError(f"code={code!r} is unknown: choose one of {list(get_args(StopCode))}.")
         reason = super().__new__(cls, text)
@@ -57,10 +57,10 @@ class StopReason(str):
         return reason
 
     def __getnewargs__(self) -> tuple[StopCode, str]:  # type: ignore[override]
-        """Return what copying and pickling need."""
+        """Return the arguments of `__new__`, for copying and pickling."""
         return self.code, str(self)
 
     @classmethod
     def of(cls, reason: str) -> StopReason:
-        """Return a reason as it is, and a sentence without a code as "other"."""
+        """Return a `StopReason` unchanged, and any other string with the code "other"."""
         return reason if isinstance(reason, StopReason) else cls("other", reason)

@@ -1,4 +1,4 @@
-"""scikit-learn estimators, thin over `decompose` and `complete`.
+"""The scikit-learn estimators, which call `decompose` and `complete`.
 
 >>> import numpy as np
 >>> from nmd_lab import NMD, MatrixCompletion
@@ -38,9 +38,9 @@ class NMD(ClassNamePrefixFeaturesOutMixin, FactorModel):  # type: ignore[misc]
     n_components : int, default 2
         Number of components r.
     nonlinearity : {"relu", "square", "minmax", "modulus", "identity"} or Nonlinearity
-        f, by default "relu".
+        Entrywise function f, by default "relu".
     loss : {"frobenius", "l1", "kl"} or Loss
-        d, by default "frobenius".  "kl" needs X >= 0.
+        Entrywise loss d, by default "frobenius".  "kl" needs X >= 0.
     dtype, init, n_init, max_iter, tol, penalty, initial_penalty, acceleration, homotopy, polish, \
     alpha, offsets, constraint, validation, patience, epsilon, time_limit, callback, progress, \
     random_state, threads
@@ -49,21 +49,23 @@ class NMD(ClassNamePrefixFeaturesOutMixin, FactorModel):  # type: ignore[misc]
     Attributes
     ----------
     components_ : ndarray (n_components, n_features)
-        H.
+        Right factor H.
     decomposition_ : Decomposition
-        The fit, with the labels of X if it was a DataFrame.
+        Result of `decompose`, with the labels of X if X was a DataFrame.
     n_iter_ : int
         Number of iterations.
     reconstruction_err_ : float
-        ‖X - f(WH)‖ of the fit for the Frobenius loss, the sum of the loss for others.
-    n_features_in_, feature_names_in_
-        As everywhere in scikit-learn.
+        ‖X - f(WH)‖ of the fit for the Frobenius loss, the sum of the loss for other losses.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of str
+        Names of the features, if X was a DataFrame with strings as column names.
 
     Notes
     -----
-    `transform` finds the best rows of W for the components, each by itself and from several
-    starts; `fit_transform` does so too, hence agrees with it, and may end at a lower error than
-    the fit.  NaN in X are missing.  Absent entries of a sparse X are zeros.
+    `transform` computes each row of W for the fixed components by itself, from several starts.
+    `fit_transform` is `fit` followed by `transform`, so its W is not that of `decomposition_` and
+    may have a lower error.  NaN in X are missing.  Absent entries of a sparse X are zeros.
 
     Examples
     --------
@@ -140,6 +142,7 @@ class NMD(ClassNamePrefixFeaturesOutMixin, FactorModel):  # type: ignore[misc]
         Returns
         -------
         ndarray (n_samples, n_components)
+            Rows of W.
         """
         check_is_fitted(self)
         return self._fold(self._checked(X, reset=False))[0]
@@ -155,6 +158,7 @@ class NMD(ClassNamePrefixFeaturesOutMixin, FactorModel):  # type: ignore[misc]
         Returns
         -------
         ndarray (n_samples, n_features)
+            Modelled values.
         """
         check_is_fitted(self)
         rows = check_array(W, dtype=(np.float64, np.float32))
@@ -169,16 +173,16 @@ class NMD(ClassNamePrefixFeaturesOutMixin, FactorModel):  # type: ignore[misc]
 
 
 class MatrixCompletion(OneToOneFeatureMixin, FactorModel):  # type: ignore[misc]
-    """Completion of a partly observed X by f(WH): an imputer, and a predictor of single entries.
+    """Completion of a partly observed X by f(WH), to impute X or to predict single entries.
 
     Parameters
     ----------
     n_components : int, default 2
         Number of components r.
     nonlinearity : {"relu", "square", "minmax", "modulus", "identity"} or Nonlinearity
-        f, by default "identity".
+        Entrywise function f, by default "identity".
     loss : {"frobenius", "l1", "kl"} or Loss
-        d, by default "frobenius".  "kl" needs X >= 0.
+        Entrywise loss d, by default "frobenius".  "kl" needs X >= 0.
     dtype, init, n_init, max_iter, tol, penalty, initial_penalty, acceleration, homotopy, polish, \
     alpha, offsets, constraint, validation, patience, epsilon, time_limit, callback, progress, \
     random_state, threads
@@ -191,7 +195,7 @@ class MatrixCompletion(OneToOneFeatureMixin, FactorModel):  # type: ignore[misc]
 
     Notes
     -----
-    NaN in X, and what a sparse X does not store, are missing.
+    NaN in X and absent entries of a sparse X are missing.
 
     Examples
     --------
@@ -237,16 +241,17 @@ class MatrixCompletion(OneToOneFeatureMixin, FactorModel):  # type: ignore[misc]
         self._set_parameters(locals())
 
     def transform(self, X: Any) -> FloatArray:
-        """Return X with its missing entries filled; the others are left exactly as they are.
+        """Return X with its missing entries filled by f(WH); observed entries are unchanged.
 
         Parameters
         ----------
         X : array_like or scipy.sparse matrix (n_samples, n_features)
-            Rows, new or old.
+            Rows; they may be rows of the fit or new ones.
 
         Returns
         -------
         ndarray (n_samples, n_features)
+            Filled rows.
         """
         check_is_fitted(self)
         checked = self._checked(X, reset=False)
@@ -260,16 +265,16 @@ class MatrixCompletion(OneToOneFeatureMixin, FactorModel):  # type: ignore[misc]
         Parameters
         ----------
         X : array_like
-            With `columns`: positions of rows.  Without: an integer array (n_pairs, 2) of positions
-            of rows and columns, or rows like those of the fit (n_samples, n_features), which is
-            what is meant if the model has two features.
+            Positions of rows, if `columns` is given.  If not, one of two: an integer array
+            (n_pairs, 2) with positions of rows and columns, or rows (n_samples, n_features).  If
+            the model has two features, an array with two columns is taken as rows.
         columns : array_like of int, optional
-            Positions of columns, which broadcast with those of the rows.
+            Positions of columns; they broadcast with those of the rows.
 
         Returns
         -------
         ndarray (n_pairs,) or (n_samples, n_features)
-            Also where an entry is observed, it is the model's value.
+            Modelled values, also at observed entries.
         """
         check_is_fitted(self)
         if columns is not None:

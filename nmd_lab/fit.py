@@ -1,4 +1,4 @@
-"""The two commands, `decompose` and `complete`: prepare, solve, put the labels back on."""
+"""The functions `decompose` and `complete`, and a fit that can pause and resume."""
 
 from __future__ import annotations
 
@@ -69,35 +69,37 @@ def decompose(
         "auto" (default) is "svd"; for Modulus and Square it is "random" with a warm-up of 200
         iterations of Modulus + Frobenius, which finds the signs.
     n_init : int, default 1
-        Number of starts.  The first is that of `init`, the others are random.  A start is given up
-        when it cannot reach the objective of the first one any more.  The fit of lowest objective
-        is returned, and `Decomposition.starts` lists all.
+        Number of starts.  The first is that of `init`, the others are random.  A random start ends
+        early when it can no longer reach the objective of the first one.  The fit of lowest
+        objective is returned, and `Decomposition.starts` lists all.
     max_iter : int, default 500
         Largest number of iterations of a start.
     tol : float, default 1e-10
         Tolerance.  A start ends when ‖T - WH‖ and ‖T - T_previous‖, relative to the norm of the
-        starting T, are at most `tol`; when the objective has changed by at most this share of
-        itself over 200 iterations; or when refinements find nothing lower any more.  The iterate of
-        lowest objective is returned.  0: exactly `max_iter` iterations, and the last iterate.
+        starting T, are at most `tol`; when the relative change of the objective over 200 iterations
+        is at most `tol`; when the objective reaches no new lowest value in 1000 iterations; or when
+        refinements no longer lower it.  The iterate of lowest objective is returned.  0: exactly
+        `max_iter` iterations, and the last iterate is returned.
     penalty : {"auto", "balanced", "paper"}, float or PenaltyRule, default "auto"
         Rule for ρ; a number is a fixed ρ.  "balanced" keeps the two residuals within a factor of 3,
         "paper" is the paper's rule.  "auto" is "balanced", except for a loss with a kink (L1) and
-        an f that is not even: there ρ starts where loss and constraint have the same weight, and
-        settles.
+        an f that is not even.  There, ρ starts at the value that gives loss and constraint the same
+        weight, and changes less and less often.
     initial_penalty : float, optional
-        ρ of the first iteration, > 0, for a rule that has a name.
+        ρ of the first iteration, > 0, if `penalty` is "auto", "balanced" or "paper".  By default
+        the rule sets it.
     acceleration : {"auto", None}, default "auto"
-        Refinements beside the iteration: quasi-Newton steps with T eliminated.  The better of the
-        two is kept.  None: no refinements.  "auto" leaves them out where the plain method is asked
-        for (a fixed ρ, the paper's rule, or given factors with a named rule and ``tol=0``), for
-        Identity + Frobenius on observed entries only, for more than four million stored entries of
-        a sparse matrix, and where they would need more memory than the data.
+        Refinements between the iterations: quasi-Newton steps with T eliminated.  The factors of
+        lower objective are kept.  None: no refinements.  "auto" means no refinements for a fixed ρ
+        or the paper's rule; for given factors with ``tol=0`` and a `penalty` other than "auto"; for
+        Identity + Frobenius on observed entries only; for a sparse matrix with more than four
+        million stored entries; and if they would need much more memory than the data.
     homotopy : {"auto", True, False}, default "auto"
         Refinement of MinMax that begins with a wide interval, which shrinks to [a, b].  True: as
-        the first refinement.  "auto": after a refinement without it; the lower result is kept.
+        the first refinement.  "auto": as a later one.  False: never.
     polish : {"auto", True, False}, default "auto"
-        Descent on the objective itself from the best factors, if the objective is smooth or zero
-        can be reached.  "auto" has the same exceptions as `acceleration`.
+        Descent on the objective itself from the best factors, if the loss is smooth or the fit is
+        nearly exact.  "auto" has the same exceptions as `acceleration`.
     alpha : float, default 0
         Ridge: the objective has the term alpha/2 (‖W‖² + ‖H‖²).
     offsets : {"none", "global", "rows", "columns", "both"}, default "none"
@@ -117,14 +119,14 @@ def decompose(
     time_limit : float, optional
         Time limit of all starts together, in seconds.
     callback : callable, optional
-        Function of each `State`; a true value ends the fit.
+        Function called with the `State` of each iteration; a true return value ends the fit.
     progress : bool, optional
-        Whether to show a progress bar.  By default only on a terminal, and only for fits of more
-        than a second.
+        Whether to show a progress bar.  By default only on a terminal, and only after a second.
     random_state : int, Generator or None
         Seed.  The same seed gives the same bits on one machine with the same number of threads.
     threads : int, optional
-        Number of threads, over shares of large data or over starts; by default NUMBA_NUM_THREADS.
+        Largest number of threads; by default NUMBA_NUM_THREADS.  Threads work on parts of large
+        data or on several starts.
 
     Returns
     -------
@@ -134,7 +136,7 @@ def decompose(
     Raises
     ------
     ValueError, TypeError
-        If an argument makes no sense: one sentence, before any work.
+        If an argument is invalid; this is checked before any work.
     MemoryError
         If T and U would not fit into memory.
     FloatingPointError
@@ -151,8 +153,8 @@ def decompose(
     Algorithm 1 of A. Awari, N. Gillis and A. Vandaele, "Alternating Direction Method of Multipliers
     for Nonlinear Matrix Decompositions".  With ``acceleration=None, homotopy=False, polish=False``
     and a `penalty` of "balanced", "paper" or a number it is that algorithm and nothing else.  An
-    accelerated iteration costs two passes over the data instead of one, and after as many
-    iterations its objective is never above that of the plain method.
+    accelerated iteration costs two passes over the data instead of one.  After the same number of
+    iterations, its objective is at most that of the algorithm alone.
 
     Examples
     --------
@@ -181,9 +183,9 @@ def complete(
 ) -> Decomposition:
     """Complete a partly observed X by f(WH); only observed entries count.
 
-    The arguments, the result and the errors are those of `decompose`.  The two differ for sparse
-    input alone: here absent entries are missing, there they are zeros.  A row or column without an
-    observed entry gets zero factors, so that its prediction is f of the offsets.
+    The arguments, the result and the errors are those of `decompose`, with two differences.  Absent
+    entries of a sparse X are missing here, and zeros there.  A row or column without an observed
+    entry is an error there; here it gets zero factors, and its prediction is f of the offsets.
 
     Parameters
     ----------
@@ -193,7 +195,7 @@ def complete(
     Returns
     -------
     Decomposition
-        Its `reconstruct` fills the holes, its `predict` gives single entries.
+        Its method `reconstruct` returns the full matrix, `predict` single entries.
 
     Examples
     --------
@@ -247,7 +249,7 @@ def label(prepared: Prepared, solution: Solution) -> Decomposition:
     prepared : Prepared
         Problem and options of the fit.
     solution : Solution
-        Its best outcome.
+        Best outcome of the solver, with a summary of its starts.
     """
     problem, outcome = prepared.problem, solution.outcome
     state, observations = outcome.state, problem.observations
@@ -282,9 +284,9 @@ def label(prepared: Prepared, solution: Solution) -> Decomposition:
 
 
 class ResumableFit:
-    """A prepared fit that goes on as many iterations at a time as one wants.
+    """A prepared fit that can pause after any iteration and resume.
 
-    Its iterates are those of one uninterrupted fit.  With ``tol=0`` and nothing held out, the
+    Its iterates are those of an uninterrupted fit.  With ``tol=0`` and no held-out entries, the
     result after k iterations is that of ``max_iter=k``.
 
     Parameters
@@ -298,14 +300,14 @@ class ResumableFit:
         self.run: Run | None = None
 
     def advance(self, iterations: int, callback: Callable[[State], Any]) -> Decomposition:
-        """Do at most so many more iterations, and return the result so far.
+        """Do at most `iterations` more iterations, and return the result so far.
 
         Parameters
         ----------
         iterations : int
             Largest number of further iterations.
         callback : callable
-            Function of each state; a true value stops the fit.
+            Function called with each state; a true return value stops the fit.
         """
         problem, starts, options, plan, held_out = self.prepared
         with one_thread():

@@ -17,8 +17,8 @@ from nmd_lab.data.base import FloatArray, Observations
 from nmd_lab.solver.storage import CsrStorage
 
 
-class ObservedEntries:
-    """X and its weights at the observed entries, row by row.
+class ObservedMatrices:
+    """X and its weights at the observed entries, as two sparse matrices.
 
     Parameters
     ----------
@@ -32,7 +32,7 @@ class ObservedEntries:
         self.storage = CsrStorage((m, n), values.indptr, values.indices)
 
     @classmethod
-    def of(cls, observations: Observations, dtype: DTypeLike | None = None) -> ObservedEntries:
+    def of(cls, observations: Observations, dtype: DTypeLike | None = None) -> ObservedMatrices:
         """Return the observed entries of a matrix.
 
         Parameters
@@ -48,9 +48,9 @@ class ObservedEntries:
         return cls(stored.to_csr(values), stored.to_csr(weights.astype(values.dtype)))
 
     @property
-    def T(self) -> ObservedEntries:
+    def T(self) -> ObservedMatrices:
         """The observed entries of the transpose."""
-        return ObservedEntries(cast(Any, self.values.T.tocsr()), cast(Any, self.weights.T.tocsr()))
+        return ObservedMatrices(cast(Any, self.values.T.tocsr()), cast(Any, self.weights.T.tocsr()))
 
     def model(self, W: FloatArray, H: FloatArray) -> sparse.csr_array:
         """Return WH on Ω."""
@@ -89,7 +89,7 @@ def normal_matrices(weights: sparse.csr_array, factor: FloatArray) -> NDArray[np
     return matrices
 
 
-def solve_rows(entries: ObservedEntries, factor: FloatArray, ridge: float = 0.0) -> FloatArray:
+def solve_rows(entries: ObservedMatrices, factor: FloatArray, ridge: float = 0.0) -> FloatArray:
     """Return the solution u_i of the weighted least-squares problem of each row i.
 
     It minimises Σ w_ij (x_ij - u_i·h_j)² + ridge ‖u_i‖² over the observed entries of the row. A
@@ -98,7 +98,7 @@ def solve_rows(entries: ObservedEntries, factor: FloatArray, ridge: float = 0.0)
 
     Parameters
     ----------
-    entries : ObservedEntries
+    entries : ObservedMatrices
         X and the weights, shape (m, n).
     factor : ndarray (n, rank)
         Fixed factor, with one row h_j for each column of X.

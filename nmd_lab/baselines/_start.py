@@ -10,7 +10,7 @@ from nmd_lab.model.nonlinearities import Identity, Nonlinearity
 from nmd_lab.model.offsets import NO_OFFSETS
 from nmd_lab.solver.initialization import given_start, random_start, svd_start
 
-INITS = {"svd": svd_start, "random": random_start}
+START_FUNCTIONS = {"svd": svd_start, "random": random_start}
 """Functions that make starting factors, by the value of `init`."""
 
 
@@ -57,6 +57,6 @@ def first_factors(
     if not isinstance(init, str):
         start = given_start(observations, rank, init, NO_OFFSETS)
     else:
-        check_word("init", init, INITS, ", a pair (W, H) or a fit")
-        start = INITS[init](observations, f, rank, NO_OFFSETS, rng)
+        check_word("init", init, START_FUNCTIONS, ", a pair (W, H) or a fit")
+        start = START_FUNCTIONS[init](observations, f, rank, NO_OFFSETS, rng)
     return start.W, start.H

@@ -18,7 +18,7 @@ from nmd_lab.model.losses import Frobenius
 from nmd_lab.model.nonlinearities import Identity
 from nmd_lab.result.decomposition import Decomposition
 
-from ._residuals import ObservedEntries
+from ._residuals import ObservedMatrices
 from ._run import Run
 from ._start import first_factors
 
@@ -106,7 +106,7 @@ def bmf(
     else:
         check_word("init", init, ["random"], ", a pair (W, H) or a fit")
         W, H = _random_factors(observations, rank, bounds, random_state)
-    rows = ObservedEntries.of(observations)
+    rows = ObservedMatrices.of(observations)
     columns = rows.T
     while run.record(W, H):
         _update_factor(rows, W, H, bounds)
@@ -162,7 +162,7 @@ def _check_product(W: FloatArray, H: FloatArray, bounds: tuple[float, float]) ->
 
 
 def _update_factor(
-    entries: ObservedEntries, W: FloatArray, H: FloatArray, bounds: tuple[float, float]
+    entries: ObservedMatrices, W: FloatArray, H: FloatArray, bounds: tuple[float, float]
 ) -> None:
     """Give each entry of W its best value in turn, in place."""
     pattern = entries.values.indptr, entries.values.indices

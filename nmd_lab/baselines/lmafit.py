@@ -18,7 +18,7 @@ from nmd_lab.model.nonlinearities import Nonlinearity, as_nonlinearity
 from nmd_lab.result.decomposition import Decomposition
 
 from ._relaxation import Relaxation
-from ._residuals import ObservedEntries
+from ._residuals import ObservedMatrices
 from ._run import Run
 from ._start import first_factors
 
@@ -103,7 +103,7 @@ def lmafit(
     run = Run(observations, f, Frobenius(), max_iter=max_iter, tol=tol, time_limit=time_limit,
               callback=callback)  # fmt: skip
     W, H = first_factors(observations, rank, init, random_state)
-    entries = ObservedEntries.of(observations)
+    entries = ObservedMatrices.of(observations)
     S, relaxation = entries.residual(W, H), Relaxation(increment)
     while run.record(W, H):
         before = _squared_norm(S)
@@ -120,7 +120,7 @@ def lmafit(
 
 
 def _step(
-    entries: ObservedEntries, W: FloatArray, H: FloatArray, S: sparse.csr_array, omega: float
+    entries: ObservedMatrices, W: FloatArray, H: FloatArray, S: sparse.csr_array, omega: float
 ) -> tuple[FloatArray, FloatArray, sparse.csr_array]:
     """Return the next W, H and residual, with WH + ωS instead of Z."""
     Q, _ = np.linalg.qr(W @ (H @ H.T) + omega * (S @ H.T))

@@ -17,7 +17,7 @@ from nmd_lab.model.losses import Frobenius
 from nmd_lab.model.nonlinearities import Nonlinearity, as_nonlinearity
 from nmd_lab.result.decomposition import Decomposition
 
-from ._residuals import ObservedEntries, normal_matrices, solve_each
+from ._residuals import ObservedMatrices, normal_matrices, solve_each
 from ._run import Run
 from ._start import first_factors
 
@@ -110,7 +110,7 @@ def rtrmc(
               callback=callback)  # fmt: skip
     W, H = first_factors(observations, rank, init, random_state)
     tall = observations.shape[0] > observations.shape[1]
-    entries = ObservedEntries.of(observations, np.float64)
+    entries = ObservedMatrices.of(observations, np.float64)
     problem = SubspaceProblem(entries if tall else entries.T, regularization)
 
     def record(U: Doubles) -> bool:
@@ -136,13 +136,13 @@ class SubspaceProblem:
 
     Parameters
     ----------
-    entries : ObservedEntries
+    entries : ObservedMatrices
         X with the longer side as rows, in double precision.
     regularization : float
         Parameter λ.
     """
 
-    def __init__(self, entries: ObservedEntries, regularization: float) -> None:
+    def __init__(self, entries: ObservedMatrices, regularization: float) -> None:
         self.entries = entries
         self.missing_weight = regularization**2
         self.scale = 1 / max(float(np.sum(np.square(entries.values.data))), 1e-300)

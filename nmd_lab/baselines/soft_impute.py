@@ -16,7 +16,7 @@ from nmd_lab.model.losses import Frobenius
 from nmd_lab.model.nonlinearities import Nonlinearity, as_nonlinearity
 from nmd_lab.result.decomposition import Decomposition
 
-from ._residuals import ObservedEntries
+from ._residuals import ObservedMatrices
 from ._run import Run
 from ._start import first_factors
 
@@ -102,7 +102,7 @@ def soft_impute(
     shrinkage = check_number("shrinkage", shrinkage, 0)
     run = Run(observations, f, Frobenius(), max_iter=max_iter, tol=tol, time_limit=time_limit,
               callback=callback, alpha=shrinkage)  # fmt: skip
-    entries = ObservedEntries.of(observations)
+    entries = ObservedMatrices.of(observations)
     W, H = balanced(*first_factors(observations, rank, init, random_state))
     while run.record(W, H):
         W = _ridge(W @ (H @ H.T) + entries.residual(W, H) @ H.T, H, shrinkage)

@@ -15,7 +15,7 @@ from nmd_lab.model.losses import Frobenius
 from nmd_lab.model.nonlinearities import Nonlinearity, as_nonlinearity
 from nmd_lab.result.decomposition import Decomposition
 
-from ._residuals import ObservedEntries, solve_rows
+from ._residuals import ObservedMatrices, solve_rows
 from ._run import Run
 from ._start import first_factors
 
@@ -100,7 +100,7 @@ def wlra(
     run = Run(observations, f, Frobenius(), max_iter=max_iter, tol=tol, time_limit=time_limit,
               callback=callback, alpha=alpha)  # fmt: skip
     W, H = first_factors(observations, rank, init, random_state)
-    rows = ObservedEntries.of(observations)
+    rows = ObservedMatrices.of(observations)
     columns = rows.T
     while run.record(W, H):
         W = solve_rows(rows, H.T, alpha)

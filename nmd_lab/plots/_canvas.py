@@ -106,10 +106,7 @@ def matrix_of(fit: Decomposition, X: Any, mask: ArrayLike | None = None) -> NDAr
     """
     stacked = isinstance(X, xr.DataArray) and X.ndim > 2
     observations = observe_dense(X, mask=mask, sample_dims=fit.labels.rows if stacked else None)
-    values = observations.values
-    if observations.weights is not None:
-        values = np.where(observations.weights > 0, values, np.nan)
-    return fit.labels.flatten(fit.labels.align(observations.labels.label(values)))
+    return fit.labels.flatten(fit.labels.align(observations.labels.label(observations.to_array())))
 
 
 def color_limit(values: Any, percentile: float = 99.5) -> float:

@@ -1,4 +1,4 @@
-"""The labelled result of a fit: factors, history, predictions."""
+"""`Decomposition`, the labelled result of a fit."""
 
 from __future__ import annotations
 
@@ -34,27 +34,28 @@ class Decomposition(Predictions):
     Attributes
     ----------
     W : xarray.DataArray (row, component)
-        Left factor; instead of `row` it has all the sample dimensions of X, if there are more.
+        Left factor.  Its row dimension is that of X; if several dimensions of X make the rows, it
+        has all of them.
     H : xarray.DataArray (component, column)
-        Right factor; likewise for `column`.
+        Right factor, likewise with the column dimensions of X.
     nonlinearity : Nonlinearity
-        f.
+        Nonlinearity f.
     loss : Loss
-        d.
+        Loss d.
     history : xarray.Dataset
-        Over `iteration` (1 for the first): objective and relative_error of f(WH) on the observed
-        entries, primal_residual ‖T - WH‖, dual_residual, penalty (ρ of that iteration) and
-        seconds since the start.
+        Numbers of each iteration, along `iteration` (1 for the first): objective and relative_error
+        of f(WH) on the observed entries, primal_residual ‖T - WH‖, dual_residual, penalty ρ,
+        seconds since the start, and validation_rmse if there are held-out entries.
     stop_reason : StopReason
-        Why the iteration ended: a sentence, with a word for programs in its attribute `code`,
-        such as "converged", "max_iter", "time_limit", "callback" or "validation".
+        Why the iteration ended: a sentence for people.  Its attribute `code` is for programs, such
+        as "converged", "max_iter", "time_limit", "callback" or "validation".
     labels : Labels
-        The dimensions, coordinates and name of X.
+        Dimensions, coordinates and name of X.
     parameters : dict
-        What the fit was asked for, and from which data and software versions it came.
+        Options of the fit, numbers of the result, and the origin of data and software.
     offsets : Offsets
-        What is added to WH inside f: `mean`, and the arrays `rows` (m,) and `columns` (n,), each
-        None if the fit has none.
+        Offsets, which are added to WH inside f: the number `mean`, and the arrays `rows` (m,) and
+        `columns` (n,), each None if the fit has none.
 
     Examples
     --------
@@ -76,7 +77,7 @@ class Decomposition(Predictions):
     offsets: Offsets = NO_OFFSETS
 
     def __post_init__(self) -> None:
-        """Accept a plain sentence as the reason."""
+        """Convert a string `stop_reason` to a `StopReason`."""
         object.__setattr__(self, "stop_reason", StopReason.of(self.stop_reason))
 
     @property
@@ -86,7 +87,7 @@ class Decomposition(Predictions):
 
     @property
     def relative_error(self) -> float:
-        """Relative error of f(WH) on the observed entries, in the loss's own sense."""
+        """Relative error of f(WH) on the observed entries, as the loss defines it."""
         return self._score("relative_error")
 
     @property
@@ -96,18 +97,18 @@ class Decomposition(Predictions):
 
     @property
     def optimality(self) -> float:
-        """How far W and H are from the first-order (KKT) conditions; 0 at a stationary point.
+        """Relative violation of the first-order (KKT) conditions; 0 at a stationary point.
 
-        With T = WH the conditions are that a multiplier Λ, a subgradient of -d(x, f(t)) at T, has
-        Λ Hᵀ = alpha W and Wᵀ Λ = alpha H.  The number is free of units.  A converged fit of least
-        squares is below 1e-4 or so; at the kinks of L1, and where f(WH) = 0 meets x > 0 under KL,
-        it stays larger.  NaN for results of baselines.
+        The conditions are T = WH, Λ Hᵀ = alpha W and Wᵀ Λ = alpha H, where the multiplier Λ is a
+        subgradient of -d(x, f(t)) at T.  A converged fit with the Frobenius loss has less than
+        about 1e-4.  At the kinks of L1, and under KL where x > 0 and f(WH) = 0, the number stays
+        larger.  It is NaN for results of baselines.
         """
         return float(self.parameters.get("optimality", math.nan))
 
     @property
     def starts(self) -> xr.Dataset:
-        """What became of each start, over `start`.
+        """Summary of all starts, along `start`.
 
         Its variables are `kind` (such as "svd", "random" or "given"), `objective`,
         `relative_error`, `n_iter`, `seconds` and `stop_reason`.
@@ -124,35 +125,35 @@ class Decomposition(Predictions):
         return int(self.parameters.get("n_observed", math.prod(self.shape)))
 
     def _score(self, name: str) -> float:
-        """Return a number of the iteration that made W and H."""
+        """Return a number of the history, at the iteration of W and H."""
         return float(self.history[name].sel(iteration=self.parameters["iteration"]))
 
     def reconstruct(self) -> xr.DataArray:
-        """Return f(WH) with the dims, labels and name of X."""
+        """Return f(WH) as an array with the dimensions, labels and name of X."""
         W, H = self.factors
         rows, columns = self.offsets_at(slice(None), slice(None))
         return self.labels.label(self.nonlinearity(W @ H + rows[:, None] + columns))
 
     def residual(self, X: Any, *, mask: ArrayLike | None = None) -> xr.DataArray:
-        """Return X - f(WH) with the dims and labels of the fit, NaN where X is not observed.
+        """Return X - f(WH), with NaN where X is not observed.
 
         Parameters
         ----------
         X : array_like, masked array, pandas.DataFrame or xarray.DataArray
-            The data of the fit, or others of the same shape.  Labels that it shares with the fit
-            may be in another order.
+            Data of the fit, or other data of the same shape.  Rows and columns with the labels of
+            the fit may be in another order.
         mask : array_like of bool, optional
             True where X is observed.
 
         Returns
         -------
         xarray.DataArray
-            In the units of X.
+            Residual in the units of X, with the dimensions and labels of the fit.
 
         Raises
         ------
         ValueError, TypeError
-            If X has another shape or other labels, or makes no sense.
+            If X is invalid, or its shape or labels are not those of the fit.
 
         Examples
         --------
@@ -166,15 +167,12 @@ class Decomposition(Predictions):
         observations = observe_dense(
             X, mask=mask, sample_dims=self.labels.rows if stacked else None
         )
-        values = observations.values
-        if observations.weights is not None:
-            values = np.where(observations.weights > 0, values, np.nan)
         model = self.reconstruct()
-        data = self.labels.align(observations.labels.label(values))
+        data = self.labels.align(observations.labels.label(observations.to_array()))
         return model.copy(data=data - model.values)
 
     def to_dataset(self) -> xr.Dataset:
-        """Return everything as one Dataset, with the description in ``attrs["nmd_lab"]``."""
+        """Return all fields as one Dataset; ``attrs["nmd_lab"]`` has the plain values, as JSON."""
         names = [field.name for field in fields(self)]
         return serialization.to_dataset(cast(Any, {name: getattr(self, name) for name in names}))
 
@@ -182,29 +180,30 @@ class Decomposition(Predictions):
     def from_dataset(
         cls, dataset: xr.Dataset, *, known: Iterable[type[Nonlinearity | Loss]] = ()
     ) -> Decomposition:
-        """Return the decomposition that `to_dataset` described.
+        """Return the decomposition from a Dataset of `to_dataset`.
 
         Parameters
         ----------
         dataset : xarray.Dataset
-            What `to_dataset` returned.
+            Dataset that `to_dataset` returned.
         known : iterable of type, optional
             Classes of your own nonlinearity or loss, if the fit uses one.
 
         Raises
         ------
         ValueError
-            If the Dataset is not one of ours, of a newer layout, or of an unknown model.
+            If `to_dataset` did not make the Dataset, if its layout is newer than this version, or
+            if its nonlinearity or loss is unknown.
         """
         return cls(**serialization.from_dataset(dataset, known))
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write one NetCDF file, all or nothing: a crash leaves an older file whole.
+        """Write one NetCDF file; if this fails, an older file of that name is not damaged.
 
         Parameters
         ----------
         path : path-like
-            Where to, for example "fit.nc".
+            Path of the file, for example "fit.nc".
 
         Raises
         ------
@@ -213,7 +212,7 @@ class Decomposition(Predictions):
         OSError
             If the file cannot be written.
         TypeError
-            If a coordinate holds what a file cannot hold, such as a Python object.
+            If a coordinate has values that a file cannot store, such as Python objects.
 
         Examples
         --------
@@ -228,13 +227,13 @@ class Decomposition(Predictions):
 
     @property
     def plot(self) -> PlotAccessor:
-        """Pictures of the fit, such as ``fit.plot.convergence()``; needs matplotlib."""
+        """Plots of the fit, such as ``fit.plot.convergence()``; they need matplotlib."""
         from nmd_lab.plots import PlotAccessor
 
         return PlotAccessor(self)
 
     def _repr_html_(self) -> str:
-        """Return what notebooks show."""
+        """Return the HTML summary that notebooks show."""
         facts = {
             "W": f"({_sizes(self.W)}) {self.W.dtype}",
             "H": f"({_sizes(self.H)}) {self.H.dtype}",
@@ -247,7 +246,7 @@ class Decomposition(Predictions):
         return to_html(formula, facts, self.history, self.parameters)
 
     def __repr__(self) -> str:
-        """Return a few readable lines."""
+        """Return a summary of a few lines."""
         W, H = (_sizes(factor) for factor in (self.W, self.H))
         return (
             f"<nmd_lab.Decomposition>  X ≈ {self.nonlinearity!r}(W H), loss {self.loss.name}\n"
@@ -262,26 +261,26 @@ class Decomposition(Predictions):
 def load(
     path: str | os.PathLike[str], *, known: Iterable[type[Nonlinearity | Loss]] = ()
 ) -> Decomposition:
-    """Read a decomposition that `Decomposition.save` wrote; no code from the file runs.
+    """Read a decomposition that `Decomposition.save` wrote, without executing code from the file.
 
     Parameters
     ----------
     path : path-like
-        The file.
+        Path of the file.
     known : iterable of type, optional
-        Classes of your own nonlinearity or loss, if the fit uses one: they are called with the
-        `parameters` that were saved.
+        Classes of your own nonlinearity or loss, if the fit uses one.  They are called with the
+        saved `parameters`.
 
     Returns
     -------
     Decomposition
-        With the values, types, labels and parameters of the one that was saved.
+        Saved decomposition, with the same values, types, labels and parameters.
 
     Raises
     ------
     FileNotFoundError, ValueError
-        If there is no such file, or it is of another kind, damaged, of a newer layout, or uses a
-        nonlinearity or a loss that is not known.
+        If the file does not exist, is damaged or of another kind, has a layout that is newer than
+        this version, or has an unknown nonlinearity or loss.
     ImportError
         If h5netcdf is missing.
 
@@ -296,5 +295,5 @@ def load(
 
 
 def _sizes(array: xr.DataArray) -> str:
-    """Return the dimensions of an array in words."""
+    """Return the dimensions of an array and their sizes, as text."""
     return ", ".join(f"{dim}: {size}" for dim, size in array.sizes.items())

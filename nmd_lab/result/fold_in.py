@@ -1,4 +1,4 @@
-"""New rows for a fit: W for rows of X that it has not seen, with H as it is."""
+"""W for new rows of X, with the H of a fit."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from nmd_lab.model.proximal import make_pair
 
 
 class FittedModel(NamedTuple):
-    """What `fold_in` needs of a fit.
+    """The parts of a fit that determine W for new rows.
 
     Attributes
     ----------
     nonlinearity : Nonlinearity
-        f.
+        Nonlinearity f.
     loss : Loss
-        d.
+        Loss d.
     H : ndarray (rank, n)
         Right factor.
     offsets : Offsets
-        What is added to WH inside f.
+        Offsets, which are added to WH inside f.
     labels : Labels
         Labels of the fitted matrix.
     alpha, epsilon : float
@@ -77,7 +77,7 @@ def fold_rows(
     observations : Observations
         New rows, with the columns of the fit in any order.
     threads : int, optional
-        Number of blocks of rows that are worked on at a time; by default all threads.
+        Number of threads, each for one block of rows at a time; by default all.
     """
     from nmd_lab.solver.new_rows import RowProblem, solve_new_rows
 

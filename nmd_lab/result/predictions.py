@@ -1,6 +1,6 @@
-"""Predictions at single entries, by position or by label, the best of a row, and new rows.
+"""Predictions at single entries, the largest predictions of a row, and W for new rows.
 
-Nothing here forms the m x n matrix.
+None of these functions forms the m x n matrix.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from .fold_in import FittedModel, fold_in
 
 
 class Predictions:
-    """What a fitted model says of single entries, and of rows that it has not seen.
+    """Predictions of a fitted model, at single entries and for new rows.
 
-    A subclass has the fields below; they are described at `Decomposition`.
+    A subclass has the fields below; `Decomposition` documents them.
     """
 
     W: xr.DataArray
@@ -52,7 +52,7 @@ class Predictions:
 
     @property
     def model(self) -> FittedModel:
-        """H, offsets, f, d and the ridge: what new rows need."""
+        """The parts of the fit that determine W for new rows."""
         alpha, epsilon = (float(self.parameters.get(name, 0.0)) for name in ("alpha", "epsilon"))
         _, H = self.factors
         return FittedModel(
@@ -60,7 +60,7 @@ class Predictions:
         )
 
     def offsets_at(self, i: Any, j: Any) -> tuple[FloatArray, FloatArray]:
-        """Return the offsets of some rows, the mean included, and of some columns."""
+        """Return the offsets of rows i (mean included) and of columns j, which index arrays."""
         (m, n), dtype = self.shape, self.W.dtype
         rows = self.offsets.of_rows(m, dtype)[i] + dtype.type(self.offsets.mean)
         return rows, self.offsets.of_columns(n, dtype)[j]
@@ -81,7 +81,7 @@ class Predictions:
         Raises
         ------
         TypeError, IndexError
-            If positions are not integers, or outside X.
+            If a position is not an integer, or lies outside X.
 
         Examples
         --------
@@ -112,7 +112,7 @@ class Predictions:
         Raises
         ------
         KeyError
-            If the fit was made without a label; the first is named.
+            If X had no such label.  The message names the first one.
         ValueError
             If rows or columns have no labels.
 
@@ -138,18 +138,20 @@ class Predictions:
         k : int, default 10
             Number of columns.
         exclude : scipy.sparse matrix, SparseObservations, array_like, optional
-            What is known already: observed entries (the row's columns are left out), an array of
-            the shape of X (not NaN, or True, is known), or positions of columns.
+            Columns to leave out, because their entries in the row are known: a sparse matrix (its
+            stored entries), an array of the shape of X (entries that are True, or not NaN), or
+            positions of columns.
 
         Returns
         -------
         xarray.DataArray
-            The predictions, with the labels of their columns and the coordinate `position`.
+            Predictions with the labels of their columns.  The coordinate `position` has the
+            positions of the columns.
 
         Raises
         ------
         IndexError, TypeError, ValueError
-            If the row, k or `exclude` makes no sense.
+            If an argument is invalid.
 
         Examples
         --------
@@ -167,31 +169,31 @@ class Predictions:
         mask: ArrayLike | None = None,
         weights: ArrayLike | None = None,
     ) -> xr.DataArray:
-        """Return the rows of W for new rows of X, with H as it is.
+        """Return the rows of W for new rows of X, with H fixed.
 
-        Each row minimises its own part of the objective, by the iteration of the fit and from
-        several starts, until it stands still; it does not depend on the other rows.
+        Each row of W minimises the part of the objective of its row of X.  It is computed by the
+        same kind of iteration as the fit, from several starts, and does not depend on other rows.
 
         Parameters
         ----------
         X : array_like (k, n), scipy.sparse matrix, pandas.DataFrame or xarray.DataArray
-            New rows.  NaN, masked entries and what a sparse matrix does not store are missing.
+            New rows.  NaN, masked entries and absent entries of a sparse matrix are missing.
             Columns with the labels of the fit may be in another order.
         mask : array_like of bool (k, n), optional
             True where X is observed.
         weights : array_like (k, n), optional
-            How much each entry counts, >= 0.
+            Weights of the entries, >= 0.
 
         Returns
         -------
         xarray.DataArray (row, component)
-            With the row labels of X; 0 for rows without any entry.  If the fit has row offsets,
-            those of the new rows are its coordinate `offset`.
+            Rows of W with the row labels of X; 0 for rows without observed entries.  If the fit has
+            row offsets, the coordinate `offset` has those of the new rows.
 
         Raises
         ------
         ValueError, TypeError
-            If X makes no sense, or its columns are not those of the fit.
+            If X is invalid, or its columns are not those of the fit.
 
         Examples
         --------
@@ -204,40 +206,40 @@ class Predictions:
         return fold_in(self.model, X, mask=mask, weights=weights)
 
 
-def positions_of(fit: Predictions, line: str, labels: Any) -> NDArray[np.intp]:
+def positions_of(fit: Predictions, axis: str, labels: Any) -> NDArray[np.intp]:
     """Return the positions of row or column labels.
 
     Parameters
     ----------
     fit : Predictions
         Fit with the labels.
-    line : {"rows", "columns"}
-        Kind of the labels.
+    axis : {"rows", "columns"}
+        Axis of X that has the labels.
     labels : array_like
         Labels, or a single one.
 
     Raises
     ------
     KeyError
-        If there is no such label; it names the first.
+        If X had no such label.  The message names the first one.
     ValueError
-        If the rows or columns have no labels, or more than one dimension of them.
+        If the rows or columns have no labels, or labels of more than one dimension.
     """
-    dims = fit.labels.rows if line == "rows" else fit.labels.columns
+    dims = fit.labels.rows if axis == "rows" else fit.labels.columns
     indexes = fit.labels.coords.indexes
     if len(dims) != 1 or dims[0] not in indexes:
-        raise ValueError(f"{line} have no labels of one dimension: use positions, predict().")
+        raise ValueError(f"{axis} have no labels of one dimension: use positions, predict().")
     index: Any = indexes[dims[0]]
     wanted = [labels] if np.ndim(labels) == 0 else list(np.asarray(labels).ravel())
     found: NDArray[np.intp] = index.get_indexer(wanted)
     if np.any(found < 0):
         missing = wanted[int(np.argmax(found < 0))]
-        raise KeyError(f"{line} has no label {missing!r}: the fit was made without it.")
+        raise KeyError(f"{axis} has no label {missing!r}: the fit was made without it.")
     return found.reshape(np.shape(labels) or (1,))
 
 
 def _top(fit: Predictions, row: Any, k: int, exclude: Any) -> xr.DataArray:
-    """Return the best columns of a row."""
+    """Return the k largest predictions of a row; see `Predictions.top`."""
     m, n = fit.shape
     position = int(_checked("row", np.atleast_1d(np.asarray(row)), m)[0])
     if not isinstance(k, int | np.integer) or k < 1:
@@ -265,13 +267,13 @@ def _columns_of(exclude: Any, row: int, shape: tuple[int, int]) -> NDArray[Any]:
         return stored_columns(exclude, row)
     given = np.asarray(exclude)
     if given.shape == shape:
-        line = given[row]
-        return np.flatnonzero(line if line.dtype == bool else ~np.isnan(line))
+        entries = given[row]
+        return np.flatnonzero(entries if entries.dtype == bool else ~np.isnan(entries))
     return _checked("exclude", given.ravel(), shape[1])
 
 
 def _checked(name: str, positions: NDArray[Any], size: int) -> NDArray[np.intp]:
-    """Return positions counted from 0, if they are inside."""
+    """Return checked positions; negative ones are converted to positions from the start."""
     if positions.size == 0:
         return np.empty(0, dtype=np.intp)
     if positions.dtype.kind not in "iu":

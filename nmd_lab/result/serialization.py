@@ -1,4 +1,4 @@
-"""A decomposition as one labelled Dataset, and back."""
+"""Conversion of a decomposition to one labelled Dataset, and back."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Model = Nonlinearity | Loss
 
 
 class Fields(TypedDict):
-    """The fields of a `Decomposition`, which describes them."""
+    """The fields of a `Decomposition`, which documents them."""
 
     W: xr.DataArray
     H: xr.DataArray
@@ -35,13 +35,13 @@ class Fields(TypedDict):
 
 
 ITERATION = "iteration"
-OFFSETS = ("row_offsets", "column_offsets")
+OFFSET_NAMES = ("row_offsets", "column_offsets")
 
 
 def to_dataset(fit: Fields) -> xr.Dataset:
-    """Return everything as one Dataset, with the description as JSON in ``attrs["nmd_lab"]``."""
+    """Return all fields as one Dataset; ``attrs["nmd_lab"]`` has the plain values, as JSON."""
     history, labels, offsets = fit["history"], fit["labels"], fit["offsets"]
-    renamed = labels.clashes({"W", "H", COMPONENT, *OFFSETS, *map(str, history.variables)})
+    renamed = labels.clashes({"W", "H", COMPONENT, *OFFSET_NAMES, *map(str, history.variables)})
     labels = labels.rename(renamed)
     description = {
         "schema": SCHEMA,
@@ -63,7 +63,7 @@ def to_dataset(fit: Fields) -> xr.Dataset:
     matrices = fit["W"].values.reshape(-1, rank), fit["H"].values.reshape(rank, -1)
     W, H = labels.label_factors(*matrices)
     dataset = xr.Dataset({"W": W, "H": H}).merge(history)
-    for name, factor, values in zip(OFFSETS, (W, H), offsets[1:], strict=True):
+    for name, factor, values in zip(OFFSET_NAMES, (W, H), offsets[1:], strict=True):
         if values is not None:
             template = factor.isel({COMPONENT: 0}, drop=True)
             dataset[name] = template.copy(data=values.reshape(template.shape))
@@ -77,7 +77,8 @@ def from_dataset(dataset: xr.Dataset, known: Iterable[type[Model]] = ()) -> Fiel
     Raises
     ------
     ValueError
-        If the Dataset is not one of ours, of a newer layout, or of a model that is not known.
+        If `to_dataset` did not make the Dataset, if its layout is newer than this version, or if
+        its nonlinearity or loss is neither of this package nor in `known`.
     """
     description = json.loads(dataset.attrs.get(RESULT_ATTRIBUTE, "{}"))
     if not {"W", "H", ITERATION} <= set(dataset.variables) or "schema" not in description:
@@ -107,7 +108,7 @@ def from_dataset(dataset: xr.Dataset, known: Iterable[type[Model]] = ()) -> Fiel
         "nonlinearity": _model("nonlinearity", description, NONLINEARITIES, known),
         "loss": _model("loss", description, LOSSES, known),
         "history": xr.Dataset(history, {ITERATION: dataset[ITERATION].variable}),
-        # Files of version 0.1.0 have the sentence alone.
+        # Files of version 0.1.0 have no code.
         "stop_reason": StopReason(
             description.get("stop_code", "other"), description["stop_reason"]
         ),
@@ -115,19 +116,19 @@ def from_dataset(dataset: xr.Dataset, known: Iterable[type[Model]] = ()) -> Fiel
         "parameters": description["parameters"],
         "offsets": Offsets(
             description["mean_offset"],
-            *(dataset[name].values.ravel() if name in dataset else None for name in OFFSETS),
+            *(dataset[name].values.ravel() if name in dataset else None for name in OFFSET_NAMES),
         ),
     }
 
 
 def _writable(attrs: dict[str, Any]) -> dict[str, Any]:
-    """Return the attributes that JSON can hold; arrays and NumPy numbers become plain ones."""
+    """Return the attributes that JSON can hold; arrays become lists, NumPy numbers plain ones."""
     plain = {name: a.tolist() if hasattr(a, "tolist") else a for name, a in attrs.items()}
     return {str(name): a for name, a in plain.items() if isinstance(a, str | int | float | list)}
 
 
 def _describe(model: Model) -> dict[str, Any]:
-    """Return a nonlinearity or a loss in words and numbers."""
+    """Return name and parameters of a nonlinearity or a loss, for JSON."""
     return {
         "name": model.name,
         "parameters": list(model.parameters),
@@ -138,7 +139,7 @@ def _describe(model: Model) -> dict[str, Any]:
 def _model(
     kind: str, description: dict[str, Any], ours: dict[str, Any], known: Iterable[type[Model]]
 ) -> Any:
-    """Return the nonlinearity or the loss that was described."""
+    """Return the nonlinearity or the loss from what `_describe` returned."""
     about = description[kind]
     classes = ours if about["ours"] else {cls.name: cls for cls in known}
     if about["name"] not in classes:

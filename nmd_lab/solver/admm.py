@@ -7,8 +7,8 @@ With A = WH and the scaled dual variable U = Λ/ρ, one iteration is
     V = A - U;   T ← prox(V; X, ρ) on Ω, V elsewhere;   U ← T - V
     ρ ← rule(residuals);   U rescaled by ρ_old / ρ_new
 
-The T- and U-update and the next W-step need only the rows at hand, so that one pass over the data
-does both.  The loop below therefore begins with the H-step.
+The T- and U-update and the next W-step need one block of rows at a time, so that one pass over the
+data does both.  The loop below therefore begins with the H-step.
 
 Source: A. Awari, N. Gillis and A. Vandaele, "Alternating Direction Method of Multipliers for
 Nonlinear Matrix Decompositions", Algorithm 1.
@@ -34,7 +34,7 @@ from .problem import Problem
 
 @dataclass(frozen=True)
 class State:
-    """The result of one iteration; its arrays are never written to again.
+    """The result of one iteration.  Later iterations do not change its arrays.
 
     Attributes
     ----------
@@ -43,13 +43,13 @@ class State:
     W, H : ndarray (m, rank) and (rank, n)
         Factors.
     offsets : Offsets
-        What is added to WH inside f.
+        Offsets, which are added to WH inside f.
     W_aug, H_aug : ndarray (m, rank + ...) and (rank + ..., n)
-        Factors with the offsets beside them; f is applied to ``W_aug @ H_aug``.
+        Factors extended by the offsets (`OffsetColumns`); f is applied to ``W_aug @ H_aug``.
     objective : float
         Weighted loss of f(WH) on the observed entries plus alpha/2 (‖W‖² + ‖H‖²).
     relative_error : float
-        Loss of f(WH) as the relative error of that loss.
+        Relative error of f(WH), as the loss defines it.
     primal_residual : float
         ‖T - WH‖.
     dual_residual : float
@@ -61,7 +61,8 @@ class State:
     seconds : float
         Time since the start, in seconds.
     stop_reason : StopReason or None
-        Why the run may end here, other than by its stopping rules.
+        Reason to end the run here, from the refinements or from a comparison of starts; None if
+        there is none.
     """
 
     iteration: int
@@ -111,7 +112,7 @@ def admm(problem: Problem, start: Start) -> Iterator[State]:
     if start.from_factors:
         result = sweep.update_T_and_W(W, H, rho)
     else:
-        W[:, sweep.solved_W] = 0  # Z = T: nothing low-rank in it but the offsets
+        W[:, sweep.solved_W] = 0  # so that S = T - offsets, and the W-step solves for all of W
         result = sweep.update_W(W, H, rho)
 
     for iteration in itertools.count(1):
@@ -136,7 +137,7 @@ def admm(problem: Problem, start: Start) -> Iterator[State]:
         )
 
         new_rho = next_penalty(rho, result.primal, dual, objective)
-        if new_rho != rho:  # the W-step was taken with the old ρ: take it again
+        if new_rho != rho:  # the W-step assumed the old ρ: repeat it
             sweep.split_variable.rescale(rho / new_rho)
             rho = new_rho
             result = sweep.update_W(W, H, rho)

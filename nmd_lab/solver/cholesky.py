@@ -1,6 +1,6 @@
-"""The Cholesky factorisation of one small matrix, compiled, for loops over rows.
+"""The Cholesky factorisation of a small matrix, for compiled loops over many rows of data.
 
-NumPy and LAPACK cost more for a call than a matrix of a few rows takes.
+For a matrix of a few rows, the call of a NumPy or LAPACK routine takes longer than the computation.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from nmd_lab._numba import compile_inner
 def factorize(normal, ridge, L):  # type: ignore[no-untyped-def]
     """Put the Cholesky factor of normal + ridge I into the lower triangle of L.
 
-    A direction without data has a pivot of zero to rounding; it gets an infinite one, so that a
-    solution has no part in that direction.  `normal` and `L` may be the same array.
+    In a direction without data the pivot is zero, up to rounding.  It is replaced by infinity, so
+    that solutions are zero in that direction.  `normal` and `L` may be the same array.
     """
     for j in range(normal.shape[0]):
         diagonal = normal[j, j]

@@ -1,4 +1,4 @@
-"""Held-out entries: their error after each iteration, for early stopping."""
+"""Held-out entries, and the error at them, for early stopping."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .storage import CsrStorage
 
 
 class HeldOut:
-    """Entries that a fit does not see, with which f(WH) is compared.
+    """Observed entries that are not used in the fit; f(WH) is compared with them.
 
     Parameters
     ----------
@@ -43,14 +43,14 @@ class HeldOut:
 def hold_out(
     observations: Observations, validation: Any, f: Nonlinearity, rng: np.random.Generator
 ) -> tuple[Observations, HeldOut | None]:
-    """Return the observations to train on, and the held-out entries.
+    """Return the observations for the fit, and the held-out entries.
 
     Parameters
     ----------
     observations : Observations
         All observations.
     validation : float, matrix or None
-        Share of the observations to hold out, or held-out entries.
+        Share of the observations to hold out, or a matrix with the held-out entries.
     f : Nonlinearity
         Nonlinearity of the model.
     rng : Generator
@@ -59,7 +59,7 @@ def hold_out(
     Raises
     ------
     ValueError, TypeError
-        If `validation` is no share, or a matrix of another shape than X.
+        If `validation` is not a share between 0 and 1, or not a matrix of the shape of X.
     """
     if validation is None:
         return observations, None

@@ -1,4 +1,4 @@
-"""Starting points: factors from the singular value decomposition or at random; all seeded."""
+"""Starting factors: from the singular value decomposition, random or given."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ class InitializationOptions:
     Attributes
     ----------
     random_scale : float
-        Standard deviation of random factors, in units of that which gives WH the size of T.
+        Standard deviation of random factors, in units of (mean of T² / √rank)^(1/4).
     largest_gram : int
-        Largest smaller side of a dense matrix whose SVD is taken through its Gram matrix; larger
-        ones go through Lanczos iterations.
+        Largest min(m, n) of a dense matrix whose SVD is computed from its Gram matrix.  For larger
+        matrices, and for sparse ones, it is computed by Lanczos iterations.
     oversampling : int
-        Columns of a random range beyond the rank ("randomized").
+        Number of columns of the random range in addition to the rank, for "randomized".
     power_iterations : int
-        Power iterations of a random range.
+        Number of power iterations, for "randomized".
     """
 
     random_scale: float = 0.3
@@ -49,12 +49,11 @@ class Start(NamedTuple):
     W, H : ndarray (m, rank) and (rank, n)
         Factors.
     from_factors : bool
-        Whether the iteration begins with the T-update at WH, so that a warm start keeps what its
-        factors hold, above all the signs that Modulus and Square need.  If not, T = X on the
-        observed entries (√X for Square) and 0 elsewhere, as in the paper, and the first step
-        solves for W.
+        Whether the iteration begins with the T-update at WH.  A warm start needs this to keep the
+        signs of WH under Modulus and Square.  If False, the start is that of the paper: T = X on
+        the observed entries (√X for Square) and 0 elsewhere, and the first step solves for W.
     offsets : Offsets
-        Offsets beside the factors.
+        Starting offsets.
     """
 
     W: FloatArray
@@ -71,23 +70,24 @@ def svd_start(
     rng: np.random.Generator,
     kind: str = "svd",
 ) -> Start:
-    """Return W = U √Σ and H = √Σ Vᵀ of the starting T less offsets (paper, section VI).
+    """Return W = U √Σ and H = √Σ Vᵀ, from the SVD of the starting T minus offsets.
 
-    Missing entries are filled with the mean of the observed ones (or with the offsets): zeros
-    would pull the leading components towards them.
+    This is the start of the paper's section VI, except for missing entries.  They are filled with
+    the mean of the observed entries (or with the offsets), since zeros would distort the leading
+    components.
 
     Parameters
     ----------
     observations : Observations
-        The data.
+        Data.
     f : Nonlinearity
-        Gives T from X.
+        Nonlinearity of the model; its `preimage` gives the starting T.
     rank : int
         Number of components.
     offsets : Offsets
-        What is taken off first.
+        Offsets that are subtracted from T first.
     rng : Generator
-        For the iterative forms.
+        Random numbers for the iterative methods.
     kind : {"svd", "randomized", "nndsvd"}
         "randomized" approximates the decomposition by a few block products, which is faster for
         large or sparse data and many components; "nndsvd" makes both factors nonnegative.
@@ -107,9 +107,9 @@ def svd_start(
 
 
 def _svd_through_gram(R: FloatArray, rank: int) -> tuple[FloatArray, FloatArray]:
-    """Return the balanced factors of a dense matrix.
+    """Return U √Σ and √Σ Vᵀ of a dense matrix.
 
-    The Gram matrix costs half the digits of small singular values, which a start can spare.
+    Small singular values from the Gram matrix have half the digits only.  This is enough here.
     """
     wide = R.shape[0] < R.shape[1]
     scale = float(np.abs(R).max()) or 1.0  # squares must not overflow
@@ -125,23 +125,23 @@ def _svd_through_gram(R: FloatArray, rank: int) -> tuple[FloatArray, FloatArray]
 def _svd_by_lanczos(
     R: FloatArray | sparse.csr_array, fill: float, rank: int, rng: np.random.Generator
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the balanced factors of a large or sparse matrix, to which `fill` is added."""
+    """Return U √Σ and √Σ Vᵀ of R + fill, for a large or sparse R."""
     m, n = R.shape
     first = rng.standard_normal(min(m, n))
-    found = min(rank, min(m, n) - 1)  # as many as the iteration can find
-    U, values, Vt = svds(_filled(R, fill), k=found, v0=first, tol=1e-3)
+    k = min(rank, min(m, n) - 1)  # svds finds no more
+    U, values, Vt = svds(_filled(R, fill), k=k, v0=first, tol=1e-3)
     order = np.argsort(-values)
     root = np.sqrt(values[order])
     W, H = np.zeros((m, rank)), np.zeros((rank, n))
-    W[:, :found], H[:found] = U[:, order] * root, root[:, None] * Vt[order]
-    H[found:] = 1e-3 * first.std() * rng.standard_normal((rank - found, n))
+    W[:, :k], H[:k] = U[:, order] * root, root[:, None] * Vt[order]
+    H[k:] = 1e-3 * first.std() * rng.standard_normal((rank - k, n))
     return W, H
 
 
 def _svd_by_random_range(
     R: FloatArray | sparse.csr_array, fill: float, rank: int, rng: np.random.Generator
 ) -> tuple[FloatArray, FloatArray]:
-    """Return balanced factors from a random range (Halko, Martinsson and Tropp, 2011)."""
+    """Return about U √Σ and √Σ Vᵀ of R + fill (Halko, Martinsson and Tropp, 2011)."""
     A = _filled(R, fill)
     width = min(rank + INITIALIZATION.oversampling, *R.shape)
     Q = np.linalg.qr(A @ rng.standard_normal((R.shape[1], width)))[0]
@@ -153,7 +153,7 @@ def _svd_by_random_range(
 
 
 def _filled(R: FloatArray | sparse.csr_array, fill: float) -> Any:
-    """Return a matrix, to every entry of which `fill` is added, as an operator."""
+    """Return R + fill, with `fill` added to every entry, as a linear operator."""
     return LinearOperator(
         R.shape,
         matvec=lambda v: R @ v + fill * np.sum(v),
@@ -165,7 +165,10 @@ def _filled(R: FloatArray | sparse.csr_array, fill: float) -> Any:
 
 
 def _nonnegative(W: FloatArray, H: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Keep the stronger sign of each component (NNDSVD: Boutsidis and Gallopoulos, 2008)."""
+    """Return nonnegative factors from an SVD (NNDSVD: Boutsidis and Gallopoulos, 2008).
+
+    Each component keeps its positive or its negative part, whichever has the larger norm.
+    """
     W, H = W.copy(), H.copy()
     for c in range(W.shape[1]):
         pairs = [(np.maximum(s * W[:, c], 0), np.maximum(s * H[c], 0)) for s in (1, -1)]
@@ -202,7 +205,7 @@ def given_start(observations: Observations, rank: int, init: Any, offsets: Offse
     Raises
     ------
     TypeError, ValueError
-        If `init` is neither, or does not fit X and the rank.
+        If `init` is neither a pair nor a fit, or has the wrong shape, or is not finite.
     """
     from_factors = hasattr(init, "factors")
     pair = init.factors if from_factors else init

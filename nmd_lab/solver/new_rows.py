@@ -1,4 +1,4 @@
-"""The best rows of W for new rows of X, with H as it is.
+"""The best rows of W for new rows of X, with H fixed.
 
 With H fixed the rows of X do not depend on one another.  Each is a small problem of its own,
 
@@ -40,14 +40,18 @@ class NewRowOptions:
     Attributes
     ----------
     random_starts : int
-        Random starts of a row beside the least-squares one, if f makes the problem non-convex.
+        Number of random starts of a row, in addition to the least-squares start, if f makes the
+        problem non-convex.
     trial : int
-        Iterations of each start before the best one continues.
-    period, progress, patience : int, float, int
-        A row ends when `patience` times in turn `period` iterations lower its objective by at most
-        this share of it.
+        Number of iterations of each start before the best one continues.
+    period : int
+        Number of iterations over which the progress is measured.
+    progress : float
+        Largest relative decrease of the objective in a period that counts as no progress.
+    patience : int
+        Number of successive periods without progress after which a row ends.
     block_entries : int
-        Entries of the rows that a thread works on at a time.
+        Number of entries of the rows that a thread solves at a time.
     """
 
     random_starts: int = 8
@@ -63,7 +67,7 @@ NEW_ROWS = NewRowOptions()
 
 @dataclass(frozen=True)
 class RowProblem:
-    """What new rows need of a fitted model.
+    """The parts of a fitted model that determine new rows of W.
 
     Attributes
     ----------
@@ -104,12 +108,12 @@ def solve_new_rows(
     observations : Observations
         New rows, with the columns of `problem.Ht`.
     tol : float
-        Tolerance: a row ends when ‖t - wH‖ and ‖t - t_previous‖, relative to its starting t, are at
-        most this, or when its objective has made no progress for long.
+        Tolerance.  A row ends when ‖t - wH‖ and ‖t - t_previous‖, relative to the norm of its
+        starting t, are at most `tol`, or when it makes no more progress (`NewRowOptions`).
     max_iter : int
         Largest number of iterations of a row.
     threads : int, optional
-        Number of blocks of rows that are worked on at a time; by default all threads.
+        Number of threads, each for one block of rows at a time; by default all.
     """
     pair, Ht, base = problem.pair, np.asarray(problem.Ht, dtype=np.float64), problem.base
     if problem.row_offsets:
@@ -201,7 +205,7 @@ def _row_kernel(structure: Structure, name: str, cached: bool) -> Callable[..., 
 
 
 def _improve_kernel(structure: Structure, name: str) -> Callable[..., float]:
-    """Return the loop that improves w of one row, keeps the best and returns its objective."""
+    """Return the compiled loop that improves w of a row and returns the lowest objective."""
     update_entry = compile_entry_update(structure)
     compare, relax = compile_scalar(compare_residuals), compile_scalar(relaxed_ratio)
     period, progress, patience = NEW_ROWS.period, NEW_ROWS.progress, NEW_ROWS.patience

@@ -1,13 +1,14 @@
 """Factor steps that impose T = WH on the observed entries alone.
 
-The loss does not see the other entries, so the problem is the same.  But the paper's form moves by
-only the observed share of the way in an iteration, and this one moves all of it.  The price is a
-small least-squares problem for each row and each column: over the observed entries of row i,
+The loss does not depend on the other entries, so the minimum is the same, but the steps are longer:
+with the constraint on every entry, a step covers only the observed share of the distance.  The cost
+is a small least-squares problem for each row and each column.  With sums over the observed entries
+of row i,
 
     w⁺ = w + (Σ h_j h_jᵀ + ridge I)⁻¹ (Σ s_ij h_j - ridge w),
 
-and likewise for a column with the new W.  For Identity + Frobenius and ρ = 1 this is alternating
-least squares.
+and likewise for each column, with the new W.  For Identity + Frobenius and ρ = 1 this is
+alternating least squares.
 """
 
 from __future__ import annotations
@@ -41,9 +42,10 @@ class ObservedSweep(Sweep):
         self.columns, self.positions = self.storage.transposed()
         self.S = np.empty_like(self.split_variable.T)
 
-    def _buffers(self, block: Block, buffers: FloatArray) -> FloatArray:
+    def _S_and_change(self, block: Block, buffers: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the arrays of a block; S is kept, because the H-step needs it again."""
         size = block.entries.stop - block.entries.start
-        return (self.S[block.entries], buffers[1, :size])  # type: ignore[return-value]
+        return self.S[block.entries], buffers[1, :size]
 
     def _row_step(
         self, W: FloatArray, H: FloatArray, H_packed: FloatArray, penalty: float, next_W: FloatArray
@@ -62,8 +64,8 @@ class ObservedSweep(Sweep):
         change, Ht = result.W - W, self.storage.pack(H)
         ridge = self.ridge(result.W[:, self.solved_H], penalty)
 
-        def renew_S(part: int) -> tuple[FloatArray, ...]:
-            """Take the change of W off S."""
+        def update_S(part: int) -> tuple[FloatArray, ...]:
+            """Subtract the change of WH that the change of W has caused."""
             buffer = np.empty(self.storage.block_size, dtype=H.dtype)
             for block in self.storage.blocks(part, self.parts):
                 product = buffer[: block.entries.stop - block.entries.start]
@@ -71,7 +73,7 @@ class ObservedSweep(Sweep):
                 self.S[block.entries] -= product
             return ()
 
-        map_and_add(renew_S, self.parts)
+        map_and_add(update_S, self.parts)
         next_Ht = Ht.copy()
 
         def solve_columns(part: int) -> tuple[FloatArray, ...]:
@@ -102,7 +104,7 @@ def improve_rows(
     block : Block
         Rows to work on.
     S : ndarray (n_block_entries,)
-        Residuals of the block's entries.
+        T + U - WH at the block's entries.
     Ht : ndarray (n, rank)
         Transpose of the other factor: one row for each column of the storage.
     solved : slice

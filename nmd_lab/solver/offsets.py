@@ -1,13 +1,13 @@
-"""Offsets inside f as columns beside W and rows beside H.
+"""Offsets inside f, as additional columns of W and rows of H.
 
-For X ≈ f(WH + mean + b_i + c_j) the factors are extended, and W_aug H_aug is all that f sees:
+The model X ≈ f(WH + mean + b_i + c_j) is written as X ≈ f(W_aug H_aug) with extended factors:
 
     W_aug = [ b | W | 1 | 1    ]
     H_aug = [ 1 | H | c | mean ]   (row by row)
 
-A row of ones in H_aug lets the column beside it be the row offsets b, a column of ones in W_aug
-lets the row beside it be the column offsets c.  The factor steps solve for b and c as for any other
-component, with the same ridge, and leave the ones and the mean as they are.
+The column b of W_aug multiplies a row of ones in H_aug, and the row c of H_aug multiplies a column
+of ones in W_aug.  The factor steps solve for b and c as for any component, with the same ridge.
+The ones and the mean stay constant.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from nmd_lab.model.offsets import Offsets
 
 @dataclass(frozen=True)
 class OffsetColumns:
-    """The position of offsets beside the components.
+    """The positions of components and offsets in the extended factors.
 
     Parameters
     ----------
@@ -38,21 +38,21 @@ class OffsetColumns:
 
     @property
     def before(self) -> int:
-        """Number of columns of W_aug before the components: those of row offsets."""
+        """Number of columns of W_aug for row offsets, before the components: 1 or 0."""
         return int(self.kind in ("rows", "both"))
 
     @property
     def after(self) -> int:
-        """Number of rows of H_aug after the components that are solved for: column offsets."""
+        """Number of rows of H_aug for column offsets, after the components: 1 or 0."""
         return int(self.kind in ("columns", "both"))
 
     @property
     def width(self) -> int:
-        """Number of columns beside the components."""
+        """Number of columns of W_aug in addition to the components."""
         return self.before + self.after + int(self.kind != "none")
 
     def components(self, width: int) -> slice:
-        """Return the position of the components among all columns."""
+        """Return the position of the components among all `width` columns of W_aug."""
         return slice(self.before, self.before + width - self.width)
 
     def solved(self, rank: int) -> tuple[slice, slice]:
@@ -92,7 +92,7 @@ NO_OFFSET_COLUMNS = OffsetColumns("none")
 def starting_offsets(
     observations: Observations, f: Nonlinearity, kind: str, alpha: float
 ) -> Offsets:
-    """Return the mean of the starting T, and shrunken means of rows and columns around it.
+    """Return the mean of the starting T, and shrunken deviations of rows and columns from it.
 
     Parameters
     ----------
@@ -118,7 +118,7 @@ def starting_offsets(
 def _shrunken_means(
     observations: Observations, f: Nonlinearity, offsets: Offsets, axis: int, alpha: float
 ) -> FloatArray:
-    """Return the shrunken means along an axis of the starting T less earlier offsets."""
+    """Return the shrunken means along an axis of the starting T, minus the given offsets."""
     residual, _ = observations.centred(f.preimage, *offsets)
     sums = np.asarray(residual.sum(axis=axis), dtype=np.float64).ravel()
     means: FloatArray = sums / np.maximum(observations.counts(axis) + alpha, 1)

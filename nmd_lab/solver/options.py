@@ -1,4 +1,4 @@
-"""The options of a fit: the one list with their defaults, types and checks."""
+"""The options of a fit, with their types, defaults and checks."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ CONSTRAINTS = ("auto", "everywhere", "observed")
 
 
 class FitOptions(TypedDict, total=False):
-    """The keyword arguments of `decompose` and `complete` that are not data.
+    """The keyword arguments of `decompose` and `complete` that steer the solver.
 
-    They are described at `nmd_lab.decompose`.  This class is for editors and type checkers; the
-    defaults and the checks are in `Options`, which has the same names.
+    `nmd_lab.decompose` documents them.  This class is for editors and type checkers.  `Options` has
+    the same names, with the defaults and the checks.
     """
 
     init: Any
@@ -56,7 +56,7 @@ class FitOptions(TypedDict, total=False):
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """Checked options of a fit; see `nmd_lab.decompose` for their meaning."""
+    """Checked options of a fit; `nmd_lab.decompose` documents them."""
 
     init: Any = "auto"
     n_init: int = 1
@@ -117,12 +117,15 @@ class Options:
 
     @classmethod
     def of(cls, options: dict[str, Any]) -> Options:
-        """Return the options from keyword arguments; a misspelt one is refused."""
+        """Return the options from keyword arguments; raise TypeError for an unknown name."""
         check_option_names(options, [field.name for field in fields(cls)], "a fit")
         return cls(**options)
 
     def describe(self, dtype: Any) -> dict[str, Any]:
-        """Return the options as plain numbers and words, as a result keeps them.
+        """Return the options as numbers and strings, for `Decomposition.parameters`.
+
+        An array, a fit or a generator becomes a text such as "given ndarray".  `callback`,
+        `progress` and `threads` are left out, because they do not change the result.
 
         Parameters
         ----------
@@ -144,7 +147,7 @@ class Options:
         return {name: v.item() if hasattr(v, "item") else v for name, v in plain.items()}
 
     def epsilon_for(self, dtype: Any) -> float:
-        """Return `epsilon`, at least the rounding unit of the precision."""
+        """Return `epsilon`, but at least the machine epsilon of the working precision."""
         return max(float(self.epsilon), float(np.finfo(dtype).eps))
 
     def generator(self) -> np.random.Generator:
@@ -155,10 +158,10 @@ class Options:
 def with_option_signature(function: Callable[..., Any]) -> Callable[..., Any]:
     """Show the options with their defaults in a function's signature."""
     signature = inspect.signature(function)
-    named = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
+    others = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
     options = [
         inspect.Parameter(f.name, inspect.Parameter.KEYWORD_ONLY, default=f.default)
         for f in fields(Options)
     ]
-    function.__signature__ = signature.replace(parameters=[*named, *options])  # type: ignore[attr-defined]
+    function.__signature__ = signature.replace(parameters=[*others, *options])  # type: ignore[attr-defined]
     return function

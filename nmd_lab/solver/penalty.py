@@ -1,7 +1,7 @@
 """Rules for the penalty ρ, the weight of the constraint T = WH.
 
-A rule looks at the iteration that has just ended and gives the next ρ.  A large primal residual
-‖T - WH‖ asks for a larger ρ, a large dual residual for a smaller one.
+After each iteration a rule returns the next ρ: a larger one if the primal residual ‖T - WH‖ is
+large, a smaller one if the dual residual is large.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def compare_residuals(primal: float, dual: float, ratio: float) -> int:
 
 
 def relaxed_ratio(ratio: float, iteration: int, period: int) -> float:
-    """Return a ratio of residuals that grows with the iterations, so that ρ settles."""
+    """Return the allowed ratio of the residuals; it grows, so that ρ changes less and less."""
     return ratio * (1.0 + (iteration / period) ** 2)
 
 
@@ -58,14 +58,14 @@ class PenaltyRule:
     unit : float, default 1
         Factor of ‖T - WH‖ in the comparison.
     period : int, optional
-        Number of iterations after which a rule relaxes, so that ρ settles: after k periods the
-        residuals may be 1 + k² times more unequal, and ρ grows after each period without progress.
-        By default the rule does not relax.
+        Number of iterations of a period.  After k periods the allowed ratio of the residuals is
+        1 + k² times `factor`, so that ρ changes less and less often.  After a period without
+        progress, ρ grows by `step`.  By default there are no periods and the ratio is constant.
 
     Attributes
     ----------
     progress : float
-        Relative decrease of the objective in a period at or below which there was no progress.
+        Largest relative decrease of the objective in a period that counts as no progress.
     """
 
     progress: ClassVar[float] = 1e-2
@@ -78,7 +78,7 @@ class PenaltyRule:
     period: int | None = None
 
     def begin(self) -> Control:
-        """Return a control for one run, which remembers what it has seen."""
+        """Return the function that applies the rule to one run; it keeps the state of the run."""
         iteration, lowest, earlier = 0, math.inf, math.inf
 
         def control(penalty: float, primal: float, dual: float, objective: float) -> float:
@@ -101,11 +101,11 @@ class PenaltyRule:
 
 
 BALANCED = PenaltyRule()
-"""The rule for smooth losses: the two residuals within a factor of three."""
+"""The rule for smooth losses: it keeps the two residuals within a factor of three."""
 
-SETTLING = PenaltyRule(period=10)
-"""The rule for losses with a kink (L1), where balanced residuals stall far from the minimum.  It
-starts at the problem's natural penalty, which is also its unit."""
+RELAXING = PenaltyRule(period=10)
+"""The rule for losses with a kink (L1).  For these, `BALANCED` can stall far from the minimum.
+`prepare` sets `initial` and `unit` to the natural penalty of the problem."""
 
 RULES = {
     "auto": BALANCED,
@@ -114,13 +114,13 @@ RULES = {
 }
 """Rules that can be chosen by name.
 
-"auto" is `SETTLING` instead where the loss has a kink and f is not even.  "paper" is the rule of
-the paper's equation (adap_rho).
+`prepare` replaces "auto" by `RELAXING` if the loss has a kink and f is not even.  "paper" is the
+rule of the paper's equation (adap_rho).
 """
 
 
 def as_penalty_rule(penalty: Any) -> PenaltyRule:
-    """Return the rule that a name, a number (a fixed ρ) or an object stands for.
+    """Return the rule for a name, a number (a fixed ρ) or a `PenaltyRule`.
 
     Raises
     ------

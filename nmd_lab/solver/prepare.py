@@ -1,4 +1,4 @@
-"""From arguments to a problem that is checked and ready to solve."""
+"""Checks of the arguments, and the problem, starts and refinement plan that follow from them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from nmd_lab.model.proximal import Pair, make_pair
 from .held_out import HeldOut, hold_out
 from .offsets import OffsetColumns, starting_offsets
 from .options import Options
-from .penalty import SETTLING, PenaltyRule, as_penalty_rule
+from .penalty import RELAXING, PenaltyRule, as_penalty_rule
 from .problem import Problem, natural_penalty
 from .refinement.plan import RefinementPlan, make_plan
 from .restarts import NamedStart, all_starts
@@ -37,31 +37,31 @@ class PreparationOptions:
     observed_share : float
         Share of observed entries below which ``constraint="auto"`` means "observed".
     memory_share : float
-        Share of the free memory that T and U may take.
+        Largest share of the free memory for T and U.
     """
 
     observed_share: float = 1 / 3
     memory_share: float = 0.9
 
 
-LIMITS = PreparationOptions()
+PREPARATION = PreparationOptions()
 
 
 class Prepared(NamedTuple):
-    """A fit that is checked and ready to go.
+    """A checked problem with all that `solve` needs.
 
     Attributes
     ----------
     problem : Problem
         Problem to solve.
     starts : iterator of NamedStart
-        Starts; each is made when it is asked for.
+        Starting points, each computed when it is requested.
     options : Options
         Options of the fit.
     plan : RefinementPlan
-        Refinements beside Algorithm 1.
+        Refinements to run between the iterations of Algorithm 1.
     held_out : HeldOut or None
-        Held-out entries.
+        Held-out entries for early stopping; None without validation.
     """
 
     problem: Problem
@@ -96,7 +96,7 @@ def prepare(
     Raises
     ------
     ValueError, TypeError
-        In one sentence, if an argument makes no sense.
+        If an argument is invalid.
     """
     checked = Options.of(options)
     pair = make_pair(nonlinearity, loss)
@@ -122,7 +122,7 @@ def prepare(
 
 
 def _refuse_empty_rows_and_columns(observations: Observations) -> None:
-    """Refuse rows and columns without an observed entry, where every entry is to count."""
+    """Raise ValueError if a row or a column has no observed entry (`decompose` only)."""
     both = zip(("row", "column"), observations.empty_rows_and_columns(), strict=True)
     for name, empty in both:
         if empty.size:
@@ -168,12 +168,12 @@ def make_problem(
 
 
 def _penalty_rule(observations: Observations, pair: Pair, options: Options) -> PenaltyRule:
-    """Return the rule for ρ with its first ρ."""
+    """Return the rule for ρ, with its initial value."""
     rule = as_penalty_rule(options.penalty)
-    # An even f has signs to find, for which ρ must not settle early.
+    # With an even f, ρ must stay free to change until the signs of T are found.
     if options.penalty == "auto" and not pair.loss.smooth and not pair.nonlinearity.even:
         natural = natural_penalty(observations, pair)
-        rule = replace(SETTLING, initial=natural, unit=natural)
+        rule = replace(RELAXING, initial=natural, unit=natural)
     if options.initial_penalty is not None:
         rule = replace(rule, initial=float(options.initial_penalty))
     return rule
@@ -187,18 +187,18 @@ def _observed_only(observations: Observations, constraint: str) -> bool:
             "constraint='observed' does not go with a sparse X whose absent entries are zeros: "
             "use complete(), or constraint='everywhere'."
         )
-    few = observations.n_observed < LIMITS.observed_share * m * n
+    few = observations.n_observed < PREPARATION.observed_share * m * n
     return constraint == "observed" or (constraint == "auto" and few)
 
 
 def _check_memory(observations: Observations) -> None:
-    """Refuse a problem whose T and U are larger than the free memory."""
+    """Raise MemoryError if T and U are larger than the free memory."""
     m, n = observations.shape
     needed = 2 * observations.n_stored * observations.values.dtype.itemsize
     free = _free_memory()
-    if free is None or needed < LIMITS.memory_share * free:
+    if free is None or needed < PREPARATION.memory_share * free:
         return
-    rows = int(LIMITS.memory_share * free / needed * m)
+    rows = int(PREPARATION.memory_share * free / needed * m)
     remedy = f"about {rows} rows of {n} columns would fit"
     if observations.values.dtype.itemsize == 8:
         remedy += ", or twice as many with dtype='float32'"

@@ -31,13 +31,13 @@ class Problem:
     rule : PenaltyRule
         Rule for ρ.
     alpha, epsilon : float
-        Ridge of both factor steps, epsilon ‖other factor‖² + alpha / ρ.
+        Parts of the ridge of both factor steps, which is epsilon ‖other factor‖² + alpha / ρ.
     offset_columns : OffsetColumns
-        Offsets beside the factors.
+        Positions of the offsets in the extended factors.
     observed_only : bool
         Whether T = WH is imposed on the observed entries alone.
     threads : int
-        Largest number of shares of the data that are worked on at the same time.
+        Largest number of threads.  Each works on its own part of the rows.
     """
 
     observations: Observations
@@ -74,8 +74,9 @@ class Problem:
 def natural_penalty(observations: Observations, pair: Pair) -> float:
     """Return the ρ at which the loss and the constraint have the same weight for such data.
 
-    It is the loss of X against its mean over half the squared distance of the starting T from its
-    mean: 1 for ReLU + Frobenius whatever the scale of X, about 1 over the mean of X for KL.
+    It is the loss of the constant matrix that holds the mean of X, divided by
+    Σ (T - mean of T)² / 2 for the starting T.  For ReLU + Frobenius the ratio is 1, whatever the
+    scale of X.  For KL it is about 1 / (mean of X).
     """
     x, weights = observations.observed()
     T = np.asarray(pair.nonlinearity.preimage(x), dtype=np.float64)

@@ -1,8 +1,8 @@
 """Several starts of one problem, and the best of their outcomes.
 
-The first start runs to its end.  The others run side by side, as many at a time as there are
-threads.  Each is given up when it cannot reach the first one's objective any more, so that the
-outcome of a start does not depend on how many run at a time.
+The first start runs to its end.  The others may run at the same time, one for each thread.  Each
+ends early when it can no longer reach the objective of the first start.  The comparison is with the
+first start only, so that the outcome does not depend on how many starts run at the same time.
 """
 
 from __future__ import annotations
@@ -40,10 +40,11 @@ class RestartOptions:
     Attributes
     ----------
     warm_up : int
-        Iterations of Modulus + Frobenius before another even pair under ``init="auto"``.
+        Number of iterations of Modulus + Frobenius before a fit with an even f (``init="auto"``).
     fewest_side_by_side, most_side_by_side : int
-        Stored entries for which starts run side by side.  With fewer, the interpreter is the
-        bottleneck; with more, the sweeps themselves use the threads.
+        Smallest and largest number of entries for which several starts run at the same time.  For
+        fewer entries the interpreter lock is the bottleneck.  For more entries the sweeps
+        themselves use the threads.
     """
 
     warm_up: int = 200
@@ -70,7 +71,7 @@ class NamedStart(NamedTuple):
 
 
 class Solution(NamedTuple):
-    """The best outcome, and an account of all starts.
+    """The best outcome, and a summary of all starts.
 
     Attributes
     ----------
@@ -79,7 +80,7 @@ class Solution(NamedTuple):
     optimality : float
         Distance of its factors from the first-order conditions; see `Decomposition.optimality`.
     starts : list of dict
-        For each start its kind, objective, relative_error, n_iter, seconds and stop_reason.
+        Kind, objective, relative_error, n_iter, seconds and stop_reason of each start.
     """
 
     outcome: Outcome
@@ -90,7 +91,7 @@ class Solution(NamedTuple):
 def all_starts(
     problem: Problem, offsets: Offsets, rank: int, options: Options
 ) -> Iterator[NamedStart]:
-    """Yield the chosen start, then random ones; each is made when it is asked for.
+    """Yield the start that `init` selects, then random ones; each is computed when requested.
 
     Parameters
     ----------
@@ -118,18 +119,18 @@ def all_starts(
 def iterate(
     problem: Problem, named: NamedStart, options: Options, plan: RefinementPlan
 ) -> Iterator[State]:
-    """Iterate from a start, plainly or with refinements; seconds include the warm-up.
+    """Iterate from a start, with the refinements of the plan; the times include the warm-up.
 
     Parameters
     ----------
     problem : Problem
         Problem to solve.
     named : NamedStart
-        Start; under ``init="auto"`` a warm-up finds the signs of a random one first.
+        Start.  With ``init="auto"``, a random start begins with a warm-up that finds the signs.
     options : Options
         `init`, `tol` and `time_limit`.
     plan : RefinementPlan
-        Refinements beside the iteration.
+        Refinements to run between the iterations.
 
     Yields
     ------
@@ -146,12 +147,15 @@ def iterate(
 
 
 def _warmed_up(problem: Problem, start: Start, options: Options) -> Start:
-    """Return factors whose signs suit an even f: Modulus + Frobenius on the starting T."""
-    f, easy = problem.pair.nonlinearity, make_pair("modulus", "frobenius")
-    if not f.even or problem.pair.structure == easy.structure:
+    """Return the start for an even f, improved by iterations of Modulus + Frobenius.
+
+    They fit the starting T and find the signs of WH.  For any other f the start is unchanged.
+    """
+    f, pair = problem.pair.nonlinearity, make_pair("modulus", "frobenius")
+    if not f.even or problem.pair.structure == pair.structure:
         return start
-    sizes = problem.observations.with_values(f.preimage(problem.observations.values))
-    warm_up = replace(problem, observations=sizes, pair=easy, rule=BALANCED)
+    observations = problem.observations.with_values(f.preimage(problem.observations.values))
+    warm_up = replace(problem, observations=observations, pair=pair, rule=BALANCED)
     run = Run(admm(warm_up, start), tol=options.tol)
     state, _, reason, _ = run.advance(RESTARTS.warm_up, time_limit=options.time_limit)
     if reason.code == "interrupted":
@@ -177,33 +181,34 @@ def solve(
     options : Options
         Stopping rules, callback and progress bar.
     plan : RefinementPlan
-        Refinements beside the iteration.
+        Refinements to run between the iterations.
     held_out : HeldOut or None
-        Entries whose error is the score instead of the objective.
+        Held-out entries.  If given, the score of a state is its error at them, and not its
+        objective.
     """
     runner = _Runner(problem, options, plan, held_out)
     first = next(starts)
     outcomes = [runner.run(first, math.inf)]
-    others, left_out = list(starts), ""
+    others, reason = list(starts), ""
     if not outcomes[0].complete:
-        left_out = "not run: the first start was stopped"
+        reason = "not run: the first start was stopped"
     elif held_out is None and outcomes[0].state.relative_error <= options.tol:
-        left_out = "not run: the first start left nothing to gain"
-    if not left_out:
+        reason = "not run: the first start left nothing to gain"
+    if not reason:
         outcomes += runner.run_all(others, outcomes[0].score)
     best = min(outcomes, key=lambda outcome: outcome.score)
     stopped = [outcome.stop_reason for outcome in outcomes if not outcome.complete]
     if stopped:
         best = best._replace(stop_reason=stopped[-1])
     done = zip([first, *others], outcomes, strict=False)
-    account = [_account(named.kind, outcome) for named, outcome in done]
-    not_run = StopReason("not run", left_out or "not run: an earlier start was stopped")
-    account += [_not_run(named.kind, not_run) for named in others[len(outcomes) - 1 :]]
-    return Solution(best, optimality(problem, best.state.W_aug, best.state.H_aug), account)
+    summary = [_summary(named.kind, outcome) for named, outcome in done]
+    not_run = StopReason("not run", reason or "not run: an earlier start was stopped")
+    summary += [_summary_not_run(named.kind, not_run) for named in others[len(outcomes) - 1 :]]
+    return Solution(best, optimality(problem, best.state.W_aug, best.state.H_aug), summary)
 
 
-def _account(kind: str, outcome: Outcome) -> dict[str, Any]:
-    """Return what a result tells of a start."""
+def _summary(kind: str, outcome: Outcome) -> dict[str, Any]:
+    """Return the entry of `Decomposition.starts` for a start."""
     seconds = outcome.history["seconds"]
     return {
         "kind": kind,
@@ -215,14 +220,14 @@ def _account(kind: str, outcome: Outcome) -> dict[str, Any]:
     }
 
 
-def _not_run(kind: str, reason: StopReason) -> dict[str, Any]:
-    """Return what a result tells of a start that was left out."""
+def _summary_not_run(kind: str, reason: StopReason) -> dict[str, Any]:
+    """Return the entry of `Decomposition.starts` for a start that was not run."""
     numbers = {"objective": math.nan, "relative_error": math.nan, "n_iter": 0, "seconds": 0.0}
     return {"kind": kind, **numbers, "stop_reason": reason}
 
 
 class _Runner:
-    """Runs starts, one or several at a time."""
+    """Runs starts, one after the other or several at the same time."""
 
     def __init__(
         self, problem: Problem, options: Options, plan: RefinementPlan, held_out: HeldOut | None
@@ -234,12 +239,12 @@ class _Runner:
     def run(
         self, named: NamedStart, target: float, cancelled: Callable[[], bool] | None = None
     ) -> Outcome:
-        """Run one start; it is given up when it cannot reach the target."""
+        """Run one start, until it ends or can no longer reach the target."""
         options = self.options
         limit = options.time_limit
         states = iterate(self.problem, named, options, self.plan)
         if self.held_out is None and target < math.inf:
-            states = _given_up(states, target, options.max_iter)
+            states = _stop_when_behind(states, target, options.max_iter)
         if cancelled is None:
             states = with_progress(
                 states,
@@ -261,7 +266,7 @@ class _Runner:
         return outcome
 
     def run_all(self, starts: Sequence[NamedStart], target: float) -> list[Outcome]:
-        """Run several starts, until one is stopped from outside."""
+        """Run several starts, until the user or the time limit stops one."""
         options = self.options
         alone = options.callback is not None or options.time_limit is not None
         entries = self.problem.observations.values.size
@@ -279,7 +284,7 @@ class _Runner:
     def _side_by_side(
         self, starts: Sequence[NamedStart], target: float, at_a_time: int
     ) -> list[Outcome]:
-        """Run starts in threads of their own; Ctrl-C ends them all."""
+        """Run each start in a thread; Ctrl-C ends them all."""
         stop = threading.Event()
         with ThreadPoolExecutor(at_a_time) as pool:
             futures = [pool.submit(self.run, named, target, stop.is_set) for named in starts]
@@ -292,8 +297,8 @@ class _Runner:
                 return [o if o.complete else o._replace(stop_reason=reason) for o in outcomes]
 
 
-def _given_up(states: Iterator[State], target: float, max_iter: int) -> Iterator[State]:
-    """Mark the state at which a run can no longer reach the target at its present pace."""
+def _stop_when_behind(states: Iterator[State], target: float, max_iter: int) -> Iterator[State]:
+    """Give states a stop reason if the run, at its present rate, cannot reach the target."""
     reason = StopReason("behind", "behind: it would not reach the first start any more")
     trend = Trend()
     for state in states:

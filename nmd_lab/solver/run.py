@@ -1,4 +1,4 @@
-"""A resumable run from one start: as many iterations at a time as the caller wants."""
+"""A run from one start, which can pause after any iteration and resume."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ class Outcome(NamedTuple):
     Attributes
     ----------
     state : State
-        Chosen iteration.
+        Returned state: that of lowest score, or the last one (see `Run`).
     history : dict of list of float
         Recorded numbers of all iterations.
     stop_reason : StopReason
         Why the run ended or paused.
     score : float
-        Objective, or validation error, of the chosen iteration.
+        Objective of the state, or its validation error if there are held-out entries.
     """
 
     state: State
@@ -53,7 +53,7 @@ class Outcome(NamedTuple):
 
     @property
     def complete(self) -> bool:
-        """Whether the run was not ended from outside."""
+        """Whether neither the user nor the time limit ended the run."""
         return self.stop_reason.code not in UNFINISHED
 
 
@@ -61,8 +61,8 @@ class Run:
     """A run over the states of an iteration, which can pause and resume.
 
     The iterates do not depend on the pauses.  The outcome has the state of lowest objective, or of
-    lowest validation error.  With ``tol=0`` and nothing held out it has the last state, as in the
-    plain algorithm.
+    lowest validation error.  With ``tol=0`` and no held-out entries, a run of `max_iter` iterations
+    returns the last state instead, as Algorithm 1 does.
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ class Run:
     Attributes
     ----------
     last, best : State or None
-        Last state, and the one of lowest score; None before the first iteration.
+        Last state, and the state of lowest score; None before the first iteration.
     history : dict of list of float
         Recorded numbers of all iterations.
     """
@@ -105,7 +105,7 @@ class Run:
 
     @property
     def gives_last(self) -> bool:
-        """Whether a run to its end gives the last state, and not the best one."""
+        """Whether the last state is returned at the end, and not the state of lowest score."""
         return self._tol == 0 and self._held_out is None
 
     @property
@@ -120,7 +120,7 @@ class Run:
         callback: Callable[[State], Any] | None = None,
         time_limit: float | None = None,
     ) -> Outcome:
-        """Do at most so many more iterations, and return the outcome so far.
+        """Do at most `iterations` more iterations, and return the outcome so far.
 
         Parameters
         ----------
@@ -155,7 +155,7 @@ class Run:
         return self.outcome(reason)
 
     def outcome(self, reason: StopReason) -> Outcome:
-        """Return the outcome so far, for a reason."""
+        """Return the outcome so far, with a stop reason."""
         assert self.last is not None
         assert self.best is not None
         history = {name: list(numbers) for name, numbers in self.history.items()}
@@ -164,8 +164,8 @@ class Run:
         return Outcome(self.best, history, reason, self._lowest)
 
     def _step(self, rules: Stopping) -> StopReason | None:
-        """Take one iteration and return why the run ends with it."""
-        with np.errstate(over="ignore", invalid="ignore"):  # an overflow has its own sentence
+        """Do one iteration, and return the reason to end the run with it, or None."""
+        with np.errstate(over="ignore", invalid="ignore"):  # an overflow is a stop reason
             state = next(self._states)
         if self._paused_for:
             state = replace(state, seconds=state.seconds - self._paused_for)

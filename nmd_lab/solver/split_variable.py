@@ -36,7 +36,7 @@ class StoredEntries:
     kind : str
         Argument types of a kernel over the entries, a part of its name.
     arguments : tuple
-        Run-time numbers of the pair.
+        Run-time arguments of the pair, and the floor of the loss.
     """
 
     def __init__(self, observations: Observations, pair: Pair) -> None:
@@ -53,7 +53,7 @@ class StoredEntries:
 
 
 class SplitVariable(StoredEntries):
-    """T and U of a problem, flat.
+    """T and U of a problem, as flat arrays.
 
     Parameters
     ----------
@@ -62,15 +62,16 @@ class SplitVariable(StoredEntries):
     pair : Pair
         Nonlinearity and loss.
     beyond_stored : bool
-        Whether T = WH is imposed on entries that are not stored too.  There T = WH holds at all
-        times, and the sums of `update` leave out the change of WH at the stored entries.
+        Whether T = WH is also imposed on entries that are not stored.  There T = WH holds at all
+        times, so that T changes by the change of WH.  `update` then also returns the change of WH
+        at the stored entries, which the caller subtracts from that at all entries.
 
     Attributes
     ----------
     T, U : ndarray (n_entries,)
         The split variable and its scaled dual.
     dual_scale : float
-        Factor that U still has to be multiplied by, because ρ has changed.
+        Factor by which U is multiplied at the next update, because ρ has changed.
     """
 
     def __init__(self, observations: Observations, pair: Pair, *, beyond_stored: bool) -> None:
@@ -87,7 +88,7 @@ class SplitVariable(StoredEntries):
         )
 
     def rescale(self, factor: float) -> None:
-        """Multiply U by a factor; U has the unit 1/ρ and follows a change of ρ."""
+        """Multiply U = Λ/ρ by ρ_old / ρ_new, at the next update."""
         self.dual_scale *= factor
 
     def update(
@@ -104,13 +105,13 @@ class SplitVariable(StoredEntries):
         penalty : float
             ρ.
         change : ndarray, optional
-            Output: T - T_previous, less WH - WH_previous if the constraint holds everywhere.
+            Output: T - T_previous, minus WH - WH_previous if `beyond_stored`.
 
         Returns
         -------
         tuple of float
-            Weighted loss of f(A), and the squared norms of T - A, of T - T_previous and, if the
-            constraint holds everywhere, of A - A_previous.
+            Weighted loss of f(A), ‖T - A‖², ‖T - T_previous‖², and ‖A - A_previous‖² (0 unless
+            `beyond_stored`).
         """
         weights = self.weights_of(entries)
         previous = None if self.previous_A is None else self.previous_A[entries]
@@ -120,7 +121,7 @@ class SplitVariable(StoredEntries):
         return kernel(self.x[entries], A, weights, *state, *numbers)
 
     def keep(self, entries: slice, A: FloatArray) -> None:
-        """Turn A into S = T + U - A of a block, without an update of T and U."""
+        """Turn A = WH of a block into S = T + U - A, without an update of T and U."""
         if self.previous_A is not None:
             self.previous_A[entries] = A
         np.subtract(self.T[entries], A, out=A)

@@ -1,4 +1,4 @@
-"""When a run ends: the rules, each of which gives a reason."""
+"""The stopping rules of a run, and the reason that each of them gives."""
 
 from __future__ import annotations
 
@@ -20,11 +20,12 @@ class StoppingOptions:
     Attributes
     ----------
     standstill : int
-        Iterations over which a change of the objective by at most `tol` of itself ends a run.
+        Number of iterations.  A run ends when its objective has changed in them by at most `tol`,
+        relative to the objective.
     no_decrease : int
-        Iterations without a lower objective after which a run ends, though the objective moves.
+        Number of iterations without a new lowest objective after which a run ends.
     trend_window : int
-        Iterations from which the present pace of a run is estimated.
+        Number of iterations from which the present rate of decrease is estimated.
     """
 
     standstill: int = 200
@@ -35,11 +36,11 @@ class StoppingOptions:
 STOPPING = StoppingOptions()
 
 UNFINISHED = ("callback", "time_limit", "interrupted")
-"""Codes of runs that were ended from outside."""
+"""Codes of runs that the user or the time limit ended."""
 
 
 class Trend:
-    """The lowest objective so far, and its recent decrease."""
+    """The lowest objective of a run so far, and its recent rate of decrease."""
 
     def __init__(self) -> None:
         self.lowest: deque[float] = deque([math.inf], maxlen=STOPPING.trend_window + 1)
@@ -50,11 +51,11 @@ class Trend:
 
     @property
     def decrease(self) -> float:
-        """Mean decrease an iteration; infinite before there are enough iterations."""
+        """Mean decrease for each iteration; infinite until there are enough iterations."""
         return (self.lowest[0] - self.lowest[-1]) / STOPPING.trend_window
 
     def reaches(self, objective: float, iterations: int) -> bool:
-        """Return whether so many more iterations would go below an objective at this pace."""
+        """Return whether more iterations at this rate would reach an objective."""
         return self.lowest[-1] - iterations * self.decrease <= objective
 
 
@@ -67,9 +68,10 @@ class Stopping:
     max_iter : int
         Largest number of iterations.
     tol : float
-        Tolerance.  A run ends when `State.relative_residual` is at most this, when the objective
-        has changed by at most this share of itself for long, or when it has not been lower for
-        long (`StoppingOptions`); 0 switches these rules off.
+        Tolerance.  A run ends when `State.relative_residual` is at most `tol`, when the relative
+        change of the objective over many iterations is at most `tol`, or when the objective has
+        not reached a new lowest value for many iterations (`StoppingOptions`).  0 switches these
+        rules off.
     time_limit : float or None
         Time limit, in seconds.
     callback : callable or None
@@ -91,11 +93,11 @@ class Stopping:
         Parameters
         ----------
         state, best : State
-            Last state and the one of lowest score so far.
+            Last state, and the state of lowest score so far.
         scores : deque of float
             Scores of the last iterations, at most ``STOPPING.standstill + 1``.
         """
-        called_off = self.callback is not None and self.callback(state)
+        stop_requested = self.callback is not None and self.callback(state)
         n_iter = state.iteration
         if self.tol > 0 and state.relative_residual <= self.tol:
             return StopReason("converged", f"converged: residuals at or below tol={self.tol:g}")
@@ -103,14 +105,14 @@ class Stopping:
             return state.stop_reason
         if n_iter >= self.max_iter:
             return StopReason("max_iter", f"max_iter: {self.max_iter} iterations done")
-        if called_off:
+        if stop_requested:
             return StopReason("callback", f"callback: stopped after {n_iter} iterations")
         if self.time_limit is not None and state.seconds >= self.time_limit:
             return StopReason("time_limit", f"time_limit: {self.time_limit:g} s passed")
         return self._no_progress(n_iter - best.iteration, scores)
 
     def _no_progress(self, since_best: int, scores: deque[float]) -> StopReason | None:
-        """Return why the run ends because it has gained too little of late."""
+        """Return the reason to end a run without recent progress, or None."""
         if self.patience is not None:
             if since_best < self.patience:
                 return None

@@ -1,11 +1,11 @@
-"""Where the stored entries of a matrix are, and the three products that a sweep takes there.
+"""The positions of the stored entries of a matrix, and three products at these positions.
 
-A dense problem stores every entry, a sparse one the observed entries, row after row; in both the
-entries lie in flat arrays.  A storage cuts the rows into blocks and multiplies: A = WH at the
-entries of a block, S Hᵀ and Sᵀ W.  Nothing else in the solver knows which storage it works on.
+A dense problem stores every entry, a sparse one only the observed entries.  Both store them row by
+row in flat arrays.  A storage divides the rows into blocks.  For the entries of a block it computes
+A = WH, S Hᵀ and Sᵀ W.  The same sweep serves both storages.
 
-The products of a sparse storage are loops of their own over a block's entries: a loop that mixed
-them with the T-update would not vectorise.
+The loops of a sparse storage are separate from the T-update.  A loop that did both would not
+vectorise.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ class Block(NamedTuple):
 
 @dataclass(frozen=True)
 class BlockOptions:
-    """Sizes of the work that is done at a time.
+    """Sizes of blocks and of the parts of the rows that threads work on.
 
     Attributes
     ----------
     block_entries : int
         Entries of a block: 512 KiB of doubles, so that a block stays in a second-level cache.
     share_entries : int
-        Smallest number of entries for which a thread of its own is faster.
+        Smallest number of entries of a part.  For fewer entries another thread does not pay.
     """
 
     block_entries: int = 1 << 16
@@ -73,7 +73,7 @@ class Storage(Protocol):
     complete: bool
 
     def blocks(self, part: int = 0, parts: int = 1) -> Iterator[Block]:
-        """Yield the blocks of one of `parts` shares of the rows."""
+        """Yield the blocks of one of `parts` parts of the rows."""
 
     def pack(self, H: FloatArray) -> FloatArray:
         """Return H (rank, n) in the memory order of the storage."""
@@ -100,7 +100,7 @@ class DenseStorage:
         self.block_size = self.block_rows * shape[1]
 
     def blocks(self, part: int = 0, parts: int = 1) -> Iterator[Block]:
-        """Yield the blocks of one of `parts` shares of the rows."""
+        """Yield the blocks of one of `parts` parts of the rows."""
         m, n = self.shape
         end = m * (part + 1) // parts
         for first in range(m * part // parts, end, self.block_rows):
@@ -148,7 +148,7 @@ class CsrStorage:
         self.block_size = min(self.n_entries, max(BLOCKS.block_entries, longest))
 
     def blocks(self, part: int = 0, parts: int = 1) -> Iterator[Block]:
-        """Yield the blocks of one of `parts` shares of the rows; shares are equal in entries."""
+        """Yield the blocks of one of `parts` parts of the rows, with about equally many entries."""
         shares = np.linspace(0, self.n_entries, parts + 1)
         first, end = self._row_of(shares[part]), self._row_of(shares[part + 1])
         if part == parts - 1:
@@ -195,7 +195,7 @@ class CsrStorage:
         compiled(self.indptr, self.indices, block.rows.start, block.rows.stop, *arrays)
 
     def transposed(self) -> tuple[CsrStorage, NDArray[np.integer]]:
-        """Return the storage of the transpose, and the positions of its entries among these."""
+        """Return the storage of the transpose, and for each of its entries the position here."""
         from scipy.sparse import csr_array
 
         numbers = np.arange(self.n_entries, dtype=self.indices.dtype)

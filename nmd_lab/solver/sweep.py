@@ -1,17 +1,17 @@
 """One pass over the data, block of rows by block of rows.
 
 Within a block everything happens while it is in the cache: A = WH, the T- and U-update, the next
-rows of W, and the block's share of what the H-step needs.  Only those sums cross blocks.
+rows of W, and the block's contribution to the sums of the H-step.
 
 All steps are written with S = T + U - WH, the part of Z = T + U that is not low-rank.  Then
 
     Z Hᵀ = W (H Hᵀ) + S Hᵀ,    so    W⁺ = W + (S Hᵀ - ridge W) (H Hᵀ + ridge I)⁻¹,
 
-and likewise for H.  S is zero wherever nothing is observed, so the same steps serve dense, masked
-and sparse data; and they lose no digits when the change of W is small.
+and likewise for H.  S is zero at missing entries, so the same steps serve dense, masked and sparse
+data.  In this form a small change of W has no rounding error from the size of W.
 
-`EverywhereSweep` imposes T = WH on every entry, as the paper does, and
-`nmd_lab.solver.observed_sweep` on the observed entries alone.
+`EverywhereSweep` imposes T = WH on every entry, as the paper does.
+`nmd_lab.solver.observed_sweep` imposes it on the observed entries alone.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ from .split_variable import SplitVariable
 from .storage import BLOCKS, Block, Storage
 
 RowStep = Callable[[Block, FloatArray, FloatArray], None]
-"""Puts the next rows of W of a block in place, and adds the block's share to StW."""
+"""Function of a block, its S and StW.  It computes the block's rows of the next W.  If the H-step
+needs Sᵀ W, it adds the contribution of the block to StW."""
 
 
 @dataclass
@@ -43,7 +44,7 @@ class SweepResult:
     W : ndarray (m, rank)
         Next W.
     StW : ndarray (n, rank)
-        Sᵀ times the next W, for the H-step.
+        Sᵀ times the next W, if the H-step needs it; zeros otherwise.
     data_term : float
         Weighted loss of f(WH).
     primal : float
@@ -69,9 +70,9 @@ class Ridge:
     Parameters
     ----------
     epsilon : float
-        Relative part, which keeps the steps solvable.
+        Part relative to the other factor, which keeps the steps solvable.
     alpha : float
-        Ridge of the objective.
+        Coefficient of the term alpha/2 (‖W‖² + ‖H‖²) of the objective.
     """
 
     epsilon: float
@@ -99,7 +100,7 @@ class Sweep:
     solved_W, solved_H : slice
         Columns of W and rows of H that are solved for; the others hold offsets and stay.
     threads : int
-        Largest number of shares of the rows that are worked on at the same time.
+        Largest number of threads.  Each works on its own part of the rows.
     """
 
     storage: Storage
@@ -110,7 +111,7 @@ class Sweep:
     threads: int = 1
 
     def __post_init__(self) -> None:
-        """Decide into how many shares the rows are cut."""
+        """Set the number of parts of the rows."""
         self.parts = number_of_shares(self.storage, self.threads)
 
     def update_T_and_W(
@@ -123,7 +124,7 @@ class Sweep:
         W, H : ndarray (m, rank) and (rank, n)
             Factors.
         penalty : float
-            ρ of this iteration; the W-step assumes that the next iteration has the same.
+            ρ of this iteration.  The W-step assumes that ρ stays the same.
         projected : bool
             Whether to compute ‖Wᵀ(T - T_previous)‖.
         """
@@ -140,7 +141,7 @@ class Sweep:
         raise NotImplementedError
 
     def squared_norm(self, W: FloatArray, H: FloatArray) -> float:
-        """Return ‖W‖² + ‖H‖² of all that is solved for."""
+        """Return ‖W‖² + ‖H‖², over the columns of W and the rows of H that are solved for."""
         solved = (W[:, self.solved_W], H[self.solved_H])
         return float(sum(np.sum(factor * factor, dtype=np.float64) for factor in solved))
 
@@ -156,7 +157,7 @@ class Sweep:
             CtW = np.zeros((n if projected else 0, rank), H.dtype)
             sums, buffers = np.zeros(4), np.empty((2, self.storage.block_size), H.dtype)
             for block in self.storage.blocks(part, self.parts):
-                S, change = self._buffers(block, buffers)
+                S, change = self._S_and_change(block, buffers)
                 self.storage.products(block, W, H_packed, S)
                 if update:
                     output = change if projected else None
@@ -180,9 +181,10 @@ class Sweep:
     ) -> RowStep:
         raise NotImplementedError
 
-    def _buffers(self, block: Block, buffers: FloatArray) -> FloatArray:
-        """Return the places of a block's S and T - T_previous."""
-        return buffers[:, : block.entries.stop - block.entries.start]
+    def _S_and_change(self, block: Block, buffers: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the arrays to hold S and T - T_previous of a block."""
+        size = block.entries.stop - block.entries.start
+        return buffers[0, :size], buffers[1, :size]
 
     def _set_residuals(self, result: SweepResult, CtW: FloatArray | None, sums: FloatArray) -> None:
         """Compute the residuals from the sums of all blocks."""
@@ -238,9 +240,9 @@ class EverywhereSweep(Sweep):
 
 
 class ProductChange(NamedTuple):
-    """The change of WH on all entries since the last pass, from small matrices.
+    """The change of WH on all entries since the last pass.
 
-    The change is ΔW H + W⁺ ΔH.
+    The change is ΔW H + W⁺ ΔH.  Its norm follows from r x r matrices, without WH itself.
 
     Attributes
     ----------
@@ -278,5 +280,5 @@ def regularized_inverse(normal: FloatArray, ridge: float) -> FloatArray:
 
 
 def number_of_shares(storage: Storage, threads: int) -> int:
-    """Return the number of shares of the rows: at most one a thread, none too small."""
+    """Return the number of parts of the rows: at most one for each thread, and none too small."""
     return max(1, min(threads, storage.n_entries // BLOCKS.share_entries))

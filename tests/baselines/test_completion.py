@@ -8,7 +8,7 @@ from scipy.io import loadmat
 
 import nmd_lab
 from nmd_lab.baselines import bmf, lmafit, rtrmc, soft_impute, wlra
-from nmd_lab.baselines._residuals import ObservedEntries
+from nmd_lab.baselines._residuals import ObservedMatrices
 from nmd_lab.baselines.rtrmc import SubspaceProblem
 from nmd_lab.data.dense import observe_dense
 
@@ -129,7 +129,7 @@ def test_over_relaxation_saves_iterations(noisy):
 
 def test_rtrmc_has_the_gradient_and_the_hessian_of_its_cost(noisy, rng):
     X, seen = noisy
-    search = SubspaceProblem(ObservedEntries.of(observe_dense(X, mask=seen)), 0.1)
+    search = SubspaceProblem(ObservedMatrices.of(observe_dense(X, mask=seen)), 0.1)
     U = np.linalg.qr(rng.normal(size=(30, 3)))[0]
     direction = rng.normal(size=U.shape)
     direction -= U @ (U.T @ direction)

@@ -11,7 +11,7 @@ from oracles import PAIRS
 
 import nmd_lab
 from nmd_lab.datasets import synthetic
-from nmd_lab.solver.penalty import BALANCED, RULES, SETTLING, PenaltyRule, as_penalty_rule
+from nmd_lab.solver.penalty import BALANCED, RELAXING, RULES, PenaltyRule, as_penalty_rule
 from nmd_lab.solver.prepare import prepare
 from nmd_lab.solver.problem import natural_penalty
 
@@ -53,7 +53,7 @@ def falling(iteration):
 
 
 @pytest.mark.parametrize("larger", ["primal", "dual"])
-def test_settling_lets_the_residuals_differ_more_and_more(larger):
+def test_a_relaxing_rule_lets_the_residuals_differ_more_and_more(larger):
     control = PenaltyRule(period=10).begin()
     for iteration in range(1, 100):
         if iteration % 10 == 0:
@@ -67,7 +67,7 @@ def test_settling_lets_the_residuals_differ_more_and_more(larger):
         assert control(1.0, primal, dual, falling(iteration)) == changed
 
 
-def test_settling_grows_when_the_objective_stands_still():
+def test_a_relaxing_rule_grows_when_the_objective_stands_still():
     control = PenaltyRule(period=10).begin()
     falls = [falling(k) for k in range(1, 31)]
     stands = [falls[-1] * 0.9999**k for k in range(1, 31)]
@@ -101,7 +101,7 @@ def test_auto_is_balanced_unless_the_loss_has_a_kink_and_f_is_not_even(f, loss):
     if loss == "l1" and f not in ("square", "modulus"):
         prepared = prepare(noisy(f), 3, f, loss, absent_are_zeros=True)
         natural = natural_penalty(prepared.problem.observations, prepared.problem.pair)
-        assert rule == PenaltyRule(initial=natural, unit=natural, period=SETTLING.period)
+        assert rule == PenaltyRule(initial=natural, unit=natural, period=RELAXING.period)
         assert natural != 1
     else:
         assert rule == BALANCED

@@ -236,7 +236,7 @@ def test_an_error_in_a_thread_is_not_swallowed(medium, monkeypatch):
     def broken(*arguments):
         raise ZeroDivisionError
 
-    monkeypatch.setattr(restarts, "_given_up", broken)
+    monkeypatch.setattr(restarts, "_stop_when_behind", broken)
     with pytest.raises(ZeroDivisionError):
         nmd_lab.decompose(medium, 2, threads=2, n_init=3, max_iter=3, random_state=0)
 

@@ -1,1 +1,1 @@
-"""Quasi-Newton steps on the augmented Lagrangian, which go on beside Algorithm 1."""
+"""Refinements: quasi-Newton steps on the augmented Lagrangian, between iterations of ADMM."""

@@ -1,13 +1,15 @@
-"""Algorithm 1 with refinements beside it, and the better of the two after each iteration.
+"""Algorithm 1 with refinements between its iterations.
 
-Each iteration of the accelerated method is one of Algorithm 1, exactly as it would be alone, and
-one step of a refinement (`nmd_lab.solver.refinement.stages`): a refinement from the present
-iterate, then a polish of the best factors, then a refinement from the iterate of that time, and so
-on.  The objective therefore never rises, and after as many iterations it is never above that of the
-plain method.  The price is a second pass over the data in each iteration.
+Each iteration of the accelerated method consists of one iteration of Algorithm 1, whose iterates it
+does not change, and one step of a refinement (`nmd_lab.solver.refinement.stages`).  A refinement
+starts from the current iterate of Algorithm 1.  It is followed by a polish of the best factors, if
+these have improved, and by the next refinement from the iterate that is current then.  The method
+returns the best factors so far.  Its objective therefore never increases, and after the same number
+of iterations it is at most that of Algorithm 1 alone.  The cost is a second pass over the data in
+each iteration.
 
-The two complement each other.  Refinements are fast and end in the nearest minimum; the iteration
-is slow and moves between minima, so that it comes across points that are worth refining.
+The two complement each other.  Refinements converge fast, but to the nearest minimum.  Algorithm 1
+is slow, but it moves between minima, and so gives the refinements better starting points.
 """
 
 from __future__ import annotations
@@ -42,12 +44,12 @@ class SchedulerOptions:
     Attributes
     ----------
     first_polish : int
-        Iterations before the first polish of a plan without refinements; later ones come after
-        twice as many, four times as many, and so on.
+        Iteration of the first polish, in a plan without refinements.  The next polishes are at
+        twice this iteration, four times this iteration, and so on.
     gain : float
-        Relative decrease of the objective at or below which a refinement was without gain.
+        Largest relative decrease of the objective by a refinement that counts as no gain.
     without_gain : int
-        Number of refinements without gain after which a run may end.
+        Number of successive refinements without gain after which a run may end.
     """
 
     first_polish: int = 32
@@ -59,7 +61,7 @@ SCHEDULER = SchedulerOptions()
 
 
 def accelerated(problem: Problem, start: Start, plan: RefinementPlan) -> Iterator[State]:
-    """Iterate Algorithm 1 with refinements beside it.
+    """Iterate Algorithm 1 with refinements between its iterations.
 
     Parameters
     ----------
@@ -73,7 +75,7 @@ def accelerated(problem: Problem, start: Start, plan: RefinementPlan) -> Iterato
     Yields
     ------
     State
-        Best factors so far with their objective, and residuals and ρ of Algorithm 1.
+        Best factors so far with their objective, and the residuals and ρ of Algorithm 1.
     """
     began = time.perf_counter()
     scheduler = RefinementScheduler(problem, plan)
@@ -99,7 +101,7 @@ def accelerated(problem: Problem, start: Start, plan: RefinementPlan) -> Iterato
 
 
 class RefinementScheduler:
-    """Runs refinements beside the iteration, one after the other.
+    """Runs refinements between the iterations, one after the other.
 
     Parameters
     ----------
@@ -124,7 +126,7 @@ class RefinementScheduler:
         self.trend = Trend()
 
     def step(self, state: State, best: State) -> Iterator[Candidate]:
-        """Yield the candidate of the next pass, if there is a refinement to run."""
+        """Do one pass of a refinement, and yield its candidate, if there is one."""
         self.trend.add(state.objective)
         if self.current is None:
             self._start_next(state, best)
@@ -142,11 +144,11 @@ class RefinementScheduler:
         self.current = None
 
     def is_busy(self, state: State, best: State) -> bool:
-        """Return whether a refinement is running, or will be at the next step."""
+        """Return whether a refinement is running, or a polish follows at the next step."""
         return self.current is not None or self._worth_polishing(best, state)
 
     def stop_reason(self, state: State, best: State) -> StopReason | None:
-        """Return why no further decrease is to be expected, or None."""
+        """Return the reason to expect no further decrease of the objective, or None."""
         if best.relative_error <= self.fitted:
             return StopReason(
                 "converged", f"converged: relative error at or below {self.plan.fitted:g}"
@@ -161,7 +163,7 @@ class RefinementScheduler:
         )
 
     def as_state(self, candidate: Candidate, state: State) -> State:
-        """Return a candidate as the state of an iteration."""
+        """Return the state of an iteration, with the factors of a candidate."""
         W_aug, H_aug, data_term, objective = candidate
         W, H, offsets = self.problem.offset_columns.split(W_aug, H_aug)
         return replace(
@@ -191,7 +193,7 @@ class RefinementScheduler:
         if plan.homotopy is True:
             yield refine_with_homotopy
         elif plan.refine and math.isfinite(self.problem.pair.loss.domain[0]):
-            # Next to a pole (KL) a small ρ is far from the loss: take the nearest minimum first.
+            # Near a pole (KL), L is far from the loss at a small ρ: find the nearest minimum first.
             yield partial(refine, growth=STAGES.quick)
         if plan.refine:
             yield refine

@@ -1,8 +1,9 @@
 """The augmented Lagrangian of a problem as a function of one flat vector, with a preconditioner.
 
-Descent (`lbfgs`) knows vectors, the data pass (`moreau_envelope`) knows factors.  This module lies
-between them: it adds the ridge, keeps the columns that offsets hold, and makes the preconditioner,
-in which each row of W and each column of H has the small matrix of its own least-squares problem.
+`lbfgs` works on vectors, `moreau_envelope` on factors.  This module connects them: it converts one
+into the other, adds the ridge, and keeps the columns of ones and the mean constant.  It also
+computes the preconditioner, which has the matrix of a small least-squares problem for each row of W
+and each column of H.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from nmd_lab.solver.storage import storage_of
 
 from .lbfgs import Point, Preconditioner, no_pairs
 from .moreau_envelope import MoreauEnvelope
-from .plan import LIMITS
+from .plan import PLAN
 
 
 @dataclass(frozen=True)
@@ -31,31 +32,31 @@ class PreconditionerOptions:
     flat_weight : float
         Weight, relative to ρ, of an entry at which the Lagrangian is flat.
     steps : int
-        Number of steps after which it is made anew, or the rank if that is larger, since its cost
-        is proportional to the rank.
-    outgrown : float
-        Growth of ρ after which it is made anew.
+        Number of steps after which the preconditioner is computed again.  It is the rank if that
+        is larger, since the cost is proportional to the rank.
+    penalty_growth : float
+        Growth factor of ρ after which the preconditioner is computed again.
     """
 
     flat_weight: float = 0.01
     steps: int = 20
-    outgrown: float = 2.0
+    penalty_growth: float = 2.0
 
 
 PRECONDITIONER = PreconditionerOptions()
 
 
 class Candidate(NamedTuple):
-    """Factors that a refinement has arrived at.
+    """Factors after one pass of a refinement over the data.
 
     Attributes
     ----------
-    W_aug, H_aug : ndarray
-        Factors with the offsets beside them.
+    W_aug, H_aug : ndarray (m, rank + ...) and (rank + ..., n)
+        Factors extended by the offsets.
     data_term : float
         Weighted loss of f(W_aug H_aug).
     objective : float
-        The same with the ridge.
+        `data_term` plus the ridge of the objective.
     """
 
     W_aug: FloatArray
@@ -71,21 +72,21 @@ class Lagrangian:
     ----------
     problem : Problem
         Problem to solve.
-    W_aug, H_aug : ndarray
-        Starting factors; columns of offsets that are not solved for stay.
+    W_aug, H_aug : ndarray (m, rank + ...) and (rank + ..., n)
+        Starting factors, extended by the offsets.
 
     Attributes
     ----------
     x : ndarray (size,)
-        Point from which descent starts.
+        Point from which the next descent starts.
     best, lowest : ndarray (size,), float
         Point of lowest objective so far, and that objective.
     candidate : Candidate
         Factors of the last evaluation.
     natural : float
-        Natural penalty of the problem, the unit of ρ.
+        Natural penalty of the problem, the unit of ρ in `StageOptions`.
     pairs : Pairs
-        Memory of the descent.
+        L-BFGS memory of the descent.
     """
 
     def __init__(self, problem: Problem, W_aug: FloatArray, H_aug: FloatArray) -> None:
@@ -105,7 +106,7 @@ class Lagrangian:
         m, n = observations.shape
         self.density = observations.n_observed / (m * n)
         matrices = (m + n) * W_aug.shape[1] ** 2
-        self.one_matrix = not LIMITS.allows(matrices, self.envelope.U.size)
+        self.one_matrix = not PLAN.allows(matrices, self.envelope.U.size)
         self.candidate = Candidate(self.W_aug, self.H_aug, math.inf, math.inf)
 
         values, weights = observations.observed()
@@ -117,12 +118,12 @@ class Lagrangian:
         self.pairs = no_pairs()
 
     def point(self, penalty: float, update_from: float = 0.0) -> Point:
-        """Return the starting point for another ρ; U is updated first if `update_from` is given."""
+        """Set ρ and return the starting point; `update_from` as for `MoreauEnvelope.evaluate`."""
         self.penalty = penalty
         return Point(self.x, *self.evaluate(self.x, update_from))
 
     def forget(self) -> None:
-        """Reset multipliers, memory and preconditioner, for a ρ of another size."""
+        """Reset multipliers, L-BFGS memory and preconditioner, for a very different ρ."""
         self.envelope.forget()
         self.pairs.clear()
         self.preconditioner = None
@@ -135,19 +136,19 @@ class Lagrangian:
     def evaluate(self, x: FloatArray, update_from: float = 0.0) -> tuple[float, FloatArray]:
         """Return value and gradient at x, which becomes the candidate."""
         W_aug, H_aug = self._with_offsets(x)
-        found = self.envelope.evaluate(W_aug, H_aug, self.penalty, update_from)
+        result = self.envelope.evaluate(W_aug, H_aug, self.penalty, update_from)
         ridge = 0.5 * self.alpha * float(np.sum(x * x, dtype=np.float64))
-        self.candidate = Candidate(W_aug, H_aug, found.data_term, found.data_term + ridge)
-        self.primal = found.primal
+        self.candidate = Candidate(W_aug, H_aug, result.data_term, result.data_term + ridge)
+        self.primal = result.primal
         if self.candidate.objective < self.lowest:
             self.lowest, self.best = self.candidate.objective, x
-        gradient = _flat(found.gradient_W[:, self.solved_W], found.gradient_H[self.solved_H])
+        gradient = _flat(result.gradient_W[:, self.solved_W], result.gradient_H[self.solved_H])
         if self.alpha:
             gradient += x.dtype.type(self.alpha) * x
-        return found.value + ridge, gradient
+        return result.value + ridge, gradient
 
     def violation(self, penalty: float) -> float:
-        """Return the violation of the first-order conditions, free of units."""
+        """Return the relative violation of the first-order conditions at x, for one ρ."""
         point = self.point(penalty)
         size = 2 * max(self.candidate.objective, self.reference) or 1.0
         W, H = self._factors(self.x.astype(np.float64))
@@ -157,10 +158,10 @@ class Lagrangian:
         return max(float(max(slopes)) / size, self.primal / self.size_of_T)
 
     def preconditioner_at(self, x: FloatArray) -> Preconditioner:
-        """Return the preconditioner of alternating least squares, made anew now and then."""
+        """Return the preconditioner, computed again at x if the last one is too old."""
         rank = self.W_aug.shape[1]
         old = self._uses >= max(PRECONDITIONER.steps, rank)
-        grown = self.penalty > PRECONDITIONER.outgrown * self._made_for
+        grown = self.penalty > PRECONDITIONER.penalty_growth * self._made_for
         if self.preconditioner is None or old or (grown and self._uses >= rank):
             self.preconditioner = self._make_preconditioner(x)
             self._uses, self._made_for = 0, self.penalty
@@ -168,7 +169,11 @@ class Lagrangian:
         return self.preconditioner
 
     def _make_preconditioner(self, x: FloatArray) -> Preconditioner:
-        """Make a matrix for each row and column; one for all if so many would outgrow the data."""
+        """Compute the preconditioner at x.
+
+        It has one matrix for each row and column, or, if these need too much memory, one for all
+        rows and one for all columns.
+        """
         W_aug, H_aug = self._with_offsets(x)
         partners_W, partners_H = H_aug[self.solved_W], W_aug[:, self.solved_H]
         of_rows, of_columns = np.zeros((2, 1, 1, 1), x.dtype)

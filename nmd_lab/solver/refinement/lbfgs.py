@@ -1,9 +1,9 @@
 """Limited-memory quasi-Newton descent (L-BFGS) with a preconditioner.
 
-The preconditioner is the starting inverse Hessian.  For two factors it is that of alternating least
-squares, which divides the gradient of W by HHᵀ and that of H by WᵀW.  Then descent does not depend
-on how scale, or any invertible matrix, is split between W and H, and its first step already is one
-of least squares.
+The preconditioner is the initial inverse Hessian.  For two factors it is that of alternating least
+squares: the gradient of W is multiplied by (HHᵀ)⁻¹ and that of H by (WᵀW)⁻¹.  Then the descent is
+the same for (W, H) and for (W G, G⁻¹ H) with any invertible G, and the first step is that of
+alternating least squares.
 
 Reference: Nocedal and Wright, Numerical Optimization, chapters 3 and 7.
 """
@@ -29,7 +29,7 @@ class LbfgsOptions:
     memory : int
         Number of pairs of a step and its change of the gradient that are kept.
     sufficient : float
-        Share of the decrease promised by the slope that a step has to give (Armijo).
+        Smallest accepted decrease, relative to that predicted by the slope (Armijo condition).
     trials : int
         Largest number of evaluations in a line search.
     """
@@ -54,7 +54,7 @@ class Point(NamedTuple):
     gradient : ndarray (size,)
         Gradient of the function.
     accepted : bool
-        Whether it ends the line search and descent continues from it.
+        Whether the point ends the line search.  The descent continues from it.
     """
 
     x: FloatArray
@@ -64,7 +64,7 @@ class Point(NamedTuple):
 
 
 Pairs = deque[tuple[FloatArray, FloatArray]]
-"""Steps and the changes of the gradient that they made, the last ones only."""
+"""The last steps, each with the change of the gradient in it."""
 
 
 def no_pairs() -> Pairs:
@@ -82,7 +82,7 @@ def descend(
     start: Point,
     pairs: Pairs | None = None,
 ) -> Iterator[Point]:
-    """Descend from a point, until no step lowers the value any more.
+    """Descend from a point, until no step lowers the value.
 
     Parameters
     ----------
@@ -100,40 +100,44 @@ def descend(
     Point
         Each evaluation.
     """
-    here = start
+    current = start
     pairs = no_pairs() if pairs is None else pairs
     while True:
-        direction = -_times_inverse_hessian(here.gradient, pairs, preconditioner_at(here.x))
-        slope = float(here.gradient @ direction)
+        preconditioner = preconditioner_at(current.x)
+        direction = -_times_inverse_hessian(current.gradient, pairs, preconditioner)
+        slope = float(current.gradient @ direction)
         accepted = None
         if slope < 0:
-            for point in _search(evaluate, here, direction, slope):
+            for point in _search(evaluate, current, direction, slope):
                 yield point
                 accepted = point if point.accepted else None
         if accepted is None:
             if not pairs:
                 return
-            pairs.clear()  # the memory misled: try once more without it
+            pairs.clear()  # they may be the cause: try once more without them
             continue
-        step, change = accepted.x - here.x, accepted.gradient - here.gradient
+        step, change = accepted.x - current.x, accepted.gradient - current.gradient
         if step @ change > 1e-12 * np.linalg.norm(step) * np.linalg.norm(change):
             pairs.append((step, change))
-        here = accepted
+        current = accepted
 
 
 def _search(
     evaluate: Callable[[FloatArray], tuple[float, FloatArray]],
-    here: Point,
+    start: Point,
     direction: FloatArray,
     slope: float,
 ) -> Iterator[Point]:
-    """Yield points along a direction, by parabolas, until one meets the Armijo condition."""
+    """Yield points along a direction until one meets the Armijo condition.
+
+    Each length minimises a parabola that fits the start and the last point, within bounds.
+    """
     length = 1.0
     for _ in range(LBFGS.trials):
-        x = here.x + here.x.dtype.type(length) * direction
+        x = start.x + start.x.dtype.type(length) * direction
         value, gradient = evaluate(x)
-        excess = value - here.value - length * slope  # above the tangent
-        enough = value <= here.value + LBFGS.sufficient * length * slope
+        excess = value - start.value - length * slope  # above the tangent
+        enough = value <= start.value + LBFGS.sufficient * length * slope
         yield Point(x, value, gradient, enough)
         if enough:
             return

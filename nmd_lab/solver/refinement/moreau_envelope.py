@@ -5,12 +5,12 @@ For fixed multipliers U and penalty ρ the best T is the T-update, T = prox(WH -
     L(W, H) = Σ min over t of d(x, f(t)) + ρ/2 (t - v)²  + alpha/2 (‖W‖² + ‖H‖²),    V = WH - U,
 
 is the Moreau envelope of the loss, entry by entry.  Its gradient with respect to WH is ρ (V - T).
-So the exact T-update is also an exact gradient, whatever kinks, flat pieces and poles f and d have,
-and methods for smooth functions serve every pair.  Where the loss is flat in WH (a clipped entry, a
-dead ReLU), a small ρ still gives a slope in the right direction.
+The exact T-update therefore gives an exact gradient, even if f and d have kinks, flat pieces and
+poles, and methods for smooth functions apply to every pair.  Where the loss is flat in WH (a
+clipped entry, a dead ReLU), a small ρ still gives a gradient in the right direction.
 
-With U = 0 and a large ρ, L is the objective itself; U makes it exact at any ρ (the method of
-multipliers).
+With U = 0 and a large ρ, L is close to the objective itself.  With the right U, both have the same
+stationary points at any ρ (the method of multipliers).
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Evaluation(NamedTuple):
 
 
 class MoreauEnvelope(StoredEntries):
-    """L and its gradient, one block of rows after the other.
+    """The function L and its gradient, computed block by block of rows.
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ class MoreauEnvelope(StoredEntries):
     storage : Storage
         Positions of the stored entries.
     threads : int
-        Largest number of shares of the rows that are worked on at the same time.
+        Largest number of threads.  Each works on its own part of the rows.
     """
 
     def __init__(
@@ -93,8 +93,8 @@ class MoreauEnvelope(StoredEntries):
         penalty : float
             ρ.
         update_from : float
-            Earlier ρ with which the multipliers are first updated at W and H, U ← T - V; 0 keeps
-            them.
+            ρ of the stage before.  If positive, the multipliers are first updated with it at W and
+            H, U ← T - V, and rescaled to `penalty`.  0 keeps the multipliers.
         """
         H_packed, gradient_W = self.storage.pack(H), np.empty_like(W)
 
@@ -118,13 +118,13 @@ class MoreauEnvelope(StoredEntries):
     def normal_matrices(
         self, W: FloatArray, H: FloatArray, penalty: float
     ) -> tuple[FloatArray, FloatArray]:
-        """Return the diagonal blocks of the Hessian of L, as far as L is quadratic in WH.
+        """Return the diagonal blocks of the Gauss-Newton matrix of L, without the ridge.
 
         Returns
         -------
         tuple of ndarray (m, rank, rank), (n, rank, rank)
-            Σ c_ij h_j h_jᵀ for each row and Σ c_ij w_i w_iᵀ for each column.  The curvature c_ij
-            of L in (WH)_ij is between 0 and ρ.
+            Σ c_ij h_j h_jᵀ for each row and Σ c_ij w_i w_iᵀ for each column.  c_ij is the second
+            derivative of L with respect to (WH)_ij, clipped to [0, ρ].
         """
         rank = H.shape[0]
         H_packed, outer_H = self.storage.pack(H), _outer_products(H.T)

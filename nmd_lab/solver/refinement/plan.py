@@ -1,4 +1,4 @@
-"""The plan of refinements beside Algorithm 1: which of them a fit gets."""
+"""The choice of the refinements that run between the iterations of Algorithm 1."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from .lbfgs import LBFGS
 
 @dataclass(frozen=True)
 class RefinementPlan:
-    """Refinements beside Algorithm 1.
+    """The refinements of a fit.
 
     Parameters
     ----------
     refine : bool
-        Whether refinements run beside the iteration.
+        Whether refinements run between the iterations.
     homotopy : {"auto", True, False}
         Whether the first refinement (True), or one of the later ones ("auto"), follows a homotopy
         in the interval of f.
     polish : bool
         Whether the best factors are polished.
     fitted : float
-        Relative error at which there is nothing left to gain.
+        Relative error at or below which a fit counts as exact, and the run ends.
     """
 
     refine: bool
@@ -47,30 +47,33 @@ class PlanOptions:
     Attributes
     ----------
     memory_entries : int
-        Numbers that refinements may remember, however small the data are: 32 MiB of doubles.  It
-        is also the largest number of stored entries of a sparse matrix that is refined.
+        Size of an array that refinements may always keep, in numbers: 32 MiB of doubles.  It is
+        also the largest number of stored entries of a sparse matrix that is refined.
     memory_ratio : int
-        Numbers that refinements may remember, in units of the stored values.
+        Size of an array that refinements may keep, divided by the number of stored values.
     """
 
     memory_entries: int = 1 << 22
     memory_ratio: int = 4
 
     def allows(self, numbers: int, stored: int) -> bool:
-        """Return whether so many numbers may be remembered beside so many stored values."""
+        """Return whether refinements may keep an array, given its size and that of the data."""
         return numbers <= max(self.memory_ratio * stored, self.memory_entries)
 
 
-LIMITS = PlanOptions()
+PLAN = PlanOptions()
 
 
 def make_plan(problem: Problem, rank: int, options: Options) -> RefinementPlan:
     """Return the refinements of a fit.
 
-    "auto" leaves out refinements for a fixed ρ, for the paper's rule, and where the plain algorithm
-    is asked for in full (given factors, a named rule and ``tol=0``).  It also does so for
-    alternating least squares, where the memory of quasi-Newton steps would outgrow the data, and
-    for sparse data so large that a second pass costs too much.
+    "auto" means no refinements in each of these cases:
+
+    - a fixed ρ, or the paper's rule;
+    - given factors, ``tol=0`` and a `penalty` other than "auto", since this is Algorithm 1 alone;
+    - Identity + Frobenius on the observed entries, which is alternating least squares;
+    - a memory of the quasi-Newton steps that is too large (`PlanOptions`);
+    - a sparse matrix with so many stored entries that a second pass takes too long (`PlanOptions`).
 
     Parameters
     ----------
@@ -97,8 +100,8 @@ def make_plan(problem: Problem, rank: int, options: Options) -> RefinementPlan:
     least_squares = pair.structure[:2] == (Identity, Frobenius) and problem.observed_only
     m, n = observations.shape
     stored = observations.values.size
-    small = LIMITS.allows(2 * LBFGS.memory * (m + n) * rank, stored)
-    small &= not (problem.sparse and stored > LIMITS.memory_entries)
+    small = PLAN.allows(2 * LBFGS.memory * (m + n) * rank, stored)
+    small &= not (problem.sparse and stored > PLAN.memory_entries)
     plain = options.tol == 0 and options.penalty != "auto" and not isinstance(options.init, str)
     auto = adaptive and small and not least_squares and not plain
     refine = auto and options.acceleration == "auto"

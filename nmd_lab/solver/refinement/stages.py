@@ -1,9 +1,9 @@
 """Refinements: quasi-Newton steps on the augmented Lagrangian with T eliminated.
 
 Algorithm 1 takes one least-squares step in W and in H between two updates of the multipliers U.
-Here quasi-Newton steps take their place, and ρ grows from stage to stage.  A small ρ sees past the
-flat pieces and the poor minima of f(WH), a large one converges to the minimum that was found.  A
-step costs as much as an iteration.
+Here quasi-Newton steps replace the least-squares steps, and ρ grows from stage to stage.  A small ρ
+avoids flat pieces and poor minima of the objective.  A large ρ converges to the minimum that was
+found.  A step costs as much as an iteration.
 
 `refine` does this, `refine_with_homotopy` does it after a homotopy in the interval of f, and
 `polish` descends on the objective itself.
@@ -41,7 +41,7 @@ class PenaltyGrowth(NamedTuple):
 
 
 class DescentRule(NamedTuple):
-    """When a descent under one ρ ends.
+    """When a descent at one ρ ends.
 
     Attributes
     ----------
@@ -66,27 +66,29 @@ class StageOptions:
     stage : DescentRule
         End of a stage.
     remember_from : float
-        ρ from which a stage keeps the memory of the last one if the loss is smooth.  Below it, and
-        at kinks, the function changes too much.
-    patience, progress : int, float
-        A refinement ends when so many stages lower the objective by at most this share of it.
+        Smallest ρ at which a stage keeps the L-BFGS memory of the stage before, if the loss is
+        smooth.  For a smaller ρ or a loss with a kink, the function changes too much.
+    patience : int
+        Number of stages over which the progress of a refinement is measured.
+    progress : float
+        Relative decrease of the objective over these stages, at or below which a refinement ends.
     homotopy_widths : tuple of float
-        Distances that the homotopy moves the bounds of f, in units of the interval.
+        Distances by which the homotopy moves the bounds of f, in units of the interval.
     homotopy_stages : int
-        Stages of each width.
+        Number of stages of each width.
     nearly_exact : float
         Relative error at or below which an exact fit is tried.
     exact : float
-        ρ of that trial: so small that even an entry far out on a flat piece has a slope.
+        ρ for that trial.  It is so small that L has a gradient even far out on a flat piece.
     exact_descent : DescentRule
         End of that trial.
     polish : float
-        ρ of a polish: so large that L is the objective.
+        ρ of a polish.  It is so large that L is close to the objective.
     polish_descent : DescentRule
         End of a polish.
     polish_passes : int
-        Largest number of passes of a polish, after which refinements go on.
-    certificates : tuple of float
+        Largest number of passes over the data in the descent at that ρ.
+    optimality_penalties : tuple of float
         Penalties for which the first-order conditions are checked.
     """
 
@@ -104,7 +106,7 @@ class StageOptions:
     polish: float = 1e4
     polish_descent: DescentRule = DescentRule(20, 1e-10)
     polish_passes: int = 300
-    certificates: tuple[float, ...] = tuple(10.0**k for k in range(7))
+    optimality_penalties: tuple[float, ...] = tuple(10.0**k for k in range(7))
 
 
 STAGES = StageOptions()
@@ -123,7 +125,7 @@ def refine(
     problem : Problem
         Problem to solve.
     W_aug, H_aug : ndarray (m, rank + ...) and (rank + ..., n)
-        Factors with the offsets beside them.
+        Starting factors, extended by the offsets.
     growth : PenaltyGrowth
         Penalties of the stages.
 
@@ -135,22 +137,22 @@ def refine(
     function = Lagrangian(problem, W_aug, H_aug)
     penalty, update_from = growth.first * function.natural, 0.0
     reached: list[float] = []
-    maybe_exact = True
+    try_exact = True
     while _is_progress(reached):
         if penalty < STAGES.remember_from * function.natural or not problem.pair.loss.smooth:
             function.pairs.clear()
         yield from _descent(function, penalty, STAGES.stage, update_from)
         reached.append(function.lowest)
         penalty, update_from = growth.factor * penalty, penalty
-        if maybe_exact and function.relative_error <= STAGES.nearly_exact:
-            maybe_exact, update_from = False, 0.0
+        if try_exact and function.relative_error <= STAGES.nearly_exact:
+            try_exact, update_from = False, 0.0
             function.forget()
             yield from _descent(function, STAGES.exact * function.natural, STAGES.exact_descent)
             function.forget()
 
 
 def _is_progress(reached: list[float]) -> bool:
-    """Return whether the last stages have lowered the objective enough to go on."""
+    """Return whether the last stages have lowered the objective enough for another stage."""
     if len(reached) <= STAGES.patience:
         return True
     return reached[-STAGES.patience - 1] - reached[-1] > STAGES.progress * reached[-1]
@@ -159,7 +161,7 @@ def _is_progress(reached: list[float]) -> bool:
 def refine_with_homotopy(
     problem: Problem, W_aug: FloatArray, H_aug: FloatArray
 ) -> Iterator[Candidate]:
-    """Refine after a homotopy: the interval of f is wide at first and shrinks to its true size.
+    """Refine after a homotopy, in which the interval of f shrinks to its true size.
 
     Parameters
     ----------
@@ -169,7 +171,7 @@ def refine_with_homotopy(
     Yields
     ------
     Candidate
-        Factors after each pass over the data; the objective is infinite as long as f is wider.
+        Factors after each pass over the data.  Their objective is infinite during the homotopy.
     """
     f, loss = problem.pair.nonlinearity, problem.pair.loss
     for width in STAGES.homotopy_widths:
@@ -189,8 +191,8 @@ def polish(problem: Problem, W_aug: FloatArray, H_aug: FloatArray) -> Iterator[C
     """Descend on the objective itself, as far as rounding allows.
 
     A problem with an exact fit has the same solutions at every ρ.  Descent therefore first tries a
-    very small ρ, which gives the easier function, as long as the objective falls fast.  A loss with
-    a kink is not descended on in any other way.
+    very small ρ, which gives the easier function, as long as the objective falls fast.  Then, for a
+    smooth loss, it takes a large ρ.
 
     Parameters
     ----------
@@ -217,34 +219,34 @@ def polish(problem: Problem, W_aug: FloatArray, H_aug: FloatArray) -> Iterator[C
 def _descent(
     function: Lagrangian, penalty: float, rule: DescentRule, update_from: float = 0.0
 ) -> Iterator[Candidate]:
-    """Descend under one ρ until the rule ends it."""
+    """Descend at one ρ, until the rule ends the descent."""
     start = function.point(penalty, update_from)
     yield function.candidate
-    mark, steps = function.lowest, 0
+    earlier, steps = function.lowest, 0
     for point in descend(function.evaluate, function.preconditioner_at, start, function.pairs):
         yield function.candidate
         if not point.accepted:
             continue
         function.x, steps = point.x, steps + 1
         if steps % rule.steps == 0:
-            if mark - function.lowest <= rule.decrease * abs(function.lowest):
+            if earlier - function.lowest <= rule.decrease * abs(function.lowest):
                 return
-            mark = function.lowest
+            earlier = function.lowest
 
 
 def optimality(problem: Problem, W_aug: FloatArray, H_aug: FloatArray) -> float:
     """Return the distance of some factors from the first-order (KKT) conditions.
 
-    With T from the T-update at WH and Λ = ρ(T - WH), T is optimal for its own part.  The remaining
+    With T from the T-update at WH and Λ = ρ(T - WH), the condition on T holds.  The remaining
     conditions are Λ Hᵀ = alpha W, Wᵀ Λ = alpha H and T = WH.  The distance is the largest of their
-    violations, each free of units, for the most favourable of several ρ.
+    relative violations, for that of several ρ at which it is smallest.
 
     Parameters
     ----------
     problem : Problem
         Problem that was solved.
-    W_aug, H_aug : ndarray
-        Factors with the offsets beside them.
+    W_aug, H_aug : ndarray (m, rank + ...) and (rank + ..., n)
+        Factors extended by the offsets.
 
     Returns
     -------
@@ -252,4 +254,4 @@ def optimality(problem: Problem, W_aug: FloatArray, H_aug: FloatArray) -> float:
         0 at a stationary point.
     """
     function = Lagrangian(problem, W_aug, H_aug)
-    return min(function.violation(rho * function.natural) for rho in STAGES.certificates)
+    return min(function.violation(rho * function.natural) for rho in STAGES.optimality_penalties)
