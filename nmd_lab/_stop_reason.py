@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, Self, get_args
+from typing import Any, Literal, Self, get_args
 
 StopCode = Literal[
     "converged",
@@ -59,6 +59,12 @@ class StopReason(str):
     def __getnewargs__(self) -> tuple[StopCode, str]:  # type: ignore[override]
         """Return the arguments of `__new__`, for copying and pickling."""
         return self.code, str(self)
+
+    @classmethod
+    def read(cls, code: str | None, text: str) -> StopReason:
+        """Return a reason from a file; "other" for a code that is missing or of a newer version."""
+        known: Any = code if code in get_args(StopCode) else "other"
+        return cls(known, text)
 
     @classmethod
     def of(cls, reason: str) -> StopReason:

@@ -314,13 +314,13 @@ class ResumableFit:
             if self.run is None:
                 states = iterate(problem, next(starts), options, plan)
                 self.run = Run(
-                    states, tol=options.tol, held_out=held_out, patience=options.patience
+                    states,
+                    tol=options.tol,
+                    held_out=held_out,
+                    patience=options.patience,
+                    last_when_stopped=True,
                 )
             outcome = self.run.advance(iterations, callback=callback)
-            if self.run.gives_last and outcome.stop_reason.code == "callback":
-                last = self.run.last
-                assert last is not None
-                outcome = outcome._replace(state=last, score=last.objective)
             distance = optimality(problem, outcome.state.W_aug, outcome.state.H_aug)
             return label(self.prepared, Solution(outcome, distance, []))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 import pickle
 from dataclasses import replace
 
@@ -66,3 +67,12 @@ def test_starts_have_codes_too(small):
     fit = nmd.decompose(X, 3, n_init=3, callback=lambda state: True, random_state=0)
     codes = [start["stop_reason"].code for start in fit.parameters["starts"]]
     assert codes == ["callback", "not run", "not run"]
+
+
+def test_a_file_of_a_newer_version_is_read(small):
+    dataset = nmd.decompose(small, 2, max_iter=2).to_dataset()
+    description = json.loads(dataset.attrs["nmd_lab"])
+    description |= {"stop_code": "enlightened", "stop_reason": "enlightened: it sees"}
+    again = nmd.Decomposition.from_dataset(dataset.assign_attrs(nmd_lab=json.dumps(description)))
+    assert again.stop_reason == "enlightened: it sees"
+    assert again.stop_reason.code == "other"

@@ -25,7 +25,7 @@ from nmd_lab.model.losses import Frobenius
 from nmd_lab.model.nonlinearities import Nonlinearity, ReLU
 from nmd_lab.result.decomposition import Decomposition
 
-from ._run import Run
+from ._run import BaselineRun
 from ._start import first_factors
 
 COMPILED: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy"}
@@ -56,8 +56,15 @@ def descend(
     observations = observe_dense(X, mask=mask, dtype=dtype)
     rank = check_rank(rank, observations.shape)
     W, H = first_factors(observations, rank, init, random_state, f)
-    run = Run(observations, f, Frobenius(), max_iter=max_iter, tol=tol, time_limit=time_limit,
-              callback=callback)  # fmt: skip
+    run = BaselineRun(
+        observations,
+        f,
+        Frobenius(),
+        max_iter=max_iter,
+        tol=tol,
+        time_limit=time_limit,
+        callback=callback,
+    )
     relu, values, weights = isinstance(f, ReLU), observations.values, observations.weights
     seen = np.ones(values.shape, bool) if weights is None else np.ascontiguousarray(weights)
     values_t, seen_t = np.ascontiguousarray(values.T), np.ascontiguousarray(seen.T)

@@ -26,7 +26,7 @@ from nmd_lab.data.dense import observe_dense
 from nmd_lab.model.losses import Frobenius
 from nmd_lab.model.nonlinearities import ReLU
 
-from ._run import Run
+from ._run import BaselineRun
 from ._start import first_factors
 
 
@@ -86,9 +86,9 @@ class LatentProblem:
         tol: float,
         time_limit: float | None,
         callback: Callable[..., Any] | None,
-    ) -> Run:
+    ) -> BaselineRun:
         """Return a recorder that evaluates max(0, WH)."""
-        return Run(self.observations, ReLU(), Frobenius(), max_iter=max_iter, tol=tol,
+        return BaselineRun(self.observations, ReLU(), Frobenius(), max_iter=max_iter, tol=tol,
                    time_limit=time_limit, callback=callback)  # fmt: skip
 
     def closest(self, theta: FloatArray) -> FloatArray:

@@ -2,7 +2,7 @@
 
 An iterative baseline is a loop of three lines:
 
-    run = Run(observations, f, loss, max_iter=max_iter, tol=tol)
+    run = BaselineRun(observations, f, loss, max_iter=max_iter, tol=tol)
     while run.record(W, H):
         W, H = ...  # one step
     return run.result(method="name")
@@ -28,7 +28,7 @@ from ._objective import Iterate, Objective, Record
 from ._pack import pack
 
 
-class Run:
+class BaselineRun:
     """The recorder of an iterative baseline.
 
     It evaluates each iterate, keeps the best one and decides when to stop.
@@ -73,7 +73,7 @@ class Run:
     >>> import numpy as np, nmd_lab as nmd
     >>> from nmd_lab.data.observations import observe
     >>> data = observe(np.full((3, 2), 4.0))
-    >>> run = Run(data, nmd.Identity(), nmd.Frobenius(), max_iter=3)
+    >>> run = BaselineRun(data, nmd.Identity(), nmd.Frobenius(), max_iter=3)
     >>> W, H = np.ones((3, 1)), np.ones((1, 2))
     >>> while run.record(W, H):
     ...     H = H + 1

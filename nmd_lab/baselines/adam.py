@@ -22,7 +22,7 @@ from nmd_lab.model.nonlinearities import (
 )
 from nmd_lab.result.decomposition import Decomposition
 
-from ._run import Run
+from ._run import BaselineRun
 from ._start import first_factors
 
 FORWARD: dict[type[Nonlinearity], Callable[[Any, Any, Any], Any]] = {
@@ -128,7 +128,7 @@ def adam(
     observations = observe_dense(X, mask=mask, dtype=dtype)
     rank = check_rank(rank, observations.shape)
     start = first_factors(observations, rank, init, random_state, f)
-    run = Run(observations, f, d, max_iter=max_iter, tol=tol, time_limit=time_limit,
+    run = BaselineRun(observations, f, d, max_iter=max_iter, tol=tol, time_limit=time_limit,
               callback=callback)  # fmt: skip
     with _one_thread(torch):
         data, seen = torch.tensor(observations.values), observations.weights
@@ -154,7 +154,7 @@ def adam_sweep(
     learning_rates: Sequence[float] = (1e-4, 1e-3, 1e-2, 1e-1, 0.5),
     **options: Any,
 ) -> Decomposition:
-    """Run Adam with several learning rates, and return the fit of lowest objective.
+    """BaselineRun Adam with several learning rates, and return the fit of lowest objective.
 
     Parameters
     ----------

@@ -19,7 +19,7 @@ from nmd_lab.model.nonlinearities import Identity
 from nmd_lab.result.decomposition import Decomposition
 
 from ._residuals import ObservedMatrices
-from ._run import Run
+from ._run import BaselineRun
 from ._start import first_factors
 
 
@@ -98,7 +98,7 @@ def bmf(
     observations = observe(X, mask=mask, dtype=dtype)
     rank = check_rank(rank, observations.shape)
     bounds = _checked_bounds(observations, low, high)
-    run = Run(observations, Identity(), Frobenius(), max_iter=max_iter, tol=tol,
+    run = BaselineRun(observations, Identity(), Frobenius(), max_iter=max_iter, tol=tol,
               time_limit=time_limit, callback=callback)  # fmt: skip
     if not isinstance(init, str):
         W, H = first_factors(observations, rank, init, random_state)

@@ -19,7 +19,7 @@ from nmd_lab.result.decomposition import Decomposition
 
 from ._relaxation import Relaxation
 from ._residuals import ObservedMatrices
-from ._run import Run
+from ._run import BaselineRun
 from ._start import first_factors
 
 
@@ -100,8 +100,15 @@ def lmafit(
     increment = check_number("increment", increment, 0)
     observations = observe(X, mask=mask, dtype=dtype)
     rank = check_rank(rank, observations.shape)
-    run = Run(observations, f, Frobenius(), max_iter=max_iter, tol=tol, time_limit=time_limit,
-              callback=callback)  # fmt: skip
+    run = BaselineRun(
+        observations,
+        f,
+        Frobenius(),
+        max_iter=max_iter,
+        tol=tol,
+        time_limit=time_limit,
+        callback=callback,
+    )
     W, H = first_factors(observations, rank, init, random_state)
     entries = ObservedMatrices.of(observations)
     S, relaxation = entries.residual(W, H), Relaxation(increment)

@@ -18,7 +18,7 @@ from nmd_lab.model.nonlinearities import Nonlinearity, as_nonlinearity
 from nmd_lab.result.decomposition import Decomposition
 
 from ._residuals import ObservedMatrices, normal_matrices, solve_each
-from ._run import Run
+from ._run import BaselineRun
 from ._start import first_factors
 
 Doubles = NDArray[np.float64]
@@ -106,8 +106,15 @@ def rtrmc(
     max_inner = int(check_number("max_inner", max_inner, 1))
     observations = observe(X, mask=mask, dtype=dtype)
     rank = check_rank(rank, observations.shape)
-    run = Run(observations, f, Frobenius(), max_iter=max_iter, tol=tol, time_limit=time_limit,
-              callback=callback)  # fmt: skip
+    run = BaselineRun(
+        observations,
+        f,
+        Frobenius(),
+        max_iter=max_iter,
+        tol=tol,
+        time_limit=time_limit,
+        callback=callback,
+    )
     W, H = first_factors(observations, rank, init, random_state)
     tall = observations.shape[0] > observations.shape[1]
     entries = ObservedMatrices.of(observations, np.float64)
@@ -202,7 +209,7 @@ class SubspaceProblem:
         *,
         gradient_norm: float = 1e-13,
     ) -> None:
-        """Run the trust-region method of Pymanopt until a stopping rule holds.
+        """BaselineRun the trust-region method of Pymanopt until a stopping rule holds.
 
         Pymanopt has no callback. But it computes the gradient exactly once at each accepted point.
 

@@ -17,7 +17,7 @@ from nmd_lab.model.nonlinearities import Nonlinearity, as_nonlinearity
 from nmd_lab.result.decomposition import Decomposition
 
 from ._residuals import ObservedMatrices
-from ._run import Run
+from ._run import BaselineRun
 from ._start import first_factors
 
 
@@ -100,8 +100,16 @@ def soft_impute(
     observations = observe(X, mask=mask, dtype=dtype)
     rank = check_rank(rank, observations.shape)
     shrinkage = check_number("shrinkage", shrinkage, 0)
-    run = Run(observations, f, Frobenius(), max_iter=max_iter, tol=tol, time_limit=time_limit,
-              callback=callback, alpha=shrinkage)  # fmt: skip
+    run = BaselineRun(
+        observations,
+        f,
+        Frobenius(),
+        max_iter=max_iter,
+        tol=tol,
+        time_limit=time_limit,
+        callback=callback,
+        alpha=shrinkage,
+    )
     entries = ObservedMatrices.of(observations)
     W, H = balanced(*first_factors(observations, rank, init, random_state))
     while run.record(W, H):

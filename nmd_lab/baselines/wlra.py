@@ -16,7 +16,7 @@ from nmd_lab.model.nonlinearities import Nonlinearity, as_nonlinearity
 from nmd_lab.result.decomposition import Decomposition
 
 from ._residuals import ObservedMatrices, solve_rows
-from ._run import Run
+from ._run import BaselineRun
 from ._start import first_factors
 
 
@@ -97,8 +97,16 @@ def wlra(
     observations = observe(X, mask=mask, weights=weights, dtype=dtype)
     rank = check_rank(rank, observations.shape)
     alpha = check_number("alpha", alpha, 0)
-    run = Run(observations, f, Frobenius(), max_iter=max_iter, tol=tol, time_limit=time_limit,
-              callback=callback, alpha=alpha)  # fmt: skip
+    run = BaselineRun(
+        observations,
+        f,
+        Frobenius(),
+        max_iter=max_iter,
+        tol=tol,
+        time_limit=time_limit,
+        callback=callback,
+        alpha=alpha,
+    )
     W, H = first_factors(observations, rank, init, random_state)
     rows = ObservedMatrices.of(observations)
     columns = rows.T

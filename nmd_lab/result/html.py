@@ -16,7 +16,7 @@ import xarray as xr
 
 
 @dataclass(frozen=True)
-class HtmlLayout:
+class HtmlStyle:
     """Sizes and styles of the representation.
 
     Attributes
@@ -45,7 +45,7 @@ class HtmlLayout:
     name_style: str = "color: inherit; opacity: 0.7;"
 
 
-LAYOUT = HtmlLayout()
+STYLE = HtmlStyle()
 
 
 def to_html(
@@ -82,10 +82,10 @@ def _table(facts: dict[str, Any]) -> str:
             value = ", ".join(f"{key} {item}" for key, item in value.items())
         rows.append(
             f'<tr style="background: none;">'
-            f'<td style="{LAYOUT.cell_style} {LAYOUT.name_style}">{escape(str(name))}</td>'
-            f'<td style="{LAYOUT.cell_style}">{escape(str(value))}</td></tr>'
+            f'<td style="{STYLE.cell_style} {STYLE.name_style}">{escape(str(name))}</td>'
+            f'<td style="{STYLE.cell_style}">{escape(str(value))}</td></tr>'
         )
-    return f'<table style="{LAYOUT.table_style}">{"".join(rows)}</table>'
+    return f'<table style="{STYLE.table_style}">{"".join(rows)}</table>'
 
 
 def _error_curve(history: xr.Dataset) -> str:
@@ -95,11 +95,11 @@ def _error_curve(history: xr.Dataset) -> str:
     drawn = np.flatnonzero(np.isfinite(errors) & (errors > 0))
     if drawn.size < 2:
         return ""
-    drawn = np.union1d(drawn[:: math.ceil(drawn.size / LAYOUT.max_points)], drawn[-1:])
+    drawn = np.union1d(drawn[:: math.ceil(drawn.size / STYLE.max_points)], drawn[-1:])
     x, y = iterations[drawn].astype(float), np.log10(errors[drawn])
     low, high = float(y.min()), float(y.max())
     span = max(high - low, 1e-12)
-    width, height, margin = LAYOUT.width, LAYOUT.height, LAYOUT.margin
+    width, height, margin = STYLE.width, STYLE.height, STYLE.margin
     across = margin + (x - x[0]) / (x[-1] - x[0]) * (width - 2 * margin)
     down = margin + (high - y) / span * (height - 3 * margin)
     points = " ".join(f"{a:.1f},{b:.1f}" for a, b in zip(across, down, strict=True))
@@ -110,6 +110,6 @@ def _error_curve(history: xr.Dataset) -> str:
         f'aria-label="{escape(name)}" fill="none" stroke="currentColor">'
         f'<polyline points="{points}" stroke-width="1.5"/>'
         f'<path d="M{margin} {height - 2 * margin + 4}H{width - margin}" stroke-opacity="0.4"/>'
-        f'<text x="{margin}" y="{height - 6}" font-size="{LAYOUT.font_size}" fill="currentColor" '
+        f'<text x="{margin}" y="{height - 6}" font-size="{STYLE.font_size}" fill="currentColor" '
         f'stroke="none">relative error {first:.3g} → {last:.3g} (log scale)</text></svg>'
     )

@@ -108,10 +108,7 @@ def from_dataset(dataset: xr.Dataset, known: Iterable[type[Model]] = ()) -> Fiel
         "nonlinearity": _model("nonlinearity", description, NONLINEARITIES, known),
         "loss": _model("loss", description, LOSSES, known),
         "history": xr.Dataset(history, {ITERATION: dataset[ITERATION].variable}),
-        # Files of version 0.1.0 have no code.
-        "stop_reason": StopReason(
-            description.get("stop_code", "other"), description["stop_reason"]
-        ),
+        "stop_reason": StopReason.read(description.get("stop_code"), description["stop_reason"]),
         "labels": labels,
         "parameters": description["parameters"],
         "offsets": Offsets(

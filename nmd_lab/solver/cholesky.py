@@ -32,7 +32,7 @@ def factorize(normal, ridge, L):  # type: ignore[no-untyped-def]
 
 
 @compile_inner
-def solve(L, b):  # type: ignore[no-untyped-def]
+def substitute(L, b):  # type: ignore[no-untyped-def]
     """Overwrite b with the solution y of L Lᵀ y = b."""
     for i in range(b.size):
         total = b[i]

@@ -28,7 +28,7 @@ from nmd_lab._threads import all_threads
 from nmd_lab.data.base import FloatArray, Observations
 from nmd_lab.model.proximal import Pair, Structure
 
-from .cholesky import factorize, solve
+from .cholesky import factorize, substitute
 from .penalty import BALANCED, compare_residuals, relaxed_ratio
 from .split_variable import compile_entry_update
 
@@ -186,7 +186,7 @@ def _row_kernel(structure: Structure, name: str, cached: bool) -> Callable[..., 
                     for k in range(columns.size):
                         normal[c, other] += H[c, k] * H[other, k]
             factorize(normal, rule[0] + rule[1] / rule[2], L)
-            solve(L, w)
+            substitute(L, w)
             spread = math.sqrt(np.sum(start_t * start_t) / max(np.trace(normal), 1e-300))
             problem = (x[entries], weights[entries], start_t, H, offset, normal)
             lowest, n_starts = math.inf, starts.shape[0]
@@ -244,7 +244,7 @@ def _improve_kernel(structure: Structure, name: str) -> Callable[..., float]:
                 step[c] = -(ridge + alpha / rho) * w[c]
                 for k in range(x.size):
                     step[c] += s[k] * H[c, k]
-            solve(L, step)
+            substitute(L, step)
             w += step
             direction, dual_scale = 0, 1.0
             if iteration % period == 0:

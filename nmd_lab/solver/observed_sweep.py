@@ -18,7 +18,7 @@ import numpy as np
 from nmd_lab._threads import map_and_add
 from nmd_lab.data.base import FloatArray
 
-from .cholesky import factorize, solve
+from .cholesky import factorize, substitute
 from .storage import Block, CsrStorage, sparse_kernel
 from .sweep import RowStep, Sweep, SweepResult
 
@@ -148,6 +148,6 @@ def _improve_rows(indptr, indices, start, stop, S, Ht, first, last, ridge, rows)
                 for c in range(a + 1):
                     normal[a, c] += h * Ht[j, first + c]
         factorize(normal, 0.0, normal)
-        solve(normal, step)
+        substitute(normal, step)
         for a in range(size):
             rows[i, first + a] += step[a]

@@ -74,6 +74,8 @@ class Run:
         Entries for early stopping.
     patience : int
         Iterations without a lower validation error after which the run ends.
+    last_when_stopped : bool, default False
+        Whether a stop by the callback counts as the end, as if `max_iter` had been that iteration.
 
     Attributes
     ----------
@@ -90,9 +92,11 @@ class Run:
         tol: float = 0.0,
         held_out: HeldOut | None = None,
         patience: int = 10,
+        last_when_stopped: bool = False,
     ) -> None:
         self._states, self._tol, self._held_out = states, tol, held_out
         self._patience = None if held_out is None else patience
+        self._whole = ("max_iter", "callback") if last_when_stopped else ("max_iter",)
         self.history: dict[str, list[float]] = {name: [] for name in RECORDED}
         if held_out is not None:
             self.history[VALIDATION] = []
@@ -159,7 +163,7 @@ class Run:
         assert self.last is not None
         assert self.best is not None
         history = {name: list(numbers) for name, numbers in self.history.items()}
-        if self.gives_last and reason.code == "max_iter":
+        if self.gives_last and reason.code in self._whole:
             return Outcome(self.last, history, reason, self._scores[-1])
         return Outcome(self.best, history, reason, self._lowest)
 

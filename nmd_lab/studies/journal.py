@@ -19,7 +19,7 @@ from .cell import StudyProblem
 from .grid import Grid
 from .hashing import plain_value
 
-LAYOUT = 1
+JOURNAL_LAYOUT = 1
 """Version of the layout of journals."""
 
 
@@ -117,10 +117,10 @@ def _read(content: bytes, header: dict[str, Any], path: Path) -> dict[str, dict[
         raise ValueError(
             f"path={str(path)!r} is damaged, or no journal of a study: give another path."
         ) from error
-    if layout != LAYOUT:
+    if layout != JOURNAL_LAYOUT:
         raise ValueError(
-            f"path={str(path)!r} has the layout {layout}, this version reads {LAYOUT}: give "
-            "another path."
+            f"path={str(path)!r} has the layout {layout}, this version reads {JOURNAL_LAYOUT}: "
+            "give another path."
         )
     check_header(old, header, path)
     return by_key
@@ -167,7 +167,7 @@ def journal_header(grid: Grid, problem: StudyProblem) -> dict[str, Any]:
                 if plain_value(default) not in defaults:
                     defaults.append(plain_value(default))
     return {
-        "layout": LAYOUT,
+        "layout": JOURNAL_LAYOUT,
         "version": _version.__version__,
         "data": problem.data.fingerprint(),
         "metrics": list(problem.metrics),

@@ -16,7 +16,7 @@ from nmd_lab._checks import check_words
 from nmd_lab.plots._canvas import axes, quantity, text_color
 
 from .grid import CONDITIONS
-from .summary import Candidate, candidates, choices, select, trials, variable
+from .summary import ModelCandidate, candidates, choices, select, trials, variable
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -204,7 +204,7 @@ def cost(
     return ax
 
 
-def _means_and_deviations(models: list[Candidate]) -> NDArray[np.floating]:
+def _means_and_deviations(models: list[ModelCandidate]) -> NDArray[np.floating]:
     """Return means and standard deviations over the seeds, shape (2, models)."""
     by_seed = np.array([model.scores.mean(axis=0) for model in models])
     sd = by_seed.std(axis=1, ddof=1) if by_seed.shape[1] > 1 else np.zeros(len(by_seed))

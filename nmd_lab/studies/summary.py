@@ -26,7 +26,7 @@ IGNORED = "–"
 """Label of an argument that a method ignores."""
 
 
-class Candidate(NamedTuple):
+class ModelCandidate(NamedTuple):
     """One model of a study, and its scores.
 
     Attributes
@@ -149,7 +149,7 @@ def select(results: xr.Dataset, conditions: Mapping[str, Any]) -> xr.Dataset:
     return results
 
 
-def candidates(results: xr.Dataset, metric: str) -> Iterator[Candidate]:
+def candidates(results: xr.Dataset, metric: str) -> Iterator[ModelCandidate]:
     """Yield each model with its scores; cells that share all their fits are one model.
 
     Parameters
@@ -174,10 +174,10 @@ def candidates(results: xr.Dataset, metric: str) -> Iterator[Candidate]:
         labels = {n: v.item() if isinstance(v, np.generic) else v for n, v in labels.items()}
         method = labels.get("method", only_method)
         scores = values[index].reshape(-1, results.sizes["seed"])
-        yield Candidate(labels, set(ignored[method]), scores)
+        yield ModelCandidate(labels, set(ignored[method]), scores)
 
 
-def ranked(results: xr.Dataset, metric: str) -> list[Candidate]:
+def ranked(results: xr.Dataset, metric: str) -> list[ModelCandidate]:
     """Return the models that have a score under all conditions and seeds, best first.
 
     Raises
@@ -215,7 +215,7 @@ def choose(
     return min(good, key=lambda model: model.simplicity).labels
 
 
-def _within_one_standard_error(model: Candidate, best: Candidate) -> bool:
+def _within_one_standard_error(model: ModelCandidate, best: ModelCandidate) -> bool:
     """Return whether the paired difference to the best is at most its standard error."""
     differences = (model.scores - best.scores).mean(axis=0)
     error = np.std(differences, ddof=1) / math.sqrt(differences.size) if differences.size > 1 else 0
@@ -238,7 +238,7 @@ def table(results: xr.Dataset, *metrics: str, conditions: Mapping[str, Any]) -> 
     names = [variable(selected, m) for m in metrics] or [variable(selected, None), "seconds"]
     dims = trials(selected)
     columns: dict[tuple[Any, ...], list[float]] = {}
-    models: list[Candidate] = []
+    models: list[ModelCandidate] = []
     for name in names:
         models = list(candidates(selected, name))
         for k, index in enumerate(np.ndindex(*(selected.sizes[dim] for dim in dims))):
@@ -252,7 +252,7 @@ def table(results: xr.Dataset, *metrics: str, conditions: Mapping[str, Any]) -> 
     return StudyTable(np.array(list(columns.values())).T, columns=header, index=_index(models))
 
 
-def _index(models: list[Candidate]) -> pd.Index[Any]:
+def _index(models: list[ModelCandidate]) -> pd.Index[Any]:
     """Return the labels of models, with a dash for arguments that their method ignores."""
     names = list(models[0].labels)
     if not names:

@@ -59,7 +59,7 @@ class Ratings(NamedTuple):
         return names.index(name)
 
 
-def read_ratings(X: Any, columns: Mapping[str, str], titles: Mapping[Any, str] | None) -> Ratings:
+def as_ratings(X: Any, columns: Mapping[str, str], titles: Mapping[Any, str] | None) -> Ratings:
     """Return data as sparse observations.
 
     Parameters

@@ -9,7 +9,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from nmd_lab.studies.summary import Candidate, candidates, trials
+from nmd_lab.studies.summary import ModelCandidate, candidates, trials
 
 NO_DIMENSION = "none"
 """Option for a chart without colours or without panels."""
@@ -90,7 +90,7 @@ def _split(results: xr.Dataset, dim: str) -> Iterator[tuple[str, xr.Dataset]]:
         yield label_text(label), results.isel({dim: [index]})
 
 
-def _best_model(results: xr.Dataset, metric: str) -> Candidate | None:
+def _best_model(results: xr.Dataset, metric: str) -> ModelCandidate | None:
     """Return the model with the lowest mean error, or None if each lacks an error in some trial."""
     models = [m for m in candidates(results, metric) if np.isfinite(m.scores).all()]
     return min(models, key=lambda model: model.mean, default=None)

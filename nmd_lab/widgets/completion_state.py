@@ -13,7 +13,7 @@ from nmd_lab.data.sparse import SparseObservations
 from nmd_lab.solver.options import CONSTRAINTS, OFFSETS
 from nmd_lab.solver.prepare import Prepared, prepare
 
-from ._completion_data import DEFAULT_COLUMNS, Ratings, is_table, read_ratings, reading_code
+from ._completion_data import DEFAULT_COLUMNS, Ratings, as_ratings, is_table, reading_code
 from .code import fit_call
 from .data_choices import RATINGS
 from .fields import Field, FitState, check_option
@@ -120,9 +120,9 @@ class CompletionState(FitState):
         name = self.values["data"]
         if self._loaded is None or self._loaded[0] != name:
             if name == OWN_DATA:
-                loaded = read_ratings(self.ratings, self._columns, self._titles)
+                loaded = as_ratings(self.ratings, self._columns, self._titles)
             else:
-                loaded = read_ratings(RATINGS[name].load(), DEFAULT_COLUMNS, None)
+                loaded = as_ratings(RATINGS[name].load(), DEFAULT_COLUMNS, None)
             self._loaded = name, loaded
         return self._loaded[1]
 

@@ -20,7 +20,7 @@ from nmd_lab.baselines import (
     truncated_svd,
     wlra,
 )
-from nmd_lab.baselines._run import Run
+from nmd_lab.baselines._run import BaselineRun
 from nmd_lab.baselines._start import first_factors
 from nmd_lab.data.dense import observe_dense
 from nmd_lab.data.sparse import observe_sparse
@@ -132,7 +132,7 @@ def test_nmf_says_what_it_cannot_do():
 
 def a_run(X, f=None, loss=None, **options):
     f, loss = f or nmd_lab.Identity(), loss or nmd_lab.Frobenius()
-    return Run(observe_dense(X), f, loss, **{"max_iter": 9} | options)
+    return BaselineRun(observe_dense(X), f, loss, **{"max_iter": 9} | options)
 
 
 def follow(run, factors):
@@ -165,8 +165,12 @@ def test_a_run_judges_predictions_with_weights_and_ridge():
     fit = follow(a_run(X, nmd_lab.MinMax(0, 1), nmd_lab.L1(), max_iter=1, alpha=2.0), [3])
     assert fit.history.relative_error.item() == pytest.approx(1.5 / 1.5)
     assert fit.objective == pytest.approx(1.5 + (2 + 18))
-    sparse_run = Run(observe_sparse(sparse.csr_array(np.eye(2)), weights=np.full((2, 2), 3.0)),
-                     nmd_lab.Identity(), nmd_lab.Frobenius(), max_iter=1)  # fmt: skip
+    sparse_run = BaselineRun(
+        observe_sparse(sparse.csr_array(np.eye(2)), weights=np.full((2, 2), 3.0)),
+        nmd_lab.Identity(),
+        nmd_lab.Frobenius(),
+        max_iter=1,
+    )
     assert follow(sparse_run, [2]).objective == pytest.approx(3.0)
 
 
