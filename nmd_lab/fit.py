@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from typing import Any, Unpack
 
 import numpy as np
-import xarray as xr
 from numpy.typing import ArrayLike, DTypeLike
 
 from ._threads import one_thread
@@ -253,24 +252,16 @@ def label(prepared: Prepared, solution: Solution) -> Decomposition:
     """
     problem, outcome = prepared.problem, solution.outcome
     state, observations = outcome.state, problem.observations
-    W, H = state.W.copy(), state.H.copy()
-    rows, columns = observations.empty_rows_and_columns()
-    W[rows], H[:, columns] = 0, 0
-    labelled_W, labelled_H = observations.labels.label_factors(W, H)
-    iterations = np.arange(1, len(outcome.history["seconds"]) + 1)
-    history = xr.Dataset(
-        {name: ("iteration", numbers) for name, numbers in outcome.history.items()},
-        coords={"iteration": iterations},
-    )
-    return Decomposition(
-        W=labelled_W,
-        H=labelled_H,
+    W, H = observations.zero_unobserved(state.W, state.H)
+    return Decomposition.from_matrices(
+        observations.labels,
+        W,
+        H,
+        outcome.history,
         offsets=state.offsets,
         nonlinearity=problem.pair.nonlinearity,
         loss=problem.pair.loss,
-        history=history,
         stop_reason=outcome.stop_reason,
-        labels=observations.labels,
         parameters={
             "rank": W.shape[1],
             "iteration": state.iteration,

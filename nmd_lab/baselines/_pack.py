@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import xarray as xr
 
 from nmd_lab._stop_reason import StopReason
 from nmd_lab.result.decomposition import Decomposition
@@ -41,27 +40,23 @@ def pack(
         Arguments to keep in `Decomposition.parameters`; see `storable`.
     """
     observations = objective.observations
-    W, H = observations.labels.label_factors(iterate.W, iterate.H)
     records = [iterate.record] if history is None else history
     columns = zip(Record._fields, zip(*records, strict=True), strict=True)
-    return Decomposition(
-        W=W,
-        H=H,
+    return Decomposition.from_matrices(
+        observations.labels,
+        iterate.W,
+        iterate.H,
+        dict(columns),
         nonlinearity=objective.nonlinearity,
         loss=objective.loss,
-        history=xr.Dataset(
-            {name: ("iteration", list(numbers)) for name, numbers in columns},
-            coords={"iteration": np.arange(1, len(records) + 1)},
-        ),
         stop_reason=stop_reason,
         parameters={
-            "rank": W.sizes["component"],
+            "rank": iterate.W.shape[1],
             "n_observed": observations.n_observed,
             "method": method,
             "iteration": iterate.iteration,
             **{name: storable(value) for name, value in parameters.items()},
         },
-        labels=observations.labels,
     )
 
 

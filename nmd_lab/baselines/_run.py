@@ -155,10 +155,10 @@ class BaselineRun:
         """
         if self.best is None:
             raise RuntimeError("the run has no iterate yet: call record after each step.")
-        best = replace(self.best, W=self.best.W.copy(), H=self.best.H.copy())
+        best = self.best
         if zero_unobserved:
-            rows, columns = self.objective.observations.empty_rows_and_columns()
-            best.W[rows], best.H[:, columns] = 0, 0
+            W, H = self.objective.observations.zero_unobserved(best.W, best.H)
+            best = replace(best, W=W, H=H)
         rules = {name: getattr(self.settings, name) for name in ("max_iter", "tol", "time_limit")}
         return pack(
             self.objective,

@@ -187,6 +187,13 @@ class Observations(ABC):
     def counts(self, axis: int) -> NDArray[np.integer]:
         """Return the number of observed entries of each column (axis 0) or row (axis 1)."""
 
+    def zero_unobserved(self, W: FloatArray, H: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return copies of two factors, with 0 for rows and columns without an observed entry."""
+        W, H = W.copy(), H.copy()
+        rows, columns = self.empty_rows_and_columns()
+        W[rows], H[:, columns] = 0, 0
+        return W, H
+
     def empty_rows_and_columns(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
         """Return the positions of the rows and of the columns without an observed entry."""
         return np.flatnonzero(self.counts(1) == 0), np.flatnonzero(self.counts(0) == 0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, cast
 
@@ -13,6 +13,7 @@ import xarray as xr
 from numpy.typing import ArrayLike
 
 from nmd_lab._stop_reason import StopReason
+from nmd_lab.data.base import FloatArray
 from nmd_lab.data.dense import observe_dense
 from nmd_lab.data.labels import Labels
 from nmd_lab.model.losses import Loss
@@ -79,6 +80,36 @@ class Decomposition(Predictions):
     def __post_init__(self) -> None:
         """Convert a string `stop_reason` to a `StopReason`."""
         object.__setattr__(self, "stop_reason", StopReason.of(self.stop_reason))
+
+    @classmethod
+    def from_matrices(
+        cls,
+        labels: Labels,
+        W: FloatArray,
+        H: FloatArray,
+        history: Mapping[str, Sequence[float]],
+        **fields: Any,
+    ) -> Decomposition:
+        """Return a decomposition from plain factors and recorded numbers.
+
+        Parameters
+        ----------
+        labels : Labels
+            Labels of X.
+        W, H : ndarray (m, rank) and (rank, n)
+            Factors.
+        history : mapping of str to sequence of float
+            Numbers of each iteration, "seconds" among them.
+        **fields
+            The other fields of `Decomposition`.
+        """
+        labelled_W, labelled_H = labels.label_factors(W, H)
+        iterations = np.arange(1, len(history["seconds"]) + 1)
+        recorded = xr.Dataset(
+            {name: ("iteration", list(numbers)) for name, numbers in history.items()},
+            coords={"iteration": iterations},
+        )
+        return cls(W=labelled_W, H=labelled_H, history=recorded, labels=labels, **fields)
 
     @property
     def n_iter(self) -> int:
