@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from numbers import Integral
-from typing import Any, Literal, TypedDict
+from typing import Any, Literal, TypedDict, TypeVar
 
 import numpy as np
 
@@ -23,6 +23,9 @@ from .penalty import PenaltyRule, as_penalty_rule
 INITS = ("auto", "svd", "randomized", "nndsvd", "random")
 OFFSETS = ("none", "global", "rows", "columns", "both")
 CONSTRAINTS = ("auto", "everywhere", "observed")
+
+
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 class FitOptions(TypedDict, total=False):
@@ -155,7 +158,7 @@ class Options:
         return as_generator(self.random_state)
 
 
-def with_option_signature(function: Callable[..., Any]) -> Callable[..., Any]:
+def with_option_signature(function: Function) -> Function:
     """Show the options with their defaults in a function's signature."""
     signature = inspect.signature(function)
     others = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]

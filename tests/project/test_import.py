@@ -6,7 +6,10 @@ import json
 import subprocess
 import sys
 
+import pytest
 from waiting import PATIENCE
+
+import nmd_lab
 
 OPTIONAL = ["matplotlib", "ipywidgets", "IPython", "dask", "distributed", "torch", "h5netcdf",
             "h5py", "jupyterlab"]  # fmt: skip
@@ -33,3 +36,46 @@ def test_import_in_a_fresh_interpreter():
     assert not found["pandas"]
     assert found["threads"] == 1
     assert not run.stderr
+
+
+def run_in_a_fresh_interpreter(script):
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
+    return json.loads(run.stdout.splitlines()[-1])
+
+
+def test_dir_shows_the_public_names_and_those_of_every_module():
+    script = """
+import json, nmd_lab, nmd_lab.fit, nmd_lab.solver.admm
+print(json.dumps([dir(nmd_lab), nmd_lab.__all__, nmd_lab.__version__]))
+"""
+    shown, public, version = run_in_a_fresh_interpreter(script)
+    assert {name for name in shown if not name.startswith("__")} == set(public)
+    assert version
+
+
+def test_every_public_name_is_there_and_documented():
+    for name in nmd_lab.__all__:
+        assert getattr(nmd_lab, name).__doc__, name
+    with pytest.raises(AttributeError, match="has no attribute 'losses_of_life'"):
+        nmd_lab.losses_of_life  # noqa: B018 - the attribute is asked for
+
+
+def test_the_result_loads_nothing_of_the_solver():
+    script = """
+import json, sys, nmd_lab.result.decomposition, nmd_lab.result.compare
+print(json.dumps([name for name in sys.modules if name.startswith("nmd_lab.")]))
+"""
+    loaded = run_in_a_fresh_interpreter(script)
+    assert "nmd_lab.result.decomposition" in loaded
+    assert not [name for name in loaded if name.startswith(("nmd_lab.solver", "nmd_lab.fit"))]
+
+
+def test_the_path_that_copied_code_names_still_works():
+    script = """
+import json
+from nmd_lab import netcdf
+from nmd_lab.studies.plots import error
+print(json.dumps([netcdf.__name__, error.__name__]))
+"""
+    assert run_in_a_fresh_interpreter(script) == ["nmd_lab.result.netcdf", "error"]
