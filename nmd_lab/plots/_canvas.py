@@ -9,7 +9,6 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
-from nmd_lab.data.dense import observe_dense
 from nmd_lab.result.decomposition import Decomposition
 
 if TYPE_CHECKING:
@@ -104,9 +103,7 @@ def matrix_of(fit: Decomposition, X: Any, mask: ArrayLike | None = None) -> NDAr
     ValueError
         If X has another shape or other labels than the data of the fit.
     """
-    stacked = isinstance(X, xr.DataArray) and X.ndim > 2
-    observations = observe_dense(X, mask=mask, sample_dims=fit.labels.rows if stacked else None)
-    return fit.labels.flatten(fit.labels.align(observations.labels.label(observations.to_array())))
+    return fit.labels.flatten(fit.aligned(X, mask=mask))
 
 
 def color_limit(values: Any, percentile: float = 99.5) -> float:

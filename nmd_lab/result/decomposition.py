@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import xarray as xr
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from nmd_lab._stop_reason import StopReason
 from nmd_lab.data.base import FloatArray
@@ -194,13 +194,27 @@ class Decomposition(Predictions):
         array([[0., 0.],
                [0., 0.]])
         """
+        model = self.reconstruct()
+        return model.copy(data=self.aligned(X, mask=mask) - model.values)
+
+    def aligned(self, X: Any, *, mask: ArrayLike | None = None) -> NDArray[np.floating]:
+        """Return X in the shape and the order of the fit's data, NaN where it is not observed.
+
+        Parameters
+        ----------
+        X, mask
+            As for `residual`; the errors are the same.
+
+        Returns
+        -------
+        ndarray
+            By label where X and the fit both have labels, by position elsewhere.
+        """
         stacked = isinstance(X, xr.DataArray) and X.ndim > 2
         observations = observe_dense(
             X, mask=mask, sample_dims=self.labels.rows if stacked else None
         )
-        model = self.reconstruct()
-        data = self.labels.align(observations.labels.label(observations.to_array()))
-        return model.copy(data=data - model.values)
+        return self.labels.align(observations.labels.label(observations.to_array()))
 
     def to_dataset(self) -> xr.Dataset:
         """Return all fields as one Dataset; ``attrs["nmd_lab"]`` has the plain values, as JSON."""

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from nmd_lab._stop_reason import StopReason
+from nmd_lab._stop_reason import StopCode, StopReason
 
 from .admm import State
 from .held_out import HeldOut
@@ -96,7 +96,11 @@ class Run:
     ) -> None:
         self._states, self._tol, self._held_out = states, tol, held_out
         self._patience = None if held_out is None else patience
-        self._whole = ("max_iter", "callback") if last_when_stopped else ("max_iter",)
+        self._gives_last_after: tuple[StopCode, ...] = ()
+        if tol == 0 and held_out is None:
+            self._gives_last_after = (
+                ("max_iter", "callback") if last_when_stopped else ("max_iter",)
+            )
         self.history: dict[str, list[float]] = {name: [] for name in RECORDED}
         if held_out is not None:
             self.history[VALIDATION] = []
@@ -106,11 +110,6 @@ class Run:
         self._scores: deque[float] = deque(maxlen=STOPPING.standstill + 1)
         self._paused_at: float | None = None
         self._paused_for = 0.0
-
-    @property
-    def gives_last(self) -> bool:
-        """Whether the last state is returned at the end, and not the state of lowest score."""
-        return self._tol == 0 and self._held_out is None
 
     @property
     def n_iter(self) -> int:
@@ -163,7 +162,7 @@ class Run:
         assert self.last is not None
         assert self.best is not None
         history = {name: list(numbers) for name, numbers in self.history.items()}
-        if self.gives_last and reason.code in self._whole:
+        if reason.code in self._gives_last_after:
             return Outcome(self.last, history, reason, self._scores[-1])
         return Outcome(self.best, history, reason, self._lowest)
 
