@@ -59,14 +59,18 @@ def check_number(
     return number
 
 
-def check_share(name: str, value: Any, *, one: bool = False) -> float:
-    """Return the value as a float; it must be in [0, 1), or in [0, 1] with ``one=True``."""
+def check_share(name: str, value: Any, *, zero: bool = True, one: bool = False) -> float:
+    """Return the value as a float; it must be in [0, 1).
+
+    Without `zero` it must be in (0, 1), and with `one` it may be 1.
+    """
     if isinstance(value, bool) or not isinstance(value, Real):
         raise TypeError(f"{name}={value!r} is not a number: give a share from 0 to 1.")
     number = float(value)
-    if not (0 <= number < 1 or (one and number == 1)):
-        end = "1" if one else "below 1"
-        raise ValueError(f"{name}={value} is out of range: give a share from 0 to {end}.")
+    if not (0 < number < 1 or (zero and number == 0) or (one and number == 1)):
+        begin = "from 0" if zero else "above 0 and"
+        end = ("to 1" if one else "to below 1") if zero else "below 1"
+        raise ValueError(f"{name}={value} is out of range: give a share {begin} {end}.")
     return number
 
 
@@ -140,6 +144,12 @@ def check_rank(rank: Any, shape: tuple[int, int] | None = None) -> int:
     return checked
 
 
+def check_seed(random_state: Any) -> None:
+    """Raise TypeError or ValueError if `random_state` is no seed; draw nothing from it."""
+    if not isinstance(random_state, np.random.Generator | np.random.RandomState):
+        as_generator(random_state)
+
+
 def as_generator(random_state: Any) -> np.random.Generator:
     """Return a Generator for a seed, a Generator, a RandomState or None."""
     if isinstance(random_state, np.random.RandomState):  # scikit-learn passes these on
@@ -151,3 +161,11 @@ def as_generator(random_state: Any) -> np.random.Generator:
             f"random_state={random_state!r} is not a seed: give None, an integer >= 0 or a "
             "Generator."
         ) from error
+
+
+def new_stream(rng: np.random.Generator) -> np.random.Generator:
+    """Return an independent generator, whose seed is drawn from another one.
+
+    It depends on the state of `rng` alone, and not on the seed that `rng` once had.
+    """
+    return np.random.default_rng(rng.integers(2**32, size=4, dtype=np.uint32))

@@ -9,6 +9,7 @@ from typing import Any, Unpack
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
+from ._interruption import interruptible
 from ._threads import one_thread
 from .model.losses import Loss
 from .model.nonlinearities import Nonlinearity
@@ -18,8 +19,9 @@ from .solver.admm import State
 from .solver.options import FitOptions, Options, with_option_signature
 from .solver.prepare import Prepared, prepare
 from .solver.refinement.stages import optimality
-from .solver.restarts import Solution, iterate, solve
+from .solver.restarts import Solution, solve
 from .solver.run import Run
+from .solver.starts import iterate
 from .warnings import NotConvergedWarning
 
 
@@ -108,8 +110,10 @@ def decompose(
         Entries on which T = WH is imposed.  "auto" is "observed" if fewer than a third of the
         entries are observed.
     validation : float, array_like or scipy.sparse matrix, optional
-        Share of the observed entries to hold out, or held-out entries in the shape of X.  The
-        iterate of lowest error on them is returned (early stopping).
+        Share of the observed entries to hold out, between 0 and 1, or held-out entries in the shape
+        of X.  They are not fitted: entries of X at the positions of a given matrix are left out.
+        The iterate of lowest error on them is returned (early stopping).  A share takes at least
+        one entry, and leaves one in each row and column; a ValueError says if that is impossible.
     patience : int, default 10
         Iterations without a lower validation error after which a start ends.
     epsilon : float, default 1e-12
@@ -222,7 +226,7 @@ def _fit(
     options: FitOptions,
 ) -> Decomposition:
     """Prepare, solve, label and warn."""
-    with one_thread():
+    with interruptible() as interruption, one_thread():
         prepared = prepare(
             X,
             rank,
@@ -235,7 +239,10 @@ def _fit(
             absent_are_zeros=absent_are_zeros,
             **options,
         )
-        fit = label(prepared, solve(*prepared))
+        solution = solve(*prepared)
+        fit = label(prepared, solution)
+        if interruption and not interruption.reported:
+            fit = label(prepared, solution.after(interruption))
     _warn_if_still_improving(fit, prepared.options)
     return fit
 
