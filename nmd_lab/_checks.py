@@ -115,6 +115,38 @@ def check_words(name: str, values: Iterable[str], choices: Iterable[str]) -> Non
         check_word(name, value, choices)
 
 
+SYNONYMS = {
+    **dict.fromkeys(("verbose", "show_progress", "disp", "verbosity"), "progress"),
+    **dict.fromkeys(("n_components", "components", "k", "r", "n_factors", "factors"), "rank"),
+    **dict.fromkeys(
+        ("max_iterations", "maxiter", "n_iter", "iterations", "n_iterations", "epochs", "n_epochs"),
+        "max_iter",
+    ),
+    **dict.fromkeys(("seed", "random_seed", "rng", "random"), "random_state"),
+    **dict.fromkeys(
+        ("lambda_", "lam", "reg", "regularization", "ridge", "l2", "alpha_W", "alpha_H", "reg_all"),
+        "alpha",
+    ),
+    **dict.fromkeys(("tolerance", "rtol", "atol"), "tol"),
+    **dict.fromkeys(("start", "initialization", "W0", "H0", "W", "H"), "init"),
+    **dict.fromkeys(("n_starts", "n_restarts", "restarts", "nrun"), "n_init"),
+    **dict.fromkeys(("bias", "biases", "intercept", "fit_intercept", "biased"), "offsets"),
+    **dict.fromkeys(("rho", "rho0", "step_size"), "penalty"),
+    **dict.fromkeys(("n_jobs", "n_threads", "num_threads", "workers"), "threads"),
+    **dict.fromkeys(("timeout", "max_time", "max_seconds"), "time_limit"),
+    **dict.fromkeys(
+        ("validation_fraction", "validation_split", "val", "held_out", "early_stopping"),
+        "validation",
+    ),
+    **dict.fromkeys(("n_iter_no_change", "early_stopping_rounds"), "patience"),
+    **dict.fromkeys(("beta_loss", "objective", "distance"), "loss"),
+    **dict.fromkeys(("f", "activation", "link"), "nonlinearity"),
+    **dict.fromkeys(("sample_weight", "sample_weights", "weight"), "weights"),
+    "callbacks": "callback",
+}
+"""Options of this package by the names that they have in other libraries."""
+
+
 def check_option_names(names: Iterable[str], options: Iterable[str], owner: str) -> None:
     """Raise TypeError if a keyword is not an option; the message names the nearest one.
 
@@ -130,7 +162,10 @@ def check_option_names(names: Iterable[str], options: Iterable[str], owner: str)
     options = list(options)
     for name in names:
         if name not in options:
-            hint = _nearest(name, options) or f"the options are {options}."
+            hint = _nearest(name, options)
+            if name in SYNONYMS:
+                hint = f"did you mean {SYNONYMS[name]!r}?"
+            hint = hint or f"the options are {options}."
             raise TypeError(f"{name}= is not an option of {owner}: {hint}")
 
 

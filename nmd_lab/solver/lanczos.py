@@ -63,8 +63,8 @@ def largest_singular(A: Any, k: int, first: FloatArray) -> tuple[FloatArray, Flo
 class _Watched:
     """The products with a matrix, which raise an exception when Lanczos iterations break down.
 
-    A step of the iterations is AᵀA v, or AAᵀ v for a wide matrix.  Each vector v has length 1 and is
-    what the step before it adds to the earlier vectors, so that it overlaps with that step.  A
+    A step of the iterations is AᵀA v, or AAᵀ v for a wide matrix.  Each vector v has length 1 and
+    is what the step before it adds to the earlier vectors, so that it overlaps with that step.  A
     random vector that follows a breakdown has another length, or is orthogonal to all steps; which
     of the two depends on the version of SciPy.
     """

@@ -167,6 +167,7 @@ class _Runner:
 
     def run_first(self, named: NamedStart) -> None:
         """Run the first start; raise KeyboardInterrupt if it is interrupted before an iterate."""
+        self.began = time.perf_counter()
         self._record(named.kind, self.run(named, math.inf))
 
     def run_others(self, starts: Iterator[NamedStart], n_starts: int) -> None:
@@ -196,7 +197,7 @@ class _Runner:
     ) -> Outcome:
         """Run one start, until it ends or can no longer reach the target."""
         options = self.options
-        if options.time_limit is not None:
+        if options.time_limit is not None and self.outcomes:
             options = replace(options, time_limit=max(self._time_left(), 0.0))
         ended = cancelled or (lambda: bool(self.interruption))
         states = iterate(self.problem, named, options, self.plan, ended)
@@ -229,9 +230,7 @@ class _Runner:
         except KeyboardInterrupt:
             return None
 
-    def _side_by_side(
-        self, starts: Sequence[NamedStart], target: float, at_a_time: int
-    ) -> None:
+    def _side_by_side(self, starts: Sequence[NamedStart], target: float, at_a_time: int) -> None:
         """Run each start in a thread; Ctrl-C ends them all."""
         stop = threading.Event()
 
