@@ -132,12 +132,12 @@ def _overfit(fit: Decomposition, prepared: Prepared) -> str:
     found = _far_predictions(fit, prepared.problem.observations)
     if found is None:
         return ""
-    alpha = prepared.options.alpha
-    remedy = f"raise alpha={alpha:g}, or give" if alpha > 0 else "give a ridge (alpha),"
+    remedies = ["a larger alpha" if prepared.options.alpha > 0 else "a ridge (alpha)"]
+    remedies += ["validation=0.1"] if prepared.held_out is None else []
     return (
         f"predictions of missing entries reach from {found.smallest:.3g} to {found.largest:.3g}, "
-        f"though X lies between {found.low:.3g} and {found.high:.3g}: {remedy} "
-        "validation=0.1 or a smaller rank."
+        f"though X lies between {found.low:.3g} and {found.high:.3g}: give {', '.join(remedies)} "
+        "or a smaller rank."
     )
 
 
