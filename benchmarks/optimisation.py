@@ -121,7 +121,7 @@ def small_problems() -> None:
 
 
 if __name__ == "__main__":
-    warnings.simplefilter("ignore", nmd.NotConvergedWarning)
+    warnings.simplefilter("ignore", nmd.NMDWarning)
     for title, table in (
         ("Exact data, default arguments but n_init=5", exact_data),
         ("5 % noise: default over the best fixed penalty, the largest of five data sets",

@@ -114,7 +114,7 @@ def main(path: Path) -> int:
     """Write the file, or compare with it."""
     X, found, count = data(), {}, 0
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", nmd.NotConvergedWarning)
+        warnings.simplefilter("ignore", nmd.NMDWarning)
         for name, fit in fits(X):
             found |= record(name, fit())
             count += 1

@@ -125,11 +125,13 @@ def in_turn(X: sparse.csr_array, rank: int) -> Iterator[float]:
     from nmd_lab.solver.admm import admm
     from nmd_lab.solver.options import Options
     from nmd_lab.solver.prepare import make_problem
-    from nmd_lab.solver.restarts import all_starts
+    from nmd_lab.solver.starts import all_starts
 
     options = Options(init="random", constraint="everywhere", random_state=0, threads=1)
-    problem, offsets = make_problem(observe_sparse(X), make_pair("identity", "frobenius"), options)
-    run = admm(problem, next(all_starts(problem, offsets, rank, options)).start)
+    pair = make_pair("identity", "frobenius")
+    problem, offsets = make_problem(observe_sparse(X), pair, options, observed_only=False)
+    starts = all_starts(problem, offsets, rank, options, options.generator())
+    run = admm(problem, next(starts).start)
     next(run)
     for _ in range(ROUNDS + 1):
         yield seconds(lambda: next(run))

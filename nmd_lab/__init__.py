@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from .solver.admm import State
     from .solver.penalty import PenaltyRule
     from .studies import Study
-    from .warnings import NMDWarning, NotConvergedWarning
+    from .warnings import NMDWarning, NotConvergedWarning, OverfitWarning, UnobservedWarning
 
 __all__ = [
     "KL",
@@ -59,6 +59,7 @@ __all__ = [
     "NMDWarning",
     "Nonlinearity",
     "NotConvergedWarning",
+    "OverfitWarning",
     "PenaltyRule",
     "Piece",
     "ReLU",
@@ -66,6 +67,7 @@ __all__ = [
     "Square",
     "State",
     "Study",
+    "UnobservedWarning",
     "baselines",
     "compare",
     "complete",
@@ -97,7 +99,7 @@ _WHERE = {
     "data.split": ["split_observed"],
     "studies": ["Study"],
     "data.long_table": ["observations_from_table"],
-    "warnings": ["NMDWarning", "NotConvergedWarning"],
+    "warnings": ["NMDWarning", "NotConvergedWarning", "OverfitWarning", "UnobservedWarning"],
 }
 """The module of each public name; the other names are modules themselves."""
 

@@ -59,14 +59,18 @@ def check_number(
     return number
 
 
-def check_share(name: str, value: Any, *, one: bool = False) -> float:
-    """Return the value as a float; it must be in [0, 1), or in [0, 1] with ``one=True``."""
+def check_share(name: str, value: Any, *, zero: bool = True, one: bool = False) -> float:
+    """Return the value as a float; it must be in [0, 1).
+
+    Without `zero` it must be in (0, 1), and with `one` it may be 1.
+    """
     if isinstance(value, bool) or not isinstance(value, Real):
         raise TypeError(f"{name}={value!r} is not a number: give a share from 0 to 1.")
     number = float(value)
-    if not (0 <= number < 1 or (one and number == 1)):
-        end = "1" if one else "below 1"
-        raise ValueError(f"{name}={value} is out of range: give a share from 0 to {end}.")
+    if not (0 < number < 1 or (zero and number == 0) or (one and number == 1)):
+        begin = "from 0" if zero else "above 0 and"
+        end = ("to 1" if one else "to below 1") if zero else "below 1"
+        raise ValueError(f"{name}={value} is out of range: give a share {begin} {end}.")
     return number
 
 
@@ -111,6 +115,38 @@ def check_words(name: str, values: Iterable[str], choices: Iterable[str]) -> Non
         check_word(name, value, choices)
 
 
+SYNONYMS = {
+    **dict.fromkeys(("verbose", "show_progress", "disp", "verbosity"), "progress"),
+    **dict.fromkeys(("n_components", "components", "k", "r", "n_factors", "factors"), "rank"),
+    **dict.fromkeys(
+        ("max_iterations", "maxiter", "n_iter", "iterations", "n_iterations", "epochs", "n_epochs"),
+        "max_iter",
+    ),
+    **dict.fromkeys(("seed", "random_seed", "rng", "random"), "random_state"),
+    **dict.fromkeys(
+        ("lambda_", "lam", "reg", "regularization", "ridge", "l2", "alpha_W", "alpha_H", "reg_all"),
+        "alpha",
+    ),
+    **dict.fromkeys(("tolerance", "rtol", "atol"), "tol"),
+    **dict.fromkeys(("start", "initialization", "W0", "H0", "W", "H"), "init"),
+    **dict.fromkeys(("n_starts", "n_restarts", "restarts", "nrun"), "n_init"),
+    **dict.fromkeys(("bias", "biases", "intercept", "fit_intercept", "biased"), "offsets"),
+    **dict.fromkeys(("rho", "rho0", "step_size"), "penalty"),
+    **dict.fromkeys(("n_jobs", "n_threads", "num_threads", "workers"), "threads"),
+    **dict.fromkeys(("timeout", "max_time", "max_seconds"), "time_limit"),
+    **dict.fromkeys(
+        ("validation_fraction", "validation_split", "val", "held_out", "early_stopping"),
+        "validation",
+    ),
+    **dict.fromkeys(("n_iter_no_change", "early_stopping_rounds"), "patience"),
+    **dict.fromkeys(("beta_loss", "objective", "distance"), "loss"),
+    **dict.fromkeys(("f", "activation", "link"), "nonlinearity"),
+    **dict.fromkeys(("sample_weight", "sample_weights", "weight"), "weights"),
+    "callbacks": "callback",
+}
+"""Options of this package by the names that they have in other libraries."""
+
+
 def check_option_names(names: Iterable[str], options: Iterable[str], owner: str) -> None:
     """Raise TypeError if a keyword is not an option; the message names the nearest one.
 
@@ -126,7 +162,10 @@ def check_option_names(names: Iterable[str], options: Iterable[str], owner: str)
     options = list(options)
     for name in names:
         if name not in options:
-            hint = _nearest(name, options) or f"the options are {options}."
+            hint = _nearest(name, options)
+            if name in SYNONYMS:
+                hint = f"did you mean {SYNONYMS[name]!r}?"
+            hint = hint or f"the options are {options}."
             raise TypeError(f"{name}= is not an option of {owner}: {hint}")
 
 
@@ -140,6 +179,12 @@ def check_rank(rank: Any, shape: tuple[int, int] | None = None) -> int:
     return checked
 
 
+def check_seed(random_state: Any) -> None:
+    """Raise TypeError or ValueError if `random_state` is no seed; draw nothing from it."""
+    if not isinstance(random_state, np.random.Generator | np.random.RandomState):
+        as_generator(random_state)
+
+
 def as_generator(random_state: Any) -> np.random.Generator:
     """Return a Generator for a seed, a Generator, a RandomState or None."""
     if isinstance(random_state, np.random.RandomState):  # scikit-learn passes these on
@@ -151,3 +196,11 @@ def as_generator(random_state: Any) -> np.random.Generator:
             f"random_state={random_state!r} is not a seed: give None, an integer >= 0 or a "
             "Generator."
         ) from error
+
+
+def new_stream(rng: np.random.Generator) -> np.random.Generator:
+    """Return an independent generator, whose seed is drawn from another one.
+
+    It depends on the state of `rng` alone, and not on the seed that `rng` once had.
+    """
+    return np.random.default_rng(rng.integers(2**32, size=4, dtype=np.uint32))

@@ -16,6 +16,7 @@ import difflib
 import inspect
 import json
 import re
+import signal
 import sys
 from collections.abc import Callable, Sequence
 from enum import IntEnum
@@ -26,6 +27,7 @@ from nmd_lab.data.readers import read_matrix
 from nmd_lab.result import netcdf
 from nmd_lab.result.decomposition import Decomposition
 
+from ._interruption import interruptible
 from ._version import __version__
 from .fit import complete, decompose
 
@@ -43,6 +45,8 @@ class ExitCode(IntEnum):
     """A study some of whose fits failed or exceeded the time limit."""
     INTERRUPTED = 130
     """Ctrl-C."""
+    TERMINATED = 143
+    """SIGTERM; the best iterate so far is printed and saved."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -175,12 +179,13 @@ def _run_fit(arguments: argparse.Namespace) -> int:
     read_options = {name: values[name] for name in ("variable", "row", "column", "value")}
     X = read_matrix(arguments.data, **read_options)
     function = decompose if arguments.decompose else complete
-    fit = function(X, arguments.rank, progress=not arguments.quiet, **options)
-    print(fit)
-    if arguments.out:
-        fit.save(arguments.out)
-        print(f"saved as {arguments.out}")
-    return ExitCode.OK
+    with interruptible() as interruption:  # until the fit is saved
+        fit = function(X, arguments.rank, progress=not arguments.quiet, **options)
+        print(fit)
+        if arguments.out:
+            fit.save(arguments.out)
+            print(f"saved as {arguments.out}")
+    return ExitCode.TERMINATED if interruption.signal == signal.SIGTERM else ExitCode.OK
 
 
 def _run_study(arguments: argparse.Namespace) -> int:

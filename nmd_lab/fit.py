@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, Unpack
 
-import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
+from ._fit_warnings import warn_about
+from ._interruption import interruptible
 from ._threads import one_thread
 from .model.losses import Loss
 from .model.nonlinearities import Nonlinearity
 from .result.decomposition import Decomposition
 from .result.provenance import provenance
 from .solver.admm import State
-from .solver.options import FitOptions, Options, with_option_signature
+from .solver.options import FitOptions, with_option_signature
 from .solver.prepare import Prepared, prepare
 from .solver.refinement.stages import optimality
-from .solver.restarts import Solution, iterate, solve
+from .solver.restarts import Solution, solve
 from .solver.run import Run
-from .warnings import NotConvergedWarning
+from .solver.starts import iterate
 
 
 @with_option_signature
@@ -108,8 +108,10 @@ def decompose(
         Entries on which T = WH is imposed.  "auto" is "observed" if fewer than a third of the
         entries are observed.
     validation : float, array_like or scipy.sparse matrix, optional
-        Share of the observed entries to hold out, or held-out entries in the shape of X.  The
-        iterate of lowest error on them is returned (early stopping).
+        Share of the observed entries to hold out, between 0 and 1, or held-out entries in the shape
+        of X.  They are not fitted: entries of X at the positions of a given matrix are left out.
+        The iterate of lowest error on them is returned (early stopping).  A share takes at least
+        one entry, and leaves one in each row and column; a ValueError says if that is impossible.
     patience : int, default 10
         Iterations without a lower validation error after which a start ends.
     epsilon : float, default 1e-12
@@ -146,6 +148,10 @@ def decompose(
     NotConvergedWarning
         If `max_iter` ended a fit whose last tenth of iterations still lowered the objective by
         more than 0.1 %; never with ``tol=0``.
+    OverfitWarning
+        If predictions of missing entries are far outside the range of the observed ones.
+    UnobservedWarning
+        If rows or columns have no observed entry and there are no offsets (`complete` only).
 
     Notes
     -----
@@ -222,7 +228,7 @@ def _fit(
     options: FitOptions,
 ) -> Decomposition:
     """Prepare, solve, label and warn."""
-    with one_thread():
+    with interruptible() as interruption, one_thread():
         prepared = prepare(
             X,
             rank,
@@ -235,8 +241,11 @@ def _fit(
             absent_are_zeros=absent_are_zeros,
             **options,
         )
-        fit = label(prepared, solve(*prepared))
-    _warn_if_still_improving(fit, prepared.options)
+        solution = solve(*prepared)
+        fit = label(prepared, solution)
+        if interruption and not interruption.reported:
+            fit = label(prepared, solution.after(interruption))
+    warn_about(fit, prepared, stacklevel=3)
     return fit
 
 
@@ -314,19 +323,3 @@ class ResumableFit:
             outcome = self.run.advance(iterations, callback=callback)
             distance = optimality(problem, outcome.state.W_aug, outcome.state.H_aug)
             return label(self.prepared, Solution(outcome, distance, []))
-
-
-def _warn_if_still_improving(fit: Decomposition, options: Options, decrease: float = 1e-3) -> None:
-    """Warn if the last tenth of the iterations lowered the objective by more than this share."""
-    if options.tol == 0 or fit.stop_reason.code != "max_iter":
-        return
-    lowest = np.minimum.accumulate(fit.history["objective"].values)
-    before, after = lowest[-1 - max(1, fit.n_iter // 10) :][0], lowest[-1]
-    if before - after > decrease * abs(after):
-        warnings.warn(
-            f"max_iter={options.max_iter} ended a fit whose last tenth of iterations still "
-            f"lowered the objective by {(before - after) / abs(before):.1%}: raise max_iter, or "
-            "pass tol=0 if so many iterations are what you want.",
-            NotConvergedWarning,
-            stacklevel=4,
-        )

@@ -7,3 +7,11 @@ class NMDWarning(UserWarning):
 
 class NotConvergedWarning(NMDWarning):
     """A fit stopped at `max_iter` before it converged."""
+
+
+class OverfitWarning(NMDWarning):
+    """Predictions of missing entries are far outside the range of the observed ones."""
+
+
+class UnobservedWarning(NMDWarning):
+    """Rows or columns without an observed entry are predicted as f(0)."""

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import copy
+import inspect
 import math
 
 import numpy as np
 import pytest
 
+import nmd_lab as nmd
 from nmd_lab import _checks as checks
 
 
@@ -109,3 +112,50 @@ def test_generators():
     for value in ("seed", -1, 1.5):
         with pytest.raises((TypeError, ValueError), match=f"^random_state={value!r} is not a seed"):
             checks.as_generator(value)
+
+
+@pytest.mark.parametrize(
+    ("name", "option"),
+    [
+        ("verbose", "progress"),
+        ("n_components", "rank"),
+        ("max_iterations", "max_iter"),
+        ("n_iter", "max_iter"),
+        ("seed", "random_state"),
+        ("random_seed", "random_state"),
+        ("lambda_", "alpha"),
+        ("reg", "alpha"),
+        ("regularization", "alpha"),
+        ("callbacks", "callback"),
+        ("n_jobs", "threads"),
+        ("beta_loss", "loss"),
+        ("max_iters", "max_iter"),
+    ],
+)
+def test_names_of_other_libraries(name, option):
+    with pytest.raises(
+        TypeError, match=rf"^{name}= is not an option of a fit: did you mean '{option}'\?$"
+    ):
+        nmd.decompose(np.ones((4, 3)), 1, **{name: 1})
+
+
+def test_every_synonym_names_an_argument_and_is_none():
+    arguments = set(inspect.signature(nmd.decompose).parameters)
+    assert set(checks.SYNONYMS.values()) <= arguments
+    assert not set(checks.SYNONYMS) & arguments
+
+
+def test_a_seed_is_checked_without_a_draw():
+    for state in (np.random.default_rng(0), np.random.RandomState(0)):
+        before = copy.deepcopy(state).bytes(8)
+        checks.check_seed(state)
+        assert state.bytes(8) == before
+    with pytest.raises(TypeError, match=r"^random_state='x' is not a seed"):
+        checks.check_seed("x")
+
+
+def test_shares_without_zero():
+    assert checks.check_share("s", np.float32(0.5), zero=False) == 0.5
+    for value in (0, 1, math.nan):
+        with pytest.raises(ValueError, match=r"give a share above 0 and below 1\.$"):
+            checks.check_share("s", value, zero=False)

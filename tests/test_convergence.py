@@ -170,6 +170,7 @@ def test_results_of_baselines_have_none(noisy):
     assert math.isnan(baselines.truncated_svd(noisy, 3).optimality)
 
 
+@pytest.mark.filterwarnings("ignore::nmd_lab.OverfitWarning")
 @pytest.mark.parametrize("options", [{"mask": True}, {"weights": True}, {"offsets": "both"},
                                      {"alpha": 0.5}])  # fmt: skip
 def test_optimality_counts_what_the_objective_counts(noisy, rng, options):

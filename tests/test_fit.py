@@ -200,6 +200,7 @@ def test_full_rank(small, loss):
     assert finite(fit)
 
 
+@pytest.mark.filterwarnings("ignore::nmd_lab.UnobservedWarning")
 @pytest.mark.parametrize("verb", ["decompose", "complete"])
 def test_an_empty_row_is_refused_or_harmless(small, verb):
     X = small.copy()

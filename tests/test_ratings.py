@@ -102,7 +102,8 @@ def test_rows_and_columns_without_entries_fall_back_to_the_offsets(ratings):
         np.testing.assert_allclose(fit.reconstruct()[7], rows[7] + columns)
         np.testing.assert_allclose(fit.reconstruct()[:, 11], rows + columns[11])
         assert rows[7] == pytest.approx(fit.offsets.mean, abs=1e-6)
-        plain = nmd.complete(np.where(seen, X, np.nan), 2, constraint=constraint)
+        with pytest.warns(nmd.UnobservedWarning, match="in 1 row and 1 column, whose .* offsets="):
+            plain = nmd.complete(np.where(seen, X, np.nan), 2, constraint=constraint)
         np.testing.assert_array_equal(plain.reconstruct()[7], 0)
 
 

@@ -81,6 +81,7 @@ def observed_only(X, seen, W, H, f, loss, alpha, n_iter):
     return A
 
 
+@pytest.mark.filterwarnings("ignore::nmd_lab.OverfitWarning")
 @pytest.mark.parametrize(("f", "loss"), PAIRS)
 def test_observed_equals_a_loop_over_rows_and_columns(f, loss):
     X, seen, (W, H) = example(f, loss)
@@ -239,6 +240,7 @@ def test_decompose_counts_absent_entries_as_zeros(monkeypatch):
         assert_same(lean, nmd.decompose(data, 5, f, loss, **options))
 
 
+@pytest.mark.filterwarnings("ignore::nmd_lab.NMDWarning")  # of a single iteration
 def test_a_state_that_does_not_fit_is_refused_before_any_work(monkeypatch):
     monkeypatch.setattr("nmd_lab.solver.prepare._free_memory", lambda: 10**6)
     matrix = sparse.random_array((4000, 300), density=0.01, rng=np.random.default_rng(0))

@@ -90,8 +90,9 @@ def path_of(folder: Path, cell: Cell, work: Callable[..., Scores]) -> Path:
 def _do(folder: Path, cell: Cell, work: Callable[..., Scores]) -> None:
     """Work out one cell and store it, all or nothing."""
     with warnings.catch_warnings():
-        # How many iterations there are is the protocol's choice.
+        # How many iterations there are is the protocol's choice, and so is a fit without a ridge.
         warnings.simplefilter("ignore", nmd_lab.NotConvergedWarning)
+        warnings.simplefilter("ignore", nmd_lab.OverfitWarning)
         answer = work(**cell.coordinates, **cell.options)
     scores = {name: _plain(score) for name, score in answer.items()}
     record = {**cell._asdict(), "scores": scores, "code": state_of_code()}

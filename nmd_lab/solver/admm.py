@@ -85,6 +85,14 @@ class State:
         """Whether objective and residuals are finite."""
         return math.isfinite(self.objective + self.primal_residual + self.dual_residual)
 
+    def __repr__(self) -> str:
+        m, n, rank = self.W.shape[0], self.H.shape[1], self.W.shape[1]
+        return (
+            f"<nmd_lab.State>  iteration: {self.iteration}, objective: {self.objective:.6g}, "
+            f"relative error: {self.relative_error:.3g}, W: {m} x {rank}, H: {rank} x {n}, "
+            f"{self.seconds:.3g} s"
+        )
+
 
 def admm(problem: Problem, start: Start) -> Iterator[State]:
     """Iterate Algorithm 1 without end.

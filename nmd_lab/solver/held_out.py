@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
+import xarray as xr
 from numpy.typing import NDArray
 
+from nmd_lab._checks import new_stream
 from nmd_lab.data.base import FloatArray, Observations
 from nmd_lab.data.observations import observe
 from nmd_lab.data.sparse import SparseObservations
 from nmd_lab.data.split import split
 from nmd_lab.model.nonlinearities import Nonlinearity
 
+from .options import Options
 from .storage import CsrStorage
 
 
@@ -41,7 +45,7 @@ class HeldOut:
 
 
 def hold_out(
-    observations: Observations, validation: Any, f: Nonlinearity, rng: np.random.Generator
+    observations: Observations, options: Options, f: Nonlinearity, rng: np.random.Generator
 ) -> tuple[Observations, HeldOut | None]:
     """Return the observations for the fit, and the held-out entries.
 
@@ -49,30 +53,73 @@ def hold_out(
     ----------
     observations : Observations
         All observations.
-    validation : float, matrix or None
-        Share of the observations to hold out, or a matrix with the held-out entries.
+    options : Options
+        `validation`: share of the observations to hold out, or a matrix with the held-out entries.
     f : Nonlinearity
         Nonlinearity of the model.
     rng : Generator
-        Random numbers for the choice of a share.
+        Random numbers.  The choice of a share has a stream of its own.
 
     Raises
     ------
     ValueError, TypeError
-        If `validation` is not a share between 0 and 1, or not a matrix of the shape of X.
+        If no entry is held out, or none is left for the fit, or if `validation` is not a matrix of
+        the shape of X, or if the absent entries of a sparse X are zeros.
     """
+    validation = options.validation
     if validation is None:
         return observations, None
-    if isinstance(validation, float):
-        if not 0 < validation < 1:
+    if observations.absent_are_zeros:
+        raise ValueError(
+            "validation= does not go with a sparse X whose absent entries are zeros: use "
+            "complete(), or a dense X."
+        )
+    if options.holds_out_share:
+        rest, held_out = split(observations, float(validation), new_stream(rng))
+        if not held_out.n_observed:
             raise ValueError(
-                f"validation={validation} is out of range: give a share between 0 and 1."
+                f"validation={validation} holds out none of the {rest.n_observed} observed "
+                "entries, since each row and column keeps one: give validation=None, or more data."
             )
-        observations, held_out = split(observations, validation, rng)
     else:
-        held_out = observe(validation)
+        held_out = _given(validation, observations)
+        rest = _without(observations, held_out)
+    return rest, HeldOut(held_out.as_sparse(), f)
+
+
+def _given(validation: Any, observations: Observations) -> Observations:
+    """Return given held-out entries in the order of X."""
+    labels = observations.labels
+    is_array = isinstance(validation, xr.DataArray) and set(validation.dims) == set(labels.dims)
+    try:
+        held_out = observe(validation, sample_dims=labels.rows if is_array else None)
+        if held_out.shape == observations.shape and held_out.pattern is None:
+            labelled = held_out.labels.label(held_out.to_array())
+            held_out = observe(labels.flatten(labels.align(labelled)))
+    except (TypeError, ValueError) as error:  # which name X
+        raise type(error)(re.sub(r"\bX\b", "validation", str(error))) from error
     if held_out.shape != observations.shape:
         raise ValueError(
             f"validation has shape {held_out.shape}: give it the shape of X, {observations.shape}."
         )
-    return observations, HeldOut(held_out.as_sparse(), f)
+    return held_out
+
+
+def _without(observations: Observations, held_out: Observations) -> Observations:
+    """Return the observations at all positions that are not held out."""
+    own, held = (_positions(each) for each in (observations, held_out))
+    keep = ~np.isin(own, held, assume_unique=True)
+    if keep.all():
+        return observations
+    if not keep.any():
+        raise ValueError(
+            "validation holds out every observed entry of X: give fewer entries, or a share "
+            "between 0 and 1."
+        )
+    return observations.select(keep)
+
+
+def _positions(observations: Observations) -> NDArray[np.int64]:
+    """Return the position of each observed entry in the flat matrix."""
+    rows, columns, _ = observations.entries()
+    return rows.astype(np.int64) * observations.shape[1] + columns

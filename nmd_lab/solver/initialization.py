@@ -8,11 +8,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 from scipy.linalg import eigh
-from scipy.sparse.linalg import LinearOperator, svds
+from scipy.sparse.linalg import LinearOperator
 
 from nmd_lab.data.base import FloatArray, Observations
 from nmd_lab.model.nonlinearities import Nonlinearity
 from nmd_lab.model.offsets import NO_OFFSETS, Offsets
+
+from .lanczos import LanczosBreakdown, largest_singular
 
 
 @dataclass(frozen=True)
@@ -125,15 +127,20 @@ def _svd_through_gram(R: FloatArray, rank: int) -> tuple[FloatArray, FloatArray]
 def _svd_by_lanczos(
     R: FloatArray | sparse.csr_array, fill: float, rank: int, rng: np.random.Generator
 ) -> tuple[FloatArray, FloatArray]:
-    """Return U √Σ and √Σ Vᵀ of R + fill, for a large or sparse R."""
+    """Return U √Σ and √Σ Vᵀ of R + fill, for a large or sparse R.
+
+    Where Lanczos iterations break down, the range of random vectors takes their place.
+    """
     m, n = R.shape
     first = rng.standard_normal(min(m, n))
-    k = min(rank, min(m, n) - 1)  # svds finds no more
-    U, values, Vt = svds(_filled(R, fill), k=k, v0=first, tol=1e-3)
-    order = np.argsort(-values)
-    root = np.sqrt(values[order])
+    k = min(rank, min(m, n) - 1)  # Lanczos iterations find no more
+    try:
+        U, values, Vt = largest_singular(_filled(R, fill), k, first)
+    except LanczosBreakdown:
+        return _svd_by_random_range(R, fill, rank, rng)
+    root = np.sqrt(values)
     W, H = np.zeros((m, rank)), np.zeros((rank, n))
-    W[:, :k], H[:k] = U[:, order] * root, root[:, None] * Vt[order]
+    W[:, :k], H[:k] = U * root, root[:, None] * Vt
     H[k:] = 1e-3 * first.std() * rng.standard_normal((rank - k, n))
     return W, H
 
@@ -192,7 +199,7 @@ def random_start(
     T = f.preimage(values)
     size = np.sqrt(np.average(np.square(T), weights=weights) / np.sqrt(rank))
     m, n = observations.shape
-    scale = INITIALIZATION.random_scale * np.sqrt(size) if size > 0 else 1.0
+    scale = INITIALIZATION.random_scale * (np.sqrt(size) if size > 0 else 1.0)
     dtype = observations.values.dtype
     W = (scale * rng.standard_normal((m, rank))).astype(dtype)
     H = (scale * rng.standard_normal((rank, n))).astype(dtype)

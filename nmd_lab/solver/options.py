@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, fields
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any, Literal, TypedDict, TypeVar
 
 import numpy as np
@@ -15,6 +15,8 @@ from nmd_lab._checks import (
     check_integer,
     check_number,
     check_option_names,
+    check_seed,
+    check_share,
     check_word,
 )
 
@@ -106,7 +108,9 @@ class Options:
             check_word(name, getattr(self, name), ["auto", True, False])
         as_penalty_rule(self.penalty)
         self._check_initial_penalty()
-        self.generator()
+        if self.holds_out_share:
+            check_share("validation", self.validation, zero=False)
+        check_seed(self.random_state)
 
     def _check_initial_penalty(self) -> None:
         if self.initial_penalty is None:
@@ -117,6 +121,11 @@ class Options:
                 "leave it out, or give penalty='auto', 'balanced' or 'paper'."
             )
         check_number("initial_penalty", self.initial_penalty, above=0)
+
+    @property
+    def holds_out_share(self) -> bool:
+        """Whether `validation` is meant as a share, and not as a matrix or None."""
+        return isinstance(self.validation, Real | np.bool_ | str)
 
     @classmethod
     def of(cls, options: dict[str, Any]) -> Options:
@@ -138,7 +147,7 @@ class Options:
         plain = {f.name: getattr(self, f.name) for f in fields(self)}
         for name in ("callback", "progress", "threads"):
             del plain[name]
-        if not isinstance(self.validation, float | None):
+        if self.validation is not None and not self.holds_out_share:
             plain["validation"] = f"given {type(self.validation).__name__}"
         plain["epsilon"] = self.epsilon_for(dtype)
         if not isinstance(self.init, str):
@@ -154,7 +163,7 @@ class Options:
         return max(float(self.epsilon), float(np.finfo(dtype).eps))
 
     def generator(self) -> np.random.Generator:
-        """Return a new generator from `random_state`."""
+        """Return a new generator from `random_state`; a given Generator is returned itself."""
         return as_generator(self.random_state)
 
 

@@ -25,7 +25,7 @@ from .options import Options
 from .penalty import RELAXING, PenaltyRule, as_penalty_rule
 from .problem import Problem, natural_penalty
 from .refinement.plan import RefinementPlan, make_plan
-from .restarts import NamedStart, all_starts
+from .starts import NamedStart, all_starts
 
 
 @dataclass(frozen=True)
@@ -111,14 +111,15 @@ def prepare(
     rank = check_rank(rank, observations.shape)
     values, _ = observations.observed()
     pair.loss.check_data(float(values.min()), float(values.max()))
+    observed_only = _observed_only(observations, checked.constraint)
+    rng = checked.generator()
+    observations, held_out = hold_out(observations, checked, pair.nonlinearity, rng)
     if absent_are_zeros:
         _refuse_empty_rows_and_columns(observations)
-    observations, held_out = hold_out(
-        observations, checked.validation, pair.nonlinearity, checked.generator()
-    )
-    problem, offsets = make_problem(observations, pair, checked)
+    problem, offsets = make_problem(observations, pair, checked, observed_only)
     plan = make_plan(problem, rank, checked)
-    return Prepared(problem, all_starts(problem, offsets, rank, checked), checked, plan, held_out)
+    starts = all_starts(problem, offsets, rank, checked, rng)
+    return Prepared(problem, starts, checked, plan, held_out)
 
 
 def _refuse_empty_rows_and_columns(observations: Observations) -> None:
@@ -133,9 +134,20 @@ def _refuse_empty_rows_and_columns(observations: Observations) -> None:
 
 
 def make_problem(
-    observations: Observations, pair: Pair, options: Options
+    observations: Observations, pair: Pair, options: Options, observed_only: bool
 ) -> tuple[Problem, Offsets]:
     """Return the problem, and the offsets of its starts.
+
+    Parameters
+    ----------
+    observations : Observations
+        Data without the held-out entries.
+    pair : Pair
+        Nonlinearity and loss.
+    options : Options
+        Options of the fit.
+    observed_only : bool
+        Whether T = WH is imposed on the observed entries alone.
 
     Raises
     ------
@@ -149,7 +161,6 @@ def make_problem(
             f"offsets={options.offsets!r} does not go with a sparse X whose absent entries are "
             "zeros: use complete(), or offsets='none'."
         )
-    observed_only = _observed_only(observations, options.constraint)
     if observed_only:
         observations = observations.as_sparse()
     _check_memory(observations)

@@ -15,21 +15,18 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
+from nmd_lab._interruption import Interruption, interruptible
 from nmd_lab._progress import with_progress
 from nmd_lab._stop_reason import StopReason
-from nmd_lab.model.offsets import Offsets
-from nmd_lab.model.proximal import make_pair
 
-from .admm import State, admm
+from .admm import State
 from .held_out import HeldOut
-from .initialization import Start, given_start, random_start, svd_start
 from .options import Options
-from .penalty import BALANCED
 from .problem import Problem
-from .refinement.acceleration import accelerated
 from .refinement.plan import RefinementPlan
 from .refinement.stages import optimality
 from .run import Outcome, Run
+from .starts import NamedStart, iterate
 from .stopping import STOPPING, Trend
 
 
@@ -39,35 +36,17 @@ class RestartOptions:
 
     Attributes
     ----------
-    warm_up : int
-        Number of iterations of Modulus + Frobenius before a fit with an even f (``init="auto"``).
     fewest_side_by_side, most_side_by_side : int
         Smallest and largest number of entries for which several starts run at the same time.  For
         fewer entries the interpreter lock is the bottleneck.  For more entries the sweeps
         themselves use the threads.
     """
 
-    warm_up: int = 200
     fewest_side_by_side: int = 1 << 16
     most_side_by_side: int = 1 << 19
 
 
 RESTARTS = RestartOptions()
-
-
-class NamedStart(NamedTuple):
-    """Starting factors and their kind.
-
-    Attributes
-    ----------
-    kind : {"svd", "randomized", "nndsvd", "random", "given"}
-        Method that made the factors.
-    start : Start
-        Starting factors.
-    """
-
-    kind: str
-    start: Start
 
 
 class Solution(NamedTuple):
@@ -87,80 +66,12 @@ class Solution(NamedTuple):
     optimality: float
     starts: list[dict[str, Any]]
 
-
-def all_starts(
-    problem: Problem, offsets: Offsets, rank: int, options: Options
-) -> Iterator[NamedStart]:
-    """Yield the start that `init` selects, then random ones; each is computed when requested.
-
-    Parameters
-    ----------
-    problem : Problem
-        Problem to solve.
-    offsets : Offsets
-        Starting offsets of every start.
-    rank : int
-        Number of components.
-    options : Options
-        `init`, `n_init` and `random_state`.
-    """
-    rng = options.generator()
-    observations, f, init = problem.observations, problem.pair.nonlinearity, options.init
-    for index in range(options.n_init):
-        if index > 0 or init == "random" or (init == "auto" and f.even):
-            yield NamedStart("random", random_start(observations, f, rank, offsets, rng))
-        elif isinstance(init, str):
-            kind = "svd" if init == "auto" else init
-            yield NamedStart(kind, svd_start(observations, f, rank, offsets, rng, kind))
-        else:
-            yield NamedStart("given", given_start(observations, rank, init, offsets))
-
-
-def iterate(
-    problem: Problem, named: NamedStart, options: Options, plan: RefinementPlan
-) -> Iterator[State]:
-    """Iterate from a start, with the refinements of the plan; the times include the warm-up.
-
-    Parameters
-    ----------
-    problem : Problem
-        Problem to solve.
-    named : NamedStart
-        Start.  With ``init="auto"``, a random start begins with a warm-up that finds the signs.
-    options : Options
-        `init`, `tol` and `time_limit`.
-    plan : RefinementPlan
-        Refinements to run between the iterations.
-
-    Yields
-    ------
-    State
-        Result of each iteration.
-    """
-    began = time.perf_counter()
-    start = named.start
-    if named.kind == "random" and options.init == "auto":
-        start = _warmed_up(problem, start, options)
-    warm_up = time.perf_counter() - began
-    for state in accelerated(problem, start, plan) if plan else admm(problem, start):
-        yield replace(state, seconds=state.seconds + warm_up)
-
-
-def _warmed_up(problem: Problem, start: Start, options: Options) -> Start:
-    """Return the start for an even f, improved by iterations of Modulus + Frobenius.
-
-    They fit the starting T and find the signs of WH.  For any other f the start is unchanged.
-    """
-    f, pair = problem.pair.nonlinearity, make_pair("modulus", "frobenius")
-    if not f.even or problem.pair.structure == pair.structure:
-        return start
-    observations = problem.observations.with_values(f.preimage(problem.observations.values))
-    warm_up = replace(problem, observations=observations, pair=pair, rule=BALANCED)
-    run = Run(admm(warm_up, start), tol=options.tol)
-    state, _, reason, _ = run.advance(RESTARTS.warm_up, time_limit=options.time_limit)
-    if reason.code == "interrupted":
-        raise KeyboardInterrupt
-    return Start(state.W, state.H, from_factors=True, offsets=state.offsets)
+    def after(self, interruption: Interruption) -> Solution:
+        """Return the solution with a stop reason that tells of a signal, if one came."""
+        if not interruption or interruption.reported:
+            return self
+        reason = interruption.reason(len(self.outcome.history["seconds"]))
+        return self._replace(outcome=self.outcome._replace(stop_reason=reason))
 
 
 def solve(
@@ -186,25 +97,25 @@ def solve(
         Held-out entries.  If given, the score of a state is its error at them, and not its
         objective.
     """
-    runner = _Runner(problem, options, plan, held_out)
-    first = next(starts)
-    outcomes = [runner.run(first, math.inf)]
-    others, reason = list(starts), ""
-    if not outcomes[0].complete:
-        reason = "not run: the first start was stopped"
-    elif held_out is None and outcomes[0].state.relative_error <= options.tol:
-        reason = "not run: the first start left nothing to gain"
-    if not reason:
-        outcomes += runner.run_all(others, outcomes[0].score)
-    best = min(outcomes, key=lambda outcome: outcome.score)
-    stopped = [outcome.stop_reason for outcome in outcomes if not outcome.complete]
-    if stopped:
-        best = best._replace(stop_reason=stopped[-1])
-    done = zip([first, *others], outcomes, strict=False)
-    summary = [_summary(named.kind, outcome) for named, outcome in done]
-    not_run = StopReason("not run", reason or "not run: an earlier start was stopped")
-    summary += [_summary_not_run(named.kind, not_run) for named in others[len(outcomes) - 1 :]]
-    return Solution(best, optimality(problem, best.state.W_aug, best.state.H_aug), summary)
+    with interruptible() as interruption:
+        runner = _Runner(problem, options, plan, held_out, interruption)
+        runner.run_first(next(starts))
+        outcome = runner.outcomes[0]
+        if not outcome.complete:
+            not_run = "the first start was stopped"
+        elif held_out is None and outcome.state.relative_error <= options.tol:
+            not_run = "the first start left nothing to gain"
+        else:
+            not_run = "an earlier start was stopped"
+            runner.run_others(starts, options.n_init - 1)
+        best = min(runner.outcomes, key=lambda outcome: outcome.score)
+        if runner.stopped is not None:
+            best = best._replace(stop_reason=runner.stopped)
+        skipped = StopReason("not run", f"not run: {not_run}")
+        missing = options.n_init - len(runner.summary)
+        summary = runner.summary + [_summary_not_run("random", skipped)] * missing
+        distance = optimality(problem, best.state.W_aug, best.state.H_aug)
+        return Solution(best, distance, summary).after(interruption)
 
 
 def _summary(kind: str, outcome: Outcome) -> dict[str, Any]:
@@ -227,22 +138,69 @@ def _summary_not_run(kind: str, reason: StopReason) -> dict[str, Any]:
 
 
 class _Runner:
-    """Runs starts, one after the other or several at the same time."""
+    """Runs starts, one after the other or several at the same time.
+
+    Attributes
+    ----------
+    outcomes : list of Outcome
+        Outcomes of the starts that have done an iteration.
+    summary : list of dict
+        Summary of the starts that were begun.
+    stopped : StopReason or None
+        Why the user or the time limit ended a start; the last reason of several.
+    """
 
     def __init__(
-        self, problem: Problem, options: Options, plan: RefinementPlan, held_out: HeldOut | None
+        self,
+        problem: Problem,
+        options: Options,
+        plan: RefinementPlan,
+        held_out: HeldOut | None,
+        interruption: Interruption,
     ) -> None:
         self.problem, self.options, self.plan = problem, options, plan
-        self.held_out = held_out
-        self.seconds = 0.0  # of all starts so far
+        self.held_out, self.interruption = held_out, interruption
+        self.began = time.perf_counter()
+        self.outcomes: list[Outcome] = []
+        self.summary: list[dict[str, Any]] = []
+        self.stopped: StopReason | None = None
+
+    def run_first(self, named: NamedStart) -> None:
+        """Run the first start; raise KeyboardInterrupt if it is interrupted before an iterate."""
+        self.began = time.perf_counter()
+        self._record(named.kind, self.run(named, math.inf))
+
+    def run_others(self, starts: Iterator[NamedStart], n_starts: int) -> None:
+        """Run the other starts, until the user or the time limit stops one."""
+        options, target = self.options, self.outcomes[0].score
+        alone = options.callback is not None or options.time_limit is not None
+        entries = self.problem.observations.n_stored
+        suitable = RESTARTS.fewest_side_by_side <= entries <= RESTARTS.most_side_by_side
+        at_a_time = min(self.problem.threads, n_starts) if suitable and not alone else 1
+        try:
+            if at_a_time > 1:
+                self._side_by_side(list(starts), target, at_a_time)
+                return
+            while self.stopped is None and len(self.summary) < options.n_init:
+                if self._time_left() <= 0:
+                    self.stopped = self._time_limit_reason()
+                elif self.interruption:
+                    self._record_interruption()
+                else:
+                    named = next(starts)
+                    self._record(named.kind, self._run_or_none(named, target))
+        except KeyboardInterrupt:
+            self._record_interruption()
 
     def run(
         self, named: NamedStart, target: float, cancelled: Callable[[], bool] | None = None
     ) -> Outcome:
         """Run one start, until it ends or can no longer reach the target."""
         options = self.options
-        limit = options.time_limit
-        states = iterate(self.problem, named, options, self.plan)
+        if options.time_limit is not None and self.outcomes:
+            options = replace(options, time_limit=max(self._time_left(), 0.0))
+        ended = cancelled or (lambda: bool(self.interruption))
+        states = iterate(self.problem, named, options, self.plan, ended)
         if self.held_out is None and target < math.inf:
             states = _stop_when_behind(states, target, options.max_iter)
         if cancelled is None:
@@ -256,45 +214,64 @@ class _Runner:
         outcome = run.advance(
             options.max_iter,
             callback=options.callback if cancelled is None else lambda _: cancelled(),
-            time_limit=None if limit is None else limit - self.seconds,
+            time_limit=options.time_limit,
+            interruption=self.interruption,
         )
         if outcome.stop_reason.code == "time_limit":
-            outcome = outcome._replace(
-                stop_reason=StopReason("time_limit", f"time_limit: {limit:g} s passed")
-            )
-        self.seconds += outcome.history["seconds"][-1]
+            outcome = outcome._replace(stop_reason=self._time_limit_reason())
         return outcome
 
-    def run_all(self, starts: Sequence[NamedStart], target: float) -> list[Outcome]:
-        """Run several starts, until the user or the time limit stops one."""
-        options = self.options
-        alone = options.callback is not None or options.time_limit is not None
-        entries = self.problem.observations.values.size
-        suitable = RESTARTS.fewest_side_by_side <= entries <= RESTARTS.most_side_by_side
-        at_a_time = min(self.problem.threads, len(starts)) if suitable and not alone else 1
-        if at_a_time > 1:
-            return self._side_by_side(starts, target, at_a_time)
-        outcomes: list[Outcome] = []
-        for named in starts:
-            outcomes.append(self.run(named, target))
-            if not outcomes[-1].complete:
-                break
-        return outcomes
+    def _run_or_none(
+        self, named: NamedStart, target: float, cancelled: Callable[[], bool] | None = None
+    ) -> Outcome | None:
+        """Run one start; return None if it is interrupted before its first iterate."""
+        try:
+            return self.run(named, target, cancelled)
+        except KeyboardInterrupt:
+            return None
 
-    def _side_by_side(
-        self, starts: Sequence[NamedStart], target: float, at_a_time: int
-    ) -> list[Outcome]:
+    def _side_by_side(self, starts: Sequence[NamedStart], target: float, at_a_time: int) -> None:
         """Run each start in a thread; Ctrl-C ends them all."""
         stop = threading.Event()
+
+        def cancelled() -> bool:
+            return bool(self.interruption) or stop.is_set()
+
         with ThreadPoolExecutor(at_a_time) as pool:
-            futures = [pool.submit(self.run, named, target, stop.is_set) for named in starts]
+            futures = [pool.submit(self._run_or_none, s, target, cancelled) for s in starts]
             try:
-                return [future.result() for future in futures]
+                outcomes = [future.result() for future in futures]
             except KeyboardInterrupt:
                 stop.set()
                 outcomes = [future.result() for future in futures]
-                reason = StopReason("interrupted", "interrupted: Ctrl-C")
-                return [o if o.complete else o._replace(stop_reason=reason) for o in outcomes]
+        for named, outcome in zip(starts, outcomes, strict=True):
+            if outcome is not None and not outcome.complete:
+                reason = self.interruption.reason(len(outcome.history["seconds"]))
+                outcome = outcome._replace(stop_reason=reason)
+            self._record(named.kind, outcome)
+
+    def _record(self, kind: str, outcome: Outcome | None) -> None:
+        """Add the outcome of a start; None is that of a start interrupted before an iterate."""
+        if outcome is None:
+            self._record_interruption()
+            self.summary.append(_summary_not_run(kind, self.interruption.reason(0)))
+            return
+        self.outcomes.append(outcome)
+        self.summary.append(_summary(kind, outcome))
+        if not outcome.complete:
+            self.stopped = outcome.stop_reason
+
+    def _record_interruption(self) -> None:
+        """Record that Ctrl-C or SIGTERM came between the iterations of starts."""
+        self.stopped = self.interruption.reason(len(self.outcomes[0].history["seconds"]))
+
+    def _time_left(self) -> float:
+        """Return the time that is left for all further starts, in seconds."""
+        limit = self.options.time_limit
+        return math.inf if limit is None else limit - (time.perf_counter() - self.began)
+
+    def _time_limit_reason(self) -> StopReason:
+        return StopReason("time_limit", f"time_limit: {self.options.time_limit:g} s passed")
 
 
 def _stop_when_behind(states: Iterator[State], target: float, max_iter: int) -> Iterator[State]:

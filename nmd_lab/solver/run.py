@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from nmd_lab._interruption import Interruption
 from nmd_lab._stop_reason import StopCode, StopReason
 
 from .admm import State
@@ -122,6 +123,7 @@ class Run:
         *,
         callback: Callable[[State], Any] | None = None,
         time_limit: float | None = None,
+        interruption: Interruption | None = None,
     ) -> Outcome:
         """Do at most `iterations` more iterations, and return the outcome so far.
 
@@ -133,6 +135,8 @@ class Run:
             Function of each state; a true value ends the run.
         time_limit : float, optional
             Time limit since the start of the run, pauses excluded, in seconds.
+        interruption : Interruption, optional
+            Signals, which are noted from the first iterate on and end the run.
 
         Raises
         ------
@@ -144,16 +148,19 @@ class Run:
         rules = Stopping(self.n_iter + iterations, self._tol, time_limit, callback, self._patience)
         if self._paused_at is not None:
             self._paused_for += time.perf_counter() - self._paused_at
+        signals = Interruption() if interruption is None else interruption
         try:
             reason = None
             while reason is None:
                 reason = self._step(rules)
+                if interruption is not None:
+                    interruption.begin()
+                if reason is None and signals:
+                    reason = signals.reason(self.n_iter)
         except KeyboardInterrupt:
             if self.best is None:
                 raise
-            reason = StopReason(
-                "interrupted", f"interrupted: Ctrl-C after {self.n_iter} iterations"
-            )
+            reason = signals.reason(self.n_iter)
         self._paused_at = time.perf_counter()
         return self.outcome(reason)
 
@@ -161,7 +168,8 @@ class Run:
         """Return the outcome so far, with a stop reason."""
         assert self.last is not None
         assert self.best is not None
-        history = {name: list(numbers) for name, numbers in self.history.items()}
+        complete = min(map(len, self.history.values()))  # Ctrl-C may come between two numbers
+        history = {name: numbers[:complete] for name, numbers in self.history.items()}
         if reason.code in self._gives_last_after:
             return Outcome(self.last, history, reason, self._scores[-1])
         return Outcome(self.best, history, reason, self._lowest)
@@ -180,7 +188,7 @@ class Run:
         score = self._record(state)
         self.last = state
         if self.best is None or score < self._lowest:
-            self.best, self._lowest = state, score
+            self._lowest, self.best = score, state
         self._scores.append(score)
         return rules.reason(state, self.best, self._scores)
 

@@ -13,11 +13,20 @@ ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "nmd_lab"
 
 FLOORS = (
-    {"_version", "_checks", "_numba", "_threads", "_progress", "_stop_reason", "warnings"},
+    {
+        "_version",
+        "_checks",
+        "_numba",
+        "_threads",
+        "_progress",
+        "_stop_reason",
+        "_interruption",
+        "warnings",
+    },
     {"model", "data"},
     {"metrics", "solver"},
     {"result"},
-    {"fit", "_estimator_base", "estimators", "baselines", "plots", "datasets"},
+    {"fit", "_fit_warnings", "_estimator_base", "estimators", "baselines", "plots", "datasets"},
     {"studies"},
     {"widgets", "cli"},
 )

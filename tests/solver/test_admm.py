@@ -260,3 +260,13 @@ def test_reconstruct_and_predict_are_f_of_the_product(f):
     rows, columns = np.array([0, 29, 3, 3]), np.array([23, 0, 5, -1])
     predicted = fit.predict(rows[:3], columns[:3])
     np.testing.assert_allclose(predicted, expected[rows[:3], columns[:3]], rtol=1e-12, atol=1e-14)
+
+
+def test_a_state_is_printed_in_one_line(small):
+    seen = []
+    nmd_lab.decompose(small, 3, max_iter=2, callback=seen.append)
+    text = repr(seen[-1])
+    assert text.startswith("<nmd_lab.State>  iteration: 2, objective: ")
+    assert "W: 20 x 3, H: 3 x 15" in text
+    assert "\n" not in text
+    assert len(text) < 160

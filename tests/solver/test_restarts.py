@@ -185,7 +185,8 @@ def test_the_time_limit_is_for_all_starts_together(noisy, clock):
     run = fit.starts["n_iter"].values > 0
     seconds = fit.starts["seconds"].values[run]
     assert run.sum() > 1  # one start alone does not use it up
-    assert seconds[:-1].sum() < 8.0 <= seconds.sum()
+    assert seconds[:-1].sum() < 8.0  # what is done between the starts counts as well
+    assert 7.5 < seconds.sum() < 8.1
     assert set(fit.starts["stop_reason"].values[~run]) == {"not run: an earlier start was stopped"}
     assert fit.stop_reason == "time_limit: 8 s passed"
 

@@ -8,8 +8,8 @@ import pytest
 import nmd_lab as nmd
 from nmd_lab.fit import ResumableFit
 from nmd_lab.solver.prepare import prepare
-from nmd_lab.solver.restarts import iterate
 from nmd_lab.solver.run import Run
+from nmd_lab.solver.starts import iterate
 
 
 def run_of(X, rank=3, **options):

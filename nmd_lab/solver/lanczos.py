@@ -1,0 +1,99 @@
+"""The largest singular values by Lanczos iterations, with the same bits for the same start.
+
+ARPACK, which SciPy calls, continues after a breakdown with random vectors of its own.  They are
+other ones at each call in a process.  Here a breakdown is an exception instead, and the caller
+chooses a method that does not break down.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.sparse.linalg import ArpackError, LinearOperator, svds
+
+from nmd_lab.data.base import FloatArray
+
+TOLERANCE = 1e-3
+"""Relative tolerance of the singular values."""
+
+OVERLAP = 1e-13
+"""Overlap of a step with the next vector, relative to the step, up to which it is a breakdown."""
+
+LENGTH = 1e-6
+"""Deviation of the length of a vector from 1 above which it is a breakdown."""
+
+
+class LanczosBreakdown(ArithmeticError):
+    """The vectors so far span a space that the matrix maps to itself."""
+
+
+def largest_singular(A: Any, k: int, first: FloatArray) -> tuple[FloatArray, FloatArray, Any]:
+    """Return U (m, k), the k largest singular values, descending, and Vᵀ (k, n).
+
+    Parameters
+    ----------
+    A : LinearOperator (m, n)
+        Matrix.
+    k : int
+        Number of singular values.
+    first : ndarray (min(m, n),)
+        Vector to start from.
+
+    Raises
+    ------
+    LanczosBreakdown
+        If the iterations break down, as for a matrix of low rank, or do not converge, or if `k` is
+        not between 1 and min(m, n) - 1.
+    """
+    if not 0 < k < min(A.shape):
+        raise LanczosBreakdown(f"k={k} of {min(A.shape)} singular values")
+    watched = _Watched(A)
+    operator: Any = LinearOperator(
+        A.shape, watched.matvec, watched.rmatvec, A.matmat, np.float64, A.rmatmat
+    )
+    try:
+        U, values, Vt = svds(operator, k=k, v0=first, tol=TOLERANCE)
+    except ArpackError as error:
+        raise LanczosBreakdown(str(error)) from error
+    order = np.argsort(-values)
+    return U[:, order], values[order], Vt[order]
+
+
+class _Watched:
+    """The products with a matrix, which raise an exception when Lanczos iterations break down.
+
+    A step of the iterations is AᵀA v, or AAᵀ v for a wide matrix.  Each vector v has length 1 and
+    is what the step before it adds to the earlier vectors, so that it overlaps with that step.  A
+    random vector that follows a breakdown has another length, or is orthogonal to all steps; which
+    of the two depends on the version of SciPy.
+    """
+
+    def __init__(self, A: Any) -> None:
+        self.A = A
+        self.tall = A.shape[0] >= A.shape[1]
+        self.step: Any = None
+
+    def matvec(self, v: FloatArray) -> Any:
+        """Return A v."""
+        return self.A.matvec(self._begin(v)) if self.tall else self._end(self.A.matvec(v))
+
+    def rmatvec(self, v: FloatArray) -> Any:
+        """Return Aᵀ v."""
+        return self._end(self.A.rmatvec(v)) if self.tall else self.A.rmatvec(self._begin(v))
+
+    def _begin(self, v: FloatArray) -> FloatArray:
+        """Return the vector of a step, after comparing it with the step before."""
+        if self.step is not None:
+            length, step = float(np.linalg.norm(v)), float(np.linalg.norm(self.step))
+            overlap = abs(float(np.vdot(self.step, v)))
+            if abs(length - 1) > LENGTH or overlap <= OVERLAP * step:
+                raise LanczosBreakdown("a vector does not follow from the steps before it")
+        return v
+
+    def _end(self, step: FloatArray) -> FloatArray:
+        """Return a step, after comparing it with zero."""
+        if not np.any(step):
+            raise LanczosBreakdown("a vector is mapped to zero")
+        self.step = step
+        return step

@@ -1,0 +1,139 @@
+"""The starts of a fit, and the iteration from one of them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from nmd_lab.model.offsets import Offsets
+from nmd_lab.model.proximal import make_pair
+
+from .admm import State, admm
+from .initialization import Start, given_start, random_start, svd_start
+from .options import Options
+from .penalty import BALANCED
+from .problem import Problem
+from .refinement.acceleration import accelerated
+from .refinement.plan import RefinementPlan
+from .run import Run
+
+
+@dataclass(frozen=True)
+class WarmUpOptions:
+    """Constants of the warm-up.
+
+    Attributes
+    ----------
+    iterations : int
+        Number of iterations of Modulus + Frobenius before a fit with an even f (``init="auto"``).
+    """
+
+    iterations: int = 200
+
+
+WARM_UP = WarmUpOptions()
+
+
+class NamedStart(NamedTuple):
+    """Starting factors and their kind.
+
+    Attributes
+    ----------
+    kind : {"svd", "randomized", "nndsvd", "random", "given"}
+        Method that made the factors.
+    start : Start
+        Starting factors.
+    """
+
+    kind: str
+    start: Start
+
+
+def all_starts(
+    problem: Problem, offsets: Offsets, rank: int, options: Options, rng: np.random.Generator
+) -> Iterator[NamedStart]:
+    """Yield the start that `init` selects, then random ones; each is computed when requested.
+
+    Parameters
+    ----------
+    problem : Problem
+        Problem to solve.
+    offsets : Offsets
+        Starting offsets of every start.
+    rank : int
+        Number of components.
+    options : Options
+        `init` and `n_init`.
+    rng : Generator
+        Random numbers of all starts.
+    """
+    observations, f, init = problem.observations, problem.pair.nonlinearity, options.init
+    for index in range(options.n_init):
+        if index > 0 or init == "random" or (init == "auto" and f.even):
+            yield NamedStart("random", random_start(observations, f, rank, offsets, rng))
+        elif isinstance(init, str):
+            kind = "svd" if init == "auto" else init
+            yield NamedStart(kind, svd_start(observations, f, rank, offsets, rng, kind))
+        else:
+            yield NamedStart("given", given_start(observations, rank, init, offsets))
+
+
+def iterate(
+    problem: Problem,
+    named: NamedStart,
+    options: Options,
+    plan: RefinementPlan,
+    cancelled: Callable[[], Any] | None = None,
+) -> Iterator[State]:
+    """Iterate from a start, with the refinements of the plan; the times include the warm-up.
+
+    Parameters
+    ----------
+    problem : Problem
+        Problem to solve.
+    named : NamedStart
+        Start.  With ``init="auto"``, a random start begins with a warm-up that finds the signs.
+    options : Options
+        `init`, `tol` and `time_limit`.
+    plan : RefinementPlan
+        Refinements to run between the iterations.
+    cancelled : callable, optional
+        Whether the warm-up shall end with a KeyboardInterrupt.
+
+    Yields
+    ------
+    State
+        Result of each iteration.
+    """
+    began = time.perf_counter()
+    start = named.start
+    if named.kind == "random" and options.init == "auto":
+        start = _warmed_up(problem, start, options, cancelled or (lambda: False))
+    warm_up = time.perf_counter() - began
+    for state in accelerated(problem, start, plan) if plan else admm(problem, start):
+        yield replace(state, seconds=state.seconds + warm_up)
+
+
+def _warmed_up(
+    problem: Problem, start: Start, options: Options, cancelled: Callable[[], Any]
+) -> Start:
+    """Return the start for an even f, improved by iterations of Modulus + Frobenius.
+
+    They fit the starting T and find the signs of WH.  For any other f the start is unchanged.
+    """
+    f, pair = problem.pair.nonlinearity, make_pair("modulus", "frobenius")
+    if not f.even or problem.pair.structure == pair.structure:
+        return start
+    observations = problem.observations.with_values(f.preimage(problem.observations.values))
+    warm_up = replace(problem, observations=observations, pair=pair, rule=BALANCED)
+    run = Run(admm(warm_up, start), tol=options.tol)
+    state, _, reason, _ = run.advance(
+        WARM_UP.iterations, callback=lambda _: cancelled(), time_limit=options.time_limit
+    )
+    if reason.code in ("interrupted", "callback"):
+        raise KeyboardInterrupt
+    return Start(state.W, state.H, from_factors=True, offsets=state.offsets)

@@ -1,0 +1,178 @@
+"""Held-out entries: at least one, none of them fitted, chosen by a stream of their own."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+import xarray as xr
+from scipy import sparse
+
+import nmd_lab as nmd
+from nmd_lab._checks import new_stream
+
+OPTIONS = {"max_iter": 5, "random_state": 0}
+
+
+@pytest.fixture
+def X(rng):
+    return rng.random((20, 3)) @ rng.random((3, 15))
+
+
+@pytest.fixture
+def held(X, rng):
+    return np.where(rng.random(X.shape) < 0.1, X, np.nan)
+
+
+# Shares ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("share", [np.float32(0.1), np.float64(0.1), 0.1])
+def test_a_share_is_any_real_number(X, share):
+    fit = nmd.complete(X, 2, validation=share, **OPTIONS)
+    assert fit.parameters["n_observed"] == 270
+    assert type(fit.parameters["validation"]) is float
+
+
+@pytest.mark.parametrize("share", [0, 1, 0.0, 1.0, -0.1, 1.5, np.nan, np.float32(1)])
+def test_no_share_between_0_and_1(X, share):
+    with pytest.raises(ValueError, match=r"^validation=.* give a share above 0 and below 1\.$"):
+        nmd.complete(X, 2, validation=share, **OPTIONS)
+
+
+@pytest.mark.parametrize("share", [True, False, np.True_, "0.1"])
+def test_no_number(X, share):
+    with pytest.raises(TypeError, match=r"^validation=.* is not a number: give a share"):
+        nmd.complete(X, 2, validation=share, **OPTIONS)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("data", [np.ones((1, 6)), np.ones((6, 1)), sparse.csr_array(np.eye(6)),
+                                  np.where(np.eye(6) > 0, 2.0, np.nan)])  # fmt: skip
+def test_nothing_can_be_held_out(data, weighted):
+    options = {"weights": np.full(data.shape, 0.5)} if weighted else {}
+    with pytest.raises(ValueError, match=r"holds out none of the 6 observed entries, since each "):
+        nmd.complete(data, 1, validation=0.1, **options, **OPTIONS)
+
+
+def test_one_entry_is_held_out_where_that_is_possible():
+    X = np.where(np.eye(6) > 0, 2.0, np.nan)
+    X[0, 1] = 3.0
+    X[1, 0] = 3.0
+    fit = nmd.complete(X, 1, validation=0.01, **OPTIONS)
+    assert fit.parameters["n_observed"] == 7
+    assert np.isfinite(fit.history["validation_rmse"]).all()
+
+
+@pytest.mark.parametrize("validation", [0.1, sparse.csr_array(([1.0], ([0], [1])), shape=(6, 6))])
+def test_zeros_that_count_cannot_be_held_out(validation):
+    with pytest.raises(ValueError, match=r"^validation= does not go with a sparse X whose absent"):
+        nmd.decompose(sparse.csr_array(np.eye(6)), 2, validation=validation, **OPTIONS)
+
+
+# Given entries -----------------------------------------------------------------------------------
+
+
+def same(one, two):
+    np.testing.assert_array_equal(one.W.values, two.W.values)
+    np.testing.assert_array_equal(one.history["validation_rmse"], two.history["validation_rmse"])
+
+
+def test_given_entries_are_not_fitted(X, held):
+    apart = nmd.complete(np.where(np.isnan(held), X, np.nan), 2, validation=held, **OPTIONS)
+    same(nmd.complete(X, 2, validation=held, **OPTIONS), apart)
+    same(nmd.decompose(X, 2, "identity", validation=held, **OPTIONS), apart)
+    entries = np.isfinite(held)
+    matrix = sparse.csr_array((held[entries], np.nonzero(entries)), shape=X.shape)
+    same(nmd.complete(X, 2, validation=matrix, **OPTIONS), apart)
+
+
+def test_given_entries_go_by_label(X, held):
+    names = [f"r{i}" for i in range(20)]
+    frame, entries = pd.DataFrame(X, index=names), pd.DataFrame(held, index=names)
+    fit = nmd.complete(frame, 2, validation=entries, **OPTIONS)
+    same(nmd.complete(frame, 2, validation=entries.iloc[::-1], **OPTIONS), fit)
+    array = xr.DataArray(X.reshape(20, 5, 3), dims=("time", "lat", "lon"))
+    given = xr.DataArray(held.reshape(20, 5, 3), dims=("time", "lat", "lon"))
+    same(
+        nmd.complete(array, 2, sample_dims="time", validation=given.transpose(), **OPTIONS),
+        nmd.complete(X, 2, validation=held, **OPTIONS),
+    )
+    with pytest.raises(ValueError, match=r"^validation has other labels along 'row'"):
+        nmd.complete(frame, 2, validation=entries.rename(index=str.upper), **OPTIONS)
+
+
+@pytest.mark.parametrize(("change", "message"), [
+    (lambda V: np.full_like(V, np.nan), "^validation has no observed entry"),
+    (lambda V: sparse.csr_array(V.shape), "^validation has no observed entry"),
+    (lambda V: np.ones(V.shape), "^validation holds out every observed entry of X"),
+    (lambda V: V.T, r"^validation has shape \(15, 20\): give it the shape of X, \(20, 15\)\.$"),
+    (lambda V: V[0], "^validation has "),
+    (lambda V: V.astype(str), "^validation has dtype"),
+])  # fmt: skip
+def test_bad_entries(X, held, change, message):
+    with pytest.raises((ValueError, TypeError), match=message):
+        nmd.complete(X, 2, validation=change(held), **OPTIONS)
+
+
+# Streams -----------------------------------------------------------------------------------------
+
+
+def test_the_choice_and_the_start_have_streams_of_their_own(X, monkeypatch):
+    """What the start draws is not what the choice drew."""
+    from nmd_lab.solver import held_out
+
+    used = []
+    split = held_out.split
+
+    def spy(observations, share, rng):
+        used.append(rng)
+        return split(observations, share, rng)
+
+    monkeypatch.setattr(held_out, "split", spy)
+    given = np.random.default_rng(0)
+    nmd.complete(X, 2, init="random", validation=0.1, max_iter=2, random_state=given)
+    assert used[0] is not given
+    assert used[0].bit_generator.state["state"] != given.bit_generator.state["state"]
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        np.random.default_rng,
+        np.random.RandomState,
+        lambda seed: np.random.Generator(np.random.MT19937(seed)),
+    ],
+)
+def test_a_generator_goes_on_reproducibly(X, make):
+    def two_fits():
+        rng = make(3)
+        options = {"init": "random", "validation": 0.2, "max_iter": 2, "random_state": rng}
+        return [nmd.complete(X, 2, **options) for _ in range(2)]
+
+    first, second = two_fits()
+    again = two_fits()
+    same(first, again[0])
+    same(second, again[1])
+    assert not np.array_equal(first.W.values, second.W.values)
+
+
+def test_a_stream_depends_on_the_state_alone():
+    one, two = np.random.default_rng(0), np.random.default_rng(1)
+    one.random(5)
+    two.bit_generator.state = one.bit_generator.state
+    assert new_stream(one).random() == new_stream(two).random()
+
+
+# The constraint ----------------------------------------------------------------------------------
+
+
+def test_the_constraint_does_not_depend_on_what_is_held_out(rng):
+    X = rng.random((30, 20))
+    X[rng.random(X.shape) >= 0.36] = np.nan
+    share = np.isfinite(X).mean()
+    assert 1 / 3 < share < 1 / 3 / 0.85
+    plain = nmd.complete(X, 1, alpha=0.1, **OPTIONS)
+    held = nmd.complete(X, 1, alpha=0.1, validation=0.15, **OPTIONS)
+    assert held.parameters["n_observed"] < X.size / 3
+    assert plain.parameters["constraint"] == held.parameters["constraint"] == "everywhere"

@@ -1,0 +1,149 @@
+"""The warnings of a finished fit: each where it is due, with a remedy that helps."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import nmd_lab as nmd
+
+
+def low_rank(rank, share, noise=0.0, shape=(100, 80), seed=0):
+    """Return a matrix and the mask of its observed entries."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(shape[0], rank)) @ rng.normal(size=(rank, shape[1]))
+    return X + noise * rng.normal(size=shape), rng.random(shape) < share
+
+
+def told(verb, *arguments, **options):
+    """Return a fit and its warnings."""
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        fit = verb(*arguments, random_state=0, **options)
+    return fit, {each.category: str(each.message) for each in found}
+
+
+@pytest.fixture(scope="module")
+def ratings():
+    """Ratings from 1 to 5 of 20 % of the pairs, in which 5 components find noise."""
+    X, seen = low_rank(3, 0.2, noise=1.0)
+    return np.clip(np.round(3 + X), 1, 5), seen
+
+
+def stored(X, seen):
+    return sparse.csr_array((X[seen], np.nonzero(seen)), shape=X.shape)
+
+
+# Overfits ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("container", [stored, lambda X, seen: np.where(seen, X, np.nan)])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_predictions_far_from_the_data_are_told_of(ratings, container, dtype):
+    X, seen = ratings
+    fit, found = told(nmd.complete, container(X.astype(dtype), seen), 5, max_iter=100)
+    model = fit.reconstruct().values
+    assert model.max() > 10 or model.min() < -4
+    message = found[nmd.OverfitWarning]
+    assert "though X lies between 1 and 5: give a ridge (alpha), validation=0.1 or a" in message
+    assert issubclass(nmd.OverfitWarning, nmd.NMDWarning)
+
+
+def test_the_advice_is_never_more_iterations_where_they_harm(ratings):
+    X, seen = ratings
+    data = stored(X, seen)
+    _, found = told(nmd.complete, data, 5, max_iter=100)
+    assert "raise max_iter" not in found[nmd.NotConvergedWarning]
+    assert "give a ridge (alpha) or validation=0.1" in found[nmd.NotConvergedWarning]
+    more, ridge = (
+        told(nmd.complete, data, 5, **options)[0].reconstruct().values - X
+        for options in ({"max_iter": 400}, {"max_iter": 100, "alpha": 5.0})
+    )
+    assert np.linalg.norm(more[~seen]) > 4 * np.linalg.norm(ridge[~seen])
+
+
+def test_the_advice_follows_the_options(ratings):
+    data = stored(*ratings)
+    options = {"alpha": 1e-6, "validation": 0.01, "max_iter": 100, "patience": 100}
+    _, found = told(nmd.complete, data, 12, **options)
+    assert "give a larger alpha or a smaller rank." in found[nmd.OverfitWarning]
+
+
+@pytest.mark.parametrize("options", [{"alpha": 5.0}, {"alpha": 1.0, "offsets": "both"}])
+def test_a_ridge_is_the_cure(ratings, options):
+    _, found = told(nmd.complete, stored(*ratings), 5, max_iter=300, **options)
+    assert nmd.OverfitWarning not in found
+
+
+@pytest.mark.parametrize("share", [0.3, 0.5, 0.8])
+@pytest.mark.parametrize("rank", [2, 5])
+@pytest.mark.parametrize(
+    ("f", "loss"),
+    [
+        ("identity", "frobenius"),
+        ("identity", "l1"),
+        ("relu", "frobenius"),
+        ("modulus", "frobenius"),
+    ],
+)
+def test_no_false_alarm_on_fits_that_are_determined(share, rank, f, loss):
+    X, seen = low_rank(rank, share)
+    X = {"identity": X, "relu": np.maximum(X, 0), "modulus": np.abs(X)}[f]
+    fit, found = told(nmd.complete, X, rank, f, loss, mask=seen, max_iter=300)
+    error = np.sqrt(np.mean((fit.reconstruct().values - X)[~seen] ** 2))
+    if error < 0.5 * np.std(X):
+        assert nmd.OverfitWarning not in found
+
+
+def test_one_entry_missing_or_all_observed_or_constant():
+    X, _ = low_rank(3, 1.0, noise=0.3)
+    one = X.copy()
+    one[3, 4] = np.nan
+    constant = np.full((9, 8), 4.0)
+    constant[::2, ::3] = np.nan
+    for data, rank in ((X, 3), (one, 3), (constant, 1)):
+        _, found = told(nmd.complete, data, rank)
+        assert nmd.OverfitWarning not in found
+
+
+def test_more_iterations_are_the_advice_where_they_help():
+    X, seen = low_rank(3, 0.7, noise=0.1)
+    _, found = told(nmd.complete, np.where(seen, X, np.nan), 3, max_iter=3)
+    assert "raise max_iter" in found[nmd.NotConvergedWarning]
+    _, found = told(nmd.decompose, np.maximum(X, 0), 3, max_iter=5)
+    assert "raise max_iter" in found[nmd.NotConvergedWarning]
+
+
+# Rows and columns without an entry -------------------------------------------------------------
+
+
+@pytest.mark.parametrize("container", [stored, lambda X, seen: np.where(seen, X, np.nan)])
+@pytest.mark.parametrize(
+    ("rows", "columns", "words"),
+    [
+        ([3], [], "1 row, whose"),
+        ([], [1, 2], "2 columns, whose"),
+        ([0, 5], [7], "2 rows and 1 column,"),
+    ],
+)
+def test_empty_rows_and_columns_are_told_of(container, rows, columns, words):
+    X, seen = low_rank(2, 0.7)
+    seen[rows], seen[:, columns] = False, False
+    data = container(X, seen)
+    fit, found = told(nmd.complete, data, 2)
+    message = found.pop(nmd.UnobservedWarning)
+    assert message.startswith(f"X has no observed entry in {words}")
+    assert "offsets='both'" in message
+    assert not found
+    assert not fit.reconstruct().values[rows].any()
+    assert nmd.UnobservedWarning not in told(nmd.complete, data, 2, offsets="both")[1]
+
+
+def test_they_are_given_where_the_fit_was_called(ratings):
+    data = stored(*ratings)
+    with pytest.warns(nmd.OverfitWarning) as found:
+        nmd.complete(data, 5, max_iter=50)
+    assert {each.filename for each in found} == {__file__}
