@@ -232,17 +232,34 @@ def labels_of(X: Any, sample_dims: str | Sequence[str] | None = None) -> Labels:
             f"sample_dims={sample_dims!r} names dimensions, but X is a {type(X).__name__}: give "
             "an xarray.DataArray, or leave it out."
         )
-    shape = np.shape(X)
+    if isinstance(X, xr.Dataset):
+        raise TypeError(f"X is a Dataset of {list(X)}: select one array, for example X[name].")
+    try:
+        shape = np.shape(X)
+    except ValueError as error:
+        raise ValueError("X has rows of unequal lengths: fill them up with NaN.") from error
     if len(shape) != 2:
         raise ValueError(f"X has {len(shape)} dimensions: give a matrix with rows and columns.")
     if is_frame(X):
         return _frame_labels(X)
-    return Labels(("row", "column"), shape, ("row",), valid_range=valid_range(X))
+    names = column_names(X)
+    coords = xr.Dataset() if names is None else xr.Dataset(coords={"column": names})
+    return Labels(("row", "column"), shape, ("row",), coords, valid_range=valid_range(X))
 
 
 def is_frame(X: Any) -> bool:
     """Return whether X is a pandas DataFrame, without an import of pandas."""
     return hasattr(X, "to_numpy") and hasattr(X, "columns") and hasattr(X, "index")
+
+
+def column_names(X: Any) -> list[str] | None:
+    """Return the names of the columns of a table without row labels, as polars and Arrow have."""
+    if not hasattr(X, "__array__") or isinstance(X, np.ndarray):
+        return None
+    names = getattr(X, "column_names", None) or getattr(X, "columns", None)
+    if not isinstance(names, list) or len(names) != np.shape(X)[1]:
+        return None
+    return names if all(isinstance(name, str) for name in names) else None
 
 
 def _array_labels(X: xr.DataArray, sample_dims: str | Sequence[str] | None) -> Labels:
@@ -264,7 +281,7 @@ def _array_labels(X: xr.DataArray, sample_dims: str | Sequence[str] | None) -> L
         raise ValueError(f"X has the dimensions {dims}, one of them twice: rename it.")
     coords = X.coords.to_dataset().copy(deep=True)
     coords = coords.rename({name: str(name) for name in {*coords.coords, *coords.dims}})
-    _check_no_component((*dims, *map(str, coords.coords)))
+    check_no_component((*dims, *map(str, coords.coords)))
     name = None if X.name is None else str(X.name)
     return Labels(dims, X.shape, rows, coords, name, dict(X.attrs), valid_range(X))
 
@@ -275,11 +292,11 @@ def _frame_labels(frame: Any) -> Labels:
     coords = xr.Dataset().assign_coords(row_coords)
     column, column_coords = index_labels(frame.columns, "column", taken=coords.coords)
     coords = coords.assign_coords(column_coords)
-    _check_no_component(coords.coords)
+    check_no_component(coords.coords)
     return Labels((row, column), frame.shape, (row,), coords, valid_range=valid_range(frame))
 
 
-def _check_no_component(names: Any) -> None:
+def check_no_component(names: Any) -> None:
     """Raise ValueError if a dimension or coordinate is named like the components of results."""
     if COMPONENT in names:
         raise ValueError(f"X has a label {COMPONENT!r}, which results use: rename it.")

@@ -9,7 +9,7 @@ import xarray as xr
 from scipy import sparse
 
 from ._csr import first_duplicate
-from .labels import Labels
+from .labels import Labels, check_no_component
 from .sparse import SparseObservations, observe_sparse
 from .valid_range import valid_range
 
@@ -49,6 +49,9 @@ def observations_from_table(
     >>> nmd.observations_from_table(frame)
     <nmd_lab.SparseObservations>  user: 2, item: 2, 3 stored entries (75 %), float64
     """
+    if row == column:
+        raise ValueError(f"row={row!r} and column={column!r} are one column: give two.")
+    check_no_component((row, column))
     columns = {}
     for argument, name in (("row", row), ("column", column), ("value", value)):
         try:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 from scipy import sparse
 
-from ._alignment import at_entries, check_weights, infinity_error
+from ._alignment import as_booleans, at_entries, check_weights, infinity_error
 from ._csr import check_indices, check_pointers, checked_csr, row_pointers, sorted_entries
 from .base import (
     CsrRows,
@@ -250,10 +250,11 @@ def observe_sparse(
         weights = X.weights if weights is None else weights
     else:
         stored, rows, indptr, indices = sorted_entries(X)
-    values = stored.astype(float_dtype(stored, dtype), copy=False)
+    with np.errstate(over="ignore"):  # what overflows is found below
+        values = stored.astype(float_dtype(stored, dtype), copy=False)
     keep = ~np.isnan(values)
     if mask is not None:
-        keep &= at_entries("mask", mask, (m, n), rows, indices).astype(bool)
+        keep &= as_booleans(at_entries("mask", mask, (m, n), rows, indices))
     if np.any(np.isinf(values) & keep):
         k = int(np.argmax(np.isinf(values) & keep))
         raise infinity_error(rows[k], indices[k])
