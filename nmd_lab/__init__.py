@@ -43,7 +43,13 @@ if TYPE_CHECKING:
     from .solver.admm import State
     from .solver.penalty import PenaltyRule
     from .studies import Study
-    from .warnings import NMDWarning, NotConvergedWarning, OverfitWarning, UnobservedWarning
+    from .warnings import (
+        NMDWarning,
+        NotConvergedWarning,
+        OutOfBoundsWarning,
+        OverfitWarning,
+        UnobservedWarning,
+    )
 
 __all__ = [
     "KL",
@@ -59,6 +65,7 @@ __all__ = [
     "NMDWarning",
     "Nonlinearity",
     "NotConvergedWarning",
+    "OutOfBoundsWarning",
     "OverfitWarning",
     "PenaltyRule",
     "Piece",
@@ -99,7 +106,13 @@ _WHERE = {
     "data.split": ["split_observed"],
     "studies": ["Study"],
     "data.long_table": ["observations_from_table"],
-    "warnings": ["NMDWarning", "NotConvergedWarning", "OverfitWarning", "UnobservedWarning"],
+    "warnings": [
+        "NMDWarning",
+        "NotConvergedWarning",
+        "OutOfBoundsWarning",
+        "OverfitWarning",
+        "UnobservedWarning",
+    ],
 }
 """The module of each public name; the other names are modules themselves."""
 

@@ -47,7 +47,9 @@ def decompose(
     rank : int
         Number of components r, from 1 to min(m, n).
     nonlinearity : {"relu", "square", "minmax", "modulus", "identity"} or Nonlinearity
-        Entrywise function f, by default "relu".  "minmax" has the bounds 0 and 1;
+        Entrywise function f, by default "relu".  "minmax" has the bounds that X documents by its
+        attributes `valid_range`, or `valid_min` and `valid_max`, the bounds 0 and 255 for grey
+        levels of type uint8 above 127, or else 0 and 1 if X lies between them;
         ``nmd.MinMax(a, b)`` has others.
     loss : {"frobenius", "l1", "kl"} or Loss
         Entrywise loss d, by default "frobenius".
@@ -145,6 +147,8 @@ def decompose(
 
     Warns
     -----
+    OutOfBoundsWarning
+        If values of X lie outside the bounds of MinMax.
     NotConvergedWarning
         If `max_iter` ended a fit whose last tenth of iterations still lowered the objective by
         more than 0.1 %; never with ``tol=0``.

@@ -15,3 +15,7 @@ class OverfitWarning(NMDWarning):
 
 class UnobservedWarning(NMDWarning):
     """Rows or columns without an observed entry are predicted as f(0)."""
+
+
+class OutOfBoundsWarning(NMDWarning):
+    """Some values of X lie outside the bounds of the nonlinearity, where no fit reaches them."""

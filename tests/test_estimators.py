@@ -11,6 +11,7 @@ from functools import cache
 import numpy as np
 import pandas as pd
 import pytest
+from given import given
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.datasets import load_digits
@@ -31,7 +32,7 @@ LOSSES = ["frobenius", "l1", "kl"]
 NONLINEARITIES = ["relu", "square", "minmax", "modulus", "identity"]
 BOTH = [NMD, MatrixCompletion]
 ALL = [
-    estimator(nonlinearity=f, loss=d, max_iter=10)
+    estimator(nonlinearity=given(f), loss=d, max_iter=10)
     for estimator in BOTH
     for f in NONLINEARITIES
     for d in LOSSES

@@ -6,6 +6,7 @@ import re
 
 import numpy as np
 import pytest
+from given import given
 from oracles import LOSSES, NONLINEARITIES, PAIRS, forward
 
 import nmd_lab
@@ -87,7 +88,9 @@ def test_an_error_in_the_callback_is_not_swallowed(small):
 @pytest.mark.parametrize("init", ["svd", "random", "auto"])
 @pytest.mark.parametrize(("f", "loss"), PAIRS)
 def test_named_starts(small, init, f, loss):
-    fit = nmd_lab.decompose(small / small.max(), 3, f, loss, init=init, max_iter=20, random_state=0)
+    fit = nmd_lab.decompose(
+        small / small.max(), 3, given(f), loss, init=init, max_iter=20, random_state=0
+    )
     assert fit.W.shape == (20, 3)
     assert fit.H.shape == (3, 15)
     assert finite(fit)
@@ -165,7 +168,9 @@ def test_completion_of_an_exact_low_rank_matrix(rng):
 def test_divergence_with_zeros_is_never_nan(small, rng, f, init):
     X = np.where(rng.random(small.shape) < 0.6, 0, small)
     for data in (X, np.where(rng.random(X.shape) < 0.3, np.nan, X)):
-        fit = nmd_lab.decompose(data, 3, f, "kl", init=init, max_iter=50, tol=0, random_state=0)
+        fit = nmd_lab.decompose(
+            data, 3, given(f), "kl", init=init, max_iter=50, tol=0, random_state=0
+        )
         assert finite(fit)
         for name, values in fit.history.items():
             assert np.isfinite(values.values).all(), name

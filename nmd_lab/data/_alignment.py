@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -9,20 +10,25 @@ import xarray as xr
 from numpy.typing import NDArray
 from scipy import sparse
 
+from ._csr import checked_csr
 from .base import FloatArray, IntArray
 from .labels import Labels, is_frame
 
 
 def dense_mask(mask: Any, X: Any, labels: Labels) -> NDArray[np.bool_]:
     """Return a mask as a boolean matrix in the order of X."""
-    array = _as_matrix("mask", mask, X, labels)
-    if array.dtype != bool:
-        if array.dtype.kind not in "buif" or not np.all((array == 0) | (array == 1)):
-            raise TypeError(
-                f"mask has dtype {array.dtype}: give booleans (or 0 and 1), True = observed."
-            )
-        array = array.astype(bool)
-    return array
+    return as_booleans(_as_matrix("mask", mask, X, labels))
+
+
+def as_booleans(mask: NDArray[Any]) -> NDArray[np.bool_]:
+    """Return a mask as booleans; numbers other than 0 and 1 are refused."""
+    if mask.dtype == bool:
+        return mask
+    if mask.dtype.kind not in "buif" or not np.all((mask == 0) | (mask == 1)):
+        raise TypeError(
+            f"mask has dtype {mask.dtype}: give booleans (or 0 and 1), True = observed."
+        )
+    return mask.astype(bool)
 
 
 def dense_weights(weights: Any, X: Any, labels: Labels, dtype: np.dtype[Any]) -> FloatArray:
@@ -52,13 +58,30 @@ def _as_matrix(name: str, other: Any, X: Any, labels: Labels) -> NDArray[Any]:
     if isinstance(other, xr.DataArray) and isinstance(X, xr.DataArray):
         if set(other.dims) != set(X.dims):
             raise ValueError(f"{name} has the dimensions {other.dims}: X has {X.dims}.")
-        other = other.transpose(*X.dims).reindex_like(X)
+        other = other.transpose(*X.dims)
+        indexes = {dim: (other.indexes[dim], X.indexes[dim])
+                   for dim in X.dims if dim in other.indexes and dim in X.indexes}  # fmt: skip
+        other = other if _all_equal(name, indexes) else other.reindex_like(X)
     elif is_frame(other) and is_frame(X):
-        other = other.reindex_like(X)
+        indexes = {"row": (other.index, X.index), "column": (other.columns, X.columns)}
+        other = other if _all_equal(name, indexes) else other.reindex_like(X)
     array = np.asarray(other)
     if array.shape != labels.shape:
         raise ValueError(f"{name} has shape {array.shape}: give it the shape of X, {labels.shape}.")
     return labels.flatten(array)
+
+
+def _all_equal(name: str, indexes: Mapping[Any, tuple[Any, Any]]) -> bool:
+    """Return whether all pairs of indexes are equal; refuse to match labels that come twice."""
+    if all(index.equals(target) for index, target in indexes.values()):
+        return True
+    for dim, pair in indexes.items():
+        if not all(index.is_unique for index in pair):
+            raise ValueError(
+                f"{name} has a label along {dim!r} more than once, or X has: give an array in the "
+                "order of X."
+            )
+    return False
 
 
 def at_entries(
@@ -87,7 +110,6 @@ def at_entries(
         raise TypeError(f"{name} has dtype {other.dtype}: give real numbers or booleans.")
     if not sparse.issparse(other):
         return np.asarray(other[rows, columns])
-    matrix: Any = other
-    selected = matrix.tocsr()[rows, columns]  # a 1-D sparse array, or a matrix of one row
+    selected = checked_csr(name, other)[rows, columns]  # a 1-D sparse array, or a matrix of one row
     array = selected.toarray() if hasattr(selected, "toarray") else selected
     return np.asarray(array).ravel()

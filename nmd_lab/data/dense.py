@@ -189,7 +189,8 @@ def observe_dense(
         raise ValueError(f"X has shape {array.shape}, which holds no entry: give a larger matrix.")
     if mask is not None:
         seen = seen & dense_mask(mask, X, labels)
-    values = array.astype(float_dtype(array, dtype), order="C", copy=False)
+    with np.errstate(over="ignore"):  # what overflows is found below
+        values = array.astype(float_dtype(array, dtype), order="C", copy=False)
     seen &= ~np.isnan(values)
     if np.any(np.isinf(values) & seen):
         raise infinity_error(*np.argwhere(np.isinf(values) & seen)[0])
@@ -231,7 +232,7 @@ def _array_and_mask(X: Any) -> tuple[NDArray[Any], NDArray[np.bool_]]:
 
 def _frame_dtype(frame: Any) -> type:
     """Return float32 for a frame of float32 only, float64 for other numbers; refuse the rest."""
-    for name, dtype in frame.dtypes.items():
+    for name, dtype in frame.dtypes.items() if frame.size else ():
         if getattr(dtype, "kind", "O") not in "buif":
             raise TypeError(f"X has dtype {dtype} in column {name!r}: convert it to real numbers.")
     return np.float32 if all(str(t).lower() == "float32" for t in frame.dtypes) else np.float64

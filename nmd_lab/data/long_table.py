@@ -9,8 +9,9 @@ import xarray as xr
 from scipy import sparse
 
 from ._csr import first_duplicate
-from .labels import Labels
+from .labels import Labels, check_no_component
 from .sparse import SparseObservations, observe_sparse
+from .valid_range import valid_range
 
 
 def observations_from_table(
@@ -48,6 +49,9 @@ def observations_from_table(
     >>> nmd.observations_from_table(frame)
     <nmd_lab.SparseObservations>  user: 2, item: 2, 3 stored entries (75 %), float64
     """
+    if row == column:
+        raise ValueError(f"row={row!r} and column={column!r} are one column: give two.")
+    check_no_component((row, column))
     columns = {}
     for argument, name in (("row", row), ("column", column), ("value", value)):
         try:
@@ -69,7 +73,9 @@ def observations_from_table(
         )
     observed = observe_sparse(sparse.coo_array((columns["value"], (i, j)), shape=shape))
     coords = xr.Dataset(coords={row: row_labels, column: column_labels})
-    labels = Labels((row, column), shape, (row,), coords, value)
+    labels = Labels(
+        (row, column), shape, (row,), coords, value, valid_range=valid_range(frame, value)
+    )
     return SparseObservations(
         observed.values, observed.weights, observed.indptr, observed.indices, labels
     )

@@ -130,8 +130,12 @@ class Loss(ModelPart):
 
     def __call__(self, x: ArrayLike, y: ArrayLike) -> NDArray[np.floating]:
         """Return d(x, max(y, floor)) for each entry of the broadcast arrays."""
-        floored = np.maximum(np.asarray(y, dtype=float), self.floor)
-        data, model = np.broadcast_arrays(np.asarray(x, dtype=float), floored)
+        pair = np.asarray(x, dtype=float), np.maximum(np.asarray(y, dtype=float), self.floor)
+        shape = np.broadcast_shapes(*(each.shape for each in pair))
+        # A copy, since Numba may not touch what np.broadcast_arrays returns.
+        data, model = (
+            each if each.shape == shape else np.array(np.broadcast_to(each, shape)) for each in pair
+        )
         out = np.empty(data.size)
         values = _values_kernel(self.value, self.name, is_ours(type(self)))
         values(data.ravel(), model.ravel(), self.parameters, out)

@@ -114,7 +114,7 @@ class Predictions:
         KeyError
             If X had no such label.  The message names the first one.
         ValueError
-            If rows or columns have no labels.
+            If rows or columns have no labels, or one label more than once.
 
         Examples
         --------
@@ -231,6 +231,12 @@ def positions_of(fit: Predictions, axis: str, labels: Any) -> NDArray[np.intp]:
         raise ValueError(f"{axis} have no labels of one dimension: use positions, predict().")
     index: Any = indexes[dims[0]]
     wanted = [labels] if np.ndim(labels) == 0 else list(np.asarray(labels).ravel())
+    if not index.is_unique:
+        twice = index[index.duplicated()][0]
+        raise ValueError(
+            f"{axis} has the label {twice!r} more than once: use positions, predict(), or fit X "
+            "with other labels."
+        )
     found: NDArray[np.intp] = index.get_indexer(wanted)
     if np.any(found < 0):
         missing = wanted[int(np.argmax(found < 0))]

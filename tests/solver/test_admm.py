@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from given import given
 from oracles import NONLINEARITIES, PAIRS, forward, plain_admm
 
 import nmd_lab
@@ -89,7 +90,7 @@ def test_penalty_that_rises(loss, penalty):
 def test_ridge(f, loss, penalty):
     X, W0, H0, mask = problem(f, scale=5.0, missing=0.4)
     trace = plain(X, W0, H0, f, loss, mask=mask, penalty=penalty, alpha=0.7, epsilon=1e-6)
-    fit = nmd_lab.complete(np.where(mask, X, np.nan), 3, f, loss, init=(W0, H0), tol=0,
+    fit = nmd_lab.complete(np.where(mask, X, np.nan), 3, given(f), loss, init=(W0, H0), tol=0,
                            max_iter=20, penalty=penalty, alpha=0.7, epsilon=1e-6)  # fmt: skip
     assert_same(fit, trace)
 
@@ -111,7 +112,7 @@ def test_epsilon(epsilon):
 def test_shapes_and_several_blocks(f, loss, m, n, rank, missing):
     X, W0, H0, mask = problem(f, m, n, rank, scale=10.0, missing=missing)
     trace = plain(X, W0, H0, f, loss, mask=mask, n_iter=10)
-    fit = nmd_lab.decompose(X, rank, f, loss, mask=mask if missing else None, init=(W0, H0),
+    fit = nmd_lab.decompose(X, rank, given(f), loss, mask=mask if missing else None, init=(W0, H0),
                             tol=0, max_iter=10, epsilon=1e-10, penalty="balanced")  # fmt: skip
     assert_same(fit, trace)
 
@@ -151,15 +152,17 @@ def test_every_iterate_through_the_callback(penalty):
 def test_single_precision(f, missing):
     X, W0, H0, mask = problem(f, missing=missing)
     X, W0, H0 = (u.astype(np.float32) for u in (X, W0, H0))
-    fit = nmd_lab.decompose(X, 3, f, "frobenius", mask=mask, init=(W0, H0), tol=0, max_iter=10,
-                            epsilon=1e-6, penalty="balanced")  # fmt: skip
+    fit = nmd_lab.decompose(X, 3, given(f), "frobenius", mask=mask, init=(W0, H0), tol=0,
+                            max_iter=10, epsilon=1e-6, penalty="balanced")  # fmt: skip
     assert fit.W.dtype == fit.H.dtype == np.float32
     assert fit.reconstruct().dtype == np.float32
     trace = plain(X, W0, H0, f, "frobenius", mask=mask, n_iter=10, epsilon=1e-6)
     assert_same(fit, trace, rtol=2e-3)
-    double = nmd_lab.decompose(X, 3, f, mask=mask, init=(W0, H0), max_iter=3, dtype=np.float64)
+    double = nmd_lab.decompose(
+        X, 3, given(f), mask=mask, init=(W0, H0), max_iter=3, dtype=np.float64
+    )
     assert double.W.dtype == np.float64
-    single = nmd_lab.decompose(X.astype(float), 3, f, mask=mask, max_iter=3, dtype="float32")
+    single = nmd_lab.decompose(X.astype(float), 3, given(f), mask=mask, max_iter=3, dtype="float32")
     assert single.W.dtype == np.float32
 
 
@@ -183,16 +186,18 @@ def test_all_ways_to_say_missing(f, loss, init, verb):
     run = getattr(nmd_lab, verb)
     options = {"init": (W0, H0) if init == "pair" else init, "tol": 0, "max_iter": 8}
     options["random_state"] = 5
-    reference = run(np.where(mask, X, np.nan), 3, f, loss, **options)
-    assert same_bits(reference, run(X, 3, f, loss, mask=mask, **options))
-    assert same_bits(reference, run(np.ma.array(X, mask=~mask), 3, f, loss, **options))
+    reference = run(np.where(mask, X, np.nan), 3, given(f), loss, **options)
+    assert same_bits(reference, run(X, 3, given(f), loss, mask=mask, **options))
+    assert same_bits(reference, run(np.ma.array(X, mask=~mask), 3, given(f), loss, **options))
     half = mask.copy()
     half[:10] = True
     mixed = np.where(mask | (np.arange(30) >= 10)[:, None], X, np.nan)
-    assert same_bits(reference, run(mixed, 3, f, loss, mask=half & ~np.isnan(mixed), **options))
-    assert same_bits(reference, run(mixed, 3, f, loss, mask=half, **options))
+    assert same_bits(
+        reference, run(mixed, 3, given(f), loss, mask=half & ~np.isnan(mixed), **options)
+    )
+    assert same_bits(reference, run(mixed, 3, given(f), loss, mask=half, **options))
     other = "complete" if verb == "decompose" else "decompose"
-    assert same_bits(reference, getattr(nmd_lab, other)(X, 3, f, loss, mask=mask, **options))
+    assert same_bits(reference, getattr(nmd_lab, other)(X, 3, given(f), loss, mask=mask, **options))
 
 
 @pytest.mark.parametrize("junk", [1e6, -1e6, 0.0, np.nan, np.inf])
@@ -201,8 +206,10 @@ def test_all_ways_to_say_missing(f, loss, init, verb):
 def test_hidden_values_have_no_influence(f, loss, init, junk):
     X, _, _, mask = problem(f, missing=0.4)
     options = {"init": init, "tol": 0, "max_iter": 8, "random_state": 5, "mask": mask}
-    reference = nmd_lab.decompose(X, 3, f, loss, **options)
-    assert same_bits(reference, nmd_lab.decompose(np.where(mask, X, junk), 3, f, loss, **options))
+    reference = nmd_lab.decompose(X, 3, given(f), loss, **options)
+    assert same_bits(
+        reference, nmd_lab.decompose(np.where(mask, X, junk), 3, given(f), loss, **options)
+    )
 
 
 def test_nothing_missing_is_the_same_as_no_mask():
@@ -217,19 +224,19 @@ def test_nothing_missing_is_the_same_as_no_mask():
 @pytest.mark.parametrize("init", ["pair", "svd", "random", "auto"])
 def test_same_seed_same_bits_and_inputs_untouched(f, loss, init):
     X, W0, H0, mask = problem(f, missing=0.3)
-    given = [X, W0, H0, mask]
-    before = [u.copy() for u in given]
-    for u in given:
+    inputs = [X, W0, H0, mask]
+    before = [u.copy() for u in inputs]
+    for u in inputs:
         u.flags.writeable = False
     options = {"init": (W0, H0) if init == "pair" else init, "max_iter": 10, "tol": 0}
     np.random.seed(1)  # noqa: NPY002 - the global generator must not matter
-    one = nmd_lab.decompose(X, 3, f, loss, mask=mask, random_state=7, **options)
+    one = nmd_lab.decompose(X, 3, given(f), loss, mask=mask, random_state=7, **options)
     np.random.seed(2)  # noqa: NPY002
     state = np.random.get_state()[1].copy()  # noqa: NPY002
-    two = nmd_lab.decompose(X, 3, f, loss, mask=mask, random_state=7, **options)
+    two = nmd_lab.decompose(X, 3, given(f), loss, mask=mask, random_state=7, **options)
     assert same_bits(one, two)
     np.testing.assert_array_equal(state, np.random.get_state()[1])  # noqa: NPY002
-    for u, v in zip(given, before, strict=True):
+    for u, v in zip(inputs, before, strict=True):
         np.testing.assert_array_equal(u, v)
 
 
@@ -254,7 +261,7 @@ def test_memory_layouts(layout):
 @pytest.mark.parametrize("f", NONLINEARITIES)
 def test_reconstruct_and_predict_are_f_of_the_product(f):
     X, W0, H0, mask = problem(f, missing=0.4)
-    fit = nmd_lab.decompose(X, 3, f, mask=mask, init=(W0, H0), max_iter=5)
+    fit = nmd_lab.decompose(X, 3, given(f), mask=mask, init=(W0, H0), max_iter=5)
     expected = forward(f, fit.W.values @ fit.H.values)
     np.testing.assert_allclose(fit.reconstruct().values, expected, rtol=1e-12, atol=1e-14)
     rows, columns = np.array([0, 29, 3, 3]), np.array([23, 0, 5, -1])

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from given import given
 from oracles import PAIRS
 
 import nmd_lab
@@ -24,7 +25,7 @@ def noisy(f="relu", scale=1.0, noise=0.2):
 
 def rule_for(f, loss, X=None, **options):
     X = noisy(f) if X is None else X
-    return prepare(X, 3, f, loss, absent_are_zeros=True, **options).problem.rule
+    return prepare(X, 3, given(f), loss, absent_are_zeros=True, **options).problem.rule
 
 
 # What a rule does -------------------------------------------------------------------------------
@@ -99,7 +100,7 @@ def test_each_run_begins_anew():
 def test_auto_is_balanced_unless_the_loss_has_a_kink_and_f_is_not_even(f, loss):
     rule = rule_for(f, loss)
     if loss == "l1" and f not in ("square", "modulus"):
-        prepared = prepare(noisy(f), 3, f, loss, absent_are_zeros=True)
+        prepared = prepare(noisy(f), 3, given(f), loss, absent_are_zeros=True)
         natural = natural_penalty(prepared.problem.observations, prepared.problem.pair)
         assert rule == PenaltyRule(initial=natural, unit=natural, period=RELAXING.period)
         assert natural != 1
@@ -165,7 +166,7 @@ def test_scale_does_not_matter(f, loss, how, power):
 @pytest.mark.parametrize("scale", [1e-3, 255.0])
 def test_any_other_scale_ends_as_low(f, scale):
     one, other = (
-        nmd_lab.decompose(noisy(f, by), 3, f, "l1", max_iter=300, random_state=0).objective
+        nmd_lab.decompose(noisy(f, by), 3, given(f), "l1", max_iter=300, random_state=0).objective
         for by in (1.0, scale)
     )
     assert other == pytest.approx(scale * one, rel=0.03)
@@ -179,12 +180,12 @@ def test_any_other_scale_ends_as_low(f, scale):
 def test_the_default_does_not_lose_to_the_best_fixed_penalty(f, loss):
     X = np.abs(synthetic(60, 40, 4, f, noise=0.05, random_state=0).X.values)
     fixed = [
-        nmd_lab.decompose(X, 4, f, loss, penalty=penalty, max_iter=300, random_state=0)
+        nmd_lab.decompose(X, 4, given(f), loss, penalty=penalty, max_iter=300, random_state=0)
         for penalty in (0.01, 0.1, 1.0, 10.0, 100.0)
     ]
     best = min(fit.objective for fit in fixed)
     for initial in (None, 0.1, 10.0):
-        fit = nmd_lab.decompose(X, 4, f, loss, initial_penalty=initial, max_iter=300,
+        fit = nmd_lab.decompose(X, 4, given(f), loss, initial_penalty=initial, max_iter=300,
                                 random_state=0)  # fmt: skip
         assert fit.objective <= 1.02 * best
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from given import given
 
 import nmd_lab
 from nmd_lab.datasets import synthetic
@@ -40,7 +41,7 @@ def outcomes(monkeypatch):
                                                  ("modulus", "svd", "svd"),
                                                  ("relu", "random", "random")])  # fmt: skip
 def test_every_start_has_its_row(noisy, f, init, kind):
-    fit = nmd_lab.decompose(noisy, 3, f, init=init, **OPTIONS)
+    fit = nmd_lab.decompose(noisy, 3, given(f), init=init, **OPTIONS)
     assert set(fit.starts.data_vars) == VARIABLES
     assert fit.starts.sizes == {"start": 4}
     assert list(fit.starts["kind"].values) == [kind, "random", "random", "random"]
@@ -88,11 +89,11 @@ def test_starts_that_were_not_run_survive_a_file(tmp_path):
 @pytest.mark.parametrize("f", ["square", "modulus", "minmax"])
 @pytest.mark.parametrize("loss", ["frobenius", "l1", "kl"])
 def test_the_best_comes_back(noisy, f, loss):
-    fit = nmd_lab.decompose(noisy, 3, f, loss, init="random", **OPTIONS)
+    fit = nmd_lab.decompose(noisy, 3, given(f), loss, init="random", **OPTIONS)
     objectives = fit.starts["objective"].values
     assert fit.objective == objectives.min()
     assert len(set(objectives)) == 4
-    alone = nmd_lab.decompose(noisy, 3, f, loss, init="random", **{**OPTIONS, "n_init": 1})
+    alone = nmd_lab.decompose(noisy, 3, given(f), loss, init="random", **{**OPTIONS, "n_init": 1})
     assert objectives[0] == alone.objective
     values = fit.loss(noisy, fit.reconstruct().values).sum()
     assert values == pytest.approx(fit.objective, rel=1e-9)
@@ -211,7 +212,7 @@ def test_threads_change_nothing(medium, f, loss, monkeypatch):
 
     monkeypatch.setattr(restarts._Runner, "_side_by_side", spy)
     one, two, three = (
-        nmd_lab.decompose(medium, 4, f, loss, threads=threads, **{**OPTIONS, "max_iter": 10})
+        nmd_lab.decompose(medium, 4, given(f), loss, threads=threads, **{**OPTIONS, "max_iter": 10})
         for threads in (1, 2, 3)
     )
     assert together == [2, 3]

@@ -6,6 +6,7 @@ import functools
 
 import numpy as np
 import pytest
+from given import given
 from oracles import PAIRS, forward
 from scipy import sparse
 
@@ -115,7 +116,7 @@ def test_the_same_seed_gives_the_same_bits_and_inputs_stay(seed):
 @pytest.mark.parametrize(("f", "loss"), PAIRS)
 def test_the_factors_that_come_back_are_those_of_the_objective(f, loss):
     X = np.abs(synthetic(20, 15, 3, f, noise=0.2, random_state=1).X.values)
-    fit = nmd_lab.decompose(X, 3, f, loss, max_iter=50, alpha=0.1, random_state=0)
+    fit = nmd_lab.decompose(X, 3, given(f), loss, max_iter=50, alpha=0.1, random_state=0)
     values = fit.loss(X, fit.reconstruct().values).sum()
     ridge = 0.05 * (np.sum(fit.W.values**2) + np.sum(fit.H.values**2))
     assert fit.objective == pytest.approx(values + ridge, rel=1e-9)
@@ -183,7 +184,9 @@ def test_a_polish_alone(f, loss):
     """Asked for, it comes with a fixed ρ too; the iteration goes on as it would."""
     options = {"init": factors(), "penalty": 1.0, "max_iter": 600, "tol": 0}
     polished, plain = (
-        nmd_lab.decompose(noisy(f), 3, f, loss, **options, **PLAIN | {"polish": polish}).history
+        nmd_lab.decompose(
+            noisy(f), 3, given(f), loss, **options, **PLAIN | {"polish": polish}
+        ).history
         for polish in (True, False)
     )
     lowest = np.minimum.accumulate(plain["objective"].values)
@@ -220,13 +223,13 @@ def test_words_that_are_unknown(name, value):
 @pytest.mark.parametrize(("f", "loss"), PAIRS)
 def test_single_precision_stays_and_is_finite(f, loss):
     X = noisy(f).astype(np.float32)
-    fit = nmd_lab.decompose(X, 3, f, loss, max_iter=100, random_state=0)
+    fit = nmd_lab.decompose(X, 3, given(f), loss, max_iter=100, random_state=0)
     assert fit.W.dtype == fit.H.dtype == fit.reconstruct().dtype == np.float32
     assert np.isfinite(fit.W.values).all()
     assert np.isfinite(fit.H.values).all()
     for name in RECORDED:
         assert np.isfinite(fit.history[name]).all()
-    double = nmd_lab.decompose(X.astype(float), 3, f, loss, max_iter=100, random_state=0)
+    double = nmd_lab.decompose(X.astype(float), 3, given(f), loss, max_iter=100, random_state=0)
     assert fit.objective <= 1.3 * double.objective + 1e-3
 
 

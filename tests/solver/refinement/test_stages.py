@@ -7,6 +7,7 @@ import math
 
 import numpy as np
 import pytest
+from given import given
 from oracles import PAIRS, distance, forward
 
 import nmd_lab
@@ -37,7 +38,7 @@ def exactly(f, m=30, n=24, rank=3, seed=0):
 def begun(X, f, loss, rank=3, **options):
     """A problem, and factors to start from."""
     options = {"init": "random", "random_state": 1, **options}
-    prepared = prepare(X, rank, f, loss, absent_are_zeros=True, **options)
+    prepared = prepare(X, rank, given(f), loss, absent_are_zeros=True, **options)
     start = next(prepared.starts).start
     return prepared.problem, *prepared.problem.offset_columns.extend(
         start.W, start.H, start.offsets
@@ -47,7 +48,9 @@ def begun(X, f, loss, rank=3, **options):
 def after(iterations, X, f, loss, **options):
     """A problem, and the factors that the plain algorithm arrives at."""
     plain = {"acceleration": None, "homotopy": False, "polish": False}
-    fit = nmd_lab.decompose(X, 3, f, loss, max_iter=iterations, random_state=1, **plain, **options)
+    fit = nmd_lab.decompose(
+        X, 3, given(f), loss, max_iter=iterations, random_state=1, **plain, **options
+    )
     problem, _, _ = begun(X, f, loss, **options)
     return problem, *fit.factors
 
@@ -277,7 +280,7 @@ def test_optimality_falls_along_a_fit(f, loss):
     X = matrix(f, seed=7)
     start = exactly(f, 16, 12)[1:]
     early, late = (
-        nmd_lab.decompose(X, 3, f, loss, init=start, max_iter=most) for most in (2, 1000)
+        nmd_lab.decompose(X, 3, given(f), loss, init=start, max_iter=most) for most in (2, 1000)
     )
     at_a_pole = loss == "kl" and f in ("square", "modulus")  # x > 0 where f(WH) = 0
     assert late.optimality < (0.2 if at_a_pole else 1e-3)

@@ -1,0 +1,172 @@
+"""Every kind of input is taken for what it is, or refused in one sentence."""
+
+from __future__ import annotations
+
+import re
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+import xarray as xr
+from scipy import sparse
+
+import nmd_lab as nmd
+from nmd_lab.data.observations import observe
+
+A = np.abs(np.random.default_rng(0).normal(size=(5, 4)))
+
+
+class Table:
+    """A table with names of its columns and no row labels, as polars has."""
+
+    def __init__(self, columns=("a", "b", "c", "d"), values=A):
+        self.columns, self.shape, self.values = list(columns), values.shape, values
+
+    def to_numpy(self):
+        return self.values
+
+    def __array__(self, dtype=None, copy=None):
+        return np.array(self.values, dtype=dtype)
+
+
+def with_missing(frame):
+    frame.iloc[0, 0] = pd.NA
+    return frame
+
+
+TAKEN = {
+    "list of lists": (A.tolist(), A),
+    "booleans": (A > 1, A > 1),
+    "half precision": (A.astype(np.float16), A.astype(np.float16)),
+    "long double": (A.astype(np.longdouble), A),
+    "big endian": (A.astype(">f8"), A),
+    "np.matrix": (A.view(np.matrix), A),
+    "large integers": (np.array([[2**60, 1], [2, 3]]), [[2**60, 1], [2, 3]]),
+    "masked integers": (np.ma.masked_array([[1, 2], [3, 4]], [[0, 1], [0, 0]], fill_value=999),
+                        [[1, np.nan], [3, 4]]),
+    "nullable integers": (with_missing(pd.DataFrame([[1, 2], [3, 4]]).astype("Int64")),
+                          [[np.nan, 2], [3, 4]]),
+    "nullable booleans": (with_missing(pd.DataFrame(np.eye(2) > 0).astype("boolean")),
+                          [[np.nan, 0], [0, 1]]),
+    "sparse columns": (pd.DataFrame(A).astype(pd.SparseDtype(float, 0.0)), A),
+    "columns that are named twice": (pd.DataFrame(A, columns=list("aabc")), A),
+    "a table without row labels": (Table(), A),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", TAKEN)
+def test_what_is_taken(kind):
+    X, expected = TAKEN[kind]
+    np.testing.assert_array_equal(observe(X).to_array(), np.asarray(expected, dtype=float))
+
+
+REFUSED = {
+    "rows of unequal lengths": ([[1, 2], [3]], "rows of unequal lengths"),
+    "a number": (3.0, "0 dimensions"),
+    "a dict": ({"a": [1]}, "0 dimensions"),
+    "a vector": (A[0], "1 dimensions"),
+    "a series": (pd.Series([1.0, 2.0]), "1 dimensions"),
+    "a sparse vector": (sparse.coo_array(np.array([1.0, 2.0])), "1 dimensions"),
+    "numbers in text": ([["1", "2"], ["3", "4"]], "dtype <U1"),
+    "None among numbers": (np.array([[1, None], [2, 3]], dtype=object), "dtype object"),
+    "integers too large": ([[10**400, 1], [2, 3]], "dtype object"),
+    "complex": (A + 1j, "dtype complex128"),
+    "sparse and complex": (sparse.csr_array(A + 1j), "dtype complex128"),
+    "dates": (A.astype("int64").astype("datetime64[s]"), "dtype datetime64"),
+    "spans of time": (A.astype("int64").astype("timedelta64[s]"), "dtype timedelta64"),
+    "categories": (pd.DataFrame(A).astype("category"), "dtype category in column 0"),
+    "text in a column": (pd.DataFrame({"a": [1.0], "b": ["x"]}), "in column 'b'"),
+    "text in a table": (Table(values=A.astype(str).astype(object)), "dtype object"),
+    "a dataset": (xr.Dataset({"a": (("x", "y"), A)}), "Dataset of ['a']: select one array"),
+    "beyond double precision": (np.array([[np.longdouble("1e4000"), 1], [2, 3]]), "infinity"),
+    "an empty frame": (pd.DataFrame(), "holds no entry"),
+    "no rows": (pd.DataFrame(columns=["a", "b"]), "holds no entry"),
+    "sparse without columns": (sparse.csr_array((3, 0)), "holds no entry"),
+    "sparse and empty": (sparse.csr_array((3, 4)), "no observed entry"),
+    "all missing": (np.full((3, 3), np.nan), "no observed entry"),
+}
+
+
+@pytest.mark.parametrize("kind", REFUSED)
+def test_what_is_refused(kind):
+    X, said = REFUSED[kind]
+    with pytest.raises((TypeError, ValueError)) as caught:
+        nmd.complete(X, 1)
+    message = str(caught.value)
+    assert message.startswith("X ")
+    assert said in message
+    assert not re.search(r"\n|[.!?] +[A-Z]", message)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "error", "said"),
+    [
+        ("weights", np.full((5, 4), np.nan), ValueError, "non-finite"),
+        ("weights", -A, ValueError, "negative"),
+        ("weights", A.astype(str), TypeError, "dtype"),
+        ("weights", A.T, ValueError, "shape"),
+        ("weights", np.zeros((5, 4)), ValueError, "no observed entry"),
+        ("mask", A, TypeError, "booleans"),
+        ("mask", (A > 1).astype(object), TypeError, "booleans"),
+        ("mask", A.T > 1, ValueError, "shape"),
+    ],
+)
+@pytest.mark.parametrize("dense", [True, False])
+def test_masks_and_weights_that_make_no_sense(name, value, error, said, dense):
+    X = A if dense else sparse.csr_array(A)
+    if not dense and value.dtype == object:
+        said = "real numbers or booleans"
+    with pytest.raises(error, match=rf"^(X|{name}) .*{said}"):
+        nmd.complete(X, 2, **{name: value})
+
+
+def test_names_of_columns_come_along():
+    fit = nmd.decompose(Table(), 2, max_iter=3)
+    assert fit.H["column"].values.tolist() == list("abcd")
+    assert fit.reconstruct()["column"].values.tolist() == list("abcd")
+    assert "row" not in fit.W.coords
+
+
+@pytest.mark.parametrize("frame", [pd.DataFrame, xr.DataArray])
+def test_labels_that_come_twice(frame):
+    if frame is pd.DataFrame:
+        X = pd.DataFrame(A, index=list("aabcd"), columns=list("wxyz"))
+        other = pd.DataFrame(A > 0, index=list("abcde"), columns=list("wxyz"))
+    else:
+        coords = {"row": list("aabcd"), "column": list("wxyz")}
+        X = xr.DataArray(A, coords=coords)
+        other = xr.DataArray(A > 0, coords=coords | {"row": list("abcde")})
+    fit = nmd.complete(X, 2, mask=X > 0, max_iter=3)
+    with pytest.raises(ValueError, match=r"rows has the label 'a' more than once: use positions"):
+        fit.predict_labels("b", "w")
+    with pytest.raises(ValueError, match=r"mask has a label along 'row' more than once, or X has"):
+        nmd.complete(X, 2, mask=other)
+
+
+def test_a_long_table_whose_columns_make_no_matrix():
+    table = pd.DataFrame({"component": [1, 2], "item": [1, 2], "rating": [1.0, 2.0]})
+    with pytest.raises(ValueError, match="component"):
+        nmd.observations_from_table(table, row="component")
+    with pytest.raises(ValueError, match="row='item' and column='item' are one column"):
+        nmd.observations_from_table(table, row="item")
+
+
+def test_a_file_in_memory_is_left_as_it_is(tmp_path):
+    X = np.memmap(tmp_path / "X.dat", dtype=float, mode="w+", shape=A.shape)
+    X[:] = A
+    X.flush()
+    before = (tmp_path / "X.dat").read_bytes()
+    opened = np.memmap(tmp_path / "X.dat", dtype=float, mode="r+", shape=A.shape)
+    assert np.shares_memory(observe(opened).values, opened)
+    nmd.decompose(opened, 2, max_iter=5)
+    opened.flush()
+    assert (tmp_path / "X.dat").read_bytes() == before
+
+
+@pytest.mark.parametrize("loss", ["frobenius", "l1", "kl"])
+def test_one_entry_makes_no_foreign_warning(loss):
+    with warnings.catch_warnings(action="error"):
+        warnings.simplefilter("ignore", nmd.NMDWarning)
+        fit = nmd.decompose(np.ones((1, 1)), 1, "relu", loss, max_iter=5)
+        assert fit.loss(np.ones((1, 1)), 2.0).shape == (1, 1)

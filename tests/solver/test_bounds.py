@@ -1,0 +1,130 @@
+"""Bounds of MinMax: from the data if it is only named, and a warning of data outside."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+import xarray as xr
+from scipy import sparse
+
+import nmd_lab as nmd
+from nmd_lab.data.valid_range import valid_range
+
+
+@pytest.fixture
+def ratings(rng):
+    return rng.integers(1, 11, size=(14, 11)) / 2
+
+
+OURS = {
+    "decompose": nmd.decompose,
+    "complete": nmd.complete,
+    "lmafit": nmd.baselines.lmafit,
+    "wlra": nmd.baselines.wlra,
+    "soft_impute": nmd.baselines.soft_impute,
+    "rtrmc": nmd.baselines.rtrmc,
+    "adam": nmd.baselines.adam,
+}
+
+
+@pytest.mark.parametrize("way", OURS)
+def test_a_name_without_bounds_is_refused_outside_0_and_1(way, ratings):
+    said = (
+        r"nonlinearity='minmax' .* 0 and 1, and X goes from 0.5 to 5: .*nmd\.MinMax\(0\.5, 5\)\.$"
+    )
+    with pytest.raises(ValueError, match=said):
+        OURS[way](ratings, 2, nonlinearity="minmax", max_iter=2)
+    assert OURS[way](ratings / 5, 2, nonlinearity="minmax", max_iter=2).nonlinearity == nmd.MinMax()
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        lambda X: X,
+        lambda X: X.astype(np.float32),
+        lambda X: sparse.csr_array(X),
+        pd.DataFrame,
+        lambda X: np.where(X > 1, X, np.nan),
+        lambda X: -X,
+    ],
+)
+def test_it_is_refused_in_any_container(made, ratings):
+    with pytest.raises(ValueError, match="nonlinearity='minmax'"):
+        nmd.complete(made(ratings), 2, "minmax")
+    with pytest.raises(ValueError, match="nonlinearity='minmax'"):
+        nmd.MatrixCompletion(2, nonlinearity="minmax").fit(made(ratings))
+
+
+def documented(X, **attrs):
+    return xr.DataArray(X, attrs=attrs)
+
+
+def test_the_documented_range_is_taken(ratings):
+    table = pd.DataFrame({"user": [1, 1, 2], "item": [1, 2, 1], "rating": [4.0, 3.0, 5.0]})
+    table.attrs["valid_range"] = [0.5, 5]
+    frame = pd.DataFrame(ratings)
+    frame.attrs |= {"valid_min": 0.5, "valid_max": 5.0}
+    for X in (
+        documented(ratings, valid_range=[0.5, 5]),
+        documented(ratings, valid_min=0.5, valid_max=5),
+        documented(ratings / 5, valid_range=np.array([0.5, 5])),
+        frame,
+        nmd.observations_from_table(table),
+    ):
+        assert nmd.complete(X, 1, "minmax", max_iter=2).nonlinearity == nmd.MinMax(0.5, 5)
+    with pytest.raises(ValueError, match="nonlinearity='minmax'"):
+        nmd.complete(documented(ratings, valid_range=[5, 0.5]), 2, "minmax")
+
+
+def test_grey_levels_are_known(ratings):
+    grey = (ratings * 50).astype(np.uint8)
+    for X in (grey, xr.DataArray(grey), sparse.csr_array(grey), sparse.coo_array(grey)):
+        assert nmd.complete(X, 2, "minmax", max_iter=2).nonlinearity == nmd.MinMax(0, 255)
+    assert valid_range(grey // 4) is None
+    with pytest.raises(ValueError, match="nonlinearity='minmax'"):
+        nmd.complete(grey // 4, 2, "minmax")
+
+
+def test_values_outside_the_bounds_of_an_object_are_counted_once(ratings):
+    X = ratings.copy()
+    X[0, :3], X[1, 0], X[2, 2] = 7, -1, np.nan
+    said = (r"^X has 1 values below and 3 above the bounds of MinMax\(0\.5, 5\), of 153 observed: "
+            r".*widen these unless such values are noise\.$")  # fmt: skip
+    with pytest.warns(nmd.OutOfBoundsWarning, match=said) as caught:
+        nmd.complete(X, 2, nmd.MinMax(0.5, 5), n_init=3, max_iter=3)
+    assert sum(w.category is nmd.OutOfBoundsWarning for w in caught) == 1
+    assert caught[0].filename == __file__
+    zeros = sparse.csr_array(np.where(ratings > 3, ratings, 0))
+    with pytest.warns(nmd.OutOfBoundsWarning, match=f"X has {(ratings <= 3).sum()} values below"):
+        nmd.decompose(zeros, 2, nmd.MinMax(0.5, 5), max_iter=3)
+
+
+def test_nothing_is_said_where_nothing_is_outside(ratings):
+    with warnings.catch_warnings(action="error", category=nmd.OutOfBoundsWarning):
+        nmd.complete(ratings, 2, nmd.MinMax(0.5, 5), max_iter=3)
+        nmd.complete(ratings.astype(np.float32) / 3, 2, nmd.MinMax(1 / 6, 5 / 3), max_iter=3)
+        nmd.complete(ratings, 2, nmd.MinMax(0.5, np.inf), max_iter=3)
+        nmd.complete(ratings - 2, 2, "relu", max_iter=3)
+
+
+def test_a_study_takes_the_bounds_of_the_data_before_noise(ratings):
+    study = nmd.Study(
+        documented(ratings, valid_range=[0.5, 5]), rank=2, max_iter=3,
+        nonlinearity=["minmax", nmd.MinMax(0, 1)], noise={"gaussian": [0, 2.0]},
+    )  # fmt: skip
+    assert study.cell(nonlinearity="minmax", noise=2.0, seed=0).fit().nonlinearity == nmd.MinMax(
+        0.5, 5
+    )
+    assert study.cell(
+        nonlinearity="MinMax(0, 1)", noise=0, seed=0
+    ).fit().nonlinearity == nmd.MinMax(0, 1)
+    results = study.run(progress=False)
+    assert (results.status == "done").all()
+    said = results.warnings.sel(nonlinearity="minmax").values
+    assert not any("OutOfBounds" in each for each in said.ravel())
+    left_out = nmd.Study(ratings, rank=2, nonlinearity="minmax", max_iter=3).run(progress=False)
+    assert (left_out.status == "left out").all()
+    assert "nonlinearity='minmax' has the bounds 0 and 1" in str(left_out.stop_reason.values)
