@@ -13,6 +13,7 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 
 def check_integer(name: str, value: Any, smallest: int) -> int:
@@ -138,6 +139,58 @@ def check_rank(rank: Any, shape: tuple[int, int] | None = None) -> int:
             f"rank={rank} exceeds the smaller side of X, {min(shape)}: give a smaller rank."
         )
     return checked
+
+
+def check_positions(name: str, positions: Any, size: int) -> NDArray[np.intp]:
+    """Return positions as flat integers from 0; they must be integers from -size to size - 1.
+
+    Parameters
+    ----------
+    name : str
+        Name of the argument, for the message.
+    positions : array_like of int
+        Positions; negative ones count from the end.
+    size : int
+        Number of positions there are.
+    """
+    array = np.asarray(positions).ravel()
+    if array.size == 0:
+        return np.empty(0, dtype=np.intp)
+    if array.dtype.kind not in "iu":
+        raise TypeError(f"{name} has dtype {array.dtype}: give integer positions.")
+    outside = (array < -size) | (array >= size)
+    if outside.any():
+        wrong = array[int(np.argmax(outside))]
+        raise IndexError(
+            f"{name} holds {wrong}, which is a position outside X: give one from 0 to {size - 1}, "
+            "or a negative one that counts from the end."
+        )
+    return np.where(array < 0, array + size, array).astype(np.intp)
+
+
+def label_error(name: str, label: Any, known: Any) -> KeyError:
+    """Return the error for a label that X does not have; the message names the nearest one.
+
+    Parameters
+    ----------
+    name : str
+        Name of the argument, for the message.
+    label : object
+        Unknown label.
+    known : pandas.Index
+        Labels that there are.
+    """
+    hint = "the fit was made without it."
+    if isinstance(label, Real) and not isinstance(label, bool) and known.dtype.kind in "iuf":
+        hint = f"the labels are numbers from {known.min()} to {known.max()}."
+    else:
+        near = [one for one in known if str(one) == str(label)][:1] or difflib.get_close_matches(
+            str(label), [one for one in known if isinstance(one, str)], n=1
+        )
+        if near:
+            plain = near[0].item() if isinstance(near[0], np.generic) else near[0]
+            hint = f"did you mean {plain!r}?"
+    return KeyError(f"{name} has no label {label!r}: {hint}")
 
 
 def as_generator(random_state: Any) -> np.random.Generator:

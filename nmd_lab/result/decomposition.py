@@ -10,26 +10,26 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import xarray as xr
-from numpy.typing import ArrayLike, NDArray
 
 from nmd_lab._stop_reason import StopReason
 from nmd_lab.data.base import FloatArray
-from nmd_lab.data.dense import observe_dense
 from nmd_lab.data.labels import Labels
 from nmd_lab.model.losses import Loss
 from nmd_lab.model.nonlinearities import Nonlinearity
 from nmd_lab.model.offsets import NO_OFFSETS, Offsets
 
 from . import netcdf, serialization
+from .data_errors import DataErrors
 from .html import to_html
 from .predictions import Predictions
+from .rankings import Rankings
 
 if TYPE_CHECKING:
     from nmd_lab.plots import PlotAccessor
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Decomposition(Predictions):
+class Decomposition(DataErrors, Predictions, Rankings):
     """X ≈ f(WH), with the labels of X.
 
     Attributes
@@ -158,63 +158,6 @@ class Decomposition(Predictions):
     def _score(self, name: str) -> float:
         """Return a number of the history, at the iteration of W and H."""
         return float(self.history[name].sel(iteration=self.parameters["iteration"]))
-
-    def reconstruct(self) -> xr.DataArray:
-        """Return f(WH) as an array with the dimensions, labels and name of X."""
-        W, H = self.factors
-        rows, columns = self.offsets_at(slice(None), slice(None))
-        return self.labels.label(self.nonlinearity(W @ H + rows[:, None] + columns))
-
-    def residual(self, X: Any, *, mask: ArrayLike | None = None) -> xr.DataArray:
-        """Return X - f(WH), with NaN where X is not observed.
-
-        Parameters
-        ----------
-        X : array_like, masked array, pandas.DataFrame or xarray.DataArray
-            Data of the fit, or other data of the same shape.  Rows and columns with the labels of
-            the fit may be in another order.
-        mask : array_like of bool, optional
-            True where X is observed.
-
-        Returns
-        -------
-        xarray.DataArray
-            Residual in the units of X, with the dimensions and labels of the fit.
-
-        Raises
-        ------
-        ValueError, TypeError
-            If X is invalid, or its shape or labels are not those of the fit.
-
-        Examples
-        --------
-        >>> import numpy as np, nmd_lab as nmd
-        >>> X = np.outer([1.0, 2.0, np.nan], [1.0, 0.5])
-        >>> nmd.complete(X, 1, random_state=0).residual(X).values.round(6)[:2]
-        array([[0., 0.],
-               [0., 0.]])
-        """
-        model = self.reconstruct()
-        return model.copy(data=self.aligned(X, mask=mask) - model.values)
-
-    def aligned(self, X: Any, *, mask: ArrayLike | None = None) -> NDArray[np.floating]:
-        """Return X in the shape and the order of the fit's data, NaN where it is not observed.
-
-        Parameters
-        ----------
-        X, mask
-            As for `residual`; the errors are the same.
-
-        Returns
-        -------
-        ndarray
-            By label where X and the fit both have labels, by position elsewhere.
-        """
-        stacked = isinstance(X, xr.DataArray) and X.ndim > 2
-        observations = observe_dense(
-            X, mask=mask, sample_dims=self.labels.rows if stacked else None
-        )
-        return self.labels.align(observations.labels.label(observations.to_array()))
 
     def to_dataset(self) -> xr.Dataset:
         """Return all fields as one Dataset; ``attrs["nmd_lab"]`` has the plain values, as JSON."""

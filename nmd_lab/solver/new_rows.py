@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nmd_lab._numba import compile_kernel, compile_scalar
 from nmd_lab._threads import all_threads
@@ -74,9 +75,11 @@ class RowProblem:
     pair : Pair
         Nonlinearity and loss.
     Ht : ndarray (n, rank)
-        Transpose of H, one row for each column of the new rows.
+        Transpose of H.
     base : ndarray (n,)
         Mean and column offsets, added to WH inside f.
+    columns : ndarray of int
+        Row of `Ht` for each column of the new rows.
     row_offsets : bool
         Whether a new row has an offset of its own.
     alpha, epsilon : float
@@ -86,6 +89,7 @@ class RowProblem:
     pair: Pair
     Ht: FloatArray
     base: FloatArray
+    columns: NDArray[np.intp]
     row_offsets: bool
     alpha: float
     epsilon: float
@@ -106,7 +110,7 @@ def solve_new_rows(
     problem : RowProblem
         Fitted model.
     observations : Observations
-        New rows, with the columns of `problem.Ht`.
+        New rows, whose columns are `problem.columns` of H.
     tol : float
         Tolerance.  A row ends when ‖t - wH‖ and ‖t - t_previous‖, relative to the norm of its
         starting t, are at most `tol`, or when it makes no more progress (`NewRowOptions`).
@@ -129,7 +133,7 @@ def solve_new_rows(
     def solve_block(block: slice) -> None:
         indptr, indices, x, weights = observations.csr_rows(block)
         t = np.asarray(pair.nonlinearity.preimage(x), dtype=np.float64)
-        entries = (indptr, indices, x, weights, t)
+        entries = (indptr, problem.columns[indices], x, weights, t)
         kernel(*entries, Ht, base, starts, rule, tol, max_iter, model, W[block])
 
     with ThreadPoolExecutor(threads or all_threads()) as pool:
