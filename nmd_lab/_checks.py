@@ -141,7 +141,7 @@ def check_rank(rank: Any, shape: tuple[int, int] | None = None) -> int:
     return checked
 
 
-def check_positions(name: str, positions: Any, size: int) -> NDArray[np.intp]:
+def check_positions(name: str, positions: Any, size: int, labels: str = "") -> NDArray[np.intp]:
     """Return positions as flat integers from 0; they must be integers from -size to size - 1.
 
     Parameters
@@ -152,12 +152,15 @@ def check_positions(name: str, positions: Any, size: int) -> NDArray[np.intp]:
         Positions; negative ones count from the end.
     size : int
         Number of positions there are.
+    labels : str, default ""
+        Name of the function that takes labels instead, for the message.
     """
     array = np.asarray(positions).ravel()
     if array.size == 0:
         return np.empty(0, dtype=np.intp)
     if array.dtype.kind not in "iu":
-        raise TypeError(f"{name} has dtype {array.dtype}: give integer positions.")
+        hint = f", or labels to {labels}()" if labels else ""
+        raise TypeError(f"{name} has dtype {array.dtype}: give integer positions{hint}.")
     outside = (array < -size) | (array >= size)
     if outside.any():
         wrong = array[int(np.argmax(outside))]
@@ -181,15 +184,14 @@ def label_error(name: str, label: Any, known: Any) -> KeyError:
         Labels that there are.
     """
     hint = "the fit was made without it."
-    if isinstance(label, Real) and not isinstance(label, bool) and known.dtype.kind in "iuf":
+    label = label.item() if isinstance(label, np.generic) else label
+    same = [one for one in known.tolist() if str(one) == str(label)]
+    if same:
+        hint = f"did you mean {same[0]!r}?"
+    elif isinstance(label, str):
+        hint = _nearest(label, known.tolist()) or hint
+    elif isinstance(label, Real) and known.dtype.kind in "iuf":
         hint = f"the labels are numbers from {known.min()} to {known.max()}."
-    else:
-        near = [one for one in known if str(one) == str(label)][:1] or difflib.get_close_matches(
-            str(label), [one for one in known if isinstance(one, str)], n=1
-        )
-        if near:
-            plain = near[0].item() if isinstance(near[0], np.generic) else near[0]
-            hint = f"did you mean {plain!r}?"
     return KeyError(f"{name} has no label {label!r}: {hint}")
 
 

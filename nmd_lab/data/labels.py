@@ -104,6 +104,23 @@ class Labels:
         )
         return labelled.assign_coords({COMPONENT: np.arange(rank)})
 
+    def at_positions(self, dims: Sequence[str], positions: NDArray[Any]) -> dict[str, NDArray[Any]]:
+        """Return the labels of some rows (or columns) by dimension, positions where it has none.
+
+        Parameters
+        ----------
+        dims : sequence of str
+            Dimensions that make the rows (or columns).
+        positions : ndarray of int
+            Positions of rows (or columns).
+        """
+        along = np.unravel_index(positions, self._shape(dims))
+        indexes = self.coords.indexes
+        return {
+            dim: np.asarray(indexes[dim][place]) if dim in indexes else np.asarray(place)
+            for dim, place in zip(dims, along, strict=True)
+        }
+
     def rename(self, names: Mapping[str, str]) -> Labels:
         """Return the labels with new names of dimensions and coordinates, given by old name."""
         present = {*self.coords.variables, *self.coords.dims}

@@ -45,14 +45,17 @@ def match(own: Labels, other: Labels, axis: Axis) -> NDArray[np.intp] | None:
     if set(dims) != set(other_dims):
         size = _size(own, dims)
         return np.arange(size) if size == _size(other, other_dims) else None
-    along = {dim: _match_dimension(own, dim, other, dim) for dim in dims}
-    if any(positions is None for positions in along.values()):
-        return None
+    along = {}
+    for dim in dims:
+        positions = _match_dimension(own, dim, other, dim)
+        if positions is None:
+            return None
+        along[dim] = positions
     shape = [other.shape[other.dims.index(dim)] for dim in other_dims]
     grid = np.ix_(*(along[dim] for dim in other_dims))
     inside = np.ones([1] * len(shape), dtype=bool)
-    for positions in grid:
-        inside = inside & (positions >= 0)
+    for one in grid:
+        inside = inside & (one >= 0)
     flat = np.ravel_multi_index(grid, shape, mode="clip")
     order = [other_dims.index(dim) for dim in dims]
     matched: NDArray[np.intp] = np.where(inside, flat, -1).transpose(order).ravel()
@@ -68,29 +71,31 @@ def unknown_label(own: Labels, other: Labels, axis: Axis, positions: NDArray[np.
         other_dim = dim if len(dims) > 1 else getattr(other, axis)[0]
         along = _match_dimension(own, dim, other, other_dim)
         if along is not None and along[place] < 0:
-            return f"{dim!r}, such as {_plain(_index(own, dim)[place])!r}"
+            return f"{dim!r}, such as {plain_label(_index(own, dim)[place])!r}"
     return repr(", ".join(dims))
 
 
-def _match_dimension(own: Labels, dim: str, other: Labels, other_dim: str) -> Any:
+def _match_dimension(
+    own: Labels, dim: str, other: Labels, other_dim: str
+) -> NDArray[np.intp] | None:
     """Return the positions along one dimension; see `match`."""
     index, target = _index(own, dim), _index(other, other_dim)
     size = own.shape[own.dims.index(dim)]
     other_size = other.shape[other.dims.index(other_dim)]
     by_position = np.arange(size) if size == other_size else None
-    if index is None or target is None or _is_default(dim, index):
+    if index is None or target is None or is_default(dim, index):
         return by_position
     if index.equals(target):
         return by_position
     for one, of in ((index, "X"), (target, "the fit")):
         if not one.is_unique:
-            twice = _plain(one[one.duplicated()][0])
+            twice = plain_label(one[one.duplicated()][0])
             raise ValueError(
-                f"{of} has the label {twice!r} twice along {dim!r}: make its labels unique, or give "
-                "X without labels, in the order of the fit."
+                f"{of} has the label {twice!r} twice along {dim!r}: make its labels unique, or "
+                "give X without labels, in the order of the fit."
             )
-    positions = target.get_indexer(index)
-    if np.any(positions < 0) and _is_default(other_dim, target) and by_position is not None:
+    positions: NDArray[np.intp] = target.get_indexer(index)
+    if np.any(positions < 0) and is_default(other_dim, target) and by_position is not None:
         return by_position
     return positions
 
@@ -100,7 +105,7 @@ def _index(labels: Labels, dim: str) -> Any:
     return labels.coords.indexes.get(dim)
 
 
-def _is_default(dim: str, index: Any) -> bool:
+def is_default(dim: str, index: Any) -> bool:
     """Return whether an index is what a table has whose rows or columns were given no labels."""
     if dim not in ("row", "column") or index.nlevels > 1 or index.dtype.kind not in "iu":
         return False
@@ -112,6 +117,6 @@ def _size(labels: Labels, dims: tuple[str, ...]) -> int:
     return math.prod(labels.shape[labels.dims.index(dim)] for dim in dims)
 
 
-def _plain(label: Any) -> Any:
+def plain_label(label: Any) -> Any:
     """Return a label as a Python object, for a message."""
     return label.item() if isinstance(label, np.generic) else label

@@ -160,6 +160,26 @@ class SparseObservations(Observations):
         values = self.values if values is None else values
         return sparse.csr_array((values, self.indices, self.indptr), shape=self.shape)
 
+    def to_table(self) -> Any:
+        """Return the stored entries as a long table, one in each line.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Row labels, column labels (positions where there are none) and values, in columns with
+            the names of the dimensions and of the data ("value" if they have none).  Of a table
+            with sorted lines that `observations_from_table` took, this is a copy.
+        """
+        import pandas as pd
+
+        columns: dict[str, Any] = {}
+        for dims, positions in ((self.labels.rows, self.rows), (self.labels.columns, self.indices)):
+            columns |= self.labels.at_positions(dims, positions)
+        name = self.labels.name or "value"
+        while name in columns:
+            name += "_"
+        return pd.DataFrame({**columns, name: self.values})
+
     def with_values(self, values: FloatArray) -> SparseObservations:
         """Return other values with the same pattern, weights and labels."""
         return replace(self, values=values)

@@ -9,8 +9,9 @@ import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
 from nmd_lab.data.containers import like
+from nmd_lab.data.matched import match_data
 
-from .entries import compared_entries, match_data, model_at
+from .entries import compared_entries, model_at
 from .factors import Factors
 
 
@@ -36,8 +37,8 @@ class DataErrors(Factors):
         -------
         xarray.DataArray, scipy.sparse matrix or SparseObservations
             Residual in the units of X.  For dense X: an array with the dimensions and labels of the
-            fit, NaN where X is not observed.  For sparse X: of the type of X, CSR for matrices, with
-            the residual at its stored entries.
+            fit, NaN where X is not observed.  For sparse X: of the type of X, CSR for matrices,
+            with the residual at its stored entries.
 
         Raises
         ------

@@ -19,17 +19,18 @@ from nmd_lab.model.nonlinearities import Nonlinearity
 from nmd_lab.model.offsets import NO_OFFSETS, Offsets
 
 from . import netcdf, serialization
+from .append import Appending
 from .data_errors import DataErrors
 from .html import to_html
-from .predictions import Predictions
 from .rankings import Rankings
+from .rotation import Rotations
 
 if TYPE_CHECKING:
     from nmd_lab.plots import PlotAccessor
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Decomposition(DataErrors, Predictions, Rankings):
+class Decomposition(DataErrors, Appending, Rankings, Rotations):
     """X ≈ f(WH), with the labels of X.
 
     Attributes
@@ -119,12 +120,13 @@ class Decomposition(DataErrors, Predictions, Rankings):
     @property
     def relative_error(self) -> float:
         """Relative error of f(WH) on the observed entries, as the loss defines it."""
-        return self._score("relative_error")
+        return self._number("relative_error")
 
     @property
     def objective(self) -> float:
         """Objective of the returned factors."""
-        return self._score("objective")
+        rescaled = self.parameters.get("objective")  # what rotate() notes under a ridge
+        return self._number("objective") if rescaled is None else float(rescaled)
 
     @property
     def optimality(self) -> float:
@@ -133,7 +135,7 @@ class Decomposition(DataErrors, Predictions, Rankings):
         The conditions are T = WH, Λ Hᵀ = alpha W and Wᵀ Λ = alpha H, where the multiplier Λ is a
         subgradient of -d(x, f(t)) at T.  A converged fit with the Frobenius loss has less than
         about 1e-4.  At the kinks of L1, and under KL where x > 0 and f(WH) = 0, the number stays
-        larger.  It is NaN for results of baselines.
+        larger.  It is NaN for results of baselines, and under a ridge after `rotate`.
         """
         return float(self.parameters.get("optimality", math.nan))
 
@@ -152,10 +154,15 @@ class Decomposition(DataErrors, Predictions, Rankings):
         )
 
     @property
-    def _n_observed(self) -> int:
-        return int(self.parameters.get("n_observed", math.prod(self.shape)))
+    def _n_observed(self) -> str:
+        """How many entries of X the fit observed, and of how many, as text."""
+        m, n = self.shape
+        appended = int(self.parameters.get("appended_rows", 0))
+        total = (m - appended) * n
+        text = f"{self.parameters.get('n_observed', total)} of {total} entries"
+        return f"{text}, {appended} appended rows" if appended else text
 
-    def _score(self, name: str) -> float:
+    def _number(self, name: str) -> float:
         """Return a number of the history, at the iteration of W and H."""
         return float(self.history[name].sel(iteration=self.parameters["iteration"]))
 
@@ -226,7 +233,7 @@ class Decomposition(DataErrors, Predictions, Rankings):
             "W": f"({_sizes(self.W)}) {self.W.dtype}",
             "H": f"({_sizes(self.H)}) {self.H.dtype}",
             "relative error": f"{self.relative_error:.4g} ({self.loss.name})",
-            "observed": f"{self._n_observed} of {math.prod(self.shape)} entries",
+            "observed": self._n_observed,
             "iterations": f"{self.n_iter} in {float(self.history['seconds'][-1]):.2f} s",
             "ended": self.stop_reason,
         }
@@ -239,8 +246,7 @@ class Decomposition(DataErrors, Predictions, Rankings):
         return (
             f"<nmd_lab.Decomposition>  X ≈ {self.nonlinearity!r}(W H), loss {self.loss.name}\n"
             f"  W ({W}), H ({H}), {self.W.dtype}\n"
-            f"  relative error {self.relative_error:.4g} on {self._n_observed} of "
-            f"{math.prod(self.shape)} entries\n"
+            f"  relative error {self.relative_error:.4g} on {self._n_observed}\n"
             f"  {self.n_iter} iterations, {float(self.history.seconds[-1]):.2f} s, "
             f"{self.stop_reason}"
         )

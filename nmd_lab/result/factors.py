@@ -44,6 +44,33 @@ class Factors:
         """W (m, rank) and H (rank, n) as plain matrices."""
         return self.W.values.reshape(-1, self.rank), self.H.values.reshape(self.rank, -1)
 
+    def to_pandas(self) -> tuple[Any, Any]:
+        """Return W and H as two tables with their labels.
+
+        Returns
+        -------
+        W : pandas.DataFrame (m, rank)
+            Rows of X by component.
+        H : pandas.DataFrame (rank, n)
+            Components by column of X.  Several dimensions make the levels of one index.
+
+        Examples
+        --------
+        >>> import pandas as pd, nmd_lab as nmd
+        >>> X = pd.DataFrame([[1.0, 2.0], [2.0, 4.0]], index=["ann", "bo"], columns=["p", "q"])
+        >>> W, H = nmd.complete(X, 1, random_state=0).to_pandas()
+        >>> list(W.index), list(H.columns), (W @ H).loc["bo", "q"].round(6)
+        (['ann', 'bo'], ['p', 'q'], np.float64(4.0))
+        """
+        W, H = (
+            factor.stack({name: dims}) if len(dims) > 1 else factor
+            for factor, name, dims in (
+                (self.W, "row", self.labels.rows),
+                (self.H, "column", self.labels.columns),
+            )
+        )
+        return W.transpose(..., COMPONENT).to_pandas(), H.transpose(COMPONENT, ...).to_pandas()
+
     def offsets_at(self, i: Any, j: Any) -> tuple[FloatArray, FloatArray]:
         """Return the offsets of rows i (mean included) and of columns j, which index arrays."""
         (m, n), dtype = self.shape, self.W.dtype

@@ -10,13 +10,12 @@ from numpy.typing import ArrayLike
 
 from nmd_lab.data.base import FloatArray, Observations
 from nmd_lab.data.labels import COMPONENT, Labels
+from nmd_lab.data.matched import known_columns
 from nmd_lab.data.observations import observe
 from nmd_lab.model.losses import Loss
 from nmd_lab.model.nonlinearities import Nonlinearity
 from nmd_lab.model.offsets import Offsets
 from nmd_lab.model.proximal import make_pair
-
-from .entries import known_columns
 
 
 class FittedModel(NamedTuple):

@@ -14,8 +14,9 @@ from numpy.typing import ArrayLike
 from nmd_lab._checks import check_positions
 from nmd_lab.data.base import FloatArray
 from nmd_lab.data.containers import like
+from nmd_lab.data.matched import match_data
 
-from .entries import match_data, model_at
+from .entries import model_at
 from .factors import Factors
 from .fold_in import FittedModel, fold_in
 from .lookup import positions_of
@@ -45,8 +46,8 @@ class Predictions(Factors):
         Parameters
         ----------
         rows : array_like of int
-            Positions, counted from 0; negative ones count from the end.  Or, without `columns`, test
-            data: an array with NaN, masked array, DataFrame, DataArray, scipy.sparse matrix or
+            Positions, counted from 0; negative ones count from the end.  Or, without `columns`,
+            test data: an array with NaN, masked array, DataFrame, DataArray, scipy.sparse matrix or
             SparseObservations of the shape of X, or with labels that X has, in any order.
         columns : array_like of int, optional
             Positions.  They broadcast with those of the rows.
@@ -82,7 +83,10 @@ class Predictions(Factors):
             return like(rows, data.observations, model_at(self, data))
         i, j = np.broadcast_arrays(np.atleast_1d(rows), np.atleast_1d(columns))
         m, n = self.shape
-        return self.at(check_positions("rows", i, m), check_positions("columns", j, n))
+        return self.at(
+            check_positions("rows", i, m, "predict_labels"),
+            check_positions("columns", j, n, "predict_labels"),
+        )
 
     def predict_labels(self, rows: ArrayLike, columns: ArrayLike) -> FloatArray:
         """Return f(WH) at the given labels, without forming the matrix.

@@ -12,10 +12,10 @@ from scipy import sparse
 
 from nmd_lab._checks import check_integer, check_positions
 from nmd_lab.data.labels import COMPONENT
+from nmd_lab.data.matched import observe_beside
 from nmd_lab.data.matching import AXES, match
 from nmd_lab.data.sparse import is_sparse
 
-from .entries import observe_beside
 from .factors import Factors
 from .lookup import is_one_label, positions_of
 
@@ -64,7 +64,7 @@ class Rankings(Factors):
         array([[1, 2],
                [1, 2]])
         """
-        positions = check_positions("row", row, self.shape[0])
+        positions = check_positions("row", row, self.shape[0], "top_labels")
         return _ranking(self, positions, np.ndim(row) == 0, k, exclude)
 
     def top_labels(self, row: Any, k: int = 10, *, exclude: Any = None) -> xr.DataArray:
@@ -115,8 +115,9 @@ def _ranking(
         best, scores = found[0]
         dim = str(columns.dims[0])
         chosen = columns.isel({dim: best}).copy(data=scores).rename(name)
-        row_label = _flat(fit.W, "row_").isel({_flat(fit.W, "row_").dims[0]: int(rows[0])}).coords
-        names = {label: value for label, value in row_label.items() if label not in chosen.coords}
+        weights = _flat(fit.W, "row_")
+        own = weights.isel({weights.dims[0]: int(rows[0])}).coords
+        names = {label: value for label, value in own.items() if label not in chosen.coords}
         return chosen.assign_coords({**names, "position": (dim, best)}).assign_attrs(
             row=int(rows[0])
         )
@@ -172,12 +173,12 @@ def _known_columns(fit: Factors, exclude: Any) -> KnownColumns:
     """Return the function that gives the columns of a row to leave out."""
     n = fit.shape[1]
     if exclude is None:
-        return lambda row: np.empty(0, dtype=np.intp)
+        return _none
     if np.ndim(exclude) < 2 and not is_sparse(exclude):
         columns = check_positions("exclude", exclude, n)
         return lambda row: columns
     if _holds_nothing(exclude):
-        return lambda row: np.empty(0, dtype=np.intp)
+        return _none
     are_flags = not is_sparse(exclude) and np.asarray(exclude).dtype == bool
     observations = observe_beside(fit.labels, exclude, mask=exclude if are_flags else None)
     own = observations.labels
@@ -191,6 +192,11 @@ def _known_columns(fit: Factors, exclude: Any) -> KnownColumns:
     both = (i >= 0) & (j >= 0)  # what the fit does not have, it cannot recommend
     stored = sparse.csr_array((np.ones(both.sum(), bool), (i[both], j[both])), shape=fit.shape)
     return lambda row: stored.indices[stored.indptr[row] : stored.indptr[row + 1]]
+
+
+def _none(row: int) -> NDArray[np.intp]:
+    """Return no columns to leave out."""
+    return np.empty(0, dtype=np.intp)
 
 
 def _holds_nothing(exclude: Any) -> bool:
