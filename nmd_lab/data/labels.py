@@ -121,6 +121,15 @@ class Labels:
             for dim, place in zip(dims, along, strict=True)
         }
 
+    def flat(self, dims: Sequence[str]) -> NDArray[Any]:
+        """Return the label of each row (or column): tuples if several dimensions make them."""
+        along = list(self.at_positions(dims, np.arange(self._size(dims))).values())
+        if len(along) == 1:
+            return along[0]
+        labels = np.empty(self._size(dims), dtype=object)
+        labels[:] = list(zip(*along, strict=True))
+        return labels
+
     def rename(self, names: Mapping[str, str]) -> Labels:
         """Return the labels with new names of dimensions and coordinates, given by old name."""
         present = {*self.coords.variables, *self.coords.dims}

@@ -12,7 +12,7 @@ from scipy import sparse
 
 from ._csr import first_duplicate
 from .labels import Labels
-from .sparse import SparseObservations, is_sparse, observe_sparse
+from .sparse import SparseObservations, observe_sparse
 
 
 def observations_from_table(
@@ -84,7 +84,7 @@ def observations_from_sparse(
 
     Parameters
     ----------
-    X : scipy.sparse matrix or array (m, n), or SparseObservations
+    X : scipy.sparse matrix or array (m, n)
         Data in any format.  Entries that are not stored are missing.
     rows, columns : array_like (m,) and (n,), or pandas.Index, optional
         Labels; the name of an Index is that of the dimension, by default "row" and "column".
@@ -113,7 +113,7 @@ def observations_from_sparse(
     1  ann       9     5.0
     2   bo       7     3.0
     """
-    if not is_sparse(X):
+    if not sparse.issparse(X):
         raise TypeError(f"X is a {type(X).__name__}: give a scipy.sparse matrix.")
     observed = observe_sparse(X)
     coords, dims = {}, []
@@ -124,7 +124,13 @@ def observations_from_sparse(
         dims.append(f"{dim}_{default}" if dim in dims else dim)
         if given is not None:
             coords[dims[-1]] = _checked_labels(argument, given, size)
-    labels = Labels((dims[0], dims[1]), observed.shape, (dims[0],), xr.Dataset(coords=coords), name)
+    labels = replace(
+        observed.labels,
+        dims=tuple(dims),
+        rows=(dims[0],),
+        coords=xr.Dataset(coords=coords),
+        name=name,
+    )
     return replace(observed, labels=labels)
 
 

@@ -77,6 +77,16 @@ class SparseObservations(Observations):
         """Rows of the stored entries."""
         return np.repeat(np.arange(self.shape[0], dtype=self.indices.dtype), np.diff(self.indptr))
 
+    @property
+    def row_labels(self) -> NDArray[Any]:
+        """Label of each row, tuples of several dimensions, or positions without labels."""
+        return self.labels.flat(self.labels.rows)
+
+    @property
+    def column_labels(self) -> NDArray[Any]:
+        """Label of each column, likewise."""
+        return self.labels.flat(self.labels.columns)
+
     def reader(self) -> EntryReader:
         """Return the stored values; if absent entries are zeros, a reader of dense rows."""
         return _DenseRowReader(self.to_csr()) if self.absent_are_zeros else self.values
@@ -282,10 +292,3 @@ def observe_sparse(
     if not values.size and not absent_are_zeros:
         raise ValueError("X has no observed entry: check mask=, weights= and what X stores.")
     return SparseObservations(values, weights, indptr, indices, labels, absent_are_zeros)
-
-
-def stored_columns(X: Any, row: int) -> IntArray:
-    """Return the columns of the stored entries in one row of a sparse input."""
-    matrix = X if isinstance(X, SparseObservations) else X.tocsr()
-    columns: IntArray = np.asarray(matrix.indices[matrix.indptr[row] : matrix.indptr[row + 1]])
-    return columns

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any, Self, cast
 
 import numpy as np
+import pandas as pd
 import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
@@ -134,7 +135,7 @@ def _more_labels(dim: str, index: Any, new_dim: str, W: xr.DataArray) -> Any:
                 f"rows has no row labels, but the fit has labels along {dim!r}: give a DataFrame "
                 "or a DataArray with labels of their own."
             )
-        new = type(index)(np.arange(len(index), len(index) + k))
+        new = pd.RangeIndex(len(index), len(index) + k)
     if new.nlevels != index.nlevels:
         raise ValueError(
             f"rows has row labels of {new.nlevels} levels: give the {index.nlevels} of the fit."

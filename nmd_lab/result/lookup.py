@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from nmd_lab._checks import label_error
 from nmd_lab.data.labels import Labels
-from nmd_lab.data.matching import Axis
+from nmd_lab.data.matching import Axis, plain_label
 
 
 def positions_of(labels: Labels, axis: Axis, wanted: Any) -> NDArray[np.intp]:
@@ -44,7 +44,7 @@ def positions_of(labels: Labels, axis: Axis, wanted: Any) -> NDArray[np.intp]:
         for label in listed:
             if label in twice:
                 raise ValueError(
-                    f"{axis} have the label {label!r} more than once: use positions, predict()."
+                    f"{axis} have the label {plain_label(label)!r} more than once: use positions."
                 )
         return np.array([_one(index, axis, label) for label in listed], dtype=np.intp).reshape(
             shape

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from nmd_lab._numba import compile_kernel, compile_scalar
 from nmd_lab._threads import all_threads
-from nmd_lab.data.base import FloatArray, Observations
+from nmd_lab.data.base import CsrRows, FloatArray, Observations
 from nmd_lab.model.proximal import Pair, Structure
 
 from .cholesky import factorize, substitute
@@ -131,15 +131,24 @@ def solve_new_rows(
     kernel = row_kernel(pair)
 
     def solve_block(block: slice) -> None:
-        indptr, indices, x, weights = observations.csr_rows(block)
+        indptr, indices, x, weights = _in_own_order(observations.csr_rows(block), problem.columns)
         t = np.asarray(pair.nonlinearity.preimage(x), dtype=np.float64)
-        entries = (indptr, problem.columns[indices], x, weights, t)
+        entries = (indptr, indices, x, weights, t)
         kernel(*entries, Ht, base, starts, rule, tol, max_iter, model, W[block])
 
     with ThreadPoolExecutor(threads or all_threads()) as pool:
         list(pool.map(solve_block, _blocks(observations)))
     W = W.astype(problem.Ht.dtype)
     return (W[:, 1:], W[:, 0]) if problem.row_offsets else (W, None)
+
+
+def _in_own_order(rows: CsrRows, columns: NDArray[np.intp]) -> CsrRows:
+    """Return rows with the columns of H, ascending, so that the order of X changes no bit."""
+    indices = columns[rows.indices]
+    if np.all(columns[1:] > columns[:-1]):
+        return rows._replace(indices=indices)
+    order = np.lexsort((indices, np.repeat(np.arange(rows.indptr.size - 1), np.diff(rows.indptr))))
+    return CsrRows(rows.indptr, indices[order], rows.values[order], rows.weights[order])
 
 
 def _blocks(observations: Observations) -> Iterator[slice]:
