@@ -30,7 +30,7 @@ from ._version import __version__ as __version__
 
 if TYPE_CHECKING:
     from . import baselines, datasets, metrics, plots, studies, widgets
-    from .data.long_table import observations_from_table
+    from .data.long_table import observations_from_sparse, observations_from_table
     from .data.sparse import SparseObservations
     from .data.split import split_observed
     from .estimators import NMD, MatrixCompletion
@@ -82,6 +82,7 @@ __all__ = [
     "decompose",
     "load",
     "metrics",
+    "observations_from_sparse",
     "observations_from_table",
     "plots",
     "prox",
@@ -105,7 +106,6 @@ _WHERE = {
     "data.sparse": ["SparseObservations"],
     "data.split": ["split_observed"],
     "studies": ["Study"],
-    "data.long_table": ["observations_from_table"],
     "warnings": [
         "NMDWarning",
         "NotConvergedWarning",
@@ -113,6 +113,7 @@ _WHERE = {
         "OverfitWarning",
         "UnobservedWarning",
     ],
+    "data.long_table": ["observations_from_sparse", "observations_from_table"],
 }
 """The module of each public name; the other names are modules themselves."""
 

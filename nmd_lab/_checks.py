@@ -13,6 +13,7 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 
 def check_integer(name: str, value: Any, smallest: int) -> int:
@@ -183,6 +184,60 @@ def check_seed(random_state: Any) -> None:
     """Raise TypeError or ValueError if `random_state` is no seed; draw nothing from it."""
     if not isinstance(random_state, np.random.Generator | np.random.RandomState):
         as_generator(random_state)
+
+
+def check_positions(name: str, positions: Any, size: int, labels: str = "") -> NDArray[np.intp]:
+    """Return positions as flat integers from 0; they must be integers from -size to size - 1.
+
+    Parameters
+    ----------
+    name : str
+        Name of the argument, for the message.
+    positions : array_like of int
+        Positions; negative ones count from the end.
+    size : int
+        Number of positions there are.
+    labels : str, default ""
+        Name of the function that takes labels instead, for the message.
+    """
+    array = np.asarray(positions).ravel()
+    if array.size == 0:
+        return np.empty(0, dtype=np.intp)
+    if array.dtype.kind not in "iu":
+        hint = f", or labels to {labels}()" if labels else ""
+        raise TypeError(f"{name} has dtype {array.dtype}: give integer positions{hint}.")
+    outside = (array < -size) | (array >= size)
+    if outside.any():
+        wrong = array[int(np.argmax(outside))]
+        raise IndexError(
+            f"{name} holds {wrong}, which is a position outside X: give one from 0 to {size - 1}, "
+            "or a negative one that counts from the end."
+        )
+    return np.where(array < 0, array + size, array).astype(np.intp)
+
+
+def label_error(name: str, label: Any, known: Any) -> KeyError:
+    """Return the error for a label that X does not have; the message names the nearest one.
+
+    Parameters
+    ----------
+    name : str
+        Name of the argument, for the message.
+    label : object
+        Unknown label.
+    known : pandas.Index
+        Labels that there are.
+    """
+    hint = "the fit was made without it."
+    label = label.item() if isinstance(label, np.generic) else label
+    same = [one for one in known.tolist() if str(one) == str(label)]
+    if same:
+        hint = f"did you mean {same[0]!r}?"
+    elif isinstance(label, str):
+        hint = _nearest(label, known.tolist()) or hint
+    elif isinstance(label, Real) and known.dtype.kind in "iuf":
+        hint = f"the labels are numbers from {known.min()} to {known.max()}."
+    return KeyError(f"{name} has no label {label!r}: {hint}")
 
 
 def as_generator(random_state: Any) -> np.random.Generator:

@@ -20,7 +20,9 @@ from sklearn.utils.validation import (
 
 from nmd_lab.data.base import FloatArray
 from nmd_lab.data.labels import is_frame
+from nmd_lab.data.matched import known_columns
 from nmd_lab.data.observations import observe
+from nmd_lab.data.sparse import SparseObservations
 from nmd_lab.model.losses import Frobenius, Loss, as_loss
 from nmd_lab.result.decomposition import Decomposition
 from nmd_lab.result.fold_in import fold_rows
@@ -54,7 +56,7 @@ class FactorModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
         Parameters
         ----------
-        X : array_like, scipy.sparse matrix or pandas.DataFrame (n_samples, n_features)
+        X : array_like, DataFrame, scipy.sparse or SparseObservations (n_samples, n_features)
             Data.
         y : None
             Ignored.
@@ -75,6 +77,7 @@ class FactorModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         if isinstance(self.random_state, np.random.RandomState):
             options["random_state"] = self.random_state.randint(2**31)
         data = type(X)(checked, index=X.index, columns=X.columns) if is_frame(X) else checked
+        data = X if isinstance(X, SparseObservations) else data  # with its labels
         fit = type(self)._command(data, self.n_components, **options)
         self.decomposition_ = fit
         self.components_: FloatArray = fit.factors[1]
@@ -92,7 +95,7 @@ class FactorModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
         Parameters
         ----------
-        X : array_like (n_samples, n_features)
+        X : array_like, DataFrame, scipy.sparse or SparseObservations (n_samples, n_features)
             Rows; missing entries are left out.
         y : None
             Ignored.
@@ -119,6 +122,12 @@ class FactorModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def _checked(self, X: Any, *, reset: bool) -> Any:
         """Return X after the checks of scikit-learn, with NaN at masked entries."""
+        if isinstance(X, SparseObservations):
+            if X.weights is not None:
+                raise ValueError(
+                    f"X has weights, which {type(self).__name__} does not take: use complete()."
+                )
+            X = X.to_csr() if reset else self._in_own_order(X)
         if isinstance(X, np.ma.MaskedArray):
             X = np.ma.filled(X.astype(np.result_type(X.dtype, np.float32)), np.nan)
         checked = validate_data(
@@ -132,6 +141,12 @@ class FactorModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         if as_loss(self.loss).domain[0] >= 0:
             check_non_negative(checked, f"{type(self).__name__} (input X)")
         return checked
+
+    def _in_own_order(self, X: SparseObservations) -> Any:
+        """Return observations of rows as a CSR matrix with the columns of the fit."""
+        columns = known_columns(self.decomposition_.labels, X)
+        shape = X.shape[0], self.components_.shape[1]
+        return sparse.csr_array((X.values, columns[X.indices], X.indptr), shape=shape)
 
     def _dense_and_seen(self, X: Any) -> tuple[FloatArray, NDArray[np.bool_]]:
         """Return checked X as a dense array, and a mask that is True at observed entries."""

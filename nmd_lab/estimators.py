@@ -17,11 +17,11 @@ from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
-from scipy import sparse
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, OneToOneFeatureMixin
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from nmd_lab.data.base import FloatArray
+from nmd_lab.data.sparse import is_sparse
 
 from ._estimator_base import FactorModel
 from .fit import complete, decompose
@@ -115,7 +115,7 @@ class NMD(ClassNamePrefixFeaturesOutMixin, FactorModel):  # type: ignore[misc]
 
         Parameters
         ----------
-        X : array_like, scipy.sparse matrix or pandas.DataFrame (n_samples, n_features)
+        X : array_like, DataFrame, scipy.sparse or SparseObservations (n_samples, n_features)
             The data.
         y : None
             Ignored.
@@ -136,7 +136,7 @@ class NMD(ClassNamePrefixFeaturesOutMixin, FactorModel):  # type: ignore[misc]
 
         Parameters
         ----------
-        X : array_like or scipy.sparse matrix (n_samples, n_features)
+        X : array_like, DataFrame, scipy.sparse or SparseObservations (n_samples, n_features)
             Rows; NaN are missing.
 
         Returns
@@ -245,7 +245,7 @@ class MatrixCompletion(OneToOneFeatureMixin, FactorModel):  # type: ignore[misc]
 
         Parameters
         ----------
-        X : array_like or scipy.sparse matrix (n_samples, n_features)
+        X : array_like, DataFrame, scipy.sparse or SparseObservations (n_samples, n_features)
             Rows; they may be rows of the fit or new ones.
 
         Returns
@@ -266,8 +266,8 @@ class MatrixCompletion(OneToOneFeatureMixin, FactorModel):  # type: ignore[misc]
         ----------
         X : array_like
             Positions of rows, if `columns` is given.  If not, one of two: an integer array
-            (n_pairs, 2) with positions of rows and columns, or rows (n_samples, n_features).  If
-            the model has two features, an array with two columns is taken as rows.
+            (n_pairs, 2) with positions of rows and columns, or dense rows (n_samples, n_features).
+            If the model has two features, an array with two columns is taken as rows.
         columns : array_like of int, optional
             Positions of columns; they broadcast with those of the rows.
 
@@ -279,8 +279,11 @@ class MatrixCompletion(OneToOneFeatureMixin, FactorModel):  # type: ignore[misc]
         check_is_fitted(self)
         if columns is not None:
             return self.decomposition_.predict(X, columns)
-        if sparse.issparse(X):
-            raise TypeError("X is sparse: give predict() positions, or fill X with transform().")
+        if is_sparse(X):
+            raise TypeError(
+                "X is sparse: give predict() positions, fill the rows of X with transform(), or "
+                "predict its entries in the fitted matrix with decomposition_.predict(X)."
+            )
         pairs = np.asarray(X)
         if pairs.dtype.kind in "iu" and pairs.shape[1:] == (2,) != (self.n_features_in_,):
             return self.decomposition_.predict(pairs[:, 0], pairs[:, 1])

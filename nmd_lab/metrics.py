@@ -1,42 +1,126 @@
 """Errors of a model, on the observed entries of the data.
 
-Entries that are NaN in X or False in `mask` are left out.
+Entries that are NaN in X, that a sparse X does not store, that are False in `mask` or have weight 0
+are left out.  X and Y are matched by label where both have labels, and X may have some of the rows
+and columns of Y only.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
+from nmd_lab.data._alignment import check_weights
+from nmd_lab.data.base import FloatArray
+from nmd_lab.data.labels import is_frame, labels_of
+from nmd_lab.data.matched import match_data
+from nmd_lab.data.observations import observe
+from nmd_lab.data.sparse import is_sparse
 from nmd_lab.model.losses import Loss, as_loss
 
 
-def _observed(
-    X: ArrayLike, Y: ArrayLike, mask: ArrayLike | None
-) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return the observed entries of X and the same entries of Y, flat."""
-    x, y = np.asarray(X, dtype=float), np.asarray(Y, dtype=float)
+class _Compared(NamedTuple):
+    """Observed entries of X, the same entries of Y, and their weights, flat; None: all are one."""
+
+    x: FloatArray
+    y: FloatArray
+    weights: FloatArray | None
+
+    def mean(self, errors: FloatArray) -> float:
+        """Return the weighted mean of an error of each entry."""
+        return float(np.average(errors, weights=self.weights))
+
+
+def _observed(X: Any, Y: Any, mask: Any, weights: Any) -> _Compared:
+    """Return the observed entries of X and the same entries of Y."""
+    has_labels = any(is_sparse(one) or is_frame(one) or _dims(one) for one in (X, Y))
+    n_dims = {2 if is_sparse(one) else np.ndim(one) for one in (X, Y)}
+    if has_labels and (n_dims == {2} or (_dims(X) and _dims(Y) and min(n_dims) > 1)):
+        return _matched(X, Y, mask, weights)
+    x, y = (np.asarray(np.ma.filled(_floats(one), np.nan)) for one in (X, Y))
     if x.shape != y.shape:
         raise ValueError(f"Y has shape {y.shape}: give it the shape of X, {x.shape}.")
     observed = ~np.isnan(x)
     if mask is not None:
-        observed &= np.asarray(mask, dtype=bool)
+        observed &= _in_shape("mask", mask, x.shape).astype(bool)
+    if weights is not None:
+        weights = _in_shape("weights", weights, x.shape).astype(float)
+        check_weights(weights)
+        observed &= weights > 0
     if not observed.any():
         raise ValueError("X has no observed entry to compare: check mask= and the NaN in X.")
-    return x[observed], y[observed]
+    return _Compared(x[observed], y[observed], None if weights is None else weights[observed])
 
 
-def rmse(X: ArrayLike, Y: ArrayLike, *, mask: ArrayLike | None = None) -> float:
+def _matched(X: Any, Y: Any, mask: Any, weights: Any) -> _Compared:
+    """Return the observed entries of X and those of Y, by label where both have labels."""
+    model: Any = Y
+    if is_sparse(Y):
+        model = observe(Y)
+        labels = model.labels
+    else:
+        labels = labels_of(Y, sample_dims=_dims(Y)[0] if np.ndim(Y) > 2 else None)
+    data = match_data(labels, X, mask=mask, weights=weights, owner="Y")
+    i, j, x = data.observations.entries()
+    i, j = data.rows[i], data.columns[j]
+    y = _stored_at(model, i, j) if is_sparse(Y) else labels.flatten(np.asarray(_floats(Y)))[i, j]
+    own = None if data.observations.weights is None else data.observations.observed()[1]
+    return _Compared(x.astype(float), y.astype(float), own)
+
+
+def _stored_at(model: Any, i: Any, j: Any) -> FloatArray:
+    """Return the stored values of sparse observations at some positions."""
+    rows, columns, values = model.entries()
+    n = model.shape[1]
+    stored, wanted = rows.astype(np.int64) * n + columns, i.astype(np.int64) * n + j
+    places = np.minimum(np.searchsorted(stored, wanted), stored.size - 1)
+    absent = int(np.count_nonzero(stored[places] != wanted))
+    if absent:
+        raise ValueError(
+            f"Y has no value at {absent} of the {wanted.size} observed entries of X: give one for "
+            "each, for example fit.predict(X)."
+        )
+    found: FloatArray = values[places]
+    return found
+
+
+def _dims(one: Any) -> tuple[Any, ...]:
+    """Return the dimensions of a DataArray, () for other input."""
+    return tuple(one.dims) if isinstance(one, xr.DataArray) else ()
+
+
+def _floats(one: Any) -> Any:
+    """Return dense input as an array of float64, masked if it is."""
+    if isinstance(one, np.ma.MaskedArray):
+        return one.astype(float)
+    return np.asarray(one, dtype=float)
+
+
+def _in_shape(name: str, array: Any, shape: tuple[int, ...]) -> NDArray[Any]:
+    """Return a mask or weights as an array of the shape of X."""
+    given = np.asarray(array)
+    if given.shape != shape:
+        raise ValueError(f"{name} has shape {given.shape}: give it the shape of X, {shape}.")
+    return given
+
+
+def rmse(
+    X: Any, Y: Any, *, mask: ArrayLike | None = None, weights: ArrayLike | None = None
+) -> float:
     """Return the root mean squared error of Y.
 
     Parameters
     ----------
-    X, Y : array_like of equal shape
-        Data and model.
+    X, Y : array_like, masked array, DataFrame, DataArray, scipy.sparse or SparseObservations
+        Data and model, of equal shape or with labels, such as held-out entries and
+        ``fit.predict(X)`` or ``fit.reconstruct()``.
     mask : array_like of bool, optional
         True where an entry is compared. Default: all entries.
+    weights : array_like, optional
+        Weights of the entries of X, >= 0. Default: all are 1.
 
     Returns
     -------
@@ -46,7 +130,7 @@ def rmse(X: ArrayLike, Y: ArrayLike, *, mask: ArrayLike | None = None) -> float:
     Raises
     ------
     ValueError
-        If the shapes differ, or if no entry is observed.
+        If shapes or labels differ, if Y lacks a compared entry, or if no entry is observed.
 
     Examples
     --------
@@ -54,16 +138,18 @@ def rmse(X: ArrayLike, Y: ArrayLike, *, mask: ArrayLike | None = None) -> float:
     >>> rmse([1.0, 2.0, np.nan], [1.0, 4.0, 0.0])
     1.4142135623730951
     """
-    x, y = _observed(X, Y, mask)
-    return float(np.sqrt(np.mean((x - y) ** 2)))
+    compared = _observed(X, Y, mask, weights)
+    return float(np.sqrt(compared.mean((compared.x - compared.y) ** 2)))
 
 
-def mae(X: ArrayLike, Y: ArrayLike, *, mask: ArrayLike | None = None) -> float:
+def mae(
+    X: Any, Y: Any, *, mask: ArrayLike | None = None, weights: ArrayLike | None = None
+) -> float:
     """Return the mean absolute error of Y.
 
     Parameters
     ----------
-    X, Y, mask
+    X, Y, mask, weights
         As for `rmse`.
 
     Returns
@@ -74,7 +160,7 @@ def mae(X: ArrayLike, Y: ArrayLike, *, mask: ArrayLike | None = None) -> float:
     Raises
     ------
     ValueError
-        If the shapes differ, or if no entry is observed.
+        If shapes or labels differ, if Y lacks a compared entry, or if no entry is observed.
 
     Examples
     --------
@@ -82,12 +168,17 @@ def mae(X: ArrayLike, Y: ArrayLike, *, mask: ArrayLike | None = None) -> float:
     >>> mae([1.0, 2.0, np.nan], [1.0, 4.0, 0.0])
     1.0
     """
-    x, y = _observed(X, Y, mask)
-    return float(np.mean(np.abs(x - y)))
+    compared = _observed(X, Y, mask, weights)
+    return compared.mean(np.abs(compared.x - compared.y))
 
 
 def relative_error(
-    X: ArrayLike, Y: ArrayLike, *, loss: str | Loss = "frobenius", mask: ArrayLike | None = None
+    X: Any,
+    Y: Any,
+    *,
+    loss: str | Loss = "frobenius",
+    mask: ArrayLike | None = None,
+    weights: ArrayLike | None = None,
 ) -> float:
     """Return the relative error of Y in the sense of a loss.
 
@@ -96,7 +187,7 @@ def relative_error(
 
     Parameters
     ----------
-    X, Y, mask
+    X, Y, mask, weights
         As for `rmse`.
     loss : str or Loss, default "frobenius"
         Loss that defines the error.
@@ -109,7 +200,8 @@ def relative_error(
     Raises
     ------
     ValueError
-        If the shapes differ, if no entry is observed, or if the loss is unknown.
+        If shapes or labels differ, if Y lacks a compared entry, if no entry is observed, or if the
+        loss is unknown.
 
     Notes
     -----
@@ -122,6 +214,7 @@ def relative_error(
     >>> relative_error([3.0, 4.0], [3.0, 3.0])
     0.2
     """
-    x, y = _observed(X, Y, mask)
+    x, y, w = _observed(X, Y, mask, weights)
     d = as_loss(loss)
-    return d.relative_error(float(np.sum(d(x, y))), d.reference(x, np.ones(x.size)))
+    w = np.ones(x.size) if w is None else w
+    return d.relative_error(float(np.sum(w * d(x, y))), d.reference(x, w))

@@ -173,8 +173,25 @@ def test_completion_predicts_pairs_and_rows(planted):
     np.testing.assert_allclose(model.predict(X[:5]), expected[:5], atol=1e-3)
     with pytest.raises(IndexError, match="columns"):
         model.predict([0], [99])
-    with pytest.raises(TypeError, match="sparse"):
+    with pytest.raises(TypeError, match=r"sparse: .* decomposition_\.predict"):
         model.predict(sparse.csr_array(planted))
+
+
+def test_observations_with_labels_go_in(planted, rng):
+    seen = rng.random(planted.shape) < 0.8
+    rows, columns = ([f"{name}{k}" for k in range(size)]
+                     for name, size in zip("rc", planted.shape, strict=True))  # fmt: skip
+    X = nmd_lab.observations_from_sparse(sparse.csr_array(np.where(seen, planted + 1, 0)),
+                                         rows, columns)  # fmt: skip
+    dense = X.to_array()
+    model = MatrixCompletion(3, random_state=0).fit(X)
+    assert list(model.decomposition_.W["row"].values) == rows
+    np.testing.assert_allclose(model.transform(X), model.transform(dense), rtol=1e-6)
+    assert model.score(X) == pytest.approx(model.score(dense), rel=1e-6)
+    order = rng.permutation(planted.shape[1])
+    turned = nmd_lab.observations_from_sparse(sparse.csr_array(np.nan_to_num(dense[:, order])),
+                                              rows, [columns[j] for j in order])  # fmt: skip
+    np.testing.assert_allclose(model.transform(turned), model.transform(dense), rtol=1e-6)
 
 
 def test_rows_of_nothing_fall_back_to_the_offsets(rng):

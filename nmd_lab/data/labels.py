@@ -86,35 +86,6 @@ class Labels:
         labelled = xr.DataArray(values, dims=dims, coords=self._coords_along(*dims), name=self.name)
         return labelled.transpose(*self.dims).assign_attrs(self.attrs)
 
-    def align(self, X: xr.DataArray) -> NDArray[Any]:
-        """Return the values of an array in the order of these labels.
-
-        Parameters
-        ----------
-        X : xarray.DataArray
-            Array of the same shape.  If its dimensions have other names, its values are taken by
-            position.
-
-        Raises
-        ------
-        ValueError
-            If X has another shape or other labels.
-        """
-        if set(X.dims) == set(self.dims):
-            X = X.transpose(*self.dims)
-            for dim, target in self.coords.indexes.items():
-                index = X.indexes.get(dim)
-                if dim not in X.dims or index is None or index.equals(target):
-                    continue
-                order = index.get_indexer(target) if index.is_unique else np.array([-1])
-                if np.any(order < 0):
-                    raise ValueError(f"X has other labels along {dim!r}: select those of the fit.")
-                X = X.isel({dim: order})
-        if X.shape != self.shape:
-            raise ValueError(f"X has shape {X.shape}: give the shape of the fit, {self.shape}.")
-        values: NDArray[Any] = X.values
-        return values
-
     def label_factors(self, W: NDArray[Any], H: NDArray[Any]) -> tuple[xr.DataArray, xr.DataArray]:
         """Return W (*rows, component) and H (component, *columns) with labels."""
         rank = W.shape[1]
@@ -138,34 +109,31 @@ class Labels:
         )
         return labelled.assign_coords({COMPONENT: np.arange(rank)})
 
-    def order_of_columns(self, other: Labels) -> NDArray[Any]:
-        """Return the position of each column among the columns of other labels.
+    def at_positions(self, dims: Sequence[str], positions: NDArray[Any]) -> dict[str, NDArray[Any]]:
+        """Return the labels of some rows (or columns) by dimension, positions where it has none.
 
         Parameters
         ----------
-        other : Labels
-            Labels with the same number of columns.  Columns are matched by label, or by position
-            if one of the two has no labels.
-
-        Returns
-        -------
-        ndarray of int (n,)
-            Positions among the columns of `other`.
-
-        Raises
-        ------
-        ValueError
-            If both have labels for their columns, and these differ.
+        dims : sequence of str
+            Dimensions that make the rows (or columns).
+        positions : ndarray of int
+            Positions of rows (or columns).
         """
-        shape = other._shape(other.columns)
-        positions = xr.DataArray(
-            np.arange(math.prod(shape)).reshape(shape),
-            dims=other.columns,
-            coords=other._coords_along(*other.columns),
-        )
-        coords = xr.Dataset().assign_coords(self._coords_along(*self.columns))
-        own_columns = Labels(self.columns, self._shape(self.columns), (), coords)
-        return own_columns.align(positions).ravel()
+        along = np.unravel_index(positions, self._shape(dims))
+        indexes = self.coords.indexes
+        return {
+            dim: np.asarray(indexes[dim][place]) if dim in indexes else np.asarray(place)
+            for dim, place in zip(dims, along, strict=True)
+        }
+
+    def flat(self, dims: Sequence[str]) -> NDArray[Any]:
+        """Return the label of each row (or column): tuples if several dimensions make them."""
+        along = list(self.at_positions(dims, np.arange(self._size(dims))).values())
+        if len(along) == 1:
+            return along[0]
+        labels = np.empty(self._size(dims), dtype=object)
+        labels[:] = list(zip(*along, strict=True))
+        return labels
 
     def rename(self, names: Mapping[str, str]) -> Labels:
         """Return the labels with new names of dimensions and coordinates, given by old name."""

@@ -1,11 +1,13 @@
-"""Sparse observations from a long table, with one rating or measurement in each line."""
+"""Labelled sparse observations from a long table, or from a SciPy matrix and its labels."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import xarray as xr
+from numpy.typing import NDArray
 from scipy import sparse
 
 from ._csr import first_duplicate
@@ -79,6 +81,74 @@ def observations_from_table(
     return SparseObservations(
         observed.values, observed.weights, observed.indptr, observed.indices, labels
     )
+
+
+def observations_from_sparse(
+    X: Any, rows: Any = None, columns: Any = None, *, name: str | None = None
+) -> SparseObservations:
+    """Return the observations that a SciPy matrix stores, with labels.
+
+    Parameters
+    ----------
+    X : scipy.sparse matrix or array (m, n)
+        Data in any format.  Entries that are not stored are missing.
+    rows, columns : array_like (m,) and (n,), or pandas.Index, optional
+        Labels; the name of an Index is that of the dimension, by default "row" and "column".
+    name : str, optional
+        Name of the values, such as "rating".
+
+    Returns
+    -------
+    SparseObservations
+        Input for `complete`.  Its method `to_csr` returns the matrix, `to_table` a long table.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If X is not sparse or not valid, or if the labels are not one for each row or column, or
+        come twice.
+
+    Examples
+    --------
+    >>> import nmd_lab as nmd
+    >>> from scipy import sparse
+    >>> X = sparse.csr_array([[4.0, 5.0], [3.0, 0.0]])
+    >>> nmd.observations_from_sparse(X, ["ann", "bo"], [7, 9], name="rating").to_table()
+       row  column  rating
+    0  ann       7     4.0
+    1  ann       9     5.0
+    2   bo       7     3.0
+    """
+    if not sparse.issparse(X):
+        raise TypeError(f"X is a {type(X).__name__}: give a scipy.sparse matrix.")
+    observed = observe_sparse(X)
+    coords, dims = {}, []
+    for argument, given, size, default in zip(
+        ("rows", "columns"), (rows, columns), observed.shape, ("row", "column"), strict=True
+    ):
+        dim = str(getattr(given, "name", None) or default)
+        dims.append(f"{dim}_{default}" if dim in dims else dim)
+        if given is not None:
+            coords[dims[-1]] = _checked_labels(argument, given, size)
+    labels = replace(
+        observed.labels,
+        dims=tuple(dims),
+        rows=(dims[0],),
+        coords=xr.Dataset(coords=coords),
+        name=name,
+    )
+    return replace(observed, labels=labels)
+
+
+def _checked_labels(argument: str, given: Any, size: int) -> NDArray[Any]:
+    """Return labels as an array; there must be so many of them, all distinct."""
+    labels = np.asarray(given)
+    if labels.shape != (size,):
+        raise ValueError(f"{argument} has shape {labels.shape}: give {size} labels.")
+    distinct = set(labels.tolist())
+    if len(distinct) < size:
+        raise ValueError(f"{argument} holds a label more than once: give each its own.")
+    return labels
 
 
 def _sorted_labels(argument: str, entries: Any) -> tuple[Any, Any]:

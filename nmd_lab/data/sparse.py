@@ -14,7 +14,7 @@ from numpy.typing import DTypeLike, NDArray
 from scipy import sparse
 
 from ._alignment import as_booleans, at_entries, check_weights, infinity_error
-from ._csr import check_indices, check_pointers, checked_csr, row_pointers, sorted_entries
+from ._csr import check_indices, check_pointers, row_pointers, sorted_entries
 from .base import (
     CsrRows,
     EntryReader,
@@ -85,6 +85,16 @@ class SparseObservations(Observations):
     def rows(self) -> IntArray:
         """Rows of the stored entries."""
         return np.repeat(np.arange(self.shape[0], dtype=self.indices.dtype), np.diff(self.indptr))
+
+    @property
+    def row_labels(self) -> NDArray[Any]:
+        """Label of each row, tuples of several dimensions, or positions without labels."""
+        return self.labels.flat(self.labels.rows)
+
+    @property
+    def column_labels(self) -> NDArray[Any]:
+        """Label of each column, likewise."""
+        return self.labels.flat(self.labels.columns)
 
     def reader(self) -> EntryReader:
         """Return the stored values; if absent entries are zeros, a reader of dense rows."""
@@ -168,6 +178,26 @@ class SparseObservations(Observations):
         """Return the values, or other values at the same positions, without a copy."""
         values = self.values if values is None else values
         return sparse.csr_array((values, self.indices, self.indptr), shape=self.shape)
+
+    def to_table(self) -> Any:
+        """Return the stored entries as a long table, one in each line.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Row labels, column labels (positions where there are none) and values, in columns with
+            the names of the dimensions and of the data ("value" if they have none).  Of a table
+            with sorted lines that `observations_from_table` took, this is a copy.
+        """
+        import pandas as pd
+
+        columns: dict[str, Any] = {}
+        for dims, positions in ((self.labels.rows, self.rows), (self.labels.columns, self.indices)):
+            columns |= self.labels.at_positions(dims, positions)
+        name = self.labels.name or "value"
+        while name in columns:
+            name += "_"
+        return pd.DataFrame({**columns, name: self.values})
 
     def with_values(self, values: FloatArray) -> SparseObservations:
         """Return other values with the same pattern, weights and labels."""
@@ -288,10 +318,3 @@ def check_sparse_observations(name: str, X: SparseObservations) -> None:
             )
     check_pointers(name, "row", X.indptr, m, stored)
     check_indices(name, "column", X.indices, n)
-
-
-def stored_columns(X: Any, row: int) -> IntArray:
-    """Return the columns of the stored entries in one row of a sparse input."""
-    matrix = X if isinstance(X, SparseObservations) else checked_csr("exclude", X)
-    columns: IntArray = np.asarray(matrix.indices[matrix.indptr[row] : matrix.indptr[row + 1]])
-    return columns

@@ -7,16 +7,13 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-import xarray as xr
-from scipy import sparse
 
 from nmd_lab._checks import as_generator
 from nmd_lab._numba import compile_kernel
 
 from .base import Observations
-from .labels import is_frame
+from .containers import like
 from .observations import observe
-from .sparse import SparseObservations
 
 
 def split_observed(X: Any, test_size: float = 0.1, random_state: Any = None) -> tuple[Any, Any]:
@@ -53,7 +50,7 @@ def split_observed(X: Any, test_size: float = 0.1, random_state: Any = None) -> 
     (180, 60)
     """
     train, test = split(observe(X), test_size, as_generator(random_state))
-    return _like(X, train), _like(X, test)
+    return like(X, train), like(X, test)
 
 
 def split(
@@ -100,18 +97,3 @@ def _choose(order, rows, columns, row_counts, column_counts, n_test):  # type: i
             test[k] = True
             taken += 1
     return test
-
-
-def _like(X: Any, observations: Observations) -> Any:
-    """Return observations in the type of X."""
-    if isinstance(X, SparseObservations):
-        return observations
-    if sparse.issparse(X):
-        matrix = observations.as_sparse().to_csr()
-        return sparse.csr_matrix(matrix) if isinstance(X, sparse.spmatrix) else matrix
-    values = observations.to_array()
-    if isinstance(X, xr.DataArray):
-        return X.copy(data=values)
-    if is_frame(X):
-        return X.astype(values.dtype).where(~np.isnan(values))
-    return values

@@ -9,6 +9,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
+from nmd_lab.data.matched import match_data
 from nmd_lab.result.decomposition import Decomposition
 
 if TYPE_CHECKING:
@@ -38,6 +39,9 @@ class Palette:
 
 
 PALETTE = Palette()
+
+MAX_SPARSE_PICTURE = 25_000_000
+"""Largest number of entries of a sparse matrix that is drawn as a whole."""
 
 
 def pyplot() -> Any:
@@ -93,17 +97,44 @@ def hide_frame(ax: Axes) -> None:
     ax.grid(False)
 
 
-def matrix_of(fit: Decomposition, X: Any, mask: ArrayLike | None = None) -> NDArray[np.floating]:
-    """Return X as a matrix in the row and column order of the fit, NaN where it is not observed.
+def rows_of(
+    fit: Decomposition, X: Any, positions: list[int] | None, mask: ArrayLike | None = None
+) -> tuple[NDArray[np.floating], NDArray[np.floating]]:
+    """Return rows of X as a matrix in the order of the fit, and all observed values of X.
 
-    X is aligned by label if X and the fit both have labels.
+    Parameters
+    ----------
+    fit : Decomposition
+        The fit.
+    X : any accepted input
+        Data, aligned by label if X and the fit both have labels.
+    positions : list of int or None
+        Rows of the fit; None: all of them.
+    mask : array_like of bool, optional
+        Mask of the observed entries of X.
+
+    Returns
+    -------
+    matrix : ndarray
+        Rows of X, NaN where it is not observed.
+    values : ndarray
+        Observed values of X in all rows, flat.
 
     Raises
     ------
     ValueError
-        If X has another shape or other labels than the data of the fit.
+        If X has another shape or other labels than the data of the fit, or if a sparse X is too
+        large for one picture.
     """
-    return fit.labels.flatten(fit.aligned(X, mask=mask))
+    data, (m, n) = match_data(fit.labels, X, mask=mask), fit.shape
+    values = data.observations.observed()[0]
+    if positions is not None:
+        return data.to_rows(np.array(positions, dtype=np.intp), fit.shape), values
+    if data.is_sparse and m * n > MAX_SPARSE_PICTURE:
+        raise ValueError(
+            f"X is sparse and has {m} x {n} entries, too many for one picture: choose rows=."
+        )
+    return data.to_array(fit.shape), values
 
 
 def color_limit(values: Any, percentile: float = 99.5) -> float:

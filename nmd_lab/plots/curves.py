@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import sparse
 
-from nmd_lab.data.sparse import observe_sparse
 from nmd_lab.result.decomposition import Decomposition
+from nmd_lab.result.entries import compared_entries
 
-from ._canvas import axes, matrix_of, pyplot, quantity, text_color
+from ._canvas import axes, pyplot, quantity, text_color
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -126,10 +125,10 @@ def residuals(
     ----------
     fit : Decomposition
         The fit.
-    X : array_like (m, n)
-        The data of the fit. NaN, masked entries and entries that a sparse X does not store are
-        left out.
-    mask : array_like of bool (m, n), optional
+    X : array_like, masked array, DataFrame, DataArray, scipy.sparse or SparseObservations
+        The data of the fit, or held-out entries. NaN, masked entries and entries that a sparse X
+        does not store are left out.
+    mask : array_like of bool, optional
         True where an entry is compared. Default: all entries.
     bins : int, default 60
         Number of bins of the histogram.
@@ -194,22 +193,9 @@ def _loss_residuals(
     fit: Decomposition, X: Any, mask: ArrayLike | None
 ) -> tuple[NDArray[np.floating], str, str]:
     """Return residuals that suit the loss, their name, and the name of the noise model."""
-    residuals, name = fit.loss.residuals(*_data_and_model(fit, X, mask)), fit.loss.residual_name
+    observed, model, _ = compared_entries(fit, X, mask)
+    residuals, name = fit.loss.residuals(observed, model), fit.loss.residual_name
     units = quantity(X, "X") if hasattr(X, "attrs") and hasattr(X, "dims") else ""
     if units and name == "residual":
         name = f"residual of {units}"
     return residuals, name, "Laplace" if fit.loss.noise == "Laplace" else "Gaussian"
-
-
-def _data_and_model(
-    fit: Decomposition, X: Any, mask: ArrayLike | None
-) -> tuple[NDArray[np.floating], NDArray[np.floating]]:
-    """Return the observed (or stored) values of X and the model at the same entries, flat."""
-    if sparse.issparse(X):
-        stored = observe_sparse(X, mask=mask)
-        if stored.shape != fit.shape:
-            raise ValueError(f"X has shape {stored.shape}: give the shape of the fit, {fit.shape}.")
-        return stored.values.astype(float), fit.predict(stored.rows, stored.indices).astype(float)
-    data, model = matrix_of(fit, X, mask), fit.labels.flatten(fit.reconstruct().values)
-    seen = ~np.isnan(data)
-    return data[seen].astype(float), model[seen].astype(float)

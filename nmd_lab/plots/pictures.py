@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from nmd_lab._checks import check_positions
 from nmd_lab.data.labels import COMPONENT
 from nmd_lab.data.pictures import Picture, picture_of
 from nmd_lab.result.decomposition import Decomposition
 
-from ._canvas import axes, color_limit, diverging, gray_with_holes, hide_frame, matrix_of
+from ._canvas import axes, color_limit, diverging, gray_with_holes, hide_frame, rows_of
 from ._mosaic import Mosaic
 
 if TYPE_CHECKING:
@@ -34,13 +35,13 @@ def reconstruction(
     ----------
     fit : Decomposition
         The fit.
-    X : array_like (m, n)
+    X : array_like, masked array, DataFrame, DataArray, scipy.sparse or SparseObservations
         The data, if possible with the true values of the missing entries.
     rows : sequence of int, optional
-        Rows of X to draw, counted from 0. Default: all of X as one picture.
+        Rows of the fit to draw, counted from 0. Default: all as one picture.
     shape : (int, int), optional
         Height and width of the picture of one row. Default: from the coordinates of the columns.
-    mask : array_like of bool (m, n), optional
+    mask : array_like of bool, optional
         True where the fit used X. Default: all entries that are not NaN.
     ax : Axes, optional
         Axes to draw on. Default: those of a new figure.
@@ -70,25 +71,27 @@ def reconstruction(
     >>> len(ax.images)  # observed, reconstruction and residual of two digits
     6
     """
-    original = matrix_of(fit, X)
-    observed = original if mask is None else matrix_of(fit, X, mask)
-    model = fit.labels.flatten(fit.reconstruct().values)
+    positions = None if rows is None else check_positions("rows", rows, fit.shape[0]).tolist()
+    original, values = rows_of(fit, X, positions)
+    observed = original
+    if mask is not None:
+        observed, values = rows_of(fit, X, positions, mask)
+    model = fit.block(slice(None) if positions is None else positions, slice(None))
     panels = {"observed": observed, "reconstruction": model, "residual": original - model}
     if np.any(np.isnan(observed) & ~np.isnan(original)):
         panels = {"original": original, **panels}
 
-    positions = None if rows is None else _checked_rows(rows, fit.shape[0])
     picture = None if rows is None else picture_of(fit.H.isel({COMPONENT: 0}, drop=True), shape)
     selections = _selections(positions, picture)
     size = observed[selections[0]].shape if picture is None else picture.shape
     mosaic = _mosaic(size, rows_are_labelled=rows is not None and picture is None)
     ax = axes(ax, *_figure_size(mosaic, len(selections), len(panels)))
     limit = color_limit(np.concatenate([panels["residual"][s].ravel() for s in selections]))
-    data_style = _data_style(ax, observed)
-    for column, (name, values) in enumerate(panels.items()):
+    data_style = _data_style(ax, values)
+    for column, (name, panel) in enumerate(panels.items()):
         style = data_style if name != "residual" else _signed_style(ax, limit)
         for row, selection in enumerate(selections):
-            image = values[selection] if picture is None else picture(values[selection])
+            image = panel[selection] if picture is None else picture(panel[selection])
             mosaic.draw(ax, row, column, image, **style)
     mosaic.finish(ax, len(selections), len(panels))
 
@@ -106,21 +109,11 @@ def reconstruction(
     return ax
 
 
-def _checked_rows(rows: Sequence[int], m: int) -> list[int]:
-    """Return the rows as positions from 0 to m - 1."""
-    for row in rows:
-        if not -m <= row < m:
-            raise IndexError(f"rows holds {row}: there are {m} rows.")
-    return [int(row) % m for row in rows]
-
-
 def _selections(positions: list[int] | None, picture: Picture | None) -> list[Any]:
-    """Return which rows of X make each picture, from the top picture to the lowest."""
-    if positions is None:
+    """Return which of the rows make each picture, from the top picture to the lowest."""
+    if positions is None or picture is None:  # together the rows make one picture
         return [slice(None)]
-    if picture is None:  # together the rows make one picture
-        return [positions]
-    return [slice(position, position + 1) for position in positions]
+    return [slice(place, place + 1) for place in range(len(positions))]
 
 
 def _mosaic(shape: tuple[int, int], rows_are_labelled: bool) -> Mosaic:
@@ -139,11 +132,11 @@ def _figure_size(mosaic: Mosaic, rows: int, columns: int) -> tuple[float, float]
     return unit * width + margin, unit * height + 0.4
 
 
-def _data_style(ax: Axes, observed: NDArray[np.floating]) -> dict[str, Any]:
+def _data_style(ax: Axes, values: NDArray[np.floating]) -> dict[str, Any]:
     """Return grey levels for nonnegative data, and else colours around zero."""
-    low, high = float(np.nanmin(observed)), float(np.nanmax(observed))
+    low, high = float(values.min()), float(values.max())
     if low < 0:
-        return _signed_style(ax, color_limit(observed))
+        return _signed_style(ax, color_limit(values))
     return {"cmap": gray_with_holes(), "vmin": low, "vmax": high if high > low else low + 1}
 
 

@@ -10,25 +10,33 @@ import xarray as xr
 from numpy.typing import ArrayLike
 
 from .decomposition import Decomposition
+from .entries import compared_entries
 
 
 def compare(
-    fits: Iterable[Decomposition] | Mapping[str, Decomposition],
+    fits: Decomposition | Iterable[Decomposition] | Mapping[str, Decomposition],
+    *more: Any,
     X: Any = None,
-    *,
     mask: ArrayLike | None = None,
+    weights: ArrayLike | None = None,
 ) -> xr.Dataset:
     """Return the scores of several fits as one Dataset.
 
     Parameters
     ----------
-    fits : iterable of Decomposition, or dict
+    fits : Decomposition, iterable of Decomposition, or dict
         Fits, labelled by the keys of a dict, and otherwise by their positions.
-    X : array_like (m, n), optional
-        Data for the scores `rmse` and `mae`, such as held-out entries.  These two can be compared
-        between losses, while `relative_error` depends on the loss of the fit.
-    mask : array_like of bool (m, n), optional
-        Mask of the entries of X that count; NaN never counts.
+    *more : Decomposition, or data
+        After a single fit: other fits, as in ``compare(a, b)``.  The last argument may be X.
+    X : array_like, masked array, DataFrame, DataArray, scipy.sparse or SparseObservations, optional
+        Data for the scores `rmse` and `mae`, such as held-out entries, of the shape of the fits or
+        with labels that they have.  These two scores can be compared between losses, while
+        `relative_error` depends on the loss of the fit.
+    mask : array_like of bool, optional
+        Mask of the entries of X that count; NaN, and what a sparse matrix does not store, never
+        count.
+    weights : array_like, optional
+        Weights of the entries of X, >= 0.
 
     Returns
     -------
@@ -53,15 +61,33 @@ def compare(
     >>> bool(errors.sel(fit="relu") < errors.sel(fit="identity"))
     True
     """
+    named, X = _named(fits, list(more), X)
+    scores = [
+        _scores(fit) | ({} if X is None else _errors(fit, X, mask, weights))
+        for fit in named.values()
+    ]
+    columns = {name: ("fit", [score[name] for score in scores]) for name in scores[0]}
+    return xr.Dataset(columns, coords={"fit": list(named)})
+
+
+def _named(fits: Any, more: list[Any], X: Any) -> tuple[dict[Any, Decomposition], Any]:
+    """Return the fits by name, and the data, from the arguments of `compare`."""
+    if X is None and more and not isinstance(more[-1], Decomposition):
+        X = more.pop()
+    if isinstance(fits, Decomposition):
+        fits = [fits, *more]
+    elif more:
+        raise TypeError(
+            f"compare() got {len(more)} more arguments after a collection of fits: put all fits "
+            "into the collection, and give the data as X=."
+        )
     named = dict(fits) if isinstance(fits, Mapping) else dict(enumerate(fits))
     if not named:
         raise ValueError("fits is empty: give at least one fit.")
     for name, fit in named.items():
         if not isinstance(fit, Decomposition):
             raise TypeError(f"fits[{name!r}] is a {type(fit).__name__}: give decompositions.")
-    scores = [_scores(fit) | ({} if X is None else _errors(fit, X, mask)) for fit in named.values()]
-    columns = {name: ("fit", [score[name] for score in scores]) for name in scores[0]}
-    return xr.Dataset(columns, coords={"fit": list(named)})
+    return named, X
 
 
 def _scores(fit: Decomposition) -> dict[str, Any]:
@@ -79,11 +105,12 @@ def _scores(fit: Decomposition) -> dict[str, Any]:
     }
 
 
-def _errors(fit: Decomposition, X: Any, mask: ArrayLike | None) -> dict[str, float]:
+def _errors(
+    fit: Decomposition, X: Any, mask: ArrayLike | None, weights: ArrayLike | None
+) -> dict[str, float]:
     """Return the root mean squared and the mean absolute error of a fit."""
-    residual = fit.residual(X, mask=mask).values
-    residual = residual[~np.isnan(residual)].astype(np.float64)
+    x, y, w = compared_entries(fit, X, mask, weights)
     return {
-        "rmse": float(np.sqrt(np.mean(np.square(residual)))),
-        "mae": float(np.mean(np.abs(residual))),
+        "rmse": float(np.sqrt(np.average(np.square(x - y), weights=w))),
+        "mae": float(np.average(np.abs(x - y), weights=w)),
     }

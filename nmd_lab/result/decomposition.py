@@ -10,26 +10,27 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import xarray as xr
-from numpy.typing import ArrayLike, NDArray
 
 from nmd_lab._stop_reason import StopReason
 from nmd_lab.data.base import FloatArray
-from nmd_lab.data.dense import observe_dense
 from nmd_lab.data.labels import Labels
 from nmd_lab.model.losses import Loss
 from nmd_lab.model.nonlinearities import Nonlinearity
 from nmd_lab.model.offsets import NO_OFFSETS, Offsets
 
 from . import netcdf, serialization
+from .append import Appending
+from .data_errors import DataErrors
 from .html import to_html
-from .predictions import Predictions
+from .rankings import Rankings
+from .rotation import Rotations
 
 if TYPE_CHECKING:
     from nmd_lab.plots import PlotAccessor
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Decomposition(Predictions):
+class Decomposition(DataErrors, Appending, Rankings, Rotations):
     """X ≈ f(WH), with the labels of X.
 
     Attributes
@@ -119,12 +120,13 @@ class Decomposition(Predictions):
     @property
     def relative_error(self) -> float:
         """Relative error of f(WH) on the observed entries, as the loss defines it."""
-        return self._score("relative_error")
+        return self._number("relative_error")
 
     @property
     def objective(self) -> float:
         """Objective of the returned factors."""
-        return self._score("objective")
+        rescaled = self.parameters.get("objective")  # what rotate() notes under a ridge
+        return self._number("objective") if rescaled is None else float(rescaled)
 
     @property
     def optimality(self) -> float:
@@ -133,7 +135,7 @@ class Decomposition(Predictions):
         The conditions are T = WH, Λ Hᵀ = alpha W and Wᵀ Λ = alpha H, where the multiplier Λ is a
         subgradient of -d(x, f(t)) at T.  A converged fit with the Frobenius loss has less than
         about 1e-4.  At the kinks of L1, and under KL where x > 0 and f(WH) = 0, the number stays
-        larger.  It is NaN for results of baselines.
+        larger.  It is NaN for results of baselines, and under a ridge after `rotate`.
         """
         return float(self.parameters.get("optimality", math.nan))
 
@@ -152,69 +154,17 @@ class Decomposition(Predictions):
         )
 
     @property
-    def _n_observed(self) -> int:
-        return int(self.parameters.get("n_observed", math.prod(self.shape)))
+    def _n_observed(self) -> str:
+        """How many entries of X the fit observed, and of how many, as text."""
+        m, n = self.shape
+        appended = int(self.parameters.get("appended_rows", 0))
+        total = (m - appended) * n
+        text = f"{self.parameters.get('n_observed', total)} of {total} entries"
+        return f"{text}, {appended} appended rows" if appended else text
 
-    def _score(self, name: str) -> float:
+    def _number(self, name: str) -> float:
         """Return a number of the history, at the iteration of W and H."""
         return float(self.history[name].sel(iteration=self.parameters["iteration"]))
-
-    def reconstruct(self) -> xr.DataArray:
-        """Return f(WH) as an array with the dimensions, labels and name of X."""
-        W, H = self.factors
-        rows, columns = self.offsets_at(slice(None), slice(None))
-        return self.labels.label(self.nonlinearity(W @ H + rows[:, None] + columns))
-
-    def residual(self, X: Any, *, mask: ArrayLike | None = None) -> xr.DataArray:
-        """Return X - f(WH), with NaN where X is not observed.
-
-        Parameters
-        ----------
-        X : array_like, masked array, pandas.DataFrame or xarray.DataArray
-            Data of the fit, or other data of the same shape.  Rows and columns with the labels of
-            the fit may be in another order.
-        mask : array_like of bool, optional
-            True where X is observed.
-
-        Returns
-        -------
-        xarray.DataArray
-            Residual in the units of X, with the dimensions and labels of the fit.
-
-        Raises
-        ------
-        ValueError, TypeError
-            If X is invalid, or its shape or labels are not those of the fit.
-
-        Examples
-        --------
-        >>> import numpy as np, nmd_lab as nmd
-        >>> X = np.outer([1.0, 2.0, np.nan], [1.0, 0.5])
-        >>> nmd.complete(X, 1, random_state=0).residual(X).values.round(6)[:2]
-        array([[0., 0.],
-               [0., 0.]])
-        """
-        model = self.reconstruct()
-        return model.copy(data=self.aligned(X, mask=mask) - model.values)
-
-    def aligned(self, X: Any, *, mask: ArrayLike | None = None) -> NDArray[np.floating]:
-        """Return X in the shape and the order of the fit's data, NaN where it is not observed.
-
-        Parameters
-        ----------
-        X, mask
-            As for `residual`; the errors are the same.
-
-        Returns
-        -------
-        ndarray
-            By label where X and the fit both have labels, by position elsewhere.
-        """
-        stacked = isinstance(X, xr.DataArray) and X.ndim > 2
-        observations = observe_dense(
-            X, mask=mask, sample_dims=self.labels.rows if stacked else None
-        )
-        return self.labels.align(observations.labels.label(observations.to_array()))
 
     def to_dataset(self) -> xr.Dataset:
         """Return all fields as one Dataset; ``attrs["nmd_lab"]`` has the plain values, as JSON."""
@@ -283,7 +233,7 @@ class Decomposition(Predictions):
             "W": f"({_sizes(self.W)}) {self.W.dtype}",
             "H": f"({_sizes(self.H)}) {self.H.dtype}",
             "relative error": f"{self.relative_error:.4g} ({self.loss.name})",
-            "observed": f"{self._n_observed} of {math.prod(self.shape)} entries",
+            "observed": self._n_observed,
             "iterations": f"{self.n_iter} in {float(self.history['seconds'][-1]):.2f} s",
             "ended": self.stop_reason,
         }
@@ -296,8 +246,7 @@ class Decomposition(Predictions):
         return (
             f"<nmd_lab.Decomposition>  X ≈ {self.nonlinearity!r}(W H), loss {self.loss.name}\n"
             f"  W ({W}), H ({H}), {self.W.dtype}\n"
-            f"  relative error {self.relative_error:.4g} on {self._n_observed} of "
-            f"{math.prod(self.shape)} entries\n"
+            f"  relative error {self.relative_error:.4g} on {self._n_observed}\n"
             f"  {self.n_iter} iterations, {float(self.history.seconds[-1]):.2f} s, "
             f"{self.stop_reason}"
         )

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from nmd_lab.data.base import FloatArray, Observations
 from nmd_lab.data.labels import COMPONENT, Labels
+from nmd_lab.data.matched import known_columns
 from nmd_lab.data.observations import observe
 from nmd_lab.model.losses import Loss
 from nmd_lab.model.nonlinearities import Nonlinearity
@@ -53,16 +54,27 @@ def fold_in(
     weights: ArrayLike | None = None,
 ) -> xr.DataArray:
     """Return the labelled rows of W for new rows of X; see `Predictions.fold_in`."""
-    sample_dims = None
-    if isinstance(X, xr.DataArray) and X.ndim > 2:
-        sample_dims = [str(dim) for dim in X.dims if dim not in model.labels.columns]
-    observations = observe(X, mask=mask, weights=weights, sample_dims=sample_dims)
+    observations = observe_rows(model.labels, X, mask=mask, weights=weights)
     W, offsets = fold_rows(model, observations)
     labelled = observations.labels.label_rows(W)
     if offsets is None:
         return labelled
     per_row = observations.labels.label_rows(offsets[:, None]).isel({COMPONENT: 0}, drop=True)
     return labelled.assign_coords(offset=per_row)
+
+
+def observe_rows(
+    labels: Labels, X: Any, *, mask: ArrayLike | None = None, weights: ArrayLike | None = None
+) -> Observations:
+    """Return the observations of new rows, which have the column dimensions of a fit."""
+    if getattr(X, "ndim", 2) == 1 and hasattr(X, "to_frame"):  # a pandas.Series is one row
+        X = X.to_frame().T
+    sample_dims = None
+    if isinstance(X, xr.DataArray):
+        others = [str(dim) for dim in X.dims if dim not in labels.columns]
+        if X.ndim > 2 or len(others) == 1:
+            sample_dims = others
+    return observe(X, mask=mask, weights=weights, sample_dims=sample_dims)
 
 
 def fold_rows(
@@ -75,24 +87,22 @@ def fold_rows(
     model : FittedModel
         Model of the fit.
     observations : Observations
-        New rows, with the columns of the fit in any order.
+        New rows, with columns of the fit, some or all, in any order.
     threads : int, optional
         Number of threads, each for one block of rows at a time; by default all.
     """
     from nmd_lab.solver.new_rows import RowProblem, solve_new_rows
 
     n = model.H.shape[1]
-    if observations.shape[1] != n:
-        raise ValueError(f"X has {observations.shape[1]} columns: give the {n} of the fit.")
-    order = observations.labels.order_of_columns(model.labels)
+    columns = known_columns(model.labels, observations)
     pair = make_pair(model.nonlinearity, model.loss)
     values, _ = observations.observed()
     pair.loss.check_data(float(values.min()), float(values.max()))
-    base = model.offsets.mean + model.offsets.of_columns(n, float) + np.zeros(n)
     problem = RowProblem(
         pair,
-        np.ascontiguousarray(model.H.T)[order],
-        base[order],
+        np.ascontiguousarray(model.H.T),
+        model.offsets.mean + model.offsets.of_columns(n, float) + np.zeros(n),
+        columns,
         model.offsets.rows is not None,
         model.alpha,
         model.epsilon,

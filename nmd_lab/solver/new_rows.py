@@ -22,10 +22,11 @@ from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nmd_lab._numba import compile_kernel, compile_scalar
 from nmd_lab._threads import all_threads
-from nmd_lab.data.base import FloatArray, Observations
+from nmd_lab.data.base import CsrRows, FloatArray, Observations
 from nmd_lab.model.proximal import Pair, Structure
 
 from .cholesky import factorize, substitute
@@ -74,9 +75,11 @@ class RowProblem:
     pair : Pair
         Nonlinearity and loss.
     Ht : ndarray (n, rank)
-        Transpose of H, one row for each column of the new rows.
+        Transpose of H.
     base : ndarray (n,)
         Mean and column offsets, added to WH inside f.
+    columns : ndarray of int
+        Row of `Ht` for each column of the new rows.
     row_offsets : bool
         Whether a new row has an offset of its own.
     alpha, epsilon : float
@@ -86,6 +89,7 @@ class RowProblem:
     pair: Pair
     Ht: FloatArray
     base: FloatArray
+    columns: NDArray[np.intp]
     row_offsets: bool
     alpha: float
     epsilon: float
@@ -106,7 +110,7 @@ def solve_new_rows(
     problem : RowProblem
         Fitted model.
     observations : Observations
-        New rows, with the columns of `problem.Ht`.
+        New rows, whose columns are `problem.columns` of H.
     tol : float
         Tolerance.  A row ends when ‖t - wH‖ and ‖t - t_previous‖, relative to the norm of its
         starting t, are at most `tol`, or when it makes no more progress (`NewRowOptions`).
@@ -127,7 +131,7 @@ def solve_new_rows(
     kernel = row_kernel(pair)
 
     def solve_block(block: slice) -> None:
-        indptr, indices, x, weights = observations.csr_rows(block)
+        indptr, indices, x, weights = _in_own_order(observations.csr_rows(block), problem.columns)
         t = np.asarray(pair.nonlinearity.preimage(x), dtype=np.float64)
         entries = (indptr, indices, x, weights, t)
         kernel(*entries, Ht, base, starts, rule, tol, max_iter, model, W[block])
@@ -136,6 +140,15 @@ def solve_new_rows(
         list(pool.map(solve_block, _blocks(observations)))
     W = W.astype(problem.Ht.dtype)
     return (W[:, 1:], W[:, 0]) if problem.row_offsets else (W, None)
+
+
+def _in_own_order(rows: CsrRows, columns: NDArray[np.intp]) -> CsrRows:
+    """Return rows with the columns of H, ascending, so that the order of X changes no bit."""
+    indices = columns[rows.indices]
+    if np.all(columns[1:] > columns[:-1]):
+        return rows._replace(indices=indices)
+    order = np.lexsort((indices, np.repeat(np.arange(rows.indptr.size - 1), np.diff(rows.indptr))))
+    return CsrRows(rows.indptr, indices[order], rows.values[order], rows.weights[order])
 
 
 def _blocks(observations: Observations) -> Iterator[slice]:

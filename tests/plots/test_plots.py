@@ -200,7 +200,7 @@ def test_reconstruction_refuses(X, fit):
         plots.reconstruction(fit, X.values[:2])
     with pytest.raises(ValueError, match="X has other labels along 'image'"):
         plots.residuals(fit, X.assign_coords(image=np.arange(120) + 7))
-    with pytest.raises(IndexError, match="rows holds 120: there are 120 rows"):
+    with pytest.raises(IndexError, match=r"rows holds 120, .* from 0 to 119"):
         plots.reconstruction(fit, X, rows=[120])
 
 
@@ -255,6 +255,40 @@ def test_data_in_another_order_are_matched_by_label(X, fit):
     plain, shuffled = (plots.reconstruction(fit, data, rows=[5]) for data in (X, X[::-1]))
     for one, other in zip(drawn(plain), drawn(shuffled), strict=True):
         np.testing.assert_array_equal(one, other)
+
+
+def test_every_kind_of_data_is_drawn(rng):
+    rows, columns = [f"r{i}" for i in range(12)], [f"c{j}" for j in range(20)]
+    truth = rng.normal(size=(12, 2)) @ rng.normal(size=(2, 20)) + 5
+    holes = np.where(rng.random(truth.shape) < 0.3, np.nan, truth)
+    stored = sparse.csr_array(np.nan_to_num(holes))
+    frame = pd.DataFrame(holes, rows, columns)
+    observations = nmd_lab.observations_from_sparse(stored, rows, columns)
+    fit = nmd_lab.complete(observations, 2, max_iter=5, tol=0, random_state=0)
+    seen = ~np.isnan(holes)
+    for X in (holes, frame, frame.iloc[::-1], stored, stored.tocoo(), stored.tocsc(), observations,
+              np.ma.masked_array(truth, ~seen)):  # fmt: skip
+        left, _ = fit.plot.residuals(X, bins=10)
+        drawn_share = sum(bar.get_height() * bar.get_width() for bar in left.patches)
+        assert drawn_share == pytest.approx(1)
+        for chosen in (None, [3, 1, 3]):
+            pictures = drawn(fit.plot.reconstruction(X, rows=chosen))
+            some = slice(None) if chosen is None else chosen
+            np.testing.assert_array_equal(pictures[0], holes[some])
+            np.testing.assert_allclose(pictures[1], fit.reconstruct().values[some])
+        plt.close("all")
+    hidden = drawn(fit.plot.reconstruction(frame, mask=frame > 5))
+    np.testing.assert_array_equal(hidden[1], np.where(holes > 5, holes, np.nan))
+
+
+def test_rows_of_a_huge_sparse_matrix_are_drawn(rng):
+    m, n = 30_000, 2000
+    X = sparse.random_array((m, n), density=1e-4, rng=rng, format="csr")
+    fit = nmd_lab.complete(X, 1, init="random", alpha=1, max_iter=2, tol=0, random_state=0)
+    observed = drawn(fit.plot.reconstruction(X, rows=[5, 29_999]))[0]
+    assert observed.shape == (2, n)
+    with pytest.raises(ValueError, match=r"30000 x 2000 entries, too many .* choose rows="):
+        fit.plot.reconstruction(X)
 
 
 def test_residuals_of_sparse_data_are_those_of_their_entries(rng):

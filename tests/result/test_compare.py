@@ -37,6 +37,18 @@ def test_a_list_is_numbered_and_needs_no_data(small):
     assert scores.to_dataframe().shape == (2, 9)
 
 
+def test_fits_one_after_the_other(small):
+    a, b = (nmd_lab.decompose(small, rank, max_iter=3) for rank in (2, 3))
+    expected = nmd_lab.compare([a, b], small)
+    for scores in (nmd_lab.compare(a, b, small), nmd_lab.compare(a, b, X=small),
+                   nmd_lab.compare([a, b], X=small)):  # fmt: skip
+        assert scores.identical(expected)
+    assert nmd_lab.compare(a, b).identical(nmd_lab.compare([a, b]))
+    assert list(nmd_lab.compare(a)["rank"].values) == [2]
+    with pytest.raises(TypeError, match="put all fits into the collection"):
+        nmd_lab.compare([a], b)
+
+
 def test_bad_fits(small):
     with pytest.raises(ValueError, match="empty"):
         nmd_lab.compare([])

@@ -144,6 +144,38 @@ def test_labels_of_rows_and_order_of_columns():
         fit.fold_in(frame.rename(columns={"gene 3": "gene 99"}))
 
 
+def test_some_columns_by_label_are_enough(rng):
+    """A new user has rated a few items; the others are missing."""
+    _, X = planted("relu", 9)
+    X = X + 0.01
+    columns = [f"gene {j}" for j in range(24)]
+    fit = nmd_lab.decompose(pd.DataFrame(X, columns=columns), RANK, max_iter=50)
+    some = [7, 2, 19, 11, 5]
+    holes = np.full((1, 24), np.nan)
+    holes[0, some] = X[4, some]
+    expected = fit.fold_in(holes).values
+    frame = pd.DataFrame(X[4:5, some], index=["new"], columns=[columns[j] for j in some])
+    table = frame.melt(var_name="column", value_name="value", ignore_index=False)
+    table = table.rename_axis("row").reset_index()
+    for rows in (
+        frame,
+        frame.iloc[0],
+        xr.DataArray(frame, dims=("sample", "column")),
+        xr.DataArray(frame, dims=("sample", "column")).transpose(),
+        nmd_lab.observations_from_table(table, "row", "column", "value"),
+        nmd_lab.observations_from_sparse(sparse.csr_array(frame), ["new"], frame.columns),
+    ):
+        W = fit.fold_in(rows)
+        np.testing.assert_array_equal(W.values, expected)
+        assert W[W.dims[0]].values.tolist() == ["new"]
+    with pytest.raises(ValueError, match="labels along 'column', such as 'gene 99'"):
+        fit.fold_in(frame.rename(columns={"gene 7": "gene 99"}))
+    with pytest.raises(ValueError, match="label 'gene 7' twice"):
+        fit.fold_in(frame.rename(columns={"gene 2": "gene 7"}))
+    with pytest.raises(ValueError, match="X has 5 columns: give the 24"):
+        fit.fold_in(frame.to_numpy())
+
+
 def test_maps_over_time(rng):
     maps = xr.DataArray(rng.random((6, 4, 5)), dims=("time", "lat", "lon"))
     fit = nmd_lab.decompose(maps, RANK, sample_dims="time", max_iter=50)

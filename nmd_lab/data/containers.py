@@ -1,0 +1,56 @@
+"""Observations back in the container that they came in."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from scipy import sparse
+
+from .base import FloatArray, Observations
+from .labels import is_frame
+from .sparse import SparseObservations
+
+
+def like(X: Any, observations: Observations, values: FloatArray | None = None) -> Any:
+    """Return observations in the type of X.
+
+    Parameters
+    ----------
+    X : any accepted input
+        Data whose type and labels the result gets.
+    observations : Observations
+        Observed entries of X, or some of them.
+    values : ndarray (n_observed,), optional
+        Other values for these entries, sorted by row and column.
+
+    Returns
+    -------
+    same type as X
+        CSR for a SciPy matrix of any format, an ndarray for lists and masked arrays.  Missing
+        entries of dense types are NaN.
+    """
+    if values is not None:
+        observations = _with_observed(observations, values)
+    if isinstance(X, SparseObservations):
+        return observations
+    if sparse.issparse(X):
+        matrix = observations.as_sparse().to_csr()
+        return sparse.csr_matrix(matrix) if isinstance(X, sparse.spmatrix) else matrix
+    array = observations.to_array()
+    if isinstance(X, xr.DataArray):
+        return X.copy(data=observations.labels.label(array).values)
+    if is_frame(X):
+        return type(X)(array, index=X.index, columns=X.columns)
+    return array
+
+
+def _with_observed(observations: Observations, values: FloatArray) -> Observations:
+    """Return observations with other values at the observed entries."""
+    if observations.pattern is not None:
+        return observations.with_values(values)
+    matrix = np.zeros(observations.shape, dtype=values.dtype)
+    i, j, _ = observations.entries()
+    matrix[i, j] = values
+    return observations.with_values(matrix)

@@ -1,0 +1,122 @@
+"""Data beside another matrix, such as that of a fit: their entries at its positions.
+
+Every kind of input of `complete` is taken.  What has labels is matched by label.  Entries that a
+sparse matrix does not store are missing, and no sparse input is made dense.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+
+from .base import FloatArray, Observations
+from .labels import Labels
+from .matching import Axis, match, unknown_label
+from .observations import observe
+
+
+class MatchedData(NamedTuple):
+    """Observed entries of data, and where another matrix has their rows and columns.
+
+    Attributes
+    ----------
+    observations : Observations
+        The data.
+    rows, columns : ndarray of int (m,) and (n,)
+        Position in the other matrix of each row and column of the data.
+    """
+
+    observations: Observations
+    rows: NDArray[np.intp]
+    columns: NDArray[np.intp]
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether the data store some entries only."""
+        return self.observations.pattern is not None
+
+    def to_array(self, shape: tuple[int, int]) -> FloatArray:
+        """Return the data in the order of the other matrix, NaN where nothing is observed."""
+        values = self.observations.values
+        array: FloatArray = np.full(shape, np.nan, dtype=values.dtype)
+        i, j, observed = self.observations.entries()
+        array[self.rows[i], self.columns[j]] = observed
+        return array
+
+    def to_rows(self, positions: NDArray[np.intp], shape: tuple[int, int]) -> FloatArray:
+        """Return some rows of the other matrix, NaN where nothing is observed."""
+        array: FloatArray
+        if not self.is_sparse:
+            array = self.to_array(shape)[positions]
+            return array
+        place = np.full(shape[0], -1)
+        place[positions] = np.arange(positions.size)
+        i, j, observed = self.observations.entries()
+        i = place[self.rows[i]]
+        array = np.full((positions.size, shape[1]), np.nan, observed.dtype)
+        array[i[i >= 0], self.columns[j[i >= 0]]] = observed[i >= 0]
+        array = array[place[positions]]  # a row that is asked for twice has one place
+        return array
+
+
+def match_data(
+    labels: Labels, X: Any, *, mask: Any = None, weights: Any = None, owner: str = "the fit"
+) -> MatchedData:
+    """Return any accepted input with the positions of its rows and columns in another matrix.
+
+    Parameters
+    ----------
+    labels : Labels
+        Labels of the other matrix, such as the data of a fit.
+    X : array_like, masked array, DataFrame, DataArray, scipy.sparse matrix or SparseObservations
+        Data of the same shape, or with labels that the other matrix has.
+    mask, weights : array_like, optional
+        Mask of the observed entries of X, and their weights.
+    owner : str, default "the fit"
+        Name of the other matrix, for messages.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If X is invalid, or its shape or labels are not those of the other matrix.
+    """
+    observations = observe_beside(labels, X, mask=mask, weights=weights)
+    own = observations.labels
+    rows, columns = match(own, labels, "rows"), match(own, labels, "columns")
+    if rows is None or columns is None:
+        raise ValueError(f"X has shape {own.shape}: give the shape of {owner}, {labels.shape}.")
+    _check_known(own, labels, "rows", rows, owner)
+    _check_known(own, labels, "columns", columns, owner)
+    return MatchedData(observations, rows, columns)
+
+
+def observe_beside(
+    labels: Labels, X: Any, *, mask: Any = None, weights: Any = None
+) -> Observations:
+    """Return the observations of any accepted input, with the rows of another matrix."""
+    sample_dims = None
+    if isinstance(X, xr.DataArray) and (X.ndim > 2 or set(map(str, X.dims)) == set(labels.dims)):
+        sample_dims = labels.rows
+    return observe(X, mask=mask, weights=weights, sample_dims=sample_dims)
+
+
+def known_columns(labels: Labels, observations: Observations) -> NDArray[np.intp]:
+    """Return the position in the fit of each column of new rows."""
+    n = labels.matrix_shape[1]
+    columns = match(observations.labels, labels, "columns")
+    if columns is None:
+        raise ValueError(f"X has {observations.shape[1]} columns: give the {n} of the fit.")
+    _check_known(observations.labels, labels, "columns", columns)
+    return columns
+
+
+def _check_known(
+    own: Labels, labels: Labels, axis: Axis, positions: NDArray[np.intp], owner: str = "the fit"
+) -> None:
+    """Raise ValueError if a label of X is not among those of the other matrix."""
+    if np.any(positions < 0):
+        where = unknown_label(own, labels, axis, positions)
+        raise ValueError(f"X has other labels along {where}: select those of {owner}.")

@@ -1,0 +1,210 @@
+"""The columns with the largest predictions of a row: what to recommend."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+from scipy import sparse
+
+from nmd_lab._checks import check_integer, check_positions
+from nmd_lab.data.labels import COMPONENT
+from nmd_lab.data.matched import observe_beside
+from nmd_lab.data.matching import AXES, match
+from nmd_lab.data.sparse import is_sparse
+
+from .factors import Factors
+from .lookup import is_one_label, positions_of
+
+KnownColumns = Callable[[int], NDArray[np.integer]]
+"""A function of the position of a row, which returns the columns to leave out."""
+
+
+class Rankings(Factors):
+    """The largest predictions of rows, by position and by label."""
+
+    def top(self, row: Any, k: int = 10, *, exclude: Any = None) -> xr.DataArray:
+        """Return the k columns with the largest predictions in one or several rows, best first.
+
+        Parameters
+        ----------
+        row : int or array_like of int
+            Positions of the rows, counted from 0; negative ones count from the end.  Row labels are
+            for `top_labels`.
+        k : int, default 10
+            Number of columns.
+        exclude : sparse matrix, SparseObservations, DataFrame, DataArray or array_like, optional
+            Columns to leave out, because their entries in the row are known: a sparse matrix (its
+            stored entries), dense data of the shape of X (entries that are True, or not NaN), or
+            positions of columns.  Data with labels may have some of the rows and columns only.
+
+        Returns
+        -------
+        xarray.DataArray
+            For one row: predictions with the labels of their columns, and the label of the row.
+            The coordinate `position` has the positions of the columns.  For several rows: their
+            predictions along the rows and `place` (1 is best), with the labels of the columns as
+            coordinates.  Where fewer than k columns are left, the rest is NaN, with position -1.
+
+        Raises
+        ------
+        IndexError, TypeError, ValueError
+            If an argument is invalid.
+
+        Examples
+        --------
+        >>> import numpy as np, nmd_lab as nmd
+        >>> fit = nmd.complete(np.outer([1.0, 2.0], [1.0, 3.0, 2.0]), 1, random_state=0)
+        >>> fit.top(1, k=2).values.round(6), fit.top(1, k=2, exclude=[1]).position.values
+        (array([6., 4.]), array([2, 0]))
+        >>> fit.top([0, 1], k=2).position.values
+        array([[1, 2],
+               [1, 2]])
+        """
+        positions = check_positions("row", row, self.shape[0], "top_labels")
+        return _ranking(self, positions, np.ndim(row) == 0, k, exclude)
+
+    def top_labels(self, row: Any, k: int = 10, *, exclude: Any = None) -> xr.DataArray:
+        """Return the k columns with the largest predictions in the rows of these labels.
+
+        Parameters
+        ----------
+        row : label or array_like of labels
+            Row labels.
+        k, exclude
+            As for `top`.
+
+        Returns
+        -------
+        xarray.DataArray
+            As for `top`.
+
+        Raises
+        ------
+        KeyError
+            If X had no such row label.  The message names the first one.
+        IndexError, TypeError, ValueError
+            If the rows have no labels, or another argument is invalid.
+
+        Examples
+        --------
+        >>> import pandas as pd, nmd_lab as nmd
+        >>> X = pd.DataFrame([[1.0, 2.0], [2.0, 4.0]], index=["ann", "bo"], columns=["p", "q"])
+        >>> fit = nmd.complete(X, 1, random_state=0)
+        >>> fit.top_labels("bo", k=1).column.item(), fit.top_labels(["bo", "ann"]).sizes
+        ('q', Frozen({'row': 2, 'place': 2}))
+        """
+        positions = positions_of(self.labels, "rows", row).ravel()
+        return _ranking(self, positions, is_one_label(self.labels, "rows", row), k, exclude)
+
+
+def _ranking(
+    fit: Factors, rows: NDArray[np.intp], one_row: bool, k: Any, exclude: Any
+) -> xr.DataArray:
+    """Return the largest predictions of rows; see `Rankings.top`."""
+    k = check_integer("k", k, 1)
+    n = fit.shape[1]
+    known = _known_columns(fit, exclude)
+    found = [_best(fit, row, k, known(int(row))) for row in rows]
+    columns = _flat(fit.H, "column_")
+    name = fit.labels.name or "prediction"
+    if one_row:
+        best, scores = found[0]
+        dim = str(columns.dims[0])
+        chosen = columns.isel({dim: best}).copy(data=scores).rename(name)
+        weights = _flat(fit.W, "row_")
+        own = weights.isel({weights.dims[0]: int(rows[0])}).coords
+        names = {label: value for label, value in own.items() if label not in chosen.coords}
+        return chosen.assign_coords({**names, "position": (dim, best)}).assign_attrs(
+            row=int(rows[0])
+        )
+    width = min(k, max((best.size for best, _ in found), default=min(k, n)))
+    position = np.full((rows.size, width), -1)
+    scores = np.full((rows.size, width), np.nan, dtype=fit.W.dtype)
+    for line, (best, values) in enumerate(found):
+        position[line, : best.size], scores[line, : best.size] = best, values
+    return _table(fit, rows, position, scores).rename(name)
+
+
+def _best(
+    fit: Factors, row: int, k: int, known: NDArray[np.integer]
+) -> tuple[NDArray[np.intp], NDArray[np.floating]]:
+    """Return the columns of the k largest predictions of a row, and these predictions."""
+    n = fit.shape[1]
+    scores = fit.at(np.full(n, row), np.arange(n))
+    allowed = np.ones(n, dtype=bool)
+    allowed[known] = False
+    columns = np.flatnonzero(allowed)
+    best = columns[np.argsort(-scores[columns], kind="stable")[:k]]
+    return best, scores[best]
+
+
+def _table(
+    fit: Factors, rows: NDArray[np.intp], position: NDArray[Any], scores: NDArray[Any]
+) -> xr.DataArray:
+    """Return predictions along rows and places, with the labels of the columns."""
+    row_template, column_template = _flat(fit.W, "row_"), _flat(fit.H, "column_")
+    row_dim, column_dim = str(row_template.dims[0]), str(column_template.dims[0])
+    place = "place"
+    while place in {row_dim, column_dim, *fit.labels.dims, *map(str, fit.labels.coords.coords)}:
+        place += "_"
+    dims = (row_dim, place)
+    table = xr.DataArray(scores, dims=dims, coords=row_template.isel({row_dim: rows}).coords)
+    if column_template.coords:
+        column_template = column_template.reset_index(list(column_template.indexes))
+    for name, coordinate in column_template.coords.items():
+        if name not in table.coords and coordinate.dims == (column_dim,):
+            picked = xr.DataArray(coordinate.values[position], dims=dims)
+            table = table.assign_coords({name: picked.where(position >= 0)})
+    places = np.arange(1, position.shape[1] + 1)
+    return table.assign_coords({place: places, "position": (dims, position)})
+
+
+def _flat(factor: xr.DataArray, name: str) -> xr.DataArray:
+    """Return the first component of a factor; several dimensions are stacked to one of a name."""
+    flat = factor.isel({COMPONENT: 0}, drop=True)
+    return flat.stack({name: flat.dims}) if flat.ndim > 1 else flat
+
+
+def _known_columns(fit: Factors, exclude: Any) -> KnownColumns:
+    """Return the function that gives the columns of a row to leave out."""
+    n = fit.shape[1]
+    if exclude is None:
+        return _none
+    if np.ndim(exclude) < 2 and not is_sparse(exclude):
+        columns = check_positions("exclude", exclude, n)
+        return lambda row: columns
+    if _holds_nothing(exclude):
+        return _none
+    are_flags = not is_sparse(exclude) and np.asarray(exclude).dtype == bool
+    observations = observe_beside(fit.labels, exclude, mask=exclude if are_flags else None)
+    own = observations.labels
+    row_positions, column_positions = (match(own, fit.labels, axis) for axis in AXES)
+    if row_positions is None or column_positions is None:
+        raise ValueError(
+            f"exclude has shape {own.shape}: give it the shape of X, {fit.labels.shape}."
+        )
+    i, j, _ = observations.entries()
+    i, j = row_positions[i], column_positions[j]
+    both = (i >= 0) & (j >= 0)  # what the fit does not have, it cannot recommend
+    stored = sparse.csr_array((np.ones(both.sum(), bool), (i[both], j[both])), shape=fit.shape)
+    return lambda row: stored.indices[stored.indptr[row] : stored.indptr[row + 1]]
+
+
+def _none(row: int) -> NDArray[np.intp]:
+    """Return no columns to leave out."""
+    return np.empty(0, dtype=np.intp)
+
+
+def _holds_nothing(exclude: Any) -> bool:
+    """Return whether data have no entry to leave out, which is no fault here."""
+    if is_sparse(exclude):
+        stored = exclude.values.size if hasattr(exclude, "values") else exclude.nnz
+        return bool(stored == 0)
+    array = np.asarray(exclude)
+    if array.dtype == bool:
+        return not array.any()
+    return array.dtype.kind == "f" and bool(np.isnan(array).all())

@@ -1,0 +1,174 @@
+"""Equivalent forms of the components: other factors with the same product WH."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, Literal, NamedTuple, Self, cast, get_args
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+
+from nmd_lab._checks import check_word
+from nmd_lab.data.base import FloatArray
+from nmd_lab.data.labels import COMPONENT
+
+from .factors import Factors
+
+Rotation = Literal["size", "svd", "varimax", "quartimax"]
+
+SIMPLICITY = {"varimax": 1.0, "quartimax": 0.0}
+"""Weight of the spread within a component in the criterion of each orthogonal rotation."""
+
+
+class RotationOptions(NamedTuple):
+    """Constants of the iteration for an orthogonal rotation.
+
+    Attributes
+    ----------
+    max_iter : int
+        Largest number of iterations.
+    tol : float
+        Relative increase of the criterion below which the iteration ends.
+    """
+
+    max_iter: int = 1000
+    tol: float = 1e-12
+
+
+ROTATION = RotationOptions()
+
+
+class Rotations(Factors):
+    """Other forms of the components of a result, and what each of them explains."""
+
+    def rotate(self, method: Rotation = "size") -> Self:
+        """Return the fit with its components in a canonical form; WH stays the same.
+
+        A fit leaves order, signs and scales of its components open, and often more: W M and M⁻¹ H
+        have the same product for every invertible M.  In each form below the components are ordered
+        by the size of their term w h of WH, largest first, and the entry of largest absolute value
+        of each row of H is positive.
+
+        Parameters
+        ----------
+        method : {"size", "svd", "varimax", "quartimax"}, default "size"
+            "size": only the order and the signs change.  "svd": the singular value decomposition of
+            WH, with orthonormal rows of H, and orthogonal columns of W whose norms are the singular
+            values.  "varimax": the rows of H of "svd", rotated so that each has few large entries;
+            they stay orthonormal.  "quartimax": likewise, so that each column of H has few large
+            entries.
+
+        Returns
+        -------
+        Decomposition
+            Fit with the new W and H.  Offsets, predictions and errors are those of this fit, up to
+            rounding.  Under a ridge (alpha > 0) the forms other than "size" change the norms of the
+            factors: `objective` has the new ones, `optimality` is NaN, and `fold_in` weighs its own
+            ridge anew.
+
+        Raises
+        ------
+        ValueError
+            If the method is unknown.
+
+        Examples
+        --------
+        >>> import numpy as np, nmd_lab as nmd
+        >>> fit = nmd.decompose(np.diag([1.0, 3.0, 2.0]), 2, "identity", random_state=0)
+        >>> svd = fit.rotate("svd")
+        >>> np.abs(svd.H.values).round(6) + 0.0
+        array([[0., 1., 0.],
+               [0., 0., 1.]])
+        >>> np.linalg.norm(svd.W, axis=0).round(6)
+        array([3., 2.])
+        """
+        check_word("method", method, get_args(Rotation))
+        W, H = self.factors
+        W, H = W.astype(np.float64), H.astype(np.float64)
+        if method != "size":
+            W, H = _svd(W, H)
+        if method in SIMPLICITY:
+            R = orthogonal_rotation(H.T, SIMPLICITY[method])
+            W, H = W @ R, R.T @ H
+        W, H = _ordered(W, H)
+        return cast(Self, _with_factors(self, W, H, rescaled=method != "size"))
+
+    @property
+    def explained(self) -> xr.DataArray:
+        """Share of each component in WH, along `component`; the shares have the sum 1.
+
+        The share of component k is ⟨w h, WH⟩ / ‖WH‖², where w h is its term of WH.  For orthogonal
+        components, as after ``rotate("svd")``, it is ‖w h‖² / ‖WH‖².  A component that others
+        cancel may have a negative share.  Offsets and f do not count.
+        """
+        W, H = (factor.astype(np.float64) for factor in self.factors)
+        overlaps = (W.T @ W) * (H @ H.T)
+        total = float(overlaps.sum())
+        shares = overlaps.sum(axis=1) / total if total > 0 else np.zeros(self.rank)
+        return xr.DataArray(
+            shares, dims=COMPONENT, coords={COMPONENT: self.H[COMPONENT].values}, name="explained"
+        )
+
+
+def _svd(W: FloatArray, H: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return U S and Vᵀ of the singular value decomposition of WH, without forming WH."""
+    Q_W, R_W = np.linalg.qr(W)
+    Q_H, R_H = np.linalg.qr(H.T)
+    U, sizes, Vt = np.linalg.svd(R_W @ R_H.T, full_matrices=False)
+    return (Q_W @ U) * sizes, Vt @ Q_H.T
+
+
+def orthogonal_rotation(loadings: FloatArray, weight: float) -> NDArray[np.float64]:
+    """Return the rotation R for which loadings @ R has the largest sum of fourth powers.
+
+    Parameters
+    ----------
+    loadings : ndarray (n, rank)
+        Matrix to rotate.
+    weight : float
+        Multiple of the squared column sums of squares, over n, that is subtracted: 1 for varimax, 0
+        for quartimax.
+
+    Returns
+    -------
+    ndarray (rank, rank)
+        Orthogonal matrix.
+    """
+    n, rank = loadings.shape
+    R, reached = np.eye(rank), 0.0
+    for _ in range(ROTATION.max_iter):
+        rotated = loadings @ R
+        gradient = rotated**3 - weight / n * rotated * np.sum(rotated**2, axis=0)
+        U, sizes, Vt = np.linalg.svd(loadings.T @ gradient)
+        R, before, reached = U @ Vt, reached, float(sizes.sum())
+        if reached <= before * (1 + ROTATION.tol):
+            break
+    return R
+
+
+def _ordered(W: FloatArray, H: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the components from the largest to the smallest, with canonical signs."""
+    sizes = np.linalg.norm(W, axis=0) * np.linalg.norm(H, axis=1)
+    order = np.argsort(-sizes, kind="stable")
+    W, H = W[:, order], H[order]
+    largest = np.take_along_axis(H, np.argmax(np.abs(H), axis=1)[:, None], axis=1).ravel()
+    signs = np.where(largest < 0, -1.0, 1.0)
+    return W * signs, H * signs[:, None]
+
+
+def _with_factors(fit: Any, W: FloatArray, H: FloatArray, *, rescaled: bool) -> Any:
+    """Return the fit with other factors in its own precision."""
+    dtype = fit.W.dtype
+    W, H = W.astype(dtype), H.astype(dtype)
+    labelled_W, labelled_H = fit.labels.label_factors(W, H)
+    parameters = dict(fit.parameters)
+    alpha = float(parameters.get("alpha", 0.0))
+    if rescaled and alpha > 0:
+        before, after = (
+            sum(float(np.sum(np.square(factor, dtype=np.float64))) for factor in factors)
+            for factors in (fit.factors, (W, H))
+        )
+        parameters["objective"] = fit.objective + alpha / 2 * (after - before)
+        parameters.pop("optimality", None)
+    return replace(fit, W=labelled_W, H=labelled_H, parameters=parameters)

@@ -1,0 +1,78 @@
+"""Observations to and from tables and SciPy matrices, with their labels."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+import xarray as xr
+from scipy import sparse
+
+import nmd_lab
+from nmd_lab.data.observations import observe
+
+TABLE = pd.DataFrame({"user": ["ann", "ann", "bo"], "item": [7, 9, 7], "rating": [4.0, 5.0, 3.0]})
+
+
+def test_a_long_table_comes_back():
+    pd.testing.assert_frame_equal(nmd_lab.observations_from_table(TABLE).to_table(), TABLE)
+    shuffled = nmd_lab.observations_from_table(TABLE.iloc[[2, 0, 1]])
+    pd.testing.assert_frame_equal(shuffled.to_table(), TABLE)
+
+
+@pytest.mark.parametrize("format", ["csr", "csc", "coo", "lil", "dok"])
+def test_a_scipy_matrix_with_labels_comes_back(format):
+    X = sparse.csr_array([[4.0, 5.0], [3.0, 0.0]]).asformat(format)
+    users, items = pd.Index(["ann", "bo"], name="user"), pd.Index([7, 9], name="item")
+    observed = nmd_lab.observations_from_sparse(X, users, items, name="rating")
+    pd.testing.assert_frame_equal(observed.to_table(), TABLE)
+    assert abs(observed.to_csr() - X).sum() == 0
+    assert observed.row_labels.tolist() == ["ann", "bo"]
+    assert observed.column_labels.tolist() == [7, 9]
+    fit = nmd_lab.complete(observed, 1, alpha=0.1, max_iter=5, tol=0, random_state=0)
+    same = nmd_lab.observations_from_table(TABLE)
+    again = nmd_lab.complete(same, 1, alpha=0.1, max_iter=5, tol=0, random_state=0)
+    xr.testing.assert_equal(fit.W, again.W)
+    assert fit.reconstruct().name == "rating"
+
+
+def test_without_labels_there_are_positions():
+    X = sparse.csr_array([[0.0, 5.0], [3.0, 0.0]])
+    observed = nmd_lab.observations_from_sparse(X)
+    expected = pd.DataFrame({"row": [0, 1], "column": [1, 0], "value": [5.0, 3.0]})
+    pd.testing.assert_frame_equal(observed.to_table(), expected, check_dtype=False)
+    assert observed.row_labels.tolist() == [0, 1]
+
+
+def test_a_table_of_several_dimensions(rng):
+    cube = xr.DataArray(rng.random((2, 3, 2)), dims=("time", "lat", "lon"), name="time ",
+                        coords={"lon": ["e", "w"]})  # fmt: skip
+    observed = observe(cube, sample_dims="time").as_sparse()
+    table = observed.to_table()
+    assert list(table.columns) == ["time", "lat", "lon", "time "]
+    for line in table.itertuples(index=False):
+        assert line[3] == float(cube[line.time, line.lat].sel(lon=line.lon))
+    assert observed.column_labels[3] == (1, "w")
+
+
+def test_bad_labels():
+    X = sparse.csr_array([[4.0, 5.0], [3.0, 0.0]])
+    with pytest.raises(TypeError, match=r"X is a ndarray: give a scipy.sparse matrix"):
+        nmd_lab.observations_from_sparse(X.toarray())
+    with pytest.raises(ValueError, match=r"rows has shape \(3,\): give 2 labels"):
+        nmd_lab.observations_from_sparse(X, ["a", "b", "c"])
+    with pytest.raises(ValueError, match="columns holds a label more than once"):
+        nmd_lab.observations_from_sparse(X, columns=["a", "a"])
+
+
+def test_factors_as_tables(rng):
+    fit = nmd_lab.complete(nmd_lab.observations_from_table(TABLE), 1, alpha=0.1, max_iter=5, tol=0)
+    W, H = fit.to_pandas()
+    assert list(W.index) == ["ann", "bo"]
+    assert list(H.columns) == [7, 9]
+    assert W.index.name == "user"
+    np.testing.assert_allclose(W @ H, fit.reconstruct())
+    cube = xr.DataArray(rng.random((4, 3, 2)), dims=("time", "lat", "lon"))
+    W, H = nmd_lab.decompose(cube, 2, sample_dims="time", max_iter=2, tol=0).to_pandas()
+    assert W.shape == (4, 2)
+    assert H.columns.names == ["lat", "lon"]

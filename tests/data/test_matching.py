@@ -1,0 +1,86 @@
+"""Rows and columns of one matrix are found in another, by label or by position."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+import xarray as xr
+
+from nmd_lab.data.labels import labels_of
+from nmd_lab.data.matching import match, unknown_label
+
+
+def labels(*columns, name=None, index=None):
+    index = pd.Index(columns, name=name) if index is None else index
+    return labels_of(pd.DataFrame(np.zeros((2, len(index))), columns=index))
+
+
+FIT = labels("p", "q", "r")
+
+
+@pytest.mark.parametrize(
+    ("own", "expected"),
+    [
+        (labels("p", "q", "r"), [0, 1, 2]),
+        (labels("r", "p", "q"), [2, 0, 1]),
+        (labels("r"), [2]),
+        (labels("r", "q", name="letter"), [2, 1]),
+        (labels("q", "x"), [1, -1]),
+        (labels(0, 1, 2), [0, 1, 2]),
+        (labels_of(np.zeros((2, 3))), [0, 1, 2]),
+        (labels(0, 1), None),
+        (labels_of(np.zeros((2, 4))), None),
+        (labels(5, 1, 2), [-1, -1, -1]),
+    ],
+)
+def test_labels_decide_where_both_have_some(own, expected):
+    found = match(own, FIT, "columns")
+    assert found is None if expected is None else found.tolist() == expected
+
+
+def test_default_labels_of_a_table_are_positions():
+    default = labels(0, 1, 2)
+    assert match(labels(2, 1), default, "columns").tolist() == [2, 1]
+    assert match(labels("x", "y", "z"), default, "columns").tolist() == [0, 1, 2]
+    assert match(labels("x", "y"), default, "columns").tolist() == [-1, -1]
+    named = labels(0, 1, 2, name="item")  # these are labels, not positions
+    assert match(labels(0, 1, name="item"), named, "columns").tolist() == [0, 1]
+
+
+def test_the_first_unknown_label_is_named():
+    own = labels("q", "x")
+    found = match(own, FIT, "columns")
+    assert unknown_label(own, FIT, "columns", found) == "'column', such as 'x'"
+
+
+def test_a_label_that_comes_twice():
+    with pytest.raises(ValueError, match="X has the label 'q' twice along 'column'"):
+        match(labels("q", "q"), FIT, "columns")
+    with pytest.raises(ValueError, match="the fit has the label 'p' twice"):
+        match(FIT, labels("p", "p", "q"), "columns")
+    same = labels("p", "p", "q")
+    assert match(same, labels("p", "p", "q"), "columns").tolist() == [0, 1, 2]
+
+
+def test_several_dimensions_are_matched_one_by_one(rng):
+    cube = xr.DataArray(
+        np.arange(60).reshape(5, 3, 4), dims=("time", "lat", "lon"),
+        coords={"lat": [10, 20, 30], "lon": list("abcd")},
+    )  # fmt: skip
+    part = cube.isel(lat=[2, 0], lon=[3, 1, 0]).transpose("lon", "time", "lat")
+    own, fit = labels_of(part, "time"), labels_of(cube, "time")
+    found = match(own, fit, "columns")
+    flat = fit.flatten(cube.values)
+    np.testing.assert_array_equal(flat[:, found], own.flatten(part.values))
+    stranger = labels_of(part.assign_coords(lon=["d", "?", "a"]), "time")
+    found = match(stranger, fit, "columns")
+    assert found.reshape(3, 2)[1].tolist() == [-1, -1]
+    assert unknown_label(stranger, fit, "columns", found) == "'lon', such as '?'"
+    assert match(labels_of(np.zeros((5, 12))), fit, "columns").tolist() == list(range(12))
+    assert match(labels_of(cube.drop_vars("lat").isel(lat=[0]), "time"), fit, "columns") is None
+
+
+def test_labels_of_several_levels():
+    index = pd.MultiIndex.from_product([["a", "b"], [1, 2]])
+    assert match(labels(index=index[[3, 1]]), labels(index=index), "columns").tolist() == [3, 1]

@@ -1,0 +1,138 @@
+"""New rows become rows of a fit."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+import xarray as xr
+
+import nmd_lab
+
+USERS = [f"user {i}" for i in range(12)]
+ITEMS = [f"item {j}" for j in range(9)]
+OFFSETS = ["none", "both"]
+
+
+def make_data():
+    rng = np.random.default_rng(0)
+    return rng.normal(size=(15, 2)) @ rng.normal(size=(2, 9)) + rng.normal(size=(15, 1)) + 4
+
+
+X = make_data()
+
+
+def make_fit(data=None, **options):
+    data = pd.DataFrame(X[:12], USERS, ITEMS) if data is None else data
+    return nmd_lab.complete(data, 2, max_iter=20, tol=0, random_state=0, **options)
+
+
+@pytest.mark.parametrize("offsets", OFFSETS)
+def test_new_rows_are_predicted_ranked_and_saved(offsets, tmp_path):
+    fit = make_fit(offsets=offsets, alpha=0.1)
+    before = fit.W.copy(deep=True)
+    new = pd.DataFrame(X[12:], ["ann", "bo", "cy"], ITEMS)
+    W = fit.fold_in(new)
+    more = fit.append(new)
+    xr.testing.assert_identical(fit.W, before)
+    assert more.shape == (15, 9)
+    np.testing.assert_array_equal(more.W.values[:12], fit.W.values)
+    np.testing.assert_array_equal(more.W.values[12:], W.values)
+    assert list(more.W["row"].values) == [*USERS, "ann", "bo", "cy"]
+    expected = W.values @ fit.H.values + fit.offsets_at([0], slice(None))[1] + fit.offsets.mean
+    if offsets == "both":
+        expected += W.offset.values[:, None]
+    np.testing.assert_allclose(more.reconstruct().sel(row=["ann", "bo", "cy"]), expected)
+    np.testing.assert_allclose(more.predict_labels("bo", "item 4"), expected[1, 4])
+    assert float(more.top_labels("cy", 1)[0]) == pytest.approx(expected[2].max())
+    assert more.objective == fit.objective
+    assert more.relative_error == fit.relative_error
+    assert "108 of 108 entries, 3 appended rows" in repr(more)
+    again = fit.append(W)
+    xr.testing.assert_identical(again.W, more.W)
+    more.save(tmp_path / "fit.nc")
+    loaded = nmd_lab.load(tmp_path / "fit.nc")
+    xr.testing.assert_identical(loaded.reconstruct(), more.reconstruct())
+    assert loaded.top_labels("cy").identical(more.top_labels("cy"))
+    one_by_one = fit
+    for name, row in new.iterrows():
+        one_by_one = one_by_one.append(row.rename(name))
+    np.testing.assert_allclose(one_by_one.W, more.W, rtol=1e-6)
+    assert one_by_one.parameters["appended_rows"] == 3
+
+
+def test_labels_that_are_there_already_are_refused():
+    fit = make_fit()
+    for index in (["ann", "user 3", "bo"], ["ann", "bo", "ann"]):
+        label = "user 3" if "user 3" in index else "ann"
+        with pytest.raises(ValueError, match=f"row label '{label}', which is there already"):
+            fit.append(pd.DataFrame(X[12:], index, ITEMS))
+    for rows in (X[12:], pd.DataFrame(X[12:], columns=ITEMS)):
+        with pytest.raises(ValueError, match="no row labels, but the fit has labels along 'row'"):
+            fit.append(rows)
+    levels = pd.MultiIndex.from_tuples([("a", 1), ("a", 2), ("b", 1)])
+    with pytest.raises(ValueError, match="2 levels: give the 1"):
+        fit.append(pd.DataFrame(X[12:], levels, ITEMS))
+
+
+def test_rows_without_labels_count_on():
+    plain = make_fit(X[:12])
+    assert plain.append(X[12:]).shape == (15, 9)
+    assert "row" not in plain.append(pd.DataFrame(X[12:], ["a", "b", "c"])).W.coords
+    counted = make_fit(pd.DataFrame(X[:12], columns=ITEMS))
+    more = counted.append(X[12:]).append(pd.DataFrame(X[12:13], columns=ITEMS))
+    assert list(more.W["row"].values) == list(range(16))
+    named = counted.append(pd.DataFrame(X[12:], [100, 101, 102], ITEMS))
+    assert list(named.W["row"].values[-4:]) == [11, 100, 101, 102]
+
+
+def test_other_coordinates_and_levels_of_the_rows(tmp_path):
+    days = np.arange("2024-01-01", "2024-01-16", dtype="datetime64[D]").astype("datetime64[ns]")
+    data = xr.DataArray(
+        X,
+        dims=("day", "item"),
+        coords={
+            "day": days,
+            "item": ITEMS,
+            "digit": ("day", np.arange(15), {"units": "1"}),
+            "place": ("day", [f"p{i}" for i in range(15)]),
+        },
+    )
+    fit = make_fit(data[:12])
+    more = fit.append(data[12:])
+    for name in ("day", "digit", "place"):
+        np.testing.assert_array_equal(more.W[name], data[name])
+    assert more.W.digit.attrs == {"units": "1"}
+    bare = fit.append(data[12:].drop_vars(["digit", "place"]))
+    assert np.isnan(bare.W.digit.values[12:]).all()
+    assert list(bare.W.place.values[11:]) == ["p11", "", "", ""]
+    bare.save(tmp_path / "fit.nc")
+    xr.testing.assert_identical(nmd_lab.load(tmp_path / "fit.nc").reconstruct(), bare.reconstruct())
+    index = pd.MultiIndex.from_product([["a", "b", "c"], range(5)], names=["city", "year"])
+    frame = pd.DataFrame(X, index, ITEMS)
+    more = make_fit(frame[:12]).append(frame[12:])
+    assert more.W.indexes["row"].equals(index)
+    assert more.predict_labels(("c", 4), "item 1") == more.predict(14, 1)
+
+
+def test_what_cannot_be_rows_of_this_fit():
+    fit = make_fit(offsets="both")
+    W = fit.fold_in(pd.DataFrame(X[12:], ["a", "b", "c"], ITEMS))
+    with pytest.raises(ValueError, match="with 2 components"):
+        fit.append(W.isel(component=[0]))
+    with pytest.raises(ValueError, match="no coordinate 'offset'"):
+        fit.append(W.drop_vars("offset"))
+    with pytest.raises(ValueError, match="NaN or infinite"):
+        fit.append(W * np.nan)
+    cube = xr.DataArray(X.reshape(5, 3, 9), dims=("lat", "lon", "time"))
+    grid = make_fit(cube, sample_dims=["lat", "lon"])
+    with pytest.raises(ValueError, match="needs rows of one"):
+        grid.append(cube)
+
+
+def test_a_fit_goes_on_from_the_longer_factors():
+    fit = make_fit()
+    more = fit.append(pd.DataFrame(X[12:], ["a", "b", "c"], ITEMS))
+    again = nmd_lab.complete(X, 2, init=more, max_iter=3, tol=0)
+    assert again.shape == (15, 9)
+    assert more.rotate("svd").shape == (15, 9)

@@ -1,0 +1,141 @@
+"""The best columns of rows: positions by `top`, labels by `top_labels`."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+import xarray as xr
+from scipy import sparse
+
+import nmd_lab
+
+USERS = np.arange(1, 13)
+ITEMS = [f"item {j}" for j in range(9)]
+
+
+@pytest.fixture
+def X(rng):
+    return rng.normal(size=(12, 2)) @ rng.normal(size=(2, 9)) + 4
+
+
+@pytest.fixture
+def fit(X):
+    frame = pd.DataFrame(X, pd.Index(USERS, name="user"), pd.Index(ITEMS, name="item"))
+    return nmd_lab.complete(frame, 2, max_iter=5, tol=0, random_state=0)
+
+
+def test_several_rows_are_as_each_alone(fit):
+    best = fit.top([0, -1, 5], k=4)
+    assert best.dims == ("user", "place")
+    assert list(best.user.values) == [1, 12, 6]
+    assert list(best.place.values) == [1, 2, 3, 4]
+    for line, row in enumerate([0, 11, 5]):
+        one = fit.top(row, k=4)
+        assert one.user.item() == USERS[row]
+        np.testing.assert_array_equal(best[line], one)
+        np.testing.assert_array_equal(best.position[line], one.position)
+        np.testing.assert_array_equal(best["item"][line], one["item"])
+    assert fit.top([2]).shape == (1, 9)
+    assert fit.top(np.array([], dtype=int), k=3).shape == (0, 3)
+
+
+def test_labels_are_not_positions(fit):
+    xr.testing.assert_identical(fit.top_labels(1, 3), fit.top(0, 3))
+    xr.testing.assert_identical(fit.top_labels([12, 1], 3), fit.top([11, 0], 3))
+    assert fit.top(1).user.item() == 2
+    with pytest.raises(KeyError, match="no label 0: the labels are numbers from 1 to 12"):
+        fit.top_labels(0)
+    with pytest.raises(KeyError, match=r"no label '3': did you mean 3\?"):
+        fit.top_labels([1, "3"])
+    with pytest.raises(KeyError, match=r"no label 'itm 3': did you mean 'item 3'\?"):
+        fit.predict_labels(1, "itm 3")
+    plain = nmd_lab.complete(np.ones((3, 4)), 1, max_iter=2)
+    with pytest.raises(ValueError, match="rows have no labels"):
+        plain.top_labels(0)
+
+
+@pytest.mark.parametrize("row", [0, [0, 1]])
+def test_bad_arguments(fit, row):
+    for k, error in ((0, ValueError), (True, TypeError), (2.5, TypeError), ("3", TypeError)):
+        with pytest.raises(error, match="k="):
+            fit.top(row, k)
+    for bad in (12, -13, [0, 99]):
+        with pytest.raises(IndexError, match=r"row holds .* from 0 to 11"):
+            fit.top(bad)
+    for bad in (1.0, True, "1", [True, False]):
+        with pytest.raises(TypeError, match=r"integer positions, or labels to top_labels\(\)"):
+            fit.top(bad)
+    with pytest.raises(ValueError, match=r"exclude has shape \(3, 3\)"):
+        fit.top(row, exclude=np.ones((3, 3)))
+    with pytest.raises(IndexError, match="exclude holds 9"):
+        fit.top(row, exclude=[0, 9])
+
+
+def test_what_is_known_is_left_out_in_every_container(fit, X, rng):
+    seen = rng.random(X.shape) < 0.4
+    seen[3] = True  # nothing is left of this row
+    holes = pd.DataFrame(np.where(seen, X, np.nan), USERS, ITEMS)
+    stored = sparse.coo_array((X[seen], np.nonzero(seen)), shape=X.shape)
+    turned = holes.iloc[::-1, rng.permutation(9)]
+    labelled = nmd_lab.observations_from_sparse(
+        sparse.csr_array(np.nan_to_num(turned.to_numpy())), turned.index, turned.columns
+    )
+    flags = pd.DataFrame(seen, USERS, ITEMS)
+    for exclude in (seen, holes, turned, stored, stored.tocsc(), labelled, flags, flags.T.T):
+        best = fit.top(range(12), k=9, exclude=exclude)
+        for row in range(12):
+            left = set(best.position.values[row]) - {-1}
+            assert left == set(np.flatnonzero(~seen[row]))
+            padding = best.position.values[row] < 0
+            assert np.all(np.isnan(best.values[row]) == padding)
+            one = fit.top(row, k=9, exclude=exclude)
+            np.testing.assert_array_equal(one, best.values[row][~padding])
+    assert fit.top(3, exclude=seen).size == 0
+    for nothing in (np.zeros(X.shape, bool), np.full(X.shape, np.nan), sparse.csr_array(X.shape)):
+        assert fit.top(0, k=9, exclude=nothing).size == 9
+
+
+def test_labels_that_the_fit_does_not_have_are_no_columns_to_leave_out(fit):
+    seen = pd.DataFrame({"user": [2, 2, 99], "item": ["item 4", "new", "item 5"], "rating": 1.0})
+    known = nmd_lab.observations_from_table(seen)
+    best = fit.top([1, 2], k=9, exclude=known)
+    assert set(best.position.values[0]) == {*range(9)} - {4} | {-1}
+    assert set(best.position.values[1]) == set(range(9))
+
+
+def test_rows_and_columns_of_several_dimensions(rng):
+    cube = xr.DataArray(
+        rng.random((4, 6, 5)), dims=("lat", "time", "lon"), coords={"lon": list("abcde")}
+    )
+    fit = nmd_lab.decompose(cube, 2, sample_dims="time", max_iter=5, tol=0)
+    whole = fit.reconstruct()
+    best = fit.top([3, 0], k=2)
+    assert best.dims == ("time", "place")
+    first = whole.isel(time=3)
+    assert float(best[0, 0]) == pytest.approx(float(first.max()))
+    place = first.isel(lat=int(best.lat[0, 0])).sel(lon=best.lon[0, 0].item())
+    assert float(place) == pytest.approx(float(first.max()))
+    fit = nmd_lab.decompose(cube, 2, sample_dims=["lat", "lon"], max_iter=5, tol=0)
+    assert fit.top([0, 7], k=3).shape == (2, 3)
+    assert fit.top(7, k=3).lon.item() == "c"
+
+
+def test_a_duplicate_label_is_named(X):
+    frame = pd.DataFrame(X, [*"abcdefghijk", "a"], ITEMS)
+    fit = nmd_lab.complete(frame, 2, max_iter=2, tol=0)
+    with pytest.raises(ValueError, match="rows have the label 'a' more than once"):
+        fit.predict_labels("a", "item 1")
+    assert fit.predict_labels("b", "item 1") == fit.predict(1, 1)
+    with pytest.raises(KeyError, match="'z'"):
+        fit.top_labels("z")
+
+
+def test_labels_of_several_levels(X):
+    index = pd.MultiIndex.from_product([["a", "b", "c"], [1, 2, 3, 4]], names=["city", "year"])
+    fit = nmd_lab.complete(pd.DataFrame(X, index, ITEMS), 2, max_iter=2, tol=0)
+    assert fit.predict_labels(("b", 2), "item 1") == fit.predict(5, 1)
+    pair = fit.predict_labels([("b", 2), ("a", 1)], "item 1")
+    np.testing.assert_array_equal(pair, fit.predict([5, 0], 1))
+    np.testing.assert_array_equal(fit.top_labels(("b", 2), 3), fit.top(5, 3))
+    np.testing.assert_array_equal(fit.top_labels([("b", 2)], 3), fit.top([5], 3))

@@ -1,0 +1,174 @@
+"""Canonical forms of the components, and what each explains."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pandas as pd
+import pytest
+import xarray as xr
+from scipy.optimize import minimize_scalar
+
+import nmd_lab
+from nmd_lab.result.rotation import orthogonal_rotation
+
+FORMS = ["size", "svd", "varimax", "quartimax"]
+
+
+@pytest.fixture(params=["identity", "relu", "square", "modulus", "minmax"])
+def fit(request, small):
+    X = pd.DataFrame(small / small.max(), [f"r{i}" for i in range(20)], [*"abcdefghijklmno"])
+    return nmd_lab.complete(X, 4, request.param, offsets="both", max_iter=20, tol=0, random_state=3)
+
+
+def products(fit):
+    W, H = fit.factors
+    return W @ H
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_every_form_has_the_same_product(fit, form):
+    before = fit.W.copy(deep=True), fit.H.copy(deep=True)
+    other = fit.rotate(form)
+    size = np.abs(products(fit)).max()
+    np.testing.assert_allclose(products(other), products(fit), atol=1e-12 * size)
+    np.testing.assert_allclose(other.reconstruct(), fit.reconstruct(), atol=1e-11 * size**2)
+    xr.testing.assert_identical(fit.W, before[0])
+    xr.testing.assert_identical(fit.H, before[1])
+    assert other.W.coords.to_dataset().identical(fit.W.coords.to_dataset())
+    assert other.objective == fit.objective
+    assert other.history.identical(fit.history)
+    assert other.offsets is fit.offsets
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_order_and_signs_are_canonical(fit, form):
+    W, H = fit.rotate(form).factors
+    sizes = np.linalg.norm(W, axis=0) * np.linalg.norm(H, axis=1)
+    assert np.all(np.diff(sizes) <= 1e-12 * sizes[0])
+    largest = np.abs(H).argmax(axis=1)
+    assert np.all(H[np.arange(4), largest] >= 0)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_equal_components_in_any_order_and_sign_have_one_form(fit, form):
+    W, H = fit.factors
+    order, signs = [2, 0, 3, 1], np.array([1, -1, -1, 1])
+    mixed = fit.labels.label_factors(W[:, order] * signs, H[order] * signs[:, None])
+    other = nmd_lab.Decomposition(**{**vars(fit), "W": mixed[0], "H": mixed[1]})
+    one, two = fit.rotate(form), other.rotate(form)
+    size = np.abs(W).max() * np.abs(H).max()
+    np.testing.assert_allclose(one.W, two.W, atol=1e-6 * size)
+    np.testing.assert_allclose(one.H, two.H, atol=1e-6 * size)
+    twice = one.rotate(form)
+    np.testing.assert_allclose(twice.W, one.W, atol=1e-6 * size)
+
+
+def test_rows_permuted_give_comparable_components(small, rng):
+    order = rng.permutation(20)
+    fits = [nmd_lab.decompose(X, 3, "identity", random_state=s, max_iter=2000)
+            for s, X in enumerate((small, small[order]))]  # fmt: skip
+    one, two = (fit.rotate("svd") for fit in fits)
+    np.testing.assert_allclose(one.W.values[order], two.W, atol=1e-5)
+    np.testing.assert_allclose(one.H, two.H, atol=1e-5)
+
+
+def test_size_only_orders_and_flips():
+    X = np.outer([1.0, 2, 3], [0, 1.0, 0]) - 3 * np.outer([1.0, 0, 0], [1.0, 0, 0])
+    fit = nmd_lab.decompose(X, 2, "identity", random_state=0)
+    sized = fit.rotate()
+    order = np.argsort(-np.linalg.norm(fit.W, axis=0) * np.linalg.norm(fit.H, axis=1))
+    np.testing.assert_array_equal(np.abs(sized.W), np.abs(fit.W.values[:, order]))
+    np.testing.assert_array_equal(np.abs(sized.H), np.abs(fit.H.values[order]))
+    assert sized.optimality == fit.optimality
+
+
+def test_svd_is_that_of_the_product(fit):
+    W, H = fit.rotate("svd").factors
+    U, sizes, Vt = np.linalg.svd(products(fit), full_matrices=False)
+    np.testing.assert_allclose(np.linalg.norm(W, axis=0), sizes[:4], rtol=1e-9)
+    np.testing.assert_allclose(H @ H.T, np.eye(4), atol=1e-12)
+    np.testing.assert_allclose(np.abs(H), np.abs(Vt[:4]), atol=1e-7)
+    np.testing.assert_allclose(np.abs(W), np.abs(U[:, :4] * sizes[:4]), atol=1e-7 * sizes[0])
+
+
+@pytest.mark.parametrize(("form", "weight"), [("varimax", 1.0), ("quartimax", 0.0)])
+def test_orthogonal_rotations_reach_the_best_angle(form, weight, rng):
+    L = rng.normal(size=(30, 2)) ** 3
+
+    def criterion(loadings):
+        squares = loadings**2
+        return np.sum(squares**2) - weight / 30 * np.sum(squares.sum(axis=0) ** 2)
+
+    def turned(angle):
+        c, s = np.cos(angle), np.sin(angle)
+        return -criterion(L @ np.array([[c, -s], [s, c]]))
+
+    starts = np.linspace(0, np.pi / 2, 7)
+    best = min(minimize_scalar(turned, bounds=(a, b), method="bounded").fun
+               for a, b in pairwise(starts))  # fmt: skip
+    R = orthogonal_rotation(L, weight)
+    np.testing.assert_allclose(R @ R.T, np.eye(2), atol=1e-12)
+    assert criterion(L @ R) == pytest.approx(-best, rel=1e-6)
+    fit = nmd_lab.decompose(rng.normal(size=(20, 15)), 3, "identity", max_iter=50)
+    _, H = fit.rotate(form).factors
+    np.testing.assert_allclose(H @ H.T, np.eye(3), atol=1e-12)
+
+
+def test_varimax_finds_the_blocks(rng):
+    H = np.zeros((3, 15))
+    for k, size in enumerate((7, 5, 3)):
+        start = sum((7, 5, 3)[:k])
+        H[k, start : start + size] = 1
+    X = rng.normal(size=(40, 3)) @ H
+    fit = nmd_lab.decompose(X, 3, "identity", random_state=0)
+    found = np.abs(fit.rotate("varimax").H.values) > 1e-6
+    assert sorted(found.sum(axis=1)) == [3, 5, 7]
+
+
+def test_explained_shares(fit):
+    terms = [np.outer(w, h) for w, h in zip(fit.factors[0].T, fit.factors[1], strict=True)]
+    whole = products(fit)
+    expected = [np.sum(term * whole) / np.sum(whole**2) for term in terms]
+    np.testing.assert_allclose(fit.explained, expected, atol=1e-9)
+    for form in FORMS:
+        assert float(fit.rotate(form).explained.sum()) == pytest.approx(1)
+    sizes = np.linalg.svd(whole, compute_uv=False)[:4] ** 2
+    np.testing.assert_allclose(fit.rotate("svd").explained, sizes / sizes.sum(), atol=1e-12)
+    assert fit.explained.dims == ("component",)
+    fit.W.values[:] = 0
+    np.testing.assert_array_equal(fit.explained, 0)
+    assert np.isfinite(fit.rotate("varimax").H).all()
+
+
+def test_a_ridge_counts_the_new_factors(small, tmp_path):
+    fit = nmd_lab.decompose(small, 3, alpha=0.5, max_iter=30, tol=0)
+    assert fit.rotate("size").objective == fit.objective
+    other = fit.rotate("svd")
+    W, H = other.factors
+    data = fit.objective - 0.25 * sum(np.sum(f**2) for f in fit.factors)
+    assert other.objective == pytest.approx(data + 0.25 * (np.sum(W**2) + np.sum(H**2)))
+    assert np.isnan(other.optimality)
+    other.save(tmp_path / "fit.nc")
+    again = nmd_lab.load(tmp_path / "fit.nc")
+    assert again.objective == other.objective
+    xr.testing.assert_identical(again.W, other.W)
+
+
+def test_precision_stays_and_a_typing_error_is_answered(small):
+    fit = nmd_lab.decompose(small.astype("float32"), 3, max_iter=10, tol=0)
+    for form in FORMS:
+        assert fit.rotate(form).W.dtype == np.float32
+    with pytest.raises(ValueError, match="did you mean 'varimax'"):
+        fit.rotate("varimaxx")
+    with pytest.raises(ValueError, match="method=None is unknown"):
+        fit.rotate(None)
+
+
+def test_maps_stay_maps(rng):
+    cube = xr.DataArray(rng.random((4, 6, 5)), dims=("lat", "time", "lon"))
+    fit = nmd_lab.decompose(cube, 3, sample_dims="time", max_iter=5, tol=0)
+    other = fit.rotate("varimax")
+    assert other.H.dims == ("component", "lat", "lon")
+    xr.testing.assert_allclose(other.reconstruct(), fit.reconstruct())

@@ -1,0 +1,90 @@
+"""Errors of a model at the observed entries; containers are tested in result/test_entries.py."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+
+import nmd_lab
+from nmd_lab import metrics
+
+LOSSES = ["frobenius", "l1", "kl"]
+
+
+@pytest.mark.parametrize("shape", [(7,), (3, 4), (2, 3, 4)])
+def test_plain_arrays_of_any_shape(shape, rng):
+    X, Y = rng.random(shape), rng.random(shape)
+    X.flat[2] = np.nan
+    mask = rng.random(shape) < 0.7
+    used = mask & ~np.isnan(X)
+    error = (X - Y)[used]
+    assert metrics.rmse(X, Y, mask=mask) == pytest.approx(np.sqrt(np.mean(error**2)))
+    assert metrics.mae(X, Y, mask=mask.tolist()) == pytest.approx(np.mean(np.abs(error)))
+    weights = rng.random(shape)
+    w = weights[used]
+    expected = np.sqrt(np.sum(w * error**2) / w.sum())
+    assert metrics.rmse(X, Y, mask=mask, weights=weights) == pytest.approx(expected)
+    expected = np.sum(w * np.abs(error)) / w.sum()
+    assert metrics.mae(X, Y, mask=mask, weights=weights) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_a_whole_number_as_weight_counts_an_entry_so_often(loss, rng):
+    X, Y, times = rng.random(20), rng.random(20), rng.integers(0, 4, 20)
+    expected = metrics.relative_error(X.repeat(times), Y.repeat(times), loss=loss)
+    assert metrics.relative_error(X, Y, loss=loss, weights=times) == pytest.approx(expected)
+
+
+def test_labels_align_data_and_model(rng):
+    X = pd.DataFrame(rng.random((4, 3)), [*"abcd"], [*"xyz"])
+    Y = X + 1
+    turned = Y.iloc[::-1, [2, 0, 1]]
+    assert metrics.rmse(X, turned) == pytest.approx(1)
+    assert metrics.mae(X.iloc[[2]], turned) == pytest.approx(1)
+    stored = nmd_lab.observations_from_sparse(
+        sparse.csr_array(turned), turned.index, turned.columns
+    )
+    assert metrics.rmse(X, stored) == pytest.approx(1)
+    assert metrics.rmse(stored, X) == pytest.approx(1)
+
+
+def test_sparse_data_and_models(rng):
+    X = sparse.random_array((20, 15), density=0.2, rng=rng)
+    Y = X.toarray() + 2
+    assert metrics.rmse(X, Y) == pytest.approx(2)
+    assert metrics.rmse(X.tocsc(), sparse.csr_array(Y)) == pytest.approx(2)
+    assert metrics.rmse(np.where(X.toarray() > 0, X.toarray(), np.nan), Y) == pytest.approx(2)
+    assert metrics.relative_error(X, X) == 0
+    with pytest.raises(ValueError, match=r"Y has no value at .* of the 60 observed entries of X"):
+        metrics.rmse(X, X.multiply(X > 0.5).tocsr())
+    weights = X.copy()
+    weights.data = np.where(weights.data > 0.5, 3.0, 0.0)
+    assert metrics.mae(X, Y, weights=weights) == pytest.approx(2)
+
+
+def test_masked_arrays(rng):
+    X, Y = rng.random((5, 4)), rng.random((5, 4))
+    hidden = rng.random((5, 4)) < 0.4
+    masked = np.ma.masked_array(np.where(hidden, 1e9, X), hidden)
+    assert metrics.rmse(masked, Y) == metrics.rmse(X, Y, mask=~hidden)
+
+
+def test_bad_arguments():
+    X = np.ones((2, 3))
+    with pytest.raises(ValueError, match=r"Y has shape \(3, 2\): give it the shape of X, \(2, 3\)"):
+        metrics.rmse(X, X.T)
+    with pytest.raises(ValueError, match=r"shape \(2, 3\): give the shape of Y, \(3, 2\)"):
+        metrics.rmse(sparse.csr_array(X), X.T)
+    with pytest.raises(ValueError, match=r"mask has shape \(3,\)"):
+        metrics.rmse(X, X, mask=[True] * 3)
+    with pytest.raises(ValueError, match=r"weights has shape \(3,\)"):
+        metrics.rmse(X, X, weights=[1] * 3)
+    with pytest.raises(ValueError, match="weights holds a negative"):
+        metrics.rmse(X, X, weights=-X)
+    for nothing in ({"mask": np.zeros((2, 3), bool)}, {"weights": np.zeros((2, 3))}):
+        with pytest.raises(ValueError, match="no observed entry"):
+            metrics.rmse(X, X, **nothing)
+    with pytest.raises(ValueError, match="labels along 'row', such as 'z': select those of Y"):
+        metrics.rmse(pd.DataFrame(X, ["a", "z"]), pd.DataFrame(X, ["a", "b"]))
