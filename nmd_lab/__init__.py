@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from .solver.admm import State
     from .solver.penalty import PenaltyRule
     from .studies import Study
-    from .warnings import NMDWarning, NotConvergedWarning
+    from .warnings import NMDWarning, NotConvergedWarning, OutOfBoundsWarning
 
 __all__ = [
     "KL",
@@ -59,6 +59,7 @@ __all__ = [
     "NMDWarning",
     "Nonlinearity",
     "NotConvergedWarning",
+    "OutOfBoundsWarning",
     "PenaltyRule",
     "Piece",
     "ReLU",
@@ -97,7 +98,7 @@ _WHERE = {
     "data.split": ["split_observed"],
     "studies": ["Study"],
     "data.long_table": ["observations_from_table"],
-    "warnings": ["NMDWarning", "NotConvergedWarning"],
+    "warnings": ["NMDWarning", "NotConvergedWarning", "OutOfBoundsWarning"],
 }
 """The module of each public name; the other names are modules themselves."""
 

@@ -128,7 +128,7 @@ def test_the_example_runs_as_printed(tmp_path, monkeypatch, capsys):
     shown = capsys.readouterr()
     assert "28/28" in shown.err
     results = netcdf.read("study.nc")
-    assert results.nonlinearity.values.tolist() == ["identity", "relu", "minmax"]
+    assert results.nonlinearity.values.tolist() == ["identity", "relu", "MinMax(0, 1)"]
     assert (results.status == "done").all()
     assert f"{float(results.held_out_rmse.values.flat[0]):.4g}" in shown.out
     assert main([*command[1:], "--quiet"]) == 0

@@ -21,6 +21,7 @@ from nmd_lab.model.nonlinearities import (
     as_nonlinearity,
 )
 from nmd_lab.result.decomposition import Decomposition
+from nmd_lab.solver.bounds import with_bounds
 
 from ._run import BaselineRun
 from ._start import first_factors
@@ -122,10 +123,11 @@ def adam(
     >>> adam(X, 2).relative_error < 1e-6
     True
     """
-    f, d = _differentiable(nonlinearity, loss)
+    _, d = _differentiable(nonlinearity, loss)
     check_number("learning_rate", learning_rate, above=0)
     torch = _torch()
     observations = observe_dense(X, mask=mask, dtype=dtype)
+    f = with_bounds(nonlinearity, observations)
     rank = check_rank(rank, observations.shape)
     start = first_factors(observations, rank, init, random_state, f)
     run = BaselineRun(observations, f, d, max_iter=max_iter, tol=tol, time_limit=time_limit,

@@ -14,8 +14,9 @@ from nmd_lab._threads import one_thread
 from nmd_lab.data.base import FloatArray
 from nmd_lab.data.observations import observe
 from nmd_lab.model.losses import Frobenius
-from nmd_lab.model.nonlinearities import Nonlinearity, as_nonlinearity
+from nmd_lab.model.nonlinearities import Nonlinearity
 from nmd_lab.result.decomposition import Decomposition
+from nmd_lab.solver.bounds import with_bounds
 
 from ._relaxation import Relaxation
 from ._residuals import ObservedMatrices
@@ -96,9 +97,9 @@ def lmafit(
     >>> lmafit(X, 1).predict(0, 2).round(3)
     array([4.])
     """
-    f = as_nonlinearity(nonlinearity)
     increment = check_number("increment", increment, 0)
     observations = observe(X, mask=mask, dtype=dtype)
+    f = with_bounds(nonlinearity, observations)
     rank = check_rank(rank, observations.shape)
     run = BaselineRun(
         observations,

@@ -14,8 +14,9 @@ from nmd_lab._stop_reason import StopReason
 from nmd_lab._threads import one_thread
 from nmd_lab.data.observations import observe
 from nmd_lab.model.losses import Frobenius
-from nmd_lab.model.nonlinearities import Nonlinearity, as_nonlinearity
+from nmd_lab.model.nonlinearities import Nonlinearity
 from nmd_lab.result.decomposition import Decomposition
+from nmd_lab.solver.bounds import with_bounds
 
 from ._residuals import ObservedMatrices, normal_matrices, solve_each
 from ._run import BaselineRun
@@ -101,10 +102,10 @@ def rtrmc(
     >>> rtrmc(X, 1).predict(0, 2).round(3)
     array([4.])
     """
-    f = as_nonlinearity(nonlinearity)
     regularization = check_number("regularization", regularization, 1e-8, 0.1)
     max_inner = int(check_number("max_inner", max_inner, 1))
     observations = observe(X, mask=mask, dtype=dtype)
+    f = with_bounds(nonlinearity, observations)
     rank = check_rank(rank, observations.shape)
     run = BaselineRun(
         observations,

@@ -13,8 +13,9 @@ from nmd_lab._threads import one_thread
 from nmd_lab.data.base import FloatArray
 from nmd_lab.data.observations import observe
 from nmd_lab.model.losses import Frobenius
-from nmd_lab.model.nonlinearities import Nonlinearity, as_nonlinearity
+from nmd_lab.model.nonlinearities import Nonlinearity
 from nmd_lab.result.decomposition import Decomposition
+from nmd_lab.solver.bounds import with_bounds
 
 from ._residuals import ObservedMatrices
 from ._run import BaselineRun
@@ -96,8 +97,8 @@ def soft_impute(
     >>> np.linalg.svd(fit.reconstruct().values, compute_uv=False).round(3)
     array([4., 2., 0.])
     """
-    f = as_nonlinearity(nonlinearity)
     observations = observe(X, mask=mask, dtype=dtype)
+    f = with_bounds(nonlinearity, observations)
     rank = check_rank(rank, observations.shape)
     shrinkage = check_number("shrinkage", shrinkage, 0)
     run = BaselineRun(

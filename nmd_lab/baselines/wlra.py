@@ -12,8 +12,9 @@ from nmd_lab._checks import check_number, check_rank
 from nmd_lab._threads import one_thread
 from nmd_lab.data.observations import observe
 from nmd_lab.model.losses import Frobenius
-from nmd_lab.model.nonlinearities import Nonlinearity, as_nonlinearity
+from nmd_lab.model.nonlinearities import Nonlinearity
 from nmd_lab.result.decomposition import Decomposition
+from nmd_lab.solver.bounds import with_bounds
 
 from ._residuals import ObservedMatrices, solve_rows
 from ._run import BaselineRun
@@ -93,8 +94,8 @@ def wlra(
     >>> wlra(X, 1, weights=trust).predict(0, 2).round(3)
     array([4.])
     """
-    f = as_nonlinearity(nonlinearity)
     observations = observe(X, mask=mask, weights=weights, dtype=dtype)
+    f = with_bounds(nonlinearity, observations)
     rank = check_rank(rank, observations.shape)
     alpha = check_number("alpha", alpha, 0)
     run = BaselineRun(

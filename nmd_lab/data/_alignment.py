@@ -9,6 +9,7 @@ import xarray as xr
 from numpy.typing import NDArray
 from scipy import sparse
 
+from ._csr import checked_csr
 from .base import FloatArray, IntArray
 from .labels import Labels, is_frame
 
@@ -87,7 +88,6 @@ def at_entries(
         raise TypeError(f"{name} has dtype {other.dtype}: give real numbers or booleans.")
     if not sparse.issparse(other):
         return np.asarray(other[rows, columns])
-    matrix: Any = other
-    selected = matrix.tocsr()[rows, columns]  # a 1-D sparse array, or a matrix of one row
+    selected = checked_csr(name, other)[rows, columns]  # a 1-D sparse array, or a matrix of one row
     array = selected.toarray() if hasattr(selected, "toarray") else selected
     return np.asarray(array).ravel()

@@ -24,6 +24,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from ._frames import index_labels
+from .valid_range import valid_range
 
 COMPONENT = "component"
 """Dimension of W and H that counts the components; X cannot have one of this name."""
@@ -50,6 +51,9 @@ class Labels:
         Name of X.
     attrs : dict
         Attributes of X, such as its units.
+    valid_range : (float, float) or None
+        Smallest and largest value that X can have, if it documents them; see
+        `nmd_lab.data.valid_range`.
     """
 
     dims: tuple[str, ...]
@@ -58,6 +62,7 @@ class Labels:
     coords: xr.Dataset = field(default_factory=xr.Dataset)
     name: str | None = None
     attrs: dict[str, Any] = field(default_factory=dict)
+    valid_range: tuple[float, float] | None = None
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -167,7 +172,7 @@ class Labels:
         present = {*self.coords.variables, *self.coords.dims}
         coords = self.coords.rename({old: new for old, new in names.items() if old in present})
         dims, rows = (tuple(names.get(d, d) for d in dims) for dims in (self.dims, self.rows))
-        return Labels(dims, self.shape, rows, coords, self.name, self.attrs)
+        return Labels(dims, self.shape, rows, coords, self.name, self.attrs, self.valid_range)
 
     def clashes(self, taken: Collection[str]) -> dict[str, str]:
         """Return new names for those that are taken, or that a file cannot hold.
@@ -232,7 +237,7 @@ def labels_of(X: Any, sample_dims: str | Sequence[str] | None = None) -> Labels:
         raise ValueError(f"X has {len(shape)} dimensions: give a matrix with rows and columns.")
     if is_frame(X):
         return _frame_labels(X)
-    return Labels(("row", "column"), shape, ("row",))
+    return Labels(("row", "column"), shape, ("row",), valid_range=valid_range(X))
 
 
 def is_frame(X: Any) -> bool:
@@ -261,7 +266,7 @@ def _array_labels(X: xr.DataArray, sample_dims: str | Sequence[str] | None) -> L
     coords = coords.rename({name: str(name) for name in {*coords.coords, *coords.dims}})
     _check_no_component((*dims, *map(str, coords.coords)))
     name = None if X.name is None else str(X.name)
-    return Labels(dims, X.shape, rows, coords, name, dict(X.attrs))
+    return Labels(dims, X.shape, rows, coords, name, dict(X.attrs), valid_range(X))
 
 
 def _frame_labels(frame: Any) -> Labels:
@@ -271,7 +276,7 @@ def _frame_labels(frame: Any) -> Labels:
     column, column_coords = index_labels(frame.columns, "column", taken=coords.coords)
     coords = coords.assign_coords(column_coords)
     _check_no_component(coords.coords)
-    return Labels((row, column), frame.shape, (row,), coords)
+    return Labels((row, column), frame.shape, (row,), coords, valid_range=valid_range(frame))
 
 
 def _check_no_component(names: Any) -> None:

@@ -11,6 +11,7 @@ from scipy import sparse
 from ._csr import first_duplicate
 from .labels import Labels
 from .sparse import SparseObservations, observe_sparse
+from .valid_range import valid_range
 
 
 def observations_from_table(
@@ -69,7 +70,9 @@ def observations_from_table(
         )
     observed = observe_sparse(sparse.coo_array((columns["value"], (i, j)), shape=shape))
     coords = xr.Dataset(coords={row: row_labels, column: column_labels})
-    labels = Labels((row, column), shape, (row,), coords, value)
+    labels = Labels(
+        (row, column), shape, (row,), coords, value, valid_range=valid_range(frame, value)
+    )
     return SparseObservations(
         observed.values, observed.weights, observed.indptr, observed.indices, labels
     )

@@ -3,20 +3,35 @@
 from __future__ import annotations
 
 import os
-import zipfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import xarray as xr
 
-from .labels import RESULT_ATTRIBUTE
-from .long_table import observations_from_table
+from nmd_lab._checks import check_word
 
-TABLES = {".csv": ",", ".tsv": "\t", ".txt": None}
-"""Column separator by file ending; None stands for white space."""
+from ._file_limits import errors_of, largest_contents
+from ._matrix_market import read_matrix_market
+from ._numpy_files import Archive, read_npy
+from ._tables import SEPARATORS, read_table
+from .labels import RESULT_ATTRIBUTE
+
+
+class FileContents(NamedTuple):
+    """The matrix in a file.
+
+    Attributes
+    ----------
+    X : ndarray, DataArray, DataFrame, scipy.sparse matrix or SparseObservations
+        Matrix, with the labels of the file.
+    what : str
+        Line that says what was read, such as "60 rows x 40 columns from x.csv, first column taken
+        as row labels, first line taken as column labels".
+    """
+
+    X: Any
+    what: str
 
 
 def read_matrix(
@@ -26,21 +41,32 @@ def read_matrix(
     row: str | None = None,
     column: str | None = None,
     value: str | None = None,
+    header: bool | str = "auto",
+    index: bool | str = "auto",
+    max_bytes: int | str | None = "auto",
 ) -> Any:
-    r"""Return the matrix in a file, as input for `complete`.
+    r"""Return the matrix in a file, as input for `complete`; `read_file` also says what it read.
 
     Parameters
     ----------
     path : path-like
         Path of the file.  Its ending gives the format: .npy, .npz (of NumPy, or of
-        ``scipy.sparse.save_npz``), .mtx or .mtx.gz (Matrix Market), .csv, .tsv or .txt (a matrix
-        with or without names of its rows and columns, in which empty cells are missing), or .nc
-        (NetCDF).
+        ``scipy.sparse.save_npz``), .mtx (Matrix Market), .csv, .tsv, .txt or .data (a matrix with
+        or without names of its rows and columns, in which empty cells are missing, or a long
+        table), or .nc (NetCDF).  Text files may be compressed, as in .csv.gz.
     variable : str, optional
         Name of the array in a .npz or .nc file; required if there are several.
     row, column, value : str, optional
         Columns of a long table with one observation in each line: row labels, column labels and
-        values of the matrix.
+        values of the matrix.  By default a table with columns such as userId, movieId and rating is
+        a long table of these, and so is one of four columns without names, the last of which holds
+        times; ``index=True`` reads it as a matrix.
+    header, index : {"auto", True, False}, default "auto"
+        Whether the first line and the first column of a table hold labels.  "auto": text is a
+        label; so are whole numbers beside an empty first cell, as `DataFrame.to_csv` writes them.
+    max_bytes : int, "auto" or None, default "auto"
+        Largest number of bytes that the contents may take in memory.  "auto": 256 MiB, or 100 times
+        the size of the file if that is more.  None: any number.
 
     Returns
     -------
@@ -50,7 +76,8 @@ def read_matrix(
     Raises
     ------
     FileNotFoundError, ValueError, KeyError
-        If the file does not exist, cannot be read, or has no such matrix.
+        If the file does not exist, cannot be read, is larger than `max_bytes`, or has no such
+        matrix.
 
     Examples
     --------
@@ -64,96 +91,109 @@ def read_matrix(
     array([[ 1.,  2.],
            [ 3., nan]])
     """
+    return read_file(
+        path,
+        variable=variable,
+        row=row,
+        column=column,
+        value=value,
+        header=header,
+        index=index,
+        max_bytes=max_bytes,
+    ).X
+
+
+def read_file(
+    path: str | os.PathLike[str],
+    *,
+    variable: str | None = None,
+    row: str | None = None,
+    column: str | None = None,
+    value: str | None = None,
+    header: bool | str = "auto",
+    index: bool | str = "auto",
+    max_bytes: int | str | None = "auto",
+) -> FileContents:
+    r"""Return the matrix in a file, and a line that says what was read.
+
+    Parameters
+    ----------
+    path, variable, row, column, value, header, index, max_bytes
+        See `read_matrix`.
+
+    Raises
+    ------
+    FileNotFoundError, ValueError, KeyError
+        As `read_matrix` does.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from nmd_lab.data.readers import read_file
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "ratings.csv"
+    ...     _ = path.write_text("userId,movieId,rating\n1,31,2.5\n1,10,3.0\n2,10,4.0\n")
+    ...     print(read_file(path).what)  # doctest: +NORMALIZE_WHITESPACE
+    2 rows (userId) x 2 columns (movieId), 3 values (rating) from ratings.csv, a long table with one
+    value in each line
+    """
     path = Path(path)
+    for name, choice in (("header", header), ("index", index)):
+        check_word(name, choice, ("auto", True, False))
     if not path.is_file():
         raise FileNotFoundError(f"file={str(path)!r} does not exist: check the name.")
-    ending = "".join(path.suffixes[-2:]) if path.suffix == ".gz" else path.suffix
-    columns = {"row": row, "column": column, "value": value}
-    named = [argument for argument, name in columns.items() if name is not None]
-    if named and ending not in TABLES:
+    largest = largest_contents(path, max_bytes)
+    ending = (path.with_suffix("") if path.suffix == ".gz" else path).suffix
+    columns: dict[str, str | None] = {"row": row, "column": column, "value": value}
+    if ending in SEPARATORS:
+        return FileContents(*read_table(path, columns, header, index, largest))
+    _refuse_table_options(path, columns | {"header": header, "index": index})
+    if ending == ".mtx":
+        with errors_of(path):
+            X = read_matrix_market(path, largest)
+    elif path.suffix == ".npy":
+        X = read_npy(path, largest)
+    elif path.suffix == ".npz":
+        X = _npz(path, variable, largest)
+    elif path.suffix == ".nc":
+        X = _netcdf(path, variable)
+    else:
         raise ValueError(
-            f"{named[0]}={columns[named[0]]!r} is meant for tables: file is {path.name}."
+            f"file={str(path)!r} has an unknown ending: give .npy, .npz, .mtx, .csv, .tsv, .txt, "
+            ".data or .nc."
         )
-    if ending in TABLES:
-        return _long_table(path, columns) if named else _table(path)
-    if ending == ".npy":
-        with _errors_of(path):
-            return np.load(path, allow_pickle=False)
-    if ending == ".npz":
-        return _npz(path, variable)
-    if ending in (".mtx", ".mtx.gz"):
-        from scipy.io import mmread
-
-        with _errors_of(path):
-            return mmread(path, spmatrix=False)
-    if ending == ".nc":
-        return _netcdf(path, variable)
-    raise ValueError(
-        f"file={str(path)!r} has an unknown ending: give .npy, .npz, .mtx, .csv, .tsv, .txt or .nc."
-    )
+    return FileContents(X, f"{_sizes(X)} from {path.name}")
 
 
-@contextmanager
-def _errors_of(path: Path) -> Iterator[None]:
-    """Turn errors of a reader into a ValueError that names the file."""
-    try:
-        yield
-    except (EOFError, OSError, ValueError, zipfile.BadZipFile) as error:
-        reason = " ".join(str(error).split()).rstrip(".")
-        raise ValueError(f"file={str(path)!r} cannot be read: {reason}.") from error
+def _refuse_table_options(path: Path, options: dict[str, Any]) -> None:
+    """Raise ValueError if an option for tables is given with another file."""
+    for name, choice in options.items():
+        if choice not in (None, "auto"):
+            raise ValueError(f"{name}={choice!r} is meant for tables: file is {path.name}.")
 
 
-def _read_table(path: Path, **options: Any) -> Any:
-    """Return a table as a DataFrame."""
-    import pandas as pd
-
-    with _errors_of(path):
-        return pd.read_csv(path, sep=TABLES[path.suffix] or r"\s+", **options)
-
-
-def _table(path: Path, n_lines: int = 20) -> Any:
-    """Return a matrix of numbers; the first `n_lines` show whether it has names."""
-    head = _read_table(path, header=None, nrows=n_lines, dtype=object)
-    several = head.shape[1] > 1
-    header = 0 if _has_text(head.iloc[0, 1:] if several else head.iloc[0]) else None
-    first = head.iloc[0 if header is None else 1 :, 0]
-    return _read_table(path, header=header, index_col=0 if several and _has_text(first) else None)
+def _sizes(X: Any) -> str:
+    """Return the sizes of a matrix in words."""
+    if isinstance(X, xr.DataArray):
+        return " x ".join(f"{size} {dim}" for dim, size in X.sizes.items())
+    if len(X.shape) != 2:
+        return f"array of shape {X.shape}"
+    stored = "" if isinstance(X, np.ndarray) else f", {X.nnz} stored entries"
+    return f"{X.shape[0]} rows x {X.shape[1]} columns{stored}"
 
 
-def _has_text(cells: Any) -> bool:
-    """Return whether some of the cells are not numbers."""
-    import pandas as pd
-
-    filled = cells.dropna()
-    return bool(pd.to_numeric(filled, errors="coerce").isna().any())
-
-
-def _long_table(path: Path, columns: dict[str, str | None]) -> Any:
-    """Return the observations of a table with one in each line."""
-    for argument, name in columns.items():
-        if name is None:
-            raise ValueError(f"{argument} is not given: a long table needs row, column and value.")
-    names = {argument: str(name) for argument, name in columns.items()}
-    return observations_from_table(_read_table(path), **names)
-
-
-def _npz(path: Path, variable: str | None) -> Any:
+def _npz(path: Path, variable: str | None, largest: float) -> Any:
     """Return an array or a sparse matrix of a .npz file."""
-    from scipy import sparse
-
-    with _errors_of(path):
-        archive = np.load(path, allow_pickle=False)
-        names = list(archive)
-        if {"format", "shape", "data"} <= set(names):
-            return sparse.load_npz(path)
-    name = _array_name(path, names, variable)
-    with _errors_of(path), archive:
-        return archive[name]
+    archive = Archive(path, largest)
+    if archive.is_sparse:
+        return archive.read_sparse(largest)
+    return archive.read(_array_name(path, archive.names, variable))
 
 
 def _netcdf(path: Path, variable: str | None) -> Any:
     """Return an array of a NetCDF file."""
-    with _errors_of(path), xr.open_dataset(path) as opened:
+    with errors_of(path), xr.open_dataset(path) as opened:
         dataset = opened.load()
     if RESULT_ATTRIBUTE in dataset.attrs:
         raise ValueError(f"file={str(path)!r} is a result of nmd_lab: give one with data.")

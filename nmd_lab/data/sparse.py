@@ -14,7 +14,7 @@ from numpy.typing import DTypeLike, NDArray
 from scipy import sparse
 
 from ._alignment import at_entries, check_weights, infinity_error
-from ._csr import row_pointers, sorted_entries
+from ._csr import check_indices, check_pointers, checked_csr, row_pointers, sorted_entries
 from .base import (
     CsrRows,
     EntryReader,
@@ -47,6 +47,11 @@ class SparseObservations(Observations):
         Dimensions and coordinates for results.
     absent_are_zeros : bool, default False
         Whether entries that are not stored are observed and equal to 0.
+
+    Raises
+    ------
+    ValueError
+        If an entry lies outside the shape of the labels, or the sizes of the arrays disagree.
     """
 
     values: FloatArray
@@ -55,6 +60,10 @@ class SparseObservations(Observations):
     indices: IntArray
     labels: Labels
     absent_are_zeros: bool = False
+
+    def __post_init__(self) -> None:
+        """Check the structure, which compiled loops trust."""
+        check_sparse_observations("SparseObservations", self)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -214,7 +223,8 @@ def observe_sparse(
     Parameters
     ----------
     X : scipy.sparse matrix or array, or SparseObservations
-        Data in any format; a stored NaN is missing.
+        Data in any format; a stored NaN is missing.  An entry that is stored twice is refused,
+        since its two values may be meant to be added, or one of them to be dropped.
     mask : array_like (m, n) or scipy.sparse matrix, optional
         Mask of the observed entries among those stored.
     weights : array_like (m, n) or scipy.sparse matrix, optional
@@ -234,6 +244,7 @@ def observe_sparse(
     if m * n == 0:
         raise ValueError(f"X has shape {(m, n)}, which holds no entry: give a larger matrix.")
     if isinstance(X, SparseObservations):
+        check_sparse_observations("X", X)  # again, since arrays can change
         stored: Any = X.values
         rows, indptr, indices = X.rows, X.indptr, X.indices
         weights = X.weights if weights is None else weights
@@ -264,8 +275,22 @@ def observe_sparse(
     return SparseObservations(values, weights, indptr, indices, labels, absent_are_zeros)
 
 
+def check_sparse_observations(name: str, X: SparseObservations) -> None:
+    """Raise ValueError if observations store an entry outside their shape."""
+    m, n = X.shape
+    stored = X.values.size
+    for part, array in (("indices", X.indices), ("weights", X.weights)):
+        if array is not None and np.shape(array) != (stored,):
+            raise ValueError(
+                f"{name} has {part} of shape {np.shape(array)}: give one for each of the {stored} "
+                "values."
+            )
+    check_pointers(name, "row", X.indptr, m, stored)
+    check_indices(name, "column", X.indices, n)
+
+
 def stored_columns(X: Any, row: int) -> IntArray:
     """Return the columns of the stored entries in one row of a sparse input."""
-    matrix = X if isinstance(X, SparseObservations) else X.tocsr()
+    matrix = X if isinstance(X, SparseObservations) else checked_csr("exclude", X)
     columns: IntArray = np.asarray(matrix.indices[matrix.indptr[row] : matrix.indptr[row + 1]])
     return columns

@@ -151,6 +151,10 @@ class ReLU(Nonlinearity):
 class MinMax(Nonlinearity):
     """f(t) = min(b, max(a, t)): data with bounds, such as images and ratings.
 
+    Values of X outside the bounds are out of reach of a fit, which warns of them.  The name
+    "minmax" takes the range that X documents, or else 0 and 1 if X lies between them: see
+    `decompose`.
+
     Parameters
     ----------
     a, b : float, default 0 and 1

@@ -19,6 +19,7 @@ from nmd_lab.model.nonlinearities import Nonlinearity
 from nmd_lab.model.offsets import Offsets
 from nmd_lab.model.proximal import Pair, make_pair
 
+from .bounds import bounded, warn_out_of_bounds
 from .held_out import HeldOut, hold_out
 from .offsets import OffsetColumns, starting_offsets
 from .options import Options
@@ -110,6 +111,9 @@ def prepare(
     )
     rank = check_rank(rank, observations.shape)
     values, _ = observations.observed()
+    f = bounded(nonlinearity, values, observations.labels.valid_range)
+    pair = make_pair(f, pair.loss)
+    warn_out_of_bounds(f, observations, stacklevel=4)
     pair.loss.check_data(float(values.min()), float(values.max()))
     if absent_are_zeros:
         _refuse_empty_rows_and_columns(observations)

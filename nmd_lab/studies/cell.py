@@ -16,8 +16,10 @@ from numpy.typing import NDArray
 from nmd_lab import metrics
 from nmd_lab._checks import check_words
 from nmd_lab._threads import one_thread
+from nmd_lab.model.nonlinearities import MinMax
 from nmd_lab.result.decomposition import Decomposition
-from nmd_lab.warnings import NotConvergedWarning
+from nmd_lab.solver.bounds import bounded
+from nmd_lab.warnings import NotConvergedWarning, OutOfBoundsWarning
 
 from .corruption import hidden_entries, noisy_values
 from .grid import Task
@@ -140,7 +142,20 @@ class Cell:
         method = self.task.method
         constants = method.accepted(self.problem.constants)
         reserved = method.accepted({"random_state": self.task.seed, "threads": 1})
-        return constants | self.task.arguments | reserved
+        return constants | self.task.arguments | self._nonlinearity() | reserved
+
+    def _nonlinearity(self) -> dict[str, Any]:
+        """Return the nonlinearity with the bounds of X itself, which noise may exceed."""
+        name = self.task.arguments.get("nonlinearity")
+        if name != MinMax.name:
+            return {}
+        data = self.problem.data
+        return {"nonlinearity": bounded(name, data.values, data.labels.valid_range)}
+
+    def ignore_expected_warnings(self) -> None:
+        """Ignore, from here on, what a study reports elsewhere or has caused itself."""
+        if self.task.noise.level > 0:
+            warnings.simplefilter("ignore", OutOfBoundsWarning)
 
     def fit(self, **options: Any) -> Decomposition:
         """Return the fit, made with one thread as in the study.
@@ -152,6 +167,7 @@ class Cell:
         """
         with one_thread(), warnings.catch_warnings():
             warnings.simplefilter("ignore", NotConvergedWarning)  # stop_reason tells the same
+            self.ignore_expected_warnings()
             return self.task.method.function(self.X, **self.arguments, **options)
 
     def predict(self, fit: Decomposition) -> NDArray[np.floating]:
@@ -195,6 +211,7 @@ def measure(problem: StudyProblem, task: Task, limit: float | None) -> dict[str,
     try:
         with one_thread(), warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
+            cell.ignore_expected_warnings()
             X, arguments = cell.X, cell.arguments | task.method.accepted({"progress": False})
             with warnings.catch_warnings(action="ignore"):
                 tiny = problem.data.tiny_matrix(with_missing=task.missing.level > 0)

@@ -21,7 +21,7 @@ import numpy as np
 from nmd_lab._checks import check_number, check_rank, check_share, check_words
 from nmd_lab.data.pictures import Picture
 from nmd_lab.model.losses import as_loss
-from nmd_lab.model.nonlinearities import as_nonlinearity
+from nmd_lab.model.nonlinearities import MinMax, as_nonlinearity
 from nmd_lab.solver.options import Options
 
 from .corruption import HIDE, NOISE, Corruption
@@ -301,6 +301,8 @@ def _checked(name: str, value: Any) -> Any:
 def _name_or_object(value: Any, as_object: Callable[[Any], Any]) -> Any:
     """Return the name of a nonlinearity or loss if the name alone describes it, else the object."""
     model = as_object(value)
+    if isinstance(model, MinMax):  # bounds that are given are not named
+        return model.name if isinstance(value, str) else model
     try:
         return model.name if as_object(model.name) == model else model
     except ValueError:  # a class of the user's own

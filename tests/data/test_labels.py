@@ -11,7 +11,13 @@ import nmd_lab
 from nmd_lab.data.labels import labels_of
 
 LOSSES = ["frobenius", "l1", "kl"]
-NONLINEARITIES = ["relu", "square", "minmax", "modulus", "identity"]
+NONLINEARITIES = [
+    "relu",
+    "square",
+    pytest.param(nmd_lab.MinMax(0, 1), id="minmax"),
+    "modulus",
+    "identity",
+]
 
 
 def fit_of(X, verb="decompose", **options):

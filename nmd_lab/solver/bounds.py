@@ -1,0 +1,96 @@
+"""Bounds of a nonlinearity that is given by name, and data outside the bounds of any."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nmd_lab.data.base import Observations
+from nmd_lab.model.nonlinearities import MinMax, Nonlinearity, as_nonlinearity
+from nmd_lab.warnings import OutOfBoundsWarning
+
+ROUNDING = 1e-6
+"""Distance from a bound, relative to the larger bound, that is not counted as outside."""
+
+
+def with_bounds(nonlinearity: str | Nonlinearity, observations: Observations) -> Nonlinearity:
+    """Return a nonlinearity, with bounds that the observations decide; see `bounded`."""
+    values, _ = observations.observed()
+    return bounded(nonlinearity, values, observations.labels.valid_range)
+
+
+def bounded(
+    nonlinearity: str | Nonlinearity,
+    values: NDArray[Any],
+    valid_range: tuple[float, float] | None,
+) -> Nonlinearity:
+    """Return a nonlinearity, with bounds that the data decide if it is only named.
+
+    The bounds of "minmax" are the range that the data document, or else 0 and 1.
+
+    Parameters
+    ----------
+    nonlinearity : str or Nonlinearity
+        Nonlinearity, or its name.
+    values : ndarray
+        Observed values.
+    valid_range : (float, float) or None
+        Range that the data document.
+
+    Raises
+    ------
+    ValueError
+        If it is only named, and the data neither document their range nor lie within [0, 1].
+    """
+    f = as_nonlinearity(nonlinearity)
+    if not isinstance(nonlinearity, str) or not isinstance(f, MinMax):
+        return f
+    if valid_range is not None:
+        return MinMax(*valid_range)
+    if not any(outside.any() for outside in _outside(f, values)):
+        return f
+    needed = MinMax(float(values.min()), float(values.max()))
+    raise ValueError(
+        f"nonlinearity={nonlinearity!r} has the bounds 0 and 1, and X goes from {needed.a:g} to "
+        f"{needed.b:g}: give the bounds of your data, for example nonlinearity=nmd.{needed!r}."
+    )
+
+
+def warn_out_of_bounds(f: Nonlinearity, observations: Observations, stacklevel: int) -> None:
+    """Warn of values of X that lie outside the bounds of f, with their numbers.
+
+    Parameters
+    ----------
+    f : Nonlinearity
+        Nonlinearity of the fit.
+    observations : Observations
+        Data.
+    stacklevel : int
+        Number of calls from here to the line that the warning names.
+    """
+    if not isinstance(f, MinMax):
+        return
+    values, weights = observations.observed()
+    if observations.absent_are_zeros:  # one value stands for all absent entries
+        below, above = (int(weights[outside].sum()) for outside in _outside(f, values))
+    else:
+        below, above = (int(np.count_nonzero(outside)) for outside in _outside(f, values))
+    if below or above:
+        warnings.warn(
+            f"X has {below} values below and {above} above the bounds of {f!r}, of "
+            f"{observations.n_observed} observed: no fit comes closer to them than the bounds, so "
+            "widen these unless such values are noise.",
+            OutOfBoundsWarning,
+            stacklevel=stacklevel + 1,
+        )
+
+
+def _outside(f: Nonlinearity, values: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return masks of the values below and above the bounds of f, by more than rounding."""
+    a, b = f.parameters
+    slack = ROUNDING * max(abs(bound) if math.isfinite(bound) else 0.0 for bound in (a, b))
+    return values < a - slack, values > b + slack

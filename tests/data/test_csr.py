@@ -1,0 +1,160 @@
+"""Indices of sparse input are checked where it enters: wrong ones would end the process."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import nmd_lab as nmd
+from nmd_lab.data.observations import observe
+
+M, N = 12, 9
+
+
+def good(layout: str = "csr") -> sparse.sparray:
+    rng = np.random.default_rng(0)
+    return sparse.random_array((M, N), density=0.5, rng=rng).asformat(layout)
+
+
+def spoiled(layout: str, array: str, position: int, value: int) -> sparse.sparray:
+    X = good(layout)
+    getattr(X, array)[position] = value
+    return X
+
+
+def damage() -> dict[str, sparse.sparray]:
+    """Return one damaged matrix of each kind."""
+    made = {
+        f"{layout} {array} {value}": spoiled(layout, array, -1, value)
+        for layout, arrays in {"csr": ["indices"], "csc": ["indices"], "coo": ["row", "col"],
+                               "bsr": ["indices"]}.items()
+        for array in arrays
+        for value in (-1, max(M, N), 2_000_000_000)
+    }  # fmt: skip
+    for layout in ("csr", "csc", "bsr"):
+        made[f"{layout} falling indptr"] = spoiled(layout, "indptr", 3, 0)
+        made[f"{layout} negative indptr"] = spoiled(layout, "indptr", 2, -5)
+        made[f"{layout} indptr beyond"] = spoiled(layout, "indptr", -1, 10**6)
+        made[f"{layout} indptr from 1"] = spoiled(layout, "indptr", 0, 1)
+        short = good(layout)
+        short.indptr = short.indptr[:-2]
+        made[f"{layout} short indptr"] = short
+        few = good(layout)
+        few.data = few.data[:3]
+        made[f"{layout} few values"] = few
+        fractions = good(layout)
+        fractions.indices = fractions.indices + 0.5
+        made[f"{layout} fractions"] = fractions
+    wide = good("csr")
+    wide.indices = wide.indices.astype(np.int64)
+    wide.indices[4] = 2**40
+    made["csr int64"] = wide
+    rows = good("lil")
+    rows.rows[3] = [0, 50]
+    rows.data[3] = [1.0, 2.0]
+    made["lil beyond"] = rows
+    uneven = good("lil")
+    uneven.rows[3] = [0, 1, 2]
+    uneven.data[3] = [1.0]
+    made["lil uneven"] = uneven
+    return made
+
+
+DAMAGE = damage()
+
+
+def raises(name="X"):
+    return pytest.raises(
+        ValueError, match=rf"^{name} (stores an entry at|has|is) .*build it anew|^{name} has .*give"
+    )
+
+
+@pytest.mark.parametrize("case", DAMAGE)
+def test_wrong_indices_are_refused(case):
+    for absent_are_zeros in (True, False):
+        with raises():
+            observe(DAMAGE[case], absent_are_zeros=absent_are_zeros)
+
+
+WAYS = {
+    "decompose": lambda X: nmd.decompose(X, 2, "identity", max_iter=2),
+    "complete": lambda X: nmd.complete(X, 2, init="random", max_iter=2),
+    "split_observed": lambda X: nmd.split_observed(X, 0.2, 0),
+    "study": lambda X: nmd.Study(X, rank=2),
+    "completion": lambda X: nmd.MatrixCompletion(2).fit(X),
+    "estimator": lambda X: nmd.NMD(2, nonlinearity="identity").fit(X),
+    "fold_in": lambda X: nmd.complete(good(), 2, max_iter=2).fold_in(X),
+    "validation": lambda X: nmd.complete(good(), 2, max_iter=2, validation=X),
+    "baseline": lambda X: nmd.baselines.wlra(X, 2, max_iter=2),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("case", ["csr indices 2000000000", "coo row -1", "csc falling indptr"])
+def test_they_are_refused_wherever_data_enter(way, case):
+    with raises():
+        WAYS[way](DAMAGE[case])
+
+
+@pytest.mark.parametrize("name", ["mask", "weights"])
+@pytest.mark.parametrize("case", ["csr indices 2000000000", "coo row -1", "csc falling indptr"])
+def test_they_are_refused_in_masks_and_weights(name, case):
+    with raises(name):
+        nmd.complete(good(), 2, max_iter=2, **{name: DAMAGE[case]})
+
+
+def test_they_are_refused_in_entries_to_exclude():
+    fit = nmd.complete(good(), 2, max_iter=2)
+    with raises("exclude"):
+        fit.top(0, exclude=DAMAGE["csr indices 2000000000"])
+
+
+@pytest.mark.parametrize(
+    ("name", "array"),
+    [
+        ("indices", np.array([0, 99])), ("indices", np.array([0, -1])), ("indices", np.array([0])),
+        ("indptr", np.array([0, 1])), ("indptr", np.array([0, 2, 1])), ("weights", np.ones(3)),
+    ],
+)  # fmt: skip
+def test_our_own_sparse_type_is_checked(name, array):
+    X = observe(sparse.csr_array(np.eye(2))).as_sparse()
+    with raises("SparseObservations"):
+        replace(X, **{name: array})
+    changed = observe(sparse.csr_array(np.eye(2))).as_sparse()
+    changed.indices[1] = 77
+    with raises():
+        nmd.complete(changed, 1)
+
+
+@pytest.mark.parametrize("layout", ["csr", "csc", "coo", "bsr", "lil", "dok", "dia"])
+@pytest.mark.parametrize("index_type", [np.int32, np.int64])
+def test_good_matrices_pass_in_any_format(layout, index_type):
+    X = good("coo")
+    X.coords = tuple(each.astype(index_type) for each in X.coords)
+    made = X.asformat(layout)
+    before = made.toarray()
+    rows, columns, values = observe(made).entries()
+    np.testing.assert_array_equal(np.nonzero(before), (rows, columns))
+    np.testing.assert_array_equal(before[rows, columns], values)
+    np.testing.assert_array_equal(made.toarray(), before)
+
+
+def test_order_is_found_in_the_arrays_themselves():
+    X = sparse.csr_array(np.arange(1.0, 7).reshape(2, 3))
+    assert X.has_sorted_indices
+    X.indices[:3], X.data[:3] = [2, 0, 1], [3.0, 1.0, 2.0]
+    np.testing.assert_array_equal(observe(X).to_array(), np.arange(1.0, 7).reshape(2, 3))
+    assert X.indices[:3].tolist() == [2, 0, 1]
+
+
+@pytest.mark.parametrize("layout", ["csr", "csc", "coo"])
+def test_an_entry_that_is_stored_twice_is_refused(layout):
+    if layout == "coo":
+        X = sparse.coo_array((np.ones(3), ([0, 0, 1], [1, 1, 0])), shape=(2, 2))
+    else:
+        X = getattr(sparse, f"{layout}_array")((np.ones(3), [1, 1, 0], [0, 2, 3]), shape=(2, 2))
+    with pytest.raises(ValueError, match=r"more than once: keep one, or add them up"):
+        nmd.complete(X, 1)

@@ -1,0 +1,268 @@
+"""Files: what is header and what is data, and files that are damaged or too large."""
+
+from __future__ import annotations
+
+import gzip
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import io as scipy_io
+from scipy import sparse
+
+from nmd_lab.data import _file_limits
+from nmd_lab.data._file_limits import FileLimits
+from nmd_lab.data.readers import read_file, read_matrix
+
+
+def written(folder: Path, text: str, name: str = "x.csv") -> Path:
+    path = folder / name
+    path.write_text(text)
+    return path
+
+
+@pytest.mark.parametrize("name", ["x.csv", "x.tsv", "x.csv.gz"])
+@pytest.mark.parametrize("options", [{}, {"float_format": "%.3f"}, {"na_rep": "nan"}])
+def test_a_table_that_pandas_wrote_comes_back(rng, tmp_path, name, options):
+    X = rng.random((60, 40)).round(3)
+    X[0, 0] = X[7, 3] = np.nan
+    frame = pd.DataFrame(X)
+    frame.to_csv(tmp_path / name, sep="\t" if "tsv" in name else ",", **options)
+    read, what = read_file(tmp_path / name)
+    pd.testing.assert_frame_equal(read, frame)
+    assert what == (
+        f"60 rows x 40 columns from {name}, first column taken as row labels, first line taken as "
+        "column labels"
+    )
+
+
+FRAMES = {
+    "default": (pd.DataFrame(np.arange(12).reshape(4, 3) + 5), {}),
+    "one column": (pd.DataFrame({0: [0.5, 0.7, 0.1]}), {}),
+    "one row": (pd.DataFrame([[0.5, 0.7, 0.1]]), {}),
+    "a slice": (pd.DataFrame(np.arange(30).reshape(10, 3) % 7).iloc[4:9], {}),
+    "years": (pd.DataFrame(np.ones((4, 3)), columns=[1990, 1991, 1992]), {}),
+    "names": (pd.DataFrame(np.ones((4, 2)), columns=["a", "b"]), {}),
+    "named index": (pd.DataFrame(np.ones((3, 2)), columns=["a", "b"]).rename_axis("id"), {}),
+    "pivot": (pd.DataFrame(np.eye(3), [1, 4, 9], [31, 10, 99]).rename_axis("userId"), {}),
+    "text labels": (pd.DataFrame(np.eye(3), list("abc"), list("xyz")), {}),
+    "text index": (pd.DataFrame(np.eye(3), list("abc")), {}),
+    "no index": (pd.DataFrame(np.eye(3) + 0.5), {"index": False}),
+    "no header": (pd.DataFrame(np.eye(3) + 0.5, list("abc")), {"header": False}),
+}
+
+
+@pytest.mark.parametrize("case", FRAMES)
+def test_tables_of_pandas(case, tmp_path):
+    frame, options = FRAMES[case]
+    frame.to_csv(tmp_path / "x.csv", **options)
+    pd.testing.assert_frame_equal(
+        read_matrix(tmp_path / "x.csv"), frame, check_dtype=False, check_names=False
+    )
+
+
+@pytest.mark.parametrize(
+    "X",
+    [
+        np.arange(12).reshape(3, 4), np.arange(1, 13).reshape(4, 3), np.eye(3, dtype=int),
+        [[np.nan, 2, 3], [4, 5, 6], [7, 8, 9]], [[np.nan, 1, 2], [3, 4, 5]], [[0.0, 1.0, 2.0]],
+        [[1, 2, 3]], [[1], [2], [3]], [[np.nan, 3, 5, 4], [1, 2, 3, 5], [4, 4, 1, 2]],
+    ],
+)  # fmt: skip
+def test_numbers_without_labels_are_data(X, tmp_path):
+    frame = pd.DataFrame(X)
+    frame.to_csv(tmp_path / "x.csv", header=False, index=False)
+    read, what = read_file(tmp_path / "x.csv")
+    np.testing.assert_array_equal(read.to_numpy(), frame.to_numpy())
+    assert what.endswith("from x.csv, no labels")
+
+
+def test_header_and_index_can_be_said(tmp_path):
+    path = written(tmp_path, "1,2,3\n4,5,6\n7,8,9\n")
+    assert read_matrix(path).shape == (3, 3)
+    assert read_matrix(path, header=True).columns.tolist() == [1, 2, 3]
+    assert read_matrix(path, index=True).index.tolist() == [1, 4, 7]
+    both = read_file(path, header=True, index=True)
+    assert both.X.to_numpy().tolist() == [[5, 6], [8, 9]]
+    assert both.what.startswith("2 rows x 2 columns from x.csv, first column")
+    assert read_matrix(written(tmp_path, ",0,1\n0,4,5\n"), header=False, index=False).shape == (
+        2,
+        3,
+    )
+    with pytest.raises(ValueError, match=r"header='yes' is unknown"):
+        read_matrix(path, header="yes")
+    np.save(tmp_path / "a.npy", np.eye(3))
+    with pytest.raises(ValueError, match=r"index=True is meant for tables: file is a\.npy"):
+        read_matrix(tmp_path / "a.npy", index=True)
+
+
+@pytest.mark.parametrize(
+    "header",
+    ["userId,movieId,rating,timestamp", "user_id,item_id,rating,t", "User,Item,Rating,When"],
+)
+def test_a_long_table_is_known_by_its_names(header, tmp_path):
+    path = written(tmp_path, f"{header}\n1,31,2.5,1260759144\n1,10,3,1260759179\n4,10,4,5\n")
+    X, what = read_file(path)
+    assert X.shape == (2, 2)
+    assert X.values.tolist() == [3, 2.5, 4]
+    assert X.labels.dims == tuple(header.split(",")[:2])
+    assert "2 rows" in what
+    assert "3 values (" in what
+    assert "long table" in what
+    assert read_matrix(path, index=True).shape == (3, 3)
+
+
+def test_a_long_table_without_names_is_known_by_its_times(tmp_path):
+    text = "196\t242\t3\t881250949\n186\t302\t3\t891717742\n196\t302\t1\t878887116\n"
+    X, what = read_file(written(tmp_path, text, "u.data"))
+    assert X.labels.dims == ("user", "item")
+    assert X.values.tolist() == [3, 3, 1]
+    assert "3 values (rating)" in what
+    named = {"row": "0", "column": "1", "value": "2"}
+    assert read_matrix(tmp_path / "u.data", header=False, **named).values.tolist() == [3, 3, 1]
+
+
+@pytest.mark.data
+def test_movielens_as_it_is_delivered(data_dir):
+    X, what = read_file(data_dir / "movielens-100k" / "u.data")
+    assert X.shape == (943, 1682)
+    assert "100000 values" in what
+
+
+START = "%%MatrixMarket matrix "
+
+MARKET = {
+    "general": START + "coordinate real general\n% text\n\n2 3 2\n1 1 0.5\n2 3 -1e3\n",
+    "pattern": START + "coordinate pattern general\n2 3 2\n1 1\n2 3\n",
+    "integer": START + "coordinate integer general\n2 2 1\n2 1 7\n",
+    "symmetric": START + "coordinate real symmetric\n2 2 2\n1 1 4\n2 1 7.5\n",
+    "skew": START + "coordinate real skew-symmetric\n3 3 1\n3 1 7.5\n",
+    "array": START + "array real general\n2 3\n1\n2\n3\n4\n5\n6\n",
+    "symmetric array": START + "array real symmetric\n2 2\n1\n2\n3\n",
+    "skew array": START + "array real skew-symmetric\n3 3\n1\n2\n3\n",
+    "nothing stored": START + "coordinate real general\n2 3 0\n",
+    "crlf": START + "array integer general\r\n2 1\r\n1\r\n2\r\n",
+}
+
+
+@pytest.mark.parametrize("case", MARKET)
+def test_matrix_market_agrees_with_scipy(case, tmp_path):
+    path = tmp_path / "x.mtx"
+    path.write_bytes(MARKET[case].encode())
+    (tmp_path / "x.mtx.gz").write_bytes(gzip.compress(MARKET[case].encode()))
+    expected = scipy_io.mmread(path, spmatrix=False)
+    for name in ("x.mtx", "x.mtx.gz"):
+        X = read_matrix(tmp_path / name)
+        assert sparse.issparse(X) == sparse.issparse(expected)
+        assert X.dtype == expected.dtype
+        if sparse.issparse(X):
+            X = X.toarray()
+        np.testing.assert_array_equal(X, getattr(expected, "toarray", lambda: expected)())
+
+
+WRONG_MARKET = {
+    "row outside": "coordinate real general\n2 3 1\n3 1 0.5\n",
+    "column zero": "coordinate real general\n2 3 1\n1 0 0.5\n",
+    "half a row": "coordinate real general\n2 3 1\n1.5 1 0.5\n",
+    "a row that is not a number": "coordinate real general\n2 3 1\nnan 1 0.5\n",
+    "too few": "coordinate real general\n2 3 2\n1 1 0.5\n",
+    "too many": "coordinate real general\n2 3 1\n1 1 0.5\n2 2 1\n",
+    "far too many announced": "coordinate real general\n2 3 99999999999999999999\n1 1 0.5\n",
+    "a matrix without end": "coordinate real general\n99999999999 3 1\n1 1 0.5\n",
+    "an array without end": "array real general\n99999999999 99999999999\n1\n",
+    "text": "coordinate real general\n2 3 1\n1 x 0.5\n",
+    "negative sizes": "coordinate real general\n-2 3 1\n1 1 0.5\n",
+    "complex": "coordinate complex general\n2 3 1\n1 1 0.5 1\n",
+    "not square": "coordinate real symmetric\n2 3 1\n1 1 0.5\n",
+    "no sizes": "coordinate real general\n% only a comment\n",
+    "array of pattern": "array pattern general\n2 2\n1\n1\n1\n1\n",
+}
+
+
+@pytest.mark.parametrize("case", WRONG_MARKET)
+def test_wrong_matrix_market_is_refused(case, tmp_path):
+    path = written(tmp_path, f"%%MatrixMarket matrix {WRONG_MARKET[case]}", "x.mtx")
+    with pytest.raises(ValueError, match=r"^file='.*x\.mtx' (cannot be read: it|holds)") as caught:
+        read_matrix(path)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["x.mtx.gz", "x.csv.gz", "x.npz", "sparse.npz"])
+def test_what_unpacks_out_of_proportion_is_refused(name, tmp_path, monkeypatch):
+    path, n_bytes = tmp_path / name, 3 * 2**20
+    monkeypatch.setattr(_file_limits, "FILE_LIMITS", FileLimits(free=2**21))
+    if name.endswith(".gz"):
+        with gzip.open(path, "wb", compresslevel=1) as stream:
+            if "mtx" in name:
+                stream.write(b"%%MatrixMarket matrix array real general\n1 1\n")
+            for _ in range(n_bytes // 2**20):
+                stream.write(b" " * 2**20)
+    else:
+        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
+            with archive.open("data.npy" if "sparse" in name else "X.npy", "w") as member:
+                for _ in range(n_bytes // 2**20):
+                    member.write(bytes(2**20))
+            if "sparse" in name:
+                for other in ("format", "shape"):
+                    archive.writestr(f"{other}.npy", b"")
+    assert path.stat().st_size < n_bytes / 100
+    with pytest.raises(ValueError, match=r"unpack to more than .*: pass max_bytes=None if you"):
+        read_matrix(path)
+
+
+def test_a_limit_of_bytes_can_be_said(tmp_path):
+    np.savez_compressed(tmp_path / "x.npz", X=np.zeros((300, 100)))
+    assert read_matrix(tmp_path / "x.npz", max_bytes=None).shape == (300, 100)
+    assert read_matrix(tmp_path / "x.npz").shape == (300, 100)
+    with pytest.raises(ValueError, match=r"unpack to more than 1000: pass max_bytes=None"):
+        read_matrix(tmp_path / "x.npz", max_bytes=1000)
+    with pytest.raises(ValueError, match="max_bytes=0 is too small"):
+        read_matrix(tmp_path / "x.npz", max_bytes=0)
+
+
+@pytest.mark.parametrize("layout", ["csr", "csc", "coo", "bsr", "dia"])
+@pytest.mark.parametrize("kind", ["array", "matrix"])
+def test_sparse_files_agree_with_scipy(layout, kind, rng, tmp_path):
+    made = sparse.random_array((12, 8), density=0.3, rng=rng).asformat(layout)
+    made = made if kind == "array" else getattr(sparse, f"{layout}_matrix")(made)
+    sparse.save_npz(tmp_path / "x.npz", made)
+    X = read_matrix(tmp_path / "x.npz")
+    assert type(X) is type(sparse.load_npz(tmp_path / "x.npz"))
+    np.testing.assert_array_equal(X.toarray(), made.toarray())
+
+
+def refused(folder: Path, name: str, **arrays) -> str:
+    """Return the message about a .npz file with these arrays."""
+    np.savez(folder / name, **arrays)
+    with pytest.raises(ValueError, match=r"cannot be read") as caught:
+        read_matrix(folder / name)
+    return str(caught.value)
+
+
+def test_sparse_files_with_wrong_indices_are_refused(tmp_path):
+    good = {"format": "csr", "shape": [2, 3], "data": np.ones(2), "indices": np.array([0, 2]),
+            "indptr": np.array([0, 1, 2])}  # fmt: skip
+    for name, array, said in [
+        ("indices", np.array([0, 2_000_000_000]), "column 2000000000, and has columns 0 to 2"),
+        ("indices", np.array([0, -1]), "column -1"),
+        ("indices", np.array([0.0, 1.0]), "dtype float64"),
+        ("indptr", np.array([0, 1, 9]), "index"),
+        ("indptr", np.array([0, 2, 1]), "they fall from 2 to 1"),
+        ("indptr", np.array([0, 2]), "index"),
+        ("shape", np.array([2, -3]), "shape"),
+        ("shape", np.array([2, 3, 4]), "shape"),
+        ("format", "csx", "csx"),
+    ]:
+        assert said in refused(tmp_path, "x.npz", **(good | {name: array})), name
+
+
+def test_objects_in_a_file_are_refused(tmp_path):
+    with (tmp_path / "x.npy").open("wb") as stream:
+        np.lib.format.write_array(stream, np.array([[print]], dtype=object), allow_pickle=True)
+    with pytest.raises(ValueError, match=r"x\.npy' cannot be read: Object arrays cannot be loaded"):
+        read_matrix(tmp_path / "x.npy")
+    (tmp_path / "x.npy").write_bytes(b"\x80\x04N.")
+    with pytest.raises(ValueError, match="no array in the format of NumPy"):
+        read_matrix(tmp_path / "x.npy")
