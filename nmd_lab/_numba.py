@@ -37,7 +37,7 @@ class _CheckedFiles(IndexDataCacheFile):
     """The files of one function in the cache, with a checksum at the end of each."""
 
     def _dump(self, obj: Any) -> bytes:
-        content: bytes = super()._dump(obj)
+        content: bytes = super()._dump(obj)  # type: ignore[no-untyped-call]
         return content + hashlib.sha256(content).digest()  # pickle ignores what follows
 
     def _load_index(self) -> dict[Any, str]:
@@ -45,14 +45,14 @@ class _CheckedFiles(IndexDataCacheFile):
             with Path(self._index_path).open("rb") as file:
                 pickle.load(file)  # version of Numba
                 whole = _is_whole(file.read())
-            return dict(super()._load_index()) if whole else {}
+            return dict(super()._load_index()) if whole else {}  # type: ignore[no-untyped-call]
         except Exception:  # what a damaged file leads to has no list
             return {}
 
     def _load_data(self, name: str) -> Any:
-        if not _is_whole(Path(self._data_path(name)).read_bytes()):
+        if not _is_whole(Path(self._data_path(name)).read_bytes()):  # type: ignore[no-untyped-call]
             raise OSError(f"{name} is damaged")  # for `load`, the same as no file
-        return super()._load_data(name)
+        return super()._load_data(name)  # type: ignore[no-untyped-call]
 
 
 def _is_whole(content: bytes) -> bool:
@@ -67,9 +67,9 @@ class _NamedCache(FunctionCache):
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:
-        super().__init__(function)
+        super().__init__(function)  # type: ignore[no-untyped-call]
         files = self._cache_file
-        self._cache_file = _CheckedFiles(
+        self._cache_file = _CheckedFiles(  # type: ignore[no-untyped-call]
             self._cache_path, self._impl.filename_base, files._source_stamp
         )
 
@@ -78,13 +78,13 @@ class _NamedCache(FunctionCache):
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         try:
-            return super().load_overload(sig, target_context)
+            return super().load_overload(sig, target_context)  # type: ignore[no-untyped-call]
         except Exception:  # for instance a file that another version of Numba's libraries wrote
             return None
 
     def save_overload(self, sig: Any, data: Any) -> None:
         with contextlib.suppress(OSError):  # for instance a full disk
-            super().save_overload(sig, data)
+            super().save_overload(sig, data)  # type: ignore[no-untyped-call]
 
 
 @cache

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import nmd_lab as nmd
-from nmd_lab._numba import compile_scalar, is_ours, source_hash
+from nmd_lab._numba import _CheckedFiles, compile_scalar, is_ours, source_hash
 
 PACKAGE = Path(nmd.__file__).parent
 
@@ -82,17 +82,29 @@ DAMAGES = {
 }
 
 
-@pytest.mark.parametrize("damage", DAMAGES)
-def test_damaged_files_of_the_cache_are_compiled_again_and_replaced(damage, kept, tmp_path):
+@pytest.mark.parametrize(("ending", "damage"), [("nbi", "garbage"), ("nbc", "one bit")])
+def test_damaged_files_of_the_cache_are_compiled_again_and_replaced(ending, damage, kept, tmp_path):
     folder = tmp_path / "cache"
-    for ending in ("*.nbi", "*.nbc"):
-        shutil.copytree(kept, folder, dirs_exist_ok=True)
-        files = list(folder.rglob(ending))
-        assert files
-        for path in files:
-            path.write_bytes(DAMAGES[damage](path.read_bytes()))
-        assert len(compiled_in(folder)) == 1
-        assert compiled_in(folder) == []  # read from disk
+    shutil.copytree(kept, folder)
+    files = list(folder.rglob(f"*.{ending}"))
+    assert files
+    for path in files:
+        path.write_bytes(DAMAGES[damage](path.read_bytes()))
+    assert len(compiled_in(folder)) == 1
+    assert compiled_in(folder) == []  # read from disk
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+@pytest.mark.parametrize("ending", ["nbi", "nbc"])
+def test_damaged_files_count_as_absent(ending, damage, tmp_path):
+    files = _CheckedFiles(str(tmp_path), "kernel", "stamp")
+    files.save("key", [1, 2])
+    assert files.load("key") == [1, 2]
+    (path,) = tmp_path.glob(f"*.{ending}")
+    path.write_bytes(DAMAGES[damage](path.read_bytes()))
+    assert files.load("key") is None
+    files.save("key", [3])
+    assert files.load("key") == [3]
 
 
 def test_folders_in_the_place_of_files(kept, tmp_path):

@@ -13,13 +13,22 @@ ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "nmd_lab"
 
 FLOORS = (
-    {"_version", "_checks", "_numba", "_threads", "_progress", "_stop_reason", "warnings"},
+    {
+        "_version",
+        "_checks",
+        "_numba",
+        "_threads",
+        "_progress",
+        "_stop_reason",
+        "_atomic",
+        "warnings",
+    },
     {"model", "data"},
     {"metrics", "solver"},
     {"result"},
     {"fit", "_estimator_base", "estimators", "baselines", "plots", "datasets"},
     {"studies"},
-    {"widgets", "cli"},
+    {"widgets", "cli", "_command_line", "__main__"},
 )
 """Rooms from the bottom to the top; a room imports only from its own floor and those below."""
 
