@@ -11,42 +11,60 @@ Progress and errors go to stderr, results to stdout and files.  `ExitCode` lists
 
 from __future__ import annotations
 
-import argparse
-import difflib
-import inspect
 import json
-import re
 import signal
 import sys
-from collections.abc import Callable, Sequence
+import warnings
+from collections.abc import Sequence
 from enum import IntEnum
-from typing import Any
+from pathlib import Path
+from typing import Annotated, Any
+
+from cyclopts import App, CycloptsError, Parameter
 
 from nmd_lab.data.labels import RESULT_ATTRIBUTE
-from nmd_lab.data.readers import read_matrix
+from nmd_lab.data.readers import read_file
 from nmd_lab.result import netcdf
 from nmd_lab.result.decomposition import Decomposition
+from nmd_lab.result.exports import check_export, check_export_size, export
 
+from ._atomic import check_target
+from ._command_line import DataOptions, ModelOptions, SolverOptions, chosen
 from ._interruption import interruptible
 from ._version import __version__
 from .fit import complete, decompose
 
-NO_GENERATED_OPTION = ("X", "rank", "mask", "weights", "callback", "progress", "sample_dims")
-"""Arguments of `complete` that have no option, or one that is written by hand."""
+BAD_INPUT = (
+    FileNotFoundError, IsADirectoryError, LookupError, NotADirectoryError, PermissionError,
+    TypeError, ValueError,
+)  # fmt: skip
+"""Errors that arguments or files cause."""
 
 
 class ExitCode(IntEnum):
     """Exit codes of the command."""
 
     OK = 0
+    FAILED = 1
+    """Something else than the input, such as memory, a full disk or a missing library."""
     BAD_INPUT = 2
     """Arguments or data that make no sense."""
     INCOMPLETE = 3
     """A study some of whose fits failed or exceeded the time limit."""
     INTERRUPTED = 130
-    """Ctrl-C."""
+    """Ctrl-C; the best fit so far, or the finished fits of a study, are saved."""
     TERMINATED = 143
-    """SIGTERM; the best iterate so far is printed and saved."""
+    """SIGTERM; the best fit so far is saved."""
+
+
+app = App(
+    name="nmd-lab",
+    help="Nonlinear matrix decomposition X ≈ f(WH).",
+    version=f"nmd-lab {__version__}",
+    help_format="rst",
+    default_parameter=Parameter(negative=()),
+    suppress_keyboard_interrupt=False,
+)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -57,161 +75,154 @@ def main(argv: Sequence[str] | None = None) -> int:
     argv : sequence of str, optional
         Arguments after "nmd-lab"; by default those of the command line.
     """
-    parser = _parser()
-    arguments, unknown = parser.parse_known_args(argv)
-    if unknown:
-        nearest = difflib.get_close_matches(unknown[0].partition("=")[0], arguments.options, n=1)
-        hint = f": did you mean {nearest[0]}?" if nearest else "."
-        parser.error(f"{unknown[0]} is unknown{hint}")
+    tokens = list(sys.argv[1:] if argv is None else argv)
     try:
-        code: int = arguments.run(arguments)
+        with warnings.catch_warnings():
+            warnings.showwarning = _print_warning
+            code = app(tokens, exit_on_error=False, print_error=False, result_action="return_value")
     except KeyboardInterrupt:
-        print("nmd-lab: interrupted: finished fits are kept", file=sys.stderr)
-        return ExitCode.INTERRUPTED
-    except (
-        ArithmeticError, ImportError, LookupError, MemoryError, OSError, RuntimeError, TypeError,
-        ValueError,
-    ) as error:  # fmt: skip
+        return _refuse("interrupted: finished fits are kept", ExitCode.INTERRUPTED, "")
+    except CycloptsError as error:
+        return _refuse(str(error), ExitCode.BAD_INPUT)
+    except BAD_INPUT as error:
         text = str(error.args[0]) if isinstance(error, KeyError) and error.args else str(error)
-        print(f"nmd-lab: error: {' '.join(text.split())}", file=sys.stderr)
-        return ExitCode.BAD_INPUT
+        return _refuse(text, ExitCode.BAD_INPUT)
+    except Exception as error:  # a user of the command has no use for a traceback
+        return _refuse(str(error) or type(error).__name__, ExitCode.FAILED)
+    return ExitCode.OK if code is None else int(code)
+
+
+def _refuse(text: str, code: ExitCode, kind: str = "error: ") -> ExitCode:
+    """Print a message in one line, and return the exit code."""
+    print(f"nmd-lab: {kind}{' '.join(text.split())}", file=sys.stderr)
     return code
 
 
-def _parser() -> argparse.ArgumentParser:
-    """Return the parser of the three commands."""
-    parser = argparse.ArgumentParser(
-        prog="nmd-lab", description="Nonlinear matrix decomposition X ≈ f(WH)."
-    )
-    parser.add_argument("--version", action="version", version=f"nmd-lab {__version__}")
-    commands = parser.add_subparsers(required=True, metavar="{fit,study,show}")
-    _add_fit(commands)
-
-    study = commands.add_parser("study", help="do the fits of a study that are not done yet")
-    study.add_argument("config", help="TOML file; see examples/study.toml")
-    study.add_argument("--out", required=True, metavar="FILE.nc", help="file for the results")
-    study.add_argument(
-        "--jobs", type=int, metavar="N", help="number of processes; -1: one for each processor"
-    )
-    study.add_argument(
-        "--time-limit", type=float, metavar="S", help="largest duration of each fit in seconds"
-    )
-    study.add_argument("--retry", action="store_true", help="repeat fits that failed")
-    study.add_argument("--quiet", action="store_true", help="no progress bar")
-    study.set_defaults(run=_run_study)
-
-    show = commands.add_parser("show", help="print a saved fit, or the table of a study")
-    show.add_argument("file", metavar="FILE.nc", help="file of a fit or a study")
-    show.set_defaults(run=_run_show)
-    for command in (study, show):
-        command.set_defaults(options=list(command._option_string_actions))
-    return parser
+def _print_warning(message: Warning | str, *_: Any, **__: Any) -> None:
+    """Print a warning in one line, without the place in the code."""
+    print(f"nmd-lab: warning: {' '.join(str(message).split())}", file=sys.stderr)
 
 
-def _add_fit(commands: Any) -> None:
-    """Add the command "fit", with an option for each argument of `complete`."""
-    fit = commands.add_parser("fit", help="fit one model", allow_abbrev=False)
-    fit.add_argument("data", help=".npy, .npz, .mtx, .csv, .tsv, .txt or .nc file")
-    fit.add_argument("--rank", type=_value, required=True, help="number of components")
-    fit.add_argument("--out", metavar="FILE.nc", help="file for the fit")
-    fit.add_argument(
-        "--decompose",
-        action="store_true",
-        help="take absent entries of a sparse matrix as zeros, not as missing",
-    )
-    fit.add_argument("--variable", help="name of the array in an .npz or .nc file")
-    for name in ("row", "column", "value"):
-        fit.add_argument(f"--{name}", help=f"column of a long table that holds the {name}s")
-    fit.add_argument("--sample-dims", nargs="+", help="dimensions that make the rows")
-    fit.add_argument("--quiet", action="store_true", help="no progress bar")
-    descriptions = _descriptions(decompose)
-    for name, parameter in inspect.signature(complete).parameters.items():
-        if name in NO_GENERATED_OPTION or parameter.kind is parameter.VAR_KEYWORD:
-            continue
-        fit.add_argument(
-            f"--{name.replace('_', '-')}",
-            type=_value,
-            default=argparse.SUPPRESS,
-            metavar="VALUE",
-            help=descriptions.get(name, "see nmd_lab.complete").replace("%", "%%"),
-        )
-    fit.set_defaults(run=_run_fit, options=list(fit._option_string_actions))
+@app.command
+def fit(
+    data: Path,
+    /,
+    *,
+    rank: int,
+    out: Path | None = None,
+    decompose_: Annotated[bool, Parameter(name="--decompose", show_default=False)] = False,
+    quiet: Annotated[bool, Parameter(show_default=False)] = False,
+    reading: DataOptions | None = None,
+    model: ModelOptions | None = None,
+    solver: SolverOptions | None = None,
+) -> ExitCode:
+    """Fit one model to a matrix.
 
+    The file is .npy, .npz, .mtx, .nc, or a table .csv, .tsv, .txt with or without names of rows
+    and columns.  A table with columns such as userId, movieId, rating is taken as a long table.
+    Missing entries are completed.
 
-def _descriptions(function: Callable[..., Any]) -> dict[str, str]:
-    """Return the type and the first sentence of each parameter in a docstring."""
-    text = inspect.getdoc(function) or ""
-    section = text.partition("Parameters\n----------\n")[2].partition("\n\n")[0]
-    descriptions: dict[str, str] = {}
-    for entry in re.split(r"\n(?=\S)", section):
-        head, _, body = entry.partition("\n")
-        names, _, kind = head.partition(" : ")
-        sentence = " ".join(body.split()).split(". ")[0].rstrip(".")
-        descriptions |= {name.strip(): f"{kind}: {sentence}" for name in names.split(",")}
-    return descriptions
-
-
-def _value(text: str) -> Any:
-    """Return the value of an option: None, a truth value, a number or else the text itself."""
-    constants = {"none": None, "true": True, "false": False}
-    if text.lower() in constants:
-        return constants[text.lower()]
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            continue
-    return text
-
-
-def _run_fit(arguments: argparse.Namespace) -> int:
-    """Run the command "fit"."""
+    Parameters
+    ----------
+    data
+        File with the matrix.
+    rank
+        Number of components.
+    out
+        File for the result: .nc (the fit, for "nmd-lab show" and nmd_lab.load), .npz (W, H and
+        offsets), .csv or .parquet (the reconstruction as a table).
+    decompose_
+        Take absent entries of a sparse matrix as zeros, not as missing.
+    quiet
+        No progress bar.
+    """
     from nmd_lab.studies.configuration import named_model
 
-    values = vars(arguments)
-    accepted = set(inspect.signature(complete).parameters).difference(NO_GENERATED_OPTION)
-    options = {name: value for name, value in values.items() if name in accepted}
+    if out is not None:
+        check_export(out, "out")
+    reading = reading or DataOptions()
+    options = chosen(model or ModelOptions()) | chosen(solver or SolverOptions())
     for name in ("nonlinearity", "loss"):
         if name in options:
             options[name] = named_model(name, options[name])
-    if arguments.sample_dims:
-        options["sample_dims"] = arguments.sample_dims
-    read_options = {name: values[name] for name in ("variable", "row", "column", "value")}
-    X = read_matrix(arguments.data, **read_options)
-    function = decompose if arguments.decompose else complete
+    if reading.sample_dims:
+        options["sample_dims"] = reading.sample_dims
+    X, what = read_file(data, **reading.of_reader())
+    print(f"read {what}")
+    if out is not None and X.ndim == 2:
+        check_export_size(out, X.shape)
+    function = decompose if decompose_ else complete
     with interruptible() as interruption:  # until the fit is saved
-        fit = function(X, arguments.rank, progress=not arguments.quiet, **options)
-        print(fit)
-        if arguments.out:
-            fit.save(arguments.out)
-            print(f"saved as {arguments.out}")
-    return ExitCode.TERMINATED if interruption.signal == signal.SIGTERM else ExitCode.OK
+        result = function(X, rank, progress=not quiet, **options)
+        print(result)
+        if out is not None:
+            export(result, out)
+            print(f"saved as {out}")
+    if interruption.signal == signal.SIGTERM:
+        return ExitCode.TERMINATED
+    return ExitCode.INTERRUPTED if result.stop_reason.code == "interrupted" else ExitCode.OK
 
 
-def _run_study(arguments: argparse.Namespace) -> int:
-    """Run the command "study"."""
+@app.command
+def study(
+    config: Path,
+    /,
+    *,
+    out: Path,
+    jobs: int | None = None,
+    time_limit: float | None = None,
+    retry: Annotated[bool, Parameter(show_default=False)] = False,
+    quiet: Annotated[bool, Parameter(show_default=False)] = False,
+) -> ExitCode:
+    """Do the fits of a study that are not done yet.
+
+    Parameters
+    ----------
+    config
+        TOML file; see examples/study.toml.
+    out
+        File .nc for the results.
+    jobs
+        Number of processes; -1: one for each processor.
+    time_limit
+        Largest duration of each fit in seconds.
+    retry
+        Repeat fits that failed.
+    quiet
+        No progress bar.
+    """
     from nmd_lab.studies.configuration import read_configuration
 
-    study, options = read_configuration(arguments.config)
-    numbers = {"n_jobs": arguments.jobs, "time_limit": arguments.time_limit}
+    check_target(out, "out")
+    if out.suffix.lower() != ".nc":
+        raise ValueError(f"out={str(out)!r} has another ending: results of a study are .nc files.")
+    the_study, options = read_configuration(config)
+    numbers = {"n_jobs": jobs, "time_limit": time_limit}
     options |= {name: value for name, value in numbers.items() if value is not None}
-    options |= {"retry": True} if arguments.retry else {}
-    results = study.run(arguments.out, progress=not arguments.quiet, **options)
+    options |= {"retry": True} if retry else {}
+    results = the_study.run(out, progress=not quiet, **options)
     _print_study(results)
-    print(f"saved as {arguments.out}")
+    print(f"saved as {out}")
     incomplete = results.status.isin(["failed", "timed out"]).any()
     return ExitCode.INCOMPLETE if incomplete else ExitCode.OK
 
 
-def _run_show(arguments: argparse.Namespace) -> int:
-    """Run the command "show"."""
-    dataset = netcdf.read(arguments.file)
+@app.command
+def show(file: Path, /) -> ExitCode:
+    """Print a saved fit, or the table of a study.
+
+    Parameters
+    ----------
+    file
+        File .nc of a fit or a study.
+    """
+    dataset = netcdf.read(file)
     if "study" in json.loads(dataset.attrs[RESULT_ATTRIBUTE]):
         _print_study(dataset)
         return ExitCode.OK
-    fit = Decomposition.from_dataset(dataset)
-    print(fit)
-    for name, value in fit.parameters.items():
+    result = Decomposition.from_dataset(dataset)
+    print(result)
+    for name, value in result.parameters.items():
         print(f"  {name}: {value}")
     return ExitCode.OK
 

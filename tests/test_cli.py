@@ -5,7 +5,10 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
+from dataclasses import fields
+from importlib.util import find_spec
 from pathlib import Path
+from typing import get_args, get_type_hints
 
 import numpy as np
 import pandas as pd
@@ -15,9 +18,11 @@ from scipy import io, sparse
 from waiting import PATIENCE
 
 import nmd_lab as nmd
+from nmd_lab._command_line import ModelOptions, SolverOptions
 from nmd_lab.cli import main
 from nmd_lab.data.readers import read_matrix
-from nmd_lab.result import netcdf
+from nmd_lab.result import exports, netcdf
+from nmd_lab.solver.options import CONSTRAINTS, INITS, OFFSETS, Options
 from nmd_lab.studies import configuration
 
 EXAMPLE = Path(__file__).parents[1] / "examples" / "study.toml"
@@ -208,8 +213,12 @@ def test_bad_words_and_files_are_refused(matrix, tmp_path, capsys):
     np.savez(tmp_path / "two.npz", a=matrix, b=matrix)
     for arguments, expected in {
         (path, "--rank", "20"): "rank=20 exceeds",
-        (path, "--rank", "two"): "rank='two' is not an integer",
-        (path, "--rank", "2", "--alpha", "much"): "alpha='much'",
+        (path, "--rank", "two"): 'Invalid value for --rank: unable to convert "two" into int.',
+        (path, "--rank", "2", "--alpha", "much"): "Invalid value for --alpha",
+        (path, "--rank", "2", "--polish", "often"): 'Invalid value "often" for --polish',
+        (path, "--rank", "2", "--alpha", "-1"): "alpha=-1.0 is out of range",
+        (path,): "--rank",
+        (path, "--rank", "2", "--nonlinearty", "relu"): "Did you mean --nonlinearity?",
         (path, "--rank", "2", "--row", "user"): "row='user' is meant for tables",
         (str(tmp_path / "none.csv"), "--rank", "2"): "does not exist",
         (str(tmp_path / "a.doc"), "--rank", "2"): "unknown ending",
@@ -223,10 +232,8 @@ def test_bad_words_and_files_are_refused(matrix, tmp_path, capsys):
         assert expected in message
         assert message.count("\n") == 1, message
     assert main(["show", str(tmp_path / "none.nc")]) == 2
-    with pytest.raises(SystemExit) as caught:
-        main(["fit", path, "--rank", "2", "--nonlinearty", "relu"])
-    assert caught.value.code == 2
-    assert "did you mean --nonlinearity?" in capsys.readouterr().err
+    assert main(["fti"]) == 2
+    assert 'Did you mean "fit"?' in capsys.readouterr().err
 
 
 def test_a_study_with_failures_says_so(tmp_path, capsys):
@@ -241,14 +248,167 @@ def test_ctrl_c(monkeypatch, capsys, tmp_path):
     def interrupted(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("nmd_lab.cli.read_matrix", interrupted)
+    monkeypatch.setattr("nmd_lab.cli.read_file", interrupted)
     assert main(["fit", "a.csv", "--rank", "2"]) == 130
     assert "interrupted" in capsys.readouterr().err
 
 
+def test_ctrl_c_in_a_fit_saves_the_best_so_far(matrix, monkeypatch, tmp_path):
+    from nmd_lab.solver import stopping
+
+    reason, seen = stopping.Stopping.reason, []
+
+    def interrupted(*arguments):
+        seen.append(1)
+        if len(seen) > 5:
+            raise KeyboardInterrupt
+        return reason(*arguments)
+
+    monkeypatch.setattr(stopping.Stopping, "reason", interrupted)
+    path, out = files(matrix, tmp_path)["a.npy"], tmp_path / "fit.nc"
+    assert main(["fit", str(path), "--rank", "2", "--quiet", "--out", str(out)]) == 130
+    assert nmd.load(out).stop_reason.code == "interrupted"
+
+
+@pytest.fixture
+def no_work(monkeypatch):
+    """Nothing is read and nothing is fitted."""
+
+    def work(*_, **__):
+        raise AssertionError("the arguments are checked after the work")
+
+    monkeypatch.setattr("nmd_lab.cli.read_file", work)
+    monkeypatch.setattr("nmd_lab.studies.configuration.read_configuration", work)
+
+
+@pytest.mark.parametrize(
+    ("out", "message"),
+    [("no/fit.nc", "is in no existing folder: make it first."), ("", "is a folder"),
+     ("fit.doc", "has an unknown ending: give .nc"), ("fit", "has an unknown ending")],
+)  # fmt: skip
+def test_out_is_checked_before_any_work(out, message, no_work, tmp_path, capsys):
+    assert main(["fit", "a.csv", "--rank", "2", "--out", str(tmp_path / out)]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("nmd-lab: error: out=")
+    assert message in error
+    assert error.count("\n") == 1
+
+
+def test_out_of_a_study_is_checked_before_any_work(no_work, tmp_path, capsys):
+    assert main(["study", "a.toml", "--out", str(tmp_path / "no" / "study.nc")]) == 2
+    assert "in no existing folder" in capsys.readouterr().err
+    assert main(["study", "a.toml", "--out", str(tmp_path / "study.csv")]) == 2
+    assert "results of a study are .nc files" in capsys.readouterr().err
+
+
+def test_a_missing_library_is_said_before_any_work(no_work, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(exports, "find_spec", lambda name: None)
+    assert main(["fit", "a.csv", "--rank", "2", "--out", str(tmp_path / "a.parquet")]) == 1
+    assert "needs pyarrow: pip install pyarrow." in capsys.readouterr().err
+
+
+def test_an_unforeseen_error_is_one_line(monkeypatch, capsys):
+    def broken(*_, **__):
+        raise RuntimeError("it\nbroke")
+
+    monkeypatch.setattr("nmd_lab.cli.read_file", broken)
+    assert main(["fit", "a.csv", "--rank", "2"]) == 1
+    assert capsys.readouterr().err == "nmd-lab: error: it broke\n"
+
+
+def test_the_ending_decides_what_is_written(matrix, tmp_path):
+    paths = files(matrix, tmp_path)
+    argv = ["fit", str(paths["named.csv"]), "--rank", "2", "--offsets", "both", "--max-iter", "9",
+            "--tol", "0", "--quiet", "--out"]  # fmt: skip
+    for name in ("fit.nc", "fit.csv", "fit.npz"):
+        assert main([*argv, str(tmp_path / name)]) == 0
+    fit = nmd.load(tmp_path / "fit.nc")
+    table = pd.read_csv(tmp_path / "fit.csv", index_col=0)
+    assert table.index.tolist() == [f"r{i}" for i in range(12)]
+    assert table.columns.tolist() == [f"c{j}" for j in range(8)]
+    np.testing.assert_allclose(table, fit.reconstruct())
+    with np.load(tmp_path / "fit.npz") as arrays:
+        np.testing.assert_array_equal(arrays["W"], fit.W)
+        np.testing.assert_array_equal(arrays["H"], fit.H)
+        np.testing.assert_array_equal(arrays["row_offsets"], fit.offsets.rows)
+        np.testing.assert_array_equal(arrays["column_offsets"], fit.offsets.columns)
+        assert arrays["mean_offset"] == fit.offsets.mean
+
+
+def test_a_reconstruction_as_parquet(matrix, tmp_path):
+    if not any(map(find_spec, ("pyarrow", "fastparquet"))):
+        pytest.skip("needs pyarrow")
+    out = tmp_path / "fit.parquet"
+    argv = ["fit", str(files(matrix, tmp_path)["a.npy"]), "--rank", "2", "--quiet", "--out"]
+    assert main([*argv, str(out)]) == 0
+    assert pd.read_parquet(out).shape == matrix.shape
+
+
+def test_a_table_of_too_many_entries_is_refused_before_the_fit(matrix, tmp_path, monkeypatch):
+    monkeypatch.setattr(exports, "LARGEST_TABLE", 10)
+    path, out = files(matrix, tmp_path)["a.npy"], tmp_path / "fit.csv"
+    assert main(["fit", str(path), "--rank", "2", "--quiet", "--out", str(out)]) == 2
+
+
+def test_a_written_table_is_read_with_its_labels(matrix, tmp_path, capsys):
+    pd.DataFrame(np.nan_to_num(matrix)).to_csv(tmp_path / "x.csv")
+    argv = ["fit", str(tmp_path / "x.csv"), "--rank", "2", "--quiet", "--max-iter", "3"]
+    assert main(argv) == 0
+    assert "read 12 rows x 8 columns from x.csv" in capsys.readouterr().out
+    assert main([*argv, "--no-header", "--no-index"]) == 0
+    assert "read 13 rows x 9 columns from x.csv" in capsys.readouterr().out
+
+
+def test_a_long_table_needs_no_options(tmp_path, capsys):
+    (tmp_path / "ratings.csv").write_text(
+        "userId,movieId,rating\n1,31,2.5\n1,10,3.0\n2,10,4.0\n2,31,1.0\n"
+    )
+    assert main(["fit", str(tmp_path / "ratings.csv"), "--rank", "1", "--quiet"]) == 0
+    assert "2 rows (userId) x 2 columns (movieId), 4 values (rating)" in capsys.readouterr().out
+
+
+def test_the_help_speaks_the_language_of_the_shell(monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", "80")
+    for words in (["--help"], ["fit", "--help"], ["study", "--help"], ["show", "--help"]):
+        assert main(words) == 0
+        shown = capsys.readouterr().out
+        assert max(map(len, shown.splitlines())) <= 80
+        for python in ("VALUE", "None", "True", "False", "max_iter", "``", "'auto'"):
+            assert python not in shown, python
+    main(["fit", "--help"])
+    shown = " ".join(capsys.readouterr().out.split())
+    for line in ("--max-iter INT", "--alpha FLOAT", "[choices: auto, true, false]", "--no-header"):
+        assert line in shown
+
+
+def test_every_option_of_a_fit_is_on_the_command_line():
+    """With the choices and the defaults of the library."""
+    given = {f.name: f for each in (ModelOptions, SolverOptions) for f in fields(each)}
+    absent = {"callback", "progress"}
+    for option in fields(Options):
+        assert (option.name in given) != (option.name in absent), option.name
+        if option.name in given:
+            default = given[option.name].default
+            assert default == option.default or (default, option.default) == ("none", None)
+    choices = get_type_hints(SolverOptions) | get_type_hints(ModelOptions)
+    assert get_args(choices["init"]) == INITS
+    assert get_args(choices["offsets"]) == OFFSETS
+    assert get_args(choices["constraint"]) == CONSTRAINTS
+
+
+@pytest.mark.parametrize("option", ["acceleration none", "homotopy true", "polish false"])
+def test_words_for_values_of_python(option, matrix, tmp_path):
+    path, out = files(matrix, tmp_path)["a.npy"], tmp_path / "fit.nc"
+    name, word = option.split()
+    argv = ["fit", str(path), "--rank", "2", "--quiet", "--max-iter", "3", "--out", str(out),
+            "--nonlinearity", "minmax(0, 9)"]  # fmt: skip
+    assert main([*argv, f"--{name}", word]) == 0
+    assert nmd.load(out).parameters[name] is {"none": None, "true": True, "false": False}[word]
+
+
 def test_as_a_program(tmp_path):
     run = subprocess.run(
-        [sys.executable, "-m", "nmd_lab.cli", "--version"],
+        [sys.executable, "-m", "nmd_lab", "--version"],
         capture_output=True, text=True, timeout=PATIENCE, check=True,
     )  # fmt: skip
     assert run.stdout == f"nmd-lab {nmd.__version__}\n"

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import nmd_lab as nmd
-from nmd_lab._numba import compile_scalar, is_ours, source_hash
+from nmd_lab._numba import _CheckedFiles, compile_scalar, is_ours, source_hash
 
 PACKAGE = Path(nmd.__file__).parent
 
@@ -47,6 +47,92 @@ def compiled_kernels(folder):
     )
     assert run.returncode == 0, run.stderr
     return run.stdout.split()[1:]
+
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory):
+    """A folder with the kernels of a fit, which tests copy."""
+    folder = tmp_path_factory.mktemp("kept")
+    assert len(compiled_in(folder)) == 1
+    return folder
+
+
+def compiled_in(folder, limits=""):
+    """Return the names of the update kernels that a fit compiles, with a given cache folder."""
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(folder)}
+    command = [sys.executable, "-W", "ignore", "-c", limits + FIT]
+    run = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
+    assert not run.stderr
+    return run.stdout.split()[1:]
+
+
+def flipped(content):
+    middle = len(content) // 2
+    return content[:middle] + bytes([content[middle] ^ 64]) + content[middle + 1 :]
+
+
+DAMAGES = {
+    "empty": lambda content: b"",
+    "cut": lambda content: content[: len(content) // 2],
+    "cut at the end": lambda content: content[:-1],
+    "garbage": lambda content: bytes(range(256)) * 9,
+    "one bit": flipped,
+    "of pickle": lambda content: b"\x80\x04N.",
+}
+
+
+@pytest.mark.parametrize(("ending", "damage"), [("nbi", "garbage"), ("nbc", "one bit")])
+def test_damaged_files_of_the_cache_are_compiled_again_and_replaced(ending, damage, kept, tmp_path):
+    folder = tmp_path / "cache"
+    shutil.copytree(kept, folder)
+    files = list(folder.rglob(f"*.{ending}"))
+    assert files
+    for path in files:
+        path.write_bytes(DAMAGES[damage](path.read_bytes()))
+    assert len(compiled_in(folder)) == 1
+    assert compiled_in(folder) == []  # read from disk
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+@pytest.mark.parametrize("ending", ["nbi", "nbc"])
+def test_damaged_files_count_as_absent(ending, damage, tmp_path):
+    files = _CheckedFiles(str(tmp_path), "kernel", "stamp")
+    files.save("key", [1, 2])
+    assert files.load("key") == [1, 2]
+    (path,) = tmp_path.glob(f"*.{ending}")
+    path.write_bytes(DAMAGES[damage](path.read_bytes()))
+    assert files.load("key") is None
+    files.save("key", [3])
+    assert files.load("key") == [3]
+
+
+def test_folders_in_the_place_of_files(kept, tmp_path):
+    folder = tmp_path / "cache"
+    shutil.copytree(kept, folder)
+    for path in [*folder.rglob("*.nbi"), *folder.rglob("*.nbc")]:
+        path.unlink()
+        path.mkdir()
+    assert len(compiled_in(folder)) == 1
+
+
+def test_a_cache_that_cannot_be_written_is_no_error(tmp_path):
+    pytest.importorskip("resource")
+    (tmp_path / "file").write_text("")
+    assert len(compiled_in(tmp_path / "file" / "cache")) <= 1  # or another place, which has it
+    full = "import resource\nresource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))\n"
+    assert len(compiled_in(tmp_path / "full", full)) == 1
+    assert not [path for path in (tmp_path / "full").rglob("*") if path.is_file()]
+
+
+def test_no_place_for_a_cache_is_no_error(tmp_path):
+    nowhere = """
+from numba.core import caching
+for each in caching.CacheImpl._locator_classes:
+    each.from_function = classmethod(lambda *_: None)
+"""
+    assert len(compiled_in(tmp_path, nowhere)) == 1
+    assert not list(tmp_path.rglob("*.nbi"))
 
 
 def source_file(folder, function):

@@ -7,9 +7,9 @@ the original types.  Nothing is pickled, and reading runs no code from the file.
 
 from __future__ import annotations
 
+import io
 import json
 import os
-import uuid
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,10 @@ import pandas as pd
 import xarray as xr
 from xarray.indexes import PandasIndex, PandasMultiIndex
 
+from nmd_lab._atomic import check_target, write_atomically
 from nmd_lab.data.labels import RESULT_ATTRIBUTE
+
+from ._damage import check_file, check_size, with_checksum
 
 SCHEMA = 1
 """Version of the layout of Datasets and files."""
@@ -47,32 +50,18 @@ def write(dataset: xr.Dataset, path: str | os.PathLike[str]) -> None:
         If a coordinate has values that a file cannot hold.
     """
     h5netcdf, h5py = _libraries()
-    path = Path(path).resolve()
-    if path.is_dir():
-        raise IsADirectoryError(f"path={str(path)!r} is a folder: give a file name in it.")
-    if not path.parent.is_dir():
-        raise FileNotFoundError(f"path={str(path)!r} is in no existing folder: make it first.")
+    path = check_target(path)
     header, arrays = _encode(dataset)
-    unfinished = path.with_name(f".{path.name}.{uuid.uuid4().hex}.partial")
-    try:
-        with h5netcdf.File(unfinished, "w") as file:
-            file.attrs[RESULT_ATTRIBUTE] = json.dumps(header, default=_as_json)
-            file.dimensions = dict(dataset.sizes)
-            for name, (dims, array, attributes) in arrays.items():
-                dtype = h5py.string_dtype() if array.dtype == object else array.dtype
-                variable = file.create_variable(name, dims, dtype=dtype, data=array)
-                variable.attrs.update(attributes)
-        with unfinished.open("rb+") as written:
-            os.fsync(written.fileno())
-        unfinished.replace(path)
-    finally:
-        unfinished.unlink(missing_ok=True)
-    if os.name == "posix":  # without this, a power cut could lose the new name
-        folder = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+    # In memory, because HDF5 ends the process if it cannot write the last bytes of a file.
+    content = io.BytesIO()
+    with h5netcdf.File(content, "w") as file:
+        file.attrs[RESULT_ATTRIBUTE] = json.dumps(header, default=_as_json)
+        file.dimensions = dict(dataset.sizes)
+        for name, (dims, array, attributes) in arrays.items():
+            dtype = h5py.string_dtype() if array.dtype == object else array.dtype
+            variable = file.create_variable(name, dims, dtype=dtype, data=array)
+            variable.attrs.update(attributes)
+    write_atomically(path, with_checksum(content.getbuffer()))
 
 
 def read(path: str | os.PathLike[str]) -> xr.Dataset:
@@ -85,24 +74,33 @@ def read(path: str | os.PathLike[str]) -> xr.Dataset:
 
     Raises
     ------
-    FileNotFoundError
-        If the file does not exist.
+    FileNotFoundError, PermissionError
+        If the file does not exist, or may not be read.
     ValueError
         If the file is damaged, not from `write`, or in a newer layout.
     ImportError
         If h5netcdf is not installed.
     """
     h5netcdf, _ = _libraries()
-    if not Path(path).is_file():
+    path = Path(path)
+    if not path.is_file():
         raise FileNotFoundError(f"path={str(path)!r} is not a file: check the name.")
+    if not os.access(path, os.R_OK):
+        raise PermissionError(f"path={str(path)!r} may not be read: change its permissions.")
     try:
+        check_file(path)
+        size = path.stat().st_size
         with h5netcdf.File(path, "r") as file:
             header = json.loads(file.attrs[RESULT_ATTRIBUTE])
+            for variable in file.variables.values():
+                check_size(variable, size)
             arrays = {name: (v.dimensions, v[...]) for name, v in file.variables.items()}
         newer = header["schema"] > SCHEMA
         if not newer:
             return _decode(header, arrays)
-    except (AttributeError, LookupError, OSError, RuntimeError, TypeError, ValueError) as error:
+    except MemoryError:
+        raise
+    except Exception as error:  # what a damaged file leads to has no list
         raise ValueError(
             f"path={str(path)!r} cannot be read: it is damaged, or nmd_lab did not write it."
         ) from error

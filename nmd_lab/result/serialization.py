@@ -20,6 +20,10 @@ from .netcdf import SCHEMA
 Model = Nonlinearity | Loss
 
 
+class UnknownModelError(ValueError):
+    """Raised for a nonlinearity or a loss whose class is not known."""
+
+
 class Fields(TypedDict):
     """The fields of a `Decomposition`, which documents them."""
 
@@ -80,15 +84,32 @@ def from_dataset(dataset: xr.Dataset, known: Iterable[type[Model]] = ()) -> Fiel
         If `to_dataset` did not make the Dataset, if its layout is newer than this version, or if
         its nonlinearity or loss is neither of this package nor in `known`.
     """
-    description = json.loads(dataset.attrs.get(RESULT_ATTRIBUTE, "{}"))
-    if not {"W", "H", ITERATION} <= set(dataset.variables) or "schema" not in description:
-        raise ValueError("dataset holds no decomposition: give one that to_dataset() made.")
-    if description["schema"] > SCHEMA:
+    refusal = "dataset holds no decomposition: give one that to_dataset() made."
+    try:
+        description = json.loads(dataset.attrs.get(RESULT_ATTRIBUTE, "{}"))
+        is_fit = {"W", "H", ITERATION} <= set(dataset.variables) and "schema" in description
+        newer = is_fit and description["schema"] > SCHEMA
+    except (TypeError, ValueError) as error:
+        raise ValueError(refusal) from error
+    if not is_fit:
+        raise ValueError(refusal)
+    if newer:
         raise ValueError(
             f"dataset has the layout {description['schema']}, this version reads up to "
             f"{SCHEMA}: install a newer nmd_lab."
         )
-    known = tuple(known)
+    try:
+        return _fields(dataset, description, tuple(known))
+    except UnknownModelError:
+        raise
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        raise ValueError(refusal) from error
+
+
+def _fields(
+    dataset: xr.Dataset, description: dict[str, Any], known: tuple[type[Model], ...]
+) -> Fields:
+    """Return the fields of a decomposition, given the description of it in the Dataset."""
     history = {name: v.variable for name, v in dataset.data_vars.items() if v.dims == (ITERATION,)}
     dims = tuple(description["dims"])
     labels = Labels(
@@ -141,5 +162,7 @@ def _model(
     classes = ours if about["ours"] else {cls.name: cls for cls in known}
     if about["name"] not in classes:
         remedy = "install the version that made it" if about["ours"] else "give known=[its class]"
-        raise ValueError(f"The fit uses the {kind} {about['name']!r}, which is unknown: {remedy}.")
+        raise UnknownModelError(
+            f"The fit uses the {kind} {about['name']!r}, which is unknown: {remedy}."
+        )
     return classes[about["name"]](*about["parameters"])

@@ -2,18 +2,25 @@
 
 The journal of ``study.nc`` is ``study.nc.journal``.  Its first line, the header, describes the
 study.  Every other line is the record of a finished fit in JSON, and is written as soon as the fit
-is done.  A last line that a crash has cut short is dropped.
+is done.  A last line that a crash has cut short is dropped.  Each line holds its own checksum; a
+record that does not agree with it is ignored, and its fit is done again.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import warnings
+import zlib
+from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Self
 
 from nmd_lab import _version
+from nmd_lab._atomic import check_target, with_remedy
+from nmd_lab.warnings import NMDWarning
 
 from .cell import StudyProblem
 from .grid import Grid
@@ -21,6 +28,11 @@ from .hashing import plain_value
 
 JOURNAL_LAYOUT = 1
 """Version of the layout of journals."""
+
+CHECKSUM = "crc32"
+"""Field of a line with the checksum of the others; earlier versions wrote none."""
+
+STATUSES = ("done", "left out", "timed out", "failed")
 
 
 class Journal:
@@ -44,9 +56,9 @@ class Journal:
     Raises
     ------
     OSError
-        If the path is a folder, or its folder does not exist.
+        If the path is a folder, or its folder does not exist or cannot be written.
     ValueError
-        If the journal belongs to another study, or is damaged.
+        If the journal belongs to another study, or its header is damaged.
     RuntimeError
         If another process is writing to the journal.
     """
@@ -57,13 +69,9 @@ class Journal:
         self.records: dict[str, dict[str, Any]] = {}
         self.file: IO[bytes] | None = None
         if path is not None:
-            if path.is_dir():
-                raise IsADirectoryError(f"path={str(path)!r} is a folder: give a file name in it.")
-            if not path.resolve().parent.is_dir():
-                raise FileNotFoundError(
-                    f"path={str(path)!r} is in no existing folder: make it first."
-                )
-            self._open(journal_path(path), header)
+            check_target(path)
+            self.path = journal_path(path)
+            self._open(self.path, header)
         for key, record in records.items():
             if key not in self.records:
                 self.add(record)
@@ -71,7 +79,7 @@ class Journal:
     def add(self, record: dict[str, Any]) -> None:
         """Add a record; it is on disk when this method returns."""
         if self.file is not None:
-            _write(self.file, record)
+            _write(self.file, record, self.path)
         self.records[record["key"]] = record
 
     def __enter__(self) -> Self:
@@ -89,7 +97,7 @@ class Journal:
 
     def _open(self, path: Path, header: dict[str, Any]) -> None:
         """Open and lock the file, read its records, and cut off an unfinished line."""
-        file = path.open("a+b")
+        file = path.open("a+b", buffering=0)  # else a failed write would be repeated at the end
         try:
             _lock(file, path)
             file.seek(0)
@@ -100,7 +108,7 @@ class Journal:
             if complete:
                 self.records = _read(complete, header, path)
             else:
-                _write(file, header)
+                _write(file, header, path)
         except BaseException:
             file.close()
             raise
@@ -109,11 +117,13 @@ class Journal:
 
 def _read(content: bytes, header: dict[str, Any], path: Path) -> dict[str, dict[str, Any]]:
     """Return the records of a journal by key, if it belongs to this study."""
+    first, *lines = content.splitlines()
+    old = _parsed(first)
     try:
-        old, *records = map(json.loads, content.splitlines())
         layout = old["layout"]
-        by_key = {record["key"]: record for record in records}
-    except (KeyError, TypeError, ValueError) as error:
+        if layout == JOURNAL_LAYOUT:
+            differences = list(header_differences(old, header, path))
+    except (AttributeError, LookupError, TypeError) as error:
         raise ValueError(
             f"path={str(path)!r} is damaged, or no journal of a study: give another path."
         ) from error
@@ -122,15 +132,62 @@ def _read(content: bytes, header: dict[str, Any], path: Path) -> dict[str, dict[
             f"path={str(path)!r} has the layout {layout}, this version reads {JOURNAL_LAYOUT}: "
             "give another path."
         )
-    check_header(old, header, path)
-    return by_key
+    if differences:
+        raise ValueError(differences[0])
+    records = [record for record in map(_parsed, lines) if _is_record(record)]
+    if damaged := len(lines) - len(records):
+        warnings.warn(
+            f"path={str(path)!r} has {damaged} damaged of {len(lines)} lines: their fits are done "
+            "again.",
+            NMDWarning,
+            stacklevel=5,
+        )
+    return {record["key"]: record for record in records}
 
 
-def _write(file: IO[bytes], line: dict[str, Any]) -> None:
-    """Write one line, through to the disk."""
-    file.write(json.dumps(line).encode() + b"\n")
-    file.flush()
-    os.fsync(file.fileno())
+def _parsed(line: bytes) -> Any:
+    """Return the content of a line without its checksum, or None if the two disagree."""
+    try:
+        content = json.loads(line)
+    except (RecursionError, ValueError):
+        return None
+    if isinstance(content, dict) and CHECKSUM in content:
+        checksum = content.pop(CHECKSUM)
+        if checksum != zlib.crc32(json.dumps(content).encode()):
+            return None
+    return content
+
+
+def _is_record(content: Any) -> bool:
+    """Return whether the content of a line can be the record of a fit."""
+    if not isinstance(content, dict) or content.get("status") not in STATUSES:
+        return False
+    numbers = [content.get(name, 0.0) for name in ("objective", "n_iter", "seconds", "peak_memory")]
+    texts = [content.get(name, "") for name in ("key", "stop_reason")]
+    scores = content.get("scores", {})
+    return (
+        "key" in content
+        and isinstance(scores, dict)
+        and all(isinstance(number, int | float) for number in [*numbers, *scores.values()])
+        and all(isinstance(text, str) for text in texts)
+        and isinstance(content.get("warnings", []), list)
+        and all(isinstance(text, str) for text in content.get("warnings", []))
+    )
+
+
+def _write(file: IO[bytes], line: dict[str, Any], path: Path) -> None:
+    """Write one line, through to the disk; after an error the file ends as before."""
+    checksum = zlib.crc32(json.dumps(line).encode())
+    content = memoryview(json.dumps(line | {CHECKSUM: checksum}).encode() + b"\n")
+    length = os.fstat(file.fileno()).st_size
+    try:
+        while content:
+            content = content[file.write(content) :]
+        os.fsync(file.fileno())
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            file.truncate(length)
+        raise with_remedy(error, path) from error
 
 
 def journal_path(path: Path) -> Path:
@@ -176,8 +233,8 @@ def journal_header(grid: Grid, problem: StudyProblem) -> dict[str, Any]:
     }
 
 
-def check_header(old: dict[str, Any], new: dict[str, Any], path: Path) -> None:
-    """Check that a study may continue a journal.
+def header_differences(old: dict[str, Any], new: dict[str, Any], path: Path) -> Iterator[str]:
+    """Yield the reasons why a study may not continue a journal, each as a sentence.
 
     A grid may grow or shrink, but each argument must keep at least one of its values.  Otherwise
     no earlier fit could be used, and most likely the path is a mistake.
@@ -188,38 +245,30 @@ def check_header(old: dict[str, Any], new: dict[str, Any], path: Path) -> None:
         Headers of the journal and of the study, see `journal_header`.
     path : Path
         File of the journal.
-
-    Raises
-    ------
-    ValueError
-        If they differ in the data, the version, the metrics, a setting or all values of an
-        argument.
     """
     name = str(path)
     remedy = "give another path, or delete the file to start again."
     if old["data"] != new["data"]:
-        raise ValueError(f"X is not what the study in path={name!r} was begun with: {remedy}")
+        yield f"X is not what the study in path={name!r} was begun with: {remedy}"
     if old["version"] != new["version"]:
-        raise ValueError(
+        yield (
             f"path={name!r} was begun with nmd_lab {old['version']}, this is {new['version']}: "
             f"{remedy}"
         )
     for metric in new["metrics"]:
         if metric not in old["metrics"]:
-            raise ValueError(
+            yield (
                 f"metrics={metric!r} was not measured in path={name!r}, only {old['metrics']}: "
                 f"{remedy}"
             )
     for argument in sorted({*old["settings"], *new["settings"]}):
         was, now = old["settings"].get(argument), new["settings"].get(argument)
         if was != now:
-            raise ValueError(f"{argument}={now} was {was} in path={name!r}: {remedy}")
+            yield f"{argument}={now} was {was} in path={name!r}: {remedy}"
     for argument in sorted({*old["values"], *new["values"]}):
         was, now = old["values"].get(argument, []), new["values"].get(argument, [])
         if was and now and not any(value in was for value in now):
-            raise ValueError(
-                f"{argument}={_short(now)} was {_short(was)} in path={name!r}: {remedy}"
-            )
+            yield f"{argument}={_short(now)} was {_short(was)} in path={name!r}: {remedy}"
 
 
 def _short(values: list[Any]) -> str:

@@ -7,7 +7,6 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cache
 from numbers import Integral
 from typing import Any
 
@@ -77,25 +76,27 @@ def _in_processes(
     """Yield the records of fits in processes of one thread each."""
     from joblib import Parallel, delayed, parallel_config
 
-    with parallel_config(backend="loky", inner_max_num_threads=1):
+    with parallel_config(
+        backend="loky",
+        inner_max_num_threads=1,
+        initializer=exit_with_parent,
+        initargs=(os.getpid(),),
+    ):
         # The records of a batch would come together, at its end: so each fit is its own batch.
         pool = Parallel(n_jobs=n_jobs, batch_size=1, return_as="generator_unordered")
-        yield from pool(delayed(_measure_in_worker)(problem, task, time_limit) for task in tasks)
+        yield from pool(delayed(measure)(problem, task, time_limit) for task in tasks)
 
 
-def _measure_in_worker(problem: StudyProblem, task: Task, time_limit: float | None) -> Record:
-    """Return the record of a fit in a process that ends with the one that started it."""
-    _exit_with_parent()
-    return measure(problem, task, time_limit)
-
-
-@cache
-def _exit_with_parent(interval: float = 0.5) -> None:
+def exit_with_parent(parent: int, interval: float = 0.5) -> None:
     """End this process when its parent does, so that a killed study leaves no process behind.
 
-    A thread looks for the parent at this interval, in seconds.
+    Parameters
+    ----------
+    parent : int
+        Id of the parent process, which may have ended already.
+    interval : float, default 0.5
+        Seconds between two looks of the thread that watches the parent.
     """
-    parent = os.getppid()
 
     def watch() -> None:
         while os.getppid() == parent:

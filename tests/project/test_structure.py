@@ -21,6 +21,7 @@ FLOORS = (
         "_progress",
         "_stop_reason",
         "_interruption",
+        "_atomic",
         "warnings",
     },
     {"model", "data"},
@@ -28,7 +29,7 @@ FLOORS = (
     {"result"},
     {"fit", "_fit_warnings", "_estimator_base", "estimators", "baselines", "plots", "datasets"},
     {"studies"},
-    {"widgets", "cli"},
+    {"widgets", "cli", "_command_line", "__main__"},
 )
 """Rooms from the bottom to the top; a room imports only from its own floor and those below."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import pickle
@@ -305,19 +306,22 @@ def test_places_and_labels_that_cannot_be_written(tmp_path):
 
 KILLED = """
 import json, sys
+from pathlib import Path
 import numpy as np, nmd_lab
 from killing import calls_in, killed_in
 
 rng = np.random.default_rng(0)
 old, new = (nmd_lab.decompose(rng.random((300, 200)), 50, max_iter=n, tol=0) for n in (1, 2))
-path, found = sys.argv[1], []
-new.save(path)
-calls = calls_in(new.save, path)
-for k in np.linspace(1, calls, 50):
+path, found, left = Path(sys.argv[1]), [], []
+calls = [calls_in(new.save, path) for _ in range(4)][-1]  # fewer than in the first save
+# 30 kills in the last calls, which are those that write
+for k in [*np.linspace(1, calls - 154, 20), *range(calls - 149, calls + 1, 5)]:
     old.save(path)
     killed_in(int(k), new.save, path)
     found.append(nmd_lab.load(path).n_iter)
-print(json.dumps(found))
+    left.append([each.name for each in path.parent.iterdir() if each != path])
+new.save(path)
+print(json.dumps([found, left]))
 """
 
 
@@ -330,13 +334,68 @@ def test_fifty_kills_while_saving_leave_the_old_file_or_the_new_one(tmp_path):
         capture_output=True, text=True, timeout=PATIENCE, cwd=Path(__file__).parents[1],
     )  # fmt: skip
     assert run.returncode == 0, run.stderr
-    found = json.loads(run.stdout)
+    found, left = json.loads(run.stdout)
     assert len(found) == 50
     assert set(found) == {1, 2}
     assert found == sorted(found)  # the old one until the new one is whole
-    left = [p.name for p in tmp_path.rglob("*") if p != path]
-    assert left, "no kill came in the middle of a save"
-    assert all(name.startswith(".") and name.endswith(".partial") for name in left)
+    assert any(left), "no kill came in the middle of a save"
+    assert max(map(len, left)) == 1  # the next save removes it
+    names = [name for each in left for name in each]
+    assert all(name.startswith(".") and name.endswith(".partial") for name in names)
+    assert [each.name for each in tmp_path.iterdir()] == ["fit.nc"]
+
+
+LIMITED = """
+import resource, sys
+import numpy as np, nmd_lab
+rng = np.random.default_rng(0)
+fit = nmd_lab.decompose(rng.random((300, 200)), 50, max_iter=2, tol=0)
+path, fits = sys.argv[1], range(8, 200, 16)
+for kilobytes in fits:
+    resource.setrlimit(resource.RLIMIT_FSIZE, (kilobytes * 1024, resource.RLIM_INFINITY))
+    try:
+        fit.save(path)
+    except OSError as error:
+        print(error.errno, error)
+resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+print(nmd_lab.load(path).n_iter)
+"""
+
+
+def test_a_limit_of_file_sizes_is_an_error_in_one_sentence(tmp_path, small):
+    pytest.importorskip("resource")
+    path = tmp_path / "fit.nc"
+    fitted(small, max_iter=1).save(path)
+    run = subprocess.run(
+        [sys.executable, "-c", LIMITED, str(path)], capture_output=True, text=True, timeout=PATIENCE
+    )
+    assert run.returncode == 0, run.stderr
+    assert not run.stderr
+    *told, n_iter = run.stdout.splitlines()
+    assert len(told) == 12
+    for line in told:
+        assert line.startswith(f"{errno.EFBIG} path={str(path)!r} cannot be written (File too")
+    assert n_iter == "1"  # the old file
+    assert [each.name for each in tmp_path.iterdir()] == ["fit.nc"]
+
+
+FULL = Path("/dev/full")
+
+
+@pytest.mark.skipif(not FULL.exists(), reason="needs /dev/full")
+def test_a_full_disk_is_an_error_in_one_sentence(tmp_path, monkeypatch, small):
+    fit, opened = fitted(small), Path.open
+
+    def on_full_disk(path, *options, **more):
+        full = path.suffix == ".partial"
+        return opened(FULL if full else path, *options, **more)
+
+    monkeypatch.setattr(Path, "open", on_full_disk)
+    with pytest.raises(OSError, match="No space left on device") as caught:
+        fit.save(tmp_path / "fit.nc")
+    assert caught.value.errno == errno.ENOSPC
+    assert str(caught.value).startswith("path=")
+    assert not list(tmp_path.iterdir())
 
 
 def test_units_come_back_and_are_saved(tmp_path):

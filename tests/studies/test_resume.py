@@ -304,6 +304,67 @@ def test_damaged_journals_and_bad_paths_are_refused(digits, tmp_path):
         study.run(tmp_path)
 
 
+DAMAGED = {
+    "no JSON": lambda line: line[:-9] + "}",
+    "another value": lambda line: line.replace('"n_iter": 1', '"n_iter": 7'),
+    "no key": lambda line: line.replace('"key"', '"kez"'),
+    "a list": lambda line: "[1, 2]",
+    "deep": lambda line: "[" * 100_000,
+    "of an earlier version, without a status": lambda line: '{"key": "a"}',
+    "of an earlier version, scores are text": lambda line: (
+        '{"key": "a", "status": "done", "scores": {"held_out_rmse": "x"}}'
+    ),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGED)
+def test_a_damaged_line_is_done_again(damage, digits, tmp_path, computed):
+    path = tmp_path / "study.nc"
+    first = nmd.Study(digits, **SETTINGS).run(path, progress=False)
+    header, one, *rest = lines(path)
+    journal_path(path).write_text("\n".join([header, DAMAGED[damage](one), *rest]) + "\n")
+    computed.clear()
+    with pytest.warns(nmd.NMDWarning, match="has 1 damaged of 12 lines"):
+        again = nmd.Study(digits, **SETTINGS).run(path, progress=False)
+    assert len(computed) == 1
+    assert again.drop_vars(MEASURED).identical(first.drop_vars(MEASURED))
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [lambda h: h.replace('"data"', '"dato"'), lambda h: "[]", lambda h: '{"layout": 1}',
+     lambda h: '{"layout": 1, "data": 1, "version": 1, "metrics": 1, "settings": 2, "values": 3}',
+     lambda h: h.replace('"rmse"', '"rmsd"')],
+)  # fmt: skip
+def test_a_damaged_header_is_refused_in_a_sentence(damage, digits, tmp_path):
+    path = tmp_path / "study.nc"
+    study = nmd.Study(digits, rank=2, n_splits=1)
+    study.run(path, progress=False)
+    header, *rest = lines(path)
+    journal_path(path).write_text("\n".join([damage(header), *rest]) + "\n")
+    with pytest.raises(ValueError, match="another path") as caught:
+        study.run(path, progress=False)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_journal_on_a_full_disk_keeps_what_it_has(tmp_path):
+    resource = pytest.importorskip("resource")
+    header = {"layout": 1, "version": "1", "data": "", "metrics": [], "settings": {}, "values": {}}
+    path, before = tmp_path / "study.nc", resource.getrlimit(resource.RLIMIT_FSIZE)
+    with Journal(path, header, {}) as journal:
+        journal.add({"key": "first", "status": "done"})
+        size = journal_path(path).stat().st_size
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size + 20, before[1]))
+        try:
+            with pytest.raises(OSError, match=r"study\.nc\.journal.*cannot be written"):
+                journal.add({"key": "second", "status": "done"})
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert journal_path(path).stat().st_size == size
+    with Journal(path, header, {}) as journal:
+        assert list(journal.records) == ["first"]
+
+
 def test_memory_moves_to_disk(digits, tmp_path, computed):
     """A study that ran without a path writes its records when it gets one."""
     study = nmd.Study(digits, **SETTINGS)
@@ -333,8 +394,11 @@ def test_a_record_is_on_disk_when_add_returns(tmp_path):
     path = tmp_path / "study.nc"
     with Journal(path, header, {}) as journal:
         for k in range(3):
-            journal.add({"key": str(k), "status": "done", "value": k / 3})
-            assert json.loads(lines(path)[-1]) == {"key": str(k), "status": "done", "value": k / 3}
+            record = {"key": str(k), "status": "done", "seconds": k / 3}
+            journal.add(record)
+            on_disk = json.loads(lines(path)[-1])
+            assert isinstance(on_disk.pop("crc32"), int)
+            assert on_disk == record
 
 
 @pytest.fixture

@@ -1,0 +1,151 @@
+"""The options of ``nmd-lab fit``, with their types, defaults and help."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Annotated, Any, Literal
+
+from cyclopts import Group, Parameter
+
+from .solver.options import Options
+
+WORDS = {"none": None, "true": True, "false": False}
+"""Words of the command line for values of Python."""
+
+TABLES = Group("Reading the data", sort_key=2)
+MODEL = Group("Model", sort_key=3)
+SOLVER = Group("Solver", sort_key=4)
+
+Switch = Literal["auto", "true", "false"]
+
+
+@Parameter(name="*", group=TABLES)
+@dataclass(frozen=True, kw_only=True)
+class DataOptions:
+    """How the file is read.
+
+    Attributes
+    ----------
+    variable
+        Name of the array in an .npz or .nc file with several.
+    row
+        Column of a long table that holds the row labels.
+    column
+        Column of a long table that holds the column labels.
+    value
+        Column of a long table that holds the values.
+    header
+        Whether the first line of a table holds labels; found out if not given.
+    index
+        Whether the first column of a table holds labels; found out if not given.
+    sample_dims
+        Dimensions of an .nc array that make the rows.
+    """
+
+    variable: str | None = None
+    row: str | None = None
+    column: str | None = None
+    value: str | None = None
+    header: Annotated[bool | None, Parameter(negative="--no-header")] = None
+    index: Annotated[bool | None, Parameter(negative="--no-index")] = None
+    sample_dims: Annotated[tuple[str, ...] | None, Parameter(consume_multiple=True)] = None
+
+    def of_reader(self) -> dict[str, Any]:
+        """Return the arguments of `nmd_lab.data.readers.read_file`."""
+        flags = {name: getattr(self, name) for name in ("header", "index")}
+        given = {name: getattr(self, name) for name in ("variable", "row", "column", "value")}
+        return given | {name: "auto" if flag is None else flag for name, flag in flags.items()}
+
+
+@Parameter(name="*", group=MODEL)
+@dataclass(frozen=True, kw_only=True)
+class ModelOptions:
+    """What is fitted.
+
+    Attributes
+    ----------
+    nonlinearity
+        relu, square, minmax, modulus or identity; with bounds: "minmax(1, 5)".  By default
+        identity, with --decompose relu.
+    loss
+        frobenius, l1 or kl.
+    alpha
+        Ridge: the objective has the term alpha/2 (‖W‖² + ‖H‖²).
+    offsets
+        Offsets added to WH: a mean, one for each row, each column, or both.
+    constraint
+        Entries on which T = WH is imposed.
+    dtype
+        Working precision; by default that of the data.
+    """
+
+    nonlinearity: str | None = None
+    loss: str = "frobenius"
+    alpha: float = Options.alpha
+    offsets: Literal["none", "global", "rows", "columns", "both"] = "none"
+    constraint: Literal["auto", "everywhere", "observed"] = "auto"
+    dtype: Literal["float32", "float64"] | None = None
+
+
+@Parameter(name="*", group=SOLVER)
+@dataclass(frozen=True, kw_only=True)
+class SolverOptions:
+    """How it is fitted.
+
+    Attributes
+    ----------
+    max_iter
+        Largest number of iterations of a start.
+    tol
+        Tolerance of the stopping rules; 0: exactly --max-iter iterations.
+    time_limit
+        Time limit in seconds.
+    random_state
+        Seed.
+    threads
+        Largest number of threads.
+    init
+        Starting factors.
+    n_init
+        Number of starts; the best fit is kept.
+    validation
+        Share of the observed entries to hold out for early stopping.
+    patience
+        Iterations without a lower validation error after which a start ends.
+    penalty
+        Rule for ρ, or a fixed ρ.
+    initial_penalty
+        ρ of the first iteration.
+    acceleration
+        Quasi-Newton steps between the iterations.
+    homotopy
+        For minmax: begin with a wide interval that shrinks.
+    polish
+        Descent on the objective itself at the end.
+    epsilon
+        Relative ridge that keeps the factor steps solvable.
+    """
+
+    max_iter: int = Options.max_iter
+    tol: float = Options.tol
+    time_limit: float | None = None
+    random_state: int | None = None
+    threads: int | None = None
+    init: Literal["auto", "svd", "randomized", "nndsvd", "random"] = "auto"
+    n_init: int = Options.n_init
+    validation: float | None = None
+    patience: int = Options.patience
+    penalty: Literal["auto", "balanced", "paper"] | float = "auto"
+    initial_penalty: float | None = None
+    acceleration: Literal["auto", "none"] = "auto"
+    homotopy: Switch = "auto"
+    polish: Switch = "auto"
+    epsilon: float = Options.epsilon
+
+
+def chosen(options: ModelOptions | SolverOptions) -> dict[str, Any]:
+    """Return the options that differ from their defaults, with values of Python."""
+    values = {f.name: getattr(options, f.name) for f in fields(options)}
+    changed = {f.name: values[f.name] for f in fields(options) if values[f.name] != f.default}
+    words = {"acceleration", "homotopy", "polish"}
+    return {name: WORDS[v] if name in words else v for name, v in changed.items()}

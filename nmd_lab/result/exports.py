@@ -1,0 +1,161 @@
+"""A fit as a file for other programs, in the format that the ending of its name says."""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Callable
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from nmd_lab._atomic import check_target, write_atomically
+
+from .decomposition import Decomposition
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+LARGEST_TABLE = 100_000_000
+"""Largest number of entries of a reconstruction that is written as a table."""
+
+
+def check_export(path: str | os.PathLike[str], name: str = "path") -> Path:
+    """Return the absolute path of a file for a fit, if it can be written and its ending is known.
+
+    Parameters
+    ----------
+    path : path-like
+        Path of the file.
+    name : str, default "path"
+        Name of the argument, for the message.
+
+    Raises
+    ------
+    ValueError
+        If the ending is none of `WRITERS`.
+    OSError
+        If the path is a folder, or its folder does not exist or cannot be written.
+    ImportError
+        If a library for the format is missing.
+    """
+    target = check_target(path, name)
+    ending = target.suffix.lower()
+    if ending not in WRITERS:
+        raise ValueError(
+            f"{name}={str(path)!r} has an unknown ending: give .nc (the fit), .npz (W, H and the "
+            "offsets), .csv or .parquet (the reconstruction as a table)."
+        )
+    libraries = {".nc": ("h5netcdf",), ".parquet": ("pyarrow", "fastparquet")}.get(ending, ())
+    if libraries and not any(map(find_spec, libraries)):
+        extra = "'nmd-lab[io]'" if ending == ".nc" else libraries[0]
+        raise ImportError(f"{name}={str(path)!r} needs {libraries[0]}: pip install {extra}.")
+    return target
+
+
+def check_export_size(path: str | os.PathLike[str], shape: tuple[int, int]) -> None:
+    """Raise ValueError if a file would hold a table of too many entries.
+
+    Parameters
+    ----------
+    path : path-like
+        Path of the file.
+    shape : tuple of int
+        Shape (m, n) of X.
+    """
+    m, n = shape
+    if Path(path).suffix.lower() in (".csv", ".parquet") and m * n > LARGEST_TABLE:
+        raise ValueError(
+            f"out={str(path)!r} would hold {m} x {n} numbers: give .nc or .npz, which hold W and H."
+        )
+
+
+def export(fit: Decomposition, path: str | os.PathLike[str]) -> None:
+    """Write a fit in the format that the ending says; an older file is kept if this fails.
+
+    Parameters
+    ----------
+    fit : Decomposition
+        Fit to write.
+    path : path-like
+        Path of the file.  With .nc it holds the fit, for `nmd_lab.load`.  With .npz it holds the
+        arrays ``W`` (m, r), ``H`` (r, n), ``mean_offset``, and ``row_offsets`` (m,) and
+        ``column_offsets`` (n,) if the fit has them.  With .csv and .parquet it holds the
+        reconstruction f(WH) (m, n) as a table with the labels of rows and columns.
+
+    Raises
+    ------
+    ValueError, OSError, ImportError
+        See `check_export`.
+
+    Examples
+    --------
+    >>> import tempfile, numpy as np, nmd_lab as nmd
+    >>> from nmd_lab.result.exports import export
+    >>> fit = nmd.decompose(np.eye(4), 3, random_state=0)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     export(fit, f"{folder}/fit.npz")
+    ...     with np.load(f"{folder}/fit.npz") as arrays:
+    ...         arrays["W"].shape
+    (4, 3)
+    """
+    target = check_export(path)
+    check_export_size(path, fit.shape)
+    WRITERS[target.suffix.lower()](fit, target)
+
+
+def _write_arrays(fit: Decomposition, path: Path) -> None:
+    """Write W, H and the offsets as NumPy arrays."""
+    rank = fit.W.sizes["component"]
+    offsets = fit.offsets
+    arrays: dict[str, Any] = {
+        "W": fit.W.values.reshape(-1, rank),
+        "H": fit.H.values.reshape(rank, -1),
+        "mean_offset": np.float64(offsets.mean),
+    }
+    for name, values in (("row_offsets", offsets.rows), ("column_offsets", offsets.columns)):
+        if values is not None:
+            arrays[name] = values
+    content = io.BytesIO()
+    np.savez_compressed(content, **arrays)
+    write_atomically(path, [content.getbuffer()])
+
+
+def _table(fit: Decomposition) -> pd.DataFrame:
+    """Return the reconstruction as a table; several dimensions on a side become its levels."""
+    array, rows = fit.reconstruct(), list(fit.labels.rows)
+    columns = [dim for dim in array.dims if dim not in rows]
+    if array.ndim > 2:
+        array = array.stack(row_=rows, column_=columns).transpose("row_", "column_")
+    frame: Any = array.to_pandas()
+    return frame  # type: ignore[no-any-return]
+
+
+def _write_text(fit: Decomposition, path: Path) -> None:
+    """Write the reconstruction as a table of text."""
+    write_atomically(path, [_table(fit).to_csv().encode()])
+
+
+def _write_parquet(fit: Decomposition, path: Path) -> None:
+    """Write the reconstruction as a table in the format Parquet, which has text as column names."""
+    frame = _table(fit)
+    frame.columns = [_as_text(label) for label in frame.columns]
+    content = io.BytesIO()
+    frame.to_parquet(content)
+    write_atomically(path, [content.getvalue()])
+
+
+def _as_text(label: Any) -> str:
+    """Return a label of a column as text."""
+    return ", ".join(map(str, label)) if isinstance(label, tuple) else str(label)
+
+
+WRITERS: dict[str, Callable[[Decomposition, Path], None]] = {
+    ".nc": lambda fit, path: fit.save(path),
+    ".npz": _write_arrays,
+    ".csv": _write_text,
+    ".parquet": _write_parquet,
+}
+"""Function that writes a fit, by the ending of the file."""
