@@ -70,7 +70,7 @@ class CompletionExplorer(Explorer):
         """Return the curves, the search and the two tables."""
         self._curves = LiveChart(
             [
-                Panel("error of held-out entries (RMSE)", {"validation_rmse": "held out"}),
+                Panel("error of held-out entries (RMSE)", {"held_out": "held out"}, "held_out"),
                 Panel("relative error of the others", {"relative_error": "observed"}),
             ]
         )
@@ -93,6 +93,7 @@ class CompletionExplorer(Explorer):
         query = widgets.Box([self.search.box, self.top.box]).add_class("nmd-tables")
         return (
             self.chart,
+            self._curves.caption,
             widgets.HTML("values and predictions of one row").add_class("nmd-heading"),
             query,
             widgets.Box(self.tables).add_class("nmd-tables"),
@@ -108,7 +109,7 @@ class CompletionExplorer(Explorer):
 
     def draw(self) -> None:
         """Show the curves so far, and the entries of the chosen row."""
-        self._curves.show(self.fit.curves)
+        self._curves.show(self.fit.curves, self.fit.held_out)
         if self._shown_data != self.state.values["data"]:
             self._shown_data = self.state.values["data"]
             labels = self._suggestions()

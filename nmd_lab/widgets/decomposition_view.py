@@ -74,7 +74,8 @@ class DecompositionExplorer(Explorer):
             options=[0], description="Iteration", disabled=True, style={"description_width": "62px"}
         ).add_class("nmd-slider")
         self.slider.observe(Debounced(self._refresh), "value")
-        errors = Panel("relative error", {"relative_error": "observed", "held_out": "held out"})
+        labels = {"relative_error": "observed", "held_out": "held out"}
+        errors = Panel("relative error", labels, lowest="held_out")
         self._curves = LiveChart([errors, RESIDUALS], hide_empty=False)
         self.chart = self._curves.image.add_class("nmd-curves")
         self._gallery = widgets.Box().add_class("nmd-gallery")
@@ -87,6 +88,7 @@ class DecompositionExplorer(Explorer):
             widgets.Box(tiles).add_class("nmd-panels"),
             self.slider,
             self.chart,
+            self._curves.caption,
             self._gallery_title,
             self._gallery,
             self._backgrounds,
@@ -107,10 +109,10 @@ class DecompositionExplorer(Explorer):
             if data is not None:
                 self._draw_images(state, data)
             self._draw_gallery(state, data)
-        if state is not None and self.fit.state is not None:
-            self.state.judge(self.fit.state)
-        held_out = dict(self.state.held_out)
-        self._curves.show(self.fit.curves, {"held_out": (list(held_out), list(held_out.values()))})
+        hidden = self.state.hidden
+        self._curves.show(
+            self.fit.curves, self.fit.held_out, "" if hidden is None else hidden.sample
+        )
         self._show_errors()
 
     def _shown_data(self) -> MatrixData | None:

@@ -76,8 +76,7 @@ def test_errors_are_those_of_the_matrices(small):
         model = each.reconstruct().values
         expected = (relative_error(seen, model), relative_error(small, model, mask=hidden))
         assert state.errors[name] == pytest.approx(expected)
-    state.judge(state.fit.state)
-    assert state.held_out[20] == pytest.approx(state.errors["relu, frobenius"][1])
+    assert state.fit.held_out[20] == pytest.approx(state.errors["relu, frobenius"][1])
 
 
 @pytest.mark.parametrize(
