@@ -15,7 +15,7 @@ from nmd_lab.solver.prepare import Prepared, prepare
 
 from ._completion_data import DEFAULT_COLUMNS, Ratings, as_ratings, is_table, reading_code
 from .code import fit_call
-from .data_choices import RATINGS
+from .data_choices import ratings_choices
 from .fields import Field, FitState, check_option
 
 OWN_DATA = "your ratings"
@@ -93,7 +93,9 @@ class CompletionState(FitState):
         self.ratings = ratings
         self._columns = {"row": row, "column": column, "value": value}
         self._titles = titles
-        self.options = {"data": ([OWN_DATA] if ratings is not None else []) + list(RATINGS)}
+        self.options = {
+            "data": ([OWN_DATA] if ratings is not None else []) + list(ratings_choices())
+        }
         super().__init__(
             {
                 "data": self.options["data"][0],
@@ -122,7 +124,7 @@ class CompletionState(FitState):
             if name == OWN_DATA:
                 loaded = as_ratings(self.ratings, self._columns, self._titles)
             else:
-                loaded = as_ratings(RATINGS[name].load(), DEFAULT_COLUMNS, None)
+                loaded = as_ratings(ratings_choices()[name].load(), DEFAULT_COLUMNS, None)
             self._loaded = name, loaded
         return self._loaded[1]
 
@@ -244,7 +246,7 @@ class CompletionState(FitState):
             data, columns = name or "...", self._columns
             from_table = is_table(self.ratings, columns)
         else:
-            data, columns = RATINGS[values["data"]].code, DEFAULT_COLUMNS
+            data, columns = ratings_choices()[values["data"]].code, DEFAULT_COLUMNS
             from_table = True
         lines = ""
         if from_table:
