@@ -119,11 +119,11 @@ def section(results: xr.Dataset, figures: Path) -> str:
     """Return the page's section."""
     noises = [float(noise) for noise in results.noise]
     given = results.noisy.sel(model="relu+l1", way="paper")
-    given_row = ["ours", *(mean_std(given.sel(noise=noise), 3) for noise in noises)]
-    rows = [*printed_rows("noisy", results), ["noisy images", *given_row]]
+    given_row = ["", "ours", *(mean_std(given.sel(noise=noise), 3) for noise in noises)]
+    rows = named("noisy images", [*printed_row("noisy", results), given_row])
     mean = results.error.mean("seed")
     for model, name in NAMES.items():
-        rows += printed_rows(model, results)
+        of_model = printed_row(model, results)
         for way, words in WAYS.items():
             of = {"model": model, "way": way}
             texts = [
@@ -135,7 +135,8 @@ def section(results: xr.Dataset, figures: Path) -> str:
                 )
                 for noise in noises
             ]
-            rows.append([name, f"ours, {words}", *texts])
+            of_model.append(["", f"ours, {words}", *texts])
+        rows += named(name, of_model)
     about = prose(ABOUT, max_iter=results.attrs["max_iter"], draws=results.sizes["seed"])
     used = data.label("mnist", results.attrs["source"])
     header = ["model", "settings", *(f"{used}, {noise:.0%}" for noise in noises)]
@@ -145,13 +146,17 @@ def section(results: xr.Dataset, figures: Path) -> str:
     return "\n\n".join(parts)
 
 
-def printed_rows(model: str, results: xr.Dataset) -> list[list[str]]:
+def printed_row(model: str, results: xr.Dataset) -> list[list[str]]:
     """Return a row with the paper's numbers in italics, if the results are of the paper's data."""
     if not is_full(results):
         return []
-    name = NAMES.get(model, "noisy images")
     numbers = [f"*{PRINTED[model][NOISE.index(float(noise))]:.3f}*" for noise in results.noise]
-    return [[name, "*the paper's number*", *numbers]]
+    return [["", "*the paper's number*", *numbers]]
+
+
+def named(name: str, rows: list[list[str]]) -> list[list[str]]:
+    """Return rows the first of which has a name."""
+    return [[name, *rows[0][1:]], *rows[1:]]
 
 
 def picture(results: xr.Dataset, figures: Path) -> str:
