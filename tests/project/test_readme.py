@@ -81,7 +81,7 @@ def test_the_study_of_the_examples_shows_fits_that_beat_the_svd():
     sections = tomllib.loads(STUDY.read_text(encoding="utf-8"))
     assert sections["data"]["dataset"] == "digits"
     X, settings = datasets.digits(sections["data"]["n"]), sections["study"]
-    small = {"nonlinearity": "relu", "rank": [4, 16], "n_splits": 1}
+    small = {"nonlinearity": "relu", "rank": [8, 16], "n_splits": 1}
     error = Study(X, **settings | small).run(progress=False).held_out_rmse
     assert settings["method"] == ["admm", "svd"]  # the first dimension
     ours, svd = (error.isel({error.dims[0]: k}) for k in range(2))
