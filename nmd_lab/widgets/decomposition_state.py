@@ -237,13 +237,6 @@ class DecompositionState(FitState):
         if self.fit.result is fit:  # no new run has begun meanwhile
             self.errors = errors
 
-    def typical_rows(self, component: int) -> NDArray[np.intp]:
-        """Return the rows with the largest absolute weights of a component, largest first."""
-        assert self.fit.state is not None
-        order = np.argsort(-np.abs(self.fit.state.W[:, component]), kind="stable")
-        rows: NDArray[np.intp] = order[: self.fitted_data.default_rows().size]
-        return rows
-
     def code(self, name: str | None = None) -> str:
         """Return a notebook cell that repeats the fit, or that makes one if there is none.
 

@@ -12,6 +12,7 @@ import nmd_lab as nmd
 from nmd_lab import datasets
 from nmd_lab.metrics import relative_error
 from nmd_lab.result import netcdf
+from nmd_lab.widgets._gallery import typical_rows
 from nmd_lab.widgets.completion_state import CompletionState
 from nmd_lab.widgets.decomposition_state import DecompositionState
 from nmd_lab.widgets.study_state import StudyState
@@ -123,7 +124,7 @@ def test_sparse_data_belong_elsewhere():
 def test_rows_of_a_component_have_most_of_it():
     state = DecompositionState(datasets.digits(50), rank=4, iterations=5)
     fit = run(state)
-    rows = state.typical_rows(2)
+    rows = typical_rows(fit.W.values, 2, 9)
     weights = np.abs(fit.W.values[:, 2])
     assert weights[rows].min() >= np.delete(weights, rows).max()
 
