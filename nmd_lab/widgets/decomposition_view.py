@@ -8,13 +8,14 @@ from typing import Any
 
 import ipywidgets as widgets
 
+from nmd_lab.plots._canvas import color_limit
 from nmd_lab.solver.admm import State
 
 from ._charts import Panel
 from ._controls import Debounced
 from ._decomposition_data import MatrixData
 from ._gallery import ComponentGallery, typical_rows
-from ._images import color_limit, gray, mosaic, png, signed
+from ._images import gray, mosaic, png, signed
 from ._live_chart import RESIDUALS, LiveChart
 from ._tables import Cell, html_table, number_text
 from .decomposition_state import DecompositionState

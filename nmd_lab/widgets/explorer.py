@@ -10,8 +10,9 @@ from typing import Any
 
 import ipywidgets as widgets
 
+from nmd_lab._errors import sentence
+
 from ._controls import Control, button, copy_button, grouped
-from ._errors import sentence
 from ._style import CSS
 from .code import name_in_notebook
 from .fields import FitState

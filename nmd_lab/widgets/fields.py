@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
+from nmd_lab._errors import sentence
 from nmd_lab.solver.options import Options
 from nmd_lab.solver.penalty import as_penalty_rule
 
-from ._errors import sentence
 from .live_fit import LiveFit
 
 

@@ -8,13 +8,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
+from nmd_lab._errors import sentence
 from nmd_lab.fit import ResumableFit
 from nmd_lab.result.decomposition import Decomposition
 from nmd_lab.solver.admm import State
 from nmd_lab.solver.prepare import Prepared
 from nmd_lab.solver.run import VALIDATION
 
-from ._errors import sentence
 from ._recording import Measure, Recording
 from ._snapshots import Snapshots
 

@@ -13,7 +13,16 @@ ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "nmd_lab"
 
 FLOORS = (
-    {"_version", "_checks", "_numba", "_threads", "_progress", "_stop_reason", "warnings"},
+    {
+        "_version",
+        "_checks",
+        "_errors",
+        "_numba",
+        "_threads",
+        "_progress",
+        "_stop_reason",
+        "warnings",
+    },
     {"model", "data"},
     {"metrics", "solver"},
     {"result"},

@@ -202,6 +202,19 @@ def test_points_are_means_over_seeds(study):
         assert point.place == point.labels["rank"]
 
 
+@pytest.mark.parametrize("metric", ["seconds", "observed_rmse", "held_out_mae"])
+def test_a_chosen_point_has_the_scores_of_the_present_measure(study, metric):
+    state = StudyState(study, panel="missing")
+    for point in state.points():
+        state.set("metric", "held_out_rmse")
+        state.choose(point)
+        state.set("metric", metric)
+        cells = study.results[metric].sel(point.labels)
+        assert state.selected.labels == point.labels
+        assert state.selected.mean == pytest.approx(float(cells.mean()))
+        assert state.selected.spread == pytest.approx(float(cells.std(ddof=1)))
+
+
 def test_dimensions_that_are_not_shown_compete_or_are_averaged(study):
     state = StudyState(study, x="missing", color="none")
     for point in state.points():
