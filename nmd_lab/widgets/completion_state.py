@@ -13,7 +13,14 @@ from nmd_lab.data.sparse import SparseObservations
 from nmd_lab.solver.options import CONSTRAINTS, OFFSETS
 from nmd_lab.solver.prepare import Prepared, prepare
 
-from ._completion_data import DEFAULT_COLUMNS, Ratings, as_ratings, is_table, reading_code
+from ._completion_data import (
+    DEFAULT_COLUMNS,
+    Ratings,
+    as_ratings,
+    is_table,
+    reading_code,
+    table_columns,
+)
 from .code import fit_call
 from .data_choices import ratings_choices
 from .fields import Field, FitState, check_option
@@ -47,7 +54,8 @@ class CompletionState(FitState):
         A long table with one observation a line, or anything that `nmd_lab.complete` takes; by
         default a data set of the library, chosen by its name.
     row, column, value : str, default "user", "item" and "rating"
-        Columns of a long table that hold the labels and the values.
+        Columns of a long table that hold the labels and the values.  Where a default name is not in
+        the table, a usual one takes its place, such as userId, movieId or stars.
     titles : mapping, optional
         Titles by column label; by default the table's column "title", if there is one.
     **values
@@ -91,7 +99,8 @@ class CompletionState(FitState):
         **values: Any,
     ) -> None:
         self.ratings = ratings
-        self._columns = {"row": row, "column": column, "value": value}
+        asked = {"row": row, "column": column, "value": value}
+        self._columns = table_columns(ratings, asked) or asked
         self._titles = titles
         self.options = {
             "data": ([OWN_DATA] if ratings is not None else []) + list(ratings_choices())
@@ -251,4 +260,6 @@ class CompletionState(FitState):
         lines = ""
         if from_table:
             lines, data = reading_code(data, columns), "observed"
-        return f"import nmd_lab as nmd\n\n{lines}" + fit_call(result, "complete", data, arguments)
+        return f"import nmd_lab as nmd\n{self.imports}\n{lines}" + fit_call(
+            result, "complete", data, arguments
+        )

@@ -26,7 +26,8 @@ class CompletionExplorer(Explorer):
         A long table with one observation a line, or anything that `nmd_lab.complete` takes; by
         default a data set of the library, which is chosen in the explorer.
     row, column, value : str, default "user", "item" and "rating"
-        Columns of a long table that hold the labels and the values.
+        Columns of a long table that hold the labels and the values.  Where a default name is not in
+        the table, a usual one takes its place, such as userId, movieId or stars.
     titles : mapping, optional
         Titles by column label; by default the table's column "title", if there is one.
     **settings

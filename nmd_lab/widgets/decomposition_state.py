@@ -258,4 +258,6 @@ class DecompositionState(FitState):
         else:
             load = "" if name == "X" else f"X = {name or '...'}  # your data\n"
         lines, seen = corrupting_code(values)
-        return f"import nmd_lab as nmd\n\n{load}{lines}" + fit_call(result, verb, seen, arguments)
+        return f"import nmd_lab as nmd\n{self.imports}\n{load}{lines}" + fit_call(
+            result, verb, seen, arguments
+        )

@@ -136,6 +136,12 @@ class LiveFit:
         if self.can_proceed and resumable is not None:
             self._launch(lambda: resumable, iterations)
 
+    def show(self, result: Decomposition) -> None:
+        """Take a fit that was made elsewhere as the result; it cannot be continued."""
+        self._forget()
+        self.phase, self.result, self.planned = "finished", result, result.n_iter
+        self.message = f"{result.stop_reason}; relative error {result.relative_error:.6g}"
+
     def stop(self) -> None:
         """Ask a running fit to stop at its next iteration."""
         if self.phase == "running":
