@@ -183,7 +183,7 @@ def _fit_axes(ax: Any, curves: list[Any], *, room_below: bool) -> None:
     numbers = np.concatenate([curve.get_ydata() for curve in drawn])
     low, high = float(np.nanmin(numbers)), float(np.nanmax(numbers))
     last = max(float(curve.get_xdata()[-1]) for curve in drawn)
-    below = (high / low) ** (0.3 if room_below else 0.06) * (1.08 if room_below else 1.01)
+    below = (high / low) ** (0.3 if room_below else 0.06) * (1.03 if room_below else 1.01)
     ax.set(xlim=(0, 1.02 * last), ylim=(low / below, high * 1.05))
     if high < 50 * low:
         steps = (1, 1.5, 2, 3, 5, 7) if high < 8 * low else (1, 2, 5)
