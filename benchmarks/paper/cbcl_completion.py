@@ -117,7 +117,7 @@ def section(results: xr.Dataset, figures: Path) -> str:
     """Return the page's section."""
     shares = [float(share) for share in results.missing]
     rows = []
-    for name, printed in PRINTED.items():
+    for name, printed in PRINTED.items() if is_full(results) else ():
         by_share = dict(zip(MISSING, printed, strict=True))
         texts = [f"{by_share[s][0]:.4f} ± {by_share[s][1] / 1e4:.4f}" for s in shares]
         rows.append([f"*{name}, the paper's number*", *texts])
@@ -138,7 +138,8 @@ def section(results: xr.Dataset, figures: Path) -> str:
         rank=RANK,
         masks=results.sizes["seed"],
     )
-    parts = [about, table(["solver", *(f"{share:.0%}" for share in shares)], rows)]
+    used = data.label("cbcl", results.attrs["source"])
+    parts = [about, table(["solver", *(f"{used}, {share:.0%}" for share in shares)], rows)]
     if is_full(results):
         parts.append(findings(results))
     return "\n\n".join(parts)

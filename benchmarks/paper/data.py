@@ -25,6 +25,13 @@ IN_PLACE_OF = {
 }
 """What a stand-in is."""
 
+LABELS = {
+    "mnist": ("MNIST", "digits (stand-in)"),
+    "cbcl": ("CBCL", "photograph patches (stand-in)"),
+    "mit_logo": ("MIT logo", "generated image (stand-in)"),
+}
+"""Short names of each set and of its stand-in, for the heads of columns."""
+
 HOW_TO_GET = "set NMD_LAB_DATA to a folder that holds it; data/README.md says where it is from"
 
 
@@ -40,6 +47,19 @@ def source_of(name: str) -> str:
     """Return "real" if the data set is there, else "stand-in"."""
     folder = os.environ.get("NMD_LAB_DATA")
     return "real" if folder and (Path(folder) / name).is_dir() else "stand-in"
+
+
+def label(name: str, source: str) -> str:
+    """Return the short name of the data that an experiment used, real or not.
+
+    Parameters
+    ----------
+    name : str
+        Which set.
+    source : {"real", "stand-in"}
+        The real set or what stands in for it.
+    """
+    return LABELS[name][source != "real"]
 
 
 def load(name: str, source: str, **options: int) -> Data:

@@ -119,13 +119,11 @@ def section(results: xr.Dataset, figures: Path) -> str:
     """Return the page's section."""
     noises = [float(noise) for noise in results.noise]
     given = results.noisy.sel(model="relu+l1", way="paper")
-    rows = [
-        ["noisy images", "*the paper's number*", *printed_row("noisy", noises)],
-        ["", "ours", *(mean_std(given.sel(noise=noise), 3) for noise in noises)],
-    ]
+    given_row = ["", "ours", *(mean_std(given.sel(noise=noise), 3) for noise in noises)]
+    rows = named("noisy images", [*printed_row("noisy", results), given_row])
     mean = results.error.mean("seed")
     for model, name in NAMES.items():
-        rows.append([name, "*the paper's number*", *printed_row(model, noises)])
+        of_model = printed_row(model, results)
         for way, words in WAYS.items():
             of = {"model": model, "way": way}
             texts = [
@@ -137,18 +135,28 @@ def section(results: xr.Dataset, figures: Path) -> str:
                 )
                 for noise in noises
             ]
-            rows.append(["", f"ours, {words}", *texts])
+            of_model.append(["", f"ours, {words}", *texts])
+        rows += named(name, of_model)
     about = prose(ABOUT, max_iter=results.attrs["max_iter"], draws=results.sizes["seed"])
-    header = ["model", "settings", *(f"{noise:.0%}" for noise in noises)]
+    used = data.label("mnist", results.attrs["source"])
+    header = ["model", "settings", *(f"{used}, {noise:.0%}" for noise in noises)]
     parts = [about, table(header, rows), picture(results, figures)]
     if is_full(results):
         parts.append(findings(results))
     return "\n\n".join(parts)
 
 
-def printed_row(model: str, noises: list[float]) -> list[str]:
-    """Return the paper's numbers, in italics."""
-    return [f"*{PRINTED[model][NOISE.index(noise)]:.3f}*" for noise in noises]
+def printed_row(model: str, results: xr.Dataset) -> list[list[str]]:
+    """Return a row with the paper's numbers in italics, if the results are of the paper's data."""
+    if not is_full(results):
+        return []
+    numbers = [f"*{PRINTED[model][NOISE.index(float(noise))]:.3f}*" for noise in results.noise]
+    return [["", "*the paper's number*", *numbers]]
+
+
+def named(name: str, rows: list[list[str]]) -> list[list[str]]:
+    """Return rows the first of which has a name."""
+    return [[name, *rows[0][1:]], *rows[1:]]
 
 
 def picture(results: xr.Dataset, figures: Path) -> str:

@@ -108,9 +108,12 @@ def section(results: xr.Dataset, figures: Path) -> str:
         objectives = [
             f"{float(results.objective.sel(model=model, way=way).mean()):.4f}" for way in PLAIN
         ]
-        rows.append([name, f"{PRINTED[model]:.2f}", *errors, *objectives])
-    header = ["model", "the paper's number", *(f"ours, {words}" for words in WAYS.values())]
-    header += [f"objective, {WAYS[way]}" for way in PLAIN]
+        printed = [f"{PRINTED[model]:.2f}"] if is_full(results) else []
+        rows.append([name, *printed, *errors, *objectives])
+    used = data.label("mit_logo", results.attrs["source"])
+    header = ["model", *(["the paper's number"] if is_full(results) else [])]
+    header += [f"{used}: ours, {words}" for words in WAYS.values()]
+    header += [f"{used}: objective, {WAYS[way]}" for way in PLAIN]
     about = prose(ABOUT, draws=results.sizes["seed"], max_iter=results.attrs["max_iter"])
     parts = [about, table(header, rows), picture(results, figures)]
     if is_full(results):

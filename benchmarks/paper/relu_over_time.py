@@ -160,29 +160,37 @@ def section(results: xr.Dataset, figures: Path) -> str:
             errors = results.error.sel(dataset=name, loss="frobenius")
             mean = errors.mean("seed")
             text = mean_std(errors.sel(solver=solver))
-            row += [PRINTED.get((name, solver), "")]
+            if is_full(results):
+                row += [PRINTED.get((name, solver), "")]
             row += [bold_if_least(text, mean.sel(solver=solver), mean.min())]
         rows.append(row)
     header = ["solver", "start"]
+    used = labels(results)
     for name in RANK:
-        header += [f"{name.upper()}, the paper's number", f"{name.upper()}, ours"]
+        header += [f"{used[name]}, the paper's number"] if is_full(results) else []
+        header += [f"{used[name]}, ours"]
     kl = results.error.sel(loss="kl")
     kl_rows = [
         [words, *(mean_std(kl.sel(dataset=name, solver=solver)) for name in RANK)]
         for solver, words in WITH_KL.items()
     ]
-    ranks = ", ".join(f"{name.upper()} with rank {rank}" for name, rank in RANK.items())
+    ranks = ", ".join(f"{used[name]} with rank {rank}" for name, rank in RANK.items())
     seeds, seconds = results.sizes["seed"], results.attrs["seconds"]
     parts = [
         prose(ABOUT, seconds=seconds, ranks=ranks, starts=seeds),
         table(header, rows),
         figure(results, figures),
         "The same with the KL divergence, as a share of that of the constant matrix:",
-        table(["solver", *(name.upper() for name in RANK)], kl_rows),
+        table(["solver", *(used[name] for name in RANK)], kl_rows),
     ]
     if is_full(results):
         parts.append(findings(results))
     return "\n\n".join(parts)
+
+
+def labels(results: xr.Dataset) -> dict[str, str]:
+    """Return the short names of the data sets that were used."""
+    return {name: data.label(name, results.attrs["source"]) for name in RANK}
 
 
 def figure(results: xr.Dataset, figures: Path) -> str:
@@ -198,7 +206,7 @@ def figure(results: xr.Dataset, figures: Path) -> str:
             curve = results.curve.sel(dataset=name, loss=loss, solver=solver).mean("seed")
             width = 2.2 if solver in SETTINGS else 1.1
             ax.loglog(results.time, curve, label=words, color=colors[solver], lw=width)
-        ax.set(title=f"{name.upper()}, {SIGN[loss]}", xlabel="seconds")
+        ax.set(title=f"{labels(results)[name]}, {SIGN[loss]}", xlabel="seconds")
         if loss == "kl":
             ax.set_ylim(top=2)
     for ax in axes[:, 0]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,7 +24,7 @@ COLONS = RatingsFormat(
 )
 HALF_STARS = RatingsFormat(("ratings.dat",), ("movies.dat",), "::", "::")
 COMMAS = RatingsFormat(("ratings.csv",), ("movies.csv",), ",", ",", header=True)
-SHIPPED = RatingsFormat(
+SMALL = RatingsFormat(
     ("ratings.csv.gz",), ("movies.csv.gz",), ",", ",", fields=3, header=True
 )  # no time stamps
 
@@ -31,19 +32,40 @@ FORMATS = {"100k": TABS, "1m": COLONS, "10m": HALF_STARS}
 """Formats of the older editions. The other editions have the format COMMAS."""
 
 
-def movielens_small() -> pd.DataFrame:
-    """Return the 100 004 ratings that come with `nmd_lab`, without a download.
+CHECKOUT = Path(__file__).parents[2] / "data" / "movielens-latest-small"
+"""Folder of a checkout with the edition of October 2016; installed packages do not have it."""
 
-    This is MovieLens latest-small, edition of October 2016: 671 users, 9066 films, half a star to
-    five stars. It is not under the licence of `nmd_lab`. It may be used for research but not
+
+def movielens_small(path: PathLike | None = None) -> pd.DataFrame:
+    """Return about 100 000 ratings of films, MovieLens latest-small.
+
+    In a checkout of `nmd_lab`, these are the 100 004 ratings of the edition of October 2016, whose
+    files are in data/movielens-latest-small: 671 users, 9066 films.  An installed package has no
+    ratings in it and returns GroupLens's present edition, of September 2018, downloaded on first
+    use: 100 836 ratings, 610 users, 9724 films.  Both go from half a star to five stars.
+
+    The ratings are not under the licence of `nmd_lab`. They may be used for research but not
     commercially, and redistributed under the same conditions only. Please cite Harper and Konstan
-    (2015), doi.org/10.1145/2827872. See data/movielens-latest-small/README.md.
+    (2015), doi.org/10.1145/2827872.
+
+    Parameters
+    ----------
+    path : path-like, optional
+        Folder with the files of either edition, or the zip archive of the present one. Default:
+        that of the checkout, or else the folder movielens-latest-small in the folder that the
+        environment variable NMD_LAB_DATA names. If neither is there, the archive is downloaded and
+        its checksum verified.
 
     Returns
     -------
     DataFrame
         Columns user, item, rating (0.5 to 5) and title, sorted by user and item. `attrs` holds
-        the source and the terms of use.
+        the edition, the source and the terms of use.
+
+    Raises
+    ------
+    ValueError, FileNotFoundError, ConnectionError, ImportError
+        As `movielens`.
 
     Examples
     --------
@@ -52,11 +74,30 @@ def movielens_small() -> pd.DataFrame:
     >>> nmd.observations_from_table(ratings)
     <nmd_lab.SparseObservations>  user: 671, item: 9066, 100004 stored entries (1.64 %), float64
     """
-    here = Path(__file__).parent
-    installed = here / "shipped" / "movielens-latest-small"
-    folder = installed if installed.is_dir() else here.parents[1] / "data" / installed.name
-    files = folder / SHIPPED.ratings[0], folder / SHIPPED.titles[0]
-    return _table(*files, SHIPPED, MOVIELENS["latest-small"])
+    folder = small_folder(path)
+    if folder is None:
+        table = movielens("latest-small", path)
+        edition = "September 2018"
+    else:
+        files = folder / SMALL.ratings[0], folder / SMALL.titles[0]
+        table = _table(*files, SMALL, MOVIELENS["latest-small"])
+        edition = "October 2016"
+    table.attrs["edition"] = edition
+    return table
+
+
+def small_folder(path: PathLike | None = None) -> Path | None:
+    """Return the folder with the edition of October 2016 of latest-small, or None.
+
+    Parameters
+    ----------
+    path : path-like, optional
+        The only folder in which to look; by default the places that `movielens_small` documents.
+    """
+    root = os.environ.get("NMD_LAB_DATA")
+    usual = [CHECKOUT, *([Path(root) / CHECKOUT.name] if root else [])]
+    folders = usual if path is None else [Path(path)]
+    return next((folder for folder in folders if (folder / SMALL.ratings[0]).is_file()), None)
 
 
 def movielens(edition: str, path: PathLike | None = None) -> pd.DataFrame:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from nmd_lab import metrics
 from nmd_lab._checks import check_words
+from nmd_lab._errors import sentence
 from nmd_lab._threads import one_thread
 from nmd_lab.model.nonlinearities import MinMax
 from nmd_lab.result.decomposition import Decomposition
@@ -228,10 +229,10 @@ def measure(problem: StudyProblem, task: Task, limit: float | None) -> dict[str,
     except (TypeError, ValueError) as error:
         # The library raises these before any work, where arguments do not fit X
         status = "failed" if isinstance(error, np.linalg.LinAlgError) else "left out"
-        return record | _no_result(status, f"{status}: {_message(error)}")
+        return record | _no_result(status, f"{status}: {sentence(error)}")
     except Exception as error:
         seconds = time.perf_counter() - began
-        return record | _no_result("failed", f"failed: {_message(error)}") | {"seconds": seconds}
+        return record | _no_result("failed", f"failed: {sentence(error)}") | {"seconds": seconds}
     messages = dict.fromkeys(f"{w.category.__name__}: {w.message}" for w in caught)
     return record | ({"warnings": list(messages)} if messages else {})
 
@@ -247,10 +248,3 @@ def _ending(fit: Decomposition) -> dict[str, Any]:
 
 def _no_result(status: str, stop_reason: str) -> dict[str, Any]:
     return {"status": status, "stop_reason": stop_reason}
-
-
-def _message(error: BaseException) -> str:
-    """Return the message of an error on one line, with its type unless the library raised it."""
-    text = " ".join(str(error).split())
-    from_library = isinstance(error, ValueError | TypeError) and text.endswith(".")
-    return text if from_library else f"{type(error).__name__}: {text}"

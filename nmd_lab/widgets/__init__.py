@@ -16,6 +16,13 @@ except ImportError as error:
 from .completion_view import CompletionExplorer
 from .decomposition_view import DecompositionExplorer
 from .explore import explore
+from .fit_view import FitExplorer
 from .study_view import StudyExplorer
 
-__all__ = ["CompletionExplorer", "DecompositionExplorer", "StudyExplorer", "explore"]
+__all__ = [
+    "CompletionExplorer",
+    "DecompositionExplorer",
+    "FitExplorer",
+    "StudyExplorer",
+    "explore",
+]

@@ -17,6 +17,8 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogFormatterSciNotation, LogLocator, MaxNLocator, NullFormatter
 
+from ._lowest_point import LowestPoint
+
 
 @dataclass(frozen=True)
 class ChartStyle:
@@ -51,7 +53,7 @@ class ChartStyle:
 
 STYLE = ChartStyle()
 
-_drawing = threading.RLock()  # matplotlib shares its caches of fonts between figures
+DRAWING = threading.RLock()  # matplotlib shares its caches of fonts between figures
 
 
 class Panel(NamedTuple):
@@ -63,10 +65,13 @@ class Panel(NamedTuple):
         Title above the axes.
     labels : dict of str to str
         Label in the legend of each curve, by the curve's key.
+    lowest : str or None, default None
+        Key of the curve whose lowest point is marked.
     """
 
     title: str
     labels: Mapping[str, str]
+    lowest: str | None = None
 
 
 def new_figure(size: tuple[float, float]) -> Figure:
@@ -90,7 +95,7 @@ def style_axes(ax: Any) -> None:
 def to_png(figure: Figure) -> bytes:
     """Return a figure as a PNG file."""
     buffer = io.BytesIO()
-    with _drawing:
+    with DRAWING:
         figure.canvas.print_png(buffer)  # type: ignore[attr-defined]
     return buffer.getvalue()
 
@@ -109,7 +114,8 @@ class CurveChart:
         axes = np.ravel(self.figure.subplots(1, len(panels)))
         self.figure.subplots_adjust(left=0.075, right=0.985, top=0.87, bottom=0.21, wspace=0.22)
         self._panels = [
-            (ax, self._empty_curves(ax, panel)) for ax, panel in zip(axes, panels, strict=True)
+            (ax, self._empty_curves(ax, panel), self._mark(ax, panel))
+            for ax, panel in zip(axes, panels, strict=True)
         ]
 
     def _empty_curves(self, ax: Any, panel: Panel) -> dict[str, Any]:
@@ -124,6 +130,12 @@ class CurveChart:
         ax.xaxis.set_major_locator(MaxNLocator(5, integer=True))
         return curves
 
+    @staticmethod
+    def _mark(ax: Any, panel: Panel) -> LowestPoint:
+        """Return the mark of the lowest point, in the colour of its curve."""
+        number = 0 if panel.lowest is None else list(panel.labels).index(panel.lowest)
+        return LowestPoint(ax, panel.lowest, STYLE.colors[number])
+
     def draw(self, data: Mapping[str, tuple[Sequence[float], Sequence[float]]]) -> bytes:
         """Return the chart as a PNG file.
 
@@ -131,25 +143,36 @@ class CurveChart:
         ----------
         data : mapping of str to (sequence of float, sequence of float)
             Iterations and numbers by the key of their curve.  A key without data leaves its curve
-            empty; numbers that are not positive are left out.
+            empty; numbers that are not positive are left out.  Where iterations are left out, each
+            point has a marker.
         """
-        with _drawing:
-            for ax, curves in self._panels:
+        with DRAWING:
+            for ax, curves, mark in self._panels:
                 for key, curve in curves.items():
-                    x, y = data.get(key, ((), ()))
-                    numbers = np.asarray(y, dtype=float)
-                    if len(numbers) > 2 * STYLE.curve_points:
-                        kept = np.linspace(0, len(numbers) - 1, STYLE.curve_points).astype(int)
-                        x, numbers = np.asarray(x)[kept], numbers[kept]
-                    curve.set_data(x, np.where(numbers > 0, numbers, np.nan))
-                    curve.set_marker("o" if len(numbers) == 1 else "")
-                    curve.set_markersize(4)
-                _fit_axes(ax, list(curves.values()))
+                    _set_points(curve, *data.get(key, ((), ())))
+                mark.move(*data.get(mark.key or "", ((), ())))
+                _fit_axes(ax, list(curves.values()), room_below=mark.is_shown)
+                mark.keep_text_inside()
             return to_png(self.figure)
 
 
-def _fit_axes(ax: Any, curves: list[Any]) -> None:
-    """Fit the limits, the ticks and the legend of axes to their curves."""
+def _set_points(curve: Any, x: Sequence[float], y: Sequence[float]) -> None:
+    """Give a curve its points, thinned out if there are very many."""
+    iterations, numbers = np.asarray(x), np.asarray(y, dtype=float)
+    has_gaps = len(iterations) < 2 or iterations[-1] - iterations[0] >= len(iterations)
+    if len(numbers) > 2 * STYLE.curve_points:
+        kept = np.linspace(0, len(numbers) - 1, STYLE.curve_points).astype(int)
+        iterations, numbers = iterations[kept], numbers[kept]
+    curve.set_data(iterations, np.where(numbers > 0, numbers, np.nan))
+    curve.set_marker("o" if has_gaps else "")
+    curve.set_markersize(4 if len(numbers) == 1 else 2.2)
+
+
+def _fit_axes(ax: Any, curves: list[Any], *, room_below: bool) -> None:
+    """Fit the limits, the ticks and the legend of axes to their curves.
+
+    `room_below` leaves room for a text below the lowest point.
+    """
     drawn = [curve for curve in curves if np.isfinite(curve.get_ydata()).any()]
     legend = ax.get_legend()
     if legend is not None:
@@ -160,7 +183,8 @@ def _fit_axes(ax: Any, curves: list[Any]) -> None:
     numbers = np.concatenate([curve.get_ydata() for curve in drawn])
     low, high = float(np.nanmin(numbers)), float(np.nanmax(numbers))
     last = max(float(curve.get_xdata()[-1]) for curve in drawn)
-    ax.set(xlim=(0, 1.02 * last), ylim=(low / (high / low) ** 0.06 / 1.01, high * 1.05))
+    below = (high / low) ** (0.3 if room_below else 0.06) * (1.03 if room_below else 1.01)
+    ax.set(xlim=(0, 1.02 * last), ylim=(low / below, high * 1.05))
     if high < 50 * low:
         steps = (1, 1.5, 2, 3, 5, 7) if high < 8 * low else (1, 2, 5)
         ax.yaxis.set_major_locator(LogLocator(subs=steps))
@@ -180,103 +204,3 @@ def _fit_axes(ax: Any, curves: list[Any]) -> None:
         handlelength=1.4,
         borderaxespad=0.1,
     )
-
-
-class DotSeries(NamedTuple):
-    """The dots of one colour in one panel of a `dot_chart`.
-
-    Attributes
-    ----------
-    label : str
-        Label of the colour in the legend.
-    x : sequence of float
-        Positions along x.
-    means, spreads : sequence of float
-        Heights of the dots and half the lengths of their error bars.
-    """
-
-    label: str
-    x: Sequence[float]
-    means: Sequence[float]
-    spreads: Sequence[float]
-
-
-DotPositions = dict[tuple[str, str], list[tuple[float, float]]]
-
-
-def dot_chart(
-    panels: Mapping[str, Sequence[DotSeries]],
-    *,
-    x: str,
-    y: str,
-    color: str,
-    ticks: Sequence[tuple[float, str]],
-    joined: bool,
-) -> tuple[bytes, DotPositions]:
-    """Draw dots with error bars, and return where they are in the image.
-
-    Parameters
-    ----------
-    panels : mapping of str to sequence of DotSeries
-        Series of each panel by its title, from left to right.
-    x, y, color : str
-        Titles of the axes and of the legend.
-    ticks : sequence of (float, str)
-        Positions and labels along x.
-    joined : bool
-        Whether a line joins the dots of a colour and a band shows their spreads.
-
-    Returns
-    -------
-    image : bytes
-        PNG file.
-    positions : dict of (str, str) to list of (float, float)
-        Positions of the dots by panel and label, in per cent of the image from the left and from
-        the top.
-    """
-    figure = new_figure(STYLE.dots_size)
-    axes = figure.subplots(1, len(panels), sharey=True, squeeze=False)[0]
-    labels = list(dict.fromkeys(one.label for series in panels.values() for one in series))
-    upright = joined or len(ticks) <= STYLE.horizontal_ticks
-    rotation: Any = {} if upright else {"rotation": 20, "ha": "right"}
-    for ax, (title, series) in zip(axes, panels.items(), strict=True):
-        for one in series:
-            _draw_series(ax, one, STYLE.colors[labels.index(one.label) % len(STYLE.colors)], joined)
-        ax.set_title(title)
-        ax.set_xlabel(x)
-        style_axes(ax)
-        ax.set_xticks([place for place, _ in ticks], [label for _, label in ticks], **rotation)
-    axes[0].set_ylabel(y)
-    with _drawing:
-        if any(labels):
-            axes[-1].legend(
-                title=color, frameon=False, fontsize=8.5, labelcolor=STYLE.text, loc="upper left",
-                bbox_to_anchor=(1.0, 1.0),
-            ).get_title().set(color=STYLE.text, fontsize=8.5)  # fmt: skip
-        figure.set_layout_engine("constrained")
-        image = to_png(figure)
-        positions = {
-            (title, one.label): _positions(figure, ax, one)
-            for ax, (title, series) in zip(axes, panels.items(), strict=True)
-            for one in series
-        }
-    return image, positions
-
-
-def _draw_series(ax: Any, series: DotSeries, color: str, joined: bool) -> None:
-    """Draw one colour, as a line with a band or as dots with error bars."""
-    look: Any = {"color": color, "zorder": 3}
-    means, spreads = np.asarray(series.means), np.asarray(series.spreads)
-    if joined:
-        ax.plot(series.x, means, "o-", markersize=5.5, label=series.label, **look)
-        band = (means - spreads, means + spreads)
-        ax.fill_between(series.x, *band, alpha=0.16, linewidth=0, **look)
-    else:
-        ax.errorbar(series.x, means, spreads, fmt="o", capsize=3, label=series.label, **look)
-
-
-def _positions(figure: Figure, ax: Any, series: DotSeries) -> list[tuple[float, float]]:
-    """Return where the dots of a drawn figure are, in per cent from the left and from the top."""
-    width, height = figure.bbox.width, figure.bbox.height
-    points = ax.transData.transform(np.column_stack([series.x, series.means]))
-    return [(100 * float(a) / width, 100 - 100 * float(b) / height) for a, b in points]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple
 
@@ -17,6 +18,13 @@ from .code import call, expression
 
 DEFAULT_COLUMNS = {"row": "user", "column": "item", "value": "rating"}
 """Columns of a long table that hold the labels and the values unless others are named."""
+
+KNOWN_COLUMNS = {
+    "row": ("user", "userid", "reader", "readerid", "customer", "customerid"),
+    "column": ("item", "itemid", "movie", "movieid", "book", "bookid", "product", "productid"),
+    "value": ("rating", "ratings", "score", "stars", "value"),
+}
+"""Usual names of these columns, in lower case and without "_", "-" and spaces."""
 
 
 class Ratings(NamedTuple):
@@ -93,6 +101,32 @@ def reading_code(table: str, columns: Mapping[str, str]) -> str:
         f"{key}={expression(name)}" for key, name in columns.items() if name != DEFAULT_COLUMNS[key]
     ]
     return f"observed = {call('nmd.observations_from_table', table, *renamed)}\n"
+
+
+def table_columns(X: Any, asked: Mapping[str, str] = DEFAULT_COLUMNS) -> dict[str, str] | None:
+    """Return the columns of a long table, or None if the data are none.
+
+    Parameters
+    ----------
+    X : object
+        Data.
+    asked : mapping
+        Names of the columns, with the keys of `DEFAULT_COLUMNS`.  Where one of the default names is
+        not in the table, a usual name takes its place, such as userId or movie_id.
+    """
+    if not is_frame(X):
+        return None
+    by_key = {re.sub("[-_ ]", "", str(name).lower()): name for name in X.columns}
+    found = {}
+    for role, name in asked.items():
+        usual = (by_key[key] for key in KNOWN_COLUMNS[role] if key in by_key)
+        if name in X.columns:
+            found[role] = name
+        elif name == DEFAULT_COLUMNS[role] and (known := next(usual, None)) is not None:
+            found[role] = known
+        else:
+            return None
+    return found
 
 
 def is_table(X: Any, columns: Mapping[str, str]) -> bool:

@@ -6,7 +6,6 @@ import io
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,9 +36,6 @@ class ImageStyle:
 
     enlarged_to: int = 36
     """Smallest shorter side of an enlarged picture, in pixels."""
-
-    outlier_percentile: float = 99.5
-    """Percentile of the absolute values that gets the full colour."""
 
 
 STYLE = ImageStyle()
@@ -99,10 +95,3 @@ def png(pixels: Pixels) -> bytes:
     buffer = io.BytesIO()
     Image.fromarray(pixels, "RGBA").save(buffer, format="png", compress_level=1)
     return buffer.getvalue()
-
-
-def color_limit(values: Any) -> float:
-    """Return the absolute value that gets the full colour, which few outliers do not change."""
-    finite = np.abs(np.asarray(values, dtype=float))
-    finite = finite[np.isfinite(finite)]
-    return float(np.percentile(finite, STYLE.outlier_percentile)) if finite.size else 1.0

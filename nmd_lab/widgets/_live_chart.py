@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from html import escape
 
 import ipywidgets as widgets
 
 from ._charts import CurveChart, Panel
+from ._held_out import lowest
 
 Numbers = Sequence[float]
 
@@ -25,10 +27,13 @@ class LiveChart:
     ----------
     image : Image
         The widget.
+    caption : HTML
+        The lowest held-out error in words.
     """
 
     def __init__(self, panels: Sequence[Panel], *, hide_empty: bool = True) -> None:
         self.image = widgets.Image().add_class("nmd-chart")
+        self.caption = widgets.HTML(layout={"display": "none"}).add_class("nmd-caption")
         self._chart = CurveChart(panels)
         self._hide_empty = hide_empty
         self._drawn: list[int] | None = None
@@ -36,7 +41,8 @@ class LiveChart:
     def show(
         self,
         curves: Mapping[str, Numbers],
-        others: Mapping[str, tuple[Numbers, Numbers]] | None = None,
+        held_out: Mapping[int, float] | None = None,
+        where: str = "",
     ) -> None:
         """Show the curves as they are now.
 
@@ -44,17 +50,34 @@ class LiveChart:
         ----------
         curves : mapping of str to sequence of float
             Numbers of each curve by its key; those of "iteration" are the positions along x.
-        others : mapping of str to (sequence of float, sequence of float), optional
-            Curves with positions of their own.
+        held_out : mapping of int to float, optional
+            Held-out errors by iteration, for the curve "held_out".
+        where : str, default ""
+            At which entries the held-out errors were measured, for the caption.
         """
-        iterations = curves.get("iteration", ())
-        data = {key: (iterations, numbers) for key, numbers in curves.items()} | dict(others or {})
+        iterations, held_out = curves.get("iteration", ()), held_out or {}
+        data: dict[str, tuple[Numbers, Numbers]] = {
+            key: (iterations, numbers) for key, numbers in curves.items()
+        }
+        data["held_out"] = tuple(held_out), tuple(held_out.values())
+        self._say_lowest(held_out, where)
         lengths = [len(numbers) for _, numbers in data.values()]
         hidden = self._hide_empty and not any(lengths)
         self.image.layout.display = "none" if hidden else None
         if lengths != self._drawn and not hidden:
             self.image.value = self._chart.draw(data)
         self._drawn = lengths
+
+    def _say_lowest(self, held_out: Mapping[int, float], where: str) -> None:
+        """Say the lowest and the last held-out error in the caption."""
+        point = lowest(held_out)
+        self.caption.layout.display = "none" if point is None else None
+        if point is not None:
+            last = max(held_out)
+            self.caption.value = escape(
+                f"held-out error: lowest {point[1]:.4g} at iteration {point[0]}, "
+                f"{held_out[last]:.4g} at {last}{where}"
+            )
 
 
 RESIDUALS = Panel("residuals", {"primal_residual": "‖T − WH‖", "dual_residual": "dual"})

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping
 from typing import Any
 
+from nmd_lab.fit import complete, decompose
 from nmd_lab.model.nonlinearities import Nonlinearity
 
 PRINT_ERROR = 'print(f"relative error {fit.relative_error:.6g}")\n'
@@ -68,11 +70,20 @@ def fit_call(fit: Any, verb: str, data: str, arguments: Mapping[str, Any]) -> st
     data : str
         Name of its matrix.
     arguments : mapping
-        The other arguments.
+        The other arguments; those that have their default values are left out.
+
+    Examples
+    --------
+    >>> print(fit_call(None, "decompose", "X", {"rank": 3, "loss": "frobenius", "alpha": 0.5}))
+    fit = nmd.decompose(X, rank=3, alpha=0.5)
+    print(f"relative error {fit.relative_error:.6g}")
+    <BLANKLINE>
     """
     named = dict(arguments)
     if fit is not None:
         named |= stopping_arguments(fit, validated=named.get("validation") is not None)
+    known = inspect.signature({"decompose": decompose, "complete": complete}[verb]).parameters
+    named = {name: value for name, value in named.items() if value != known[name].default}
     return f"fit = {call(f'nmd.{verb}', data, **named)}\n{PRINT_ERROR}"
 
 

@@ -13,9 +13,16 @@ from nmd_lab.data.sparse import SparseObservations
 from nmd_lab.solver.options import CONSTRAINTS, OFFSETS
 from nmd_lab.solver.prepare import Prepared, prepare
 
-from ._completion_data import DEFAULT_COLUMNS, Ratings, as_ratings, is_table, reading_code
+from ._completion_data import (
+    DEFAULT_COLUMNS,
+    Ratings,
+    as_ratings,
+    is_table,
+    reading_code,
+    table_columns,
+)
 from .code import fit_call
-from .data_choices import RATINGS
+from .data_choices import ratings_choices
 from .fields import Field, FitState, check_option
 
 OWN_DATA = "your ratings"
@@ -47,7 +54,8 @@ class CompletionState(FitState):
         A long table with one observation a line, or anything that `nmd_lab.complete` takes; by
         default a data set of the library, chosen by its name.
     row, column, value : str, default "user", "item" and "rating"
-        Columns of a long table that hold the labels and the values.
+        Columns of a long table that hold the labels and the values.  Where a default name is not in
+        the table, a usual one takes its place, such as userId, movieId or stars.
     titles : mapping, optional
         Titles by column label; by default the table's column "title", if there is one.
     **values
@@ -91,9 +99,12 @@ class CompletionState(FitState):
         **values: Any,
     ) -> None:
         self.ratings = ratings
-        self._columns = {"row": row, "column": column, "value": value}
+        asked = {"row": row, "column": column, "value": value}
+        self._columns = table_columns(ratings, asked) or asked
         self._titles = titles
-        self.options = {"data": ([OWN_DATA] if ratings is not None else []) + list(RATINGS)}
+        self.options = {
+            "data": ([OWN_DATA] if ratings is not None else []) + list(ratings_choices())
+        }
         super().__init__(
             {
                 "data": self.options["data"][0],
@@ -122,7 +133,7 @@ class CompletionState(FitState):
             if name == OWN_DATA:
                 loaded = as_ratings(self.ratings, self._columns, self._titles)
             else:
-                loaded = as_ratings(RATINGS[name].load(), DEFAULT_COLUMNS, None)
+                loaded = as_ratings(ratings_choices()[name].load(), DEFAULT_COLUMNS, None)
             self._loaded = name, loaded
         return self._loaded[1]
 
@@ -244,9 +255,11 @@ class CompletionState(FitState):
             data, columns = name or "...", self._columns
             from_table = is_table(self.ratings, columns)
         else:
-            data, columns = RATINGS[values["data"]].code, DEFAULT_COLUMNS
+            data, columns = ratings_choices()[values["data"]].code, DEFAULT_COLUMNS
             from_table = True
         lines = ""
         if from_table:
             lines, data = reading_code(data, columns), "observed"
-        return f"import nmd_lab as nmd\n\n{lines}" + fit_call(result, "complete", data, arguments)
+        return f"import nmd_lab as nmd\n{self.imports}\n{lines}" + fit_call(
+            result, "complete", data, arguments
+        )

@@ -26,7 +26,8 @@ class CompletionExplorer(Explorer):
         A long table with one observation a line, or anything that `nmd_lab.complete` takes; by
         default a data set of the library, which is chosen in the explorer.
     row, column, value : str, default "user", "item" and "rating"
-        Columns of a long table that hold the labels and the values.
+        Columns of a long table that hold the labels and the values.  Where a default name is not in
+        the table, a usual one takes its place, such as userId, movieId or stars.
     titles : mapping, optional
         Titles by column label; by default the table's column "title", if there is one.
     **settings
@@ -70,7 +71,7 @@ class CompletionExplorer(Explorer):
         """Return the curves, the search and the two tables."""
         self._curves = LiveChart(
             [
-                Panel("error of held-out entries (RMSE)", {"validation_rmse": "held out"}),
+                Panel("error of held-out entries (RMSE)", {"held_out": "held out"}, "held_out"),
                 Panel("relative error of the others", {"relative_error": "observed"}),
             ]
         )
@@ -93,6 +94,7 @@ class CompletionExplorer(Explorer):
         query = widgets.Box([self.search.box, self.top.box]).add_class("nmd-tables")
         return (
             self.chart,
+            self._curves.caption,
             widgets.HTML("values and predictions of one row").add_class("nmd-heading"),
             query,
             widgets.Box(self.tables).add_class("nmd-tables"),
@@ -108,7 +110,7 @@ class CompletionExplorer(Explorer):
 
     def draw(self) -> None:
         """Show the curves so far, and the entries of the chosen row."""
-        self._curves.show(self.fit.curves)
+        self._curves.show(self.fit.curves, self.fit.held_out)
         if self._shown_data != self.state.values["data"]:
             self._shown_data = self.state.values["data"]
             labels = self._suggestions()

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import xarray as xr
 
 from nmd_lab import datasets
+from nmd_lab.datasets.movielens import small_folder
 
 from .code import call
 
@@ -64,13 +65,20 @@ LOCAL_MATRICES = {
 }
 """Matrices that are offered if ``$NMD_LAB_DATA`` has a folder with the name of their function."""
 
+LOCAL_RATINGS = {"MovieLens, small": DataChoice("movielens_small", {})}
+"""Tables of ratings that are offered where their files are, such as in a checkout."""
+
 RATINGS = {
-    "MovieLens, small": DataChoice("movielens_small", {}),
     "generated": DataChoice(
         "make_ratings", {"n_users": 400, "n_items": 300, "n_ratings": 12_000, "random_state": 0}
     ),
 }
 """Tables of ratings that need no download."""
+
+
+def ratings_choices() -> dict[str, DataChoice]:
+    """Return the tables of ratings that are available on this machine, by their labels."""
+    return RATINGS if small_folder() is None else LOCAL_RATINGS | RATINGS
 
 
 def matrix_choices() -> dict[str, DataChoice]:

@@ -19,12 +19,16 @@ from nmd_lab.solver.admm import State
 from nmd_lab.solver.prepare import Prepared, prepare
 
 from ._decomposition_data import NOISES, MatrixData, corrupted, corrupting_code
+from ._held_out import HiddenEntries, relative
 from .code import fit_call
 from .data_choices import load_matrix, matrix_choices
 from .fields import Field, FitState, as_penalty, check_option
 
 OWN_DATA = "your X"
 """Option for the data that the user gave."""
+
+PENALTIES = ("auto", "balanced", "paper")
+"""Rules for ρ that are suggested."""
 
 
 class DecompositionState(FitState):
@@ -47,8 +51,8 @@ class DecompositionState(FitState):
         Options of the settings whose options depend on the data.
     errors : dict of str to (float, float)
         Relative errors at observed and at hidden entries, of the finished fit and of the SVD.
-    held_out : dict of int to float
-        Relative errors at hidden entries, by iteration.
+    hidden : HiddenEntries or None
+        The hidden entries at which the iterates of the fit are measured, see `LiveFit.held_out`.
 
     Raises
     ------
@@ -78,7 +82,7 @@ class DecompositionState(FitState):
               {name: loss.label for name, loss in LOSSES.items()}),
         Field("rank", "Rank", "integer", (), "Model", "Number of components"),
         Field("alpha", "Ridge alpha", "number", (), "Solver", "Keeps W and H small"),
-        Field("penalty", "Penalty", "text", ("balanced", "paper"), "Solver", "A rule or a number"),
+        Field("penalty", "Penalty", "text", PENALTIES, "Solver", "A rule or a number"),
         Field("iterations", "Iterations", "integer", (), "Solver", "Number of each run"),
     )  # fmt: skip
 
@@ -99,7 +103,7 @@ class DecompositionState(FitState):
             "loss": "frobenius",
             "rank": 10,
             "alpha": 0.0,
-            "penalty": "balanced",
+            "penalty": "auto",
             "iterations": 300,
         }
         super().__init__(defaults)
@@ -114,7 +118,7 @@ class DecompositionState(FitState):
     def _clear(self) -> None:
         """Forget what belongs to a fit."""
         self.errors: dict[str, tuple[float, float]] = {}
-        self.held_out: dict[int, float] = {}
+        self.hidden: HiddenEntries | None = None
         self._call: tuple[str, dict[str, Any]] | None = None
 
     def source(self) -> Any:
@@ -205,7 +209,11 @@ class DecompositionState(FitState):
 
         self.fitted_data = data
         self._f = make_pair(arguments["nonlinearity"], arguments["loss"]).nonlinearity
-        self.fit.start(prepared, self.values["iterations"])
+        rows, columns = data.hidden
+        if rows.size:
+            self.hidden = HiddenEntries(data.original, rows, columns, self._f)
+        measure = None if self.hidden is None else self.hidden.error
+        self.fit.start(prepared, self.values["iterations"], measure)
 
     def reset(self) -> None:
         """Forget the fit."""
@@ -217,40 +225,17 @@ class DecompositionState(FitState):
         window: NDArray[np.floating] = self._f(state.W_aug[rows] @ state.H_aug[:, columns])
         return window
 
-    def judge(self, state: State, n_entries: int = 20_000) -> None:
-        """Measure the error of an iterate at hidden entries, and keep it in `held_out`.
-
-        Parameters
-        ----------
-        state : State
-            Iterate of the fit.
-        n_entries : int, default 20000
-            Largest number of entries; of more, every k-th is taken.
-        """
-        rows, columns = self.fitted_data.hidden
-        if rows.size and state.iteration not in self.held_out:
-            step = -(-rows.size // n_entries)
-            i, j = rows[::step], columns[::step]
-            model = self._f(np.einsum("ij,ji->i", state.W_aug[i], state.H_aug[:, j]))
-            truth = self.fitted_data.original[i, j]
-            self.held_out[state.iteration] = _relative(truth, model)
-
     def _compare(self, fit: Decomposition) -> None:
         """Measure the finished fit and the SVD of equal rank, and keep their errors."""
-        data = self.fitted_data
+        data, errors = self.fitted_data, {}
         baseline = truncated_svd(data.observed, fit.rank)
         for name, each in ((f"{fit.nonlinearity.name}, {fit.loss.name}", fit), ("SVD", baseline)):
             model = each.labels.flatten(each.reconstruct().values)
             seen = ~np.isnan(data.observed)
-            held_out = _relative(data.original[data.hidden], model[data.hidden])
-            self.errors[name] = _relative(data.observed[seen], model[seen]), held_out
-
-    def typical_rows(self, component: int) -> NDArray[np.intp]:
-        """Return the rows with the largest absolute weights of a component, largest first."""
-        assert self.fit.state is not None
-        order = np.argsort(-np.abs(self.fit.state.W[:, component]), kind="stable")
-        rows: NDArray[np.intp] = order[: self.fitted_data.default_rows().size]
-        return rows
+            held_out = relative(data.original[data.hidden], model[data.hidden])
+            errors[name] = relative(data.observed[seen], model[seen]), held_out
+        if self.fit.result is fit:  # no new run has begun meanwhile
+            self.errors = errors
 
     def code(self, name: str | None = None) -> str:
         """Return a notebook cell that repeats the fit, or that makes one if there is none.
@@ -271,12 +256,8 @@ class DecompositionState(FitState):
         if values["data"] != OWN_DATA:
             load = f"X = {matrix_choices()[values['data']].code}\n"
         else:
-            load = "" if name == "X" else f"X = {name or ...}  # your data\n"
+            load = "" if name == "X" else f"X = {name or '...'}  # your data\n"
         lines, seen = corrupting_code(values)
-        return f"import nmd_lab as nmd\n\n{load}{lines}" + fit_call(result, verb, seen, arguments)
-
-
-def _relative(truth: NDArray[np.floating], model: NDArray[np.floating]) -> float:
-    """Return ‖truth - model‖ / ‖truth‖, NaN if the truth is empty or zero."""
-    size = float(np.linalg.norm(truth))
-    return float(np.linalg.norm(truth - model)) / size if size else float("nan")
+        return f"import nmd_lab as nmd\n{self.imports}\n{load}{lines}" + fit_call(
+            result, verb, seen, arguments
+        )

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import base64
 import math
 from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
 import ipywidgets as widgets
-import numpy as np
 
+from nmd_lab.plots._canvas import color_limit
 from nmd_lab.solver.admm import State
 
 from ._charts import Panel
-from ._controls import Debounced, button, toggle_class
+from ._controls import Debounced
 from ._decomposition_data import MatrixData
-from ._images import color_limit, gray, mosaic, png, signed, thin
+from ._gallery import ComponentGallery, typical_rows
+from ._images import gray, mosaic, png, signed
 from ._live_chart import RESIDUALS, LiveChart
 from ._tables import Cell, html_table, number_text
 from .decomposition_state import DecompositionState
@@ -58,7 +57,6 @@ class DecompositionExplorer(Explorer):
     def __init__(
         self, X: Any = None, shape: tuple[int, int] | None = None, **settings: Any
     ) -> None:
-        self._selected: int | None = None
         self._drawn: Any = None
         super().__init__(DecompositionState(X, shape, **settings), "fit.nc")
 
@@ -74,22 +72,20 @@ class DecompositionExplorer(Explorer):
             options=[0], description="Iteration", disabled=True, style={"description_width": "62px"}
         ).add_class("nmd-slider")
         self.slider.observe(Debounced(self._refresh), "value")
-        errors = Panel("relative error", {"relative_error": "observed", "held_out": "held out"})
+        labels = {"relative_error": "observed", "held_out": "held out"}
+        errors = Panel("relative error", labels, lowest="held_out")
         self._curves = LiveChart([errors, RESIDUALS], hide_empty=False)
         self.chart = self._curves.image.add_class("nmd-curves")
-        self._gallery = widgets.Box().add_class("nmd-gallery")
-        self._backgrounds = widgets.HTML(layout={"display": "none"})
-        self._gallery_title = widgets.HTML()
+        self.gallery = ComponentGallery(f"nmd-{self.model_id}", self._guarded, self._refresh)
         self._table = widgets.HTML().add_class("nmd-table").add_class("nmd-errors")
-        self._own_class = f"nmd-{self.model_id}"
-        self.add_class(self._own_class)
         return (
             widgets.Box(tiles).add_class("nmd-panels"),
             self.slider,
             self.chart,
-            self._gallery_title,
-            self._gallery,
-            self._backgrounds,
+            self._curves.caption,
+            self.gallery.title,
+            self.gallery.box,
+            self.gallery.backgrounds,
             self._table,
         )
 
@@ -101,16 +97,16 @@ class DecompositionExplorer(Explorer):
         """Show the chosen iteration, or the data alone before there is one."""
         self._show_slider()
         state, data = self._shown_state(), self._shown_data()
-        shown = (state, self._selected, id(data))
+        shown = (state, self.gallery.selected, id(data))
         if shown != self._drawn:
             self._drawn = shown
             if data is not None:
                 self._draw_images(state, data)
-            self._draw_gallery(state, data)
-        if state is not None and self.fit.state is not None:
-            self.state.judge(self.fit.state)
-        held_out = dict(self.state.held_out)
-        self._curves.show(self.fit.curves, {"held_out": (list(held_out), list(held_out.values()))})
+            self.gallery.draw(None if state is None else (state.W, state.H), data)
+        hidden = self.state.hidden
+        self._curves.show(
+            self.fit.curves, self.fit.held_out, "" if hidden is None else hidden.sample
+        )
         self._show_errors()
 
     def _shown_data(self) -> MatrixData | None:
@@ -144,8 +140,9 @@ class DecompositionExplorer(Explorer):
     def _draw_images(self, state: State | None, data: MatrixData) -> None:
         """Draw the matrix, what the fit sees of it, its reconstruction and the residual."""
         rows = None
-        if state is not None and self._selected is not None and not data.is_picture:
-            rows = self.state.typical_rows(self._selected)
+        component = self.gallery.selected
+        if state is not None and component is not None and not data.is_picture:
+            rows = typical_rows(state.W, component, data.default_rows().size)
         shown = data.window(rows)
         windows: dict[str, Any] = {
             "original": data.original[shown[0]][:, shown[1]],
@@ -170,61 +167,6 @@ class DecompositionExplorer(Explorer):
         for name in IMAGES:
             self._titles[name].value = titles[name]
             self.plots[name].layout.visibility = "visible" if name in windows else "hidden"
-
-    def _draw_gallery(self, state: State | None, data: MatrixData | None) -> None:
-        """Draw the components, each as a button."""
-        self._show_buttons_of_components(0 if state is None else state.H.shape[0])
-        if state is None or data is None:
-            self._backgrounds.value = self._gallery_title.value = ""
-            return
-        rules = [self._background(state, k, data) for k in range(len(self._gallery.children))]
-        self._backgrounds.value = f"<style>{''.join(rules)}</style>"
-        chosen = self._selected
-        self._gallery_title.value = (
-            "components (red adds, blue takes away); click one to see where there is most of it"
-            if chosen is None
-            else f"component {chosen}: above are the rows with most of it; click it again for all"
-        )
-
-    def _show_buttons_of_components(self, rank: int, most: int = 60) -> None:
-        """Show a button for each of at most `most` components."""
-        count = min(rank, most)
-        if len(self._gallery.children) != count:
-            self._selected = None
-            self._gallery.children = tuple(
-                button(str(k), "component", self._guarded(partial(self._choose, k))).add_class(
-                    f"nmd-c{k}"
-                )
-                for k in range(count)
-            )
-        for k, each in enumerate(self._gallery.children):
-            each.tooltip = f"Component {k}: show where there is most of it"
-            toggle_class(each, "nmd-selected", k == self._selected)
-
-    def _background(self, state: State, k: int, data: MatrixData, side: int = 62) -> str:
-        """Return the style rule that shows a component on its button of `side` pixels."""
-        picture = self._component(state, k, data)
-        height = side
-        if data.picture is not None or data.is_picture:
-            height = round(side * min(picture.shape[0] / picture.shape[1], 1.6))
-        image = png(signed(picture, float(np.nanmax(np.abs(picture)))))
-        return (
-            f".{self._own_class} .nmd-c{k}{{background-image:"
-            f"url(data:image/png;base64,{base64.b64encode(image).decode()});height:{height}px}}"
-        )
-
-    def _component(self, state: State, k: int, data: MatrixData) -> Any:
-        """Return the picture of a component."""
-        if data.is_picture:
-            return thin(np.outer(state.W[::4, k], state.H[k, ::4]))
-        if data.picture is not None:
-            return thin(np.nan_to_num(data.picture(state.H[k])))
-        return thin(state.H[k][None, :])
-
-    def _choose(self, component: int) -> None:
-        """Select a component, or no component if it is selected already."""
-        self._selected = None if component == self._selected else component
-        self._refresh()
 
     def _show_errors(self) -> None:
         """Show the errors of the finished fit and of the SVD; the lower ones stand out."""

@@ -3,40 +3,54 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import xarray as xr
 
 from nmd_lab.data.dense import observe_dense
-from nmd_lab.data.labels import RESULT_ATTRIBUTE
 from nmd_lab.data.sparse import is_sparse
+from nmd_lab.result.decomposition import Decomposition
 from nmd_lab.studies import Study
 
-from ._completion_data import DEFAULT_COLUMNS, is_table
+from ._completion_data import DEFAULT_COLUMNS, table_columns
+from ._file_data import kind_of_dataset, kind_of_result, read_file_data
 from .completion_view import CompletionExplorer
 from .decomposition_view import DecompositionExplorer
+from .fit_view import FitExplorer
 from .study_view import StudyExplorer
 
+AnyExplorer = DecompositionExplorer | CompletionExplorer | StudyExplorer | FitExplorer
 
-def explore(
-    X: Any = None, **options: Any
-) -> DecompositionExplorer | CompletionExplorer | StudyExplorer:
+FILE_OPTIONS = ("variable", "row", "column", "value")
+"""Options that say what to read of a file."""
+
+
+def explore(X: Any = None, **options: Any) -> AnyExplorer:
     """Return the explorer that suits the data.
 
     Parameters
     ----------
-    X : Study, Dataset, path-like, DataFrame, matrix or None
-        Data to explore; None: data sets of the library, which the explorer offers.
+    X : Decomposition, Study, Dataset, path-like, DataFrame, matrix or None
+        What to explore: a fit, a study, the results of either or the path of their file, data, the
+        path of a file with data as `nmd-lab fit` reads it, or None for data sets of the library,
+        which the explorer offers.
     **options
-        Arguments of the explorer, for example starting values of its settings.
+        Arguments of the explorer, for example starting values of its settings.  For a file of data
+        also `variable`, `row`, `column` and `value`, which say what to read of it.
 
     Returns
     -------
-    StudyExplorer, CompletionExplorer or DecompositionExplorer
-        The first for a study, its results or the path of their file.  The second for a long table,
-        a scipy.sparse matrix, and a matrix with less than a third of its entries observed.  The
-        third for any other matrix and for None.
+    FitExplorer, StudyExplorer, CompletionExplorer or DecompositionExplorer
+        The first for a fit, the second for a study.  The third for a long table, a scipy.sparse
+        matrix, and a matrix with less than a third of its entries observed.  The last for any other
+        matrix and for None.
+
+    Raises
+    ------
+    FileNotFoundError, ValueError
+        If there is no file at the path, or it can not be read.
 
     Examples
     --------
@@ -44,14 +58,30 @@ def explore(
     >>> type(nmd.widgets.explore(nmd.datasets.digits(20))).__name__
     'DecompositionExplorer'
     """
-    if isinstance(X, Study | str | os.PathLike):
+    if isinstance(X, str | os.PathLike):
+        return _explore_file(Path(X), options)
+    if isinstance(X, Decomposition):
+        return FitExplorer(X, **options)
+    if isinstance(X, xr.Dataset) and kind_of_dataset(X) == "fit":
+        return FitExplorer(Decomposition.from_dataset(X), **options)
+    if isinstance(X, Study) or (isinstance(X, xr.Dataset) and kind_of_dataset(X) == "study"):
         return StudyExplorer(X, **options)
-    if isinstance(X, xr.Dataset) and RESULT_ATTRIBUTE in X.attrs:
-        return StudyExplorer(X, **options)
-    columns = {name: options.get(name, default) for name, default in DEFAULT_COLUMNS.items()}
-    if is_table(X, columns) or _is_mostly_missing(X):
+    asked = {name: options.get(name, default) for name, default in DEFAULT_COLUMNS.items()}
+    if table_columns(X, asked) is not None or _is_mostly_missing(X):
         return CompletionExplorer(X, **options)
     return DecompositionExplorer(X, **options)
+
+
+def _explore_file(path: Path, options: dict[str, Any]) -> AnyExplorer:
+    """Return the explorer of a file of results or of data."""
+    kind = kind_of_result(path)
+    if kind is not None:
+        return (FitExplorer if kind == "fit" else StudyExplorer)(path, **options)
+    file = read_file_data(path, **{k: v for k, v in options.items() if k in FILE_OPTIONS})
+    settings = {k: v for k, v in options.items() if k not in FILE_OPTIONS}
+    explorer = explore(file.X, **settings)
+    explorer.take_file(file)
+    return explorer
 
 
 def _is_mostly_missing(X: Any, smallest_share: float = 1 / 3) -> bool:

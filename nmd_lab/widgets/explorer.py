@@ -10,8 +10,10 @@ from typing import Any
 
 import ipywidgets as widgets
 
+from nmd_lab._errors import sentence
+
 from ._controls import Control, button, copy_button, grouped
-from ._errors import sentence
+from ._file_data import READER_IMPORT, FileData
 from ._style import CSS
 from .code import name_in_notebook
 from .fields import FitState
@@ -46,6 +48,8 @@ class Explorer(widgets.VBox):  # type: ignore[misc]
         Controls by the name of their setting.
     buttons : dict of str to Button
         Buttons "run", "stop", "continue" and "reset".
+    sidebar, tools : VBox and Box
+        Parts of the page with the controls, and with the buttons.
     """
 
     state: FitState
@@ -59,6 +63,7 @@ class Explorer(widgets.VBox):  # type: ignore[misc]
         self._note: tuple[str, bool] | None = None
         self._saved: set[Path] = set()
         self._code = ""
+        self._source: str | None = None
         self.controls = {
             field.name: Control(
                 field,
@@ -68,10 +73,10 @@ class Explorer(widgets.VBox):  # type: ignore[misc]
             )
             for field in state.fields
         }
-        controls = widgets.VBox(grouped(self.controls.values())).add_class("nmd-controls")
-        toolbar, footer = self._toolbar(), self._footer(filename)
-        main = widgets.VBox([toolbar, self.status, *self.body(), footer]).add_class("nmd-main")
-        columns = widgets.Box([controls, main]).add_class("nmd-columns")
+        self.sidebar = widgets.VBox(grouped(self.controls.values())).add_class("nmd-controls")
+        self.tools, footer = self._toolbar(), self._footer(filename)
+        main = widgets.VBox([self.tools, self.status, *self.body(), footer]).add_class("nmd-main")
+        columns = widgets.Box([self.sidebar, main]).add_class("nmd-columns")
         self.children = (widgets.HTML(f"<style>{CSS}</style>", layout={"display": "none"}), columns)
         self.fit.listeners.append(self._refresh)
         self._settings_changed()
@@ -274,6 +279,12 @@ class Explorer(widgets.VBox):  # type: ignore[misc]
         if code != self._code:
             self._code, self._copy.value = code, copy_button(code)
 
+    def take_file(self, file: FileData) -> None:
+        """Say in the status line and in the code that the data are from a file."""
+        self._source, self.state.imports = file.code, READER_IMPORT
+        self._refresh()
+        self._tell(file.what)
+
     def _data_name(self, data: Any, attribute: str) -> str | None:
         """Return the code that gives the user's data in the notebook, or None if there is none.
 
@@ -284,8 +295,8 @@ class Explorer(widgets.VBox):  # type: ignore[misc]
         attribute : str
             Attribute of the state that holds the data.
         """
-        if data is None:
-            return None
+        if data is None or self._source is not None:
+            return self._source
         name = name_in_notebook(data)
         if name is None and (explorer := name_in_notebook(self)):
             return f"{explorer}.state.{attribute}"

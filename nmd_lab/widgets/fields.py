@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
+from nmd_lab._errors import sentence
 from nmd_lab.solver.options import Options
 from nmd_lab.solver.penalty import as_penalty_rule
 
-from ._errors import sentence
 from .live_fit import LiveFit
 
 
@@ -108,9 +108,12 @@ class FitState(SettingsState):
         The fit, which can be stopped and continued.
     fitted_settings : dict
         Settings with which the fit was started, without "iterations"; empty before a fit.
+    imports : str
+        Lines of the copied code that import what reads the data of the user.
     """
 
     options: dict[str, list[str]]
+    imports: str = ""
 
     def __init__(self, values: dict[str, Any]) -> None:
         super().__init__(values)

@@ -8,13 +8,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
+from nmd_lab._errors import sentence
 from nmd_lab.fit import ResumableFit
 from nmd_lab.result.decomposition import Decomposition
 from nmd_lab.solver.admm import State
 from nmd_lab.solver.prepare import Prepared
 from nmd_lab.solver.run import VALIDATION
 
-from ._errors import sentence
+from ._recording import Measure, Recording
 from ._snapshots import Snapshots
 
 Phase = Literal["ready", "running", "stopped", "finished", "failed"]
@@ -49,6 +50,8 @@ class LiveFit:
         Iterates that can be looked at again.
     curves : dict of str to list of float
         Iteration numbers, errors and residuals of all iterations so far.
+    held_out : dict of int to float
+        Held-out errors by iteration, if there are held-out entries.
     state : State or None
         Last iterate.
     planned : int
@@ -64,19 +67,38 @@ class LiveFit:
         self.listeners: list[Callable[[], None]] = []
         self.finishing: Callable[[Decomposition], None] | None = None
         self._thread: threading.Thread | None = None
+        self._lock = threading.Lock()
         self._stop = threading.Event()
         self._clear()
 
-    def _clear(self) -> None:
+    def _clear(self, measure: Measure | None = None) -> None:
         self.phase: Phase = "ready"
         self.message = "ready"
         self.result: Decomposition | None = None
-        self.snapshots = Snapshots()
-        self.curves: dict[str, list[float]] = {}
-        self.state: State | None = None
         self.planned = 0
+        self._recording = Recording(measure)
         self._resumable: ResumableFit | None = None
         self._next_look = 0.0
+
+    @property
+    def snapshots(self) -> Snapshots:
+        """Iterates that can be looked at again."""
+        return self._recording.snapshots
+
+    @property
+    def curves(self) -> dict[str, list[float]]:
+        """A copy of the numbers of all iterations so far."""
+        return self._recording.curves
+
+    @property
+    def held_out(self) -> dict[int, float]:
+        """A copy of the held-out errors so far, by iteration."""
+        return self._recording.held_out
+
+    @property
+    def state(self) -> State | None:
+        """Last iterate."""
+        return self._recording.state
 
     @property
     def can_proceed(self) -> bool:
@@ -86,7 +108,12 @@ class LiveFit:
         converged = self.result.stop_reason.code == "converged"
         return self.phase in ("stopped", "finished") and not converged
 
-    def start(self, prepare: Callable[[], Prepared], iterations: int) -> None:
+    def start(
+        self,
+        prepare: Callable[[], Prepared],
+        iterations: int,
+        measure: Measure | None = None,
+    ) -> None:
         """Start a new fit.
 
         Parameters
@@ -96,8 +123,11 @@ class LiveFit:
             worker thread.
         iterations : int
             Number of iterations.
+        measure : callable, optional
+            Function that returns the held-out error of a state, for a fit that holds no entries out
+            itself; see `Recording`.
         """
-        self.reset(tell=False)
+        self._forget(measure)
         self._launch(lambda: ResumableFit(prepare()), iterations)
 
     def proceed(self, iterations: int) -> None:
@@ -105,6 +135,12 @@ class LiveFit:
         resumable = self._resumable
         if self.can_proceed and resumable is not None:
             self._launch(lambda: resumable, iterations)
+
+    def show(self, result: Decomposition) -> None:
+        """Take a fit that was made elsewhere as the result; it cannot be continued."""
+        self._forget()
+        self.phase, self.result, self.planned = "finished", result, result.n_iter
+        self.message = f"{result.stop_reason}; relative error {result.relative_error:.6g}"
 
     def stop(self) -> None:
         """Ask a running fit to stop at its next iteration."""
@@ -114,11 +150,16 @@ class LiveFit:
 
     def reset(self, *, tell: bool = True) -> None:
         """Forget the fit; a running one stops at its next iteration without calling listeners."""
-        self._stop.set()
-        self._stop = threading.Event()
-        self._clear()
+        self._forget()
         if tell:
             self.tell()
+
+    def _forget(self, measure: Measure | None = None) -> None:
+        """Make everything as new; a running fit no longer changes it."""
+        with self._lock:
+            self._stop.set()
+            self._stop = threading.Event()
+            self._clear(measure)
 
     def join(self, timeout: float | None = None) -> bool:
         """Wait at most `timeout` seconds for the run to end, and return whether it has ended."""
@@ -137,59 +178,75 @@ class LiveFit:
         self.phase, self.message = "running", "starting …"
         self.planned = iterations + (0 if self.state is None else self.state.iteration)
         self._thread = threading.Thread(
-            target=self._work, args=(fit, iterations, self._stop), name="nmd-fit", daemon=True
+            target=self._work,
+            args=(fit, iterations, self._stop, self._recording),
+            name="nmd-fit",
+            daemon=True,
         )
         self.tell()
         self._thread.start()
 
     def _work(
-        self, make: Callable[[], ResumableFit], iterations: int, stop: threading.Event
+        self,
+        make: Callable[[], ResumableFit],
+        iterations: int,
+        stop: threading.Event,
+        recording: Recording,
     ) -> None:
         """Do the fit; `stop` tells this run from later ones."""
         try:
             fit = make()
-            result = fit.advance(iterations, lambda state: self._watch(state, fit, stop))
-            if stop is not self._stop:
+            result = fit.advance(iterations, lambda state: self._watch(state, fit, stop, recording))
+            recording.measure_last()
+            if not self._ended(fit, result, stop):
                 return
-            self._resumable, self.result = fit, result
-            if stop.is_set() and result.stop_reason.code == "callback":
-                self.phase = "stopped"
-                why = f"stopped after {result.n_iter} iterations"
-            else:
-                self.phase, why = "finished", result.stop_reason
-            self.message = f"{why}; relative error {result.relative_error:.6g}"
             self.tell()
             if self.finishing is not None:
                 self.finishing(result)
                 self.tell()
         except Exception as error:
-            if stop is self._stop:
+            with self._lock:
+                if stop is not self._stop:
+                    return
                 self.phase, self.message = "failed", sentence(error)
-                self.tell()
+            self.tell()
 
-    def _watch(self, state: State, fit: ResumableFit, stop: threading.Event) -> bool:
+    def _ended(self, fit: ResumableFit, result: Decomposition, stop: threading.Event) -> bool:
+        """Show the end of a run; return False if the run is forgotten already."""
+        with self._lock:
+            if stop is not self._stop:
+                return False
+            self._resumable, self.result = fit, result
+            if stop.is_set() and result.stop_reason.code == "callback":
+                self.phase = "stopped"
+                why = f"stopped after {result.n_iter} iterations"
+            else:
+                self.phase, why = "finished", str(result.stop_reason)
+            self.message = f"{why}; relative error {result.relative_error:.6g}"
+        return True
+
+    def _watch(
+        self, state: State, fit: ResumableFit, stop: threading.Event, recording: Recording
+    ) -> bool:
         """Keep what is to be shown of a state; return whether to stop."""
         if stop is not self._stop:
             return True
-        self.state = state
-        self.snapshots.add(state)
-        numbers = {
-            "iteration": state.iteration,
-            "relative_error": state.relative_error,
-            "primal_residual": state.primal_residual,
-            "dual_residual": state.dual_residual,
-        }
-        if fit.run is not None and VALIDATION in fit.run.history:
-            numbers[VALIDATION] = fit.run.history[VALIDATION][-1]
-        for name, number in numbers.items():
-            self.curves.setdefault(name, []).append(number)
-        now = time.perf_counter()
-        if now >= self._next_look and not stop.is_set():
+        validated = fit.run is not None and VALIDATION in fit.run.history
+        recording.add(state, fit.run.history[VALIDATION][-1] if fit.run and validated else None)
+        if time.perf_counter() >= self._next_look:
+            self._show_progress(state, stop)
+        return stop.is_set()
+
+    def _show_progress(self, state: State, stop: threading.Event) -> None:
+        """Tell the listeners of a state, and decide when to tell them again."""
+        with self._lock:
+            if stop.is_set():
+                return
             self.message = (
                 f"running: iteration {state.iteration} of {self.planned}, "
                 f"relative error {state.relative_error:.4g}"
             )
-            self.tell()
-            later = time.perf_counter()
-            self._next_look = later + max(REDRAW.interval, REDRAW.pause * (later - now))
-        return stop.is_set()
+        began = time.perf_counter()
+        self.tell()
+        later = time.perf_counter()
+        self._next_look = later + max(REDRAW.interval, REDRAW.pause * (later - began))

@@ -87,6 +87,8 @@ class StudyState(FitState):
         metrics = [str(name) for name, column in columns if column.dtype.kind in "iuf"]
         self.options = {"metric": metrics, "x": dims}
         self.options |= {name: [NO_DIMENSION, *dims] for name in ("color", "panel")}
+        self.selected: ChartPoint | None = None
+        self.fitted_point: ChartPoint | None = None
         super().__init__(
             {
                 "metric": variable(self.results, None),
@@ -96,8 +98,6 @@ class StudyState(FitState):
         )
         for name, value in values.items():
             self.set(name, value)
-        self.selected: ChartPoint | None = None
-        self.fitted_point: ChartPoint | None = None
 
     def _first_layout(self, dims: list[str]) -> dict[str, str]:
         """Return the dimensions along x and of the colours with which the chart starts."""
@@ -144,6 +144,13 @@ class StudyState(FitState):
         """Return the results of the cells that a point stands for."""
         dims = self.results.dims
         return select(self.results, {dim: v for dim, v in point.labels.items() if dim in dims})
+
+    def set(self, name: str, value: Any) -> None:
+        """Change a setting; another measure gives the chosen point other scores."""
+        super().set(name, value)
+        if name == "metric" and self.selected is not None:
+            scores = self.cells(self.selected)[value].transpose(..., "seed").values
+            self.selected = self.selected._replace(scores=scores.reshape(-1, scores.shape[-1]))
 
     def labels(self, point: ChartPoint) -> dict[str, Any]:
         """Return the labels of the first cell of a point."""

@@ -15,8 +15,9 @@ import xarray as xr
 
 from nmd_lab.result import netcdf
 
-from ._charts import DotSeries, Panel, dot_chart
+from ._charts import Panel
 from ._controls import button, toggle_class
+from ._dot_charts import DotSeries, dot_chart
 from ._live_chart import RESIDUALS, LiveChart
 from ._study_points import NO_DIMENSION, ChartPoint, is_numeric, label_text
 from ._tables import Cell, html_table

@@ -6,6 +6,7 @@ import functools
 import gzip
 import hashlib
 import http.server
+import shutil
 import sys
 import threading
 import zipfile
@@ -17,7 +18,10 @@ from scipy.io import savemat
 import nmd_lab as nmd
 from nmd_lab import datasets
 from nmd_lab.datasets import _sources
+from nmd_lab.datasets.movielens import CHECKOUT
+from nmd_lab.widgets.data_choices import ratings_choices
 
+MOVIELENS_MODULE = sys.modules["nmd_lab.datasets.movielens"]  # the function has this name, too
 HELD_BY_OWNERS = [datasets.cbcl, datasets.mit_logo]
 READERS = [
     *HELD_BY_OWNERS,
@@ -55,14 +59,14 @@ def server(tmp_path, monkeypatch, no_data):
         running.shutdown()
 
 
-def serve_archive(server, monkeypatch, ratings="1,2,3.5,7\n"):
-    archive = server / "ml-25m.zip"
+def serve_archive(server, monkeypatch, ratings="1,2,3.5,7\n", edition="25m"):
+    archive = server / f"ml-{edition}.zip"
     with zipfile.ZipFile(archive, "w") as packed:
-        packed.writestr("ml-25m/ratings.csv", "userId,movieId,rating,timestamp\n" + ratings)
-        packed.writestr("ml-25m/movies.csv", "movieId,title,genres\n2,Heat,Drama\n")
+        packed.writestr(f"ml-{edition}/ratings.csv", "userId,movieId,rating,timestamp\n" + ratings)
+        packed.writestr(f"ml-{edition}/movies.csv", "movieId,title,genres\n2,Heat,Drama\n")
     checksum = hashlib.sha256(archive.read_bytes()).hexdigest()
-    lines = [line for line in _sources.SHA256.split("\n") if not line.endswith("ml-25m.zip")]
-    monkeypatch.setattr(_sources, "SHA256", "\n".join([*lines, f"{checksum}  ml-25m.zip"]))
+    lines = [line for line in _sources.SHA256.split("\n") if not line.endswith(archive.name)]
+    monkeypatch.setattr(_sources, "SHA256", "\n".join([*lines, f"{checksum}  {archive.name}"]))
     return archive
 
 
@@ -84,6 +88,53 @@ def test_a_download_with_a_wrong_checksum_is_refused(server, monkeypatch):
         pytest.raises(ValueError, match=r"ml-25m\.zip is not the file whose SHA-256 begins"),
     ):
         datasets.movielens("25m")
+
+
+@pytest.fixture
+def installed(tmp_path, monkeypatch):
+    """Let the package be one that was installed from a wheel, without the folder of a checkout."""
+    monkeypatch.setattr(MOVIELENS_MODULE, "CHECKOUT", tmp_path / CHECKOUT.name)
+
+
+def test_small_ratings_are_downloaded_and_verified(server, monkeypatch, installed):
+    archive = serve_archive(server, monkeypatch, edition="latest-small")
+    with pytest.warns(nmd.NMDWarning, match=r"MovieLens latest-small from http.*not for commerce"):
+        table = datasets.movielens_small()
+    assert table.iloc[0].tolist() == [1, 2, 3.5, "Heat"]
+    assert table.attrs["edition"] == "September 2018"
+    archive.unlink()
+    assert len(datasets.movielens_small()) == 1
+    with zipfile.ZipFile(archive, "w") as packed:
+        packed.writestr("other", "other")
+    shutil.rmtree(server.parent / "cache")
+    with (
+        pytest.warns(nmd.NMDWarning, match="downloading"),
+        pytest.raises(ValueError, match=r"is not the file whose SHA-256 begins"),
+    ):
+        datasets.movielens_small()
+
+
+def test_small_ratings_under_nmd_lab_data_or_at_a_path(tmp_path, monkeypatch, installed):
+    folder = tmp_path / "mine" / CHECKOUT.name
+    shutil.copytree(CHECKOUT, folder)
+    monkeypatch.setenv("NMD_LAB_DATA", str(folder.parent))
+    assert len(datasets.movielens_small()) == 100_004
+    monkeypatch.delenv("NMD_LAB_DATA")
+    assert len(datasets.movielens_small(folder)) == 100_004
+
+
+def test_small_ratings_that_are_nowhere_say_how_to_get_them(tmp_path, no_data, installed, server):
+    with pytest.raises(FileNotFoundError, match=r"does not exist: get MovieLens latest-small from"):
+        datasets.movielens_small(tmp_path)
+    with (
+        pytest.warns(nmd.NMDWarning, match="downloading"),
+        pytest.raises(ConnectionError, match=r"get MovieLens latest-small from .* yourself"),
+    ):
+        datasets.movielens_small()
+
+
+def test_the_explorer_offers_no_ratings_that_it_would_have_to_download(no_data, installed):
+    assert list(ratings_choices()) == ["generated"]
 
 
 def test_a_server_that_has_nothing_is_told(server):

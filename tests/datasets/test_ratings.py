@@ -1,4 +1,4 @@
-"""Ratings: every format, the set that ships, damaged files, and generated ones."""
+"""Ratings: every format, the set of the checkout, damaged files, and generated ones."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 import nmd_lab as nmd
 from nmd_lab import datasets
 from nmd_lab.datasets._delimited import read_ratings
-from nmd_lab.datasets.movielens import SHIPPED
+from nmd_lab.datasets.movielens import SMALL
 
 EXPECTED = pd.DataFrame(
     {
@@ -131,8 +131,9 @@ def test_a_zip_that_is_none_or_of_another_set_is_refused(tmp_path):
         datasets.movielens("25m", tmp_path)
 
 
-def test_the_ratings_that_ship():
+def test_the_ratings_of_the_checkout():
     table = datasets.movielens_small()
+    assert table.attrs["edition"] == "October 2016"
     assert table.columns.tolist() == ["user", "item", "rating", "title"]
     assert len(table) == 100_004
     assert (table["user"].nunique(), table["item"].nunique()) == (671, 9066)
@@ -151,7 +152,7 @@ def test_a_gzipped_file_that_breaks_off_is_named_by_its_last_line(tmp_path):
     whole = gzip.compress(b"userId,movieId,rating\n" + b"1,2,3.0\n" * 9999)
     (tmp_path / "ratings.csv.gz").write_bytes(whole[: len(whole) // 2])
     with pytest.raises(ValueError, match=r"ratings\.csv\.gz', line \d+ is"):
-        read_ratings(tmp_path / "ratings.csv.gz", SHIPPED)
+        read_ratings(tmp_path / "ratings.csv.gz", SMALL)
 
 
 JOKES = np.full((4, 100), 99.0)

@@ -3,7 +3,9 @@
 import re
 import shutil
 import subprocess
+import tarfile
 import tomllib
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -109,3 +111,33 @@ def test_no_path_of_a_developers_machine_in_tracked_files():
         if path.search(line)
     ]
     assert not found
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory):
+    """Build the wheel and the source archive, and return the names of their files."""
+    hatchling = pytest.importorskip("hatchling.builders.wheel")
+    sdist = pytest.importorskip("hatchling.builders.sdist")
+    folder = tmp_path_factory.mktemp("dist")
+    (wheel,) = hatchling.WheelBuilder(str(ROOT)).build(directory=str(folder), versions=["standard"])
+    (archive,) = sdist.SdistBuilder(str(ROOT)).build(directory=str(folder), versions=["standard"])
+    with zipfile.ZipFile(wheel) as opened, tarfile.open(archive) as unpacked:
+        return opened.namelist(), unpacked.getnames()
+
+
+def test_a_wheel_has_code_and_the_licence_alone(built):
+    wheel, _ = built
+    assert "nmd_lab/datasets/movielens.py" in wheel
+    about = [name for name in wheel if ".dist-info/" in name]
+    assert [name for name in about if "/licenses/" in name] == [
+        f"{about[0].partition('/')[0]}/licenses/LICENSE"
+    ]
+    code = set(wheel) - set(about)
+    assert not [name for name in code if not name.endswith((".py", "/py.typed"))]
+
+
+def test_a_source_archive_has_no_ratings(built):
+    _, archive = built
+    assert [name for name in archive if name.endswith("/data/README.md")]
+    assert not [name for name in archive if "movielens-latest-small" in name]
+    assert not [name for name in archive if re.search(r"ratings\.csv|movies\.csv", name)]

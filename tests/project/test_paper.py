@@ -161,9 +161,29 @@ def test_the_tables_hold_the_printed_numbers(tmp_path):
     assert rows[0].startswith("| *ADMM, the paper's number* | 0.1024 ± 0.0002 | 0.1025 ± 0.0003 |")
     assert rows[0].endswith("| 0.1085 ± 0.0008 |")
     assert "- **Ours by default**" in text
-    assert "- **Ours by default**" not in cbcl_completion.section(
-        results.assign_attrs(source="stand-in"), tmp_path
-    )
+    assert "| solver | CBCL, 0% | CBCL, 5% |" in text
+    for other in ({"source": "stand-in"}, {"quick": True}):
+        text = cbcl_completion.section(results.assign_attrs(other), tmp_path)
+        assert "- **Ours by default**" not in text
+        assert "the paper's number" not in text
+    text = cbcl_completion.section(results.assign_attrs(source="stand-in"), tmp_path)
+    assert "| solver | photograph patches (stand-in), 0% |" in text
+    assert "CBCL" not in text
+
+
+PAPER_NOTEBOOKS = ("cbcl_completion", "mnist_noise", "poisson_logo", "relu_over_time")
+
+
+@pytest.mark.parametrize("name", PAPER_NOTEBOOKS)
+def test_no_notebook_has_the_paper_s_numbers_beside_those_of_a_stand_in(name):
+    notebook = json.loads((ROOT / "notebooks" / "paper" / f"{name}.ipynb").read_text("utf-8"))
+    outputs = [output for cell in notebook["cells"] for output in cell.get("outputs", [])]
+    shown = ["".join(output.get("data", {}).get("text/markdown", "")) for output in outputs]
+    (section,) = [text for text in shown if text.startswith("## ")]
+    head = next(line for line in section.splitlines() if line.startswith("| "))
+    assert "(stand-in)" in head
+    assert "the paper's number" not in section
+    assert not re.search(r"(CBCL|MNIST|MIT logo)\b", head)
 
 
 def test_the_paper_s_settings_run_its_algorithm(rng):

@@ -16,6 +16,7 @@ FLOORS = (
     {
         "_version",
         "_checks",
+        "_errors",
         "_numba",
         "_threads",
         "_progress",

@@ -12,6 +12,7 @@ import nmd_lab as nmd
 from nmd_lab import datasets
 from nmd_lab.metrics import relative_error
 from nmd_lab.result import netcdf
+from nmd_lab.widgets._gallery import typical_rows
 from nmd_lab.widgets.completion_state import CompletionState
 from nmd_lab.widgets.decomposition_state import DecompositionState
 from nmd_lab.widgets.study_state import StudyState
@@ -76,8 +77,7 @@ def test_errors_are_those_of_the_matrices(small):
         model = each.reconstruct().values
         expected = (relative_error(seen, model), relative_error(small, model, mask=hidden))
         assert state.errors[name] == pytest.approx(expected)
-    state.judge(state.fit.state)
-    assert state.held_out[20] == pytest.approx(state.errors["relu, frobenius"][1])
+    assert state.fit.held_out[20] == pytest.approx(state.errors["relu, frobenius"][1])
 
 
 @pytest.mark.parametrize(
@@ -124,7 +124,7 @@ def test_sparse_data_belong_elsewhere():
 def test_rows_of_a_component_have_most_of_it():
     state = DecompositionState(datasets.digits(50), rank=4, iterations=5)
     fit = run(state)
-    rows = state.typical_rows(2)
+    rows = typical_rows(fit.W.values, 2, 9)
     weights = np.abs(fit.W.values[:, 2])
     assert weights[rows].min() >= np.delete(weights, rows).max()
 
@@ -200,6 +200,19 @@ def test_points_are_means_over_seeds(study):
         assert point.mean == pytest.approx(float(cells.mean()))
         assert point.spread == pytest.approx(float(cells.std(ddof=1)))
         assert point.place == point.labels["rank"]
+
+
+@pytest.mark.parametrize("metric", ["seconds", "observed_rmse", "held_out_mae"])
+def test_a_chosen_point_has_the_scores_of_the_present_measure(study, metric):
+    state = StudyState(study, panel="missing")
+    for point in state.points():
+        state.set("metric", "held_out_rmse")
+        state.choose(point)
+        state.set("metric", metric)
+        cells = study.results[metric].sel(point.labels)
+        assert state.selected.labels == point.labels
+        assert state.selected.mean == pytest.approx(float(cells.mean()))
+        assert state.selected.spread == pytest.approx(float(cells.std(ddof=1)))
 
 
 def test_dimensions_that_are_not_shown_compete_or_are_averaged(study):

@@ -53,7 +53,7 @@ def test_a_run_fills_everything(explorer):
     assert all(bytes(picture.value).startswith(b"\x89PNG") for picture in explorer.plots.values())
     assert explorer.slider.options[-1] == explorer.slider.value == 10
     assert "SVD, rank 4" in explorer._table.value
-    assert len(explorer._gallery.children) == 4
+    assert len(explorer.gallery.box.children) == 4
 
 
 def test_pictures_show_the_data_with_holes(explorer):
@@ -78,7 +78,7 @@ def test_the_slider_shows_earlier_iterations(explorer):
 def test_a_component_shows_its_rows(explorer):
     done(explorer)
     before = explorer.plots["original"].value
-    tile = explorer._gallery.children[2]
+    tile = explorer.gallery.box.children[2]
     tile.click()
     assert "nmd-selected" in tile._dom_classes
     assert explorer.plots["original"].value != before
@@ -89,7 +89,7 @@ def test_a_component_shows_its_rows(explorer):
 @pytest.mark.parametrize("name", ["photograph of a flower", "synthetic"])
 def test_pictures_of_other_matrices(name):
     explorer = done(widgets.DecompositionExplorer(data=name, rank=3, iterations=3))
-    explorer._gallery.children[1].click()
+    explorer.gallery.box.children[1].click()
     assert explorer.status.value.count("failed") == 0
     assert max(pixels(explorer.plots["residual"]).shape) <= images.STYLE.most_pixels
 

@@ -1,0 +1,96 @@
+"""The error of the iterates at held-out entries: at which iterations it is measured, and how."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from nmd_lab.model.nonlinearities import Nonlinearity
+from nmd_lab.solver.admm import State
+from nmd_lab.solver.storage import CsrStorage
+
+EVERY_UP_TO = 20
+"""Up to here each iteration is measured."""
+
+GROWTH = 1.05
+"""Ratio of later measured iterations: about every 5 %."""
+
+
+def is_measured(iteration: int) -> bool:
+    """Return whether the error of an iteration is measured.
+
+    >>> [k for k in range(1, 40) if is_measured(k)][17:]
+    [18, 19, 20, 21, 22, 23, 24, 26, 27, 28, 29, 31, 32, 34, 36, 37, 39]
+    """
+    if iteration <= EVERY_UP_TO:
+        return True
+    step = math.log(GROWTH)
+    return math.floor(math.log(iteration) / step) > math.floor(math.log(iteration - 1) / step)
+
+
+def lowest(held_out: Mapping[int, float]) -> tuple[int, float] | None:
+    """Return the iteration of the lowest finite error, and the error; None if there is none.
+
+    >>> lowest({1: 0.5, 2: 0.3, 3: 0.4})
+    (2, 0.3)
+    """
+    finite = [(error, iteration) for iteration, error in held_out.items() if math.isfinite(error)]
+    if not finite:
+        return None
+    error, iteration = min(finite)
+    return iteration, error
+
+
+class HiddenEntries:
+    """Entries that a fit does not see, to measure the relative error of its iterates there.
+
+    Parameters
+    ----------
+    truth : ndarray (m, n)
+        Matrix with the values of the entries.
+    rows, columns : ndarray of int
+        Positions of the entries, sorted by row.
+    f : Nonlinearity
+        Nonlinearity of the model.
+    most : int, default 100000
+        Largest number of entries that are used; of more, a random sample that is always the same.
+
+    Attributes
+    ----------
+    sample : str
+        Words that say how many entries are used; empty if all are.
+    """
+
+    def __init__(
+        self,
+        truth: NDArray[np.floating],
+        rows: NDArray[np.intp],
+        columns: NDArray[np.intp],
+        f: Nonlinearity,
+        most: int = 100_000,
+    ) -> None:
+        n_hidden = rows.size
+        if rows.size > most:
+            kept = np.random.default_rng(0).choice(rows.size, most, replace=False)
+            kept.sort()
+            rows, columns = rows[kept], columns[kept]
+        self.sample = ""
+        if rows.size < n_hidden:
+            self.sample = f" (a sample of {rows.size} of {n_hidden} hidden entries)"
+        pattern = sparse.csr_array((np.ones(rows.size), (rows, columns)), shape=truth.shape)
+        self._storage = CsrStorage(truth.shape, pattern.indptr, pattern.indices)
+        self._truth, self._f = truth[rows, columns], f
+
+    def error(self, state: State) -> float:
+        """Return the relative error (Frobenius) of f(WH) at the entries."""
+        return relative(self._truth, self._f(self._storage.all_products(state.W_aug, state.H_aug)))
+
+
+def relative(truth: NDArray[np.floating], model: NDArray[np.floating]) -> float:
+    """Return ‖truth - model‖ / ‖truth‖, NaN if the truth is empty or zero."""
+    size = float(np.linalg.norm(truth))
+    return float(np.linalg.norm(truth - model)) / size if size else float("nan")

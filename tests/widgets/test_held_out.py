@@ -1,0 +1,178 @@
+"""The curve of held-out errors: as if each of its iterations had been a fit of its own."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from waiting import PATIENCE, wait_for
+
+import nmd_lab as nmd
+from nmd_lab import datasets, widgets
+from nmd_lab.data.observations import observe
+from nmd_lab.metrics import relative_error
+from nmd_lab.widgets._charts import CurveChart, Panel
+from nmd_lab.widgets._held_out import HiddenEntries, is_measured
+from nmd_lab.widgets.completion_state import CompletionState
+from nmd_lab.widgets.decomposition_state import DecompositionState
+
+ENDLESS = 10**9
+
+
+def scheduled(last):
+    return [k for k in range(1, last + 1) if is_measured(k) or k == last]
+
+
+def check_curve(state, X, held_out, *, seed=0):
+    """Compare the curve with fits that end at its iterations."""
+    hidden = np.isnan(np.asarray(state.fitted_data.seen))
+    rank = state.fitted_settings["rank"]
+    for iteration in [1, 2, 7, *list(held_out)[12::9], max(held_out)]:
+        fit = nmd.complete(
+            state.fitted_data.seen, rank, "relu", random_state=seed, max_iter=iteration, tol=0
+        )
+        expected = relative_error(np.asarray(X), fit.reconstruct().values, mask=hidden)
+        assert held_out[iteration] == pytest.approx(expected, rel=1e-9)
+
+
+def test_the_curve_is_measured_on_a_schedule_of_its_own():
+    digits = datasets.digits(300)
+    explorer = widgets.explore(digits, missing=0.1, rank=12, iterations=120)
+    explorer.start()
+    assert explorer.join(PATIENCE)
+    held_out = explorer.fit.held_out
+    assert list(held_out) == scheduled(120)
+    assert len(held_out) > 40
+    check_curve(explorer.state, digits, held_out)
+    best = min(held_out, key=held_out.get)
+    assert 1 < best < 120
+    said = f"lowest {held_out[best]:.4g} at iteration {best}, {held_out[120]:.4g} at 120"
+    assert said in explorer._curves.caption.value
+
+
+def test_pauses_add_their_last_iteration(small, rng):
+    X = small + rng.normal(size=small.shape)
+    state = DecompositionState(X, rank=4, iterations=30, missing=0.2)
+    state.start()
+    state.fit.join(PATIENCE)
+    state.proceed()
+    state.fit.join(PATIENCE)
+    assert sorted({*scheduled(60), 30}) == list(state.fit.held_out)
+    check_curve(state, X, state.fit.held_out)
+
+
+def test_stop_measures_where_it_stands(small):
+    state = DecompositionState(small, rank=4, iterations=ENDLESS, missing=0.2, penalty="1")
+    state.start()
+    wait_for(lambda: state.fit.state is not None and state.fit.state.iteration > 40)
+    state.fit.stop()
+    assert state.fit.join(PATIENCE)
+    assert list(state.fit.held_out) == scheduled(state.fit.result.n_iter)
+
+
+def test_a_second_run_with_other_settings_has_its_own_curve(small):
+    state = DecompositionState(small, rank=2, iterations=10, missing=0.2)
+    state.start()
+    state.fit.join(PATIENCE)
+    first = state.fit.held_out
+    state.set("missing", 0.4)
+    state.set("rank", 3)
+    assert state.fit.held_out == first  # it is that of the fit, not that of the settings
+    check_curve(state, small, first)
+    state.start()
+    state.fit.join(PATIENCE)
+    check_curve(state, small, state.fit.held_out)
+    assert state.fit.held_out != first
+    state.set("missing", 0.0)
+    state.start()
+    state.fit.join(PATIENCE)
+    assert state.fit.held_out == {}
+
+
+def test_completion_shows_the_error_of_each_iteration():
+    state = CompletionState(data="generated", rank=3, iterations=30, validation=0.2, patience=30)
+    state.start()
+    state.fit.join(PATIENCE)
+    history = state.fit.result.history
+    assert state.fit.held_out == dict(
+        zip(history.iteration.values.tolist(), history.validation_rmse.values.tolist(), strict=True)
+    )
+
+
+def test_what_is_read_does_not_change_while_it_runs(small):
+    state = DecompositionState(small, rank=4, iterations=ENDLESS, missing=0.2, penalty="1")
+    state.start()
+    wait_for(lambda: state.fit.state is not None)
+    curves, held_out = state.fit.curves, state.fit.held_out
+    lengths, count = {len(numbers) for numbers in curves.values()}, len(held_out)
+    assert len(lengths) == 1
+    seen = state.fit.state.iteration
+    wait_for(lambda: state.fit.state.iteration > 2 * seen + 40)
+    assert {len(numbers) for numbers in curves.values()} == lengths
+    assert len(held_out) == count < len(state.fit.held_out)
+    state.fit.reset()
+    assert state.fit.join(PATIENCE)
+    assert (state.fit.curves, state.fit.held_out) == ({}, {})
+
+
+def test_of_many_hidden_entries_a_fixed_sample_is_used(small):
+    fit = nmd.decompose(small, 3, random_state=0, max_iter=5)
+    state = DecompositionState(small, rank=3, iterations=5)
+    state.start()
+    state.fit.join(PATIENCE)
+    rows, columns = np.nonzero(np.ones(small.shape))
+    f = fit.nonlinearity
+    everything = HiddenEntries(small, rows, columns, f)
+    assert everything.sample == ""
+    W, H = fit.factors
+    assert everything.error(state.fit.state) == pytest.approx(relative_error(small, f(W @ H)))
+    some = HiddenEntries(small, rows, columns, f, most=50)
+    assert some.sample == f" (a sample of 50 of {small.size} hidden entries)"
+    again = HiddenEntries(small, rows, columns, f, most=50)
+    assert some.error(state.fit.state) == again.error(state.fit.state)
+    assert some.error(state.fit.state) != everything.error(state.fit.state)
+
+
+def test_float32_is_kept():
+    X = np.asarray(datasets.digits(40), dtype=np.float32)
+    state = DecompositionState(X, rank=3, iterations=5, missing=0.1)
+    state.start()
+    state.fit.join(PATIENCE)
+    assert state.fit.state.W.dtype == np.float32
+    assert len(state.fit.held_out) == 5
+
+
+def test_the_chart_marks_the_minimum_and_each_measured_iteration():
+    chart = CurveChart([Panel("error", {"a": "a", "held_out": "held out"}, lowest="held_out")])
+    FigureCanvasAgg(chart.figure)
+    (ax,) = chart.figure.axes
+
+    def marked():
+        ring = next(line for line in ax.lines if line.get_markersize() == 8)
+        return list(ring.get_xdata()), list(ring.get_ydata()), ax.texts[0].get_text()
+
+    chart.draw({"a": (range(1, 11), np.linspace(1, 0.1, 10)), "held_out": ((1, 2, 9), (3, 1, 2.0))})
+    assert marked() == ([2], [1], "1 at 2")
+    assert [line.get_marker() for line in ax.lines[:2]] == ["", "o"]
+    numbers = np.linspace(2, 1, 3000)
+    numbers[1234] = 0.25  # thinning a long curve must not lose it
+    chart.draw({"held_out": (range(1, 3001), numbers)})
+    assert marked() == ([1235], [0.25], "0.25 at 1235")
+    chart.draw({})
+    assert marked() == ([], [], "")
+
+
+def test_the_schedule_does_not_depend_on_the_number_of_iterations():
+    counts = [sum(is_measured(k) for k in range(1, n + 1)) for n in (20, 300, 10_000)]
+    assert counts[0] == 20
+    assert counts[1] < 80
+    assert counts[2] < 150
+
+
+def test_hidden_entries_of_labelled_data_are_those_of_the_split():
+    digits = datasets.digits(60)
+    state = DecompositionState(digits, rank=2, missing=0.3)
+    rows, columns = state.data.hidden
+    _, held_out = nmd.split_observed(digits, 0.3, random_state=0)
+    assert rows.size == observe(held_out).n_observed
+    assert not np.isnan(held_out.values[rows, columns]).any()
