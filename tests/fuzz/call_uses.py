@@ -23,7 +23,7 @@ def fit_is_used(case: Case) -> None:
     fit = case.call(X, **others)
     model = fit.labels.flatten(fit.reconstruct().values)
     mask = {name: value for name, value in others.items() if name == "mask"}
-    before = contents([X, *others.values()]), contents(X)
+    before = contents([X, *others.values()])
     rng = np.random.default_rng([case.seed, 5])
     uses = {
         "predict": lambda: _predict(fit, model, rng),
@@ -39,7 +39,7 @@ def fit_is_used(case: Case) -> None:
     }
     for name in rng.permutation(list(uses))[:4]:
         _documented(uses[name])
-    if (contents([X, *others.values()]), contents(X)) != before:
+    if contents([X, *others.values()]) != before:
         raise Fault("a use of a fit changes an input")
     if fit.labels.flatten(fit.reconstruct().values).tobytes() != model.tobytes():
         raise Fault("a use of a fit changes the fit")
@@ -162,7 +162,8 @@ def tables_are_read(case: Case) -> None:
     """A long table gives the fit of the sparse matrix, whatever the order of its lines."""
     rng = np.random.default_rng([case.seed, 6])
     rows, columns = np.nonzero(case.seen)
-    table = pd.DataFrame({"user": rows, "item": columns, "rating": case.matrix[case.seen]})
+    ratings = case.matrix[case.seen].astype(case.matrix.dtype.newbyteorder("="))
+    table = pd.DataFrame({"user": rows, "item": columns, "rating": ratings})
     if case.seed % 3 == 0:
         table["user"] = "u" + table["user"].astype(str).str.zfill(3)
     if case.seed % 5 == 0:
@@ -226,7 +227,17 @@ def wrong_data_are_refused(case: Case) -> None:
     bad = good.copy()
     bad[i, j] = rng.choice([np.inf, -np.inf, 1e308, np.nan])
     csr, _ = case.given("csr")
-    kinds: list[Any] = [
+    with np.errstate(all="ignore"):
+        kinds = _wrong_kinds(good, bad, csr)
+    X = kinds[rng.integers(len(kinds))]
+    fit = case.call(X)
+    if not np.isfinite(fit.reconstruct().values).all():
+        raise Fault("reconstruct() is not finite", type(X).__name__)
+
+
+def _wrong_kinds(good: np.ndarray, bad: np.ndarray, csr: Any) -> list[Any]:
+    """Return data of which most are wrong."""
+    return [
         *(bad, good.astype(object), good.astype(str), good.astype(complex), good[0], good[None]),
         *(good[:0], good[:, :0], None, "X", 3.0, [], [[1.0], [1.0, 2.0]], {"a": good}),
         *(pd.DataFrame(good).astype(str), pd.DataFrame(good).astype(object), pd.Series(good[0])),
@@ -235,16 +246,5 @@ def wrong_data_are_refused(case: Case) -> None:
         *(csr.astype(complex), good.astype("M8[ns]"), good.astype("m8[s]"), csr.tocoo() * 1e300),
         *(pd.DataFrame({"a": ["x", "y"]}), pd.DataFrame(), [None], [[None]], np.array(5.0)),
     ]
-    X = kinds[rng.integers(len(kinds))]
-    try:
-        fit = case.call(X)
-    except Exception as error:
-        if not is_documented(error):
-            raise Fault(
-                f"{type(error).__name__} for wrong data", f"{type(X).__name__}: {error}"
-            ) from error
-        raise
-    if not np.isfinite(fit.reconstruct().values).all():
-        raise Fault("reconstruct() is not finite", type(X).__name__)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import signal
 import time
 import warnings
-from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -31,7 +30,8 @@ CHECKS: dict[str, Callable[[Case], None]] = {
 }
 """The checks by name."""
 
-SHARES = ("fit",) * 8 + ("use",) * 5 + ("containers",) * 4 + ("estimator",) * 2 + tuple(CHECKS)
+OFTEN = {"fit": 6, "use": 4, "containers": 4, "permuted": 3, "wrong option": 3, "estimator": 2}
+SHARES = tuple(name for name in CHECKS for _ in range(OFTEN.get(name, 1)))
 """Checks to draw from, each as often as it is to be drawn."""
 
 PATIENCE = 120
@@ -67,7 +67,7 @@ def reduced(case: Case, kind: str) -> Case:
     return case
 
 
-def look(case: Case, ledger: Ledger, seen: Counter[str] | None = None) -> None:
+def look(case: Case, ledger: Ledger) -> None:
     """Check a case, and record it."""
     part = f"calls: {case.check}"
     ledger.passed(part)

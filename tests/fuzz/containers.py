@@ -80,8 +80,9 @@ def _three_dimensions(values: Array, seen: Array) -> Given:
 
 def _coo(values: Array, seen: Array) -> sparse.coo_array:
     rows, columns = np.nonzero(seen)
-    native = values.astype(np.result_type(values.dtype, np.float32), copy=False)
-    native = native.astype(native.dtype.newbyteorder("="))
+    native = values.astype(values.dtype.newbyteorder("="))
+    if native.dtype == np.float16:  # which SciPy has not
+        native = native.astype(np.float32)
     return sparse.coo_array((native[rows, columns], (rows, columns)), shape=values.shape)
 
 
@@ -140,8 +141,8 @@ def contained(container: str, values: Array, seen: Array) -> Given:
 
 def contents(X: Any) -> list[bytes]:
     """Return all that a call must not change, as bytes."""
-    if isinstance(X, dict):
-        return [part for value in X.values() for part in contents(value)]
+    if isinstance(X, list) and not (X and isinstance(X[0], list)):
+        return [part for value in X for part in contents(value)]
     if isinstance(X, np.ma.MaskedArray):
         return [X.data.tobytes(), np.ma.getmaskarray(X).tobytes()]
     if isinstance(X, np.ndarray):
