@@ -242,9 +242,13 @@ def _wrong_kinds(good: np.ndarray, bad: np.ndarray, csr: Any) -> list[Any]:
         *(good[:0], good[:, :0], None, "X", 3.0, [], [[1.0], [1.0, 2.0]], {"a": good}),
         *(pd.DataFrame(good).astype(str), pd.DataFrame(good).astype(object), pd.Series(good[0])),
         *(xr.DataArray(good, dims=("component", "b")), xr.DataArray(good).to_dataset(name="x")),
-        *(np.ma.masked_all(good.shape), np.full(good.shape, np.nan), csr * np.nan, csr[:0], csr * 0),
+        *(
+            np.ma.masked_all(good.shape),
+            np.full(good.shape, np.nan),
+            csr * np.nan,
+            csr[:0],
+            csr * 0,
+        ),
         *(csr.astype(complex), good.astype("M8[ns]"), good.astype("m8[s]"), csr.tocoo() * 1e300),
         *(pd.DataFrame({"a": ["x", "y"]}), pd.DataFrame(), [None], [[None]], np.array(5.0)),
     ]
-
-

@@ -61,7 +61,7 @@ def place_of(error: BaseException) -> str:
 
 
 def is_documented(error: BaseException, kinds: tuple[type[BaseException], ...] = SENTENCES) -> bool:
-    """Return whether an exception is one sentence that nmd_lab, or scikit-learn's checks, raised."""
+    """Return whether an exception is one sentence of nmd_lab, or of scikit-learn's checks."""
     if isinstance(error, Fault) or not isinstance(error, kinds):
         return False
     raised_in = Path(traceback.extract_tb(error.__traceback__)[-1].filename)

@@ -52,11 +52,9 @@ class Ledger:
         """Add the counts of another ledger."""
         self.tried.update(other.tried)
         for failure in other.failures.values():
-            if self.failed(failure.part, failure.kind, failure.text, failure.example):
-                self.failures[failure.part, failure.kind].count = 0
-            else:
-                self.failures[failure.part, failure.kind].count -= 1
-            self.failures[failure.part, failure.kind].count += failure.count
+            known = self.failures.setdefault((failure.part, failure.kind), failure)
+            if known is not failure:
+                known.count += failure.count
 
     @property
     def unknown(self) -> list[Failure]:

@@ -11,7 +11,16 @@ from collections.abc import Callable
 
 import numpy as np
 
-EXTREMES = (b"\x00", b"\xff", b"\x7f", b"\x80", b"\xff\xff\xff\x7f", b"\xff" * 8, b"\x00" * 8, b"\n")
+EXTREMES = (
+    b"\x00",
+    b"\xff",
+    b"\x7f",
+    b"\x80",
+    b"\xff\xff\xff\x7f",
+    b"\xff" * 8,
+    b"\x00" * 8,
+    b"\n",
+)
 NUMBERS = (
     *(b"-1", b"0", b"1e999", b"nan", b"2147483648", b"99999999999999999999", b"1e-400", b"", b"x"),
     *(b"4294967296", b'"', b",", b"1,1", b"inf", b"null", b"[]", b"{}", b"1" * 400, b"true"),
@@ -99,7 +108,9 @@ def _repeat(data: bytes, rng: np.random.Generator) -> bytes:
 def _swap(data: bytes, rng: np.random.Generator) -> bytes:
     a, b = sorted(int(i) for i in rng.integers(len(data) + 1, size=2))
     size = min(b - a, 16)
-    return data[:a] + data[b : b + size] + data[a + size : b] + data[a : a + size] + data[b + size :]
+    return (
+        data[:a] + data[b : b + size] + data[a + size : b] + data[a : a + size] + data[b + size :]
+    )
 
 
 def _number(data: bytes, rng: np.random.Generator) -> bytes:

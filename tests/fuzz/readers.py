@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import faulthandler
 import json
 import os
 import resource
@@ -151,6 +152,7 @@ def _death(status: int) -> str:
 def _read_all(name: str, seed: int, indices: list[int], log: Path, said: Path) -> None:
     """Read files, and write a line for each when it is done."""
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    faulthandler.disable()
     used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (used + MEMORY, used + MEMORY))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))

@@ -104,9 +104,13 @@ def _mtx() -> list[bytes]:
 
 
 def _csv(separator: str = ",") -> list[bytes]:
-    frame = _frame() if separator != " " else _frame().fillna(0)
+    frame = _frame()
     tables = [(True, True), (False, False), (True, False), (False, True)]
     return [frame.to_csv(sep=separator, index=i, header=h).encode() for i, h in tables]
+
+
+def _txt() -> list[bytes]:
+    return [_bytes_of(lambda f: np.savetxt(f, _matrix(), fmt="%g"))]
 
 
 def _long() -> list[bytes]:
@@ -184,7 +188,7 @@ KINDS: dict[str, Kind] = {
     "mtx.gz": Kind("x.mtx.gz", lambda: list(map(gzip.compress, _mtx())), _sound),
     "csv": Kind("x.csv", _csv, _sound),
     "tsv": Kind("x.tsv", lambda: _csv("\t"), _sound),
-    "txt": Kind("x.txt", lambda: _csv(" "), _sound),
+    "txt": Kind("x.txt", _txt, _sound),
     "csv.gz": Kind("x.csv.gz", lambda: list(map(gzip.compress, _csv())), _sound, optional=True),
     "long csv": Kind(
         "x.csv", _long, lambda path: _sound(path, row="user", column="item", value="rating")
