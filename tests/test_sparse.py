@@ -81,6 +81,16 @@ def observed_only(X, seen, W, H, f, loss, alpha, n_iter):
     return A
 
 
+@pytest.mark.parametrize("offsets", ["global", "rows", "columns", "both"])
+@pytest.mark.parametrize("init", ["svd", "random", "given"])
+def test_holes_begin_at_the_offsets_in_dense_data_too(init, offsets):
+    X, seen, factors = example("relu", "frobenius", shape=(40, 30), rank=3, share=0.6)
+    options = {"init": factors if init == "given" else init, "offsets": offsets, "random_state": 0}
+    options |= {"constraint": "everywhere", "max_iter": 5, "tol": 0, "acceleration": None}
+    dense = nmd.complete(np.where(seen, X + 5, np.nan), 3, "relu", **options)
+    assert_same(dense, nmd.complete(stored(X + 5, seen), 3, "relu", **options))
+
+
 @pytest.mark.parametrize(("f", "loss"), PAIRS)
 def test_observed_equals_a_loop_over_rows_and_columns(f, loss):
     X, seen, (W, H) = example(f, loss)
