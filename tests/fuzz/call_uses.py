@@ -167,7 +167,10 @@ def tables_are_read(case: Case) -> None:
     if case.seed % 3 == 0:
         table["user"] = "u" + table["user"].astype(str).str.zfill(3)
     if case.seed % 5 == 0:
-        table.loc[rng.integers(len(table)), rng.choice(table.columns)] = None
+        name = str(rng.choice(table.columns))
+        cells = table[name].astype(object)
+        cells.iloc[int(rng.integers(len(table)))] = None
+        table[name] = cells.infer_objects()
     elif case.seed % 5 == 1:
         table = pd.concat([table, table.iloc[:1]])
     before = table.to_csv()

@@ -22,7 +22,7 @@ Given = tuple[Any, dict[str, Any]]
 def _with_nan(values: Array, seen: Array) -> Array:
     if seen.all():
         return values
-    floats = values.astype(np.result_type(values.dtype, np.float16))
+    floats = values if values.dtype.kind == "f" else values.astype(np.float64)
     return np.where(seen, floats, floats.dtype.type(np.nan))
 
 

@@ -10,6 +10,7 @@ ONE_LINE = "one row or column, or a zero residual, under the start by Lanczos"
 VALIDATION = "nothing can be held out"
 SCALE = "tiny and huge scales, and data that are all zero"
 BROADCAST = "Numba's warning about 1 x 1 data"
+LANCZOS = "Lanczos draws by itself"
 READERS = "damaged files give raw errors"
 SAVED = "damaged files of results give raw errors"
 SIGNALS = "signals at any moment of a fit"
@@ -21,6 +22,9 @@ KNOWN: dict[str, str] = {
     "foreign RuntimeWarning in lib/_function_base_impl.py": VALIDATION,
     "foreign RuntimeWarning in linalg/_linalg.py": SCALE,
     "foreign RuntimeWarning in refinement/lagrangian.py": SCALE,
+    "ZeroDivisionError in solver/held_out.py": VALIDATION,
+    "foreign RuntimeWarning in data/sparse.py": SCALE,
+    "the same seed gives": LANCZOS,
     "foreign FutureWarning in typing/typeof.py": BROADCAST,
     "data/readers.py": READERS,
     "foreign ResourceWarning in fuzz/readers.py": READERS,
