@@ -9,6 +9,10 @@ CONSTRAINTS := constraints.txt
 CORES  := $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1)
 PYTEST  = OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 NUMBA_NUM_THREADS=1 $(BIN)/pytest -n $(CORES)
 
+# How long `make fuzz` looks for faults, and from which seed.
+MINUTES ?= 60
+SEED    ?= 0
+
 # What the unit tests use; those that need the extra "baselines" are left out without it.
 UNIT := plot,io,data,lab,test
 
@@ -17,7 +21,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test test-unit-set-up test-unit test-lowest-set-up test-lowest lab bench paper lint constraints clean
+.PHONY: help demo test test-unit-set-up test-unit test-lowest-set-up test-lowest fuzz lab bench paper lint constraints clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
@@ -39,6 +43,10 @@ test-lowest-set-up: build/lowest.txt
 
 test-lowest: build/lowest.txt ## the same with the lowest versions that pyproject.toml allows
 	$(MAKE) test-unit VENV=$(VENV)-lowest CONSTRAINTS=build/lowest.txt
+
+fuzz: $(VENV)/with-$(UNIT) ## look for faults for MINUTES=60 from SEED=0; the table goes to out/fuzz/table.txt
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 NUMBA_NUM_THREADS=1 PYTHONPATH=tests \
+	    $(BIN)/python -m fuzz --minutes $(MINUTES) --seed $(SEED) --out out/fuzz
 
 lab: $(VENV)/with-lab,plot,io ## open JupyterLab on the first tutorial (ARGS="..." goes to jupyter)
 	$(BIN)/jupyter lab $(ARGS) notebooks/01_quickstart.ipynb

@@ -81,6 +81,16 @@ def observed_only(X, seen, W, H, f, loss, alpha, n_iter):
     return A
 
 
+@pytest.mark.parametrize("offsets", ["global", "rows", "columns", "both"])
+@pytest.mark.parametrize("init", ["svd", "random", "given"])
+def test_holes_begin_at_the_offsets_in_dense_data_too(init, offsets):
+    X, seen, factors = example("relu", "frobenius", shape=(40, 30), rank=3, share=0.6)
+    options = {"init": factors if init == "given" else init, "offsets": offsets, "random_state": 0}
+    options |= {"constraint": "everywhere", "max_iter": 5, "tol": 0, "acceleration": None}
+    dense = nmd.complete(np.where(seen, X + 5, np.nan), 3, "relu", **options)
+    assert_same(dense, nmd.complete(stored(X + 5, seen), 3, "relu", **options))
+
+
 @pytest.mark.filterwarnings("ignore::nmd_lab.OverfitWarning")
 @pytest.mark.parametrize(("f", "loss"), PAIRS)
 def test_observed_equals_a_loop_over_rows_and_columns(f, loss):
@@ -121,6 +131,23 @@ def test_permuting_rows_and_columns_permutes_the_result(constraint):
     np.testing.assert_allclose(
         low_rank(other), expected, rtol=0, atol=1e-8 * np.abs(expected).max()
     )
+
+
+@pytest.mark.parametrize("constraint", ["everywhere", "observed"])
+@pytest.mark.parametrize("axis", [0, 1])
+def test_the_place_of_an_empty_row_or_column_does_not_matter(axis, constraint):
+    X, seen, factors = example("identity", "frobenius", shape=(20, 16), rank=2, share=0.5)
+    np.moveaxis(seen, axis, 0)[5] = False
+    order = [5, *(i for i in range(X.shape[axis]) if i != 5)]
+    options = {"constraint": constraint, "alpha": 3.0, "max_iter": 3, "tol": 0}
+    options |= {"acceleration": None, "polish": False}
+    one = nmd.complete(stored(X, seen), 2, init=factors, **options)
+    moved = [np.take(array, order, axis) for array in (X, seen)]
+    W, H = (np.take(a, order, axis) if k == axis else a for k, a in enumerate(factors))
+    other = nmd.complete(stored(*moved), 2, init=(W, H), **options)
+    assert one.objective == pytest.approx(other.objective, rel=1e-10)
+    expected = np.take(one.reconstruct().values, order, axis)
+    np.testing.assert_allclose(other.reconstruct().values, expected, rtol=0, atol=1e-10)
 
 
 @pytest.mark.parametrize("constraint", ["everywhere", "observed"])

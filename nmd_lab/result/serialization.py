@@ -69,8 +69,8 @@ def to_dataset(fit: Fields) -> xr.Dataset:
     dataset = xr.Dataset({"W": W, "H": H}).merge(history)
     for name, factor, values in zip(OFFSET_NAMES, (W, H), offsets[1:], strict=True):
         if values is not None:
-            template = factor.isel({COMPONENT: 0}, drop=True)
-            dataset[name] = template.copy(data=values.reshape(template.shape))
+            dims = tuple(dim for dim in factor.dims if dim != COMPONENT)
+            dataset[name] = dims, values.reshape([factor.sizes[dim] for dim in dims])
     dataset = dataset.assign_coords(labels.coords.coords)
     return dataset.assign_attrs({RESULT_ATTRIBUTE: json.dumps(description)})
 

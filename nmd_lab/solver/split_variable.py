@@ -121,7 +121,13 @@ class SplitVariable(StoredEntries):
         return kernel(self.x[entries], A, weights, *state, *numbers)
 
     def keep(self, entries: slice, A: FloatArray) -> None:
-        """Turn A = WH of a block into S = T + U - A, without an update of T and U."""
+        """Turn A = WH of a block into S = T + U - A, without an update of T and U.
+
+        Where nothing is observed, T becomes A: at the start, A has the offsets, and T is still 0.
+        """
+        weights = self.weights_of(entries)
+        if weights is not None:
+            np.copyto(self.T[entries], A, where=weights == 0)
         if self.previous_A is not None:
             self.previous_A[entries] = A
         np.subtract(self.T[entries], A, out=A)

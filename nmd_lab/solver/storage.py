@@ -150,9 +150,9 @@ class CsrStorage:
     def blocks(self, part: int = 0, parts: int = 1) -> Iterator[Block]:
         """Yield the blocks of one of `parts` parts of the rows, with about equally many entries."""
         shares = np.linspace(0, self.n_entries, parts + 1)
-        first, end = self._row_of(shares[part]), self._row_of(shares[part + 1])
-        if part == parts - 1:
-            end = self.shape[0]
+        # the first and the last part also have the empty rows before and after all entries
+        first = 0 if part == 0 else self._row_of(shares[part])
+        end = self.shape[0] if part == parts - 1 else self._row_of(shares[part + 1])
         while first < end:
             last = self._row_of(self.indptr[first] + BLOCKS.block_entries)
             last = min(max(last, first + 1), end)

@@ -1,108 +1,142 @@
-"""Damage the bytes of a file at random, as disks, transfers and editors do.
-
->>> import numpy as np
->>> from fuzz.mutate import mutated
->>> mutated(b"1,2,3", np.random.default_rng(0)) == mutated(b"1,2,3", np.random.default_rng(0))
-True
-"""
+"""Damaged copies of files: bits, bytes, pieces and numbers, also inside of archives."""
 
 from __future__ import annotations
 
+import gzip
+import io
+import re
+import zipfile
+import zlib
 from collections.abc import Callable
 
 import numpy as np
 
-HEAD = 512
-"""Number of first bytes, which hold most headers, and which half of the changes hit."""
-
-NUMBERS = (b"0", b"-1", b"1", b"255", b"2147483647", b"2147483648", b"99999999999999999999", b"nan",
-           b"inf", b"1e400")  # fmt: skip
-"""Text that a reader may take for a number at a limit."""
+EXTREMES = (
+    b"\x00",
+    b"\xff",
+    b"\x7f",
+    b"\x80",
+    b"\xff\xff\xff\x7f",
+    b"\xff" * 8,
+    b"\x00" * 8,
+    b"\n",
+)
+NUMBERS = (
+    *(b"-1", b"0", b"1e999", b"nan", b"2147483648", b"99999999999999999999", b"1e-400", b"", b"x"),
+    *(b"4294967296", b'"', b",", b"1,1", b"inf", b"null", b"[]", b"{}", b"1" * 400, b"true"),
+)
 
 
 def mutated(data: bytes, rng: np.random.Generator) -> bytes:
-    """Return a damaged copy of the contents of a file.
+    """Return a damaged copy of the content of a file.
+
+    Half of the gzip files and zip archives are damaged inside, and packed again with the right
+    checksums, so that the damage reaches the reader behind them.
 
     Parameters
     ----------
     data : bytes
-        Contents of a valid file.
+        Content of an intact file.
     rng : Generator
-        Source of randomness; the same state gives the same damage.
-
-    Returns
-    -------
-    bytes
-        Contents after one to four changes: flipped bits, other bytes, runs of one byte, a part that
-        is missing, doubled or exchanged, another number, or an end that is cut off.
+        Random numbers.
     """
-    out = bytearray(data)
-    for _ in range(int(rng.choice([1, 1, 1, 2, 4]))):
-        change = CHANGES[int(rng.integers(len(CHANGES)))]
-        if out:
-            change(out, rng)
-    return bytes(out)
+    if data[:2] == b"\x1f\x8b" and rng.random() < 0.5:
+        return gzip.compress(mutated(gzip.decompress(data), rng), 1, mtime=0)
+    if data[:2] == b"PK" and rng.random() < 0.7:
+        return _inside_zip(data, rng)
+    for _ in range(int(rng.choice([1, 1, 2, 4, 8]))):
+        data = CHANGES[rng.integers(len(CHANGES))](data, rng)
+    return data
 
 
-def _place(out: bytearray, rng: np.random.Generator) -> int:
-    """Return a position, often near the beginning or the end."""
-    where = rng.random()
-    if where < 0.5:
-        return int(rng.integers(min(len(out), HEAD)))
-    if where < 0.65:
-        return len(out) - 1 - int(rng.integers(min(len(out), HEAD)))
-    return int(rng.integers(len(out)))
+def _inside_zip(data: bytes, rng: np.random.Generator) -> bytes:
+    """Return a zip archive with one damaged, missing or renamed member."""
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        members = [(name, archive.read(name)) for name in archive.namelist()]
+    k = int(rng.integers(len(members)))
+    name, content = members[k]
+    fate = rng.random()
+    if fate < 0.05:
+        members.pop(k)
+    elif fate < 0.1:
+        members[k] = (f"_{name}", content)
+    elif fate < 0.15:
+        members.append((name[:-4] + "2.npy", content))
+    elif fate < 0.2:
+        members[k] = (name, members[int(rng.integers(len(members)))][1])
+    else:
+        members[k] = (name, mutated(content, rng))
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", rng.choice([zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])) as new:
+        for name, content in members:
+            new.writestr(zipfile.ZipInfo(name), content)
+    return out.getvalue()
 
 
-def _flip_bit(out: bytearray, rng: np.random.Generator) -> None:
-    out[_place(out, rng)] ^= 1 << int(rng.integers(8))
+def _flip(data: bytes, rng: np.random.Generator) -> bytes:
+    changed = bytearray(data)
+    if changed:
+        changed[rng.integers(len(changed))] ^= 1 << int(rng.integers(8))
+    return bytes(changed)
 
 
-def _other_byte(out: bytearray, rng: np.random.Generator) -> None:
-    out[_place(out, rng)] = int(rng.integers(256))
+def _extreme(data: bytes, rng: np.random.Generator) -> bytes:
+    value = EXTREMES[rng.integers(len(EXTREMES))]
+    at = int(rng.integers(len(data) + 1))
+    return data[:at] + value + data[at + len(value) :]
 
 
-def _several_bytes(out: bytearray, rng: np.random.Generator) -> None:
-    for _ in range(int(rng.integers(2, 17))):
-        _other_byte(out, rng)
+def _cut(data: bytes, rng: np.random.Generator) -> bytes:
+    return data[: int(rng.integers(len(data) + 1))]
 
 
-def _run(out: bytearray, rng: np.random.Generator) -> None:
-    at, size = _place(out, rng), int(rng.choice([4, 8, 64]))
-    size = min(size, len(out) - at)
-    out[at : at + size] = bytes([int(rng.choice([0, 255, 127, 57]))]) * size
+def _delete(data: bytes, rng: np.random.Generator) -> bytes:
+    at, size = int(rng.integers(len(data) + 1)), int(rng.integers(1, 40))
+    return data[:at] + data[at + size :]
 
 
-def _cut_end(out: bytearray, rng: np.random.Generator) -> None:
-    del out[_place(out, rng) :]
+def _insert(data: bytes, rng: np.random.Generator) -> bytes:
+    at = int(rng.integers(len(data) + 1))
+    return data[:at] + rng.bytes(int(rng.integers(1, 20))) + data[at:]
 
 
-def _cut_part(out: bytearray, rng: np.random.Generator) -> None:
-    at = _place(out, rng)
-    del out[at : at + int(rng.integers(1, 65))]
+def _repeat(data: bytes, rng: np.random.Generator) -> bytes:
+    at, size = int(rng.integers(len(data) + 1)), int(rng.integers(1, 200))
+    return data[:at] + data[at : at + size] * int(rng.integers(2, 5)) + data[at + size :]
 
 
-def _double_part(out: bytearray, rng: np.random.Generator) -> None:
-    at = _place(out, rng)
-    out[at:at] = out[at : at + int(rng.integers(1, 257))]
+def _swap(data: bytes, rng: np.random.Generator) -> bytes:
+    a, b = sorted(int(i) for i in rng.integers(len(data) + 1, size=2))
+    size = min(b - a, 16)
+    return (
+        data[:a] + data[b : b + size] + data[a + size : b] + data[a : a + size] + data[b + size :]
+    )
 
 
-def _exchange(out: bytearray, rng: np.random.Generator) -> None:
-    one, other = _place(out, rng), _place(out, rng)
-    out[one], out[other] = out[other], out[one]
+def _number(data: bytes, rng: np.random.Generator) -> bytes:
+    """Replace a number in a text."""
+    found = [match.span() for match in re.finditer(rb"-?\d+(\.\d+)?", data[:20_000])]
+    if not found:
+        return _flip(data, rng)
+    start, end = found[rng.integers(len(found))]
+    return data[:start] + NUMBERS[rng.integers(len(NUMBERS))] + data[end:]
 
 
-def _number(out: bytearray, rng: np.random.Generator) -> None:
-    """Put another number where digits are, or anywhere in a file without digits nearby."""
-    at = _place(out, rng)
-    end = at
-    while end < len(out) and chr(out[end]).isdigit():
-        end += 1
-    out[at : max(end, at + 1)] = NUMBERS[int(rng.integers(len(NUMBERS)))]
+def _near_the_start(data: bytes, rng: np.random.Generator) -> bytes:
+    """Change a byte of the header."""
+    changed = bytearray(data)
+    if changed:
+        changed[rng.integers(min(len(changed), 256))] = int(rng.integers(256))
+    return bytes(changed)
 
 
-CHANGES: tuple[Callable[[bytearray, np.random.Generator], None], ...] = (
-    _flip_bit, _flip_bit, _other_byte, _several_bytes, _run, _cut_end, _cut_part, _double_part,
-    _exchange, _number,
-)  # fmt: skip
-"""Kinds of damage; a kind that comes twice is as likely as two."""
+CHANGES: tuple[Callable[[bytes, np.random.Generator], bytes], ...] = (
+    *(_flip, _flip, _flip, _extreme, _cut, _delete, _insert, _repeat, _swap),
+    *(_number, _number, _near_the_start),
+)
+"""The kinds of damage; the frequent ones several times."""
+
+
+def checksum(data: bytes) -> str:
+    """Return a short name of a content."""
+    return f"{zlib.crc32(data):08x}"

@@ -8,6 +8,7 @@ import os
 import pickle
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -406,3 +407,18 @@ def test_units_come_back_and_are_saved(tmp_path):
     fit.save(tmp_path / "fit.nc")
     again = nmd_lab.load(tmp_path / "fit.nc").reconstruct().attrs
     assert again == {"units": "m", "valid_range": [0.0, 9.0], "levels": 3}
+
+
+@pytest.mark.parametrize("axis", ["index", "columns"])
+def test_offsets_of_a_multi_index_are_saved_without_a_warning(axis, tmp_path):
+    frame = pd.DataFrame(np.arange(12.0).reshape(4, 3) % 5)
+    levels = pd.MultiIndex.from_tuples([(i % 2, i) for i in range(getattr(frame, axis).size)])
+    setattr(frame, axis, levels)
+    fit = nmd_lab.complete(frame, 1, offsets="both", max_iter=5, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        fit.save(tmp_path / "fit.nc")
+    loaded = nmd_lab.load(tmp_path / "fit.nc")
+    for one, two in zip(loaded.offsets[1:], fit.offsets[1:], strict=True):
+        np.testing.assert_array_equal(one, two)
+    assert loaded.reconstruct().identical(fit.reconstruct())

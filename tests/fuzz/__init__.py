@@ -1,0 +1,1 @@
+"""A suite that keeps looking for faults: `make fuzz`."""

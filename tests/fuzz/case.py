@@ -1,0 +1,156 @@
+"""One example of a call: plain values, whose repr is enough to repeat it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+from hypothesis import strategies as st
+
+import nmd_lab
+
+from .containers import DENSE, SPARSE, Given, contained
+from .matrices import DTYPES, VALUES, Array, matrix, observed
+
+NONLINEARITIES = ("relu", "square", "minmax", "modulus", "identity")
+LOSSES = ("frobenius", "l1", "kl")
+
+
+@dataclass(frozen=True)
+class Case:
+    """A call of `decompose` or `complete`, and what is checked about it."""
+
+    check: str = "fit"
+    verb: str = "complete"
+    shape: tuple[int, int] = (5, 4)
+    rank: int = 2
+    values: str = "nonnegative"
+    missing: float = 0.0
+    empty: bool = False
+    dtype: str = "float64"
+    container: str = "nan"
+    other: str = "mask"
+    nonlinearity: str = "identity"
+    loss: str = "frobenius"
+    options: dict[str, Any] = field(default_factory=dict)
+    seed: int = 0
+
+    @cached_property
+    def matrix(self) -> Array:
+        """Values (m, n) in the type of the case."""
+        return matrix(self.values, self.shape, self.dtype, self.seed)
+
+    @cached_property
+    def seen(self) -> Array:
+        """Mask of the observed entries."""
+        return observed(self.shape, self.missing, self.empty, self.seed)
+
+    def given(self, container: str | None = None) -> Given:
+        """Return X in its container, and the keyword arguments that go with it."""
+        return contained(container or self.container, self.matrix, self.seen)
+
+    def call(self, X: Any, **others: Any) -> nmd_lab.Decomposition:
+        """Return the fit to X."""
+        options = {"max_iter": 5, "random_state": self.seed, "progress": False}
+        verb = getattr(nmd_lab, self.verb)
+        return verb(X, self.rank, self.nonlinearity, self.loss, **options | self.options | others)
+
+    @property
+    def absent_are_zeros(self) -> bool:
+        """Whether entries that are not observed count as zeros."""
+        return self.verb == "decompose" and self.container in SPARSE
+
+
+OPTIONS: dict[str, st.SearchStrategy[Any]] = {
+    "init": st.sampled_from(["auto", "svd", "randomized", "nndsvd", "random"]),
+    "n_init": st.integers(1, 3),
+    "max_iter": st.integers(1, 40),
+    "tol": st.sampled_from([0.0, 1e-10, 1e-3, 1.0]),
+    "penalty": st.sampled_from(["auto", "balanced", "paper", 1e-3, 1.0, 1e3]),
+    "initial_penalty": st.sampled_from([1e-2, 1.0, 50]),
+    "acceleration": st.sampled_from(["auto", None]),
+    "homotopy": st.sampled_from(["auto", True, False]),
+    "polish": st.sampled_from(["auto", True, False]),
+    "alpha": st.sampled_from([0, 1e-3, 1.0, 100.0]),
+    "offsets": st.sampled_from(["none", "global", "rows", "columns", "both"]),
+    "constraint": st.sampled_from(["auto", "everywhere", "observed"]),
+    "validation": st.sampled_from([0.1, 0.5, 0.9]),
+    "patience": st.integers(1, 12),
+    "epsilon": st.sampled_from([0.0, 1e-12, 1e-6]),
+    "time_limit": st.sampled_from([0.0, 5.0]),
+    "random_state": st.integers(0, 3),
+    "threads": st.integers(1, 2),
+    "dtype": st.sampled_from(["float32", "float64"]),
+}
+"""Valid values of every option."""
+
+WRONG: tuple[Any, ...] = (
+    *(-1, 0, 1, 2.5, True, None, "", "auto ", "svd", float("nan"), float("inf"), 1e400, -0.5),
+    *([], [1, 2], (1, 2), {}, b"x", 1j, object, "float16", 10**30),
+)
+"""Values of which most are wrong for most options."""
+
+
+def containers(verb: str) -> list[str]:
+    """Return the containers in which a verb sees the same observed entries."""
+    return [*DENSE, *SPARSE] if verb == "complete" else list(DENSE)
+
+
+@st.composite
+def cases(draw: Any, checks: tuple[str, ...], plain: bool = False) -> Case:
+    """Draw a case; a plain one has few options and friendly values.
+
+    Parameters
+    ----------
+    draw : callable
+        Hypothesis' source of choices.
+    checks : tuple of str
+        Checks to choose from.
+    plain : bool, default False
+        Whether to leave out options and the values that overflow.
+    """
+    check = draw(st.sampled_from(checks))
+    verb = draw(st.sampled_from(["decompose", "complete"]))
+    small = st.tuples(st.integers(1, 8), st.integers(1, 8))
+    large = st.tuples(st.integers(1, 40), st.integers(1, 30))
+    shape = draw(st.one_of(small, large, st.sampled_from([(1, 1), (1, 6), (7, 1), (2, 2)])))
+    options: dict[str, Any] = {}
+    if not plain:
+        names = draw(st.lists(st.sampled_from(list(OPTIONS)), max_size=5, unique=True))
+        options = {name: draw(OPTIONS[name]) for name in names}
+    return Case(
+        check,
+        verb,
+        shape,
+        rank=draw(st.integers(1, min(*shape, 6))),
+        values=draw(st.sampled_from(list(VALUES)[: 6 if plain else None])),
+        missing=draw(st.sampled_from([0.0, 0.0, 0.2, 0.5, 0.8])),
+        empty=not plain and draw(st.integers(0, 9)) == 0,
+        dtype=draw(st.sampled_from(("float64",) * 4 + DTYPES)),
+        container=draw(st.sampled_from(containers("complete"))),
+        other=draw(st.sampled_from(containers(verb))),
+        nonlinearity=draw(st.sampled_from(NONLINEARITIES)),
+        loss=draw(st.sampled_from(LOSSES)),
+        options=options,
+        seed=draw(st.integers(0, 999)),
+    )
+
+
+def reductions(case: Case) -> list[Case]:
+    """Return simpler cases, the simplest first."""
+    default = Case()
+    simpler = [
+        replace(case, **{name: getattr(default, name)})
+        for name in ("values", "missing", "empty", "dtype", "container", "loss", "nonlinearity")
+        if getattr(case, name) != getattr(default, name)
+    ]
+    for name in case.options:
+        others = {n: value for n, value in case.options.items() if n != name}
+        simpler.append(replace(case, options=others))
+    for shape in [(1, 1), (2, 2), (5, 4), (10, 8)]:
+        if shape[0] * shape[1] < case.shape[0] * case.shape[1]:
+            simpler.append(replace(case, shape=shape, rank=min(case.rank, *shape)))
+    if case.rank > 1:
+        simpler.append(replace(case, rank=1))
+    return simpler

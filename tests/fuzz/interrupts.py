@@ -1,0 +1,124 @@
+"""Ctrl-C and SIGTERM at random moments of a fit: the best so far with its reason."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import time
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+import nmd_lab
+
+from .faults import Fault, kind_of
+from .ledger import Ledger
+from .processes import forked
+
+KINDS: dict[str, dict[str, Any]] = {
+    "plain": {"nonlinearity": "relu"},
+    "warm-up": {"nonlinearity": "square"},
+    "validation": {"nonlinearity": "identity", "validation": 0.2, "patience": 1000, "alpha": 1},
+    "sparse": {"nonlinearity": "relu", "constraint": "observed", "offsets": "both"},
+}
+"""Kinds of fits; each has three starts."""
+
+
+def fit(kind: str) -> nmd_lab.Decomposition:
+    """Return a fit of some tenths of a second."""
+    X = np.random.default_rng(0).random((40, 30))
+    X[np.random.default_rng(1).random(X.shape) < 0.3] = np.nan
+    options = {"n_init": 3, "max_iter": 60, "tol": 0, "random_state": 0, "progress": False}
+    return nmd_lab.complete(X, 3, **KINDS[kind], **options)
+
+
+@cache
+def duration(kind: str) -> float:
+    """Return how long such a fit takes, in seconds."""
+    fit(kind)
+    began = time.monotonic()
+    fit(kind)
+    return time.monotonic() - began
+
+
+def interrupt_once(seed: int, name: str) -> None:
+    """Send a signal to a fit at a random moment, and look at what it gives."""
+    chance = random.Random(seed)
+    kind = chance.choice(list(KINDS))
+    moment = chance.uniform(0, 1.1 * duration(kind))
+    reading, writing = os.pipe()
+    child = forked(lambda: _fit_and_tell(kind, writing))
+    os.close(writing)
+    with os.fdopen(reading) as told:
+        told.readline()  # the fit begins
+        time.sleep(moment)
+        os.kill(child, getattr(signal, name))
+        text = told.read()
+    _, status = os.waitpid(child, 0)
+    if not text:
+        ended = f"signal {os.WTERMSIG(status)}" if os.WIFSIGNALED(status) else "nothing said"
+        raise Fault(f"{name} ends a fit without a result", f"{kind}: {ended}")
+    answer = json.loads(text)
+    if "error" in answer and answer["error"] != "KeyboardInterrupt":
+        raise Fault(f"{name} gives another exception", f"{kind}: {answer['error']}")
+    if "error" in answer and answer["iterations"] > 0:
+        raise Fault(f"{name} loses a fit that has iterates", f"{kind}: {answer['iterations']}")
+    if "code" in answer and not (answer["finite"] and answer["n_iter"] >= 1 and answer["sentence"]):
+        raise Fault(f"{name} gives a fit that is not valid", f"{kind}: {answer}")
+
+
+def _fit_and_tell(kind: str, writing: int) -> None:
+    """Fit, and write as JSON what came of it; run in a child."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    done = _count_iterations()
+    told = os.fdopen(writing, "w")
+    answer: dict[str, Any] = {}
+    try:
+        told.write("begin\n")
+        told.flush()
+        result = fit(kind)
+        answer = {
+            "code": result.stop_reason.code,
+            "sentence": str(result.stop_reason),
+            "n_iter": result.n_iter,
+            "finite": bool(np.isfinite(result.reconstruct().values).all()),
+        }
+    except BaseException as error:
+        if not answer:
+            answer = {"error": type(error).__name__, "iterations": done()}
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    told.write(json.dumps(answer))
+    told.close()
+
+
+def _count_iterations() -> Any:
+    """Return a function that says how many iterates the runs of a fit have looked at so far."""
+    from nmd_lab.solver import stopping
+
+    count = 0
+    reason = stopping.Stopping.reason
+
+    def counting(self: Any, state: Any, best: Any, scores: Any) -> Any:
+        nonlocal count
+        answer = reason(self, state, best, scores)
+        # those of a warm-up have no result that could be returned
+        count += self.max_iter == 60
+        return answer
+
+    stopping.Stopping.reason = counting  # type: ignore[method-assign]
+    return lambda: count
+
+
+def look(ledger: Ledger, seed: int, name: str) -> None:
+    """Interrupt once, and record it."""
+    part = f"kills: {name}"
+    ledger.passed(part)
+    try:
+        interrupt_once(seed, name)
+    except Exception as error:
+        again = f"fuzz.interrupts.interrupt_once({seed}, {name!r})"
+        ledger.failed(part, kind_of(error), str(error), again)

@@ -1,0 +1,106 @@
+"""The objective of a fit, computed again with plain NumPy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+import nmd_lab
+
+from .faults import Fault
+from .matrices import Array
+
+KL_FLOOR = 1e-12
+
+
+def _f(name: str, t: Array) -> Array:
+    return {
+        "identity": lambda: t,
+        "relu": lambda: np.maximum(t, 0),
+        "minmax": lambda: np.clip(t, 0, 1),
+        "modulus": lambda: np.abs(t),
+        "square": lambda: t * t,
+    }[name]()
+
+
+def _d(name: str, x: Array, y: Array) -> Array:
+    if name == "frobenius":
+        return 0.5 * (x - y) ** 2
+    if name == "l1":
+        return np.abs(x - y)
+    y = np.maximum(y, KL_FLOOR)
+    safe = np.where(x > 0, x, 1.0)
+    return np.where(x > 0, x * (np.log(safe) - np.log(y)) - x + y, y)
+
+
+def _reference(name: str, x: Array, weights: Array) -> float:
+    if name == "frobenius":
+        return 0.5 * float(np.sum(weights * x * x))
+    if name == "l1":
+        return float(np.sum(weights * np.abs(x)))
+    mean = np.full_like(x, np.average(x, weights=weights))
+    rounding = np.finfo(float).eps * float(np.sum(weights * np.abs(x)))
+    return max(float(np.sum(weights * _d(name, x, mean))), rounding)
+
+
+def check_scores(fit: nmd_lab.Decomposition, values: Array, weights: Array) -> None:
+    """Raise a Fault if objective or relative error are not those of W and H.
+
+    The rounding of t = WH + offsets is at most a few units of |W||H| + |offsets|; the tolerance is
+    what such a change of t changes in the sum, and a few units of the sum itself.
+
+    Parameters
+    ----------
+    fit : Decomposition
+        Fit.
+    values, weights : ndarray (m, n)
+        Values, and their weights; 0 where nothing is observed.
+    """
+    dtype = fit.W.dtype
+    W, H = (factor.astype(np.float64) for factor in fit.factors)
+    m, n = fit.shape
+    b, c, mean = (
+        fit.offsets.of_rows(m, float).astype(float),
+        fit.offsets.of_columns(n, float).astype(float),
+        fit.offsets.mean,
+    )
+    seen = weights > 0
+    x, w = values.astype(dtype)[seen].astype(np.float64), weights[seen].astype(np.float64)
+    t = (W @ H + b[:, None] + c + mean)[seen]
+    unit = 8 * (fit.rank + 4) * float(np.finfo(dtype).eps)
+    size = (np.abs(W) @ np.abs(H) + np.abs(b)[:, None] + np.abs(c) + abs(mean))[seen]
+    f, d = fit.nonlinearity.name, fit.loss.name
+    exact = _d(d, x, _f(f, t))
+    ends = [_d(d, x, _f(f, t + sign * unit * size)) for sign in (-1, 1)]
+    data_term = float(np.sum(w * exact))
+    slack = float(np.sum(w * np.max([np.abs(end - exact) for end in ends], axis=0)))
+    slack += 1e-9 * data_term if dtype == np.float64 else 1e-3 * data_term
+    slack += unit**2 * float(np.sum(w * np.abs(x)))  # of the reported sum where all is exact
+    if d == "kl":  # x log(x/y) - x + y cancels near y = x
+        slack += 1e-15 * float(np.sum(w * (x + _f(f, t) + KL_FLOOR)))
+    alpha = float(fit.parameters["alpha"])
+    ridge = 0.5 * alpha * float(sum(np.sum(part * part) for part in (W, H, b, c)))
+    _compare("objective", fit.objective, data_term + ridge, slack + unit * ridge)
+    reference = _reference(d, x, w)
+    low, high = (
+        fit.loss.relative_error(max(data_term + sign * 1.01 * slack, 0.0), reference)
+        for sign in (-1, 1)
+    )
+    reported = fit.relative_error
+    if reference > 0 and not low * (1 - 1e-6) <= reported <= high * (1 + 1e-6):
+        raise Fault("relative_error is not that of W and H", f"{reported!r} not in {low, high}")
+
+
+def _compare(name: str, reported: float, true: float, slack: float) -> None:
+    if not abs(reported - true) <= slack:
+        raise Fault(f"{name} is not that of W and H", f"{reported!r}, recomputed {true!r}")
+
+
+def fitted_data(case: Any, fit: nmd_lab.Decomposition) -> tuple[Array, Array] | None:
+    """Return the values and weights that a case fits, None where entries are held out."""
+    if "validation" in case.options or fit.shape != case.shape:
+        return None
+    if case.absent_are_zeros:
+        return np.where(case.seen, case.matrix, 0), np.ones(case.shape)
+    return case.matrix, case.seen.astype(float)

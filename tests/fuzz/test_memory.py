@@ -1,0 +1,14 @@
+"""Many fits in one process leave its memory as it was."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from fuzz import memory
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_fits_leave_no_memory_behind():
+    assert memory.growth(60) < memory.GROWTH
