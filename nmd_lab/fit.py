@@ -251,7 +251,8 @@ def label(prepared: Prepared, solution: Solution) -> Decomposition:
         Best outcome of the solver, with a summary of its starts.
     """
     problem, outcome = prepared.problem, solution.outcome
-    state, observations = outcome.state, problem.observations
+    state, units = outcome.state, problem.units
+    observations = units.given_observations(problem.observations)
     W, H = observations.zero_unobserved(state.W, state.H)
     return Decomposition.from_matrices(
         observations.labels,
@@ -259,8 +260,8 @@ def label(prepared: Prepared, solution: Solution) -> Decomposition:
         H,
         outcome.history,
         offsets=state.offsets,
-        nonlinearity=problem.pair.nonlinearity,
-        loss=problem.pair.loss,
+        nonlinearity=units.pair.nonlinearity,
+        loss=units.pair.loss,
         stop_reason=outcome.stop_reason,
         parameters={
             "rank": W.shape[1],
@@ -312,7 +313,7 @@ class ResumableFit:
                     last_when_stopped=True,
                 )
             outcome = self.run.advance(iterations, callback=callback)
-            distance = optimality(problem, outcome.state.W_aug, outcome.state.H_aug)
+            distance = optimality(problem, *problem.extended(outcome.state))
             return label(self.prepared, Solution(outcome, distance, []))
 
 

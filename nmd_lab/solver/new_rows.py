@@ -122,7 +122,7 @@ def solve_new_rows(
     rule = (ridge, problem.alpha, BALANCED.initial, BALANCED.factor, BALANCED.step)
     n_starts = 0 if pair.nonlinearity.linear else NEW_ROWS.random_starts
     starts = np.random.default_rng(0).standard_normal((n_starts, Ht.shape[1]))
-    model = (*pair.arguments, pair.loss.floor)
+    model = (*pair.arguments, pair.loss.floors)
     W = np.empty((observations.shape[0], Ht.shape[1]))
     kernel = row_kernel(pair)
 
@@ -151,7 +151,7 @@ def row_kernel(pair: Pair) -> Callable[..., None]:
 
     It takes (indptr, indices, x, weights, t, Ht, base, starts, rule, tol, max_iter, model, W): the
     entries with their starting T, random starts, `rule` = (ridge, alpha, first ρ, ratio of the
-    residuals, step of ρ), `model` = (*pair.arguments, floor), and W for the results.
+    residuals, step of ρ), `model` = (*pair.arguments, floors), and W for the results.
     """
     return _row_kernel(pair.structure, f"rows_{pair.name}", pair.is_ours)
 
@@ -213,7 +213,7 @@ def _improve_kernel(structure: Structure, name: str) -> Callable[..., float]:
     def improve(problem, rule, tol, max_iter, model, w, best, step, L):  # type: ignore[no-untyped-def]
         x, weights, start_t, H, offset, normal = problem
         ridge, alpha, rho, ratio, rho_step = rule
-        pieces, pf, pd, floor = model
+        pieces, pf, pd, floors = model
         t, u, s = start_t.copy(), np.zeros(x.size), np.empty(x.size)
         converged = tol * tol * max(np.sum(t * t), 1e-300)
         lowest, earlier, halts, dual_scale = math.inf, math.inf, 0, 1.0
@@ -229,7 +229,7 @@ def _improve_kernel(structure: Structure, name: str) -> Callable[..., float]:
             for k in range(x.size):
                 a = s[k]
                 v, new, loss = update_entry(
-                    a, u[k], x[k], rho / weights[k], dual_scale, pieces, pf, pd, floor
+                    a, u[k], x[k], rho / weights[k], dual_scale, pieces, pf, pd, floors
                 )
                 objective += weights[k] * loss
                 primal += (new - a) * (new - a)

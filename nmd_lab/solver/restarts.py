@@ -113,7 +113,9 @@ def all_starts(
             kind = "svd" if init == "auto" else init
             yield NamedStart(kind, svd_start(observations, f, rank, offsets, rng, kind))
         else:
-            yield NamedStart("given", given_start(observations, rank, init, offsets))
+            units = problem.units
+            start = given_start(observations, rank, init, units.given_offsets(offsets))
+            yield NamedStart("given", units.scaled_start(start))
 
 
 def iterate(
@@ -135,7 +137,7 @@ def iterate(
     Yields
     ------
     State
-        Result of each iteration.
+        Result of each iteration, in the units of X.
     """
     began = time.perf_counter()
     start = named.start
@@ -143,6 +145,7 @@ def iterate(
         start = _warmed_up(problem, start, options)
     warm_up = time.perf_counter() - began
     for state in accelerated(problem, start, plan) if plan else admm(problem, start):
+        state = problem.units.given_state(state, projected=problem.rule.projected)
         yield replace(state, seconds=state.seconds + warm_up)
 
 
@@ -204,7 +207,7 @@ def solve(
     summary = [_summary(named.kind, outcome) for named, outcome in done]
     not_run = StopReason("not run", reason or "not run: an earlier start was stopped")
     summary += [_summary_not_run(named.kind, not_run) for named in others[len(outcomes) - 1 :]]
-    return Solution(best, optimality(problem, best.state.W_aug, best.state.H_aug), summary)
+    return Solution(best, optimality(problem, *problem.extended(best.state)), summary)
 
 
 def _summary(kind: str, outcome: Outcome) -> dict[str, Any]:
