@@ -37,13 +37,12 @@ class ScalingOptions:
     nearby : float
         Data are fitted as they are, without a copy, if the logarithm to base 2 of the largest
         magnitude is at most this far from 0.
-    nearby_ones : int
-        With offsets and no ridge, the ones beside W and H stay ones if the logarithm to base 2 of
-        the natural unit of W and H is at most this far from 0.
+    farthest : float
+        Logarithm to base 2 of the largest unit of X, and minus that of the smallest.
     """
 
     nearby: float = 18.0
-    nearby_ones: int = 4
+    farthest: float = 400.0
 
 
 SCALING = ScalingOptions()
@@ -131,9 +130,9 @@ class Scaling:
     def scaled_columns(self, mean: float, *, ridge: bool) -> OffsetColumns:
         """Return the positions of the offsets in a problem whose mean is given.
 
-        Without a ridge, the constant columns have about the size of W and H, so that rounding does
-        not depend on the size of X.  With a ridge, they are ones in the units of X, so that offsets
-        and factors share the coefficient alpha.
+        Without a ridge, the constant columns have about the size of W and H, so that the fit does
+        not depend on the size of X where there are too few entries for all offsets and factors.
+        With a ridge, they are ones in the units of X: offsets and factors share one alpha.
         """
         constant = math.ldexp(1.0, -self.exponent) if ridge else self.ones
         return replace(self.columns, mean=mean, constant=constant)
@@ -186,12 +185,10 @@ def scaling_for(pair: Pair, largest: float) -> Scaling:
     degree = pair.nonlinearity.degree
     if degree is None or pair.loss.degree is None or largest == 0:
         return Scaling(pair)
-    logarithm = math.log2(largest)
-    exponent = round(logarithm / (2 * degree))
-    if abs(logarithm) > SCALING.nearby:
-        return Scaling(pair, exponent=exponent)
-    moderate = abs(exponent) <= SCALING.nearby_ones
-    return Scaling(pair, ones=1.0 if moderate else math.ldexp(1.0, exponent))
+    logarithm = min(max(math.log2(largest), -SCALING.farthest), SCALING.farthest)
+    size_of_W = logarithm / (2 * degree)
+    exponent = 0 if abs(logarithm) <= SCALING.nearby else round(size_of_W)
+    return Scaling(pair, exponent=exponent, ones=2.0 ** (size_of_W - exponent))
 
 
 def _times(observations: Observations, exponent: int) -> Observations:
