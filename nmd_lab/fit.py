@@ -73,12 +73,13 @@ def decompose(
         objective is returned, and `Decomposition.starts` lists all.
     max_iter : int, default 500
         Largest number of iterations of a start.
-    tol : float, default 1e-10
-        Tolerance.  A start ends when ‖T - WH‖ and ‖T - T_previous‖, relative to the norm of the
-        starting T, are at most `tol`; when the relative change of the objective over 200 iterations
-        is at most `tol`; when the objective reaches no new lowest value in 1000 iterations; or when
-        refinements no longer lower it.  The iterate of lowest objective is returned.  0: exactly
-        `max_iter` iterations, and the last iterate is returned.
+    tol : float, default 3e-3
+        Relative gain that is worth 50 more iterations.  A start ends when its lowest objective has
+        fallen by at most `tol` times itself in the last 50 iterations: 100 for Modulus and Square,
+        and 200 for a `tol` of at most 1e-4.  It also ends when refinements no longer lower the
+        objective, and when the fit is exact (residuals of 1e-10).  The iterate of lowest objective
+        is returned.  0: exactly `max_iter` iterations, and the last iterate is returned.  With
+        `validation`, `patience` takes the place of the rule for the gain.
     penalty : {"auto", "balanced", "paper"}, float or PenaltyRule, default "auto"
         Rule for ρ; a number is a fixed ρ.  "balanced" keeps the two residuals within a factor of 3,
         "paper" is the paper's rule.  "auto" is "balanced", except for a loss with a kink (L1) and
@@ -310,6 +311,7 @@ class ResumableFit:
                     tol=options.tol,
                     held_out=held_out,
                     patience=options.patience,
+                    even=problem.pair.nonlinearity.even,
                     last_when_stopped=True,
                 )
             outcome = self.run.advance(iterations, callback=callback)

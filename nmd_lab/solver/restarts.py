@@ -159,7 +159,7 @@ def _warmed_up(problem: Problem, start: Start, options: Options) -> Start:
         return start
     observations = problem.observations.with_values(f.preimage(problem.observations.values))
     warm_up = replace(problem, observations=observations, pair=pair, rule=BALANCED)
-    run = Run(admm(warm_up, start), tol=options.tol)
+    run = Run(admm(warm_up, start), tol=STOPPING.exact_for(options.tol))
     state, _, reason, _ = run.advance(RESTARTS.warm_up, time_limit=options.time_limit)
     if reason.code == "interrupted":
         raise KeyboardInterrupt
@@ -195,7 +195,7 @@ def solve(
     others, reason = list(starts), ""
     if not outcomes[0].complete:
         reason = "not run: the first start was stopped"
-    elif held_out is None and outcomes[0].state.relative_error <= options.tol:
+    elif held_out is None and outcomes[0].state.relative_error <= STOPPING.exact_for(options.tol):
         reason = "not run: the first start left nothing to gain"
     if not reason:
         outcomes += runner.run_all(others, outcomes[0].score)
@@ -255,7 +255,13 @@ class _Runner:
                 options.progress,
                 text=lambda state: f"error {state.relative_error:.3g}",
             )
-        run = Run(states, tol=options.tol, held_out=self.held_out, patience=options.patience)
+        run = Run(
+            states,
+            tol=options.tol,
+            held_out=self.held_out,
+            patience=options.patience,
+            even=self.problem.pair.nonlinearity.even,
+        )
         outcome = run.advance(
             options.max_iter,
             callback=options.callback if cancelled is None else lambda _: cancelled(),

@@ -74,6 +74,8 @@ class Run:
         Entries for early stopping.
     patience : int
         Iterations without a lower validation error after which the run ends.
+    even : bool, default False
+        Whether f is even, which makes the rule for `tol` wait longer.
     last_when_stopped : bool, default False
         Whether a stop by the callback counts as the end, as if `max_iter` had been that iteration.
 
@@ -92,6 +94,7 @@ class Run:
         tol: float = 0.0,
         held_out: HeldOut | None = None,
         patience: int = 10,
+        even: bool = False,
         last_when_stopped: bool = False,
     ) -> None:
         self._states, self._tol, self._held_out = states, tol, held_out
@@ -107,7 +110,8 @@ class Run:
         self.last: State | None = None
         self.best: State | None = None
         self._lowest = math.inf
-        self._scores: deque[float] = deque(maxlen=STOPPING.standstill + 1)
+        self._recent: deque[float] = deque(maxlen=STOPPING.window_for(tol, even=even) + 1)
+        self._last_score = math.inf
         self._paused_at: float | None = None
         self._paused_for = 0.0
 
@@ -163,7 +167,7 @@ class Run:
         assert self.best is not None
         history = {name: list(numbers) for name, numbers in self.history.items()}
         if reason.code in self._gives_last_after:
-            return Outcome(self.last, history, reason, self._scores[-1])
+            return Outcome(self.last, history, reason, self._last_score)
         return Outcome(self.best, history, reason, self._lowest)
 
     def _step(self, rules: Stopping) -> StopReason | None:
@@ -181,8 +185,9 @@ class Run:
         self.last = state
         if self.best is None or score < self._lowest:
             self.best, self._lowest = state, score
-        self._scores.append(score)
-        return rules.reason(state, self.best, self._scores)
+        self._last_score = score
+        self._recent.append(self._lowest)
+        return rules.reason(state, self.best, self._recent)
 
     def _record(self, state: State) -> float:
         """Add a state to the history and return its score."""

@@ -210,7 +210,7 @@ def test_new_rows(f, loss, scale):
         bounds = (0, 1.5 * by) if f == "minmax" else ()
         model = forward(f, rows.values @ fit.factors[1], *bounds)
         model = np.maximum(model, 1e-12 * new * by) if loss == "kl" else model
-        found.append(np.nansum(distance(loss, new * by, model)) / by ** fit.loss.degree)
+        found.append(np.nansum(distance(loss, new * by, model)) / by**fit.loss.degree)
     assert found[1] == pytest.approx(found[0], rel=0.1)
     alone = other.fold_in((new * scale)[2:3])
     np.testing.assert_array_equal(W[1][2:3], alone)
