@@ -43,7 +43,7 @@ def decompose(
     X : array_like (m, n)
         Data: ndarray, masked array, pandas.DataFrame, xarray.DataArray or scipy.sparse matrix.
         NaN and masked entries are missing, absent entries of a sparse matrix are zeros.  Labels are
-        kept.
+        kept.  The largest magnitude may be from 1e-120 to 1e120, in float32 from 1e-36 to 1e36.
     rank : int
         Number of components r, from 1 to min(m, n).
     nonlinearity : {"relu", "square", "minmax", "modulus", "identity"} or Nonlinearity
@@ -73,18 +73,19 @@ def decompose(
         objective is returned, and `Decomposition.starts` lists all.
     max_iter : int, default 500
         Largest number of iterations of a start.
-    tol : float, default 3e-3
-        Relative gain that is worth 50 more iterations.  A start ends when its lowest objective has
-        fallen by at most `tol` times itself in the last 50 iterations: 100 for Modulus and Square,
-        and 200 for a `tol` of at most 1e-4.  It also ends when refinements no longer lower the
-        objective, and when the fit is exact (residuals of 1e-10).  The iterate of lowest objective
-        is returned.  0: exactly `max_iter` iterations, and the last iterate is returned.  With
-        `validation`, `patience` takes the place of the rule for the gain.
+    tol : float, default 0.01
+        Relative gain that is worth 100 more iterations.  A start ends when its lowest objective has
+        fallen by at most `tol` times itself in the last 100 iterations (200 for a `tol` of at most
+        1e-4).  It also ends when refinements no longer lower the objective, and when the fit is
+        exact (residuals of 1e-10).  The iterate of lowest objective is returned.  0: exactly
+        `max_iter` iterations, and the last iterate is returned.  With `validation`, `patience`
+        takes the place of the rule for the gain.
     penalty : {"auto", "balanced", "paper"}, float or PenaltyRule, default "auto"
         Rule for ρ; a number is a fixed ρ.  "balanced" keeps the two residuals within a factor of 3,
         "paper" is the paper's rule.  "auto" is "balanced", except for a loss with a kink (L1) and
         an f that is not even.  There, ρ starts at the value that gives loss and constraint the same
-        weight, and changes less and less often.
+        weight, and changes less and less often.  "auto" starts at that value for all other pairs in
+        which ρ has a unit (KL, Square), too: multiples of X are fitted alike.
     initial_penalty : float, optional
         ρ of the first iteration, > 0, if `penalty` is "auto", "balanced" or "paper".  By default
         the rule sets it.
@@ -311,7 +312,6 @@ class ResumableFit:
                     tol=options.tol,
                     held_out=held_out,
                     patience=options.patience,
-                    even=problem.pair.nonlinearity.even,
                     last_when_stopped=True,
                 )
             outcome = self.run.advance(iterations, callback=callback)

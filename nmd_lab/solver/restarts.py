@@ -255,13 +255,7 @@ class _Runner:
                 options.progress,
                 text=lambda state: f"error {state.relative_error:.3g}",
             )
-        run = Run(
-            states,
-            tol=options.tol,
-            held_out=self.held_out,
-            patience=options.patience,
-            even=self.problem.pair.nonlinearity.even,
-        )
+        run = Run(states, tol=options.tol, held_out=self.held_out, patience=options.patience)
         outcome = run.advance(
             options.max_iter,
             callback=options.callback if cancelled is None else lambda _: cancelled(),

@@ -74,8 +74,6 @@ class Run:
         Entries for early stopping.
     patience : int
         Iterations without a lower validation error after which the run ends.
-    even : bool, default False
-        Whether f is even, which makes the rule for `tol` wait longer.
     last_when_stopped : bool, default False
         Whether a stop by the callback counts as the end, as if `max_iter` had been that iteration.
 
@@ -94,7 +92,6 @@ class Run:
         tol: float = 0.0,
         held_out: HeldOut | None = None,
         patience: int = 10,
-        even: bool = False,
         last_when_stopped: bool = False,
     ) -> None:
         self._states, self._tol, self._held_out = states, tol, held_out
@@ -110,7 +107,7 @@ class Run:
         self.last: State | None = None
         self.best: State | None = None
         self._lowest = math.inf
-        self._recent: deque[float] = deque(maxlen=STOPPING.window_for(tol, even=even) + 1)
+        self._recent: deque[float] = deque(maxlen=STOPPING.window_for(tol) + 1)
         self._last_score = math.inf
         self._paused_at: float | None = None
         self._paused_for = 0.0

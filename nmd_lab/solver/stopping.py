@@ -21,11 +21,10 @@ class StoppingOptions:
     ----------
     window : int
         Number of iterations.  A run ends when its lowest objective has fallen in them by at most
-        `tol`, relative to that objective.
-    window_even : int
-        The same for an even f, which finds its signs in leaps between plateaus.
+        `tol`, relative to that objective.  Refinements need up to 60 iterations to overtake, and
+        an even f finds its signs in leaps.
     window_strict : int
-        The same for a strict `tol`: refinements may need so many iterations to overtake.
+        The same for a strict `tol`.
     strict : float
         Largest strict `tol`.
     exact : float
@@ -34,17 +33,15 @@ class StoppingOptions:
         Number of iterations from which the present rate of decrease is estimated.
     """
 
-    window: int = 50
-    window_even: int = 100
+    window: int = 100
     window_strict: int = 200
     strict: float = 1e-4
     exact: float = 1e-10
     trend_window: int = 50
 
-    def window_for(self, tol: float, *, even: bool) -> int:
+    def window_for(self, tol: float) -> int:
         """Return the number of iterations in which the objective must fall by more than `tol`."""
-        usual = self.window_even if even else self.window
-        return self.window_strict if tol <= self.strict else usual
+        return self.window_strict if tol <= self.strict else self.window
 
     def exact_for(self, tol: float) -> float:
         """Return the relative residual at or below which a run ends."""
