@@ -57,7 +57,9 @@ def exact_data() -> None:
     print("| pair | at most 1e-6 | median | largest | starts needed |\n|---|---|---|---|---|")
     for f, loss in PAIRS:
         fits = [
-            nmd.decompose(hard_case(f, seed), 5, f, loss, n_init=5, max_iter=1000, random_state=0)
+            nmd.decompose(
+                hard_case(f, seed), 5, f, loss, n_init=5, max_iter=1000, tol=1e-10, random_state=0
+            )
             for seed in range(10)
         ]
         errors = np.array([fit.relative_error for fit in fits])
@@ -77,7 +79,7 @@ def fixed_penalties() -> None:
         ratios, best = [], []
         for seed in range(5):
             X = hard_case(f, seed, 0.05)
-            options: dict[str, Any] = {"max_iter": 300, "random_state": 0}
+            options: dict[str, Any] = {"max_iter": 300, "tol": 1e-10, "random_state": 0}
             fixed = [
                 nmd.decompose(X, 5, f, loss, penalty=rho, **options, **PLAIN).objective
                 for rho in FIXED
@@ -103,7 +105,7 @@ def small_problems() -> None:
         product = rng.normal(size=(m, rank)) @ rng.normal(size=(rank, n))
         X = noisy(f, product, rng.choice([0.0, 0.05, 0.2, 1.0]), rng)
         X = np.maximum(X, 0) if loss == "kl" else X
-        options: dict[str, Any] = {"max_iter": 300, "random_state": 0}
+        options: dict[str, Any] = {"max_iter": 300, "tol": 1e-10, "random_state": 0}
         fit = nmd.decompose(X, rank, f, loss, **options)
         size = fit.objective / fit.relative_error ** (2 if loss == "frobenius" else 1)
         zero = 1e-9 * size if loss != "frobenius" else 1e-18 * size

@@ -60,6 +60,33 @@ def check_number(
     return number
 
 
+LARGEST_SIZE = {"float32": 1e36, "float64": 1e120}
+"""Largest magnitude of data for each precision; one over it is the smallest.  Between the two, the
+sum of the squares of the errors of a fit is an ordinary number."""
+
+
+def check_size(name: str, largest: float, dtype: Any) -> float:
+    """Return the largest magnitude of data, if the precision can hold the errors of their fits.
+
+    Parameters
+    ----------
+    name : str
+        Name of the data, for the message.
+    largest : float
+        Largest magnitude of an entry; 0 is allowed.
+    dtype : dtype
+        Precision of the data.
+    """
+    precision = np.dtype(dtype).name
+    limit = LARGEST_SIZE[precision]
+    if largest and not 1 / limit <= largest <= limit:
+        raise ValueError(
+            f"{name} has a largest magnitude of {largest:g}, and {precision} allows {1 / limit:g} "
+            f"to {limit:g}: change its unit, for example divide it by {largest:.0e}."
+        )
+    return largest
+
+
 def check_share(name: str, value: Any, *, zero: bool = True, one: bool = False) -> float:
     """Return the value as a float; it must be in [0, 1).
 

@@ -43,7 +43,7 @@ def decompose(
     X : array_like (m, n)
         Data: ndarray, masked array, pandas.DataFrame, xarray.DataArray or scipy.sparse matrix.
         NaN and masked entries are missing, absent entries of a sparse matrix are zeros.  Labels are
-        kept.
+        kept.  The largest magnitude may be from 1e-120 to 1e120, in float32 from 1e-36 to 1e36.
     rank : int
         Number of components r, from 1 to min(m, n).
     nonlinearity : {"relu", "square", "minmax", "modulus", "identity"} or Nonlinearity
@@ -75,17 +75,19 @@ def decompose(
         objective is returned, and `Decomposition.starts` lists all.
     max_iter : int, default 500
         Largest number of iterations of a start.
-    tol : float, default 1e-10
-        Tolerance.  A start ends when ‖T - WH‖ and ‖T - T_previous‖, relative to the norm of the
-        starting T, are at most `tol`; when the relative change of the objective over 200 iterations
-        is at most `tol`; when the objective reaches no new lowest value in 1000 iterations; or when
-        refinements no longer lower it.  The iterate of lowest objective is returned.  0: exactly
-        `max_iter` iterations, and the last iterate is returned.
+    tol : float, default 0.01
+        Relative gain that is worth 100 more iterations.  A start ends when its lowest objective has
+        fallen by at most `tol` times itself in the last 100 iterations (200 for a `tol` of at most
+        1e-4).  It also ends when refinements no longer lower the objective, and when the fit is
+        exact (residuals of 1e-10).  The iterate of lowest objective is returned.  0: exactly
+        `max_iter` iterations, and the last iterate is returned.  With `validation`, `patience`
+        takes the place of the rule for the gain.
     penalty : {"auto", "balanced", "paper"}, float or PenaltyRule, default "auto"
         Rule for ρ; a number is a fixed ρ.  "balanced" keeps the two residuals within a factor of 3,
         "paper" is the paper's rule.  "auto" is "balanced", except for a loss with a kink (L1) and
         an f that is not even.  There, ρ starts at the value that gives loss and constraint the same
-        weight, and changes less and less often.
+        weight, and changes less and less often.  "auto" starts at that value for all other pairs in
+        which ρ has a unit (KL, Square), too: multiples of X are fitted alike.
     initial_penalty : float, optional
         ρ of the first iteration, > 0, if `penalty` is "auto", "balanced" or "paper".  By default
         the rule sets it.
@@ -264,7 +266,8 @@ def label(prepared: Prepared, solution: Solution) -> Decomposition:
         Best outcome of the solver, with a summary of its starts.
     """
     problem, outcome = prepared.problem, solution.outcome
-    state, observations = outcome.state, problem.observations
+    state, units = outcome.state, problem.units
+    observations = units.given_observations(problem.observations)
     W, H = observations.zero_unobserved(state.W, state.H)
     return Decomposition.from_matrices(
         observations.labels,
@@ -272,8 +275,8 @@ def label(prepared: Prepared, solution: Solution) -> Decomposition:
         H,
         outcome.history,
         offsets=state.offsets,
-        nonlinearity=problem.pair.nonlinearity,
-        loss=problem.pair.loss,
+        nonlinearity=units.pair.nonlinearity,
+        loss=units.pair.loss,
         stop_reason=outcome.stop_reason,
         parameters={
             "rank": W.shape[1],
@@ -325,5 +328,5 @@ class ResumableFit:
                     last_when_stopped=True,
                 )
             outcome = self.run.advance(iterations, callback=callback)
-            distance = optimality(problem, outcome.state.W_aug, outcome.state.H_aug)
+            distance = optimality(problem, *problem.extended(outcome.state))
             return label(self.prepared, Solution(outcome, distance, []))

@@ -187,7 +187,7 @@ def errors(X, A, f, loss, mask, kl_floor, a=0.0, b=1.0) -> tuple[float, float]:
     """Total loss and relative error of f(A) on the mask, in the paper's normalisation."""
     x, y = X[mask], forward(f, A[mask], a, b)
     if loss == "kl":
-        total = distance("kl", x, np.maximum(y, kl_floor)).sum()
+        total = distance("kl", x, np.maximum(y, kl_floor * x)).sum()
         return total, total / distance("kl", x, np.full_like(x, x.mean())).sum()
     total = distance(loss, x, y).sum()
     if loss == "l1":

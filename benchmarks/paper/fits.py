@@ -36,8 +36,8 @@ def paper_settings(**more: Any) -> dict[str, Any]:
 
 
 def default_settings(**more: Any) -> dict[str, Any]:
-    """Return what "by default" means: nothing but one thread and silence."""
-    return {"threads": 1, "progress": False} | more
+    """Return what "by default" means: one thread, silence, and as many iterations as the others."""
+    return {"threads": 1, "progress": False, "tol": 1e-10} | more
 
 
 SETTINGS = {"paper": paper_settings, "default": default_settings}

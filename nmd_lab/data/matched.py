@@ -12,10 +12,12 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
+from ._csr import row_pointers
 from .base import FloatArray, Observations
 from .labels import Labels
 from .matching import Axis, match, unknown_label
 from .observations import observe
+from .sparse import SparseObservations
 
 
 class MatchedData(NamedTuple):
@@ -45,6 +47,16 @@ class MatchedData(NamedTuple):
         i, j, observed = self.observations.entries()
         array[self.rows[i], self.columns[j]] = observed
         return array
+
+    def to_sparse(self, labels: Labels) -> SparseObservations:
+        """Return the entries at their positions in the other matrix, which has these labels."""
+        i, j, values = self.observations.entries()
+        _, weights = self.observations.observed()
+        rows, columns = self.rows[i], self.columns[j]
+        order = np.lexsort((columns, rows))
+        indptr = row_pointers(rows, labels.matrix_shape[0], np.intp)
+        parts = (values[order], weights[order].astype(values.dtype))
+        return SparseObservations(*parts, indptr, columns[order], labels)
 
     def to_rows(self, positions: NDArray[np.intp], shape: tuple[int, int]) -> FloatArray:
         """Return some rows of the other matrix, NaN where nothing is observed."""

@@ -18,19 +18,26 @@ class ModelPart:
         Numbers that compiled functions receive at run time.  Other numbers need no new compilation.
     parameter_names : tuple of str
         Names of the arguments that set them; none by default.
+    degree : int or None
+        Degree of homogeneity.  A loss of degree q has d(s x, s y) = s^q d(x, y) for s > 0.  A
+        nonlinearity of degree p has f(s t) = s^p f(t), if `scaled` changes its parameters.  None
+        (default): data of any size are fitted as they are.
     """
 
     name: ClassVar[str]
     label: ClassVar[str]
     parameter_names: ClassVar[tuple[str, ...]] = ()
     parameters: tuple[float, ...] = ()
+    degree: ClassVar[int | None] = None
 
     def __init_subclass__(cls, **options: Any) -> None:
-        """Give a class that has a name but no label the name as its label."""
+        """Set the label of a class with a name, and no degree for one with formulas of its own."""
         super().__init_subclass__(**options)
         own = vars(cls)
         if "name" in own and "label" not in own:
             cls.label = own["name"]
+        if "degree" not in own and own.keys() & {"forward", "value", "proximal", "pieces"}:
+            cls.degree = None
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(f'{p:g}' for p in self.parameters)})"

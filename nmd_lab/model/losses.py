@@ -25,8 +25,8 @@ from nmd_lab._numba import compile_kernel, compile_scalar, is_ours
 from .base import ModelPart
 
 KL_FLOOR = 1e-12
-"""Smallest f(WH) in a *reported* KL objective.  Without it, f(WH) = 0 at x > 0 would give infinity.
-The optimisation itself uses the exact divergence."""
+"""Smallest f(WH) in a *reported* KL objective, as a share of x.  Without it, f(WH) = 0 at x > 0
+would give infinity.  The optimisation itself uses the exact divergence."""
 
 
 class Loss(ModelPart):
@@ -50,8 +50,9 @@ class Loss(ModelPart):
         Numbers that the compiled functions receive as `p`; empty by default.
     domain : tuple of float
         Smallest and largest y with a finite d, both included; all numbers by default.
-    floor : float
-        Lower bound that reported objectives put on modelled values; none by default.
+    floor, relative_floor : float
+        Reported objectives put the lower bound floor + relative_floor |x| on the modelled value of
+        an entry x; none by default.
     smooth : bool
         Whether d has a derivative in y everywhere inside its domain; False by default.  If so, the
         last iterations descend on the objective itself.
@@ -62,6 +63,12 @@ class Loss(ModelPart):
     smooth: ClassVar[bool] = False
     domain: ClassVar[tuple[float, float]] = (-math.inf, math.inf)
     floor: ClassVar[float] = -math.inf
+    relative_floor: ClassVar[float] = 0.0
+
+    @property
+    def floors(self) -> tuple[float, float]:
+        """`floor` and `relative_floor`, as compiled functions take them."""
+        return float(self.floor), float(self.relative_floor)
 
     @staticmethod
     def value(x: float, y: float, p: tuple[float, ...]) -> float:
@@ -110,6 +117,10 @@ class Loss(ModelPart):
         """
         return objective / reference if reference > 0 else (0.0 if objective == 0 else math.inf)
 
+    def scaled(self, size: float) -> Loss:
+        """Return the same loss for data that are divided by `size`, if it has a `degree`."""
+        return self
+
     def residuals(self, x: NDArray[np.floating], y: NDArray[np.floating]) -> NDArray[np.floating]:
         """Return the residuals of a model, for plots that compare them with the noise.
 
@@ -129,8 +140,8 @@ class Loss(ModelPart):
         """Raise ValueError if d is not defined for every x from smallest to largest."""
 
     def __call__(self, x: ArrayLike, y: ArrayLike) -> NDArray[np.floating]:
-        """Return d(x, max(y, floor)) for each entry of the broadcast arrays."""
-        pair = np.asarray(x, dtype=float), np.maximum(np.asarray(y, dtype=float), self.floor)
+        """Return d(x, y) for each entry of the broadcast arrays, with the floors on y."""
+        pair = np.asarray(x, dtype=float), np.asarray(y, dtype=float)
         shape = np.broadcast_shapes(*(each.shape for each in pair))
         # A copy, since Numba may not touch what np.broadcast_arrays returns.
         data, model = (
@@ -138,7 +149,7 @@ class Loss(ModelPart):
         )
         out = np.empty(data.size)
         values = _values_kernel(self.value, self.name, is_ours(type(self)))
-        values(data.ravel(), model.ravel(), self.parameters, out)
+        values(data.ravel(), model.ravel(), self.parameters, self.floors, out)
         return out.reshape(data.shape)
 
 
@@ -158,6 +169,7 @@ class Frobenius(Loss):
     label = "Frobenius"
     noise = "Gaussian"
     smooth = True
+    degree = 2
 
     @staticmethod
     def value(x: float, y: float, p: tuple[float, ...]) -> float:
@@ -193,6 +205,7 @@ class L1(Loss):
     name = "l1"
     label = "L1"
     noise = "Laplace"
+    degree = 1
 
     @staticmethod
     def value(x: float, y: float, p: tuple[float, ...]) -> float:
@@ -214,7 +227,7 @@ class KL(Loss):
 
     Both x and y must be non-negative.  The relative error is the divergence, divided by that of the
     constant matrix that holds the mean of X (the paper's section on synthetic data).  Reported
-    objectives use max(f(WH), `KL_FLOOR`).
+    objectives use max(f(WH), `KL_FLOOR` x).
 
     Examples
     --------
@@ -228,8 +241,10 @@ class KL(Loss):
     noise = "Poisson"
     residual_name = "Pearson residual"
     smooth = True
+    degree = 1
     domain = (0.0, math.inf)
-    floor = KL_FLOOR
+    floor = 0.0
+    relative_floor = KL_FLOOR
 
     @staticmethod
     def value(x: float, y: float, p: tuple[float, ...]) -> float:
@@ -254,7 +269,7 @@ class KL(Loss):
 
     def residuals(self, x: NDArray[np.floating], y: NDArray[np.floating]) -> NDArray[np.floating]:
         """Return (x - y) / √y where y > 0; a count of mean 0 has no spread to divide by."""
-        positive = y > self.floor
+        positive = y > KL_FLOOR * x
         scaled: NDArray[np.floating] = (x - y)[positive] / np.sqrt(y[positive])
         return scaled
 
@@ -272,9 +287,9 @@ def _values_kernel(value: Callable[..., float], name: str, cached: bool) -> Call
     """Return the compiled loop of a loss over flat arrays."""
     compiled = compile_scalar(value)
 
-    def values(x: Any, y: Any, p: Any, out: Any) -> None:
+    def values(x: Any, y: Any, p: Any, floors: Any, out: Any) -> None:
         for i in range(x.size):
-            out[i] = compiled(x[i], y[i], p)
+            out[i] = compiled(x[i], max(y[i], floors[0] + floors[1] * abs(x[i])), p)
 
     return compile_kernel(values, f"values_{name}", cached=cached)
 

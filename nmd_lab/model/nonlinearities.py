@@ -85,6 +85,10 @@ class Nonlinearity(ModelPart):
         """Return the initial T, with f(T) near X (the paper's section on experiments)."""
         return x
 
+    def scaled(self, size: float) -> Nonlinearity:
+        """Return the same f for data that are divided by `size`, if it has a `degree`."""
+        return self
+
     def with_wider_bounds(self, width: float, domain: tuple[float, float]) -> Nonlinearity | None:
         """Return f with wider bounds, for a homotopy; None if f has not two finite bounds.
 
@@ -113,6 +117,7 @@ class Identity(Nonlinearity):
 
     name = "identity"
     label = "identity: t"
+    degree = 1
     linear = True
 
     @staticmethod
@@ -137,6 +142,7 @@ class ReLU(Nonlinearity):
 
     name = "relu"
     label = "ReLU: max(0, t)"
+    degree = 1
 
     @staticmethod
     def forward(t: float, p: tuple[float, ...]) -> float:
@@ -174,6 +180,7 @@ class MinMax(Nonlinearity):
 
     name = "minmax"
     label = "MinMax: bounded"
+    degree = 1
     parameter_names = ("a", "b")
 
     def __init__(self, a: float = 0.0, b: float = 1.0) -> None:
@@ -201,6 +208,10 @@ class MinMax(Nonlinearity):
             Piece(self.b, math.inf, 0.0, self.b),
         )
 
+    def scaled(self, size: float) -> MinMax:
+        """Return MinMax with bounds for data that are divided by `size`."""
+        return MinMax(self.a / size, self.b / size)
+
     def with_wider_bounds(self, width: float, domain: tuple[float, float]) -> MinMax | None:
         """Return MinMax with wider bounds, the paper's idea of a homotopy."""
         shift = width * (self.b - self.a)
@@ -214,6 +225,7 @@ class Modulus(Nonlinearity):
 
     name = "modulus"
     label = "modulus: |t|"
+    degree = 1
     even = True
 
     @staticmethod
@@ -231,6 +243,7 @@ class Square(Nonlinearity):
 
     name = "square"
     label = "square: t²"
+    degree = 2
     even = True
     closed_forms: ClassVar[dict[type[Loss], Callable[[float, float, float], float]]] = {
         Frobenius: square_frobenius,

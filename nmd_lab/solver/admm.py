@@ -57,7 +57,7 @@ class State:
     penalty : float
         ρ of this iteration.
     relative_residual : float
-        Larger of ‖T - WH‖ and ‖T - T_previous‖ over the norm of the starting T; `tol` bounds it.
+        Larger of ‖T - WH‖ and ‖T - T_previous‖ over the norm of the starting T.
     seconds : float
         Time since the start, in seconds.
     stop_reason : StopReason or None

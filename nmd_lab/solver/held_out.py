@@ -6,12 +6,11 @@ import re
 from typing import Any
 
 import numpy as np
-import xarray as xr
 from numpy.typing import NDArray
 
 from nmd_lab._checks import new_stream
 from nmd_lab.data.base import FloatArray, Observations
-from nmd_lab.data.observations import observe
+from nmd_lab.data.matched import match_data
 from nmd_lab.data.sparse import SparseObservations
 from nmd_lab.data.split import split
 from nmd_lab.model.nonlinearities import Nonlinearity
@@ -87,22 +86,13 @@ def hold_out(
     return rest, HeldOut(held_out.as_sparse(), f)
 
 
-def _given(validation: Any, observations: Observations) -> Observations:
-    """Return given held-out entries in the order of X."""
-    labels = observations.labels
-    is_array = isinstance(validation, xr.DataArray) and set(validation.dims) == set(labels.dims)
+def _given(validation: Any, observations: Observations) -> SparseObservations:
+    """Return given held-out entries at their positions in X."""
     try:
-        held_out = observe(validation, sample_dims=labels.rows if is_array else None)
-        if held_out.shape == observations.shape and held_out.pattern is None:
-            labelled = held_out.labels.label(held_out.to_array())
-            held_out = observe(labels.flatten(labels.align(labelled)))
+        matched = match_data(observations.labels, validation, owner="X")
     except (TypeError, ValueError) as error:  # which name X
-        raise type(error)(re.sub(r"\bX\b", "validation", str(error))) from error
-    if held_out.shape != observations.shape:
-        raise ValueError(
-            f"validation has shape {held_out.shape}: give it the shape of X, {observations.shape}."
-        )
-    return held_out
+        raise type(error)(re.sub(r"\bX\b", "validation", str(error), count=1)) from error
+    return matched.to_sparse(observations.labels)
 
 
 def _without(observations: Observations, held_out: Observations) -> Observations:

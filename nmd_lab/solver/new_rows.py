@@ -24,6 +24,7 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
+from nmd_lab._checks import check_size
 from nmd_lab._numba import compile_kernel, compile_scalar
 from nmd_lab._threads import all_threads
 from nmd_lab.data.base import CsrRows, FloatArray, Observations
@@ -31,6 +32,7 @@ from nmd_lab.model.proximal import Pair, Structure
 
 from .cholesky import factorize, substitute
 from .penalty import BALANCED, compare_residuals, relaxed_ratio
+from .scaling import Scaling, scaling_for
 from .split_variable import compile_entry_update
 
 
@@ -120,24 +122,35 @@ def solve_new_rows(
         Number of threads, each for one block of rows at a time; by default all.
     """
     pair, Ht, base = problem.pair, np.asarray(problem.Ht, dtype=np.float64), problem.base
+    values = observations.values
+    check_size("X", float(np.abs(values).max(initial=0)), values.dtype)
+    ones = 1.0 if problem.alpha else math.sqrt(np.mean(Ht * Ht)) or 1.0
     if problem.row_offsets:
-        Ht = np.hstack([np.ones((Ht.shape[0], 1)), Ht])
-    ridge = max(problem.epsilon, np.finfo(float).eps) * float(np.sum(Ht * Ht))
-    rule = (ridge, problem.alpha, BALANCED.initial, BALANCED.factor, BALANCED.step)
+        Ht = np.hstack([np.full((Ht.shape[0], 1), ones), Ht])
+    epsilon = max(problem.epsilon, np.finfo(float).eps)
     n_starts = 0 if pair.nonlinearity.linear else NEW_ROWS.random_starts
     starts = np.random.default_rng(0).standard_normal((n_starts, Ht.shape[1]))
-    model = (*pair.arguments, pair.loss.floor)
     W = np.empty((observations.shape[0], Ht.shape[1]))
     kernel = row_kernel(pair)
 
     def solve_block(block: slice) -> None:
-        indptr, indices, x, weights = _in_own_order(observations.csr_rows(block), problem.columns)
-        t = np.asarray(pair.nonlinearity.preimage(x), dtype=np.float64)
-        entries = (indptr, indices, x, weights, t)
-        kernel(*entries, Ht, base, starts, rule, tol, max_iter, model, W[block])
+        own = _in_own_order(observations.csr_rows(block), problem.columns)
+        for chosen, scaling, rows in rows_by_unit(own, pair):
+            scaled, size = scaling.scaled_pair(), scaling.exponent
+            indptr, indices, x, weights = rows
+            t = np.asarray(scaled.nonlinearity.preimage(x), dtype=np.float64)
+            H, offset = np.ldexp(Ht, -size), np.ldexp(base, -2 * size)
+            ridge, alpha = epsilon * float(np.sum(H * H)), scaling.scaled_alpha(problem.alpha)
+            rule = (ridge, alpha, BALANCED.initial, BALANCED.factor, BALANCED.step)
+            model = (*scaled.arguments, scaled.loss.floors)
+            found = np.empty((indptr.size - 1, Ht.shape[1]))
+            entries = (indptr, indices, x, weights, t)
+            kernel(*entries, H, offset, starts, rule, tol, max_iter, model, found)
+            W[block][chosen] = np.ldexp(found, size)
 
     with ThreadPoolExecutor(threads or all_threads()) as pool:
         list(pool.map(solve_block, _blocks(observations)))
+    W[:, 0] *= ones if problem.row_offsets else 1.0
     W = W.astype(problem.Ht.dtype)
     return (W[:, 1:], W[:, 0]) if problem.row_offsets else (W, None)
 
@@ -149,6 +162,45 @@ def _in_own_order(rows: CsrRows, columns: NDArray[np.intp]) -> CsrRows:
         return rows._replace(indices=indices)
     order = np.lexsort((indices, np.repeat(np.arange(rows.indptr.size - 1), np.diff(rows.indptr))))
     return CsrRows(rows.indptr, indices[order], rows.values[order], rows.weights[order])
+
+
+def rows_by_unit(
+    rows: CsrRows, pair: Pair
+) -> Iterator[tuple[slice | NDArray[np.bool_], Scaling, CsrRows]]:
+    """Yield the rows that share a unit, so that a result does not depend on the other rows.
+
+    Parameters
+    ----------
+    rows : CsrRows
+        New rows.
+    pair : Pair
+        Nonlinearity and loss.
+
+    Yields
+    ------
+    chosen : slice or ndarray of bool
+        Positions of the rows.
+    scaling : Scaling
+        Their units.
+    entries : CsrRows
+        The rows in these units.
+    """
+    lengths, magnitudes = np.diff(rows.indptr), np.abs(rows.values)
+    largest = np.zeros(lengths.size)
+    if magnitudes.size:
+        filled = lengths > 0
+        largest[filled] = np.maximum.reduceat(magnitudes, rows.indptr[:-1][filled])
+    scalings = [scaling_for(pair, size) for size in largest.tolist()]
+    exponents = np.array([scaling.exponent for scaling in scalings])
+    if not exponents.any():
+        yield slice(None), Scaling(pair), rows
+        return
+    for exponent in np.unique(exponents).tolist():
+        scaling, chosen = Scaling(pair, exponent=exponent), exponents == exponent
+        keep = np.repeat(chosen, lengths)
+        indptr = np.append(0, np.cumsum(lengths[chosen]))
+        x = np.ldexp(rows.values[keep], -scaling.of_X)
+        yield chosen, scaling, CsrRows.of(indptr, rows.indices[keep], x, rows.weights[keep])
 
 
 def _blocks(observations: Observations) -> Iterator[slice]:
@@ -164,7 +216,7 @@ def row_kernel(pair: Pair) -> Callable[..., None]:
 
     It takes (indptr, indices, x, weights, t, Ht, base, starts, rule, tol, max_iter, model, W): the
     entries with their starting T, random starts, `rule` = (ridge, alpha, first ρ, ratio of the
-    residuals, step of ρ), `model` = (*pair.arguments, floor), and W for the results.
+    residuals, step of ρ), `model` = (*pair.arguments, floors), and W for the results.
     """
     return _row_kernel(pair.structure, f"rows_{pair.name}", pair.is_ours)
 
@@ -226,7 +278,7 @@ def _improve_kernel(structure: Structure, name: str) -> Callable[..., float]:
     def improve(problem, rule, tol, max_iter, model, w, best, step, L):  # type: ignore[no-untyped-def]
         x, weights, start_t, H, offset, normal = problem
         ridge, alpha, rho, ratio, rho_step = rule
-        pieces, pf, pd, floor = model
+        pieces, pf, pd, floors = model
         t, u, s = start_t.copy(), np.zeros(x.size), np.empty(x.size)
         converged = tol * tol * max(np.sum(t * t), 1e-300)
         lowest, earlier, halts, dual_scale = math.inf, math.inf, 0, 1.0
@@ -242,7 +294,7 @@ def _improve_kernel(structure: Structure, name: str) -> Callable[..., float]:
             for k in range(x.size):
                 a = s[k]
                 v, new, loss = update_entry(
-                    a, u[k], x[k], rho / weights[k], dual_scale, pieces, pf, pd, floor
+                    a, u[k], x[k], rho / weights[k], dual_scale, pieces, pf, pd, floors
                 )
                 objective += weights[k] * loss
                 primal += (new - a) * (new - a)

@@ -7,7 +7,8 @@ The model X ≈ f(WH + mean + b_i + c_j) is written as X ≈ f(W_aug H_aug) with
 
 The column b of W_aug multiplies a row of ones in H_aug, and the row c of H_aug multiplies a column
 of ones in W_aug.  The factor steps solve for b and c as for any component, with the same ridge.
-The ones and the mean stay constant.
+The ones and the mean stay constant.  A problem in units of its own has another constant in their
+place, and b, c and the mean are divided by it (`OffsetColumns.constant`).
 """
 
 from __future__ import annotations
@@ -31,10 +32,14 @@ class OffsetColumns:
         Offsets of the model; all but "none" include the mean.
     mean : float
         Global offset, in the units of T.
+    constant : float
+        Number in the place of the ones.  It decides how the ridge of b and c compares with that of
+        W and H.
     """
 
     kind: str
     mean: float = 0.0
+    constant: float = 1.0
 
     @property
     def before(self) -> int:
@@ -65,24 +70,24 @@ class OffsetColumns:
     ) -> tuple[FloatArray, FloatArray]:
         """Return W_aug and H_aug from W (m, rank), H (rank, n) and offsets."""
         m, n = W.shape[0], H.shape[1]
-        left, right = [W], [H]
+        left, right, constant = [W], [H], self.constant
         if self.before:
-            left.insert(0, offsets.of_rows(m, float)[:, None])
-            right.insert(0, np.ones((1, n)))
+            left.insert(0, offsets.of_rows(m, float)[:, None] / constant)
+            right.insert(0, np.full((1, n), constant))
         if self.after:
-            left.append(np.ones((m, 1)))
-            right.append(offsets.of_columns(n, float)[None, :])
+            left.append(np.full((m, 1), constant))
+            right.append(offsets.of_columns(n, float)[None, :] / constant)
         if self.kind != "none":
-            left.append(np.ones((m, 1)))
-            right.append(np.full((1, n), self.mean))
+            left.append(np.full((m, 1), constant))
+            right.append(np.full((1, n), self.mean / constant))
         return np.hstack(left, dtype=W.dtype), np.vstack(right, dtype=H.dtype)
 
     def split(self, W_aug: FloatArray, H_aug: FloatArray) -> tuple[FloatArray, FloatArray, Offsets]:
         """Return W, H and the offsets from extended factors."""
         rank = W_aug.shape[1] - self.width
         components = self.components(W_aug.shape[1])
-        rows = W_aug[:, 0] if self.before else None
-        columns = H_aug[self.before + rank] if self.after else None
+        rows = W_aug[:, 0] * self.constant if self.before else None
+        columns = H_aug[self.before + rank] * self.constant if self.after else None
         return W_aug[:, components], H_aug[components], Offsets(self.mean, rows, columns)
 
 

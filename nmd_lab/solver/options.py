@@ -66,7 +66,7 @@ class Options:
     init: Any = "auto"
     n_init: int = 1
     max_iter: int = 500
-    tol: float = 1e-10
+    tol: float = 0.01
     penalty: str | float | PenaltyRule = "auto"
     initial_penalty: float | None = None
     acceleration: str | None = "auto"

@@ -10,22 +10,23 @@ from typing import Any, NamedTuple
 
 from numpy.typing import ArrayLike, DTypeLike
 
-from nmd_lab._checks import check_rank
+from nmd_lab._checks import check_rank, check_size
 from nmd_lab._threads import all_threads
 from nmd_lab.data.base import Observations
 from nmd_lab.data.observations import observe
 from nmd_lab.model.losses import Loss
 from nmd_lab.model.nonlinearities import Nonlinearity
 from nmd_lab.model.offsets import Offsets
-from nmd_lab.model.proximal import Pair, make_pair
+from nmd_lab.model.proximal import make_pair
 
 from .bounds import bounded, warn_out_of_bounds
 from .held_out import HeldOut, hold_out
 from .offsets import OffsetColumns, starting_offsets
 from .options import Options
-from .penalty import RELAXING, PenaltyRule, as_penalty_rule
+from .penalty import BALANCED, RELAXING, PenaltyRule, as_penalty_rule
 from .problem import Problem, natural_penalty
 from .refinement.plan import RefinementPlan, make_plan
+from .scaling import Scaling, scaling_for
 from .starts import NamedStart, all_starts
 
 
@@ -114,13 +115,15 @@ def prepare(
     f = bounded(nonlinearity, values, observations.labels.valid_range)
     pair = make_pair(f, pair.loss)
     warn_out_of_bounds(f, observations, stacklevel=4)
-    pair.loss.check_data(float(values.min()), float(values.max()))
+    smallest, largest = float(values.min()), float(values.max())
+    pair.loss.check_data(smallest, largest)
+    size = check_size("X", max(-smallest, largest), observations.values.dtype)
     observed_only = _observed_only(observations, checked.constraint)
     rng = checked.generator()
     observations, held_out = hold_out(observations, checked, pair.nonlinearity, rng)
     if absent_are_zeros:
         _refuse_empty_rows_and_columns(observations)
-    problem, offsets = make_problem(observations, pair, checked, observed_only)
+    problem, offsets = make_problem(observations, scaling_for(pair, size), checked, observed_only)
     plan = make_plan(problem, rank, checked)
     starts = all_starts(problem, offsets, rank, checked, rng)
     return Prepared(problem, starts, checked, plan, held_out)
@@ -138,16 +141,16 @@ def _refuse_empty_rows_and_columns(observations: Observations) -> None:
 
 
 def make_problem(
-    observations: Observations, pair: Pair, options: Options, observed_only: bool
+    observations: Observations, scaling: Scaling, options: Options, observed_only: bool
 ) -> tuple[Problem, Offsets]:
-    """Return the problem, and the offsets of its starts.
+    """Return the problem, and the offsets of its starts, in the units of a scaling.
 
     Parameters
     ----------
     observations : Observations
         Data without the held-out entries.
-    pair : Pair
-        Nonlinearity and loss.
+    scaling : Scaling
+        Nonlinearity and loss, and the units of the problem.
     options : Options
         Options of the fit.
     observed_only : bool
@@ -168,30 +171,38 @@ def make_problem(
     if observed_only:
         observations = observations.as_sparse()
     _check_memory(observations)
+    observations, pair = scaling.scaled_observations(observations), scaling.scaled_pair()
     offsets = starting_offsets(observations, pair.nonlinearity, options.offsets, options.alpha)
+    mean = scaling.given_offsets(offsets).mean
+    scaling = replace(scaling, columns=OffsetColumns(options.offsets, mean))
     problem = Problem(
         observations,
         pair,
-        rule=_penalty_rule(observations, pair, options),
-        alpha=options.alpha,
+        rule=_penalty_rule(observations, scaling, options),
+        alpha=scaling.scaled_alpha(options.alpha),
         epsilon=options.epsilon_for(observations.values.dtype),
-        offset_columns=OffsetColumns(options.offsets, offsets.mean),
+        offset_columns=scaling.scaled_columns(offsets.mean, ridge=options.alpha > 0),
         observed_only=observed_only,
         threads=options.threads or all_threads(),
+        scaling=scaling,
     )
     return problem, offsets
 
 
-def _penalty_rule(observations: Observations, pair: Pair, options: Options) -> PenaltyRule:
-    """Return the rule for ρ, with its initial value."""
+def _penalty_rule(observations: Observations, scaling: Scaling, options: Options) -> PenaltyRule:
+    """Return the rule for ρ, with its initial value, for data in the units of the problem."""
     rule = as_penalty_rule(options.penalty)
-    # With an even f, ρ must stay free to change until the signs of T are found.
-    if options.penalty == "auto" and not pair.loss.smooth and not pair.nonlinearity.even:
-        natural = natural_penalty(observations, pair)
-        rule = replace(RELAXING, initial=natural, unit=natural)
     if options.initial_penalty is not None:
         rule = replace(rule, initial=float(options.initial_penalty))
-    return rule
+    rule = scaling.scaled_rule(rule)
+    if options.penalty != "auto" or scaling.rho_has_no_unit:
+        return rule
+    pair = scaling.scaled_pair()
+    natural = natural_penalty(observations, pair)
+    initial = natural if options.initial_penalty is None else rule.initial
+    # With an even f, ρ must stay free to change until the signs of T are found.
+    free = pair.loss.smooth or pair.nonlinearity.even
+    return replace(BALANCED if free else RELAXING, initial=initial, unit=natural)
 
 
 def _observed_only(observations: Observations, constraint: str) -> bool:

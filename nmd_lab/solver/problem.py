@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from nmd_lab.data.base import FloatArray, Observations
 from nmd_lab.model.proximal import Pair
 
+from .initialization import Start
 from .observed_sweep import ObservedSweep
 from .offsets import NO_OFFSET_COLUMNS, OffsetColumns
 from .penalty import BALANCED, PenaltyRule
+from .scaling import Scaling
 from .split_variable import SplitVariable
 from .storage import CsrStorage, storage_of
 from .sweep import EverywhereSweep, Ridge, Sweep
@@ -25,7 +28,7 @@ class Problem:
     Attributes
     ----------
     observations : Observations
-        Data.
+        Data, in the units of the problem (`Scaling`), as everything here.
     pair : Pair
         Nonlinearity and loss.
     rule : PenaltyRule
@@ -38,6 +41,8 @@ class Problem:
         Whether T = WH is imposed on the observed entries alone.
     threads : int
         Largest number of threads.  Each works on its own part of the rows.
+    scaling : Scaling or None
+        Units of the problem, and the pair in the units of X; None if the two are the same.
     """
 
     observations: Observations
@@ -48,6 +53,12 @@ class Problem:
     offset_columns: OffsetColumns = NO_OFFSET_COLUMNS
     observed_only: bool = False
     threads: int = 1
+    scaling: Scaling | None = None
+
+    @property
+    def units(self) -> Scaling:
+        """Units of the problem."""
+        return Scaling(self.pair) if self.scaling is None else self.scaling
 
     @property
     def sparse(self) -> bool:
@@ -65,6 +76,12 @@ class Problem:
             assert isinstance(storage, CsrStorage)
             return ObservedSweep(storage, split_variable, ridge, *solved, self.threads)
         return EverywhereSweep(storage, split_variable, ridge, *solved, self.threads)
+
+    def extended(self, state: Any) -> tuple[FloatArray, FloatArray]:
+        """Return the extended factors of a state that is in the units of X."""
+        start = Start(state.W, state.H, from_factors=True, offsets=state.offsets)
+        scaled = self.units.scaled_start(start)
+        return self.offset_columns.extend(scaled.W, scaled.H, scaled.offsets)
 
     def solved(self, W_aug: FloatArray) -> tuple[slice, slice]:
         """Return the columns of W_aug and the rows of H_aug that are solved for."""

@@ -103,7 +103,7 @@ def solve(
         outcome = runner.outcomes[0]
         if not outcome.complete:
             not_run = "the first start was stopped"
-        elif held_out is None and outcome.state.relative_error <= options.tol:
+        elif held_out is None and outcome.state.relative_error <= STOPPING.exact_for(options.tol):
             not_run = "the first start left nothing to gain"
         else:
             not_run = "an earlier start was stopped"
@@ -114,7 +114,7 @@ def solve(
         skipped = StopReason("not run", f"not run: {not_run}")
         missing = options.n_init - len(runner.summary)
         summary = runner.summary + [_summary_not_run("random", skipped)] * missing
-        distance = optimality(problem, best.state.W_aug, best.state.H_aug)
+        distance = optimality(problem, *problem.extended(best.state))
         return Solution(best, distance, summary).after(interruption)
 
 

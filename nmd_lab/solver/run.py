@@ -108,7 +108,8 @@ class Run:
         self.last: State | None = None
         self.best: State | None = None
         self._lowest = math.inf
-        self._scores: deque[float] = deque(maxlen=STOPPING.standstill + 1)
+        self._recent: deque[float] = deque(maxlen=STOPPING.window_for(tol) + 1)
+        self._last_score = math.inf
         self._paused_at: float | None = None
         self._paused_for = 0.0
 
@@ -171,7 +172,7 @@ class Run:
         complete = min(map(len, self.history.values()))  # Ctrl-C may come between two numbers
         history = {name: numbers[:complete] for name, numbers in self.history.items()}
         if reason.code in self._gives_last_after:
-            return Outcome(self.last, history, reason, self._scores[-1])
+            return Outcome(self.last, history, reason, self._last_score)
         return Outcome(self.best, history, reason, self._lowest)
 
     def _step(self, rules: Stopping) -> StopReason | None:
@@ -189,8 +190,9 @@ class Run:
         self.last = state
         if self.best is None or score < self._lowest:
             self._lowest, self.best = score, state
-        self._scores.append(score)
-        return rules.reason(state, self.best, self._scores)
+        self._last_score = score
+        self._recent.append(self._lowest)
+        return rules.reason(state, self.best, self._recent)
 
     def _record(self, state: State) -> float:
         """Add a state to the history and return its score."""

@@ -36,7 +36,7 @@ class StoredEntries:
     kind : str
         Argument types of a kernel over the entries, a part of its name.
     arguments : tuple
-        Run-time arguments of the pair, and the floor of the loss.
+        Run-time arguments of the pair, and the floors of the loss.
     """
 
     def __init__(self, observations: Observations, pair: Pair) -> None:
@@ -45,7 +45,7 @@ class StoredEntries:
         self.weights = None if weights is None else weights.ravel()
         weighted = "every" if weights is None else str(weights.dtype)
         self.kind = f"{observations.values.dtype}_{weighted}"
-        self.arguments = (*pair.arguments, pair.loss.floor)
+        self.arguments = (*pair.arguments, pair.loss.floors)
 
     def weights_of(self, entries: slice) -> FloatArray | None:
         """Return the weights of a block."""
@@ -138,16 +138,16 @@ class SplitVariable(StoredEntries):
 def compile_entry_update(structure: Structure) -> Callable[..., Any]:
     """Return the compiled T-update of one entry.
 
-    It takes (a, u, x, penalty, dual_scale, pieces, pf, pd, floor) and returns v = a - dual_scale u,
-    the new t and the loss of f(a); the new u is t - v.
+    It takes (a, u, x, penalty, dual_scale, pieces, pf, pd, floors) and returns the new t, the loss
+    of f(a) and, first, v = a - dual_scale u; the new u is t - v.
     """
     solve = compile_t_update(structure)
     value = compile_scalar(structure[1].value)
     forward = compile_scalar(structure[0].forward)
 
-    def update(a, u, x, penalty, dual_scale, pieces, pf, pd, floor):  # type: ignore[no-untyped-def]
+    def update(a, u, x, penalty, dual_scale, pieces, pf, pd, floors):  # type: ignore[no-untyped-def]
         v = a - dual_scale * u
-        y = max(forward(a, pf), floor)
+        y = max(forward(a, pf), floors[0] + floors[1] * abs(x))
         return v, solve(v, x, penalty, pieces, pf, pd), value(x, y, pd)
 
     return compile_scalar(update)
@@ -156,7 +156,7 @@ def compile_entry_update(structure: Structure) -> Callable[..., Any]:
 def update_kernel(pair: Pair, kind: str) -> Callable[..., tuple[float, float, float, float]]:
     """Return the compiled update of a flat block, for arguments of one kind.
 
-    It takes (x, a, weights, t, u, previous, change, penalty, dual_scale, *pair.arguments, floor).
+    It takes (x, a, weights, t, u, previous, change, penalty, dual_scale, *pair.arguments, floors).
     """
     return _update_kernel(pair.structure, f"update_{pair.name}_{kind}", pair.is_ours)
 
@@ -166,13 +166,13 @@ def _update_kernel(structure: Structure, name: str, cached: bool) -> Callable[..
     update_entry = compile_entry_update(structure)
 
     def update(  # type: ignore[no-untyped-def]
-        x, a, weights, t, u, previous, change, penalty, dual_scale, pieces, pf, pd, floor
+        x, a, weights, t, u, previous, change, penalty, dual_scale, pieces, pf, pd, floors
     ):
         data_term, primal, dual, shifted = 0.0, 0.0, 0.0, 0.0
         for i in range(x.size):
             weight = 1.0 if weights is None else 1.0 * weights[i]
             v, new, loss = update_entry(
-                a[i], u[i], x[i], penalty / weight, dual_scale, pieces, pf, pd, floor
+                a[i], u[i], x[i], penalty / weight, dual_scale, pieces, pf, pd, floors
             )
             new = new if weight > 0 else v
             data_term += weight * loss

@@ -20,6 +20,7 @@ from .problem import Problem
 from .refinement.acceleration import accelerated
 from .refinement.plan import RefinementPlan
 from .run import Run
+from .stopping import STOPPING
 
 
 @dataclass(frozen=True)
@@ -79,7 +80,9 @@ def all_starts(
             kind = "svd" if init == "auto" else init
             yield NamedStart(kind, svd_start(observations, f, rank, offsets, rng, kind))
         else:
-            yield NamedStart("given", given_start(observations, rank, init, offsets))
+            units = problem.units
+            start = given_start(observations, rank, init, units.given_offsets(offsets))
+            yield NamedStart("given", units.scaled_start(start))
 
 
 def iterate(
@@ -107,7 +110,7 @@ def iterate(
     Yields
     ------
     State
-        Result of each iteration.
+        Result of each iteration, in the units of X.
     """
     began = time.perf_counter()
     start = named.start
@@ -115,6 +118,7 @@ def iterate(
         start = _warmed_up(problem, start, options, cancelled or (lambda: False))
     warm_up = time.perf_counter() - began
     for state in accelerated(problem, start, plan) if plan else admm(problem, start):
+        state = problem.units.given_state(state, projected=problem.rule.projected)
         yield replace(state, seconds=state.seconds + warm_up)
 
 
@@ -130,7 +134,7 @@ def _warmed_up(
         return start
     observations = problem.observations.with_values(f.preimage(problem.observations.values))
     warm_up = replace(problem, observations=observations, pair=pair, rule=BALANCED)
-    run = Run(admm(warm_up, start), tol=options.tol)
+    run = Run(admm(warm_up, start), tol=STOPPING.exact_for(options.tol))
     state, _, reason, _ = run.advance(
         WARM_UP.iterations, callback=lambda _: cancelled(), time_limit=options.time_limit
     )

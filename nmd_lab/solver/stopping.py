@@ -19,18 +19,33 @@ class StoppingOptions:
 
     Attributes
     ----------
-    standstill : int
-        Number of iterations.  A run ends when its objective has changed in them by at most `tol`,
-        relative to the objective.
-    no_decrease : int
-        Number of iterations without a new lowest objective after which a run ends.
+    window : int
+        Number of iterations.  A run ends when its lowest objective has fallen in them by at most
+        `tol`, relative to that objective.  Refinements need up to 60 iterations to overtake, and
+        an even f finds its signs in leaps.
+    window_strict : int
+        The same for a strict `tol`.
+    strict : float
+        Largest strict `tol`.
+    exact : float
+        Relative residual at or below which a run ends as solved exactly, or `tol` if that is less.
     trend_window : int
         Number of iterations from which the present rate of decrease is estimated.
     """
 
-    standstill: int = 200
-    no_decrease: int = 1000
+    window: int = 100
+    window_strict: int = 200
+    strict: float = 1e-4
+    exact: float = 1e-10
     trend_window: int = 50
+
+    def window_for(self, tol: float) -> int:
+        """Return the number of iterations in which the objective must fall by more than `tol`."""
+        return self.window_strict if tol <= self.strict else self.window
+
+    def exact_for(self, tol: float) -> float:
+        """Return the relative residual at or below which a run ends."""
+        return min(tol, self.exact)
 
 
 STOPPING = StoppingOptions()
@@ -68,10 +83,9 @@ class Stopping:
     max_iter : int
         Largest number of iterations.
     tol : float
-        Tolerance.  A run ends when `State.relative_residual` is at most `tol`, when the relative
-        change of the objective over many iterations is at most `tol`, or when the objective has
-        not reached a new lowest value for many iterations (`StoppingOptions`).  0 switches these
-        rules off.
+        Tolerance.  A run ends when its lowest objective falls by at most `tol`, relative to itself,
+        in as many iterations as `lowest` has entries, less one; or when `State.relative_residual`
+        is negligible (`StoppingOptions.exact`).  0 switches these rules off.
     time_limit : float or None
         Time limit, in seconds.
     callback : callable or None
@@ -87,20 +101,22 @@ class Stopping:
     callback: Callable[[State], Any] | None = None
     patience: int | None = None
 
-    def reason(self, state: State, best: State, scores: deque[float]) -> StopReason | None:
+    def reason(self, state: State, best: State, lowest: deque[float]) -> StopReason | None:
         """Return why the run ends with this state, or None if it does not.
 
         Parameters
         ----------
         state, best : State
             Last state, and the state of lowest score so far.
-        scores : deque of float
-            Scores of the last iterations, at most ``STOPPING.standstill + 1``.
+        lowest : deque of float
+            Lowest score after each of the last iterations; bounded, and full once there are as many
+            iterations as the rule for `tol` asks for.
         """
         stop_requested = self.callback is not None and self.callback(state)
         n_iter = state.iteration
-        if self.tol > 0 and state.relative_residual <= self.tol:
-            return StopReason("converged", f"converged: residuals at or below tol={self.tol:g}")
+        exact = STOPPING.exact_for(self.tol)
+        if self.tol > 0 and state.relative_residual <= exact:
+            return StopReason("converged", f"converged: residuals at or below {exact:g}")
         if self.tol > 0 and state.stop_reason is not None:
             return state.stop_reason
         if n_iter >= self.max_iter:
@@ -109,9 +125,9 @@ class Stopping:
             return StopReason("callback", f"callback: stopped after {n_iter} iterations")
         if self.time_limit is not None and state.seconds >= self.time_limit:
             return StopReason("time_limit", f"time_limit: {self.time_limit:g} s passed")
-        return self._no_progress(n_iter - best.iteration, scores)
+        return self._no_progress(n_iter - best.iteration, lowest)
 
-    def _no_progress(self, since_best: int, scores: deque[float]) -> StopReason | None:
+    def _no_progress(self, since_best: int, lowest: deque[float]) -> StopReason | None:
         """Return the reason to end a run without recent progress, or None."""
         if self.patience is not None:
             if since_best < self.patience:
@@ -119,18 +135,12 @@ class Stopping:
             return StopReason(
                 "validation", f"validation: no lower error for {self.patience} iterations"
             )
-        if self.tol <= 0:
+        if self.tol <= 0 or len(lowest) < (lowest.maxlen or 0):
             return None
-        if len(scores) > STOPPING.standstill:
-            lowest, highest = min(scores), max(scores)
-            if highest - lowest <= self.tol * abs(lowest):
-                return StopReason(
-                    "converged",
-                    f"converged: the objective stood still for {STOPPING.standstill} iterations",
-                )
-        if since_best >= STOPPING.no_decrease:
-            return StopReason(
-                "converged",
-                f"converged: no lower objective for {STOPPING.no_decrease} iterations",
-            )
-        return None
+        if lowest[0] - lowest[-1] > self.tol * abs(lowest[-1]):
+            return None
+        return StopReason(
+            "converged",
+            f"converged: the objective fell by at most tol={self.tol:g} of itself in "
+            f"{len(lowest) - 1} iterations",
+        )

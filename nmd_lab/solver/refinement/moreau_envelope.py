@@ -155,7 +155,7 @@ class MoreauEnvelope(StoredEntries):
 def envelope_kernel(pair: Pair, kind: str) -> Callable[..., tuple[float, float, float]]:
     """Return the compiled pass over a flat block, for arguments of one kind.
 
-    It takes (x, a, weights, u, penalty, update_from, *pair.arguments, floor), turns `a` into the
+    It takes (x, a, weights, u, penalty, update_from, *pair.arguments, floors), turns `a` into the
     gradient of L and returns the sums of L, of the loss of f(a) and of (t - a)².
     """
     return _envelope_kernel(pair.structure, f"envelope_{pair.name}_{kind}", pair.is_ours)
@@ -168,7 +168,7 @@ def _envelope_kernel(structure: Structure, name: str, cached: bool) -> Callable[
     forward = compile_scalar(structure[0].forward)
 
     def evaluate(  # type: ignore[no-untyped-def]
-        x, a, weights, u, penalty, update_from, pieces, pf, pd, floor
+        x, a, weights, u, penalty, update_from, pieces, pf, pd, floors
     ):
         value, data_term, squares = 0.0, 0.0, 0.0
         for i in range(x.size):
@@ -182,8 +182,9 @@ def _envelope_kernel(structure: Structure, name: str, cached: bool) -> Callable[
                 u[i] = (t - v) * (update_from / penalty)
             v = a[i] - u[i]
             t = solve(v, x[i], penalty / weight, pieces, pf, pd)
-            data_term += weight * loss(x[i], max(forward(a[i], pf), floor), pd)
-            value += weight * loss(x[i], max(forward(t, pf), floor), pd)
+            lowest = floors[0] + floors[1] * abs(x[i])
+            data_term += weight * loss(x[i], max(forward(a[i], pf), lowest), pd)
+            value += weight * loss(x[i], max(forward(t, pf), lowest), pd)
             value += 0.5 * penalty * (t - v) * (t - v)
             squares += (t - a[i]) * (t - a[i])
             a[i] = penalty * (v - t)
@@ -195,7 +196,7 @@ def _envelope_kernel(structure: Structure, name: str, cached: bool) -> Callable[
 def curvature_kernel(pair: Pair, kind: str) -> Callable[..., None]:
     """Return the compiled curvature of L over a flat block, for arguments of one kind.
 
-    It takes (x, a, weights, u, penalty, *pair.arguments, floor) and overwrites `a`.
+    It takes (x, a, weights, u, penalty, *pair.arguments, floors) and overwrites `a`.
     """
     return _curvature_kernel(pair.structure, f"curvature_{pair.name}_{kind}", pair.is_ours)
 
@@ -203,15 +204,17 @@ def curvature_kernel(pair: Pair, kind: str) -> Callable[..., None]:
 @cache
 def _curvature_kernel(structure: Structure, name: str, cached: bool) -> Callable[..., Any]:
     solve = compile_t_update(structure)
+    to_T = 1.0 / (structure[0].degree or 1)  # the step has the unit of T, whatever the size of X
 
-    def curvature(x, a, weights, u, penalty, pieces, pf, pd, floor):  # type: ignore[no-untyped-def]
+    def curvature(x, a, weights, u, penalty, pieces, pf, pd, floors):  # type: ignore[no-untyped-def]
         for i in range(x.size):
             weight = 1.0 if weights is None else 1.0 * weights[i]
             if weight == 0.0:
                 a[i] = 0.0
                 continue
             v = float(a[i]) - float(u[i])
-            step = 1e-4 * (abs(v) + abs(float(x[i])) + 1e-100)
+            size = abs(float(x[i])) if to_T == 1.0 else abs(float(x[i])) ** to_T
+            step = 1e-4 * (abs(v) + size + 1e-100)
             rise = solve(v + step, float(x[i]), penalty / weight, pieces, pf, pd) - solve(
                 v, float(x[i]), penalty / weight, pieces, pf, pd
             )

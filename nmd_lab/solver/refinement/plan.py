@@ -9,6 +9,7 @@ from nmd_lab.model.losses import Frobenius
 from nmd_lab.model.nonlinearities import Identity
 from nmd_lab.solver.options import Options
 from nmd_lab.solver.problem import Problem
+from nmd_lab.solver.stopping import STOPPING
 
 from .lbfgs import LBFGS
 
@@ -109,4 +110,4 @@ def make_plan(problem: Problem, rank: int, options: Options) -> RefinementPlan:
     if homotopy == "auto" and not (refine and has_interval):
         homotopy = False
     polish = auto if options.polish == "auto" else bool(options.polish)
-    return RefinementPlan(refine, homotopy, polish, fitted=options.tol / 100)
+    return RefinementPlan(refine, homotopy, polish, fitted=STOPPING.exact_for(options.tol) / 100)

@@ -11,6 +11,7 @@ from given import given
 from oracles import PAIRS, distance, forward
 
 import nmd_lab
+from nmd_lab.model.losses import KL_FLOOR
 from nmd_lab.solver.prepare import prepare
 from nmd_lab.solver.refinement.lagrangian import Lagrangian
 from nmd_lab.solver.refinement.stages import optimality, polish, refine, refine_with_homotopy
@@ -59,7 +60,7 @@ def objective(candidate, X, f, loss, alpha=0.0):
     """The objective by the definition."""
     model = forward(f, candidate.W_aug @ candidate.H_aug)
     if loss == "kl":
-        model = np.maximum(model, nmd_lab.KL.floor)
+        model = np.maximum(model, KL_FLOOR * X)
     ridge = np.sum(candidate.W_aug**2) + np.sum(candidate.H_aug**2)
     return distance(loss, X, model).sum() + alpha / 2 * ridge
 

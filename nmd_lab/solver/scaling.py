@@ -1,0 +1,207 @@
+"""The units of a problem, in which its data have a size near one.
+
+For a loss of degree q and an f of degree p, d(s x, f(t)) = s^q d(x, f(t / s^(1/p))).  A problem for
+X is therefore the same as one for X / s, with these units:
+
+    X, T = WH     s, s^(1/p)            objective     s^q
+    W, H          s^(1/2p) each         ρ             s^q / s^(2/p)
+    offsets       s^(1/p)               alpha         s^q / s^(1/p)
+
+The solver works in them if the data are very large or very small, and `Scaling` alone converts.
+Every unit is a power of two, so that nothing is rounded.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar, cast
+
+import numpy as np
+
+from nmd_lab.data.base import FloatArray, Observations
+from nmd_lab.model.offsets import Offsets
+from nmd_lab.model.proximal import Pair, make_pair
+
+from .initialization import Start
+from .offsets import NO_OFFSET_COLUMNS, OffsetColumns
+from .penalty import PenaltyRule
+
+
+@dataclass(frozen=True)
+class ScalingOptions:
+    """Constants of the choice of units.
+
+    Attributes
+    ----------
+    nearby : float
+        Data are fitted as they are, without a copy, if the logarithm to base 2 of the largest
+        magnitude is at most this far from 0.
+    farthest : float
+        Logarithm to base 2 of the largest unit of X, and minus that of the smallest.
+    """
+
+    nearby: float = 18.0
+    farthest: float = 400.0
+
+
+SCALING = ScalingOptions()
+
+State = TypeVar("State")
+"""A state of the iteration (`nmd_lab.solver.admm.State`)."""
+
+
+@dataclass(frozen=True)
+class Scaling:
+    """The units of a problem.
+
+    Parameters
+    ----------
+    pair : Pair
+        Nonlinearity and loss in the units of X.
+    columns : OffsetColumns
+        Positions of the offsets, with the mean in the units of T.
+    exponent : int
+        Logarithm to base 2 of the unit of W and of H; 0 keeps the units of X.
+    ones : float
+        Constant beside W and H (`OffsetColumns.constant`) in a problem without a ridge.
+    """
+
+    pair: Pair
+    columns: OffsetColumns = NO_OFFSET_COLUMNS
+    exponent: int = 0
+    ones: float = 1.0
+
+    @property
+    def of_X(self) -> int:
+        """Logarithm to base 2 of the unit of X."""
+        return 2 * (self.pair.nonlinearity.degree or 1) * self.exponent
+
+    @property
+    def of_objective(self) -> int:
+        """Logarithm to base 2 of the unit of the objective."""
+        return (self.pair.loss.degree or 1) * self.of_X
+
+    @property
+    def of_penalty(self) -> int:
+        """Logarithm to base 2 of the unit of ρ."""
+        return self.of_objective - 4 * self.exponent
+
+    @property
+    def rho_has_no_unit(self) -> bool:
+        """Whether ρ is the same for X and for multiples of X, as for ReLU + Frobenius."""
+        return self.pair.loss.degree == 2 and self.pair.nonlinearity.degree == 1
+
+    def scaled_pair(self) -> Pair:
+        """Return the pair in the units of the problem."""
+        if not self.exponent:
+            return self.pair
+        size = math.ldexp(1.0, self.of_X)
+        return make_pair(self.pair.nonlinearity.scaled(size), self.pair.loss.scaled(size))
+
+    def scaled_observations(self, observations: Observations) -> Observations:
+        """Return the data in the units of the problem; a copy only if the units differ."""
+        return _times(observations, -self.of_X)
+
+    def given_observations(self, observations: Observations) -> Observations:
+        """Return the data of the problem in the units of X."""
+        return _times(observations, self.of_X)
+
+    def scaled_alpha(self, alpha: float) -> float:
+        """Return the ridge in the units of the problem."""
+        return alpha * 2.0 ** (2 * self.exponent - self.of_objective)
+
+    def scaled_rule(self, rule: PenaltyRule) -> PenaltyRule:
+        """Return a rule whose numbers are in the units of X in those of the problem."""
+        if not self.exponent:
+            return rule
+        of_dual = self.of_penalty + (self.exponent if rule.projected else 0)
+        initial, unit = rule.initial * 2.0**-self.of_penalty, rule.unit * 2.0**-of_dual
+        return replace(rule, initial=initial, unit=unit)
+
+    def scaled_offsets(self, offsets: Offsets) -> Offsets:
+        """Return offsets in the units of the problem."""
+        return _offsets_times(offsets, -2 * self.exponent)
+
+    def given_offsets(self, offsets: Offsets) -> Offsets:
+        """Return offsets of the problem in the units of T."""
+        return _offsets_times(offsets, 2 * self.exponent)
+
+    def scaled_columns(self, mean: float, *, ridge: bool) -> OffsetColumns:
+        """Return the positions of the offsets in a problem whose mean is given.
+
+        Without a ridge, the constant columns have about the size of W and H, so that the fit does
+        not depend on the size of X where there are too few entries for all offsets and factors.
+        With a ridge, they are ones in the units of X: offsets and factors share one alpha.
+        """
+        constant = math.ldexp(1.0, -self.exponent) if ridge else self.ones
+        return replace(self.columns, mean=mean, constant=constant)
+
+    def scaled_start(self, start: Start) -> Start:
+        """Return a start in the units of the problem."""
+        if not self.exponent:
+            return start
+        W, H = (np.ldexp(factor, -self.exponent) for factor in (start.W, start.H))
+        return start._replace(W=W, H=H, offsets=self.scaled_offsets(start.offsets))
+
+    def given_state(self, scaled: State, *, projected: bool) -> State:
+        """Return a state of the problem in the units of X.
+
+        Parameters
+        ----------
+        scaled : State
+            State in the units of the problem.
+        projected : bool
+            Whether the dual residual is multiplied by W (`PenaltyRule`), and so has its unit too.
+        """
+        if not self.exponent:
+            return scaled
+        state = cast(Any, scaled)
+        W, H = (np.ldexp(factor, self.exponent) for factor in (state.W, state.H))
+        offsets = self.given_offsets(state.offsets)
+        W_aug, H_aug = self.columns.extend(W, H, offsets)
+        size_of_T, penalty = 2.0 ** (2 * self.exponent), 2.0**self.of_penalty
+        size_of_W = 2.0**self.exponent if projected else 1.0
+        converted: State = replace(
+            state,
+            W=W,
+            H=H,
+            offsets=offsets,
+            W_aug=W_aug,
+            H_aug=H_aug,
+            objective=state.objective * 2.0**self.of_objective,
+            primal_residual=state.primal_residual * size_of_T,
+            dual_residual=state.dual_residual * penalty * size_of_T * size_of_W,
+            penalty=state.penalty * penalty,
+        )
+        return converted
+
+
+def scaling_for(pair: Pair, largest: float) -> Scaling:
+    """Return the units for data whose largest magnitude is given.
+
+    They are those of X if the data are near one, or if f or the loss has no degree.
+    """
+    degree = pair.nonlinearity.degree
+    if degree is None or pair.loss.degree is None or largest == 0:
+        return Scaling(pair)
+    logarithm = min(max(math.log2(largest), -SCALING.farthest), SCALING.farthest)
+    size_of_W = logarithm / (2 * degree)
+    exponent = 0 if abs(logarithm) <= SCALING.nearby else round(size_of_W)
+    return Scaling(pair, exponent=exponent, ones=2.0 ** (size_of_W - exponent))
+
+
+def _times(observations: Observations, exponent: int) -> Observations:
+    if not exponent:
+        return observations
+    return observations.with_values(np.ldexp(observations.values, exponent))
+
+
+def _offsets_times(offsets: Offsets, exponent: int) -> Offsets:
+    if not exponent:
+        return offsets
+
+    def scale(given: FloatArray | None) -> FloatArray | None:
+        return None if given is None else np.ldexp(given, exponent)
+
+    return Offsets(math.ldexp(offsets.mean, exponent), scale(offsets.rows), scale(offsets.columns))

@@ -1,0 +1,288 @@
+"""The size of X does not matter: multiples of X have the same relative history."""
+
+from __future__ import annotations
+
+import math
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from oracles import PAIRS, distance, forward
+from scipy import sparse
+
+import nmd_lab
+from nmd_lab.datasets import synthetic
+from nmd_lab.model.losses import Loss
+from nmd_lab.model.nonlinearities import Nonlinearity
+from nmd_lab.solver.prepare import prepare
+
+STORAGES = ("dense", "missing", "zeros", "observed")
+PLAIN = {"acceleration": None, "homotopy": False, "polish": False}
+
+
+def noisy():
+    return np.abs(synthetic(24, 16, 3, noise=0.2, random_state=0).X.values)
+
+
+def fit_of(scale, f, loss, storage="dense", dtype=float, **options):
+    """Fit noisy data times `scale`; a bound of MinMax is multiplied too."""
+    X = (noisy() * scale).astype(dtype)
+    seen = np.random.default_rng(1).random(X.shape) < (0.8 if storage == "missing" else 0.3)
+    nonlinearity = nmd_lab.MinMax(0, 1.5 * scale) if f == "minmax" else f
+    verb, data = nmd_lab.decompose, X
+    if storage == "missing":
+        verb, data = nmd_lab.complete, np.where(seen, X, np.nan)
+    elif storage == "zeros":
+        data = sparse.csr_array(np.where(seen, X, 0))
+    elif storage == "observed":
+        verb, data = nmd_lab.complete, sparse.csr_array(np.where(seen, X, 0))
+    options = {"max_iter": 20, "random_state": 0} | options
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # NumPy's warnings, too
+        warnings.simplefilter("ignore", nmd_lab.NotConvergedWarning)
+        return verb(data, 2, nonlinearity, loss, **options)
+
+
+def assert_same(fit, one, rtol):
+    """The history of both is the same, relative to its beginning."""
+    assert fit.n_iter == one.n_iter
+    np.testing.assert_allclose(
+        fit.history["relative_error"], one.history["relative_error"], rtol=rtol
+    )
+    objectives = (each.history["objective"].values for each in (fit, one))
+    found, expected = (objective / objective[0] for objective in objectives)
+    np.testing.assert_allclose(found, expected, rtol=rtol)
+
+
+# Every pair and storage ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("storage", STORAGES)
+@pytest.mark.parametrize(("f", "loss"), PAIRS)
+def test_multiples_of_the_data_have_the_same_history(f, loss, storage):
+    one = fit_of(1, f, loss, storage)
+    for scale in (1e-100, 0.3, 7e8):
+        assert_same(fit_of(scale, f, loss, storage), one, rtol=1e-6)
+
+
+@settings(max_examples=15, deadline=None, derandomize=True)
+@given(
+    pair=st.sampled_from(PAIRS),
+    storage=st.sampled_from(("missing", "observed")),
+    offsets=st.sampled_from(("none", "global", "rows", "columns", "both")),
+    power=st.floats(-100, 100),
+    plain=st.booleans(),
+)
+@example(pair=("identity", "kl"), storage="missing", offsets="both", power=-6.0, plain=False)
+def test_with_offsets_and_without_refinements_too(pair, storage, offsets, power, plain):
+    options = {"offsets": offsets, **(PLAIN if plain else {}), "max_iter": 12}
+    one = fit_of(1, *pair, storage, **options)
+    assert_same(fit_of(10.0**power, *pair, storage, **options), one, rtol=1e-6)
+
+
+@pytest.mark.parametrize("f", ["relu", "minmax", "modulus", "identity", "square"])
+@pytest.mark.parametrize("loss", ["frobenius", "l1", "kl"])
+def test_single_precision(f, loss):
+    """By powers of four, since any other factor is rounded to seven digits."""
+    one = fit_of(1, f, loss, dtype=np.float32)
+    for power in (-48, 48):  # about 1e-29 and 1e29
+        fit = fit_of(4.0**power, f, loss, dtype=np.float32)
+        assert fit.W.dtype == fit.H.dtype == np.float32
+        assert_same(fit, one, rtol=1e-4)
+    small = fit_of(1e-30, f, loss, dtype=np.float32, max_iter=60)
+    double = fit_of(1e-30, f, loss, max_iter=60)
+    assert small.relative_error == pytest.approx(double.relative_error, rel=0.05)
+
+
+@pytest.mark.parametrize("loss", ["frobenius", "l1"])
+def test_the_sign_does_not_matter_where_f_allows_it(loss):
+    one = fit_of(1, "identity", loss)
+    for scale in (-1, -1e-100, -3e100):
+        assert_same(fit_of(scale, "identity", loss), one, rtol=1e-6)
+
+
+# Everything that is reported is in the units of X -------------------------------------------------
+
+
+@pytest.mark.parametrize("scale", [1e-90, 1e70])
+@pytest.mark.parametrize(("f", "loss"), PAIRS)
+def test_results_are_in_the_units_of_the_data(f, loss, scale):
+    states = []
+    fit = fit_of(scale, f, loss, "missing", callback=states.append, offsets="both", alpha=0.0)
+    X = noisy() * scale
+    seen = np.random.default_rng(1).random(X.shape) < 0.8
+    state = next(s for s in states if s.iteration == fit.parameters["iteration"])
+    W, H = fit.factors
+    np.testing.assert_array_equal(state.W[:, 0], W[:, 0])
+    low_rank = state.W_aug @ state.H_aug
+    offsets = fit.offsets.mean + fit.offsets.rows[:, None] + fit.offsets.columns
+    np.testing.assert_allclose(
+        low_rank, W @ H + offsets, rtol=1e-9, atol=1e-12 * abs(low_rank).max()
+    )
+    model = fit.reconstruct().values
+    bounds = (0, 1.5 * scale) if f == "minmax" else ()
+    np.testing.assert_allclose(model, forward(f, low_rank, *bounds), rtol=1e-9, atol=1e-12 * scale)
+    if loss == "kl":
+        model = np.maximum(model, 1e-12 * X)
+    total = distance(loss, X[seen], model[seen]).sum()
+    assert fit.objective == pytest.approx(total, rel=1e-6)
+    assert state.objective == fit.objective
+    assert 0 <= fit.optimality < 1
+    if f == "minmax":
+        assert fit.nonlinearity == nmd_lab.MinMax(0, 1.5 * scale)
+
+
+def test_residuals_and_penalties_are_in_the_units_of_the_data():
+    for f, loss in PAIRS:
+        one, other = (
+            fit_of(scale, f, loss, penalty="paper", initial_penalty=penalty, **PLAIN).history
+            for scale, penalty in ((1, 1.0), (4.0**40, 4.0 ** (40 * power_of_rho(f, loss))))
+        )
+        T = 4.0**20 if f == "square" else 4.0**40
+        rho = 4.0 ** (40 * power_of_rho(f, loss))
+        assert other["penalty"][0] == rho
+        np.testing.assert_allclose(other["primal_residual"][0], T * one["primal_residual"][0])
+        expected = rho * T * math.sqrt(T) * one["dual_residual"][0]
+        np.testing.assert_allclose(other["dual_residual"][0], expected)
+
+
+def power_of_rho(f, loss):
+    """ρ has the unit of the loss over that of T²."""
+    return (2 if loss == "frobenius" else 1) - (1 if f == "square" else 2)
+
+
+@pytest.mark.parametrize("scale", [4.0**-40, 4.0**40])
+def test_a_ridge_and_a_fixed_penalty_go_with_the_data(scale):
+    one = fit_of(1, "relu", "frobenius", alpha=0.3, penalty=2.0)
+    other = fit_of(scale, "relu", "frobenius", alpha=0.3 * scale, penalty=2.0)
+    assert_same(other, one, rtol=1e-9)
+    one = fit_of(1, "relu", "l1", alpha=0.3, penalty=2.0)
+    other = fit_of(scale, "relu", "l1", alpha=0.3, penalty=2.0 / scale)
+    assert_same(other, one, rtol=1e-9)
+    np.testing.assert_allclose(other.W, math.sqrt(scale) * one.W, rtol=1e-9)
+
+
+@pytest.mark.parametrize("storage", ["dense", "missing"])
+def test_given_factors_and_warm_starts_are_in_the_units_of_the_data(storage):
+    scale, offsets = 4.0**40, "both" if storage == "missing" else "none"
+    rng = np.random.default_rng(2)
+    W, H = rng.random((24, 2)), rng.random((2, 16))
+    one = fit_of(1, "relu", "frobenius", storage, init=(W, H), offsets=offsets)
+    root = math.sqrt(scale)
+    other = fit_of(scale, "relu", "frobenius", storage, init=(root * W, root * H), offsets=offsets)
+    assert_same(other, one, rtol=1e-6)
+    again = [
+        fit_of(by, "relu", "frobenius", storage, init=fit, offsets=offsets)
+        for by, fit in ((1, one), (scale, other))
+    ]
+    assert_same(again[1], again[0], rtol=1e-6)
+    assert again[0].objective <= one.objective * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("scale", [1e-100, 1e100])
+def test_held_out_entries(scale):
+    one = fit_of(1, "relu", "frobenius", "missing", validation=0.2)
+    other = fit_of(scale, "relu", "frobenius", "missing", validation=0.2)
+    assert_same(other, one, rtol=1e-6)
+    errors = (fit.history["validation_rmse"].values for fit in (one, other))
+    first, second = errors
+    np.testing.assert_allclose(second, scale * first, rtol=1e-6)
+
+
+def test_homotopy_and_several_starts():
+    for options in ({"homotopy": True}, {"n_init": 3}):
+        one = fit_of(1, "minmax", "frobenius", **options)
+        other = fit_of(4.0**40, "minmax", "frobenius", **options)
+        assert_same(other, one, rtol=1e-9)
+
+
+@pytest.mark.parametrize("scale", [4.0**-60, 4.0**60])
+@pytest.mark.parametrize(("f", "loss"), PAIRS)
+def test_new_rows(f, loss, scale):
+    one, other = (fit_of(by, f, loss) for by in (1, scale))
+    new = noisy()[:5]
+    new[0, 3] = np.nan
+    W = [fit.fold_in(new * by) for by, fit in ((1, one), (scale, other))]
+    found = []
+    for rows, fit, by in ((W[0], one, 1), (W[1], other, scale)):
+        bounds = (0, 1.5 * by) if f == "minmax" else ()
+        model = forward(f, rows.values @ fit.factors[1], *bounds)
+        model = np.maximum(model, 1e-12 * new * by) if loss == "kl" else model
+        found.append(np.nansum(distance(loss, new * by, model)) / by**fit.loss.degree)
+    assert found[1] == pytest.approx(found[0], rel=0.1)
+    alone = other.fold_in((new * scale)[2:3])
+    np.testing.assert_array_equal(W[1][2:3], alone)
+
+
+# Nothing is copied without need, nothing is scaled that cannot be ---------------------------------
+
+
+def test_ordinary_data_are_not_copied():
+    X = noisy()
+    for scale in (1e-4, 1, 255, 65535):
+        data = X * scale
+        problem = prepare(data, 3, "relu", "frobenius", absent_are_zeros=True).problem
+        assert np.shares_memory(problem.observations.values, data)
+        assert problem.units.exponent == 0
+
+
+class Shifted(Nonlinearity):
+    """A function without a degree."""
+
+    name = "shifted"
+
+    @staticmethod
+    def forward(t, p):
+        return max(t - 1.0, 0.0)
+
+
+class Rectified(nmd_lab.ReLU):
+    """It inherits everything but the formula, and so has no degree."""
+
+    @staticmethod
+    def forward(t, p):
+        return max(t, 0.0) + 1.0
+
+
+class OwnLoss(Loss):
+    """A loss without a degree."""
+
+    name = "own"
+
+    @staticmethod
+    def value(x, y, p):
+        return abs(x - y) + (x - y) * (x - y)
+
+
+@pytest.mark.parametrize(("f", "loss"), [
+    (Shifted(), "frobenius"), (Rectified(), "frobenius"), ("relu", OwnLoss()),
+])  # fmt: skip
+def test_parts_without_a_degree_keep_the_units_of_the_data(f, loss):
+    problem = prepare(noisy() * 1e10, 3, f, loss, absent_are_zeros=True).problem
+    assert problem.units.exponent == 0
+
+
+# What no precision can hold -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("verb", ["decompose", "complete"])
+@pytest.mark.parametrize(("scale", "dtype", "value"), [
+    (1e-170, float, "e-17"), (1e-300, float, "e-30"), (1e150, float, "e+15"),
+    (1e300, float, "e+30"), (1e-40, np.float32, "e-4"), (1e37, np.float32, "e+3"),
+])  # fmt: skip
+def test_sizes_beyond_the_precision_are_refused_before_work(verb, scale, dtype, value):
+    X = (noisy() * scale).astype(dtype)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(ValueError, match="X has a largest magnitude of") as caught:
+            getattr(nmd_lab, verb)(X, 2, "relu", callback=pytest.fail)
+    message = str(caught.value)
+    assert value in message
+    assert message.endswith(".")
+    assert message.count(". ") == 0
+
+
+def test_zeros_are_fitted():
+    assert nmd_lab.decompose(np.zeros((5, 4)), 2, max_iter=3).objective == 0
