@@ -8,7 +8,7 @@ the methods below and never asks for the class.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
@@ -22,6 +22,10 @@ IntArray = NDArray[np.integer]
 
 Transform = Callable[[FloatArray], FloatArray]
 """An entrywise function of arrays."""
+
+
+BLOCK = 1 << 16
+"""Entries of a block: 512 KiB of doubles, so that temporary arrays stay small and in the cache."""
 
 
 class ObservedEntries(NamedTuple):
@@ -158,6 +162,17 @@ class Observations(ABC):
     @abstractmethod
     def observed(self) -> tuple[FloatArray, FloatArray]:
         """Return the observed values and their weights, flat, in double precision."""
+
+    @abstractmethod
+    def observed_blocks(self) -> Iterator[tuple[FloatArray, FloatArray]]:
+        """Yield what `observed` returns in blocks of at most `BLOCK` stored entries."""
+
+    def sum_of(self, function: Callable[[FloatArray, FloatArray], FloatArray]) -> float:
+        """Return the sum of a function of values and weights over the observed entries.
+
+        It needs memory for one block only.
+        """
+        return sum((float(np.sum(function(x, w))) for x, w in self.observed_blocks()), 0.0)
 
     @abstractmethod
     def entries(self) -> ObservedEntries:

@@ -6,7 +6,7 @@ entries have no influence.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from ._alignment import dense_mask, dense_weights, infinity_error
 from ._csr import index_dtype, row_pointers
 from .base import (
+    BLOCK,
     CsrRows,
     FloatArray,
     Observations,
@@ -72,7 +73,11 @@ class DenseObservations(Observations):
 
     def transformed(self, transform: Transform) -> FloatArray:
         """Return transform(X) as a new flat array."""
-        return np.array(transform(self.values.ravel()), dtype=self.values.dtype)
+        values = self.values.ravel()
+        T = np.empty_like(values)
+        for first in range(0, values.size, BLOCK):  # the transform may need temporary arrays
+            T[first : first + BLOCK] = transform(values[first : first + BLOCK])
+        return T
 
     def centred(
         self, transform: Transform, mean: float, rows: FloatArray | None, columns: FloatArray | None
@@ -93,6 +98,20 @@ class DenseObservations(Observations):
             return values, np.broadcast_to(1.0, values.size)
         seen = self.seen
         return self.values[seen].astype(np.float64), self.weights[seen].astype(np.float64)
+
+    def observed_blocks(self) -> Iterator[tuple[FloatArray, FloatArray]]:
+        """Yield what `observed` returns in blocks; see `Observations.observed_blocks`."""
+        values = self.values.ravel()
+        weights = None if self.weights is None else self.weights.ravel()
+        for first in range(0, values.size, BLOCK):
+            block = slice(first, first + BLOCK)
+            x = values[block]
+            if weights is None:
+                yield x.astype(np.float64, copy=False), np.broadcast_to(1.0, x.size)
+                continue
+            w = weights[block]
+            seen = w > 0
+            yield x[seen].astype(np.float64), w[seen].astype(np.float64)
 
     def entries(self) -> ObservedEntries:
         """Return the observed entries, sorted by row and column."""

@@ -6,6 +6,7 @@ A stored zero is an observation like any other.  Entries that are not stored are
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,6 +17,7 @@ from scipy import sparse
 from ._alignment import as_booleans, at_entries, check_weights, infinity_error
 from ._csr import check_indices, check_pointers, row_pointers, sorted_entries
 from .base import (
+    BLOCK,
     CsrRows,
     EntryReader,
     FloatArray,
@@ -136,6 +138,18 @@ class SparseObservations(Observations):
         if absent:
             return np.append(values, 0.0), np.append(weights, float(absent))
         return values, weights
+
+    def observed_blocks(self) -> Iterator[tuple[FloatArray, FloatArray]]:
+        """Yield what `observed` returns in blocks; see `Observations.observed_blocks`."""
+        absent = self.n_observed - self.values.size
+        for first in range(0, max(self.values.size, 1), BLOCK):
+            x = self.values[first : first + BLOCK].astype(np.float64, copy=False)
+            w = np.broadcast_to(1.0, x.size)
+            if self.weights is not None:
+                w = self.weights[first : first + BLOCK].astype(np.float64, copy=False)
+            if absent and first + BLOCK >= self.values.size:
+                x, w = np.append(x, 0.0), np.append(w, float(absent))
+            yield x, w
 
     def entries(self) -> ObservedEntries:
         """Return the stored entries, sorted by row and column."""

@@ -114,7 +114,7 @@ def admm(problem: Problem, start: Start) -> Iterator[State]:
     W, H = problem.offset_columns.extend(start.W, start.H, start.offsets)
     sweep = problem.sweep(start.W.shape[1])
     size_of_T = float(np.linalg.norm(sweep.split_variable.T)) or 1.0
-    reference = loss.reference(*problem.observations.observed())
+    reference = problem.reference
     rho, next_penalty = rule.initial, rule.begin()
 
     if start.from_factors:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from nmd_lab.data.base import FloatArray, Observations
+from nmd_lab.model.losses import L1, Frobenius, Loss
 from nmd_lab.model.proximal import Pair
 
 from .initialization import Start
@@ -60,6 +62,23 @@ class Problem:
         """Units of the problem."""
         return Scaling(self.pair) if self.scaling is None else self.scaling
 
+    @cached_property
+    def reference(self) -> float:
+        """Objective at which the relative error is one."""
+        return reference_of(self.observations, self.pair.loss)
+
+    @cached_property
+    def natural_penalty(self) -> float:
+        """Natural penalty of the data; see `natural_penalty`."""
+        return natural_penalty(self.observations, self.pair)
+
+    @cached_property
+    def size_of_T(self) -> float:
+        """Weighted norm of the starting T; 1 if it is zero."""
+        preimage = self.pair.nonlinearity.preimage
+        squares = self.observations.sum_of(lambda x, weights: weights * np.square(preimage(x)))
+        return math.sqrt(squares) or 1.0
+
     @property
     def sparse(self) -> bool:
         """Whether only the observed entries are stored."""
@@ -88,6 +107,20 @@ class Problem:
         return self.offset_columns.solved(W_aug.shape[1] - self.offset_columns.width)
 
 
+def reference_of(observations: Observations, loss: Loss) -> float:
+    """Return `Loss.reference` for all observed entries, without temporary arrays of their size."""
+    method = type(loss).reference
+    if method in (Frobenius.reference, L1.reference):  # sums over the entries
+        return sum((loss.reference(x, w) for x, w in observations.observed_blocks()), 0.0)
+    if method is not Loss.reference:
+        return loss.reference(*observations.observed())
+    total = observations.sum_of(lambda x, weights: weights)
+    mean = observations.sum_of(lambda x, weights: weights * x) / total
+    size = observations.sum_of(lambda x, weights: weights * np.abs(x))
+    constant = observations.sum_of(lambda x, weights: weights * loss(x, mean))
+    return max(constant, float(np.finfo(np.float64).eps * size))
+
+
 def natural_penalty(observations: Observations, pair: Pair) -> float:
     """Return the ρ at which the loss and the constraint have the same weight for such data.
 
@@ -95,9 +128,11 @@ def natural_penalty(observations: Observations, pair: Pair) -> float:
     Σ (T - mean of T)² / 2 for the starting T.  For ReLU + Frobenius the ratio is 1, whatever the
     scale of X.  For KL it is about 1 / (mean of X).
     """
-    x, weights = observations.observed()
-    T = np.asarray(pair.nonlinearity.preimage(x), dtype=np.float64)
-    loss = float(np.sum(weights * pair.loss(x, np.average(x, weights=weights))))
-    spread = 0.5 * float(np.sum(weights * np.square(T - np.average(T, weights=weights))))
+    preimage = pair.nonlinearity.preimage
+    total = observations.sum_of(lambda x, weights: weights)
+    mean_x = observations.sum_of(lambda x, weights: weights * x) / total
+    mean_T = observations.sum_of(lambda x, weights: weights * preimage(x)) / total
+    loss = observations.sum_of(lambda x, weights: weights * pair.loss(x, mean_x))
+    spread = 0.5 * observations.sum_of(lambda x, w: w * np.square(preimage(x) - mean_T))
     ratio = loss / spread if spread > 0 else 0.0
     return ratio if 0 < ratio < math.inf else 1.0

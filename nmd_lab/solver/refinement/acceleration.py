@@ -18,9 +18,7 @@ import math
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import partial
-
-import numpy as np
+from functools import cached_property, partial
 
 from nmd_lab._stop_reason import StopReason
 from nmd_lab.data.base import FloatArray
@@ -29,7 +27,9 @@ from nmd_lab.solver.initialization import Start
 from nmd_lab.solver.problem import Problem
 from nmd_lab.solver.stopping import Trend
 
+from .cost import pass_costs
 from .lagrangian import Candidate
+from .pace import PACE, Pace
 from .plan import RefinementPlan
 from .stages import STAGES, polish, refine, refine_with_homotopy
 
@@ -50,11 +50,14 @@ class SchedulerOptions:
         Largest relative decrease of the objective by a refinement that counts as no gain.
     without_gain : int
         Number of successive refinements without gain after which a run may end.
+    nearly_exact : float
+        Relative error above which a fit is not checked for being exact, which needs a pass.
     """
 
     first_polish: int = 32
     gain: float = 1e-6
     without_gain: int = 2
+    nearly_exact: float = 0.01
 
 
 SCHEDULER = SchedulerOptions()
@@ -78,12 +81,17 @@ def accelerated(problem: Problem, start: Start, plan: RefinementPlan) -> Iterato
         Best factors so far with their objective, and the residuals and ρ of Algorithm 1.
     """
     began = time.perf_counter()
-    scheduler = RefinementScheduler(problem, plan)
+    width = start.W.shape[1] + problem.offset_columns.width
+    scheduler = RefinementScheduler(problem, plan, width)
     best: State | None = None
     for state in admm(problem, start):
         if best is None or state.objective < best.objective or not state.is_finite:
             best = state
-        for candidate in scheduler.step(state, best):
+        scheduler.iterated(state)
+        for _ in range(PACE.catch_up):
+            candidate = scheduler.step(state, best)
+            if candidate is None:
+                break
             if candidate.objective < best.objective:
                 best = scheduler.as_state(candidate, state)
         yield replace(
@@ -109,14 +117,12 @@ class RefinementScheduler:
         Problem to solve.
     plan : RefinementPlan
         Refinements to run.
+    width : int
+        Number of columns of the extended W.
     """
 
-    def __init__(self, problem: Problem, plan: RefinementPlan) -> None:
+    def __init__(self, problem: Problem, plan: RefinementPlan, width: int) -> None:
         self.problem, self.plan = problem, plan
-        loss, (values, weights) = problem.pair.loss, problem.observations.observed()
-        self.reference = loss.reference(values, weights)
-        exact = float(np.sum(weights * loss(values, values)))  # a floor may keep it above zero
-        self.fitted = plan.fitted + 2 * loss.relative_error(exact, self.reference)
         self.current: Iterator[Candidate] | None = None
         self.is_polish = False
         self.polished = math.inf  # objective after the last polish
@@ -124,24 +130,43 @@ class RefinementScheduler:
         self.n_without_gain = 0
         self.refinements = self._sequence()
         self.trend = Trend()
+        self.pace = Pace()
+        self.costs = pass_costs(problem, width, one_matrix=False)
 
-    def step(self, state: State, best: State) -> Iterator[Candidate]:
-        """Do one pass of a refinement, and yield its candidate, if there is one."""
+    def iterated(self, state: State) -> None:
+        """Record an iteration of Algorithm 1."""
         self.trend.add(state.objective)
+        self.pace.iterated(state.objective)
+
+    def step(self, state: State, best: State) -> Candidate | None:
+        """Do one pass of a refinement if the pace allows it, and return its candidate."""
+        if not self._may_work(state, best):
+            return None
         if self.current is None:
             self._start_next(state, best)
         if self.current is None:
-            return
+            return None
         candidate = next(self.current, None)
         if candidate is not None:
-            yield candidate
-            return
+            self.pace.passed(candidate.cost)
+            return candidate
         gained = self.before - best.objective > SCHEDULER.gain * abs(best.objective)
         if self.is_polish:
             self.polished = best.objective
         else:
             self.n_without_gain = 0 if gained else self.n_without_gain + 1
         self.current = None
+        return None
+
+    def _may_work(self, state: State, best: State) -> bool:
+        """Return whether there is room for a pass, or for the beginning of a refinement."""
+        cost = self.costs.evaluation
+        if self.current is None:
+            cost = self.costs.start + self.costs.preconditioner + PACE.to_begin * cost
+        converged = state.relative_residual <= 100 * self.plan.fitted
+        exact = best.relative_error <= PACE.nearly_exact
+        limited = self.plan.limited and not (converged or exact)
+        return self.pace.allows(cost, best.objective, limited=limited)
 
     def is_busy(self, state: State, best: State) -> bool:
         """Return whether a refinement is running, or a polish follows at the next step."""
@@ -149,7 +174,7 @@ class RefinementScheduler:
 
     def stop_reason(self, state: State, best: State) -> StopReason | None:
         """Return the reason to expect no further decrease of the objective, or None."""
-        if best.relative_error <= self.fitted:
+        if best.relative_error <= SCHEDULER.nearly_exact and best.relative_error <= self.fitted:
             return StopReason(
                 "converged", f"converged: relative error at or below {self.plan.fitted:g}"
             )
@@ -162,9 +187,16 @@ class RefinementScheduler:
             f"converged: {self.n_without_gain} refinements in turn found nothing lower",
         )
 
+    @cached_property
+    def fitted(self) -> float:
+        """Relative error at or below which the fit is exact."""
+        loss, observations = self.problem.pair.loss, self.problem.observations
+        exact = observations.sum_of(lambda x, weights: weights * loss(x, x))  # a floor may lift it
+        return self.plan.fitted + 2 * loss.relative_error(exact, self.problem.reference)
+
     def as_state(self, candidate: Candidate, state: State) -> State:
         """Return the state of an iteration, with the factors of a candidate."""
-        W_aug, H_aug, data_term, objective = candidate
+        W_aug, H_aug, data_term, objective, _ = candidate
         W, H, offsets = self.problem.offset_columns.split(W_aug, H_aug)
         return replace(
             state,
@@ -174,7 +206,7 @@ class RefinementScheduler:
             W_aug=W_aug,
             H_aug=H_aug,
             objective=objective,
-            relative_error=self.problem.pair.loss.relative_error(data_term, self.reference),
+            relative_error=self.problem.pair.loss.relative_error(data_term, self.problem.reference),
         )
 
     def _start_next(self, state: State, best: State) -> None:

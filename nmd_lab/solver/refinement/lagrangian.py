@@ -15,9 +15,10 @@ from typing import NamedTuple
 import numpy as np
 
 from nmd_lab.data.base import FloatArray
-from nmd_lab.solver.problem import Problem, natural_penalty
+from nmd_lab.solver.problem import Problem
 from nmd_lab.solver.storage import storage_of
 
+from .cost import pass_costs
 from .lbfgs import Point, Preconditioner, no_pairs
 from .moreau_envelope import MoreauEnvelope
 from .plan import PLAN
@@ -57,12 +58,15 @@ class Candidate(NamedTuple):
         Weighted loss of f(W_aug H_aug).
     objective : float
         `data_term` plus the ridge of the objective.
+    cost : float
+        Work since the candidate before, in iterations of Algorithm 1.
     """
 
     W_aug: FloatArray
     H_aug: FloatArray
     data_term: float
     objective: float
+    cost: float
 
 
 class Lagrangian:
@@ -99,7 +103,7 @@ class Lagrangian:
         components = problem.offset_columns.components(W_aug.shape[1])
         self.W_aug, self.H_aug = _balanced(W_aug, H_aug, components)
         self.size_of_W = self.W_aug[:, self.solved_W].size
-        self.natural = natural_penalty(observations, problem.pair)
+        self.natural = problem.natural_penalty
         self.penalty = math.nan
         self.preconditioner: Preconditioner | None = None
         self._made_for, self._uses = math.nan, 0
@@ -107,12 +111,11 @@ class Lagrangian:
         self.density = observations.n_observed / (m * n)
         matrices = (m + n) * W_aug.shape[1] ** 2
         self.one_matrix = not PLAN.allows(matrices, self.envelope.U.size)
-        self.candidate = Candidate(self.W_aug, self.H_aug, math.inf, math.inf)
+        self.costs = pass_costs(problem, W_aug.shape[1], one_matrix=self.one_matrix)
+        self._cost = self.costs.start  # of the work since the last candidate
+        self.candidate = Candidate(self.W_aug, self.H_aug, math.inf, math.inf, 0.0)
 
-        values, weights = observations.observed()
-        T = problem.pair.nonlinearity.preimage(values)
-        self.size_of_T = math.sqrt(float(np.sum(weights * np.square(T)))) or 1.0
-        self.reference = self.loss.reference(values, weights)
+        self.size_of_T, self.reference = problem.size_of_T, problem.reference
         self.x = self.best = _flat(self.W_aug[:, self.solved_W], self.H_aug[self.solved_H])
         self.lowest = math.inf
         self.pairs = no_pairs()
@@ -138,7 +141,9 @@ class Lagrangian:
         W_aug, H_aug = self._with_offsets(x)
         result = self.envelope.evaluate(W_aug, H_aug, self.penalty, update_from)
         ridge = 0.5 * self.alpha * float(np.sum(x * x, dtype=np.float64))
-        self.candidate = Candidate(W_aug, H_aug, result.data_term, result.data_term + ridge)
+        cost = self._cost + self.costs.evaluation + (self.costs.update if update_from else 0.0)
+        self._cost = 0.0
+        self.candidate = Candidate(W_aug, H_aug, result.data_term, result.data_term + ridge, cost)
         self.primal = result.primal
         if self.candidate.objective < self.lowest:
             self.lowest, self.best = self.candidate.objective, x
@@ -174,6 +179,7 @@ class Lagrangian:
         It has one matrix for each row and column, or, if these need too much memory, one for all
         rows and one for all columns.
         """
+        self._cost += self.costs.preconditioner
         W_aug, H_aug = self._with_offsets(x)
         partners_W, partners_H = H_aug[self.solved_W], W_aug[:, self.solved_H]
         of_rows, of_columns = np.zeros((2, 1, 1, 1), x.dtype)

@@ -77,7 +77,8 @@ class MoreauEnvelope(StoredEntries):
         super().__init__(observations, pair)
         self.storage = storage
         self.parts = number_of_shares(storage, threads)
-        self.U = np.zeros(storage.n_entries, dtype=observations.values.dtype)
+        # Not np.zeros: reading pages that were never written is slow on some systems.
+        self.U = np.full(storage.n_entries, 0.0, dtype=observations.values.dtype)
         self.kernel = envelope_kernel(pair, self.kind)
         self.curvature_kernel = curvature_kernel(pair, self.kind)
 
@@ -126,13 +127,12 @@ class MoreauEnvelope(StoredEntries):
             Σ c_ij h_j h_jᵀ for each row and Σ c_ij w_i w_iᵀ for each column.  c_ij is the second
             derivative of L with respect to (WH)_ij, clipped to [0, ρ].
         """
-        rank = H.shape[0]
         H_packed, outer_H = self.storage.pack(H), _outer_products(H.T)
         outer_H_packed, outer_W = self.storage.pack(outer_H.T), _outer_products(W)
-        rows = np.empty((W.shape[0], rank * rank), W.dtype)
+        rows = np.empty(outer_W.shape, W.dtype)
 
         def share(part: int) -> tuple[FloatArray, ...]:
-            columns = np.zeros((H.shape[1], rank * rank), H.dtype)
+            columns = np.zeros(outer_H.shape, H.dtype)
             buffer = np.empty(self.storage.block_size, H.dtype)
             for block in self.storage.blocks(part, self.parts):
                 entries = block.entries
@@ -145,7 +145,7 @@ class MoreauEnvelope(StoredEntries):
             return (columns,)
 
         (columns,) = map_and_add(share, self.parts)
-        return rows.reshape(-1, rank, rank), columns.reshape(-1, rank, rank)
+        return _symmetric(rows, H.shape[0]), _symmetric(columns, H.shape[0])
 
     def forget(self) -> None:
         """Set the multipliers back to zero."""
@@ -224,6 +224,16 @@ def _curvature_kernel(structure: Structure, name: str, cached: bool) -> Callable
 
 
 def _outer_products(rows: FloatArray) -> FloatArray:
-    """Return the outer product of each row with itself, flat."""
-    products: FloatArray = (rows[:, :, None] * rows[:, None, :]).reshape(len(rows), -1)
+    """Return the lower triangle of the outer product of each row with itself, flat."""
+    i, j = np.tril_indices(rows.shape[1])
+    products: FloatArray = np.take(rows, i, axis=1) * np.take(rows, j, axis=1)
     return products
+
+
+def _symmetric(triangles: FloatArray, size: int) -> FloatArray:
+    """Return the symmetric matrices (..., size, size) whose lower triangles these rows hold."""
+    i, j = np.tril_indices(size)
+    position = np.empty((size, size), dtype=np.intp)
+    position[i, j] = position[j, i] = np.arange(i.size)
+    matrices: FloatArray = np.take(triangles, position, axis=1)
+    return matrices

@@ -36,6 +36,11 @@ class RefinementPlan:
     polish: bool
     fitted: float = 0.0
 
+    @property
+    def limited(self) -> bool:
+        """Whether refinements wait for a slow Algorithm 1: not those that the user has asked for."""
+        return self.refine and self.homotopy is not True
+
     def __bool__(self) -> bool:
         """Return whether there is any refinement."""
         return bool(self.refine or self.homotopy or self.polish)
