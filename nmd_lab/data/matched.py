@@ -12,10 +12,12 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
+from ._csr import index_dtype, row_pointers
 from .base import FloatArray, Observations
 from .labels import Labels
 from .matching import Axis, match, unknown_label
 from .observations import observe
+from .sparse import SparseObservations
 
 
 class MatchedData(NamedTuple):
@@ -45,6 +47,23 @@ class MatchedData(NamedTuple):
         i, j, observed = self.observations.entries()
         array[self.rows[i], self.columns[j]] = observed
         return array
+
+    def as_sparse(self, labels: Labels) -> SparseObservations:
+        """Return the observed entries at their positions in the other matrix, with its labels."""
+        i, j, values = self.observations.entries()
+        rows, columns = self.rows[i], self.columns[j]
+        order = np.lexsort((columns, rows))
+        weights = None
+        if self.observations.weights is not None:
+            weights = self.observations.observed()[1][order].astype(values.dtype)
+        dtype = index_dtype(max(values.size, *labels.matrix_shape))
+        return SparseObservations(
+            values[order],
+            weights,
+            row_pointers(rows, labels.matrix_shape[0], dtype),
+            columns[order].astype(dtype),
+            labels,
+        )
 
     def to_rows(self, positions: NDArray[np.intp], shape: tuple[int, int]) -> FloatArray:
         """Return some rows of the other matrix, NaN where nothing is observed."""
