@@ -12,6 +12,8 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
+from nmd_lab._checks import check_no_fit
+
 from ._csr import index_dtype, row_pointers
 from .base import FloatArray, Observations
 from .labels import Labels
@@ -116,6 +118,7 @@ def observe_beside(
     labels: Labels, X: Any, *, mask: Any = None, weights: Any = None
 ) -> Observations:
     """Return the observations of any accepted input, with the rows of another matrix."""
+    check_no_fit("X", X)
     sample_dims = None
     if isinstance(X, xr.DataArray) and (X.ndim > 2 or set(map(str, X.dims)) == set(labels.dims)):
         sample_dims = labels.rows
