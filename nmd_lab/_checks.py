@@ -243,6 +243,14 @@ def check_positions(name: str, positions: Any, size: int, labels: str = "") -> N
     return np.where(array < 0, array + size, array).astype(np.intp)
 
 
+def check_no_fit(name: str, value: Any) -> None:
+    """Raise TypeError if a fit was given in the place of data."""
+    if hasattr(value, "reconstruct"):
+        raise TypeError(
+            f"{name} is a {type(value).__name__}: give data, for example its reconstruct()."
+        )
+
+
 def label_error(name: str, label: Any, known: Any) -> KeyError:
     """Return the error for a label that X does not have; the message names the nearest one.
 

@@ -13,6 +13,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
+from nmd_lab._checks import check_no_fit
 from nmd_lab.data._alignment import check_weights
 from nmd_lab.data.base import FloatArray
 from nmd_lab.data.labels import is_frame, labels_of
@@ -36,6 +37,8 @@ class _Compared(NamedTuple):
 
 def _observed(X: Any, Y: Any, mask: Any, weights: Any) -> _Compared:
     """Return the observed entries of X and the same entries of Y."""
+    check_no_fit("X", X)
+    check_no_fit("Y", Y)
     has_labels = any(is_sparse(one) or is_frame(one) or _dims(one) for one in (X, Y))
     n_dims = {2 if is_sparse(one) else np.ndim(one) for one in (X, Y)}
     if has_labels and (n_dims == {2} or (_dims(X) and _dims(Y) and min(n_dims) > 1)):
@@ -94,6 +97,8 @@ def _dims(one: Any) -> tuple[Any, ...]:
 
 def _floats(one: Any) -> Any:
     """Return dense input as an array of float64, masked if it is."""
+    if np.iscomplexobj(one):
+        raise TypeError("X and Y hold complex numbers: give real ones, such as their abs().")
     if isinstance(one, np.ma.MaskedArray):
         return one.astype(float)
     return np.asarray(one, dtype=float)

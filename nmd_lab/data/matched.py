@@ -12,7 +12,9 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from ._csr import row_pointers
+from nmd_lab._checks import check_no_fit
+
+from ._csr import index_dtype, row_pointers
 from .base import FloatArray, Observations
 from .labels import Labels
 from .matching import Axis, match, unknown_label
@@ -48,15 +50,22 @@ class MatchedData(NamedTuple):
         array[self.rows[i], self.columns[j]] = observed
         return array
 
-    def to_sparse(self, labels: Labels) -> SparseObservations:
-        """Return the entries at their positions in the other matrix, which has these labels."""
+    def as_sparse(self, labels: Labels) -> SparseObservations:
+        """Return the observed entries at their positions in the other matrix, with its labels."""
         i, j, values = self.observations.entries()
-        _, weights = self.observations.observed()
         rows, columns = self.rows[i], self.columns[j]
         order = np.lexsort((columns, rows))
-        indptr = row_pointers(rows, labels.matrix_shape[0], np.intp)
-        parts = (values[order], weights[order].astype(values.dtype))
-        return SparseObservations(*parts, indptr, columns[order], labels)
+        weights = None
+        if self.observations.weights is not None:
+            weights = self.observations.observed()[1][order].astype(values.dtype)
+        dtype = index_dtype(max(values.size, *labels.matrix_shape))
+        return SparseObservations(
+            values[order],
+            weights,
+            row_pointers(rows, labels.matrix_shape[0], dtype),
+            columns[order].astype(dtype),
+            labels,
+        )
 
     def to_rows(self, positions: NDArray[np.intp], shape: tuple[int, int]) -> FloatArray:
         """Return some rows of the other matrix, NaN where nothing is observed."""
@@ -109,6 +118,7 @@ def observe_beside(
     labels: Labels, X: Any, *, mask: Any = None, weights: Any = None
 ) -> Observations:
     """Return the observations of any accepted input, with the rows of another matrix."""
+    check_no_fit("X", X)
     sample_dims = None
     if isinstance(X, xr.DataArray) and (X.ndim > 2 or set(map(str, X.dims)) == set(labels.dims)):
         sample_dims = labels.rows

@@ -8,6 +8,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike
 
+from nmd_lab._checks import check_no_fit
 from nmd_lab.data.base import FloatArray, Observations
 from nmd_lab.data.labels import COMPONENT, Labels
 from nmd_lab.data.matched import known_columns
@@ -67,6 +68,7 @@ def observe_rows(
     labels: Labels, X: Any, *, mask: ArrayLike | None = None, weights: ArrayLike | None = None
 ) -> Observations:
     """Return the observations of new rows, which have the column dimensions of a fit."""
+    check_no_fit("X", X)
     if getattr(X, "ndim", 2) == 1 and hasattr(X, "to_frame"):  # a pandas.Series is one row
         X = X.to_frame().T
     sample_dims = None

@@ -15,6 +15,7 @@ from nmd_lab._checks import check_positions
 from nmd_lab.data.base import FloatArray
 from nmd_lab.data.containers import like
 from nmd_lab.data.matched import match_data
+from nmd_lab.data.sparse import is_sparse
 
 from .entries import model_at
 from .factors import Factors
@@ -79,6 +80,11 @@ class Predictions(Factors):
         bo  4.0
         """
         if columns is None:
+            if not is_sparse(rows) and np.ndim(rows) < 2:
+                raise TypeError(
+                    "columns=None goes with test data only: give the positions of columns, or "
+                    "data with rows and columns."
+                )
             data = match_data(self.labels, rows)
             return like(rows, data.observations, model_at(self, data))
         i, j = np.broadcast_arrays(np.atleast_1d(rows), np.atleast_1d(columns))

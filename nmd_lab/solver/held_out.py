@@ -92,7 +92,7 @@ def _given(validation: Any, observations: Observations) -> SparseObservations:
         matched = match_data(observations.labels, validation, owner="X")
     except (TypeError, ValueError) as error:  # which name X
         raise type(error)(re.sub(r"\bX\b", "validation", str(error), count=1)) from error
-    return matched.to_sparse(observations.labels)
+    return matched.as_sparse(observations.labels)
 
 
 def _without(observations: Observations, held_out: Observations) -> Observations:

@@ -146,6 +146,20 @@ def test_what_does_not_belong_to_the_fit_is_refused(labelled):
                 call(pd.DataFrame([[1.0], [2.0]], ["user 3", "user 3"], ["item 7"]))
 
 
+def test_a_fit_is_no_data():
+    fit = make_fit()
+    for call in (fit.score, fit.residual, fit.fold_in, fit.append, fit.aligned,
+                 lambda X: metrics.rmse(X, KINDS["array"]),
+                 lambda Y: metrics.rmse(KINDS["array"], Y)):  # fmt: skip
+        with pytest.raises(TypeError, match="is a Decomposition: give data"):
+            call(fit)
+    for rows in ([0, 1], 3, None, "x"):
+        with pytest.raises(TypeError, match="columns=None goes with test data only"):
+            fit.predict(rows)
+    with pytest.raises(TypeError, match="complex"):
+        metrics.rmse(X, X * 1j)
+
+
 def test_nothing_is_modified_and_precision_stays():
     fit = make_fit(dtype="float32")
     for data in KINDS.values():
