@@ -239,6 +239,7 @@ def test_quantiles_lie_on_the_line_when_the_noise_is_the_losss_own(loss):
     np.testing.assert_allclose(found, expected, atol=0.05 * np.abs(expected).max())
 
 
+@pytest.mark.filterwarnings("ignore::nmd_lab.UnobservedWarning")
 def test_residuals_leave_hidden_entries_out(X):
     seen = np.ones(X.shape, dtype=bool)
     seen[0] = False
@@ -257,6 +258,7 @@ def test_data_in_another_order_are_matched_by_label(X, fit):
         np.testing.assert_array_equal(one, other)
 
 
+@pytest.mark.filterwarnings("ignore::nmd_lab.OverfitWarning")
 def test_residuals_of_sparse_data_are_those_of_their_entries(rng):
     seen = rng.random((40, 30)) < 0.3
     ratings = np.where(seen, rng.integers(1, 6, seen.shape), 0)
