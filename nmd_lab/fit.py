@@ -122,7 +122,8 @@ def decompose(
         Relative ridge that keeps the factor steps solvable; at least the rounding unit of the
         precision (1e-7 in float32).
     time_limit : float, optional
-        Time limit of all starts together, in seconds.
+        Time limit of all starts together, warm-ups included, in seconds.  At least one iteration
+        is done.
     callback : callable, optional
         Function called with the `State` of each iteration; a true return value ends the fit.
     progress : bool, optional
@@ -146,6 +147,8 @@ def decompose(
         If T and U would not fit into memory.
     FloatingPointError
         If the first iteration overflows.
+    KeyboardInterrupt
+        If Ctrl-C comes before the first iteration is done; see the notes.
 
     Warns
     -----
@@ -166,6 +169,11 @@ def decompose(
     and a `penalty` of "balanced", "paper" or a number it is that algorithm and nothing else.  An
     accelerated iteration costs two passes over the data instead of one.  After the same number of
     iterations, its objective is at most that of the algorithm alone.
+
+    Once an iteration is done, a first Ctrl-C or SIGTERM ends the fit after the present iteration.
+    The best iterate is returned, with the stop reason "interrupted", and the program goes on.  A
+    second signal has its usual effect at once.  This holds in the main thread, and where the
+    program has no handler of its own; SIGTERM still ends worker processes of `multiprocessing`.
 
     Examples
     --------

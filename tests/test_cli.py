@@ -99,6 +99,7 @@ def test_options_of_a_fit(matrix, tmp_path):
     assert {name: fit.parameters[name] for name in expected} == expected
 
 
+@pytest.mark.filterwarnings("ignore::nmd_lab.NMDWarning")  # of few entries
 def test_absent_entries_are_zeros_if_asked(matrix, tmp_path):
     path = files(np.where(matrix > 3, matrix, np.nan), tmp_path)["a.mtx"]
     out = tmp_path / "fit.nc"

@@ -39,6 +39,7 @@ ALL = [
 ]
 
 
+@pytest.mark.filterwarnings("ignore::nmd_lab.NMDWarning")  # of random sparse data
 @parametrize_with_checks([*ALL, NMD(), MatrixCompletion()])
 def test_scikit_learn_accepts_them(estimator, check):
     check(estimator)

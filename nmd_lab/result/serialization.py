@@ -56,6 +56,7 @@ def to_dataset(fit: Fields) -> xr.Dataset:
         "n_iter": history.sizes[ITERATION],
         "seconds": float(history["seconds"][-1]),
         "parameters": fit["parameters"],
+        "start_codes": _start_codes(fit["parameters"]),
         "mean_offset": offsets.mean,
         "dims": labels.dims,
         "rows": labels.rows,
@@ -131,12 +132,30 @@ def _fields(
         "history": xr.Dataset(history, {ITERATION: dataset[ITERATION].variable}),
         "stop_reason": StopReason.read(description.get("stop_code"), description["stop_reason"]),
         "labels": labels,
-        "parameters": description["parameters"],
+        "parameters": _with_start_codes(description),
         "offsets": Offsets(
             description["mean_offset"],
             *(dataset[name].values.ravel() if name in dataset else None for name in OFFSET_NAMES),
         ),
     }
+
+
+def _start_codes(parameters: dict[str, Any]) -> list[str]:
+    """Return the code of the stop reason of each start, which JSON would lose."""
+    return [StopReason.of(start["stop_reason"]).code for start in parameters.get("starts", [])]
+
+
+def _with_start_codes(description: dict[str, Any]) -> dict[str, Any]:
+    """Return the parameters of a fit, with the codes of its starts if the file has them."""
+    parameters: dict[str, Any] = description["parameters"]
+    starts, codes = parameters.get("starts", []), description.get("start_codes", [])
+    if not starts or len(starts) != len(codes):
+        return parameters
+    with_codes = [
+        start | {"stop_reason": StopReason.read(code, start["stop_reason"])}
+        for start, code in zip(starts, codes, strict=True)
+    ]
+    return parameters | {"starts": with_codes}
 
 
 def _writable(attrs: dict[str, Any]) -> dict[str, Any]:

@@ -239,6 +239,7 @@ def test_quantiles_lie_on_the_line_when_the_noise_is_the_losss_own(loss):
     np.testing.assert_allclose(found, expected, atol=0.05 * np.abs(expected).max())
 
 
+@pytest.mark.filterwarnings("ignore::nmd_lab.UnobservedWarning")
 def test_residuals_leave_hidden_entries_out(X):
     seen = np.ones(X.shape, dtype=bool)
     seen[0] = False
@@ -257,6 +258,7 @@ def test_data_in_another_order_are_matched_by_label(X, fit):
         np.testing.assert_array_equal(one, other)
 
 
+@pytest.mark.filterwarnings("ignore::nmd_lab.OverfitWarning")
 def test_every_kind_of_data_is_drawn(rng):
     rows, columns = [f"r{i}" for i in range(12)], [f"c{j}" for j in range(20)]
     truth = rng.normal(size=(12, 2)) @ rng.normal(size=(2, 20)) + 5
@@ -281,6 +283,7 @@ def test_every_kind_of_data_is_drawn(rng):
     np.testing.assert_array_equal(hidden[1], np.where(holes > 5, holes, np.nan))
 
 
+@pytest.mark.filterwarnings("ignore::nmd_lab.UnobservedWarning")
 def test_rows_of_a_huge_sparse_matrix_are_drawn(rng):
     m, n = 30_000, 2000
     X = sparse.random_array((m, n), density=1e-4, rng=rng, format="csr")
@@ -291,6 +294,7 @@ def test_rows_of_a_huge_sparse_matrix_are_drawn(rng):
         fit.plot.reconstruction(X)
 
 
+@pytest.mark.filterwarnings("ignore::nmd_lab.OverfitWarning")
 def test_residuals_of_sparse_data_are_those_of_their_entries(rng):
     seen = rng.random((40, 30)) < 0.3
     ratings = np.where(seen, rng.integers(1, 6, seen.shape), 0)

@@ -71,7 +71,10 @@ def test_one_start_has_a_row_too(noisy):
 def test_the_account_survives_a_file(noisy, tmp_path):
     fit = nmd_lab.decompose(noisy, 3, **OPTIONS)
     fit.save(tmp_path / "fit.nc")
-    assert nmd_lab.load(tmp_path / "fit.nc").starts.identical(fit.starts)
+    loaded = nmd_lab.load(tmp_path / "fit.nc")
+    assert loaded.starts.identical(fit.starts)
+    codes = [start["stop_reason"].code for start in loaded.parameters["starts"]]
+    assert codes == ["max_iter"] * 4
     assert nmd_lab.Decomposition.from_dataset(fit.to_dataset()).starts.identical(fit.starts)
 
 

@@ -60,6 +60,7 @@ def test_dimensions_and_labels(digits):
     assert np.isnan(memory).all() or (memory.min() >= 0 and 0 < memory.max() < 100 * 2**20)
 
 
+@pytest.mark.filterwarnings("ignore::nmd_lab.OverfitWarning")
 def test_every_number_is_that_of_a_single_call(digits):
     study = nmd.Study(
         digits, rank=[2, 4], nonlinearity=["relu", "square"], loss=["frobenius", "kl"],
