@@ -8,6 +8,8 @@ True
 
 from __future__ import annotations
 
+import io
+import zipfile
 from collections.abc import Callable
 
 import numpy as np
@@ -42,6 +44,18 @@ def mutated(data: bytes, rng: np.random.Generator) -> bytes:
         if out:
             change(out, rng)
     return bytes(out)
+
+
+def with_mutated_member(data: bytes, rng: np.random.Generator) -> bytes:
+    """Return a zip archive one file of which is `mutated`, with checksums that fit."""
+    out = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(data)) as archive, zipfile.ZipFile(out, "w") as damaged:
+        names = archive.namelist()
+        chosen = names[int(rng.integers(len(names)))]
+        for name in names:
+            content = archive.read(name)
+            damaged.writestr(name, mutated(content, rng) if name == chosen else content)
+    return out.getvalue()
 
 
 def _place(out: bytearray, rng: np.random.Generator) -> int:
