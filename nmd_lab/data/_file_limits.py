@@ -24,7 +24,7 @@ class FileLimits:
         Largest ratio of the bytes in memory to those on disk, above `free`.
     """
 
-    free: int = 2**28
+    free: int = 2**25
     ratio: float = 100
 
 

@@ -56,7 +56,8 @@ def read_matrix_market(path: Path, largest: float) -> Any:
     if header.layout == "array":
         check_contents(path, 8 * m * n, largest)
         return _dense(header, m, n)
-    check_contents(path, 4 * (m + n), largest)  # row pointers and counts of columns
+    # Row pointers, counts of columns, and the table of numbers
+    check_contents(path, max(4 * (m + n), 24 * header.sizes[2]), largest)
     return _sparse(header, m, n)
 
 

@@ -39,6 +39,8 @@ def observations_from_table(
     ------
     KeyError
         If the table does not have one of the columns.
+    TypeError
+        If the values are not real numbers.
     ValueError
         If a pair of labels comes twice, if a label is missing, or if labels cannot be sorted.
 
@@ -61,6 +63,10 @@ def observations_from_table(
         except (KeyError, IndexError, ValueError) as error:
             names = list(getattr(frame, "columns", frame))
             raise KeyError(f"{argument}={name!r} is not in the table: it has {names}.") from error
+    if columns["value"].dtype.kind not in "buif":
+        raise TypeError(
+            f"value={value!r} has dtype {columns['value'].dtype}: convert it to real numbers."
+        )
     (row_labels, i), (column_labels, j) = (
         _sorted_labels(argument, columns[argument]) for argument in ("row", "column")
     )

@@ -65,7 +65,7 @@ def read_matrix(
         Whether the first line and the first column of a table hold labels.  "auto": text is a
         label; so are whole numbers beside an empty first cell, as `DataFrame.to_csv` writes them.
     max_bytes : int, "auto" or None, default "auto"
-        Largest number of bytes that the contents may take in memory.  "auto": 256 MiB, or 100 times
+        Largest number of bytes that the contents may take in memory.  "auto": 32 MiB, or 100 times
         the size of the file if that is more.  None: any number.
 
     Returns
