@@ -58,6 +58,18 @@ def test_copied_code_before_a_run_is_the_run(small):
     assert "\nX = frame  # your data\n" in state.code("frame")
 
 
+def test_copied_code_has_only_what_is_not_the_default(small):
+    code = DecompositionState(small, rank=2, iterations=6).code("X")
+    assert "fit = nmd.decompose(X, rank=2, random_state=0, max_iter=6)\n" in code
+    state = DecompositionState(small, rank=2, nonlinearity="identity", loss="l1", alpha=0.5)
+    assert state.values["penalty"] == "auto"
+    code = "".join(state.code("X").split())
+    assert 'nmd.decompose(X,rank=2,nonlinearity="identity",loss="l1",alpha=0.5,random' in code
+    completion = CompletionState(data="generated", alpha=0.0, offsets="none", validation=0.0)
+    assert "nmd.complete(observed, rank=8, random_state=0, max_iter=200)" in completion.code()
+    assert "\nX = ...  # your data\n" in DecompositionState(small, rank=2).code()
+
+
 def test_copied_code_is_of_the_fit_and_not_of_later_settings(small):
     state = DecompositionState(small, rank=2, iterations=6)
     fit = run(state)
