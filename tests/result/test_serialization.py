@@ -14,10 +14,11 @@ import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
+from fuzz.mutate import mutated
 from waiting import PATIENCE
 
 import nmd_lab
-from nmd_lab.result import netcdf
+from nmd_lab.result import _damage, netcdf
 
 LOSSES = ["frobenius", "l1", "kl"]
 NONLINEARITIES = ["relu", "square", "minmax", "modulus", "identity"]
@@ -406,3 +407,73 @@ def test_units_come_back_and_are_saved(tmp_path):
     fit.save(tmp_path / "fit.nc")
     again = nmd_lab.load(tmp_path / "fit.nc").reconstruct().attrs
     assert again == {"units": "m", "valid_range": [0.0, 9.0], "levels": 3}
+
+
+def test_damaged_files_without_a_checksum_are_read_within_limits(tmp_path):
+    """Files of earlier versions have none: the damage of these makes HDF5 hang, or take 4 GB."""
+    good = (Path(__file__).parents[1] / "previous_version/relu.nc").read_bytes()
+    path, rng = tmp_path / "fit.nc", np.random.default_rng(0)
+    for k in range(40):
+        path.write_bytes(mutated(good, rng))
+        try:
+            fit = nmd_lab.load(path)
+        except ValueError as error:
+            assert str(error).endswith("."), k
+            assert "\n" not in str(error), k
+        else:
+            assert fit.W.shape == (40, 3), k
+
+
+def test_no_damage_of_a_new_file_goes_unnoticed(tmp_path, small):
+    fit, path = fitted(small), tmp_path / "fit.nc"
+    fit.save(path)
+    good, rng = path.read_bytes(), np.random.default_rng(0)
+    refused = 0
+    for _ in range(60):
+        path.write_bytes(mutated(good, rng))
+        try:
+            assert_same(fit, nmd_lab.load(path))
+        except ValueError as error:
+            assert "cannot be read" in str(error)
+            refused += 1
+    assert refused > 50
+
+
+def test_other_programs_may_change_a_file(tmp_path, small):
+    import h5py
+
+    path = tmp_path / "fit.nc"
+    fitted(small).save(path)
+    with h5py.File(path, "a") as file:
+        file["W"][0, 0] = 7.0
+        file.attrs["note"] = "changed"
+    assert nmd_lab.load(path).W.values[0, 0] == 7.0
+
+
+@pytest.mark.parametrize(
+    "change",
+    [lambda a: a.pop("loss"), lambda a: a.pop("parameters"), lambda a: a.update(rows=3),
+     lambda a: a.update(dims=["x", "y"]), lambda a: a.update(renamed=[]),
+     lambda a: a.update(loss={"name": "l1", "parameters": [1, 2, 3], "ours": True}),
+     lambda a: a.update(stop_reason=None), lambda a: a.update(schema="1")],
+)  # fmt: skip
+def test_damaged_descriptions_are_refused_in_a_sentence(change, small):
+    dataset = fitted(small).to_dataset()
+    about = json.loads(dataset.attrs["nmd_lab"])
+    change(about)
+    with pytest.raises(ValueError, match=r"holds no decomposition: give one that"):
+        nmd_lab.Decomposition.from_dataset(dataset.assign_attrs(nmd_lab=json.dumps(about)))
+
+
+def test_arrays_larger_than_the_file_are_not_read(tmp_path):
+    import h5netcdf
+    import h5py
+
+    path = tmp_path / "large.nc"
+    xr.Dataset({"a": ("x", np.zeros(9))}).to_netcdf(path, engine="h5netcdf")
+    with h5py.File(path, "a") as file:
+        file.create_dataset("b", (10**12,), "f8")  # takes no space
+    with h5netcdf.File(path, "r") as file, pytest.raises(_damage.DamagedFileError):
+        _damage.check_size(file["b"], path.stat().st_size)
+    with pytest.raises(ValueError, match="cannot be read"):
+        netcdf.read(path)
