@@ -409,19 +409,25 @@ def test_units_come_back_and_are_saved(tmp_path):
     assert again == {"units": "m", "valid_range": [0.0, 9.0], "levels": 3}
 
 
+def loaded(path: Path) -> nmd_lab.Decomposition | None:
+    """Return the fit in a file, or None if it is refused as documented."""
+    try:
+        return nmd_lab.load(path)
+    except ValueError as error:
+        message = str(error)
+    assert message.endswith(".")
+    assert "\n" not in message
+    return None
+
+
 def test_damaged_files_without_a_checksum_are_read_within_limits(tmp_path):
-    """Files of earlier versions have none: the damage of these makes HDF5 hang, or take 4 GB."""
+    """Files of earlier versions have none; some damages make HDF5 hang, or take gigabytes."""
     good = (Path(__file__).parents[1] / "previous_version/relu.nc").read_bytes()
     path, rng = tmp_path / "fit.nc", np.random.default_rng(0)
-    for k in range(40):
+    for _ in range(40):
         path.write_bytes(mutated(good, rng))
-        try:
-            fit = nmd_lab.load(path)
-        except ValueError as error:
-            assert str(error).endswith("."), k
-            assert "\n" not in str(error), k
-        else:
-            assert fit.W.shape == (40, 3), k
+        fit = loaded(path)
+        assert fit is None or fit.W.shape == (40, 3)
 
 
 def test_no_damage_of_a_new_file_goes_unnoticed(tmp_path, small):
@@ -431,12 +437,21 @@ def test_no_damage_of_a_new_file_goes_unnoticed(tmp_path, small):
     refused = 0
     for _ in range(60):
         path.write_bytes(mutated(good, rng))
-        try:
-            assert_same(fit, nmd_lab.load(path))
-        except ValueError as error:
-            assert "cannot be read" in str(error)
-            refused += 1
+        again = loaded(path)
+        refused += again is None
+        if again is not None:  # the checksum alone is damaged
+            assert_same(fit, again)
     assert refused > 50
+
+
+FAULTS = Path(os.environ.get("NMD_LAB_DATA", "nowhere")).parent / "faults"
+
+
+@pytest.mark.parametrize("name", ["case1771.nc", "case2005.nc"])
+def test_damage_that_made_hdf5_hang(name):
+    if not (FAULTS / name).exists():
+        pytest.skip("needs the damaged files")
+    assert loaded(FAULTS / name) is None
 
 
 def test_other_programs_may_change_a_file(tmp_path, small):
@@ -455,7 +470,8 @@ def test_other_programs_may_change_a_file(tmp_path, small):
     [lambda a: a.pop("loss"), lambda a: a.pop("parameters"), lambda a: a.update(rows=3),
      lambda a: a.update(dims=["x", "y"]), lambda a: a.update(renamed=[]),
      lambda a: a.update(loss={"name": "l1", "parameters": [1, 2, 3], "ours": True}),
-     lambda a: a.update(stop_reason=None), lambda a: a.update(schema="1")],
+     lambda a: a.pop("name"),
+     lambda a: a.update(schema="1")],
 )  # fmt: skip
 def test_damaged_descriptions_are_refused_in_a_sentence(change, small):
     dataset = fitted(small).to_dataset()
@@ -467,12 +483,11 @@ def test_damaged_descriptions_are_refused_in_a_sentence(change, small):
 
 def test_arrays_larger_than_the_file_are_not_read(tmp_path):
     import h5netcdf
-    import h5py
 
     path = tmp_path / "large.nc"
-    xr.Dataset({"a": ("x", np.zeros(9))}).to_netcdf(path, engine="h5netcdf")
-    with h5py.File(path, "a") as file:
-        file.create_dataset("b", (10**12,), "f8")  # takes no space
+    with h5netcdf.File(path, "w") as file:
+        file.dimensions = {"x": 10**12}
+        file.create_variable("b", ("x",), "f8")  # takes no space
     with h5netcdf.File(path, "r") as file, pytest.raises(_damage.DamagedFileError):
         _damage.check_size(file["b"], path.stat().st_size)
     with pytest.raises(ValueError, match="cannot be read"):
