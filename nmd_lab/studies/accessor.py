@@ -28,7 +28,7 @@ class StudyPlots:
     >>> study = nmd.Study(nmd.datasets.digits(50), rank=[1, 2], method=["admm", "svd"],
     ...                   max_iter=20)
     >>> results = study.run(progress=False)
-    >>> study.plot.error("rank", color="method").get_xlabel()
+    >>> study.plot.error("rank", color="solver").get_xlabel()
     'rank'
     """  # fmt: skip
 

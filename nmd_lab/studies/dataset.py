@@ -14,7 +14,7 @@ from nmd_lab.data.labels import RESULT_ATTRIBUTE
 from nmd_lab.result.netcdf import SCHEMA
 
 from .cell import StudyProblem
-from .grid import CONDITIONS, Grid, Task
+from .grid import CONDITIONS, SOLVER, Grid, Task
 from .hashing import plain_value
 
 NUMBERS = {
@@ -91,7 +91,7 @@ def description(grid: Grid, problem: StudyProblem) -> dict[str, Any]:
         "metrics", "constants" (arguments with one value), "missing" (level of each label), and
         "ignored" (for each method the dimensions without effect).
     """
-    arguments = [name for name in grid.dims if name not in ("method", *CONDITIONS)]
+    arguments = [name for name in grid.dims if name not in (SOLVER, *CONDITIONS)]
     return {
         "schema": SCHEMA,
         "study": {

@@ -22,6 +22,7 @@ from nmd_lab._checks import check_number, check_rank, check_share, check_words
 from nmd_lab.data.pictures import Picture
 from nmd_lab.model.losses import as_loss
 from nmd_lab.model.nonlinearities import MinMax, as_nonlinearity
+from nmd_lab.result.netcdf import FORMER_DIMENSIONS
 from nmd_lab.solver.options import Options
 
 from .corruption import HIDE, NOISE, Corruption
@@ -31,7 +32,15 @@ from .methods import Method
 CONDITIONS = ("missing", "noise", "seed")
 """Dimensions that describe the data of a fit, not the model."""
 
+SOLVER = FORMER_DIMENSIONS["method"]
+"""Dimension of the methods."""
+
 NOTHING_HIDDEN, NO_NOISE = Corruption("random", 0.0), Corruption("gaussian", 0.0)
+
+
+def dimension(name: str) -> str:
+    """Return the dimension of the results for an argument: "solver" for "method"."""
+    return FORMER_DIMENSIONS.get(name, name)
 
 
 @dataclass(frozen=True)
@@ -54,6 +63,11 @@ class Axis:
     values: tuple[Any, ...]
     labels: tuple[Any, ...]
     varied: bool
+
+    @property
+    def dim(self) -> str:
+        """Dimension of the results: "solver" for the methods, else the name of the argument."""
+        return dimension(self.name)
 
     @classmethod
     def of(cls, name: str, argument: Any) -> Axis:
@@ -125,7 +139,7 @@ class Grid:
     @property
     def dims(self) -> dict[str, Axis]:
         """Axes that are dimensions of the results."""
-        return {axis.name: axis for axis in self.axes if axis.varied}
+        return {axis.dim: axis for axis in self.axes if axis.varied}
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -154,14 +168,15 @@ class Grid:
         ValueError
             If there is no such cell.
         """
+        labels = {dimension(name): label for name, label in labels.items()}
         check_words("dimension", labels, self.dims)
         values = {}
         for axis in self.axes:
-            if axis.name in labels:
-                label = labels[axis.name]
+            if axis.dim in labels:
+                label = labels[axis.dim]
                 if label not in axis.labels:
                     raise ValueError(
-                        f"{axis.name}={label!r} is not in the study: choose from "
+                        f"{axis.dim}={label!r} is not in the study: choose from "
                         f"{list(axis.labels)}."
                     )
                 values[axis.name] = axis.values[axis.labels.index(label)]
@@ -169,7 +184,7 @@ class Grid:
                 (values[axis.name],) = axis.values
             else:
                 raise ValueError(
-                    f"{axis.name} is not given: choose one of {list(axis.labels)} for the cell."
+                    f"{axis.dim} is not given: choose one of {list(axis.labels)} for the cell."
                 )
         return task_of(values)
 
@@ -230,6 +245,11 @@ def make_grid(
                 raise TypeError(f"{name} is not given: {each.name} needs it, for example {name}=5.")
     first = ("nonlinearity", "loss", "rank", "alpha")
     order = [n for n in first if n in arguments] + [n for n in arguments if n not in first]
+    if methods.varied and methods.dim in arguments:
+        raise ValueError(
+            f"{methods.dim}= is an argument of a method and the dimension of the methods: give one "
+            "method, or rename the argument."
+        )
     axes = [methods, *(Axis.of(name, arguments[name]) for name in order)]
     axes.append(_corruption_axis("missing", missing, HIDE, "random", picture))
     axes.append(_corruption_axis("noise", noise, NOISE, "gaussian"))

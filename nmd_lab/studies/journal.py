@@ -134,7 +134,8 @@ def _read(content: bytes, header: dict[str, Any], path: Path) -> dict[str, dict[
         )
     if differences:
         raise ValueError(differences[0])
-    records = [record for record in map(_parsed, lines) if _is_record(record)]
+    checked = f'"{CHECKSUM}"'.encode() in first  # then all lines have one
+    records = [r for r in (_parsed(line, checked=checked) for line in lines) if _is_record(r)]
     if damaged := len(lines) - len(records):
         warnings.warn(
             f"path={str(path)!r} has {damaged} damaged of {len(lines)} lines: their fits are done "
@@ -145,8 +146,11 @@ def _read(content: bytes, header: dict[str, Any], path: Path) -> dict[str, dict[
     return {record["key"]: record for record in records}
 
 
-def _parsed(line: bytes) -> Any:
-    """Return the content of a line without its checksum, or None if the two disagree."""
+def _parsed(line: bytes, *, checked: bool = False) -> Any:
+    """Return the content of a line without its checksum, or None if the two disagree.
+
+    With `checked`, a line without a checksum is None, too.
+    """
     try:
         content = json.loads(line)
     except (RecursionError, ValueError):
@@ -155,6 +159,8 @@ def _parsed(line: bytes) -> Any:
         checksum = content.pop(CHECKSUM)
         if checksum != zlib.crc32(json.dumps(content).encode()):
             return None
+    elif checked:
+        return None
     return content
 
 

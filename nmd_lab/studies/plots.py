@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from nmd_lab._checks import check_words
 from nmd_lab.plots._canvas import axes, quantity, text_color
 
-from .grid import CONDITIONS
+from .grid import CONDITIONS, SOLVER, dimension
 from .summary import ModelCandidate, candidates, choices, select, trials, variable
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def error(
     metric : str, optional
         Name of a variable or a metric; by default the first metric on held-out entries.
     color : str, optional
-        Dimension of the colours; by default "method" or else the first other dimension of the
+        Dimension of the colours; by default "solver" or else the first other dimension of the
         models that has several labels.
     ax : Axes, optional
         Axes to draw on; by default those of a new figure.
@@ -60,6 +60,7 @@ def error(
         If a dimension or label is not in the study.
     """
     results, name = select(results, conditions), variable(results, metric)
+    x = dimension(x)
     color = _color(results, color, {x})
     ax = axes(ax, 6.4, 4.0)
     labels = results[x].values
@@ -120,6 +121,7 @@ def heatmap(
         If a dimension or label is not in the study.
     """
     results, name = select(results, conditions), variable(results, metric)
+    x, y = dimension(x), dimension(y)
     check_words("dimension", [x, y], [str(dim) for dim in results.dims])
     if x == y:
         raise ValueError(f"y={y!r} equals x: give two different dimensions.")
@@ -222,11 +224,12 @@ def _best_scores(results: xr.Dataset, name: str) -> NDArray[np.floating]:
 def _color(results: xr.Dataset, color: str | None, shown: set[str]) -> str | None:
     """Return the dimension of the colours; by default one that is not shown yet."""
     dims = [str(dim) for dim in results.dims]
+    color = dimension(color) if color else None
     check_words("dimension", [*shown, *([color] if color else [])], dims)
     if color is not None:
         return color
     free = [dim for dim in choices(results) if dim not in shown and results.sizes[dim] > 1]
-    return "method" if "method" in free else next(iter(free), None)
+    return SOLVER if SOLVER in free else next(iter(free), None)
 
 
 def _groups(results: xr.Dataset, color: str | None) -> list[tuple[str, xr.Dataset]]:

@@ -18,7 +18,7 @@ from nmd_lab.solver.options import Options
 
 from .cell import Cell, StudyProblem, make_metrics
 from .dataset import to_dataset
-from .grid import CONDITIONS, Grid, make_grid
+from .grid import CONDITIONS, SOLVER, Grid, make_grid
 from .journal import Journal, journal_header
 from .known_entries import picture_of_rows, read_known_entries
 from .processes import failure_counts, number_of_processes, run_tasks
@@ -97,7 +97,7 @@ class Study:
     ...                   method=["admm", "svd"], missing=[0.2, 0.5], max_iter=50)
     >>> results = study.run(progress=False)
     >>> results.held_out_rmse.dims
-    ('method', 'loss', 'rank', 'missing', 'seed')
+    ('solver', 'loss', 'rank', 'missing', 'seed')
     >>> parameters, fit = study.best("held_out_rmse", missing=0.2)
     >>> parameters["rank"]
     6
@@ -171,8 +171,8 @@ class Study:
             ``observed_rmse``, ``clean_rmse`` and so on for each metric, `objective`, `n_iter`,
             `seconds`, `peak_memory` (in bytes), `status` ("done", "left out", "timed out",
             "failed"), `stop_reason`, `warnings` and `fit`, the key of the fit.  Cells that differ
-            only in arguments that their method ignores share a fit.  Select a method with
-            ``results.sel({"method": "svd"})``, since ``sel(method=...)`` is an option of xarray.
+            only in arguments that their method ignores share a fit.  Several methods make the
+            dimension `solver`, as in ``results.sel(solver="svd")``.
 
         Raises
         ------
@@ -271,7 +271,7 @@ class Study:
         dims = self.grid.dims
         any_condition = {name: dims[name].labels[0] for name in CONDITIONS if name in dims}
         task = self.grid.task(best | any_condition)
-        method = {"method": task.method.name} if "method" in dims else {}
+        method = {"method": task.method.name} if SOLVER in dims else {}
         fit = Cell(self.problem, task.on_all_data()).fit()
         return BestModel(method | task.arguments, fit)
 

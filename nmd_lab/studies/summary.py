@@ -16,7 +16,7 @@ from nmd_lab._checks import check_words
 from nmd_lab.data.labels import RESULT_ATTRIBUTE
 from nmd_lab.result.decomposition import Decomposition
 
-from .grid import CONDITIONS
+from .grid import CONDITIONS, SOLVER, dimension
 from .table import StudyTable
 
 TEXT_VARIABLES = ("status", "stop_reason", "warnings", "fit")
@@ -138,6 +138,7 @@ def select(results: xr.Dataset, conditions: Mapping[str, Any]) -> xr.Dataset:
     ValueError
         If there is no such dimension or label.
     """
+    conditions = {dimension(name): label for name, label in conditions.items()}
     check_words("dimension", conditions, [str(dim) for dim in results.dims])
     for name, condition in conditions.items():
         labels = condition if isinstance(condition, list | tuple) else [condition]
@@ -163,7 +164,7 @@ def candidates(results: xr.Dataset, metric: str) -> Iterator[ModelCandidate]:
     model_dims, trial_dims = choices(results), [*trials(results), "seed"]
     values = results[metric].transpose(*model_dims, *trial_dims).values
     fits = results["fit"].transpose(*model_dims, *trial_dims).values
-    only_method = next(iter(ignored)) if "method" not in model_dims else None
+    only_method = next(iter(ignored)) if SOLVER not in model_dims else None
     seen = set()
     for index in np.ndindex(*(results.sizes[name] for name in model_dims)):
         keys = tuple(fits[index].ravel())
@@ -172,7 +173,7 @@ def candidates(results: xr.Dataset, metric: str) -> Iterator[ModelCandidate]:
         seen.add(keys)
         labels = {n: results[n].values[i] for n, i in zip(model_dims, index, strict=True)}
         labels = {n: v.item() if isinstance(v, np.generic) else v for n, v in labels.items()}
-        method = labels.get("method", only_method)
+        method = labels.get(SOLVER, only_method)
         scores = values[index].reshape(-1, results.sizes["seed"])
         yield ModelCandidate(labels, set(ignored[method]), scores)
 

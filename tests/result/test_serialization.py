@@ -15,10 +15,11 @@ import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
+from fuzz.mutate import mutated
 from waiting import PATIENCE
 
 import nmd_lab
-from nmd_lab.result import netcdf
+from nmd_lab.result import _damage, netcdf
 
 LOSSES = ["frobenius", "l1", "kl"]
 NONLINEARITIES = ["relu", "square", "minmax", "modulus", "identity"]
@@ -422,3 +423,88 @@ def test_offsets_of_a_multi_index_are_saved_without_a_warning(axis, tmp_path):
     for one, two in zip(loaded.offsets[1:], fit.offsets[1:], strict=True):
         np.testing.assert_array_equal(one, two)
     assert loaded.reconstruct().identical(fit.reconstruct())
+
+
+def loaded(path: Path) -> nmd_lab.Decomposition | None:
+    """Return the fit in a file, or None if it is refused as documented."""
+    try:
+        return nmd_lab.load(path)
+    except ValueError as error:
+        message = str(error)
+    assert message.endswith(".")
+    assert "\n" not in message
+    return None
+
+
+def test_damaged_files_without_a_checksum_are_read_within_limits(tmp_path):
+    """Files of earlier versions have none; some damages make HDF5 hang, or take gigabytes."""
+    good = (Path(__file__).parents[1] / "previous_version/relu.nc").read_bytes()
+    path, rng = tmp_path / "fit.nc", np.random.default_rng(0)
+    for _ in range(40):
+        path.write_bytes(mutated(good, rng))
+        fit = loaded(path)
+        assert fit is None or fit.W.shape == (40, 3)
+
+
+def test_no_damage_of_a_new_file_goes_unnoticed(tmp_path, small):
+    fit, path = fitted(small), tmp_path / "fit.nc"
+    fit.save(path)
+    good, rng = path.read_bytes(), np.random.default_rng(0)
+    refused = 0
+    for _ in range(60):
+        path.write_bytes(mutated(good, rng))
+        again = loaded(path)
+        refused += again is None
+        if again is not None:  # the checksum alone is damaged
+            assert_same(fit, again)
+    assert refused > 50
+
+
+FAULTS = Path(os.environ.get("NMD_LAB_DATA", "nowhere")).parent / "faults"
+
+
+@pytest.mark.parametrize("name", ["case1771.nc", "case2005.nc"])
+def test_damage_that_made_hdf5_hang(name):
+    if not (FAULTS / name).exists():
+        pytest.skip("needs the damaged files")
+    assert loaded(FAULTS / name) is None
+
+
+def test_other_programs_may_change_a_file(tmp_path, small):
+    import h5py
+
+    path = tmp_path / "fit.nc"
+    fitted(small).save(path)
+    with h5py.File(path, "a") as file:
+        file["W"][0, 0] = 7.0
+        file.attrs["note"] = "changed"
+    assert nmd_lab.load(path).W.values[0, 0] == 7.0
+
+
+@pytest.mark.parametrize(
+    "change",
+    [lambda a: a.pop("loss"), lambda a: a.pop("parameters"), lambda a: a.update(rows=3),
+     lambda a: a.update(dims=["x", "y"]), lambda a: a.update(renamed=[]),
+     lambda a: a.update(loss={"name": "l1", "parameters": [1, 2, 3], "ours": True}),
+     lambda a: a.pop("name"),
+     lambda a: a.update(schema="1")],
+)  # fmt: skip
+def test_damaged_descriptions_are_refused_in_a_sentence(change, small):
+    dataset = fitted(small).to_dataset()
+    about = json.loads(dataset.attrs["nmd_lab"])
+    change(about)
+    with pytest.raises(ValueError, match=r"holds no decomposition: give one that"):
+        nmd_lab.Decomposition.from_dataset(dataset.assign_attrs(nmd_lab=json.dumps(about)))
+
+
+def test_arrays_larger_than_the_file_are_not_read(tmp_path):
+    import h5netcdf
+
+    path = tmp_path / "large.nc"
+    with h5netcdf.File(path, "w") as file:
+        file.dimensions = {"x": 10**12}
+        file.create_variable("b", ("x",), "f8")  # takes no space
+    with h5netcdf.File(path, "r") as file, pytest.raises(_damage.DamagedFileError):
+        _damage.check_size(file["b"], path.stat().st_size)
+    with pytest.raises(ValueError, match="cannot be read"):
+        netcdf.read(path)

@@ -113,8 +113,8 @@ def test_all_methods_and_arguments_get_the_same_data(faces):
         faces, method=["admm", "svd"], rank=[2, 5], loss=["l1", "kl"], noise={"outliers": 0.1}
     )
     first = study.cell(method="admm", rank=2, loss="l1", seed=1).X
-    for labels in ({"method": "svd"}, {"rank": 5}, {"loss": "kl"}):
-        cell = study.cell(**({"method": "admm", "rank": 2, "loss": "l1", "seed": 1} | labels))
+    for labels in ({"solver": "svd"}, {"rank": 5}, {"loss": "kl"}):
+        cell = study.cell(**({"solver": "admm", "rank": 2, "loss": "l1", "seed": 1} | labels))
         xr_equal = first.identical(cell.X)
         assert xr_equal
     assert not first.identical(study.cell(method="admm", rank=2, loss="l1", seed=2).X)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -310,10 +311,7 @@ DAMAGED = {
     "no key": lambda line: line.replace('"key"', '"kez"'),
     "a list": lambda line: "[1, 2]",
     "deep": lambda line: "[" * 100_000,
-    "of an earlier version, without a status": lambda line: '{"key": "a"}',
-    "of an earlier version, scores are text": lambda line: (
-        '{"key": "a", "status": "done", "scores": {"held_out_rmse": "x"}}'
-    ),
+    "no checksum": lambda line: line.replace("crc32", "crc33"),
 }
 
 
@@ -328,6 +326,22 @@ def test_a_damaged_line_is_done_again(damage, digits, tmp_path, computed):
         again = nmd.Study(digits, **SETTINGS).run(path, progress=False)
     assert len(computed) == 1
     assert again.drop_vars(MEASURED).identical(first.drop_vars(MEASURED))
+
+
+@pytest.mark.parametrize(
+    "line",
+    ['{"key": "a"}', '{"key": "a", "status": "done", "scores": {"held_out_rmse": "x"}}',
+     '{"key": "a", "status": "done", "warnings": 3}', '{"key": 1, "status": "done"}'],
+)  # fmt: skip
+def test_a_damaged_line_of_an_earlier_version_is_ignored(line, digits, tmp_path):
+    """Those had no checksums."""
+    path = tmp_path / "study.nc"
+    study = nmd.Study(digits, rank=2, n_splits=1)
+    first = study.run(path, progress=False)
+    without = [re.sub(r', "crc32": \d+', "", each) for each in lines(path)]
+    journal_path(path).write_text("\n".join([*without, line]) + "\n")
+    with pytest.warns(nmd.NMDWarning, match="has 1 damaged of 2 lines"):
+        assert nmd.Study(digits, rank=2, n_splits=1).run(path, progress=False).identical(first)
 
 
 @pytest.mark.parametrize(
@@ -447,6 +461,6 @@ def test_a_file_of_the_previous_version_is_shown(capsys):
         np.testing.assert_array_equal(results.held_out_rmse, scores["held_out_rmse"])
     assert main(["show", str(path)]) == 0
     shown = capsys.readouterr().out
-    assert "method: 3, nonlinearity: 2, rank: 2, alpha: 2, missing: 2, seed: 2" in shown
+    assert "solver: 3, nonlinearity: 2, rank: 2, alpha: 2, missing: 2, seed: 2" in shown
     first = results.held_out_rmse.isel(dict.fromkeys(results.dims, 0) | {"seed": slice(None)})
     assert f"{float(first.mean()):.4g} ± {float(first.std(ddof=1)):.2g}" in shown

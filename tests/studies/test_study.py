@@ -13,6 +13,7 @@ from scipy import sparse
 from waiting import PATIENCE
 
 import nmd_lab as nmd
+from nmd_lab.result import netcdf
 from nmd_lab.studies.cell import METRICS
 
 QUICK = {"max_iter": 15, "tol": 0}
@@ -122,11 +123,11 @@ def test_baselines_get_what_they_take_and_share_their_fits(digits):
     )  # fmt: skip
     results = study.run(progress=False)
     assert len(np.unique(results.fit)) == 16 + 8 + 4 + 8
-    svd = results.sel({"method": "svd"})
+    svd = results.sel(solver="svd")
     assert svd.sel(nonlinearity="relu", drop=True).identical(
         svd.sel(nonlinearity="identity", drop=True)
     )
-    where = {"method": "svd", "nonlinearity": "relu", "rank": 4, "missing": 0.3, "seed": 1}
+    where = {"solver": "svd", "nonlinearity": "relu", "rank": 4, "missing": 0.3, "seed": 1}
     cell = study.cell(**where)
     again = nmd.baselines.truncated_svd(cell.X, 4)
     expected = nmd.metrics.rmse(
@@ -134,7 +135,7 @@ def test_baselines_get_what_they_take_and_share_their_fits(digits):
     )
     result = results.held_out_rmse.sel(where)
     assert float(result) == pytest.approx(expected, rel=1e-9)
-    nmf = results.sel({"method": "nmf"})
+    nmf = results.sel(solver="nmf")
     assert (nmf.sel(missing=0.0).status == "done").all()
     assert (nmf.sel(missing=0.3).status == "left out").all()
     assert "missing entries" in nmf.stop_reason.sel(missing=0.3).values.flat[0]
@@ -192,10 +193,10 @@ def test_processes_give_the_same_and_survive_the_death_of_one(digits):
     results = nmd.Study(digits, **options).run(progress=False, n_jobs=2)
     one = nmd.Study(digits, **(options | {"method": "admm"})).run(progress=False)
     for name in ("held_out_rmse", "objective", "n_iter", "stop_reason", "fit"):
-        np.testing.assert_array_equal(results[name].sel({"method": "admm"}), one[name])
+        np.testing.assert_array_equal(results[name].sel(solver="admm"), one[name])
     bad = results.status != "done"
     assert bad.sum() == 1
-    dead = {"method": "fragile", "rank": 2, "seed": 0}
+    dead = {"solver": "fragile", "rank": 2, "seed": 0}
     assert bad.sel(dead).item()
     reason = results.stop_reason.sel(dead).item()
     assert reason.startswith("failed: its process died")
@@ -292,3 +293,25 @@ def test_the_bar_counts_fits_and_names_trouble(digits, capsys):
     shown = capsys.readouterr().err
     assert "6/6" in shown
     assert "3 left out" in shown
+
+
+def test_the_dimension_of_the_methods_is_selected_by_name(digits, tmp_path):
+    study = nmd.Study(digits, method=["admm", "svd"], rank=[1, 2], n_splits=1, **QUICK)
+    results = study.run(tmp_path / "study.nc", progress=False)
+    svd = results.sel(solver="svd")
+    assert svd.sizes == {"rank": 2, "seed": 1}
+    cell = study.cell(solver="svd", rank=2)
+    assert svd.held_out_rmse.item(1) == cell.scores(cell.fit())["held_out_rmse"]
+    assert study.cell(method="svd", rank=2).task == cell.task  # the argument of the study, too
+    assert study.table(method="svd").equals(study.table(solver="svd"))
+    former = results.rename(solver="method")  # as in files of earlier versions
+    netcdf.write(former, tmp_path / "former.nc")
+    xr.testing.assert_identical(netcdf.read(tmp_path / "former.nc"), results)
+
+
+def test_an_argument_called_like_the_dimension_of_the_methods(digits):
+    def mine(X, rank, solver="lu"):
+        return nmd.baselines.truncated_svd(X, rank)
+
+    with pytest.raises(ValueError, match="rename the argument"):
+        nmd.Study(digits, method=["svd", mine], rank=2, solver=["lu", "qr"])

@@ -26,13 +26,13 @@ def prescribed(rng):
     score = 5 + xr.DataArray(split, dims="seed") + level + results["rank"] * 0.0
     score = score + xr.zeros_like(results.held_out_rmse)
     score = score.transpose(*results.held_out_rmse.dims) + noise
-    where = {"method": "admm", "nonlinearity": "relu", "rank": 2}
+    where = {"solver": "admm", "nonlinearity": "relu", "rank": 2}
     score.loc[where] -= 0.1
     # Rank 1 is hardly worse: better for one seed, worse for the others
-    tie = {"method": "admm", "nonlinearity": "relu", "rank": 1}
+    tie = {"solver": "admm", "nonlinearity": "relu", "rank": 1}
     score.loc[tie] = score.sel(where) + xr.DataArray([-0.002, 0.001, 0.002, 0.001], dims="seed")
-    svd = score.sel({"method": "svd", "nonlinearity": "relu"}, drop=True)
-    score.loc[{"method": "svd", "nonlinearity": "identity"}] = svd
+    svd = score.sel({"solver": "svd", "nonlinearity": "relu"}, drop=True)
+    score.loc[{"solver": "svd", "nonlinearity": "identity"}] = svd
     results["held_out_rmse"] = score
     study._results = results
     return study
@@ -41,11 +41,11 @@ def prescribed(rng):
 def test_the_simplest_of_the_best(prescribed):
     results = prescribed.results
     best = choose(results, None, simplest=False, conditions={})
-    assert best == {"method": "admm", "nonlinearity": "relu", "rank": 2}
+    assert best == {"solver": "admm", "nonlinearity": "relu", "rank": 2}
     simplest = choose(results, "rmse", simplest=True, conditions={})
-    assert simplest == {"method": "admm", "nonlinearity": "relu", "rank": 1}
-    only = choose(results, "held_out_rmse", simplest=True, conditions={"method": "svd"})
-    assert only["method"] == "svd"
+    assert simplest == {"solver": "admm", "nonlinearity": "relu", "rank": 1}
+    only = choose(results, "held_out_rmse", simplest=True, conditions={"solver": "svd"})
+    assert only["solver"] == "svd"
 
 
 def test_best_fits_all_data(prescribed):
@@ -59,7 +59,7 @@ def test_best_fits_all_data(prescribed):
 
 def test_models_without_all_scores_are_no_candidates(prescribed):
     results = prescribed.results
-    where = {"method": "admm", "nonlinearity": "relu", "missing": 0.5, "seed": 2}
+    where = {"solver": "admm", "nonlinearity": "relu", "missing": 0.5, "seed": 2}
     results.held_out_rmse.loc[where] = np.nan
     assert choose(results, None, simplest=True, conditions={})["nonlinearity"] == "identity"
     at_02 = choose(results, None, simplest=False, conditions={"missing": 0.2})
@@ -73,10 +73,10 @@ def test_table(prescribed):
     results = prescribed.results
     frame = table(results, "rmse", conditions={})
     assert len(frame) == 6 + 3  # an SVD has no nonlinearity
-    assert frame.index.names == ["method", "nonlinearity", "rank"]
+    assert frame.index.names == ["solver", "nonlinearity", "rank"]
     row = frame.loc[("admm", "relu", 2)]
     scores = results.held_out_rmse.sel(
-        {"method": "admm", "nonlinearity": "relu", "rank": 2, "missing": 0.5}
+        {"solver": "admm", "nonlinearity": "relu", "rank": 2, "missing": 0.5}
     )
     assert row["held_out_rmse", 0.5, "mean"] == pytest.approx(float(scores.mean()))
     assert row["held_out_rmse", 0.5, "sd"] == pytest.approx(float(scores.std(ddof=1)))
@@ -106,8 +106,8 @@ def test_rank_test_is_a_paired_comparison(prescribed):
     row = frame.loc[("svd", "–", 3)]
     score = results.held_out_rmse.sel(missing=0.5)
     difference = (
-        score.sel({"method": "svd", "nonlinearity": "relu", "rank": 3})
-        - score.sel({"method": "admm", "nonlinearity": "relu", "rank": 2})
+        score.sel({"solver": "svd", "nonlinearity": "relu", "rank": 3})
+        - score.sel({"solver": "admm", "nonlinearity": "relu", "rank": 2})
     ).values
     assert row["difference"] == pytest.approx(difference.mean())
     # half is hidden, so the variance is (1/4 + 1) times that of a difference
@@ -140,16 +140,16 @@ def test_unknown_words_are_refused(prescribed):
 def test_plots_show_the_means(prescribed):
     plt = pytest.importorskip("matplotlib.pyplot")
     plot, results = prescribed.plot, prescribed.results
-    ax = plot.error("rank", missing=0.2, color="method")
+    ax = plot.error("rank", missing=0.2, color="solver")
     assert [text.get_text() for text in ax.get_legend().get_texts()] == ["admm", "svd"]
     by_method = results.held_out_rmse.sel(missing=0.2).mean("seed")
     for line, method in zip(ax.lines, ["admm", "svd"], strict=True):
-        expected = by_method.sel({"method": method}).min("nonlinearity")
+        expected = by_method.sel(solver=method).min("nonlinearity")
         np.testing.assert_allclose(line.get_ydata(), expected)
     assert "best nonlinearity" in ax.get_title()
     ax = plot.heatmap("missing", "rank", method="admm")
     shown = np.array([float(text.get_text()) for text in ax.texts]).reshape(3, 2)
-    expected = results.held_out_rmse.sel({"method": "admm"}).mean("seed").min("nonlinearity")
+    expected = results.held_out_rmse.sel(solver="admm").mean("seed").min("nonlinearity")
     np.testing.assert_allclose(shown, expected.transpose("rank", "missing"), rtol=5e-3)
     ax = plot.cost(missing=0.2)
     assert len(ax.containers) == 2

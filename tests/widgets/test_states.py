@@ -203,7 +203,7 @@ def study():
 
 def test_points_are_means_over_seeds(study):
     state = StudyState(study, panel="missing")
-    assert (state.values["x"], state.values["color"]) == ("rank", "method")
+    assert (state.values["x"], state.values["color"]) == ("rank", "solver")
     points = state.points()
     assert len(points) == 12
     errors = study.results.held_out_rmse
@@ -237,7 +237,7 @@ def test_dimensions_that_are_not_shown_compete_or_are_averaged(study):
 def test_a_fit_of_a_study_is_repeated(study):
     state = StudyState(study)
     assert state.why_not() == "click a point first"
-    points = {(p.labels["method"], p.labels["rank"]): p for p in state.points()}
+    points = {(p.labels["solver"], p.labels["rank"]): p for p in state.points()}
     state.choose(points["svd", 3])
     assert state.why_not() == "svd has no iterations to follow"
     with pytest.raises(ValueError, match="cannot be repeated"):
