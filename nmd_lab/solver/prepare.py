@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from numpy.typing import ArrayLike, DTypeLike
@@ -20,6 +18,7 @@ from nmd_lab.model.offsets import Offsets
 from nmd_lab.model.proximal import Pair, make_pair
 
 from .held_out import HeldOut, hold_out
+from .memory import check_memory
 from .offsets import OffsetColumns, starting_offsets
 from .options import Options
 from .penalty import RELAXING, PenaltyRule, as_penalty_rule
@@ -36,12 +35,9 @@ class PreparationOptions:
     ----------
     observed_share : float
         Share of observed entries below which ``constraint="auto"`` means "observed".
-    memory_share : float
-        Largest share of the free memory for T and U.
     """
 
     observed_share: float = 1 / 3
-    memory_share: float = 0.9
 
 
 PREPARATION = PreparationOptions()
@@ -97,6 +93,8 @@ def prepare(
     ------
     ValueError, TypeError
         If an argument is invalid.
+    MemoryError
+        If the fit would not fit into memory.
     """
     checked = Options.of(options)
     pair = make_pair(nonlinearity, loss)
@@ -109,8 +107,7 @@ def prepare(
         absent_are_zeros=absent_are_zeros,
     )
     rank = check_rank(rank, observations.shape)
-    values, _ = observations.observed()
-    pair.loss.check_data(float(values.min()), float(values.max()))
+    pair.loss.check_data(*_range(observations))
     if absent_are_zeros:
         _refuse_empty_rows_and_columns(observations)
     observations, held_out = hold_out(
@@ -118,7 +115,14 @@ def prepare(
     )
     problem, offsets = make_problem(observations, pair, checked)
     plan = make_plan(problem, rank, checked)
+    check_memory(problem, rank, checked, plan)
     return Prepared(problem, all_starts(problem, offsets, rank, checked), checked, plan, held_out)
+
+
+def _range(observations: Observations) -> tuple[float, float]:
+    """Return the smallest and the largest observed value."""
+    ranges = [(x.min(), x.max()) for x, _ in observations.observed_blocks() if x.size]
+    return float(min(low for low, _ in ranges)), float(max(high for _, high in ranges))
 
 
 def _refuse_empty_rows_and_columns(observations: Observations) -> None:
@@ -141,8 +145,6 @@ def make_problem(
     ------
     ValueError
         If the constraint or the offsets do not go with the data.
-    MemoryError
-        If T and U would not fit into memory.
     """
     if observations.absent_are_zeros and options.offsets != "none":
         raise ValueError(
@@ -152,7 +154,6 @@ def make_problem(
     observed_only = _observed_only(observations, options.constraint)
     if observed_only:
         observations = observations.as_sparse()
-    _check_memory(observations)
     offsets = starting_offsets(observations, pair.nonlinearity, options.offsets, options.alpha)
     problem = Problem(
         observations,
@@ -189,33 +190,3 @@ def _observed_only(observations: Observations, constraint: str) -> bool:
         )
     few = observations.n_observed < PREPARATION.observed_share * m * n
     return constraint == "observed" or (constraint == "auto" and few)
-
-
-def _check_memory(observations: Observations) -> None:
-    """Raise MemoryError if T and U are larger than the free memory."""
-    m, n = observations.shape
-    needed = 2 * observations.n_stored * observations.values.dtype.itemsize
-    free = _free_memory()
-    if free is None or needed < PREPARATION.memory_share * free:
-        return
-    rows = int(PREPARATION.memory_share * free / needed * m)
-    remedy = f"about {rows} rows of {n} columns would fit"
-    if observations.values.dtype.itemsize == 8:
-        remedy += ", or twice as many with dtype='float32'"
-    raise MemoryError(
-        f"X of shape {(m, n)} needs {needed / 2**30:.3g} GiB for T and U, "
-        f"{free / 2**30:.3g} GiB are free: {remedy}."
-    )
-
-
-def _free_memory() -> int | None:
-    """Return the memory available without swapping, in bytes; None where that is unknown."""
-    meminfo = Path("/proc/meminfo")
-    if meminfo.exists():
-        for line in meminfo.read_text().splitlines():
-            if line.startswith("MemAvailable:"):
-                return int(line.split()[1]) * 1024
-    try:
-        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (AttributeError, OSError, ValueError):
-        return None

@@ -267,11 +267,7 @@ class _Runner:
 
     def run_all(self, starts: Sequence[NamedStart], target: float) -> list[Outcome]:
         """Run several starts, until the user or the time limit stops one."""
-        options = self.options
-        alone = options.callback is not None or options.time_limit is not None
-        entries = self.problem.observations.values.size
-        suitable = RESTARTS.fewest_side_by_side <= entries <= RESTARTS.most_side_by_side
-        at_a_time = min(self.problem.threads, len(starts)) if suitable and not alone else 1
+        at_a_time = side_by_side(self.problem, self.options, len(starts))
         if at_a_time > 1:
             return self._side_by_side(starts, target, at_a_time)
         outcomes: list[Outcome] = []
@@ -295,6 +291,14 @@ class _Runner:
                 outcomes = [future.result() for future in futures]
                 reason = StopReason("interrupted", "interrupted: Ctrl-C")
                 return [o if o.complete else o._replace(stop_reason=reason) for o in outcomes]
+
+
+def side_by_side(problem: Problem, options: Options, starts: int) -> int:
+    """Return how many of some starts after the first run at the same time; at least 1."""
+    alone = options.callback is not None or options.time_limit is not None
+    entries = problem.observations.values.size
+    suitable = RESTARTS.fewest_side_by_side <= entries <= RESTARTS.most_side_by_side
+    return max(1, min(problem.threads, starts)) if suitable and not alone else 1
 
 
 def _stop_when_behind(states: Iterator[State], target: float, max_iter: int) -> Iterator[State]:

@@ -224,8 +224,7 @@ class RefinementScheduler:
         plan = self.plan
         if plan.homotopy is True:
             yield refine_with_homotopy
-        elif plan.refine and math.isfinite(self.problem.pair.loss.domain[0]):
-            # Near a pole (KL), L is far from the loss at a small ρ: find the nearest minimum first.
+        elif plan.refine:  # find the nearest minimum first: it pays soonest
             yield partial(refine, growth=STAGES.quick)
         if plan.refine:
             yield refine

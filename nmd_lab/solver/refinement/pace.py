@@ -40,9 +40,9 @@ class PaceOptions:
     """
 
     first: int = 8
-    slack: float = 1.06
+    slack: float = 1.07
     share: float = 0.02
-    to_begin: int = 10
+    to_begin: int = 3
     nearly_exact: float = 0.01
     catch_up: int = 4
 
