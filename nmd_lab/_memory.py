@@ -1,4 +1,4 @@
-"""How much memory this process may still take: free memory, its own limits and those of its cgroups.
+"""How much memory this process may still take: what is free, its limits, those of its cgroups.
 
 A fit that needs more is refused before it begins, in place of one that the system kills later.
 """

@@ -13,7 +13,16 @@ ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "nmd_lab"
 
 FLOORS = (
-    {"_version", "_checks", "_numba", "_threads", "_progress", "_stop_reason", "warnings"},
+    {
+        "_version",
+        "_checks",
+        "_numba",
+        "_threads",
+        "_memory",
+        "_progress",
+        "_stop_reason",
+        "warnings",
+    },  # fmt: skip
     {"model", "data"},
     {"metrics", "solver"},
     {"result"},
