@@ -116,7 +116,7 @@ def compare(plain: Curve, default: Curve) -> tuple[float, float, float, float]:
     # One iteration later: the curves are steps, which a microsecond would shift by a whole one.
     later = np.append(plain[0][1:], plain[0][-1])
     position = np.searchsorted(default[0], later, side="right") - 1
-    there = position >= 0
+    there = (position >= 0) & (plain[1] > 0)
     ratios = (default[1][position[there]] + zero) / (plain[1][there] + zero)
     as_good = np.flatnonzero(default[1] <= plain[1][-1] * (1 + 1e-6) + zero)
     when = default[0][as_good[0]] / plain[0][-1] if as_good.size else np.inf

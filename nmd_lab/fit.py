@@ -91,8 +91,9 @@ def decompose(
         Refinements between the iterations: quasi-Newton steps with T eliminated, once the plain
         iteration slows down.  The factors of lower objective are kept.  None: no refinements.
         "auto" means no refinements for a fixed ρ or the paper's rule; for given factors with
-        ``tol=0`` and a `penalty` other than "auto"; for Identity + Frobenius on observed entries only; for a sparse matrix with more than four
-        million stored entries; and if they would need much more memory than the data.
+        ``tol=0`` and a `penalty` other than "auto"; for Identity + Frobenius on observed entries
+        only; for a sparse matrix with more than four million stored entries; and if they would need
+        much more memory than the data.
     homotopy : {"auto", True, False}, default "auto"
         Refinement of MinMax that begins with a wide interval, which shrinks to [a, b].  True: as
         the first refinement.  "auto": as a later one.  False: never.

@@ -52,7 +52,7 @@ def needed_memory(problem: Problem, rank: int, options: Options, plan: Refinemen
         matrices = (m + n) * width**2
         numbers += stored + (2 * LBFGS.memory + 10) * factors
         numbers += 3 * matrices if PLAN.allows(matrices, stored) else 0
-    numbers += 2 * BLOCKS.block_entries * max(problem.threads, 1)
+    numbers += 2 * min(BLOCKS.block_entries, stored) * max(problem.threads, 1)
     at_a_time = side_by_side(problem, options, options.n_init - 1)
     return numbers * observations.values.dtype.itemsize * at_a_time
 

@@ -13,16 +13,8 @@ ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "nmd_lab"
 
 FLOORS = (
-    {
-        "_version",
-        "_checks",
-        "_numba",
-        "_threads",
-        "_memory",
-        "_progress",
-        "_stop_reason",
-        "warnings",
-    },  # fmt: skip
+    {"_version", "_checks", "_numba", "_threads", "_memory", "_progress", "_stop_reason"}
+    | {"warnings"},
     {"model", "data"},
     {"metrics", "solver"},
     {"result"},
