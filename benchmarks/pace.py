@@ -4,8 +4,9 @@
     python benchmarks/pace.py sparse digits    # those whose names begin so
 
 Both run on one thread, one after the other, for the same processor time, which on a quiet machine
-is the time by the clock.  Compared are the best objectives so far at each moment of the plain run,
-from its first iteration on.  The table has the largest ratio (the promise is at most 1.1), the
+is the time by the clock.  Compared are the best objectives so far at each moment of the plain run
+while its relative error is above 1 %; the time counts from the end of the first iteration, up to
+which both do the same.  The table has the largest ratio (the promise is at most 1.1), the
 ratio at the end, and the share of the time after which the default is as good as the plain method
 at its end.
 """
@@ -31,6 +32,8 @@ from nmd_lab import datasets
 
 PLAIN: dict[str, Any] = {"acceleration": None, "homotopy": False, "polish": False}
 ITERATIONS = 400
+REPEATS = 3
+NEARLY_EXACT = 0.01
 ROUNDING = 1e-12
 """Objectives below this share of the first one count as zero."""
 
@@ -89,22 +92,31 @@ def curve(fit: Callable[..., nmd.Decomposition], seconds: float, **options: Any)
     """Return the processor times of the iterations, and the best objectives so far."""
     times: list[float] = []
     values: list[float] = []
-    began = time.process_time()
 
     def callback(state: Any) -> bool:
-        times.append(time.process_time() - began)
-        values.append(state.objective)
-        return times[-1] >= seconds
+        times.append(time.process_time())
+        values.append(state.objective if state.relative_error > NEARLY_EXACT else 0.0)
+        return times[-1] - times[0] >= seconds
 
     fit(callback=callback, random_state=0, threads=1, **options)
-    return np.array(times), np.minimum.accumulate(values)
+    return np.array(times) - times[0], np.minimum.accumulate(values)
+
+
+def fastest(fit: Callable[..., nmd.Decomposition], seconds: float, **options: Any) -> Curve:
+    """Return `curve` with the least time of each iteration in several runs, which are the same."""
+    curves = [curve(fit, seconds, **options) for _ in range(REPEATS)]
+    shortest = min(times.size for times, _ in curves)
+    times = np.min([times[:shortest] for times, _ in curves], axis=0)
+    return times, curves[0][1][:shortest]
 
 
 def compare(plain: Curve, default: Curve) -> tuple[float, float, float, float]:
     """Return the largest ratio, its share of the time, the last ratio, and the time as good."""
     zero = ROUNDING * plain[1][0]
-    position = np.searchsorted(default[0], plain[0], side="right") - 1
-    there = position >= 0
+    # One iteration later: the curves are steps, which a microsecond would shift by a whole one.
+    later = np.append(plain[0][1:], plain[0][-1])
+    position = np.searchsorted(default[0], later, side="right") - 1
+    there = (position >= 0) & (plain[1] > 0)
     ratios = (default[1][position[there]] + zero) / (plain[1][there] + zero)
     as_good = np.flatnonzero(default[1] <= plain[1][-1] * (1 + 1e-6) + zero)
     when = default[0][as_good[0]] / plain[0][-1] if as_good.size else np.inf
@@ -126,8 +138,8 @@ def main(names: list[str], iterations: int, out: str | None) -> None:
 
         for options in (PLAIN, {}):
             fit(max_iter=3, tol=0, **options)  # compile
-        plain = curve(fit, np.inf, max_iter=iterations, **PLAIN)
-        default = curve(fit, plain[0][-1], max_iter=100 * iterations)
+        plain = fastest(fit, np.inf, max_iter=iterations, **PLAIN)
+        default = fastest(fit, plain[0][-1], max_iter=100 * iterations)
         worst, where, last, when = compare(plain, default)
         print(f"| {name} | {plain[0][-1]:.2f} | {plain[0].size}, {default[0].size} "
               f"| {worst:.3f} | {where:.0%} | {last:.3f} | {when:.0%} |", flush=True)  # fmt: skip

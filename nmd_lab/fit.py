@@ -92,11 +92,12 @@ def decompose(
         ρ of the first iteration, > 0, if `penalty` is "auto", "balanced" or "paper".  By default
         the rule sets it.
     acceleration : {"auto", None}, default "auto"
-        Refinements between the iterations: quasi-Newton steps with T eliminated.  The factors of
-        lower objective are kept.  None: no refinements.  "auto" means no refinements for a fixed ρ
-        or the paper's rule; for given factors with ``tol=0`` and a `penalty` other than "auto"; for
-        Identity + Frobenius on observed entries only; for a sparse matrix with more than four
-        million stored entries; and if they would need much more memory than the data.
+        Refinements between the iterations: quasi-Newton steps with T eliminated, once the plain
+        iteration slows down.  The factors of lower objective are kept.  None: no refinements.
+        "auto" means no refinements for a fixed ρ or the paper's rule; for given factors with
+        ``tol=0`` and a `penalty` other than "auto"; for Identity + Frobenius on observed entries
+        only; for a sparse matrix with more than four million stored entries; and if they would need
+        much more memory than the data.
     homotopy : {"auto", True, False}, default "auto"
         Refinement of MinMax that begins with a wide interval, which shrinks to [a, b].  True: as
         the first refinement.  "auto": as a later one.  False: never.
@@ -144,7 +145,8 @@ def decompose(
     ValueError, TypeError
         If an argument is invalid; this is checked before any work.
     MemoryError
-        If T and U would not fit into memory.
+        If the fit would not fit into what is left of the memory: the free memory, the limits of
+        the process, or those of its control groups.
     FloatingPointError
         If the first iteration overflows.
     KeyboardInterrupt
@@ -167,8 +169,11 @@ def decompose(
     Algorithm 1 of A. Awari, N. Gillis and A. Vandaele, "Alternating Direction Method of Multipliers
     for Nonlinear Matrix Decompositions".  With ``acceleration=None, homotopy=False, polish=False``
     and a `penalty` of "balanced", "paper" or a number it is that algorithm and nothing else.  An
-    accelerated iteration costs two passes over the data instead of one.  After the same number of
-    iterations, its objective is at most that of the algorithm alone.
+    iteration is always one of that algorithm; after it, the default may do up to four passes of
+    refinements, in all at most one for each iteration.  After the same number of iterations, its
+    objective is at most that of the algorithm alone.  Refinements wait while the algorithm
+    converges fast (`nmd_lab.solver.refinement.pace`), so that after the same time the objective
+    should be at most a tenth above it, while the relative error is above 1 %.
 
     Once an iteration is done, a first Ctrl-C or SIGTERM ends the fit after the present iteration.
     The best iterate is returned, with the stop reason "interrupted", and the program goes on.  A

@@ -269,7 +269,7 @@ def test_decompose_counts_absent_entries_as_zeros(monkeypatch):
 
 @pytest.mark.filterwarnings("ignore::nmd_lab.NMDWarning")  # of a single iteration
 def test_a_state_that_does_not_fit_is_refused_before_any_work(monkeypatch):
-    monkeypatch.setattr("nmd_lab.solver.prepare._free_memory", lambda: 10**6)
+    monkeypatch.setattr("nmd_lab.solver.memory.free_memory", lambda: 5 * 10**6)
     matrix = sparse.random_array((4000, 300), density=0.01, rng=np.random.default_rng(0))
     with pytest.raises(MemoryError, match=r"GiB .* are free: about \d+ rows of 300 columns"):
         nmd.decompose(matrix, 3)

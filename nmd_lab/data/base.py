@@ -174,6 +174,11 @@ class Observations(ABC):
         """
         return sum((float(np.sum(function(x, w))) for x, w in self.observed_blocks()), 0.0)
 
+    def range(self) -> tuple[float, float]:
+        """Return the smallest and the largest observed value."""
+        ranges = [(x.min(), x.max()) for x, _ in self.observed_blocks() if x.size]
+        return float(min(low for low, _ in ranges)), float(max(high for _, high in ranges))
+
     @abstractmethod
     def entries(self) -> ObservedEntries:
         """Return the observed entries, sorted by row and column."""

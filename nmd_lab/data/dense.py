@@ -83,10 +83,12 @@ class DenseObservations(Observations):
         self, transform: Transform, mean: float, rows: FloatArray | None, columns: FloatArray | None
     ) -> tuple[FloatArray, float]:
         """Return transform(X) minus offsets; see `Observations.centred`."""
+        if self.weights is None:
+            if not has_offsets(mean, rows, columns):
+                return np.asarray(transform(self.values)), 0.0
+            return transform(self.values) - _offset_matrix(mean, rows, columns, self.shape), 0.0
         T = transform(self.values)
         offsets = _offset_matrix(mean, rows, columns, self.shape)
-        if self.weights is None:
-            return T - offsets, 0.0
         seen = self.seen
         fill = 0.0 if has_offsets(mean, rows, columns) else float(T[seen].mean())
         return np.where(seen, T - offsets, fill), 0.0

@@ -19,13 +19,12 @@ ROUNDING = 1e-6
 
 def with_bounds(nonlinearity: str | Nonlinearity, observations: Observations) -> Nonlinearity:
     """Return a nonlinearity, with bounds that the observations decide; see `bounded`."""
-    values, _ = observations.observed()
-    return bounded(nonlinearity, values, observations.labels.valid_range)
+    return bounded(nonlinearity, observations.range(), observations.labels.valid_range)
 
 
 def bounded(
     nonlinearity: str | Nonlinearity,
-    values: NDArray[Any],
+    ends: tuple[float, float],
     valid_range: tuple[float, float] | None,
 ) -> Nonlinearity:
     """Return a nonlinearity, with bounds that the data decide if it is only named.
@@ -36,8 +35,8 @@ def bounded(
     ----------
     nonlinearity : str or Nonlinearity
         Nonlinearity, or its name.
-    values : ndarray
-        Observed values.
+    ends : (float, float)
+        Smallest and largest observed value.
     valid_range : (float, float) or None
         Range that the data document.
 
@@ -51,12 +50,12 @@ def bounded(
         return f
     if valid_range is not None:
         return MinMax(*valid_range)
-    if not any(outside.any() for outside in _outside(f, values)):
+    if not any(outside.any() for outside in _outside(f, np.array(ends))):
         return f
-    needed = MinMax(float(values.min()), float(values.max()))
     raise ValueError(
-        f"nonlinearity={nonlinearity!r} has the bounds 0 and 1, and X goes from {needed.a:g} to "
-        f"{needed.b:g}: give the bounds of your data, for example nonlinearity=nmd.{needed!r}."
+        f"nonlinearity={nonlinearity!r} has the bounds 0 and 1, and X goes from {ends[0]:g} to "
+        f"{ends[1]:g}: give the bounds of your data, for example "
+        f"nonlinearity=nmd.{MinMax(*ends)!r}."
     )
 
 
@@ -74,11 +73,12 @@ def warn_out_of_bounds(f: Nonlinearity, observations: Observations, stacklevel: 
     """
     if not isinstance(f, MinMax):
         return
-    values, weights = observations.observed()
-    if observations.absent_are_zeros:  # one value stands for all absent entries
-        below, above = (int(weights[outside].sum()) for outside in _outside(f, values))
-    else:
-        below, above = (int(np.count_nonzero(outside)) for outside in _outside(f, values))
+    counts = np.zeros(2, dtype=int)
+    for values, weights in observations.observed_blocks():
+        # A weight is the number of entries where one value stands for all absent zeros.
+        number = weights if observations.absent_are_zeros else np.ones(values.size)
+        counts += [int(number[outside].sum()) for outside in _outside(f, values)]
+    below, above = counts.tolist()
     if below or above:
         warnings.warn(
             f"X has {below} values below and {above} above the bounds of {f!r}, of "

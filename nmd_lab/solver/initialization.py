@@ -43,6 +43,10 @@ class InitializationOptions:
 INITIALIZATION = InitializationOptions()
 
 
+BLOCK_ROWS = 2048
+"""Rows of a block of the Gram matrix."""
+
+
 class Start(NamedTuple):
     """Starting factors of an iteration.
 
@@ -114,12 +118,22 @@ def _svd_through_gram(R: FloatArray, rank: int) -> tuple[FloatArray, FloatArray]
     Small singular values from the Gram matrix have half the digits only.  This is enough here.
     """
     wide = R.shape[0] < R.shape[1]
-    scale = float(np.abs(R).max()) or 1.0  # squares must not overflow
-    A = np.asarray(R.T if wide else R, dtype=np.float64) / scale
-    n = A.shape[1]
-    squares, V = eigh(A.T @ A, subset_by_index=[n - rank, n - 1])
+    scale = max(float(R.max()), -float(R.min())) or 1.0  # squares must not overflow
+    A = R.T if wide else R
+    m, n = A.shape
+    blocks = [slice(first, first + BLOCK_ROWS) for first in range(0, m, BLOCK_ROWS)]
+
+    def block(rows: slice) -> FloatArray:
+        return np.asarray(A[rows], dtype=np.float64) / scale
+
+    gram = np.zeros((n, n))
+    for rows in blocks:  # a copy of all of A in double precision may not fit
+        part = block(rows)
+        gram += part.T @ part
+    squares, V = eigh(gram, subset_by_index=[n - rank, n - 1])
     root, V = np.maximum(squares[::-1], 0) ** 0.25, V[:, ::-1]
-    scores = np.divide(A @ V, root, out=np.zeros((A.shape[0], rank)), where=root > 0)
+    products = np.concatenate([block(rows) @ V for rows in blocks])
+    scores = np.divide(products, root, out=np.zeros((m, rank)), where=root > 0)
     W, H = np.sqrt(scale) * scores, np.sqrt(scale) * V * root
     return (H, W.T) if wide else (W, H.T)
 
@@ -195,9 +209,9 @@ def random_start(
     rng: np.random.Generator,
 ) -> Start:
     """Return small Gaussian factors."""
-    values, weights = observations.observed()
-    T = f.preimage(values)
-    size = np.sqrt(np.average(np.square(T), weights=weights) / np.sqrt(rank))
+    squares = observations.sum_of(lambda x, weights: weights * np.square(f.preimage(x)))
+    total = observations.sum_of(lambda x, weights: weights)
+    size = np.sqrt(squares / total / np.sqrt(rank))
     m, n = observations.shape
     scale = INITIALIZATION.random_scale * (np.sqrt(size) if size > 0 else 1.0)
     dtype = observations.values.dtype

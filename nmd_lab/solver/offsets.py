@@ -110,8 +110,10 @@ def starting_offsets(
     alpha : float
         Ridge, which shrinks the means of rows and columns with few entries.
     """
-    values, weights = observations.observed()
-    mean = 0.0 if kind == "none" else float(np.average(f.preimage(values), weights=weights))
+    mean = 0.0
+    if kind != "none":
+        total = observations.sum_of(lambda x, weights: weights)
+        mean = observations.sum_of(lambda x, weights: weights * f.preimage(x)) / total
     offsets = Offsets(mean, None, None)
     if kind in ("rows", "both"):
         offsets = offsets._replace(rows=_shrunken_means(observations, f, offsets, 1, alpha))

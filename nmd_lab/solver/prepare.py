@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from numpy.typing import ArrayLike, DTypeLike
@@ -19,8 +17,9 @@ from nmd_lab.model.nonlinearities import Nonlinearity
 from nmd_lab.model.offsets import Offsets
 from nmd_lab.model.proximal import make_pair
 
-from .bounds import bounded, warn_out_of_bounds
+from .bounds import warn_out_of_bounds, with_bounds
 from .held_out import HeldOut, hold_out
+from .memory import check_memory
 from .offsets import OffsetColumns, starting_offsets
 from .options import Options
 from .penalty import BALANCED, RELAXING, PenaltyRule, as_penalty_rule
@@ -38,12 +37,9 @@ class PreparationOptions:
     ----------
     observed_share : float
         Share of observed entries below which ``constraint="auto"`` means "observed".
-    memory_share : float
-        Largest share of the free memory for T and U.
     """
 
     observed_share: float = 1 / 3
-    memory_share: float = 0.9
 
 
 PREPARATION = PreparationOptions()
@@ -99,6 +95,8 @@ def prepare(
     ------
     ValueError, TypeError
         If an argument is invalid.
+    MemoryError
+        If the fit would not fit into memory.
     """
     checked = Options.of(options)
     pair = make_pair(nonlinearity, loss)
@@ -111,11 +109,10 @@ def prepare(
         absent_are_zeros=absent_are_zeros,
     )
     rank = check_rank(rank, observations.shape)
-    values, _ = observations.observed()
-    f = bounded(nonlinearity, values, observations.labels.valid_range)
+    f = with_bounds(nonlinearity, observations)
     pair = make_pair(f, pair.loss)
     warn_out_of_bounds(f, observations, stacklevel=4)
-    smallest, largest = float(values.min()), float(values.max())
+    smallest, largest = observations.range()
     pair.loss.check_data(smallest, largest)
     size = check_size("X", max(-smallest, largest), observations.values.dtype)
     observed_only = _observed_only(observations, checked.constraint)
@@ -125,6 +122,7 @@ def prepare(
         _refuse_empty_rows_and_columns(observations)
     problem, offsets = make_problem(observations, scaling_for(pair, size), checked, observed_only)
     plan = make_plan(problem, rank, checked)
+    check_memory(problem, rank, checked, plan)
     starts = all_starts(problem, offsets, rank, checked, rng)
     return Prepared(problem, starts, checked, plan, held_out)
 
@@ -160,8 +158,6 @@ def make_problem(
     ------
     ValueError
         If the constraint or the offsets do not go with the data.
-    MemoryError
-        If T and U would not fit into memory.
     """
     if observations.absent_are_zeros and options.offsets != "none":
         raise ValueError(
@@ -170,7 +166,6 @@ def make_problem(
         )
     if observed_only:
         observations = observations.as_sparse()
-    _check_memory(observations)
     observations, pair = scaling.scaled_observations(observations), scaling.scaled_pair()
     offsets = starting_offsets(observations, pair.nonlinearity, options.offsets, options.alpha)
     mean = scaling.given_offsets(offsets).mean
@@ -215,33 +210,3 @@ def _observed_only(observations: Observations, constraint: str) -> bool:
         )
     few = observations.n_observed < PREPARATION.observed_share * m * n
     return constraint == "observed" or (constraint == "auto" and few)
-
-
-def _check_memory(observations: Observations) -> None:
-    """Raise MemoryError if T and U are larger than the free memory."""
-    m, n = observations.shape
-    needed = 2 * observations.n_stored * observations.values.dtype.itemsize
-    free = _free_memory()
-    if free is None or needed < PREPARATION.memory_share * free:
-        return
-    rows = int(PREPARATION.memory_share * free / needed * m)
-    remedy = f"about {rows} rows of {n} columns would fit"
-    if observations.values.dtype.itemsize == 8:
-        remedy += ", or twice as many with dtype='float32'"
-    raise MemoryError(
-        f"X of shape {(m, n)} needs {needed / 2**30:.3g} GiB for T and U, "
-        f"{free / 2**30:.3g} GiB are free: {remedy}."
-    )
-
-
-def _free_memory() -> int | None:
-    """Return the memory available without swapping, in bytes; None where that is unknown."""
-    meminfo = Path("/proc/meminfo")
-    if meminfo.exists():
-        for line in meminfo.read_text().splitlines():
-            if line.startswith("MemAvailable:"):
-                return int(line.split()[1]) * 1024
-    try:
-        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (AttributeError, OSError, ValueError):
-        return None

@@ -173,10 +173,7 @@ class _Runner:
     def run_others(self, starts: Iterator[NamedStart], n_starts: int) -> None:
         """Run the other starts, until the user or the time limit stops one."""
         options, target = self.options, self.outcomes[0].score
-        alone = options.callback is not None or options.time_limit is not None
-        entries = self.problem.observations.n_stored
-        suitable = RESTARTS.fewest_side_by_side <= entries <= RESTARTS.most_side_by_side
-        at_a_time = min(self.problem.threads, n_starts) if suitable and not alone else 1
+        at_a_time = side_by_side(self.problem, options, n_starts)
         try:
             if at_a_time > 1:
                 self._side_by_side(list(starts), target, at_a_time)
@@ -272,6 +269,14 @@ class _Runner:
 
     def _time_limit_reason(self) -> StopReason:
         return StopReason("time_limit", f"time_limit: {self.options.time_limit:g} s passed")
+
+
+def side_by_side(problem: Problem, options: Options, starts: int) -> int:
+    """Return how many of some starts after the first run at the same time; at least 1."""
+    alone = options.callback is not None or options.time_limit is not None
+    entries = problem.observations.n_stored
+    suitable = RESTARTS.fewest_side_by_side <= entries <= RESTARTS.most_side_by_side
+    return max(1, min(problem.threads, starts)) if suitable and not alone else 1
 
 
 def _stop_when_behind(states: Iterator[State], target: float, max_iter: int) -> Iterator[State]:

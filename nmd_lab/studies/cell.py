@@ -151,7 +151,8 @@ class Cell:
         if name != MinMax.name:
             return {}
         data = self.problem.data
-        return {"nonlinearity": bounded(name, data.values, data.labels.valid_range)}
+        ends = float(data.values.min()), float(data.values.max())
+        return {"nonlinearity": bounded(name, ends, data.labels.valid_range)}
 
     def ignore_expected_warnings(self) -> None:
         """Ignore, from here on, what a study reports elsewhere or has caused itself."""

@@ -19,6 +19,7 @@ FLOORS = (
         "_errors",
         "_numba",
         "_threads",
+        "_memory",
         "_progress",
         "_stop_reason",
         "_interruption",

@@ -1,12 +1,13 @@
 """Algorithm 1 with refinements between its iterations.
 
-Each iteration of the accelerated method consists of one iteration of Algorithm 1, whose iterates it
-does not change, and one step of a refinement (`nmd_lab.solver.refinement.stages`).  A refinement
-starts from the current iterate of Algorithm 1.  It is followed by a polish of the best factors, if
-these have improved, and by the next refinement from the iterate that is current then.  The method
-returns the best factors so far.  Its objective therefore never increases, and after the same number
-of iterations it is at most that of Algorithm 1 alone.  The cost is a second pass over the data in
-each iteration.
+Each iteration of the accelerated method is one iteration of Algorithm 1, whose iterates it does
+not change, and as many passes of refinements (`nmd_lab.solver.refinement.stages`) as the pace
+allows (`nmd_lab.solver.refinement.pace`): none while Algorithm 1 is fast, later several, in all at
+most one for each iteration.  A refinement starts from the current iterate of Algorithm 1.  It is
+followed by a polish of the best factors, if these have improved, and by the next refinement from
+the iterate that is current then.  The method returns the best factors so far.  Its objective
+therefore never increases, and after the same number of iterations it is at most that of Algorithm 1
+alone.
 
 The two complement each other.  Refinements converge fast, but to the nearest minimum.  Algorithm 1
 is slow, but it moves between minima, and so gives the refinements better starting points.
@@ -224,8 +225,7 @@ class RefinementScheduler:
         plan = self.plan
         if plan.homotopy is True:
             yield refine_with_homotopy
-        elif plan.refine and math.isfinite(self.problem.pair.loss.domain[0]):
-            # Near a pole (KL), L is far from the loss at a small ρ: find the nearest minimum first.
+        elif plan.refine:  # find the nearest minimum first: it pays soonest
             yield partial(refine, growth=STAGES.quick)
         if plan.refine:
             yield refine

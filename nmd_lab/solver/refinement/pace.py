@@ -39,10 +39,10 @@ class PaceOptions:
         that of the iterations.
     """
 
-    first: int = 8
-    slack: float = 1.06
+    first: int = 16
+    slack: float = 1.05
     share: float = 0.02
-    to_begin: int = 10
+    to_begin: int = 3
     nearly_exact: float = 0.01
     catch_up: int = 4
 

@@ -38,7 +38,7 @@ class RefinementPlan:
 
     @property
     def limited(self) -> bool:
-        """Whether refinements wait for a slow Algorithm 1: not those that the user has asked for."""
+        """Whether refinements wait for a slow Algorithm 1; those of the user do not."""
         return self.refine and self.homotopy is not True
 
     def __bool__(self) -> bool:

@@ -1,0 +1,114 @@
+"""How much memory this process may still take: what is free, its limits, those of its cgroups.
+
+A fit that needs more is refused before it begins, in place of one that the system kills later.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path("/")
+"""Folder in which `proc` and `sys` are; the tests have one of their own."""
+
+UNLIMITED = 1 << 60
+"""Limits of at least this size mean that there is none (cgroup v1 writes about 2^63)."""
+
+
+def free_memory(root: Path | None = None) -> int | None:
+    """Return the memory that this process can still take, in bytes; None where that is unknown.
+
+    It is the least of the memory available without swapping, of what is left below the limits of
+    the address space and of the data segment (RLIMIT_AS, RLIMIT_DATA), and of what is left in the
+    process's control groups and all groups around them (cgroups, version 1 and 2).
+
+    Parameters
+    ----------
+    root : Path, optional
+        Folder with `proc` and `sys`; by default that of the system.
+    """
+    root = ROOT if root is None else root
+    free = [*_available(root), *_below_resource_limits(root), *_left_in_groups(root)]
+    return max(min(free), 0) if free else None
+
+
+def _available(root: Path) -> Iterator[int]:
+    """Yield the memory available without swapping."""
+    found = _fields(root / "proc/meminfo").get("MemAvailable")
+    if found is not None:
+        yield found
+        return
+    try:
+        yield os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, OSError, ValueError):
+        return
+
+
+def _below_resource_limits(root: Path) -> Iterator[int]:
+    """Yield what is left below the limits of this process."""
+    try:
+        import resource  # not on Windows
+    except ImportError:
+        return
+    used = _fields(root / "proc/self/status")
+    for name, field in (("RLIMIT_AS", "VmSize"), ("RLIMIT_DATA", "VmData")):
+        limit, _ = resource.getrlimit(getattr(resource, name))
+        if limit != resource.RLIM_INFINITY:
+            yield limit - used.get(field, 0)
+
+
+def _left_in_groups(root: Path) -> Iterator[int]:
+    """Yield what is left in each control group of this process, and in those around it."""
+    for line in _lines(root / "proc/self/cgroup"):
+        _, _, rest = line.partition(":")
+        controllers, _, path = rest.partition(":")
+        if not controllers:
+            top, limit, usage = root / "sys/fs/cgroup", "memory.max", "memory.current"
+        elif "memory" in controllers.split(","):
+            top, limit = root / "sys/fs/cgroup/memory", "memory.limit_in_bytes"
+            usage = "memory.usage_in_bytes"
+        else:
+            continue
+        folder = top / path.lstrip("/")
+        # In a container the path may be that outside of it: then only the top is there.
+        for group in (folder, *folder.parents):
+            most, now = _number(group / limit), _number(group / usage)
+            if most is not None and most < UNLIMITED:
+                yield most - (now or 0) + _reclaimable(group)
+            if group == top:
+                break
+
+
+def _reclaimable(group: Path) -> int:
+    """Return the file cache that a group counts as used, but gives back when memory is short."""
+    for line in _lines(group / "memory.stat"):
+        name, _, value = line.partition(" ")
+        if name in ("inactive_file", "total_inactive_file") and value.strip().isdigit():
+            return int(value)
+    return 0
+
+
+def _fields(path: Path) -> dict[str, int]:
+    """Return the fields of a file like /proc/meminfo that are in kB, in bytes."""
+    found = {}
+    for line in _lines(path):
+        name, _, rest = line.partition(":")
+        words = rest.split()
+        if len(words) == 2 and words[1] == "kB" and words[0].isdigit():
+            found[name] = int(words[0]) * 1024
+    return found
+
+
+def _number(path: Path) -> int | None:
+    """Return the number in a file; None for "max", and if there is no such file."""
+    text = "".join(_lines(path)).strip()
+    return int(text) if text.isdigit() else None
+
+
+def _lines(path: Path) -> list[str]:
+    """Return the lines of a file; none if it cannot be read."""
+    try:
+        return path.read_text().splitlines()
+    except (OSError, UnicodeDecodeError):
+        return []

@@ -1,0 +1,79 @@
+"""The memory that a fit needs, and the refusal of one that does not fit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from nmd_lab._memory import free_memory
+from nmd_lab.data.base import Observations
+
+from .options import Options
+from .problem import Problem
+from .refinement.lbfgs import LBFGS
+from .refinement.plan import PLAN, RefinementPlan
+from .restarts import side_by_side
+from .storage import BLOCKS
+
+
+@dataclass(frozen=True)
+class MemoryOptions:
+    """Limits of the check.
+
+    Attributes
+    ----------
+    share : float
+        Largest share of the free memory that a fit may take.
+    """
+
+    share: float = 0.9
+
+
+MEMORY = MemoryOptions()
+
+
+def needed_memory(problem: Problem, rank: int, options: Options, plan: RefinementPlan) -> int:
+    """Return the bytes that a fit allocates after its data are prepared.
+
+    Counted are T, U and what the iteration keeps beside them, the array of a refinement, factors,
+    quasi-Newton memory and preconditioner, the buffers of the threads, and all this for each start
+    that runs at the same time.
+    """
+    observations = problem.observations
+    stored, (m, n) = observations.n_stored, observations.shape
+    width = rank + problem.offset_columns.width
+    arrays = 2 * stored  # T and U
+    if problem.observed_only:
+        arrays += 2 * stored + stored  # S, its values by columns, and two patterns
+    elif problem.sparse:
+        arrays += stored  # WH of the iteration before
+    factors = (m + n) * width
+    numbers = arrays + 8 * factors
+    if plan:
+        matrices = (m + n) * width**2
+        numbers += stored + (2 * LBFGS.memory + 10) * factors
+        numbers += 3 * matrices if PLAN.allows(matrices, stored) else 0
+    numbers += 2 * min(BLOCKS.block_entries, stored) * max(problem.threads, 1)
+    at_a_time = side_by_side(problem, options, options.n_init - 1)
+    return numbers * observations.values.dtype.itemsize * at_a_time
+
+
+def check_memory(problem: Problem, rank: int, options: Options, plan: RefinementPlan) -> None:
+    """Raise MemoryError if a fit needs more than the free memory."""
+    observations = problem.observations
+    needed, free = needed_memory(problem, rank, options, plan), free_memory()
+    if free is None or needed < MEMORY.share * free:
+        return
+    raise MemoryError(_message(observations, needed, free))
+
+
+def _message(observations: Observations, needed: int, free: int) -> str:
+    """Return the sentence of the refusal."""
+    m, n = observations.shape
+    rows = int(MEMORY.share * free / needed * m)
+    remedy = f"about {rows} rows of {n} columns would fit"
+    if observations.values.dtype.itemsize == 8:
+        remedy += ", or twice as many with dtype='float32'"
+    return (
+        f"X of shape {(m, n)} needs {needed / 2**30:.3g} GiB for T, U and the rest of a fit, "
+        f"{free / 2**30:.3g} GiB are free: {remedy}."
+    )

@@ -1,0 +1,115 @@
+"""The work of refinements is counted, and waits while Algorithm 1 is fast."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from oracles import PAIRS
+from scipy import sparse
+
+import nmd_lab as nmd
+from nmd_lab.datasets import synthetic
+from nmd_lab.solver.prepare import prepare
+from nmd_lab.solver.refinement.acceleration import accelerated
+from nmd_lab.solver.refinement.cost import pass_costs
+from nmd_lab.solver.refinement.pace import PACE, Pace
+
+PLAIN = {"acceleration": None, "homotopy": False, "polish": False}
+
+
+def after(objectives, spent=0.0):
+    pace = Pace()
+    for objective in objectives:
+        pace.iterated(objective)
+    pace.spent = spent
+    return pace
+
+
+def test_refinements_wait_while_the_iteration_halves_the_objective():
+    pace = after(0.5 ** np.arange(40))
+    assert not pace.allows(1.0, best=pace.lowest[-1])
+    assert pace.allows(1.0, best=pace.lowest[-1], limited=False)
+
+
+def test_refinements_run_beside_an_iteration_that_stands_still():
+    assert after([1.0] * 40, spent=100.0).allows(10.0, best=1.0)
+
+
+def test_refinements_that_have_paid_run_until_the_iteration_would_catch_up():
+    objectives = 0.99 ** np.arange(100)
+    for spent in (10.0, 20.0, 60.0):
+        pace = after(objectives, spent)
+        reached = objectives[-1] * 0.99 ** (spent + 1)
+        assert pace.allows(1.0, best=reached * PACE.slack * 0.999)
+        assert not pace.allows(1.0, best=reached * PACE.slack * 1.001)
+
+
+def test_the_forecast_of_a_constant_rate_is_exact():
+    pace = after(3 * 0.9 ** np.arange(21))
+    assert pace.forecast(5) == pytest.approx(3 * 0.9**25)
+
+
+def test_there_is_at_most_one_pass_for_each_iteration():
+    pace = after([1.0] * 20)
+    pace.passes = 20
+    assert not pace.allows(1.0, best=1.0, limited=False)
+
+
+def problem_of(X, rank, *pair):
+    return prepare(X, rank, *pair, absent_are_zeros=True, random_state=0, threads=1)
+
+
+def graph(n=150):
+    rng = np.random.default_rng(1)
+    sizes = rng.pareto(1.5, n) + 0.2
+    upper = np.triu(rng.random((n, n)) < np.minimum(0.02 * np.outer(sizes, sizes), 0.9), 1)
+    return sparse.csr_array((upper + upper.T + np.eye(n)).astype(float))
+
+
+KINDS = {
+    "graph": (graph(), 8, "relu", "frobenius"),
+    **{
+        f"{f} {d}": (np.abs(synthetic(60, 40, 4, f, noise=0.3, random_state=1).X.values), 4, f, d)
+        for f, d in PAIRS
+    },
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_after_the_same_counted_work_the_best_is_at_most_a_tenth_above_the_plain_method(kind):
+    """The promise by time, with the counted work of each pass in place of the clock."""
+    X, rank, f, loss = KINDS[kind]
+    X = np.clip(X, 0, 1) if f == "minmax" and not sparse.issparse(X) else X
+    prepared = problem_of(X, rank, f, loss)
+    plain = nmd.decompose(X, rank, f, loss, max_iter=600, tol=0, random_state=0, **PLAIN)
+    lowest = np.minimum.accumulate(plain.history.objective.values)
+    work, best = [], []
+    states = accelerated(prepared.problem, warmed(prepared), prepared.plan)
+    for state in states:
+        work.append(state.iteration + states.gi_frame.f_locals["scheduler"].pace.spent)
+        best.append(state.objective)
+        if work[-1] >= 600 or state.stop_reason is not None:
+            break
+    there = np.searchsorted(work, np.arange(1, 601) + 1, side="right") - 1
+    far = plain.history.relative_error.values > PACE.nearly_exact
+    ratios = np.array(best)[there] / lowest
+    assert ratios[far & (np.arange(600) < int(work[-1]))].max() <= 1.1
+
+
+def warmed(prepared):
+    from nmd_lab.solver.restarts import _warmed_up
+
+    named = next(prepared.starts)
+    if named.kind == "random":
+        return _warmed_up(prepared.problem, named.start, prepared.options)
+    return named.start
+
+
+@pytest.mark.parametrize("kind", ["graph", "relu kl", "minmax l1"])
+def test_an_evaluation_costs_about_an_iteration_and_a_preconditioner_more(kind):
+    X, rank, f, loss = KINDS[kind]
+    costs = pass_costs(problem_of(X, rank, f, loss).problem, rank, one_matrix=False)
+    assert 0.5 < costs.evaluation < 3
+    assert 0 < costs.update < 1 < costs.preconditioner
+    cheaper = pass_costs(problem_of(X, rank, f, loss).problem, rank, one_matrix=True)
+    assert cheaper.preconditioner < costs.preconditioner
