@@ -199,7 +199,7 @@ def test_homotopy_and_several_starts():
 
 
 @pytest.mark.parametrize("scale", [4.0**-60, 4.0**60])
-@pytest.mark.parametrize(("f", "loss"), PAIRS)
+@pytest.mark.parametrize(("f", "loss"), [("relu", "frobenius"), ("minmax", "l1"), ("square", "kl")])
 def test_new_rows(f, loss, scale):
     one, other = (fit_of(by, f, loss) for by in (1, scale))
     new = noisy()[:5]
@@ -220,7 +220,7 @@ def test_new_rows(f, loss, scale):
 
 
 def test_ordinary_data_are_not_copied():
-    X = noisy()
+    X = noisy() / noisy().max()
     for scale in (1e-4, 1, 255, 65535):
         data = X * scale
         problem = prepare(data, 3, "relu", "frobenius", absent_are_zeros=True).problem
