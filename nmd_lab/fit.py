@@ -158,7 +158,7 @@ def decompose(
     refinements, in all at most one for each iteration.  After the same number of iterations, its
     objective is at most that of the algorithm alone.  Refinements wait while the algorithm
     converges fast (`nmd_lab.solver.refinement.pace`), so that after the same time the objective
-    should be at most a tenth above it, while the relative error is above 1 %.
+    should be at most a tenth above it, while the relative error is above 2 %.
 
     Examples
     --------
