@@ -43,7 +43,7 @@ class PaceOptions:
     slack: float = 1.05
     share: float = 0.02
     to_begin: int = 3
-    nearly_exact: float = 0.01
+    nearly_exact: float = 0.02
     catch_up: int = 4
 
 
