@@ -40,7 +40,7 @@ class PaceOptions:
     """
 
     first: int = 16
-    slack: float = 1.05
+    slack: float = 1.07
     share: float = 0.02
     to_begin: int = 3
     nearly_exact: float = 0.02
