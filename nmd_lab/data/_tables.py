@@ -9,17 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from ._file_limits import errors_of, read_bytes
-from .long_table import observations_from_table
+from .long_table import long_table_columns, observations_from_table
 
 SEPARATORS = {".csv": ",", ".tsv": "\t", ".txt": r"\s+", ".data": r"\s+"}
 """Column separator by file ending, as a regular expression of white space for two of them."""
-
-LONG = {
-    "row": ("user", "userid", "reader", "readerid", "customer", "customerid"),
-    "column": ("item", "itemid", "movie", "movieid", "book", "bookid", "product", "productid"),
-    "value": ("rating", "ratings", "score", "stars", "value"),
-}
-"""Names of the columns of a long table of ratings, in lower case and without "_", "-" and " "."""
 
 INDEX_NAMES = ("index", "id", "row")
 """Names of a first column of whole numbers that holds row labels."""
@@ -194,12 +187,7 @@ def _long_columns(head: Any, layout: Layout, header: Any, index: Any) -> dict[st
     if index != "auto" and index:
         return None
     if layout.header:
-        by_key = {"".join(c for c in str(n).lower() if c not in "_- "): n for n in head.iloc[0]}
-        found = {
-            role: next((by_key[name] for name in names if name in by_key), None)
-            for role, names in LONG.items()
-        }
-        return None if None in found.values() else found
+        return long_table_columns(head.iloc[0])
     whole = header == "auto" and head.shape[1] == 4 and _are_whole(head.to_numpy().ravel())
     if whole and head.iloc[:, 3].astype(float).between(*TIMES).all():
         return {"row": 0, "column": 1, "value": 2}

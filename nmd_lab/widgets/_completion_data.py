@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple
 
@@ -10,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nmd_lab.data.labels import is_frame
-from nmd_lab.data.long_table import observations_from_table
+from nmd_lab.data.long_table import long_table_columns, observations_from_table
 from nmd_lab.data.observations import observe
 from nmd_lab.data.sparse import SparseObservations
 
@@ -18,13 +17,6 @@ from .code import call, expression
 
 DEFAULT_COLUMNS = {"row": "user", "column": "item", "value": "rating"}
 """Columns of a long table that hold the labels and the values unless others are named."""
-
-KNOWN_COLUMNS = {
-    "row": ("user", "userid", "reader", "readerid", "customer", "customerid"),
-    "column": ("item", "itemid", "movie", "movieid", "book", "bookid", "product", "productid"),
-    "value": ("rating", "ratings", "score", "stars", "value"),
-}
-"""Usual names of these columns, in lower case and without "_", "-" and spaces."""
 
 
 class Ratings(NamedTuple):
@@ -116,17 +108,9 @@ def table_columns(X: Any, asked: Mapping[str, str] = DEFAULT_COLUMNS) -> dict[st
     """
     if not is_frame(X):
         return None
-    by_key = {re.sub("[-_ ]", "", str(name).lower()): name for name in X.columns}
-    found = {}
-    for role, name in asked.items():
-        usual = (by_key[key] for key in KNOWN_COLUMNS[role] if key in by_key)
-        if name in X.columns:
-            found[role] = name
-        elif name == DEFAULT_COLUMNS[role] and (known := next(usual, None)) is not None:
-            found[role] = known
-        else:
-            return None
-    return found
+    names = list(X.columns)
+    given = {r: name for r, name in asked.items() if name in names or name != DEFAULT_COLUMNS[r]}
+    return long_table_columns(names, given)
 
 
 def is_table(X: Any, columns: Mapping[str, str]) -> bool:

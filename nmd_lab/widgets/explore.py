@@ -10,12 +10,13 @@ import numpy as np
 import xarray as xr
 
 from nmd_lab.data.dense import observe_dense
+from nmd_lab.data.readers import read_file
 from nmd_lab.data.sparse import is_sparse
 from nmd_lab.result.decomposition import Decomposition
 from nmd_lab.studies import Study
 
 from ._completion_data import DEFAULT_COLUMNS, table_columns
-from ._file_data import kind_of_dataset, kind_of_result, read_file_data
+from ._file_data import file_code, kind_of_dataset, kind_of_result
 from .completion_view import CompletionExplorer
 from .decomposition_view import DecompositionExplorer
 from .fit_view import FitExplorer
@@ -23,7 +24,7 @@ from .study_view import StudyExplorer
 
 AnyExplorer = DecompositionExplorer | CompletionExplorer | StudyExplorer | FitExplorer
 
-FILE_OPTIONS = ("variable", "row", "column", "value")
+FILE_OPTIONS = ("variable", "row", "column", "value", "header", "index", "max_bytes")
 """Options that say what to read of a file."""
 
 
@@ -38,7 +39,8 @@ def explore(X: Any = None, **options: Any) -> AnyExplorer:
         which the explorer offers.
     **options
         Arguments of the explorer, for example starting values of its settings.  For a file of data
-        also `variable`, `row`, `column` and `value`, which say what to read of it.
+        also `variable`, `row`, `column`, `value`, `header`, `index` and `max_bytes`, which say how
+        to read it; see `nmd_lab.data.readers.read_matrix`.
 
     Returns
     -------
@@ -77,10 +79,11 @@ def _explore_file(path: Path, options: dict[str, Any]) -> AnyExplorer:
     kind = kind_of_result(path)
     if kind is not None:
         return (FitExplorer if kind == "fit" else StudyExplorer)(path, **options)
-    file = read_file_data(path, **{k: v for k, v in options.items() if k in FILE_OPTIONS})
-    settings = {k: v for k, v in options.items() if k not in FILE_OPTIONS}
+    reading = {name: value for name, value in options.items() if name in FILE_OPTIONS}
+    settings = {name: value for name, value in options.items() if name not in FILE_OPTIONS}
+    file = read_file(path, **reading)
     explorer = explore(file.X, **settings)
-    explorer.take_file(file)
+    explorer.take_file(file.what, file_code(path, reading))
     return explorer
 
 

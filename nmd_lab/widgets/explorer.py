@@ -13,7 +13,7 @@ import ipywidgets as widgets
 from nmd_lab._errors import sentence
 
 from ._controls import Control, button, copy_button, grouped
-from ._file_data import READER_IMPORT, FileData
+from ._file_data import READER_IMPORT
 from ._style import CSS
 from .code import name_in_notebook
 from .fields import FitState
@@ -48,6 +48,8 @@ class Explorer(widgets.VBox):  # type: ignore[misc]
         Controls by the name of their setting.
     buttons : dict of str to Button
         Buttons "run", "stop", "continue" and "reset".
+    status, warnings : HTML
+        Line that says what goes on, and the warnings of the fit.
     sidebar, tools : VBox and Box
         Parts of the page with the controls, and with the buttons.
     """
@@ -75,14 +77,15 @@ class Explorer(widgets.VBox):  # type: ignore[misc]
         }
         self.sidebar = widgets.VBox(grouped(self.controls.values())).add_class("nmd-controls")
         self.tools, footer = self._toolbar(), self._footer(filename)
-        main = widgets.VBox([self.tools, self.status, *self.body(), footer]).add_class("nmd-main")
+        above = self.tools, self.status, self.warnings
+        main = widgets.VBox([*above, *self.body(), footer]).add_class("nmd-main")
         columns = widgets.Box([self.sidebar, main]).add_class("nmd-columns")
         self.children = (widgets.HTML(f"<style>{CSS}</style>", layout={"display": "none"}), columns)
         self.fit.listeners.append(self._refresh)
         self._settings_changed()
 
     def _toolbar(self) -> Any:
-        """Make the buttons, the progress bar and the status line."""
+        """Make the buttons, the progress bar, the status line and the place of the warnings."""
         actions = {
             "run": self._run,
             "stop": self.stop,
@@ -97,6 +100,7 @@ class Explorer(widgets.VBox):  # type: ignore[misc]
         self.progress = widgets.IntProgress(min=0, max=1, tooltip="Progress of the run")
         self.progress.add_class("nmd-progress")
         self.status = widgets.HTML().add_class("nmd-status")
+        self.warnings = widgets.HTML().add_class("nmd-warnings")
         return widgets.Box([*self.buttons.values(), self.progress]).add_class("nmd-toolbar")
 
     def _footer(self, filename: str) -> Any:
@@ -235,6 +239,9 @@ class Explorer(widgets.VBox):  # type: ignore[misc]
         self.status.value = (
             f'<span role="status" aria-live="polite" class="{kind}">{escape(message)}</span>'
         )
+        self.warnings.value = "".join(
+            f'<div role="status">Warning: {escape(warning)}</div>' for warning in self.fit.warnings
+        )
 
     def _refresh(self) -> None:
         """Bring everything up to date."""
@@ -279,11 +286,19 @@ class Explorer(widgets.VBox):  # type: ignore[misc]
         if code != self._code:
             self._code, self._copy.value = code, copy_button(code)
 
-    def take_file(self, file: FileData) -> None:
-        """Say in the status line and in the code that the data are from a file."""
-        self._source, self.state.imports = file.code, READER_IMPORT
+    def take_file(self, what: str, code: str) -> None:
+        """Say in the status line and in the code that the data are from a file.
+
+        Parameters
+        ----------
+        what : str
+            Line that says what was read.
+        code : str
+            Code that reads it.
+        """
+        self._source, self.state.imports = code, READER_IMPORT
         self._refresh()
-        self._tell(file.what)
+        self._tell(what)
 
     def _data_name(self, data: Any, attribute: str) -> str | None:
         """Return the code that gives the user's data in the notebook, or None if there is none.

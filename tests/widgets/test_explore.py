@@ -12,6 +12,7 @@ from waiting import PATIENCE
 
 import nmd_lab as nmd
 from nmd_lab import datasets, widgets
+from nmd_lab.data.readers import read_file
 
 RATINGS = datasets.make_ratings(20, 15, 80, random_state=0)
 
@@ -78,7 +79,8 @@ def test_a_file_with_a_long_table(tmp_path):
     assert isinstance(explorer, widgets.CompletionExplorer)
     shape = RATINGS.user.nunique(), RATINGS.item.nunique()
     assert explorer.state.observations.shape == shape
-    for word in ("20 userId", "15 movieId", "from ratings.csv"):
+    assert read_file(path).what in explorer.status.value
+    for word in ("20 rows (userId)", "15 columns (movieId)", "from ratings.csv"):
         assert word in explorer.status.value
     run(explorer)
     assert str(path) in explorer.code()
