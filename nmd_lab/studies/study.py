@@ -271,9 +271,9 @@ class Study:
         dims = self.grid.dims
         any_condition = {name: dims[name].labels[0] for name in CONDITIONS if name in dims}
         task = self.grid.task(best | any_condition)
-        method = {"method": task.method.name} if SOLVER in dims else {}
+        solver = {SOLVER: task.method.name} if SOLVER in dims else {}
         fit = Cell(self.problem, task.on_all_data()).fit()
-        return BestModel(method | task.arguments, fit)
+        return BestModel(solver | task.arguments, fit)
 
     def table(self, *metrics: str, **conditions: Any) -> pd.DataFrame:
         """Return a table of means and standard deviations over the seeds.

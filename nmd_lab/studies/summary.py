@@ -62,7 +62,7 @@ class BestModel(NamedTuple):
     Attributes
     ----------
     parameters : dict
-        Method (if it varies) and arguments of the model.
+        Arguments of the model, and "solver" with the name of its method if that varies.
     fit : Decomposition
         Fit of the model to all data.
     """

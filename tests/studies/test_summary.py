@@ -50,7 +50,7 @@ def test_the_simplest_of_the_best(prescribed):
 
 def test_best_fits_all_data(prescribed):
     parameters, fit = prescribed.best("held_out_rmse", one_standard_error=False)
-    assert parameters == {"method": "admm", "nonlinearity": "relu", "rank": 2, "max_iter": 1}
+    assert parameters == {"solver": "admm", "nonlinearity": "relu", "rank": 2, "max_iter": 1}
     X = nmd.datasets.digits(12)
     again = nmd.complete(X, 2, "relu", max_iter=1, random_state=0)
     np.testing.assert_allclose(fit.W, again.W, rtol=1e-9)
