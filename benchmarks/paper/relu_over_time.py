@@ -58,18 +58,31 @@ POINTS = 100
 
 def run(folder: Path, quick: bool = False, source: str | None = None) -> xr.Dataset:
     """Return final errors and curves over time, by data set, loss, solver and seed."""
-    source = source or data.source_of("mnist")
-    options = {"source": source, "seconds": 0.15 if quick else 10.0, "small": quick}
+    sources = {name: source or data.source_of(name) for name in RANK}
+    options = {"seconds": 0.15 if quick else 10.0, "small": quick}
     cells = [
-        Cell({"dataset": name, "loss": loss, "solver": solver, "seed": seed}, options)
+        Cell(
+            {"dataset": name, "loss": loss, "solver": solver, "seed": seed},
+            {"source": sources[name], **options},
+        )
         for name in RANK
         for loss, solver, seed in runs(1 if quick else 4)
     ]
-    described = "; ".join(data.load(name, source).description for name in RANK)
-    results = run_cells(
-        folder / "relu_over_time", cells, work, attrs={**options, "data": described, "quick": quick}
-    )
+    attrs = {
+        **options,
+        "source": "real" if set(sources.values()) == {"real"} else "stand-in",
+        **{f"source of {name}": used for name, used in sources.items()},
+        "data": "; ".join(data.load(name, used).description for name, used in sources.items()),
+        "quick": quick,
+    }
+    results = run_cells(folder / "relu_over_time", cells, work, attrs=attrs)
     return results.assign_coords(time=times(options["seconds"]))
+
+
+def source_used(results: xr.Dataset, name: str) -> str:
+    """Return "real" or "stand-in" for one of the data sets of the results."""
+    used: str = results.attrs[f"source of {name}"]
+    return used
 
 
 def runs(seeds: int) -> list[tuple[str, str, int]]:
@@ -190,7 +203,7 @@ def section(results: xr.Dataset, figures: Path) -> str:
 
 def labels(results: xr.Dataset) -> dict[str, str]:
     """Return the short names of the data sets that were used."""
-    return {name: data.label(name, results.attrs["source"]) for name in RANK}
+    return {name: data.label(name, source_used(results, name)) for name in RANK}
 
 
 def figure(results: xr.Dataset, figures: Path) -> str:

@@ -186,6 +186,35 @@ def test_no_notebook_has_the_paper_s_numbers_beside_those_of_a_stand_in(name):
     assert not re.search(r"(CBCL|MNIST|MIT logo)\b", head)
 
 
+@pytest.mark.parametrize("there", [(), ("mnist",), ("cbcl",), ("cbcl", "mnist")])
+def test_each_set_of_the_solvers_over_time_is_the_real_one_where_it_is_there(
+    there, monkeypatch, tmp_path
+):
+    for name in there:
+        (tmp_path / name).mkdir()
+    monkeypatch.setenv("NMD_LAB_DATA", str(tmp_path))
+    loaded = {}
+
+    def load(name, source, **_):
+        loaded[name] = source
+        return data.Data(np.eye(3), source == "real", f"{source} {name}")
+
+    def run_cells(folder, cells, work, attrs):
+        return xr.Dataset({"error": 0.0}, attrs=attrs | {"cells": cells})
+
+    monkeypatch.setattr(data, "load", load)
+    monkeypatch.setattr(relu_over_time, "run_cells", run_cells)
+    results = relu_over_time.run(tmp_path, quick=True)
+    expected = {name: "real" if name in there else "stand-in" for name in relu_over_time.RANK}
+    assert loaded == expected
+    for cell in results.attrs["cells"]:
+        assert cell.options["source"] == expected[cell.coordinates["dataset"]]
+    assert results.attrs["source"] == ("real" if len(there) == 2 else "stand-in")
+    assert relu_over_time.labels(results) == {
+        name: data.label(name, source) for name, source in expected.items()
+    }
+
+
 def test_the_paper_s_settings_run_its_algorithm(rng):
     X = rng.random((12, 9))
     fit = nmd.decompose(X, 2, "relu", **fits.paper_settings(max_iter=7))
