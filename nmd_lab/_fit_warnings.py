@@ -1,4 +1,4 @@
-"""The warnings of a finished fit, which `decompose` and `complete` give."""
+"""The warnings before and after a fit, which `decompose` and `complete` give."""
 
 from __future__ import annotations
 
@@ -10,8 +10,15 @@ import numpy as np
 
 from .data.base import Observations
 from .result.decomposition import Decomposition
+from .solver.bounds import out_of_bounds
 from .solver.prepare import Prepared
-from .warnings import NMDWarning, NotConvergedWarning, OverfitWarning, UnobservedWarning
+from .warnings import (
+    NMDWarning,
+    NotConvergedWarning,
+    OutOfBoundsWarning,
+    OverfitWarning,
+    UnobservedWarning,
+)
 
 
 @dataclass(frozen=True)
@@ -69,26 +76,43 @@ class Beyond(NamedTuple):
     high: float
 
 
-def warn_about(fit: Decomposition, prepared: Prepared, stacklevel: int) -> None:
-    """Give all warnings that apply to a fit.
+Messages = dict[type[NMDWarning], str]
+"""Sentences by category of warning."""
+
+
+def messages_before(prepared: Prepared) -> Messages:
+    """Return what is to be said about a problem before it is solved."""
+    return _without_empty({OutOfBoundsWarning: out_of_bounds(prepared.problem)})
+
+
+def messages_after(fit: Decomposition, prepared: Prepared) -> Messages:
+    """Return what is to be said about a fit of a problem."""
+    return _without_empty(
+        {
+            UnobservedWarning: _unobserved(prepared),
+            OverfitWarning: _overfit(fit, prepared),
+            NotConvergedWarning: _not_converged(fit, prepared),
+        }
+    )
+
+
+def warn(messages: Messages, stacklevel: int) -> None:
+    """Give warnings.
 
     Parameters
     ----------
-    fit : Decomposition
-        The fit.
-    prepared : Prepared
-        Its problem and options.
+    messages : dict of str by category
+        The warnings.
     stacklevel : int
         Number of calls between the user's line and this function.
     """
-    messages: dict[type[NMDWarning], str] = {
-        UnobservedWarning: _unobserved(prepared),
-        OverfitWarning: _overfit(fit, prepared),
-        NotConvergedWarning: _not_converged(fit, prepared),
-    }
     for category, message in messages.items():
-        if message:
-            warnings.warn(message, category, stacklevel=stacklevel + 1)
+        warnings.warn(message, category, stacklevel=stacklevel + 1)
+
+
+def _without_empty(messages: Messages) -> Messages:
+    """Return those messages that say something."""
+    return {category: message for category, message in messages.items() if message}
 
 
 def _not_converged(fit: Decomposition, prepared: Prepared) -> str:

@@ -7,7 +7,7 @@ from typing import Any, Unpack
 
 from numpy.typing import ArrayLike, DTypeLike
 
-from ._fit_warnings import warn_about
+from ._fit_warnings import messages_after, messages_before, warn
 from ._interruption import interruptible
 from ._threads import one_thread
 from .model.losses import Loss
@@ -260,11 +260,12 @@ def _fit(
             absent_are_zeros=absent_are_zeros,
             **options,
         )
+        warn(messages_before(prepared), stacklevel=3)
         solution = solve(*prepared)
         fit = label(prepared, solution)
         if interruption and not interruption.reported:
             fit = label(prepared, solution.after(interruption))
-    warn_about(fit, prepared, stacklevel=3)
+    warn(messages_after(fit, prepared), stacklevel=3)
     return fit
 
 

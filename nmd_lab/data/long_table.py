@@ -18,7 +18,6 @@ from .labels import Labels, check_no_component
 from .sparse import SparseObservations, observe_sparse
 from .valid_range import valid_range
 
-
 USUAL_COLUMNS = {
     "row": ("user", "userid", "reader", "readerid", "customer", "customerid"),
     "column": ("item", "itemid", "movie", "movieid", "book", "bookid", "product", "productid"),

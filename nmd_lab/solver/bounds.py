@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,8 @@ from numpy.typing import NDArray
 
 from nmd_lab.data.base import Observations
 from nmd_lab.model.nonlinearities import MinMax, Nonlinearity, as_nonlinearity
-from nmd_lab.warnings import OutOfBoundsWarning
+
+from .problem import Problem
 
 ROUNDING = 1e-6
 """Distance from a bound, relative to the larger bound, that is not counted as outside."""
@@ -59,34 +59,24 @@ def bounded(
     )
 
 
-def warn_out_of_bounds(f: Nonlinearity, observations: Observations, stacklevel: int) -> None:
-    """Warn of values of X that lie outside the bounds of f, with their numbers.
-
-    Parameters
-    ----------
-    f : Nonlinearity
-        Nonlinearity of the fit.
-    observations : Observations
-        Data.
-    stacklevel : int
-        Number of calls from here to the line that the warning names.
-    """
+def out_of_bounds(problem: Problem) -> str:
+    """Return how many values of the data lie outside the bounds of f, empty if none do."""
+    f, observations = problem.pair.nonlinearity, problem.observations
     if not isinstance(f, MinMax):
-        return
+        return ""
     counts = np.zeros(2, dtype=int)
     for values, weights in observations.observed_blocks():
         # A weight is the number of entries where one value stands for all absent zeros.
         number = weights if observations.absent_are_zeros else np.ones(values.size)
         counts += [int(number[outside].sum()) for outside in _outside(f, values)]
     below, above = counts.tolist()
-    if below or above:
-        warnings.warn(
-            f"X has {below} values below and {above} above the bounds of {f!r}, of "
-            f"{observations.n_observed} observed: no fit comes closer to them than the bounds, so "
-            "widen these unless such values are noise.",
-            OutOfBoundsWarning,
-            stacklevel=stacklevel + 1,
-        )
+    if not below and not above:
+        return ""
+    return (
+        f"X has {below} values below and {above} above the bounds of "
+        f"{problem.units.pair.nonlinearity!r}, of {observations.n_observed} observed: no fit comes "
+        "closer to them than the bounds, so widen these unless such values are noise."
+    )
 
 
 def _outside(f: Nonlinearity, values: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:

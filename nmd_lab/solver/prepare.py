@@ -17,7 +17,7 @@ from nmd_lab.model.nonlinearities import Nonlinearity
 from nmd_lab.model.offsets import Offsets
 from nmd_lab.model.proximal import make_pair
 
-from .bounds import warn_out_of_bounds, with_bounds
+from .bounds import with_bounds
 from .held_out import HeldOut, hold_out
 from .memory import check_memory
 from .offsets import OffsetColumns, starting_offsets
@@ -111,7 +111,6 @@ def prepare(
     rank = check_rank(rank, observations.shape)
     f = with_bounds(nonlinearity, observations)
     pair = make_pair(f, pair.loss)
-    warn_out_of_bounds(f, observations, stacklevel=4)
     smallest, largest = observations.range()
     pair.loss.check_data(smallest, largest)
     size = check_size("X", max(-smallest, largest), observations.values.dtype)

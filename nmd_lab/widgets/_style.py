@@ -25,6 +25,10 @@ CSS = """
 .nmd-toolbar .nmd-progress {flex: 1 1 120px; min-width: 100px; margin: 0;}
 .nmd-explorer .nmd-status {margin: 4px 0;}
 .nmd-status .widget-html-content {line-height: 1.35; white-space: normal; min-height: 1.35em;}
+.nmd-explorer .nmd-warnings {margin: 0 0 4px;}
+.nmd-warnings .widget-html-content {line-height: 1.35; white-space: normal;
+  color: var(--jp-warn-color0, #b45309);}
+[data-jp-theme-light="false"] .nmd-warnings .widget-html-content {color: #ffb74d;}
 .nmd-failed {color: var(--jp-error-color0, #c62828); font-weight: 600;}
 [data-jp-theme-light="false"] .nmd-failed {color: #ff8a80;}
 .nmd-panels {display: flex; flex-flow: row nowrap; gap: 12px; margin: 4px 0;}

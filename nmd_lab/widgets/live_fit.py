@@ -9,11 +9,13 @@ from dataclasses import dataclass
 from typing import Literal
 
 from nmd_lab._errors import sentence
+from nmd_lab._fit_warnings import Messages, messages_after, messages_before
 from nmd_lab.fit import ResumableFit
 from nmd_lab.result.decomposition import Decomposition
 from nmd_lab.solver.admm import State
 from nmd_lab.solver.prepare import Prepared
 from nmd_lab.solver.run import VALIDATION
+from nmd_lab.warnings import NotConvergedWarning
 
 from ._recording import Measure, Recording
 from ._snapshots import Snapshots
@@ -44,6 +46,9 @@ class LiveFit:
         Phase of the fit.
     message : str
         Phase and progress in one sentence.
+    warnings : tuple of str
+        Sentences that a fit outside an explorer would give as warnings.  That more iterations would
+        help is not among them, since the curves show it.
     result : Decomposition or None
         Result of the iterations so far; None until the fit first stops.
     snapshots : Snapshots
@@ -74,6 +79,7 @@ class LiveFit:
     def _clear(self, measure: Measure | None = None) -> None:
         self.phase: Phase = "ready"
         self.message = "ready"
+        self.warnings: tuple[str, ...] = ()
         self.result: Decomposition | None = None
         self.planned = 0
         self._recording = Recording(measure)
@@ -196,8 +202,11 @@ class LiveFit:
         """Do the fit; `stop` tells this run from later ones."""
         try:
             fit = make()
+            before = messages_before(fit.prepared)
+            self._warn(before, stop)
             result = fit.advance(iterations, lambda state: self._watch(state, fit, stop, recording))
             recording.measure_last()
+            self._warn(before | messages_after(result, fit.prepared), stop)
             if not self._ended(fit, result, stop):
                 return
             self.tell()
@@ -210,6 +219,16 @@ class LiveFit:
                     return
                 self.phase, self.message = "failed", sentence(error)
             self.tell()
+
+    def _warn(self, messages: Messages, stop: threading.Event) -> None:
+        """Keep what a fit would warn of, unless the run is forgotten already."""
+        with self._lock:
+            if stop is self._stop:
+                self.warnings = tuple(
+                    message
+                    for category, message in messages.items()
+                    if category is not NotConvergedWarning
+                )
 
     def _ended(self, fit: ResumableFit, result: Decomposition, stop: threading.Event) -> bool:
         """Show the end of a run; return False if the run is forgotten already."""

@@ -37,7 +37,7 @@ def check_curve(state, X, held_out, *, seed=0):
 
 def test_the_curve_is_measured_on_a_schedule_of_its_own():
     digits = datasets.digits(300)
-    explorer = widgets.explore(digits, missing=0.1, rank=12, iterations=120)
+    explorer = widgets.explore(digits, missing=0.3, rank=12, iterations=120)
     explorer.start()
     assert explorer.join(PATIENCE)
     held_out = explorer.fit.held_out

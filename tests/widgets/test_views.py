@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 import subprocess
 import sys
+import warnings
+from html import escape
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -260,3 +262,23 @@ def test_without_ipywidgets_the_remedy_is_said():
     )
     last = run.stderr.strip().splitlines()[-1]
     assert last == "ImportError: Explorers need ipywidgets: pip install 'nmd-lab[lab]'."
+
+
+@pytest.mark.parametrize(
+    ("settings", "begins"),
+    [
+        ({"nonlinearity": "minmax", "high": 0.9}, "X has 0 values below and 1340 above the bounds"),
+        ({"nonlinearity": "identity"}, "predictions of missing entries reach from "),
+    ],
+)
+def test_warnings_of_a_fit_are_a_line_in_the_explorer(settings, begins):
+    with warnings.catch_warnings(record=True) as given:
+        warnings.simplefilter("always")
+        digits = datasets.digits(300)
+        explorer = done(widgets.explore(digits, missing=0.5, rank=12, iterations=120, **settings))
+    assert not [each for each in given if issubclass(each.category, nmd.NMDWarning)]
+    (said,) = explorer.fit.warnings
+    assert said.startswith(begins)
+    assert f"Warning: {escape(said)}" in explorer.warnings.value
+    explorer.buttons["reset"].click()
+    assert (explorer.fit.warnings, explorer.warnings.value) == ((), "")
