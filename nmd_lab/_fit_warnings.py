@@ -149,9 +149,10 @@ def _far_predictions(fit: Decomposition, problem: Problem) -> Beyond | None:
     missing = m * n - observations.n_observed
     if not missing:
         return None
-    positions = np.arange(m * n)
     if m * n > WARNINGS.samples:
         positions = np.random.default_rng(0).integers(m * n, size=WARNINGS.samples)
+    else:
+        positions = np.arange(m * n)
     rows, columns = np.divmod(positions, n)
     seen = (observations.counts(1) > 0)[rows] & (observations.counts(0) > 0)[columns]
     low, high = (math.ldexp(end, problem.units.of_X) for end in observations.range())

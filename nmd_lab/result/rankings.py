@@ -10,7 +10,7 @@ import xarray as xr
 from numpy.typing import NDArray
 from scipy import sparse
 
-from nmd_lab._checks import check_integer, check_positions
+from nmd_lab._checks import check_integer, check_positions, errors_about
 from nmd_lab.data.labels import COMPONENT
 from nmd_lab.data.matched import observe_beside
 from nmd_lab.data.matching import AXES, match
@@ -180,7 +180,8 @@ def _known_columns(fit: Factors, exclude: Any) -> KnownColumns:
     if _holds_nothing(exclude):
         return _none
     are_flags = not is_sparse(exclude) and np.asarray(exclude).dtype == bool
-    observations = observe_beside(fit.labels, exclude, mask=exclude if are_flags else None)
+    with errors_about("exclude"):
+        observations = observe_beside(fit.labels, exclude, mask=exclude if are_flags else None)
     own = observations.labels
     row_positions, column_positions = (match(own, fit.labels, axis) for axis in AXES)
     if row_positions is None or column_positions is None:

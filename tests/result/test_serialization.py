@@ -16,6 +16,7 @@ import pandas as pd
 import pytest
 import xarray as xr
 from fuzz.mutate import mutated
+from given import given
 from waiting import PATIENCE
 
 import nmd_lab
@@ -194,7 +195,7 @@ def test_round_trip_of_all_pairs_in_a_fresh_process(tmp_path):
 
 
 def test_the_description_is_one_json_attribute_with_everything(tmp_path, small):
-    fit = nmd_lab.decompose(small, 3, "minmax", "l1", max_iter=4, alpha=0.5, random_state=7)
+    fit = nmd_lab.decompose(small, 3, given("minmax"), "l1", max_iter=4, alpha=0.5, random_state=7)
     fit.save(tmp_path / "fit.nc")
     with xr.open_dataset(tmp_path / "fit.nc", engine="h5netcdf") as file:
         assert set(file.attrs) == {"nmd_lab"}
