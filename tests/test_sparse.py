@@ -188,8 +188,8 @@ def test_weights_are_the_same_in_dense_and_sparse_and_whole_weights_repeat():
     weights = np.random.default_rng(2).integers(1, 4, X.shape).astype(float)
     options = {"init": init, "tol": 0, "max_iter": 15, "constraint": "everywhere"}
     dense = nmd.complete(np.where(seen, X, np.nan), 5, "relu", weights=weights, **options)
-    for given in (weights, sparse.csr_array(np.where(seen, weights, 0))):
-        assert_same(nmd.complete(stored(X, seen), 5, "relu", weights=given, **options), dense)
+    for values in (weights, sparse.csr_array(np.where(seen, weights, 0))):
+        assert_same(nmd.complete(stored(X, seen), 5, "relu", weights=values, **options), dense)
     Y = low_rank(dense)[seen]
     expected = 0.5 * np.sum(weights[seen] * (X[seen] - np.maximum(Y, 0)) ** 2)
     assert dense.objective == pytest.approx(expected, rel=1e-10)
