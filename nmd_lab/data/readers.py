@@ -17,6 +17,9 @@ from ._numpy_files import Archive, read_npy
 from ._tables import SEPARATORS, read_table
 from .labels import RESULT_ATTRIBUTE
 
+HDF5 = b"\x89HDF\r\n\x1a\n"
+"""The first bytes of an HDF5 file, such as NetCDF."""
+
 
 class FileContents(NamedTuple):
     """The matrix in a file.
@@ -193,12 +196,30 @@ def _npz(path: Path, variable: str | None, largest: float) -> Any:
 
 def _netcdf(path: Path, variable: str | None) -> Any:
     """Return an array of a NetCDF file."""
-    with errors_of(path), xr.open_dataset(path) as opened:
-        dataset = opened.load()
+    with errors_of(path):
+        _open_as_hdf5(path)
+        with xr.open_dataset(path) as opened:
+            dataset = opened.load()
     if RESULT_ATTRIBUTE in dataset.attrs:
         raise ValueError(f"file={str(path)!r} is a result of nmd_lab: give one with data.")
     names = [str(name) for name, array in dataset.data_vars.items() if array.ndim > 1]
     return dataset[_array_name(path, names, variable)]
+
+
+def _open_as_hdf5(path: Path) -> None:
+    """Raise an error if the file has the mark of HDF5, and cannot be opened.
+
+    h5netcdf would raise the same error, and print another one when its object is deleted.
+    """
+    with path.open("rb") as file:
+        if file.read(len(HDF5)) != HDF5:
+            return
+    try:
+        import h5py
+    except ImportError:  # xarray has another engine, or says which one is missing
+        return
+    with h5py.File(path, "r") as opened:
+        opened.attrs.get("_nc3_strict")
 
 
 def _array_name(path: Path, names: list[str], variable: str | None) -> str:

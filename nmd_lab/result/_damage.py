@@ -24,6 +24,13 @@ LARGEST_RATIO = 1100
 
 CHUNK = 2**22
 
+SIGNATURE = b"\x89HDF\r\n\x1a\n"
+"""First bytes of an HDF5 file."""
+
+ENDS = {0: (13, 24, 40), 1: (13, 28, 44), 2: (9, 12, 28), 3: (9, 12, 28)}
+"""Positions of the size of addresses, of the first address and of the end of the file in the first
+block of an HDF5 file, by its version."""
+
 UNREADABLE = 3
 """Exit code of a trial that found a file unreadable; 1 is a trial that could not begin."""
 
@@ -84,6 +91,7 @@ def check_file(path: Path) -> None:
         if not end.startswith(MARK):
             if MARK in end:
                 raise DamagedFileError("the checksum is cut short")
+            _check_length(path, size)
             _try_to_read(path, size)
             return
         digest, left = hashlib.sha256(), size - LENGTH
@@ -116,6 +124,20 @@ def check_size(variable: Any, size: int) -> None:
         n_bytes *= int(length)
     if n_bytes > ratio * size:
         raise DamagedFileError(f"an array of {n_bytes} bytes in a file of {size}")
+
+
+def _check_length(path: Path, size: int) -> None:
+    """Raise DamagedFileError if the first block of an HDF5 file says that it is longer."""
+    with path.open("rb") as file:
+        start = file.read(52)
+    if len(start) < 52 or start[:8] != SIGNATURE or start[8] not in ENDS:
+        return  # HDF5 may find its first block elsewhere
+    size_of_addresses, base, end = ENDS[start[8]]
+    if start[size_of_addresses] != 8:
+        return
+    first, last = (int.from_bytes(start[at : at + 8], "little") for at in (base, end))
+    if first == 0 and last > size:
+        raise DamagedFileError(f"{last - size} bytes are missing at the end")
 
 
 def _try_to_read(path: Path, size: int) -> None:

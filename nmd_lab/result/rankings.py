@@ -202,8 +202,7 @@ def _none(row: int) -> NDArray[np.intp]:
 def _holds_nothing(exclude: Any) -> bool:
     """Return whether data have no entry to leave out, which is no fault here."""
     if is_sparse(exclude):
-        stored = exclude.values.size if hasattr(exclude, "values") else exclude.nnz
-        return bool(stored == 0)
+        return bool((exclude.nnz if sparse.issparse(exclude) else exclude.values.size) == 0)
     array = np.asarray(exclude)
     if array.dtype == bool:
         return not array.any()

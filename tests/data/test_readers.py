@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import gzip
 import zipfile
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+import xarray as xr
 from scipy import io as scipy_io
 from scipy import sparse
 
@@ -79,6 +81,12 @@ def test_numbers_without_labels_are_data(X, tmp_path):
     assert what.endswith("from x.csv, no labels")
 
 
+def test_a_table_of_one_line_has_data(tmp_path):
+    X = read_matrix(written(tmp_path, "ann,0.5,2\n"))
+    assert X.to_numpy().tolist() == [[0.5, 2]]
+    assert X.index.tolist() == ["ann"]
+
+
 def test_header_and_index_can_be_said(tmp_path):
     path = written(tmp_path, "1,2,3\n4,5,6\n7,8,9\n")
     assert read_matrix(path).shape == (3, 3)
@@ -112,6 +120,12 @@ def test_a_long_table_is_known_by_its_names(header, tmp_path):
     assert "3 values (" in what
     assert "long table" in what
     assert read_matrix(path, index=True).shape == (3, 3)
+
+
+def test_text_among_the_values_of_a_long_table_is_refused(tmp_path):
+    path = written(tmp_path, "userId,movieId,rating\n1,31,2.5\n1,10,three\n")
+    with pytest.raises(ValueError, match=r"holds text in the column 'rating': give one of"):
+        read_matrix(path)
 
 
 def test_a_long_table_without_names_is_known_by_its_times(tmp_path):
@@ -266,3 +280,13 @@ def test_objects_in_a_file_are_refused(tmp_path):
     (tmp_path / "x.npy").write_bytes(b"\x80\x04N.")
     with pytest.raises(ValueError, match="no array in the format of NumPy"):
         read_matrix(tmp_path / "x.npy")
+
+
+def test_a_damaged_netcdf_file_prints_nothing(tmp_path, capfd):
+    path = tmp_path / "x.nc"
+    xr.DataArray(np.eye(3), dims=("t", "x"), name="X").to_netcdf(path, engine="h5netcdf")
+    path.write_bytes(path.read_bytes()[:-100])
+    with pytest.raises(ValueError, match=r"x\.nc' cannot be read"):
+        read_matrix(path)
+    gc.collect()
+    assert capfd.readouterr().err == ""
