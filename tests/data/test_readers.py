@@ -14,7 +14,7 @@ import xarray as xr
 from scipy import io as scipy_io
 from scipy import sparse
 
-from nmd_lab.data import _file_limits
+from nmd_lab.data import _file_limits, _hdf5
 from nmd_lab.data._file_limits import FileLimits
 from nmd_lab.data.readers import read_file, read_matrix
 
@@ -290,3 +290,21 @@ def test_a_damaged_netcdf_file_prints_nothing(tmp_path, capfd):
         read_matrix(path)
     gc.collect()
     assert capfd.readouterr().err == ""
+
+
+def test_a_netcdf_file_that_ends_the_process_is_refused(tmp_path, monkeypatch):
+    path = tmp_path / "x.nc"
+    X = xr.DataArray(np.eye(3), dims=("t", "x"), name="X")
+    X.to_netcdf(path, engine="h5netcdf")
+    assert read_matrix(path).identical(X)
+    monkeypatch.setattr(_hdf5, "TRIAL", "import os; os.abort()")
+    with pytest.raises(ValueError, match=r"x\.nc' cannot be read: a trial ended"):
+        read_matrix(path)
+    assert read_matrix(path, max_bytes=None).identical(X)
+
+
+def test_a_netcdf_file_of_zeros_is_read(tmp_path):
+    X = xr.DataArray(np.zeros((2000, 1000)), dims=("t", "x"), name="X")
+    X.to_netcdf(tmp_path / "x.nc", engine="h5netcdf", encoding={"X": {"zlib": True}})
+    assert (tmp_path / "x.nc").stat().st_size < 100_000
+    assert read_matrix(tmp_path / "x.nc").shape == (2000, 1000)

@@ -71,10 +71,7 @@ class Case:
     @property
     def model(self) -> Any:
         """The nonlinearity; one with bounds as an object."""
-        name, _, bounds = self.nonlinearity.partition("(")
-        if not bounds:
-            return name
-        return nmd_lab.MinMax(*(float(bound) for bound in bounds.rstrip(")").split(",")))
+        return model_of(self.nonlinearity)
 
     @cached_property
     def validation(self) -> Any:
@@ -90,6 +87,14 @@ class Case:
     def absent_are_zeros(self) -> bool:
         """Whether entries that are not observed count as zeros."""
         return self.verb == "decompose" and self.container in SPARSE
+
+
+def model_of(nonlinearity: str) -> Any:
+    """Return a nonlinearity by its name; one with bounds as an object."""
+    name, _, bounds = nonlinearity.partition("(")
+    if not bounds:
+        return name
+    return nmd_lab.MinMax(*(float(bound) for bound in bounds.rstrip(")").split(",")))
 
 
 OPTIONS: dict[str, st.SearchStrategy[Any]] = {

@@ -14,7 +14,7 @@ import numpy as np
 
 import nmd_lab
 
-from .case import LOSSES, NONLINEARITIES
+from .case import LOSSES, NONLINEARITIES, model_of
 from .containers import contained
 from .ledger import Ledger
 from .quotas import Save, wanted
@@ -31,7 +31,7 @@ def fit_number(k: int) -> None:
     X = rng.random((60, 50))
     container = CONTAINERS[k % len(CONTAINERS)]
     given, others = contained(container, X, rng.random(X.shape) < 0.8)
-    f, loss = NONLINEARITIES[k % 5], LOSSES[k // 5 % 3]
+    f, loss = model_of(NONLINEARITIES[k % 5]), LOSSES[k // 5 % 3]
     options = {"max_iter": 10, "tol": 0, "random_state": k, "n_init": 1 + k % 2}
     options |= {"offsets": ("none", "both")[k // 15 % 2], "alpha": k % 4}
     with warnings.catch_warnings():

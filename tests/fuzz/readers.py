@@ -22,7 +22,7 @@ from .mutate import mutated
 from .quotas import Save, wanted
 from .specimens import KINDS, Kind, intact
 
-SECONDS = 10
+SECONDS = 20
 """Time after which a reader hangs; an intact file takes a hundredth of a second."""
 
 BATCH = 100
