@@ -202,7 +202,8 @@ def _none(row: int) -> NDArray[np.intp]:
 def _holds_nothing(exclude: Any) -> bool:
     """Return whether data have no entry to leave out, which is no fault here."""
     if is_sparse(exclude):
-        return bool((exclude.nnz if sparse.issparse(exclude) else exclude.values.size) == 0)
+        size: int = exclude.nnz if hasattr(exclude, "nnz") else exclude.values.size
+        return size == 0
     array = np.asarray(exclude)
     if array.dtype == bool:
         return not array.any()
