@@ -87,6 +87,13 @@ def test_labels_come_along(matrix, tmp_path):
     assert ratings.values.tolist() == [4, 5, 3]
 
 
+def test_a_long_table_is_fitted_and_saved(tmp_path):
+    path, out = tmp_path / "ratings.csv", tmp_path / "fit.nc"
+    path.write_text("userId,movieId,rating\n1,7,4\n1,9,5\n2,7,3\n2,9,4\n3,9,2\n3,7,1\n")
+    assert main(["fit", str(path), "--rank", "1", "--quiet", "--out", str(out)]) == 0
+    assert nmd.load(out).labels.dims == ("userId", "movieId")
+
+
 def test_options_of_a_fit(matrix, tmp_path):
     path, out = files(matrix, tmp_path)["a.npy"], tmp_path / "fit.nc"
     argv = ["fit", str(path), "--rank", "2", "--nonlinearity", "minmax(0, 4)", "--loss", "l1",

@@ -203,8 +203,8 @@ def _none(row: int) -> NDArray[np.intp]:
 def _holds_nothing(exclude: Any) -> bool:
     """Return whether data have no entry to leave out, which is no fault here."""
     if is_sparse(exclude):
-        stored = exclude.values.size if hasattr(exclude, "values") else exclude.nnz
-        return bool(stored == 0)
+        size: int = exclude.nnz if hasattr(exclude, "nnz") else exclude.values.size
+        return size == 0
     array = np.asarray(exclude)
     if array.dtype == bool:
         return not array.any()

@@ -437,6 +437,17 @@ def loaded(path: Path) -> nmd_lab.Decomposition | None:
     return None
 
 
+def test_a_file_that_is_cut_short_needs_no_trial(tmp_path, monkeypatch):
+    nmd_lab.decompose(np.eye(4), 2, max_iter=2, tol=0).save(tmp_path / "fit.nc")
+    content = (tmp_path / "fit.nc").read_bytes()
+    monkeypatch.setattr("nmd_lab.result._damage.try_to_read", lambda *arguments: None)
+    for length in (52, len(content) // 2, len(content) - 500):
+        (tmp_path / "fit.nc").write_bytes(content[:length])
+        with pytest.raises(ValueError, match="it is damaged") as caught:
+            nmd_lab.load(tmp_path / "fit.nc")
+        assert "bytes are missing at the end" in str(caught.value.__cause__)
+
+
 def test_damaged_files_without_a_checksum_are_read_within_limits(tmp_path):
     """Files of earlier versions have none; some damages make HDF5 hang, or take gigabytes."""
     good = (Path(__file__).parents[1] / "previous_version/relu.nc").read_bytes()
