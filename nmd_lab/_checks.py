@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import difflib
 import math
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from numbers import Integral, Real
 from typing import Any
 
@@ -241,6 +243,15 @@ def check_positions(name: str, positions: Any, size: int, labels: str = "") -> N
             "or a negative one that counts from the end."
         )
     return np.where(array < 0, array + size, array).astype(np.intp)
+
+
+@contextmanager
+def errors_about(name: str) -> Iterator[None]:
+    """Name another argument where errors inside the block say X."""
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        raise type(error)(re.sub(r"\bX\b", name, str(error), count=1)) from error
 
 
 def check_no_fit(name: str, value: Any) -> None:

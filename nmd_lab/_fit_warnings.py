@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
-from .data.base import Observations
 from .result.decomposition import Decomposition
 from .solver.bounds import out_of_bounds
 from .solver.prepare import Prepared
+from .solver.problem import Problem
 from .warnings import (
     NMDWarning,
     NotConvergedWarning,
@@ -153,7 +154,7 @@ def _determined(prepared: Prepared, rank: int) -> bool:
 
 def _overfit(fit: Decomposition, prepared: Prepared) -> str:
     """Return the warning if predictions of missing entries are far from the range of the data."""
-    found = _far_predictions(fit, prepared.problem.observations)
+    found = _far_predictions(fit, prepared.problem)
     if found is None:
         return ""
     remedies = ["a larger alpha" if prepared.options.alpha > 0 else "a ridge (alpha)"]
@@ -165,19 +166,20 @@ def _overfit(fit: Decomposition, prepared: Prepared) -> str:
     )
 
 
-def _far_predictions(fit: Decomposition, observations: Observations) -> Beyond | None:
+def _far_predictions(fit: Decomposition, problem: Problem) -> Beyond | None:
     """Return the range of predictions if more than a few are far from the data, else None."""
+    observations = problem.observations
     m, n = observations.shape
     missing = m * n - observations.n_observed
     if not missing:
         return None
-    positions = np.arange(m * n)
     if m * n > WARNINGS.samples:
         positions = np.random.default_rng(0).integers(m * n, size=WARNINGS.samples)
+    else:
+        positions = np.arange(m * n)
     rows, columns = np.divmod(positions, n)
     seen = (observations.counts(1) > 0)[rows] & (observations.counts(0) > 0)[columns]
-    values, _ = observations.observed()
-    low, high = float(values.min()), float(values.max())
+    low, high = (math.ldexp(end, problem.units.of_X) for end in observations.range())
     margin = WARNINGS.beyond * ((high - low) or abs(high))
     predictions = np.asarray(fit.predict(rows[seen], columns[seen]), dtype=np.float64)
     far = np.count_nonzero((predictions < low - margin) | (predictions > high + margin))

@@ -149,7 +149,7 @@ def fit(
         options["sample_dims"] = reading.sample_dims
     X, what = read_file(data, **reading.of_reader())
     print(f"read {what}")
-    if out is not None and X.ndim == 2:
+    if out is not None and len(X.shape) == 2:
         check_export_size(out, X.shape)
     function = decompose if decompose_ else complete
     with interruptible() as interruption:  # until the fit is saved

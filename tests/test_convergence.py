@@ -8,6 +8,7 @@ import warnings
 
 import numpy as np
 import pytest
+from given import given
 from oracles import PAIRS
 
 import nmd_lab
@@ -110,7 +111,7 @@ def test_small_residuals_end_the_plain_run(exact):
     assert fit.n_iter < 5000
 
 
-@pytest.mark.parametrize("seed", [1, 5, 14])
+@pytest.mark.parametrize("seed", [3, 16, 17])
 def test_refinements_in_vain_end_the_accelerated_run(seed):
     """On data on which rounding does not choose the way; on others more can be left to gain."""
     noisy = np.abs(synthetic(30, 20, 3, noise=0.3, random_state=seed).X.values)
@@ -139,7 +140,9 @@ def test_an_objective_that_cycles_ends_the_plain_run():
 @pytest.mark.parametrize("how", [{}, PLAIN], ids=["default", "plain"])
 def test_tol_is_the_gain_that_is_worth_so_many_iterations(tol, f, window, how):
     X = np.abs(np.random.default_rng(0).normal(size=(20, 15)))
-    fit = nmd_lab.decompose(X, 3, f, tol=tol, max_iter=5000, init="random", random_state=1, **how)
+    fit = nmd_lab.decompose(
+        X, 3, given(f), tol=tol, max_iter=5000, init="random", random_state=1, **how
+    )
     assert fit.stop_reason == AT_TOL.format(f"{tol:g}", window)
     lowest = np.minimum.accumulate(fit.history["objective"].values)
     gains = (lowest[:-window] - lowest[window:]) / lowest[window:]

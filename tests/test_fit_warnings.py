@@ -52,6 +52,15 @@ def test_predictions_far_from_the_data_are_told_of(ratings, container, dtype):
     assert issubclass(nmd.OverfitWarning, nmd.NMDWarning)
 
 
+@pytest.mark.parametrize("size", [1e-30, 1e-6, 1e6, 1e30])
+def test_they_do_not_depend_on_the_size_of_the_data(ratings, size):
+    X, seen = ratings
+    _, found = told(nmd.complete, stored(X * size, seen), 5, max_iter=100)
+    assert f"though X lies between {size:.3g} and {5 * size:.3g}:" in found[nmd.OverfitWarning]
+    X, seen = low_rank(3, 0.6)
+    assert not told(nmd.complete, np.where(seen, X * size, np.nan), 3, max_iter=1000)[1]
+
+
 def test_the_advice_is_never_more_iterations_where_they_harm(ratings):
     X, seen = ratings
     data = stored(X, seen)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from given import given
 from oracles import PAIRS, forward
 from scipy import sparse
 
@@ -133,6 +134,7 @@ def test_permuting_rows_and_columns_permutes_the_result(constraint):
     )
 
 
+@pytest.mark.filterwarnings("ignore::nmd_lab.UnobservedWarning")
 @pytest.mark.parametrize("constraint", ["everywhere", "observed"])
 @pytest.mark.parametrize("axis", [0, 1])
 def test_the_place_of_an_empty_row_or_column_does_not_matter(axis, constraint):
@@ -186,8 +188,8 @@ def test_weights_are_the_same_in_dense_and_sparse_and_whole_weights_repeat():
     weights = np.random.default_rng(2).integers(1, 4, X.shape).astype(float)
     options = {"init": init, "tol": 0, "max_iter": 15, "constraint": "everywhere"}
     dense = nmd.complete(np.where(seen, X, np.nan), 5, "relu", weights=weights, **options)
-    for given in (weights, sparse.csr_array(np.where(seen, weights, 0))):
-        assert_same(nmd.complete(stored(X, seen), 5, "relu", weights=given, **options), dense)
+    for values in (weights, sparse.csr_array(np.where(seen, weights, 0))):
+        assert_same(nmd.complete(stored(X, seen), 5, "relu", weights=values, **options), dense)
     Y = low_rank(dense)[seen]
     expected = 0.5 * np.sum(weights[seen] * (X[seen] - np.maximum(Y, 0)) ** 2)
     assert dense.objective == pytest.approx(expected, rel=1e-10)
@@ -263,8 +265,8 @@ def test_decompose_counts_absent_entries_as_zeros(monkeypatch):
     for f, loss in PAIRS:
         options = {"init": init, "tol": 0, "max_iter": 10}
         data = np.abs(X)
-        lean = nmd.decompose(sparse.csr_array(data), 5, f, loss, **options)
-        assert_same(lean, nmd.decompose(data, 5, f, loss, **options))
+        lean = nmd.decompose(sparse.csr_array(data), 5, given(f), loss, **options)
+        assert_same(lean, nmd.decompose(data, 5, given(f), loss, **options))
 
 
 @pytest.mark.filterwarnings("ignore::nmd_lab.NMDWarning")  # of a single iteration

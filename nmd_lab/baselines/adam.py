@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, DTypeLike
 
 from nmd_lab._checks import check_number, check_rank
 from nmd_lab.data.dense import observe_dense
-from nmd_lab.model.losses import KL, KL_FLOOR, L1, Frobenius, Loss, as_loss
+from nmd_lab.model.losses import KL, L1, Frobenius, Loss, as_loss
 from nmd_lab.model.nonlinearities import (
     Identity,
     MinMax,
@@ -37,8 +37,9 @@ FORWARD: dict[type[Nonlinearity], Callable[[Any, Any, Any], Any]] = {
 
 
 def _kl(torch: Any, x: Any, y: Any) -> Any:
-    """Return the Kullback-Leibler divergence d(x, y)."""
-    y = torch.clamp(y, min=KL_FLOOR)
+    """Return the Kullback-Leibler divergence d(x, y), with the floor of our loss on y."""
+    smallest = torch.finfo(x.dtype).tiny  # for x = 0: it keeps the gradient of xlogy finite
+    y = torch.clamp(y, min=torch.clamp(KL.relative_floor * x, min=smallest))
     return torch.xlogy(x, x) - torch.xlogy(x, y) - x + y
 
 
@@ -79,7 +80,8 @@ def adam(
     nonlinearity : {"relu", "square", "minmax", "modulus", "identity"} or Nonlinearity
         Nonlinearity f, default "relu".
     loss : {"frobenius", "l1", "kl"} or Loss, default "frobenius"
-        Loss d. For "kl", values of f(WH) below 1e-12 are replaced by 1e-12 and get no gradient.
+        Loss d. For "kl", values of f(WH) below 1e-12 X are replaced by it and get no
+        gradient.
     init : {"svd", "random"}, (W, H) or Decomposition, default "svd"
         Starting factors, or how to make them. "svd" is the truncated singular value decomposition
         of X with missing entries replaced by the mean.

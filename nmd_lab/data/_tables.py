@@ -114,6 +114,8 @@ def _has_header(head: Any) -> bool:
     if corner.isna().all():
         return _are_labels(names) and (_has_text(labels) or _number_a_table(names, labels))
     if _has_text(corner):
+        if labels.empty:
+            return False  # one line holds data
         return not _has_text(labels) or (_count_up(names) and _are_fractions(values))
     return head.shape[0] > 1 and _count_up(head.iloc[0]) and _are_fractions(head.iloc[1:])
 
@@ -206,7 +208,13 @@ def _long_table(path: Path, text: bytes, columns: dict[str, Any], header: bool) 
             role: ("user", "item", "rating")[int(name)] if str(name) in ("0", "1", "2") else name
             for role, name in columns.items()
         }
-    X = observations_from_table(frame, **columns)
+    try:
+        X = observations_from_table(frame, **columns)
+    except TypeError as error:
+        name = columns["value"]
+        raise ValueError(
+            f"file={str(path)!r} holds text in the column {name!r}: give one of numbers."
+        ) from error
     m, n = X.shape
     return X, (
         f"{m} rows ({columns['row']}) x {n} columns ({columns['column']}), {X.values.size} values "

@@ -86,35 +86,6 @@ class Labels:
         labelled = xr.DataArray(values, dims=dims, coords=self._coords_along(*dims), name=self.name)
         return labelled.transpose(*self.dims).assign_attrs(self.attrs)
 
-    def align(self, X: xr.DataArray) -> NDArray[Any]:
-        """Return the values of an array in the order of these labels.
-
-        Parameters
-        ----------
-        X : xarray.DataArray
-            Array of the same shape.  If its dimensions have other names, its values are taken by
-            position.
-
-        Raises
-        ------
-        ValueError
-            If X has another shape or other labels.
-        """
-        if set(X.dims) == set(self.dims):
-            X = X.transpose(*self.dims)
-            for dim, target in self.coords.indexes.items():
-                index = X.indexes.get(dim)
-                if dim not in X.dims or index is None or index.equals(target):
-                    continue
-                order = index.get_indexer(target) if index.is_unique else np.array([-1])
-                if np.any(order < 0):
-                    raise ValueError(f"X has other labels along {dim!r}: select those of the fit.")
-                X = X.isel({dim: order})
-        if X.shape != self.shape:
-            raise ValueError(f"X has shape {X.shape}: give the shape of the fit, {self.shape}.")
-        values: NDArray[Any] = X.values
-        return values
-
     def label_factors(self, W: NDArray[Any], H: NDArray[Any]) -> tuple[xr.DataArray, xr.DataArray]:
         """Return W (*rows, component) and H (component, *columns) with labels."""
         rank = W.shape[1]

@@ -107,6 +107,10 @@ def observations_from_table(
         raise TypeError(
             f"value={value!r} has dtype {columns['value'].dtype}: convert it to real numbers."
         )
+    values = columns["value"]
+    half = values.dtype == np.float16
+    # SciPy has neither half precision nor the other byte order
+    values = values.astype(np.float32 if half else values.dtype.newbyteorder("="), copy=False)
     (row_labels, i), (column_labels, j) = (
         _sorted_labels(argument, columns[argument]) for argument in ("row", "column")
     )
@@ -119,7 +123,7 @@ def observations_from_table(
             f"the table holds {row}={row_labels[i[k]]!s}, {column}={column_labels[j[k]]!s} more "
             "than once: keep one line of each pair, for example with frame.drop_duplicates()."
         )
-    observed = observe_sparse(sparse.coo_array((columns["value"], (i, j)), shape=shape))
+    observed = observe_sparse(sparse.coo_array((values, (i, j)), shape=shape))
     coords = xr.Dataset(coords={row: row_labels, column: column_labels})
     labels = Labels(
         (row, column), shape, (row,), coords, value, valid_range=valid_range(frame, value)

@@ -12,6 +12,7 @@ import xarray as xr
 from nmd_lab._checks import check_word
 
 from ._file_limits import errors_of, largest_contents
+from ._hdf5 import try_hdf5
 from ._matrix_market import read_matrix_market
 from ._numpy_files import Archive, read_npy
 from ._tables import SEPARATORS, read_table
@@ -66,7 +67,8 @@ def read_matrix(
         label; so are whole numbers beside an empty first cell, as `DataFrame.to_csv` writes them.
     max_bytes : int, "auto" or None, default "auto"
         Largest number of bytes that the contents may take in memory.  "auto": 32 MiB, or 100 times
-        the size of the file if that is more.  None: any number.
+        the size of the file if that is more.  None: any number.  Unless None, .nc files are first
+        read in another process, since a damaged one may end it.
 
     Returns
     -------
@@ -157,7 +159,7 @@ def read_file(
     elif path.suffix == ".npz":
         X = _npz(path, variable, largest)
     elif path.suffix == ".nc":
-        X = _netcdf(path, variable)
+        X = _netcdf(path, variable, largest)
     else:
         raise ValueError(
             f"file={str(path)!r} has an unknown ending: give .npy, .npz, .mtx, .csv, .tsv, .txt, "
@@ -191,10 +193,12 @@ def _npz(path: Path, variable: str | None, largest: float) -> Any:
     return archive.read(_array_name(path, archive.names, variable))
 
 
-def _netcdf(path: Path, variable: str | None) -> Any:
+def _netcdf(path: Path, variable: str | None, largest: float) -> Any:
     """Return an array of a NetCDF file."""
-    with errors_of(path), xr.open_dataset(path) as opened:
-        dataset = opened.load()
+    with errors_of(path):
+        try_hdf5(path, largest)
+        with xr.open_dataset(path) as opened:
+            dataset = opened.load()
     if RESULT_ATTRIBUTE in dataset.attrs:
         raise ValueError(f"file={str(path)!r} is a result of nmd_lab: give one with data.")
     names = [str(name) for name, array in dataset.data_vars.items() if array.ndim > 1]

@@ -1,20 +1,17 @@
 """Damaged HDF5 files, found before the library of HDF5 reads them.
 
-HDF5 believes every length and address in a file.  With damaged ones it may take minutes, gigabytes
-or the whole process.  A file of this package therefore ends with the SHA-256 of its content, behind
-the part that HDF5 reads.  Other programs ignore it, and drop it when they change the file.  A file
-without it is first read in a process of its own, within limits of time and memory.
+A file of this package ends with the SHA-256 of its content, behind the part that HDF5 reads.  Other
+programs ignore it, and drop it when they change the file.  A file without it is first read in a
+process of its own (`nmd_lab.data._hdf5`).
 """
 
 from __future__ import annotations
 
 import hashlib
-import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
+
+from nmd_lab.data._hdf5 import DamagedFileError, check_length, try_to_read
 
 MARK = b"\nnmd_lab sha256 "
 LENGTH = len(MARK) + 64 + 1
@@ -23,38 +20,6 @@ LARGEST_RATIO = 1100
 """Largest ratio of the size of an array to that of a compressed file; that of gzip is 1032."""
 
 CHUNK = 2**22
-
-UNREADABLE = 3
-"""Exit code of a trial that found a file unreadable; 1 is a trial that could not begin."""
-
-TRIAL = f"""
-import json, sys
-path, sys.path[:] = sys.argv[1], json.loads(sys.argv[2])
-import h5netcdf
-size = int(sys.argv[3])
-try:
-    import resource
-    seconds = sum(resource.getrusage(resource.RUSAGE_SELF)[:2]) + 3 + size / 2e7
-    resource.setrlimit(resource.RLIMIT_CPU, (int(seconds) + 1, int(seconds) + 1))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    with open("/proc/self/statm") as file:
-        used = int(file.read().split()[0]) * resource.getpagesize()
-    limit = used + 2**26 + 8 * size
-    resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
-except (ImportError, OSError, ValueError):
-    pass
-try:
-    with h5netcdf.File(path, "r") as file:
-        dict(file.attrs)
-        for variable in file.variables.values():
-            variable.dimensions, dict(variable.attrs), variable[...]
-except BaseException:
-    sys.exit({UNREADABLE})
-"""
-
-
-class DamagedFileError(ValueError):
-    """Raised for a file whose content is not what was written."""
 
 
 def with_checksum(content: memoryview) -> list[bytes | memoryview]:
@@ -84,7 +49,8 @@ def check_file(path: Path) -> None:
         if not end.startswith(MARK):
             if MARK in end:
                 raise DamagedFileError("the checksum is cut short")
-            _try_to_read(path, size)
+            check_length(path, size)
+            try_to_read(path, size, 8 * size)
             return
         digest, left = hashlib.sha256(), size - LENGTH
         file.seek(0)
@@ -116,25 +82,3 @@ def check_size(variable: Any, size: int) -> None:
         n_bytes *= int(length)
     if n_bytes > ratio * size:
         raise DamagedFileError(f"an array of {n_bytes} bytes in a file of {size}")
-
-
-def _try_to_read(path: Path, size: int) -> None:
-    """Read a file in a process of its own, which a damaged file may end."""
-    if not sys.executable:  # Python is embedded in another program
-        return
-    command = [sys.executable, "-c", TRIAL, os.fspath(path), json.dumps(sys.path), str(size)]
-    try:
-        trial = subprocess.run(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            timeout=60 + size / 2e6,
-            check=False,
-        )
-    except subprocess.TimeoutExpired as error:
-        raise DamagedFileError("reading takes too long") from error
-    except OSError:  # a system without processes
-        return
-    if trial.returncode == UNREADABLE or trial.returncode < 0:
-        raise DamagedFileError(f"a trial ended with {trial.returncode}")

@@ -10,7 +10,7 @@ import xarray as xr
 from numpy.typing import NDArray
 from scipy import sparse
 
-from nmd_lab._checks import check_integer, check_positions
+from nmd_lab._checks import check_integer, check_positions, errors_about
 from nmd_lab.data.labels import COMPONENT
 from nmd_lab.data.matched import observe_beside
 from nmd_lab.data.matching import AXES, match
@@ -180,7 +180,8 @@ def _known_columns(fit: Factors, exclude: Any) -> KnownColumns:
     if _holds_nothing(exclude):
         return _none
     are_flags = not is_sparse(exclude) and np.asarray(exclude).dtype == bool
-    observations = observe_beside(fit.labels, exclude, mask=exclude if are_flags else None)
+    with errors_about("exclude"):
+        observations = observe_beside(fit.labels, exclude, mask=exclude if are_flags else None)
     own = observations.labels
     row_positions, column_positions = (match(own, fit.labels, axis) for axis in AXES)
     if row_positions is None or column_positions is None:
@@ -202,8 +203,8 @@ def _none(row: int) -> NDArray[np.intp]:
 def _holds_nothing(exclude: Any) -> bool:
     """Return whether data have no entry to leave out, which is no fault here."""
     if is_sparse(exclude):
-        stored = exclude.values.size if hasattr(exclude, "values") else exclude.nnz
-        return bool(stored == 0)
+        size: int = exclude.nnz if hasattr(exclude, "nnz") else exclude.values.size
+        return size == 0
     array = np.asarray(exclude)
     if array.dtype == bool:
         return not array.any()

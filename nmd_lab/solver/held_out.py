@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nmd_lab._checks import new_stream
+from nmd_lab._checks import errors_about, new_stream
 from nmd_lab.data.base import FloatArray, Observations
 from nmd_lab.data.matched import match_data
 from nmd_lab.data.sparse import SparseObservations
@@ -88,10 +87,8 @@ def hold_out(
 
 def _given(validation: Any, observations: Observations) -> SparseObservations:
     """Return given held-out entries at their positions in X."""
-    try:
+    with errors_about("validation"):
         matched = match_data(observations.labels, validation, owner="X")
-    except (TypeError, ValueError) as error:  # which name X
-        raise type(error)(re.sub(r"\bX\b", "validation", str(error), count=1)) from error
     return matched.as_sparse(observations.labels)
 
 

@@ -11,6 +11,7 @@ For example (``examples/study.toml``)::
     nonlinearity = ["identity", "relu", "minmax(0, 1)"]
     loss = ["frobenius", "l1"]
     rank = [4, 8, 16]
+    alpha = [0, 3]  # the ridge: of these small, noisy data it decides most
     missing = [0.2, 0.5]
     noise.salt_and_pepper = [0, 0.1]
     n_splits = 3

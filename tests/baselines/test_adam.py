@@ -12,6 +12,7 @@ import nmd_lab
 from nmd_lab.baselines import adam, adam_sweep
 from nmd_lab.baselines._latent import best_low_rank
 from nmd_lab.baselines.adam import FORWARD, VALUE
+from nmd_lab.model.losses import KL
 
 
 @pytest.fixture
@@ -48,6 +49,18 @@ def test_adams_formulas_are_ours(torch, f, d, rng):
     fit = adam(X, 2, f, d, init="random", max_iter=60, random_state=0)
     assert np.isfinite(fit.history.objective).all()
     assert fit.objective < float(fit.history.objective[0])
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_the_floor_of_kl_is_ours_for_data_of_any_size(torch, dtype):
+    """A zero has no floor, and its gradient is finite."""
+    x = np.array([0.0, 0.0, 1e-20, 1.0], dtype)
+    y = torch.tensor(np.array([0.0, 3.0, 0.0, 1e-13], dtype), requires_grad=True)
+    value = VALUE[KL](torch, torch.tensor(x), y)
+    np.testing.assert_allclose(value.detach(), KL()(x, y.detach().numpy()), rtol=1e-5, atol=1e-30)
+    value.sum().backward()
+    assert torch.isfinite(y.grad).all()
+    assert y.grad[1] == 1
 
 
 def test_the_sweep_of_adam_takes_the_best_learning_rate(torch, small):

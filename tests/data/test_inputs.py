@@ -138,8 +138,9 @@ def test_labels_that_come_twice(frame):
         X = xr.DataArray(A, coords=coords)
         other = xr.DataArray(A > 0, coords=coords | {"row": list("abcde")})
     fit = nmd.complete(X, 2, mask=X > 0, max_iter=3)
-    with pytest.raises(ValueError, match=r"rows has the label 'a' more than once: use positions"):
-        fit.predict_labels("b", "w")
+    assert fit.predict_labels("b", "w") == fit.predict(2, 0)
+    with pytest.raises(ValueError, match=r"rows have the label 'a' more than once: use positions"):
+        fit.predict_labels("a", "w")
     with pytest.raises(ValueError, match=r"mask has a label along 'row' more than once, or X has"):
         nmd.complete(X, 2, mask=other)
 

@@ -76,3 +76,10 @@ def test_factors_as_tables(rng):
     W, H = nmd_lab.decompose(cube, 2, sample_dims="time", max_iter=2, tol=0).to_pandas()
     assert W.shape == (4, 2)
     assert H.columns.names == ["lat", "lon"]
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "int8", ">f8"])
+def test_values_of_every_real_type_are_taken(dtype):
+    table = {"user": [0, 0, 1], "item": [0, 1, 1], "rating": np.array([1.5, 2, 3]).astype(dtype)}
+    observed = nmd_lab.observations_from_table(table)
+    np.testing.assert_array_equal(observed.values, table["rating"])

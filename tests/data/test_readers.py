@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import gzip
 import zipfile
 from pathlib import Path
@@ -9,10 +10,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+import xarray as xr
 from scipy import io as scipy_io
 from scipy import sparse
 
-from nmd_lab.data import _file_limits
+from nmd_lab.data import _file_limits, _hdf5
 from nmd_lab.data._file_limits import FileLimits
 from nmd_lab.data.readers import read_file, read_matrix
 
@@ -79,6 +81,12 @@ def test_numbers_without_labels_are_data(X, tmp_path):
     assert what.endswith("from x.csv, no labels")
 
 
+def test_a_table_of_one_line_has_data(tmp_path):
+    X = read_matrix(written(tmp_path, "ann,0.5,2\n"))
+    assert X.to_numpy().tolist() == [[0.5, 2]]
+    assert X.index.tolist() == ["ann"]
+
+
 def test_header_and_index_can_be_said(tmp_path):
     path = written(tmp_path, "1,2,3\n4,5,6\n7,8,9\n")
     assert read_matrix(path).shape == (3, 3)
@@ -112,6 +120,12 @@ def test_a_long_table_is_known_by_its_names(header, tmp_path):
     assert "3 values (" in what
     assert "long table" in what
     assert read_matrix(path, index=True).shape == (3, 3)
+
+
+def test_text_among_the_values_of_a_long_table_is_refused(tmp_path):
+    path = written(tmp_path, "userId,movieId,rating\n1,31,2.5\n1,10,three\n")
+    with pytest.raises(ValueError, match=r"holds text in the column 'rating': give one of"):
+        read_matrix(path)
 
 
 def test_a_long_table_without_names_is_known_by_its_times(tmp_path):
@@ -266,3 +280,31 @@ def test_objects_in_a_file_are_refused(tmp_path):
     (tmp_path / "x.npy").write_bytes(b"\x80\x04N.")
     with pytest.raises(ValueError, match="no array in the format of NumPy"):
         read_matrix(tmp_path / "x.npy")
+
+
+def test_a_damaged_netcdf_file_prints_nothing(tmp_path, capfd):
+    path = tmp_path / "x.nc"
+    xr.DataArray(np.eye(3), dims=("t", "x"), name="X").to_netcdf(path, engine="h5netcdf")
+    path.write_bytes(path.read_bytes()[:-100])
+    with pytest.raises(ValueError, match=r"x\.nc' cannot be read"):
+        read_matrix(path)
+    gc.collect()
+    assert capfd.readouterr().err == ""
+
+
+def test_a_netcdf_file_that_ends_the_process_is_refused(tmp_path, monkeypatch):
+    path = tmp_path / "x.nc"
+    X = xr.DataArray(np.eye(3), dims=("t", "x"), name="X")
+    X.to_netcdf(path, engine="h5netcdf")
+    assert read_matrix(path).identical(X)
+    monkeypatch.setattr(_hdf5, "TRIAL", "import os; os.abort()")
+    with pytest.raises(ValueError, match=r"x\.nc' cannot be read: a trial ended"):
+        read_matrix(path)
+    assert read_matrix(path, max_bytes=None).identical(X)
+
+
+def test_a_netcdf_file_of_zeros_is_read(tmp_path):
+    X = xr.DataArray(np.zeros((2000, 1000)), dims=("t", "x"), name="X")
+    X.to_netcdf(tmp_path / "x.nc", engine="h5netcdf", encoding={"X": {"zlib": True}})
+    assert (tmp_path / "x.nc").stat().st_size < 100_000
+    assert read_matrix(tmp_path / "x.nc").shape == (2000, 1000)

@@ -1,9 +1,7 @@
-"""Sequences of calls: what is done with a fit, a table, an estimator and a study."""
+"""Sequences of calls: fits and what is done with them, tables, estimators and studies."""
 
 from __future__ import annotations
 
-import tempfile
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,30 +13,20 @@ import nmd_lab
 from .case import WRONG, Case
 from .containers import contents
 from .faults import Fault, is_documented
+from .fit_uses import USES, Use
 
 
 def fit_is_used(case: Case) -> None:
-    """Each method of a fit answers, agrees with `reconstruct`, and changes nothing."""
+    """Some methods of a fit answer, agree with `reconstruct`, and change nothing."""
     X, others = case.given()
     fit = case.call(X, **others)
     model = fit.labels.flatten(fit.reconstruct().values)
     mask = {name: value for name, value in others.items() if name == "mask"}
     before = contents([X, *others.values()])
     rng = np.random.default_rng([case.seed, 5])
-    uses = {
-        "predict": lambda: _predict(fit, model, rng),
-        "predict_labels": lambda: _predict_labels(fit, model),
-        "top": lambda: _top(fit, model, rng),
-        "residual": lambda: _residual(fit, case, model, X, mask),
-        "fold_in": lambda: _fold_in(fit, X, mask),
-        "compare": lambda: nmd_lab.compare([fit, fit], X, **mask),
-        "save": lambda: _saved(fit),
-        "split": lambda: _split(X, case),
-        "repr": lambda: (repr(fit), fit._repr_html_(), fit.starts, fit.optimality),
-        "again": lambda: case.call(X, **others, **{} if "init" in case.options else {"init": fit}),
-    }
-    for name in rng.permutation(list(uses))[:4]:
-        _documented(uses[name])
+    use = Use(fit, case, X, mask, model, rng)
+    for name in rng.permutation(list(USES))[:5]:
+        _documented(lambda name=name: USES[name](use))
     if contents([X, *others.values()]) != before:
         raise Fault("a use of a fit changes an input")
     if fit.labels.flatten(fit.reconstruct().values).tobytes() != model.tobytes():
@@ -53,89 +41,11 @@ def _documented(use: Any) -> None:
             raise
 
 
-def _near(one: Any, two: Any, what: str) -> None:
-    one, two = np.asarray(one, float), np.asarray(two, float)
-    size = np.abs(two).max(initial=1e-300)
-    if one.shape != two.shape or np.abs(one - two).max(initial=0) > 1e-4 * size:
-        raise Fault(f"{what} disagrees with reconstruct()")
-
-
-def _predict(fit: nmd_lab.Decomposition, model: np.ndarray, rng: Any) -> None:
-    i, j = (rng.integers(-size, size, 5) for size in model.shape)
-    _near(fit.predict(i, j), model[i, j], "predict")
-
-
-def _predict_labels(fit: nmd_lab.Decomposition, model: np.ndarray) -> None:
-    (rows, columns), indexes = (fit.labels.rows, fit.labels.columns), fit.labels.coords.indexes
-    if len(rows) == len(columns) == 1 and {rows[0], columns[0]} <= set(indexes):
-        i, j = indexes[rows[0]], indexes[columns[0]]
-        _near(fit.predict_labels(i[0], list(j)), model[0], "predict_labels")
-
-
-def _top(fit: nmd_lab.Decomposition, model: np.ndarray, rng: Any) -> None:
-    row, k = int(rng.integers(model.shape[0])), int(rng.integers(1, 5))
-    best = fit.top(row, k, exclude=[0] if model.shape[1] > 1 else None)
-    _near(best.values, model[row, best.position.values], "top")
-    if not (np.diff(best.values) <= 1e-6 * np.abs(model).max()).all():
-        raise Fault("top is not sorted")
-
-
-def _residual(
-    fit: nmd_lab.Decomposition, case: Case, model: np.ndarray, X: Any, mask: dict[str, Any]
-) -> None:
-    residual = fit.labels.flatten(fit.residual(X, **mask).values)
-    if case.container in ("weights", "observations") or residual.shape != case.shape:
-        return
-    if case.absent_are_zeros:
-        return
-    if (np.isnan(residual) != ~case.seen).any():
-        raise Fault("residual is not NaN where X is missing")
-    expected = (case.matrix.astype(float) - model)[case.seen]
-    size = np.abs(case.matrix.astype(float)[case.seen]).max() + np.abs(model).max()
-    if np.abs(residual[case.seen] - expected).max() > 1e-3 * size:
-        raise Fault("residual is not X - reconstruct()")
-
-
-def _fold_in(fit: nmd_lab.Decomposition, X: Any, mask: dict[str, Any]) -> None:
-    W = fit.fold_in(X, **mask)
-    if not np.isfinite(W.values).all():
-        raise Fault("fold_in is not finite")
-
-
-def _saved(fit: nmd_lab.Decomposition) -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "fit.nc"
-        fit.save(path)
-        loaded = nmd_lab.load(path)
-        if len(list(Path(folder).iterdir())) > 1:
-            raise Fault("save leaves a file behind")
-    for name in ("W", "H", "history"):
-        if not getattr(loaded, name).identical(getattr(fit, name)):
-            raise Fault("a loaded fit is not the saved one", name)
-    if repr(loaded.parameters) != repr(fit.parameters) or loaded.stop_reason != fit.stop_reason:
-        raise Fault("a loaded fit has other parameters")
-    if not loaded.reconstruct().identical(fit.reconstruct()):
-        raise Fault("a loaded fit has another reconstruct()")
-
-
-def _split(X: Any, case: Case) -> None:
-    parts = nmd_lab.split_observed(X, 0.3, random_state=case.seed)
-    again = nmd_lab.split_observed(X, 0.3, random_state=case.seed)
-    for one, two in zip(parts, again, strict=True):
-        if contents(one) != contents(two):
-            raise Fault("the same seed splits in another way")
-    if case.container in ("nan", "fortran", "strided", "frozen"):
-        train, test = (~np.isnan(np.asarray(part, float)) for part in parts)
-        whole = ~np.isnan(np.asarray(X, float))
-        if (train & test).any() or ((train | test) != whole).any():
-            raise Fault("split_observed loses an entry, or keeps one twice")
-
-
 def estimators_agree(case: Case) -> None:
     """The estimators fit, transform and predict, with finite answers of the right shape."""
     X, _ = case.given("nan")
-    options = {"max_iter": 5, "random_state": case.seed, "progress": False} | case.options
-    options = {"nonlinearity": case.nonlinearity, "loss": case.loss} | options
+    options = {"max_iter": 5, "random_state": case.seed, "progress": False} | case.resolved
+    options = {"nonlinearity": case.model, "loss": case.loss} | options
     model: Any = nmd_lab.NMD if case.verb == "decompose" else nmd_lab.MatrixCompletion
     given = X.astype(float) if case.dtype in ("bool", "float16", "longdouble") else X
     before = given.tobytes()
@@ -189,7 +99,7 @@ def small_study_runs(case: Case) -> None:
     """A study of a few fits has a result or a status for each, and repeats."""
     X, others = case.given()
     options = {n: v for n, v in case.options.items() if n in ("alpha", "offsets", "init")}
-    options |= {"nonlinearity": ["identity", case.nonlinearity], "loss": case.loss}
+    options |= {"nonlinearity": ["identity", case.model], "loss": case.loss}
     options |= {"rank": 1, "max_iter": 3, "missing": [0.1, 0.3], "n_splits": 1}
     mask = {name: value for name, value in others.items() if name in ("mask", "sample_dims")}
     noise = {"gaussian": [0, 0.1]} if case.seed % 4 == 0 else None
@@ -215,7 +125,9 @@ def wrong_option_is_refused(case: Case) -> None:
     name, value = names[rng.integers(len(names))], WRONG[rng.integers(len(WRONG))]
     if name in ("max_iter", "n_init", "threads") and value == 10**30:
         return  # right, and long
-    arguments = {"rank": case.rank, "nonlinearity": case.nonlinearity, "loss": case.loss}
+    if name == "callback" and value is object:
+        return  # it can be called, and its own error goes through
+    arguments = {"rank": case.rank, "nonlinearity": case.model, "loss": case.loss}
     arguments |= {"max_iter": 3, "progress": False, "random_state": 0} | others | {name: value}
     fit = getattr(nmd_lab, case.verb)(X, arguments.pop("rank"), **arguments)
     if not np.isfinite(fit.reconstruct().values).all():

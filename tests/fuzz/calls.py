@@ -11,10 +11,11 @@ from typing import Any
 import hypothesis
 from hypothesis import HealthCheck, Phase, given, settings
 
-from . import call_checks, call_uses
+from . import call_checks, call_uses, file_uses
 from .case import Case, cases, reductions
 from .faults import Fault, check_warnings, is_documented, kind_of
 from .ledger import Ledger, known_as
+from .quotas import Save, calls_of, wanted
 
 CHECKS: dict[str, Callable[[Case], None]] = {
     "fit": call_checks.fit_is_sound,
@@ -24,13 +25,23 @@ CHECKS: dict[str, Callable[[Case], None]] = {
     "use": call_uses.fit_is_used,
     "estimator": call_uses.estimators_agree,
     "table": call_uses.tables_are_read,
+    "table file": file_uses.tables_keep_their_values,
+    "command": file_uses.command_gives_the_fit,
     "study": call_uses.small_study_runs,
     "wrong option": call_uses.wrong_option_is_refused,
     "wrong data": call_uses.wrong_data_are_refused,
 }
 """The checks by name."""
 
-OFTEN = {"fit": 6, "use": 4, "containers": 4, "permuted": 3, "wrong option": 3, "estimator": 2}
+OFTEN = {
+    "fit": 6,
+    "use": 4,
+    "containers": 4,
+    "permuted": 3,
+    "wrong option": 3,
+    "estimator": 2,
+    "command": 2,
+}
 SHARES = tuple(name for name in CHECKS for _ in range(OFTEN.get(name, 1)))
 """Checks to draw from, each as often as it is to be drawn."""
 
@@ -81,8 +92,8 @@ def look(case: Case, ledger: Ledger) -> None:
     ledger.failed(part, kind, text, f"python -m fuzz --again {str(case)!r}")
 
 
-def run(ledger: Ledger, seconds: float, seed: int, save: Callable[[], Any]) -> None:
-    """Look at cases until the time is over.
+def run(ledger: Ledger, seconds: float, seed: int, save: Save, hours: float) -> None:
+    """Look at cases until the time is over, or there were enough.
 
     Parameters
     ----------
@@ -93,7 +104,9 @@ def run(ledger: Ledger, seconds: float, seed: int, save: Callable[[], Any]) -> N
     seed : int
         Seed of the cases.
     save : callable
-        Called every few seconds.
+        Called every few seconds; saves the ledger, and returns the counts of all parts.
+    hours : float
+        Duration of the whole run, which says how many are enough; infinite for one part alone.
     """
     end = time.monotonic() + seconds
     signal.signal(signal.SIGALRM, _hangs)
@@ -117,7 +130,8 @@ def run(ledger: Ledger, seconds: float, seed: int, save: Callable[[], Any]) -> N
 
         examples()
         batch += 1
-        save()
+        if calls_of(save()) >= wanted("calls", hours):
+            return
 
 
 def _hangs(*_: Any) -> None:

@@ -6,14 +6,18 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
+import numpy as np
 from hypothesis import strategies as st
+from scipy import sparse
 
 import nmd_lab
 
 from .containers import DENSE, SPARSE, Given, contained
 from .matrices import DTYPES, VALUES, Array, matrix, observed
 
-NONLINEARITIES = ("relu", "square", "minmax", "modulus", "identity")
+NONLINEARITIES = ("relu", "square", "minmax(0, 1)", "modulus", "identity")
+NAMES = (*NONLINEARITIES, "minmax", "minmax(-1, 2)")
+"""What is drawn: also the bounds of the data, and others."""
 LOSSES = ("frobenius", "l1", "kl")
 
 
@@ -54,7 +58,30 @@ class Case:
         """Return the fit to X."""
         options = {"max_iter": 5, "random_state": self.seed, "progress": False}
         verb = getattr(nmd_lab, self.verb)
-        return verb(X, self.rank, self.nonlinearity, self.loss, **options | self.options | others)
+        options |= self.resolved | others
+        return verb(X, self.rank, self.model, self.loss, **options)
+
+    @property
+    def resolved(self) -> dict[str, Any]:
+        """The options, with a matrix of entries to hold out instead of the word."""
+        if self.options.get("validation") != "matrix":
+            return self.options
+        return {**self.options, "validation": self.validation}
+
+    @property
+    def model(self) -> Any:
+        """The nonlinearity; one with bounds as an object."""
+        return model_of(self.nonlinearity)
+
+    @cached_property
+    def validation(self) -> Any:
+        """Entries to hold out for early stopping, dense or sparse: some of all, observed or not."""
+        rng = np.random.default_rng([self.seed, 9])
+        chosen = rng.random(self.shape) < 0.3
+        chosen.flat[rng.integers(chosen.size)] = True
+        if self.seed % 2:
+            return np.where(chosen, self.matrix.astype(float), np.nan)
+        return sparse.csr_array(np.where(chosen, self.matrix.astype(float), 0))
 
     @property
     def absent_are_zeros(self) -> bool:
@@ -62,11 +89,19 @@ class Case:
         return self.verb == "decompose" and self.container in SPARSE
 
 
+def model_of(nonlinearity: str) -> Any:
+    """Return a nonlinearity by its name; one with bounds as an object."""
+    name, _, bounds = nonlinearity.partition("(")
+    if not bounds:
+        return name
+    return nmd_lab.MinMax(*(float(bound) for bound in bounds.rstrip(")").split(",")))
+
+
 OPTIONS: dict[str, st.SearchStrategy[Any]] = {
     "init": st.sampled_from(["auto", "svd", "randomized", "nndsvd", "random"]),
     "n_init": st.integers(1, 3),
-    "max_iter": st.integers(1, 40),
-    "tol": st.sampled_from([0.0, 1e-10, 1e-3, 1.0]),
+    "max_iter": st.one_of(st.integers(1, 40), st.integers(1, 10), st.sampled_from([1, 120, 220])),
+    "tol": st.sampled_from([0.0, 1e-10, 1e-4, 1e-2, 0.1, 1.0]),
     "penalty": st.sampled_from(["auto", "balanced", "paper", 1e-3, 1.0, 1e3]),
     "initial_penalty": st.sampled_from([1e-2, 1.0, 50]),
     "acceleration": st.sampled_from(["auto", None]),
@@ -75,10 +110,10 @@ OPTIONS: dict[str, st.SearchStrategy[Any]] = {
     "alpha": st.sampled_from([0, 1e-3, 1.0, 100.0]),
     "offsets": st.sampled_from(["none", "global", "rows", "columns", "both"]),
     "constraint": st.sampled_from(["auto", "everywhere", "observed"]),
-    "validation": st.sampled_from([0.1, 0.5, 0.9]),
+    "validation": st.sampled_from([0.1, 0.5, 0.9, "matrix"]),
     "patience": st.integers(1, 12),
     "epsilon": st.sampled_from([0.0, 1e-12, 1e-6]),
-    "time_limit": st.sampled_from([0.0, 5.0]),
+    "time_limit": st.sampled_from([0.0, 1e-4, 0.01, 5.0]),
     "random_state": st.integers(0, 3),
     "threads": st.integers(1, 2),
     "dtype": st.sampled_from(["float32", "float64"]),
@@ -130,7 +165,7 @@ def cases(draw: Any, checks: tuple[str, ...], plain: bool = False) -> Case:
         dtype=draw(st.sampled_from(("float64",) * 4 + DTYPES)),
         container=draw(st.sampled_from(containers("complete"))),
         other=draw(st.sampled_from(containers(verb))),
-        nonlinearity=draw(st.sampled_from(NONLINEARITIES)),
+        nonlinearity=draw(st.sampled_from(NAMES)),
         loss=draw(st.sampled_from(LOSSES)),
         options=options,
         seed=draw(st.integers(0, 999)),

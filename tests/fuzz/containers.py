@@ -65,7 +65,8 @@ def _levels(values: Array) -> pd.DataFrame:
 
 def _nullable(values: Array, seen: Array) -> pd.DataFrame:
     floats = _frame(_with_nan(values, seen)).astype("Float64")
-    whole = floats.columns[[bool((floats[c].dropna() % 1 == 0).all()) for c in floats]]
+    kept = [floats[c].dropna() for c in floats]
+    whole = floats.columns[[bool(((c % 1 == 0) & (c.abs() < 2**53)).all()) for c in kept]]
     return floats.astype(dict.fromkeys(whole, "Int64"))
 
 

@@ -7,6 +7,7 @@ import os
 import random
 import signal
 import time
+import warnings
 from functools import cache
 from typing import Any
 
@@ -32,7 +33,9 @@ def fit(kind: str) -> nmd_lab.Decomposition:
     X = np.random.default_rng(0).random((40, 30))
     X[np.random.default_rng(1).random(X.shape) < 0.3] = np.nan
     options = {"n_init": 3, "max_iter": 60, "tol": 0, "random_state": 0, "progress": False}
-    return nmd_lab.complete(X, 3, **KINDS[kind], **options)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", nmd_lab.NMDWarning)
+        return nmd_lab.complete(X, 3, **KINDS[kind], **options)
 
 
 @cache

@@ -4,27 +4,31 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Any
 
 from . import interrupts, save_kills, study_kills
 from .ledger import Ledger
+from .quotas import Save, wanted
 
-ROUND: tuple[Callable[[Ledger, int], None], ...] = (
-    *(save_kills.look,) * 4,
-    *(lambda ledger, seed: interrupts.look(ledger, seed, "SIGINT"),) * 8,
-    *(lambda ledger, seed: interrupts.look(ledger, seed, "SIGTERM"),) * 2,
-    lambda ledger, seed: study_kills.look(ledger, seed, 1),
-    lambda ledger, seed: study_kills.look(ledger, seed, 2),
-)
-"""What one round tries: 26 rounds are more than 100 kills of `save`, 50 of studies, 200 Ctrl-C."""
+ROUND: dict[str, tuple[int, Callable[[Ledger, int], None]]] = {
+    "kills: save": (2, save_kills.look),
+    "kills: SIGINT": (4, lambda ledger, seed: interrupts.look(ledger, seed, "SIGINT")),
+    "kills: SIGTERM": (1, lambda ledger, seed: interrupts.look(ledger, seed, "SIGTERM")),
+    "kills: study, 1 process": (1, lambda ledger, seed: study_kills.look(ledger, seed, 1)),
+    "kills: study, 2 processes": (1, lambda ledger, seed: study_kills.look(ledger, seed, 2)),
+}
+"""What one round tries, and how often."""
 
 
-def run(ledger: Ledger, seconds: float, seed: int, save: Callable[[], Any]) -> None:
-    """Kill until the time is over, or 30 rounds are done; see `calls.run`."""
-    end = time.monotonic() + seconds
-    for number in range(30):
-        for place, attempt in enumerate(ROUND):
-            if time.monotonic() >= end:
-                return
-            attempt(ledger, 1000 * seed + len(ROUND) * number + place)
-            save()
+def run(ledger: Ledger, seconds: float, seed: int, save: Save, hours: float) -> None:
+    """Kill until the time is over, or there were enough of each kind; see `calls.run`."""
+    end, number = time.monotonic() + seconds, 100_000 * seed
+    tried = save()
+    while short := [part for part in ROUND if tried.get(part, 0) < wanted(part, hours)]:
+        for part in short:
+            times, attempt = ROUND[part]
+            for _ in range(times):
+                if time.monotonic() >= end:
+                    return
+                attempt(ledger, number)
+                number += 1
+        tried = save()

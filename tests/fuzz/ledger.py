@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 from collections import Counter
 from dataclasses import asdict, dataclass
+from math import inf
 from pathlib import Path
 
 from .known import KNOWN
+from .quotas import calls_of, wanted, with_sum_of_calls
 
 
 @dataclass
@@ -64,7 +66,9 @@ class Ledger:
     def write(self, path: Path) -> None:
         """Write everything to a JSON file."""
         content = {"tried": self.tried, "failures": [asdict(f) for f in self.failures.values()]}
-        path.write_text(json.dumps(content), encoding="utf-8")
+        new = path.with_suffix(".new")
+        new.write_text(json.dumps(content), encoding="utf-8")
+        new.replace(path)  # other processes read it
 
     @classmethod
     def read(cls, path: Path) -> Ledger:
@@ -76,13 +80,23 @@ class Ledger:
         ledger.failures = {(f.part, f.kind): f for f in failures}
         return ledger
 
-    def table(self) -> str:
-        """Return the table of tried and failed, and a paragraph for each kind of failure."""
+    def table(self, hours: float = 1.0) -> str:
+        """Return the table of tried, wanted and failed, and a paragraph for each kind of failure.
+
+        Parameters
+        ----------
+        hours : float, default 1
+            Duration of the whole run, on which depends how many examples are wanted.
+        """
         failed: Counter[str] = Counter()
         for failure in self.failures.values():
             failed[failure.part] += failure.count
-        lines = [f"{'part':<28}{'tried':>9}{'failed':>9}"]
-        lines += [f"{part:<28}{n:>9}{failed[part]:>9}" for part, n in sorted(self.tried.items())]
+        failed["calls"] = calls_of(failed)
+        lines = [f"{'part':<28}{'tried':>9}{'wanted':>9}{'failed':>9}"]
+        for part, n in sorted(with_sum_of_calls(self.tried).items()):
+            quota = wanted(part, hours)
+            number = "" if quota == inf else f"{quota:.0f}"
+            lines.append(f"{part:<28}{n:>9}{number:>9}{failed[part]:>9}")
         for failure in sorted(self.failures.values(), key=lambda f: (f.part, -f.count)):
             named = known_as(failure.kind)
             lines += [

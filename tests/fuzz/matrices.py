@@ -34,6 +34,10 @@ VALUES: dict[str, Callable[[np.random.Generator, tuple[int, int]], Array]] = {
     "tiny": lambda rng, shape: 1e-12 * rng.random(shape),
     "huge": lambda rng, shape: 1e8 * rng.random(shape),
     "minute": lambda rng, shape: 1e-100 * rng.random(shape),
+    "any size": lambda rng, shape: 10.0 ** rng.uniform(-100, 100) * rng.random(shape),
+    "any size, signed": lambda rng, shape: 10.0 ** rng.uniform(-100, 100) * rng.normal(size=shape),
+    "any float32 size": lambda rng, shape: 10.0 ** rng.uniform(-30, 30) * rng.random(shape),
+    "ratings": lambda rng, shape: rng.integers(1, 11, shape) / 2,
     "enormous": lambda rng, shape: 1e100 * rng.random(shape),
 }
 """Kinds of values by name."""

@@ -7,17 +7,17 @@ import ctypes
 import gc
 import resource
 import time
-from collections.abc import Callable
+import warnings
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 import nmd_lab
 
-from .case import LOSSES, NONLINEARITIES
+from .case import LOSSES, NONLINEARITIES, model_of
 from .containers import contained
 from .ledger import Ledger
+from .quotas import Save, wanted
 
 FITS, GROWTH = 300, 20 << 20
 """Number of fits after the warm-up, and bytes by which they may grow the process."""
@@ -31,10 +31,12 @@ def fit_number(k: int) -> None:
     X = rng.random((60, 50))
     container = CONTAINERS[k % len(CONTAINERS)]
     given, others = contained(container, X, rng.random(X.shape) < 0.8)
-    f, loss = NONLINEARITIES[k % 5], LOSSES[k // 5 % 3]
+    f, loss = model_of(NONLINEARITIES[k % 5]), LOSSES[k // 5 % 3]
     options = {"max_iter": 10, "tol": 0, "random_state": k, "n_init": 1 + k % 2}
     options |= {"offsets": ("none", "both")[k // 15 % 2], "alpha": k % 4}
-    fit = nmd_lab.complete(given, 4, f, loss, **options, **others)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", nmd_lab.NMDWarning)
+        fit = nmd_lab.complete(given, 4, f, loss, **options, **others)
     fit.reconstruct()
     fit.fold_in(given, **others)
     fit.to_dataset()
@@ -60,8 +62,8 @@ def growth(count: int, warm_up: int = 60) -> int:
     return resident() - before
 
 
-def run(ledger: Ledger, seconds: float, seed: int, save: Callable[[], Any]) -> None:
-    """Measure the growth, again and again until the time is over; see `calls.run`."""
+def run(ledger: Ledger, seconds: float, seed: int, save: Save, hours: float) -> None:
+    """Measure the growth until the time is over, or there were enough fits; see `calls.run`."""
     end = time.monotonic() + seconds
     while True:
         grown = growth(FITS)
@@ -70,6 +72,5 @@ def run(ledger: Ledger, seconds: float, seed: int, save: Callable[[], Any]) -> N
         if grown > GROWTH:
             text = f"{FITS} fits grow the process by {grown / 2**20:.1f} MiB"
             ledger.failed("memory: fits", "memory grows", text, "fuzz.memory.growth(300)")
-        save()
-        if time.monotonic() >= end:
+        if save()["memory: fits"] >= wanted("memory: fits", hours) or time.monotonic() >= end:
             return

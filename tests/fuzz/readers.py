@@ -12,19 +12,21 @@ import sys
 import tempfile
 import time
 import warnings
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from .faults import Fault, check_warnings, is_documented, kind_of, message_of
 from .ledger import Ledger
 from .mutate import mutated
+from .quotas import Save, wanted
 from .specimens import KINDS, Kind, intact
 
-SECONDS = 10
+SECONDS = 20
 """Time after which a reader hangs; an intact file takes a hundredth of a second."""
+
+BATCH = 100
+"""Number of files that one child reads."""
 
 MEMORY = 1 << 30
 """Bytes that a reader may take; an intact file has some kilobytes."""
@@ -60,17 +62,24 @@ def problem_of(kind: Kind, content: bytes) -> tuple[str, str] | None:
     return None
 
 
-def run(ledger: Ledger, seconds: float, seed: int, save: Callable[[], Any]) -> None:
-    """Read damaged files of all kinds in turn until the time is over; see `calls.run`."""
-    end, first = time.monotonic() + seconds, 0
-    kinds = [name for name in KINDS if is_read(name, ledger)]
-    while time.monotonic() < end:
-        for name in kinds:
-            read_many(name, seed, range(first, first + 200), ledger, Path("out/fuzz/files"))
-            save()
-            if time.monotonic() >= end:
-                return
-        first += 200
+def run(
+    ledger: Ledger, seconds: float, seed: int, save: Save, hours: float, first: int = 0
+) -> None:
+    """Read damaged files until the time is over, or there were enough; see `calls.run`.
+
+    The kind with the fewest files is next.
+    """
+    end = time.monotonic() + seconds
+    indices = {name: first for name in KINDS if is_read(name, ledger)}
+    while indices and time.monotonic() < end:
+        tried = save()
+        name = min(indices, key=lambda name: tried[f"readers: {name}"])
+        if tried[f"readers: {name}"] >= wanted(f"readers: {name}", hours):
+            return
+        begin = indices[name]
+        read_many(name, seed, range(begin, begin + BATCH), ledger, Path("out/fuzz/files"))
+        indices[name] += BATCH
+    save()
 
 
 def is_read(name: str, ledger: Ledger) -> bool:

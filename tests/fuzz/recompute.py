@@ -12,16 +12,17 @@ from .faults import Fault
 from .matrices import Array
 
 KL_FLOOR = 1e-12
+"""Lower bound of y in the KL divergence, relative to x."""
 
 
-def _f(name: str, t: Array) -> Array:
+def _f(f: nmd_lab.Nonlinearity, t: Array) -> Array:
     return {
         "identity": lambda: t,
         "relu": lambda: np.maximum(t, 0),
-        "minmax": lambda: np.clip(t, 0, 1),
+        "minmax": lambda: np.clip(t, *f.parameters),
         "modulus": lambda: np.abs(t),
         "square": lambda: t * t,
-    }[name]()
+    }[f.name]()
 
 
 def _d(name: str, x: Array, y: Array) -> Array:
@@ -29,7 +30,7 @@ def _d(name: str, x: Array, y: Array) -> Array:
         return 0.5 * (x - y) ** 2
     if name == "l1":
         return np.abs(x - y)
-    y = np.maximum(y, KL_FLOOR)
+    y = np.maximum(y, KL_FLOOR * x)
     safe = np.where(x > 0, x, 1.0)
     return np.where(x > 0, x * (np.log(safe) - np.log(y)) - x + y, y)
 
@@ -70,7 +71,7 @@ def check_scores(fit: nmd_lab.Decomposition, values: Array, weights: Array) -> N
     t = (W @ H + b[:, None] + c + mean)[seen]
     unit = 8 * (fit.rank + 4) * float(np.finfo(dtype).eps)
     size = (np.abs(W) @ np.abs(H) + np.abs(b)[:, None] + np.abs(c) + abs(mean))[seen]
-    f, d = fit.nonlinearity.name, fit.loss.name
+    f, d = fit.nonlinearity, fit.loss.name
     exact = _d(d, x, _f(f, t))
     ends = [_d(d, x, _f(f, t + sign * unit * size)) for sign in (-1, 1)]
     data_term = float(np.sum(w * exact))
@@ -78,7 +79,7 @@ def check_scores(fit: nmd_lab.Decomposition, values: Array, weights: Array) -> N
     slack += 1e-9 * data_term if dtype == np.float64 else 1e-3 * data_term
     slack += unit**2 * float(np.sum(w * np.abs(x)))  # of the reported sum where all is exact
     if d == "kl":  # x log(x/y) - x + y cancels near y = x
-        slack += 1e-15 * float(np.sum(w * (x + _f(f, t) + KL_FLOOR)))
+        slack += 1e-15 * float(np.sum(w * (x + _f(f, t))))
     alpha = float(fit.parameters["alpha"])
     ridge = 0.5 * alpha * float(sum(np.sum(part * part) for part in (W, H, b, c)))
     _compare("objective", fit.objective, data_term + ridge, slack + unit * ridge)
@@ -101,6 +102,8 @@ def fitted_data(case: Any, fit: nmd_lab.Decomposition) -> tuple[Array, Array] | 
     """Return the values and weights that a case fits, None where entries are held out."""
     if "validation" in case.options or fit.shape != case.shape:
         return None
+    if case.container == "dia" and (case.matrix[case.seen] == 0).any():
+        return None  # this format drops zeros
     if case.absent_are_zeros:
         return np.where(case.seen, case.matrix, 0), np.ones(case.shape)
     return case.matrix, case.seen.astype(float)

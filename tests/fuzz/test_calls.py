@@ -50,8 +50,9 @@ def test_a_changed_input_is_found(monkeypatch):
 
 @pytest.mark.parametrize("loss", ["frobenius", "l1", "kl"])
 def test_a_wrong_objective_is_found(monkeypatch, loss):
-    score = nmd_lab.Decomposition._score
-    monkeypatch.setattr(nmd_lab.Decomposition, "_score", lambda *a: score(*a) * (1 + 1e-6))
+    true = nmd_lab.Decomposition.objective.fget
+    wrong = property(lambda fit: true(fit) * (1 + 1e-6))
+    monkeypatch.setattr(nmd_lab.Decomposition, "objective", wrong)
     kind, _ = calls.problem_of(Case(loss=loss, rank=1)) or ("", "")
     assert kind == "objective is not that of W and H"
 

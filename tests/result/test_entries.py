@@ -207,6 +207,7 @@ def test_scores_of_perfect_and_zero_predictions():
     assert fit.score(np.zeros((3, 2))) == 1
 
 
+@pytest.mark.filterwarnings("ignore::nmd_lab.UnobservedWarning")
 def test_a_huge_sparse_matrix_stays_sparse():
     """Neither 10^10 predictions nor 10^10 zeros are made."""
     rng = np.random.default_rng(0)

@@ -8,6 +8,7 @@ from xml.etree import ElementTree as ET
 import numpy as np
 import pytest
 import xarray as xr
+from given import given
 
 import nmd_lab
 
@@ -15,7 +16,7 @@ import nmd_lab
 @pytest.fixture
 def fit(small):
     X = xr.DataArray(small, dims=("<b>rows</b>", 'a"b&c'))
-    return nmd_lab.decompose(X, 3, "minmax", max_iter=300, tol=0, random_state=5)
+    return nmd_lab.decompose(X, 3, given("minmax"), max_iter=300, tol=0, random_state=5)
 
 
 def test_it_is_well_formed_and_escaped(fit):

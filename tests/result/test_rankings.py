@@ -82,7 +82,8 @@ def test_what_is_known_is_left_out_in_every_container(fit, X, rng):
         sparse.csr_array(np.nan_to_num(turned.to_numpy())), turned.index, turned.columns
     )
     flags = pd.DataFrame(seen, USERS, ITEMS)
-    for exclude in (seen, holes, turned, stored, stored.tocsc(), labelled, flags, flags.T.T):
+    formats = (stored, stored.tocsc(), stored.todok(), stored.tolil())
+    for exclude in (seen, holes, turned, *formats, labelled, flags, flags.T.T):
         best = fit.top(range(12), k=9, exclude=exclude)
         for row in range(12):
             left = set(best.position.values[row]) - {-1}

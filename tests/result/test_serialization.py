@@ -16,6 +16,7 @@ import pandas as pd
 import pytest
 import xarray as xr
 from fuzz.mutate import mutated
+from given import given
 from waiting import PATIENCE
 
 import nmd_lab
@@ -194,7 +195,7 @@ def test_round_trip_of_all_pairs_in_a_fresh_process(tmp_path):
 
 
 def test_the_description_is_one_json_attribute_with_everything(tmp_path, small):
-    fit = nmd_lab.decompose(small, 3, "minmax", "l1", max_iter=4, alpha=0.5, random_state=7)
+    fit = nmd_lab.decompose(small, 3, given("minmax"), "l1", max_iter=4, alpha=0.5, random_state=7)
     fit.save(tmp_path / "fit.nc")
     with xr.open_dataset(tmp_path / "fit.nc", engine="h5netcdf") as file:
         assert set(file.attrs) == {"nmd_lab"}
@@ -434,6 +435,17 @@ def loaded(path: Path) -> nmd_lab.Decomposition | None:
     assert message.endswith(".")
     assert "\n" not in message
     return None
+
+
+def test_a_file_that_is_cut_short_needs_no_trial(tmp_path, monkeypatch):
+    nmd_lab.decompose(np.eye(4), 2, max_iter=2, tol=0).save(tmp_path / "fit.nc")
+    content = (tmp_path / "fit.nc").read_bytes()
+    monkeypatch.setattr("nmd_lab.result._damage.try_to_read", lambda *arguments: None)
+    for length in (52, len(content) // 2, len(content) - 500):
+        (tmp_path / "fit.nc").write_bytes(content[:length])
+        with pytest.raises(ValueError, match="it is damaged") as caught:
+            nmd_lab.load(tmp_path / "fit.nc")
+        assert "bytes are missing at the end" in str(caught.value.__cause__)
 
 
 def test_damaged_files_without_a_checksum_are_read_within_limits(tmp_path):

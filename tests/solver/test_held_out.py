@@ -106,7 +106,7 @@ def test_given_entries_go_by_label(X, held):
     (lambda V: np.full_like(V, np.nan), "^validation has no observed entry"),
     (lambda V: sparse.csr_array(V.shape), "^validation has no observed entry"),
     (lambda V: np.ones(V.shape), "^validation holds out every observed entry of X"),
-    (lambda V: V.T, r"^validation has shape \(15, 20\): give it the shape of X, \(20, 15\)\.$"),
+    (lambda V: V.T, r"^validation has shape \(15, 20\): give the shape of X, \(20, 15\)\.$"),
     (lambda V: V[0], "^validation has "),
     (lambda V: V.astype(str), "^validation has dtype"),
 ])  # fmt: skip

@@ -41,7 +41,7 @@ def fit_of(scale, f, loss, storage="dense", dtype=float, **options):
     options = {"max_iter": 15, "random_state": 0} | options
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # NumPy's warnings, too
-        warnings.simplefilter("ignore", nmd_lab.NotConvergedWarning)
+        warnings.simplefilter("ignore", nmd_lab.NMDWarning)  # so few entries and iterations
         return verb(data, 2, nonlinearity, loss, **options)
 
 

@@ -446,12 +446,17 @@ def test_a_journal_of_the_previous_version_goes_on(previous_study, tmp_path, com
     np.testing.assert_array_equal(results.held_out_rmse.values[kept], expected[kept])
     for name in old.data_vars:  # seconds too: what is in the journal is not measured again
         np.testing.assert_array_equal(results[name].values[kept], old[name].values[kept])
-    # The other cells are fitted anew, perhaps on another machine, whose BLAS rounds differently.
-    # Changing X by a relative 1e-15 changes these scores by 1e-14: 15 iterations enlarge rounding
-    # errors by little.  Other draws or other starting factors change them by far more than 1e-6.
-    np.testing.assert_allclose(results.held_out_rmse.values, expected, rtol=1e-6)
-    np.testing.assert_allclose(results.objective, old.objective, rtol=1e-6)
+    # The other cells are fitted anew, with the refinements of this version, and perhaps on another
+    # machine, whose BLAS rounds differently.  Changing X by a relative 1e-15 changes these scores
+    # by 1e-14: 15 iterations enlarge rounding errors by little.  Other draws change them by far
+    # more than 1e-6.
+    direct = results.solver.isin(["svd", "mean_fill"])
+    np.testing.assert_allclose(results.held_out_rmse[direct], old.held_out_rmse[direct], rtol=1e-6)
+    np.testing.assert_allclose(results.objective[direct], old.objective[direct], rtol=1e-6)
     np.testing.assert_array_equal(results.n_iter, old.n_iter)  # 0 for direct methods
+    anew = previous_study.run(progress=False)
+    for name in ("held_out_rmse", "objective"):
+        np.testing.assert_array_equal(results[name].values[~kept], anew[name].values[~kept])
 
 
 def test_a_file_of_the_previous_version_is_shown(capsys):

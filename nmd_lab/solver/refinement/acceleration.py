@@ -212,8 +212,9 @@ class RefinementScheduler:
 
     def _start_next(self, state: State, best: State) -> None:
         """Start the next refinement, if there is one."""
+        first = self.plan.refine and math.isinf(self.before) and state.relative_residual > 0
         self.before, self.current, self.is_polish = best.objective, None, False
-        if state.iteration > 1 and self._worth_polishing(best, state):
+        if not first and self._worth_polishing(best, state):
             self.current, self.is_polish = polish(self.problem, best.W_aug, best.H_aug), True
         elif state.relative_residual > 0:
             refinement = next(self.refinements, None)
