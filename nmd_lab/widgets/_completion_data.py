@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple
 
@@ -13,18 +12,12 @@ from nmd_lab.data.labels import is_frame
 from nmd_lab.data.long_table import observations_from_table
 from nmd_lab.data.observations import observe
 from nmd_lab.data.sparse import SparseObservations
+from nmd_lab.data.usual_columns import usual_columns
 
 from .code import call, expression
 
 DEFAULT_COLUMNS = {"row": "user", "column": "item", "value": "rating"}
 """Columns of a long table that hold the labels and the values unless others are named."""
-
-KNOWN_COLUMNS = {
-    "row": ("user", "userid", "reader", "readerid", "customer", "customerid"),
-    "column": ("item", "itemid", "movie", "movieid", "book", "bookid", "product", "productid"),
-    "value": ("rating", "ratings", "score", "stars", "value"),
-}
-"""Usual names of these columns, in lower case and without "_", "-" and spaces."""
 
 
 class Ratings(NamedTuple):
@@ -116,14 +109,13 @@ def table_columns(X: Any, asked: Mapping[str, str] = DEFAULT_COLUMNS) -> dict[st
     """
     if not is_frame(X):
         return None
-    by_key = {re.sub("[-_ ]", "", str(name).lower()): name for name in X.columns}
+    usual = usual_columns(X.columns)
     found = {}
     for role, name in asked.items():
-        usual = (by_key[key] for key in KNOWN_COLUMNS[role] if key in by_key)
         if name in X.columns:
             found[role] = name
-        elif name == DEFAULT_COLUMNS[role] and (known := next(usual, None)) is not None:
-            found[role] = known
+        elif name == DEFAULT_COLUMNS[role] and role in usual:
+            found[role] = usual[role]
         else:
             return None
     return found

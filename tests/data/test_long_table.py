@@ -76,3 +76,28 @@ def test_factors_as_tables(rng):
     W, H = nmd_lab.decompose(cube, 2, sample_dims="time", max_iter=2, tol=0).to_pandas()
     assert W.shape == (4, 2)
     assert H.columns.names == ["lat", "lon"]
+
+
+@pytest.mark.parametrize("names", [("user", "item", "rating"), ("userId", "movieId", "rating")])
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda table: nmd_lab.complete(table, 1),
+        lambda table: nmd_lab.decompose(table, 1),
+        lambda table: nmd_lab.Study(table, rank=[1]),
+        lambda table: nmd_lab.split_observed(table),
+        lambda table: nmd_lab.complete(np.eye(3), 1, max_iter=2).score(table),
+        lambda table: nmd_lab.MatrixCompletion(1).fit(table),
+        lambda table: nmd_lab.NMD(1).fit(table),
+        lambda table: nmd_lab.baselines.soft_impute(table, 1),
+    ],
+)
+def test_a_long_table_is_no_matrix(names, use):
+    table = pd.DataFrame([[1, 1, 3.0, 9], [1, 2, 4.0, 9], [2, 1, 5.0, 9]], columns=[*names, "t"])
+    row, column, value = names
+    with pytest.raises(
+        ValueError,
+        match=rf"X has the columns '{row}', '{column}', '{value}', one observation in each line: "
+        rf"give nmd.observations_from_table\(X, row='{row}', column='{column}', value='{value}'\)",
+    ):
+        use(table)
