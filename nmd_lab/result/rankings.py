@@ -14,7 +14,7 @@ from nmd_lab._checks import check_integer, check_positions
 from nmd_lab.data.labels import COMPONENT
 from nmd_lab.data.matched import observe_beside
 from nmd_lab.data.matching import AXES, match
-from nmd_lab.data.sparse import is_sparse
+from nmd_lab.data.sparse import SparseObservations, is_sparse
 
 from .factors import Factors
 from .lookup import is_one_label, positions_of
@@ -158,7 +158,8 @@ def _table(
     for name, coordinate in column_template.coords.items():
         if name not in table.coords and coordinate.dims == (column_dim,):
             picked = xr.DataArray(coordinate.values[position], dims=dims)
-            table = table.assign_coords({name: picked.where(position >= 0)})
+            filled = picked if (position >= 0).all() else picked.where(position >= 0)
+            table = table.assign_coords({name: filled})
     places = np.arange(1, position.shape[1] + 1)
     return table.assign_coords({place: places, "position": (dims, position)})
 
@@ -202,8 +203,8 @@ def _none(row: int) -> NDArray[np.intp]:
 def _holds_nothing(exclude: Any) -> bool:
     """Return whether data have no entry to leave out, which is no fault here."""
     if is_sparse(exclude):
-        stored = exclude.values.size if hasattr(exclude, "values") else exclude.nnz
-        return bool(stored == 0)
+        is_ours = isinstance(exclude, SparseObservations)
+        return bool((exclude.values.size if is_ours else exclude.nnz) == 0)
     array = np.asarray(exclude)
     if array.dtype == bool:
         return not array.any()

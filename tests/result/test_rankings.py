@@ -82,7 +82,8 @@ def test_what_is_known_is_left_out_in_every_container(fit, X, rng):
         sparse.csr_array(np.nan_to_num(turned.to_numpy())), turned.index, turned.columns
     )
     flags = pd.DataFrame(seen, USERS, ITEMS)
-    for exclude in (seen, holes, turned, stored, stored.tocsc(), labelled, flags, flags.T.T):
+    for exclude in (seen, holes, turned, stored, stored.tocsc(), stored.todok(), labelled, flags,
+                    flags.T.T):  # fmt: skip
         best = fit.top(range(12), k=9, exclude=exclude)
         for row in range(12):
             left = set(best.position.values[row]) - {-1}
@@ -139,3 +140,10 @@ def test_labels_of_several_levels(X):
     np.testing.assert_array_equal(pair, fit.predict([5, 0], 1))
     np.testing.assert_array_equal(fit.top_labels(("b", 2), 3), fit.top(5, 3))
     np.testing.assert_array_equal(fit.top_labels([("b", 2)], 3), fit.top([5], 3))
+
+
+def test_labels_keep_their_type_in_a_full_table(X):
+    fit = nmd_lab.complete(pd.DataFrame(X, range(1, 13), range(101, 110)), 2, max_iter=3, tol=0)
+    table = fit.top([0, 1], k=2)
+    assert table.column.dtype.kind == "i"
+    assert set(table.column.values.ravel()) <= set(range(101, 110))
