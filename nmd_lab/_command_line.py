@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, fields
 from typing import Annotated, Any, Literal
 
@@ -141,6 +142,11 @@ class SolverOptions:
     homotopy: Switch = "auto"
     polish: Switch = "auto"
     epsilon: float = Options.epsilon
+
+
+def in_shell(text: str) -> str:
+    """Return an error message with the bounds of MinMax as the shell takes them."""
+    return re.sub(r"nonlinearity=nmd\.MinMax(\([^)]*\))", r'--nonlinearity "minmax\1"', text)
 
 
 def chosen(options: ModelOptions | SolverOptions) -> dict[str, Any]:

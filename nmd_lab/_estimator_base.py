@@ -130,6 +130,9 @@ class FactorModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             X = X.to_csr() if reset else self._in_own_order(X)
         if isinstance(X, np.ma.MaskedArray):
             X = np.ma.filled(X.astype(np.result_type(X.dtype, np.float32)), np.nan)
+        if is_frame(X) and not X.columns.is_unique:
+            name = X.columns[X.columns.duplicated()].tolist()[0]
+            raise ValueError(f"X has the column {name!r} twice: give each its own name.")
         checked = validate_data(
             self,
             X,

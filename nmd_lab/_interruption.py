@@ -88,6 +88,24 @@ class Interruption:
             signal.signal(*self._previous.popitem())
 
 
+@contextmanager
+def without_interruption() -> Iterator[None]:
+    """Keep Ctrl-C back while code runs that would lose it or break, such as a compiler.
+
+    A second Ctrl-C has its usual effect at once.
+    """
+    is_main = threading.current_thread() is threading.main_thread()
+    if not is_main or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        yield
+        return
+    interruption = Interruption()
+    interruption.begin()
+    try:
+        yield
+    finally:
+        interruption.end()
+
+
 _current: Interruption | None = None
 
 

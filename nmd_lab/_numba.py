@@ -24,6 +24,8 @@ from typing import Any
 from numba import njit
 from numba.core.caching import FunctionCache, IndexDataCacheFile
 
+from ._interruption import without_interruption
+
 # "reassoc" lets Numba reorder sums, so that they vectorise; NaN and infinity are not affected.
 _SCALAR: dict[str, Any] = {"fastmath": {"contract"}, "error_model": "numpy"}
 _KERNEL: dict[str, Any] = {
@@ -87,18 +89,32 @@ class _NamedCache(FunctionCache):
             super().save_overload(sig, data)  # type: ignore[no-untyped-call]
 
 
+def _dispatcher(function: Callable[..., Any], options: dict[str, Any]) -> Callable[..., Any]:
+    """Return a function that Numba compiles at its first call, which Ctrl-C does not break off.
+
+    An interrupted compiler loses the signal, or leaves a library without code.
+    """
+    dispatcher: Any = njit(**options)(function)
+    compile_signature = dispatcher.compile
+
+    def compile_uninterrupted(signature: Any) -> Any:
+        with without_interruption():
+            return compile_signature(signature)
+
+    dispatcher.compile = compile_uninterrupted
+    return dispatcher  # type: ignore[no-any-return]
+
+
 @cache
 def compile_scalar(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compile a function of scalars, which kernels can inline."""
-    compiled: Callable[..., Any] = njit(**_SCALAR)(function)
-    return compiled
+    return _dispatcher(function, _SCALAR)
 
 
 @cache
 def compile_inner(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compile a function of arrays that kernels call."""
-    compiled: Callable[..., Any] = njit(**_KERNEL)(function)
-    return compiled
+    return _dispatcher(function, _KERNEL)
 
 
 def compile_kernel(function: Callable[..., Any], name: str, *, cached: bool) -> Callable[..., Any]:
@@ -118,7 +134,7 @@ def compile_kernel(function: Callable[..., Any], name: str, *, cached: bool) -> 
         function.__code__, function.__globals__, function.__name__, None, function.__closure__
     )
     named.__qualname__ = named.__name__ = f"{name}_{source_hash(function)}"
-    dispatcher: Any = njit(**_KERNEL)(named)
+    dispatcher: Any = _dispatcher(named, _KERNEL)
     if cached:
         # RuntimeError: no folder for the cache can be written
         with contextlib.suppress(OSError, RuntimeError):

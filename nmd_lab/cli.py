@@ -29,7 +29,7 @@ from nmd_lab.result.decomposition import Decomposition
 from nmd_lab.result.exports import check_export, check_export_size, export
 
 from ._atomic import check_target
-from ._command_line import DataOptions, ModelOptions, SolverOptions, chosen
+from ._command_line import DataOptions, ModelOptions, SolverOptions, chosen, in_shell
 from ._interruption import interruptible
 from ._version import __version__
 from .fit import complete, decompose
@@ -86,7 +86,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _refuse(str(error), ExitCode.BAD_INPUT)
     except BAD_INPUT as error:
         text = str(error.args[0]) if isinstance(error, KeyError) and error.args else str(error)
-        return _refuse(text, ExitCode.BAD_INPUT)
+        return _refuse(in_shell(text), ExitCode.BAD_INPUT)
     except Exception as error:  # a user of the command has no use for a traceback
         return _refuse(str(error) or type(error).__name__, ExitCode.FAILED)
     return ExitCode.OK if code is None else int(code)
@@ -138,8 +138,8 @@ def fit(
     """
     from nmd_lab.studies.configuration import named_model
 
-    if out is not None:
-        check_export(out, "out")
+    if out is not None and check_export(out, "out") == data.resolve():
+        raise ValueError(f"out={str(out)!r} is the file of the data: give another path.")
     reading = reading or DataOptions()
     options = chosen(model or ModelOptions()) | chosen(solver or SolverOptions())
     for name in ("nonlinearity", "loss"):

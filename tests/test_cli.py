@@ -424,3 +424,22 @@ def test_as_a_program(tmp_path):
     if (script := shutil.which("nmd-lab", path=str(Path(sys.executable).parent))) is not None:
         again = subprocess.run([script, "--version"], capture_output=True, text=True, check=True)
         assert again.stdout == run.stdout
+
+
+def test_the_data_are_not_overwritten(matrix, tmp_path, capsys):
+    path = files(matrix, tmp_path)["named.csv"]
+    before = path.read_bytes()
+    (tmp_path / "link.csv").symlink_to(path)
+    for out in (path, tmp_path / "link.csv", tmp_path / "." / "named.csv"):
+        assert main(["fit", str(path), "--rank", "2", "--quiet", "--out", str(out)]) == 2
+        assert "is the file of the data: give another path." in capsys.readouterr().err
+    assert path.read_bytes() == before
+
+
+def test_bounds_are_advised_as_the_shell_takes_them(tmp_path, capsys):
+    np.save(tmp_path / "x.npy", np.arange(12.0).reshape(3, 4))
+    call = ["fit", str(tmp_path / "x.npy"), "--rank", "1", "--quiet", "--nonlinearity"]
+    assert main([*call, "minmax"]) == 2
+    said = capsys.readouterr().err
+    assert 'for example --nonlinearity "minmax(0, 11)".' in said
+    assert main([*call, "minmax(0, 11)"]) == 0

@@ -228,6 +228,10 @@ def test_what_makes_no_sense_is_refused(planted):
         NMD(3, max_iter=2).fit(planted).inverse_transform(np.ones((4, 2)))
     with pytest.raises(ValueError, match="nonlinearity='rellu'"):
         NMD(nonlinearity="rellu").fit(planted)
+    twice = pd.DataFrame(planted).rename(columns={1: 0})
+    for estimator in (NMD(2), MatrixCompletion(2)):
+        with pytest.raises(ValueError, match="X has the column 0 twice: give each"):
+            estimator.fit(twice)
 
 
 @cache

@@ -9,11 +9,13 @@ import sys
 import numpy as np
 import pytest
 from killing import calls_in
+from numba.core import event
 from waiting import wait_for
 
 import nmd_lab as nmd
 from nmd_lab import _interruption
 from nmd_lab import fit as fit_module
+from nmd_lab._numba import compile_scalar
 from nmd_lab.cli import main
 from nmd_lab.datasets import synthetic
 from nmd_lab.solver import restarts, starts
@@ -246,3 +248,39 @@ def test_the_time_limit_bounds_every_warm_up(noisy, clock):
     assert run.sum() == 2  # the first warm-up takes more than half of the time
     assert fit.starts["seconds"].values[run].sum() < 3.2
     assert fit.stop_reason == "time_limit: 3 s passed"
+
+
+def test_a_signal_while_a_kernel_is_compiled():
+    class Once(event.Listener):
+        def __init__(self):
+            self.sent = 0
+
+        def on_start(self, _event):
+            self.sent += 1
+            if self.sent == 1:
+                signal.raise_signal(signal.SIGINT)
+
+        def on_end(self, _event):
+            pass
+
+    twice = compile_scalar.__wrapped__(lambda x: 2 * x)
+    listener = Once()
+    with event.install_listener("numba:compile", listener), pytest.raises(KeyboardInterrupt):
+        twice(3.0)
+    assert listener.sent == 1
+    assert len(twice.signatures) == 1  # the compiler came to its end
+    assert twice(3.0) == 6.0
+
+
+def test_a_second_signal_ends_a_compiler_too():
+    done = []
+
+    def interrupted():
+        signal.raise_signal(signal.SIGINT)
+        done.append(1)
+        signal.raise_signal(signal.SIGINT)
+        done.append(2)
+
+    with pytest.raises(KeyboardInterrupt), _interruption.without_interruption():
+        interrupted()
+    assert done == [1]

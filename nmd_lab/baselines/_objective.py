@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from nmd_lab._checks import check_size
 from nmd_lab.data.base import FloatArray, Observations
 from nmd_lab.model.losses import Loss
 from nmd_lab.model.nonlinearities import Nonlinearity
@@ -72,12 +73,24 @@ class Objective:
         The loss d.
     alpha : float, default 0
         Weight of the ridge alpha/2 (‖W‖² + ‖H‖²).
+
+    Raises
+    ------
+    ValueError
+        If the loss does not allow the data, or if these are too large or too small.
     """
 
     observations: Observations
     nonlinearity: Nonlinearity
     loss: Loss
     alpha: float = 0.0
+
+    def __post_init__(self) -> None:
+        """Refuse data that the loss does not allow, or whose errors overflow or vanish."""
+        values, _ = self.observations.observed()
+        smallest, largest = float(values.min()), float(values.max())
+        self.loss.check_data(smallest, largest)
+        check_size("X", max(-smallest, largest), values.dtype)
 
     @cached_property
     def reference(self) -> float:

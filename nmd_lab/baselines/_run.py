@@ -17,7 +17,6 @@ from typing import Any
 
 import numpy as np
 
-from nmd_lab._checks import check_size
 from nmd_lab._stop_reason import StopReason
 from nmd_lab.data.base import FloatArray, Observations
 from nmd_lab.model.losses import Loss
@@ -97,10 +96,6 @@ class BaselineRun:
         self.settings = Options(  # which checks them
             max_iter=max_iter, tol=tol, time_limit=time_limit, callback=callback, alpha=alpha
         )
-        values, _ = observations.observed()
-        smallest, largest = float(values.min()), float(values.max())
-        loss.check_data(smallest, largest)
-        check_size("X", max(-smallest, largest), observations.values.dtype)
         self.objective = Objective(observations, nonlinearity, loss, alpha)
         self.best: Iterate | None = None
         self.history: list[Record] = []

@@ -92,6 +92,7 @@ def nmf(
             f"X holds the negative value {observations.values.min():g}, which NMF cannot reach: "
             "shift or clip X, or use truncated_svd."
         )
+    objective = Objective(observations, Identity(), d)
     model = NMF(
         rank,
         init="nndsvda",
@@ -103,7 +104,6 @@ def nmf(
     )
     W = model.fit_transform(observations.values)
     seconds = time.perf_counter() - began
-    objective = Objective(observations, Identity(), d)
     iterate = objective.evaluate(W, model.components_, seconds=seconds)
     stop_reason = StopReason(
         "converged" if model.n_iter_ < max_iter else "max_iter",

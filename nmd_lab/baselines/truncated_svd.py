@@ -66,6 +66,7 @@ def truncated_svd(
     began = time.perf_counter()
     observations = observe_dense(X, mask=mask, dtype=dtype)
     rank = check_rank(rank, observations.shape)
+    objective = Objective(observations, Identity(), Frobenius())
     filled = observations.values
     if observations.weights is not None:
         seen = observations.weights > 0
@@ -76,7 +77,6 @@ def truncated_svd(
     sign = np.sign(Vt[np.arange(rank), np.abs(Vt).argmax(axis=1)])
     W, H = U * (sign * root), (sign * root)[:, None] * Vt
     seconds = time.perf_counter() - began
-    objective = Objective(observations, Identity(), Frobenius())
     iterate = objective.evaluate(W, H, seconds=seconds)
     stop_reason = StopReason("direct", "direct: singular value decomposition")
     return pack(objective, iterate, method="truncated_svd", stop_reason=stop_reason)

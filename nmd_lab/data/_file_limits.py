@@ -96,7 +96,8 @@ def errors_of(path: Path) -> Iterator[None]:
         raise
     except Exception as error:
         text = str(error) if type(error) is not KeyError else f"no {error}"
-        sentence = " ".join(text.split()).partition(". ")[0].partition(": build it")[0]
+        text = " ".join(text.split()).removeprefix("Error tokenizing data. C error: ")
+        sentence = text.partition(". ")[0].partition(": build it")[0]
         reason = sentence.rstrip(".:") or type(error).__name__
         raise FileError(
             f"file={str(path)!r} cannot be read: {reason}; check it, or write it anew."

@@ -8,11 +8,10 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from ._file_limits import errors_of, read_bytes
-from .long_table import long_table_columns, observations_from_table
-
-SEPARATORS = {".csv": ",", ".tsv": "\t", ".txt": r"\s+", ".data": r"\s+"}
-"""Column separator by file ending, as a regular expression of white space for two of them."""
+from ._file_limits import FileError, errors_of, read_bytes
+from ._separators import Notation, find_notation
+from .long_table import observations_from_table
+from .usual_columns import long_table_columns
 
 INDEX_NAMES = ("index", "id", "row")
 """Names of a first column of whole numbers that holds row labels."""
@@ -56,15 +55,23 @@ def read_table(
     """
     with errors_of(path):
         text = read_bytes(path, largest)
+    ending = path.with_suffix("").suffix if path.suffix == ".gz" else path.suffix
+    notation = find_notation(text, ending)
     given = any(name is not None for name in columns.values())
-    first_lines = _parse(path, text, header=None, nrows=20, dtype=object)
+    first_lines = _parse(path, text, notation, header=None, nrows=20, dtype=object)
     layout = find_layout(first_lines, True if given and header == "auto" else header, index)
+    if layout.index and first_lines.shape[1] > 2 and first_lines.iloc[0, :2].isna().all():
+        raise FileError(
+            f"file={str(path)!r} has two columns without a name, as row labels of several levels "
+            "are written: join these into one, or use index=False."
+        )
     names = columns if given else _long_columns(first_lines, layout, header, index)
     if names is not None:
-        return _long_table(path, text, names, layout.header)
+        return _long_table(path, text, notation, names, layout.header)
     frame = _parse(
         path,
         text,
+        notation,
         header=0 if layout.header else None,
         index_col=0 if layout.index else None,
     )
@@ -80,9 +87,11 @@ def read_table(
         )
         if taken
     ]
+    if unusual := notation.differs_from(ending):
+        used.append(unusual)
     m, n = frame.shape
-    ending = ", ".join(["", *used]) if used else ", no labels"
-    return frame, f"{m} rows x {n} columns from {path.name}{ending}"
+    taken = "" if layout.index or layout.header else ", no labels"
+    return frame, ", ".join([f"{m} rows x {n} columns from {path.name}{taken}", *used])
 
 
 def find_layout(head: Any, header: bool | str = "auto", index: bool | str = "auto") -> Layout:
@@ -149,11 +158,11 @@ def _has_text(cells: Any) -> bool:
 
 
 def _is_text(cell: Any) -> bool:
-    """Return whether a cell holds text that is not a number."""
+    """Return whether a cell holds text that is neither a number nor true or false."""
     try:
-        float(cell)
-    except (TypeError, ValueError):
-        return True
+        float(str(cell).replace(",", "."))
+    except ValueError:
+        return str(cell).strip().lower() not in ("true", "false")
     return False
 
 
@@ -181,7 +190,7 @@ def _count_up(cells: Any) -> bool:
 def _are_fractions(cells: Any) -> bool:
     """Return whether all filled cells are written with a point or an exponent."""
     filled = [str(cell).lower() for cell in cells.to_numpy().ravel() if cell == cell]
-    return bool(filled) and all("." in cell or "e" in cell for cell in filled)
+    return bool(filled) and all(any(c in cell for c in ".,e") for cell in filled)
 
 
 def _long_columns(head: Any, layout: Layout, header: Any, index: Any) -> dict[str, Any] | None:
@@ -196,12 +205,14 @@ def _long_columns(head: Any, layout: Layout, header: Any, index: Any) -> dict[st
     return None
 
 
-def _long_table(path: Path, text: bytes, columns: dict[str, Any], header: bool) -> tuple[Any, str]:
+def _long_table(
+    path: Path, text: bytes, notation: Notation, columns: dict[str, Any], header: bool
+) -> tuple[Any, str]:
     """Return the observations of a table with one in each line, and what was read."""
     for argument, name in columns.items():
         if name is None:
             raise ValueError(f"{argument} is not given: a long table needs row, column and value.")
-    frame = _parse(path, text, header=0 if header else None)
+    frame = _parse(path, text, notation, header=0 if header else None)
     if not header:
         frame = frame.rename(columns=dict(enumerate(("user", "item", "rating"))))
         columns = {
@@ -233,10 +244,16 @@ def _whole_numbers(names: Any) -> Any:
     return names
 
 
-def _parse(path: Path, text: bytes, **options: Any) -> Any:
+def _parse(path: Path, text: bytes, notation: Notation, **options: Any) -> Any:
     """Return a table as a DataFrame."""
     import pandas as pd
 
-    ending = path.with_suffix("").suffix if path.suffix == ".gz" else path.suffix
     with errors_of(path):
-        return pd.read_csv(io.BytesIO(text), sep=SEPARATORS[ending], low_memory=False, **options)
+        return pd.read_csv(
+            io.BytesIO(text),
+            sep=notation.separator,
+            decimal=notation.decimal,
+            encoding=notation.encoding,
+            low_memory=False,
+            **options,
+        )

@@ -24,6 +24,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from ._frames import index_labels
+from .usual_columns import check_no_long_table
 from .valid_range import valid_range
 
 COMPONENT = "component"
@@ -191,7 +192,8 @@ def labels_of(X: Any, sample_dims: str | Sequence[str] | None = None) -> Labels:
     Raises
     ------
     ValueError, TypeError
-        If X is not a matrix, or if `sample_dims` does not split its dimensions.
+        If X is not a matrix but, for example, a long table, or if `sample_dims` does not split its
+        dimensions.
     """
     if isinstance(X, xr.DataArray):
         return _array_labels(X, sample_dims)
@@ -208,9 +210,10 @@ def labels_of(X: Any, sample_dims: str | Sequence[str] | None = None) -> Labels:
         raise ValueError("X has rows of unequal lengths: fill them up with NaN.") from error
     if len(shape) != 2:
         raise ValueError(f"X has {len(shape)} dimensions: give a matrix with rows and columns.")
+    names = X.columns if is_frame(X) else column_names(X)
+    check_no_long_table(() if names is None else names)
     if is_frame(X):
         return _frame_labels(X)
-    names = column_names(X)
     coords = xr.Dataset() if names is None else xr.Dataset(coords={"column": names})
     return Labels(("row", "column"), shape, ("row",), coords, valid_range=valid_range(X))
 

@@ -15,7 +15,8 @@ from ._file_limits import errors_of, largest_contents
 from ._hdf5 import try_hdf5
 from ._matrix_market import read_matrix_market
 from ._numpy_files import Archive, read_npy
-from ._tables import SEPARATORS, read_table
+from ._separators import SEPARATORS
+from ._tables import read_table
 from .labels import RESULT_ATTRIBUTE
 
 
@@ -54,7 +55,8 @@ def read_matrix(
         Path of the file.  Its ending gives the format: .npy, .npz (of NumPy, or of
         ``scipy.sparse.save_npz``), .mtx (Matrix Market), .csv, .tsv, .txt or .data (a matrix with
         or without names of its rows and columns, in which empty cells are missing, or a long
-        table), or .nc (NetCDF).  Text files may be compressed, as in .csv.gz.
+        table; semicolons and decimal commas are found), or .nc (NetCDF).  Text files may be
+        compressed, as in .csv.gz.
     variable : str, optional
         Name of the array in a .npz or .nc file; required if there are several.
     row, column, value : str, optional

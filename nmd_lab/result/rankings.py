@@ -158,7 +158,8 @@ def _table(
     for name, coordinate in column_template.coords.items():
         if name not in table.coords and coordinate.dims == (column_dim,):
             picked = xr.DataArray(coordinate.values[position], dims=dims)
-            table = table.assign_coords({name: picked.where(position >= 0)})
+            filled = picked if (position >= 0).all() else picked.where(position >= 0)
+            table = table.assign_coords({name: filled})
     places = np.arange(1, position.shape[1] + 1)
     return table.assign_coords({place: places, "position": (dims, position)})
 

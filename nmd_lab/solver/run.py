@@ -184,7 +184,9 @@ class Run:
         if not state.is_finite:
             why = f"not finite: iteration {state.iteration} overflowed"
             if self.best is None:
-                raise FloatingPointError(f"{why}: scale X down, or raise alpha or epsilon.")
+                raise FloatingPointError(
+                    f"{why}: bring X, weights= and alpha= nearer to 1, or raise epsilon."
+                )
             return StopReason("not finite", why)
         score = self._record(state)
         self.last = state

@@ -241,3 +241,11 @@ def test_starting_factors(rng):
         first_factors(data, 2, "auto", 0)
     with pytest.raises(ValueError, match=r"init has W of shape \(5, 2\)"):
         first_factors(data, 2, (H.T, W.T), 0)
+
+
+@pytest.mark.parametrize("size", [1e-170, 1e150, 1e300])
+@pytest.mark.parametrize("method", ["truncated_svd", "mean_fill", "nmf", "soft_impute"])
+def test_data_whose_errors_vanish_or_overflow_are_refused(method, size):
+    X = np.arange(1.0, 13).reshape(4, 3) * size
+    with pytest.raises(ValueError, match="X has a largest magnitude of"):
+        getattr(nmd_lab.baselines, method)(X, 1)

@@ -83,3 +83,28 @@ def test_values_of_every_real_type_are_taken(dtype):
     table = {"user": [0, 0, 1], "item": [0, 1, 1], "rating": np.array([1.5, 2, 3]).astype(dtype)}
     observed = nmd_lab.observations_from_table(table)
     np.testing.assert_array_equal(observed.values, table["rating"])
+
+
+@pytest.mark.parametrize("names", [("user", "item", "rating"), ("userId", "movieId", "rating")])
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda table: nmd_lab.complete(table, 1),
+        lambda table: nmd_lab.decompose(table, 1),
+        lambda table: nmd_lab.Study(table, rank=[1]),
+        lambda table: nmd_lab.split_observed(table),
+        lambda table: nmd_lab.complete(np.eye(3), 1, max_iter=2).score(table),
+        lambda table: nmd_lab.MatrixCompletion(1).fit(table),
+        lambda table: nmd_lab.NMD(1).fit(table),
+        lambda table: nmd_lab.baselines.soft_impute(table, 1),
+    ],
+)
+def test_a_long_table_is_no_matrix(names, use):
+    table = pd.DataFrame([[1, 1, 3.0, 9], [1, 2, 4.0, 9], [2, 1, 5.0, 9]], columns=[*names, "t"])
+    row, column, value = names
+    with pytest.raises(
+        ValueError,
+        match=rf"X has the columns '{row}', '{column}', '{value}', one observation in each line: "
+        rf"give nmd.observations_from_table\(X, row='{row}', column='{column}', value='{value}'\)",
+    ):
+        use(table)

@@ -308,3 +308,60 @@ def test_a_netcdf_file_of_zeros_is_read(tmp_path):
     X.to_netcdf(tmp_path / "x.nc", engine="h5netcdf", encoding={"X": {"zlib": True}})
     assert (tmp_path / "x.nc").stat().st_size < 100_000
     assert read_matrix(tmp_path / "x.nc").shape == (2000, 1000)
+
+
+@pytest.mark.parametrize("decimal", [".", ","])
+@pytest.mark.parametrize("labels", [True, False])
+@pytest.mark.parametrize(("ending", "separator"), [("csv", ";"), ("tsv", ";"), ("txt", ";")])
+def test_semicolons_and_decimal_commas(rng, tmp_path, decimal, labels, ending, separator):
+    frame = pd.DataFrame(rng.random((30, 4)).round(3), columns=list("abcd"))
+    frame.iloc[3, 2] = np.nan
+    path = tmp_path / f"x.{ending}"
+    frame.to_csv(path, sep=separator, decimal=decimal, header=labels, index=labels)
+    X, what = read_file(path)
+    np.testing.assert_array_equal(X.to_numpy(), frame.to_numpy())
+    said = "columns separated by semicolons" + ", decimal commas" * (decimal == ",")
+    assert what.endswith(said)
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "said"),
+    [
+        ("a\tb\n1\t2\n3\t4\n", "x.csv", "tabs"),
+        ("a|b\n1|2\n3|4\n", "x.csv", "bars"),
+        ("1 2\n3  4\n", "x.csv", "white space"),
+        ("a,b\n1,2\n3,4\n", "x.tsv", "commas"),
+        ("1,2\n3,4\n", "x.txt", "commas"),
+        ('"a;b",b\n1,2\n3,4\n', "x.csv", ""),
+        ("a b,b\n1,2\n3,4\n", "x.csv", ""),
+        ("1 2\n3 4\n", "x.txt", ""),
+        ("1\n3\n", "x.csv", ""),
+    ],
+)
+def test_other_separators_are_found_and_named(text, name, said, tmp_path):
+    X, what = read_file(written(tmp_path, text, name))
+    assert X.to_numpy()[:, 0].tolist() == [1, 3]
+    assert what.endswith(f", columns separated by {said}") if said else "separated" not in what
+
+
+def test_true_and_false_are_data(tmp_path):
+    X, what = read_file(written(tmp_path, "a,b\nTrue,False\nFalse,True\n"))
+    assert X.to_numpy().tolist() == [[True, False], [False, True]]
+    assert what.endswith("from x.csv, first line taken as column labels")
+
+
+def test_a_text_in_utf16_is_read(tmp_path):
+    pd.DataFrame(np.eye(3)).to_csv(tmp_path / "x.csv", encoding="utf-16")
+    np.testing.assert_array_equal(read_matrix(tmp_path / "x.csv").to_numpy(), np.eye(3))
+
+
+def test_row_labels_of_several_levels_are_no_data(tmp_path):
+    index = pd.MultiIndex.from_product([["p", "q"], [1, 2]])
+    pd.DataFrame(np.eye(4), index).to_csv(tmp_path / "x.csv")
+    with pytest.raises(ValueError, match="has two columns without a name"):
+        read_matrix(tmp_path / "x.csv")
+
+
+def test_lines_of_unequal_lengths_are_named(tmp_path):
+    with pytest.raises(ValueError, match="cannot be read: Expected 1 fields in line 2, saw 2"):
+        read_matrix(written(tmp_path, "# by hand\n1,2\n3,4\n"))

@@ -140,3 +140,10 @@ def test_labels_of_several_levels(X):
     np.testing.assert_array_equal(pair, fit.predict([5, 0], 1))
     np.testing.assert_array_equal(fit.top_labels(("b", 2), 3), fit.top(5, 3))
     np.testing.assert_array_equal(fit.top_labels([("b", 2)], 3), fit.top([5], 3))
+
+
+def test_labels_keep_their_type_in_a_full_table(X):
+    fit = nmd_lab.complete(pd.DataFrame(X, range(1, 13), range(101, 110)), 2, max_iter=3, tol=0)
+    table = fit.top([0, 1], k=2)
+    assert table.column.dtype.kind == "i"
+    assert set(table.column.values.ravel()) <= set(range(101, 110))
