@@ -263,9 +263,9 @@ def _fit(
         warn(messages_before(prepared), stacklevel=3)
         solution = solve(*prepared)
         fit = label(prepared, solution)
+        warn(messages_after(fit, prepared), stacklevel=3)
         if interruption and not interruption.reported:
             fit = label(prepared, solution.after(interruption))
-    warn(messages_after(fit, prepared), stacklevel=3)
     return fit
 
 

@@ -102,7 +102,11 @@ class Rotations(Factors):
         components, as after ``rotate("svd")``, it is ‖w h‖² / ‖WH‖².  A component that others
         cancel may have a negative share.  Offsets and f do not count.
         """
-        W, H = (factor.astype(np.float64) for factor in self.factors)
+        # The shares do not depend on the size of W and H, whose squares may underflow.
+        W, H = (
+            factor.astype(np.float64) / (float(np.abs(factor).max()) or 1.0)
+            for factor in self.factors
+        )
         overlaps = (W.T @ W) * (H @ H.T)
         total = float(overlaps.sum())
         shares = overlaps.sum(axis=1) / total if total > 0 else np.zeros(self.rank)

@@ -9,7 +9,7 @@ import signal
 import time
 import warnings
 from functools import cache
-from typing import Any
+from typing import Any, TextIO
 
 import numpy as np
 
@@ -19,6 +19,9 @@ from .faults import Fault, kind_of
 from .ledger import Ledger
 from .processes import forked
 
+STARTS, ITERATIONS = 3, 60
+"""Numbers of starts, and of iterations of each."""
+
 KINDS: dict[str, dict[str, Any]] = {
     "plain": {"nonlinearity": "relu"},
     "warm-up": {"nonlinearity": "square"},
@@ -27,12 +30,24 @@ KINDS: dict[str, dict[str, Any]] = {
 }
 """Kinds of fits; each has three starts."""
 
+FIRST_DONE = "the first iteration is done\n"
+"""What a child writes when a fit has something to return; SIGTERM before ends the process."""
+
+ALL_DONE = "all iterations are done\n"
+"""What a child writes when a fit may return at any moment."""
+
 
 def fit(kind: str) -> nmd_lab.Decomposition:
     """Return a fit of some tenths of a second."""
     X = np.random.default_rng(0).random((40, 30))
     X[np.random.default_rng(1).random(X.shape) < 0.3] = np.nan
-    options = {"n_init": 3, "max_iter": 60, "tol": 0, "random_state": 0, "progress": False}
+    options = {
+        "n_init": STARTS,
+        "max_iter": ITERATIONS,
+        "tol": 0,
+        "random_state": 0,
+        "progress": False,
+    }
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", nmd_lab.NMDWarning)
         return nmd_lab.complete(X, 3, **KINDS[kind], **options)
@@ -59,15 +74,19 @@ def interrupt_once(seed: int, name: str) -> None:
         told.readline()  # the fit begins
         time.sleep(moment)
         os.kill(child, getattr(signal, name))
-        text = told.read()
+        *first_done, rest = told.read().split(FIRST_DONE)
+        *all_done, text = rest.split(ALL_DONE)
     _, status = os.waitpid(child, 0)
+    # Before the first iterate, and when the fit may have returned, a signal has its usual effect.
+    if not text and (all_done or not first_done) and os.WIFSIGNALED(status):
+        return
     if not text:
         ended = f"signal {os.WTERMSIG(status)}" if os.WIFSIGNALED(status) else "nothing said"
         raise Fault(f"{name} ends a fit without a result", f"{kind}: {ended}")
     answer = json.loads(text)
     if "error" in answer and answer["error"] != "KeyboardInterrupt":
         raise Fault(f"{name} gives another exception", f"{kind}: {answer['error']}")
-    if "error" in answer and answer["iterations"] > 0:
+    if "error" in answer and answer["iterations"] > 0 and not all_done:
         raise Fault(f"{name} loses a fit that has iterates", f"{kind}: {answer['iterations']}")
     if "code" in answer and not (answer["finite"] and answer["n_iter"] >= 1 and answer["sentence"]):
         raise Fault(f"{name} gives a fit that is not valid", f"{kind}: {answer}")
@@ -76,8 +95,8 @@ def interrupt_once(seed: int, name: str) -> None:
 def _fit_and_tell(kind: str, writing: int) -> None:
     """Fit, and write as JSON what came of it; run in a child."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    done = _count_iterations()
     told = os.fdopen(writing, "w")
+    done = _count_iterations(told)
     answer: dict[str, Any] = {}
     try:
         told.write("begin\n")
@@ -98,8 +117,11 @@ def _fit_and_tell(kind: str, writing: int) -> None:
     told.close()
 
 
-def _count_iterations() -> Any:
-    """Return a function that says how many iterates the runs of a fit have looked at so far."""
+def _count_iterations(told: TextIO) -> Any:
+    """Return a function that says how many iterates the runs of a fit have looked at so far.
+
+    With the first one it writes `FIRST_DONE`, with the last one `ALL_DONE`.
+    """
     from nmd_lab.solver import stopping
 
     count = 0
@@ -109,7 +131,11 @@ def _count_iterations() -> Any:
         nonlocal count
         answer = reason(self, state, best, scores)
         # those of a warm-up have no result that could be returned
-        count += self.max_iter == 60
+        count += self.max_iter == ITERATIONS
+        written = {1: FIRST_DONE, STARTS * ITERATIONS: ALL_DONE}.get(count)
+        if written and self.max_iter == ITERATIONS:
+            told.write(written)
+            told.flush()
         return answer
 
     stopping.Stopping.reason = counting  # type: ignore[method-assign]

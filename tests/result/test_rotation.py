@@ -137,6 +137,10 @@ def test_explained_shares(fit):
     sizes = np.linalg.svd(whole, compute_uv=False)[:4] ** 2
     np.testing.assert_allclose(fit.rotate("svd").explained, sizes / sizes.sum(), atol=1e-12)
     assert fit.explained.dims == ("component",)
+    before = fit.explained
+    for factor in (fit.W, fit.H):
+        factor.values[:] *= 1e-120  # the square of WH is too small for a number
+    np.testing.assert_allclose(fit.explained, before, atol=1e-9)
     fit.W.values[:] = 0
     np.testing.assert_array_equal(fit.explained, 0)
     assert np.isfinite(fit.rotate("varimax").H).all()
