@@ -111,7 +111,7 @@ def test_small_residuals_end_the_plain_run(exact):
     assert fit.n_iter < 5000
 
 
-@pytest.mark.parametrize("seed", [3, 16, 17])
+@pytest.mark.parametrize("seed", [3, 17, 21, 29])
 def test_refinements_in_vain_end_the_accelerated_run(seed):
     """On data on which rounding does not choose the way; on others more can be left to gain."""
     noisy = np.abs(synthetic(30, 20, 3, noise=0.3, random_state=seed).X.values)

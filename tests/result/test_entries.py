@@ -208,6 +208,7 @@ def test_scores_of_perfect_and_zero_predictions():
 
 
 @pytest.mark.filterwarnings("ignore::nmd_lab.UnobservedWarning")
+@pytest.mark.filterwarnings("ignore::nmd_lab.OverfitWarning")  # of two iterations
 def test_a_huge_sparse_matrix_stays_sparse():
     """Neither 10^10 predictions nor 10^10 zeros are made."""
     rng = np.random.default_rng(0)
