@@ -91,7 +91,7 @@ def _top(use: Use) -> None:
     fit, model = use.fit, use.model
     row, k = int(use.rng.integers(model.shape[0])), int(use.rng.integers(1, 5))
     best = fit.top(row, k, exclude=[0] if model.shape[1] > 1 else None)
-    near(best.values, model[row, best.position.values], "top")
+    near(best.values, model[row, best.position.values], "top", np.abs(model).max())
     if not (np.diff(best.values) <= 1e-6 * np.abs(model).max()).all():
         raise Fault("top is not sorted")
     several = fit.top([row, 0, -1], k)
