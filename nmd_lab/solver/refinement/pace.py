@@ -29,6 +29,9 @@ class PaceOptions:
     share : float
         Share of the work that refinements always have, from which a wrong forecast cannot keep
         them.
+    horizon : float
+        Largest work of refinements that have not paid yet, over the iterations so far: a forecast
+        that looks further ahead may be far from what comes.
     to_begin : int
         Number of evaluations for which there must be room when a refinement begins.
     nearly_exact : float
@@ -40,8 +43,9 @@ class PaceOptions:
     """
 
     first: int = 16
-    slack: float = 1.07
+    slack: float = 1.1
     share: float = 0.02
+    horizon: float = 0.25
     to_begin: int = 3
     nearly_exact: float = 0.02
     catch_up: int = 4
@@ -99,6 +103,8 @@ class Pace:
         spent = self.spent + cost
         if spent <= PACE.share * self.iterations:
             return True
+        if best >= self.lowest[-1] and spent > PACE.horizon * self.iterations:
+            return False
         return best <= PACE.slack * self.forecast(spent)
 
     def forecast(self, more: float) -> float:
