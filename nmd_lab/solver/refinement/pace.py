@@ -30,8 +30,8 @@ class PaceOptions:
         Share of the work that refinements always have, from which a wrong forecast cannot keep
         them.
     horizon : float
-        Largest work of refinements that have not paid yet, over the iterations so far: a forecast
-        that looks further ahead may be far from what comes.
+        Largest work, over the iterations so far, with which a refinement may begin if none has paid
+        yet: a forecast that looks further ahead may be far from what comes.
     to_begin : int
         Number of evaluations for which there must be room when a refinement begins.
     nearly_exact : float
@@ -82,7 +82,9 @@ class Pace:
         """Record a pass of a refinement."""
         self.passes, self.spent = self.passes + 1, self.spent + cost
 
-    def allows(self, cost: float, best: float, *, limited: bool = True) -> bool:
+    def allows(
+        self, cost: float, best: float, *, limited: bool = True, begins: bool = False
+    ) -> bool:
         """Return whether a refinement may do some more work.
 
         Parameters
@@ -93,6 +95,8 @@ class Pace:
             Lowest objective so far.
         limited : bool
             Whether refinements have to wait for a slow Algorithm 1.
+        begins : bool
+            Whether a refinement begins with this work.
         """
         if self.passes >= self.iterations:
             return False
@@ -103,7 +107,7 @@ class Pace:
         spent = self.spent + cost
         if spent <= PACE.share * self.iterations:
             return True
-        if best >= self.lowest[-1] and spent > PACE.horizon * self.iterations:
+        if begins and best >= self.lowest[-1] and spent > PACE.horizon * self.iterations:
             return False
         return best <= PACE.slack * self.forecast(spent)
 

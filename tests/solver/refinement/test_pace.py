@@ -34,7 +34,7 @@ def test_refinements_wait_while_the_iteration_halves_the_objective():
 
 
 def test_refinements_run_beside_an_iteration_that_stands_still():
-    assert after([1.0] * 40).allows(0.2 * 40, best=1.0)
+    assert after([1.0] * 40, spent=100.0).allows(10.0, best=1.0)
 
 
 def test_refinements_that_have_paid_run_until_the_iteration_would_catch_up():
@@ -48,11 +48,11 @@ def test_refinements_that_have_paid_run_until_the_iteration_would_catch_up():
 
 def test_a_refinement_that_has_not_paid_waits_until_its_work_is_small_beside_the_iterations():
     def may_begin(iterations):
-        return after([1.0] * iterations).allows(23.0, best=1.0)
+        return after([1.0] * iterations).allows(23.0, best=1.0, begins=True)
 
     assert not may_begin(int(23 / PACE.horizon) - 1)
     assert may_begin(int(23 / PACE.horizon) + 1)
-    assert after([1.0] * 40, spent=100.0).allows(10.0, best=0.9)
+    assert after([1.0] * 40, spent=100.0).allows(10.0, best=0.9, begins=True)
 
 
 def test_the_forecast_of_a_constant_rate_is_exact():
