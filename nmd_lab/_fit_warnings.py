@@ -152,8 +152,7 @@ def _far_predictions(fit: Decomposition, observations: Observations) -> Beyond |
         positions = np.random.default_rng(0).integers(m * n, size=WARNINGS.samples)
     rows, columns = np.divmod(positions, n)
     seen = (observations.counts(1) > 0)[rows] & (observations.counts(0) > 0)[columns]
-    values, _ = observations.observed()
-    low, high = float(values.min()), float(values.max())
+    low, high = observations.range()
     margin = WARNINGS.beyond * ((high - low) or abs(high))
     predictions = np.asarray(fit.predict(rows[seen], columns[seen]), dtype=np.float64)
     far = np.count_nonzero((predictions < low - margin) | (predictions > high + margin))

@@ -80,8 +80,12 @@ def graph(n=150):
 KINDS = {
     "graph": (graph(), 8, "relu", "frobenius"),
     **{
-        f"{f} {d}": (np.abs(synthetic(60, 40, 4, f, noise=0.3, random_state=1).X.values), 4,
-                     given(f), d)  # fmt: skip
+        f"{f} {d}": (
+            np.abs(synthetic(60, 40, 4, f, noise=0.3, random_state=1).X.values),
+            4,
+            given(f),
+            d,
+        )
         for f, d in PAIRS
     },
 }
