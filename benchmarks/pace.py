@@ -33,6 +33,7 @@ from nmd_lab import datasets
 PLAIN: dict[str, Any] = {"acceleration": None, "homotopy": False, "polish": False}
 ITERATIONS = 400
 REPEATS = 3
+TOL = 1e-10
 NEARLY_EXACT = 0.02
 ROUNDING = 1e-12
 """Objectives below this share of the first one count as zero."""
@@ -138,8 +139,8 @@ def main(names: list[str], iterations: int, out: str | None) -> None:
 
         for options in (PLAIN, {}):
             fit(max_iter=3, tol=0, **options)  # compile
-        plain = fastest(fit, np.inf, max_iter=iterations, **PLAIN)
-        default = fastest(fit, plain[0][-1], max_iter=100 * iterations)
+        plain = fastest(fit, np.inf, max_iter=iterations, tol=TOL, **PLAIN)
+        default = fastest(fit, plain[0][-1], max_iter=100 * iterations, tol=TOL)
         worst, where, last, when = compare(plain, default)
         print(f"| {name} | {plain[0][-1]:.2f} | {plain[0].size}, {default[0].size} "
               f"| {worst:.3f} | {where:.0%} | {last:.3f} | {when:.0%} |", flush=True)  # fmt: skip

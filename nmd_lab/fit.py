@@ -173,7 +173,8 @@ def decompose(
     refinements, in all at most one for each iteration.  After the same number of iterations, its
     objective is at most that of the algorithm alone.  Refinements wait while the algorithm
     converges fast (`nmd_lab.solver.refinement.pace`), so that after the same time the objective
-    should be at most a tenth above it, while the relative error is above 2 %.
+    is at most about a tenth above it on the problems of ``benchmarks/pace.py``, while the relative
+    error is above 2 %.
 
     Once an iteration is done, a first Ctrl-C or SIGTERM ends the fit after the present iteration.
     The best iterate is returned, with the stop reason "interrupted", and the program goes on.  A

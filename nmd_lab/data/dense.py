@@ -83,15 +83,17 @@ class DenseObservations(Observations):
         self, transform: Transform, mean: float, rows: FloatArray | None, columns: FloatArray | None
     ) -> tuple[FloatArray, float]:
         """Return transform(X) minus offsets; see `Observations.centred`."""
-        if self.weights is None:
-            if not has_offsets(mean, rows, columns):
-                return np.asarray(transform(self.values)), 0.0
-            return transform(self.values) - _offset_matrix(mean, rows, columns, self.shape), 0.0
-        T = transform(self.values)
-        offsets = _offset_matrix(mean, rows, columns, self.shape)
-        seen = self.seen
-        fill = 0.0 if has_offsets(mean, rows, columns) else float(T[seen].mean())
-        return np.where(seen, T - offsets, fill), 0.0
+        offsets = has_offsets(mean, rows, columns)
+        if self.weights is None and not offsets:
+            return np.asarray(transform(self.values)), 0.0
+        T = self.transformed(transform).reshape(self.shape)
+        seen = None if self.weights is None else self.weights > 0
+        if offsets:
+            T = _less_offsets(T, mean, rows, columns)
+        fill = 0.0 if offsets or seen is None else _mean(T, seen)
+        if seen is not None:
+            np.copyto(T, T.dtype.type(fill), where=~seen)
+        return T, 0.0
 
     def observed(self) -> tuple[FloatArray, FloatArray]:
         """Return the observed values and their weights, flat, in double precision."""
@@ -217,21 +219,34 @@ def observe_dense(
         raise infinity_error(*np.argwhere(np.isinf(values) & seen)[0])
     weighted: NDArray[Any] = seen
     if weights is not None:
-        weighted = dense_weights(weights, X, labels, values.dtype) * seen
+        weighted = dense_weights(weights, X, labels, values.dtype)
+        if not seen.all():
+            weighted = weighted * seen
     if not weighted.any():
         raise ValueError("X has no observed entry: check mask=, weights= and the NaN in X.")
     if seen.all() and weights is None:
         return DenseObservations(np.ascontiguousarray(values), None, labels)
-    return DenseObservations(np.where(weighted > 0, values, values.dtype.type(0)), weighted, labels)
+    if not np.all(weighted > 0):  # a copy: values at missing entries have no influence
+        values = np.where(weighted > 0, values, values.dtype.type(0))
+    return DenseObservations(np.ascontiguousarray(values), weighted, labels)
 
 
-def _offset_matrix(
-    mean: float, rows: FloatArray | None, columns: FloatArray | None, shape: tuple[int, int]
+def _less_offsets(
+    T: FloatArray, mean: float, rows: FloatArray | None, columns: FloatArray | None
 ) -> FloatArray:
-    """Return the sum of the offsets of each entry, in a shape that broadcasts to (m, n)."""
-    by_row = np.zeros(shape[0]) if rows is None else rows
-    by_column = np.zeros(shape[1]) if columns is None else columns
-    return mean + by_row[:, None] + by_column
+    """Subtract offsets from a matrix, in place, and return it."""
+    T -= T.dtype.type(mean)
+    if rows is not None:
+        T -= rows.astype(T.dtype)[:, None]
+    if columns is not None:
+        T -= columns.astype(T.dtype)
+    return T
+
+
+def _mean(T: FloatArray, seen: NDArray[np.bool_]) -> float:
+    """Return the mean of the observed entries, in double precision."""
+    total = sum(float(np.sum(row[at], dtype=np.float64)) for row, at in zip(T, seen, strict=True))
+    return total / int(np.count_nonzero(seen))
 
 
 def _array_and_mask(X: Any) -> tuple[NDArray[Any], NDArray[np.bool_]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -10,7 +11,7 @@ from scipy import sparse
 from scipy.linalg import eigh
 from scipy.sparse.linalg import LinearOperator
 
-from nmd_lab.data.base import FloatArray, Observations
+from nmd_lab.data.base import BLOCK, FloatArray, Observations
 from nmd_lab.model.nonlinearities import Nonlinearity
 from nmd_lab.model.offsets import NO_OFFSETS, Offsets
 
@@ -177,12 +178,34 @@ def _filled(R: FloatArray | sparse.csr_array, fill: float) -> Any:
     """Return R + fill, with `fill` added to every entry, as a linear operator."""
     return LinearOperator(
         R.shape,
-        matvec=lambda v: R @ v + fill * np.sum(v),
-        rmatvec=lambda v: R.T @ v + fill * np.sum(v),
-        matmat=lambda V: R @ V + fill * np.sum(V, axis=0),
-        rmatmat=lambda V: R.T @ V + fill * np.sum(V, axis=0),
+        matvec=lambda v: _product(R, v) + fill * np.sum(v),
+        rmatvec=lambda v: _transposed_product(R, v) + fill * np.sum(v),
+        matmat=lambda V: _product(R, V) + fill * np.sum(V, axis=0),
+        rmatmat=lambda V: _transposed_product(R, V) + fill * np.sum(V, axis=0),
         dtype=np.float64,
     )
+
+
+def _product(R: Any, V: FloatArray) -> Any:
+    """Return R V in double precision, without a copy of R in it."""
+    if R.dtype == V.dtype or not isinstance(R, np.ndarray):
+        return R @ V
+    return np.concatenate([np.asarray(part, V.dtype) @ V for part, _ in _row_blocks(R)])
+
+
+def _transposed_product(R: Any, V: FloatArray) -> Any:
+    """Return Rᵀ V in double precision, without a copy of R in it."""
+    if R.dtype == V.dtype or not isinstance(R, np.ndarray):
+        return R.T @ V
+    return sum(np.asarray(part, V.dtype).T @ V[rows] for part, rows in _row_blocks(R))
+
+
+def _row_blocks(R: FloatArray) -> Iterator[tuple[FloatArray, slice]]:
+    """Yield blocks of rows with their positions."""
+    size = max(1, BLOCK // R.shape[1])
+    for first in range(0, R.shape[0], size):
+        rows = slice(first, first + size)
+        yield R[rows], rows
 
 
 def _nonnegative(W: FloatArray, H: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -20,7 +20,9 @@ CASES = {
     "kl": ("relu", "kl", {}),
     "random start": ("relu", "frobenius", {"init": "random"}),
 }
-SIZE = 1000
+SIZE = 1500
+SMALL = 2 * 2**20
+"""Blocks, factors and Gram matrices, which do not grow with the number of entries."""
 
 
 def dense(dtype, size=SIZE):
@@ -49,15 +51,20 @@ def test_the_peak_is_at_most_3_2_times_X(case, dtype):
     f, loss, options = CASES[case]
     X = dense(dtype)
     quiet(dense(dtype, 40), f, loss, **options)  # compile
-    # Blocks, factors and Gram matrices do not grow with X; here they are a tenth of it.
-    assert peak(lambda: quiet(X, f, loss, **options)) <= 3.2 * X.nbytes + 16 * 2**20
+    assert peak(lambda: quiet(X, f, loss, **options)) <= 3.2 * X.nbytes + SMALL
 
 
-def test_missing_entries_take_a_copy_of_X_more():
-    X = dense(np.float64)
-    X[np.random.default_rng(1).random(X.shape) < 0.5] = np.nan
-    quiet(np.where(np.arange(1600).reshape(40, 40) % 7, 1.0, np.nan), "relu")
-    assert peak(lambda: quiet(X, "relu")) <= 4.8 * X.nbytes + 16 * 2**20
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_weights_take_no_copy_and_missing_entries_one(dtype):
+    X, rng = dense(dtype), np.random.default_rng(1)
+    weights = rng.uniform(0.1, 1, X.shape).astype(dtype)
+    small = {"weights": weights[:40, :40]}
+    quiet(X[:40, :40], "relu", **small)  # compile
+    assert peak(lambda: quiet(X, "relu", weights=weights)) <= 3.2 * X.nbytes + SMALL
+    X[rng.random(X.shape) < 0.5] = np.nan
+    quiet(X[:40, :40], "relu")
+    mask = X.size  # one byte for each entry
+    assert peak(lambda: quiet(X, "relu")) <= 4.2 * X.nbytes + 2 * mask + SMALL
 
 
 @pytest.mark.parametrize("kind", ["dense", "sparse", "observed", "starts"])

@@ -167,7 +167,8 @@ class RefinementScheduler:
         converged = state.relative_residual <= 100 * self.plan.fitted
         exact = best.relative_error <= PACE.nearly_exact
         limited = self.plan.limited and not (converged or exact)
-        return self.pace.allows(cost, best.objective, limited=limited)
+        begins = self.current is None
+        return self.pace.allows(cost, best.objective, limited=limited, begins=begins)
 
     def is_busy(self, state: State, best: State) -> bool:
         """Return whether a refinement is running, or a polish follows at the next step."""

@@ -37,11 +37,14 @@ class PreconditionerOptions:
         is larger, since the cost is proportional to the rank.
     penalty_growth : float
         Growth factor of ρ after which the preconditioner is computed again.
+    block : int
+        Number of matrices that are inverted at a time, which bounds the temporary arrays.
     """
 
     flat_weight: float = 0.01
     steps: int = 20
     penalty_growth: float = 2.0
+    block: int = 256
 
 
 PRECONDITIONER = PreconditionerOptions()
@@ -212,8 +215,12 @@ class Lagrangian:
         weight = self.density if self.one_matrix else PRECONDITIONER.flat_weight
         share = self.penalty * weight
         ridge = self.alpha + 1e-10 * share * float(np.trace(gram)) + 1e-300
-        total = normal + share * gram + ridge * np.eye(len(gram))
-        return (0.5 * np.linalg.inv(total.astype(np.float64))).astype(gram.dtype)
+        inverses = np.empty(np.broadcast_shapes(normal.shape, gram.shape), gram.dtype)
+        for first in range(0, len(inverses), PRECONDITIONER.block):  # in double precision
+            block = slice(first, first + PRECONDITIONER.block)
+            total = (normal[block] + share * gram + ridge * np.eye(len(gram))).astype(np.float64)
+            inverses[block] = 0.5 * np.linalg.inv(total)
+        return inverses
 
 
 def _balanced(

@@ -29,6 +29,9 @@ class PaceOptions:
     share : float
         Share of the work that refinements always have, from which a wrong forecast cannot keep
         them.
+    horizon : float
+        Largest work, over the iterations so far, with which a refinement may begin if none has paid
+        yet: a forecast that looks further ahead may be far from what comes.
     to_begin : int
         Number of evaluations for which there must be room when a refinement begins.
     nearly_exact : float
@@ -40,8 +43,9 @@ class PaceOptions:
     """
 
     first: int = 16
-    slack: float = 1.07
+    slack: float = 1.1
     share: float = 0.02
+    horizon: float = 0.25
     to_begin: int = 3
     nearly_exact: float = 0.02
     catch_up: int = 4
@@ -78,7 +82,9 @@ class Pace:
         """Record a pass of a refinement."""
         self.passes, self.spent = self.passes + 1, self.spent + cost
 
-    def allows(self, cost: float, best: float, *, limited: bool = True) -> bool:
+    def allows(
+        self, cost: float, best: float, *, limited: bool = True, begins: bool = False
+    ) -> bool:
         """Return whether a refinement may do some more work.
 
         Parameters
@@ -89,6 +95,8 @@ class Pace:
             Lowest objective so far.
         limited : bool
             Whether refinements have to wait for a slow Algorithm 1.
+        begins : bool
+            Whether a refinement begins with this work.
         """
         if self.passes >= self.iterations:
             return False
@@ -99,6 +107,8 @@ class Pace:
         spent = self.spent + cost
         if spent <= PACE.share * self.iterations:
             return True
+        if begins and best >= self.lowest[-1] and spent > PACE.horizon * self.iterations:
+            return False
         return best <= PACE.slack * self.forecast(spent)
 
     def forecast(self, more: float) -> float:
