@@ -15,7 +15,7 @@ an input.  `Labels` flattens arrays of its shape to the matrix, and labels resul
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -243,6 +243,10 @@ def _array_labels(X: xr.DataArray, sample_dims: str | Sequence[str] | None) -> L
             )
         rows: tuple[str, ...] = dims[:1]
     else:
+        if not isinstance(sample_dims, Iterable):
+            raise TypeError(
+                f"sample_dims={sample_dims!r} is not a dimension: give some, not all, of {dims}."
+            )
         rows = (sample_dims,) if isinstance(sample_dims, str) else tuple(sample_dims)
         if not (set(rows) < set(dims) and 0 < len(rows) == len(set(rows))):
             raise ValueError(

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import gzip
-import io
 import math
 import zlib
 from importlib.resources.abc import Traversable
-from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -17,6 +15,7 @@ from nmd_lab._checks import check_word
 
 from ._files import PathLike, locate
 from ._labels import image_matrix
+from ._matlab import read_matrix_of
 from ._sources import CBCL, MIT_LOGO, MNIST
 
 
@@ -45,14 +44,11 @@ def cbcl(path: PathLike | None = None) -> xr.DataArray:
     ValueError
         If the file does not hold the faces.
     """
-    from scipy.io import loadmat
-
     file = locate(CBCL, path, "CBCL.mat")
     try:
-        variables: dict[str, Any] = loadmat(io.BytesIO(file.read_bytes()))  # type: ignore[arg-type]
-        X = np.asarray(variables["X"], dtype=float)
+        X = read_matrix_of(file.read_bytes(), "X")
         faces = X.T.reshape(X.shape[1], 19, 19)
-    except Exception as error:  # SciPy raises almost anything on a damaged file
+    except ValueError as error:
         raise ValueError(
             f"{str(file)!r} is no MATLAB file with a matrix X of 361 rows: get the original again."
         ) from error
@@ -119,7 +115,7 @@ def read_idx(file: Traversable) -> NDArray[np.uint8]:
         content = gzip.decompress(file.read_bytes())
     except (OSError, EOFError, zlib.error) as error:
         raise ValueError(f"{str(file)!r} breaks off, or is not gzipped: get it again.") from error
-    if content[:3] != b"\0\0\x08" or len(content) < 4 + 4 * content[3]:
+    if content[:3] != b"\0\0\x08" or len(content) < 4 or len(content) < 4 + 4 * content[3]:
         raise ValueError(f"{str(file)!r} is not an idx file of bytes: get the original again.")
     start = 4 + 4 * content[3]  # end of the header
     sizes = np.frombuffer(content[4:start], dtype=">u4").tolist()

@@ -16,6 +16,7 @@ from nmd_lab.model.nonlinearities import NONLINEARITIES, Nonlinearity
 from nmd_lab.model.proximal import make_pair
 from nmd_lab.result.decomposition import Decomposition
 from nmd_lab.solver.admm import State
+from nmd_lab.solver.options import Options
 from nmd_lab.solver.prepare import Prepared, prepare
 
 from ._decomposition_data import NOISES, MatrixData, corrupted, corrupting_code
@@ -83,6 +84,8 @@ class DecompositionState(FitState):
         Field("rank", "Rank", "integer", (), "Model", "Number of components"),
         Field("alpha", "Ridge alpha", "number", (), "Solver", "Keeps W and H small"),
         Field("penalty", "Penalty", "text", PENALTIES, "Solver", "A rule or a number"),
+        Field("tol", "Tolerance", "number", (), "Solver",
+              "Relative gain that is worth 100 more iterations; 0: all iterations"),
         Field("iterations", "Iterations", "integer", (), "Solver", "Number of each run"),
     )  # fmt: skip
 
@@ -104,6 +107,7 @@ class DecompositionState(FitState):
             "rank": 10,
             "alpha": 0.0,
             "penalty": "auto",
+            "tol": Options().tol,
             "iterations": 300,
         }
         super().__init__(defaults)
@@ -155,6 +159,7 @@ class DecompositionState(FitState):
             "loss": values["loss"],
             "penalty": as_penalty(values["penalty"]),
             "alpha": values["alpha"],
+            "tol": values["tol"],
             "random_state": values["seed"],
             "max_iter": values["iterations"],
         }
@@ -189,6 +194,7 @@ class DecompositionState(FitState):
             "rank": lambda: check_rank(values["rank"], np.shape(self.source())),
             "alpha": lambda: check_option("alpha", values["alpha"]),
             "penalty": lambda: as_penalty(values["penalty"]),
+            "tol": lambda: check_option("tol", values["tol"]),
             "iterations": lambda: check_option("max_iter", values["iterations"]),
             "loss": loss,
         }

@@ -10,7 +10,8 @@ pytestmark = pytest.mark.browser
 
 DECOMPOSITION = """
 import nmd_lab as nmd
-explorer = nmd.widgets.DecompositionExplorer(missing=0.1, iterations=100_000_000, penalty="1")
+settings = {"iterations": 100_000_000, "penalty": "1", "tol": 0}
+explorer = nmd.widgets.DecompositionExplorer(missing=0.1, **settings)
 explorer
 """
 COMPLETION = """
@@ -22,7 +23,7 @@ STUDY = """
 import nmd_lab as nmd
 study = nmd.Study(
     nmd.datasets.digits(1000), nonlinearity="relu", rank=[4, 8], n_splits=2, max_iter=3,
-    penalty=1.0,
+    penalty=1.0, tol=0,
 )
 study.run(progress=False)
 explorer = nmd.widgets.StudyExplorer(study)
