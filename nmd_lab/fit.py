@@ -87,7 +87,8 @@ def decompose(
         "paper" is the paper's rule.  "auto" is "balanced", except for a loss with a kink (L1) and
         an f that is not even.  There, ρ starts at the value that gives loss and constraint the same
         weight, and changes less and less often.  "auto" starts at that value for all other pairs in
-        which ρ has a unit (KL, Square), too: multiples of X are fitted alike.
+        which ρ has a unit (KL, Square), too, at a tenth of it if f is even (Modulus, Square):
+        multiples of X are fitted alike.
     initial_penalty : float, optional
         ρ of the first iteration, > 0, if `penalty` is "auto", "balanced" or "paper".  By default
         the rule sets it.

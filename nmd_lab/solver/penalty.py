@@ -104,7 +104,8 @@ BALANCED = PenaltyRule()
 """The rule for smooth losses: it keeps the two residuals within a factor of three."""
 
 RELAXING = PenaltyRule(period=10)
-"""The rule for losses with a kink (L1).  For these, `BALANCED` can stall far from the minimum.
+"""The rule for losses with a kink (L1), and for all but squares with an even f.  For these,
+`BALANCED` can stall far from the minimum.
 `prepare` sets `initial` and `unit` to the natural penalty of the problem."""
 
 RULES = {
@@ -114,8 +115,8 @@ RULES = {
 }
 """Rules that can be chosen by name.
 
-`prepare` replaces "auto" by `RELAXING` if the loss has a kink and f is not even.  "paper" is the
-rule of the paper's equation (adap_rho).
+`prepare` replaces "auto" by `RELAXING` if the loss has a kink, or if f is even and the loss is not
+a square.  "paper" is the rule of the paper's equation (adap_rho).
 """
 
 

@@ -37,9 +37,13 @@ class PreparationOptions:
     ----------
     observed_share : float
         Share of observed entries below which ``constraint="auto"`` means "observed".
+    even_share : float
+        ρ and its unit under ``penalty="auto"``, as a share of the natural penalty, for an even f.
+        A larger ρ holds entries of T on their side of zero, so that their signs are not found.
     """
 
     observed_share: float = 1 / 3
+    even_share: float = 0.1
 
 
 PREPARATION = PreparationOptions()
@@ -193,10 +197,12 @@ def _penalty_rule(observations: Observations, scaling: Scaling, options: Options
         return rule
     pair = scaling.scaled_pair()
     natural = natural_penalty(observations, pair)
+    if pair.nonlinearity.even:
+        natural *= PREPARATION.even_share
     initial = natural if options.initial_penalty is None else rule.initial
-    # With an even f, ρ must stay free to change until the signs of T are found.
-    free = pair.loss.smooth or pair.nonlinearity.even
-    return replace(BALANCED if free else RELAXING, initial=initial, unit=natural)
+    # From a small ρ, `BALANCED` may stay there with an even f and a loss other than a square.
+    settles = not pair.loss.smooth or (pair.nonlinearity.even and pair.loss.degree != 2)
+    return replace(RELAXING if settles else BALANCED, initial=initial, unit=natural)
 
 
 def _observed_only(observations: Observations, constraint: str) -> bool:

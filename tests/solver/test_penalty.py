@@ -13,7 +13,7 @@ from oracles import PAIRS
 import nmd_lab
 from nmd_lab.datasets import synthetic
 from nmd_lab.solver.penalty import BALANCED, RELAXING, RULES, PenaltyRule, as_penalty_rule
-from nmd_lab.solver.prepare import prepare
+from nmd_lab.solver.prepare import PREPARATION, prepare
 from nmd_lab.solver.problem import natural_penalty
 
 PLAIN = {"acceleration": None, "homotopy": False, "polish": False}
@@ -101,13 +101,26 @@ def test_auto_is_balanced_unless_the_loss_has_a_kink_and_f_is_not_even(f, loss):
     rule = rule_for(f, loss)
     problem = prepare(noisy(f), 3, given(f), loss, absent_are_zeros=True).problem
     natural = natural_penalty(problem.observations, problem.pair)
-    if loss == "l1" and f not in ("square", "modulus"):
+    natural *= PREPARATION.even_share if f in ("square", "modulus") else 1
+    if loss == "l1" or (loss == "kl" and f in ("square", "modulus")):
         assert rule == PenaltyRule(initial=natural, unit=natural, period=RELAXING.period)
         assert natural != 1
     elif loss == "frobenius" and f != "square":
         assert rule == BALANCED
     else:  # ρ has a unit, which is that of X
         assert rule == replace(BALANCED, initial=natural, unit=natural)
+
+
+@pytest.mark.parametrize("f", ["square", "modulus"])
+def test_rho_of_kl_is_small_enough_to_find_the_signs(f):
+    solved = 0
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        WH = rng.standard_normal((10, 2)) @ rng.standard_normal((2, 10))
+        X = WH**2 if f == "square" else np.abs(WH)
+        fit = nmd_lab.decompose(X, 2, f, "kl", max_iter=150, tol=0, random_state=seed)
+        solved += fit.relative_error < 1e-6
+    assert solved >= 9
 
 
 @pytest.mark.parametrize(("f", "loss"), PAIRS)
