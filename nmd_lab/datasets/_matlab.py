@@ -87,7 +87,8 @@ def _matrix(content: bytes, order: str, name: str) -> NDArray[np.float64] | None
     dtype = np.dtype(order + NUMBERS[kind])
     if min(shape) < 0 or len(numbers) != shape[0] * shape[1] * dtype.itemsize:
         raise ValueError(f"its matrix {name} has other sizes than numbers")
-    X = np.frombuffer(numbers, dtype).reshape(shape, order="F").astype(np.float64)
+    with np.errstate(invalid="ignore"):  # of a NaN, which is refused
+        X = np.frombuffer(numbers, dtype).reshape(shape, order="F").astype(np.float64)
     if not np.isfinite(X).all():
         raise ValueError(f"its matrix {name} has numbers that are not finite")
     return X

@@ -203,3 +203,10 @@ def test_clashes_get_free_names():
     back = labels.rename(renamed).rename({new: old for old, new in renamed.items()})
     assert back.dims == labels.dims
     xr.testing.assert_identical(back.coords, labels.coords)
+
+
+@pytest.mark.parametrize("sample_dims", [1.5, True, 3])
+def test_a_number_is_no_dimension(sample_dims):
+    X = xr.DataArray(np.eye(3), dims=("time", "place"))
+    with pytest.raises(TypeError, match=r"^sample_dims=.* is not a dimension: give some, not all"):
+        nmd_lab.complete(X, 1, sample_dims=sample_dims)

@@ -199,9 +199,10 @@ def test_damaged_idx_files_are_refused(tmp_path):
     file.write_bytes(file.read_bytes()[:20])
     with pytest.raises(ValueError, match="breaks off, or is not gzipped"):
         datasets.mnist(tmp_path)
-    file.write_bytes(gzip.compress(b"<html>moved</html>"))
-    with pytest.raises(ValueError, match="not an idx file"):
-        datasets.mnist(tmp_path)
+    for content in (b"<html>moved</html>", b"\0\0\x08", b"\0\0\x08\x03\0", b""):
+        file.write_bytes(gzip.compress(content))
+        with pytest.raises(ValueError, match="not an idx file"):
+            datasets.mnist(tmp_path)
 
 
 def test_damaged_faces_are_refused(tmp_path):
