@@ -30,8 +30,8 @@ class PaceOptions:
         Share of the work that refinements always have, from which a wrong forecast cannot keep
         them.
     horizon : float
-        Largest work, over the iterations so far, with which a refinement may begin if none has paid
-        yet: a forecast that looks further ahead may be far from what comes.
+        Largest work, over the iterations so far, with which a refinement may begin while none is
+        ahead of Algorithm 1: a forecast that looks further ahead may be far from what comes.
     to_begin : int
         Number of evaluations for which there must be room when a refinement begins.
     nearly_exact : float
@@ -107,7 +107,7 @@ class Pace:
         spent = self.spent + cost
         if spent <= PACE.share * self.iterations:
             return True
-        if begins and best >= self.lowest[-1] and spent > PACE.horizon * self.iterations:
+        if begins and best >= self.lowest[-1] and cost > PACE.horizon * self.iterations:
             return False
         return best <= PACE.slack * self.forecast(spent)
 
