@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 from types import FunctionType
-from typing import Any
+from typing import Any, cast
 
 from numba import njit
 from numba.core.caching import FunctionCache, IndexDataCacheFile
@@ -108,13 +108,13 @@ def _dispatcher(function: Callable[..., Any], options: dict[str, Any]) -> Callab
 @cache
 def compile_scalar(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compile a function of scalars, which kernels can inline."""
-    return _dispatcher(function, _SCALAR)
+    return _dispatcher(_named(function, function.__qualname__), _SCALAR)
 
 
 @cache
 def compile_inner(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compile a function of arrays that kernels call."""
-    return _dispatcher(function, _KERNEL)
+    return _dispatcher(_named(function, function.__qualname__), _KERNEL)
 
 
 def compile_kernel(function: Callable[..., Any], name: str, *, cached: bool) -> Callable[..., Any]:
@@ -130,16 +130,27 @@ def compile_kernel(function: Callable[..., Any], name: str, *, cached: bool) -> 
     cached : bool
         Whether to cache the compiled code on disk.
     """
-    named = FunctionType(
-        function.__code__, function.__globals__, function.__name__, None, function.__closure__
-    )
-    named.__qualname__ = named.__name__ = f"{name}_{source_hash(function)}"
+    named = _named(function, name)
     dispatcher: Any = _dispatcher(named, _KERNEL)
     if cached:
         # RuntimeError: no folder for the cache can be written
         with contextlib.suppress(OSError, RuntimeError):
             dispatcher._cache = _NamedCache(named)
     return dispatcher  # type: ignore[no-any-return]
+
+
+def _named(function: Callable[..., Any], name: str) -> FunctionType:
+    """Return a copy of a function, whose name says what it captures.
+
+    The linker knows compiled functions by their names.  Code from the disk cache has functions that
+    another process compiled; one with the same name and another content would take their place.
+    """
+    plain = cast(FunctionType, function)
+    copy = FunctionType(
+        plain.__code__, plain.__globals__, plain.__name__, plain.__defaults__, plain.__closure__
+    )
+    copy.__qualname__ = copy.__name__ = f"{name}_{source_hash(function)}"
+    return copy
 
 
 def is_ours(*classes: type) -> bool:
@@ -151,7 +162,7 @@ def source_hash(function: Callable[..., Any]) -> str:
     """Return a short hash of the sources of a function, compiled or not.
 
     The sources are the files of the function and of all functions that it captures, directly or
-    indirectly, and the values of all captured constants.
+    indirectly, the names of these functions, and the values of all captured constants.
     """
     files: dict[tuple[str, str], str] = {}
     constants: set[str] = set()
@@ -163,6 +174,7 @@ def source_hash(function: Callable[..., Any]) -> str:
         visited.add(current)
         path = current.__code__.co_filename
         files[Path(path).name, path] = _file_hash(path)
+        constants.add(f"{current.__code__.co_qualname} {current.__code__.co_firstlineno}")
         for name, value in _captured(current):
             if _is_constant(value):
                 constants.add(f"{name}={value!r}")

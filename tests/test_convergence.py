@@ -113,14 +113,14 @@ def test_small_residuals_end_the_plain_run(exact):
 
 @pytest.mark.parametrize("seed", [3, 17, 21, 29])
 def test_refinements_in_vain_end_the_accelerated_run(seed):
-    """On data on which rounding does not choose the way; on others more can be left to gain."""
+    """Twice as many iterations gain less than 1 % on these data; on others more can be left."""
     noisy = np.abs(synthetic(30, 20, 3, noise=0.3, random_state=seed).X.values)
     fit = nmd_lab.decompose(noisy, 3, max_iter=3000, tol=1e-10)
     assert fit.stop_reason.code == "converged"
     assert re.search("refinements in turn found nothing lower|fell by|residuals", fit.stop_reason)
     longer = nmd_lab.decompose(noisy, 3, max_iter=2 * fit.n_iter, tol=0)
     assert longer.n_iter == 2 * fit.n_iter
-    assert longer.objective >= fit.objective * (1 - 1e-3)
+    assert longer.objective >= fit.objective * (1 - 1e-2)
 
 
 def test_an_objective_that_cycles_ends_the_plain_run():

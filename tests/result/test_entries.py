@@ -75,7 +75,7 @@ def test_each_kind_is_compared_with_the_fit(kind):
         residual = residual.toarray()
     elif isinstance(residual, nmd_lab.SparseObservations):
         order = pd.DataFrame(residual.to_array(), residual.row_labels, residual.column_labels)
-        residual = order.loc[USERS, ITEMS].to_numpy()
+        residual = order.reindex(index=USERS, columns=ITEMS).to_numpy()
     else:
         assert residual.dims == ("row", "column")
         residual = residual.values
