@@ -6,7 +6,6 @@ import gzip
 import io
 import re
 import zipfile
-import zlib
 from collections.abc import Callable
 
 import numpy as np
@@ -135,8 +134,3 @@ CHANGES: tuple[Callable[[bytes, np.random.Generator], bytes], ...] = (
     *(_number, _number, _near_the_start),
 )
 """The kinds of damage; the frequent ones several times."""
-
-
-def checksum(data: bytes) -> str:
-    """Return a short name of a content."""
-    return f"{zlib.crc32(data):08x}"
