@@ -12,7 +12,7 @@ True
 or complete one with holes, NaN or ``mask=`` (True = observed):
 
 >>> X[rng.random(X.shape) < 0.3] = np.nan
->>> filled = nmd.complete(X, rank=4, nonlinearity="relu").reconstruct()
+>>> filled = nmd.complete(X, random_state=0).reconstruct()  # what is not given is chosen
 >>> bool(np.isnan(filled).any())
 False
 

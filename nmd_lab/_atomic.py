@@ -11,6 +11,7 @@ import contextlib
 import hashlib
 import os
 import platform
+import tempfile
 import time
 import uuid
 from collections.abc import Iterable
@@ -22,6 +23,8 @@ LONGEST_WRITE = 24 * 3600.0
 
 def check_target(path: str | os.PathLike[str], name: str = "path") -> Path:
     """Return the absolute path of a file that can be written, or raise an error that says why not.
+
+    A file without a name is made in the folder for a moment, and nothing stays.
 
     Parameters
     ----------
@@ -44,6 +47,11 @@ def check_target(path: str | os.PathLike[str], name: str = "path") -> Path:
         raise PermissionError(
             f"{name}={str(path)!r} is in a folder that cannot be written: give another path."
         )
+    try:  # some folders promise what they do not allow, such as /proc to root
+        with tempfile.TemporaryFile(dir=path.parent):
+            pass
+    except OSError as error:
+        raise with_remedy(error, path, name) from error
     return path
 
 
@@ -86,11 +94,11 @@ def write_atomically(path: str | os.PathLike[str], parts: Iterable[bytes | memor
                 os.close(folder)
 
 
-def with_remedy(error: OSError, path: Path) -> OSError:
+def with_remedy(error: OSError, path: Path, name: str = "path") -> OSError:
     """Return an error of the same class and number whose message is a sentence."""
     reason = (error.strerror or str(error)).rstrip(".")
     told = type(error)(
-        f"path={str(path)!r} cannot be written ({reason}): free space, or give another path."
+        f"{name}={str(path)!r} cannot be written ({reason}): free space, or give another path."
     )
     told.errno = error.errno
     return told

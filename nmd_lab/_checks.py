@@ -199,6 +199,19 @@ def check_option_names(names: Iterable[str], options: Iterable[str], owner: str)
             raise TypeError(f"{name}= is not an option of {owner}: {hint}")
 
 
+def is_auto(value: Any) -> bool:
+    """Return whether a value is the word "auto"."""
+    return isinstance(value, str) and value == "auto"
+
+
+def check_number_or_auto(name: str, value: Any) -> float | str:
+    """Return a value that is "auto" or a number >= 0."""
+    if isinstance(value, str):
+        check_word(name, value, ["auto"], ", or a number >= 0")
+        return value
+    return check_number(name, value, 0)
+
+
 def check_rank(rank: Any, shape: tuple[int, int] | None = None) -> int:
     """Return the rank as an int; it must be >= 1 and not exceed a side of the matrix, if given."""
     checked = check_integer("rank", rank, 1)

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 from cyclopts import Group, Parameter
 
-from .solver.options import Options
+from .solver.options import COMPLETION_DEFAULTS, Options
 
 WORDS = {"none": None, "true": True, "false": False}
 """Words of the command line for values of Python."""
@@ -66,14 +66,19 @@ class ModelOptions:
     Attributes
     ----------
     nonlinearity
-        relu, square, minmax, modulus or identity; with bounds: "minmax(1, 5)".  By default
-        identity, with --decompose relu.
+        relu, square, minmax, modulus, identity or auto; with bounds: "minmax(1, 5)".  By default
+        auto, with a number for --alpha identity, with --decompose relu.
     loss
-        frobenius, l1 or kl.
+        frobenius, l1, kl or auto.
     alpha
-        Ridge: the objective has the term alpha/2 (‖W‖² + ‖H‖²).
+        Ridge: the objective has the term alpha/2 (‖W‖² + ‖H‖²).  auto: chosen by held-out entries.
+        By default auto, with --decompose 0.
     offsets
-        Offsets added to WH: a mean, one for each row, each column, or both.
+        Offsets added to WH: a mean, one for each row, each column, or both.  auto: chosen with
+        --alpha auto, else none.  By default auto, with --decompose none.
+    offset_alpha
+        Ridge of the offsets of rows and columns.  auto: chosen with --alpha auto, else that of
+        --alpha.
     constraint
         Entries on which T = WH is imposed.
     dtype
@@ -82,8 +87,9 @@ class ModelOptions:
 
     nonlinearity: str | None = None
     loss: str = "frobenius"
-    alpha: float = Options.alpha
-    offsets: Literal["none", "global", "rows", "columns", "both"] = "none"
+    alpha: Literal["auto"] | float | None = None
+    offsets: Literal["auto", "none", "global", "rows", "columns", "both"] | None = None
+    offset_alpha: Literal["auto"] | float = "auto"
     constraint: Literal["auto", "everywhere", "observed"] = "auto"
     dtype: Literal["float32", "float64"] | None = None
 
@@ -145,11 +151,19 @@ class SolverOptions:
 
 
 def in_shell(text: str) -> str:
-    """Return an error message with the bounds of MinMax as the shell takes them."""
+    """Return an error message with the bounds of MinMax and `complete` as the shell has them."""
+    text = text.replace("use complete()", "leave out --decompose")
     return re.sub(r"nonlinearity=nmd\.MinMax(\([^)]*\))", r'--nonlinearity "minmax\1"', text)
 
 
-def chosen(options: ModelOptions | SolverOptions) -> dict[str, Any]:
+def is_to_be_chosen(rank: int | str, options: dict[str, Any], decompose: bool) -> bool:
+    """Return whether a fit with these options chooses something by held-out entries."""
+    defaults = {"alpha": Options.alpha} if decompose else COMPLETION_DEFAULTS
+    names = ("alpha", "nonlinearity", "loss")
+    return "auto" in (rank, *((defaults | options).get(name) for name in names))
+
+
+def given(options: ModelOptions | SolverOptions) -> dict[str, Any]:
     """Return the options that differ from their defaults, with values of Python."""
     values = {f.name: getattr(options, f.name) for f in fields(options)}
     changed = {f.name: values[f.name] for f in fields(options) if values[f.name] != f.default}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,7 @@ from sklearn.utils.validation import (
 )
 
 from nmd_lab.data.base import FloatArray
-from nmd_lab.data.labels import is_frame
+from nmd_lab.data.labels import is_frame, plain_columns
 from nmd_lab.data.matched import known_columns
 from nmd_lab.data.observations import observe
 from nmd_lab.data.sparse import SparseObservations
@@ -39,7 +39,7 @@ class FactorModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     _absent_are_zeros: ClassVar[bool]
     _n_parts: ClassVar[int] = 5  # parts of the columns, which `score` hides in turn
 
-    n_components: int
+    n_components: int | Literal["auto"]
     loss: str | Loss
     offsets: str
     random_state: Any
@@ -81,6 +81,9 @@ class FactorModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         fit = type(self)._command(data, self.n_components, **options)
         self.decomposition_ = fit
         self.components_: FloatArray = fit.factors[1]
+        self.n_components_ = fit.rank
+        self.alpha_ = float(fit.parameters["alpha"])
+        self.offset_alpha_ = float(fit.parameters["offset_alpha"])
         self.n_iter_ = fit.n_iter
         self.reconstruction_err_ = self._misfit(checked)
         return self
@@ -133,6 +136,7 @@ class FactorModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         if is_frame(X) and not X.columns.is_unique:
             name = X.columns[X.columns.duplicated()].tolist()[0]
             raise ValueError(f"X has the column {name!r} twice: give each its own name.")
+        X = plain_columns(X) if is_frame(X) else X
         checked = validate_data(
             self,
             X,
@@ -141,7 +145,7 @@ class FactorModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             dtype=(np.float64, np.float32),
             ensure_all_finite="allow-nan",
         )
-        if as_loss(self.loss).domain[0] >= 0:
+        if self._is_positive_only():
             check_non_negative(checked, f"{type(self).__name__} (input X)")
         return checked
 
@@ -182,10 +186,20 @@ class FactorModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         size = np.sqrt(2 * reference) if isinstance(fit.loss, Frobenius) else reference
         return float(fit.relative_error * size)
 
+    def _chosen(self) -> list[str]:
+        """Return the names of the parameters that held-out entries choose."""
+        names = ("n_components", "nonlinearity", "loss", "alpha")
+        values = {name: getattr(self, name) for name in names}
+        return [name for name, each in values.items() if isinstance(each, str) and each == "auto"]
+
+    def _is_positive_only(self) -> bool:
+        """Return whether the loss needs X >= 0; one that is "auto" is chosen for any X."""
+        return "loss" not in self._chosen() and as_loss(self.loss).domain[0] >= 0
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
+        tags.input_tags.sparse = not (self._absent_are_zeros and self._chosen())
         tags.input_tags.allow_nan = True
-        tags.input_tags.positive_only = as_loss(self.loss).domain[0] >= 0
+        tags.input_tags.positive_only = self._is_positive_only()
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags

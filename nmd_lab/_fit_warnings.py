@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 import warnings
-from dataclasses import dataclass
+from collections.abc import Collection
+from dataclasses import dataclass, fields
 from typing import NamedTuple
 
 import numpy as np
 
 from .result.decomposition import Decomposition
 from .solver.bounds import out_of_bounds
+from .solver.options import Options
 from .solver.prepare import Prepared
 from .solver.problem import Problem
 from .warnings import (
@@ -59,6 +61,9 @@ class WarningOptions:
 
 WARNINGS = WarningOptions()
 
+OPTIONS = tuple(field.name for field in fields(Options))
+"""Names of the options of a fit."""
+
 
 class Beyond(NamedTuple):
     """Predictions far from the range of the data.
@@ -86,12 +91,25 @@ def messages_before(prepared: Prepared) -> Messages:
     return _without_empty({OutOfBoundsWarning: out_of_bounds(prepared.problem)})
 
 
-def messages_after(fit: Decomposition, prepared: Prepared) -> Messages:
-    """Return what is to be said about a fit of a problem."""
+def messages_after(
+    fit: Decomposition, prepared: Prepared, settings: Collection[str] = OPTIONS
+) -> Messages:
+    """Return what is to be said about a fit of a problem.
+
+    Parameters
+    ----------
+    fit : Decomposition
+        The fit.
+    prepared : Prepared
+        Its problem and options.
+    settings : collection of str
+        Names of the arguments that the user can change; advice of unobserved entries and of
+        overfitting names no others.
+    """
     return _without_empty(
         {
-            UnobservedWarning: _unobserved(prepared),
-            OverfitWarning: _overfit(fit, prepared),
+            UnobservedWarning: _unobserved(prepared, settings),
+            OverfitWarning: _overfit(fit, prepared, settings),
             NotConvergedWarning: _not_converged(fit, prepared),
         }
     )
@@ -152,13 +170,14 @@ def _determined(prepared: Prepared, rank: int) -> bool:
     return bool(enough and short <= WARNINGS.short_lines * counts.size)
 
 
-def _overfit(fit: Decomposition, prepared: Prepared) -> str:
+def _overfit(fit: Decomposition, prepared: Prepared, settings: Collection[str]) -> str:
     """Return the warning if predictions of missing entries are far from the range of the data."""
     found = _far_predictions(fit, prepared.problem)
     if found is None:
         return ""
     remedies = ["a larger alpha" if prepared.options.alpha > 0 else "a ridge (alpha)"]
-    remedies += ["validation=0.1"] if prepared.held_out is None else []
+    if prepared.held_out is None and "validation" in settings:
+        remedies.append("validation=0.1")
     return (
         f"predictions of missing entries reach from {found.smallest:.3g} to {found.largest:.3g}, "
         f"though X lies between {found.low:.3g} and {found.high:.3g}: give {', '.join(remedies)} "
@@ -189,7 +208,7 @@ def _far_predictions(fit: Decomposition, problem: Problem) -> Beyond | None:
     return Beyond(float(predictions.min()), float(predictions.max()), low, high)
 
 
-def _unobserved(prepared: Prepared) -> str:
+def _unobserved(prepared: Prepared, settings: Collection[str]) -> str:
     """Return the warning if rows or columns have no observed entry and no offsets."""
     if prepared.options.offsets != "none":
         return ""
@@ -200,7 +219,7 @@ def _unobserved(prepared: Prepared) -> str:
     named = " and ".join(
         f"{count} {name}{'s' if count > 1 else ''}" for name, count in counts.items() if count
     )
-    return (
-        f"X has no observed entry in {named}, whose predictions are f(0): drop them, or pass "
-        "offsets='both' for predictions from the offsets."
-    )
+    remedy = "drop them"
+    if "offsets" in settings:
+        remedy += ", or pass offsets='both' for predictions from the offsets"
+    return f"X has no observed entry in {named}, whose predictions are f(0): {remedy}."

@@ -21,6 +21,10 @@ NAMES = {signal.SIGINT: "Ctrl-C", signal.SIGTERM: "SIGTERM"}
 """Signals that end a fit, as a stop reason calls them."""
 
 
+class Terminated(KeyboardInterrupt):
+    """Raised where SIGTERM has cut a fit short whose result is of no use; else as Ctrl-C."""
+
+
 class Interruption:
     """The signal that ended a fit, if one came.
 
@@ -74,6 +78,10 @@ class Interruption:
         self.reported = True
         name = NAMES[signal.Signals(self.signal or signal.SIGINT)]
         return StopReason("interrupted", f"interrupted: {name} after {n_iter} iterations")
+
+    def error(self) -> KeyboardInterrupt:
+        """Return the exception for a fit that the signal has cut short."""
+        return Terminated() if self.signal == signal.SIGTERM else KeyboardInterrupt()
 
     def _note(self, number: int, _frame: Any) -> None:
         """Note the first signal; give the second one its usual effect."""

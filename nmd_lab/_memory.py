@@ -12,6 +12,15 @@ from pathlib import Path
 ROOT = Path("/")
 """Folder in which `proc` and `sys` are; the tests have one of their own."""
 
+LOADED_LATER = 192 << 20
+"""Address space that a first fit takes for libraries and for the code that it compiles."""
+
+HEAP = 64 << 20
+"""Address space that the C library reserves for the small arrays of a thread."""
+
+STACK = 8 << 20
+"""Address space of the stack of a thread."""
+
 UNLIMITED = 1 << 60
 """Limits of at least this size mean that there is none (cgroup v1 writes about 2^63)."""
 
@@ -29,8 +38,40 @@ def free_memory(root: Path | None = None) -> int | None:
         Folder with `proc` and `sys`; by default that of the system.
     """
     root = ROOT if root is None else root
-    free = [*_available(root), *_below_resource_limits(root), *_left_in_groups(root)]
+    limits = [left for _, left in _below_resource_limits(root)]
+    free = [*_available(root), *limits, *_left_in_groups(root)]
     return max(min(free), 0) if free else None
+
+
+def free_addresses(threads: int, root: Path | None = None) -> int | None:
+    """Return the address space that large arrays can still take, in bytes; None without a limit.
+
+    Libraries, compiled code and threads take addresses, most of which never hold anything.
+
+    Parameters
+    ----------
+    threads : int
+        Number of threads that a fit starts; 0 if it does all in the main thread.
+    root : Path, optional
+        Folder with `proc`; by default that of the system.
+    """
+    root = ROOT if root is None else root
+    left = dict(_below_resource_limits(root)).get("RLIMIT_AS")
+    if left is None:
+        return None
+    heaps = max(threads * HEAP - _reserved(root), 0)
+    return max(left - LOADED_LATER - heaps - threads * STACK, 0)
+
+
+def _reserved(root: Path) -> int:
+    """Return the address space that is reserved but cannot be used yet, as by earlier threads."""
+    total = 0
+    for line in _lines(root / "proc/self/maps"):
+        addresses, permissions, *rest = line.split()
+        if permissions == "---p" and len(rest) == 3:  # no file
+            first, _, last = addresses.partition("-")
+            total += int(last, 16) - int(first, 16)
+    return total
 
 
 def _available(root: Path) -> Iterator[int]:
@@ -45,8 +86,8 @@ def _available(root: Path) -> Iterator[int]:
         return
 
 
-def _below_resource_limits(root: Path) -> Iterator[int]:
-    """Yield what is left below the limits of this process."""
+def _below_resource_limits(root: Path) -> Iterator[tuple[str, int]]:
+    """Yield the names of the limits of this process, and what is left below them."""
     try:
         import resource  # not on Windows
     except ImportError:
@@ -55,7 +96,7 @@ def _below_resource_limits(root: Path) -> Iterator[int]:
     for name, field in (("RLIMIT_AS", "VmSize"), ("RLIMIT_DATA", "VmData")):
         limit, _ = resource.getrlimit(getattr(resource, name))
         if limit != resource.RLIM_INFINITY:
-            yield limit - used.get(field, 0)
+            yield name, limit - used.get(field, 0)
 
 
 def _left_in_groups(root: Path) -> Iterator[int]:

@@ -2,7 +2,8 @@
 
 ::
 
-    nmd-lab fit data.csv --rank 10 --nonlinearity relu --out fit.nc
+    nmd-lab fit data.csv --out fit.nc
+    nmd-lab fit data.csv --rank 10 --alpha 0.5 --nonlinearity relu --out fit.nc
     nmd-lab study study.toml --out study.nc --jobs 2
     nmd-lab show fit.nc
 
@@ -18,7 +19,7 @@ import warnings
 from collections.abc import Sequence
 from enum import IntEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from cyclopts import App, CycloptsError, Parameter
 
@@ -27,10 +28,18 @@ from nmd_lab.data.readers import read_file
 from nmd_lab.result import netcdf
 from nmd_lab.result.decomposition import Decomposition
 from nmd_lab.result.exports import check_export, check_export_size, export
+from nmd_lab.result.selection import in_short
 
 from ._atomic import check_target
-from ._command_line import DataOptions, ModelOptions, SolverOptions, chosen, in_shell
-from ._interruption import interruptible
+from ._command_line import (
+    DataOptions,
+    ModelOptions,
+    SolverOptions,
+    given,
+    in_shell,
+    is_to_be_chosen,
+)
+from ._interruption import Terminated, interruptible
 from ._version import __version__
 from .fit import complete, decompose
 
@@ -54,7 +63,7 @@ class ExitCode(IntEnum):
     INTERRUPTED = 130
     """Ctrl-C; the best fit so far, or the finished fits of a study, are saved."""
     TERMINATED = 143
-    """SIGTERM; the best fit so far is saved."""
+    """SIGTERM; the same is saved."""
 
 
 app = App(
@@ -80,8 +89,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         with warnings.catch_warnings():
             warnings.showwarning = _print_warning
             code = app(tokens, exit_on_error=False, print_error=False, result_action="return_value")
-    except KeyboardInterrupt:
-        return _refuse("interrupted: finished fits are kept", ExitCode.INTERRUPTED, "")
+    except KeyboardInterrupt as error:
+        code = ExitCode.TERMINATED if isinstance(error, Terminated) else ExitCode.INTERRUPTED
+        return _refuse("interrupted: finished fits are kept", code, "")
     except CycloptsError as error:
         return _refuse(str(error), ExitCode.BAD_INPUT)
     except BAD_INPUT as error:
@@ -108,7 +118,7 @@ def fit(
     data: Path,
     /,
     *,
-    rank: int,
+    rank: Literal["auto"] | int = "auto",
     out: Path | None = None,
     decompose_: Annotated[bool, Parameter(name="--decompose", show_default=False)] = False,
     quiet: Annotated[bool, Parameter(show_default=False)] = False,
@@ -120,14 +130,15 @@ def fit(
 
     The file is .npy, .npz, .mtx, .nc, or a table .csv, .tsv, .txt with or without names of rows
     and columns.  A table with columns such as userId, movieId, rating is taken as a long table.
-    Missing entries are completed.
+    Missing entries are completed.  Rank, ridge, offsets and nonlinearity are chosen by held-out
+    entries unless they are given.
 
     Parameters
     ----------
     data
         File with the matrix.
     rank
-        Number of components.
+        Number of components; auto: chosen by held-out entries.
     out
         File for the result: .nc (the fit, for "nmd-lab show" and nmd_lab.load), .npz (W, H and
         offsets), .csv or .parquet (the reconstruction as a table).
@@ -141,7 +152,7 @@ def fit(
     if out is not None and check_export(out, "out") == data.resolve():
         raise ValueError(f"out={str(out)!r} is the file of the data: give another path.")
     reading = reading or DataOptions()
-    options = chosen(model or ModelOptions()) | chosen(solver or SolverOptions())
+    options = given(model or ModelOptions()) | given(solver or SolverOptions())
     for name in ("nonlinearity", "loss"):
         if name in options:
             options[name] = named_model(name, options[name])
@@ -152,6 +163,8 @@ def fit(
     if out is not None and len(X.shape) == 2:
         check_export_size(out, X.shape)
     function = decompose if decompose_ else complete
+    if not quiet and is_to_be_chosen(rank, options, decompose_):
+        print("choosing by held-out entries, which takes several fits", flush=True)
     with interruptible() as interruption:  # until the fit is saved
         result = function(X, rank, progress=not quiet, **options)
         print(result)
@@ -222,7 +235,7 @@ def show(file: Path, /) -> ExitCode:
         return ExitCode.OK
     result = Decomposition.from_dataset(dataset)
     print(result)
-    for name, value in result.parameters.items():
+    for name, value in in_short(result.parameters).items():
         print(f"  {name}: {value}")
     return ExitCode.OK
 

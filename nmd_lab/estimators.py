@@ -6,8 +6,9 @@
 >>> NMD(n_components=4, random_state=0).fit_transform(X).shape
 (50, 4)
 >>> X[::7, 3] = np.nan
->>> bool(np.isnan(MatrixCompletion(n_components=4).fit_transform(X)).any())
-False
+>>> model = MatrixCompletion(random_state=0).fit(X)  # all settings are chosen
+>>> bool(np.isnan(model.transform(X)).any()), model.n_components_ <= 20
+(False, True)
 """
 
 from __future__ import annotations
@@ -35,21 +36,26 @@ class NMD(ClassNamePrefixFeaturesOutMixin, FactorModel):  # type: ignore[misc]
 
     Parameters
     ----------
-    n_components : int, default 2
-        Number of components r.
-    nonlinearity : {"relu", "square", "minmax", "modulus", "identity"} or Nonlinearity
+    n_components : int or "auto", default "auto"
+        Number of components r.  "auto": chosen by held-out entries.
+    nonlinearity : {"relu", "square", "minmax", "modulus", "identity", "auto"} or Nonlinearity
         Entrywise function f, by default "relu".
-    loss : {"frobenius", "l1", "kl"} or Loss
+    loss : {"frobenius", "l1", "kl", "auto"} or Loss
         Entrywise loss d, by default "frobenius".  "kl" needs X >= 0.
     dtype, init, n_init, max_iter, tol, penalty, initial_penalty, acceleration, homotopy, polish, \
-    alpha, offsets, constraint, validation, patience, epsilon, time_limit, callback, progress, \
-    random_state, threads
-        As for `decompose`, with the same defaults.
+    alpha, offsets, offset_alpha, constraint, validation, patience, epsilon, time_limit, callback, \
+    progress, random_state, threads
+        As for `decompose`, with the same defaults.  `offsets` of rows are refused, and so is "auto"
+        together with ``alpha="auto"``, which may choose them.
 
     Attributes
     ----------
     components_ : ndarray (n_components, n_features)
         Right factor H.
+    n_components_ : int
+        Number of components, given or chosen.
+    alpha_, offset_alpha_ : float
+        Ridges of the factors and of the offsets, given or chosen.
     decomposition_ : Decomposition
         Result of `decompose`, with the labels of X if X was a DataFrame.
     n_iter_ : int
@@ -82,7 +88,7 @@ class NMD(ClassNamePrefixFeaturesOutMixin, FactorModel):  # type: ignore[misc]
 
     def __init__(
         self,
-        n_components: int = 2,
+        n_components: int | Literal["auto"] = "auto",
         *,
         nonlinearity: str | Nonlinearity = "relu",
         loss: str | Loss = "frobenius",
@@ -96,8 +102,9 @@ class NMD(ClassNamePrefixFeaturesOutMixin, FactorModel):  # type: ignore[misc]
         acceleration: Literal["auto"] | None = "auto",
         homotopy: Literal["auto"] | bool = "auto",
         polish: Literal["auto"] | bool = "auto",
-        alpha: float = 0.0,
-        offsets: Literal["none", "global", "rows", "columns", "both"] = "none",
+        alpha: float | Literal["auto"] = 0.0,
+        offsets: Literal["auto", "none", "global", "rows", "columns", "both"] = "none",
+        offset_alpha: float | Literal["auto"] = "auto",
         constraint: Literal["auto", "everywhere", "observed"] = "auto",
         validation: Any = None,
         patience: int = 10,
@@ -124,10 +131,17 @@ class NMD(ClassNamePrefixFeaturesOutMixin, FactorModel):  # type: ignore[misc]
         -------
         self
         """
-        if self.offsets in ("rows", "both"):
+        free = self._chosen()
+        if free and is_sparse(X):
             raise ValueError(
-                f"offsets={self.offsets!r} would be lost in transform(): use 'columns', or "
-                "MatrixCompletion."
+                f"{free[0]}='auto' does not go with a sparse X, whose absent entries are zeros "
+                "here: give a value, a dense X, or use MatrixCompletion."
+            )
+        may_be_chosen = self.offsets == "auto" and "alpha" in free
+        if self.offsets in ("rows", "both") or may_be_chosen:
+            raise ValueError(
+                f"offsets={self.offsets!r} would be lost in transform(), if they are of rows: use "
+                "'columns' or 'none', or MatrixCompletion."
             )
         return super().fit(X, y)
 
@@ -177,25 +191,27 @@ class MatrixCompletion(OneToOneFeatureMixin, FactorModel):  # type: ignore[misc]
 
     Parameters
     ----------
-    n_components : int, default 2
-        Number of components r.
-    nonlinearity : {"relu", "square", "minmax", "modulus", "identity"} or Nonlinearity
-        Entrywise function f, by default "identity".
-    loss : {"frobenius", "l1", "kl"} or Loss
+    n_components : int or "auto", default "auto"
+        Number of components r.  "auto": chosen by held-out entries.
+    nonlinearity : {"relu", "square", "minmax", "modulus", "identity", "auto"} or Nonlinearity
+        Entrywise function f, by default "auto" if `alpha` is "auto", and "identity" otherwise.
+    loss : {"frobenius", "l1", "kl", "auto"} or Loss
         Entrywise loss d, by default "frobenius".  "kl" needs X >= 0.
     dtype, init, n_init, max_iter, tol, penalty, initial_penalty, acceleration, homotopy, polish, \
-    alpha, offsets, constraint, validation, patience, epsilon, time_limit, callback, progress, \
-    random_state, threads
+    alpha, offsets, offset_alpha, constraint, validation, patience, epsilon, time_limit, callback, \
+    progress, random_state, threads
         As for `complete`, with the same defaults.
 
     Attributes
     ----------
-    components_, decomposition_, n_iter_, reconstruction_err_, n_features_in_, feature_names_in_
+    components_, n_components_, alpha_, offset_alpha_, decomposition_, n_iter_, \
+    reconstruction_err_, n_features_in_, feature_names_in_
         As for `NMD`.
 
     Notes
     -----
-    NaN in X and absent entries of a sparse X are missing.
+    NaN in X and absent entries of a sparse X are missing.  Within a `GridSearchCV`, numbers for
+    `n_components` and `alpha` save the choice in each of its fits.
 
     Examples
     --------
@@ -203,7 +219,7 @@ class MatrixCompletion(OneToOneFeatureMixin, FactorModel):  # type: ignore[misc]
     >>> from nmd_lab import MatrixCompletion
     >>> X = np.outer([1.0, 2.0, 3.0], [1.0, 2.0, 4.0])
     >>> X[2, 0] = np.nan
-    >>> MatrixCompletion(n_components=1).fit_transform(X).round(3)[2]
+    >>> MatrixCompletion(n_components=1, alpha=0).fit_transform(X).round(3)[2]
     array([ 3.,  6., 12.])
     """
 
@@ -212,9 +228,9 @@ class MatrixCompletion(OneToOneFeatureMixin, FactorModel):  # type: ignore[misc]
 
     def __init__(
         self,
-        n_components: int = 2,
+        n_components: int | Literal["auto"] = "auto",
         *,
-        nonlinearity: str | Nonlinearity = "identity",
+        nonlinearity: str | Nonlinearity | None = None,
         loss: str | Loss = "frobenius",
         dtype: DTypeLike | None = None,
         init: Any = "auto",
@@ -226,8 +242,9 @@ class MatrixCompletion(OneToOneFeatureMixin, FactorModel):  # type: ignore[misc]
         acceleration: Literal["auto"] | None = "auto",
         homotopy: Literal["auto"] | bool = "auto",
         polish: Literal["auto"] | bool = "auto",
-        alpha: float = 0.0,
-        offsets: Literal["none", "global", "rows", "columns", "both"] = "none",
+        alpha: float | Literal["auto"] = "auto",
+        offsets: Literal["auto", "none", "global", "rows", "columns", "both"] = "auto",
+        offset_alpha: float | Literal["auto"] = "auto",
         constraint: Literal["auto", "everywhere", "observed"] = "auto",
         validation: Any = None,
         patience: int = 10,

@@ -1,32 +1,28 @@
-"""The functions `decompose` and `complete`, and a fit that can pause and resume."""
+"""The functions `decompose` and `complete`."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, Unpack
+from collections.abc import Sequence
+from typing import Any, Literal, Unpack
 
 from numpy.typing import ArrayLike, DTypeLike
 
 from ._fit_warnings import messages_after, messages_before, warn
 from ._interruption import interruptible
+from ._labelled import label
 from ._threads import one_thread
 from .model.losses import Loss
 from .model.nonlinearities import Nonlinearity
 from .result.decomposition import Decomposition
-from .result.provenance import provenance
-from .solver.admm import State
-from .solver.options import FitOptions, with_option_signature
-from .solver.prepare import Prepared, prepare
-from .solver.refinement.stages import optimality
-from .solver.restarts import Solution, solve
-from .solver.run import Run
-from .solver.starts import iterate
+from .solver.options import COMPLETION_DEFAULTS, FitOptions, with_option_signature
+from .solver.prepare import prepare
+from .solver.restarts import solve
 
 
-@with_option_signature
+@with_option_signature()
 def decompose(
     X: Any,
-    rank: int,
+    rank: int | Literal["auto"] = "auto",
     nonlinearity: str | Nonlinearity = "relu",
     loss: str | Loss = "frobenius",
     *,
@@ -44,15 +40,18 @@ def decompose(
         Data: ndarray, masked array, pandas.DataFrame, xarray.DataArray or scipy.sparse matrix.
         NaN and masked entries are missing, absent entries of a sparse matrix are zeros.  Labels are
         kept.  The largest magnitude may be from 1e-120 to 1e120, in float32 from 1e-36 to 1e36.
-    rank : int
-        Number of components r, from 1 to min(m, n).
-    nonlinearity : {"relu", "square", "minmax", "modulus", "identity"} or Nonlinearity
-        Entrywise function f, by default "relu".  "minmax" has the bounds that X documents by its
+    rank : int or "auto", default "auto"
+        Number of components r, from 1 to min(m, n).  "auto": chosen by held-out entries.
+    nonlinearity : {"relu", "square", "minmax", "modulus", "identity", "auto"} or Nonlinearity
+        Entrywise function f, by default "relu".  "auto": chosen by held-out entries among
+        "identity", "relu" if X has many zeros and nothing below, and MinMax if X documents a range
+        or has many values at both ends of it.  "minmax" has the bounds that X documents by its
         attributes `valid_range`, or `valid_min` and `valid_max`, the bounds 0 and 255 for grey
         levels of type uint8 above 127, or else 0 and 1 if X lies between them;
         ``nmd.MinMax(a, b)`` has others.
-    loss : {"frobenius", "l1", "kl"} or Loss
-        Entrywise loss d, by default "frobenius".
+    loss : {"frobenius", "l1", "kl", "auto"} or Loss
+        Entrywise loss d, by default "frobenius".  "auto": the one whose noise (Gaussian, Laplace,
+        or Poisson for counts) makes held-out entries most likely.
     mask : array_like of bool (m, n), optional
         Observed entries (True); by default all.
     weights : array_like (m, n), optional
@@ -105,11 +104,15 @@ def decompose(
     polish : {"auto", True, False}, default "auto"
         Descent on the objective itself from the best factors, if the loss is smooth or the fit is
         nearly exact.  "auto" has the same exceptions as `acceleration`.
-    alpha : float, default 0
-        Ridge: the objective has the term alpha/2 (‖W‖² + ‖H‖²).
-    offsets : {"none", "global", "rows", "columns", "both"}, default "none"
+    alpha : float or "auto", default 0
+        Ridge: the objective has the term alpha/2 (‖W‖² + ‖H‖²).  "auto": chosen by held-out
+        entries; see the notes.
+    offsets : {"none", "global", "rows", "columns", "both", "auto"}, default "none"
         Offsets added to WH inside f.  "global": a mean; "rows", "columns", "both": also an offset
-        for each row, each column, or both.
+        for each row, each column, or both.  "auto": chosen with alpha="auto", "none" otherwise.
+    offset_alpha : float or "auto", default "auto"
+        Ridge of the offsets b of rows and columns: the objective has the term offset_alpha/2 ‖b‖².
+        "auto": chosen with alpha="auto", equal to `alpha` otherwise.
     constraint : {"auto", "everywhere", "observed"}, default "auto"
         Entries on which T = WH is imposed.  "auto" is "observed" if fewer than a third of the
         entries are observed.
@@ -147,7 +150,8 @@ def decompose(
         If an argument is invalid; this is checked before any work.
     MemoryError
         If the fit would not fit into what is left of the memory: the free memory, the limits of
-        the process, or those of its control groups.
+        the process, or those of its control groups.  A default fit of dense data needs about three
+        times their size, and one more for data above 2^18 or below 2^-18, or not in C order.
     FloatingPointError
         If the first iteration overflows.
     KeyboardInterrupt
@@ -177,6 +181,15 @@ def decompose(
     above that of the algorithm alone on 16 of the 18 problems of ``benchmarks/pace.py``, and 11
     and 19 % on two.
 
+    What is "auto" is chosen by the error at a tenth of the observed entries, which are held out;
+    several times, if they are few.  They are drawn at random, or as blocks if the holes of X are
+    blocks.  The ridge is weakened step by step, each trial beginning where the one before ended,
+    then ranks are compared, each with its own ridge, and of these the smallest is taken whose error
+    is not clearly above the lowest.  The fit then begins at the chosen factors, with all entries.
+    `Decomposition.selection` has all trials.  Multiples of X give the same choice.  With
+    `validation`, its entries are the held-out ones.  A part of `time_limit`, at most half of it, is
+    for the trials.
+
     Once an iteration is done, a first Ctrl-C or SIGTERM ends the fit after the present iteration.
     The best iterate is returned, with the stop reason "interrupted", and the program goes on.  A
     second signal has its usual effect at once.  This holds in the main thread, and where the
@@ -194,11 +207,11 @@ def decompose(
     return _fit(X, rank, nonlinearity, loss, mask, weights, dtype, sample_dims, True, options)
 
 
-@with_option_signature
+@with_option_signature(**COMPLETION_DEFAULTS)
 def complete(
     X: Any,
-    rank: int,
-    nonlinearity: str | Nonlinearity = "identity",
+    rank: int | Literal["auto"] = "auto",
+    nonlinearity: str | Nonlinearity | None = None,
     loss: str | Loss = "frobenius",
     *,
     mask: ArrayLike | None = None,
@@ -209,14 +222,18 @@ def complete(
 ) -> Decomposition:
     """Complete a partly observed X by f(WH); only observed entries count.
 
-    The arguments, the result and the errors are those of `decompose`, with two differences.  Absent
-    entries of a sparse X are missing here, and zeros there.  A row or column without an observed
-    entry is an error there; here it gets zero factors, and its prediction is f of the offsets.
+    The arguments, the result and the errors are those of `decompose`, with three differences.
+    Absent entries of a sparse X are missing here, and zeros there.  A row or column without an
+    observed entry is an error there; here it gets zero factors, and its prediction is f of the
+    offsets.  And ridges, offsets and nonlinearity are chosen by held-out entries here, unless a
+    number is given for `alpha`; ``alpha=0`` is the plain problem.
 
     Parameters
     ----------
-    X, rank, nonlinearity, loss, mask, weights, dtype, sample_dims, **options
-        See `decompose`; `nonlinearity` is "identity" by default.
+    X, rank, loss, mask, weights, dtype, sample_dims, **options
+        See `decompose`; `alpha` and `offsets` are "auto" by default.
+    nonlinearity : str or Nonlinearity, optional
+        See `decompose`; by default "auto" if `alpha` is "auto", and "identity" otherwise.
 
     Returns
     -------
@@ -227,18 +244,22 @@ def complete(
     --------
     >>> import numpy as np, nmd_lab as nmd
     >>> rng = np.random.default_rng(0)
-    >>> X = rng.normal(size=(40, 2)) @ rng.normal(size=(2, 30))
+    >>> truth = rng.normal(size=(60, 2)) @ rng.normal(size=(2, 50))
+    >>> X = truth + 0.1 * rng.normal(size=truth.shape)
     >>> seen = rng.random(X.shape) < 0.6
-    >>> fit = nmd.complete(X, rank=2, mask=seen, max_iter=1000)
-    >>> bool(np.abs(fit.reconstruct().values - X).max() < 1e-3)
-    True
+    >>> fit = nmd.complete(X, mask=seen, random_state=0)
+    >>> int(fit.parameters["rank"]), bool(np.std(fit.reconstruct().values - truth) < 0.05)
+    (2, True)
     """
-    return _fit(X, rank, nonlinearity, loss, mask, weights, dtype, sample_dims, False, options)
+    settings: Any = COMPLETION_DEFAULTS | options
+    if nonlinearity is None:
+        nonlinearity = "auto" if settings["alpha"] == "auto" else "identity"
+    return _fit(X, rank, nonlinearity, loss, mask, weights, dtype, sample_dims, False, settings)
 
 
 def _fit(
     X: Any,
-    rank: int,
+    rank: int | Literal["auto"],
     nonlinearity: str | Nonlinearity,
     loss: str | Loss,
     mask: ArrayLike | None,
@@ -260,89 +281,13 @@ def _fit(
             dtype=dtype,
             sample_dims=sample_dims,
             absent_are_zeros=absent_are_zeros,
+            interruption=interruption,
             **options,
         )
         warn(messages_before(prepared), stacklevel=3)
-        solution = solve(*prepared)
+        solution = solve(*prepared[:6])
         fit = label(prepared, solution)
         warn(messages_after(fit, prepared), stacklevel=3)
         if interruption and not interruption.reported:
             fit = label(prepared, solution.after(interruption))
     return fit
-
-
-def label(prepared: Prepared, solution: Solution) -> Decomposition:
-    """Return the labelled result of a fit.
-
-    Parameters
-    ----------
-    prepared : Prepared
-        Problem and options of the fit.
-    solution : Solution
-        Best outcome of the solver, with a summary of its starts.
-    """
-    problem, outcome = prepared.problem, solution.outcome
-    state, units = outcome.state, problem.units
-    observations = units.given_observations(problem.observations)
-    W, H = observations.zero_unobserved(state.W, state.H)
-    return Decomposition.from_matrices(
-        observations.labels,
-        W,
-        H,
-        outcome.history,
-        offsets=state.offsets,
-        nonlinearity=units.pair.nonlinearity,
-        loss=units.pair.loss,
-        stop_reason=outcome.stop_reason,
-        parameters={
-            "rank": W.shape[1],
-            "iteration": state.iteration,
-            **prepared.options.describe(W.dtype),
-            "constraint": "observed" if problem.observed_only else "everywhere",
-            "optimality": solution.optimality,
-            "starts": solution.starts,
-            **provenance(observations),
-        },
-    )
-
-
-class ResumableFit:
-    """A prepared fit that can pause after any iteration and resume.
-
-    Its iterates are those of an uninterrupted fit.  With ``tol=0`` and no held-out entries, the
-    result after k iterations is that of ``max_iter=k``.
-
-    Parameters
-    ----------
-    prepared : Prepared
-        Result of `nmd_lab.solver.prepare.prepare`; only the first of its starts is run.
-    """
-
-    def __init__(self, prepared: Prepared) -> None:
-        self.prepared = prepared
-        self.run: Run | None = None
-
-    def advance(self, iterations: int, callback: Callable[[State], Any]) -> Decomposition:
-        """Do at most `iterations` more iterations, and return the result so far.
-
-        Parameters
-        ----------
-        iterations : int
-            Largest number of further iterations.
-        callback : callable
-            Function called with each state; a true return value stops the fit.
-        """
-        problem, starts, options, plan, held_out = self.prepared
-        with one_thread():
-            if self.run is None:
-                states = iterate(problem, next(starts), options, plan)
-                self.run = Run(
-                    states,
-                    tol=options.tol,
-                    held_out=held_out,
-                    patience=options.patience,
-                    last_when_stopped=True,
-                )
-            outcome = self.run.advance(iterations, callback=callback)
-            distance = optimality(problem, *problem.extended(outcome.state))
-            return label(self.prepared, Solution(outcome, distance, []))

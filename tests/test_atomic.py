@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tempfile
 import time
+from pathlib import Path
 
 import pytest
 
@@ -75,3 +77,23 @@ def test_a_folder_that_cannot_be_written_is_found_before(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "access", lambda *_: False)
     with pytest.raises(PermissionError, match=r"out='.*cannot be written: give another path"):
         check_target(tmp_path / "a", "out")
+
+
+def test_a_folder_that_only_promises_to_be_writable_is_found_before(tmp_path, monkeypatch):
+    """As /proc does to root."""
+
+    def refuse(*_, **__):
+        raise FileNotFoundError(2, "No such file or directory")
+
+    check_target(tmp_path / "a", "out")
+    assert not list(tmp_path.iterdir())
+    monkeypatch.setattr(tempfile, "TemporaryFile", refuse)
+    with pytest.raises(FileNotFoundError, match=r"out='.*a' cannot be written \(No such") as caught:
+        check_target(tmp_path / "a", "out")
+    assert str(caught.value).endswith("or give another path.")
+
+
+@pytest.mark.skipif(not Path("/proc/self").is_dir(), reason="needs /proc")
+def test_proc_is_no_place_for_a_file():
+    with pytest.raises(OSError, match=r"out='/proc/fit.nc' .*cannot be written"):
+        check_target("/proc/fit.nc", "out")

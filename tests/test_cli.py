@@ -22,9 +22,10 @@ from nmd_lab._command_line import ModelOptions, SolverOptions
 from nmd_lab.cli import main
 from nmd_lab.data.readers import read_matrix
 from nmd_lab.result import exports, netcdf
-from nmd_lab.solver.options import CONSTRAINTS, INITS, OFFSETS, Options
+from nmd_lab.solver.options import COMPLETION_DEFAULTS, CONSTRAINTS, INITS, OFFSETS, Options
 from nmd_lab.studies import configuration
 
+PLAIN = ["--alpha", "0", "--rank"]
 EXAMPLE = Path(__file__).parents[1] / "examples" / "study.toml"
 
 
@@ -58,11 +59,13 @@ def files(X: np.ndarray, folder: Path) -> dict[str, Path]:
 
 def test_every_format_gives_the_same_fit(matrix, tmp_path, capsys):
     # No refinements yet, whose pace depends on how the entries are stored
-    expected = nmd.complete(matrix, 2, "relu", constraint="everywhere", max_iter=15, tol=0)
+    options = {"constraint": "everywhere", "max_iter": 15, "tol": 0}
+    expected = nmd.complete(matrix, 2, "relu", alpha=0, **options)
     for path in files(matrix, tmp_path).values():
         out = tmp_path / "fit.nc"
-        argv = ["fit", path, "--rank", 2, "--nonlinearity", "relu", "--constraint", "everywhere",
-                "--max-iter", 15, "--tol", 0, "--quiet", "--out", out]  # fmt: skip
+        argv = ["fit", path, "--rank", 2, "--alpha", 0, "--nonlinearity", "relu",
+                "--constraint", "everywhere", "--max-iter", 15, "--tol", 0, "--quiet",
+                "--out", out]  # fmt: skip
         assert main([str(word) for word in argv]) == 0, path
         shown = capsys.readouterr()
         assert "relative error" in shown.out
@@ -90,7 +93,7 @@ def test_labels_come_along(matrix, tmp_path):
 def test_a_long_table_is_fitted_and_saved(tmp_path):
     path, out = tmp_path / "ratings.csv", tmp_path / "fit.nc"
     path.write_text("userId,movieId,rating\n1,7,4\n1,9,5\n2,7,3\n2,9,4\n3,9,2\n3,7,1\n")
-    assert main(["fit", str(path), "--rank", "1", "--quiet", "--out", str(out)]) == 0
+    assert main(["fit", str(path), *PLAIN, "1", "--quiet", "--out", str(out)]) == 0
     assert nmd.load(out).labels.dims == ("userId", "movieId")
 
 
@@ -107,11 +110,52 @@ def test_options_of_a_fit(matrix, tmp_path):
     assert {name: fit.parameters[name] for name in expected} == expected
 
 
+def test_what_is_not_given_is_chosen(matrix, tmp_path, capsys):
+    path, out = files(matrix, tmp_path)["named.csv"], tmp_path / "fit.nc"
+    argv = ["fit", str(path), "--random-state", "0", "--out", str(out)]
+    assert main([*argv, "--quiet"]) == 0
+    shown = capsys.readouterr()
+    assert not shown.err
+    assert "choosing" not in shown.out
+    assert "  chosen: " in shown.out
+    assert "  held-out error: " in shown.out
+    fit = nmd.load(out)
+    xr.testing.assert_equal(fit.reconstruct(), nmd.complete(read_matrix(path), random_state=0)
+                            .reconstruct())  # fmt: skip
+    assert main(["show", str(out)]) == 0
+    assert "  chosen: " in capsys.readouterr().out
+    assert main([*argv, *PLAIN, "2"]) == 0
+    shown = capsys.readouterr()
+    assert "chosen: " not in shown.out
+    assert "choosing" not in shown.out
+    plain = {"alpha": 0, "offset_alpha": 0, "offsets": "none"}
+    assert {name: nmd.load(out).parameters[name] for name in plain} == plain
+
+
+@pytest.mark.parametrize(
+    ("words", "options"),
+    [("--rank auto --alpha 0.5", "rank"), ("--rank 2 --alpha auto", "alpha"),
+     ("--rank 2 --alpha auto --offset-alpha 3 --offsets both", "alpha"),
+     ("--rank 2 --alpha 1 --loss auto --nonlinearity identity", "loss"),
+     ("--rank 2 --alpha 1 --nonlinearity auto --offsets auto", "nonlinearity")],
+)  # fmt: skip
+def test_each_option_that_can_be_auto(words, options, matrix, tmp_path, capsys):
+    path, out = files(np.clip(matrix, 1, 3), tmp_path)["a.npy"], tmp_path / "fit.nc"
+    assert main(["fit", str(path), "--random-state", "0", *words.split(), "--out", str(out)]) == 0
+    assert "choosing by held-out entries" in capsys.readouterr().out
+    fit = nmd.load(out)
+    assert options in fit.selection.attrs["options"]
+    given = dict(zip(words.split()[::2], words.split()[1::2], strict=True))
+    for name, word in given.items():
+        value = fit.parameters.get(name.removeprefix("--").replace("-", "_"))
+        assert word == "auto" or value is None or str(value) in (word, f"{word}.0")
+
+
 @pytest.mark.filterwarnings("ignore::nmd_lab.NMDWarning")  # of few entries
 def test_absent_entries_are_zeros_if_asked(matrix, tmp_path):
     path = files(np.where(matrix > 3, matrix, np.nan), tmp_path)["a.mtx"]
     out = tmp_path / "fit.nc"
-    argv = ["fit", str(path), "--rank", "2", "--quiet", "--out", str(out)]
+    argv = ["fit", str(path), *PLAIN, "2", "--quiet", "--out", str(out)]
     assert main([*argv, "--decompose"]) == 0
     assert nmd.load(out).parameters["n_observed"] == matrix.size
     assert main(argv) == 0
@@ -222,11 +266,13 @@ def test_bad_words_and_files_are_refused(matrix, tmp_path, capsys):
     np.savez(tmp_path / "two.npz", a=matrix, b=matrix)
     for arguments, expected in {
         (path, "--rank", "20"): "rank=20 exceeds",
-        (path, "--rank", "two"): 'Invalid value for --rank: unable to convert "two" into int.',
+        (path, "--rank", "two"): 'Invalid value for --rank: unable to convert "two" into',
         (path, "--rank", "2", "--alpha", "much"): "Invalid value for --alpha",
         (path, "--rank", "2", "--polish", "often"): 'Invalid value "often" for --polish',
         (path, "--rank", "2", "--alpha", "-1"): "alpha=-1.0 is out of range",
-        (path,): "--rank",
+        (path, "--offset-alpha", "-1"): "offset_alpha=-1.0 is out of range",
+        (path, "--offsets", "atuo"): 'Invalid value "atuo" for --offsets',
+        (str(tmp_path / "holes.npz"), "--decompose"): "leave out --decompose, or a dense X",
         (path, "--rank", "2", "--nonlinearty", "relu"): "Did you mean --nonlinearity?",
         (path, "--rank", "2", "--row", "user"): "row='user' is meant for tables",
         (str(tmp_path / "none.csv"), "--rank", "2"): "does not exist",
@@ -275,7 +321,7 @@ def test_ctrl_c_in_a_fit_saves_the_best_so_far(matrix, monkeypatch, tmp_path):
 
     monkeypatch.setattr(stopping.Stopping, "reason", interrupted)
     path, out = files(matrix, tmp_path)["a.npy"], tmp_path / "fit.nc"
-    assert main(["fit", str(path), "--rank", "2", "--quiet", "--out", str(out)]) == 130
+    assert main(["fit", str(path), *PLAIN, "2", "--quiet", "--out", str(out)]) == 130
     assert nmd.load(out).stop_reason.code == "interrupted"
 
 
@@ -303,6 +349,16 @@ def test_out_is_checked_before_any_work(out, message, no_work, tmp_path, capsys)
     assert error.count("\n") == 1
 
 
+@pytest.mark.skipif(not Path("/proc/self").is_dir(), reason="needs /proc")
+@pytest.mark.parametrize("command", [["fit", "a.csv", "--rank", "2"], ["study", "a.toml"]])
+def test_a_folder_that_takes_no_file_is_told_before_any_work(command, no_work, capsys):
+    assert main([*command, "--out", "/proc/x.nc"]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("nmd-lab: error: out='/proc/x.nc'")
+    assert "give another path." in error
+    assert error.count("\n") == 1
+
+
 def test_out_of_a_study_is_checked_before_any_work(no_work, tmp_path, capsys):
     assert main(["study", "a.toml", "--out", str(tmp_path / "no" / "study.nc")]) == 2
     assert "in no existing folder" in capsys.readouterr().err
@@ -327,7 +383,7 @@ def test_an_unforeseen_error_is_one_line(monkeypatch, capsys):
 
 def test_the_ending_decides_what_is_written(matrix, tmp_path):
     paths = files(matrix, tmp_path)
-    argv = ["fit", str(paths["named.csv"]), "--rank", "2", "--offsets", "both", "--max-iter", "9",
+    argv = ["fit", str(paths["named.csv"]), *PLAIN, "2", "--offsets", "both", "--max-iter", "9",
             "--tol", "0", "--quiet", "--out"]  # fmt: skip
     for name in ("fit.nc", "fit.csv", "fit.npz"):
         assert main([*argv, str(tmp_path / name)]) == 0
@@ -348,7 +404,7 @@ def test_a_reconstruction_as_parquet(matrix, tmp_path):
     if not any(map(find_spec, ("pyarrow", "fastparquet"))):
         pytest.skip("needs pyarrow")
     out = tmp_path / "fit.parquet"
-    argv = ["fit", str(files(matrix, tmp_path)["a.npy"]), "--rank", "2", "--quiet", "--out"]
+    argv = ["fit", str(files(matrix, tmp_path)["a.npy"]), *PLAIN, "2", "--quiet", "--out"]
     assert main([*argv, str(out)]) == 0
     assert pd.read_parquet(out).shape == matrix.shape
 
@@ -361,7 +417,7 @@ def test_a_table_of_too_many_entries_is_refused_before_the_fit(matrix, tmp_path,
 
 def test_a_written_table_is_read_with_its_labels(matrix, tmp_path, capsys):
     pd.DataFrame(np.nan_to_num(matrix)).to_csv(tmp_path / "x.csv")
-    argv = ["fit", str(tmp_path / "x.csv"), "--rank", "2", "--quiet", "--max-iter", "3"]
+    argv = ["fit", str(tmp_path / "x.csv"), *PLAIN, "2", "--quiet", "--max-iter", "3"]
     assert main(argv) == 0
     assert "read 12 rows x 8 columns from x.csv" in capsys.readouterr().out
     assert main([*argv, "--no-header", "--no-index"]) == 0
@@ -372,7 +428,7 @@ def test_a_long_table_needs_no_options(tmp_path, capsys):
     (tmp_path / "ratings.csv").write_text(
         "userId,movieId,rating\n1,31,2.5\n1,10,3.0\n2,10,4.0\n2,31,1.0\n"
     )
-    assert main(["fit", str(tmp_path / "ratings.csv"), "--rank", "1", "--quiet"]) == 0
+    assert main(["fit", str(tmp_path / "ratings.csv"), *PLAIN, "1", "--quiet"]) == 0
     assert "2 rows (userId) x 2 columns (movieId), 4 values (rating)" in capsys.readouterr().out
 
 
@@ -386,22 +442,31 @@ def test_the_help_speaks_the_language_of_the_shell(monkeypatch, capsys):
             assert python not in shown, python
     main(["fit", "--help"])
     shown = " ".join(capsys.readouterr().out.split())
-    for line in ("--max-iter INT", "--alpha FLOAT", "[choices: auto, true, false]", "--no-header"):
+    for line in (
+        "--max-iter INT",
+        "--alpha CHOICE|FLOAT",
+        "--rank CHOICE|INT",
+        "[choices: auto, true, false]",
+        "--no-header",
+    ):
         assert line in shown
 
 
 def test_every_option_of_a_fit_is_on_the_command_line():
-    """With the choices and the defaults of the library."""
+    """With the choices and the defaults of the library; None stands for those of the function."""
     given = {f.name: f for each in (ModelOptions, SolverOptions) for f in fields(each)}
     absent = {"callback", "progress"}
     for option in fields(Options):
         assert (option.name in given) != (option.name in absent), option.name
         if option.name in given:
             default = given[option.name].default
-            assert default == option.default or (default, option.default) == ("none", None)
+            if option.name in COMPLETION_DEFAULTS:
+                assert default is None
+            else:
+                assert default == option.default or (default, option.default) == ("none", None)
     choices = get_type_hints(SolverOptions) | get_type_hints(ModelOptions)
     assert get_args(choices["init"]) == INITS
-    assert get_args(choices["offsets"]) == OFFSETS
+    assert get_args(get_args(choices["offsets"])[0]) == OFFSETS
     assert get_args(choices["constraint"]) == CONSTRAINTS
 
 
@@ -409,7 +474,7 @@ def test_every_option_of_a_fit_is_on_the_command_line():
 def test_words_for_values_of_python(option, matrix, tmp_path):
     path, out = files(matrix, tmp_path)["a.npy"], tmp_path / "fit.nc"
     name, word = option.split()
-    argv = ["fit", str(path), "--rank", "2", "--quiet", "--max-iter", "3", "--out", str(out),
+    argv = ["fit", str(path), *PLAIN, "2", "--quiet", "--max-iter", "3", "--out", str(out),
             "--nonlinearity", "minmax(0, 9)"]  # fmt: skip
     assert main([*argv, f"--{name}", word]) == 0
     assert nmd.load(out).parameters[name] is {"none": None, "true": True, "false": False}[word]
@@ -438,7 +503,7 @@ def test_the_data_are_not_overwritten(matrix, tmp_path, capsys):
 
 def test_bounds_are_advised_as_the_shell_takes_them(tmp_path, capsys):
     np.save(tmp_path / "x.npy", np.arange(12.0).reshape(3, 4))
-    call = ["fit", str(tmp_path / "x.npy"), "--rank", "1", "--quiet", "--nonlinearity"]
+    call = ["fit", str(tmp_path / "x.npy"), *PLAIN, "1", "--quiet", "--nonlinearity"]
     assert main([*call, "minmax"]) == 2
     said = capsys.readouterr().err
     assert 'for example --nonlinearity "minmax(0, 11)".' in said

@@ -57,7 +57,7 @@ def test_a_run_that_was_still_improving_is_told_of(noisy, how):
 @pytest.mark.parametrize("verb", ["complete", "decompose"])
 def test_both_commands_tell_it_where_they_were_called(noisy, verb):
     with pytest.warns(nmd_lab.NotConvergedWarning) as found:
-        getattr(nmd_lab, verb)(noisy, 3, "relu", max_iter=20)
+        getattr(nmd_lab, verb)(noisy, 3, "relu", alpha=0, max_iter=20)
     assert [each.filename for each in found] == [__file__]
 
 

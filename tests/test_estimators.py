@@ -32,7 +32,7 @@ LOSSES = ["frobenius", "l1", "kl"]
 NONLINEARITIES = ["relu", "square", "minmax", "modulus", "identity"]
 BOTH = [NMD, MatrixCompletion]
 ALL = [
-    estimator(nonlinearity=given(f), loss=d, max_iter=10)
+    estimator(2, nonlinearity=given(f), loss=d, alpha=0, max_iter=10)
     for estimator in BOTH
     for f in NONLINEARITIES
     for d in LOSSES
@@ -45,7 +45,11 @@ def test_scikit_learn_accepts_them(estimator, check):
     check(estimator)
 
 
-@pytest.mark.parametrize("estimator", [NMD(max_iter=10), MatrixCompletion(max_iter=10)], ids=str)
+@pytest.mark.parametrize(
+    "estimator",
+    [NMD(2, max_iter=10), MatrixCompletion(2, alpha=0, max_iter=10)],
+    ids=str,
+)
 @pytest.mark.parametrize(
     "check",
     [
@@ -71,7 +75,7 @@ def test_parameters_and_defaults_are_those_of_the_command(estimator, verb):
         for name, parameter in inspect.signature(getattr(nmd_lab, verb)).parameters.items()
         if name not in ("X", "rank", "mask", "weights", "sample_dims")
     }
-    assert own == {"n_components": 2} | defaults
+    assert own == {"n_components": "auto"} | defaults
     assert own["max_iter"] == Options.max_iter
     with pytest.raises(TypeError, match="max_iters"):
         estimator(max_iters=3)
@@ -140,7 +144,8 @@ def test_the_score_does_not_reward_rank_itself(estimator, rng):
     X = rng.normal(size=(80, 3)) @ rng.normal(size=(3, 30)) + 0.3 * rng.normal(size=(80, 30))
     train, test = X[:50], X[50:]
     scores = [
-        estimator(r, nonlinearity="identity").fit(train).score(test) for r in (1, 2, 3, 8, 15)
+        estimator(r, nonlinearity="identity", alpha=0).fit(train).score(test)
+        for r in (1, 2, 3, 8, 15)
     ]
     assert np.argmax(scores) == 2
     assert scores[2] > 0.9
@@ -150,7 +155,7 @@ def test_the_score_does_not_reward_rank_itself(estimator, rng):
 def test_completion_leaves_what_is_observed_and_fills_the_rest(planted, rng):
     seen = rng.random(planted.shape) < 0.7
     X = np.where(seen, planted, np.nan)
-    model = MatrixCompletion(3, nonlinearity="relu", random_state=0)
+    model = MatrixCompletion(3, nonlinearity="relu", alpha=0, random_state=0)
     filled = model.fit_transform(X)
     np.testing.assert_array_equal(filled[seen], X[seen])
     np.testing.assert_allclose(filled, planted, atol=0.05)
@@ -166,7 +171,7 @@ def test_completion_leaves_what_is_observed_and_fills_the_rest(planted, rng):
 def test_completion_predicts_pairs_and_rows(planted):
     X = planted.copy()
     X[::3, 1] = np.nan
-    model = MatrixCompletion(3, nonlinearity="relu", random_state=0).fit(X)
+    model = MatrixCompletion(3, nonlinearity="relu", alpha=0, random_state=0).fit(X)
     expected = model.decomposition_.reconstruct().values
     np.testing.assert_allclose(model.predict([0, 3], [1, 1]), expected[[0, 3], 1])
     np.testing.assert_allclose(model.predict(np.array([[0, 1], [3, 1]])), expected[[0, 3], 1])
@@ -178,6 +183,27 @@ def test_completion_predicts_pairs_and_rows(planted):
         model.predict(sparse.csr_array(planted))
 
 
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("estimator", BOTH)
+@pytest.mark.parametrize("fill", [np.nan, 0.0])
+def test_sparse_columns_are_a_way_to_store_a_table(fill, estimator, dtype, planted, rng):
+    """As for `complete`: what they do not store is their fill value, and NaN is missing."""
+    hole = rng.random(planted.shape) < 0.3
+    frame = pd.DataFrame(np.where(hole, fill, planted), dtype=dtype).add_prefix("gene ")
+    stored = frame.astype(pd.SparseDtype(dtype, fill))
+    partly = frame.astype(dict.fromkeys(frame.columns[:5], pd.SparseDtype(dtype, fill)))
+    kept = stored.copy()
+    model = estimator(3, nonlinearity="relu", alpha=0, max_iter=10, random_state=0)
+    expected = clone(model).fit_transform(frame)
+    assert expected.dtype == dtype
+    for table in (stored, partly):
+        np.testing.assert_array_equal(clone(model).fit_transform(table), expected)
+    fitted = clone(model).fit(stored)
+    assert list(fitted.feature_names_in_) == list(frame.columns)
+    assert fitted.decomposition_.parameters["n_observed"] == frame.notna().to_numpy().sum()
+    pd.testing.assert_frame_equal(stored, kept)
+
+
 def test_observations_with_labels_go_in(planted, rng):
     seen = rng.random(planted.shape) < 0.8
     rows, columns = ([f"{name}{k}" for k in range(size)]
@@ -185,7 +211,7 @@ def test_observations_with_labels_go_in(planted, rng):
     X = nmd_lab.observations_from_sparse(sparse.csr_array(np.where(seen, planted + 1, 0)),
                                          rows, columns)  # fmt: skip
     dense = X.to_array()
-    model = MatrixCompletion(3, random_state=0).fit(X)
+    model = MatrixCompletion(3, alpha=0, random_state=0).fit(X)
     assert list(model.decomposition_.W["row"].values) == rows
     np.testing.assert_allclose(model.transform(X), model.transform(dense), rtol=1e-6)
     assert model.score(X) == pytest.approx(model.score(dense), rel=1e-6)
@@ -197,7 +223,7 @@ def test_observations_with_labels_go_in(planted, rng):
 
 def test_rows_of_nothing_fall_back_to_the_offsets(rng):
     X = rng.normal(size=(30, 2)) @ rng.normal(size=(2, 12)) + 5
-    model = MatrixCompletion(2, offsets="both").fit(X)
+    model = MatrixCompletion(2, alpha=0, offsets="both").fit(X)
     expected = model.decomposition_.offsets.mean + model.decomposition_.offsets.columns
     np.testing.assert_allclose(model.transform(np.full((1, 12), np.nan))[0], expected)
 
@@ -211,7 +237,7 @@ def test_frames_give_names_and_labels(planted):
     table = model.set_output(transform="pandas").transform(frame)
     assert list(table.index) == list(frame.index)
     filled = (
-        MatrixCompletion(3, max_iter=20)
+        MatrixCompletion(3, alpha=0, max_iter=20)
         .set_output(transform="pandas")
         .fit_transform(frame.where(frame > 0.1))
     )
@@ -223,15 +249,60 @@ def test_what_makes_no_sense_is_refused(planted):
     with pytest.raises(ValueError, match=r"n_components=30 .* n_samples=60 and n_features=25"):
         NMD(30).fit(planted)
     with pytest.raises(ValueError, match=r"offsets='both'.*MatrixCompletion"):
-        NMD(offsets="both").fit(planted)
+        NMD(2, offsets="both").fit(planted)
     with pytest.raises(ValueError, match="W has 2 columns: give the 3"):
         NMD(3, max_iter=2).fit(planted).inverse_transform(np.ones((4, 2)))
     with pytest.raises(ValueError, match="nonlinearity='rellu'"):
-        NMD(nonlinearity="rellu").fit(planted)
+        NMD(2, nonlinearity="rellu").fit(planted)
+    with pytest.raises(ValueError, match=r"offsets='auto'.*'columns'"):
+        NMD(2, alpha="auto", offsets="auto").fit(planted)
+    for free in ({}, {"alpha": "auto"}, {"loss": "auto"}):
+        name = next(iter(free), "n_components")
+        given_rank = {"n_components": 2} if free else {}
+        with pytest.raises(ValueError, match=f"{name}='auto' .* sparse X.*MatrixCompletion"):
+            NMD(**given_rank, **free).fit(sparse.csr_array(planted))
     twice = pd.DataFrame(planted).rename(columns={1: 0})
     for estimator in (NMD(2), MatrixCompletion(2)):
         with pytest.raises(ValueError, match="X has the column 0 twice: give each"):
             estimator.fit(twice)
+
+
+def test_what_is_auto_is_chosen_and_told(rng):
+    X = rng.normal(size=(60, 2)) @ rng.normal(size=(2, 20)) + 0.1 * rng.normal(size=(60, 20))
+    truth = X.copy()
+    X[rng.random(X.shape) < 0.3] = np.nan
+    model = MatrixCompletion(random_state=0).fit(X)
+    fit = nmd_lab.complete(X, random_state=0)
+    np.testing.assert_array_equal(model.components_, fit.H.values)
+    assert model.n_components_ == len(model.components_) == fit.rank
+    assert type(model.n_components_) is int
+    numbers = model.alpha_, model.offset_alpha_
+    assert numbers == (fit.parameters["alpha"], fit.parameters["offset_alpha"])
+    assert model.get_params()["n_components"] == model.get_params()["alpha"] == "auto"
+    holes = np.isnan(X)
+    filled = model.transform(X)
+    assert np.sqrt(np.mean((filled - truth)[holes] ** 2)) < 0.3
+    plain = MatrixCompletion(3, alpha=0.5).fit(X)
+    assert (plain.n_components_, plain.alpha_, plain.offset_alpha_) == (3, 0.5, 0.5)
+    assert plain.decomposition_.selection.sizes["trial"] == 0
+
+
+def test_the_rank_of_nmd_is_chosen_by_default(planted):
+    model = NMD(random_state=0).fit(planted)
+    assert model.n_components_ == nmd_lab.decompose(planted, random_state=0).rank
+    assert model.alpha_ == 0
+    assert model.transform(planted[:4]).shape == (4, model.n_components_)
+    assert len(model.get_feature_names_out()) == model.n_components_
+    ridge = NMD(3, alpha="auto", offsets="columns", random_state=0).fit(planted)
+    assert ridge.n_components_ == 3
+    assert ridge.alpha_ == ridge.decomposition_.parameters["alpha"]
+    assert ridge.decomposition_.offsets.rows is None
+
+
+def test_a_loss_that_is_chosen_allows_negative_data(planted):
+    model = MatrixCompletion(2, loss="auto", random_state=0)
+    assert not model.__sklearn_tags__().input_tags.positive_only
+    assert model.fit(-planted).decomposition_.loss in (nmd_lab.Frobenius(), nmd_lab.L1())
 
 
 @cache

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 
 import numpy as np
 import pytest
 from given import given
 from oracles import LOSSES, NONLINEARITIES, PAIRS, forward
+from scipy import sparse
 
 import nmd_lab
 
 
 def finite(fit):
     return bool(np.isfinite(fit.W.values).all() and np.isfinite(fit.H.values).all())
+
+
+def stored_where_observed(X):
+    """Return a sparse matrix that has the entries of X that are not NaN."""
+    seen = ~np.isnan(X)
+    return sparse.coo_array((X[seen], np.nonzero(seen)), shape=X.shape).tocsr()
 
 
 # Stopping ---------------------------------------------------------------------------------------
@@ -67,7 +75,7 @@ def test_interrupt_returns_what_there_is(small, verb):
         if len(calls) == 5:
             raise KeyboardInterrupt
 
-    fit = getattr(nmd_lab, verb)(small, 3, "relu", tol=0, max_iter=50, callback=callback)
+    fit = getattr(nmd_lab, verb)(small, 3, "relu", alpha=0, tol=0, max_iter=50, callback=callback)
     assert fit.stop_reason.code == "interrupted"
     assert 4 <= fit.n_iter <= 5
     assert fit.history.sizes["iteration"] == fit.n_iter
@@ -156,7 +164,7 @@ def test_synthetic_test_of_the_paper(options, bound):
 def test_completion_of_an_exact_low_rank_matrix(rng):
     X = rng.normal(size=(60, 2)) @ rng.normal(size=(2, 50))
     mask = rng.random(X.shape) < 0.6
-    fit = nmd_lab.complete(np.where(mask, X, np.nan), 2, max_iter=500, tol=0)
+    fit = nmd_lab.complete(np.where(mask, X, np.nan), 2, alpha=0, max_iter=500, tol=0)
     assert np.linalg.norm((fit.reconstruct().values - X)[~mask]) < 1e-6 * np.linalg.norm(X[~mask])
 
 
@@ -212,11 +220,56 @@ def test_an_empty_row_is_refused_or_harmless(small, verb):
     X = small.copy()
     X[4] = np.nan
     try:
-        fit = getattr(nmd_lab, verb)(X, 3, "relu", max_iter=20)
+        fit = getattr(nmd_lab, verb)(X, 3, "relu", alpha=0, max_iter=20)
     except ValueError as error:
         assert "row" in str(error)  # noqa: PT017 - either outcome is right
     else:
         assert finite(fit)
+
+
+def with_an_empty_row_and_column(shape=(12, 9)):
+    """Return data, the same without the empty row and column, and their positions."""
+    rng = np.random.default_rng(3)
+    X = rng.random(shape)
+    X[rng.random(shape) < 0.2] = np.nan
+    X[4], X[:, 2] = np.nan, np.nan
+    return X, np.delete(np.delete(X, 4, 0), 2, 1), 4, 2
+
+
+@pytest.mark.parametrize("init", ["svd", "given"])
+@pytest.mark.parametrize("constraint", ["everywhere", "observed"])
+@pytest.mark.parametrize("offsets", ["none", "rows", "columns", "both"])
+def test_an_empty_row_or_column_is_no_part_of_the_objective(offsets, constraint, init):
+    X, _, row, column = with_an_empty_row_and_column()
+    if init == "given":
+        init = np.ones((12, 2)), np.random.default_rng(4).random((2, 9))
+    options = {"alpha": 0.3, "offset_alpha": 0.1, "max_iter": 3, "tol": 0, "init": init}
+    options |= {"offsets": offsets, "constraint": constraint}
+    with pytest.warns() if offsets == "none" else contextlib.nullcontext():
+        fit = nmd_lab.complete(X, 2, **options)
+    (W, H), (mean, *_) = fit.factors, fit.offsets
+    b, c = fit.offsets.of_rows(12, float), fit.offsets.of_columns(9, float)
+    loss = 0.5 * np.nansum((X - (W @ H + mean + b[:, None] + c)) ** 2)
+    ridge = 0.15 * (np.sum(W**2) + np.sum(H**2)) + 0.05 * (b @ b + c @ c)
+    assert fit.objective == pytest.approx(loss + ridge, rel=1e-12)
+    assert b[row] == 0
+    assert c[column] == 0
+
+
+@pytest.mark.filterwarnings("ignore::nmd_lab.UnobservedWarning")
+@pytest.mark.parametrize("container", [np.asarray, stored_where_observed])
+@pytest.mark.parametrize("alpha", [0, 0.3])
+def test_an_empty_row_or_column_leaves_the_others_as_they_are(container, alpha):
+    X, less, row, column = with_an_empty_row_and_column()
+    rng = np.random.default_rng(4)
+    W, H = rng.random((12, 2)), rng.random((2, 9))
+    options = {"alpha": alpha, "max_iter": 4, "tol": 0, "constraint": "everywhere"}
+    options |= {"acceleration": None, "polish": False}
+    fit = nmd_lab.complete(container(X), 2, init=(W, H), **options)
+    start = np.delete(W, row, 0), np.delete(H, column, 1)
+    other = nmd_lab.complete(container(less), 2, init=start, **options)
+    for name in ("objective", "primal_residual", "dual_residual"):
+        np.testing.assert_allclose(fit.history[name], other.history[name], rtol=1e-10)
 
 
 def test_collinear_start(small):

@@ -44,7 +44,7 @@ def stored(X, seen):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_predictions_far_from_the_data_are_told_of(ratings, container, dtype):
     X, seen = ratings
-    fit, found = told(nmd.complete, container(X.astype(dtype), seen), 5, max_iter=100)
+    fit, found = told(nmd.complete, container(X.astype(dtype), seen), 5, alpha=0, max_iter=100)
     model = fit.reconstruct().values
     assert model.max() > 10 or model.min() < -4
     message = found[nmd.OverfitWarning]
@@ -55,21 +55,22 @@ def test_predictions_far_from_the_data_are_told_of(ratings, container, dtype):
 @pytest.mark.parametrize("size", [1e-30, 1e-6, 1e6, 1e30])
 def test_they_do_not_depend_on_the_size_of_the_data(ratings, size):
     X, seen = ratings
-    _, found = told(nmd.complete, stored(X * size, seen), 5, max_iter=100)
+    _, found = told(nmd.complete, stored(X * size, seen), 5, alpha=0, max_iter=100)
     assert f"though X lies between {size:.3g} and {5 * size:.3g}:" in found[nmd.OverfitWarning]
     X, seen = low_rank(3, 0.6)
-    assert not told(nmd.complete, np.where(seen, X * size, np.nan), 3, max_iter=1000)[1]
+    data = np.where(seen, X * size, np.nan)
+    assert not told(nmd.complete, data, 3, alpha=0, max_iter=1000)[1]
 
 
 def test_the_advice_is_never_more_iterations_where_they_harm(ratings):
     X, seen = ratings
     data = stored(X, seen)
-    _, found = told(nmd.complete, data, 5, max_iter=100)
+    _, found = told(nmd.complete, data, 5, alpha=0, max_iter=100)
     assert "raise max_iter" not in found[nmd.NotConvergedWarning]
     assert "give a ridge (alpha) or validation=0.1" in found[nmd.NotConvergedWarning]
     more, ridge = (
         told(nmd.complete, data, 5, **options)[0].reconstruct().values - X
-        for options in ({"max_iter": 400}, {"max_iter": 100, "alpha": 5.0})
+        for options in ({"max_iter": 400, "alpha": 0}, {"max_iter": 100, "alpha": 5.0})
     )
     assert np.linalg.norm(more[~seen]) > 4 * np.linalg.norm(ridge[~seen])
 
@@ -101,7 +102,7 @@ def test_a_ridge_is_the_cure(ratings, options):
 def test_no_false_alarm_on_fits_that_are_determined(share, rank, f, loss):
     X, seen = low_rank(rank, share)
     X = {"identity": X, "relu": np.maximum(X, 0), "modulus": np.abs(X)}[f]
-    fit, found = told(nmd.complete, X, rank, f, loss, mask=seen, max_iter=300)
+    fit, found = told(nmd.complete, X, rank, f, loss, mask=seen, alpha=0, max_iter=300)
     error = np.sqrt(np.mean((fit.reconstruct().values - X)[~seen] ** 2))
     if error < 0.5 * np.std(X):
         assert nmd.OverfitWarning not in found
@@ -114,13 +115,13 @@ def test_one_entry_missing_or_all_observed_or_constant():
     constant = np.full((9, 8), 4.0)
     constant[::2, ::3] = np.nan
     for data, rank in ((X, 3), (one, 3), (constant, 1)):
-        _, found = told(nmd.complete, data, rank)
+        _, found = told(nmd.complete, data, rank, alpha=0)
         assert nmd.OverfitWarning not in found
 
 
 def test_more_iterations_are_the_advice_where_they_help():
     X, seen = low_rank(3, 0.7, noise=0.1)
-    _, found = told(nmd.complete, np.where(seen, X, np.nan), 3, max_iter=3)
+    _, found = told(nmd.complete, np.where(seen, X, np.nan), 3, alpha=0, max_iter=3)
     assert "raise max_iter" in found[nmd.NotConvergedWarning]
     _, found = told(nmd.decompose, np.maximum(X, 0), 3, max_iter=5)
     assert "raise max_iter" in found[nmd.NotConvergedWarning]
@@ -142,17 +143,17 @@ def test_empty_rows_and_columns_are_told_of(container, rows, columns, words):
     X, seen = low_rank(2, 0.7)
     seen[rows], seen[:, columns] = False, False
     data = container(X, seen)
-    fit, found = told(nmd.complete, data, 2)
+    fit, found = told(nmd.complete, data, 2, alpha=0)
     message = found.pop(nmd.UnobservedWarning)
     assert message.startswith(f"X has no observed entry in {words}")
     assert "offsets='both'" in message
     assert not found
     assert not fit.reconstruct().values[rows].any()
-    assert nmd.UnobservedWarning not in told(nmd.complete, data, 2, offsets="both")[1]
+    assert nmd.UnobservedWarning not in told(nmd.complete, data, 2, alpha=0, offsets="both")[1]
 
 
 def test_they_are_given_where_the_fit_was_called(ratings):
     data = stored(*ratings)
     with pytest.warns(nmd.OverfitWarning) as found:
-        nmd.complete(data, 5, max_iter=50)
+        nmd.complete(data, 5, alpha=0, max_iter=50)
     assert {each.filename for each in found} == {__file__}

@@ -129,7 +129,7 @@ def test_the_reason_names_the_signal(noisy, number, name):
 
 
 def test_the_warm_up_of_a_later_start_loses_nothing(noisy, monkeypatch):
-    warmed_up, count = starts._warmed_up, []
+    warmed_up, count = starts.warmed_up, []
 
     def second_is_interrupted(*arguments):
         count.append(1)
@@ -138,7 +138,7 @@ def test_the_warm_up_of_a_later_start_loses_nothing(noisy, monkeypatch):
         return warmed_up(*arguments)
 
     alone = nmd.decompose(noisy, 3, "modulus", "l1", **OPTIONS)
-    monkeypatch.setattr(starts, "_warmed_up", second_is_interrupted)
+    monkeypatch.setattr(starts, "warmed_up", second_is_interrupted)
     fit = nmd.decompose(noisy, 3, "modulus", "l1", n_init=4, **OPTIONS)
     assert fit.stop_reason.code == "interrupted"
     np.testing.assert_array_equal(fit.W.values, alone.W.values)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 
 import pytest
 
-from nmd_lab._memory import free_memory
+from nmd_lab._memory import HEAP, LOADED_LATER, STACK, free_addresses, free_memory
 
 MIB = 1 << 20
 
@@ -79,6 +80,33 @@ def test_never_negative(tmp_path):
     assert free_memory(root) == 0
 
 
+def test_without_a_limit_addresses_are_not_counted(tmp_path, monkeypatch):
+    limits(monkeypatch, None)
+    assert free_addresses(4, system(tmp_path)) is None
+
+
+def test_threads_take_addresses_unless_they_are_already_reserved(tmp_path, monkeypatch):
+    root = system(tmp_path)
+    (root / "proc/self/status").write_text(f"VmSize: {500 * 1024} kB\n")
+    limits(monkeypatch, 3000 * MIB)
+    alone = free_addresses(0, root)
+    assert alone == 2500 * MIB - LOADED_LATER
+    assert alone - free_addresses(4, root) == 4 * (HEAP + STACK)
+    (root / "proc/self/maps").write_text(
+        "7f0000021000-7f0004000000 ---p 00000000 00:00 0 \n"
+        "7f0004000000-7f0008000000 rw-p 00000000 00:00 0 \n"
+        "7f0010000000-7f0014000000 ---p 00001000 08:01 99 /usr/lib/libc.so\n"
+    )
+    assert alone - free_addresses(4, root) == 4 * (HEAP + STACK) - (0x4000000 - 0x21000)
+    assert alone - free_addresses(1, root) == STACK + 0x21000
+
+
+def limits(monkeypatch, size):
+    resource = pytest.importorskip("resource")  # not on Windows
+    size = resource.RLIM_INFINITY if size is None else size
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (size, size))
+
+
 CHILD = """
 import resource, numpy as np, nmd_lab as nmd
 nmd.decompose(np.eye(5, dtype=np.float32), 1, "relu", threads=1, max_iter=20)  # load everything
@@ -106,3 +134,31 @@ def test_a_fit_above_a_limit_of_the_process_is_refused_in_one_sentence(limit):
     )
     assert "GiB are free: about" in run.stdout, run.stderr
     assert run.stdout.count("\n") == 1
+
+
+THREADS = """
+import resource, numpy as np, nmd_lab as nmd
+X = np.ones((3000, 3000), dtype=np.float32)
+nmd.decompose
+from nmd_lab._memory import _fields, Path
+used = _fields(Path("/proc/self/status"))["VmSize"]
+resource.setrlimit(resource.RLIMIT_AS, (used + 300 * 2**20,) * 2)
+try:
+    nmd.decompose(X, 3, "relu", threads=4)
+except MemoryError as error:
+    print(error)
+"""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs /proc")
+def test_a_fit_whose_threads_do_not_fit_is_refused_before_it_begins():
+    """T, U and the rest are 110 MiB of 300, but threads and code take addresses, too."""
+    environment = {**os.environ, "NUMBA_NUM_THREADS": "4", "OMP_NUM_THREADS": "1"}
+    run = subprocess.run(
+        [sys.executable, "-c", THREADS],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=environment,
+    )
+    assert "rows of 3000 columns would fit" in run.stdout, run.stderr

@@ -103,7 +103,7 @@ def test_rows_and_columns_without_entries_fall_back_to_the_offsets(ratings):
         np.testing.assert_allclose(fit.reconstruct()[:, 11], rows + columns[11])
         assert rows[7] == pytest.approx(fit.offsets.mean, abs=1e-6)
         with pytest.warns(nmd.UnobservedWarning, match="in 1 row and 1 column, whose .* offsets="):
-            plain = nmd.complete(np.where(seen, X, np.nan), 2, constraint=constraint)
+            plain = nmd.complete(np.where(seen, X, np.nan), 2, alpha=0, constraint=constraint)
         np.testing.assert_array_equal(plain.reconstruct()[7], 0)
 
 
@@ -123,8 +123,9 @@ def test_validation_is_the_rmse_of_each_iteration(ratings):
         errors.append(np.sqrt(np.mean((model[rows, columns] - X[rows, columns]) ** 2)))
 
     fit = nmd.complete(
-        train, 2, offsets="both", validation=held, patience=100, max_iter=15, callback=record
-    )
+        train, 2, offsets="both", alpha=0, validation=held, patience=100, max_iter=15,
+        callback=record,
+    )  # fmt: skip
     np.testing.assert_allclose(fit.history["validation_rmse"], errors, rtol=1e-10)
     best = int(np.argmin(errors))
     assert fit.parameters["iteration"] == best + 1
@@ -137,14 +138,14 @@ def test_validation_stops_a_fit_that_learns_noise():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(60, 50))
     X[rng.random(X.shape) < 0.4] = np.nan
-    fit = nmd.complete(X, 8, validation=0.3, patience=4, max_iter=300, random_state=0)
+    fit = nmd.complete(X, 8, alpha=0, validation=0.3, patience=4, max_iter=300, random_state=0)
     assert "validation: no lower error for 4 iterations" in fit.stop_reason
     assert fit.n_iter == fit.parameters["iteration"] + 4
 
 
 def test_a_share_for_validation_is_not_trained_on(ratings):
     _, _, matrix = ratings
-    fit = nmd.complete(matrix, 2, validation=0.25, random_state=0, max_iter=3)
+    fit = nmd.complete(matrix, 2, alpha=0, validation=0.25, random_state=0, max_iter=3)
     assert fit.parameters["n_observed"] == matrix.nnz - round(0.25 * matrix.nnz)
 
 

@@ -29,7 +29,7 @@ def test_completion_of_faces(faces, kept, bound):
         test = known & (rng.random(faces.shape) < 0.2)
         train = known & ~test
         fit = nmd_lab.complete(np.where(train, faces, np.nan), 5, nmd_lab.MinMax(0, 1),
-                               "frobenius", max_iter=100, tol=0, random_state=seed)  # fmt: skip
+                               alpha=0, max_iter=100, tol=0, random_state=seed)  # fmt: skip
         residual = (fit.reconstruct().values - faces)[test]
         errors.append(np.sqrt(np.mean(residual**2)))
         rows, columns = np.nonzero(test)

@@ -46,7 +46,7 @@ def assert_same(one, other, tolerance=1e-8):
 @pytest.mark.parametrize(("f", "loss"), PAIRS)
 def test_everywhere_equals_the_dense_masked_run(f, loss, penalty):
     X, seen, init = example(f, loss)
-    options = {"init": init, "tol": 0, "max_iter": 20, "penalty": penalty}
+    options = {"init": init, "tol": 0, "max_iter": 20, "penalty": penalty, "alpha": 0}
     dense = nmd.complete(X, 5, f, loss, mask=seen, constraint="everywhere", **options)
     for kind in FORMATS:
         lean = nmd.complete(stored(X, seen, kind), 5, f, loss, constraint="everywhere", **options)
@@ -88,6 +88,7 @@ def test_holes_begin_at_the_offsets_in_dense_data_too(init, offsets):
     X, seen, factors = example("relu", "frobenius", shape=(40, 30), rank=3, share=0.6)
     options = {"init": factors if init == "given" else init, "offsets": offsets, "random_state": 0}
     options |= {"constraint": "everywhere", "max_iter": 5, "tol": 0, "acceleration": None}
+    options["alpha"] = 0
     dense = nmd.complete(np.where(seen, X + 5, np.nan), 3, "relu", **options)
     assert_same(dense, nmd.complete(stored(X + 5, seen), 3, "relu", **options))
 
@@ -186,7 +187,7 @@ def test_the_same_number_of_threads_gives_the_same_bits(threads, monkeypatch):
 def test_weights_are_the_same_in_dense_and_sparse_and_whole_weights_repeat():
     X, seen, init = example("relu", "frobenius", shape=(40, 30), share=0.6)
     weights = np.random.default_rng(2).integers(1, 4, X.shape).astype(float)
-    options = {"init": init, "tol": 0, "max_iter": 15, "constraint": "everywhere"}
+    options = {"init": init, "tol": 0, "max_iter": 15, "constraint": "everywhere", "alpha": 0}
     dense = nmd.complete(np.where(seen, X, np.nan), 5, "relu", weights=weights, **options)
     for values in (weights, sparse.csr_array(np.where(seen, weights, 0))):
         assert_same(nmd.complete(stored(X, seen), 5, "relu", weights=values, **options), dense)
@@ -198,7 +199,7 @@ def test_weights_are_the_same_in_dense_and_sparse_and_whole_weights_repeat():
 def test_a_weight_of_zero_is_missing():
     X, seen, init = example("relu", "frobenius", shape=(40, 30), share=0.6)
     weights = np.where(np.random.default_rng(2).random(X.shape) < 0.3, 0.0, 1.0)
-    options = {"init": init, "tol": 0, "max_iter": 15, "constraint": "everywhere"}
+    options = {"init": init, "tol": 0, "max_iter": 15, "constraint": "everywhere", "alpha": 0}
     weighted = nmd.complete(stored(X, seen), 5, "relu", weights=weights, **options)
     without = nmd.complete(stored(X, seen & (weights > 0)), 5, "relu", **options)
     assert_same(weighted, without)
@@ -210,7 +211,7 @@ def test_index_and_value_types(index, dtype):
     X, seen, _ = example("relu", "frobenius", shape=(60, 50), share=0.4)
     matrix = stored(X.astype(dtype), seen)
     matrix.indices, matrix.indptr = matrix.indices.astype(index), matrix.indptr.astype(index)
-    fit = nmd.complete(matrix, 3, "relu", random_state=0, max_iter=5)
+    fit = nmd.complete(matrix, 3, "relu", alpha=0, random_state=0, max_iter=5)
     assert fit.W.dtype == dtype
     assert np.isfinite(low_rank(fit)).all()
 
@@ -219,7 +220,7 @@ def test_input_is_not_modified():
     X, seen, _ = example("relu", "frobenius", shape=(60, 50), share=0.3)
     for matrix in (stored(X, seen, kind) for kind in FORMATS):
         before = matrix.copy()
-        nmd.complete(matrix, 3, "relu", random_state=0, max_iter=3)
+        nmd.complete(matrix, 3, "relu", alpha=0, random_state=0, max_iter=3)
         for part in ("data", "indices", "indptr", "row", "col"):
             if hasattr(matrix, part):
                 np.testing.assert_array_equal(getattr(matrix, part), getattr(before, part))
@@ -238,9 +239,10 @@ def test_an_entry_that_comes_twice_is_named(kind):
 
 def test_unsorted_indices_are_sorted_in_a_copy():
     matrix = sparse.csr_array(([1.0, 2.0, 3.0], [2, 0, 1], [0, 2, 3]), shape=(2, 3))
-    fit = nmd.complete(matrix, 1, init=(np.ones((2, 1)), np.ones((1, 3))), max_iter=3, tol=0)
+    options = {"init": (np.ones((2, 1)), np.ones((1, 3))), "alpha": 0, "max_iter": 3, "tol": 0}
+    fit = nmd.complete(matrix, 1, **options)
     dense = np.array([[2.0, np.nan, 1.0], [np.nan, 3.0, np.nan]])
-    other = nmd.complete(dense, 1, init=(np.ones((2, 1)), np.ones((1, 3))), max_iter=3, tol=0)
+    other = nmd.complete(dense, 1, **options)
     np.testing.assert_allclose(low_rank(fit), low_rank(other), atol=1e-8)
     np.testing.assert_array_equal(matrix.indices, [2, 0, 1])
 
@@ -275,4 +277,4 @@ def test_a_state_that_does_not_fit_is_refused_before_any_work(monkeypatch):
     matrix = sparse.random_array((4000, 300), density=0.01, rng=np.random.default_rng(0))
     with pytest.raises(MemoryError, match=r"GiB .* are free: about \d+ rows of 300 columns"):
         nmd.decompose(matrix, 3)
-    nmd.complete(matrix, 3, max_iter=1)  # its state has the size of what is stored
+    nmd.complete(matrix, 3, alpha=0, max_iter=1)  # its state has the size of what is stored

@@ -54,7 +54,7 @@ REASONS = {
 
 @pytest.mark.parametrize("code", REASONS)
 def test_every_ending_has_its_code_and_keeps_it_in_a_file(code, small, tmp_path):
-    fit = nmd.complete(small, 3, "relu", random_state=0, **REASONS[code])
+    fit = nmd.complete(small, 3, "relu", alpha=0, random_state=0, **REASONS[code])
     assert fit.stop_reason.code == code
     fit.save(tmp_path / "fit.nc")
     again = nmd.load(tmp_path / "fit.nc")

@@ -101,7 +101,7 @@ class Objective:
         self, W: FloatArray, H: FloatArray, *, iteration: int = 1, seconds: float
     ) -> Iterate:
         """Return an iterate with copies of the factors, in the precision of the data."""
-        dtype = self.observations.values.dtype
+        dtype = self.observations.dtype
         W, H = (np.array(factor, dtype=dtype, order="C") for factor in (W, H))
         data_term = self._data_term(W, H)
         norms = np.sum(np.square(W), dtype=float) + np.sum(np.square(H), dtype=float)

@@ -139,7 +139,7 @@ def _random_factors(
     values, _ = observations.observed()
     margin = 0.1 * (bounds[1] - bounds[0])
     centre = float(np.clip(values.mean(), bounds[0] + margin, bounds[1] - margin))
-    rng, dtype = as_generator(random_state), observations.values.dtype
+    rng, dtype = as_generator(random_state), observations.dtype
     W, H = (rng.uniform(-1, 1, (size, rank)) for size in observations.shape)
     # The random product is at most half the margin, and less if the bounds are wide.
     noise = np.sqrt(0.5 * min(margin, float(values.std())) / rank)

@@ -89,7 +89,7 @@ def _sparse(archive: Archive, shape: tuple[int, ...]) -> Any:
         raise ValueError(f"its sparse format is {layout[:20]!r}, not csr, csc, bsr, dia or coo")
     kind = "array" if "_is_array" in archive.names else "matrix"
     make = getattr(sparse, f"{layout}_{kind}")
-    data = archive.read("data")
+    data = _numbers(archive.read("data"))
     if layout == "dia":
         return make((data, archive.read("offsets")), shape=shape)
     if layout == "coo":
@@ -98,6 +98,14 @@ def _sparse(archive: Archive, shape: tuple[int, ...]) -> Any:
         return make((data, tuple(_integers(each) for each in places)), shape=shape)
     indices, indptr = (_integers(archive.read(name)) for name in ("indices", "indptr"))
     return make((data, indices, indptr), shape=shape)
+
+
+def _numbers(array: Any) -> Any:
+    """Return values in a type that SciPy computes with: native byte order, no float16."""
+    if array.dtype.kind not in "buifc":
+        raise ValueError(f"its data have dtype {array.dtype}, not numbers")
+    dtype = array.dtype.newbyteorder("=")
+    return array.astype(np.float32 if dtype == np.float16 else dtype, copy=False)
 
 
 def _integers(array: Any) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 WHITE_SPACE = r"\s+"
 
@@ -14,6 +14,13 @@ NAMES = {";": "semicolons", ",": "commas", "\t": "tabs", "|": "bars", WHITE_SPAC
 
 ENCODINGS = {b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}
 """Encoding by the first two bytes of a text; any other text is UTF-8."""
+
+GROUPED = re.compile(
+    r"(?P<whole>[-+]?\d{1,3}(?P<group>[.,'’ \u00a0\u202f])\d{3}((?P=group)\d{3})*)"
+    r"(?!(?P=group))(?P<decimal>[.,])(?P<fraction>\d+)"
+)
+"""A number with digits in groups of three and a decimal sign, such as 1.000,5.  Without the latter
+it may be anything: 1,000 is a thousand or one."""
 
 FIRST_BYTES = 100_000
 
@@ -102,3 +109,20 @@ def _have_decimal_commas(lines: list[str]) -> bool:
     cells = [cell.strip() for line in lines for cell in line.split(";")]
     with_comma = any(re.fullmatch(r"[-+]?\d*,\d+([eE][-+]?\d+)?", cell) for cell in cells)
     return with_comma and not any(re.fullmatch(r"[-+]?\d*\.\d+([eE][-+]?\d+)?", c) for c in cells)
+
+
+def ungrouped(cell: Any, separator: str) -> str | None:
+    """Return how to write a number with a thousands separator, or None if a cell holds none.
+
+    Parameters
+    ----------
+    cell : str or other
+        Contents of a cell.
+    separator : str
+        What stands between two cells; only beside ";" are decimal commas understood.
+    """
+    found = GROUPED.fullmatch(cell.strip()) if isinstance(cell, str) else None
+    if found is None:
+        return None
+    decimal = found["decimal"] if separator == ";" else "."
+    return found["whole"].replace(found["group"], "") + decimal + found["fraction"]

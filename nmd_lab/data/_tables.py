@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ._file_limits import FileError, errors_of, read_bytes
-from ._separators import Notation, find_notation
+from ._separators import Notation, find_notation, ungrouped
 from .long_table import observations_from_table
 from .usual_columns import long_table_columns
 
@@ -59,6 +59,7 @@ def read_table(
     notation = find_notation(text, ending)
     given = any(name is not None for name in columns.values())
     first_lines = _parse(path, text, notation, header=None, nrows=20, dtype=object)
+    _refuse_grouped(path, first_lines.iloc[int(header is True) :, int(index is True) :], notation)
     layout = find_layout(first_lines, True if given and header == "auto" else header, index)
     if layout.index and first_lines.shape[1] > 2 and first_lines.iloc[0, :2].isna().all():
         raise FileError(
@@ -75,6 +76,7 @@ def read_table(
         header=0 if layout.header else None,
         index_col=0 if layout.index else None,
     )
+    _refuse_grouped(path, frame, notation)
     if layout.header:
         frame.columns = _whole_numbers(frame.columns)
     elif layout.index:
@@ -92,6 +94,19 @@ def read_table(
     m, n = frame.shape
     taken = "" if layout.index or layout.header else ", no labels"
     return frame, ", ".join([f"{m} rows x {n} columns from {path.name}{taken}", *used])
+
+
+def _refuse_grouped(path: Path, cells: Any, notation: Notation) -> None:
+    """Raise FileError if text among some cells is a number with a thousands separator."""
+    for position in range(cells.shape[1]):
+        column = cells.iloc[:, position]
+        for cell in () if column.dtype.kind in "biufc" else column:
+            plain = ungrouped(cell, notation.separator)
+            if plain is not None:
+                raise FileError(
+                    f"file={str(path)!r} has the cell {cell!r}, whose thousands separator is not "
+                    f"understood: write it as {plain!r}."
+                )
 
 
 def find_layout(head: Any, header: bool | str = "auto", index: bool | str = "auto") -> Layout:

@@ -8,7 +8,7 @@ the methods below and never asks for the class.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
@@ -81,6 +81,20 @@ class EntryReader(Protocol):
         """Return the values of a range of stored entries, flat."""
 
 
+class WeightReader(EntryReader, Protocol):
+    """Weights that can be read so.
+
+    Attributes
+    ----------
+    dtype : dtype
+        Type of the weights.
+    """
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Type of the weights."""
+
+
 class Observations(ABC):
     """A partly observed matrix.
 
@@ -97,6 +111,11 @@ class Observations(ABC):
     values: FloatArray
     weights: NDArray[Any] | None
     labels: Labels
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Type of the values."""
+        return self.values.dtype
 
     @property
     @abstractmethod
@@ -125,7 +144,14 @@ class Observations(ABC):
 
     @abstractmethod
     def reader(self) -> EntryReader:
-        """Return the values of the stored entries, to be read one range at a time."""
+        """Return the values of the stored entries, to be read one range at a time.
+
+        Where the weight is 0, the value may be anything, NaN too.
+        """
+
+    def weight_reader(self) -> WeightReader | None:
+        """Return the weights of the stored entries, to be read so; None if every one is 1."""
+        return self.weights
 
     @abstractmethod
     def transformed(self, transform: Transform) -> FloatArray:
@@ -202,6 +228,14 @@ class Observations(ABC):
     @abstractmethod
     def with_values(self, values: FloatArray) -> Self:
         """Return other values with the same pattern, weights and labels."""
+
+    @abstractmethod
+    def mapped(self, transform: Transform) -> Self:
+        """Return observations of transform(X), with the same pattern, weights and labels."""
+
+    @abstractmethod
+    def content(self) -> Iterator[tuple[str, Iterable[NDArray[Any]]]]:
+        """Yield all but the labels: a heading of each part, and its numbers in blocks."""
 
     @abstractmethod
     def counts(self, axis: int) -> NDArray[np.integer]:

@@ -223,6 +223,23 @@ def is_frame(X: Any) -> bool:
     return hasattr(X, "to_numpy") and hasattr(X, "columns") and hasattr(X, "index")
 
 
+def plain_columns(frame: Any) -> Any:
+    """Return a DataFrame with its sparse columns as plain ones, since they are only stored so.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        Table without a column name twice.
+    """
+    sparse = {name: kind.subtype for name, kind in frame.dtypes.items() if _is_sparse_kind(kind)}
+    return frame.astype(sparse) if sparse else frame
+
+
+def _is_sparse_kind(dtype: Any) -> bool:
+    """Return whether a dtype is the one of sparse columns of pandas, without its import."""
+    return type(dtype).__name__ == "SparseDtype"
+
+
 def column_names(X: Any) -> list[str] | None:
     """Return the names of the columns of a table without row labels, as polars and Arrow have."""
     if not hasattr(X, "__array__") or isinstance(X, np.ndarray):

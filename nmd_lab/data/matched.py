@@ -44,8 +44,7 @@ class MatchedData(NamedTuple):
 
     def to_array(self, shape: tuple[int, int]) -> FloatArray:
         """Return the data in the order of the other matrix, NaN where nothing is observed."""
-        values = self.observations.values
-        array: FloatArray = np.full(shape, np.nan, dtype=values.dtype)
+        array: FloatArray = np.full(shape, np.nan, dtype=self.observations.dtype)
         i, j, observed = self.observations.entries()
         array[self.rows[i], self.columns[j]] = observed
         return array

@@ -67,6 +67,7 @@ def read_matrix(
     header, index : {"auto", True, False}, default "auto"
         Whether the first line and the first column of a table hold labels.  "auto": text is a
         label; so are whole numbers beside an empty first cell, as `DataFrame.to_csv` writes them.
+        A number with a thousands separator, such as 1.000,5, is refused, not taken as a label.
     max_bytes : int, "auto" or None, default "auto"
         Largest number of bytes that the contents may take in memory.  "auto": 32 MiB, or 100 times
         the size of the file if that is more.  None: any number.  Unless None, .nc files are first

@@ -6,7 +6,7 @@ A stored zero is an observation like any other.  Entries that are not stored are
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -216,6 +216,18 @@ class SparseObservations(Observations):
     def with_values(self, values: FloatArray) -> SparseObservations:
         """Return other values with the same pattern, weights and labels."""
         return replace(self, values=values)
+
+    def mapped(self, transform: Transform) -> SparseObservations:
+        """Return observations of transform(X), whose zeros that are not stored stay zeros."""
+        return replace(self, values=np.asarray(transform(self.values)))
+
+    def content(self) -> Iterator[tuple[str, Iterable[NDArray[Any]]]]:
+        """Yield all but the labels; see `Observations.content`."""
+        for name in ("values", "weights", "indptr", "indices"):
+            array = getattr(self, name)
+            if array is not None:
+                yield f"{name} {array.dtype} {array.shape}", [array]
+        yield f"absent_are_zeros {self.absent_are_zeros}", []
 
     def counts(self, axis: int) -> NDArray[np.integer]:
         """Return the number of observed entries of each column (axis 0) or row (axis 1)."""

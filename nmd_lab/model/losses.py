@@ -56,6 +56,10 @@ class Loss(ModelPart):
     smooth : bool
         Whether d has a derivative in y everywhere inside its domain; False by default.  If so, the
         last iterations descend on the objective itself.
+    reference_is_sum : bool
+        Whether `reference` is a sum over the entries; False by default, and for a subclass with a
+        `reference` of its own that says nothing else.  If so, it gets the entries in blocks, and
+        their results are added, without arrays of the size of X.
     """
 
     noise: ClassVar[str] = ""
@@ -64,6 +68,14 @@ class Loss(ModelPart):
     domain: ClassVar[tuple[float, float]] = (-math.inf, math.inf)
     floor: ClassVar[float] = -math.inf
     relative_floor: ClassVar[float] = 0.0
+    reference_is_sum: ClassVar[bool] = False
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Claim no sum for a class that has a `reference` of its own and does not say so."""
+        super().__init_subclass__(**options)
+        own = vars(cls)
+        if "reference" in own and "reference_is_sum" not in own:
+            cls.reference_is_sum = False
 
     @property
     def floors(self) -> tuple[float, float]:
@@ -170,6 +182,7 @@ class Frobenius(Loss):
     noise = "Gaussian"
     smooth = True
     degree = 2
+    reference_is_sum = True
 
     @staticmethod
     def value(x: float, y: float, p: tuple[float, ...]) -> float:
@@ -206,6 +219,7 @@ class L1(Loss):
     label = "L1"
     noise = "Laplace"
     degree = 1
+    reference_is_sum = True
 
     @staticmethod
     def value(x: float, y: float, p: tuple[float, ...]) -> float:

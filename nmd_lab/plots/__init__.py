@@ -16,6 +16,7 @@ from .accessor import PlotAccessor
 from .curves import convergence, residuals
 from .factors import components, scatter
 from .pictures import reconstruction
+from .trials import selection
 
 __all__ = [
     "PlotAccessor",
@@ -25,4 +26,5 @@ __all__ = [
     "reconstruction",
     "residuals",
     "scatter",
+    "selection",
 ]

@@ -59,14 +59,19 @@ def axes(ax: Axes | None, width: float, height: float) -> Axes:
     return ax if ax is not None else plt.subplots(figsize=(width, height), layout="constrained")[1]
 
 
+def is_dark(ax: Axes) -> bool:
+    """Return whether the background of the axes is dark."""
+    from matplotlib.colors import to_rgb
+
+    return sum(to_rgb(ax.get_facecolor())) < 1.5
+
+
 def diverging(ax: Axes) -> Colormap:
     """Return a colour map from blue to red whose middle is the background colour of the axes."""
-    from matplotlib.colors import LinearSegmentedColormap, to_rgb
+    from matplotlib.colors import LinearSegmentedColormap
 
-    background = ax.get_facecolor()
-    dark = sum(to_rgb(background)) < 1.5
-    low, high = PALETTE.on_dark if dark else PALETTE.on_light
-    colors = [low, PALETTE.negative, background, PALETTE.positive, high]
+    low, high = PALETTE.on_dark if is_dark(ax) else PALETTE.on_light
+    colors = [low, PALETTE.negative, ax.get_facecolor(), PALETTE.positive, high]
     return LinearSegmentedColormap.from_list("nmd_diverging", colors)
 
 

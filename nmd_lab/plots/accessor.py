@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from .curves import convergence, residuals
 from .factors import Kind, components, scatter
 from .pictures import reconstruction
+from .trials import selection
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -62,3 +63,7 @@ class PlotAccessor:
     ) -> Axes:
         """Draw the rows as points by two components; see `nmd_lab.plots.scatter`."""
         return scatter(self.fit, x, y, labels=labels, **options)
+
+    def selection(self, **options: Any) -> NDArray[Any]:
+        """Draw the trials that chose the options of a fit; see `nmd_lab.plots.selection`."""
+        return selection(self.fit, **options)

@@ -74,6 +74,11 @@ def _named(fits: Any, more: list[Any], X: Any) -> tuple[dict[Any, Decomposition]
     """Return the fits by name, and the data, from the arguments of `compare`."""
     if X is None and more and not isinstance(more[-1], Decomposition):
         X = more.pop()
+    if any(map(_holds_fits, (X, *more))):
+        raise TypeError(
+            "compare() got fits in several arguments, one of them a collection: put all fits into "
+            "one, as in compare([a, b])."
+        )
     if isinstance(fits, Decomposition):
         fits = [fits, *more]
     elif more:
@@ -88,6 +93,14 @@ def _named(fits: Any, more: list[Any], X: Any) -> tuple[dict[Any, Decomposition]
         if not isinstance(fit, Decomposition):
             raise TypeError(f"fits[{name!r}] is a {type(fit).__name__}: give decompositions.")
     return named, X
+
+
+def _holds_fits(item: Any) -> bool:
+    """Return whether an item is a list, tuple or dict with a fit among its values."""
+    values = item.values() if isinstance(item, Mapping) else item
+    return isinstance(item, Mapping | list | tuple) and any(
+        isinstance(value, Decomposition) for value in values
+    )
 
 
 def _scores(fit: Decomposition) -> dict[str, Any]:

@@ -49,7 +49,7 @@ class DataErrors(Factors):
         --------
         >>> import numpy as np, nmd_lab as nmd
         >>> X = np.array([[1.0, 0.5], [2.0, np.nan]])
-        >>> bool(abs(nmd.complete(X, 1, random_state=0).residual(X)).max() < 1e-9)
+        >>> bool(abs(nmd.complete(X, 1, alpha=0, random_state=0).residual(X)).max() < 1e-9)
         True
         """
         data = match_data(self.labels, X, mask=mask)
@@ -108,7 +108,7 @@ class DataErrors(Factors):
         >>> import numpy as np, nmd_lab as nmd
         >>> X = np.outer([1.0, 2.0, 3.0, 4.0], [1.0, 3.0, 2.0])
         >>> train, test = nmd.split_observed(X, test_size=2, random_state=0)
-        >>> round(nmd.complete(train, 1, random_state=0).score(test), 6)
+        >>> round(nmd.complete(train, 1, alpha=0, random_state=0).score(test), 6)
         1.0
         """
         x, y, w = compared_entries(self, X, mask, weights)

@@ -24,13 +24,14 @@ from .data_errors import DataErrors
 from .html import to_html
 from .rankings import Rankings
 from .rotation import Rotations
+from .selection import Selections, in_short
 
 if TYPE_CHECKING:
     from nmd_lab.plots import PlotAccessor
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Decomposition(DataErrors, Appending, Rankings, Rotations):
+class Decomposition(DataErrors, Appending, Rankings, Rotations, Selections):
     """X ≈ f(WH), with the labels of X.
 
     Attributes
@@ -236,9 +237,11 @@ class Decomposition(DataErrors, Appending, Rankings, Rotations):
             "observed": self._n_observed,
             "iterations": f"{self.n_iter} in {float(self.history['seconds'][-1]):.2f} s",
             "ended": self.stop_reason,
+            **self._choice,
         }
         formula = f"X ≈ {self.nonlinearity!r}(W H)"
-        return to_html(formula, facts, self.history, self.parameters)
+        parameters = in_short(self.parameters)
+        return to_html(formula, facts, self.history, parameters, self.selection)
 
     def __repr__(self) -> str:
         """Return a summary of a few lines."""
@@ -249,6 +252,7 @@ class Decomposition(DataErrors, Appending, Rankings, Rotations):
             f"  relative error {self.relative_error:.4g} on {self._n_observed}\n"
             f"  {self.n_iter} iterations, {float(self.history.seconds[-1]):.2f} s, "
             f"{self.stop_reason}"
+            + "".join(f"\n  {name}: {text}" for name, text in self._choice.items())
         )
 
 

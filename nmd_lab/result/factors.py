@@ -58,7 +58,7 @@ class Factors:
         --------
         >>> import pandas as pd, nmd_lab as nmd
         >>> X = pd.DataFrame([[1.0, 2.0], [2.0, 4.0]], index=["ann", "bo"], columns=["p", "q"])
-        >>> W, H = nmd.complete(X, 1, random_state=0).to_pandas()
+        >>> W, H = nmd.complete(X, 1, alpha=0, random_state=0).to_pandas()
         >>> list(W.index), list(H.columns), (W @ H).loc["bo", "q"].round(6)
         (['ann', 'bo'], ['p', 'q'], np.float64(4.0))
         """

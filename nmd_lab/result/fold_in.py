@@ -34,8 +34,8 @@ class FittedModel(NamedTuple):
         Offsets, which are added to WH inside f.
     labels : Labels
         Labels of the fitted matrix.
-    alpha, epsilon : float
-        Ridge of the objective, and relative ridge of the factor steps.
+    alpha, offset_alpha, epsilon : float
+        Ridges of factors and offsets in the objective, and relative ridge of the factor steps.
     """
 
     nonlinearity: Nonlinearity
@@ -44,6 +44,7 @@ class FittedModel(NamedTuple):
     offsets: Offsets
     labels: Labels
     alpha: float
+    offset_alpha: float
     epsilon: float
 
 
@@ -107,6 +108,7 @@ def fold_rows(
         columns,
         model.offsets.rows is not None,
         model.alpha,
+        model.offset_alpha,
         model.epsilon,
     )
     return solve_new_rows(problem, observations, threads=threads)

@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from .selection import TRIAL, VARIABLES, as_text, best_trials
+
 
 @dataclass(frozen=True)
 class HtmlStyle:
@@ -29,6 +31,8 @@ class HtmlStyle:
         Size of the text below the curve, in pixels.
     max_points : int
         Approximate largest number of points on the curve.
+    best : int
+        Number of trials in the table of the best.
     table_style, cell_style, name_style : str
         CSS of a table, of its cells, and additionally of the cells with names.
     """
@@ -38,6 +42,7 @@ class HtmlStyle:
     margin: int = 14
     font_size: int = 11
     max_points: int = 140
+    best: int = 8
     table_style: str = "border: none; margin: 0; color: inherit; font-size: inherit;"
     cell_style: str = (
         "text-align: left; padding: 0 1em 0 0; background: none; border: none; color: inherit;"
@@ -47,9 +52,19 @@ class HtmlStyle:
 
 STYLE = HtmlStyle()
 
+ALWAYS = ("rank", "alpha", "error", "spread")
+"""Columns of the table of trials; others are left out if they are the same in all trials."""
+
+DIGITS = {"spread": 2, "seconds": 2}
+"""Numbers of digits in the table of trials, where they are not 4."""
+
 
 def to_html(
-    formula: str, facts: dict[str, Any], history: xr.Dataset, parameters: dict[str, Any]
+    formula: str,
+    facts: dict[str, Any],
+    history: xr.Dataset,
+    parameters: dict[str, Any],
+    trials: xr.Dataset,
 ) -> str:
     """Return a summary of a fit as HTML.
 
@@ -63,15 +78,22 @@ def to_html(
         History of the fit, for the curve of its relative error.
     parameters : dict
         Names and values of the table that is folded at first.
+    trials : Dataset
+        Trials from which options were chosen; the best are a table that is folded at first.
     """
     return (
         '<div style="color: inherit; font-size: 0.9em;">'
         f"<p><b>nmd_lab.Decomposition</b> {escape(formula)}</p>"
         '<div style="display: flex; flex-wrap: wrap; gap: 1.5em; align-items: center;">'
         f"{_table(facts)}{_error_curve(history)}</div>"
-        f'<details><summary style="cursor: pointer;">Parameters</summary>'
-        f"{_table(parameters)}</details></div>"
+        f"{_best_trials(trials)}{_folded('Parameters', _table(parameters))}</div>"
     )
+
+
+def _folded(title: str, content: str) -> str:
+    """Return HTML that is folded at first."""
+    summary = f'<summary style="cursor: pointer;">{escape(title)}</summary>'
+    return f"<details>{summary}{content}</details>"
 
 
 def _table(facts: dict[str, Any]) -> str:
@@ -86,6 +108,43 @@ def _table(facts: dict[str, Any]) -> str:
             f'<td style="{STYLE.cell_style}">{escape(str(value))}</td></tr>'
         )
     return f'<table style="{STYLE.table_style}">{"".join(rows)}</table>'
+
+
+def _best_trials(trials: xr.Dataset) -> str:
+    """Return the best trials as a folded table, and the reason of the choice; "" without trials."""
+    if not trials.sizes[TRIAL]:
+        return ""
+    names = [name for name in VARIABLES if name in ALWAYS or len(np.unique(trials[name])) > 1]
+    best, chosen = best_trials(trials, STYLE.best), trials.attrs["chosen"]
+    rows = [_row([*names, ""], STYLE.name_style)]
+    for position in range(best.sizes[TRIAL]):
+        row = best.isel({TRIAL: position})
+        texts = [as_text(row[name].values, DIGITS.get(name, 4)) for name in names]
+        rows.append(_row([*texts, "chosen" if int(row[TRIAL]) == chosen else ""]))
+    notes = "".join(f'<p style="margin: 0;">{escape(note)}</p>' for note in _notes(trials.attrs))
+    table = f'<table style="{STYLE.table_style}">{"".join(rows)}</table>{notes}'
+    return _folded(f"Trials: the best of {trials.sizes[TRIAL]}", table)
+
+
+def _row(texts: list[str], style: str = "") -> str:
+    """Return a line of a table."""
+    style = f"{STYLE.cell_style} {style}".strip()
+    cells = "".join(f'<td style="{style}">{escape(text)}</td>' for text in texts)
+    return f'<tr style="background: none;">{cells}</tr>'
+
+
+def _notes(about: dict[str, Any]) -> list[str]:
+    """Return what the numbers of the trials are, and the reason of the choice."""
+    held_out = f"{about.get('held_out_entries', 'the')} held-out entries"
+    if (parts := about.get("held_out_parts", 1)) != 1:
+        held_out += f" in {parts} parts"
+    if drawn := about.get("held_out_drawn"):
+        held_out += f" ({drawn})"
+    notes = [
+        f"error: {about.get('measure', 'error')} of {held_out}",
+        "spread: standard error of the difference to the lowest error",
+    ]
+    return [*notes, f"chosen: {about['reason']}"] if "reason" in about else notes
 
 
 def _error_curve(history: xr.Dataset) -> str:

@@ -29,10 +29,12 @@ class Predictions(Factors):
     @property
     def model(self) -> FittedModel:
         """The parts of the fit that determine W for new rows."""
-        alpha, epsilon = (float(self.parameters.get(name, 0.0)) for name in ("alpha", "epsilon"))
+        alpha = self.parameters.get("alpha", 0.0)
+        offset_alpha = self.parameters.get("offset_alpha", alpha)  # of earlier versions
+        numbers = (alpha, offset_alpha, self.parameters.get("epsilon", 0.0))
         _, H = self.factors
         return FittedModel(
-            self.nonlinearity, self.loss, H, self.offsets, self.labels, alpha, epsilon
+            self.nonlinearity, self.loss, H, self.offsets, self.labels, *map(float, numbers)
         )
 
     @overload
@@ -75,7 +77,7 @@ class Predictions(Factors):
         (2,)
         >>> X = pd.DataFrame([[1.0, 2.0], [2.0, 4.0]], index=["ann", "bo"], columns=["p", "q"])
         >>> test = pd.DataFrame({"q": [5.0]}, index=["bo"])
-        >>> nmd.complete(X, 1, random_state=0).predict(test).round(6)
+        >>> nmd.complete(X, 1, alpha=0, random_state=0).predict(test).round(6)
               q
         bo  4.0
         """
@@ -118,7 +120,7 @@ class Predictions(Factors):
         --------
         >>> import pandas as pd, nmd_lab as nmd
         >>> X = pd.DataFrame([[1.0, 2.0], [2.0, 4.0]], index=["ann", "bo"], columns=["p", "q"])
-        >>> nmd.complete(X, 1, random_state=0).predict_labels("bo", ["p", "q"]).round(6)
+        >>> nmd.complete(X, 1, alpha=0, random_state=0).predict_labels("bo", ["p", "q"]).round(6)
         array([2., 4.])
         """
         i, j = np.broadcast_arrays(

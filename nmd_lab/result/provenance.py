@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import platform
-from dataclasses import fields
-from typing import Any, cast
+from typing import Any
 
 import numba
 import numpy as np
@@ -32,7 +31,7 @@ def provenance(observations: Observations) -> dict[str, Any]:
     return {
         "shape": list(observations.shape),
         "n_observed": observations.n_observed,
-        "dtype": str(observations.values.dtype),
+        "dtype": str(observations.dtype),
         "observations_hash": fingerprint(observations),
         "versions": {
             "nmd_lab": __version__,
@@ -47,11 +46,8 @@ def provenance(observations: Observations) -> dict[str, Any]:
 def fingerprint(observations: Observations) -> str:
     """Return the SHA-256 hash of observations without their labels."""
     digest = hashlib.sha256()
-    for field in fields(cast(Any, observations)):
-        value = getattr(observations, field.name)
-        if isinstance(value, np.ndarray):
-            digest.update(f"{field.name} {value.dtype} {value.shape}".encode())
-            digest.update(np.ascontiguousarray(value).view(np.uint8).data)
-        elif isinstance(value, bool):
-            digest.update(f"{field.name} {value}".encode())
+    for heading, blocks in observations.content():
+        digest.update(heading.encode())
+        for block in blocks:
+            digest.update(np.ascontiguousarray(block).view(np.uint8).data)
     return digest.hexdigest()

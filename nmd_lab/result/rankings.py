@@ -57,7 +57,7 @@ class Rankings(Factors):
         Examples
         --------
         >>> import numpy as np, nmd_lab as nmd
-        >>> fit = nmd.complete(np.outer([1.0, 2.0], [1.0, 3.0, 2.0]), 1, random_state=0)
+        >>> fit = nmd.complete(np.outer([1.0, 2.0], [1.0, 3.0, 2.0]), 1, alpha=0, random_state=0)
         >>> fit.top(1, k=2).values.round(6), fit.top(1, k=2, exclude=[1]).position.values
         (array([6., 4.]), array([2, 0]))
         >>> fit.top([0, 1], k=2).position.values
@@ -93,7 +93,7 @@ class Rankings(Factors):
         --------
         >>> import pandas as pd, nmd_lab as nmd
         >>> X = pd.DataFrame([[1.0, 2.0], [2.0, 4.0]], index=["ann", "bo"], columns=["p", "q"])
-        >>> fit = nmd.complete(X, 1, random_state=0)
+        >>> fit = nmd.complete(X, 1, alpha=0, random_state=0)
         >>> fit.top_labels("bo", k=1).column.item(), fit.top_labels(["bo", "ann"]).sizes
         ('q', Frozen({'row': 2, 'place': 2}))
         """

@@ -16,6 +16,7 @@ from nmd_lab.model.nonlinearities import NONLINEARITIES, Nonlinearity
 from nmd_lab.model.offsets import Offsets
 
 from .netcdf import SCHEMA
+from .selection import trials_of
 
 Model = Nonlinearity | Loss
 
@@ -121,6 +122,7 @@ def _fields(
         name=description["name"],
         attrs=description["attrs"],
     ).rename(description["renamed"])
+    trials_of(description["parameters"])  # raises an error if they are damaged
     rank = dataset.sizes[COMPONENT]
     W = dataset["W"].values.reshape(-1, rank)
     labelled_W, labelled_H = labels.label_factors(W, dataset["H"].values.reshape(rank, -1))

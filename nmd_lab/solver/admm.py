@@ -47,7 +47,7 @@ class State:
     W_aug, H_aug : ndarray (m, rank + ...) and (rank + ..., n)
         Factors extended by the offsets (`OffsetColumns`); f is applied to ``W_aug @ H_aug``.
     objective : float
-        Weighted loss of f(WH) on the observed entries plus alpha/2 (‖W‖² + ‖H‖²).
+        Weighted loss of f(WH) on the observed entries, plus the ridge of factors and offsets.
     relative_error : float
         Relative error of f(WH), as the loss defines it.
     primal_residual : float
@@ -113,6 +113,8 @@ def admm(problem: Problem, start: Start) -> Iterator[State]:
     rule, loss = problem.rule, problem.pair.loss
     W, H = problem.offset_columns.extend(start.W, start.H, start.offsets)
     sweep = problem.sweep(start.W.shape[1])
+    empty_rows, empty_columns = problem.empty
+    W[empty_rows, sweep.solved_W], H[sweep.solved_H, empty_columns] = 0, 0
     size_of_T = float(np.linalg.norm(sweep.split_variable.T)) or 1.0
     reference = problem.reference
     rho, next_penalty = rule.initial, rule.begin()
@@ -129,7 +131,7 @@ def admm(problem: Problem, start: Start) -> Iterator[State]:
         result = sweep.update_T_and_W(W, H, rho, projected=rule.projected)
 
         dual = rho * (result.projected_change if rule.projected else result.change)
-        objective = result.data_term + 0.5 * problem.alpha * sweep.squared_norm(W, H)
+        objective = result.data_term + sweep.ridge_term(W, H)
         yield State(
             iteration,
             *problem.offset_columns.split(W, H),

@@ -12,14 +12,14 @@ from nmd_lab._numba import compile_inner
 
 @compile_inner
 def factorize(normal, ridge, L):  # type: ignore[no-untyped-def]
-    """Put the Cholesky factor of normal + ridge I into the lower triangle of L.
+    """Put the Cholesky factor of normal + diag(ridge) into the lower triangle of L.
 
     In a direction without data the pivot is zero, up to rounding.  It is replaced by infinity, so
     that solutions are zero in that direction.  `normal` and `L` may be the same array.
     """
     for j in range(normal.shape[0]):
         diagonal = normal[j, j]
-        pivot = diagonal + ridge
+        pivot = diagonal + ridge[j]
         for k in range(j):
             pivot -= L[j, k] * L[j, k]
         pivot = math.sqrt(pivot) if pivot > 1e-15 * diagonal + 1e-300 else math.inf

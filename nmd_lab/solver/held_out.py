@@ -12,6 +12,7 @@ from nmd_lab.data.base import FloatArray, Observations
 from nmd_lab.data.matched import match_data
 from nmd_lab.data.sparse import SparseObservations
 from nmd_lab.data.split import split
+from nmd_lab.model.losses import Loss
 from nmd_lab.model.nonlinearities import Nonlinearity
 
 from .options import Options
@@ -41,10 +42,16 @@ class HeldOut:
         squares = np.square(self.values - model, dtype=np.float64)
         return float(np.sqrt(np.average(squares, weights=self.weights)))
 
+    def losses(self, W_aug: FloatArray, H_aug: FloatArray, loss: Loss) -> FloatArray:
+        """Return the weighted loss of f(W_aug H_aug) at each entry, in the units of X."""
+        model = self.f(self.storage.all_products(W_aug, H_aug)).astype(np.float64)
+        losses: FloatArray = loss(self.values.astype(np.float64), model)
+        return losses if self.weights is None else self.weights * losses
+
 
 def hold_out(
-    observations: Observations, options: Options, f: Nonlinearity, rng: np.random.Generator
-) -> tuple[Observations, HeldOut | None]:
+    observations: Observations, options: Options, rng: np.random.Generator
+) -> tuple[Observations, SparseObservations | None]:
     """Return the observations for the fit, and the held-out entries.
 
     Parameters
@@ -53,8 +60,6 @@ def hold_out(
         All observations.
     options : Options
         `validation`: share of the observations to hold out, or a matrix with the held-out entries.
-    f : Nonlinearity
-        Nonlinearity of the model.
     rng : Generator
         Random numbers.  The choice of a share has a stream of its own.
 
@@ -82,7 +87,7 @@ def hold_out(
     else:
         held_out = _given(validation, observations)
         rest = _without(observations, held_out)
-    return rest, HeldOut(held_out.as_sparse(), f)
+    return rest, held_out.as_sparse()
 
 
 def _given(validation: Any, observations: Observations) -> SparseObservations:

@@ -108,9 +108,25 @@ def svd_start(
         W, H = _svd_by_lanczos(R, fill, rank, rng)
     if kind == "nndsvd":
         W, H = _nonnegative(W, H)
-    dtype = observations.values.dtype
+    dtype = observations.dtype
     W, H = (np.ascontiguousarray(factor, dtype=dtype) for factor in (W, H))
     return Start(W, H, False, offsets)
+
+
+def svd_memory(observations: Observations, rank: int, kind: str = "svd") -> int:
+    """Return about how many bytes `svd_start` takes."""
+    (m, n), stored = observations.shape, observations.n_stored
+    short, long = sorted((m, n))
+    is_sparse = observations.pattern is not None or observations.absent_are_zeros
+    if is_sparse:
+        matrix = 4 * 8 * observations.values.size  # its temporary arrays have double precision
+    else:
+        matrix = 2 * stored * observations.dtype.itemsize + stored // 4  # and masks
+    if kind != "randomized" and not is_sparse and short <= INITIALIZATION.largest_gram:
+        doubles = 3 * short**2 + 2 * min(BLOCK_ROWS, long) * short + 5 * long * rank
+    else:
+        doubles = 2 * BLOCK + 4 * (m + n) * max(2 * rank + 1, rank + INITIALIZATION.oversampling)
+    return matrix + 8 * doubles
 
 
 def _svd_through_gram(R: FloatArray, rank: int) -> tuple[FloatArray, FloatArray]:
@@ -237,10 +253,17 @@ def random_start(
     size = np.sqrt(squares / total / np.sqrt(rank))
     m, n = observations.shape
     scale = INITIALIZATION.random_scale * (np.sqrt(size) if size > 0 else 1.0)
-    dtype = observations.values.dtype
+    dtype = observations.dtype
     W = (scale * rng.standard_normal((m, rank))).astype(dtype)
     H = (scale * rng.standard_normal((rank, n))).astype(dtype)
     return Start(W, H, False, offsets)
+
+
+def rank_of_init(init: Any) -> int | None:
+    """Return the number of components of a pair (W, H) or a fit, None if it has no such shape."""
+    pair = init.factors if hasattr(init, "factors") else init
+    shape = np.shape(pair[0]) if isinstance(pair, tuple | list) and pair else ()
+    return shape[1] if len(shape) == 2 else None
 
 
 def given_start(observations: Observations, rank: int, init: Any, offsets: Offsets) -> Start:
@@ -265,5 +288,5 @@ def given_start(observations: Observations, rank: int, init: Any, offsets: Offse
             raise ValueError(f"init has {name} of shape {array.shape}: give numbers of {shape}.")
         if not np.all(np.isfinite(array)):
             raise ValueError(f"init has NaN or infinity in {name}: give finite numbers.")
-        factors.append(np.array(array, dtype=observations.values.dtype, order="C"))
+        factors.append(np.array(array, dtype=observations.dtype, order="C"))
     return Start(factors[0], factors[1], from_factors, offsets)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from nmd_lab._memory import free_memory
+from nmd_lab._memory import free_addresses, free_memory
 from nmd_lab.data.base import Observations
 
+from .initialization import svd_memory
 from .options import Options
 from .problem import Problem
 from .refinement.lbfgs import LBFGS
@@ -36,7 +37,7 @@ def needed_memory(problem: Problem, rank: int, options: Options, plan: Refinemen
 
     Counted are T, U and what the iteration keeps beside them, the array of a refinement, factors,
     quasi-Newton memory and preconditioner, the buffers of the threads, and all this for each start
-    that runs at the same time.
+    that runs at the same time.  The first start is computed before T and U are there.
     """
     observations = problem.observations
     stored, (m, n) = observations.n_stored, observations.shape
@@ -50,29 +51,57 @@ def needed_memory(problem: Problem, rank: int, options: Options, plan: Refinemen
     numbers = arrays + 8 * factors
     if plan:
         matrices = (m + n) * width**2
-        numbers += stored + (2 * LBFGS.memory + 10) * factors
-        numbers += 3 * matrices if PLAN.allows(matrices, stored) else 0
+        numbers += stored + (2 * LBFGS.memory + 12) * factors
+        numbers += 2 * matrices if PLAN.allows(matrices, stored) else 0
     numbers += 2 * min(BLOCKS.block_entries, stored) * max(problem.threads, 1)
     at_a_time = side_by_side(problem, options, options.n_init - 1)
-    return numbers * observations.values.dtype.itemsize * at_a_time
+    iteration = numbers * observations.dtype.itemsize * at_a_time
+    return max(iteration, _start_memory(observations, rank, options))
+
+
+def _start_memory(observations: Observations, rank: int, options: Options) -> int:
+    """Return the bytes that the first start takes."""
+    if not isinstance(options.init, str) or options.init == "random":
+        return 0
+    return svd_memory(observations, rank, "svd" if options.init == "auto" else options.init)
 
 
 def check_memory(problem: Problem, rank: int, options: Options, plan: RefinementPlan) -> None:
     """Raise MemoryError if a fit needs more than the free memory."""
-    observations = problem.observations
-    needed, free = needed_memory(problem, rank, options, plan), free_memory()
+    threads = min(problem.threads, problem.observations.n_stored // BLOCKS.share_entries)
+    at_a_time = side_by_side(problem, options, options.n_init - 1)
+    threads = max(threads, at_a_time) if max(threads, at_a_time) > 1 else 0
+    needed = needed_memory(problem, rank, options, plan)
+    _refuse_above_free(problem.observations, needed, threads)
+
+
+def check_copy(observations: Observations) -> None:
+    """Raise MemoryError if there is no room for a copy of the data, T and U."""
+    needed = 3 * observations.n_stored * observations.dtype.itemsize
+    _refuse_above_free(observations, needed, threads=0)
+
+
+def _refuse_above_free(observations: Observations, needed: int, threads: int) -> None:
+    """Raise MemoryError if so many bytes are not free beside so many new threads."""
+    limits = [free_memory()]
+    if observations.n_stored >= BLOCKS.share_entries:
+        limits.append(free_addresses(threads))
+    free = min((limit for limit in limits if limit is not None), default=None)
     if free is None or needed < MEMORY.share * free:
         return
-    raise MemoryError(_message(observations, needed, free))
+    raise MemoryError(_message(observations, needed, free, threads))
 
 
-def _message(observations: Observations, needed: int, free: int) -> str:
+def _message(observations: Observations, needed: int, free: int, threads: int) -> str:
     """Return the sentence of the refusal."""
     m, n = observations.shape
     rows = int(MEMORY.share * free / needed * m)
     remedy = f"about {rows} rows of {n} columns would fit"
-    if observations.values.dtype.itemsize == 8:
+    if observations.dtype.itemsize == 8:
         remedy += ", or twice as many with dtype='float32'"
+    alone = free_addresses(0)
+    if threads and alone is not None and alone > free:
+        remedy += ", or more with threads=1"
     return (
         f"X of shape {(m, n)} needs {needed / 2**30:.3g} GiB for T, U and the rest of a fit, "
         f"{free / 2**30:.3g} GiB are free: {remedy}."

@@ -84,8 +84,9 @@ class RowProblem:
         Row of `Ht` for each column of the new rows.
     row_offsets : bool
         Whether a new row has an offset of its own.
-    alpha, epsilon : float
-        Ridge of the objective, and relative ridge that keeps the steps solvable.
+    alpha, offset_alpha, epsilon : float
+        Ridges of factors and offsets in the objective, and relative ridge that keeps the steps
+        solvable.
     """
 
     pair: Pair
@@ -94,6 +95,7 @@ class RowProblem:
     columns: NDArray[np.intp]
     row_offsets: bool
     alpha: float
+    offset_alpha: float
     epsilon: float
 
 
@@ -122,9 +124,9 @@ def solve_new_rows(
         Number of threads, each for one block of rows at a time; by default all.
     """
     pair, Ht, base = problem.pair, np.asarray(problem.Ht, dtype=np.float64), problem.base
-    values = observations.values
-    check_size("X", float(np.abs(values).max(initial=0)), values.dtype)
-    ones = 1.0 if problem.alpha else math.sqrt(np.mean(Ht * Ht)) or 1.0
+    sizes = [np.abs(x).max() for x, _ in observations.observed_blocks() if x.size]
+    check_size("X", float(max(sizes, default=0)), observations.dtype)
+    ones = math.sqrt(np.mean(Ht * Ht)) or 1.0
     if problem.row_offsets:
         Ht = np.hstack([np.full((Ht.shape[0], 1), ones), Ht])
     epsilon = max(problem.epsilon, np.finfo(float).eps)
@@ -140,8 +142,12 @@ def solve_new_rows(
             indptr, indices, x, weights = rows
             t = np.asarray(scaled.nonlinearity.preimage(x), dtype=np.float64)
             H, offset = np.ldexp(Ht, -size), np.ldexp(base, -2 * size)
-            ridge, alpha = epsilon * float(np.sum(H * H)), scaling.scaled_alpha(problem.alpha)
-            rule = (ridge, alpha, BALANCED.initial, BALANCED.factor, BALANCED.step)
+            ridge = epsilon * float(np.sum(H * H))
+            alphas = np.full(H.shape[1], scaling.scaled_alpha(problem.alpha))
+            if problem.row_offsets:
+                constant = math.ldexp(ones, -size)
+                alphas[0] = scaling.scaled_offset_alpha(problem.offset_alpha, constant)
+            rule = (ridge, alphas, BALANCED.initial, BALANCED.factor, BALANCED.step)
             model = (*scaled.arguments, scaled.loss.floors)
             found = np.empty((indptr.size - 1, Ht.shape[1]))
             entries = (indptr, indices, x, weights, t)
@@ -215,7 +221,7 @@ def row_kernel(pair: Pair) -> Callable[..., None]:
     """Return the compiled solver of the rows of a CSR pattern.
 
     It takes (indptr, indices, x, weights, t, Ht, base, starts, rule, tol, max_iter, model, W): the
-    entries with their starting T, random starts, `rule` = (ridge, alpha, first ρ, ratio of the
+    entries with their starting T, random starts, `rule` = (ridge, alphas, first ρ, ratio of the
     residuals, step of ρ), `model` = (*pair.arguments, floors), and W for the results.
     """
     return _row_kernel(pair.structure, f"rows_{pair.name}", pair.is_ours)
@@ -250,7 +256,7 @@ def _row_kernel(structure: Structure, name: str, cached: bool) -> Callable[..., 
                     normal[c, other] = 0.0
                     for k in range(columns.size):
                         normal[c, other] += H[c, k] * H[other, k]
-            factorize(normal, rule[0] + rule[1] / rule[2], L)
+            factorize(normal, rule[0] + rule[1] / rule[2], L)  # one ridge for each column
             substitute(L, w)
             spread = math.sqrt(np.sum(start_t * start_t) / max(np.trace(normal), 1e-300))
             problem = (x[entries], weights[entries], start_t, H, offset, normal)
@@ -277,18 +283,19 @@ def _improve_kernel(structure: Structure, name: str) -> Callable[..., float]:
 
     def improve(problem, rule, tol, max_iter, model, w, best, step, L):  # type: ignore[no-untyped-def]
         x, weights, start_t, H, offset, normal = problem
-        ridge, alpha, rho, ratio, rho_step = rule
+        ridge, alphas, rho, ratio, rho_step = rule
         pieces, pf, pd, floors = model
         t, u, s = start_t.copy(), np.zeros(x.size), np.empty(x.size)
         converged = tol * tol * max(np.sum(t * t), 1e-300)
         lowest, earlier, halts, dual_scale = math.inf, math.inf, 0, 1.0
-        factorize(normal, ridge + alpha / rho, L)
+        damping = ridge + alphas / rho
+        factorize(normal, damping, L)
         best[:] = w
         for iteration in range(1, max_iter + 1):
             s[:] = offset
             objective, primal, change = 0.0, 0.0, 0.0
             for c in range(w.size):
-                objective += 0.5 * alpha * w[c] * w[c]
+                objective += 0.5 * alphas[c] * w[c] * w[c]
                 for k in range(x.size):
                     s[k] += w[c] * H[c, k]
             for k in range(x.size):
@@ -306,7 +313,7 @@ def _improve_kernel(structure: Structure, name: str) -> Callable[..., float]:
             if max(primal, change) <= converged:
                 break
             for c in range(w.size):
-                step[c] = -(ridge + alpha / rho) * w[c]
+                step[c] = -damping[c] * w[c]
                 for k in range(x.size):
                     step[c] += s[k] * H[c, k]
             substitute(L, step)
@@ -324,7 +331,8 @@ def _improve_kernel(structure: Structure, name: str) -> Callable[..., float]:
             if direction != 0:
                 dual_scale = 1.0 / rho_step if direction > 0 else rho_step
                 rho /= dual_scale
-                factorize(normal, ridge + alpha / rho, L)
+                damping = ridge + alphas / rho
+                factorize(normal, damping, L)
         return lowest
 
     return compile_kernel(improve, f"improve_{name}", cached=False)

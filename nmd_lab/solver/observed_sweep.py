@@ -30,7 +30,7 @@ class ObservedSweep(Sweep):
     ----------
     storage : CsrStorage
         Positions of the observed entries.
-    split_variable, ridge, solved_W, solved_H, threads
+    split_variable, ridge_W, ridge_H, solved_W, solved_H, threads
         As for `Sweep`.
     """
 
@@ -50,7 +50,7 @@ class ObservedSweep(Sweep):
     def _row_step(
         self, W: FloatArray, H: FloatArray, H_packed: FloatArray, penalty: float, next_W: FloatArray
     ) -> RowStep:
-        ridge = self.ridge(H[self.solved_W], penalty)
+        ridge = self.ridge_W(H[self.solved_W], penalty)
 
         def row_step(block: Block, S: FloatArray, StW: FloatArray) -> None:
             improve_rows(self.storage, block, S, H_packed, self.solved_W, ridge, next_W)
@@ -62,7 +62,7 @@ class ObservedSweep(Sweep):
     ) -> FloatArray:
         """Return the next H after the pass that was made with W and H."""
         change, Ht = result.W - W, self.storage.pack(H)
-        ridge = self.ridge(result.W[:, self.solved_H], penalty)
+        ridge = self.ridge_H(result.W[:, self.solved_H], penalty)
 
         def update_S(part: int) -> tuple[FloatArray, ...]:
             """Subtract the change of WH that the change of W has caused."""
@@ -92,7 +92,7 @@ def improve_rows(
     S: FloatArray,
     Ht: FloatArray,
     solved: slice,
-    ridge: float,
+    ridge: FloatArray,
     rows: FloatArray,
 ) -> None:
     """Solve the least-squares problem of each row of a block, in place.
@@ -109,8 +109,8 @@ def improve_rows(
         Transpose of the other factor: one row for each column of the storage.
     solved : slice
         Components that are solved for.
-    ridge : float
-        Ridge of each row.
+    ridge : ndarray (n_solved,)
+        Ridge of each solved component, the same for all rows.
     rows : ndarray (m, rank)
         Factor to improve.
     """
@@ -122,11 +122,11 @@ def improve_rows(
 
 def _improve_rows(indptr, indices, start, stop, S, Ht, first, last, ridge, rows):  # type: ignore[no-untyped-def]
     base, size = indptr[start], last - first
-    normal, step = np.empty((size, size)), np.empty(size)
+    normal, step, no_ridge = np.empty((size, size)), np.empty(size), np.zeros(size)
     for i in range(start, stop):
         normal[:] = 0.0
         for a in range(size):
-            normal[a, a], step[a] = ridge, -ridge * rows[i, first + a]
+            normal[a, a], step[a] = ridge[a], -ridge[a] * rows[i, first + a]
         begin, end = indptr[i], indptr[i + 1]
         whole = end - (end - begin) % 4
         for k in range(begin, whole, 4):  # four at a time: each sum is loaded and stored once
@@ -147,7 +147,7 @@ def _improve_rows(indptr, indices, start, stop, S, Ht, first, last, ridge, rows)
                 step[a] += s * h
                 for c in range(a + 1):
                     normal[a, c] += h * Ht[j, first + c]
-        factorize(normal, 0.0, normal)
+        factorize(normal, no_ridge, normal)
         substitute(normal, step)
         for a in range(size):
             rows[i, first + a] += step[a]

@@ -17,8 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nmd_lab.data.base import FloatArray, Observations
-from nmd_lab.model.nonlinearities import Nonlinearity
+from nmd_lab.data.base import FloatArray
 from nmd_lab.model.offsets import Offsets
 
 
@@ -92,41 +91,3 @@ class OffsetColumns:
 
 
 NO_OFFSET_COLUMNS = OffsetColumns("none")
-
-
-def starting_offsets(
-    observations: Observations, f: Nonlinearity, kind: str, alpha: float
-) -> Offsets:
-    """Return the mean of the starting T, and shrunken deviations of rows and columns from it.
-
-    Parameters
-    ----------
-    observations : Observations
-        Data.
-    f : Nonlinearity
-        Its `preimage` gives the starting T.
-    kind : {"none", "global", "rows", "columns", "both"}
-        Offsets of the model.
-    alpha : float
-        Ridge, which shrinks the means of rows and columns with few entries.
-    """
-    mean = 0.0
-    if kind != "none":
-        total = observations.sum_of(lambda x, weights: weights)
-        mean = observations.sum_of(lambda x, weights: weights * f.preimage(x)) / total
-    offsets = Offsets(mean, None, None)
-    if kind in ("rows", "both"):
-        offsets = offsets._replace(rows=_shrunken_means(observations, f, offsets, 1, alpha))
-    if kind in ("columns", "both"):
-        offsets = offsets._replace(columns=_shrunken_means(observations, f, offsets, 0, alpha))
-    return offsets
-
-
-def _shrunken_means(
-    observations: Observations, f: Nonlinearity, offsets: Offsets, axis: int, alpha: float
-) -> FloatArray:
-    """Return the shrunken means along an axis of the starting T, minus the given offsets."""
-    residual, _ = observations.centred(f.preimage, *offsets)
-    sums = np.asarray(residual.sum(axis=axis), dtype=np.float64).ravel()
-    means: FloatArray = sums / np.maximum(observations.counts(axis) + alpha, 1)
-    return means

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from numbers import Integral, Real
 from typing import Any, Literal, TypedDict, TypeVar
 
@@ -14,6 +14,7 @@ from nmd_lab._checks import (
     as_generator,
     check_integer,
     check_number,
+    check_number_or_auto,
     check_option_names,
     check_seed,
     check_share,
@@ -23,9 +24,12 @@ from nmd_lab._checks import (
 from .penalty import PenaltyRule, as_penalty_rule
 
 INITS = ("auto", "svd", "randomized", "nndsvd", "random")
-OFFSETS = ("none", "global", "rows", "columns", "both")
+OFFSETS = ("auto", "none", "global", "rows", "columns", "both")
 CONSTRAINTS = ("auto", "everywhere", "observed")
 
+
+COMPLETION_DEFAULTS: dict[str, Any] = {"alpha": "auto", "offsets": "auto"}
+"""Options of `complete` whose defaults differ from those of `decompose`."""
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -46,8 +50,9 @@ class FitOptions(TypedDict, total=False):
     acceleration: Literal["auto"] | None
     homotopy: Literal["auto"] | bool
     polish: Literal["auto"] | bool
-    alpha: float
-    offsets: Literal["none", "global", "rows", "columns", "both"]
+    alpha: float | Literal["auto"]
+    offsets: Literal["auto", "none", "global", "rows", "columns", "both"]
+    offset_alpha: float | Literal["auto"]
     constraint: Literal["auto", "everywhere", "observed"]
     validation: Any
     patience: int
@@ -72,8 +77,9 @@ class Options:
     acceleration: str | None = "auto"
     homotopy: str | bool = "auto"
     polish: str | bool = "auto"
-    alpha: float = 0.0
+    alpha: float | Any = 0.0
     offsets: str = "none"
+    offset_alpha: float | Any = "auto"
     constraint: str = "auto"
     validation: Any = None
     patience: int = 10
@@ -88,8 +94,10 @@ class Options:
         """Check everything that can be checked without the data."""
         for name in ("n_init", "max_iter", "patience"):
             check_integer(name, getattr(self, name), 1)
-        for name in ("tol", "alpha", "epsilon"):
+        for name in ("tol", "epsilon"):
             check_number(name, getattr(self, name), 0)
+        for name in ("alpha", "offset_alpha"):
+            check_number_or_auto(name, getattr(self, name))
         if self.time_limit is not None:
             check_number("time_limit", self.time_limit, 0)
         if self.threads is not None:
@@ -121,6 +129,12 @@ class Options:
                 "leave it out, or give penalty='auto', 'balanced' or 'paper'."
             )
         check_number("initial_penalty", self.initial_penalty, above=0)
+
+    def settled(self) -> Options:
+        """Return the options of a fit in which nothing is chosen: no offsets, one ridge."""
+        offsets = "none" if self.offsets == "auto" else self.offsets
+        offset_alpha = self.alpha if self.offset_alpha == "auto" else self.offset_alpha
+        return replace(self, offsets=offsets, offset_alpha=offset_alpha)
 
     @property
     def holds_out_share(self) -> bool:
@@ -167,12 +181,24 @@ class Options:
         return as_generator(self.random_state)
 
 
-def with_option_signature(function: Function) -> Function:
-    """Show the options with their defaults in a function's signature."""
+def with_option_signature(**defaults: Any) -> Callable[[Function], Function]:
+    """Return a decorator that shows the options with their defaults in a function's signature.
+
+    Parameters
+    ----------
+    **defaults
+        Defaults of the function that differ from those of `Options`.
+    """
+    return lambda function: _with_option_signature(function, defaults)
+
+
+def _with_option_signature(function: Function, defaults: dict[str, Any]) -> Function:
     signature = inspect.signature(function)
     others = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
     options = [
-        inspect.Parameter(f.name, inspect.Parameter.KEYWORD_ONLY, default=f.default)
+        inspect.Parameter(
+            f.name, inspect.Parameter.KEYWORD_ONLY, default=defaults.get(f.name, f.default)
+        )
         for f in fields(Options)
     ]
     function.__signature__ = signature.replace(parameters=[*others, *options])  # type: ignore[attr-defined]

@@ -2,51 +2,35 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from numpy.typing import ArrayLike, DTypeLike
 
-from nmd_lab._checks import check_rank, check_size
-from nmd_lab._threads import all_threads
+from nmd_lab._checks import check_rank, check_size, is_auto, new_stream
+from nmd_lab._interruption import Interruption
 from nmd_lab.data.base import Observations
 from nmd_lab.data.observations import observe
 from nmd_lab.model.losses import Loss
 from nmd_lab.model.nonlinearities import Nonlinearity
-from nmd_lab.model.offsets import Offsets
-from nmd_lab.model.proximal import make_pair
+from nmd_lab.model.offsets import NO_OFFSETS, Offsets
+from nmd_lab.model.proximal import Pair, make_pair
 
 from .bounds import with_bounds
+from .formulation import make_problem, observed_only
 from .held_out import HeldOut, hold_out
+from .initialization import given_start, rank_of_init
 from .memory import check_memory
-from .offsets import OffsetColumns, starting_offsets
 from .options import Options
-from .penalty import BALANCED, RELAXING, PenaltyRule, as_penalty_rule
-from .problem import Problem, natural_penalty
+from .problem import Problem
 from .refinement.plan import RefinementPlan, make_plan
-from .scaling import Scaling, scaling_for
+from .run import Ending
+from .scaling import scaling_for
+from .selection.choice import Choice, choose
+from .selection.space import Model
 from .starts import NamedStart, all_starts
-
-
-@dataclass(frozen=True)
-class PreparationOptions:
-    """Limits of the preparation.
-
-    Attributes
-    ----------
-    observed_share : float
-        Share of observed entries below which ``constraint="auto"`` means "observed".
-    even_share : float
-        ρ and its unit under ``penalty="auto"``, as a share of the natural penalty, for an even f.
-        A larger ρ holds entries of T on their side of zero, so that their signs are not found.
-    """
-
-    observed_share: float = 1 / 3
-    even_share: float = 0.1
-
-
-PREPARATION = PreparationOptions()
 
 
 class Prepared(NamedTuple):
@@ -64,6 +48,10 @@ class Prepared(NamedTuple):
         Refinements to run between the iterations of Algorithm 1.
     held_out : HeldOut or None
         Held-out entries for early stopping; None without validation.
+    ending : Ending
+        How starts end.
+    choice : Choice or None
+        What was chosen; None if all was given.
     """
 
     problem: Problem
@@ -71,11 +59,13 @@ class Prepared(NamedTuple):
     options: Options
     plan: RefinementPlan
     held_out: HeldOut | None
+    ending: Ending = Ending()
+    choice: Choice | None = None
 
 
 def prepare(
     X: Any,
-    rank: int,
+    rank: int | str,
     nonlinearity: str | Nonlinearity,
     loss: str | Loss,
     *,
@@ -84,9 +74,10 @@ def prepare(
     dtype: DTypeLike | None = None,
     sample_dims: str | Sequence[str] | None = None,
     absent_are_zeros: bool,
+    interruption: Interruption | None = None,
     **options: Any,
 ) -> Prepared:
-    """Check the arguments of `decompose` or `complete`.
+    """Check the arguments of `decompose` or `complete`, and choose what is "auto".
 
     Parameters
     ----------
@@ -94,6 +85,8 @@ def prepare(
         As for `decompose`.
     absent_are_zeros : bool
         Meaning of the absent entries of a sparse X: zeros for `decompose`, missing for `complete`.
+    interruption : Interruption, optional
+        Signals, which end the choice of what is "auto".
 
     Raises
     ------
@@ -102,8 +95,12 @@ def prepare(
     MemoryError
         If the fit would not fit into memory.
     """
+    began = time.perf_counter()
     checked = Options.of(options)
-    pair = make_pair(nonlinearity, loss)
+    pair = make_pair(
+        "identity" if is_auto(nonlinearity) else nonlinearity,
+        "frobenius" if is_auto(loss) else loss,
+    )
     observations = observe(
         X,
         mask=mask,
@@ -112,22 +109,70 @@ def prepare(
         sample_dims=sample_dims,
         absent_are_zeros=absent_are_zeros,
     )
-    rank = check_rank(rank, observations.shape)
-    f = with_bounds(nonlinearity, observations)
-    pair = make_pair(f, pair.loss)
+    given_rank = _given_rank(rank, observations, checked)
+    f = None if is_auto(nonlinearity) else with_bounds(nonlinearity, observations)
     smallest, largest = observations.range()
     pair.loss.check_data(smallest, largest)
-    size = check_size("X", max(-smallest, largest), observations.values.dtype)
-    observed_only = _observed_only(observations, checked.constraint)
-    rng = checked.generator()
-    observations, held_out = hold_out(observations, checked, pair.nonlinearity, rng)
+    size = check_size("X", max(-smallest, largest), observations.dtype)
+    everywhere = not observed_only(observations, checked.constraint)
     if absent_are_zeros:
         _refuse_empty_rows_and_columns(observations)
-    problem, offsets = make_problem(observations, scaling_for(pair, size), checked, observed_only)
-    plan = make_plan(problem, rank, checked)
-    check_memory(problem, rank, checked, plan)
-    starts = all_starts(problem, offsets, rank, checked, rng)
-    return Prepared(problem, starts, checked, plan, held_out)
+    rng = checked.generator()
+    rest, held_out = hold_out(observations, checked, rng)
+    if absent_are_zeros and held_out is not None:
+        _refuse_empty_rows_and_columns(rest)
+
+    given = Model(f, None if is_auto(loss) else pair.loss, given_rank)
+    choice, ending = None, Ending()
+    if checked.alpha == "auto" or None in given:
+        without = replace(checked, alpha=0.0, offsets="none").settled()
+        _formulate(rest, pair, size, without, everywhere, given_rank or 1)  # refuses what is large
+        signals = Interruption() if interruption is None else interruption
+        choice = choose(rest, held_out, given, checked, new_stream(rng), signals)
+        checked = choice.settle(checked, time.perf_counter() - began)
+        given, ending = Model(*choice.setting[:3]), choice.ending
+    checked = checked.settled()
+    f, chosen_loss, chosen_rank = given
+    assert f is not None
+    assert chosen_loss is not None
+    assert chosen_rank is not None
+    pair = make_pair(f, chosen_loss)
+    problem, offsets, plan = _formulate(rest, pair, size, checked, everywhere, chosen_rank)
+    start = None if choice is None else choice.start
+    starts = all_starts(problem, offsets, chosen_rank, checked, rng, start)
+    judge = None if held_out is None else HeldOut(held_out, pair.nonlinearity)
+    return Prepared(problem, starts, checked, plan, judge, ending, choice)
+
+
+def _given_rank(rank: Any, observations: Observations, options: Options) -> int | None:
+    """Return the rank that is given, by a number or by starting factors, or None for "auto"."""
+    if rank is None or (isinstance(rank, str) and not is_auto(rank)):
+        raise TypeError(f"rank={rank!r} is not a number: give a whole number >= 1, or 'auto'.")
+    init, given = options.init, None if is_auto(rank) else rank
+    if given is None and not isinstance(init, str):
+        given = rank_of_init(init)
+    if given is None:
+        return None
+    given = check_rank(given, observations.shape)
+    if not isinstance(init, str):
+        given_start(observations, given, init, NO_OFFSETS)  # checks it
+    return given
+
+
+def _formulate(
+    observations: Observations,
+    pair: Pair,
+    size: float,
+    options: Options,
+    everywhere: bool,
+    rank: int,
+) -> tuple[Problem, Offsets, RefinementPlan]:
+    """Return problem, starting offsets and refinements, if the fit would fit into memory."""
+    scaling = scaling_for(pair, size)
+    problem, offsets = make_problem(observations, scaling, options, not everywhere)
+    plan = make_plan(problem, rank, options)
+    check_memory(problem, rank, options, plan)
+    return problem, offsets, plan
 
 
 def _refuse_empty_rows_and_columns(observations: Observations) -> None:
@@ -139,79 +184,3 @@ def _refuse_empty_rows_and_columns(observations: Observations) -> None:
                 f"X has no observed entry in {name} {empty[0]}: drop it, or use complete(), which "
                 "lets it fall back to f of the offsets."
             )
-
-
-def make_problem(
-    observations: Observations, scaling: Scaling, options: Options, observed_only: bool
-) -> tuple[Problem, Offsets]:
-    """Return the problem, and the offsets of its starts, in the units of a scaling.
-
-    Parameters
-    ----------
-    observations : Observations
-        Data without the held-out entries.
-    scaling : Scaling
-        Nonlinearity and loss, and the units of the problem.
-    options : Options
-        Options of the fit.
-    observed_only : bool
-        Whether T = WH is imposed on the observed entries alone.
-
-    Raises
-    ------
-    ValueError
-        If the constraint or the offsets do not go with the data.
-    """
-    if observations.absent_are_zeros and options.offsets != "none":
-        raise ValueError(
-            f"offsets={options.offsets!r} does not go with a sparse X whose absent entries are "
-            "zeros: use complete(), or offsets='none'."
-        )
-    if observed_only:
-        observations = observations.as_sparse()
-    observations, pair = scaling.scaled_observations(observations), scaling.scaled_pair()
-    offsets = starting_offsets(observations, pair.nonlinearity, options.offsets, options.alpha)
-    mean = scaling.given_offsets(offsets).mean
-    scaling = replace(scaling, columns=OffsetColumns(options.offsets, mean))
-    problem = Problem(
-        observations,
-        pair,
-        rule=_penalty_rule(observations, scaling, options),
-        alpha=scaling.scaled_alpha(options.alpha),
-        epsilon=options.epsilon_for(observations.values.dtype),
-        offset_columns=scaling.scaled_columns(offsets.mean, ridge=options.alpha > 0),
-        observed_only=observed_only,
-        threads=options.threads or all_threads(),
-        scaling=scaling,
-    )
-    return problem, offsets
-
-
-def _penalty_rule(observations: Observations, scaling: Scaling, options: Options) -> PenaltyRule:
-    """Return the rule for ρ, with its initial value, for data in the units of the problem."""
-    rule = as_penalty_rule(options.penalty)
-    if options.initial_penalty is not None:
-        rule = replace(rule, initial=float(options.initial_penalty))
-    rule = scaling.scaled_rule(rule)
-    if options.penalty != "auto" or scaling.rho_has_no_unit:
-        return rule
-    pair = scaling.scaled_pair()
-    natural = natural_penalty(observations, pair)
-    if pair.nonlinearity.even:
-        natural *= PREPARATION.even_share
-    initial = natural if options.initial_penalty is None else rule.initial
-    # From a small ρ, `BALANCED` may stay there with an even f and a loss other than a square.
-    settles = not pair.loss.smooth or (pair.nonlinearity.even and pair.loss.degree != 2)
-    return replace(RELAXING if settles else BALANCED, initial=initial, unit=natural)
-
-
-def _observed_only(observations: Observations, constraint: str) -> bool:
-    """Return whether T = WH is imposed on the observed entries alone."""
-    m, n = observations.shape
-    if constraint == "observed" and observations.absent_are_zeros:
-        raise ValueError(
-            "constraint='observed' does not go with a sparse X whose absent entries are zeros: "
-            "use complete(), or constraint='everywhere'."
-        )
-    few = observations.n_observed < PREPARATION.observed_share * m * n
-    return constraint == "observed" or (constraint == "auto" and few)

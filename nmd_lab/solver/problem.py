@@ -8,9 +8,10 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nmd_lab.data.base import FloatArray, Observations
-from nmd_lab.model.losses import L1, Frobenius, Loss
+from nmd_lab.model.losses import Loss
 from nmd_lab.model.proximal import Pair
 
 from .initialization import Start
@@ -35,8 +36,9 @@ class Problem:
         Nonlinearity and loss.
     rule : PenaltyRule
         Rule for ρ.
-    alpha, epsilon : float
-        Parts of the ridge of both factor steps, which is epsilon ‖other factor‖² + alpha / ρ.
+    alpha, offset_alpha, epsilon : float
+        Parts of the ridge of both factor steps, which is epsilon ‖other factor‖² + alpha / ρ, with
+        `offset_alpha` in the place of alpha for the columns that hold offsets.
     offset_columns : OffsetColumns
         Positions of the offsets in the extended factors.
     observed_only : bool
@@ -51,6 +53,7 @@ class Problem:
     pair: Pair
     rule: PenaltyRule = BALANCED
     alpha: float = 0.0
+    offset_alpha: float = 0.0
     epsilon: float = 1e-12
     offset_columns: OffsetColumns = NO_OFFSET_COLUMNS
     observed_only: bool = False
@@ -79,6 +82,11 @@ class Problem:
         squares = self.observations.sum_of(lambda x, weights: weights * np.square(preimage(x)))
         return math.sqrt(squares) or 1.0
 
+    @cached_property
+    def empty(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """Positions of the rows and of the columns without an observed entry."""
+        return self.observations.empty_rows_and_columns()
+
     @property
     def sparse(self) -> bool:
         """Whether only the observed entries are stored."""
@@ -87,14 +95,25 @@ class Problem:
     def sweep(self, rank: int) -> Sweep:
         """Return the sweep for a rank, with T and U at their start."""
         beyond_stored = self.sparse and not self.observed_only
+        _, empty_columns = self.empty
         split_variable = SplitVariable(self.observations, self.pair, beyond_stored=beyond_stored)
-        ridge = Ridge(self.epsilon, self.alpha)
+        of_W, of_H = self.alphas(rank)
+        ridges = Ridge(self.epsilon, of_W), Ridge(self.epsilon, of_H)
         solved = self.offset_columns.solved(rank)
         storage = storage_of(self.observations)
         if self.observed_only:
             assert isinstance(storage, CsrStorage)
-            return ObservedSweep(storage, split_variable, ridge, *solved, self.threads)
-        return EverywhereSweep(storage, split_variable, ridge, *solved, self.threads)
+            return ObservedSweep(storage, split_variable, *ridges, *solved, self.threads)
+        return EverywhereSweep(
+            storage, split_variable, *ridges, *solved, self.threads, empty_columns
+        )
+
+    def alphas(self, rank: int) -> tuple[FloatArray, FloatArray]:
+        """Return the ridge in the objective of each column of W and row of H that is solved for."""
+        before, after = self.offset_columns.before, self.offset_columns.after
+        of_components, of_offset = [self.alpha] * rank, [self.offset_alpha]
+        of_W, of_H = of_offset * before + of_components, of_components + of_offset * after
+        return np.array(of_W), np.array(of_H)
 
     def extended(self, state: Any) -> tuple[FloatArray, FloatArray]:
         """Return the extended factors of a state that is in the units of X."""
@@ -109,10 +128,9 @@ class Problem:
 
 def reference_of(observations: Observations, loss: Loss) -> float:
     """Return `Loss.reference` for all observed entries, without temporary arrays of their size."""
-    method = type(loss).reference
-    if method in (Frobenius.reference, L1.reference):  # sums over the entries
+    if loss.reference_is_sum:
         return sum((loss.reference(x, w) for x, w in observations.observed_blocks()), 0.0)
-    if method is not Loss.reference:
+    if type(loss).reference is not Loss.reference:
         return loss.reference(*observations.observed())
     total = observations.sum_of(lambda x, weights: weights)
     mean = observations.sum_of(lambda x, weights: weights * x) / total

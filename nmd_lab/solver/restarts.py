@@ -25,7 +25,7 @@ from .options import Options
 from .problem import Problem
 from .refinement.plan import RefinementPlan
 from .refinement.stages import optimality
-from .run import Outcome, Run
+from .run import Ending, Outcome, Run
 from .starts import NamedStart, iterate
 from .stopping import STOPPING, Trend
 
@@ -80,6 +80,7 @@ def solve(
     options: Options,
     plan: RefinementPlan,
     held_out: HeldOut | None,
+    ending: Ending,
 ) -> Solution:
     """Run each start and return the outcome of lowest objective (or validation error).
 
@@ -96,9 +97,11 @@ def solve(
     held_out : HeldOut or None
         Held-out entries.  If given, the score of a state is its error at them, and not its
         objective.
+    ending : Ending
+        How the starts end, if there are no held-out entries.
     """
     with interruptible() as interruption:
-        runner = _Runner(problem, options, plan, held_out, interruption)
+        runner = _Runner(problem, options, plan, held_out, interruption, ending)
         runner.run_first(next(starts))
         outcome = runner.outcomes[0]
         if not outcome.complete:
@@ -157,9 +160,11 @@ class _Runner:
         plan: RefinementPlan,
         held_out: HeldOut | None,
         interruption: Interruption,
+        ending: Ending,
     ) -> None:
         self.problem, self.options, self.plan = problem, options, plan
         self.held_out, self.interruption = held_out, interruption
+        self.ending = ending if held_out is None else Ending()
         self.began = time.perf_counter()
         self.outcomes: list[Outcome] = []
         self.summary: list[dict[str, Any]] = []
@@ -207,13 +212,24 @@ class _Runner:
                 options.progress,
                 text=lambda state: f"error {state.relative_error:.3g}",
             )
-        run = Run(states, tol=options.tol, held_out=self.held_out, patience=options.patience)
+        run = Run(
+            states,
+            tol=options.tol,
+            held_out=self.held_out,
+            patience=options.patience,
+            window=STOPPING.window_chosen if named.kind == "chosen" else None,
+            last=self.ending.last,
+        )
+        limit = min(options.max_iter, self.ending.iterations or options.max_iter)
         outcome = run.advance(
-            options.max_iter,
+            limit,
             callback=options.callback if cancelled is None else lambda _: cancelled(),
             time_limit=options.time_limit,
             interruption=self.interruption,
         )
+        if outcome.stop_reason.code == "max_iter" and limit < options.max_iter:
+            why = f"validation: {limit} iterations, as many as held-out entries asked for"
+            outcome = outcome._replace(stop_reason=StopReason("validation", why))
         if outcome.stop_reason.code == "time_limit":
             outcome = outcome._replace(stop_reason=self._time_limit_reason())
         return outcome

@@ -32,6 +32,22 @@ VALIDATION = "validation_rmse"
 """Name of the validation error in a history."""
 
 
+class Ending(NamedTuple):
+    """How a fit ends whose setting was chosen by held-out entries.
+
+    Attributes
+    ----------
+    iterations : int or None
+        Number of iterations after which the held-out error was lowest; None if the fit ends as any
+        other.
+    last : bool
+        Whether the last state is returned, and not that of lowest objective.
+    """
+
+    iterations: int | None = None
+    last: bool = False
+
+
 class Outcome(NamedTuple):
     """The result of a run so far.
 
@@ -75,6 +91,11 @@ class Run:
         Entries for early stopping.
     patience : int
         Iterations without a lower validation error after which the run ends.
+    window : int, optional
+        Number of iterations in which the objective must fall by the tolerance, or by a part of it
+        if they are fewer than usual (`StoppingOptions`).
+    last : bool, default False
+        Whether the outcome has the last state, and not that of lowest score.
     last_when_stopped : bool, default False
         Whether a stop by the callback counts as the end, as if `max_iter` had been that iteration.
 
@@ -93,12 +114,16 @@ class Run:
         tol: float = 0.0,
         held_out: HeldOut | None = None,
         patience: int = 10,
+        window: int | None = None,
+        last: bool = False,
         last_when_stopped: bool = False,
     ) -> None:
         self._states, self._tol, self._held_out = states, tol, held_out
         self._patience = None if held_out is None else patience
         self._gives_last_after: tuple[StopCode, ...] = ()
-        if tol == 0 and held_out is None:
+        if last:
+            self._gives_last_after = ("max_iter", "converged", "callback", "time_limit")
+        elif tol == 0 and held_out is None:
             self._gives_last_after = (
                 ("max_iter", "callback") if last_when_stopped else ("max_iter",)
             )
@@ -108,7 +133,7 @@ class Run:
         self.last: State | None = None
         self.best: State | None = None
         self._lowest = math.inf
-        self._recent: deque[float] = deque(maxlen=STOPPING.window_for(tol) + 1)
+        self._recent: deque[float] = deque(maxlen=(window or STOPPING.window_for(tol)) + 1)
         self._last_score = math.inf
         self._paused_at: float | None = None
         self._paused_for = 0.0

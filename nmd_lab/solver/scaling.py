@@ -64,7 +64,7 @@ class Scaling:
     exponent : int
         Logarithm to base 2 of the unit of W and of H; 0 keeps the units of X.
     ones : float
-        Constant beside W and H (`OffsetColumns.constant`) in a problem without a ridge.
+        Constant beside W and H (`OffsetColumns.constant`).
     """
 
     pair: Pair
@@ -111,6 +111,10 @@ class Scaling:
         """Return the ridge in the units of the problem."""
         return alpha * 2.0 ** (2 * self.exponent - self.of_objective)
 
+    def scaled_offset_alpha(self, offset_alpha: float, constant: float) -> float:
+        """Return the ridge of offsets divided by `constant`, in the units of the problem."""
+        return offset_alpha * constant**2 * 2.0 ** (4 * self.exponent - self.of_objective)
+
     def scaled_rule(self, rule: PenaltyRule) -> PenaltyRule:
         """Return a rule whose numbers are in the units of X in those of the problem."""
         if not self.exponent:
@@ -127,15 +131,13 @@ class Scaling:
         """Return offsets of the problem in the units of T."""
         return _offsets_times(offsets, 2 * self.exponent)
 
-    def scaled_columns(self, mean: float, *, ridge: bool) -> OffsetColumns:
+    def scaled_columns(self, mean: float) -> OffsetColumns:
         """Return the positions of the offsets in a problem whose mean is given.
 
-        Without a ridge, the constant columns have about the size of W and H, so that the fit does
-        not depend on the size of X where there are too few entries for all offsets and factors.
-        With a ridge, they are ones in the units of X: offsets and factors share one alpha.
+        The constant columns have about the size of W and H, so that the fit does not depend on the
+        size of X where there are too few entries for all offsets and factors.
         """
-        constant = math.ldexp(1.0, -self.exponent) if ridge else self.ones
-        return replace(self.columns, mean=mean, constant=constant)
+        return replace(self.columns, mean=mean, constant=self.ones)
 
     def scaled_start(self, start: Start) -> Start:
         """Return a start in the units of the problem."""
@@ -194,7 +196,7 @@ def scaling_for(pair: Pair, largest: float) -> Scaling:
 def _times(observations: Observations, exponent: int) -> Observations:
     if not exponent:
         return observations
-    return observations.with_values(np.ldexp(observations.values, exponent))
+    return observations.mapped(lambda x: np.ldexp(x, exponent))
 
 
 def _offsets_times(offsets: Offsets, exponent: int) -> Offsets:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from nmd_lab._numba import compile_kernel, compile_scalar
-from nmd_lab.data.base import FloatArray, Observations
+from nmd_lab.data.base import BLOCK, FloatArray, Observations
 from nmd_lab.model.proximal import Pair, Structure, compile_t_update
 
 
@@ -30,9 +30,9 @@ class StoredEntries:
     Attributes
     ----------
     x : EntryReader
-        Values; a slice gives an array.
-    weights : ndarray or None
-        Weights; 0 where an entry is missing.
+        Values; a slice gives an array.  They may be anything where an entry is missing.
+    weights : WeightReader or None
+        Weights, read likewise; 0 where an entry is missing.
     kind : str
         Argument types of a kernel over the entries, a part of its name.
     arguments : tuple
@@ -41,10 +41,9 @@ class StoredEntries:
 
     def __init__(self, observations: Observations, pair: Pair) -> None:
         self.x = observations.reader()
-        weights = observations.weights
-        self.weights = None if weights is None else weights.ravel()
-        weighted = "every" if weights is None else str(weights.dtype)
-        self.kind = f"{observations.values.dtype}_{weighted}"
+        self.weights = observations.weight_reader()
+        weighted = "every" if self.weights is None else str(self.weights.dtype)
+        self.kind = f"{observations.dtype}_{weighted}"
         self.arguments = (*pair.arguments, pair.loss.floors)
 
     def weights_of(self, entries: slice) -> FloatArray | None:
@@ -77,8 +76,9 @@ class SplitVariable(StoredEntries):
     def __init__(self, observations: Observations, pair: Pair, *, beyond_stored: bool) -> None:
         super().__init__(observations, pair)
         self.T = observations.transformed(pair.nonlinearity.preimage)
-        if self.weights is not None:
-            self.T[self.weights == 0] = 0
+        for first in range(0, self.T.size, BLOCK) if self.weights is not None else ():
+            block = slice(first, min(first + BLOCK, self.T.size))
+            self.T[block][self.weights_of(block) == 0] = 0
         self.U = np.zeros_like(self.T)
         self.dual_scale = 1.0
         self.previous_A = np.zeros_like(self.T) if beyond_stored else None
@@ -171,8 +171,9 @@ def _update_kernel(structure: Structure, name: str, cached: bool) -> Callable[..
         data_term, primal, dual, shifted = 0.0, 0.0, 0.0, 0.0
         for i in range(x.size):
             weight = 1.0 if weights is None else 1.0 * weights[i]
+            known = x[i] if weight > 0 else x.dtype.type(0)
             v, new, loss = update_entry(
-                a[i], u[i], x[i], penalty / weight, dual_scale, pieces, pf, pd, floors
+                a[i], u[i], known, penalty / weight, dual_scale, pieces, pf, pd, floors
             )
             new = new if weight > 0 else v
             data_term += weight * loss

@@ -44,7 +44,7 @@ class NamedStart(NamedTuple):
 
     Attributes
     ----------
-    kind : {"svd", "randomized", "nndsvd", "random", "given"}
+    kind : {"svd", "randomized", "nndsvd", "random", "given", "chosen"}
         Method that made the factors.
     start : Start
         Starting factors.
@@ -55,7 +55,12 @@ class NamedStart(NamedTuple):
 
 
 def all_starts(
-    problem: Problem, offsets: Offsets, rank: int, options: Options, rng: np.random.Generator
+    problem: Problem,
+    offsets: Offsets,
+    rank: int,
+    options: Options,
+    rng: np.random.Generator,
+    chosen: Start | None = None,
 ) -> Iterator[NamedStart]:
     """Yield the start that `init` selects, then random ones; each is computed when requested.
 
@@ -71,10 +76,15 @@ def all_starts(
         `init` and `n_init`.
     rng : Generator
         Random numbers of all starts.
+    chosen : Start, optional
+        Factors with which the setting was chosen, in the units of X; the first start if `init` is
+        "auto".
     """
     observations, f, init = problem.observations, problem.pair.nonlinearity, options.init
     for index in range(options.n_init):
-        if index > 0 or init == "random" or (init == "auto" and f.even):
+        if index == 0 and init == "auto" and chosen is not None:
+            yield NamedStart("chosen", problem.units.scaled_start(chosen))
+        elif index > 0 or init == "random" or (init == "auto" and f.even):
             yield NamedStart("random", random_start(observations, f, rank, offsets, rng))
         elif isinstance(init, str):
             kind = "svd" if init == "auto" else init
@@ -115,24 +125,38 @@ def iterate(
     began = time.perf_counter()
     start = named.start
     if named.kind == "random" and options.init == "auto":
-        start = _warmed_up(problem, start, options, cancelled or (lambda: False))
+        start = warmed_up(problem, start, options, cancelled or (lambda: False))
     warm_up = time.perf_counter() - began
     for state in accelerated(problem, start, plan) if plan else admm(problem, start):
         state = problem.units.given_state(state, projected=problem.rule.projected)
         yield replace(state, seconds=state.seconds + warm_up)
 
 
-def _warmed_up(
-    problem: Problem, start: Start, options: Options, cancelled: Callable[[], Any]
+def warmed_up(
+    problem: Problem,
+    start: Start,
+    options: Options,
+    cancelled: Callable[[], Any] = lambda: False,
 ) -> Start:
     """Return the start for an even f, improved by iterations of Modulus + Frobenius.
 
     They fit the starting T and find the signs of WH.  For any other f the start is unchanged.
+
+    Parameters
+    ----------
+    problem : Problem
+        Problem to solve.
+    start : Start
+        Random start, in the units of the problem.
+    options : Options
+        `tol` and `time_limit`.
+    cancelled : callable, optional
+        Whether the warm-up shall end with a KeyboardInterrupt.
     """
     f, pair = problem.pair.nonlinearity, make_pair("modulus", "frobenius")
     if not f.even or problem.pair.structure == pair.structure:
         return start
-    observations = problem.observations.with_values(f.preimage(problem.observations.values))
+    observations = problem.observations.mapped(f.preimage)
     warm_up = replace(problem, observations=observations, pair=pair, rule=BALANCED)
     run = Run(admm(warm_up, start), tol=STOPPING.exact_for(options.tol))
     state, _, reason, _ = run.advance(

@@ -25,6 +25,9 @@ class StoppingOptions:
         an even f finds its signs in leaps.
     window_strict : int
         The same for a strict `tol`.
+    window_chosen : int
+        The same for a start from the factors with which the setting was chosen, and for a part of
+        `tol`.
     strict : float
         Largest strict `tol`.
     exact : float
@@ -35,6 +38,7 @@ class StoppingOptions:
 
     window: int = 100
     window_strict: int = 200
+    window_chosen: int = 20
     strict: float = 1e-4
     exact: float = 1e-10
     trend_window: int = 50
@@ -137,10 +141,15 @@ class Stopping:
             )
         if self.tol <= 0 or len(lowest) < (lowest.maxlen or 0):
             return None
-        if lowest[0] - lowest[-1] > self.tol * abs(lowest[-1]):
+        window = len(lowest) - 1
+        share = min(1.0, window / STOPPING.window_for(self.tol))
+        if lowest[0] - lowest[-1] > share * self.tol * abs(lowest[-1]):
             return None
         return StopReason(
             "converged",
-            f"converged: the objective fell by at most tol={self.tol:g} of itself in "
-            f"{len(lowest) - 1} iterations",
+            f"converged: the objective fell by at most {share * self.tol:g} of itself in "
+            f"{window} iterations"
+            if share < 1
+            else f"converged: the objective fell by at most tol={self.tol:g} of itself in "
+            f"{window} iterations",
         )

@@ -18,10 +18,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 
 from nmd_lab._threads import map_and_add
@@ -65,24 +66,31 @@ class SweepResult:
 
 @dataclass(frozen=True)
 class Ridge:
-    """The ridge of both factor steps, epsilon ‖other factor‖² + alpha / ρ.
+    """The ridge of a factor step, epsilon ‖other factor‖² + alphas / ρ, for each solved column.
 
     Parameters
     ----------
     epsilon : float
         Part relative to the other factor, which keeps the steps solvable.
-    alpha : float
-        Coefficient of the term alpha/2 (‖W‖² + ‖H‖²) of the objective.
+    alphas : ndarray (n_solved,)
+        Twice the coefficient of the squared norm of each column of W (or row of H) in the
+        objective: alpha for the components, and another number for the offsets.
     """
 
     epsilon: float
-    alpha: float
+    alphas: FloatArray
 
-    def __call__(self, other: FloatArray, penalty: float) -> float:
-        """Return the ridge; it is positive even if the other factor is zero."""
+    def __call__(self, other: FloatArray, penalty: float) -> FloatArray:
+        """Return the ridge (n_solved,); it is positive even if the other factor is zero."""
         norm = float(np.sum(other * other, dtype=np.float64))
         smallest = float(np.finfo(other.dtype).tiny) * 16
-        return self.epsilon * norm + self.alpha / penalty + smallest
+        total: FloatArray = self.epsilon * norm + self.alphas / penalty + smallest
+        return total
+
+    def objective(self, factor: FloatArray) -> float:
+        """Return the term of the objective for the solved columns, (m, n_solved)."""
+        norms = np.einsum("ij,ij->j", factor, factor, dtype=np.float64)
+        return 0.5 * float(self.alphas @ norms)
 
 
 @dataclass(eq=False)
@@ -95,8 +103,8 @@ class Sweep:
         Positions of the stored entries.
     split_variable : SplitVariable
         T and U at these entries.
-    ridge : Ridge
-        Ridge of the factor steps.
+    ridge_W, ridge_H : Ridge
+        Ridges of the factor steps.
     solved_W, solved_H : slice
         Columns of W and rows of H that are solved for; the others hold offsets and stay.
     threads : int
@@ -105,7 +113,8 @@ class Sweep:
 
     storage: Storage
     split_variable: SplitVariable
-    ridge: Ridge
+    ridge_W: Ridge
+    ridge_H: Ridge
     solved_W: slice
     solved_H: slice
     threads: int = 1
@@ -140,10 +149,10 @@ class Sweep:
         """Return the next H after the pass that was made with W and H."""
         raise NotImplementedError
 
-    def squared_norm(self, W: FloatArray, H: FloatArray) -> float:
-        """Return ‖W‖² + ‖H‖², over the columns of W and the rows of H that are solved for."""
-        solved = (W[:, self.solved_W], H[self.solved_H])
-        return float(sum(np.sum(factor * factor, dtype=np.float64) for factor in solved))
+    def ridge_term(self, W: FloatArray, H: FloatArray) -> float:
+        """Return the term of the objective for what is solved for in W and H."""
+        of_W = self.ridge_W.objective(W[:, self.solved_W])
+        return of_W + self.ridge_H.objective(H[self.solved_H].T)
 
     def _pass(
         self, W: FloatArray, H: FloatArray, penalty: float, *, update: bool, projected: bool
@@ -194,21 +203,32 @@ class Sweep:
             result.projected_change = float(np.linalg.norm(CtW))
 
 
+@dataclass(eq=False)
 class EverywhereSweep(Sweep):
     """Algorithm 1: T = WH is imposed on every entry, and one r x r matrix serves all rows.
 
     W ← Z Hᵀ (H Hᵀ + ridge I)⁻¹ and H ← (WᵀW + ridge I)⁻¹ Wᵀ Z.  Where nothing is stored, T = WH at
     all times, so the residuals there follow from the change of WH.
+
+    Parameters
+    ----------
+    storage, split_variable, ridge_W, ridge_H, solved_W, solved_H, threads
+        As for `Sweep`.
+    empty_columns : ndarray of int
+        Columns without an observed entry, whose H is 0.  Otherwise H would hold the old T there
+        against a change of the row offsets.  A row of W that is 0 stays 0 by itself.
     """
 
+    empty_columns: NDArray[np.intp] = field(default_factory=lambda: np.empty(0, np.intp))
     product_change: ProductChange | None = None
 
     def _row_step(
         self, W: FloatArray, H: FloatArray, H_packed: FloatArray, penalty: float, next_W: FloatArray
     ) -> RowStep:
         solved, partners = self.solved_W, H[self.solved_W]
-        ridge = self.ridge(partners, penalty)
+        ridge = self.ridge_W(partners, penalty)
         inverse = regularized_inverse(partners @ partners.T, ridge).astype(H.dtype)
+        ridge = ridge.astype(H.dtype)
 
         def row_step(block: Block, S: FloatArray, StW: FloatArray) -> None:
             step = self.storage.times_Ht(block, S, H_packed)[:, solved]
@@ -224,10 +244,12 @@ class EverywhereSweep(Sweep):
         """Return the next H after the pass that was made with W and H."""
         solved, change = self.solved_H, result.W - W
         gram, cross = result.W.T @ result.W, result.W.T @ change
-        ridge = self.ridge(result.W[:, solved], penalty)
-        step = result.StW.T[solved] - cross[solved] @ H - ridge * H[solved]
+        ridge = self.ridge_H(result.W[:, solved], penalty)
+        step = result.StW.T[solved] - cross[solved] @ H
+        step -= ridge[:, None].astype(H.dtype) * H[solved]
         next_H = H.copy()
         next_H[solved] += regularized_inverse(gram[solved, solved], ridge).astype(H.dtype) @ step
+        next_H[solved, self.empty_columns] = 0
         if not self.storage.complete:
             self.product_change = ProductChange(gram, cross, change.T @ change, H, next_H - H)
         return next_H
@@ -270,8 +292,8 @@ class ProductChange(NamedTuple):
         return self.cross @ self.H + self.gram @ self.H_change
 
 
-def regularized_inverse(normal: FloatArray, ridge: float) -> FloatArray:
-    """Return (normal + ridge I)⁻¹ in double precision, or NaN where there is none."""
+def regularized_inverse(normal: FloatArray, ridge: FloatArray) -> FloatArray:
+    """Return (normal + diag(ridge))⁻¹ in double precision, or NaN where there is none."""
     identity = np.eye(normal.shape[0])
     try:
         return cho_solve(cho_factor(normal + ridge * identity, check_finite=False), identity)

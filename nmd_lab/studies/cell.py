@@ -16,9 +16,11 @@ from numpy.typing import NDArray
 from nmd_lab import metrics
 from nmd_lab._checks import check_words
 from nmd_lab._errors import sentence
+from nmd_lab._interruption import interruptible
 from nmd_lab._threads import one_thread
 from nmd_lab.model.nonlinearities import MinMax
 from nmd_lab.result.decomposition import Decomposition
+from nmd_lab.result.selection import SELECTION
 from nmd_lab.solver.bounds import bounded
 from nmd_lab.warnings import NotConvergedWarning, OutOfBoundsWarning
 
@@ -218,10 +220,12 @@ def measure(problem: StudyProblem, task: Task, limit: float | None) -> dict[str,
             with warnings.catch_warnings(action="ignore"):
                 tiny = problem.data.tiny_matrix(with_missing=task.missing.level > 0)
                 task.method.compile(tiny, arguments)
-            with peak_memory() as memory, time_limit(limit):
+            with interruptible() as interruption, peak_memory() as memory, time_limit(limit):
                 began = time.perf_counter()
                 fit = task.method.function(X, **arguments)
                 record["seconds"] = time.perf_counter() - began
+            if fit.stop_reason.code == "interrupted":
+                raise interruption.error()  # a signal has ended the fit early: it is no result
             record["peak_memory"] = memory[0]
             record |= _ending(fit)
             record |= {"objective": fit.objective, "scores": cell.scores(fit)}
@@ -239,12 +243,18 @@ def measure(problem: StudyProblem, task: Task, limit: float | None) -> dict[str,
 
 
 def _ending(fit: Decomposition) -> dict[str, Any]:
-    """Return the stop reason and the number of iterations, which is 0 for a direct method."""
-    code = fit.stop_reason.code
-    if code == "interrupted":
-        raise KeyboardInterrupt  # Ctrl-C has ended the fit early, so it is no result
-    n_iter = 0 if code == "direct" else fit.n_iter
-    return {"stop_reason": str(fit.stop_reason), "n_iter": n_iter}
+    """Return the stop reason, the number of iterations (0 for a direct method) and choices."""
+    n_iter = 0 if fit.stop_reason.code == "direct" else fit.n_iter
+    ending = {"stop_reason": str(fit.stop_reason), "n_iter": n_iter}
+    chosen = _chosen(fit)
+    return ending | ({"chosen": chosen} if chosen else {})
+
+
+def _chosen(fit: Decomposition) -> dict[str, Any]:
+    """Return the options of a fit that held-out entries chose, as numbers and text."""
+    names = fit.parameters.get(SELECTION, {}).get("options", [])
+    models = {"nonlinearity": repr(fit.nonlinearity), "loss": fit.loss.name}
+    return {name: models.get(name, fit.parameters.get(name)) for name in names}
 
 
 def _no_result(status: str, stop_reason: str) -> dict[str, Any]:

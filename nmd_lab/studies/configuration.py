@@ -11,7 +11,7 @@ For example (``examples/study.toml``)::
     nonlinearity = ["identity", "relu", "minmax(0, 1)"]
     loss = ["frobenius", "l1"]
     rank = [4, 8, 16]
-    alpha = [0, 3]  # the ridge: of these small, noisy data it decides most
+    alpha = [0, "auto"]  # "auto": the ridge is chosen by held-out entries of each fit
     missing = [0.2, 0.5]
     noise.salt_and_pepper = [0, 0.1]
     n_splits = 3

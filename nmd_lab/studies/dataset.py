@@ -16,6 +16,7 @@ from nmd_lab.result.netcdf import SCHEMA
 from .cell import StudyProblem
 from .grid import CONDITIONS, SOLVER, Grid, Task
 from .hashing import plain_value
+from .summary import CHOSEN, CHOSEN_TEXTS
 
 NUMBERS = {
     "objective": {"long_name": "objective"},
@@ -24,6 +25,14 @@ NUMBERS = {
     "peak_memory": {"long_name": "peak memory of the fit", "units": "byte"},
 }
 """Numbers of a fit beside its errors, with the attributes of their variables."""
+
+
+CHOSEN_NUMBERS: dict[str, dict[str, str]] = {
+    "rank": {"long_name": "chosen rank"},
+    "alpha": {"long_name": "chosen ridge"},
+    "offset_alpha": {"long_name": "chosen ridge of the offsets"},
+}
+"""Numbers that a fit may choose by held-out entries, with the attributes of their variables."""
 
 
 def to_dataset(
@@ -55,6 +64,9 @@ def to_dataset(
     def entry(name: str, default: Any) -> Any:
         return lambda cell: cell.get(name, default)
 
+    def choice(name: str, default: Any) -> Any:
+        return lambda cell: cell.get("chosen", {}).get(name, default)
+
     variables = {}
     for metric in problem.metrics:
         for entry_set in problem.entry_sets:
@@ -64,6 +76,13 @@ def to_dataset(
             variables[name] = variable(score(name), float, long_name=long_name)
     for name, attrs in NUMBERS.items():
         variables[name] = variable(entry(name, math.nan), float, **attrs)
+    chosen = {name for cell in cells for name in cell.get("chosen", {})}
+    for name, attrs in CHOSEN_NUMBERS.items():
+        if name in chosen:
+            variables[f"{name}{CHOSEN}"] = variable(choice(name, math.nan), float, **attrs)
+    for name in CHOSEN_TEXTS:
+        if name in chosen:
+            variables[f"{name}{CHOSEN}"] = variable(choice(name, ""), object)
     for name in ("status", "stop_reason"):
         variables[name] = variable(entry(name, "not done"), object)
     variables["warnings"] = variable(lambda cell: " | ".join(cell.get("warnings", [])), object)

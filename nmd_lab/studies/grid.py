@@ -10,24 +10,21 @@ from __future__ import annotations
 import hashlib
 import itertools
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, fields, replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from inspect import Parameter
-from numbers import Real
 from typing import Any
 
 import numpy as np
 
 from nmd_lab._checks import check_number, check_rank, check_share, check_words
 from nmd_lab.data.pictures import Picture
-from nmd_lab.model.losses import as_loss
-from nmd_lab.model.nonlinearities import MinMax, as_nonlinearity
 from nmd_lab.result.netcdf import FORMER_DIMENSIONS
-from nmd_lab.solver.options import Options
 
 from .corruption import HIDE, NOISE, Corruption
 from .hashing import plain_value
 from .methods import Method
+from .values import AUTO, checked_value, labels_of, position_of
 
 CONDITIONS = ("missing", "noise", "seed")
 """Dimensions that describe the data of a fit, not the model."""
@@ -77,8 +74,8 @@ class Axis:
         values = tuple(argument) if varied else (argument,)
         if not values:
             raise ValueError(f"{name}=[] is empty: give at least one value.")
-        checked = tuple(_checked(name, value) for value in values)
-        labels = _labels(checked)
+        checked = tuple(checked_value(name, value) for value in values)
+        labels = labels_of(checked)
         for label in labels:
             if labels.count(label) > 1:
                 raise ValueError(f"{name} has the value {label!r} twice: give each once.")
@@ -116,7 +113,7 @@ class Task:
         """Hash of everything that decides the result of the fit, apart from X."""
         content = {
             "method": f"{self.method.function.__module__}.{self.method.function.__qualname__}",
-            "arguments": plain_value(self.method.defaults | self.arguments),
+            "arguments": plain_value(self.method.settled(self.arguments)),
             "missing": plain_value(self.missing if self.missing.level else NOTHING_HIDDEN),
             "noise": plain_value(self.noise if self.noise.level else NO_NOISE),
             "seed": self.seed,
@@ -173,13 +170,9 @@ class Grid:
         values = {}
         for axis in self.axes:
             if axis.dim in labels:
-                label = labels[axis.dim]
-                if label not in axis.labels:
-                    raise ValueError(
-                        f"{axis.dim}={label!r} is not in the study: choose from "
-                        f"{list(axis.labels)}."
-                    )
-                values[axis.name] = axis.values[axis.labels.index(label)]
+                values[axis.name] = axis.values[
+                    position_of(labels[axis.dim], axis.labels, axis.dim)
+                ]
             elif len(axis.values) == 1:
                 (values[axis.name],) = axis.values
             else:
@@ -187,6 +180,13 @@ class Grid:
                     f"{axis.dim} is not given: choose one of {list(axis.labels)} for the cell."
                 )
         return task_of(values)
+
+    def check_ranks(self, shape: tuple[int, int]) -> None:
+        """Raise ValueError if a rank that is given exceeds a side of the matrix."""
+        ranks = next((axis.values for axis in self.axes if axis.name == "rank"), ())
+        for rank in ranks:
+            if rank != AUTO:
+                check_rank(rank, shape)
 
     def coordinates(self) -> dict[str, Any]:
         """Return the coordinates of the results."""
@@ -243,7 +243,7 @@ def make_grid(
         for name, default in each.defaults.items():
             if default is Parameter.empty and name not in arguments:
                 raise TypeError(f"{name} is not given: {each.name} needs it, for example {name}=5.")
-    first = ("nonlinearity", "loss", "rank", "alpha")
+    first = ("nonlinearity", "loss", "rank", "alpha", "offset_alpha")
     order = [n for n in first if n in arguments] + [n for n in arguments if n not in first]
     if methods.varied and methods.dim in arguments:
         raise ValueError(
@@ -297,48 +297,3 @@ def _checked_level(name: str, kind: str, level: Any) -> float:
     if kind in ("salt_and_pepper", "outliers"):
         return check_share(name, level, one=True)
     return check_number(name, level, 0, above=0 if kind == "poisson" else None)
-
-
-def _checked(name: str, value: Any) -> Any:
-    """Return one value of an argument in the form that the study keeps, if it makes sense."""
-    if name == "method":
-        return Method.of(value)
-    if name == "nonlinearity":
-        return _name_or_object(value, as_nonlinearity)
-    if name == "loss":
-        return _name_or_object(value, as_loss)
-    if name == "rank":
-        return check_rank(value)
-    if name in {field.name for field in fields(Options)}:
-        Options.of({name: value})
-    try:
-        plain_value(value)
-    except TypeError as error:
-        raise TypeError(f"{name}={error}") from error
-    return value.item() if isinstance(value, np.generic) else value
-
-
-def _name_or_object(value: Any, as_object: Callable[[Any], Any]) -> Any:
-    """Return the name of a nonlinearity or loss if the name alone describes it, else the object."""
-    model = as_object(value)
-    if isinstance(model, MinMax):  # bounds that are given are not named
-        return model.name if isinstance(value, str) else model
-    try:
-        return model.name if as_object(model.name) == model else model
-    except ValueError:  # a class of the user's own
-        return model
-
-
-def _labels(values: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Return the coordinates of values: text, unless all are numbers or all are truth values."""
-    all_numbers = all(isinstance(v, Real) and not isinstance(v, bool) for v in values)
-    if all_numbers or all(isinstance(v, bool) for v in values):
-        return values
-    return tuple(_as_text(value) for value in values)
-
-
-def _as_text(value: Any) -> str:
-    """Return the label of a value that is not a number."""
-    if isinstance(value, Method):
-        return value.name
-    return value if isinstance(value, str) else repr(value)

@@ -9,6 +9,7 @@ record that does not agree with it is ignored, and its fit is done again.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import os
 import warnings
@@ -223,8 +224,10 @@ def journal_header(grid: Grid, problem: StudyProblem) -> dict[str, Any]:
         is_method = axis.name == "method"
         values[axis.name] = [v.name if is_method else plain_value(v) for v in axis.values]
     on_axes = set(values)
-    for method in grid.axis("method").values:
-        for name, default in method.defaults.items():
+    given = next((axis.values for axis in grid.axes if axis.name == "alpha"), ())
+    alphas: list[dict[str, Any]] = [{"alpha": value} for value in given] or [{}]
+    for method, alpha in itertools.product(grid.axis("method").values, alphas):
+        for name, default in method.settled(alpha).items():
             if name not in on_axes:
                 defaults = values.setdefault(name, [])
                 if plain_value(default) not in defaults:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+import itertools
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 from nmd_lab import baselines
 from nmd_lab._checks import check_word
 from nmd_lab.fit import complete
+from nmd_lab.model.nonlinearities import Identity, MinMax
 from nmd_lab.result.decomposition import Decomposition
 
 RESERVED = ("X", "mask", "sample_dims", "random_state", "threads", "callback", "progress")
@@ -29,6 +31,10 @@ COMPILED_FOR = (
 
 They decide which kernels Numba compiles, and whether a progress bar is shown.
 """
+
+NONLINEARITIES_TO_CHOOSE = ("identity", "relu", MinMax(0, 1))
+LOSSES_TO_CHOOSE = ("frobenius", "l1", "kl")
+"""What "auto" may choose, for the compilation."""
 
 _compiled: set[str] = set()
 """Descriptions of the fits whose kernels this process has compiled."""
@@ -83,6 +89,23 @@ class Method:
         parameters = inspect.signature(self.function).parameters
         return {name: value for name, value in arguments.items() if name in parameters}
 
+    def settled(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the arguments of a fit with its defaults, the same for the same fit.
+
+        With a number for `alpha`, `complete` has no other defaults than in the versions that chose
+        nothing, so that their fits keep their names.
+        """
+        values = self.defaults | dict(arguments)
+        if self.function is not complete or values["alpha"] == "auto":
+            return values
+        if values["nonlinearity"] is None:
+            values["nonlinearity"] = Identity.name
+        if values["offsets"] == "auto":
+            values["offsets"] = "none"
+        if values["offset_alpha"] in ("auto", values["alpha"]):
+            del values["offset_alpha"]
+        return values
+
     def compile(self, X: Any, arguments: Mapping[str, Any]) -> None:
         """Let Numba compile what a fit needs, so that the time of the fit does not include it.
 
@@ -95,15 +118,35 @@ class Method:
         """
         if self.function not in named_methods().values():
             return
-        chosen = {name: arguments[name] for name in COMPILED_FOR if name in arguments}
+        common = {name: arguments[name] for name in COMPILED_FOR if name in arguments}
         if "max_iter" in self.defaults:
-            chosen["max_iter"] = 2
-        description = f"{self.name} {chosen!r}"
-        if description in _compiled:
+            common["max_iter"] = 2
+        for chosen in self._possible(common, arguments):
+            description = f"{self.name} {chosen!r}"
+            if description in _compiled:
+                continue
+            _compiled.add(description)
+            with suppress(Exception):  # an error will show again in the fit itself
+                self.function(X, 1, **chosen)
+
+    def _possible(
+        self, common: dict[str, Any], arguments: Mapping[str, Any]
+    ) -> Iterator[dict[str, Any]]:
+        """Yield the arguments of all tiny fits that together compile what a fit needs."""
+        if self.function is not complete:
+            yield common
             return
-        _compiled.add(description)
-        with suppress(Exception):  # an error will show again in the fit itself
-            self.function(X, 1, **chosen)
+        values = self.settled(arguments)
+        given = [(values["nonlinearity"],), (values["loss"],)]
+        fs, losses = (
+            choices if each[0] in ("auto", None) else each
+            for each, choices in zip(
+                given, (NONLINEARITIES_TO_CHOOSE, LOSSES_TO_CHOOSE), strict=True
+            )
+        )
+        offsets = "both" if values["offsets"] == "auto" else values["offsets"]
+        for f, loss in itertools.product(fs, losses):
+            yield common | {"nonlinearity": f, "loss": loss, "alpha": 0, "offsets": offsets}
 
 
 def named_methods() -> dict[str, Callable[..., Decomposition]]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import xarray as xr
 from numpy.typing import ArrayLike
 
-from nmd_lab._checks import check_integer, check_rank
+from nmd_lab._checks import check_integer
 from nmd_lab._progress import with_progress
 from nmd_lab.result import netcdf
 from nmd_lab.solver.options import Options
@@ -72,7 +72,9 @@ class Study:
     sample_dims : str or tuple of str, optional
         Dimensions of a DataArray that make the rows.
     **arguments
-        Arguments of `complete`, for example `rank`, `nonlinearity`, `loss`, `alpha`, `max_iter`.
+        Arguments of `complete`, with its defaults, for example `rank`, `loss` or `max_iter`.  What
+        is "auto" is chosen by each fit by held-out entries of its own, not by those that the study
+        hides.
 
     Attributes
     ----------
@@ -127,8 +129,7 @@ class Study:
         has_blocks = isinstance(missing, Mapping) and "blocks" in missing
         picture = picture_of_rows(data, shape) if has_blocks or shape is not None else None
         self.grid: Grid = make_grid(arguments, missing, noise, method, seeds, named, picture)
-        for rank in next((a.values for a in self.grid.axes if a.name == "rank"), ()):
-            check_rank(rank, data.shape)
+        self.grid.check_ranks(data.shape)
         self.problem = StudyProblem(
             data=data,
             metrics=make_metrics(metrics),
@@ -170,9 +171,10 @@ class Study:
             Results over every argument that varies and `seed`: ``held_out_rmse``,
             ``observed_rmse``, ``clean_rmse`` and so on for each metric, `objective`, `n_iter`,
             `seconds`, `peak_memory` (in bytes), `status` ("done", "left out", "timed out",
-            "failed"), `stop_reason`, `warnings` and `fit`, the key of the fit.  Cells that differ
-            only in arguments that their method ignores share a fit.  Several methods make the
-            dimension `solver`, as in ``results.sel(solver="svd")``.
+            "failed"), `stop_reason`, `warnings` and `fit`, the key of the fit.  What fits have
+            chosen is in `rank_chosen`, `alpha_chosen` and so on; NaN or "" where it was given.
+            Cells that differ only in arguments that their method ignores share a fit.  Several
+            methods make the dimension `solver`, as in ``results.sel(solver="svd")``.
 
         Raises
         ------

@@ -18,8 +18,17 @@ from nmd_lab.result.decomposition import Decomposition
 
 from .grid import CONDITIONS, SOLVER, dimension
 from .table import StudyTable
+from .values import position_of
 
-TEXT_VARIABLES = ("status", "stop_reason", "warnings", "fit")
+CHOSEN = "_chosen"
+"""End of the name of a variable that holds what each fit has chosen for an argument."""
+
+CHOSEN_TEXTS = ("nonlinearity", "loss", "offsets")
+"""Arguments whose choice is text."""
+
+TEXT_VARIABLES = (
+    "status", "stop_reason", "warnings", "fit", *(f"{name}{CHOSEN}" for name in CHOSEN_TEXTS)
+)  # fmt: skip
 """Variables of the results that hold text."""
 
 IGNORED = "–"
@@ -37,11 +46,14 @@ class ModelCandidate(NamedTuple):
         Dimensions that its method ignores.
     scores : ndarray of float (conditions, seeds)
         Values of one variable of the results; NaN where there is none.
+    chosen : dict of str to float
+        Mean rank and ridge that its fits have chosen, where they did.
     """
 
     labels: dict[str, Any]
     ignored: set[str]
     scores: NDArray[np.floating]
+    chosen: dict[str, float]
 
     @property
     def mean(self) -> float:
@@ -52,8 +64,16 @@ class ModelCandidate(NamedTuple):
     def simplicity(self) -> tuple[float, float, float]:
         """Sort key that is lowest for the simplest model: rank, minus alpha, mean score."""
         used = {name: v for name, v in self.labels.items() if name not in self.ignored}
-        rank, alpha = used.get("rank", 0), used.get("alpha", 0)
-        return rank, -alpha if isinstance(alpha, int | float) else 0, self.mean
+        rank, alpha = (self.chosen.get(n, _number(used.get(n, 0))) for n in ("rank", "alpha"))
+        return rank, -alpha, self.mean
+
+
+def _number(label: Any) -> float:
+    """Return the number of a label, which is text beside a word such as "auto"; 0 for a word."""
+    try:
+        return float(label)
+    except ValueError:
+        return 0.0
 
 
 class BestModel(NamedTuple):
@@ -62,7 +82,8 @@ class BestModel(NamedTuple):
     Attributes
     ----------
     parameters : dict
-        Arguments of the model, and "solver" with the name of its method if that varies.
+        Arguments of the model, and "solver" with the name of its method if that varies.  What is
+        "auto" is chosen anew for all data, and ``fit.parameters`` has the numbers.
     fit : Decomposition
         Fit of the model to all data.
     """
@@ -143,10 +164,7 @@ def select(results: xr.Dataset, conditions: Mapping[str, Any]) -> xr.Dataset:
     for name, condition in conditions.items():
         labels = condition if isinstance(condition, list | tuple) else [condition]
         available = results[name].values.tolist()
-        for label in labels:
-            if label not in available:
-                raise ValueError(f"{name}={label!r} is not in the study: choose from {available}.")
-        results = results.isel({name: [available.index(label) for label in labels]})
+        results = results.isel({name: [position_of(label, available, name) for label in labels]})
     return results
 
 
@@ -164,6 +182,11 @@ def candidates(results: xr.Dataset, metric: str) -> Iterator[ModelCandidate]:
     model_dims, trial_dims = choices(results), [*trials(results), "seed"]
     values = results[metric].transpose(*model_dims, *trial_dims).values
     fits = results["fit"].transpose(*model_dims, *trial_dims).values
+    chosen = {
+        name: results[f"{name}{CHOSEN}"].transpose(*model_dims, *trial_dims).values
+        for name in ("rank", "alpha")
+        if f"{name}{CHOSEN}" in results
+    }
     only_method = next(iter(ignored)) if SOLVER not in model_dims else None
     seen = set()
     for index in np.ndindex(*(results.sizes[name] for name in model_dims)):
@@ -175,7 +198,9 @@ def candidates(results: xr.Dataset, metric: str) -> Iterator[ModelCandidate]:
         labels = {n: v.item() if isinstance(v, np.generic) else v for n, v in labels.items()}
         method = labels.get(SOLVER, only_method)
         scores = values[index].reshape(-1, results.sizes["seed"])
-        yield ModelCandidate(labels, set(ignored[method]), scores)
+        means = {name: float(each[index].mean()) for name, each in chosen.items()}
+        means = {name: mean for name, mean in means.items() if math.isfinite(mean)}
+        yield ModelCandidate(labels, set(ignored[method]), scores, means)
 
 
 def ranked(results: xr.Dataset, metric: str) -> list[ModelCandidate]:

@@ -13,7 +13,7 @@ from .fields import Field
 
 
 class Control:
-    """The input and the note of one field.
+    """The input and the note of one field, with a button for "auto" beside a number.
 
     Parameters
     ----------
@@ -25,6 +25,8 @@ class Control:
         Options of a choice, or suggestions for a text.
     changed : callable
         Function that is called with the name of the field and its new value.
+    number : int or float, default 1
+        Number that takes the place of the starting value "auto" when the user turns it off.
     """
 
     def __init__(
@@ -33,17 +35,50 @@ class Control:
         value: Any,
         options: Sequence[str],
         changed: Callable[[str, Any], None],
+        number: float = 1,
     ) -> None:
-        self.field = field
-        self.input = _input(field, value, options)
+        self.field, self._changed, self._writing = field, changed, False
+        switched = field.auto and field.kind in ("integer", "number")
+        self.input = _input(field, number if switched and value == "auto" else value, options)
+        self.auto = _auto_button(field, value == "auto") if switched else None
         self.note = widgets.HTML().add_class("nmd-note")
-        self.box = widgets.VBox([self.input, self.note])
+        line = self.input
+        if self.auto is not None:
+            line = widgets.Box([self.input, self.auto]).add_class("nmd-switched")
+            self.auto.observe(self._tell, "value")
+        self.box = widgets.VBox([line, self.note])
         self.box.add_class("nmd-control").add_class(f"nmd-{field.name.replace('_', '-')}")
-        self.input.observe(lambda change: changed(field.name, change["new"]), "value")
+        self.input.observe(self._tell, "value")
+        self.show(None, None)
+
+    @property
+    def value(self) -> Any:
+        """What the user has entered."""
+        return "auto" if self.auto is not None and self.auto.value else self.input.value
+
+    def write(self, value: Any) -> None:
+        """Show another value, without a call of `changed`."""
+        self._writing = True
+        try:
+            if self.auto is not None:
+                self.auto.value = value == "auto"
+            if self.auto is None or value != "auto":
+                self.input.value = value
+        finally:
+            self._writing = False
+
+    def _tell(self, _change: Any) -> None:
+        """Tell of a change by the user."""
+        if not self._writing:
+            self._changed(self.field.name, self.value)
 
     def show(self, problem: str | None, reason: str | None) -> None:
         """Show what is wrong with the value, or disable the input and show why."""
-        self.input.disabled = reason is not None
+        is_auto = self.auto is not None and self.auto.value
+        self.input.disabled = reason is not None or is_auto
+        if self.auto is not None:
+            self.auto.disabled = reason is not None
+        toggle_class(self.box, "nmd-is-auto", is_auto)
         self.note.value = escape(problem or reason or "")
         self.note.layout.display = None if problem or reason else "none"
         toggle_class(self.box, "nmd-wrong", bool(problem))
@@ -71,6 +106,13 @@ def _input(field: Field, value: Any, options: Sequence[str]) -> Any:
         )  # fmt: skip
     kind = widgets.IntText if field.kind == "integer" else widgets.FloatText
     return kind(value=value, **common)
+
+
+def _auto_button(field: Field, pressed: bool) -> Any:
+    """Return the button that gives a number the value "auto"."""
+    tooltip = f"Choose the {field.label} by held-out entries"
+    made = widgets.ToggleButton(pressed, description="auto", tooltip=tooltip)
+    return made.add_class("nmd-auto")
 
 
 def grouped(controls: Iterable[Control]) -> list[Any]:

@@ -11,6 +11,13 @@ CSS = """
 .nmd-controls .widget-label, .nmd-main .widget-label {color: var(--jp-ui-font-color1);}
 .nmd-control {overflow: hidden;}
 .nmd-control .widget-inline-hbox {width: 100%; margin: 1px 0;}
+.nmd-switched {display: flex; align-items: center; gap: 4px; overflow: hidden;}
+.nmd-switched .widget-inline-hbox {flex: 1 1 0; min-width: 0;}
+.nmd-switched .nmd-auto {flex: 0 0 46px; width: 46px; margin: 0; padding: 0 2px;}
+.nmd-is-auto input {color: transparent !important;}
+.nmd-controls .nmd-choose {width: 100%; margin: 6px 0 2px;}
+.nmd-explorer .nmd-choice {margin: 0 0 4px;}
+.nmd-choice .widget-html-content {line-height: 1.35; white-space: normal;}
 .nmd-explorer .widget-html, .nmd-explorer .widget-html-content {margin: 0; min-height: 0;
   height: auto;}
 .nmd-explorer .nmd-control .nmd-note {line-height: 1.25; font-size: 12px; margin: 0 0 3px 96px;
@@ -91,6 +98,9 @@ img.nmd-chart, .nmd-chart img {width: 100%; height: auto; max-width: 920px; marg
   .nmd-controls {flex: 1 1 100%; width: auto; display: grid; column-gap: 18px;
     grid-template-columns: 1fr 1fr;}
   .nmd-explorer .nmd-controls .nmd-heading {grid-column: 1 / -1;}
+}
+@container (max-width: 480px) {
+  .nmd-controls {grid-template-columns: 1fr;}
 }
 """
 """Rules for the CSS classes of the explorers.  Tests in a browser find widgets by these classes."""

@@ -9,6 +9,8 @@ from typing import Any
 from nmd_lab.fit import complete, decompose
 from nmd_lab.model.nonlinearities import Nonlinearity
 
+from ._choice import default_nonlinearity
+
 PRINT_ERROR = 'print(f"relative error {fit.relative_error:.6g}")\n'
 """Last line of a cell that fits."""
 
@@ -82,8 +84,11 @@ def fit_call(fit: Any, verb: str, data: str, arguments: Mapping[str, Any]) -> st
     named = dict(arguments)
     if fit is not None:
         named |= stopping_arguments(fit, validated=named.get("validation") is not None)
-    known = inspect.signature({"decompose": decompose, "complete": complete}[verb]).parameters
-    named = {name: value for name, value in named.items() if value != known[name].default}
+    function = {"decompose": decompose, "complete": complete}[verb]
+    known = {name: each.default for name, each in inspect.signature(function).parameters.items()}
+    if known["nonlinearity"] is None:
+        known["nonlinearity"] = default_nonlinearity(named.get("alpha", known["alpha"]))
+    named = {name: value for name, value in named.items() if value != known[name]}
     return f"fit = {call(f'nmd.{verb}', data, **named)}\n{PRINT_ERROR}"
 
 

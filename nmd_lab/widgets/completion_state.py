@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nmd_lab._checks import check_rank, check_share
+from nmd_lab._checks import check_share
 from nmd_lab.data.sparse import SparseObservations
+from nmd_lab.model.nonlinearities import NONLINEARITIES, as_nonlinearity
 from nmd_lab.solver.options import CONSTRAINTS, OFFSETS
-from nmd_lab.solver.prepare import Prepared, prepare
 
+from ._choice import WITHOUT_RIDGE, default_nonlinearity
 from ._completion_data import (
     DEFAULT_COLUMNS,
     Ratings,
@@ -21,9 +23,10 @@ from ._completion_data import (
     reading_code,
     table_columns,
 )
+from .choosing_state import ChoosingState
 from .code import fit_call
 from .data_choices import ratings_choices
-from .fields import Field, FitState, check_option
+from .fields import Field, check_option
 
 OWN_DATA = "your ratings"
 """Option for the data that the user gave."""
@@ -45,7 +48,7 @@ class Entry(NamedTuple):
     predicted: float
 
 
-class CompletionState(FitState):
+class CompletionState(ChoosingState):
     """Partly observed entries, a model of them, and a fit that can be stopped.
 
     Parameters
@@ -59,7 +62,8 @@ class CompletionState(FitState):
     titles : mapping, optional
         Titles by column label; by default the table's column "title", if there is one.
     **values
-        Starting values of settings, see `fields`.
+        Starting values of settings, see `fields`.  Rank, ridges, offsets and f are "auto" by
+        default; with a number for `alpha`, offsets are "both" and f is "identity".
 
     Attributes
     ----------
@@ -70,7 +74,7 @@ class CompletionState(FitState):
 
     Examples
     --------
-    >>> state = CompletionState(data="generated", rank=3, iterations=20)
+    >>> state = CompletionState(data="generated", rank=3, alpha=5.0, iterations=20)
     >>> state.start()
     >>> state.fit.join(60), state.fit.phase
     (True, 'finished')
@@ -80,13 +84,20 @@ class CompletionState(FitState):
         Field("data", "Data", "choice", group="Data"),
         Field("validation", "Held out", "share", (), "Data", "Share of held-out entries"),
         Field("seed", "Seed", "integer", (), "Data", "Seed of the split and of the start"),
-        Field("rank", "Rank", "integer", (), "Model", "Number of components"),
-        Field("alpha", "Ridge alpha", "number", (), "Model", "Keeps components and offsets small"),
-        Field("offsets", "Offsets", "choice", OFFSETS, "Model", "Offsets added to W H"),
+        Field("nonlinearity", "f", "choice", ("auto", *NONLINEARITIES), "Model", "X ≈ f(W H)",
+              {name: f.label for name, f in NONLINEARITIES.items()}, auto=True),
+        Field("low", "Lower bound", "number", (), "Model"),
+        Field("high", "Upper bound", "number", (), "Model"),
+        Field("rank", "Rank", "integer", (), "Model", "Number of components", auto=True),
+        Field("alpha", "Ridge alpha", "number", (), "Model", "Keeps W and H small", auto=True),
+        Field("offsets", "Offsets", "choice", OFFSETS, "Model", "Offsets added to W H", auto=True),
+        Field("offset_alpha", "Their ridge", "number", (), "Model",
+              "Keeps the offsets of rows and columns small", auto=True),
         Field("constraint", "Constraint", "choice", CONSTRAINTS, "Solver", "Where T = W H holds"),
         Field("patience", "Patience", "integer", (), "Solver", "Iterations without a lower error"),
         Field("iterations", "Iterations", "integer", (), "Solver", "Number of each run"),
-    )
+    )  # fmt: skip
+    numbers = MappingProxyType({"rank": 8, "alpha": 15.0, "offset_alpha": 5.0})
 
     def __init__(
         self,
@@ -110,9 +121,13 @@ class CompletionState(FitState):
                 "data": self.options["data"][0],
                 "validation": 0.1,
                 "seed": 0,
-                "rank": 8,
-                "alpha": 15.0,
-                "offsets": "both",
+                "nonlinearity": default_nonlinearity(values.get("alpha", "auto")),
+                "low": 0.0,
+                "high": 1.0,
+                "rank": "auto",
+                "alpha": "auto",
+                "offsets": "auto" if values.get("alpha", "auto") == "auto" else "both",
+                "offset_alpha": "auto",
                 "constraint": "auto",
                 "patience": 20,
                 "iterations": 200,
@@ -121,9 +136,9 @@ class CompletionState(FitState):
         self._loaded: tuple[str, Ratings] | None = None
         for name, start in values.items():
             self.set(name, start)
-        if "rank" not in values:
-            self.values["rank"] = min(8, *self.observations.shape)
-        self._arguments: dict[str, Any] = {}
+        range_of_values = self.observations.range()
+        for name, end in zip(("low", "high"), range_of_values, strict=True):
+            self.values[name] = values.get(name, end)
 
     @property
     def data(self) -> Ratings:
@@ -142,17 +157,20 @@ class CompletionState(FitState):
         """The observed entries of the chosen data."""
         return self.data.observations
 
-    def arguments(self) -> dict[str, Any]:
-        """Return the arguments of the fit without the data."""
-        values = self.values
+    def arguments(self, values: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """Return the arguments of the fit without the data, see `ChoosingState.arguments`."""
+        values = self.values if values is None else values
         arguments = {
             "rank": values["rank"],
+            "nonlinearity": self.nonlinearity(values),
             "offsets": values["offsets"],
             "alpha": values["alpha"],
             "constraint": values["constraint"],
             "random_state": values["seed"],
             "max_iter": values["iterations"],
         }
+        if values["offsets"] not in WITHOUT_RIDGE:
+            arguments["offset_alpha"] = values["offset_alpha"]
         if values["validation"] > 0:
             arguments |= {"validation": values["validation"], "patience": values["patience"]}
         return arguments
@@ -164,6 +182,10 @@ class CompletionState(FitState):
             reasons["data"] = "there is only one set"
         if self.values["validation"] == 0:
             reasons["patience"] = "nothing is held out"
+        if not self._has_bounds:
+            reasons["low"] = reasons["high"] = "only minmax has bounds"
+        if self.values["offsets"] in WITHOUT_RIDGE:
+            reasons["offset_alpha"] = "no offsets of rows or columns"
         return reasons
 
     def checks(self) -> dict[str, Callable[[], Any]]:
@@ -172,24 +194,18 @@ class CompletionState(FitState):
         return {
             "validation": lambda: check_share("validation", values["validation"]),
             "seed": lambda: check_option("random_state", values["seed"]),
-            "rank": lambda: check_rank(values["rank"], self.observations.shape),
+            "high": self.nonlinearity,
+            "rank": lambda: self.check_rank(self.observations.shape),
             "alpha": lambda: check_option("alpha", values["alpha"]),
+            "offset_alpha": lambda: check_option("offset_alpha", values["offset_alpha"]),
             "patience": lambda: check_option("patience", values["patience"]),
             "iterations": lambda: check_option("max_iter", values["iterations"]),
         }
 
     def start(self) -> None:
         """Start a fit with the present settings."""
-        arguments, matrix = self.arguments(), self.data.matrix
-        self.fitted_settings = self._settings()
-        self._arguments, self._fitted = arguments, self.observations
-
-        def prepared() -> Prepared:
-            named = dict(arguments)
-            rank = named.pop("rank")
-            return prepare(matrix, rank, "identity", "frobenius", absent_are_zeros=False, **named)
-
-        self.fit.start(prepared, self.values["iterations"])
+        self._fitted = self.observations
+        self._launch(self.data.matrix, absent_are_zeros=False)
 
     def entries(self, row: int, top: int) -> tuple[list[Entry], list[Entry]]:
         """Return the largest observed entries of a row, and the best predictions for its others.
@@ -235,7 +251,8 @@ class CompletionState(FitState):
             return fit.predict(np.full(n, row), np.arange(n))
         if state is None:
             return np.full(n, np.nan)
-        model: NDArray[Any] = state.W_aug[row] @ state.H_aug
+        f = as_nonlinearity(self._arguments["nonlinearity"])
+        model: NDArray[Any] = f(state.W_aug[row] @ state.H_aug)
         return model
 
     def code(self, name: str | None = None) -> str:
@@ -247,7 +264,7 @@ class CompletionState(FitState):
             Name of the user's ratings in the notebook.
         """
         result, values, arguments = self.fit.result, self.values, self.arguments()
-        if result is not None and self.fitted_settings:
+        if result is not None and self._arguments:
             values, arguments = values | self.fitted_settings, self._arguments
         else:
             result = None

@@ -12,12 +12,12 @@ from ._completion_data import DEFAULT_COLUMNS
 from ._controls import Control
 from ._live_chart import LiveChart
 from ._tables import Cell, html_table, number_text
+from .choosing_explorer import ChoosingExplorer
 from .completion_state import CompletionState, Entry
-from .explorer import Explorer
 from .fields import Field
 
 
-class CompletionExplorer(Explorer):
+class CompletionExplorer(ChoosingExplorer):
     """Complete ratings or any partly observed matrix, and look at single rows.
 
     Parameters
@@ -31,8 +31,10 @@ class CompletionExplorer(Explorer):
     titles : mapping, optional
         Titles by column label; by default the table's column "title", if there is one.
     **settings
-        Starting values of the controls: data, validation, seed, rank, alpha, offsets, constraint,
-        patience, iterations.
+        Starting values of the controls: data, validation, seed, nonlinearity, low, high, rank,
+        alpha, offsets, offset_alpha, constraint, patience, iterations.  By default, nonlinearity,
+        rank, alpha, offsets and offset_alpha are "auto": chosen by held-out entries at Run, which
+        then shows them in the controls.
 
     Attributes
     ----------
@@ -42,7 +44,7 @@ class CompletionExplorer(Explorer):
     Examples
     --------
     >>> import nmd_lab as nmd
-    >>> explorer = nmd.widgets.CompletionExplorer(data="generated", rank=3, iterations=20)
+    >>> explorer = nmd.widgets.CompletionExplorer(data="generated", rank=3, alpha=5.0)
     >>> explorer.start()
     >>> explorer.join(60), explorer.result.rank
     (True, 3)

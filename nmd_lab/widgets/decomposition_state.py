@@ -2,28 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nmd_lab._checks import check_rank, check_share
+from nmd_lab._checks import check_share
 from nmd_lab.baselines import truncated_svd
 from nmd_lab.data.sparse import is_sparse
 from nmd_lab.model.losses import LOSSES
-from nmd_lab.model.nonlinearities import NONLINEARITIES, Nonlinearity
+from nmd_lab.model.nonlinearities import NONLINEARITIES
 from nmd_lab.model.proximal import make_pair
 from nmd_lab.result.decomposition import Decomposition
 from nmd_lab.solver.admm import State
 from nmd_lab.solver.options import Options
-from nmd_lab.solver.prepare import Prepared, prepare
 
 from ._decomposition_data import NOISES, MatrixData, corrupted, corrupting_code
 from ._held_out import HiddenEntries, relative
+from .choosing_state import ChoosingState
 from .code import fit_call
 from .data_choices import load_matrix, matrix_choices
-from .fields import Field, FitState, as_penalty, check_option
+from .fields import Field, as_penalty, check_option
 
 OWN_DATA = "your X"
 """Option for the data that the user gave."""
@@ -32,7 +33,7 @@ PENALTIES = ("auto", "balanced", "paper")
 """Rules for ρ that are suggested."""
 
 
-class DecompositionState(FitState):
+class DecompositionState(ChoosingState):
     """A matrix, a model of it, and a fit that can be stopped.
 
     Parameters
@@ -81,13 +82,14 @@ class DecompositionState(FitState):
         Field("high", "Upper bound", "number", (), "Model"),
         Field("loss", "Loss", "choice", tuple(LOSSES), "Model", "",
               {name: loss.label for name, loss in LOSSES.items()}),
-        Field("rank", "Rank", "integer", (), "Model", "Number of components"),
-        Field("alpha", "Ridge alpha", "number", (), "Solver", "Keeps W and H small"),
+        Field("rank", "Rank", "integer", (), "Model", "Number of components", auto=True),
+        Field("alpha", "Ridge alpha", "number", (), "Solver", "Keeps W and H small", auto=True),
         Field("penalty", "Penalty", "text", PENALTIES, "Solver", "A rule or a number"),
         Field("tol", "Tolerance", "number", (), "Solver",
               "Relative gain that is worth 100 more iterations; 0: all iterations"),
         Field("iterations", "Iterations", "integer", (), "Solver", "Number of each run"),
     )  # fmt: skip
+    numbers = MappingProxyType({"rank": 10, "alpha": 0.0})
 
     def __init__(self, X: Any = None, shape: tuple[int, int] | None = None, **values: Any) -> None:
         if is_sparse(X):
@@ -123,7 +125,6 @@ class DecompositionState(FitState):
         """Forget what belongs to a fit."""
         self.errors: dict[str, tuple[float, float]] = {}
         self.hidden: HiddenEntries | None = None
-        self._call: tuple[str, dict[str, Any]] | None = None
 
     def source(self) -> Any:
         """Return the original matrix."""
@@ -138,27 +139,16 @@ class DecompositionState(FitState):
             self._data = key, MatrixData(self.source(), self.values, shape)
         return self._data[1]
 
-    @property
-    def _has_bounds(self) -> bool:
-        """Whether the chosen f has bounds."""
-        return NONLINEARITIES[self.values["nonlinearity"]].parameter_names == ("a", "b")
-
-    def nonlinearity(self) -> str | Nonlinearity:
-        """Return f as a fit takes it."""
-        if self._has_bounds:
-            bounds = {"a": self.values["low"], "b": self.values["high"]}
-            return NONLINEARITIES[self.values["nonlinearity"]](**bounds)
-        return str(self.values["nonlinearity"])
-
-    def arguments(self) -> dict[str, Any]:
-        """Return the arguments of the fit without the matrix."""
-        values = self.values
+    def arguments(self, values: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """Return the arguments of the fit without the matrix, see `ChoosingState.arguments`."""
+        values = self.values if values is None else values
         return {
             "rank": values["rank"],
-            "nonlinearity": self.nonlinearity(),
+            "nonlinearity": self.nonlinearity(values),
             "loss": values["loss"],
             "penalty": as_penalty(values["penalty"]),
             "alpha": values["alpha"],
+            "offsets": "none",
             "tol": values["tol"],
             "random_state": values["seed"],
             "max_iter": values["iterations"],
@@ -191,7 +181,7 @@ class DecompositionState(FitState):
             "level": lambda: corrupted(self.source(), values | {"missing": 0}),
             "seed": lambda: check_option("random_state", values["seed"]),
             "high": self.nonlinearity,
-            "rank": lambda: check_rank(values["rank"], np.shape(self.source())),
+            "rank": lambda: self.check_rank(np.shape(self.source())),
             "alpha": lambda: check_option("alpha", values["alpha"]),
             "penalty": lambda: as_penalty(values["penalty"]),
             "tol": lambda: check_option("tol", values["tol"]),
@@ -202,24 +192,13 @@ class DecompositionState(FitState):
     def start(self) -> None:
         """Start a fit with the present settings."""
         self._clear()
-        arguments, data = self.arguments(), self.data
-        verb = "complete" if data.has_holes else "decompose"
-        self.fitted_settings = self._settings()
-        self._call = verb, arguments
-
-        def prepared() -> Prepared:
-            named = dict(arguments)
-            rank, f, loss = (named.pop(name) for name in ("rank", "nonlinearity", "loss"))
-            zeros = verb == "decompose"
-            return prepare(data.seen, rank, f, loss, absent_are_zeros=zeros, **named)
-
-        self.fitted_data = data
-        self._f = make_pair(arguments["nonlinearity"], arguments["loss"]).nonlinearity
+        data = self.fitted_data = self.data
+        self._f = make_pair(self.nonlinearity(), self.values["loss"]).nonlinearity
         rows, columns = data.hidden
         if rows.size:
             self.hidden = HiddenEntries(data.original, rows, columns, self._f)
         measure = None if self.hidden is None else self.hidden.error
-        self.fit.start(prepared, self.values["iterations"], measure)
+        self._launch(data.seen, absent_are_zeros=not data.has_holes, measure=measure)
 
     def reset(self) -> None:
         """Forget the fit."""
@@ -252,13 +231,15 @@ class DecompositionState(FitState):
             Name of the user's X in the notebook.
         """
         result, values = self.fit.result, self.values
-        if result is not None and self._call is not None:
-            values = values | self.fitted_settings
-            verb, arguments = self._call
+        if result is not None and self._arguments:
+            values, arguments = values | self.fitted_settings, self._arguments
+            holes = self.fitted_data.has_holes
         else:
-            result = None
+            result, arguments = None, self.arguments()
             holes = values["missing"] > 0 or self.data.has_holes
-            verb, arguments = "complete" if holes else "decompose", self.arguments()
+        verb = "complete" if holes else "decompose"
+        if arguments["alpha"] != "auto":
+            arguments = {name: v for name, v in arguments.items() if name != "offsets"}
         if values["data"] != OWN_DATA:
             load = f"X = {matrix_choices()[values['data']].code}\n"
         else:

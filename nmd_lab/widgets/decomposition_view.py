@@ -18,14 +18,14 @@ from ._gallery import ComponentGallery, typical_rows
 from ._images import gray, mosaic, png, signed
 from ._live_chart import RESIDUALS, LiveChart
 from ._tables import Cell, html_table, number_text
+from .choosing_explorer import ChoosingExplorer
 from .decomposition_state import DecompositionState
-from .explorer import Explorer
 
 IMAGES = ("original", "seen", "reconstruction", "residual")
 """Images side by side, by their titles."""
 
 
-class DecompositionExplorer(Explorer):
+class DecompositionExplorer(ChoosingExplorer):
     """Decompose a matrix: choose a model, watch the fit, and look at the result.
 
     Parameters
@@ -36,7 +36,8 @@ class DecompositionExplorer(Explorer):
         Height and width of the picture that each row is; by default from the labels of X.
     **settings
         Starting values of the controls: data, noise, level, missing, seed, nonlinearity, low,
-        high, loss, rank, alpha, penalty, iterations.
+        high, loss, rank, alpha, penalty, iterations.  Rank and alpha may be "auto": chosen by
+        held-out entries at Run, which then shows them in the controls.
 
     Attributes
     ----------

@@ -72,17 +72,26 @@ class Explorer(widgets.VBox):  # type: ignore[misc]
                 state.values[field.name],
                 state.options.get(field.name, field.options),
                 self._set,
+                state.numbers.get(field.name, 1),
             )
             for field in state.fields
         }
-        self.sidebar = widgets.VBox(grouped(self.controls.values())).add_class("nmd-controls")
+        self.sidebar = widgets.VBox(self._sidebar()).add_class("nmd-controls")
         self.tools, footer = self._toolbar(), self._footer(filename)
-        above = self.tools, self.status, self.warnings
+        above = self.tools, self.status, *self._notes()
         main = widgets.VBox([*above, *self.body(), footer]).add_class("nmd-main")
         columns = widgets.Box([self.sidebar, main]).add_class("nmd-columns")
         self.children = (widgets.HTML(f"<style>{CSS}</style>", layout={"display": "none"}), columns)
         self.fit.listeners.append(self._refresh)
         self._settings_changed()
+
+    def _sidebar(self) -> list[Any]:
+        """Return the boxes of the controls."""
+        return grouped(self.controls.values())
+
+    def _notes(self) -> list[Any]:
+        """Return the widgets below the status line."""
+        return [self.warnings]
 
     def _toolbar(self) -> Any:
         """Make the buttons, the progress bar, the status line and the place of the warnings."""
@@ -211,10 +220,14 @@ class Explorer(widgets.VBox):  # type: ignore[misc]
 
     def _settings_changed(self) -> None:
         """Show which settings are wrong or without effect, and bring everything else up to date."""
+        self._show_problems()
+        self._refresh()
+
+    def _show_problems(self) -> None:
+        """Show beside the controls which settings are wrong or without effect."""
         problems, reasons = self.state.problems(), self.state.reasons()
         for name, control in self.controls.items():
             control.show(problems.get(name), reasons.get(name))
-        self._refresh()
 
     def _guarded(self, action: Callable[[], Any]) -> Callable[[], None]:
         """Return an action whose errors appear in the status line."""

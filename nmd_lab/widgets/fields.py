@@ -32,6 +32,8 @@ class Field(NamedTuple):
         Tooltip of one line.
     option_labels : mapping of str to str
         Labels of options whose names alone would not do.
+    auto : bool
+        Whether "auto" is a value, which is then chosen by held-out entries.
     """
 
     name: str
@@ -41,6 +43,7 @@ class Field(NamedTuple):
     group: str = ""
     help: str = ""
     option_labels: Mapping[str, str] = MappingProxyType({})
+    auto: bool = False
 
 
 class SettingsState:
@@ -104,6 +107,8 @@ class FitState(SettingsState):
     ----------
     options : dict of str to list of str
         Options of the settings whose options depend on the data.
+    numbers : mapping of str to number
+        Numbers that an input shows when the user turns "auto" off.
     fit : LiveFit
         The fit, which can be stopped and continued.
     fitted_settings : dict
@@ -113,11 +118,12 @@ class FitState(SettingsState):
     """
 
     options: dict[str, list[str]]
+    numbers: Mapping[str, Any] = MappingProxyType({})
     imports: str = ""
 
     def __init__(self, values: dict[str, Any]) -> None:
         super().__init__(values)
-        self.fit = LiveFit()
+        self.fit = LiveFit(settings=tuple(values))
         self.fitted_settings: dict[str, Any] = {}
 
     @property
@@ -125,9 +131,10 @@ class FitState(SettingsState):
         """Whether the settings differ from those of the fit."""
         return bool(self.fitted_settings) and self._settings() != self.fitted_settings
 
-    def _settings(self) -> dict[str, Any]:
-        """Return the present settings without "iterations"."""
-        return {name: value for name, value in self.values.items() if name != "iterations"}
+    def _settings(self, values: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """Return settings without "iterations", by default the present ones."""
+        values = self.values if values is None else values
+        return {name: value for name, value in values.items() if name != "iterations"}
 
     def start(self) -> None:
         """Start a fit with the present settings."""

@@ -21,6 +21,7 @@ from ._gallery import ComponentGallery, typical_rows
 from ._images import gray, mosaic, png, signed, stride, thin
 from ._live_chart import RESIDUALS, LiveChart
 from ._tables import Cell, html_table
+from ._trials_chart import trials_chart
 from .code import PRINT_ERROR, call
 from .explorer import Explorer
 from .fields import FitState
@@ -123,6 +124,8 @@ class FittedState(FitState):
             given = call("nmd.load", f'"{self.path.as_posix()}"')
         reading = "" if given == "fit" else f"fit = {given}\n"
         plots = "fit.plot.convergence()\nfit.plot.components()\n"
+        if self.decomposition._choice:
+            plots += "fit.plot.selection()\n"
         return f"import nmd_lab as nmd\n\n{reading}{PRINT_ERROR}{plots}"
 
 
@@ -164,7 +167,7 @@ class FitExplorer(Explorer):
         return "a fit holds no data: give the data to make a new one"
 
     def body(self) -> Sequence[Any]:
-        """Return facts, the reconstruction, the curves and the components."""
+        """Return facts, the reconstruction, the curves, the trials and the components."""
         self._facts = widgets.HTML().add_class("nmd-table")
         self.plot = widgets.Image().add_class("nmd-plot")
         title = widgets.HTML("reconstruction f(W H)")
@@ -178,12 +181,16 @@ class FitExplorer(Explorer):
             panels.append(RESIDUALS)
         self._curves = LiveChart(panels[:2])
         self.chart = self._curves.image.add_class("nmd-curves")
+        self.trials = widgets.Image(value=trials_chart(self.state.decomposition))
+        self.trials.add_class("nmd-chart").add_class("nmd-trials")
+        self.trials.layout.display = None if self.trials.value else "none"
         self.gallery = ComponentGallery(f"nmd-{self.model_id}", self._guarded, self._refresh)
         return (
             self._facts,
             widgets.Box([tile]).add_class("nmd-panels"),
             self.chart,
             self._curves.caption,
+            self.trials,
             self.gallery.title,
             self.gallery.box,
             self.gallery.backgrounds,
@@ -223,4 +230,5 @@ def _facts(fit: Decomposition) -> list[tuple[str, str]]:
         ("relative error", f"{fit.relative_error:.4g}"),
         ("iterations", f"{fit.n_iter} in {float(fit.history.seconds[-1]):.2f} s"),
         ("ended", str(fit.stop_reason)),
+        *fit._choice.items(),
     ]

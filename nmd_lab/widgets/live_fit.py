@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Literal
 
 from nmd_lab._errors import sentence
-from nmd_lab._fit_warnings import Messages, messages_after, messages_before
-from nmd_lab.fit import ResumableFit
+from nmd_lab._fit_warnings import OPTIONS, Messages, messages_after, messages_before
+from nmd_lab._labelled import ResumableFit
 from nmd_lab.result.decomposition import Decomposition
 from nmd_lab.solver.admm import State
 from nmd_lab.solver.prepare import Prepared
 from nmd_lab.solver.run import VALIDATION
 from nmd_lab.warnings import NotConvergedWarning
 
+from ._choice import Choose, Choosing
 from ._recording import Measure, Recording
 from ._snapshots import Snapshots
 
@@ -40,10 +41,17 @@ REDRAW = RedrawOptions()
 class LiveFit:
     """The fit of an explorer, in a worker thread; at most one fit runs at a time.
 
+    Parameters
+    ----------
+    settings : collection of str
+        Names of the settings that the explorer has; by default all options of a fit.
+
     Attributes
     ----------
     phase : {"ready", "running", "stopped", "finished", "failed"}
         Phase of the fit.
+    settings : collection of str
+        Names that the advice of warnings may name.
     message : str
         Phase and progress in one sentence.
     warnings : tuple of str
@@ -68,7 +76,8 @@ class LiveFit:
         Function that is called with the result, in the worker thread, after each run.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, settings: Collection[str] = OPTIONS) -> None:
+        self.settings = settings
         self.listeners: list[Callable[[], None]] = []
         self.finishing: Callable[[Decomposition], None] | None = None
         self._thread: threading.Thread | None = None
@@ -119,6 +128,7 @@ class LiveFit:
         prepare: Callable[[], Prepared],
         iterations: int,
         measure: Measure | None = None,
+        choose: Choose | None = None,
     ) -> None:
         """Start a new fit.
 
@@ -132,9 +142,14 @@ class LiveFit:
         measure : callable, optional
             Function that returns the held-out error of a state, for a fit that holds no entries out
             itself; see `Recording`.
+        choose : callable, optional
+            Function that chooses settings, called before `prepare` in the worker thread.  It ends
+            early when its argument becomes true, which also has to be asked for progress to be
+            shown.  The function that it returns keeps the choice; it is called unless the run has
+            been stopped or forgotten, and cannot be forgotten meanwhile.
         """
         self._forget(measure)
-        self._launch(lambda: ResumableFit(prepare()), iterations)
+        self._launch(lambda: ResumableFit(prepare()), iterations, choose)
 
     def proceed(self, iterations: int) -> None:
         """Continue the fit for so many iterations, if `can_proceed` holds."""
@@ -179,13 +194,15 @@ class LiveFit:
         for listener in self.listeners:
             listener()
 
-    def _launch(self, fit: Callable[[], ResumableFit], iterations: int) -> None:
+    def _launch(
+        self, fit: Callable[[], ResumableFit], iterations: int, choose: Choose | None = None
+    ) -> None:
         self._stop = threading.Event()
         self.phase, self.message = "running", "starting …"
         self.planned = iterations + (0 if self.state is None else self.state.iteration)
         self._thread = threading.Thread(
             target=self._work,
-            args=(fit, iterations, self._stop, self._recording),
+            args=(fit, iterations, self._stop, self._recording, choose),
             name="nmd-fit",
             daemon=True,
         )
@@ -198,15 +215,19 @@ class LiveFit:
         iterations: int,
         stop: threading.Event,
         recording: Recording,
+        choose: Choose | None,
     ) -> None:
         """Do the fit; `stop` tells this run from later ones."""
         try:
+            if choose is not None and not self._chosen(choose, stop):
+                return
             fit = make()
             before = messages_before(fit.prepared)
             self._warn(before, stop)
             result = fit.advance(iterations, lambda state: self._watch(state, fit, stop, recording))
             recording.measure_last()
-            self._warn(before | messages_after(result, fit.prepared), stop)
+            after = messages_after(result, fit.prepared, self.settings)
+            self._warn(before | after, stop)
             if not self._ended(fit, result, stop):
                 return
             self.tell()
@@ -219,6 +240,26 @@ class LiveFit:
                     return
                 self.phase, self.message = "failed", sentence(error)
             self.tell()
+
+    def _chosen(self, choose: Choose, stop: threading.Event) -> bool:
+        """Let a run choose its settings; return False if it has been stopped or forgotten."""
+        keep = choose(Choosing(stop, lambda trials: self._watch_choice(trials, stop)))
+        with self._lock:
+            if stop is not self._stop:
+                return False
+            stopped = stop.is_set()
+            if stopped:
+                self.phase, self.message = "stopped", "stopped before a choice was made"
+            else:
+                keep()
+                self.message = "starting …"
+        self.tell()
+        return not stopped
+
+    def _watch_choice(self, trials: int, stop: threading.Event) -> None:
+        """Show now and then how many trials a choice has made."""
+        if time.perf_counter() >= self._next_look:
+            self._show_progress(f"choosing by held-out entries: {trials} trials so far", stop)
 
     def _warn(self, messages: Messages, stop: threading.Event) -> None:
         """Keep what a fit would warn of, unless the run is forgotten already."""
@@ -253,18 +294,16 @@ class LiveFit:
         validated = fit.run is not None and VALIDATION in fit.run.history
         recording.add(state, fit.run.history[VALIDATION][-1] if fit.run and validated else None)
         if time.perf_counter() >= self._next_look:
-            self._show_progress(state, stop)
+            progress = f"running: iteration {state.iteration} of {self.planned}"
+            self._show_progress(f"{progress}, relative error {state.relative_error:.4g}", stop)
         return stop.is_set()
 
-    def _show_progress(self, state: State, stop: threading.Event) -> None:
-        """Tell the listeners of a state, and decide when to tell them again."""
+    def _show_progress(self, message: str, stop: threading.Event) -> None:
+        """Tell the listeners how far it is, and decide when to tell them again."""
         with self._lock:
             if stop.is_set():
                 return
-            self.message = (
-                f"running: iteration {state.iteration} of {self.planned}, "
-                f"relative error {state.relative_error:.4g}"
-            )
+            self.message = message
         began = time.perf_counter()
         self.tell()
         later = time.perf_counter()

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import xarray as xr
 
+from nmd_lab._interruption import Interruption
 from nmd_lab.fit import complete
 from nmd_lab.result import netcdf
 from nmd_lab.solver.prepare import Prepared, prepare
 from nmd_lab.studies import Study
 from nmd_lab.studies.summary import about, select, variable
 
+from ._choice import Keep, choice_for, chosen_arguments, is_open, parted
 from ._study_points import NO_DIMENSION, ChartPoint, as_python, chart_points, is_numeric
-from .code import PRINT_ERROR, call, stopping_arguments
+from .code import PRINT_ERROR, call, expression, stopping_arguments
 from .fields import Field, FitState, check_option
 
 
@@ -89,6 +92,7 @@ class StudyState(FitState):
         self.options |= {name: [NO_DIMENSION, *dims] for name in ("color", "panel")}
         self.selected: ChartPoint | None = None
         self.fitted_point: ChartPoint | None = None
+        self._chosen: dict[str, Any] = {}
         super().__init__(
             {
                 "metric": variable(self.results, None),
@@ -195,13 +199,18 @@ class StudyState(FitState):
             raise ValueError(f"this fit cannot be repeated: {why}.")
         self.fitted_point = self.selected
         cell = self.study.cell(**self.labels(self.selected))
+        chosen = self._chosen = {}
 
         def prepared() -> Prepared:
-            named = {"nonlinearity": "identity", "loss": "frobenius", **cell.arguments}
-            rank, f, loss = (named.pop(name) for name in ("rank", "nonlinearity", "loss"))
-            return prepare(cell.X, rank, f, loss, absent_are_zeros=False, **named)
+            model, named = parted(cell.arguments | chosen)
+            return prepare(cell.X, *model, absent_are_zeros=False, **named)
 
-        self.fit.start(prepared, self.values["iterations"])
+        def choose(asked: Interruption) -> Keep:
+            choice = choice_for(cell.X, cell.arguments, absent_are_zeros=False, asked=asked)
+            return partial(chosen.update, chosen_arguments(cell.arguments, choice))
+
+        iterations = self.values["iterations"]
+        self.fit.start(prepared, iterations, choose=choose if is_open(cell.arguments) else None)
 
     def reset(self) -> None:
         """Forget the fit."""
@@ -219,10 +228,10 @@ class StudyState(FitState):
         lines = "import nmd_lab as nmd\n"
         if self.fitted_point is not None and self.fit.result is not None:
             cell = call(f"{name or 'study'}.cell", **self.labels(self.fitted_point))
-            stopping = stopping_arguments(self.fit.result, validated=False)
-            changed = ", ".join(f'"{option}": {value}' for option, value in stopping.items())
-            fit = f"fit = nmd.complete(cell.X, **cell.arguments | {{{changed}}})\n"
-            return f"{lines}\ncell = {cell}\n{fit}{PRINT_ERROR}"
+            other = self._chosen | stopping_arguments(self.fit.result, validated=False)
+            items = [f'"{option}": {expression(value)}' for option, value in other.items()]
+            fit = call("nmd.complete", "cell.X", f"**cell.arguments | {{{', '.join(items)}}}")
+            return f"{lines}\ncell = {cell}\nfit = {fit}\n{PRINT_ERROR}"
         results = name or "results"
         if self.path is not None:
             lines += "from nmd_lab.result import netcdf\n"

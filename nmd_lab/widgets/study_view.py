@@ -28,6 +28,9 @@ from .study_state import StudyState
 if TYPE_CHECKING:
     from nmd_lab.studies import Study
 
+CHOSEN = "_chosen"
+"""How the names of variables end that hold what the fits chose by held-out entries."""
+
 Series = dict[tuple[str, str], list[ChartPoint]]
 
 
@@ -172,7 +175,8 @@ class StudyExplorer(Explorer):
         cells = self.state.cells(point)
         metric = self.state.values["metric"]
         dims = [str(dim) for dim in cells.dims if cells.sizes[dim] > 1]
-        names = dict.fromkeys([metric, "n_iter", "seconds", "stop_reason"])
+        chosen = [str(name) for name in cells.data_vars if str(name).endswith(CHOSEN)]
+        names = dict.fromkeys([metric, *chosen, "n_iter", "seconds", "stop_reason"])
         columns = [name for name in names if name in cells]
         indices = list(np.ndindex(*(cells.sizes[dim] for dim in dims)))
         rows = []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 
 import pytest
@@ -16,7 +17,13 @@ explorer
 """
 COMPLETION = """
 import nmd_lab as nmd
-explorer = nmd.widgets.CompletionExplorer(iterations=100_000_000, patience=100_000_000)
+settings = {"rank": 8, "alpha": 15.0, "iterations": 100_000_000, "patience": 100_000_000}
+explorer = nmd.widgets.CompletionExplorer(**settings)
+explorer
+"""
+CHOICE = """
+import nmd_lab as nmd
+explorer = nmd.widgets.CompletionExplorer(data="generated", rank=7, alpha=99.0)
 explorer
 """
 STUDY = """
@@ -144,6 +151,40 @@ def test_completion(notebook):
     refuses(page, ".nmd-alpha", -1, "alpha=-1.0 is out of range")
     page.locator(".nmd-offsets select").select_option("rows")
     page.wait_for_function("document.querySelector('.nmd-continue').disabled")
+    assert notebook.errors == []
+
+
+def test_choose_for_me(notebook):
+    notebook.open("choice.ipynb", [CHOICE])
+    page = notebook.page
+    page.wait_for_selector(".nmd-choose")
+    rank, alpha = (page.locator(f".nmd-{name} input").first for name in ("rank", "alpha"))
+    assert (rank.input_value(), alpha.input_value()) == ("7", "99")
+    page.click(".nmd-choose")
+    page.locator(".nmd-choice", has_text="chosen: f identity, rank ").wait_for()
+    status_says(page, r"relative error \d")
+    names = ("rank", "alpha", "offsets", "offset_alpha")
+    printed = notebook.run(f"print([explorer.state.values[name] for name in {names}])")
+    chosen = ast.literal_eval(printed)
+    shown = [float(each.input_value()) for each in (rank, alpha)]
+    shown.append(page.locator(".nmd-offsets select option:checked").inner_text())
+    shown.append(float(page.locator(".nmd-offset-alpha input").first.input_value()))
+    assert shown == chosen
+    assert chosen[0] != 7
+    said = page.inner_text(".nmd-choice")
+    assert f"rank {chosen[0]}, alpha {chosen[1]:g}, offsets {chosen[2]}" in said
+    pasted_code_agrees(notebook)
+
+    # Beside each number is a button that makes it "auto" again
+    assert not rank.is_disabled()
+    page.click(".nmd-rank .nmd-auto")
+    page.wait_for_function("document.querySelector('.nmd-rank input').disabled")
+    color = page.evaluate("getComputedStyle(document.querySelector('.nmd-rank input')).color")
+    assert color == "rgba(0, 0, 0, 0)"  # a number that does not count is not to be read
+    assert notebook.run('print(explorer.state.values["rank"])') == "auto"
+    assert notebook.errors == []
+    page.set_viewport_size({"width": 720, "height": 1500})
+    page.wait_for_function("document.querySelector('.nmd-rank input').clientWidth > 60")
     assert notebook.errors == []
 
 

@@ -137,7 +137,7 @@ def test_labels_that_come_twice(frame):
         coords = {"row": list("aabcd"), "column": list("wxyz")}
         X = xr.DataArray(A, coords=coords)
         other = xr.DataArray(A > 0, coords=coords | {"row": list("abcde")})
-    fit = nmd.complete(X, 2, mask=X > 0, max_iter=3)
+    fit = nmd.complete(X, 2, mask=X > 0, alpha=0, max_iter=3)
     assert fit.predict_labels("b", "w") == fit.predict(2, 0)
     with pytest.raises(ValueError, match=r"rows have the label 'a' more than once: use positions"):
         fit.predict_labels("a", "w")

@@ -21,7 +21,7 @@ NONLINEARITIES = [
 
 
 def fit_of(X, verb="decompose", **options):
-    options = {"max_iter": 30, "random_state": 0} | options
+    options = {"alpha": 0, "max_iter": 30, "random_state": 0} | options
     return getattr(nmd_lab, verb)(X, 3, **options)
 
 

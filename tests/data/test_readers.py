@@ -268,8 +268,30 @@ def test_sparse_files_with_wrong_indices_are_refused(tmp_path):
         ("shape", np.array([2, -3]), "shape"),
         ("shape", np.array([2, 3, 4]), "shape"),
         ("format", "csx", "csx"),
+        ("data", np.array(["1", "2"]), "dtype <U1, not numbers"),
     ]:
         assert said in refused(tmp_path, "x.npz", **(good | {name: array})), name
+
+
+def test_a_sparse_file_of_records_is_refused(tmp_path):
+    """SciPy makes a DIA matrix of them, with which nothing can be done."""
+    records = np.zeros((1, 3), [("f0", "<f4")])
+    dia = {"format": "dia", "shape": [3, 3], "data": records, "offsets": np.array([0])}
+    assert "not numbers" in refused(tmp_path, "x.npz", **dia)
+
+
+@pytest.mark.parametrize(("stored", "read"), [(">f8", "f8"), (">i2", "i2"), ("f2", "f4")])
+@pytest.mark.parametrize("layout", ["csr", "dia"])
+def test_a_sparse_file_is_read_in_a_type_that_scipy_knows(tmp_path, layout, stored, read):
+    if layout == "csr":
+        places = {"indices": np.arange(3), "indptr": np.arange(4)}
+    else:
+        places = {"offsets": np.array([0])}
+    data = np.arange(1, 4).astype(stored).reshape(3 if layout == "csr" else (1, 3))
+    np.savez(tmp_path / "x.npz", format=layout, shape=[3, 3], data=data, **places)
+    X = read_matrix(tmp_path / "x.npz")
+    assert X.dtype == read
+    np.testing.assert_array_equal(X.tocoo().toarray(), np.diag([1, 2, 3]))
 
 
 def test_objects_in_a_file_are_refused(tmp_path):
@@ -365,3 +387,39 @@ def test_row_labels_of_several_levels_are_no_data(tmp_path):
 def test_lines_of_unequal_lengths_are_named(tmp_path):
     with pytest.raises(ValueError, match="cannot be read: Expected 1 fields in line 2, saw 2"):
         read_matrix(written(tmp_path, "# by hand\n1,2\n3,4\n"))
+
+
+GROUPED = {
+    "first cell": ("1.000,5;2;3\n2;3;4\n", "a.csv", "1000,5"),
+    "first column": ("a;b;c\n1,5;2;3\n-1.000.000,25;3;4\n", "a.csv", "-1000000,25"),
+    "first line": ("2;1.000,5;3\n2;3;4\n", "a.csv", "1000,5"),
+    "beyond the first lines": ("2,5;1\n" * 30 + "3,5;1.000,5\n", "a.csv", "1000,5"),
+    "quoted": ('a,b\n1,"1,000.5"\n2,3\n', "a.csv", "1000.5"),
+    "decimal comma between tabs": ("1\t1.000,5\n2\t3\n", "a.tsv", "1000.5"),
+    "apostrophe": ("1;1'000.5\n2;3\n", "a.csv", "1000.5"),
+    "narrow space": ("1;1\u202f000,5\n2;3\n", "a.csv", "1000,5"),
+    "long table": ("userId;movieId;rating\n1;2;1.000,5\n1;3;2\n", "a.csv", "1000,5"),
+}
+
+
+@pytest.mark.parametrize("case", GROUPED)
+def test_a_thousands_separator_is_refused_with_the_remedy(case, tmp_path):
+    text, name, plain = GROUPED[case]
+    path = written(tmp_path, text, name)
+    with pytest.raises(ValueError, match="whose thousands separator is not understood") as caught:
+        read_matrix(path)
+    assert str(caught.value).startswith(f"file={str(path)!r} has the cell ")
+    assert str(caught.value).endswith(f": write it as {plain!r}.")
+
+
+@pytest.mark.parametrize(
+    "label", ["192.168.100.200", "1.000.000", "1 000", "12.345.6", "1.000,5 m"]
+)
+def test_other_text_with_points_is_a_label(label, tmp_path):
+    X = read_matrix(written(tmp_path, f"name;a;b\n{label};1;2\nx;3;4\n"))
+    assert X.index.tolist() == [label, "x"]
+
+
+def test_a_grouped_number_may_be_called_a_label(tmp_path):
+    path = written(tmp_path, "2,5;1,5\n1.000,5;3\n")
+    assert read_matrix(path, index=True, header=False).index.tolist() == ["2,5", "1.000,5"]

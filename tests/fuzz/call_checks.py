@@ -103,7 +103,7 @@ def permuted_data_permute_the_fit(case: Case) -> None:
     rng = np.random.default_rng([case.seed, 3])
     p, q = rng.permutation(case.shape[0]), rng.permutation(case.shape[1])
     X, others = case.given()
-    extra = short_run(case)
+    extra = {"alpha": 0} | case.options | short_run(case)  # a choice holds out other entries
     W, H = extra["init"]
     one = case.call(X, **others | extra).reconstruct().values[np.ix_(p, q)]
     other = _Permuted(case, p, q)

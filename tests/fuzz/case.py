@@ -56,7 +56,7 @@ class Case:
 
     def call(self, X: Any, **others: Any) -> nmd_lab.Decomposition:
         """Return the fit to X."""
-        options = {"max_iter": 5, "random_state": self.seed, "progress": False}
+        options = {"max_iter": 5, "random_state": self.seed, "progress": False, "alpha": 0}
         verb = getattr(nmd_lab, self.verb)
         options |= self.resolved | others
         return verb(X, self.rank, self.model, self.loss, **options)

@@ -18,6 +18,7 @@ from .case import Case
 from .containers import contents
 from .faults import Fault
 from .matrices import Array
+from .recompute import rounding_of
 
 
 class Use(NamedTuple):
@@ -47,31 +48,37 @@ class Use(NamedTuple):
     rng: np.random.Generator
 
 
-def near(one: Any, two: Any, what: str, size: float = 0.0) -> None:
-    """Raise a Fault if two results are not equal within the rounding of single precision."""
+def near(one: Any, two: Any, what: str, size: float = 0.0, rounding: float | Array = 0.0) -> None:
+    """Raise a Fault if two results are not equal within the rounding of single precision.
+
+    `rounding` of each entry counts where all compared entries are small because terms of WH cancel.
+    """
     one, two = np.asarray(one, float), np.asarray(two, float)
     size = max(size, np.abs(two).max(initial=1e-300))
-    if one.shape != two.shape or np.abs(one - two).max(initial=0) > 1e-4 * size:
+    if one.shape != two.shape or not (np.abs(one - two) <= 1e-4 * size + rounding).all():
         raise Fault(f"{what} disagrees with reconstruct()")
 
 
 def _predict(use: Use) -> None:
     i, j = (use.rng.integers(-size, size, 5) for size in use.model.shape)
-    near(use.fit.predict(i, j), use.model[i, j], "predict")
+    rounding = rounding_of(use.fit)[i, j]
+    near(use.fit.predict(i, j), use.model[i, j], "predict", rounding=rounding)
 
 
 def _predict_test(use: Use) -> None:
-    predicted = use.fit.predict(use.X)
+    predicted, rounding = use.fit.predict(use.X), rounding_of(use.fit)
     if type(predicted) is not type(use.X) and isinstance(use.X, pd.DataFrame | xr.DataArray):
         raise Fault("predict of test data has another type", type(predicted).__name__)
     if sparse.issparse(predicted) and predicted.shape == use.case.shape:
         entries = predicted.tocoo()
-        near(entries.data, use.model[entries.coords], "predict of sparse test data")
+        expected, rounding = use.model[entries.coords], rounding[entries.coords]
+        near(entries.data, expected, "predict of sparse test data", rounding=rounding)
     if use.case.container in ("nan", "fortran", "strided", "frozen", "memmap", "frame"):
         values = np.asarray(predicted, float)
         if (np.isnan(values) != ~use.case.seen).any():
             raise Fault("predict of test data is not NaN where they are missing")
-        near(values[use.case.seen], use.model[use.case.seen], "predict of test data")
+        expected, rounding = use.model[use.case.seen], rounding[use.case.seen]
+        near(values[use.case.seen], expected, "predict of test data", rounding=rounding)
 
 
 def _row_labels(fit: nmd_lab.Decomposition) -> Any:
@@ -84,7 +91,7 @@ def _predict_labels(use: Use) -> None:
     indexes = use.fit.labels.coords.indexes
     if rows is not None and len(columns) == 1 and columns[0] in indexes:
         predicted = use.fit.predict_labels(rows[0], list(indexes[columns[0]]))
-        near(predicted, use.model[0], "predict_labels")
+        near(predicted, use.model[0], "predict_labels", rounding=rounding_of(use.fit)[0])
 
 
 def _top(use: Use) -> None:
@@ -177,7 +184,10 @@ def _rotate(use: Use) -> None:
         raise Fault("rotate gives factors that are not finite, or of another precision", method)
     # an SVD is exact for factors that differ by rounding of their norms
     W, H, V, G = (factor.astype(float) for factor in (W, H, V, G))
-    rounding = 1e3 * np.finfo(use.fit.W.dtype).eps * np.linalg.norm(W) * np.linalg.norm(H)
+    number = np.finfo(use.fit.W.dtype)
+    rounding = 1e3 * number.eps * np.linalg.norm(W) * np.linalg.norm(H)
+    # W of "svd" has the size of WH, and what is below the smallest number becomes 0
+    rounding += 2 * use.fit.rank * number.smallest_subnormal
     if np.abs(W @ H - V @ G).max() > rounding:
         raise Fault("rotate changes WH", method)
     if (np.take_along_axis(G, np.abs(G).argmax(1)[:, None], 1) < 0).any():
@@ -239,7 +249,7 @@ def _compare(use: Use) -> None:
 
 def _shown(use: Use) -> None:
     fit = use.fit
-    _ = (repr(fit), fit._repr_html_(), fit.starts, fit.optimality, fit.to_pandas())
+    _ = (repr(fit), fit._repr_html_(), fit.starts, fit.selection, fit.optimality, fit.to_pandas())
 
 
 def _again(use: Use) -> None:

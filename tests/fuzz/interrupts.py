@@ -27,6 +27,7 @@ KINDS: dict[str, dict[str, Any]] = {
     "warm-up": {"nonlinearity": "square"},
     "validation": {"nonlinearity": "identity", "validation": 0.2, "patience": 1000, "alpha": 1},
     "sparse": {"nonlinearity": "relu", "constraint": "observed", "offsets": "both"},
+    "choice": {"alpha": "auto"},
 }
 """Kinds of fits; each has three starts."""
 
@@ -50,7 +51,7 @@ def fit(kind: str) -> nmd_lab.Decomposition:
     }
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", nmd_lab.NMDWarning)
-        return nmd_lab.complete(X, 3, **KINDS[kind], **options)
+        return nmd_lab.complete(X, 3, **{"alpha": 0} | KINDS[kind], **options)
 
 
 @cache

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -45,11 +45,48 @@ def _reference(name: str, x: Array, weights: Array) -> float:
     return max(float(np.sum(weights * _d(name, x, mean))), rounding)
 
 
+class Product(NamedTuple):
+    """t = WH + offsets in double precision, and how far rounding may move it.
+
+    Attributes
+    ----------
+    t : ndarray (m, n)
+        Product.
+    rounding : ndarray (m, n)
+        A few units of |W||H| + |offsets|, which bounds the rounding even where terms cancel.
+    """
+
+    t: Array
+    rounding: Array
+
+
+def unit_of(fit: nmd_lab.Decomposition) -> float:
+    """Return a few units of rounding, in proportion to the number of terms."""
+    return 8 * (fit.rank + 4) * float(np.finfo(fit.W.dtype).eps)
+
+
+def product_of(fit: nmd_lab.Decomposition) -> Product:
+    """Return t = WH + offsets, and its rounding."""
+    W, H = (factor.astype(np.float64) for factor in fit.factors)
+    m, n = fit.shape
+    b, c = fit.offsets.of_rows(m, float)[:, None], fit.offsets.of_columns(n, float)
+    t = W @ H + b + c + fit.offsets.mean
+    size = np.abs(W) @ np.abs(H) + np.abs(b) + np.abs(c) + abs(fit.offsets.mean)
+    return Product(t, unit_of(fit) * size)
+
+
+def rounding_of(fit: nmd_lab.Decomposition) -> Array:
+    """Return how far rounding may move each entry of f(WH + offsets)."""
+    t, rounding = product_of(fit)
+    exact, *ends = (_f(fit.nonlinearity, t + sign * rounding) for sign in (0, -1, 1))
+    return np.max([np.abs(end - exact) for end in ends], axis=0)
+
+
 def check_scores(fit: nmd_lab.Decomposition, values: Array, weights: Array) -> None:
     """Raise a Fault if objective or relative error are not those of W and H.
 
-    The rounding of t = WH + offsets is at most a few units of |W||H| + |offsets|; the tolerance is
-    what such a change of t changes in the sum, and a few units of the sum itself.
+    The tolerance is what the rounding of t = WH + offsets changes in the sum, and a few units of
+    the sum itself.
 
     Parameters
     ----------
@@ -59,21 +96,13 @@ def check_scores(fit: nmd_lab.Decomposition, values: Array, weights: Array) -> N
         Values, and their weights; 0 where nothing is observed.
     """
     dtype = fit.W.dtype
-    W, H = (factor.astype(np.float64) for factor in fit.factors)
-    m, n = fit.shape
-    b, c, mean = (
-        fit.offsets.of_rows(m, float).astype(float),
-        fit.offsets.of_columns(n, float).astype(float),
-        fit.offsets.mean,
-    )
     seen = weights > 0
     x, w = values.astype(dtype)[seen].astype(np.float64), weights[seen].astype(np.float64)
-    t = (W @ H + b[:, None] + c + mean)[seen]
-    unit = 8 * (fit.rank + 4) * float(np.finfo(dtype).eps)
-    size = (np.abs(W) @ np.abs(H) + np.abs(b)[:, None] + np.abs(c) + abs(mean))[seen]
+    t, rounding = (part[seen] for part in product_of(fit))
+    unit = unit_of(fit)
     f, d = fit.nonlinearity, fit.loss.name
     exact = _d(d, x, _f(f, t))
-    ends = [_d(d, x, _f(f, t + sign * unit * size)) for sign in (-1, 1)]
+    ends = [_d(d, x, _f(f, t + sign * rounding)) for sign in (-1, 1)]
     data_term = float(np.sum(w * exact))
     slack = float(np.sum(w * np.max([np.abs(end - exact) for end in ends], axis=0)))
     slack += 1e-9 * data_term if dtype == np.float64 else 1e-3 * data_term
@@ -81,7 +110,12 @@ def check_scores(fit: nmd_lab.Decomposition, values: Array, weights: Array) -> N
     if d == "kl":  # x log(x/y) - x + y cancels near y = x
         slack += 4e-15 * float(np.sum(w * (x + _f(f, t))))
     alpha = float(fit.parameters["alpha"])
-    ridge = 0.5 * alpha * float(sum(np.sum(part * part) for part in (W, H, b, c)))
+    offsets = [part for part in fit.offsets[1:] if part is not None]
+    of_factors, of_offsets = (
+        sum(float(np.sum(np.square(part, dtype=float))) for part in parts)
+        for parts in (fit.factors, offsets)
+    )
+    ridge = 0.5 * (alpha * of_factors + float(fit.parameters["offset_alpha"]) * of_offsets)
     _compare("objective", fit.objective, data_term + ridge, slack + unit * ridge)
     reference = _reference(d, x, w)
     low, high = (

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 
 import nmd_lab
-from fuzz import calls
+from fuzz import call_uses, calls, fit_uses
 from fuzz.case import Case, cases
 from fuzz.containers import DENSE, SPARSE
 from fuzz.faults import is_documented
@@ -55,6 +57,44 @@ def test_a_wrong_objective_is_found(monkeypatch, loss):
     monkeypatch.setattr(nmd_lab.Decomposition, "objective", wrong)
     kind, _ = calls.problem_of(Case(loss=loss, rank=1)) or ("", "")
     assert kind == "objective is not that of W and H"
+
+
+CANCELLED = Case("use", "decompose", (3, 21), rank=3, missing=0.8, container="unsorted", seed=825)
+"""Its `predict` gets five entries of 0, in which rounding leaves 1e-18 of terms of size 1."""
+
+UNDERFLOW = Case("use", "decompose", (1, 8), 1, "any size", nonlinearity="modulus", seed=1,
+                 options={"offsets": "both", "dtype": "float32"})  # fmt: skip
+"""WH is 1e-57 beside offsets of 1e-34, and becomes 0 in the W of `rotate("svd")`."""
+
+
+@pytest.mark.parametrize("case", [CANCELLED, UNDERFLOW])
+def test_rounding_is_no_fault(case):
+    assert calls.problem_of(case) is None
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("error", [1e-3, np.nan])
+def test_a_wrong_prediction_is_found(monkeypatch, seed, error):
+    monkeypatch.setattr(call_uses, "USES", {"predict": fit_uses.USES["predict"]})
+    at = nmd_lab.Decomposition.at
+    wrong = lambda fit, *places: at(fit, *places) * (1 + error)  # noqa: E731 - a method
+    monkeypatch.setattr(nmd_lab.Decomposition, "at", wrong)
+    kind, _ = calls.problem_of(Case("use", seed=seed)) or ("", "")
+    assert kind == "predict disagrees with reconstruct()"
+
+
+@pytest.mark.parametrize("method", ["size", "svd", "varimax", "quartimax"])
+def test_a_wrong_rotation_is_found(monkeypatch, method):
+    monkeypatch.setattr(call_uses, "USES", {"rotate": fit_uses.USES["rotate"]})
+    rotate = nmd_lab.Decomposition.rotate
+
+    def wrong(fit, *_):
+        rotated = rotate(fit, method)
+        return dataclasses.replace(rotated, W=rotated.W * (1 + 1e-8))
+
+    monkeypatch.setattr(nmd_lab.Decomposition, "rotate", wrong)
+    kind, _ = calls.problem_of(Case("use")) or ("", "")
+    assert kind == "rotate changes WH"
 
 
 def test_another_seed_is_found(monkeypatch):

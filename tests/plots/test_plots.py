@@ -183,7 +183,7 @@ def test_reconstruction_of_rows_that_make_no_picture(rng):
 
 def test_reconstruction_shows_what_was_hidden(X, rng):
     seen = rng.random(X.shape) < 0.7
-    fit = nmd_lab.complete(X, 4, "minmax", mask=seen, max_iter=20)
+    fit = nmd_lab.complete(X, 4, "minmax", mask=seen, alpha=0, max_iter=20)
     ax = plots.reconstruction(fit, X, mask=seen)
     original, observed, model, residual = drawn(ax)
     np.testing.assert_array_equal(original, X)
@@ -243,7 +243,7 @@ def test_quantiles_lie_on_the_line_when_the_noise_is_the_losss_own(loss):
 def test_residuals_leave_hidden_entries_out(X):
     seen = np.ones(X.shape, dtype=bool)
     seen[0] = False
-    fit = nmd_lab.complete(X, 3, mask=seen, max_iter=20)
+    fit = nmd_lab.complete(X, 3, mask=seen, alpha=0, max_iter=20)
     loud = X.copy()
     loud[0] = 1e6
     pair = plt.subplots(1, 2)[1]
@@ -266,7 +266,7 @@ def test_every_kind_of_data_is_drawn(rng):
     stored = sparse.csr_array(np.nan_to_num(holes))
     frame = pd.DataFrame(holes, rows, columns)
     observations = nmd_lab.observations_from_sparse(stored, rows, columns)
-    fit = nmd_lab.complete(observations, 2, max_iter=5, tol=0, random_state=0)
+    fit = nmd_lab.complete(observations, 2, alpha=0, max_iter=5, tol=0, random_state=0)
     seen = ~np.isnan(holes)
     for X in (holes, frame, frame.iloc[::-1], stored, stored.tocoo(), stored.tocsc(), observations,
               np.ma.masked_array(truth, ~seen)):  # fmt: skip
@@ -298,7 +298,7 @@ def test_rows_of_a_huge_sparse_matrix_are_drawn(rng):
 def test_residuals_of_sparse_data_are_those_of_their_entries(rng):
     seen = rng.random((40, 30)) < 0.3
     ratings = np.where(seen, rng.integers(1, 6, seen.shape), 0)
-    fit = nmd_lab.complete(sparse.csr_array(ratings), 2, max_iter=10)
+    fit = nmd_lab.complete(sparse.csr_array(ratings), 2, alpha=0, max_iter=10)
     stored = plots.residuals(fit, sparse.csr_array(ratings))[1].lines[0].get_ydata()
     dense = plots.residuals(fit, np.where(seen, ratings, np.nan))[1].lines[0].get_ydata()
     np.testing.assert_allclose(stored, dense)

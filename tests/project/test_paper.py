@@ -236,6 +236,28 @@ def test_alpha_is_chosen_on_entries_that_the_fit_did_not_see(rng):
     assert (much, none) == (8.0, 0.0)
 
 
+@pytest.mark.parametrize("solver", ["paper", "default", "alpha"])
+def test_the_completion_of_faces_has_no_ridge_but_the_one_of_its_own_choice(solver, monkeypatch):
+    fitted = []
+
+    def complete(*args, **options):
+        fitted.append(nmd_complete(*args, **options))
+        return fitted[-1]
+
+    nmd_complete = nmd.complete
+    monkeypatch.setattr(nmd, "complete", complete)
+    options = {"missing": 0.2, "seed": 0, "source": "stand-in", "n": 30, "max_iter": 3}
+    scores = cbcl_completion.work(solver=solver, **options)
+    used = fitted[-1].parameters
+    assert (used["alpha"], used["offsets"]) == (scores.get("alpha", 0), "none")
+    assert fitted[-1].selection.sizes["trial"] == 0
+
+
+def test_the_sparse_fits_of_scaling_are_plain():
+    fit = scaling.fit_one("sparse", scaling.ratings(10_000), 2)
+    assert (fit.parameters["alpha"], fit.parameters["offsets"], fit.n_iter) == (0, "none", 2)
+
+
 @pytest.mark.parametrize("name", data.IN_PLACE_OF)
 def test_stand_ins_have_the_nature_of_what_they_stand_for(name, monkeypatch):
     monkeypatch.delenv("NMD_LAB_DATA", raising=False)

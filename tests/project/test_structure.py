@@ -29,7 +29,16 @@ FLOORS = (
     {"model", "data"},
     {"metrics", "solver"},
     {"result"},
-    {"fit", "_fit_warnings", "_estimator_base", "estimators", "baselines", "plots", "datasets"},
+    {
+        "fit",
+        "_fit_warnings",
+        "_labelled",
+        "_estimator_base",
+        "estimators",
+        "baselines",
+        "plots",
+        "datasets",
+    },
     {"studies"},
     {"widgets", "cli", "_command_line", "__main__"},
 )

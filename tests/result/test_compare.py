@@ -49,6 +49,17 @@ def test_fits_one_after_the_other(small):
         nmd_lab.compare([a], b)
 
 
+@pytest.mark.parametrize(
+    "arguments", ["a, [b]", "a, (b,), small", "a, b, {'c': b}", "[a], [b]", "a, X=[b]"]
+)
+def test_fits_in_two_places_are_refused_in_one_sentence(arguments, small):
+    a, b = (nmd_lab.decompose(small, rank, max_iter=3) for rank in (2, 3))
+    with pytest.raises(
+        TypeError, match=r"^compare\(\) got fits in several .* compare\(\[a, b\]\)\.$"
+    ):
+        eval(f"nmd_lab.compare({arguments})", {"nmd_lab": nmd_lab, "a": a, "b": b, "small": small})
+
+
 def test_bad_fits(small):
     with pytest.raises(ValueError, match="empty"):
         nmd_lab.compare([])

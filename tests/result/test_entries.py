@@ -27,7 +27,8 @@ def make_fit(labelled: bool = True, **options):
     X, test = make_data()
     train = np.where(test, np.nan, X)
     data = pd.DataFrame(train, USERS, ITEMS) if labelled else train
-    return nmd_lab.complete(data, 2, max_iter=5, tol=0, random_state=0, **options)
+    options = {"alpha": 0, "max_iter": 5, "tol": 0, "random_state": 0} | options
+    return nmd_lab.complete(data, 2, **options)
 
 
 def kinds(X, test):
@@ -199,7 +200,7 @@ def test_masks_and_weights():
 
 def test_scores_of_perfect_and_zero_predictions():
     X = np.outer([1.0, 2.0, 3.0], [1.0, 2.0])
-    fit = nmd_lab.complete(X, 1, random_state=0)
+    fit = nmd_lab.complete(X, 1, alpha=0, random_state=0)
     assert fit.score(X) == pytest.approx(1)
     assert fit.score(np.zeros((3, 2))) < 1
     fit.W.values[:] = 0

@@ -46,9 +46,8 @@ def noisy(X, d: str, size: float = 0.1):
 
 def fit_with(H, f="identity", d="frobenius", **options):
     """Return a fit that has this H."""
-    fit = nmd_lab.complete(
-        np.ones((4, H.shape[1])) * 0.5, RANK, f, d, max_iter=1, random_state=0, **options
-    )
+    options = {"alpha": 0, "max_iter": 1, "random_state": 0} | options
+    fit = nmd_lab.complete(np.ones((4, H.shape[1])) * 0.5, RANK, f, d, **options)
     fit.H.values[:] = H
     return fit
 
@@ -188,12 +187,30 @@ def test_maps_over_time(rng):
 def test_offsets_of_new_rows(rng):
     X = rng.normal(size=(60, RANK)) @ rng.normal(size=(RANK, 25)) + rng.normal(size=(60, 1)) + 3
     X += rng.normal(size=25)
-    fit = nmd_lab.complete(X[:40], RANK, offsets="both", max_iter=500)
+    fit = nmd_lab.complete(X[:40], RANK, offsets="both", alpha=0, max_iter=500)
     W = fit.fold_in(X[40:])
     model = (
         W.values @ fit.H.values + W.offset.values[:, None] + fit.offsets.mean + fit.offsets.columns
     )
     np.testing.assert_allclose(model, X[40:], atol=1e-2)
+
+
+@pytest.mark.parametrize("offsets", ["none", "both"])
+def test_new_rows_have_the_chosen_ridges(rng, offsets):
+    """For f = identity and the Frobenius loss they are those of a ridge regression."""
+    X = rng.normal(size=(60, 2)) @ rng.normal(size=(2, 25)) + 0.5 * rng.normal(size=(60, 25))
+    fit = nmd_lab.complete(X[:50], 2, "identity", offsets=offsets, random_state=0)
+    alpha, of_offsets = (fit.parameters[name] for name in ("alpha", "offset_alpha"))
+    assert alpha > 0
+    W = fit.fold_in(X[50:])
+    design, ridges = fit.H.values.T, [alpha, alpha]
+    base = fit.offsets.mean + (0 if fit.offsets.columns is None else fit.offsets.columns)
+    if offsets == "both":
+        design, ridges = np.column_stack([design, np.ones(25)]), [*ridges, of_offsets]
+    best = np.linalg.solve(design.T @ design + np.diag(ridges), design.T @ (X[50:] - base).T).T
+    np.testing.assert_allclose(W, best[:, :2], rtol=1e-6, atol=1e-8)
+    if offsets == "both":
+        np.testing.assert_allclose(W.offset, best[:, 2], rtol=1e-6, atol=1e-8)
 
 
 def test_single_precision():

@@ -22,7 +22,7 @@ def X(rng):
 @pytest.fixture
 def fit(X):
     frame = pd.DataFrame(X, pd.Index(USERS, name="user"), pd.Index(ITEMS, name="item"))
-    return nmd_lab.complete(frame, 2, max_iter=5, tol=0, random_state=0)
+    return nmd_lab.complete(frame, 2, alpha=0, max_iter=5, tol=0, random_state=0)
 
 
 def test_several_rows_are_as_each_alone(fit):
@@ -50,7 +50,7 @@ def test_labels_are_not_positions(fit):
         fit.top_labels([1, "3"])
     with pytest.raises(KeyError, match=r"no label 'itm 3': did you mean 'item 3'\?"):
         fit.predict_labels(1, "itm 3")
-    plain = nmd_lab.complete(np.ones((3, 4)), 1, max_iter=2)
+    plain = nmd_lab.complete(np.ones((3, 4)), 1, alpha=0, max_iter=2)
     with pytest.raises(ValueError, match="rows have no labels"):
         plain.top_labels(0)
 
@@ -124,7 +124,7 @@ def test_rows_and_columns_of_several_dimensions(rng):
 
 def test_a_duplicate_label_is_named(X):
     frame = pd.DataFrame(X, [*"abcdefghijk", "a"], ITEMS)
-    fit = nmd_lab.complete(frame, 2, max_iter=2, tol=0)
+    fit = nmd_lab.complete(frame, 2, alpha=0, max_iter=2, tol=0)
     with pytest.raises(ValueError, match="rows have the label 'a' more than once"):
         fit.predict_labels("a", "item 1")
     assert fit.predict_labels("b", "item 1") == fit.predict(1, 1)
@@ -134,7 +134,7 @@ def test_a_duplicate_label_is_named(X):
 
 def test_labels_of_several_levels(X):
     index = pd.MultiIndex.from_product([["a", "b", "c"], [1, 2, 3, 4]], names=["city", "year"])
-    fit = nmd_lab.complete(pd.DataFrame(X, index, ITEMS), 2, max_iter=2, tol=0)
+    fit = nmd_lab.complete(pd.DataFrame(X, index, ITEMS), 2, alpha=0, max_iter=2, tol=0)
     assert fit.predict_labels(("b", 2), "item 1") == fit.predict(5, 1)
     pair = fit.predict_labels([("b", 2), ("a", 1)], "item 1")
     np.testing.assert_array_equal(pair, fit.predict([5, 0], 1))
@@ -143,7 +143,8 @@ def test_labels_of_several_levels(X):
 
 
 def test_labels_keep_their_type_in_a_full_table(X):
-    fit = nmd_lab.complete(pd.DataFrame(X, range(1, 13), range(101, 110)), 2, max_iter=3, tol=0)
+    frame = pd.DataFrame(X, range(1, 13), range(101, 110))
+    fit = nmd_lab.complete(frame, 2, alpha=0, max_iter=3, tol=0)
     table = fit.top([0, 1], k=2)
     assert table.column.dtype.kind == "i"
     assert set(table.column.values.ravel()) <= set(range(101, 110))

@@ -19,7 +19,8 @@ FORMS = ["size", "svd", "varimax", "quartimax"]
 @pytest.fixture(params=["identity", "relu", "square", "modulus", "minmax"])
 def fit(request, small):
     X = pd.DataFrame(small / small.max(), [f"r{i}" for i in range(20)], [*"abcdefghijklmno"])
-    return nmd_lab.complete(X, 4, request.param, offsets="both", max_iter=20, tol=0, random_state=3)
+    options = {"alpha": 0, "max_iter": 20, "tol": 0, "random_state": 3}
+    return nmd_lab.complete(X, 4, request.param, offsets="both", **options)
 
 
 def products(fit):

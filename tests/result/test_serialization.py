@@ -59,7 +59,7 @@ def assert_same_types(first, second) -> None:
 
 
 def fitted(X, verb="decompose", **options) -> nmd_lab.Decomposition:
-    options = {"max_iter": 5, "random_state": 3} | options
+    options = {"alpha": 0, "max_iter": 5, "random_state": 3} | options
     return getattr(nmd_lab, verb)(X, 2, **options)
 
 
@@ -416,7 +416,7 @@ def test_offsets_of_a_multi_index_are_saved_without_a_warning(axis, tmp_path):
     frame = pd.DataFrame(np.arange(12.0).reshape(4, 3) % 5)
     levels = pd.MultiIndex.from_tuples([(i % 2, i) for i in range(getattr(frame, axis).size)])
     setattr(frame, axis, levels)
-    fit = nmd_lab.complete(frame, 1, offsets="both", max_iter=5, random_state=0)
+    fit = nmd_lab.complete(frame, 1, offsets="both", alpha=0, max_iter=5, random_state=0)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         fit.save(tmp_path / "fit.nc")

@@ -74,7 +74,7 @@ def test_the_documented_range_is_taken(ratings):
         frame,
         nmd.observations_from_table(table),
     ):
-        assert nmd.complete(X, 1, "minmax", max_iter=2).nonlinearity == nmd.MinMax(0.5, 5)
+        assert nmd.complete(X, 1, "minmax", alpha=0, max_iter=2).nonlinearity == nmd.MinMax(0.5, 5)
     with pytest.raises(ValueError, match="nonlinearity='minmax'"):
         nmd.complete(documented(ratings, valid_range=[5, 0.5]), 2, "minmax")
 
@@ -82,7 +82,7 @@ def test_the_documented_range_is_taken(ratings):
 def test_grey_levels_are_known(ratings):
     grey = (ratings * 50).astype(np.uint8)
     for X in (grey, xr.DataArray(grey), sparse.csr_array(grey), sparse.coo_array(grey)):
-        assert nmd.complete(X, 2, "minmax", max_iter=2).nonlinearity == nmd.MinMax(0, 255)
+        assert nmd.complete(X, 2, "minmax", alpha=0, max_iter=2).nonlinearity == nmd.MinMax(0, 255)
     assert valid_range(grey // 4) is None
     with pytest.raises(ValueError, match="nonlinearity='minmax'"):
         nmd.complete(grey // 4, 2, "minmax")
@@ -94,7 +94,7 @@ def test_values_outside_the_bounds_of_an_object_are_counted_once(ratings):
     said = (r"^X has 1 values below and 3 above the bounds of MinMax\(0\.5, 5\), of 153 observed: "
             r".*widen these unless such values are noise\.$")  # fmt: skip
     with pytest.warns(nmd.OutOfBoundsWarning, match=said) as caught:
-        nmd.complete(X, 2, nmd.MinMax(0.5, 5), n_init=3, max_iter=3)
+        nmd.complete(X, 2, nmd.MinMax(0.5, 5), alpha=0, n_init=3, max_iter=3)
     assert sum(w.category is nmd.OutOfBoundsWarning for w in caught) == 1
     assert caught[0].filename == __file__
     zeros = sparse.csr_array(np.where(ratings > 3, ratings, 0))
@@ -103,11 +103,12 @@ def test_values_outside_the_bounds_of_an_object_are_counted_once(ratings):
 
 
 def test_nothing_is_said_where_nothing_is_outside(ratings):
+    options = {"alpha": 0, "max_iter": 3}
     with warnings.catch_warnings(action="error", category=nmd.OutOfBoundsWarning):
-        nmd.complete(ratings, 2, nmd.MinMax(0.5, 5), max_iter=3)
-        nmd.complete(ratings.astype(np.float32) / 3, 2, nmd.MinMax(1 / 6, 5 / 3), max_iter=3)
-        nmd.complete(ratings, 2, nmd.MinMax(0.5, np.inf), max_iter=3)
-        nmd.complete(ratings - 2, 2, "relu", max_iter=3)
+        nmd.complete(ratings, 2, nmd.MinMax(0.5, 5), **options)
+        nmd.complete(ratings.astype(np.float32) / 3, 2, nmd.MinMax(1 / 6, 5 / 3), **options)
+        nmd.complete(ratings, 2, nmd.MinMax(0.5, np.inf), **options)
+        nmd.complete(ratings - 2, 2, "relu", **options)
 
 
 def test_a_study_takes_the_bounds_of_the_data_before_noise(ratings):

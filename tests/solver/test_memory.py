@@ -9,6 +9,7 @@ import pytest
 from scipy import sparse
 
 import nmd_lab as nmd
+from nmd_lab.solver.initialization import svd_memory
 from nmd_lab.solver.memory import needed_memory
 from nmd_lab.solver.prepare import prepare
 
@@ -54,26 +55,33 @@ def test_the_peak_is_at_most_3_2_times_X(case, dtype):
     assert peak(lambda: quiet(X, f, loss, **options)) <= 3.2 * X.nbytes + SMALL
 
 
+def hidden(X, how):
+    """Return X with every second entry missing or weighted, and the arguments that say so."""
+    rng = np.random.default_rng(1)
+    seen = rng.random(X.shape) < 0.5
+    weights = rng.uniform(0.1, 1, X.shape).astype(X.dtype)
+    if how in ("nan", "nan and weights"):
+        X[~seen] = np.nan
+    options = {"weights": weights} if "weights" in how else {}
+    return X, options | ({"mask": seen} if how == "mask" else {})
+
+
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_weights_take_no_copy_and_missing_entries_one(dtype):
-    X, rng = dense(dtype), np.random.default_rng(1)
-    weights = rng.uniform(0.1, 1, X.shape).astype(dtype)
-    small = {"weights": weights[:40, :40]}
-    quiet(X[:40, :40], "relu", **small)  # compile
-    assert peak(lambda: quiet(X, "relu", weights=weights)) <= 3.2 * X.nbytes + SMALL
-    X[rng.random(X.shape) < 0.5] = np.nan
-    quiet(X[:40, :40], "relu")
-    mask = X.size  # one byte for each entry
-    assert peak(lambda: quiet(X, "relu")) <= 4.2 * X.nbytes + 2 * mask + SMALL
+@pytest.mark.parametrize("how", ["nan", "mask", "weights", "nan and weights"])
+def test_weights_and_missing_entries_take_no_copy(dtype, how):
+    X, options = hidden(dense(dtype), how)
+    small, small_options = hidden(dense(dtype, 40), how)
+    quiet(small, "relu", **small_options)  # compile
+    assert peak(lambda: quiet(X, "relu", **options)) <= 3.25 * X.nbytes + SMALL
 
 
 @pytest.mark.parametrize("kind", ["dense", "sparse", "observed", "starts"])
 def test_the_forecast_covers_what_the_solver_allocates(kind):
-    X, options = dense(np.float64, 700), {"init": "random", "threads": 1}
+    X, options = dense(np.float64, 700), {"alpha": 0, "init": "random", "threads": 1}
     if kind in ("sparse", "observed"):
         X = sparse.csr_array(np.where(np.random.default_rng(2).random(X.shape) < 0.2, X, 0))
     if kind == "starts":
-        options = {"init": "random", "threads": 2, "n_init": 3}
+        options |= {"threads": 2, "n_init": 3}
     zeros = kind == "sparse"
     verb = nmd.decompose if zeros else nmd.complete
     prepared = prepare(X, 6, "relu", "frobenius", absent_are_zeros=zeros, **options)
@@ -87,6 +95,69 @@ def test_the_forecast_covers_what_the_solver_allocates(kind):
     data = X.data.nbytes + X.indices.nbytes if kind == "observed" else 0
     assert taken <= 1.35 * needed + 2 * data + 4 * 2**20
     assert needed <= 2 * taken + 8 * 2**20
+
+
+STARTS = {
+    "gram": ((1500, 900), 0.0, {}),
+    "gram of a wide matrix with missing entries": ((700, 1600), 0.5, {}),
+    "lanczos": ((1300, 1200), 0.5, {}),
+    "square": ((1300, 1200), 0.0, {"init": "svd"}),
+    "offsets": ((1300, 1200), 0.2, {"offsets": "both"}),
+    "randomized": ((1300, 1200), 0.2, {"init": "randomized"}),
+    "stored": ((3000, 2000), 0.9, {}),
+    "zeros": ((3000, 2000), 0.9, {}),
+}
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("case", STARTS)
+def test_the_forecast_covers_the_start(case, dtype):
+    shape, missing, options = STARTS[case]
+    rng = np.random.default_rng(0)
+    X = rng.random(shape, dtype)
+    X[rng.random(shape) < missing] = 0 if case in ("stored", "zeros") else np.nan
+    X = sparse.csr_array(X) if case in ("stored", "zeros") else X
+    f = "square" if case == "square" else "relu"
+
+    def begin():
+        return prepare(X, 8, f, "frobenius", absent_are_zeros=case != "stored", **options)
+
+    next(begin().starts)
+    prepared = begin()
+    kind = options.get("init", "svd")
+    needed = svd_memory(prepared.problem.observations, 8, kind)
+    assert peak(lambda: next(prepared.starts)) <= needed
+    assert needed <= needed_memory(prepared.problem, 8, prepared.options, prepared.plan)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_data_in_units_of_their_own_are_refused_before_they_are_copied(monkeypatch, dtype):
+    X = dense(dtype, 900) * dtype(1e9)
+    monkeypatch.setattr("nmd_lab.solver.memory.free_memory", lambda: int(3.1 * X.nbytes))
+
+    def fit():
+        with pytest.raises(MemoryError, match="rows of 900 columns would fit"):
+            quiet(X)
+
+    fit()
+    assert peak(fit) < 0.8 * X.nbytes
+
+
+def test_threads_are_counted_where_the_address_space_is_limited(monkeypatch):
+    X, asked = dense(np.float32, 1200), []
+
+    def left(threads):
+        asked.append(threads)
+        return 10 * X.nbytes if threads == 0 else 2 * X.nbytes
+
+    monkeypatch.setattr("nmd_lab.solver.memory.free_addresses", left)
+    nmd.decompose(X, 4, max_iter=2, tol=0, threads=1)
+    assert asked == [0]
+    with pytest.raises(MemoryError, match="or more with threads=1"):
+        nmd.decompose(X, 4, max_iter=2, tol=0, threads=3)
+    assert asked[1:] == [3, 0]
+    nmd.decompose(X[:50, :50], 4, max_iter=2, tol=0, threads=3)
+    assert len(asked) == 3
 
 
 def test_starts_side_by_side_count_each():

@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 
 import nmd_lab as nmd
-from nmd_lab.fit import ResumableFit
+from nmd_lab._labelled import ResumableFit
 from nmd_lab.solver.prepare import prepare
 from nmd_lab.solver.run import Run
 from nmd_lab.solver.starts import iterate
 
 
 def run_of(X, rank=3, **options):
-    problem, starts, checked, plan, held_out = prepare(
+    problem, starts, checked, plan, held_out, *_ = prepare(
         X, rank, "relu", "frobenius", absent_are_zeros=True, random_state=0, **options
     )
     states = iterate(problem, next(starts), checked, plan)

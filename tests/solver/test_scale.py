@@ -38,7 +38,7 @@ def fit_of(scale, f, loss, storage="dense", dtype=float, **options):
         data = sparse.csr_array(np.where(seen, X, 0))
     elif storage == "observed":
         verb, data = nmd_lab.complete, sparse.csr_array(np.where(seen, X, 0))
-    options = {"max_iter": 15, "random_state": 0} | options
+    options = {"alpha": 0, "max_iter": 15, "random_state": 0} | options
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # NumPy's warnings, too
         warnings.simplefilter("ignore", nmd_lab.NMDWarning)  # so few entries and iterations

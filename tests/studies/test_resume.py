@@ -7,6 +7,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -17,15 +18,19 @@ from waiting import PATIENCE
 
 import nmd_lab as nmd
 from nmd_lab import _version
+from nmd_lab._interruption import Terminated
 from nmd_lab.cli import main
 from nmd_lab.result import netcdf
 from nmd_lab.solver.options import Options
+from nmd_lab.solver.run import Run
 from nmd_lab.studies import processes
+from nmd_lab.studies.configuration import read_configuration
 from nmd_lab.studies.journal import Journal, journal_path
 
 PREVIOUS = Path(__file__).parents[1] / "previous_version"
 MEASURED = ["seconds", "peak_memory"]
-SETTINGS = {"nonlinearity": ["identity", "relu"], "rank": [2, 3], "n_splits": 3, "max_iter": 10}
+SETTINGS = {"nonlinearity": ["identity", "relu"], "rank": [2, 3], "n_splits": 3, "alpha": 0,
+            "max_iter": 10}  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +63,9 @@ from pathlib import Path
 import nmd_lab as nmd
 from killing import calls_in, killed_in
 from nmd_lab import datasets
+from nmd_lab.solver.run import Run
 from nmd_lab.studies import processes
+from nmd_lab.studies.configuration import read_configuration
 from nmd_lab.studies.journal import journal_path
 
 path, log, options = Path(sys.argv[1]), Path(sys.argv[2]), json.loads(sys.argv[3])
@@ -150,7 +157,8 @@ def test_a_grown_grid_computes_only_what_is_new(digits, tmp_path, computed):
 
 
 def test_blocks_join_later_and_know_their_picture(digits, tmp_path, computed):
-    path, options = tmp_path / "study.nc", {"rank": 2, "n_splits": 2, "max_iter": 5}
+    path = tmp_path / "study.nc"
+    options = {"rank": 2, "alpha": 0, "n_splits": 2, "max_iter": 5}
     nmd.Study(digits, **options).run(path, progress=False)
     computed.clear()
     holes = {"random": 0.2, "blocks": 0.2}
@@ -201,13 +209,43 @@ def test_a_fit_that_ctrl_c_cuts_short_is_no_result(digits, tmp_path, monkeypatch
         raise KeyboardInterrupt
 
     path = tmp_path / "study.nc"
-    study = nmd.Study(digits, rank=2, n_splits=1)
+    study = nmd.Study(digits, rank=2, alpha=0, n_splits=1)
     cell = study.cell()
     monkeypatch.setattr(stopping.Stopping, "reason", interrupted)
     assert cell.fit(progress=False).stop_reason.code == "interrupted"
     with pytest.raises(KeyboardInterrupt):
         study.run(path, progress=False)
     assert len(lines(path)) == 1
+
+
+@pytest.mark.parametrize(
+    ("number", "code", "error"),
+    [(signal.SIGINT, 130, KeyboardInterrupt), (signal.SIGTERM, 143, Terminated)],
+)
+def test_a_signal_ends_a_study_and_finished_fits_stay(number, code, error, tmp_path, monkeypatch):
+    config, out = tmp_path / "study.toml", tmp_path / "study.nc"
+    config.write_text(
+        '[data]\ndataset = "digits"\nn = 10\n[study]\nrank = [1, 2]\nalpha = 0\nmax_iter = 5\n'
+    )
+    record = Run._record
+
+    def interrupted(self, state):
+        if len(lines(out)) == 1 + 2 and state.iteration == 3:
+            signal.raise_signal(number)
+        return record(self, state)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Run, "_record", interrupted)
+        argv = ["study", str(config), "--out", str(out), "--quiet"]
+        assert main(argv) == code
+        study, options = read_configuration(config)
+        with pytest.raises(KeyboardInterrupt) as raised:
+            study.run(out, progress=False, **options)
+        assert type(raised.value) is error
+    assert len(lines(out)) == 1 + 2
+    assert signal.getsignal(number) in (signal.default_int_handler, signal.SIG_DFL)
+    assert main(argv) == 0
+    assert len(lines(out)) == 1 + 6
 
 
 def test_what_failed_is_done_again_on_request(digits, tmp_path):
@@ -265,25 +303,25 @@ def test_another_study_is_refused(change, digits, tmp_path, computed):
 
 def test_another_version_is_refused(digits, tmp_path, monkeypatch):
     path = tmp_path / "study.nc"
-    nmd.Study(digits, rank=2, n_splits=1).run(path, progress=False)
+    nmd.Study(digits, rank=2, alpha=0, n_splits=1).run(path, progress=False)
     monkeypatch.setattr(_version, "__version__", "99.0")
     with pytest.raises(ValueError, match=r"was begun with nmd_lab .*, this is 99\.0"):
-        nmd.Study(digits, rank=2, n_splits=1).run(path, progress=False)
+        nmd.Study(digits, rank=2, alpha=0, n_splits=1).run(path, progress=False)
 
 
 def test_values_under_a_mask_are_no_part_of_the_data(digits, tmp_path, computed):
     path, mask = tmp_path / "study.nc", digits.values < 0.9
     other = digits.where(mask, 17.0)
-    nmd.Study(digits, mask=mask, rank=2, n_splits=2).run(path, progress=False)
-    nmd.Study(other, mask=mask, rank=2, n_splits=2).run(path, progress=False)
+    nmd.Study(digits, mask=mask, rank=2, alpha=0, n_splits=2).run(path, progress=False)
+    nmd.Study(other, mask=mask, rank=2, alpha=0, n_splits=2).run(path, progress=False)
     assert len(computed) == 2
 
 
 def test_two_processes_do_not_write_one_study(digits, tmp_path):
     pytest.importorskip("fcntl")
     path = tmp_path / "study.nc"
-    nmd.Study(digits, rank=2, n_splits=1).run(path, progress=False)
-    study = nmd.Study(digits, rank=2, n_splits=1)
+    nmd.Study(digits, rank=2, alpha=0, n_splits=1).run(path, progress=False)
+    study = nmd.Study(digits, rank=2, alpha=0, n_splits=1)
     with journal_path(path).open("rb") as file:
         import fcntl
 
@@ -294,7 +332,7 @@ def test_two_processes_do_not_write_one_study(digits, tmp_path):
 
 
 def test_damaged_journals_and_bad_paths_are_refused(digits, tmp_path):
-    study = nmd.Study(digits, rank=2, n_splits=1)
+    study = nmd.Study(digits, rank=2, alpha=0, n_splits=1)
     path = tmp_path / "study.nc"
     journal_path(path).write_text("what is this?\n")
     with pytest.raises(ValueError, match="damaged, or no journal"):
@@ -336,12 +374,16 @@ def test_a_damaged_line_is_done_again(damage, digits, tmp_path, computed):
 def test_a_damaged_line_of_an_earlier_version_is_ignored(line, digits, tmp_path):
     """Those had no checksums."""
     path = tmp_path / "study.nc"
-    study = nmd.Study(digits, rank=2, n_splits=1)
+    study = nmd.Study(digits, rank=2, alpha=0, n_splits=1)
     first = study.run(path, progress=False)
     without = [re.sub(r', "crc32": \d+', "", each) for each in lines(path)]
     journal_path(path).write_text("\n".join([*without, line]) + "\n")
     with pytest.warns(nmd.NMDWarning, match="has 1 damaged of 2 lines"):
-        assert nmd.Study(digits, rank=2, n_splits=1).run(path, progress=False).identical(first)
+        assert (
+            nmd.Study(digits, rank=2, alpha=0, n_splits=1)
+            .run(path, progress=False)
+            .identical(first)
+        )
 
 
 @pytest.mark.parametrize(
@@ -352,7 +394,7 @@ def test_a_damaged_line_of_an_earlier_version_is_ignored(line, digits, tmp_path)
 )  # fmt: skip
 def test_a_damaged_header_is_refused_in_a_sentence(damage, digits, tmp_path):
     path = tmp_path / "study.nc"
-    study = nmd.Study(digits, rank=2, n_splits=1)
+    study = nmd.Study(digits, rank=2, alpha=0, n_splits=1)
     study.run(path, progress=False)
     header, *rest = lines(path)
     journal_path(path).write_text("\n".join([damage(header), *rest]) + "\n")

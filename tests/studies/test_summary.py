@@ -18,7 +18,7 @@ def prescribed(rng):
     """Return a study whose errors are replaced by prescribed numbers."""
     X = nmd.datasets.digits(12)
     study = Study(X, method=["admm", "svd"], nonlinearity=["relu", "identity"], rank=[1, 2, 3],
-                  missing=[0.2, 0.5], n_splits=4, max_iter=1)  # fmt: skip
+                  missing=[0.2, 0.5], n_splits=4, alpha=0, max_iter=1)  # fmt: skip
     results = study.run(progress=False)
     split = rng.normal(0, 0.5, 4)  # an effect of the seed, equal for all models
     level = xr.DataArray([0.0, 1.0], dims="missing")
@@ -50,9 +50,15 @@ def test_the_simplest_of_the_best(prescribed):
 
 def test_best_fits_all_data(prescribed):
     parameters, fit = prescribed.best("held_out_rmse", one_standard_error=False)
-    assert parameters == {"solver": "admm", "nonlinearity": "relu", "rank": 2, "max_iter": 1}
+    assert parameters == {
+        "solver": "admm",
+        "nonlinearity": "relu",
+        "rank": 2,
+        "alpha": 0,
+        "max_iter": 1,
+    }
     X = nmd.datasets.digits(12)
-    again = nmd.complete(X, 2, "relu", max_iter=1, random_state=0)
+    again = nmd.complete(X, 2, "relu", alpha=0, max_iter=1, random_state=0)
     np.testing.assert_allclose(fit.W, again.W, rtol=1e-9)
     assert fit.parameters["n_observed"] == X.size
 
@@ -91,11 +97,11 @@ def test_table(prescribed):
 
 
 def test_one_model_has_a_table_too():
-    study = Study(nmd.datasets.digits(12), rank=2, max_iter=2)
+    study = Study(nmd.datasets.digits(12), rank=2, alpha=0, max_iter=2)
     study.run(progress=False)
     assert study.table().index.tolist() == ["model"]
     assert study.rank_test().shape == (1, 6)
-    assert study.best().parameters == {"rank": 2, "max_iter": 2}
+    assert study.best().parameters == {"rank": 2, "alpha": 0, "max_iter": 2}
 
 
 def test_rank_test_is_a_paired_comparison(prescribed):

@@ -52,7 +52,7 @@ def run(explorer, **names):
 )
 def test_tables_with_usual_names(columns):
     frame = renamed(*columns)
-    explorer = widgets.explore(frame, rank=2, iterations=5)
+    explorer = widgets.explore(frame, rank=2, alpha=15.0, iterations=5)
     assert isinstance(explorer, widgets.CompletionExplorer)
     assert explorer.state.observations.shape == (
         RATINGS.user.nunique(), RATINGS.item.nunique(),
@@ -75,7 +75,7 @@ def test_columns_that_are_asked_for_win_and_others_are_no_table():
 def test_a_file_with_a_long_table(tmp_path):
     path = tmp_path / "ratings.csv"
     renamed("userId", "movieId", "rating").assign(timestamp=0).to_csv(path, index=False)
-    explorer = widgets.explore(path, rank=2, iterations=5)
+    explorer = widgets.explore(path, rank=2, alpha=15.0, iterations=5)
     assert isinstance(explorer, widgets.CompletionExplorer)
     shape = RATINGS.user.nunique(), RATINGS.item.nunique()
     assert explorer.state.observations.shape == shape
@@ -92,7 +92,7 @@ def test_a_file_with_a_long_table_of_names(tmp_path):
     frame["user"] = "user " + frame["user"].astype(str)
     frame["item"] = "item " + frame["item"].astype(str)
     frame.to_csv(path, index=False)
-    explorer = widgets.explore(str(path), rank=2, iterations=5)
+    explorer = widgets.explore(str(path), rank=2, alpha=15.0, iterations=5)
     assert explorer.state.data.find("user 1") >= 0
     run(explorer)
 
@@ -100,7 +100,8 @@ def test_a_file_with_a_long_table_of_names(tmp_path):
 def test_columns_of_a_file_can_be_given(tmp_path):
     path = tmp_path / "visits.csv"
     renamed("who", "where", "how_often").to_csv(path, index=False)
-    explorer = widgets.explore(path, row="who", column="where", value="how_often", rank=2)
+    columns = {"row": "who", "column": "where", "value": "how_often"}
+    explorer = widgets.explore(path, rank=2, alpha=15.0, **columns)
     assert isinstance(explorer, widgets.CompletionExplorer)
     assert explorer.state.observations.labels.dims == ("who", "where")
     explorer.controls["iterations"].input.value = 5

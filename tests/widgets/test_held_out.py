@@ -29,8 +29,9 @@ def check_curve(state, X, held_out, *, seed=0):
     rank = state.fitted_settings["rank"]
     for iteration in [1, 2, 7, *list(held_out)[12::9], max(held_out)]:
         fit = nmd.complete(
-            state.fitted_data.seen, rank, "relu", random_state=seed, max_iter=iteration, tol=0
-        )
+            state.fitted_data.seen, rank, "relu", alpha=0, random_state=seed, max_iter=iteration,
+            tol=0,
+        )  # fmt: skip
         expected = relative_error(np.asarray(X), fit.reconstruct().values, mask=hidden)
         assert held_out[iteration] == pytest.approx(expected, rel=1e-9)
 
@@ -90,7 +91,8 @@ def test_a_second_run_with_other_settings_has_its_own_curve(small):
 
 
 def test_completion_shows_the_error_of_each_iteration():
-    state = CompletionState(data="generated", rank=3, iterations=30, validation=0.2, patience=30)
+    settings = {"rank": 3, "alpha": 5.0, "iterations": 30, "validation": 0.2, "patience": 30}
+    state = CompletionState(data="generated", **settings)
     state.start()
     state.fit.join(PATIENCE)
     history = state.fit.result.history

@@ -163,6 +163,72 @@ def test_fifty_starts_and_stops_leave_no_thread(small):
     assert threading.active_count() == before
 
 
+def choosing(kept, trials=ENDLESS):
+    """Return a choice of so many trials, and a list of what it was asked to do."""
+    threads = []
+
+    def choose(asked):
+        threads.append(threading.current_thread())
+        for _ in range(trials):
+            asked.begin()
+            if asked:
+                break
+        return lambda: kept.append(True)
+
+    return choose, threads
+
+
+def test_a_choice_comes_before_the_fit_in_its_thread(small):
+    fit, kept = LiveFit(), []
+    choose, threads = choosing(kept, trials=5)
+    fit.start(preparing(small), 4, choose=choose)
+    assert fit.join(PATIENCE)
+    assert (fit.phase, fit.result.n_iter, kept) == ("finished", 4, [True])
+    assert threads != [threading.main_thread()]
+    fit.proceed(3)
+    assert fit.join(PATIENCE)
+    assert (fit.result.n_iter, kept) == (7, [True])
+
+
+def test_stop_ends_a_choice_that_tells_how_far_it_is(small):
+    fit, kept, said = LiveFit(), [], []
+    fit.listeners.append(lambda: said.append(fit.message))
+    choose, _ = choosing(kept)
+    fit.start(preparing(small), 4, choose=choose)
+    wait_for(lambda: len([text for text in said if text.startswith("choosing")]) > 1)
+    counts = [int(text.split()[4]) for text in said if text.startswith("choosing")]
+    assert counts[0] < counts[-1]
+    assert fit.phase == "running"
+    fit.stop()
+    assert fit.message == "stopping …"
+    assert fit.join(PATIENCE)
+    assert (fit.phase, fit.message) == ("stopped", "stopped before a choice was made")
+    assert said[-1] == fit.message
+    assert (kept, fit.result, fit.state, fit.can_proceed) == ([], None, None, False)
+
+
+def test_reset_and_another_start_forget_a_choice(small):
+    fit, kept = LiveFit(), []
+    for forget in (fit.reset, lambda: fit.start(preparing(small), 7)):
+        fit.start(preparing(small), 4, choose=choosing(kept)[0])
+        thread = fit._thread
+        forget()
+        thread.join(PATIENCE)
+        assert not thread.is_alive()
+        assert fit.join(PATIENCE)
+    assert (fit.phase, fit.result.n_iter, kept) == ("finished", 7, [])
+
+
+def test_a_choice_that_fails_is_a_sentence(small):
+    def fails(asked):
+        raise ValueError("nothing to choose from")
+
+    fit = LiveFit()
+    fit.start(preparing(small), 4, choose=fails)
+    assert fit.join(PATIENCE)
+    assert (fit.phase, fit.message) == ("failed", "ValueError: nothing to choose from")
+
+
 def states(count, size=10):
     X = np.random.default_rng(0).random((size, size))
     fitting, found = ResumableFit(preparing(X, rank=1)()), []

@@ -65,8 +65,11 @@ def test_copied_code_has_only_what_is_not_the_default(small):
     assert state.values["penalty"] == "auto"
     code = "".join(state.code("X").split())
     assert 'nmd.decompose(X,rank=2,nonlinearity="identity",loss="l1",alpha=0.5,random' in code
-    completion = CompletionState(data="generated", alpha=0.0, offsets="none", validation=0.0)
-    assert "nmd.complete(observed, rank=8, random_state=0, max_iter=200)" in completion.code()
+    plain = {"data": "generated", "rank": 8, "offsets": "none", "validation": 0.0}
+    code = "".join(CompletionState(alpha=0.0, **plain).code().split())
+    assert 'complete(observed,rank=8,offsets="none",alpha=0.0,random_state=0,max_iter=200)' in code
+    code = CompletionState(data="generated", validation=0.0).code()
+    assert "fit = nmd.complete(observed, random_state=0, max_iter=200)\n" in code
     assert "\nX = ...  # your data\n" in DecompositionState(small, rank=2).code()
 
 
@@ -154,7 +157,7 @@ COLUMNS = {"row": "who", "column": "film", "value": "stars"}
 
 
 def test_observed_and_best_entries_of_a_row():
-    state = CompletionState(TABLE, **COLUMNS, rank=1, iterations=5, validation=0.0)
+    state = CompletionState(TABLE, **COLUMNS, rank=1, alpha=15.0, iterations=5, validation=0.0)
     row = state.data.find(" cy ")
     observed, best = state.entries(row, 5)
     assert [(e.label, e.observed) for e in observed] == [("Nine", 5.0), ("Eight", 1.0)]
@@ -171,10 +174,11 @@ def test_observed_and_best_entries_of_a_row():
 
 @pytest.mark.parametrize("validation", [0.0, 0.2])
 def test_copied_code_repeats_a_completion(validation):
-    state = CompletionState(data="generated", iterations=30, validation=validation, patience=3)
+    numbers = {"rank": 8, "alpha": 15.0, "validation": validation, "patience": 3}
+    state = CompletionState(data="generated", iterations=30, **numbers)
     fit = run(state)
     np.testing.assert_array_equal(executed(state.code()).W, fit.W)
-    mine = CompletionState(TABLE, **COLUMNS, rank=2, iterations=5, validation=0.0)
+    mine = CompletionState(TABLE, **COLUMNS, rank=2, alpha=15.0, iterations=5, validation=0.0)
     fit = run(mine)
     np.testing.assert_array_equal(executed(mine.code("TABLE"), TABLE=TABLE).W, fit.W)
 
@@ -186,7 +190,7 @@ def test_ratings_of_every_kind(kind):
     holes = sparse.csr_array(np.nan_to_num(dense))
     X = {"dense": dense, "sparse": holes, "observations": nmd.observations_from_table(
         TABLE, **COLUMNS)}[kind]  # fmt: skip
-    state = CompletionState(X, rank=1, iterations=4, validation=0.0)
+    state = CompletionState(X, rank=1, alpha=15.0, iterations=4, validation=0.0)
     fit = run(state)
     np.testing.assert_array_equal(executed(state.code("X"), X=X).W, fit.W)
 
@@ -195,7 +199,7 @@ def test_ratings_of_every_kind(kind):
 def study():
     made = nmd.Study(
         datasets.digits(40), method=["admm", "svd"], rank=[1, 3, 5], missing=[0.2, 0.5],
-        n_splits=2, max_iter=10,
+        n_splits=2, max_iter=10, alpha=0,
     )  # fmt: skip
     made.run(progress=False)
     return made

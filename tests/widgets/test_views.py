@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import xarray as xr
 from PIL import Image
+from scipy import sparse
 from waiting import PATIENCE
 
 import nmd_lab as nmd
@@ -126,7 +127,7 @@ def test_an_error_in_the_solver_is_in_the_status_line(explorer, monkeypatch):
     def fails(*arguments, **options):
         raise MemoryError("no room for T & U")
 
-    monkeypatch.setattr("nmd_lab.widgets.decomposition_state.prepare", fails)
+    monkeypatch.setattr("nmd_lab.widgets.choosing_state.prepare", fails)
     done(explorer)
     assert "MemoryError: no room for T &amp; U" in explorer.status.value
     assert not explorer.buttons["run"].disabled
@@ -188,7 +189,7 @@ def test_nothing_is_drawn_with_pyplot(explorer):
 
 
 def test_completion_tables():
-    explorer = widgets.CompletionExplorer(data="generated", rank=2, iterations=10)
+    explorer = widgets.CompletionExplorer(data="generated", rank=2, alpha=15.0, iterations=10)
     assert "predictions come with a fit" in explorer.tables[1].value
     done(explorer)
     assert explorer.tables[1].value.count("<tr>") == 11
@@ -201,7 +202,7 @@ def test_completion_tables():
 
 
 def test_study_points_lie_on_the_picture(tmp_path):
-    study = nmd.Study(datasets.digits(40), rank=[1, 3, 5], n_splits=2, max_iter=10)
+    study = nmd.Study(datasets.digits(40), rank=[1, 3, 5], n_splits=2, max_iter=10, alpha=0)
     results = study.run(progress=False)
     explorer = widgets.StudyExplorer(study)
     picture = pixels(explorer.chart)
@@ -226,7 +227,7 @@ def test_study_points_lie_on_the_picture(tmp_path):
 def test_explore_picks_the_explorer(tmp_path):
     digits = datasets.digits(30)
     sparse_one = digits.where(np.random.default_rng(0).random(digits.shape) < 0.2)
-    study = nmd.Study(digits, rank=[1, 2], n_splits=1, max_iter=3)
+    study = nmd.Study(digits, rank=[1, 2], n_splits=1, max_iter=3, alpha=0)
     study.run(tmp_path / "study.nc", progress=False)
     table = datasets.make_ratings(20, 15, 80, random_state=0)
     for X, kind in [
@@ -282,3 +283,23 @@ def test_warnings_of_a_fit_are_a_line_in_the_explorer(settings, begins):
     assert f"Warning: {escape(said)}" in explorer.warnings.value
     explorer.buttons["reset"].click()
     assert (explorer.fit.warnings, explorer.warnings.value) == ((), "")
+
+
+@pytest.mark.parametrize("ratings", [False, True])
+def test_warnings_advise_only_what_the_explorer_has(ratings):
+    """That of decompositions has neither held-out entries nor offsets as settings of a fit."""
+    X = datasets.digits(300).values.copy()
+    X[np.random.default_rng(0).random(X.shape) < 0.5] = np.nan
+    X[3] = np.nan
+    options = {"nonlinearity": "identity"}
+    if ratings:
+        X = nmd.observations_from_sparse(sparse.csr_array(np.nan_to_num(X)))
+        options = {"validation": 0, "offsets": "none", "alpha": 0}
+    explorer = done(widgets.explore(X, rank=12, iterations=120, **options))
+    unobserved, overfit = explorer.fit.warnings
+    assert unobserved.startswith("X has no observed entry in 1 row")
+    assert overfit.startswith("predictions of missing entries reach")
+    assert ("validation" in overfit) == ratings
+    assert ("offsets" in unobserved) == ratings
+    assert overfit.endswith("or a smaller rank.")
+    assert "a ridge (alpha)" in overfit

@@ -20,7 +20,7 @@ from nmd_lab.solver.storage import storage_of
 
 from .cost import pass_costs
 from .lbfgs import Point, Preconditioner, no_pairs
-from .moreau_envelope import MoreauEnvelope
+from .moreau_envelope import MoreauEnvelope, symmetric
 from .plan import PLAN
 
 
@@ -101,7 +101,8 @@ class Lagrangian:
         self.envelope = MoreauEnvelope(
             observations, problem.pair, storage_of(observations), problem.threads
         )
-        self.alpha, self.loss = problem.alpha, problem.pair.loss
+        self.loss = problem.pair.loss
+        self.alphas = problem.alphas(W_aug.shape[1] - problem.offset_columns.width)
         self.solved_W, self.solved_H = problem.solved(W_aug)
         components = problem.offset_columns.components(W_aug.shape[1])
         self.W_aug, self.H_aug = _balanced(W_aug, H_aug, components)
@@ -143,7 +144,7 @@ class Lagrangian:
         """Return value and gradient at x, which becomes the candidate."""
         W_aug, H_aug = self._with_offsets(x)
         result = self.envelope.evaluate(W_aug, H_aug, self.penalty, update_from)
-        ridge = 0.5 * self.alpha * float(np.sum(x * x, dtype=np.float64))
+        ridge, slope = self._ridge(x)
         cost = self._cost + self.costs.evaluation + (self.costs.update if update_from else 0.0)
         self._cost = 0.0
         self.candidate = Candidate(W_aug, H_aug, result.data_term, result.data_term + ridge, cost)
@@ -151,9 +152,16 @@ class Lagrangian:
         if self.candidate.objective < self.lowest:
             self.lowest, self.best = self.candidate.objective, x
         gradient = _flat(result.gradient_W[:, self.solved_W], result.gradient_H[self.solved_H])
-        if self.alpha:
-            gradient += x.dtype.type(self.alpha) * x
-        return result.value + ridge, gradient
+        return result.value + ridge, gradient if slope is None else gradient + slope
+
+    def _ridge(self, x: FloatArray) -> tuple[float, FloatArray | None]:
+        """Return value and gradient of the ridge at x; (0, None) if there is none."""
+        of_W, of_H = self.alphas
+        if not of_W.any() and not of_H.any():
+            return 0.0, None
+        W, H = self._factors(x)
+        slope = _flat(of_W.astype(x.dtype) * W, of_H.astype(x.dtype)[:, None] * H)
+        return 0.5 * float(np.sum(slope * x, dtype=np.float64)), slope
 
     def violation(self, penalty: float) -> float:
         """Return the relative violation of the first-order conditions at x, for one ρ."""
@@ -171,6 +179,7 @@ class Lagrangian:
         old = self._uses >= max(PRECONDITIONER.steps, rank)
         grown = self.penalty > PRECONDITIONER.penalty_growth * self._made_for
         if self.preconditioner is None or old or (grown and self._uses >= rank):
+            self.preconditioner = None  # so that its memory is free for the new one
             self.preconditioner = self._make_preconditioner(x)
             self._uses, self._made_for = 0, self.penalty
         self._uses += 1
@@ -185,13 +194,16 @@ class Lagrangian:
         self._cost += self.costs.preconditioner
         W_aug, H_aug = self._with_offsets(x)
         partners_W, partners_H = H_aug[self.solved_W], W_aug[:, self.solved_H]
-        of_rows, of_columns = np.zeros((2, 1, 1, 1), x.dtype)
+        of_rows, of_columns = None, None
         if not self.one_matrix:
             of_rows, of_columns = self.envelope.normal_matrices(W_aug, H_aug, self.penalty)
-            of_rows = of_rows[:, self.solved_W, self.solved_W]
-            of_columns = of_columns[:, self.solved_H, self.solved_H]
-        inverse_W = self._inverses(of_rows, partners_W @ partners_W.T)
-        inverse_H = self._inverses(of_columns, partners_H.T @ partners_H)
+        inverse_W = self._inverses(
+            of_rows, self.solved_W, partners_W @ partners_W.T, self.alphas[0]
+        )
+        of_rows = None  # memory for the inverses of the columns
+        inverse_H = self._inverses(
+            of_columns, self.solved_H, partners_H.T @ partners_H, self.alphas[1]
+        )
 
         def precondition(gradient: FloatArray) -> FloatArray:
             gradient_W, gradient_H = self._factors(gradient)
@@ -211,14 +223,23 @@ class Lagrangian:
         W_aug[:, self.solved_W], H_aug[self.solved_H] = self._factors(x)
         return W_aug, H_aug
 
-    def _inverses(self, normal: FloatArray, gram: FloatArray) -> FloatArray:
+    def _inverses(
+        self, normal: FloatArray | None, solved: slice, gram: FloatArray, alphas: FloatArray
+    ) -> FloatArray:
+        """Return an inverse for each of the normal matrices, or one if there are none."""
         weight = self.density if self.one_matrix else PRECONDITIONER.flat_weight
         share = self.penalty * weight
-        ridge = self.alpha + 1e-10 * share * float(np.trace(gram)) + 1e-300
-        inverses = np.empty(np.broadcast_shapes(normal.shape, gram.shape), gram.dtype)
-        for first in range(0, len(inverses), PRECONDITIONER.block):  # in double precision
+        ridge = alphas + 1e-10 * share * float(np.trace(gram)) + 1e-300
+        flat = share * gram
+        count = 1 if normal is None else len(normal)
+        inverses = np.empty((count, *gram.shape), gram.dtype)
+        for first in range(0, count, PRECONDITIONER.block):  # in double precision
             block = slice(first, first + PRECONDITIONER.block)
-            total = (normal[block] + share * gram + ridge * np.eye(len(gram))).astype(np.float64)
+            total = flat
+            if normal is not None:
+                matrices = symmetric(normal[block], self.W_aug.shape[1])
+                total = matrices[:, solved, solved] + flat
+            total = (total + ridge * np.eye(len(gram))).astype(np.float64, copy=False)
             inverses[block] = 0.5 * np.linalg.inv(total)
         return inverses
 

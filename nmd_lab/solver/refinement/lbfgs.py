@@ -103,8 +103,9 @@ def descend(
     current = start
     pairs = no_pairs() if pairs is None else pairs
     while True:
-        preconditioner = preconditioner_at(current.x)
-        direction = -_times_inverse_hessian(current.gradient, pairs, preconditioner)
+        # no name for the preconditioner: the next one takes its memory
+        direction = _times_inverse_hessian(current.gradient, pairs, preconditioner_at(current.x))
+        np.negative(direction, out=direction)
         slope = float(current.gradient @ direction)
         accepted = None
         if slope < 0:

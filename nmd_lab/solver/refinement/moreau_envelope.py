@@ -78,7 +78,7 @@ class MoreauEnvelope(StoredEntries):
         self.storage = storage
         self.parts = number_of_shares(storage, threads)
         # Not np.zeros: reading pages that were never written is slow on some systems.
-        self.U = np.full(storage.n_entries, 0.0, dtype=observations.values.dtype)
+        self.U = np.full(storage.n_entries, 0.0, dtype=observations.dtype)
         self.kernel = envelope_kernel(pair, self.kind)
         self.curvature_kernel = curvature_kernel(pair, self.kind)
 
@@ -123,9 +123,10 @@ class MoreauEnvelope(StoredEntries):
 
         Returns
         -------
-        tuple of ndarray (m, rank, rank), (n, rank, rank)
-            Σ c_ij h_j h_jᵀ for each row and Σ c_ij w_i w_iᵀ for each column.  c_ij is the second
-            derivative of L with respect to (WH)_ij, clipped to [0, ρ].
+        tuple of ndarray (m, rank (rank + 1) / 2), (n, rank (rank + 1) / 2)
+            Lower triangles, for `symmetric`, of Σ c_ij h_j h_jᵀ for each row and Σ c_ij w_i w_iᵀ
+            for each column.  c_ij is the second derivative of L with respect to (WH)_ij, clipped to
+            [0, ρ].
         """
         H_packed, outer_H = self.storage.pack(H), _outer_products(H.T)
         outer_H_packed, outer_W = self.storage.pack(outer_H.T), _outer_products(W)
@@ -145,7 +146,7 @@ class MoreauEnvelope(StoredEntries):
             return (columns,)
 
         (columns,) = map_and_add(share, self.parts)
-        return _symmetric(rows, H.shape[0]), _symmetric(columns, H.shape[0])
+        return rows, columns
 
     def forget(self) -> None:
         """Set the multipliers back to zero."""
@@ -230,7 +231,7 @@ def _outer_products(rows: FloatArray) -> FloatArray:
     return products
 
 
-def _symmetric(triangles: FloatArray, size: int) -> FloatArray:
+def symmetric(triangles: FloatArray, size: int) -> FloatArray:
     """Return the symmetric matrices (..., size, size) whose lower triangles these rows hold."""
     i, j = np.tril_indices(size)
     position = np.empty((size, size), dtype=np.intp)

@@ -14,7 +14,7 @@ from nmd_lab.solver.prepare import prepare
 from nmd_lab.solver.refinement.acceleration import accelerated
 from nmd_lab.solver.refinement.cost import pass_costs
 from nmd_lab.solver.refinement.pace import PACE, Pace
-from nmd_lab.solver.starts import _warmed_up
+from nmd_lab.solver.starts import warmed_up
 
 PLAIN = {"acceleration": None, "homotopy": False, "polish": False}
 
@@ -118,7 +118,7 @@ def test_after_the_same_counted_work_the_best_is_at_most_a_tenth_above_the_plain
 def warmed(prepared):
     named = next(prepared.starts)
     if named.kind == "random":
-        return _warmed_up(prepared.problem, named.start, prepared.options, lambda: False)
+        return warmed_up(prepared.problem, named.start, prepared.options, lambda: False)
     return named.start
 
 

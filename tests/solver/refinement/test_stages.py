@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ import nmd_lab
 from nmd_lab.model.losses import KL_FLOOR
 from nmd_lab.solver.prepare import prepare
 from nmd_lab.solver.refinement.lagrangian import Lagrangian
+from nmd_lab.solver.refinement.lbfgs import LBFGS, descend, no_pairs
 from nmd_lab.solver.refinement.stages import optimality, polish, refine, refine_with_homotopy
 
 ENDS = 3000
@@ -296,3 +298,27 @@ def test_the_precision_stays(job, dtype):
     for candidate in all_of(job(problem, W, H)):
         assert candidate.W_aug.dtype == candidate.H_aug.dtype == dtype
         assert np.isfinite(candidate.W_aug).all()
+
+
+def test_a_new_preconditioner_takes_the_memory_of_the_old_one():
+    rng, width = np.random.default_rng(0), 20
+    problem, W, H = begun(rng.random((2500, 60)), "relu", "frobenius", rank=width)
+    function = Lagrangian(problem, W, H)
+    start = function.point(function.natural)
+    matrices = sum(problem.observations.shape) * width**2 * start.x.itemsize
+    peaks = []
+
+    def evaluate(x):
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        return function.evaluate(x)
+
+    tracemalloc.start()
+    try:
+        points = descend(evaluate, function.preconditioner_at, start, no_pairs())
+        for _ in itertools.islice(points, width + 5):
+            pass
+    finally:
+        tracemalloc.stop()
+    pairs = 2 * LBFGS.memory * start.x.nbytes
+    assert peaks[0] <= 2.1 * matrices
+    assert peaks[-1] <= 2.3 * matrices + pairs

@@ -1,0 +1,98 @@
+"""The labelled result of a prepared fit, and a fit that can pause and resume."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ._threads import one_thread
+from .result.decomposition import Decomposition
+from .result.provenance import provenance
+from .solver.admm import State
+from .solver.prepare import Prepared
+from .solver.refinement.stages import optimality
+from .solver.restarts import Solution
+from .solver.run import Run
+from .solver.starts import iterate
+
+
+def label(prepared: Prepared, solution: Solution) -> Decomposition:
+    """Return the labelled result of a fit.
+
+    Parameters
+    ----------
+    prepared : Prepared
+        Problem and options of the fit.
+    solution : Solution
+        Best outcome of the solver, with a summary of its starts.
+    """
+    problem, outcome = prepared.problem, solution.outcome
+    state, units = outcome.state, problem.units
+    observations = units.given_observations(problem.observations)
+    W, H = observations.zero_unobserved(state.W, state.H)
+    choice = prepared.choice
+    chosen = {}
+    if choice is not None:
+        chosen = {"time_limit": choice.time_limit, "selection": choice.record}
+    return Decomposition.from_matrices(
+        observations.labels,
+        W,
+        H,
+        outcome.history,
+        offsets=state.offsets,
+        nonlinearity=units.pair.nonlinearity,
+        loss=units.pair.loss,
+        stop_reason=outcome.stop_reason,
+        parameters={
+            "rank": W.shape[1],
+            "iteration": state.iteration,
+            **prepared.options.describe(W.dtype),
+            "constraint": "observed" if problem.observed_only else "everywhere",
+            "optimality": solution.optimality,
+            "starts": solution.starts,
+            **chosen,
+            **provenance(observations),
+        },
+    )
+
+
+class ResumableFit:
+    """A prepared fit that can pause after any iteration and resume.
+
+    Its iterates are those of an uninterrupted fit.  With ``tol=0`` and no held-out entries, the
+    result after k iterations is that of ``max_iter=k``.
+
+    Parameters
+    ----------
+    prepared : Prepared
+        Result of `nmd_lab.solver.prepare.prepare`; only the first of its starts is run.
+    """
+
+    def __init__(self, prepared: Prepared) -> None:
+        self.prepared = prepared
+        self.run: Run | None = None
+
+    def advance(self, iterations: int, callback: Callable[[State], Any]) -> Decomposition:
+        """Do at most `iterations` more iterations, and return the result so far.
+
+        Parameters
+        ----------
+        iterations : int
+            Largest number of further iterations.
+        callback : callable
+            Function called with each state; a true return value stops the fit.
+        """
+        problem, starts, options, plan, held_out, *_ = self.prepared
+        with one_thread():
+            if self.run is None:
+                states = iterate(problem, next(starts), options, plan)
+                self.run = Run(
+                    states,
+                    tol=options.tol,
+                    held_out=held_out,
+                    patience=options.patience,
+                    last_when_stopped=True,
+                )
+            outcome = self.run.advance(iterations, callback=callback)
+            distance = optimality(problem, *problem.extended(outcome.state))
+            return label(self.prepared, Solution(outcome, distance, []))

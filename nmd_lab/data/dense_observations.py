@@ -1,0 +1,245 @@
+"""The observations of a dense matrix, of which some entries may be missing.
+
+The values are those that the user gave, without a copy where that is possible.  What they hold at
+missing entries is never used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ._csr import index_dtype, row_pointers
+from ._entry_weights import EntryWeights
+from .base import (
+    BLOCK,
+    CsrRows,
+    FloatArray,
+    Observations,
+    ObservedEntries,
+    Transform,
+    has_offsets,
+)
+from .labels import Labels
+from .sparse import SparseObservations
+
+
+@dataclass(frozen=True)
+class DenseObservations(Observations):
+    """A dense, partly observed matrix.
+
+    Attributes
+    ----------
+    stored : ndarray (m, n)
+        Values in C order, float32 or float64; anything, NaN too, at missing entries.
+    stored_weights : EntryWeights or None
+        Weights, or the mask of the observed entries; None if every entry has weight 1.
+    labels : Labels
+        Dimensions and coordinates for results.
+    """
+
+    stored: FloatArray
+    stored_weights: EntryWeights | None
+    labels: Labels
+
+    pattern = None
+    absent_are_zeros = False
+
+    @cached_property
+    def values(self) -> FloatArray:  # type: ignore[override]
+        """Values (m, n), 0 at missing entries: a copy if there are any."""
+        if self.stored_weights is None:
+            return self.stored
+        return self.transformed(lambda x: x).reshape(self.shape)
+
+    @property
+    def weights(self) -> NDArray[Any] | None:  # type: ignore[override]
+        """Weights (m, n), floats >= 0 or booleans (True = observed); None if every one is 1."""
+        return None if self.stored_weights is None else self.stored_weights.of_rows(slice(None))
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Type of the values."""
+        return self.stored.dtype
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Number of rows and columns."""
+        m, n = self.stored.shape
+        return m, n
+
+    @property
+    def seen(self) -> NDArray[np.bool_]:
+        """Mask of the observed entries, shape (m, n)."""
+        seen = np.ones(self.shape, bool)
+        for block, weights in self._weight_blocks():
+            seen.reshape(-1)[block] = weights > 0
+        return seen
+
+    @property
+    def n_observed(self) -> int:
+        """Number of observed entries."""
+        if self.stored_weights is None:
+            return self.stored.size
+        return sum(int(np.count_nonzero(weights)) for _, weights in self._weight_blocks())
+
+    def reader(self) -> FloatArray:
+        """Return the values, flat; anything at missing entries."""
+        return self.stored.ravel()
+
+    def weight_reader(self) -> EntryWeights | None:
+        """Return the weights, to be read one range at a time; None if every one is 1."""
+        return self.stored_weights
+
+    def transformed(self, transform: Transform) -> FloatArray:
+        """Return transform(X) as a new flat array; transform(0) at missing entries."""
+        T = np.empty(self.stored.size, self.dtype)
+        for block, x in zip(self._blocks(), self._known_blocks(), strict=True):
+            T[block] = transform(x)  # it may need temporary arrays
+        return T
+
+    def mapped(self, transform: Transform) -> DenseObservations:
+        """Return observations of transform(X), with the same weights and labels."""
+        return replace(self, stored=self.transformed(transform).reshape(self.shape))
+
+    def centred(
+        self, transform: Transform, mean: float, rows: FloatArray | None, columns: FloatArray | None
+    ) -> tuple[FloatArray, float]:
+        """Return transform(X) minus offsets; see `Observations.centred`."""
+        offsets = has_offsets(mean, rows, columns)
+        if self.stored_weights is None and not offsets:
+            return np.asarray(transform(self.stored)), 0.0
+        T = self.transformed(transform).reshape(self.shape)
+        if offsets:
+            T = _less_offsets(T, mean, rows, columns)
+        fill = 0.0 if offsets or self.stored_weights is None else _mean(T, self.seen)
+        for block, weights in self._weight_blocks():
+            np.copyto(T.reshape(-1)[block], T.dtype.type(fill), where=weights == 0)
+        return T, 0.0
+
+    def observed(self) -> tuple[FloatArray, FloatArray]:
+        """Return the observed values and their weights, flat, in double precision."""
+        weights = self.weights
+        if weights is None:
+            values = self.stored.ravel().astype(np.float64, copy=False)
+            return values, np.broadcast_to(1.0, values.size)
+        seen = weights > 0
+        return self.stored[seen].astype(np.float64), weights[seen].astype(np.float64)
+
+    def observed_blocks(self) -> Iterator[tuple[FloatArray, FloatArray]]:
+        """Yield what `observed` returns in blocks; see `Observations.observed_blocks`."""
+        values = self.stored.ravel()
+        if self.stored_weights is None:
+            for block in self._blocks():
+                x = values[block]
+                yield x.astype(np.float64, copy=False), np.broadcast_to(1.0, x.size)
+        for block, weights in self._weight_blocks():
+            seen = weights > 0
+            yield values[block][seen].astype(np.float64), weights[seen].astype(np.float64)
+
+    def entries(self) -> ObservedEntries:
+        """Return the observed entries, sorted by row and column."""
+        seen = self.seen
+        rows, columns = np.nonzero(seen)
+        return ObservedEntries(rows, columns, self.stored[seen])
+
+    def select(self, keep: NDArray[np.bool_]) -> DenseObservations:
+        """Return observations of those `entries` at which `keep` is True."""
+        kept = self.seen
+        kept[kept] = keep
+        return replace(self, stored_weights=EntryWeights(kept, self._float_weights()))
+
+    def _float_weights(self) -> FloatArray | None:
+        """Return the weights (m, n) if they are more than a mask."""
+        given = self.stored_weights
+        return None if given is None or given.dtype == bool else given.of_rows(slice(None))
+
+    def csr_rows(self, block: slice) -> CsrRows:
+        """Return the observed entries of a range of rows."""
+        values = self.stored[block]
+        weights = None if self.stored_weights is None else self.stored_weights.of_rows(block)
+        seen = np.ones(values.shape, bool) if weights is None else weights > 0
+        rows, columns = np.nonzero(seen)
+        return CsrRows.of(
+            row_pointers(rows, len(values), np.int64),
+            columns,
+            values[seen],
+            None if weights is None else weights[seen],
+        )
+
+    def as_sparse(self) -> SparseObservations:
+        """Return the observed entries as `SparseObservations`."""
+        seen = self.seen
+        rows, columns = np.nonzero(seen)
+        dtype, weights = index_dtype(rows.size), self._float_weights()
+        return SparseObservations(
+            self.stored[seen],
+            None if weights is None else weights[seen],
+            row_pointers(rows, self.shape[0], dtype),
+            columns.astype(dtype),
+            self.labels,
+        )
+
+    def to_array(self) -> FloatArray:
+        """Return the matrix (m, n), with NaN at missing entries."""
+        return np.where(self.seen, self.stored, self.dtype.type(np.nan))
+
+    def with_values(self, values: FloatArray) -> DenseObservations:
+        """Return other values with the same weights and labels."""
+        return replace(self, stored=values)
+
+    def counts(self, axis: int) -> NDArray[np.integer]:
+        """Return the number of observed entries of each column (axis 0) or row (axis 1)."""
+        if self.stored_weights is None:
+            return np.full(self.shape[1 - axis], self.shape[axis])
+        counts: NDArray[np.integer] = np.asarray(np.count_nonzero(self.seen, axis=axis))
+        return counts
+
+    def content(self) -> Iterator[tuple[str, Iterable[NDArray[Any]]]]:
+        """Yield values and weights block by block; see `Observations.content`."""
+        yield f"values {self.dtype} {self.shape}", self._known_blocks()
+        given = self.stored_weights
+        if given is not None:
+            blocks = (weights for _, weights in self._weight_blocks())
+            yield f"weights {given.dtype} {self.shape}", blocks
+
+    def _blocks(self) -> Iterator[slice]:
+        """Yield ranges of entries."""
+        size = self.stored.size
+        return (slice(first, min(first + BLOCK, size)) for first in range(0, size, BLOCK))
+
+    def _known_blocks(self) -> Iterator[FloatArray]:
+        """Yield the values of each block, 0 at missing entries."""
+        values, weights = self.stored.ravel(), self.stored_weights
+        for block in self._blocks():
+            x = values[block]
+            yield x if weights is None else np.where(weights[block] > 0, x, x.dtype.type(0))
+
+    def _weight_blocks(self) -> Iterator[tuple[slice, NDArray[Any]]]:
+        """Yield the positions and the weights of each block, if there are weights."""
+        if self.stored_weights is not None:
+            for block in self._blocks():
+                yield block, self.stored_weights[block]
+
+
+def _less_offsets(
+    T: FloatArray, mean: float, rows: FloatArray | None, columns: FloatArray | None
+) -> FloatArray:
+    """Subtract offsets from a matrix, in place, and return it."""
+    T -= T.dtype.type(mean)
+    if rows is not None:
+        T -= rows.astype(T.dtype)[:, None]
+    if columns is not None:
+        T -= columns.astype(T.dtype)
+    return T
+
+
+def _mean(T: FloatArray, seen: NDArray[np.bool_]) -> float:
+    """Return the mean of the observed entries, in double precision."""
+    total = sum(float(np.sum(row[at], dtype=np.float64)) for row, at in zip(T, seen, strict=True))
+    return total / int(np.count_nonzero(seen))

@@ -1,0 +1,169 @@
+"""How the options of a fit were chosen: the trials, and the choice in words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+
+from .factors import Factors
+
+SELECTION = "selection"
+"""Name of the trials and the choice among the parameters of a fit."""
+
+TRIAL = "trial"
+
+TEXTS = ("nonlinearity", "loss", "offsets")
+INTEGERS = ("rank", "n_iter")
+VARIABLES = ("nonlinearity", "loss", "rank", "alpha", "offsets", "offset_alpha", "error", "spread",
+             "n_iter", "seconds")  # fmt: skip
+"""Variables of the table of trials."""
+
+UNNAMED = ("nonlinearity",)
+"""Options whose values need no name beside them, such as "MinMax(0, 16)"."""
+
+
+class Selections(Factors):
+    """What a result says about the options that were chosen for it."""
+
+    @property
+    def selection(self) -> xr.Dataset:
+        """Trials from which the options of the fit were chosen, along `trial`, in their order.
+
+        Its variables are the options of each trial (`nonlinearity`, `loss`, `rank`, `alpha`,
+        `offsets` and `offset_alpha`), the `error` at the held-out entries, its `spread` (the
+        standard error of its difference to the lowest error), `n_iter` and `seconds`.  The error of
+        a trial that did not finish is NaN.
+
+        Its attributes are `chosen` (the trial that was chosen), `reason`, `measure` (of the error),
+        `options` (those that were chosen), `held_out_entries`, `held_out_parts` and
+        `held_out_drawn`.  If nothing was chosen, the Dataset has no trial and no attribute.
+
+        Examples
+        --------
+        >>> import numpy as np, nmd_lab as nmd
+        >>> fit = nmd.decompose(np.eye(4), 2, max_iter=5, tol=0)  # nothing is left to choose
+        >>> fit.selection.sizes["trial"]
+        0
+        """
+        return trials_of(self.parameters)
+
+    @property
+    def _choice(self) -> dict[str, str]:
+        """The options that were chosen and the held-out error, as text; {} if there are none."""
+        table = self.selection
+        if not table.sizes[TRIAL]:
+            return {}
+        chosen = table.isel({TRIAL: table.attrs["chosen"]})
+        parts = [
+            text if name in UNNAMED else f"{name} {text}"
+            for name in table.attrs["options"].split(", ")
+            if name in chosen and (text := as_text(chosen[name].values))
+        ]
+        error = f"{_error_text(table)} (fit.selection)"
+        return {"chosen": ", ".join(parts), "held-out error": error}
+
+
+def trials_of(parameters: Mapping[str, Any]) -> xr.Dataset:
+    """Return the trials among the parameters of a fit as a table; see `Selections.selection`.
+
+    Parameters
+    ----------
+    parameters : mapping
+        Parameters of a fit.  Its item "selection", if there is one, is a dict with "trials" (a list
+        of dicts), "chosen" (a position in it), "options" (a list of names), and other attributes.
+
+    Raises
+    ------
+    ValueError, TypeError, AttributeError, LookupError
+        If the item "selection" is not of this form.
+    """
+    selection = parameters.get(SELECTION) or {"trials": []}
+    rows = selection["trials"]
+    names = dict.fromkeys([*VARIABLES, *(name for row in rows for name in row)])
+    table = xr.Dataset(
+        {name: (TRIAL, _column(name, [row.get(name) for row in rows])) for name in names},
+        coords={TRIAL: np.arange(len(rows))},
+    )
+    if not rows:
+        return table
+    if selection["chosen"] not in range(len(rows)):
+        raise ValueError(f"chosen={selection['chosen']!r} is no trial: there are {len(rows)}.")
+    return table.assign_attrs(_attributes(selection), chosen=int(selection["chosen"]))
+
+
+def in_short(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the parameters of a fit for people, with one sentence in place of the trials."""
+    table = trials_of(parameters)
+    if not table.sizes[TRIAL]:
+        return dict(parameters)
+    count, chosen = table.sizes[TRIAL], table.attrs["chosen"]
+    text = f"{count} trials, of which trial {chosen} was chosen (fit.selection)"
+    return {**parameters, SELECTION: text}
+
+
+def best_trials(table: xr.Dataset, count: int) -> xr.Dataset:
+    """Return the trials of lowest error, lowest first, and the chosen one if it is not there.
+
+    Parameters
+    ----------
+    table : Dataset
+        Trials of a fit.
+    count : int
+        Number of trials of lowest error.
+    """
+    order = np.argsort(table["error"].values, kind="stable")[:count].tolist()  # NaN comes last
+    chosen = table.attrs["chosen"]
+    return table.isel({TRIAL: order if chosen in order else [*order, chosen]})
+
+
+def as_text(value: Any, digits: int = 4) -> str:
+    """Return an option or a number of a trial as short text; "" for NaN.
+
+    Parameters
+    ----------
+    value : str, int, float, or array of one of them
+        Value of a variable.
+    digits : int, default 4
+        Number of digits of a float.
+    """
+    value = value.item() if hasattr(value, "item") else value
+    if not isinstance(value, float):
+        return str(value)
+    return "" if np.isnan(value) else f"{value:.{digits}g}"
+
+
+def _error_text(table: xr.Dataset) -> str:
+    """Return the error of the chosen trial, and by how much it exceeds the lowest, as text."""
+    errors, count = table["error"].values, f"of {table.sizes[TRIAL]} trials"
+    chosen = table.isel({TRIAL: table.attrs["chosen"]})
+    error, spread = float(chosen["error"]), float(chosen["spread"])
+    excess = error - np.min(errors, initial=np.inf, where=np.isfinite(errors))
+    if not excess > 0:
+        return f"{error:.4g}, the lowest {count}"
+    uncertain = f" ± {spread:.2g}" if spread > 0 else ""
+    return f"{error:.4g}, {excess:.2g}{uncertain} above the lowest {count}"
+
+
+def _column(name: str, values: list[Any]) -> NDArray[Any]:
+    """Return the values of a variable; what a trial does not have is "" or NaN."""
+    is_text = name not in VARIABLES and any(isinstance(value, str) for value in values)
+    if name in TEXTS or is_text:
+        return np.array(["" if value is None else str(value) for value in values], dtype=str)
+    numbers = np.array([np.nan if value is None else value for value in values], dtype=float)
+    is_whole = name in INTEGERS and bool(np.all(np.isfinite(numbers)))
+    return numbers.astype(np.int64) if is_whole else numbers
+
+
+def _attributes(selection: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what is known of a choice as numbers and text, which a NetCDF file can hold."""
+    attributes: dict[str, Any] = {"options": ""}
+    for name, value in selection.items():
+        if isinstance(value, dict):
+            attributes |= {f"{name}_{key}": item for key, item in value.items()}
+        elif name != "trials":
+            attributes[name] = ", ".join(value) if isinstance(value, list) else value
+    return attributes

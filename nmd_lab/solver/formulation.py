@@ -1,0 +1,133 @@
+"""The problem that follows from data, model and options."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from nmd_lab._threads import all_threads
+from nmd_lab.data.base import Observations
+from nmd_lab.model.offsets import Offsets
+
+from .memory import check_copy
+from .offsets import OffsetColumns
+from .options import Options
+from .penalty import BALANCED, RELAXING, PenaltyRule, as_penalty_rule
+from .problem import Problem, natural_penalty
+from .scaling import Scaling
+from .starting_offsets import starting_offsets
+
+
+@dataclass(frozen=True)
+class FormulationOptions:
+    """Constants of the problem.
+
+    Attributes
+    ----------
+    observed_share : float
+        Share of observed entries below which ``constraint="auto"`` means "observed".
+    even_share : float
+        ρ and its unit under ``penalty="auto"``, as a share of the natural penalty, for an even f.
+        A larger ρ holds entries of T on their side of zero, so that their signs are not found.
+    """
+
+    observed_share: float = 1 / 3
+    even_share: float = 0.1
+
+
+FORMULATION = FormulationOptions()
+
+
+def make_problem(
+    observations: Observations, scaling: Scaling, options: Options, observed_only: bool
+) -> tuple[Problem, Offsets]:
+    """Return the problem, and the offsets of its starts, in the units of a scaling.
+
+    Parameters
+    ----------
+    observations : Observations
+        Data without the held-out entries.
+    scaling : Scaling
+        Nonlinearity and loss, and the units of the problem.
+    options : Options
+        Options of the fit.
+    observed_only : bool
+        Whether T = WH is imposed on the observed entries alone.
+
+    Raises
+    ------
+    ValueError
+        If the constraint or the offsets do not go with the data.
+    """
+    if observations.absent_are_zeros and options.offsets != "none":
+        raise ValueError(
+            f"offsets={options.offsets!r} does not go with a sparse X whose absent entries are "
+            "zeros: use complete(), or offsets='none'."
+        )
+    if observed_only:
+        observations = observations.as_sparse()
+    if scaling.exponent:
+        check_copy(observations)
+    observations, pair = scaling.scaled_observations(observations), scaling.scaled_pair()
+    ridge = scaling.scaled_offset_alpha(options.offset_alpha, 1.0)
+    zeros = ridge / natural_penalty(observations, pair) if ridge else 0.0
+    offsets = starting_offsets(observations, pair.nonlinearity, options.offsets, zeros)
+    mean = scaling.given_offsets(offsets).mean
+    scaling = replace(scaling, columns=OffsetColumns(options.offsets, mean))
+    columns = scaling.scaled_columns(offsets.mean)
+    problem = Problem(
+        observations,
+        pair,
+        rule=_penalty_rule(observations, scaling, options),
+        alpha=scaling.scaled_alpha(options.alpha),
+        offset_alpha=ridge * columns.constant**2,
+        epsilon=options.epsilon_for(observations.dtype),
+        offset_columns=columns,
+        observed_only=observed_only,
+        threads=options.threads or all_threads(),
+        scaling=scaling,
+    )
+    return problem, offsets
+
+
+def _penalty_rule(observations: Observations, scaling: Scaling, options: Options) -> PenaltyRule:
+    """Return the rule for ρ, with its initial value, for data in the units of the problem."""
+    rule = as_penalty_rule(options.penalty)
+    if options.initial_penalty is not None:
+        rule = replace(rule, initial=float(options.initial_penalty))
+    rule = scaling.scaled_rule(rule)
+    if options.penalty != "auto":
+        return rule
+    if scaling.rho_has_no_unit:
+        given = options.initial_penalty is not None or observations.weights is None
+        if given:
+            return rule
+        weight = mean_weight(observations)
+        return replace(rule, initial=rule.initial * weight, unit=rule.unit * weight)
+    pair = scaling.scaled_pair()
+    natural = natural_penalty(observations, pair)
+    if pair.nonlinearity.even:
+        natural *= FORMULATION.even_share
+    initial = natural if options.initial_penalty is None else rule.initial
+    # From a small ρ, `BALANCED` may stay there with an even f and a loss other than a square.
+    settles = not pair.loss.smooth or (pair.nonlinearity.even and pair.loss.degree != 2)
+    return replace(RELAXING if settles else BALANCED, initial=initial, unit=natural)
+
+
+def mean_weight(observations: Observations) -> float:
+    """Return the mean weight of the observed entries, in units of which ρ and ridges are."""
+    count = observations.sum_of(lambda x, weights: np.ones_like(x))
+    return observations.sum_of(lambda x, weights: weights) / count
+
+
+def observed_only(observations: Observations, constraint: str) -> bool:
+    """Return whether T = WH is imposed on the observed entries alone."""
+    m, n = observations.shape
+    if constraint == "observed" and observations.absent_are_zeros:
+        raise ValueError(
+            "constraint='observed' does not go with a sparse X whose absent entries are zeros: "
+            "use complete(), or constraint='everywhere'."
+        )
+    few = observations.n_observed < FORMULATION.observed_share * m * n
+    return constraint == "observed" or (constraint == "auto" and few)

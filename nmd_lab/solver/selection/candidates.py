@@ -1,0 +1,83 @@
+"""Nonlinearities and losses that suit the data, for "auto", and the comparison of losses."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import gammaln, xlogy
+
+from nmd_lab.data.base import FloatArray, Observations
+from nmd_lab.model.losses import KL, L1, Frobenius, Loss
+from nmd_lab.model.nonlinearities import Identity, MinMax, Nonlinearity, ReLU
+
+
+@dataclass(frozen=True)
+class CandidateOptions:
+    """Constants of the choice.
+
+    Attributes
+    ----------
+    at_bound : float
+        Share of the values that must be equal to the smallest (or largest) one if that is a bound.
+    """
+
+    at_bound: float = 0.005
+
+
+CANDIDATES = CandidateOptions()
+
+
+def suitable_nonlinearities(observations: Observations) -> list[Nonlinearity]:
+    """Return the nonlinearities to try, the simplest first.
+
+    Many zeros in data >= 0 suggest ReLU.  Many values at the smallest and at the largest one, or a
+    documented range, suggest MinMax.  Square and Modulus are never among them, since nothing in the
+    values tells them from ReLU.
+    """
+    low, high = observations.range()
+    total = observations.sum_of(lambda x, weights: weights)
+    at_low = observations.sum_of(lambda x, weights: weights * (x == low)) / total
+    at_high = observations.sum_of(lambda x, weights: weights * (x == high)) / total
+    found: list[Nonlinearity] = [Identity()]
+    if low == high:
+        return found
+    if low == 0 and at_low >= CANDIDATES.at_bound:
+        found.append(ReLU())
+    documented = observations.labels.valid_range
+    if documented is not None and np.isfinite(documented).all():
+        found.append(MinMax(*documented))
+    elif min(at_low, at_high) >= CANDIDATES.at_bound:
+        found.append(MinMax(low, high))
+    return found
+
+
+def suitable_losses(observations: Observations) -> list[Loss]:
+    """Return the losses to try: KL is one of them for counts only."""
+    found: list[Loss] = [Frobenius(), L1()]
+    not_counts = observations.sum_of(lambda x, weights: weights * ((x < 0) | (x != np.floor(x))))
+    return found if not_counts else [*found, KL()]
+
+
+def log_likelihood(loss: Loss, mean: float, values: FloatArray) -> float:
+    """Return the mean log-likelihood of values under the noise that a loss stands for.
+
+    Gaussian noise for Frobenius and Laplace noise for L1, both of the size that makes the values
+    most likely, and Poisson noise for KL.
+
+    Parameters
+    ----------
+    loss : Loss
+        Frobenius, L1 or KL.
+    mean : float
+        Mean loss of a model of the values.
+    values : ndarray (n_values,)
+        Values.
+    """
+    mean = max(mean, float(np.finfo(float).tiny))
+    if isinstance(loss, Frobenius):
+        return -0.5 * math.log(4 * math.pi * mean) - 0.5
+    if isinstance(loss, L1):
+        return -math.log(2 * mean) - 1.0
+    return float(np.mean(xlogy(values, values) - values - gammaln(values + 1))) - mean

@@ -1,0 +1,230 @@
+"""The entrance: settings for a fit, chosen by held-out entries."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from nmd_lab._interruption import Interruption
+from nmd_lab.data.base import Observations
+from nmd_lab.data.sparse import SparseObservations
+from nmd_lab.model.losses import Frobenius
+from nmd_lab.solver.initialization import Start
+from nmd_lab.solver.options import Options
+from nmd_lab.solver.run import Ending
+
+from .candidates import suitable_losses, suitable_nonlinearities
+from .parts import Part, draw_parts
+from .search import Search
+from .setting import Setting, Trial
+from .space import Model, Space
+from .trials import Trials
+
+
+@dataclass(frozen=True)
+class ChoiceOptions:
+    """Constants of the choice.
+
+    Attributes
+    ----------
+    share_of_time : float
+        Share of a time limit that the trials may take.
+    noisy : float
+        Held-out error, as a share of the largest magnitude of the data, from which the fit ends
+        after as many iterations as the trial.  With less noise it ends as any fit.
+    fewest : int
+        Least number of these iterations.
+    """
+
+    share_of_time: float = 0.5
+    noisy: float = 1e-3
+    fewest: int = 8
+
+
+CHOICE = ChoiceOptions()
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The chosen setting.
+
+    Attributes
+    ----------
+    setting : Setting
+        Values of the options.
+    start : Start or None
+        Factors from which the fit to all entries begins; None if it begins as any fit.
+    refined : bool
+        Whether the iterates are to be refined.
+    ending : Ending
+        How the fit ends.
+    time_limit : float or None
+        Time limit that was given; the fit has what the trials have left of it.
+    record : dict
+        What `Decomposition.selection` tells.
+    """
+
+    setting: Setting
+    start: Start | None
+    refined: bool
+    ending: Ending
+    time_limit: float | None
+    record: dict[str, Any]
+
+    def settle(self, options: Options, seconds: float) -> Options:
+        """Return the options of the fit with the chosen values.
+
+        Parameters
+        ----------
+        options : Options
+            Options with "auto".
+        seconds : float
+            Time since the start, which a time limit includes.
+        """
+        alpha, kind, offset_alpha = self.setting[3:]
+        limit = options.time_limit
+        left = None if limit is None else max(limit - seconds, 0.0)
+        settled = replace(
+            options, alpha=alpha, offsets=kind, offset_alpha=offset_alpha, time_limit=left
+        )
+        if self.refined:
+            return settled
+        return replace(settled, acceleration=None, homotopy=False, polish=False)
+
+
+def choose(
+    observations: Observations,
+    held_out: SparseObservations | None,
+    model: Model,
+    options: Options,
+    rng: np.random.Generator,
+    interruption: Interruption,
+) -> Choice:
+    """Return the setting of lowest error at held-out entries.
+
+    Parameters
+    ----------
+    observations : Observations
+        Observations for the fit.
+    held_out : SparseObservations or None
+        Given held-out entries; None: some of the observations are held out.
+    model : Model
+        Given parts of the model.
+    options : Options
+        Options of the fit; those that are "auto" are chosen.
+    rng : Generator
+        Random numbers.
+    interruption : Interruption
+        Signals, which are noted from the first trial on and end the search.
+
+    Raises
+    ------
+    ValueError
+        If the absent entries of a sparse X are zeros.
+    """
+    if observations.absent_are_zeros:
+        wanted = {"rank": model.rank, "nonlinearity": model.nonlinearity, "loss": model.loss}
+        names = [name for name, given in wanted.items() if given is None]
+        names += ["alpha"] if options.alpha == "auto" else []
+        words = " and ".join(f"{name}='auto'" for name in names)
+        raise ValueError(
+            f"{words} does not go with a sparse X whose absent entries are zeros: give a value, "
+            "use complete(), or a dense X."
+        )
+    if held_out is None:
+        parts, drawn = draw_parts(observations, rng)
+    else:
+        parts, drawn = [Part(observations, held_out)], "given"
+    low, high = observations.range()
+    limit = np.inf if options.time_limit is None else options.time_limit
+    deadline = time.perf_counter() + CHOICE.share_of_time * limit
+    trials = Trials(
+        parts or [Part(observations, observations.as_sparse())],
+        options,
+        max(-low, high),
+        rng,
+        lambda: bool(interruption) or time.perf_counter() > deadline,
+        after=interruption.begin,
+    )
+    space = _space(observations, model, options)
+    search = Search(trials, space)
+    if not parts:
+        record = _record(trials, None, drawn, space)
+        return Choice(search.guess(), None, True, Ending(), options.time_limit, record)
+    chosen = search.run()
+    record = _record(trials, chosen, drawn, space)
+    start = None if chosen.cold and not trials.stopped() else chosen.starts[0]
+    ending = _ending(chosen, trials, options)
+    return Choice(chosen.setting, start, chosen.refined, ending, options.time_limit, record)
+
+
+def _ending(chosen: Trial, trials: Trials, options: Options) -> Ending:
+    """Return how the fit ends: as the trial did, unless there is hardly any noise."""
+    size = (CHOICE.noisy * trials.size) ** (chosen.setting.loss.degree or 1)
+    if chosen.refined or options.tol == 0:
+        return Ending(last=not chosen.refined)
+    if chosen.mean < size:
+        return Ending()
+    iterations = round(chosen.n_iter / len(trials.parts))
+    return Ending(max(CHOICE.fewest, iterations), last=True)
+
+
+def _space(observations: Observations, model: Model, options: Options) -> Space:
+    """Return what is to be chosen."""
+    free = options.alpha == "auto"
+    f, loss, rank = model
+    candidates = suitable_nonlinearities(observations) if f is None else [f]
+    offsets: str | None = options.offsets
+    if offsets == "auto":
+        offsets = "none" if candidates[0].even or not free else None
+    offset_alpha: Any = options.offset_alpha
+    if offset_alpha == "auto":
+        offset_alpha = None if free else options.alpha
+    return Space(
+        nonlinearities=candidates,
+        losses=suitable_losses(observations) if loss is None else [loss],
+        rank=rank,
+        largest_rank=min(observations.shape),
+        alpha=None if free else float(options.alpha),
+        offsets=offsets,
+        offset_alpha=offset_alpha,
+    )
+
+
+def _record(trials: Trials, chosen: Trial | None, drawn: str, space: Space) -> dict[str, Any]:
+    """Return what `Decomposition.selection` tells."""
+    names = {
+        "nonlinearity": len(space.nonlinearities) > 1,
+        "loss": len(space.losses) > 1,
+        "rank": space.rank is None,
+        "alpha": space.alpha is None,
+        "offsets": space.offsets is None,
+        "offset_alpha": space.offset_alpha is None,
+    }
+    loss = space.losses[0] if chosen is None else chosen.setting.loss
+    comparable = [trial for trial in trials.done if trial.setting.loss == loss]
+    best = min(comparable, key=lambda trial: trial.mean, default=None)
+    smaller = best is not None and chosen is not None and best is not chosen
+    if chosen is None:
+        reason = "no entry could be held out, so there are offsets alone"
+    elif trials.stopped():
+        reason = "the lowest held-out error when the search was stopped"
+    elif smaller:
+        reason = "the fewest components whose held-out error is not clearly above the lowest"
+    else:
+        reason = "the lowest held-out error"
+    return {
+        "trials": [trial.row(best) for trial in trials.done] if best is not None else [],
+        "chosen": -1 if chosen is None else trials.done.index(chosen),
+        "reason": reason,
+        "measure": "root mean squared error" if isinstance(loss, Frobenius) else "mean loss",
+        "held_out": {
+            "entries": sum(part.held_out.n_observed for part in trials.parts) if chosen else 0,
+            "parts": len(trials.parts) if chosen else 0,
+            "drawn": drawn,
+        },
+        "options": [name for name, free in names.items() if free],
+    }

@@ -1,0 +1,173 @@
+"""The steps from one setting to the next: other ridges, other ranks, no components."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from nmd_lab.model.losses import Loss
+from nmd_lab.model.nonlinearities import Nonlinearity
+from nmd_lab.solver.initialization import Start, svd_start
+
+from .setting import Setting, Trial
+from .space import Space
+from .trials import Trials
+
+
+@dataclass(frozen=True)
+class MoveOptions:
+    """Constants of the moves.
+
+    Attributes
+    ----------
+    no_components : float
+        Ridge without components, relative to the least one that removes them all.
+    offset_ridge : float
+        First ridge of the offsets, relative to the natural penalty.
+    fine : float
+        Factor between ridges when the rank has changed.
+    most_steps : int
+        Largest number of steps in one direction.
+    hopeless : float
+        Relative growth of the mean loss with another nonlinearity at which no other ridge is tried.
+    little : float
+        Relative decrease of the mean loss after which a number is not changed further.
+    """
+
+    no_components: float = 4.0
+    offset_ridge: float = 3.0
+    fine: float = 10**0.25
+    most_steps: int = 14
+    hopeless: float = 0.04
+    little: float = 1e-3
+
+
+MOVES = MoveOptions()
+
+
+class Moves:
+    """Trials of settings that differ from others in one number.
+
+    Parameters
+    ----------
+    trials : Trials
+        Runs trials.
+    space : Space
+        What may be chosen.
+
+    Attributes
+    ----------
+    first : Setting
+        Setting without components, with moderate ridges.
+    unit : float
+        The least ridge that removes all components.
+    """
+
+    def __init__(self, trials: Trials, space: Space) -> None:
+        self.trials, self.space = trials, space
+        self._without: dict[tuple[Nonlinearity, Loss], tuple[Setting, float]] = {}
+        self.first, self.unit = self.without_components(*space.first_model)
+
+    @property
+    def stopped(self) -> bool:
+        """Whether to end with the best trial so far."""
+        return self.trials.stopped()
+
+    def without_components(self, f: Nonlinearity, loss: Loss) -> tuple[Setting, float]:
+        """Return a setting of a model, and the least ridge that removes all components."""
+        if (f, loss) not in self._without:
+            self._without[f, loss] = self._without_components(f, loss)
+        return self._without[f, loss]
+
+    def _without_components(self, f: Nonlinearity, loss: Loss) -> tuple[Setting, float]:
+        space, kind = self.space, self.space.kinds[0]
+        setting = Setting(f, loss, space.rank or 1, space.alpha or 1.0, kind, 1.0)
+        unit, unit_of_offsets = self._units(setting)
+        alpha = MOVES.no_components * unit if space.alpha is None else space.alpha
+        offset_alpha = MOVES.offset_ridge * unit_of_offsets
+        if space.offset_alpha is not None:
+            offset_alpha = space.offset_alpha
+        return setting._replace(alpha=alpha, offset_alpha=offset_alpha), unit
+
+    def offsets_alone(self, setting: Setting) -> Trial:
+        """Return a trial with offsets and without components."""
+        starts = []
+        for problem in self.trials.problems(setting):
+            (m, n), dtype = problem.observations.shape, problem.observations.dtype
+            W, H = np.zeros((m, setting.rank), dtype), np.zeros((setting.rank, n), dtype)
+            offsets = problem.units.given_offsets(self.trials.starting_offsets(problem))
+            starts.append(Start(W, H, True, offsets))
+        return self.trials.run(setting, starts)
+
+    def climb(self, trial: Trial, name: str, factor: float) -> Trial:
+        """Return the best trial with a ridge divided or multiplied by a factor, again and again.
+
+        Parameters
+        ----------
+        trial : Trial
+            Where to begin.
+        name : {"alpha", "offset_alpha"}
+            The ridge; one that is given stays.
+        factor : float
+            Step.
+        """
+        return self.climb_with(trial, name, factor, lambda s: self.trials.run(s, trial.starts))
+
+    def climb_with(
+        self, trial: Trial, name: str, factor: float, run: Callable[[Setting], Trial]
+    ) -> Trial:
+        """Return what `climb` does, with a function that runs a trial."""
+        if getattr(self.space, name) is not None:
+            return trial
+        for step in (1 / factor, factor):
+            begun_at = trial
+            for _ in range(MOVES.most_steps):
+                if self.stopped or trial.is_exact:
+                    return trial
+                number = getattr(trial.setting, name) * step
+                other = run(trial.setting._replace(**{name: number}))
+                before = trial.mean
+                trial = other if other.mean < before else trial
+                if not other.mean < (1 - MOVES.little) * before:
+                    break
+            if trial is not begun_at:
+                break
+        return trial
+
+    def with_model(self, trial: Trial, f: Nonlinearity, loss: Loss) -> Trial:
+        """Return the best trial with another model, that begins with the factors of a trial."""
+        _, unit = self.without_components(trial.setting.nonlinearity, trial.setting.loss)
+        setting, own_unit = self.without_components(f, loss)
+        alpha = self.space.alpha
+        alpha = trial.setting.alpha * own_unit / unit if alpha is None else alpha
+        offset_alpha = setting.offset_alpha
+        if loss == trial.setting.loss:
+            offset_alpha = trial.setting.offset_alpha
+        own = trial.setting._replace(
+            nonlinearity=f, loss=loss, alpha=alpha, offset_alpha=offset_alpha
+        )
+        moved = self.trials.run(own, trial.starts)
+        if loss == trial.setting.loss and moved.mean > (1 + MOVES.hopeless) * trial.mean:
+            return moved
+        return self.climb(moved, "alpha", MOVES.fine)
+
+    def at_rank(self, trial: Trial, rank: int) -> Trial:
+        """Return the best trial with another rank."""
+        moved = self.trials.run(trial.setting._replace(rank=rank), trial.starts)
+        return self.climb(moved, "alpha", MOVES.fine)
+
+    def _units(self, setting: Setting) -> tuple[float, float]:
+        """Return the ridge that removes all components, and the natural ridge of the offsets."""
+        problem = self.trials.problems(setting)[0]
+        offsets = self.trials.starting_offsets(problem)
+        f, rng = problem.pair.nonlinearity, np.random.default_rng(0)
+        start = svd_start(problem.observations, f, 1, offsets, rng, "randomized")
+        largest = float(np.linalg.norm(start.W) * np.linalg.norm(start.H))
+        natural, units = problem.natural_penalty * self.trials.mean_weight, problem.units
+        of_offsets = natural / units.scaled_offset_alpha(1.0, 1.0)
+        of_factors = natural * largest / units.scaled_alpha(1.0)
+        tiny = math.sqrt(np.finfo(float).tiny)
+        return max(of_factors, tiny), max(of_offsets, tiny)

@@ -1,0 +1,181 @@
+"""Held-out entries for the choice of settings, drawn as the holes of the data are."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nmd_lab.data.base import Observations
+from nmd_lab.data.sparse import SparseObservations
+from nmd_lab.data.split import split
+
+
+@dataclass(frozen=True)
+class PartOptions:
+    """Constants of the draw.
+
+    Attributes
+    ----------
+    share : float
+        Share of the observed entries that a part holds out.
+    wanted : int
+        Number of held-out entries from which one part is enough.
+    most : int
+        Largest number of held-out entries of a part.
+    most_parts : int
+        Largest number of parts.
+    fewest_observed : float
+        Share of observed entries below which holes are not looked at: such data are mostly holes.
+    dependence : float
+        How much more pairs of columns must be missing together than they would be by chance.
+    sampled : int
+        Largest number of rows, and of columns, from which this is computed.
+    kept : float
+        Share of its entries that each row and column keeps at least.
+    moved : float
+        Share of the rows into which holes can be moved that get them.
+    fewest_moved : int
+        Least number of parts with moved holes.
+    """
+
+    share: float = 0.1
+    wanted: int = 2000
+    most: int = 100_000
+    most_parts: int = 10
+    fewest_observed: float = 1 / 3
+    dependence: float = 2.0
+    sampled: int = 500
+    kept: float = 0.5
+    moved: float = 0.2
+    fewest_moved: int = 2
+
+
+PARTS = PartOptions()
+
+
+class Part(NamedTuple):
+    """Observed entries for a trial, and others at which it is judged.
+
+    Attributes
+    ----------
+    rest : Observations
+        Entries that are fitted.
+    held_out : SparseObservations
+        Entries that are not.
+    """
+
+    rest: Observations
+    held_out: SparseObservations
+
+    def sparse(self) -> Part:
+        """Return the same entries, of which only the observed ones are stored."""
+        return self._replace(rest=self.rest.as_sparse())
+
+
+def draw_parts(observations: Observations, rng: np.random.Generator) -> tuple[list[Part], str]:
+    """Return the parts, none if nothing can be held out, and how they were drawn.
+
+    A few thousand held-out entries are enough to tell settings apart.  If a part has fewer, there
+    are several parts.
+
+    Parameters
+    ----------
+    observations : Observations
+        All observations.
+    rng : Generator
+        Random numbers.
+
+    Returns
+    -------
+    parts : list of Part
+        Parts, whose held-out entries may overlap.
+    drawn : {"at random", "as the holes are"}
+        How entries were drawn.
+    """
+    n_observed = observations.n_observed
+    share = min(PARTS.share, PARTS.most / n_observed)
+    n_parts = int(np.clip(np.ceil(PARTS.wanted / (share * n_observed)), 1, PARTS.most_parts))
+    structured = holes_depend_on_each_other(observations)
+    n_parts = max(n_parts, PARTS.fewest_moved) if structured else n_parts
+    parts = []
+    for _ in range(n_parts):
+        if structured:
+            hidden = _shifted_holes(observations, share, rng)
+            if hidden.any():
+                parts.append(_part(observations.select(~hidden), observations.select(hidden)))
+                continue
+        if n_observed > 1:
+            rest, held_out = split(observations, share, rng)
+            if held_out.n_observed:
+                parts.append(_part(rest, held_out))
+    return parts, "as the holes are" if structured else "at random"
+
+
+def _part(rest: Observations, held_out: Observations) -> Part:
+    return Part(rest, held_out.as_sparse())
+
+
+def holes_depend_on_each_other(observations: Observations) -> bool:
+    """Return whether entries of a row are missing together, as in a block of pixels.
+
+    For each pair of columns the number of rows in which both are missing is compared with what is
+    expected if the holes of each column were in any rows.
+    """
+    m, n = observations.shape
+    share = observations.n_observed / (m * n)
+    if share == 1 or share < PARTS.fewest_observed or min(m, n) < 4:
+        return False
+    rows = np.linspace(0, m - 1, min(m, PARTS.sampled)).astype(int)
+    columns = np.linspace(0, n - 1, min(n, PARTS.sampled)).astype(int)
+    excess = _missing(observations)[np.ix_(rows, columns)].astype(float)
+    excess -= excess.mean(axis=0)
+    together = np.square(excess.T @ excess)
+    variances = np.square(excess).mean(axis=0)
+    by_chance = rows.size * (variances.sum() ** 2 - np.square(variances).sum())
+    return bool(together.sum() - np.trace(together) > PARTS.dependence * by_chance > 0)
+
+
+def _missing(observations: Observations) -> NDArray[np.bool_]:
+    """Return a mask (m, n) of the missing entries."""
+    missing = np.ones(observations.shape, dtype=bool)
+    rows, columns, _ = observations.entries()
+    missing[rows, columns] = False
+    return missing
+
+
+def _shifted_holes(
+    observations: Observations, share: float, rng: np.random.Generator
+) -> NDArray[np.bool_]:
+    """Return a mask of the observed entries: those of some rows at which other rows have holes.
+
+    Rows keep their order, so that a block of holes is moved as a whole.
+    """
+    m, _ = observations.shape
+    missing = _missing(observations)
+    rows, columns, _ = observations.entries()
+    shift = int(rng.integers(m // 4, m - m // 4)) if m > 4 else 1
+    hidden = np.roll(missing, shift, axis=0)[rows, columns]
+    hidden &= _keeps_enough(hidden, rows) & _keeps_enough(hidden, columns)
+    counts = np.bincount(rows[hidden], minlength=m)
+    affected = np.flatnonzero(counts)
+    if not affected.size:
+        return hidden
+    order = np.roll(affected, int(rng.integers(affected.size)))
+    enough = int(np.searchsorted(np.cumsum(counts[order]), share * rows.size)) + 1
+    enough = min(enough, math.ceil(PARTS.moved * affected.size))
+    chosen = np.zeros(m, dtype=bool)
+    chosen[order[:enough]] = True
+    result: NDArray[np.bool_] = hidden & chosen[rows]
+    return result
+
+
+def _keeps_enough(hidden: NDArray[np.bool_], lines: NDArray[np.integer]) -> NDArray[np.bool_]:
+    """Return a mask of the entries in rows (or columns) that keep most of their entries."""
+    counts = np.bincount(lines)
+    left = counts - np.bincount(lines[hidden], minlength=counts.size)
+    enough: NDArray[np.bool_] = (left >= np.maximum(PARTS.kept * counts, 1))[lines]
+    return enough

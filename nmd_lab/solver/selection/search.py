@@ -1,0 +1,282 @@
+"""The order in which settings are tried.
+
+The search begins with offsets alone.  It then weakens the ridge step by step, each time from the
+factors of the trial before, until the held-out error grows; compares nonlinearities and losses;
+adds components, or takes some away, with the ridge adapted to each rank; compares the kinds of
+offsets; and ends with smaller steps of the ridges.  What is more complicated must be clearly
+better: components than offsets alone, offsets of rows and columns than a mean, and many components
+than few.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from .candidates import log_likelihood
+from .moves import MOVES, Moves
+from .patience import best_of_patient
+from .setting import Setting, Trial
+from .space import KINDS
+
+
+@dataclass(frozen=True)
+class SearchOptions:
+    """Constants of the search.
+
+    Attributes
+    ----------
+    first_rank : int
+        Rank of the first trials.
+    first_ridge : float
+        First ridge, relative to the one that removes all components.
+    coarse, finest : float
+        Factors between the ridges of the first path, and of the last steps.
+    offset_step : float
+        Factor between ridges of the offsets.
+    most_ridges : int
+        Largest number of ridges of the first path.
+    grown : float
+        Relative growth of the mean loss, in each of two steps, at which the path ends.
+    ratio : float
+        Least ratio between a rank and a larger one to try.
+    many : int
+        A number of components with which trials take long.
+    gain : float
+        Relative decrease of the mean loss that is worth so many components; less is worth fewer.
+    no_gain : int
+        Number of larger ranks without such a gain after which no further one is tried; it is one
+        for more components than `many`.
+    worse : float
+        Relative growth of the mean loss at which a search for fewer components ends.
+    tolerated : float
+        Largest relative growth of the error that fewer components may cost.
+    rounding : int
+        A rank is found up to a rounding of one in as many.
+    clearly : float
+        Number of standard errors by which components must be better than offsets alone.
+    little_noise : float
+        Error, as a share of the largest magnitude of the data, below which few components are tried
+        from starts of their own: the steps from many components to few end in poor minima there.
+    """
+
+    first_rank: int = 8
+    first_ridge: float = 0.5
+    coarse: float = 10**0.5
+    finest: float = 10**0.125
+    offset_step: float = 4.0
+    most_ridges: int = 14
+    grown: float = 0.02
+    ratio: float = 4 / 3
+    many: int = 32
+    gain: float = 0.002
+    no_gain: int = 2
+    worse: float = 0.05
+    tolerated: float = 0.0005
+    rounding: int = 10
+    clearly: float = 2.0
+    little_noise: float = 0.02
+
+
+SEARCH = SearchOptions()
+
+
+class Search(Moves):
+    """A search for the setting of lowest held-out error; see `Moves` for the parameters."""
+
+    def run(self) -> Trial:
+        """Return the trial whose setting is to be chosen."""
+        best = self.ridge_path(self.best_offsets())
+        best = self.without_offsets(best)
+        best = self.best_nonlinearity(best)
+        best = self.best_loss(best)
+        if self.space.rank is None:
+            best = self.few_components(self.simplest(self.ranks(best)))
+            best = self.best_nonlinearity(best)
+        best = self.offsets_again(best)
+        best = self.climb(best, "alpha", SEARCH.finest)
+        if self.space.alpha is not None:
+            return best
+        if len(self.space.nonlinearities) == 1 and not best.setting.nonlinearity.linear:
+            best = best_of_patient(self, best)
+        return self.or_offsets_alone(best)
+
+    def guess(self) -> Setting:
+        """Return a setting without any trial: offsets alone."""
+        return self.first
+
+    def best_offsets(self) -> Trial:
+        """Return the best trial without components."""
+        first, *others = self.space.kinds
+        best = self.offsets_alone(self.first)
+        if first not in ("none", "global"):
+            best = self.climb_with(best, "offset_alpha", SEARCH.offset_step, self.offsets_alone)
+        for kind in others:
+            if self.stopped or best.is_exact:
+                break
+            other = self.offsets_alone(best.setting._replace(offsets=kind))
+            simpler = kind == "global" and not best.clearly_below(other, SEARCH.clearly)
+            best = other if simpler or other.mean < best.mean else best
+        self.alone = best.setting
+        return best
+
+    def ridge_path(self, null: Trial) -> Trial:
+        """Return the best trial along ever weaker ridges, for the first rank."""
+        space = self.space
+        rank = space.rank or min(SEARCH.first_rank, space.largest_rank)
+        offset_alpha = min(null.setting.offset_alpha, self.first.offset_alpha)
+        setting = null.setting._replace(rank=rank, offset_alpha=offset_alpha)
+        if space.alpha is not None:
+            return self.trials.run(setting)
+        alphas = SEARCH.first_ridge * self.unit / SEARCH.coarse ** np.arange(SEARCH.most_ridges)
+        even = setting.nonlinearity.even  # strong ridges lose the signs of WH
+        best, last, grown = null, None, 0
+        for alpha in (alphas[::-1] if even else alphas).tolist():
+            if self.stopped or best.is_exact:
+                break
+            starts = None if last is None else last.starts
+            last = self.trials.run(setting._replace(alpha=alpha), starts)
+            best = min(best, last, key=_mean)
+            grown = grown + 1 if last.mean > (1 + SEARCH.grown) * best.mean else 0
+            if grown == 2 and not even:
+                break
+        if best is null:
+            return null if last is None else last
+        return self.climb(best, "alpha", MOVES.fine)
+
+    def without_offsets(self, best: Trial) -> Trial:
+        """Return the best trial, or one without offsets if it is clearly better."""
+        if self.space.offsets is not None or best.setting.offsets == "none" or self.stopped:
+            return best
+        without = self.trials.run(best.setting._replace(offsets="none"), best.starts)
+        if without.mean < (1 + SEARCH.worse) * best.mean:
+            without = self.climb(without, "alpha", MOVES.fine)
+        return without if without.clearly_below(best, 1.0) else best
+
+    def best_nonlinearity(self, first: Trial) -> Trial:
+        """Return the best trial with one of the nonlinearities; another must be clearly better."""
+        allowed = self.space.nonlinearities
+        best = first if first.setting.nonlinearity in allowed else None
+        for f in allowed:
+            if f == first.setting.nonlinearity or (self.stopped and best is not None):
+                continue
+            trial = self.with_model(first, f, first.setting.loss)
+            if best is None or (trial.mean < best.mean and trial.clearly_below(first, 1.0)):
+                best = trial
+        assert best is not None
+        return best
+
+    def best_loss(self, first: Trial) -> Trial:
+        """Return the best trial with one of the losses, judged by the likelihood."""
+        best = first if first.setting.loss in self.space.losses else None
+        values = np.concatenate([part.held_out.values for part in self.trials.parts])
+
+        def likelihood(trial: Trial) -> float:
+            return log_likelihood(trial.setting.loss, trial.mean, values)
+
+        for loss in self.space.losses:
+            if loss == first.setting.loss or (self.stopped and best is not None):
+                continue
+            trial = self.with_model(first, first.setting.nonlinearity, loss)
+            if best is None or likelihood(trial) > likelihood(best):
+                best = trial
+        assert best is not None
+        return best
+
+    def ranks(self, first: Trial) -> Trial:
+        """Return the best trial of all ranks."""
+        best, last, rank, no_gain = first, first, first.setting.rank, 0
+        for larger in self.space.ranks:
+            if larger < SEARCH.ratio * rank:
+                continue
+            allowed = SEARCH.no_gain if larger <= SEARCH.many else 1
+            if self.stopped or best.is_exact or no_gain >= allowed:
+                break
+            last, rank = self.at_rank(last, larger), larger
+            gain = SEARCH.gain * larger / SEARCH.many
+            no_gain = 0 if last.mean < (1 - gain) * best.mean else no_gain + 1
+            best = best if no_gain else last
+        last = first
+        for smaller in reversed([rank for rank in self.space.ranks if rank < first.setting.rank]):
+            if self.stopped:
+                break
+            last = self.at_rank(last, smaller)
+            best = min(best, last, key=_mean)
+            if not last.mean <= (1 + SEARCH.worse) * best.mean:
+                break
+        return best
+
+    def offsets_again(self, best: Trial) -> Trial:
+        """Return the best trial with other ridges and other kinds of offsets."""
+        if best.setting.offsets not in ("none", "global"):
+            best = self.climb(best, "offset_alpha", SEARCH.offset_step)
+        kinds = KINDS if self.space.offsets is None else ()
+        first = best
+        for kind in kinds:
+            if kind == first.setting.offsets or self.stopped or best.is_exact:
+                continue
+            other = self.trials.run(first.setting._replace(offsets=kind), first.starts)
+            if other.clearly_below(best, 1.0):
+                best = other
+        return best if best is first else self.climb(best, "alpha", MOVES.fine)
+
+    def simplest(self, best: Trial) -> Trial:
+        """Return the trial of smallest rank whose error is not clearly above the lowest.
+
+        Ranks between those tried are tried, too.
+        """
+        trials = self._of_model(best)
+        chosen = next(trial for trial in trials if self._close(trial, best))
+        below = max(
+            (t.setting.rank for t in trials if t.setting.rank < chosen.setting.rank), default=0
+        )
+        while chosen.setting.rank - below > max(1, chosen.setting.rank // SEARCH.rounding):
+            if self.stopped:
+                break
+            rank = (chosen.setting.rank + below) // 2
+            trial = self.trials.run(chosen.setting._replace(rank=rank), chosen.starts)
+            if self._close(trial, best):
+                chosen = trial
+            else:
+                below = rank
+        return chosen
+
+    def few_components(self, best: Trial) -> Trial:
+        """Return the best trial, or one of smaller rank with a start of its own, if as good."""
+        if best.error > SEARCH.little_noise * self.trials.size or not best.starts:
+            return best
+        for rank in range(1, min(best.setting.rank, SEARCH.first_rank)):
+            if self.stopped:
+                break
+            trial = self.trials.run(best.setting._replace(rank=rank), patient=True)
+            if trial.is_exact or trial.mean <= best.mean:
+                return trial
+        return best
+
+    def _of_model(self, best: Trial) -> list[Trial]:
+        """Return the trials of a model with components, the smallest rank first."""
+        model = best.setting[:2]
+        own = [t for t in self.trials.done if t.setting[:2] == model and t.starts]
+        return sorted(own, key=lambda t: (t.setting.rank, t.mean))
+
+    def _close(self, trial: Trial, best: Trial) -> bool:
+        """Return whether the error of a trial is not clearly above the lowest."""
+        allowed = min(trial.spread(best), SEARCH.tolerated * best.error)
+        return trial is best or trial.error <= best.error + allowed
+
+    def or_offsets_alone(self, best: Trial) -> Trial:
+        """Return the best trial, or that without components if it is not clearly worse."""
+        f, loss = best.setting.nonlinearity, best.setting.loss
+        alone, _ = self.without_components(f, loss)
+        offset_alpha = self.alone.offset_alpha
+        if loss != self.alone.loss:
+            offset_alpha = alone.offset_alpha
+        null = self.offsets_alone(
+            alone._replace(offsets=self.alone.offsets, offset_alpha=offset_alpha)
+        )
+        return best if best.clearly_below(null, SEARCH.clearly) else null
+
+
+def _mean(trial: Trial) -> float:
+    return trial.mean

@@ -1,0 +1,309 @@
+"""Trials: short fits to a part of the entries, judged by the others."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from nmd_lab.data.base import FloatArray
+from nmd_lab.model.losses import Loss
+from nmd_lab.model.nonlinearities import Identity, Nonlinearity
+from nmd_lab.model.offsets import NO_OFFSETS, Offsets
+from nmd_lab.model.proximal import make_pair
+from nmd_lab.solver.admm import State, admm
+from nmd_lab.solver.formulation import make_problem, observed_only
+from nmd_lab.solver.held_out import HeldOut
+from nmd_lab.solver.initialization import Start, svd_start
+from nmd_lab.solver.options import Options
+from nmd_lab.solver.problem import Problem
+from nmd_lab.solver.refinement.acceleration import accelerated
+from nmd_lab.solver.refinement.plan import make_plan
+from nmd_lab.solver.scaling import scaling_for
+from nmd_lab.solver.starting_offsets import starting_offsets
+from nmd_lab.solver.starts import all_starts, warmed_up
+from nmd_lab.solver.storage import CsrStorage, storage_of
+
+from .parts import Part
+from .setting import Setting, Trial
+
+
+@dataclass(frozen=True)
+class TrialOptions:
+    """Constants of a trial.
+
+    Attributes
+    ----------
+    fewest, fewest_slow, fewest_cold, fewest_patient : int
+        Smallest number of iterations, that for a loss that is not a square, that of a trial without
+        factors to begin with, and that of a patient one.
+    most : int
+        Largest number of iterations; half as many again as the smallest one, if that is more.
+    settled : float
+        Relative change of the mean loss that is not worth further iterations.  It is predicted
+        from the last two changes, as if all were a geometric series.
+    slowest : float
+        Largest ratio of this series.
+    alive : float
+        Size of a component, as a share of that of T, below which a trial begins with another one in
+        its place.  A component that a strong ridge has removed would grow from rounding errors.
+    exact : float
+        Error, as a share of the largest magnitude of the data, that counts as none; at least a
+        hundred rounding units of the precision.
+    seed_size : float
+        Least size of a new component, as a share of that in the residual.
+    """
+
+    fewest: int = 3
+    fewest_slow: int = 10
+    fewest_cold: int = 12
+    fewest_patient: int = 100
+    most: int = 80
+    settled: float = 5e-4
+    slowest: float = 0.97
+    alive: float = 1e-4
+    exact: float = 1e-8
+    seed_size: float = 0.1
+
+
+TRIALS = TrialOptions()
+
+
+class Trials:
+    """Runs trials on all parts, and keeps a list of them.
+
+    Parameters
+    ----------
+    parts : list of Part
+        Fitted and held-out entries.
+    options : Options
+        Options of the fit; those that are to be chosen are not looked at.
+    size : float
+        Largest magnitude of the data.
+    rng : Generator
+        Random numbers of starts.
+    stopped : callable
+        Whether the user or the time limit asks to end.
+    after : callable, optional
+        Called after each trial.
+
+    Attributes
+    ----------
+    done : list of Trial
+        Trials so far.
+    """
+
+    def __init__(
+        self,
+        parts: list[Part],
+        options: Options,
+        size: float,
+        rng: np.random.Generator,
+        stopped: Callable[[], bool],
+        after: Callable[[], None] = lambda: None,
+    ) -> None:
+        on_observed = observed_only(parts[0].rest, options.constraint)
+        self.parts = [part.sparse() for part in parts] if on_observed else parts
+        self.options, self.size, self.rng = options, size, rng
+        self._on_observed = on_observed
+        self.stopped, self.after = stopped, after
+        self.done: list[Trial] = []
+        weights = [part.held_out.weights for part in parts]
+        given = [each for each in weights if each is not None]
+        self.mean_weight = float(np.mean(np.concatenate(given))) if given else 1.0
+        rounding = 100 * float(np.finfo(parts[0].rest.dtype).eps)
+        self._exact = max(TRIALS.exact, rounding)
+        self._problems: dict[tuple[Nonlinearity, Loss, str], list[Problem]] = {}
+
+    def problems(self, setting: Setting) -> list[Problem]:
+        """Return the problem of each part, with the ridges of a setting."""
+        f, loss, kind = setting.nonlinearity, setting.loss, setting.offsets
+        if (f, loss, kind) not in self._problems:
+            options = replace(self.options, alpha=1.0, offset_alpha=1.0, offsets=kind)
+            scaling = scaling_for(make_pair(f, loss), self.size)
+            self._problems[f, loss, kind] = [
+                make_problem(part.rest, scaling, options, self._on_observed)[0]
+                for part in self.parts
+            ]
+        base = self._problems[f, loss, kind]
+        return [_with_ridges(problem, setting.alpha, setting.offset_alpha) for problem in base]
+
+    def run(
+        self,
+        setting: Setting,
+        starts: list[Start] | None = None,
+        *,
+        patient: bool = False,
+        refined: bool | None = None,
+    ) -> Trial:
+        """Do a trial.
+
+        Parameters
+        ----------
+        setting : Setting
+            What is tried.
+        starts : list of Start, optional
+            Factors of each part from which it begins, for example those of an earlier trial; they
+            get components or lose them.  By default it begins as a fit does.
+        patient : bool, default False
+            Whether to do about as many iterations as a fit.
+        refined : bool, optional
+            Whether to refine the iterates as a fit does; by default if the ridge is given.
+        """
+        fewest = TRIALS.fewest if setting.loss.degree == 2 else TRIALS.fewest_slow
+        if patient or starts is None:
+            fewest = TRIALS.fewest_patient if patient else TRIALS.fewest_cold
+        refined = self.options.alpha != "auto" if refined is None else refined
+        began = time.perf_counter()
+        losses, last, n_iter = [], [], 0
+        for index, problem in enumerate(self.problems(setting)):
+            start = None if starts is None else starts[index]
+            held_out = self.parts[index].held_out
+            judge = HeldOut(held_out, setting.nonlinearity)
+            begin = self._start(setting, problem, start)
+            states = self._states(problem, begin, refined)
+            iterated = self._iterate(setting, problem, judge, states, fewest)
+            losses.append(iterated[0] / self.mean_weight)
+            last.append(iterated[1])
+            n_iter += iterated[2]
+        seconds = time.perf_counter() - began
+        trial = Trial(setting, np.concatenate(losses), n_iter, seconds, last)
+        trial.cold, trial.refined = starts is None, refined
+        trial.is_exact = trial.mean <= (self._exact * self.size) ** (setting.loss.degree or 1)
+        self.done.append(trial)
+        self.after()
+        return self.done[-1]
+
+    def _iterate(
+        self,
+        setting: Setting,
+        problem: Problem,
+        held_out: HeldOut,
+        states: Iterator[State],
+        fewest: int,
+    ) -> tuple[FloatArray, Start, int]:
+        """Return losses at the held-out entries, the last factors, and the number of iterations."""
+        same = (trial.mean for trial in self.done if trial.setting.loss == setting.loss)
+        lowest = min(same, default=math.inf)
+        means: list[float] = []
+        with np.errstate(over="ignore", invalid="ignore"):
+            for state in states:
+                given = problem.units.given_state(state, projected=False)
+                losses = held_out.losses(given.W_aug, given.H_aug, setting.loss)
+                means.append(float(np.mean(losses)))
+                if _ended(means, lowest, fewest) or self.stopped() or not state.is_finite:
+                    break
+        return losses, _start_from(given), len(means)
+
+    def _states(self, problem: Problem, start: Start, refined: bool) -> Iterator[State]:
+        """Return the iteration of a trial."""
+        plan = make_plan(problem, start.W.shape[1], self.options) if refined else None
+        return accelerated(problem, start, plan) if plan else admm(problem, start)
+
+    def _start(self, setting: Setting, problem: Problem, start: Start | None) -> Start:
+        """Return the start of a trial, in the units of the problem."""
+        rank = setting.rank
+        if start is None:
+            return self._first_start(problem, rank)
+        own = _with_offsets_of(problem, problem.units.scaled_start(start))
+        alive = _alive(own, rank, problem.size_of_T)
+        return alive if alive.W.shape[1] == rank else self._extended(problem, alive, rank)
+
+    def _first_start(self, problem: Problem, rank: int) -> Start:
+        """Return the start of a fit, with the warm-up of an even f."""
+        options = replace(self.options, init="auto", time_limit=None)
+        offsets = self.starting_offsets(problem)
+        named = next(all_starts(problem, offsets, rank, options, self.rng))
+        if named.kind != "random":
+            return named.start
+        return warmed_up(problem, named.start, options)
+
+    def starting_offsets(self, problem: Problem) -> Offsets:
+        """Return the offsets with which a fit begins, in the units of the problem."""
+        columns = problem.offset_columns
+        ridge = problem.offset_alpha / columns.constant**2
+        f, natural = problem.pair.nonlinearity, problem.natural_penalty
+        return starting_offsets(problem.observations, f, columns.kind, ridge / natural)
+
+    def _extended(self, problem: Problem, start: Start, rank: int) -> Start:
+        """Return a start with further components, the largest of the residual under the ridge."""
+        f, observations = problem.pair.nonlinearity, problem.observations
+        W_aug, H_aug = problem.offset_columns.extend(start.W, start.H, start.offsets)
+        storage = storage_of(observations)
+        if isinstance(storage, CsrStorage):
+            A = storage.all_products(W_aug, H_aug)
+        else:
+            A = (W_aug @ H_aug).ravel()
+        residual = observations.transformed(f.preimage) - A
+        residual[f(A) == observations.values.ravel()] = 0
+        rest = observations.with_values(residual.reshape(observations.values.shape))
+        added = rank - start.W.shape[1]
+        new = svd_start(rest, Identity(), added, NO_OFFSETS, self.rng, "randomized")
+        sizes = np.linalg.norm(new.H, axis=1) ** 2
+        kept = np.maximum(sizes - problem.alpha, TRIALS.seed_size * sizes)
+        root = np.sqrt(np.divide(kept, sizes, out=np.zeros_like(kept), where=sizes > 0))
+        root = root.astype(start.W.dtype)
+        return start._replace(
+            W=np.hstack([start.W, new.W * root]), H=np.vstack([start.H, root[:, None] * new.H])
+        )
+
+
+def _ended(means: list[float], lowest: float, fewest: int) -> bool:
+    """Return whether a trial with these mean losses ends; `fewest` is not too few iterations."""
+    if len(means) >= max(TRIALS.most, 1.5 * fewest) or not math.isfinite(means[-1]):
+        return True
+    if len(means) < fewest:
+        return False
+    *_, earlier, before, last = means
+    change, rate = abs(last - before), TRIALS.slowest
+    if abs(before - earlier) > 0:
+        rate = min(change / abs(before - earlier), TRIALS.slowest)
+    further = change * rate / (1 - rate)  # of a geometric series
+    if last - (further if last < before else 0.0) > (1 + TRIALS.settled) * lowest:
+        return True
+    return bool(0 < further <= TRIALS.settled * last)
+
+
+def _start_from(state: State) -> Start:
+    return Start(state.W, state.H, True, state.offsets)
+
+
+def _with_ridges(problem: Problem, alpha: float, offset_alpha: float) -> Problem:
+    """Return the problem with other ridges, which are in the units of X."""
+    units, constant = problem.units, problem.offset_columns.constant
+    own = replace(
+        problem,
+        alpha=units.scaled_alpha(alpha),
+        offset_alpha=units.scaled_offset_alpha(offset_alpha, constant),
+    )
+    for name in ("natural_penalty", "size_of_T"):  # these passes over the data are not repeated
+        own.__dict__[name] = getattr(problem, name)
+    return own
+
+
+def _with_offsets_of(problem: Problem, start: Start) -> Start:
+    """Return a start in which offsets that the problem does not have are components."""
+    columns, offsets = problem.offset_columns, start.offsets
+    m, n, dtype = start.W.shape[0], start.H.shape[1], start.W.dtype
+    rows = np.zeros(m, dtype) if columns.before else offsets.of_rows(m, dtype)
+    cols = np.zeros(n, dtype) if columns.after else offsets.of_columns(n, dtype)
+    mean = offsets.mean if columns.kind == "none" else 0.0
+    if not rows.any() and not cols.any() and mean == 0:
+        return start
+    W = np.column_stack([start.W, rows + mean, np.ones(m, dtype)])
+    H = np.vstack([start.H, np.ones(n, dtype), cols])
+    return start._replace(W=W.astype(dtype), H=H.astype(dtype))
+
+
+def _alive(start: Start, rank: int, size_of_T: float) -> Start:
+    """Return a start with the largest components of WH, at most `rank` and none that is zero."""
+    Q, R = np.linalg.qr(start.W)
+    P, S = np.linalg.qr(start.H.T)
+    U, sizes, Vt = np.linalg.svd(R @ S.T)
+    kept = min(rank, int(np.count_nonzero(sizes > TRIALS.alive * size_of_T)))
+    root = np.sqrt(sizes[:kept])
+    W, H = Q @ (U[:, :kept] * root), (root[:, None] * Vt[:kept]) @ P.T
+    return start._replace(W=np.ascontiguousarray(W), H=np.ascontiguousarray(H))

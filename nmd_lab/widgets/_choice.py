@@ -1,0 +1,171 @@
+"""The choice of settings that are "auto": asked for, watched, and put into words."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Collection, Mapping
+from typing import Any
+
+from nmd_lab._checks import is_auto
+from nmd_lab._interruption import Interruption
+from nmd_lab._threads import one_thread
+from nmd_lab.result.selection import as_text
+from nmd_lab.solver.options import COMPLETION_DEFAULTS
+from nmd_lab.solver.prepare import prepare
+from nmd_lab.solver.selection.choice import Choice
+
+DIGITS = 4
+"""Significant digits of chosen ridges, in the controls, in the copied code and in the fit."""
+
+Keep = Callable[[], None]
+Choose = Callable[[Interruption], Keep]
+
+WITHOUT_RIDGE = ("none", "global")
+"""Kinds of offsets that have no ridge."""
+
+
+class Choosing(Interruption):
+    """What a choice asks at each iteration: whether to end.  So an explorer can watch it.
+
+    Parameters
+    ----------
+    stop : Event
+        Set when the choice is to end.
+    watch : callable
+        Function that is called with the number of trials so far, at each iteration of a trial.
+    """
+
+    def __init__(self, stop: threading.Event, watch: Callable[[int], None]) -> None:
+        super().__init__()
+        self._stop, self._watch, self._trials = stop, watch, 0
+
+    def __bool__(self) -> bool:
+        """Return whether the choice is to end."""
+        self._watch(self._trials)
+        return self._stop.is_set()
+
+    def begin(self) -> None:
+        """Count a trial; signals are noted in the main thread only."""
+        self._trials += 1
+
+
+def parted(arguments: Mapping[str, Any]) -> tuple[tuple[Any, Any, Any], dict[str, Any]]:
+    """Return rank, nonlinearity and loss of a call of `complete`, and its options.
+
+    Parameters
+    ----------
+    arguments : mapping
+        Arguments of the call without the data; others have the defaults of `complete`.
+    """
+    named = COMPLETION_DEFAULTS | dict(arguments)
+    rank, loss = named.pop("rank", "auto"), named.pop("loss", "frobenius")
+    f = named.pop("nonlinearity", None)
+    return (rank, default_nonlinearity(named["alpha"]) if f is None else f, loss), named
+
+
+def default_nonlinearity(alpha: float | str) -> str:
+    """Return the nonlinearity that `complete` has by default with a ridge."""
+    return "auto" if alpha == "auto" else "identity"
+
+
+def is_open(arguments: Mapping[str, Any]) -> bool:
+    """Return whether trials have to decide an argument of a fit."""
+    (rank, f, loss), named = parted(arguments)
+    return any(is_auto(each) for each in (rank, f, loss, named["alpha"]))
+
+
+def choice_for(
+    X: Any, arguments: Mapping[str, Any], *, absent_are_zeros: bool, asked: Interruption
+) -> Choice:
+    """Return the choice of what is "auto".
+
+    Parameters
+    ----------
+    X : matrix
+        Data.
+    arguments : mapping
+        Arguments of the fit, of which some are open; see `is_open`.
+    absent_are_zeros : bool
+        Meaning of the absent entries of a sparse X.
+    asked : Interruption
+        True when the choice is to end.
+    """
+    model, named = parted(arguments)
+    with one_thread():
+        prepared = prepare(
+            X, *model, absent_are_zeros=absent_are_zeros, interruption=asked, **named
+        )
+    assert prepared.choice is not None
+    return prepared.choice
+
+
+def chosen_arguments(arguments: Mapping[str, Any], choice: Choice) -> dict[str, Any]:
+    """Return the values of a choice for those arguments of a fit that are "auto".
+
+    Parameters
+    ----------
+    arguments : mapping
+        Arguments of a call of `complete`, without the data.
+    choice : Choice
+        What was chosen for them.
+    """
+    (rank, f, loss), named = parted(arguments)
+    given = {"offset_alpha": "auto"} | named | {"rank": rank, "nonlinearity": f, "loss": loss}
+    chosen = choice.setting._asdict()
+    chosen |= {"rank": int(chosen["rank"]), "loss": chosen["loss"].name}
+    chosen |= {name: rounded(chosen[name]) for name in ("alpha", "offset_alpha")}
+    return {name: value for name, value in chosen.items() if is_auto(given[name])}
+
+
+def settings_of(choice: Choice) -> dict[str, Any]:
+    """Return the chosen values as settings; those of an f with bounds include these."""
+    _, _, rank, alpha, offsets, offset_alpha = choice.setting
+    f = choice.setting.nonlinearity
+    bounds = dict(zip(("low", "high"), f.parameters, strict=True)) if has_bounds(f) else {}
+    return {
+        "nonlinearity": f.name,
+        **bounds,
+        "rank": int(rank),
+        "alpha": rounded(alpha),
+        "offsets": offsets,
+        "offset_alpha": rounded(offset_alpha),
+    }
+
+
+def has_bounds(f: Any) -> bool:
+    """Return whether a nonlinearity, or a class of them, has a lower and an upper bound."""
+    return bool(f.parameter_names == ("a", "b"))
+
+
+def rounded(number: float) -> float:
+    """Return a number with so many significant digits as are shown.
+
+    >>> rounded(16.185352), rounded(3.0)
+    (16.19, 3.0)
+    """
+    return float(f"{number:.{DIGITS}g}")
+
+
+def sentence_of(choice: Choice, names: Collection[str]) -> str:
+    """Return what was chosen, and why, as a sentence.
+
+    Parameters
+    ----------
+    choice : Choice
+        The choice.
+    names : collection of str
+        Names of the settings that were "auto".
+    """
+    values = settings_of(choice)
+    if values["offsets"] in WITHOUT_RIDGE:
+        names = [name for name in names if name != "offset_alpha"]
+    parts = [f"{name.replace('_', ' ')} {as_text(values[name], DIGITS)}" for name in names]
+    record, rows = choice.record, choice.record["trials"]
+    found = f"chosen: {', '.join(parts).replace('nonlinearity', 'f')}"
+    if not rows:
+        return f"{found}. Why: {record['reason']}."
+    entries, error = record["held_out"]["entries"], rows[record["chosen"]]["error"]
+    return (
+        f"{found}. Why: {record['reason']} ({record['measure']} {as_text(error)} at {entries} "
+        f"held-out entries, {len(rows)} trials)."
+    )

@@ -1,0 +1,175 @@
+"""The plot of the trials from which options were chosen: what is drawn."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from chosen import selection, trials, with_selection
+
+import nmd_lab
+
+matplotlib = pytest.importorskip("matplotlib")
+matplotlib.use("Agg")
+
+import matplotlib.pyplot as plt  # noqa: E402
+from matplotlib.colors import to_rgb  # noqa: E402
+
+from nmd_lab import plots  # noqa: E402
+
+RANKS, ALPHAS = [4, 8, 16], [0.3, 1.0, 3.0, 10.0]
+
+
+@pytest.fixture(autouse=True)
+def _clean_figures():
+    yield
+    plt.close("all")
+
+
+@pytest.fixture(scope="module")
+def plain():
+    return nmd_lab.decompose(np.eye(5), 2, max_iter=3, tol=0)
+
+
+def drawn(plain, rows, chosen=None):
+    """Return both panels, rendered, so that errors in layout show."""
+    left, right = plots.selection(with_selection(plain, selection(rows, chosen)))
+    left.figure.canvas.draw()
+    return left, right
+
+
+def curves(ax):
+    """Return the points of each line with a line style: not single marks, not the dotted level."""
+    return [np.transpose(line.get_data()) for line in ax.lines
+            if line.get_linestyle() != "None" and line.get_marker() != "None"]  # fmt: skip
+
+
+def ring(ax):
+    """Return the point that is marked as the chosen one."""
+    (marked,) = (c for c in ax.collections if len(c.get_facecolors()) == 0 and c.get_offsets().size)
+    return marked.get_offsets()[0].tolist()
+
+
+def words(ax):
+    return [text.get_text() for text in ax.get_legend().get_texts()]
+
+
+def test_the_left_panel_has_a_line_for_each_rank(plain):
+    rows = trials(RANKS, ALPHAS)
+    left, _ = drawn(plain, rows)
+    lines = curves(left)
+    assert len(lines) == 3
+    for rank, line in zip(RANKS, lines, strict=True):
+        points = [(row["alpha"], row["error"]) for row in rows if row["rank"] == rank]
+        np.testing.assert_allclose(line, points)
+    assert left.get_xscale() == "log"
+    assert [tick.get_text() for tick in left.get_xticklabels()] == ["0.5", "1", "2", "5", "10"]
+    assert (left.get_xlabel(), left.get_ylabel()) == ("alpha", "held-out root mean squared error")
+    assert words(left) == ["4", "8", "16"]
+    assert left.get_title() == "12 trials"
+    assert ring(left) == [3.0, 2.5]
+
+
+def test_a_line_goes_through_the_lowest_and_all_trials_are_dots(plain):
+    rows = trials([8], ALPHAS) + [row | {"error": row["error"] + 0.1, "offsets": "none"}
+                                  for row in trials([8], ALPHAS)]  # fmt: skip
+    left, _ = drawn(plain, rows)
+    (line,) = curves(left)
+    np.testing.assert_allclose(line[:, 1], [row["error"] for row in rows[:4]])
+    dots = next(line for line in left.lines if line.get_linestyle() == "None")
+    np.testing.assert_allclose(dots.get_ydata(), [row["error"] for row in rows])
+
+
+def test_the_right_panel_has_the_lowest_error_of_each_rank_in_a_band(plain):
+    left, right = drawn(plain, trials(RANKS, ALPHAS))
+    (line,) = curves(right)
+    np.testing.assert_allclose(line, [(4, 2.625), (8, 2.5), (16, 2.625)])
+    band = right.collections[0].get_paths()[0].vertices
+    for rank, error, spread in ((4, 2.625, 0.01), (16, 2.625, 0.01), (8, 2.5, 0.0)):
+        edge = band[band[:, 0] == rank][:, 1]
+        assert (edge.min(), edge.max()) == pytest.approx((error - spread, error + spread))
+    assert ring(right) == [8, 2.5]
+    assert right.get_title() == "chosen: rank 8, alpha 3"
+    assert right.get_xticks().tolist() == RANKS
+    assert right.get_legend() is None
+    colors = [[to_rgb(line.get_color()) for line in ax.lines] for ax in (left, right)]
+    assert set(colors[0]) <= set(colors[1])  # a rank has one colour
+
+
+def test_the_chosen_trial_need_not_be_the_lowest(plain):
+    left, right = drawn(plain, trials(RANKS, ALPHAS), chosen=1)
+    error = trials([4], [1.0])[0]["error"]
+    assert ring(left) == [1.0, error]
+    assert ring(right) == [4, error]
+
+
+def test_other_models_have_their_own_line_after_the_chosen_one(plain):
+    relu = [row | {"error": row["error"] - 0.5} for row in trials([4, 8], [1, 3])]
+    relu = [row | {"nonlinearity": "ReLU()", "loss": "l1"} for row in relu]
+    left, right = drawn(plain, relu + trials([4, 8, 16], [1, 3]), chosen=7)
+    assert words(right) == ["MinMax(0, 16), frobenius", "ReLU(), l1"]
+    assert right.get_title() == "chosen: MinMax(0, 16), rank 8, alpha 3"
+    styles = [line.get_linestyle() for line in right.lines if len(line.get_xdata()) > 1]
+    assert styles[:2] == ["-", "--"]
+    assert len(curves(left)) == 5
+    assert [len(points) for points in curves(right)] == [3, 2]
+
+
+def test_alpha_may_be_zero(plain):
+    left, _ = drawn(plain, trials(RANKS, [0.0, 1.0, 10.0, 100.0]))
+    assert left.get_xscale() == "symlog"
+    assert left.get_xticklabels()[0].get_text() == "0"
+    zero, one, ten, hundred = left.transData.transform([(x, 2.5) for x in (0, 1, 10, 100)])[:, 0]
+    assert ten - one == pytest.approx(hundred - ten)
+    assert zero < one
+    only, _ = drawn(plain, trials([2, 4], [0.0]))
+    assert only.get_xticks().tolist() == [0]
+
+
+@pytest.mark.parametrize(("ranks", "alphas"), [([8], [1, 3, 10]), ([2, 4], [3]), ([3], [0.7])])
+def test_few_trials(plain, ranks, alphas):
+    left, right = drawn(plain, trials(ranks, alphas))
+    assert len(curves(left)) == len(ranks)
+    assert right.get_xticks().tolist() == ranks
+    assert len(left.get_xticks()) >= 1
+
+
+def test_many_ranks_stay_readable(plain):
+    ranks = [1, 2, 3, 4, 5, 6, 8, 10, 12, 14, 15, 16, 17, 32, 64]
+    left, right = drawn(plain, trials(ranks, np.geomspace(0.01, 1000, 6).tolist()))
+    assert right.get_xscale() == "log"
+    assert len(words(left)) <= 6
+    assert {"1", "8", "64"} <= set(words(left))
+    ticks = np.log(right.get_xticks())
+    assert np.diff(ticks).min() > 0.05 * np.ptp(ticks)
+    assert len(curves(left)) == len(ranks)
+
+
+def test_what_is_not_drawn_is_counted(plain):
+    rows = trials(RANKS, ALPHAS)
+    rows[0] |= {"error": float("nan"), "spread": float("nan")}
+    rows[-1] |= {"error": 1e6}
+    left, right = drawn(plain, rows)
+    assert left.get_title() == "12 trials (1 unfinished, 1 above the frame)"
+    assert left.get_ylim()[1] < 4
+    assert ring(left) == [3.0, 2.5]
+    assert right.get_ylim()[1] < 4
+    everything, _ = drawn(plain, rows, chosen=11)  # the chosen one is always seen
+    assert everything.get_ylim()[1] > 1e6
+
+
+def test_without_trials_an_error_says_what_to_do(plain):
+    with pytest.raises(ValueError, match=r"fit has no trials .* given: let complete\(\) choose"):
+        plain.plot.selection()
+    assert not plt.get_fignums()
+
+
+def test_it_draws_on_given_axes_in_a_dark_style(plain):
+    fit = with_selection(plain, selection(trials(RANKS, ALPHAS)))
+    with plt.style.context("dark_background"):
+        pair = plt.subplots(1, 2)[1]
+        left, right = fit.plot.selection(ax=pair)
+    assert left is pair[0]
+    assert right is pair[1]
+    light = fit.plot.selection()[0]
+    first, dark = (sum(to_rgb(ax.lines[0].get_color())) for ax in (light, left))
+    assert dark > first

@@ -1,0 +1,189 @@
+"""How a fit shows and keeps the trials from which its options were chosen."""
+
+from __future__ import annotations
+
+import copy
+import json
+from xml.etree import ElementTree as ET
+
+import numpy as np
+import pytest
+import xarray as xr
+from chosen import OPTIONS, selection, trials, with_selection
+
+import nmd_lab
+from nmd_lab.cli import main
+
+UNFINISHED = {"error": float("nan"), "spread": float("nan"), "n_iter": 1}
+
+
+@pytest.fixture
+def plain(small):
+    return nmd_lab.decompose(small, 3, alpha=0.5, max_iter=10, tol=0, random_state=5)
+
+
+@pytest.fixture
+def fit(plain):
+    """Return a fit with 24 trials; trial 4 did not finish, trial 14 (rank 8, alpha 3) is chosen."""
+    rows = trials([2, 4, 8, 16, 32, 64], [0.3, 1, 3, 10])
+    rows[4] |= UNFINISHED
+    return with_selection(plain, selection(rows[:20], 10))
+
+
+def test_the_trials_are_a_table(fit):
+    table, rows = fit.selection, fit.parameters["selection"]["trials"]
+    assert table.sizes == {"trial": 20}
+    assert list(table.data_vars) == list(nmd_lab.result.selection.VARIABLES)
+    for name in table.data_vars:
+        assert table[name].values.tolist() == pytest.approx(
+            [row[name] for row in rows], nan_ok=True
+        )
+    kinds = {name: table[name].dtype.kind for name in table.data_vars}
+    assert kinds == {"nonlinearity": "U", "loss": "U", "rank": "i", "alpha": "f", "offsets": "U",
+                     "offset_alpha": "f", "error": "f", "spread": "f", "n_iter": "i",
+                     "seconds": "f"}  # fmt: skip
+    assert int(table["rank"][table.attrs["chosen"]]) == 8
+
+
+def test_its_attributes_say_how_and_why(fit):
+    assert fit.selection.attrs == {
+        "chosen": 10,
+        "reason": "the smallest rank whose error is within one standard error of the lowest",
+        "measure": "root mean squared error",
+        "held_out_entries": 7900,
+        "held_out_parts": 1,
+        "held_out_drawn": "at random",
+        "options": "rank, alpha, offset_alpha, offsets, nonlinearity",
+    }
+
+
+def test_other_programs_can_have_the_table(fit, tmp_path):
+    fit.selection.to_netcdf(tmp_path / "trials.nc", engine="h5netcdf")
+    again = xr.load_dataset(tmp_path / "trials.nc", engine="h5netcdf")
+    assert again.attrs == fit.selection.attrs
+    xr.testing.assert_equal(again["error"], fit.selection["error"])
+
+
+def test_without_a_choice_the_table_is_empty(plain):
+    assert plain.selection.sizes == {"trial": 0}
+    assert plain.selection["error"].size == 0
+    assert plain.selection.attrs == {}
+    assert "chosen" not in repr(plain)
+    assert "Trials" not in plain._repr_html_()
+
+
+def test_what_a_trial_lacks_is_nan_or_no_text(plain):
+    rows = trials([2], [1, 3])
+    rows[0]["offset_alpha"] = None
+    del rows[0]["offsets"], rows[0]["n_iter"]
+    table = with_selection(plain, selection(rows)).selection
+    np.testing.assert_array_equal(table["offset_alpha"], [np.nan, 1.5])
+    np.testing.assert_array_equal(table["n_iter"], [np.nan, 7])
+    assert table["offsets"].values.tolist() == ["", "both"]
+
+
+def test_the_trials_survive(fit, tmp_path):
+    fit.save(tmp_path / "fit.nc")
+    others = {
+        "file": nmd_lab.load(tmp_path / "fit.nc"),
+        "dataset": nmd_lab.Decomposition.from_dataset(fit.to_dataset()),
+        "rotation": fit.rotate("svd"),
+        "rows": fit.append(fit.W.isel({fit.W.dims[0]: [0]})),
+        "copy": copy.deepcopy(fit),
+    }
+    for name, other in others.items():
+        xr.testing.assert_identical(other.selection, fit.selection)
+        assert other.selection.attrs == fit.selection.attrs, name
+    assert np.isnan(others["file"].selection["error"][4])
+
+
+def test_the_table_is_its_own(fit):
+    fit.selection["error"][:] = 0.0
+    assert fit.selection["error"].min() == 2.5
+
+
+@pytest.mark.parametrize(
+    "change",
+    [lambda s: s.update(chosen=20), lambda s: s.update(chosen=-1), lambda s: s.update(chosen="1"),
+     lambda s: s.pop("trials"), lambda s: s.update(trials=3), lambda s: s.update(options=[3]),
+     lambda s: s["trials"][0].update(error="low")],
+)  # fmt: skip
+def test_damaged_trials_are_refused_in_a_sentence(change, fit):
+    dataset = fit.to_dataset()
+    about = json.loads(dataset.attrs["nmd_lab"])
+    change(about["parameters"]["selection"])
+    with pytest.raises(ValueError, match=r"holds no decomposition: give one that"):
+        nmd_lab.Decomposition.from_dataset(dataset.assign_attrs(nmd_lab=json.dumps(about)))
+
+
+def test_the_summary_says_what_was_chosen(plain):
+    rows = trials([4, 8], [1, 3])
+    text = repr(with_selection(plain, selection(rows)))
+    assert "  chosen: rank 8, alpha 3, offset_alpha 1.5, offsets both, MinMax(0, 16)\n" in text
+    assert text.endswith("  held-out error: 2.5, the lowest of 4 trials (fit.selection)")
+    some = repr(with_selection(plain, selection(rows, options=["alpha", "loss"])))
+    assert "  chosen: alpha 3, loss frobenius\n" in some
+
+
+def test_the_summary_says_how_far_the_choice_is_from_the_lowest(plain):
+    rows = trials([4, 8], [3])
+    text = repr(with_selection(plain, selection(rows, 0)))
+    assert "held-out error: 2.625, 0.12 ± 0.01 above the lowest of 2 trials" in text
+    rows[0]["spread"] = float("nan")
+    assert "2.625, 0.12 above the lowest" in repr(with_selection(plain, selection(rows, 0)))
+    rows[0] |= UNFINISHED
+    assert "2.5, the lowest of 2 trials" in repr(with_selection(plain, selection(rows, 1)))
+
+
+def html_rows(fit, title):
+    """Return the cells of the folded table with this title, and all of its text."""
+    root = ET.fromstring(fit._repr_html_())
+    (folded,) = (d for d in root.iter("details") if d.find("summary").text.startswith(title))
+    rows = [["".join(cell.itertext()) for cell in row.iter("td")] for row in folded.iter("tr")]
+    return rows, "".join(folded.itertext())
+
+
+def test_html_shows_the_best_trials_folded(fit):
+    (head, *rows), text = html_rows(fit, "Trials: the best of 20")
+    assert head == ["rank", "alpha", "offset_alpha", "error", "spread", "n_iter", "seconds", ""]
+    assert len(rows) == 8
+    assert rows[0] == ["8", "3", "1.5", "2.5", "0", "13", "0.8", "chosen"]
+    assert [row[-1] for row in rows[1:]] == [""] * 7
+    errors = [float(row[3]) for row in rows]
+    assert errors == sorted(errors)
+    assert "root mean squared error of 7900 held-out entries (at random)" in text
+    assert "chosen: the smallest rank" in text
+
+
+def test_html_shows_a_choice_that_is_not_among_the_best(plain):
+    rows = trials([2, 4, 8], [0.3, 1, 3, 10])
+    rows[1] |= UNFINISHED
+    held_out = {"entries": 50, "parts": 5, "drawn": "given"}
+    fit = with_selection(plain, selection(rows, 0, held_out=held_out))
+    shown, text = html_rows(fit, "Trials")
+    assert [row[-1] for row in shown].index("chosen") == 9
+    assert "50 held-out entries in 5 parts (given)" in text
+
+
+def test_html_and_the_command_show_the_parameters_in_short(fit, tmp_path, capsys):
+    short = "20 trials, of which trial 10 was chosen (fit.selection)"
+    cells, text = html_rows(fit, "Parameters")
+    assert ["selection", short] in cells
+    assert "'alpha'" not in text
+    fit.save(tmp_path / "fit.nc")
+    assert main(["show", str(tmp_path / "fit.nc")]) == 0
+    shown = capsys.readouterr().out
+    assert f"  selection: {short}" in shown
+    assert "'spread'" not in shown
+    assert isinstance(fit.parameters["selection"], dict)
+
+
+def test_html_keeps_the_manners_of_other_fits(fit):
+    html = fit._repr_html_()
+    assert html == fit._repr_html_()
+    assert "<script>" not in html
+    evil = selection(trials([2, 4], [1.0], nonlinearity="<b>&"), reason="<script>")
+    text = "".join(ET.fromstring(with_selection(fit, evil)._repr_html_()).itertext())
+    assert "<script>" in text
+    assert "<b>&" in text
+    assert set(OPTIONS) <= set(fit.selection.data_vars)

@@ -1,0 +1,437 @@
+"""What `complete` and `decompose` choose: on real fits, from the data to `fit.selection`."""
+
+from __future__ import annotations
+
+import math
+import signal
+import tracemalloc
+from functools import cache
+
+import numpy as np
+import pandas as pd
+import pytest
+from oracles import forward
+from scipy import sparse
+
+import nmd_lab as nmd
+from nmd_lab.solver.selection.trials import Trials
+
+TRIALS = 200
+FREE = ("alpha", "offsets", "offset_alpha")
+
+
+@pytest.fixture(autouse=True)
+def _usual_handlers():
+    yield
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+def table(shape=(40, 30), noise=0.2, share=0.6, seed=0, offsets=True):
+    """Return a table of sums and products, and what is observed of it."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(shape[0], 2)) @ rng.normal(size=(2, shape[1]))
+    if offsets:
+        X += 3 + rng.normal(size=shape[0])[:, None] + rng.normal(size=shape[1])
+    X += noise * rng.normal(size=shape)
+    return X, rng.random(shape) < share
+
+
+def holes(*arguments, **options):
+    X, seen = table(*arguments, **options)
+    return np.where(seen, X, np.nan)
+
+
+def chosen(fit):
+    trials = fit.selection
+    return trials.isel(trial=trials.attrs["chosen"])
+
+
+def rmse(fit, X, at):
+    return math.sqrt(np.mean((fit.reconstruct().values - X)[at] ** 2))
+
+
+@cache
+def default():
+    return nmd.complete(holes(), random_state=0)
+
+
+# What is chosen -----------------------------------------------------------------------------------
+
+
+def test_the_choice_is_good_and_told():
+    X, seen = table()
+    fit = default()
+    tuned = min(
+        rmse(nmd.complete(X, 2, mask=seen, alpha=alpha, offsets="both"), X, ~seen)
+        for alpha in (0.1, 0.3, 1, 3)
+    )
+    assert rmse(fit, X, ~seen) < 1.2 * tuned
+    row, parameters = chosen(fit), fit.parameters
+    for name in ("rank", "alpha", "offsets", "offset_alpha"):
+        assert row[name] == parameters[name]
+    assert row["nonlinearity"] == repr(fit.nonlinearity)
+    trials = fit.selection
+    assert 5 < trials.sizes["trial"] <= TRIALS
+    assert trials.attrs["held_out_drawn"] == "at random"
+    assert set(trials.attrs["options"].split(", ")) == {"rank", "alpha", "offsets", "offset_alpha"}
+    assert float(row["error"]) <= 1.01 * float(trials["error"].min())
+    assert float(row["error"]) == pytest.approx(rmse(fit, X, ~seen), rel=0.3)
+
+
+def test_a_number_for_alpha_is_the_plain_problem_of_before():
+    X, seen = table()
+    plain = nmd.complete(X, 2, mask=seen, alpha=0.3, random_state=0)
+    same = nmd.complete(X, 2, "identity", mask=seen, alpha=0.3, offsets="none", offset_alpha=0.3,
+                        random_state=0)  # fmt: skip
+    np.testing.assert_array_equal(plain.reconstruct().values, same.reconstruct().values)
+    assert plain.selection.sizes["trial"] == 0
+    for name, value in (("alpha", 0.3), ("offsets", "none"), ("offset_alpha", 0.3)):
+        assert plain.parameters[name] == value
+    assert plain.nonlinearity == nmd.Identity()
+
+
+@pytest.mark.parametrize(
+    "given",
+    [{"rank": 3}, {"offsets": "rows"}, {"offset_alpha": 2.0}, {"nonlinearity": "relu"},
+     {"alpha": 0.4}, {"alpha": 0.0, "offsets": "both", "offset_alpha": 1.0}],
+    ids=str,
+)  # fmt: skip
+def test_what_is_given_is_kept(given):
+    fit = nmd.complete(np.abs(holes()), **given, random_state=0)
+    for name, value in given.items():
+        if name == "nonlinearity":
+            assert fit.nonlinearity == nmd.ReLU()
+            continue
+        assert fit.parameters[name] == value
+        assert set(fit.selection[name].values.tolist()) == {value}
+        assert name not in fit.selection.attrs["options"].split(", ")
+
+
+def test_the_range_of_ratings_is_found():
+    X, seen = table(shape=(80, 60))
+    X = np.clip(np.round(X), 1, 5)
+    fit = nmd.complete(X, mask=seen, random_state=0)
+    tried = set(fit.selection["nonlinearity"].values.tolist())
+    assert tried == {"Identity()", "MinMax(1, 5)"}
+    assert rmse(fit, X, ~seen) < 0.9 * rmse(nmd.complete(X, 2, mask=seen, alpha=1), X, ~seen)
+
+
+def test_noise_without_holes_is_removed():
+    rng = np.random.default_rng(0)
+    clean = np.maximum(rng.normal(size=(40, 2)) @ rng.normal(size=(2, 30)), 0)
+    X = np.maximum(clean + 0.5 * rng.normal(size=clean.shape), 0)
+    plain = nmd.decompose(X, 8, random_state=0)
+    fit = nmd.decompose(X, 8, alpha="auto", random_state=0)
+    assert fit.parameters["alpha"] > 0
+    assert rmse(fit, clean, clean >= 0) < 0.8 * rmse(plain, clean, clean >= 0)
+
+
+def test_the_rank_of_a_decomposition():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, 2)) @ rng.normal(size=(2, 30)) + 0.1 * rng.normal(size=(40, 30))
+    fit = nmd.decompose(np.maximum(X, 0), random_state=0)
+    assert 1 <= fit.parameters["rank"] <= 4
+    assert fit.parameters["alpha"] == 0
+    assert fit.selection.attrs["options"] == "rank"
+
+
+@pytest.mark.parametrize(("f", "loss"), [("identity", "l1"), ("relu", "kl"), ("modulus", "l1"),
+                                         ("square", "kl")])  # fmt: skip
+def test_other_losses_and_nonlinearities(f, loss):
+    low_rank, seen = table(shape=(30, 20), offsets=False)
+    X = forward(f, low_rank)
+    fit = nmd.complete(X, 2, f, loss, mask=seen, random_state=0)
+    assert fit.selection.attrs["measure"] == "mean loss"
+    assert np.isfinite(fit.selection["error"]).any()
+    model, mean = (fit.loss(X, Y)[~seen].mean() for Y in (fit.reconstruct().values, X[seen].mean()))
+    assert model < 0.7 * mean
+
+
+# Units, seeds, precision --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("scale", [1e-3, 1e3, 1024.0])
+def test_multiples_of_the_data_give_the_same_choice(scale):
+    one, other = default(), nmd.complete(holes() * scale, random_state=0)
+    for name in ("rank", "offsets"):
+        assert other.parameters[name] == one.parameters[name]
+    assert other.parameters["alpha"] == pytest.approx(scale * one.parameters["alpha"], rel=1e-6)
+    assert other.parameters["offset_alpha"] == pytest.approx(
+        one.parameters["offset_alpha"], rel=1e-6
+    )
+    errors = other.selection["error"].values / scale
+    np.testing.assert_allclose(errors, one.selection["error"].values, rtol=1e-6)
+    predictions = other.reconstruct().values / scale
+    np.testing.assert_allclose(predictions, one.reconstruct().values, rtol=1e-6, atol=1e-6)
+
+
+def test_a_seed_gives_the_same_bits():
+    again = nmd.complete(holes(), random_state=0)
+    np.testing.assert_array_equal(again.reconstruct().values, default().reconstruct().values)
+    np.testing.assert_array_equal(again.selection["error"], default().selection["error"])
+
+
+def test_threads_do_not_matter():
+    one, two = (nmd.complete(holes(), 2, random_state=0, threads=k) for k in (1, 2))
+    assert one.parameters["alpha"] == pytest.approx(two.parameters["alpha"], rel=1e-6)
+    np.testing.assert_allclose(one.reconstruct(), two.reconstruct(), rtol=1e-6, atol=1e-6)
+
+
+def test_a_generator_goes_on():
+    rng = np.random.default_rng(3)
+    first, second = (nmd.complete(holes(), 2, random_state=rng) for _ in range(2))
+    assert np.any(first.selection["error"].values[:3] != second.selection["error"].values[:3])
+
+
+@pytest.mark.parametrize("container", [np.asarray, sparse.csr_array, pd.DataFrame])
+def test_single_precision_stays_and_data_are_not_changed(container):
+    X = holes().astype(np.float32)
+    X = np.nan_to_num(X) if container is sparse.csr_array else X
+    data = container(X)
+    if isinstance(data, np.ndarray):
+        data.flags.writeable = False
+    fit = nmd.complete(data, 2, random_state=0)
+    assert fit.W.dtype == fit.H.dtype == np.float32
+    assert fit.reconstruct().dtype == np.float32
+    after = data.toarray() if container is sparse.csr_array else np.asarray(data)
+    np.testing.assert_array_equal(after, X)
+
+
+def test_sparse_data_stay_sparse():
+    n, n_entries = 20_000, 100_000
+    rng = np.random.default_rng(0)
+    rows, columns = rng.integers(n, size=(2, n_entries))
+    X = sparse.coo_array((3 + rng.normal(size=n_entries), (rows, columns)), shape=(n, n)).tocsr()
+    options = {"max_iter": 3, "random_state": 0}
+    nmd.complete(sparse.csr_array(np.nan_to_num(holes())), 2, **options)  # compiles
+    tracemalloc.start()
+    try:
+        fit = nmd.complete(X, 2, **options)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert fit.selection.sizes["trial"] > 1
+    assert peak < 100e6  # a mask of all entries has 400 MB
+
+
+# Held-out entries that are given ------------------------------------------------------------------
+
+
+def test_given_entries_judge_the_choice_and_are_not_fitted():
+    X, seen = table()
+    held = np.where(np.random.default_rng(1).random(X.shape) < 0.1, X, np.nan)
+    data = np.where(seen, X, np.nan)
+    fit = nmd.complete(data, 2, validation=held, random_state=0)
+    assert fit.selection.attrs["held_out_drawn"] == "given"
+    assert fit.selection.attrs["held_out_parts"] == 1
+    assert fit.selection.attrs["held_out_entries"] == np.isfinite(held).sum()
+    garbage = np.where(np.isfinite(held) & seen, 1e3, data)
+    other = nmd.complete(garbage, 2, validation=held, random_state=0)
+    np.testing.assert_allclose(other.selection["error"], fit.selection["error"], rtol=1e-3)
+    np.testing.assert_allclose(other.reconstruct(), fit.reconstruct(), rtol=1e-2, atol=1e-2)
+
+
+# Ends before the end ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("limit", [0.0, 0.1, 1.0, 4.0])
+def test_a_time_limit_is_for_trials_and_fit(limit, clock):
+    fit = nmd.complete(holes(), time_limit=limit, max_iter=10**6, tol=0, random_state=0)
+    assert fit.stop_reason.code == "time_limit"
+    trials = fit.selection
+    assert trials.sizes["trial"] >= 1
+    assert float(trials["seconds"].sum()) <= 0.5 * limit + 1.0
+    assert "stopped" in trials.attrs["reason"]
+
+
+@pytest.mark.parametrize("f", ["modulus", "square"])
+@pytest.mark.parametrize("limit", [0.5, 2.0])
+def test_a_time_limit_in_a_warm_up(f, limit, clock):
+    try:
+        fit = nmd.complete(np.abs(holes()), 2, f, time_limit=limit, random_state=0)
+    except KeyboardInterrupt:
+        pytest.fail("a time limit is no Ctrl-C")
+    assert np.isfinite(fit.reconstruct().values).all()
+
+
+def test_the_parameters_tell_the_time_limit_that_was_given(clock):
+    fit = nmd.complete(holes(), 2, time_limit=3.0, random_state=0)
+    assert fit.parameters["time_limit"] == 3.0
+
+
+@pytest.mark.parametrize(("trial", "number"), [(2, signal.SIGTERM), (7, signal.SIGINT)])
+def test_a_signal_during_the_trials_gives_the_best_so_far(trial, number, monkeypatch):
+    run, count = Trials.run, []
+
+    def interrupted(self, *arguments):
+        count.append(1)
+        if len(count) == trial:
+            signal.raise_signal(number)
+        return run(self, *arguments)
+
+    monkeypatch.setattr(Trials, "run", interrupted)
+    fit = nmd.complete(holes(), random_state=0)
+    assert fit.stop_reason.code == "interrupted"
+    assert np.isfinite(fit.reconstruct().values).all()
+    assert trial <= fit.selection.sizes["trial"] <= trial + 4
+    assert "stopped" in fit.selection.attrs["reason"]
+
+
+def test_ctrl_c_before_the_first_trial_ends_all(monkeypatch):
+    def interrupted(self, *arguments):
+        signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(Trials, "run", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        nmd.complete(holes(), random_state=0)
+
+
+def test_ctrl_c_has_its_effect_after_a_fit():
+    nmd.complete(holes(), 2, random_state=0)
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+    with pytest.raises(KeyboardInterrupt):
+        signal.raise_signal(signal.SIGINT)
+
+
+def test_a_callback_sees_the_fit_alone():
+    states = []
+    fit = nmd.complete(holes(), 2, callback=states.append, random_state=0)
+    assert [state.iteration for state in states] == list(range(1, fit.n_iter + 1))
+
+
+# Odd data -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.filterwarnings("ignore::nmd_lab.NMDWarning")
+@pytest.mark.parametrize(
+    "X",
+    [np.array([[2.0]]), np.array([[2.0, 2, 2, 2]]), np.array([[2.0], [2.0], [2.0]]),
+     np.where(np.eye(6) > 0, 2.0, np.nan)],
+    ids=["1 x 1", "1 x n", "n x 1", "diagonal"],
+)  # fmt: skip
+def test_nothing_can_be_held_out(X):
+    fit = nmd.complete(X, random_state=0)
+    assert fit.selection.sizes["trial"] == 0
+    assert fit.parameters["rank"] == 1
+    assert math.isfinite(fit.parameters["alpha"])
+    np.testing.assert_allclose(fit.reconstruct().values, 2.0, rtol=0.1)  # and not half of it
+
+
+def test_one_entry_can_be_held_out():
+    fit = nmd.complete(np.array([[1.0, 2.0], [3.0, 4.0]]), random_state=0)
+    assert np.isfinite(fit.reconstruct().values).all()
+
+
+@pytest.mark.parametrize(("value", "share"), [(0.0, 0.5), (3.0, 0.5), (-3e-5, 1.0)])
+def test_a_constant_is_found_in_few_trials(value, share):
+    seen = np.random.default_rng(0).random((12, 10)) < share
+    fit = nmd.complete(np.full((12, 10), value), mask=seen, random_state=0)
+    np.testing.assert_allclose(fit.reconstruct().values, value, rtol=1e-3, atol=1e-12)
+    assert fit.parameters["rank"] == 1
+    assert fit.selection.sizes["trial"] <= TRIALS // 4
+
+
+def hard(kind):
+    """Return data in which there is little to find, and what is observed of it."""
+    rng = np.random.default_rng(1)
+    if kind == "outlier":
+        X, seen = table(noise=0.5)
+        seen[3, 4], X[3, 4] = True, 1e5
+        return X, seen
+    if kind == "few":
+        return rng.normal(size=(200, 150)) + 2, rng.random((200, 150)) < 0.01
+    return rng.normal(size=(40, 30)) + (5 if kind == "noise" else 0), rng.random((40, 30)) < 0.6
+
+
+@pytest.mark.filterwarnings("ignore::nmd_lab.NMDWarning")
+@pytest.mark.parametrize("kind", ["noise", "noise around 0", "outlier", "few"])
+def test_no_worse_than_the_mean(kind):
+    X, seen = hard(kind)
+    fit = nmd.complete(X, mask=seen, random_state=0)
+    mean = math.sqrt(np.mean((X[~seen] - np.mean(X[seen])) ** 2))
+    assert rmse(fit, X, ~seen) <= 1.02 * mean
+
+
+@pytest.mark.filterwarnings("ignore::nmd_lab.UnobservedWarning")  # if there are no offsets
+def test_empty_rows_and_columns_get_finite_predictions():
+    X = holes()
+    X[3], X[:, 4] = np.nan, np.nan
+    fit = nmd.complete(X, 2, random_state=0)
+    assert np.isfinite(fit.reconstruct().values).all()
+
+
+# Weights ------------------------------------------------------------------------------------------
+
+
+def test_entries_without_weight_do_not_count():
+    X, seen = table()
+    garbage = np.where(seen, X, 1e6)
+    fit = nmd.complete(garbage, 2, weights=seen.astype(float), random_state=0)
+    same = nmd.complete(np.where(seen, X, np.nan), 2, random_state=0)
+    assert fit.parameters["alpha"] == pytest.approx(same.parameters["alpha"], rel=1e-6)
+    np.testing.assert_allclose(fit.reconstruct(), same.reconstruct(), rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("size", [0.01, 100.0])
+def test_weights_have_no_unit(size):
+    """The ridge has their unit, and the error that of X."""
+    X, seen = table(noise=1.0)
+    options = {"mask": seen, "offsets": "both", "random_state": 0}
+    one, other = (
+        nmd.complete(X, 2, "identity", weights=np.full(X.shape, weight), **options)
+        for weight in (1.0, size)
+    )
+    assert 0.2 < other.parameters["alpha"] / (size * one.parameters["alpha"]) < 5
+    assert float(chosen(other)["error"]) == pytest.approx(float(chosen(one)["error"]), rel=0.05)
+    assert rmse(other, X, ~seen) == pytest.approx(rmse(one, X, ~seen), rel=0.05)
+
+
+# Refusals -----------------------------------------------------------------------------------------
+
+
+def sentence(caught):
+    message = str(caught.value)
+    return message.endswith(".") and message.count(". ") == 0 and "\n" not in message
+
+
+@pytest.mark.parametrize("name", ["rank", "alpha", "offsets", "offset_alpha"])
+def test_another_word_than_auto(name):
+    with pytest.raises((ValueError, TypeError), match=f"^{name}='best'") as caught:
+        nmd.complete(holes(), **{name: "best"})
+    assert sentence(caught)
+    assert "auto" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [({}, "rank='auto'"), ({"rank": 2, "alpha": "auto"}, "alpha='auto'"),
+     ({"rank": 2, "nonlinearity": "auto"}, "nonlinearity='auto'"),
+     ({"rank": 2, "loss": "auto"}, "loss='auto'")],
+)  # fmt: skip
+def test_zeros_that_count_cannot_be_held_out(options, named):
+    X = sparse.csr_array(np.eye(6))
+    with pytest.raises(ValueError, match=r"complete\(\)|dense") as caught:
+        nmd.decompose(X, **options)
+    assert sentence(caught)
+    assert named in str(caught.value)
+
+
+def test_what_does_not_fit_is_refused_before_work(monkeypatch):
+    monkeypatch.setattr("nmd_lab.solver.memory.free_memory", lambda: 10**6)
+    monkeypatch.setattr(Trials, "run", lambda *_: pytest.fail("a trial was done"))
+    with pytest.raises(MemoryError):
+        nmd.complete(holes(shape=(500, 400)), 3)
+
+
+def test_given_factors_give_the_rank():
+    fit = nmd.complete(holes(), init=(np.ones((40, 3)), np.ones((3, 30))), random_state=0)
+    assert fit.parameters["rank"] == 3
+    assert "rank" not in fit.selection.attrs["options"]
+
+
+def test_wrong_given_factors_are_refused_before_work(monkeypatch):
+    monkeypatch.setattr(Trials, "run", lambda *_: pytest.fail("a trial was done"))
+    with pytest.raises(ValueError, match="init has H") as caught:
+        nmd.complete(holes(), init=(np.ones((40, 3)), np.ones((2, 30))))
+    assert sentence(caught)

@@ -1,0 +1,208 @@
+"""The order of trials, on made-up errors: what is found, in how many trials, and what is kept."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+import nmd_lab as nmd
+from nmd_lab.data.observations import observe
+from nmd_lab.model.offsets import NO_OFFSETS
+from nmd_lab.solver.initialization import Start
+from nmd_lab.solver.options import Options
+from nmd_lab.solver.selection.parts import draw_parts
+from nmd_lab.solver.selection.search import Search
+from nmd_lab.solver.selection.setting import Trial
+from nmd_lab.solver.selection.space import Space
+from nmd_lab.solver.selection.trials import Trials
+
+MOST = 200
+"""Trials of a search at most; each is short."""
+
+FREE = {"rank": None, "alpha": None, "offsets": None, "offset_alpha": None}
+
+
+class MadeUp(Trials):
+    """Trials whose mean loss is a function of the setting, and large without components."""
+
+    def __init__(self, mean, X, stop_after=math.inf):
+        parts, _ = draw_parts(observe(X), np.random.default_rng(0))
+        stopped = lambda: len(self.done) >= stop_after  # noqa: E731
+        super().__init__(parts, Options(), float(X.max()), np.random.default_rng(0), stopped)
+        self.mean, self.noise = mean, np.random.default_rng(1)
+
+    def run(self, setting, starts=None, **how):
+        noise = 0.3 * self.noise.normal(size=400)
+        alone = starts is not None and not any(start.W.any() for start in starts)
+        mean = self.mean(setting._replace(rank=1, alpha=1.0)) * 10 if alone else self.mean(setting)
+        start = Start(np.ones((1, 1)), np.ones((1, 1)), True, NO_OFFSETS)
+        losses = mean * (1 + noise - noise.mean())
+        trial = Trial(setting, losses, 5, 0.1, [start] * len(self.parts))
+        trial.is_exact = mean == 0
+        self.done.append(trial)
+        return self.done[-1]
+
+
+def search_of(mean, given=None, nonlinearities=None, losses=None, shape=(60, 50), **how):
+    X = np.abs(np.random.default_rng(0).normal(size=shape))
+    trials = MadeUp(mean, X, **how)
+    models = nonlinearities or [nmd.Identity()], losses or [nmd.Frobenius()]
+    space = Space(*models, largest_rank=min(shape), **FREE | (given or {}))
+    return Search(trials, space)
+
+
+def valley(rank, alpha, offsets=None, offset_alpha=None):
+    """Return a mean loss with one minimum, of 1."""
+
+    def mean(setting):
+        value = 1 + 0.3 * math.log(setting.rank / rank) ** 2
+        value += 0.05 * math.log(max(setting.alpha, 1e-9) / alpha) ** 2
+        if offsets is not None:
+            value += 0.4 * (setting.offsets != offsets)
+        if offset_alpha is not None and setting.offsets not in ("none", "global"):
+            value += 0.05 * math.log(setting.offset_alpha / offset_alpha) ** 2
+        return value
+
+    return mean
+
+
+# What is found ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("alpha", [0.03, 1.0, 10.0])
+@pytest.mark.parametrize("rank", [1, 3, 8, 20])
+def test_the_bottom_of_a_valley(rank, alpha):
+    search = search_of(valley(rank, alpha, "both", 0.7))
+    chosen = search.run().setting
+    assert chosen.offsets == "both"
+    assert 0.7 * rank <= chosen.rank <= 1.4 * rank
+    assert 0.5 < chosen.alpha / alpha < 2
+    assert 0.2 < chosen.offset_alpha / 0.7 < 5
+    assert len(search.trials.done) <= MOST
+
+
+@pytest.mark.parametrize("kind", ["both", "columns", "rows", "none"])
+def test_the_offsets(kind):
+    assert search_of(valley(4, 1.0, kind)).run().setting.offsets == kind
+
+
+def test_fewer_components_if_more_gain_nothing():
+    def mean(setting):
+        return 1 + 0.05 * math.log(setting.alpha) ** 2 + max(0, 3 - setting.rank)
+
+    assert search_of(mean).run().setting.rank == 3
+
+
+def test_fewer_components_without_a_ridge_too():
+    """Twelve overfit a little less than eight, and two fit best."""
+    means = {1: 0.34, 2: 0.008, 3: 0.016, 4: 0.085, 5: 0.09, 6: 0.1, 8: 0.118, 10: 0.114}
+    plain = {"alpha": 0.0, "offsets": "none", "offset_alpha": 0.0}
+    search = search_of(lambda setting: means.get(setting.rank, 0.11), plain)
+    assert search.run().setting.rank == 2
+
+
+def test_another_nonlinearity_only_if_it_is_clearly_better():
+    both = [nmd.Identity(), nmd.ReLU()]
+
+    def surface(gain):
+        base = valley(4, 1.0)
+        return lambda s: base(s) * (1 - gain * (s.nonlinearity == nmd.ReLU()))
+
+    better = search_of(surface(0.2), nonlinearities=both).run()
+    assert better.setting.nonlinearity == nmd.ReLU()
+    worse = search_of(surface(-0.2), nonlinearities=both).run()
+    assert worse.setting.nonlinearity == nmd.Identity()
+    same = search_of(surface(0.0), nonlinearities=both).run()
+    assert same.setting.nonlinearity == nmd.Identity()
+
+
+# How many trials ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("value", [0.0, 1.0, math.inf])
+def test_a_plain_needs_few_trials(value):
+    search = search_of(lambda setting: value)
+    chosen = search.run().setting
+    assert chosen.rank <= 8
+    assert len(search.trials.done) <= MOST
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_noise_needs_few_trials(seed):
+    rng = np.random.default_rng(seed)
+    search = search_of(lambda setting: 1 + 0.05 * rng.random())
+    search.run()
+    assert len(search.trials.done) <= MOST
+
+
+@pytest.mark.parametrize("sign", [-1, 1])
+def test_a_slope_ends_at_a_border(sign):
+    """Ever weaker, or ever stronger, ridges are no reason to go on for ever."""
+    search = search_of(lambda s: 2 + sign * math.tanh(math.log(s.alpha) / 50))
+    search.run()
+    assert len(search.trials.done) <= MOST
+
+
+@pytest.mark.parametrize("shape", [(2, 2), (3, 40), (5, 5)])
+def test_no_rank_beyond_the_data(shape):
+    search = search_of(lambda s: 1 / s.rank, shape=shape)
+    search.run()
+    assert max(trial.setting.rank for trial in search.trials.done) <= min(shape)
+
+
+@pytest.mark.parametrize("stop_after", [1, 2, 5, 12, 30])
+def test_a_stop_gives_the_best_so_far(stop_after):
+    search = search_of(valley(3, 1.0, "both", 0.7), stop_after=stop_after)
+    chosen = search.run()
+    done = search.trials.done
+    assert len(done) <= stop_after + 4
+    assert chosen in done
+    best = min(trial.mean for trial in done)
+    assert chosen.mean <= 1.01 * best
+
+
+# What is given ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"rank": 5}, {"alpha": 0.3}, {"alpha": 0.0}, {"offsets": "rows"}, {"offsets": "none"},
+        {"offsets": "global"}, {"offset_alpha": 2.5}, {"offset_alpha": 0.0},
+        {"rank": 4, "offsets": "both", "offset_alpha": 9.0},
+        {"alpha": 0.3, "offsets": "columns", "offset_alpha": 1.0},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_it_is_not_touched(given):
+    search = search_of(lambda s: 1 + 0.1 * math.cos(3 * math.log(s.alpha + 1)) / s.rank, given)
+    search.run()
+    for trial in search.trials.done:
+        for name, value in given.items():
+            assert getattr(trial.setting, name) == value
+
+
+@pytest.mark.parametrize("f", [nmd.Modulus(), nmd.Square()])
+def test_an_even_f_has_no_offsets_unless_they_are_given(f):
+    search = search_of(valley(3, 1.0), {"offsets": "none"}, nonlinearities=[f])
+    chosen = search.run()
+    assert {trial.setting.offsets for trial in search.trials.done} == {"none"}
+    assert chosen.setting.nonlinearity == f
+    assert 0.5 < chosen.setting.alpha < 2
+
+
+def test_an_even_f_begins_with_weak_ridges():
+    """Strong ones lose the signs of WH."""
+    search = search_of(valley(3, 1.0), {"offsets": "none"}, nonlinearities=[nmd.Square()])
+    search.run()
+    path = [trial.setting.alpha for trial in search.trials.done][1:8]
+    assert path == sorted(path)
+
+
+def test_a_guess_without_trials_respects_what_is_given():
+    search = search_of(lambda s: 1.0, {"rank": 5, "alpha": 0.3, "offsets": "rows"})
+    guess = search.guess()
+    assert (guess.rank, guess.alpha, guess.offsets) == (5, 0.3, "rows")
+    assert search.trials.done == []

@@ -1,0 +1,232 @@
+"""Trials: short fits from given factors, judged at held-out entries."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from oracles import distance, forward
+from scipy import sparse
+
+import nmd_lab as nmd
+from nmd_lab.data.observations import observe
+from nmd_lab.model.offsets import NO_OFFSETS
+from nmd_lab.solver.initialization import Start
+from nmd_lab.solver.options import Options
+from nmd_lab.solver.selection.parts import draw_parts
+from nmd_lab.solver.selection.setting import Setting, Trial
+from nmd_lab.solver.selection.trials import TRIALS, Trials
+
+MODELS = {
+    "relu": nmd.ReLU(), "identity": nmd.Identity(), "modulus": nmd.Modulus(),
+    "square": nmd.Square(), "minmax": nmd.MinMax(0, 1),
+}  # fmt: skip
+LOSSES = {"frobenius": nmd.Frobenius(), "l1": nmd.L1(), "kl": nmd.KL()}
+
+
+def data(shape=(40, 30), rank=2, noise=0.05, share=0.7, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(shape[0], rank)) @ rng.normal(size=(rank, shape[1]))
+    X += noise * rng.normal(size=shape)
+    return np.where(rng.random(shape) < share, X, np.nan)
+
+
+def trials_of(X, stopped=lambda: False, options=None, **how):
+    observations = observe(X, **how)
+    parts, _ = draw_parts(observations, np.random.default_rng(0))
+    low, high = observations.range()
+    return Trials(
+        parts, options or Options(), max(-low, high), np.random.default_rng(0), stopped
+    )  # fmt: skip
+
+
+def setting(f="identity", loss="frobenius", rank=2, alpha=0.3, offsets="none", offset_alpha=1.0):
+    return Setting(MODELS[f], LOSSES[loss], rank, alpha, offsets, offset_alpha)
+
+
+def given(part, W, H):
+    return Start(W.copy(), H.copy(), True, NO_OFFSETS)
+
+
+# The error ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("offsets", ["none", "both"])
+@pytest.mark.parametrize(
+    ("f", "loss"),
+    [("identity", "frobenius"), ("relu", "l1"), ("minmax", "frobenius"), ("square", "kl")],
+)
+def test_losses_are_those_at_the_held_out_entries(f, loss, offsets, weighted):
+    X = np.abs(data())
+    rng = np.random.default_rng(5)
+    weights = rng.random(X.shape) + 0.5 if weighted else np.ones(X.shape)
+    trials = trials_of(X, weights=weights if weighted else None)
+    trial = trials.run(setting(f, loss, offsets=offsets))
+    expected, sizes = [], []
+    for part, start in zip(trials.parts, trial.starts, strict=True):
+        rows, columns, _ = part.held_out.entries()
+        low_rank = start.W @ start.H + start.offsets.mean
+        low_rank = low_rank + start.offsets.of_rows(40, float)[:, None]
+        model = forward(f, low_rank + start.offsets.of_columns(30, float))[rows, columns]
+        model = np.maximum(model, 1e-12 * X[rows, columns]) if loss == "kl" else model
+        each = distance(loss, X[rows, columns], model)
+        expected.append(weights[rows, columns] * each)
+        sizes.append(weights[rows, columns])
+    losses = np.concatenate(expected) / np.concatenate(sizes).mean()
+    np.testing.assert_allclose(trial.losses, losses, rtol=1e-6, atol=1e-12)
+    assert trial.mean == pytest.approx(losses.mean(), rel=1e-6)
+
+
+def test_the_error_and_its_spread():
+    rng = np.random.default_rng(0)
+    losses, lower = rng.random(500), rng.random(500) / 2
+    trial, best = (Trial(setting(), each, 3, 0.1) for each in (losses, lower))
+    assert trial.error == pytest.approx(math.sqrt(2 * losses.mean()))
+    assert trial.spread(trial) == 0
+    resampled = []
+    for _ in range(4000):  # the bootstrap of the difference of both errors
+        k = rng.integers(500, size=500)
+        resampled.append(losses[k].mean() / best.error - lower[k].mean() / best.error)
+    assert trial.spread(best) == pytest.approx(np.std(resampled), rel=0.1)
+    l1 = Trial(setting(loss="l1"), losses, 3, 0.1)
+    assert l1.error == pytest.approx(losses.mean())
+    assert math.isnan(l1.spread(best))  # there is no unit for both
+
+
+def test_a_trial_that_did_not_finish_is_the_worst():
+    trial = Trial(setting(), np.array([1.0, np.inf]), 3, 0.1)
+    assert trial.mean == math.inf
+    assert math.isnan(trial.row(trial)["error"])
+
+
+def test_weights_have_no_unit():
+    """The error is that of X, whatever the size of the weights."""
+    X = data()
+    one = trials_of(X).run(setting())
+    seven = trials_of(X, weights=np.full(X.shape, 7.0)).run(setting(alpha=7 * 0.3))
+    assert seven.error == pytest.approx(one.error, rel=0.05)
+
+
+# Warm starts --------------------------------------------------------------------------------------
+
+
+def test_a_warm_start_needs_few_iterations():
+    trials = trials_of(data())
+    cold = trials.run(setting())
+    warm = trials.run(setting(alpha=0.25), cold.starts)
+    assert warm.n_iter < cold.n_iter
+    assert warm.mean < 1.1 * cold.mean
+    assert warm.setting.alpha == 0.25
+
+
+def test_starts_are_not_changed():
+    trials = trials_of(data())
+    cold = trials.run(setting())
+    before = [(start.W.copy(), start.H.copy()) for start in cold.starts]
+    for rank in (1, 2, 4):
+        trials.run(setting(rank=rank), cold.starts)
+    for start, (W, H) in zip(cold.starts, before, strict=True):
+        np.testing.assert_array_equal(start.W, W)
+        np.testing.assert_array_equal(start.H, H)
+
+
+@pytest.mark.parametrize("container", [np.asarray, sparse.csr_array])
+def test_components_that_died_come_back(container):
+    """Zero factors are a standstill of the iteration; a trial begins elsewhere."""
+    X = data(share=0.3) if container is sparse.csr_array else data()
+    X = sparse.csr_array(np.nan_to_num(X)) if container is sparse.csr_array else X
+    trials = trials_of(X)
+    zeros = [given(part, np.zeros((40, 2)), np.zeros((2, 30))) for part in trials.parts]
+    trial = trials.run(setting(), zeros)
+    cold = trials.run(setting())
+    assert trial.mean < 1.3 * cold.mean
+    for start in trial.starts:
+        assert np.linalg.matrix_rank(start.W @ start.H) == 2
+
+
+def test_components_come_from_the_residual():
+    trials = trials_of(data(rank=3))
+    two = trials.run(setting(rank=2))
+    three = trials.run(setting(rank=3), two.starts)
+    cold = trials.run(setting(rank=3))
+    assert three.error < 0.3 * two.error
+    assert three.error < 1.2 * cold.error
+    assert {start.W.shape[1] for start in three.starts} == {3}
+
+
+def test_the_smallest_components_go_first():
+    trials = trials_of(data(rank=2, noise=0.01))
+    many = trials.run(setting(rank=5))
+    two = trials.run(setting(rank=2), many.starts)
+    cold = trials.run(setting(rank=2))
+    assert {start.W.shape[1] for start in two.starts} == {2}
+    assert two.error < 1.2 * cold.error
+
+
+def test_a_strong_ridge_removes_all_and_a_weak_one_finds_them_again():
+    trials = trials_of(data())
+    nothing = trials.run(setting(alpha=1e4))
+    for start in nothing.starts:
+        assert np.linalg.norm(start.W) * np.linalg.norm(start.H) < 1e-3
+    assert trials.run(setting(), nothing.starts).error < 0.3 * nothing.error
+
+
+# Manners ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("f", MODELS)
+def test_a_trial_has_few_iterations_and_a_row(f):
+    trials = trials_of(np.abs(data()) / 8)
+    trial = trials.run(setting(f, alpha=0.02))
+    assert len(trials.parts) <= trial.n_iter <= TRIALS.most * len(trials.parts)
+    assert trials.done == [trial]
+    row = trial.row(trial)
+    assert row["spread"] == 0
+    assert (row["rank"], row["alpha"], row["loss"]) == (2, 0.02, "frobenius")
+    assert row["nonlinearity"] == repr(MODELS[f])
+
+
+def test_a_stop_ends_a_trial_after_one_iteration_of_each_part():
+    trials = trials_of(data(), stopped=lambda: True)
+    trial = trials.run(setting())
+    assert trial.n_iter == len(trials.parts)
+    assert np.isfinite(trial.mean)
+
+
+@pytest.mark.parametrize("f", ["square", "modulus"])
+def test_a_stop_in_a_warm_up_ends_it(f):
+    trials = trials_of(np.abs(data()), stopped=lambda: True)
+    try:
+        trial = trials.run(setting(f))
+    except KeyboardInterrupt:
+        pytest.fail("a stop of the search is no interruption of the fit")
+    assert np.isfinite(trial.mean)
+
+
+@pytest.mark.parametrize("offsets", ["none", "both"])
+def test_single_precision_stays(offsets):
+    trials = trials_of(data().astype(np.float32))
+    first = trials.run(setting(offsets=offsets))
+    second = trials.run(setting(rank=4, offsets=offsets), first.starts)
+    for start in (*first.starts, *second.starts):
+        assert start.W.dtype == start.H.dtype == np.float32
+
+
+@pytest.mark.parametrize("scale", [4.0**-30, 1e-3, 1e3, 4.0**30])
+@pytest.mark.parametrize("loss", ["frobenius", "l1"])
+def test_multiples_of_the_data_have_the_same_trials(loss, scale):
+    of_loss = scale if loss == "l1" else scale**2
+    given = setting(loss=loss, offsets="both")
+    one = trials_of(data()).run(given)
+    scaled = given._replace(alpha=0.3 * of_loss / scale, offset_alpha=of_loss / scale**2)
+    other = trials_of(data() * scale).run(scaled)
+    assert other.mean == pytest.approx(of_loss * one.mean, rel=1e-5)
+
+
+def test_the_options_of_the_fit_count():
+    X = data()
+    fixed = trials_of(X, options=replace(Options(), penalty=50.0)).run(setting())
+    assert fixed.n_iter != trials_of(X).run(setting()).n_iter

@@ -1,0 +1,210 @@
+"""The ridge of the offsets: a number of its own in the objective, whatever solves it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from oracles import distance, forward
+from scipy import sparse
+
+import nmd_lab as nmd
+
+PLAIN = {"acceleration": None, "polish": False, "homotopy": False}
+KINDS = ("rows", "columns", "both")
+
+
+def ratings(shape=(18, 14), share=0.6, seed=0):
+    """Return a table of sums, products and noise, and what is observed of it."""
+    rng = np.random.default_rng(seed)
+    m, n = shape
+    X = 3 + rng.normal(size=m)[:, None] + rng.normal(size=n)
+    X = X + rng.normal(size=(m, 2)) @ rng.normal(size=(2, n)) + 0.1 * rng.normal(size=shape)
+    seen = rng.random(shape) < share
+    seen[0] = seen[:, 0] = True
+    return X, seen
+
+
+def low_rank(fit):
+    """Return WH + offsets from the parts of a fit."""
+    rows, columns = fit.offsets_at(slice(None), slice(None))  # the mean is in those of the rows
+    return fit.factors[0] @ fit.factors[1] + rows[:, None] + columns
+
+
+def ridges(fit, alpha, offset_alpha):
+    """Return the part of the objective that does not look at the data."""
+    W, H = fit.factors
+    rows, columns = fit.offsets.of_rows(18, float), fit.offsets.of_columns(14, float)
+    of_factors = alpha * (np.sum(W**2) + np.sum(H**2))
+    return 0.5 * (of_factors + offset_alpha * (np.sum(rows**2) + np.sum(columns**2)))
+
+
+def offsets_by_hand(X, seen, mean, offset_alpha, kind="both"):
+    """Return the ridge regression of the observed entries on dummies of rows and columns."""
+    m, n = X.shape
+    rows, columns = np.nonzero(seen)
+    design = np.zeros((rows.size, m + n))
+    if kind in ("rows", "both"):
+        design[np.arange(rows.size), rows] = 1
+    if kind in ("columns", "both"):
+        design[np.arange(rows.size), m + columns] = 1
+    normal = design.T @ design + offset_alpha * np.eye(m + n)
+    best = np.linalg.lstsq(normal, design.T @ (X[seen] - mean), rcond=None)[0]
+    return mean + best[:m, None] + best[m:]
+
+
+# The objective ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("constraint", ["everywhere", "observed"])
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("f", "loss"), [("identity", "frobenius"), ("relu", "l1"),
+                                         ("square", "kl"), ("modulus", "frobenius")])  # fmt: skip
+def test_the_objective_has_both_ridges(f, loss, kind, constraint):
+    X, seen = ratings()
+    X = np.abs(X)
+    options = {"alpha": 0.7, "offset_alpha": 5.0, "offsets": kind, "constraint": constraint}
+    fit = nmd.complete(np.where(seen, X, np.nan), 2, f, loss, max_iter=6, tol=0, **options,
+                       random_state=0)  # fmt: skip
+    model = forward(f, low_rank(fit))
+    if loss == "kl":
+        model = np.maximum(model, 1e-12 * X)
+    expected = distance(loss, X[seen], model[seen]).sum() + ridges(fit, 0.7, 5.0)
+    assert fit.history["objective"].values[-1] == pytest.approx(expected, rel=1e-9)
+    assert ridges(fit, 0.0, 5.0) > 0.01 * expected  # so that it would be missed
+
+
+def test_auto_with_a_number_for_alpha_is_that_number():
+    X, seen = ratings()
+    options = {"mask": seen, "offsets": "both", "max_iter": 5, "random_state": 0}
+    one = nmd.complete(X, 2, alpha=3.0, **options)
+    other = nmd.complete(X, 2, alpha=3.0, offset_alpha=3.0, **options)
+    np.testing.assert_array_equal(one.reconstruct().values, other.reconstruct().values)
+    assert one.parameters["offset_alpha"] == other.parameters["offset_alpha"] == 3.0
+    different = nmd.complete(X, 2, alpha=3.0, offset_alpha=0.1, **options)
+    assert different.parameters["offset_alpha"] == 0.1
+    assert np.abs(different.offsets.rows - one.offsets.rows).max() > 0.01
+
+
+@pytest.mark.parametrize("value", [-1.0, np.nan, np.inf, "best", "3"])
+def test_no_ridge(value):
+    with pytest.raises((ValueError, TypeError), match=r"^offset_alpha=") as caught:
+        nmd.complete(np.eye(4), 1, alpha=1, offset_alpha=value)
+    assert str(caught.value).count(". ") == 0
+
+
+# What minimises it --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("constraint", ["everywhere", "observed"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_offsets_alone_are_ridge_regression(kind, constraint):
+    X, seen = ratings()
+    nothing = np.zeros((18, 1)), np.zeros((1, 14))
+    fit = nmd.complete(X, 1, mask=seen, offsets=kind, alpha=100.0, offset_alpha=2.5, penalty=1.0,
+                       init=nothing, constraint=constraint, max_iter=600, tol=0)  # fmt: skip
+    np.testing.assert_allclose(fit.factors[0] @ fit.factors[1], 0, atol=1e-12)
+    expected = offsets_by_hand(X, seen, X[seen].mean(), 2.5, kind)
+    np.testing.assert_allclose(fit.reconstruct(), expected, atol=1e-8)
+
+
+@pytest.mark.parametrize(("alpha", "offset_alpha"), [(2.0, 0.0), (0.3, 4.0), (0.0, 4.0)])
+@pytest.mark.parametrize("container", [np.asarray, sparse.csr_array])
+def test_the_gradient_vanishes(alpha, offset_alpha, container):
+    X, seen = ratings()
+    data = container(np.where(seen, X, 0)) if container is sparse.csr_array else X
+    options = {"alpha": alpha, "offset_alpha": offset_alpha, "offsets": "both", "epsilon": 0}
+    fit = nmd.complete(data, 2, mask=seen, penalty=1.0, max_iter=2500, tol=0, random_state=0,
+                       **options)  # fmt: skip
+    residual = np.where(seen, X - low_rank(fit), 0)
+    W, H = fit.factors
+    gradients = (
+        residual @ H.T - alpha * W,
+        W.T @ residual - alpha * H,
+        residual.sum(axis=1) - offset_alpha * fit.offsets.rows,
+        residual.sum(axis=0) - offset_alpha * fit.offsets.columns,
+    )
+    scale = np.abs(X[seen]).sum()
+    assert max(np.abs(gradient).max() for gradient in gradients) < 1e-4 * scale
+    assert fit.optimality < 1e-4
+
+
+@pytest.mark.parametrize("f", ["identity", "relu"])
+def test_both_constraints_and_refinements_agree(f):
+    X, seen = ratings()
+    X = np.maximum(X - 2, 0)
+    options = {"alpha": 0.5, "offset_alpha": 3.0, "offsets": "both", "max_iter": 3000, "tol": 1e-9}
+    plain, few, refined = (
+        nmd.complete(X, 2, f, mask=seen, random_state=0, **options, **how).objective
+        for how in (
+            {"constraint": "everywhere", **PLAIN},
+            {"constraint": "observed", **PLAIN},
+            {},
+        )
+    )
+    assert plain == pytest.approx(few, rel=1e-3)
+    assert refined <= plain * (1 + 1e-4)
+    assert refined == pytest.approx(plain, rel=1e-2)
+
+
+def test_a_strong_ridge_removes_the_offsets_alone():
+    X, seen = ratings()
+    strong = nmd.complete(X, 2, mask=seen, offsets="both", alpha=0.1, offset_alpha=1e7)
+    assert np.abs(strong.offsets.rows).max() < 1e-4
+    assert np.abs(strong.offsets.columns).max() < 1e-4
+    plain = nmd.complete(X, 2, mask=seen, offsets="global", alpha=0.1, max_iter=1000)
+    assert strong.objective == pytest.approx(plain.objective, rel=1e-2)
+
+
+def test_no_ridge_of_the_offsets_leaves_them_as_they_are():
+    """A strong ridge of the factors does not shrink the offsets."""
+    X, seen = ratings()
+    fit = nmd.complete(X, 2, mask=seen, offsets="both", alpha=1e4, offset_alpha=0.0, tol=1e-6)
+    expected = offsets_by_hand(X, seen, X[seen].mean(), 0.0)
+    np.testing.assert_allclose(fit.reconstruct().values, expected, atol=1e-3)
+
+
+# New rows -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("alpha", "offset_alpha"), [(0.5, 6.0), (6.0, 0.0), (0.0, 6.0)])
+def test_new_rows_have_the_ridge_of_the_offsets(alpha, offset_alpha):
+    X, seen = ratings()
+    fit = nmd.complete(X, 2, mask=seen, offsets="both", alpha=alpha, offset_alpha=offset_alpha,
+                       random_state=0)  # fmt: skip
+    new, known = ratings(seed=1)
+    found = fit.fold_in(new, mask=known)
+    regressors = np.vstack([np.ones(14), fit.factors[1]])
+    ridge = np.diag([offset_alpha, alpha, alpha])
+    for i in range(18):
+        D = regressors[:, known[i]]
+        target = (new[i] - fit.offsets.mean - fit.offsets.columns)[known[i]]
+        expected = np.linalg.solve(D @ D.T + ridge, D @ target)
+        np.testing.assert_allclose(found.values[i], expected[1:], atol=1e-5)
+        assert float(found["offset"][i]) == pytest.approx(expected[0], abs=1e-5)
+
+
+# Units --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("scale", [4.0**-40, 1e-3, 1e3, 4.0**40])
+@pytest.mark.parametrize("loss", ["frobenius", "l1"])
+def test_multiples_of_the_data_are_fitted_alike(loss, scale):
+    """The offsets have the unit of X, the factors that of its root."""
+    X, seen = ratings()
+    of_loss = scale if loss == "l1" else scale**2
+    options = {"offsets": "both", "max_iter": 15, "random_state": 0}
+    one = nmd.complete(X, 2, "identity", loss, mask=seen, alpha=0.7, offset_alpha=4.0, **options)
+    ridge = {"alpha": 0.7 * of_loss / scale, "offset_alpha": 4.0 * of_loss / scale**2}
+    other = nmd.complete(X * scale, 2, "identity", loss, mask=seen, **ridge, **options)
+    np.testing.assert_allclose(
+        other.reconstruct().values, scale * one.reconstruct().values, rtol=1e-5, atol=1e-6 * scale
+    )
+    assert other.objective == pytest.approx(of_loss * one.objective, rel=1e-6)
+    np.testing.assert_allclose(other.offsets.rows, scale * one.offsets.rows, atol=1e-5 * scale)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_the_precision_stays(dtype):
+    X, seen = ratings()
+    fit = nmd.complete(X.astype(dtype), 2, mask=seen, offsets="both", alpha=0.5, offset_alpha=4.0)
+    assert fit.W.dtype == fit.H.dtype == fit.offsets.rows.dtype == dtype

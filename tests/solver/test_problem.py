@@ -1,0 +1,62 @@
+"""What a problem asks of its loss."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import nmd_lab as nmd
+from nmd_lab.data.base import BLOCK
+from nmd_lab.data.observations import observe
+from nmd_lab.solver.problem import reference_of
+
+X = np.random.default_rng(0).random((3, BLOCK)) + 0.5
+X[1, ::7] = np.nan
+
+
+class Cubic(nmd.Loss):
+    """A loss of the user's own, whose reference is a sum."""
+
+    name = "cubic"
+    reference_is_sum = True
+
+    def reference(self, x, weights):
+        sizes.append(x.size)
+        return float(np.sum(weights * np.abs(x) ** 3))
+
+
+class Largest(nmd.L1):
+    """A loss whose reference is no sum, though that of its base is one."""
+
+    def reference(self, x, weights):
+        sizes.append(x.size)
+        return float(np.max(weights * np.abs(x)))
+
+
+sizes: list[int] = []
+"""How many entries each call got."""
+
+
+@pytest.fixture(autouse=True)
+def _no_calls():
+    sizes.clear()
+
+
+def test_a_sum_gets_the_entries_in_blocks():
+    assert reference_of(observe(X), Cubic()) == pytest.approx(np.nansum(X**3), rel=1e-12)
+    assert max(sizes) <= BLOCK
+    assert sum(sizes) == np.count_nonzero(~np.isnan(X))
+
+
+def test_another_reference_gets_all_entries_at_once():
+    assert reference_of(observe(X), Largest()) == np.nanmax(X)
+    assert sizes == [np.count_nonzero(~np.isnan(X))]
+
+
+def test_a_subclass_without_a_reference_of_its_own_inherits_the_claim():
+    class Same(nmd.Frobenius):
+        """Nothing of its own."""
+
+    assert Same.reference_is_sum
+    assert not nmd.KL.reference_is_sum
+    assert reference_of(observe(X), Same()) == reference_of(observe(X), nmd.Frobenius())

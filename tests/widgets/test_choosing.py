@@ -1,0 +1,310 @@
+"""Explorers that choose rank, ridges, offsets and f: what they fit, show and copy."""
+
+from __future__ import annotations
+
+import io
+from types import SimpleNamespace
+
+import chosen
+import numpy as np
+import pytest
+from PIL import Image
+from waiting import PATIENCE, wait_for
+
+import nmd_lab as nmd
+from nmd_lab import datasets, widgets
+from nmd_lab.model.losses import Frobenius
+from nmd_lab.solver.selection.setting import Setting
+from nmd_lab.solver.selection.trials import Trials
+from nmd_lab.widgets import choosing_state
+from nmd_lab.widgets.completion_state import CompletionState
+from nmd_lab.widgets.decomposition_state import DecompositionState
+
+CHOOSABLE = ["nonlinearity", "rank", "alpha", "offsets", "offset_alpha"]
+
+SETTING = Setting(nmd.MinMax(1, 5), Frobenius(), np.int64(3), 2.345678, "both", 1.0)
+
+
+@pytest.fixture(autouse=True)
+def no_event_loop(monkeypatch):
+    """Hide the event loop that browser tests leave behind: it does not run, so calls would wait."""
+
+    def fails():
+        raise RuntimeError("no running event loop")
+
+    monkeypatch.setattr("nmd_lab.widgets._controls.asyncio.get_running_loop", fails)
+
+
+def made_up(setting=SETTING):
+    """Return a choice without trials."""
+    options = list(setting._fields)
+    record = {"trials": [], "chosen": -1, "reason": "made up", "options": options}
+    return SimpleNamespace(setting=setting, record=record, time_limit=None)
+
+
+def joined(state):
+    assert state.fit.join(PATIENCE)
+    assert state.fit.phase == "finished", state.fit.message
+    return state.fit.result
+
+
+def executed(code, **names):
+    exec(code, names)
+    return names["fit"]
+
+
+def test_everything_is_chosen_and_the_code_has_the_numbers():
+    state = CompletionState(data="generated", iterations=40)
+    assert [state.values[name] for name in CHOOSABLE] == ["auto"] * 5
+    assert state.choosable == CHOOSABLE
+    assert state.problems() == {}
+    state.start()
+    fit = joined(state)
+    values, table = state.values, fit.selection
+    best = table.isel(trial=table.attrs["chosen"])
+    assert table.sizes["trial"] > 5
+    assert values["rank"] == fit.rank == int(best["rank"])
+    assert values["alpha"] == fit.parameters["alpha"] == pytest.approx(float(best.alpha), rel=1e-3)
+    assert values["offsets"] == fit.parameters["offsets"] == str(best["offsets"].values)
+    assert values["offset_alpha"] == fit.parameters["offset_alpha"]
+    assert values["nonlinearity"] == fit.nonlinearity.name
+    assert not state.changed
+    assert state.choice.startswith(f"chosen: f {values['nonlinearity']}, rank {fit.rank}, alpha ")
+    assert f"{table.attrs['reason']} (root mean squared error " in state.choice
+    assert f"{table.sizes['trial']} trials)." in state.choice
+    code = state.code()
+    assert f"alpha={values['alpha']}" in code
+    assert "auto" not in code
+    np.testing.assert_array_equal(executed(code).W, fit.W)
+
+
+def test_only_what_is_auto_is_chosen():
+    state = CompletionState(data="generated", rank=2, nonlinearity="identity", offsets="rows")
+    state.set("iterations", 5)
+    state.start()
+    fit = joined(state)
+    assert (fit.rank, fit.parameters["offsets"]) == (2, "rows")
+    assert set(state.decided) == {"alpha", "offset_alpha"}
+    assert state.choice.startswith("chosen: alpha ")
+
+
+def test_with_numbers_nothing_is_tried():
+    state = CompletionState(data="generated", rank=2, alpha=7.0, iterations=5)
+    assert (state.values["nonlinearity"], state.values["offsets"]) == ("identity", "both")
+    state.set("offsets", "auto")
+    state.start()
+    fit = joined(state)
+    assert state.decided == {"offsets": "none", "offset_alpha": 7.0}
+    assert (state.values["offsets"], state.values["offset_alpha"]) == ("none", 7.0)
+    assert (state.choice, fit.selection.sizes["trial"]) == ("", 0)
+    np.testing.assert_array_equal(executed(state.code()).W, fit.W)
+
+
+def test_an_f_with_bounds_brings_them(monkeypatch):
+    monkeypatch.setattr(choosing_state, "choice_for", lambda *_, **__: made_up())
+    state = CompletionState(data="generated", iterations=5)
+    assert state.reasons()["low"] == "only minmax has bounds"
+    state.set("low", -9.0)
+    state.start()
+    fit = joined(state)
+    assert fit.nonlinearity == nmd.MinMax(1, 5)
+    assert {name: state.values[name] for name in ("nonlinearity", "low", "high")} == {
+        "nonlinearity": "minmax", "low": 1.0, "high": 5.0,
+    }  # fmt: skip
+    assert state.values["alpha"] == 2.346
+    assert "nonlinearity=nmd.MinMax(1.0, 5.0)" in state.code()
+    assert "low" not in state.reasons()
+    assert state.choice.endswith("Why: made up.")
+    predicted = [entry.predicted for entry in state.entries(0, 10)[1]]
+    assert max(predicted) <= 5
+
+
+def test_what_the_user_changes_meanwhile_stays(monkeypatch):
+    state = CompletionState(data="generated", iterations=5)
+
+    def changes(*_, **__):
+        state.set("alpha", 99.0)
+        state.set("seed", 4)
+        return made_up()
+
+    monkeypatch.setattr(choosing_state, "choice_for", changes)
+    state.start()
+    fit = joined(state)
+    assert (state.values["alpha"], state.values["rank"]) == (99.0, 3)
+    assert state.changed
+    assert fit.parameters["alpha"] == 2.346
+    assert "alpha=2.346" in state.code()
+    assert "random_state=0" in state.code()
+
+
+@pytest.mark.parametrize("how", ["stop", "reset"])
+def test_a_choice_that_does_not_end_leaves_auto(how, monkeypatch):
+    state = CompletionState(data="generated", iterations=5)
+
+    def endless(*_, asked, **__):
+        wait_for(lambda: bool(asked))
+        return made_up()
+
+    monkeypatch.setattr(choosing_state, "choice_for", endless)
+    state.start()
+    thread = state.fit._thread
+    wait_for(lambda: state.fit.message.startswith("choosing"))
+    getattr(state.fit if how == "stop" else state, how)()
+    thread.join(PATIENCE)
+    assert [state.values[name] for name in CHOOSABLE] == ["auto"] * 5
+    assert (state.decided, state.choice, state.fit.result) == ({}, "", None)
+    assert state.fit.phase == ("stopped" if how == "stop" else "ready")
+    assert bool(state.fitted_settings) == (how == "stop")
+    assert "alpha" not in state.code()
+
+
+def test_stop_ends_the_trials_of_a_choice(monkeypatch):
+    """The choice itself listens: after Stop it soon does no further trial."""
+    trials, run = [], Trials.run
+
+    def counted(self, *arguments, **options):
+        trials.append(state.fit.message)
+        if len(trials) == 6:
+            state.fit.stop()
+        return run(self, *arguments, **options)
+
+    monkeypatch.setattr(Trials, "run", counted)
+    state = CompletionState(data="generated")
+    state.start()
+    assert state.fit.join(PATIENCE)
+    assert (state.fit.phase, state.fit.result) == ("stopped", None)
+    assert 6 <= len(trials) < 16
+
+
+def test_a_decomposition_chooses_rank_and_ridge():
+    state = DecompositionState(datasets.digits(80), rank="auto", alpha="auto", iterations=15)
+    assert state.choosable == ["rank", "alpha"]
+    assert state.problems() == {}
+    assert "offsets" not in state.code("X")
+    state.set("missing", 0.2)
+    assert 'offsets="none"' in state.code("X")
+    state.start()
+    fit = joined(state)
+    assert state.values["rank"] == fit.rank
+    assert 0 < state.values["alpha"] == fit.parameters["alpha"]
+    assert fit.parameters["offsets"] == "none"
+    assert "offset" not in state.choice
+    np.testing.assert_allclose(executed(state.code("X"), X=datasets.digits(80)).W, fit.W, rtol=1e-9)
+
+
+def test_a_wrong_number_is_named_and_auto_is_right():
+    state = CompletionState(data="generated", offset_alpha=-1.0, rank=301)
+    assert "offset_alpha=-1.0 is out of range" in state.problems()["offset_alpha"]
+    assert "rank=301 exceeds" in state.problems()["rank"]
+    state.set("offsets", "none")
+    assert "offset_alpha" not in state.problems()
+    assert state.reasons()["offset_alpha"] == "no offsets of rows or columns"
+    state.choose_all()
+    assert state.problems() == {}
+
+
+def shown(explorer, names=CHOOSABLE):
+    return {name: explorer.controls[name].value for name in names}
+
+
+def test_controls_show_auto_and_then_what_was_chosen(monkeypatch):
+    monkeypatch.setattr(choosing_state, "choice_for", lambda *_, **__: made_up())
+    explorer = widgets.CompletionExplorer(data="generated", iterations=5)
+    assert shown(explorer) == dict.fromkeys(CHOOSABLE, "auto")
+    rank = explorer.controls["rank"]
+    assert rank.input.disabled
+    assert "nmd-is-auto" in rank.box._dom_classes
+    assert explorer.choice.layout.display == "none"
+    explorer.start()
+    joined(explorer.state)
+    assert shown(explorer) == {name: explorer.state.values[name] for name in CHOOSABLE}
+    assert (rank.value, rank.auto.value, rank.input.disabled) == (3, False, False)
+    assert "nmd-is-auto" not in rank.box._dom_classes
+    assert explorer.controls["high"].input.value == 5.0
+    assert not explorer.controls["high"].input.disabled
+    assert "chosen: f minmax, rank 3, alpha 2.346" in explorer.choice.value
+    assert explorer.choice.layout.display is None
+    assert not explorer.buttons["continue"].disabled
+    explorer.buttons["reset"].click()
+    assert explorer.choice.layout.display == "none"
+    assert rank.value == 3
+
+
+def test_auto_of_a_single_setting():
+    explorer = widgets.CompletionExplorer(data="generated", rank=4, alpha=2.0)
+    alpha = explorer.controls["alpha"]
+    assert (alpha.value, alpha.input.disabled) == (2.0, False)
+    alpha.auto.value = True
+    assert explorer.state.values["alpha"] == "auto"
+    assert alpha.input.disabled
+    alpha.auto.value = False
+    assert explorer.state.values["alpha"] == 2.0
+    explorer = widgets.CompletionExplorer(data="generated")
+    explorer.controls["rank"].auto.value = False
+    assert explorer.state.values["rank"] == 8
+
+
+def test_choose_for_me(monkeypatch):
+    monkeypatch.setattr(choosing_state, "choice_for", lambda *_, **__: made_up())
+    explorer = widgets.CompletionExplorer(data="generated", rank=999, alpha=1.0, iterations=0)
+    assert explorer.chooser.disabled
+    assert "max_iter=0 is too small" in explorer.chooser.tooltip
+    explorer.controls["iterations"].input.value = 5
+    assert explorer.buttons["run"].disabled  # but a choice replaces the wrong rank
+    assert not explorer.chooser.disabled
+    explorer.chooser.click()
+    joined(explorer.state)
+    assert shown(explorer)["rank"] == explorer.result.rank == 3
+    other = widgets.DecompositionExplorer(datasets.digits(30), rank=2, iterations=5)
+    assert "Rank, Ridge alpha" in other.chooser.tooltip
+
+
+def test_nothing_else_can_be_started_during_a_choice(monkeypatch):
+    def endless(*_, asked, **__):
+        wait_for(lambda: bool(asked))
+        return made_up()
+
+    monkeypatch.setattr(choosing_state, "choice_for", endless)
+    explorer = widgets.CompletionExplorer(data="generated", iterations=5)
+    explorer.start()
+    assert explorer.buttons["run"].disabled
+    assert explorer.chooser.disabled
+    assert not explorer.buttons["stop"].disabled
+    wait_for(lambda: "choosing by held-out entries" in explorer.status.value)
+    explorer.close()
+    assert explorer.join(PATIENCE)
+
+
+def test_a_study_shows_and_repeats_fits_that_choose():
+    study = nmd.Study(
+        datasets.digits(40), alpha=["auto", 1.0], rank=[1, 2], n_splits=1, max_iter=8,
+        nonlinearity="identity",
+    )  # fmt: skip
+    study.run(progress=False)
+    explorer = widgets.StudyExplorer(study)
+    by_alpha = {str(p.labels["alpha"]): p for p in explorer._points if p.labels["rank"] == 2}
+    assert set(by_alpha) == {"auto", "1.0"}
+    explorer._choose(by_alpha["auto"])
+    assert "alpha auto" in explorer._details.value
+    explorer.start()
+    fit = joined(explorer.state)
+    assert fit.parameters["alpha"] > 0
+    code = explorer.state.code("study")
+    assert f'"alpha": {fit.parameters["alpha"]}' in code
+    np.testing.assert_array_equal(executed(code, study=study).W, fit.W)
+
+
+def test_the_explorer_of_a_fit_shows_the_choice():
+    plain = nmd.decompose(datasets.digits(40), 3, random_state=0, max_iter=5)
+    rows = chosen.trials([2, 4, 8], [0.3, 3.0, 30.0])
+    fit = chosen.with_selection(plain, chosen.selection(rows))
+    explorer = widgets.explore(fit)
+    assert "rank 8, alpha 3, offset_alpha 1.5, offsets both" in explorer._facts.value
+    assert "the lowest of 9 trials" in explorer._facts.value
+    assert Image.open(io.BytesIO(explorer.trials.value)).width > 600
+    assert explorer.trials.layout.display is None
+    assert "fit.plot.selection()\n" in explorer.code()
+    explorer = widgets.explore(plain)
+    assert explorer.trials.layout.display == "none"
+    assert "chosen" not in explorer._facts.value
+    assert "selection" not in explorer.code()
