@@ -53,6 +53,7 @@ lab: $(VENV)/with-lab,plot,io ## open JupyterLab on the first tutorial (ARGS="..
 
 bench: $(VENV)/with-plot,io ## print the tables of all benchmarks
 	@set -e; for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python $$script; done
+	$(BIN)/python -m benchmarks.selection --quick
 
 paper: $(VENV)/with-plot,baselines ## rerun the paper's experiments, up to an hour (set NMD_LAB_DATA), and write docs/paper.md
 	$(BIN)/python -m benchmarks.paper $(ARGS)

@@ -83,18 +83,17 @@ def work(
     common: dict[str, Any] = {"max_iter": max_iter, "random_state": seed}
     scores: Scores = {}
     if solver in ("default", "alpha"):
-        options = default_settings(**common)
+        options, alpha = default_settings(**common), 0.0
         if solver == "alpha":
-            scores["alpha"] = options["alpha"] = choose_alpha(
+            scores["alpha"] = alpha = choose_alpha(
                 train, RANK, "minmax", "frobenius", ALPHAS, **(options | {"seed": seed})
             )
-        fit = nmd.complete(train, RANK, "minmax", **options)
+        fit = nmd.complete(train, RANK, "minmax", alpha=alpha, **options)
     elif solver in ("paper", "rho1"):
         start = zero_filled_start(train, RANK)
         rule = "paper" if solver == "paper" else 1.0
-        fit = nmd.complete(
-            train, RANK, "minmax", **paper_settings(init=start, penalty=rule, **common)
-        )
+        options = paper_settings(init=start, penalty=rule, **common)
+        fit = nmd.complete(train, RANK, "minmax", alpha=0, **options)
     else:
         fit = peer(solver, train, common)
     scores["rmse"] = nmd.metrics.rmse(X, fit.reconstruct().values, mask=test)

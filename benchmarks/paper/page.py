@@ -36,7 +36,7 @@ name in `benchmarks/paper` and a notebook in `notebooks/paper`.
   neither acceleration, homotopy nor polish, for the paper's iterations or seconds.  The T-updates
   are exact ones all the same.
 - *By default*: `decompose` with no option but the data, the model, the rank, the same iterations or
-  seconds, and a seed.
+  seconds, and a seed; `complete` with alpha = 0, too, that is without the choice of a ridge.
 
 Where the paper prints a mean over random draws so do we; ± is the standard deviation.  Seconds are
 those of one thread and are given as ratios where methods are compared.  Data sets that may not be

@@ -84,7 +84,7 @@ def fit_one(kind: str, X: np.ndarray | sparse.csr_array, max_iter: int) -> nmd.D
     }
     if kind == "dense":
         return nmd.decompose(X, RANK, "relu", **options)
-    return nmd.complete(X, RANK, constraint="everywhere", **options)
+    return nmd.complete(X, RANK, alpha=0, constraint="everywhere", **options)
 
 
 def slope(sizes: np.ndarray, values: np.ndarray) -> float:
