@@ -1,0 +1,225 @@
+"""Draws of T for any f and any loss: an adaptive grid and a Metropolis step.
+
+Between two points of the grid the energy ρ/2 (t - v)² + β d(x, f(t)) is replaced by its chord, so
+that the density is piecewise exponential there and can be drawn from by inversion.  Cells are
+halved until one more halving would move less than `tolerance` of the mass.  Such a draw is the
+proposal of an independence sampler (W. K. Hastings, 1970): accepted or not against the old T, it
+leaves the exact density invariant.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from nmd_lab._numba import compile_scalar
+from nmd_lab.model._search import ScalarMap
+
+from .streams import uniform
+from .truncated_normal import TRIES
+
+
+@dataclass(frozen=True)
+class GridOptions:
+    """Numbers that steer the grid.
+
+    Attributes
+    ----------
+    depth : float
+        Rise of the energy above its minimum at which the grid ends.
+    cap : float
+        Rise of the energy that stands for any larger one, and for infinity.
+    tolerance : float
+        Largest share of the mass that one more halving of a cell may move.
+    n_points : int
+        Largest number of points.
+    n_coarse : int
+        Number of points on each side of v, before the first halving.
+    n_passes : int
+        Largest number of halvings of one cell.
+    """
+
+    depth: float = 40.0
+    cap: float = 600.0
+    tolerance: float = 3e-4
+    n_points: int = 1000
+    n_coarse: int = 8
+    n_passes: int = 24
+
+
+def compile_grid_draw(
+    solve: ScalarMap, forward: ScalarMap, value: ScalarMap, even: bool
+) -> ScalarMap:
+    """Return the compiled draw of T, ``(t_old, v, x, rho, beta, pieces, pf, pd, stream) -> t``.
+
+    Parameters
+    ----------
+    solve : callable
+        Compiled T-update of the pair, which finds where the density is highest.
+    forward, value : callable
+        Compiled f and d.
+    even : bool
+        Whether f is even.
+    """
+    energy = _compile_energy(forward, value)
+    make_grid = _compile_grid(energy, even)
+
+    def draw(t_old, v, x, rho, beta, pieces, pf, pd, stream):  # type: ignore[no-untyped-def]
+        best = solve(v, x, rho / beta, pieces, pf, pd)
+        lowest = energy(best, v, x, rho, beta, pf, pd)
+        if not lowest < math.inf:
+            return best
+        points, energies = make_grid(best, lowest, v, x, rho, beta, pf, pd)
+        t, log_weight = best, -math.inf
+        for _ in range(TRIES):  # an infinite energy only occurs in a cell that holds an edge
+            t, below = _draw_point(points, energies, stream)
+            log_weight = below - (energy(t, v, x, rho, beta, pf, pd) - lowest)
+            if log_weight > -math.inf:
+                break
+        if math.isnan(t_old):
+            return t
+        old = _chord(t_old, v, rho, points, energies)
+        old -= energy(t_old, v, x, rho, beta, pf, pd) - lowest
+        return t if math.log(uniform(stream)) <= log_weight - old else t_old
+
+    return compile_scalar(draw)
+
+
+def _compile_energy(forward: ScalarMap, value: ScalarMap) -> ScalarMap:
+    """Return the compiled energy, the negative logarithm of the density."""
+
+    def energy(t, v, x, rho, beta, pf, pd):  # type: ignore[no-untyped-def]
+        return beta * value(x, forward(t, pf), pd) + 0.5 * rho * (t - v) * (t - v)
+
+    return compile_scalar(energy)
+
+
+def _compile_grid(energy: ScalarMap, even: bool, options: GridOptions | None = None) -> ScalarMap:
+    """Return a compiled function for the points of the grid and their energies."""
+    chosen = options or GridOptions()
+    cap, tolerance, n_points = chosen.cap, chosen.tolerance, chosen.n_points
+    depth, n_coarse, n_passes = chosen.depth, chosen.n_coarse, chosen.n_passes
+
+    def spread_points(points, n, centre, near, far, lowest, v, x, rho, beta, pf, pd):  # type: ignore[no-untyped-def]
+        # From the distance at which the energy rises by a few units, outwards in powers of two.
+        width, base = 1.0 / math.sqrt(rho), energy(centre, v, x, rho, beta, pf, pd)
+        for _ in range(60):
+            above = energy(centre + width, v, x, rho, beta, pf, pd)
+            below = energy(centre - width, v, x, rho, beta, pf, pd)
+            if min(above, below) <= base + 2.0:
+                break
+            width *= 0.5
+        points[n] = centre
+        n += 1
+        for _ in range(60):
+            for t in (centre - width, centre + width):
+                if near < t < far:
+                    points[n] = t
+                    n += 1
+            width *= 2.0
+        return n
+
+    spread = compile_scalar(spread_points)
+
+    def first_points(points, best, lowest, v, x, rho, beta, pf, pd):  # type: ignore[no-untyped-def]
+        radius = math.sqrt(2.0 * (max(lowest, 0.0) + depth) / rho)
+        near, far = min(v - radius, best), max(v + radius, best)
+        n = spread(points, 0, best, near, far, lowest, v, x, rho, beta, pf, pd)
+        if even and near < -best < far:
+            n = spread(points, n, -best, near, far, lowest, v, x, rho, beta, pf, pd)
+        for k in range(-n_coarse, n_coarse + 1):
+            t = v + radius * (k / n_coarse) * abs(k / n_coarse)
+            points[n] = min(max(t, near), far)
+            n += 1
+        return n
+
+    first = compile_scalar(first_points)
+
+    def make_grid(best, lowest, v, x, rho, beta, pf, pd):  # type: ignore[no-untyped-def]
+        points = np.empty(n_points)
+        n = first(points, best, lowest, v, x, rho, beta, pf, pd)
+        points = np.sort(points[:n])
+        energies, open_cells = np.empty(n), np.ones(n, np.bool_)
+        for k in range(n):
+            energies[k] = min(energy(points[k], v, x, rho, beta, pf, pd) - lowest, cap)
+        for _ in range(n_passes):
+            if 2 * points.size > n_points:
+                break
+            total = _total_mass(points, energies)
+            n, old, old_energies, old_open = 0, points, energies, open_cells
+            points, energies = np.empty(2 * old.size), np.empty(2 * old.size)
+            open_cells = np.zeros(2 * old.size, np.bool_)
+            for k in range(old.size):
+                points[n], energies[n] = old[k], old_energies[k]
+                n += 1
+                if k + 1 == old.size or not old_open[k]:
+                    continue
+                t, width = 0.5 * (old[k] + old[k + 1]), 0.5 * (old[k + 1] - old[k])
+                e = min(energy(t, v, x, rho, beta, pf, pd) - lowest, cap)
+                halves = _cell_mass(width, old_energies[k], e)
+                halves += _cell_mass(width, e, old_energies[k + 1])
+                moved = halves - _cell_mass(2.0 * width, old_energies[k], old_energies[k + 1])
+                if abs(moved) > tolerance * total:
+                    points[n], energies[n] = t, e
+                    open_cells[n - 1] = open_cells[n] = True
+                    n += 1
+            points, energies, open_cells = points[:n], energies[:n], open_cells[:n]
+            if n == old.size:
+                break
+        return points, energies
+
+    return compile_scalar(make_grid)
+
+
+def _mass_of_cell(width, first, last):  # type: ignore[no-untyped-def]
+    fall = abs(last - first)
+    highest = width * math.exp(-min(first, last))
+    if fall < 1e-2:
+        return highest * (1.0 - fall * (0.5 - fall * (1.0 / 6.0 - fall / 24.0)))
+    return highest * -math.expm1(-fall) / fall
+
+
+_cell_mass = compile_scalar(_mass_of_cell)
+
+
+def _mass_of_all(points, energies):  # type: ignore[no-untyped-def]
+    total = 0.0
+    for k in range(points.size - 1):
+        total += _cell_mass(points[k + 1] - points[k], energies[k], energies[k + 1])
+    return total
+
+
+_total_mass = compile_scalar(_mass_of_all)
+
+
+def _point(points, energies, stream):  # type: ignore[no-untyped-def]
+    wanted, cell = uniform(stream) * _total_mass(points, energies), points.size - 2
+    for k in range(points.size - 1):
+        wanted -= _cell_mass(points[k + 1] - points[k], energies[k], energies[k + 1])
+        if wanted <= 0.0:
+            cell = k
+            break
+    rise, u = energies[cell + 1] - energies[cell], uniform(stream)
+    share = -math.log1p(u * math.expm1(-rise)) / rise if abs(rise) > 1e-10 else u
+    t = points[cell] + share * (points[cell + 1] - points[cell])
+    return t, energies[cell] + share * rise
+
+
+_draw_point = compile_scalar(_point)
+
+
+def _chord_at(t, v, rho, points, energies):  # type: ignore[no-untyped-def]
+    last = points.size - 1
+    # Beyond the grid the proposal falls exponentially; its mass there is too small to be drawn.
+    if t <= points[0]:
+        return energies[0] + 0.5 * rho * (v - points[0]) * (points[0] - t)
+    if t >= points[last]:
+        return energies[last] + 0.5 * rho * (points[last] - v) * (t - points[last])
+    k = np.searchsorted(points, t) - 1
+    share = (t - points[k]) / (points[k + 1] - points[k])
+    return energies[k] + share * (energies[k + 1] - energies[k])
+
+
+_chord = compile_scalar(_chord_at)
