@@ -132,6 +132,16 @@ def iterate(
         yield replace(state, seconds=state.seconds + warm_up)
 
 
+def first_start(
+    problem: Problem, offsets: Offsets, rank: int, options: Options, rng: np.random.Generator
+) -> Start:
+    """Return the first start of `all_starts`, after the warm-up of an even f."""
+    named = next(all_starts(problem, offsets, rank, options, rng))
+    if named.kind != "random":
+        return named.start
+    return warmed_up(problem, named.start, options)
+
+
 def warmed_up(
     problem: Problem,
     start: Start,

@@ -24,7 +24,7 @@ from nmd_lab.solver.refinement.acceleration import accelerated
 from nmd_lab.solver.refinement.plan import make_plan
 from nmd_lab.solver.scaling import scaling_for
 from nmd_lab.solver.starting_offsets import starting_offsets
-from nmd_lab.solver.starts import all_starts, warmed_up
+from nmd_lab.solver.starts import first_start
 from nmd_lab.solver.storage import CsrStorage, storage_of
 
 from .parts import Part
@@ -215,11 +215,7 @@ class Trials:
     def _first_start(self, problem: Problem, rank: int) -> Start:
         """Return the start of a fit, with the warm-up of an even f."""
         options = replace(self.options, init="auto", time_limit=None)
-        offsets = self.starting_offsets(problem)
-        named = next(all_starts(problem, offsets, rank, options, self.rng))
-        if named.kind != "random":
-            return named.start
-        return warmed_up(problem, named.start, options)
+        return first_start(problem, self.starting_offsets(problem), rank, options, self.rng)
 
     def starting_offsets(self, problem: Problem) -> Offsets:
         """Return the offsets with which a fit begins, in the units of the problem."""

@@ -1,0 +1,143 @@
+"""Data, model and priors of a chain, in the form in which the sweeps use them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nmd_lab.data.base import FloatArray
+from nmd_lab.model.proximal import Pair
+from nmd_lab.solver.storage import Block, CsrStorage, DenseStorage
+
+from .noise import NoiseKind
+from .prior import Prior
+from .sides import BLOCK_ROWS, DenseSide, Partner, Side, SparseSide, each_block, each_share
+
+
+@dataclass(frozen=True)
+class SamplerModel:
+    """What is sampled.
+
+    Attributes
+    ----------
+    storage : CsrStorage or DenseStorage
+        Positions of the stored entries.
+    values : ndarray (n_entries,)
+        X at these entries; for ordinal data the levels, counted from 0.
+    weights : ndarray (n_entries,) or None
+        Weights > 0; None if every one is 1.
+    pair : Pair
+        Nonlinearity and loss.
+    kind : NoiseKind
+        Where the noise is.
+    rank : int
+        Number of components.
+    row_offsets, column_offsets : bool
+        Whether rows and columns have offsets.
+    mean : float
+        Global offset, a constant.
+    prior : Prior
+        Scales of the priors.
+    threads : int
+        Largest number of threads.
+    """
+
+    storage: CsrStorage | DenseStorage
+    values: FloatArray
+    weights: FloatArray | None
+    pair: Pair
+    kind: NoiseKind
+    rank: int
+    row_offsets: bool
+    column_offsets: bool
+    mean: float
+    prior: Prior
+    threads: int
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Number of rows and columns."""
+        return self.storage.shape
+
+    @cached_property
+    def units(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Units of the components of a row and of a column."""
+        prior, rank = self.prior, self.rank
+        return prior.units(rank, self.row_offsets), prior.units(rank, self.column_offsets)
+
+    @cached_property
+    def starts(self) -> NDArray[np.integer]:
+        """Position of the first stored entry of each row, and behind the last row."""
+        if isinstance(self.storage, CsrStorage):
+            return self.storage.indptr
+        m, n = self.shape
+        return np.arange(m + 1) * n
+
+    @cached_property
+    def sides(self) -> tuple[Side, Side]:
+        """The half-sweeps over rows and over columns."""
+        threads = self.threads
+        if isinstance(self.storage, DenseStorage):
+            return DenseSide(self.shape, False, threads), DenseSide(self.shape, True, threads)
+        # Weights belong to the loss after f, and to T where the noise is before f.
+        weights = None if self.kind == "after" else self.weights
+        transposed, order = self.storage.transposed()
+        return (
+            SparseSide(self.storage, None, weights, threads),
+            SparseSide(transposed, order, weights, threads),
+        )
+
+    def partner_of_rows(self, columns: FloatArray) -> Partner:
+        """Return what a row depends on: the vectors of the columns, and their offsets."""
+        return self._partner(columns, self.row_offsets, self.column_offsets)
+
+    def partner_of_columns(self, rows: FloatArray) -> Partner:
+        """Return what a column depends on: the vectors of the rows, and their offsets."""
+        return self._partner(rows, self.column_offsets, self.row_offsets)
+
+    def _partner(self, vectors: FloatArray, own_offset: bool, their_offset: bool) -> Partner:
+        count, rank = vectors.shape[0], self.rank
+        seen = np.ones((count, rank + own_offset), vectors.dtype)
+        seen[:, :rank] = vectors[:, :rank]
+        constants = vectors[:, rank].copy() if their_offset else np.zeros(count, vectors.dtype)
+        return Partner(seen, constants, self.mean)
+
+    def augmented(self, rows: FloatArray, columns: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return A and B with A Bᵀ = WH with offsets."""
+        rank, dtype = self.rank, rows.dtype
+        ones_of_rows, ones_of_columns = (
+            np.ones((count, 1), dtype) for count in (rows.shape[0], columns.shape[0])
+        )
+        left, right = [rows], [columns[:, :rank]]
+        if self.row_offsets:
+            right.append(ones_of_columns)
+        left.append(ones_of_rows)
+        constant = columns[:, rank:] if self.column_offsets else 0 * ones_of_columns
+        right.append(constant + dtype.type(self.mean))
+        return np.hstack(left), np.hstack(right)
+
+    def products(self, A: FloatArray, B: FloatArray, block: Block) -> FloatArray:
+        """Return A Bᵀ at the entries of a block, flat."""
+        if isinstance(self.storage, DenseStorage):
+            return (A[block.rows] @ B.T).ravel()
+        out = np.empty(block.entries.stop - block.entries.start, A.dtype)
+        self.storage.products(block, A, B, out)
+        return out
+
+    def each_block(self, work: Callable[[Block], None]) -> None:
+        """Call a function of each block of rows, in several threads."""
+        starts = self.starts
+
+        def rows(first: int, last: int) -> None:
+            for begin in range(first, last, BLOCK_ROWS):
+                end = min(begin + BLOCK_ROWS, last)
+                work(Block(slice(begin, end), slice(int(starts[begin]), int(starts[end]))))
+
+        if isinstance(self.storage, CsrStorage):
+            each_share(starts, self.threads, rows)
+        else:
+            each_block(self.shape[0], self.threads, lambda i: rows(i, min(i + BLOCK_ROWS, self.shape[0])))

@@ -1,0 +1,106 @@
+"""Where the noise is: before f, after f, or both; and how T is drawn for each kind."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from nmd_lab.data.base import Observations
+from nmd_lab.model.losses import KL, L1, Frobenius, Loss
+from nmd_lab.model.nonlinearities import Identity, Nonlinearity
+from nmd_lab.model.ordinal import Ordinal
+from nmd_lab.model.proximal import Pair
+
+NoiseKind = Literal["gaussian", "before", "after", "ordinal"]
+"""Kinds of noise.
+
+"gaussian": X = WH + noise; there is no T.  "before": X = f(T) exactly, and T = WH + noise.
+"after": T = WH + noise, and X is f(T) with the noise of the loss.  "ordinal": T = WH + noise, and
+the level of X says between which cut points T lies.
+"""
+
+
+@dataclass(frozen=True)
+class Precision:
+    """How the precision β of the noise after f is drawn: from a Gamma distribution, or not.
+
+    Attributes
+    ----------
+    shape : float
+        Shape that an entry adds; 0 if β stays 1.
+    power : int
+        Power of the unit of X that the rate of the prior has.
+    """
+
+    shape: float
+    power: int
+
+
+PRECISIONS: dict[type[Loss], Precision] = {Frobenius: Precision(0.5, 2), L1: Precision(1.0, 1)}
+"""Losses with a noise level.  The noise of KL is Poisson, which has none; β is 1 for any other."""
+
+NO_PRECISION = Precision(0.0, 0)
+
+
+def noise_kind(given: str, f: Nonlinearity, loss: Loss | Ordinal, X: Observations) -> NoiseKind:
+    """Return the kind of noise.
+
+    Parameters
+    ----------
+    given : {"auto", "before", "after"}
+        Wish of the user.  "auto" is "before" where f has flat pieces and X has their values, and
+        no other value that f does not take.
+    f : Nonlinearity
+        Nonlinearity.
+    loss : Loss or Ordinal
+        Loss, or the ordinal model.
+    X : Observations
+        Data.
+
+    Raises
+    ------
+    ValueError
+        If the noise is to be before f, and f does not take all values of X, or the loss is not
+        Frobenius.
+    """
+    if isinstance(loss, Ordinal):
+        return "ordinal"
+    if isinstance(f, Identity) and isinstance(loss, Frobenius):
+        return "gaussian"
+    if given == "after" or not isinstance(loss, Frobenius):
+        if given == "before":
+            raise ValueError(
+                f"noise='before' does not go with loss={loss.name!r}: use loss='frobenius', or "
+                "noise='after'."
+            )
+        return "after"
+    flat = _flat_values(f)
+    outside, at_limits = _counts(f, flat, X)
+    if given == "before" and outside:
+        raise ValueError(
+            f"noise='before' asks for data that {f!r} can be, and {outside} values are not: use "
+            "noise='after'."
+        )
+    return "before" if given == "before" or (at_limits and not outside) else "after"
+
+
+def _flat_values(f: Nonlinearity) -> list[float]:
+    """Return the finite values of the flat pieces of f."""
+    pieces = f.pieces() or ()
+    return [p.intercept for p in pieces if p.slope == 0 and math.isfinite(p.intercept)]
+
+
+def _counts(f: Nonlinearity, flat: list[float], X: Observations) -> tuple[int, int]:
+    """Return how many values f does not take, and how many are those of flat pieces."""
+    outside = at_limits = 0
+    for x, _ in X.observed_blocks():
+        there = f(f.preimage(x))
+        outside += int(np.count_nonzero(there != x)) if f.pieces() is not None else 0
+        at_limits += int(np.count_nonzero(np.isin(x, flat)))
+        if f.pieces() is None:
+            outside += int(np.count_nonzero(~np.isclose(there, x, rtol=1e-6, atol=0)))
+    return outside, at_limits

@@ -1,0 +1,72 @@
+"""The options of `nmd_lab.sample`, with their types, defaults and checks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from nmd_lab._checks import check_integer, check_number, check_seed, check_word
+from nmd_lab.solver.options import OFFSETS
+
+NOISES = ("auto", "before", "after")
+
+KEPT_BYTES = 1 << 30
+"""Memory that the kept draws may take by default."""
+
+FEWEST_KEPT = 20
+"""Number of draws that are kept at least."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SampleOptions:
+    """Checked options of a posterior; `nmd_lab.sample` documents them."""
+
+    draws: int = 300
+    tune: int | None = None
+    chains: int = 1
+    keep: int | None = None
+    noise: str = "auto"
+    offsets: str = "auto"
+    init: Any = "auto"
+    targets: Any = None
+    callback: Callable[..., Any] | None = None
+    time_limit: float | None = None
+    progress: bool | None = None
+    random_state: Any = None
+    threads: int | None = None
+
+    def __post_init__(self) -> None:
+        """Check everything that can be checked without the data."""
+        for name in ("draws", "chains"):
+            check_integer(name, getattr(self, name), 1)
+        if self.tune is not None:
+            check_integer("tune", self.tune, 0)
+        for name in ("keep", "threads"):
+            if getattr(self, name) is not None:
+                check_integer(name, getattr(self, name), 1)
+        if self.time_limit is not None:
+            check_number("time_limit", self.time_limit, 0)
+        if self.callback is not None and not callable(self.callback):
+            raise TypeError(
+                f"callback={self.callback!r} is not callable: give a function of one sweep."
+            )
+        check_word("noise", self.noise, NOISES)
+        check_word("offsets", self.offsets, OFFSETS)
+        check_word("progress", self.progress, [None, True, False])
+        if isinstance(self.init, str):
+            check_word("init", self.init, ("auto", "random", "svd"), ", a fit or a Posterior")
+        check_seed(self.random_state)
+
+    def step(self, numbers_a_draw: int) -> int:
+        """Return the number of sweeps from one kept draw to the next.
+
+        Parameters
+        ----------
+        numbers_a_draw : int
+            Number of numbers in a draw.
+        """
+        keep = self.keep
+        if keep is None:
+            keep = max(FEWEST_KEPT, KEPT_BYTES // (4 * numbers_a_draw * self.chains))
+        return -(-self.draws // min(keep, self.draws))

@@ -1,0 +1,211 @@
+"""All chains of a posterior, with what is recorded after each sweep."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from itertools import islice
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from nmd_lab._interruption import Interruption
+from nmd_lab._progress import with_progress
+from nmd_lab._stop_reason import StopReason
+from nmd_lab.data.base import FloatArray
+
+from .chain import ChainState, sweeps
+from .draws import Draws, Probes
+from .model import SamplerModel
+from .options import SampleOptions
+
+N_PROBES = 200
+"""Number of entries whose predictions are recorded."""
+
+
+class Sweep(NamedTuple):
+    """What a callback is told after each sweep.
+
+    Attributes
+    ----------
+    chain, sweep : int
+        Number of the chain, from 0, and of its sweep, from 1.
+    tuning : bool
+        Whether the sweep belongs to the tuning.
+    log_likelihood : float
+        Log-likelihood, up to a constant.
+    seconds : float
+        Time since the start.
+    """
+
+    chain: int
+    sweep: int
+    tuning: bool
+    log_likelihood: float
+    seconds: float
+
+
+class ChainStart(NamedTuple):
+    """A chain that is to run.
+
+    Attributes
+    ----------
+    state : ChainState
+        Where it begins.
+    seed : int
+        Seed of its random numbers.
+    """
+
+    state: ChainState
+    seed: int
+
+
+def run_chains(
+    model: SamplerModel,
+    starts: Iterator[ChainStart],
+    options: SampleOptions,
+    tune: int,
+    interruption: Interruption,
+) -> tuple[Draws, StopReason]:
+    """Run one chain after the other, and return the draws of those that were begun.
+
+    Parameters
+    ----------
+    model : SamplerModel
+        Data, model and priors.
+    starts : iterator of ChainStart
+        Chains, each made when it is its turn.
+    options : SampleOptions
+        Numbers of draws and chains, and what ends them early.
+    tune : int
+        Number of sweeps of each chain that are not recorded.
+    interruption : Interruption
+        Signals, which are noted from the first sweep on.
+
+    Raises
+    ------
+    KeyboardInterrupt
+        If Ctrl-C comes before the first sweep is done.
+    """
+    m, n = model.shape
+    numbers = sum(units.size * count for units, count in zip(model.units, (m, n), strict=True))
+    recorder = Recorder(model, options, tune, options.step(numbers))
+    began = time.perf_counter()
+    reason = None
+    for chain, (state, seed) in enumerate(islice(starts, options.chains)):
+        recorder.begin(chain)
+        total = tune + options.draws
+        first = state.sweep
+        steps = islice(sweeps(model, state, seed, first + tune), total)
+        for done in with_progress(steps, total, options.progress, text=_text, unit="sweep"):
+            number = done.sweep - first
+            recorder.record(done, number - tune)
+            interruption.begin()
+            seconds = time.perf_counter() - began
+            told = Sweep(chain, number, number <= tune, done.log_likelihood, seconds)
+            reason = _reason_to_end(options, told, interruption)
+            if reason is not None:
+                break
+        recorder.end(state)
+        if reason is not None:
+            return recorder.draws(), reason
+    draws = f"{options.draws} sweeps after {tune} for tuning"
+    return recorder.draws(), StopReason("draws", f"draws: all {draws} are done")
+
+
+def _text(state: ChainState) -> str:
+    return f"log-likelihood {state.log_likelihood:.4g}"
+
+
+def _reason_to_end(
+    options: SampleOptions, told: Sweep, interruption: Interruption
+) -> StopReason | None:
+    """Return the reason to end after a sweep, or None."""
+    if options.callback is not None and options.callback(told):
+        return StopReason("callback", f"callback: it asked to stop after sweep {told.sweep}")
+    if interruption:
+        return interruption.reason(told.sweep)
+    limit = options.time_limit
+    if limit is not None and told.seconds >= limit:
+        text = f"time_limit: {limit:g} s are over after sweep {told.sweep} of chain {told.chain}"
+        return StopReason("time_limit", text)
+    return None
+
+
+class Recorder:
+    """Keeps draws and traces.
+
+    Parameters
+    ----------
+    model : SamplerModel
+        Data, model and priors.
+    options : SampleOptions
+        Numbers of draws and chains, and the targets.
+    tune : int
+        Number of sweeps that are not recorded.
+    step : int
+        Number of sweeps from one kept draw to the next.
+    """
+
+    def __init__(self, model: SamplerModel, options: SampleOptions, tune: int, step: int) -> None:
+        self._model, self._step, self._chains = model, step, options.chains
+        self._kept: dict[str, list[list[Any]]] = {}
+        self._log_likelihood: list[list[float]] = []
+        self._predictions: list[list[FloatArray]] = []
+        self.probes = Probes.random(model.shape, N_PROBES, seed=0)
+
+    def begin(self, chain: int) -> None:
+        """Begin to record another chain."""
+        self._log_likelihood.append([])
+        self._predictions.append([])
+        for lists in self._kept.values():
+            lists.append([])
+
+    def record(self, state: ChainState, number: int) -> None:
+        """Record a sweep; `number` counts from 1 after the tuning."""
+        if number < 1:
+            return
+        self._log_likelihood[-1].append(state.log_likelihood)
+        A, B = self._model.augmented(state.rows, state.columns)
+        products = np.einsum("ij,ij->i", A[self.probes.rows], B[self.probes.columns])
+        self._predictions[-1].append(self._model.pair.nonlinearity(products))
+        if number % self._step == 0:
+            self._keep(state)
+
+    def end(self, state: ChainState) -> None:
+        """End a chain; the last state is kept if nothing else is."""
+        if not self._kept or not self._kept["rows"][-1]:
+            self._keep(state)
+
+    def _keep(self, state: ChainState) -> None:
+        draw: dict[str, Any] = {
+            "rows": state.rows.astype(np.float32),
+            "columns": state.columns.astype(np.float32),
+            "rho": state.rho,
+            "beta": state.beta,
+            "row_means": state.row_prior.mean.copy(),
+            "row_precisions": state.row_prior.precision.copy(),
+        }
+        if state.cuts is not None:
+            draw["cut_points"] = state.cuts.ends[1:-1].copy()
+        for name, array in draw.items():
+            chains = self._kept.setdefault(name, [[] for _ in self._log_likelihood])
+            chains[-1].append(array)
+
+    def draws(self) -> Draws:
+        """Return all draws; chains that ended early decide how many there are of each."""
+        fewest = {name: min(map(len, chains)) for name, chains in self._kept.items()}
+        arrays = {
+            name: np.stack([np.stack(chain[-fewest[name] :]) for chain in chains])
+            for name, chains in self._kept.items()
+        }
+        sweeps_done = min(map(len, self._log_likelihood))
+        return Draws(
+            **{"cut_points": None} | arrays,
+            log_likelihood=np.array([chain[:sweeps_done] for chain in self._log_likelihood]),
+            predictions=np.array(
+                [chain[:sweeps_done] for chain in self._predictions], dtype=np.float32
+            ).reshape(len(self._predictions), sweeps_done, N_PROBES),
+            probes=self.probes,
+            step=self._step,
+        )

@@ -1,0 +1,239 @@
+"""The two half-sweeps over rows and over columns, for sparse and for dense data.
+
+A side knows where the entries of its rows are.  For the columns the matrix is transposed, and its
+rows are the columns of X.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nmd_lab._numba import compile_kernel
+from nmd_lab._threads import map_and_add
+from nmd_lab.data.base import FloatArray
+from nmd_lab.solver.storage import CsrStorage
+
+from .hyperparameters import RowPrior
+from .row_draws import row_kernel
+from .streams import fill_normal, start_stream
+
+SHARE = 1 << 13
+"""Smallest number of entries of a thread."""
+
+BLOCK_ROWS = 256
+"""Rows of a dense block; it does not depend on the number of threads, so that draws do not."""
+
+
+class Partner(NamedTuple):
+    """What a side sees of the other factor.
+
+    Attributes
+    ----------
+    vectors : ndarray (n, d)
+        Rows of the other factor, with a column of ones if this side has an offset.
+    constants : ndarray (n,)
+        Offsets of the other side.
+    mean : float
+        Global offset.
+    """
+
+    vectors: FloatArray
+    constants: FloatArray
+    mean: float
+
+
+class Key(NamedTuple):
+    """What a stream of random numbers depends on, beside the row."""
+
+    seed: int
+    sweep: int
+    kind: int
+
+
+class Side(Protocol):
+    """A half-sweep."""
+
+    def draw(
+        self,
+        target: FloatArray,
+        partner: Partner,
+        prior: RowPrior,
+        rho: float,
+        key: Key,
+        rows: FloatArray,
+    ) -> float:
+        """Draw all rows in place, and return the weighted sum of squares that they leave.
+
+        Parameters
+        ----------
+        target : ndarray (n_entries,)
+            T at the stored entries, in the order of X.
+        partner : Partner
+            Other factor.
+        prior : RowPrior
+            Prior of the rows.
+        rho : float
+            Precision of T.
+        key : Key
+            Key of the random numbers.
+        rows : ndarray (m, d)
+            Rows to draw.
+        """
+
+
+@dataclass(frozen=True)
+class SparseSide:
+    """A half-sweep over stored entries.
+
+    Parameters
+    ----------
+    storage : CsrStorage
+        Positions of the entries.
+    order : ndarray of int or None
+        Position in the order of X of each entry; None if that is the order here.
+    weights : ndarray (n_entries,) or None
+        Weights in the order of X.
+    threads : int
+        Largest number of threads.
+    """
+
+    storage: CsrStorage
+    order: NDArray[np.integer] | None
+    weights: FloatArray | None
+    threads: int
+
+    def draw(
+        self,
+        target: FloatArray,
+        partner: Partner,
+        prior: RowPrior,
+        rho: float,
+        key: Key,
+        rows: FloatArray,
+    ) -> float:
+        """Draw all rows; see `Side.draw`."""
+        here, weights = target, self.weights
+        if self.order is not None:
+            here = target[self.order]
+            weights = None if weights is None else weights[self.order]
+        given = np.empty(0, target.dtype) if weights is None else weights
+        misfit = np.zeros(rows.shape[0])
+        linear = prior.precision @ prior.mean
+        kernel = row_kernel(f"{rows.dtype}_{target.dtype}_{self.storage.indices.dtype}")
+
+        def share(first: int, last: int) -> None:
+            pattern = (self.storage.indptr, self.storage.indices, first, last)
+            data = (here, given, *partner, linear, prior.precision, rho)
+            kernel(*pattern, *data, *key, rows, misfit)
+
+        each_share(self.storage.indptr, self.threads, share)
+        return float(misfit.sum())
+
+
+@dataclass(frozen=True)
+class DenseSide:
+    """A half-sweep over a matrix without holes and weights: one precision serves all rows.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        Number of rows and columns of X.
+    transposed : bool
+        Whether the rows here are the columns of X.
+    threads : int
+        Largest number of threads.
+    """
+
+    shape: tuple[int, int]
+    transposed: bool
+    threads: int
+
+    def draw(
+        self,
+        target: FloatArray,
+        partner: Partner,
+        prior: RowPrior,
+        rho: float,
+        key: Key,
+        rows: FloatArray,
+    ) -> float:
+        """Draw all rows; see `Side.draw`."""
+        T = target.reshape(self.shape)
+        T = T.T if self.transposed else T
+        vectors, constants, mean = partner
+        normal = prior.precision + rho * (vectors.T @ vectors).astype(np.float64)
+        L = np.linalg.cholesky(normal)
+        inverse = np.linalg.inv(L)  # of a small triangle
+        linear = prior.precision @ prior.mean
+        misfit = np.zeros(rows.shape[0])
+        kernel = _noise_kernel()
+
+        def block(first: int) -> None:
+            part = slice(first, min(first + BLOCK_ROWS, rows.shape[0]))
+            target_here = T[part] - (constants + rows.dtype.type(mean))
+            b = rho * (target_here @ vectors).astype(np.float64) + linear
+            noise = np.empty(b.shape)
+            kernel(*key, first, noise)
+            rows[part] = (b @ inverse.T + noise) @ inverse
+            target_here -= rows[part] @ vectors.T
+            misfit[part] = np.einsum("ij,ij->i", target_here, target_here, dtype=np.float64)
+
+        each_block(rows.shape[0], self.threads if T.size >= SHARE else 1, block)
+        return float(misfit.sum())
+
+
+def each_share(
+    indptr: NDArray[np.integer], threads: int, work: Callable[[int, int], None]
+) -> None:
+    """Call a function of the first and the last row for each thread, with equal numbers of entries.
+
+    Parameters
+    ----------
+    indptr : ndarray of int (m + 1,)
+        Row pointers.
+    threads : int
+        Largest number of threads.
+    work : callable
+        Function of a range of rows.
+    """
+    entries, m = int(indptr[-1]), indptr.size - 1
+    parts = max(1, min(threads, entries // SHARE, m))
+    ends = np.searchsorted(indptr, np.linspace(0, entries, parts + 1)[1:-1])
+    borders = [0, *ends.tolist(), m]
+
+    def share(part: int) -> tuple[Any, ...]:
+        work(borders[part], borders[part + 1])
+        return ()
+
+    map_and_add(share, parts)
+
+
+def each_block(m: int, threads: int, work: Callable[[int], None]) -> None:
+    """Call a function of the first row of each dense block, in several threads."""
+    firsts = range(0, m, BLOCK_ROWS)
+    parts = max(1, min(threads, len(firsts)))
+
+    def share(part: int) -> tuple[Any, ...]:
+        for first in firsts[part::parts]:
+            work(first)
+        return ()
+
+    map_and_add(share, parts)
+
+
+@cache
+def _noise_kernel() -> Any:
+    return compile_kernel(_noise, "row_noise", cached=True)
+
+
+def _noise(seed, sweep, kind, first, out):  # type: ignore[no-untyped-def]
+    stream = np.empty(4, np.uint64)
+    for i in range(out.shape[0]):
+        start_stream(stream, seed, sweep, kind, first + i)
+        fill_normal(stream, out[i])
