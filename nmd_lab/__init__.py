@@ -39,7 +39,9 @@ if TYPE_CHECKING:
     from .model.nonlinearities import Identity, MinMax, Modulus, Nonlinearity, Piece, ReLU, Square
     from .model.proximal import prox
     from .result.compare import compare
-    from .result.decomposition import Decomposition, load
+    from .result.decomposition import Decomposition
+    from .result.loading import load
+    from .result.posterior import Posterior
     from .solver.admm import State
     from .solver.penalty import PenaltyRule
     from .studies import Study
@@ -69,6 +71,7 @@ __all__ = [
     "OverfitWarning",
     "PenaltyRule",
     "Piece",
+    "Posterior",
     "ReLU",
     "SparseObservations",
     "Square",
@@ -94,7 +97,9 @@ __all__ = [
 _WHERE = {
     "solver.admm": ["State"],
     "result.compare": ["compare"],
-    "result.decomposition": ["Decomposition", "load"],
+    "result.decomposition": ["Decomposition"],
+    "result.loading": ["load"],
+    "result.posterior": ["Posterior"],
     "estimators": ["NMD", "MatrixCompletion"],
     "fit": ["complete", "decompose"],
     "model.losses": ["KL", "L1", "Frobenius", "Loss"],

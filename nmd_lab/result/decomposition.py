@@ -256,42 +256,6 @@ class Decomposition(DataErrors, Appending, Rankings, Rotations, Selections):
         )
 
 
-def load(
-    path: str | os.PathLike[str], *, known: Iterable[type[Nonlinearity | Loss]] = ()
-) -> Decomposition:
-    """Read a decomposition that `Decomposition.save` wrote, without executing code from the file.
-
-    Parameters
-    ----------
-    path : path-like
-        Path of the file.
-    known : iterable of type, optional
-        Classes of your own nonlinearity or loss, if the fit uses one.  They are called with the
-        saved `parameters`.
-
-    Returns
-    -------
-    Decomposition
-        Saved decomposition, with the same values, types, labels and parameters.
-
-    Raises
-    ------
-    FileNotFoundError, ValueError
-        If the file does not exist, is damaged or of another kind, has a layout that is newer than
-        this version, or has an unknown nonlinearity or loss.
-    ImportError
-        If h5netcdf is missing.
-
-    Examples
-    --------
-    >>> import nmd_lab as nmd
-    >>> nmd.load("nowhere.nc")
-    Traceback (most recent call last):
-    FileNotFoundError: path='nowhere.nc' is not a file: check the name.
-    """
-    return Decomposition.from_dataset(netcdf.read(path), known=known)
-
-
 def _sizes(array: xr.DataArray) -> str:
     """Return the dimensions of an array and their sizes, as text."""
     return ", ".join(f"{dim}: {size}" for dim, size in array.sizes.items())

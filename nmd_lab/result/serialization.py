@@ -50,8 +50,8 @@ def to_dataset(fit: Fields) -> xr.Dataset:
     labels = labels.rename(renamed)
     description = {
         "schema": SCHEMA,
-        "nonlinearity": _describe(fit["nonlinearity"]),
-        "loss": _describe(fit["loss"]),
+        "nonlinearity": describe(fit["nonlinearity"]),
+        "loss": describe(fit["loss"]),
         "stop_reason": str(fit["stop_reason"]),
         "stop_code": fit["stop_reason"].code,
         "n_iter": history.sizes[ITERATION],
@@ -62,7 +62,7 @@ def to_dataset(fit: Fields) -> xr.Dataset:
         "dims": labels.dims,
         "rows": labels.rows,
         "name": labels.name,
-        "attrs": _writable(labels.attrs),
+        "attrs": writable(labels.attrs),
         "renamed": {new: old for old, new in renamed.items()},
     }
     rank = fit["W"].sizes[COMPONENT]
@@ -129,8 +129,8 @@ def _fields(
     return {
         "W": labelled_W,
         "H": labelled_H,
-        "nonlinearity": _model("nonlinearity", description, NONLINEARITIES, known),
-        "loss": _model("loss", description, LOSSES, known),
+        "nonlinearity": model_from("nonlinearity", description, NONLINEARITIES, known),
+        "loss": model_from("loss", description, LOSSES, known),
         "history": xr.Dataset(history, {ITERATION: dataset[ITERATION].variable}),
         "stop_reason": StopReason.read(description.get("stop_code"), description["stop_reason"]),
         "labels": labels,
@@ -160,13 +160,13 @@ def _with_start_codes(description: dict[str, Any]) -> dict[str, Any]:
     return parameters | {"starts": with_codes}
 
 
-def _writable(attrs: dict[str, Any]) -> dict[str, Any]:
+def writable(attrs: dict[str, Any]) -> dict[str, Any]:
     """Return the attributes that JSON can hold; arrays become lists, NumPy numbers plain ones."""
     plain = {name: a.tolist() if hasattr(a, "tolist") else a for name, a in attrs.items()}
     return {str(name): a for name, a in plain.items() if isinstance(a, str | int | float | list)}
 
 
-def _describe(model: Model) -> dict[str, Any]:
+def describe(model: Model) -> dict[str, Any]:
     """Return name and parameters of a nonlinearity or a loss, for JSON."""
     return {
         "name": model.name,
@@ -175,10 +175,10 @@ def _describe(model: Model) -> dict[str, Any]:
     }
 
 
-def _model(
+def model_from(
     kind: str, description: dict[str, Any], ours: dict[str, Any], known: Iterable[type[Model]]
 ) -> Any:
-    """Return the nonlinearity or the loss from what `_describe` returned."""
+    """Return the nonlinearity or the loss from what `describe` returned."""
     about = description[kind]
     classes = ours if about["ours"] else {cls.name: cls for cls in known}
     if about["name"] not in classes:

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from nmd_lab.data.pictures import Picture, picture_of
 from nmd_lab.plots._canvas import color_limit
-from nmd_lab.result.decomposition import Decomposition, load
+from nmd_lab.result import netcdf
+from nmd_lab.result.decomposition import Decomposition
 
 from ._charts import Panel
 from ._gallery import ComponentGallery, typical_rows
@@ -67,7 +68,9 @@ class FittedState(FitState):
         shape: tuple[int, int] | None = None,
     ) -> None:
         self.path = None if isinstance(fit, Decomposition) else Path(fit)
-        self.decomposition = fit if isinstance(fit, Decomposition) else load(fit)
+        if not isinstance(fit, Decomposition):
+            fit = Decomposition.from_dataset(netcdf.read(fit))
+        self.decomposition = fit
         self.options = {}
         super().__init__({"iterations": self.decomposition.n_iter})
         row = self.decomposition.H.isel(component=0, drop=True)

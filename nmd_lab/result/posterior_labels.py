@@ -1,0 +1,76 @@
+"""Draws with the labels of X: plain arrays to Datasets."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from nmd_lab.data.labels import COMPONENT, Labels
+
+from .posterior_draws import CHAIN, CUT, DRAW, PROBE, SWEEP
+
+VARIABLES = ("W", "H", "row_offsets", "column_offsets", "rho", "beta", "cut_points")
+"""Variables of the draws; offsets, beta and cut points where the model has them."""
+
+TRACE = ("log_likelihood", "prediction")
+"""Variables of the trace."""
+
+PROBES = ("probe_row", "probe_column")
+"""Coordinates of the trace: positions of the entries whose predictions it has."""
+
+TAKEN = {CHAIN, DRAW, SWEEP, PROBE, CUT, COMPONENT, *VARIABLES, *TRACE, *PROBES}
+"""Names that dimensions and coordinates of X do not have in the draws."""
+
+
+def label_draws(labels: Labels, arrays: dict[str, Any]) -> xr.Dataset:
+    """Return the draws as a Dataset with the labels of X, without copies of the factors.
+
+    Parameters
+    ----------
+    labels : Labels
+        Labels of X.  Those that clash with names of the draws get other names.
+    arrays : dict
+        Arrays by the names in `VARIABLES`, None for those that the model does not have.
+    """
+    own = labels.rename(labels.clashes(TAKEN))
+    sizes = dict(zip(own.dims, own.shape, strict=True))
+    outer = arrays["rho"].shape
+    dims = {
+        "W": (*own.rows, COMPONENT),
+        "H": (*own.columns, COMPONENT),
+        "row_offsets": own.rows,
+        "column_offsets": own.columns,
+        "cut_points": (CUT,),
+    }
+    variables = {}
+    for name in VARIABLES:
+        if (array := arrays.get(name)) is None:
+            continue
+        along = dims.get(name, ())
+        shape = [sizes.get(dim, array.shape[-1]) for dim in along]
+        variables[name] = (CHAIN, DRAW, *along), array.reshape(*outer, *shape)
+    dataset = xr.Dataset(variables)
+    dataset["H"] = dataset["H"].transpose(CHAIN, DRAW, COMPONENT, *own.columns)
+    along_dims = {str(dim) for dim in dataset.dims}
+    coords = {
+        name: coord for name, coord in own.coords.coords.items() if set(coord.dims) <= along_dims
+    }
+    kept = own.coords.drop_vars([name for name in own.coords.coords if name not in coords])
+    counts = {dim: np.arange(dataset.sizes[dim]) for dim in (CHAIN, DRAW, COMPONENT)}
+    return dataset.assign_coords(kept.coords).assign_coords(counts)
+
+
+def label_trace(
+    log_likelihood: Any, predictions: Any, probe_rows: Any, probe_columns: Any
+) -> xr.Dataset:
+    """Return what was recorded at each sweep, (chain, sweep) and (chain, sweep, probe)."""
+    trace = xr.Dataset({"log_likelihood": ((CHAIN, SWEEP), np.asarray(log_likelihood))})
+    if predictions is not None:
+        trace["prediction"] = (CHAIN, SWEEP, PROBE), np.asarray(predictions)
+        positions = (np.asarray(probe_rows), np.asarray(probe_columns))
+        trace = trace.assign_coords(
+            {name: (PROBE, at) for name, at in zip(PROBES, positions, strict=True)}
+        )
+    return trace.assign_coords({dim: np.arange(trace.sizes[dim]) for dim in (CHAIN, SWEEP)})
