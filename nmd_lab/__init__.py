@@ -37,11 +37,13 @@ if TYPE_CHECKING:
     from .fit import complete, decompose
     from .model.losses import KL, L1, Frobenius, Loss
     from .model.nonlinearities import Identity, MinMax, Modulus, Nonlinearity, Piece, ReLU, Square
+    from .model.ordinal import Ordinal
     from .model.proximal import prox
     from .result.compare import compare
     from .result.decomposition import Decomposition
     from .result.loading import load
     from .result.posterior import Posterior
+    from .sample import sample
     from .solver.admm import State
     from .solver.penalty import PenaltyRule
     from .studies import Study
@@ -67,6 +69,7 @@ __all__ = [
     "NMDWarning",
     "Nonlinearity",
     "NotConvergedWarning",
+    "Ordinal",
     "OutOfBoundsWarning",
     "OverfitWarning",
     "PenaltyRule",
@@ -89,6 +92,7 @@ __all__ = [
     "observations_from_table",
     "plots",
     "prox",
+    "sample",
     "split_observed",
     "studies",
     "widgets",
@@ -107,7 +111,9 @@ _WHERE = {
         *("Identity", "MinMax", "Modulus", "Nonlinearity", "Piece", "ReLU", "Square"),
     ],
     "solver.penalty": ["PenaltyRule"],
+    "model.ordinal": ["Ordinal"],
     "model.proximal": ["prox"],
+    "sample": ["sample"],
     "data.sparse": ["SparseObservations"],
     "data.split": ["split_observed"],
     "studies": ["Study"],

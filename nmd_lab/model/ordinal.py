@@ -41,9 +41,13 @@ class Ordinal:
         self.levels = None if levels is None else np.asarray(levels, dtype=np.float64)
         if self.levels is None:
             return
-        ascending = self.levels.ndim == 1 and self.levels.size > 1 and np.isfinite(self.levels).all()
+        ascending = (
+            self.levels.ndim == 1 and self.levels.size > 1 and np.isfinite(self.levels).all()
+        )
         if not ascending or not np.all(np.diff(self.levels) > 0):
-            raise ValueError(f"levels={levels!r} is no list of levels: give two or more, ascending.")
+            raise ValueError(
+                f"levels={levels!r} is no list of levels: give two or more, ascending."
+            )
 
     def for_data(self, present: NDArray[np.floating]) -> Ordinal:
         """Return the same model with its levels.

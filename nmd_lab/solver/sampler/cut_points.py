@@ -44,9 +44,7 @@ class CutPoints:
         order = np.argsort(levels, kind="stable")
         counts = np.bincount(levels, minlength=number)
         self._of_level = np.split(order, np.cumsum(counts)[:-1])
-        shares = (np.cumsum(counts)[:-1] + 0.5 * np.arange(1, number)) / (
-            codes.size + 0.5 * number
-        )
+        shares = (np.cumsum(counts)[:-1] + 0.5 * np.arange(1, number)) / (codes.size + 0.5 * number)
         # the spread of T is that of WH and of the noise, which is 1
         self.ends = np.concatenate([[-np.inf], math.sqrt(2) * ndtri(shares), [np.inf]])
         self.steps = np.full(number - 1, 3.0 / math.sqrt(codes.size / number + 1))

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nmd_lab.data.base import FloatArray
+from nmd_lab.solver.scaling import Scaling
+
+from .model import SamplerModel
+from .noise import PRECISIONS
+
+FLOAT32_RANGE = 60
+"""Logarithm to base 2 of a unit up to which draws are kept in float32."""
 
 
 @dataclass(frozen=True)
@@ -65,3 +74,39 @@ class Draws:
     predictions: FloatArray
     probes: Probes
     step: int
+
+    def in_units_of_X(self, scaling: Scaling, model: SamplerModel) -> dict[str, Any]:
+        """Return the arrays of a `Posterior`, in the units of X.
+
+        Parameters
+        ----------
+        scaling : Scaling
+            Units of the sampler.
+        model : SamplerModel
+            Number of components and offsets.
+        """
+        rank, of_T = model.rank, 2 * scaling.exponent
+        # In float32 the units of very large or small data would overflow.
+        dtype = np.float32 if abs(of_T) < FLOAT32_RANGE else np.float64
+
+        def scaled(array: NDArray[Any], exponent: int) -> NDArray[Any]:
+            return np.ldexp(array.astype(dtype, copy=False), exponent) if exponent else array
+
+        beta = None
+        if model.kind == "after" and type(model.pair.loss) in PRECISIONS:
+            power = PRECISIONS[type(model.pair.loss)].power
+            beta = np.ldexp(self.beta, -power * scaling.of_X)
+        return {
+            "W": scaled(self.rows[..., :rank], scaling.exponent),
+            "H": scaled(self.columns[..., :rank], scaling.exponent),
+            "row_offsets": scaled(self.rows[..., rank], of_T) if model.row_offsets else None,
+            "column_offsets": (
+                scaled(self.columns[..., rank], of_T) if model.column_offsets else None
+            ),
+            "mean": math.ldexp(model.mean, of_T),
+            "rho": np.ldexp(self.rho, -2 * of_T),
+            "beta": beta,
+            "cut_points": self.cut_points,
+            "log_likelihood": self.log_likelihood,
+            "predictions": np.ldexp(self.predictions.astype(dtype), scaling.of_X),
+        }

@@ -69,8 +69,6 @@ def _bartlett(d: int, degrees: float, rng: np.random.Generator) -> Doubles:
     return A
 
 
-def draw_precision(
-    shape: float, rate: float, rng: np.random.Generator
-) -> float:
+def draw_precision(shape: float, rate: float, rng: np.random.Generator) -> float:
     """Return a draw from a Gamma distribution of this shape and rate."""
     return float(rng.gamma(shape)) / rate

@@ -40,8 +40,23 @@ def _kernel(kind: NoiseKind, structure: Structure, name: str, cached: bool) -> A
     after, before = kind == "after", kind == "before"
 
     def draw_T(  # type: ignore[no-untyped-def]
-        starts, first, last, x, weights, V, rho, beta, pieces, pf, pd, cuts, seed, sweep, kind, T,
-        misfit
+        starts,
+        first,
+        last,
+        x,
+        weights,
+        V,
+        rho,
+        beta,
+        pieces,
+        pf,
+        pd,
+        cuts,
+        seed,
+        sweep,
+        kind,
+        T,
+        misfit,
     ):
         stream = np.empty(4, np.uint64)
         base = starts[first]
@@ -51,9 +66,7 @@ def _kernel(kind: NoiseKind, structure: Structure, name: str, cached: bool) -> A
             for k in range(starts[i], starts[i + 1]):
                 weight = weights[k] if weights.size else 1.0
                 own = rho * weight if before else rho
-                t = draw(
-                    T[k], V[k - base], x[k], own, beta * weight, pieces, pf, pd, cuts, stream
-                )
+                t = draw(T[k], V[k - base], x[k], own, beta * weight, pieces, pf, pd, cuts, stream)
                 T[k] = t
                 if after:
                     total += weight * value(x[k], forward(t, pf), pd)

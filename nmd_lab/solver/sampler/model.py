@@ -140,4 +140,6 @@ class SamplerModel:
         if isinstance(self.storage, CsrStorage):
             each_share(starts, self.threads, rows)
         else:
-            each_block(self.shape[0], self.threads, lambda i: rows(i, min(i + BLOCK_ROWS, self.shape[0])))
+            each_block(
+                self.shape[0], self.threads, lambda i: rows(i, min(i + BLOCK_ROWS, self.shape[0]))
+            )

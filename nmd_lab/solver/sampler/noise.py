@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
 from nmd_lab.data.base import Observations
-from nmd_lab.model.losses import KL, L1, Frobenius, Loss
+from nmd_lab.model.losses import L1, Frobenius, Loss
 from nmd_lab.model.nonlinearities import Identity, Nonlinearity
 from nmd_lab.model.ordinal import Ordinal
-from nmd_lab.model.proximal import Pair
 
 NoiseKind = Literal["gaussian", "before", "after", "ordinal"]
 """Kinds of noise.

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from numbers import Integral
 from typing import Any
 
 from nmd_lab._checks import check_integer, check_number, check_seed, check_word
@@ -70,3 +71,14 @@ class SampleOptions:
         if keep is None:
             keep = max(FEWEST_KEPT, KEPT_BYTES // (4 * numbers_a_draw * self.chains))
         return -(-self.draws // min(keep, self.draws))
+
+    def describe(self) -> dict[str, Any]:
+        """Return the options as numbers and strings, for `Posterior.parameters`."""
+        plain = {f.name: getattr(self, f.name) for f in fields(self)}
+        for name in ("callback", "progress", "threads", "targets"):
+            del plain[name]
+        if not isinstance(self.init, str):
+            plain["init"] = f"given {type(self.init).__name__}"
+        if not isinstance(self.random_state, Integral | None):
+            plain["random_state"] = f"given {type(self.random_state).__name__}"
+        return {name: v.item() if hasattr(v, "item") else v for name, v in plain.items()}

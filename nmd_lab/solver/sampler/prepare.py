@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,7 +11,7 @@ from nmd_lab._checks import check_rank, check_size
 from nmd_lab._threads import all_threads
 from nmd_lab.data.base import FloatArray, Observations
 from nmd_lab.model.losses import Loss
-from nmd_lab.model.nonlinearities import Nonlinearity, as_nonlinearity
+from nmd_lab.model.nonlinearities import Nonlinearity
 from nmd_lab.model.ordinal import Ordinal
 from nmd_lab.model.proximal import Pair, make_pair
 from nmd_lab.solver.bounds import with_bounds
@@ -47,6 +46,12 @@ class PreparedSample(NamedTuple):
     nonlinearity: Nonlinearity
     loss: Loss | Ordinal
     scaling: Scaling
+
+    @property
+    def n_levels(self) -> int:
+        """Number of levels of ordinal data; 0 for others."""
+        levels = self.loss.levels if isinstance(self.loss, Ordinal) else None
+        return 0 if levels is None else levels.size
 
 
 def prepare_sample(

@@ -56,8 +56,23 @@ draw_gaussian = compile_inner(_draw)
 
 
 def _draw_rows(  # type: ignore[no-untyped-def]
-    indptr, indices, first, last, target, weights, partners, constants, mean, linear, precision,
-    rho, seed, sweep, kind, rows, misfit
+    indptr,
+    indices,
+    first,
+    last,
+    target,
+    weights,
+    partners,
+    constants,
+    mean,
+    linear,
+    precision,
+    rho,
+    seed,
+    sweep,
+    kind,
+    rows,
+    misfit,
 ):
     d = rows.shape[1]
     gathered = np.empty((CHUNK, d), partners.dtype)

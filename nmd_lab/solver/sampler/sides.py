@@ -188,9 +188,7 @@ class DenseSide:
         return float(misfit.sum())
 
 
-def each_share(
-    indptr: NDArray[np.integer], threads: int, work: Callable[[int, int], None]
-) -> None:
+def each_share(indptr: NDArray[np.integer], threads: int, work: Callable[[int, int], None]) -> None:
     """Call a function of the first and the last row for each thread, with equal numbers of entries.
 
     Parameters

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from nmd_lab.data.base import FloatArray
+from nmd_lab.data.base import FloatArray, Observations
 from nmd_lab.model.offsets import Offsets
-from nmd_lab.solver.options import Options
 from nmd_lab.solver.formulation import make_problem
 from nmd_lab.solver.initialization import svd_start
+from nmd_lab.solver.options import Options
 from nmd_lab.solver.scaling import Scaling
 from nmd_lab.solver.starts import first_start
-from nmd_lab.data.base import Observations
 
 from .chain import ChainState
 from .cut_points import CutPoints

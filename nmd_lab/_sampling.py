@@ -1,0 +1,131 @@
+"""From the arguments of `sample` to its labelled result: prepare, run the chains, label."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from ._checks import as_generator, new_stream
+from ._going_on import begin_at, check_init, continue_from, joined
+from ._interruption import Interruption
+from ._memory import free_memory
+from ._stop_reason import StopReason
+from .data.observations import observe
+from .model.ordinal import Ordinal
+from .result.posterior import Posterior
+from .result.provenance import provenance
+from .solver.sampler.draws import Draws
+from .solver.sampler.options import SampleOptions
+from .solver.sampler.prepare import PreparedSample, prepare_sample
+from .solver.sampler.run import ChainStart, run_chains
+from .solver.sampler.start import start_chain
+
+TUNE = 100
+"""Number of sweeps that are not kept by default."""
+
+
+def draw_posterior(
+    X: Any,
+    rank: int,
+    nonlinearity: Any,
+    loss: Any,
+    data: dict[str, Any],
+    options: SampleOptions,
+    interruption: Interruption,
+) -> Posterior:
+    """Check the arguments of `sample`, run the chains and label the draws.
+
+    Parameters
+    ----------
+    X, rank, nonlinearity, loss
+        As for `sample`.
+    data : dict
+        The keyword arguments of `sample` that belong to X.
+    options : SampleOptions
+        The others.
+    interruption : Interruption
+        Signals, which end the run.
+    """
+    observations = observe(X, **data)
+    prepared = prepare_sample(observations, rank, nonlinearity, loss, options)
+    check_init(options.init, prepared.model, options.chains)
+    _check_memory(prepared, options)
+    before = options.init if isinstance(options.init, Posterior) else None
+    tune = options.tune
+    if tune is None:
+        tune = TUNE if before is None else 0
+    starts = _starts(prepared, options, before)
+    draws, reason = run_chains(prepared.model, starts, options, tune, interruption)
+    posterior = _label(prepared, draws, reason, options, tune)
+    return posterior if before is None else joined(before, posterior)
+
+
+def _starts(
+    prepared: PreparedSample, options: SampleOptions, before: Posterior | None
+) -> Iterator[ChainStart]:
+    """Yield the beginning of each chain."""
+    model, scaling = prepared.model, prepared.scaling
+    rng = as_generator(options.random_state)
+    observations = scaling.scaled_observations(prepared.observations)
+    given = not isinstance(options.init, str)
+    for chain in range(options.chains):
+        own = new_stream(rng)
+        seed = int(own.integers(2**62))
+        init = "random" if given else options.init
+        state = start_chain(model, observations, prepared.n_levels, init, own)
+        if before is not None:
+            continue_from(before, chain, state, scaling)
+        elif given:
+            begin_at(options.init, state, model, scaling)
+        yield ChainStart(state, seed)
+
+
+def _label(
+    prepared: PreparedSample,
+    draws: Draws,
+    reason: StopReason,
+    options: SampleOptions,
+    tune: int,
+) -> Posterior:
+    """Return the labelled posterior, in the units of X."""
+    model, scaling = prepared.model, prepared.scaling
+    given = draws.in_units_of_X(scaling, model)
+    ordinal = prepared.loss if isinstance(prepared.loss, Ordinal) else None
+    return Posterior.from_arrays(
+        prepared.observations.labels,
+        nonlinearity=prepared.nonlinearity,
+        loss="frobenius" if ordinal else prepared.loss,
+        noise=model.kind,
+        levels=None if ordinal is None else ordinal.levels,
+        probe_rows=draws.probes.rows,
+        probe_columns=draws.probes.columns,
+        stop_reason=reason,
+        parameters={
+            "rank": model.rank,
+            **options.describe(),
+            "tune": tune,
+            "step": draws.step,
+            "sweeps": tune + draws.log_likelihood.shape[1],
+            **provenance(prepared.observations),
+        },
+        **given,
+    )
+
+
+def _check_memory(prepared: PreparedSample, options: SampleOptions) -> None:
+    """Raise MemoryError if the kept draws and T do not fit into the free memory."""
+    model = prepared.model
+    numbers = sum(units.size * count for units, count in zip(model.units, model.shape, strict=True))
+    kept = -(-options.draws // options.step(numbers)) * options.chains
+    needed = 8 * kept * numbers + 4 * model.values.nbytes  # the draws are stacked at the end
+    free = free_memory()
+    if free is not None and needed > 0.9 * free:
+        raise MemoryError(
+            f"draws={options.draws} of {numbers} numbers each need {needed / 2**30:.3g} GiB, "
+            f"{free / 2**30:.3g} GiB are free: keep fewer, for example keep={FEW}, or give "
+            "targets=."
+        )
+
+
+FEW = 50
+"""Number of draws that the message of `_check_memory` proposes."""
