@@ -50,7 +50,11 @@ class GridOptions:
 
 
 def compile_grid_draw(
-    solve: ScalarMap, forward: ScalarMap, value: ScalarMap, even: bool
+    solve: ScalarMap,
+    forward: ScalarMap,
+    value: ScalarMap,
+    even: bool,
+    options: GridOptions | None = None,
 ) -> ScalarMap:
     """Return the compiled draw of T, ``(t_old, v, x, rho, beta, pieces, pf, pd, stream) -> t``.
 
@@ -62,9 +66,11 @@ def compile_grid_draw(
         Compiled f and d.
     even : bool
         Whether f is even.
+    options : GridOptions, optional
+        Numbers that steer the grid.
     """
     energy = _compile_energy(forward, value)
-    make_grid = _compile_grid(energy, even)
+    make_grid = _compile_grid(energy, even, options or GridOptions())
 
     def draw(t_old, v, x, rho, beta, pieces, pf, pd, stream):  # type: ignore[no-untyped-def]
         best = solve(v, x, rho / beta, pieces, pf, pd)
@@ -96,11 +102,11 @@ def _compile_energy(forward: ScalarMap, value: ScalarMap) -> ScalarMap:
     return compile_scalar(energy)
 
 
-def _compile_grid(energy: ScalarMap, even: bool, options: GridOptions | None = None) -> ScalarMap:
+def _compile_grid(energy: ScalarMap, even: bool, options: GridOptions) -> ScalarMap:
     """Return a compiled function for the points of the grid and their energies."""
-    chosen = options or GridOptions()
-    cap, tolerance, n_points = chosen.cap, chosen.tolerance, chosen.n_points
-    depth, n_coarse, n_passes = chosen.depth, chosen.n_coarse, chosen.n_passes
+    # Numba captures plain numbers, not the attributes of an object.
+    cap, tolerance, n_points = options.cap, options.tolerance, options.n_points
+    depth, n_coarse, n_passes = options.depth, options.n_coarse, options.n_passes
 
     def spread_points(points, n, centre, near, far, lowest, v, x, rho, beta, pf, pd):  # type: ignore[no-untyped-def]
         # From the distance at which the energy rises by a few units, outwards in powers of two.
