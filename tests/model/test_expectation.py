@@ -34,7 +34,9 @@ def normal_inputs(seed, n=300):
 @pytest.mark.parametrize("f", NONLINEARITIES)
 def test_agrees_with_integration(f):
     mean, sd = normal_inputs(1)
-    wanted = [integrate(lambda t: forward(f, t), m, s, (0, 1)) for m, s in zip(mean, sd)]
+    wanted = [
+        integrate(lambda t: forward(f, t), m, s, (0, 1)) for m, s in zip(mean, sd, strict=True)
+    ]
     np.testing.assert_allclose(expected_value(f, mean, sd), wanted, rtol=1e-10, atol=1e-13)
 
 
@@ -42,7 +44,8 @@ def test_agrees_with_integration(f):
 def test_agrees_for_general_bounds(a, b):
     mean, sd = normal_inputs(2)
     wanted = [
-        integrate(lambda t: forward("minmax", t, a, b), m, s, (a, b)) for m, s in zip(mean, sd)
+        integrate(lambda t: forward("minmax", t, a, b), m, s, (a, b))
+        for m, s in zip(mean, sd, strict=True)
     ]
     result = expected_value(nmd_lab.MinMax(a, b), mean, sd)
     np.testing.assert_allclose(result, wanted, rtol=1e-10, atol=1e-12)
@@ -59,7 +62,7 @@ class Tanh(nmd_lab.Nonlinearity):
 def test_any_other_f_is_integrated():
     rng = np.random.default_rng(3)
     mean, sd = rng.normal(size=50), rng.uniform(0.01, 1, 50)
-    wanted = [integrate(np.tanh, m, s) for m, s in zip(mean, sd)]
+    wanted = [integrate(np.tanh, m, s) for m, s in zip(mean, sd, strict=True)]
     np.testing.assert_allclose(expected_value(Tanh(), mean, sd), wanted, atol=1e-6)
 
 

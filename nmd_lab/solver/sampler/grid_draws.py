@@ -31,6 +31,8 @@ class GridOptions:
         Rise of the energy above its minimum at which the grid ends.
     cap : float
         Rise of the energy that stands for any larger one, and for infinity.
+    steep : float
+        Rise within a cell from which on all of the cell's mass counts as uncertain.
     tolerance : float
         Largest share of the mass that one more halving of a cell may move.
     n_points : int
@@ -43,9 +45,10 @@ class GridOptions:
 
     depth: float = 40.0
     cap: float = 600.0
+    steep: float = 50.0
     tolerance: float = 3e-4
     n_points: int = 1000
-    n_coarse: int = 8
+    n_coarse: int = 12
     n_passes: int = 24
 
 
@@ -107,6 +110,7 @@ def _compile_grid(energy: ScalarMap, even: bool, options: GridOptions) -> Scalar
     # Numba captures plain numbers, not the attributes of an object.
     cap, tolerance, n_points = options.cap, options.tolerance, options.n_points
     depth, n_coarse, n_passes = options.depth, options.n_coarse, options.n_passes
+    steep = options.steep
 
     def spread_points(points, n, centre, near, far, lowest, v, x, rho, beta, pf, pd):  # type: ignore[no-untyped-def]
         # From the distance at which the energy rises by a few units, outwards in powers of two.
@@ -167,6 +171,8 @@ def _compile_grid(energy: ScalarMap, even: bool, options: GridOptions) -> Scalar
                 halves = _cell_mass(width, old_energies[k], e)
                 halves += _cell_mass(width, e, old_energies[k + 1])
                 moved = halves - _cell_mass(2.0 * width, old_energies[k], old_energies[k + 1])
+                if abs(old_energies[k + 1] - old_energies[k]) > steep:  # perhaps an edge inside
+                    moved = width * math.exp(-min(old_energies[k], old_energies[k + 1]))
                 if abs(moved) > tolerance * total:
                     points[n], energies[n] = t, e
                     open_cells[n - 1] = open_cells[n] = True

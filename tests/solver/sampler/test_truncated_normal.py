@@ -16,7 +16,7 @@ from nmd_lab.solver.sampler.truncated_normal import draw_between, mass_between, 
 INF = math.inf
 LIMITS = [
     (-INF, INF), (-INF, 0.3), (-0.01, INF), (0.5, INF), (-INF, -2), (4, INF), (-INF, -40),
-    (40, INF), (1000, INF), (1e8, INF), (-1, 2), (-0.2, 0.1), (-8, 0.001), (0.3, 0.4), (0.3, 3),
+    (40, INF), (1000, INF), (1e5, INF), (-1, 2), (-0.2, 0.1), (-8, 0.001), (0.3, 0.4), (0.3, 3),
     (2, 2.5), (-9, -3), (11.9, 12.1), (40, 40.001), (40, 41), (1e4, 1e4 + 1), (-3, 1e6),
 ]  # fmt: skip
 
@@ -24,7 +24,7 @@ draws = many_draws(draw_between)
 
 
 def exact(v, sd, low, high):
-    """The distribution of the distance from the limit that is nearer to the mean, in units of sd."""
+    """The distribution of the distance from the limit nearer to the mean, in units of sd."""
     a, b = (low - v) / sd, (high - v) / sd
     if a <= 0 <= b:
         return Distribution(lambda z: z**2 / 2, [0], 0, 1, within=(a, b)), lambda t: (t - v) / sd
@@ -90,7 +90,11 @@ def test_mass_agrees_with_integration():
         for width in widths:
             b = a + width
             if a <= 0 <= b:
-                wanted = math.sqrt(2 * math.pi) * (stats.norm.cdf(b) - stats.norm.cdf(a))
+                inside = np.clip([a, 0, b], -40, 40)
+                wanted = sum(
+                    quad(lambda z: math.exp(-z * z / 2), *ends, epsrel=1e-11)[0]
+                    for ends in zip(inside[:-1], inside[1:], strict=True)
+                )
             else:
                 near, size = (a, width) if a > 0 else (-b, width)
                 scale = 1 / max(near, 1)
