@@ -26,6 +26,10 @@ def integrate(f, mean, sd, kinks=()):
     return float(np.sum((f(t) * stats.norm.pdf(t, mean, sd)) @ WEIGHTS * half))
 
 
+def integrate_all(f, mean, sd, kinks=()):
+    return [integrate(f, m, s, kinks) for m, s in zip(mean, sd, strict=True)]
+
+
 def normal_inputs(seed, n=300):
     rng = np.random.default_rng(seed)
     return rng.normal(size=n) * 10 ** rng.uniform(-2, 2, n), 10 ** rng.uniform(-3, 2, n)
@@ -62,7 +66,7 @@ class Tanh(nmd_lab.Nonlinearity):
 def test_any_other_f_is_integrated():
     rng = np.random.default_rng(3)
     mean, sd = rng.normal(size=50), rng.uniform(0.01, 1, 50)
-    wanted = [integrate(np.tanh, m, s) for m, s in zip(mean, sd, strict=True)]
+    wanted = integrate_all(np.tanh, mean, sd)
     np.testing.assert_allclose(expected_value(Tanh(), mean, sd), wanted, atol=1e-6)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -93,7 +94,7 @@ def test_mass_agrees_with_integration():
                 inside = np.clip([a, 0, b], -40, 40)
                 wanted = sum(
                     quad(lambda z: math.exp(-z * z / 2), *ends, epsrel=1e-11)[0]
-                    for ends in zip(inside[:-1], inside[1:], strict=True)
+                    for ends in pairwise(inside)
                 )
             else:
                 near, size = (a, width) if a > 0 else (-b, width)
