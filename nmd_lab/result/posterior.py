@@ -19,13 +19,15 @@ from nmd_lab.model.losses import L1, Frobenius, Loss, as_loss
 from nmd_lab.model.nonlinearities import Nonlinearity, as_nonlinearity
 
 from . import netcdf, posterior_files
+from .posterior_diagnostics import PosteriorDiagnostics
 from .posterior_labels import label_draws, label_trace
-from .posterior_predictions import PosteriorPredictions
+from .posterior_matrices import PosteriorMatrices
 from .posterior_predictive import KINDS
+from .posterior_rankings import PosteriorRankings
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Posterior(PosteriorPredictions):
+class Posterior(PosteriorDiagnostics, PosteriorMatrices, PosteriorRankings):
     """Draws of W, H and the noise levels from their posterior distribution, with the labels of X.
 
     Attributes
