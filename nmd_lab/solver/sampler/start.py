@@ -49,7 +49,7 @@ def start_chain(
         Number of levels of ordinal data; 0 for others.
     init : {"auto", "random", "svd"}
         Starting factors.  "auto": for an even f those of a short fit, which has found the signs;
-        from the singular value decomposition, shrunk, otherwise.  "random": small random numbers, from which
+        from the singular value decomposition otherwise.  "random": small random numbers, from which
         components need many sweeps to grow.
     rng : Generator
         Random numbers.
