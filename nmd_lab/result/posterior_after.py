@@ -23,7 +23,7 @@ def _laplace_cdf(z: Array) -> Array:
 LAPLACE = Shape(
     _laplace_cdf,
     lambda z: 0.5 * np.exp(-np.abs(z)),
-    lambda level: -math.copysign(math.log1p(-abs(2 * level - 1)), level - 0.5),
+    lambda level: math.copysign(math.log1p(-abs(2 * level - 1)), level - 0.5),
 )
 """The Laplace distribution."""
 

@@ -76,7 +76,7 @@ def _factors(
         offsets = Offsets(model.mean, None, None)
         start = svd_start(observations, f, rank, offsets, rng, "randomized")
     else:
-        options = Options(random_state=rng)
+        options = Options(random_state=rng).settled()
         scaling = Scaling(model.pair)
         problem, offsets = make_problem(observations, scaling, options, observed_only=few)
         start = first_start(problem, offsets, rank, options, rng)
