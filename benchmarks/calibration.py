@@ -48,7 +48,7 @@ class Case(NamedTuple):
     rank: int = 1
     offsets: bool = True
     weighted: bool = False
-    thin: int = 25
+    thin: int = 15
 
 
 BOUNDS = nmd.MinMax(-1.0, 1.0)
@@ -56,14 +56,14 @@ CASES = {
     "Identity, Frobenius": Case("identity", "frobenius", "gaussian", 2),
     "Identity, Frobenius, weights": Case("identity", "frobenius", "gaussian", weighted=True),
     "Identity, L1": Case("identity", "l1", "after"),
-    "ReLU, before": Case("relu", "frobenius", "before", thin=60),
-    "ReLU, before, weights": Case("relu", "frobenius", "before", weighted=True, thin=60),
-    "ReLU, Frobenius": Case("relu", "frobenius", "after", 2, offsets=False, thin=60),
-    "ReLU, L1": Case("relu", "l1", "after", weighted=True, thin=60),
-    "ReLU, KL": Case("relu", "kl", "after", thin=60),
+    "ReLU, before": Case("relu", "frobenius", "before", thin=30),
+    "ReLU, before, weights": Case("relu", "frobenius", "before", weighted=True, thin=30),
+    "ReLU, Frobenius": Case("relu", "frobenius", "after", 2, offsets=False, thin=30),
+    "ReLU, L1": Case("relu", "l1", "after", weighted=True, thin=30),
+    "ReLU, KL": Case("relu", "kl", "after", thin=30),
     "MinMax, before": Case(BOUNDS, "frobenius", "before"),
-    "MinMax, Frobenius": Case(BOUNDS, "frobenius", "after", weighted=True, thin=60),
-    "MinMax, L1": Case(BOUNDS, "l1", "after", thin=60),
+    "MinMax, Frobenius": Case(BOUNDS, "frobenius", "after", weighted=True, thin=30),
+    "MinMax, L1": Case(BOUNDS, "l1", "after", thin=30),
     "Modulus, before": Case("modulus", "frobenius", "before", offsets=False),
     "Modulus, Frobenius": Case("modulus", "frobenius", "after", offsets=False),
     "Modulus, L1": Case("modulus", "l1", "after", offsets=False),
