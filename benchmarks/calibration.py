@@ -198,7 +198,7 @@ def p_values(ranks: list[dict[str, int]]) -> dict[str, float]:
         own = np.array([rank[name] for rank in ranks])
         counts = np.bincount(own * BINS // (DRAWS + 1), minlength=BINS)
         found[name] = float(stats.chisquare(counts).pvalue)
-        spread = (own + 0.5) / (DRAWS + 1)
+        spread = (own + np.random.default_rng(0).random(own.size)) / (DRAWS + 1)
         found[f"{name} (KS)"] = float(stats.kstest(spread, "uniform").pvalue)
     return found
 

@@ -102,25 +102,25 @@ def test_multiples_of_the_data_have_multiples_of_the_posterior(X, nonlinearity, 
     )
     entries = [0, 7, 29], [3, 11, 19]
     power_of_two = np.frexp(factor)[0] == 0.5
-    # what is no power of two leaves a factor between 0.7 and 1.4, which only the law is free of
-    tolerance = 1e-6 if power_of_two else 1.0
     spread = own.predict_std(*entries)
     for name in ("predict", "predict_std"):
         expected, found = (getattr(posterior, name)(*entries) for posterior in (own, theirs))
         if power_of_two and nonlinearity == "identity":
-            np.testing.assert_allclose(found / factor, expected, rtol=tolerance)
+            np.testing.assert_allclose(found / factor, expected, rtol=1e-6)
         assert np.all(np.abs(found / factor - expected) < 3 * spread)
 
 
-def test_three_times_the_data_have_three_times_the_posterior_in_law(with_holes):
-    given = QUICK | {"draws": 400, "tune": 50}
-    drawn = [
-        nmd.sample(factor * with_holes, 2, **given).trace["prediction"].values[0, ::20] / factor
-        for factor in (1.0, 3.0)
-    ]
+@pytest.mark.parametrize(("nonlinearity", "loss"), [("identity", "frobenius"), ("relu", "l1")])
+def test_three_times_the_data_have_three_times_the_posterior_in_law(with_holes, nonlinearity, loss):
+    """Seeds differ, so that the laws are compared and not the random numbers."""
+    given = QUICK | {"draws": 600, "tune": 100}
+    drawn = []
+    for factor, seed in ((1.0, 0), (3.0, 1)):
+        options = given | {"random_state": seed}
+        posterior = nmd.sample(factor * with_holes, 2, nonlinearity, loss, **options)
+        drawn.append(posterior.trace["prediction"].values[0, ::15] / factor)
     ps = [stats.ks_2samp(*pair).pvalue for pair in zip(drawn[0].T, drawn[1].T, strict=True)]
-    assert min(ps) > 1e-5
-    assert stats.kstest(ps[::10], "uniform").pvalue > 1e-4
+    assert np.mean(np.array(ps) < 0.01) < 0.15  # 200 entries, which are not independent
 
 
 # Kinds of input ---------------------------------------------------------------------------------
