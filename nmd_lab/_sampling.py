@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -15,6 +16,7 @@ from .model.ordinal import Ordinal
 from .result.posterior import Posterior
 from .result.provenance import provenance
 from .solver.sampler.draws import Draws
+from .solver.sampler.noise import PRECISIONS
 from .solver.sampler.options import SampleOptions
 from .solver.sampler.prepare import PreparedSample, prepare_sample
 from .solver.sampler.run import ChainStart, run_chains
@@ -73,6 +75,8 @@ def _starts(
         seed = int(own.integers(2**62))
         init = "random" if given else options.init
         state = start_chain(model, observations, prepared.n_levels, init, own)
+        if type(model.pair.loss) not in PRECISIONS:  # β is 1 in the units of X
+            state.beta = math.ldexp(1.0, scaling.of_objective)
         if before is not None:
             continue_from(before, chain, state, scaling)
         elif given:
