@@ -9,7 +9,7 @@ import xarray as xr
 from scipy import sparse
 
 from .base import FloatArray, Observations
-from .labels import is_frame
+from .labels import Labels, is_frame
 from .sparse import SparseObservations
 
 
@@ -38,9 +38,23 @@ def like(X: Any, observations: Observations, values: FloatArray | None = None) -
     if sparse.issparse(X):
         matrix = observations.as_sparse().to_csr()
         return sparse.csr_matrix(matrix) if isinstance(X, sparse.spmatrix) else matrix
-    array = observations.to_array()
+    return dense_like(X, observations.labels, observations.to_array())
+
+
+def dense_like(X: Any, labels: Labels, array: FloatArray) -> Any:
+    """Return a matrix in the type of dense data, an ndarray for lists and masked arrays.
+
+    Parameters
+    ----------
+    X : array_like, masked array, DataFrame or DataArray
+        Data whose type and labels the result gets.
+    labels : Labels
+        Labels of X.
+    array : ndarray (m, n)
+        Values.
+    """
     if isinstance(X, xr.DataArray):
-        return X.copy(data=observations.labels.label(array).values)
+        return X.copy(data=labels.label(array).values)
     if is_frame(X):
         return type(X)(array, index=X.index, columns=X.columns)
     return array

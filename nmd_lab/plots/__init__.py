@@ -1,8 +1,8 @@
 """Plots of a fit with matplotlib.
 
-Every function takes a `Decomposition` and returns the Axes. Without `ax=` it makes a new figure.
-Colours follow the current matplotlib style, also a dark one. ``fit.plot.convergence()`` is the same
-as ``plots.convergence(fit)``.
+Every function takes a `Decomposition`, or a `Posterior`, and returns the Axes. Without `ax=` it
+makes a new figure. Colours follow the current matplotlib style, also a dark one.
+``fit.plot.convergence()`` is the same as ``plots.convergence(fit)``.
 
 >>> import numpy as np, nmd_lab as nmd
 >>> from nmd_lab import plots
@@ -16,15 +16,23 @@ from .accessor import PlotAccessor
 from .curves import convergence, residuals
 from .factors import components, scatter
 from .pictures import reconstruction
+from .posterior import calibration, predictions, trace
+from .posterior_accessor import PosteriorPlotAccessor
+from .posterior_map import uncertainty
 from .trials import selection
 
 __all__ = [
     "PlotAccessor",
+    "PosteriorPlotAccessor",
+    "calibration",
     "components",
     "convergence",
     "gray_with_holes",
+    "predictions",
     "reconstruction",
     "residuals",
     "scatter",
     "selection",
+    "trace",
+    "uncertainty",
 ]

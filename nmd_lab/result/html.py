@@ -85,18 +85,18 @@ def to_html(
         '<div style="color: inherit; font-size: 0.9em;">'
         f"<p><b>nmd_lab.Decomposition</b> {escape(formula)}</p>"
         '<div style="display: flex; flex-wrap: wrap; gap: 1.5em; align-items: center;">'
-        f"{_table(facts)}{_error_curve(history)}</div>"
-        f"{_best_trials(trials)}{_folded('Parameters', _table(parameters))}</div>"
+        f"{table(facts)}{_error_curve(history)}</div>"
+        f"{_best_trials(trials)}{folded('Parameters', table(parameters))}</div>"
     )
 
 
-def _folded(title: str, content: str) -> str:
+def folded(title: str, content: str) -> str:
     """Return HTML that is folded at first."""
     summary = f'<summary style="cursor: pointer;">{escape(title)}</summary>'
     return f"<details>{summary}{content}</details>"
 
 
-def _table(facts: dict[str, Any]) -> str:
+def table(facts: dict[str, Any]) -> str:
     """Return a table with one line for each name and value; nested dicts stay in one line."""
     rows = []
     for name, value in facts.items():
@@ -123,7 +123,7 @@ def _best_trials(trials: xr.Dataset) -> str:
         rows.append(_row([*texts, "chosen" if int(row[TRIAL]) == chosen else ""]))
     notes = "".join(f'<p style="margin: 0;">{escape(note)}</p>' for note in _notes(trials.attrs))
     table = f'<table style="{STYLE.table_style}">{"".join(rows)}</table>{notes}'
-    return _folded(f"Trials: the best of {trials.sizes[TRIAL]}", table)
+    return folded(f"Trials: the best of {trials.sizes[TRIAL]}", table)
 
 
 def _row(texts: list[str], style: str = "") -> str:

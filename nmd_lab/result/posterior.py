@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import xarray as xr
@@ -20,12 +20,17 @@ from nmd_lab.model.nonlinearities import Nonlinearity, as_nonlinearity
 
 from . import netcdf, posterior_files
 from .posterior_labels import label_draws, label_trace
-from .posterior_predictions import PosteriorPredictions
+from .posterior_matrices import PosteriorMatrices
 from .posterior_predictive import KINDS
+from .posterior_rankings import PosteriorRankings
+from .posterior_summary import PosteriorSummary
+
+if TYPE_CHECKING:
+    from nmd_lab.plots.posterior_accessor import PosteriorPlotAccessor
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Posterior(PosteriorPredictions):
+class Posterior(PosteriorSummary, PosteriorMatrices, PosteriorRankings):
     """Draws of W, H and the noise levels from their posterior distribution, with the labels of X.
 
     Attributes
@@ -193,6 +198,13 @@ class Posterior(PosteriorPredictions):
         True
         """
         netcdf.write(self.to_dataset(), path)
+
+    @property
+    def plot(self) -> PosteriorPlotAccessor:
+        """Plots of the posterior, such as ``posterior.plot.trace()``; they need matplotlib."""
+        from nmd_lab.plots.posterior_accessor import PosteriorPlotAccessor
+
+        return PosteriorPlotAccessor(self)
 
     def to_datatree(self) -> xr.DataTree:
         """Return draws and trace as the groups of a tree, as ArviZ expects them.

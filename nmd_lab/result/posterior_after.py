@@ -5,27 +5,14 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from scipy.special import gammaln, pdtr, xlogy
+from scipy.special import gammaln, ndtr, pdtr, xlogy
 
 from nmd_lab.model.losses import KL, L1, Frobenius
 from nmd_lab.model.nonlinearities import Piece
 
-from .posterior_mixture import NORMAL, Predictive, Shape, mixture_quantile
-from .posterior_noise import Array, all_pieces, interval_mass, moments, points_of
-
-
-def _laplace_cdf(z: Array) -> Array:
-    """Return the distribution function of the Laplace distribution of scale 1."""
-    half = 0.5 * np.exp(-np.abs(z))
-    return np.where(z < 0, half, 1 - half)
-
-
-LAPLACE = Shape(
-    _laplace_cdf,
-    lambda z: 0.5 * np.exp(-np.abs(z)),
-    lambda level: -math.copysign(math.log1p(-abs(2 * level - 1)), level - 0.5),
-)
-"""The Laplace distribution."""
+from .posterior_kernels import laplace, normal
+from .posterior_mixture import Component, Predictive, mixture_quantile
+from .posterior_noise import Array, all_pieces, interval_mass, moments, normal_density, points_of
 
 
 class NoiseAfter(Predictive):
@@ -50,7 +37,10 @@ class NoiseAfter(Predictive):
         if self._is(KL):
             shares = pdtr(np.maximum(np.floor(x), 0), self._counts(v)).mean(axis=0)
             return np.where(x < 0, 0, shares)
-        return np.asarray(self._shape.cdf((x - self._points(v)) / self._scale(v)).mean(axis=0))
+        z = (x - self._points(v)) / self._scale(v)
+        half = 0.5 * np.exp(-np.abs(z))
+        share = ndtr(z) if self._shape is normal else np.where(z < 0, half, 1 - half)
+        return np.asarray(share.mean(axis=0))
 
     def log_densities(self, v: Array, x: Array) -> Array:
         """Return the logarithm of the density of x in each draw, or of each draw and point."""
@@ -64,8 +54,10 @@ class NoiseAfter(Predictive):
             logs: Array = np.where(x < 0, -np.inf, xlogy(x, counts) - counts - gammaln(x + 1))
             return logs
         scale = self._scale(v)
-        with np.errstate(divide="ignore"):
-            return np.log(self._shape.density((x - self._points(v)) / scale)) - np.log(scale)
+        z = (x - self._points(v)) / scale
+        if self._shape is normal:
+            return np.asarray(-0.5 * z**2 - np.log(scale * math.sqrt(2 * math.pi)))
+        return np.asarray(-np.abs(z) - np.log(2 * scale))
 
     def quantile(self, v: Array, level: float) -> Array:
         """Return a quantile over all draws for each entry."""
@@ -96,12 +88,12 @@ class NoiseAfter(Predictive):
         return isinstance(self.noise.loss, loss)
 
     @property
-    def _shape(self) -> Shape:
+    def _shape(self) -> Component:
         """The distribution of the noise; raises ValueError for a loss of the user."""
         if self._is(Frobenius):
-            return NORMAL
+            return normal
         if self._is(L1):
-            return LAPLACE
+            return laplace
         raise ValueError(
             f"loss={self.noise.loss!r} says no distribution of new observations: use noise=False."
         )
@@ -111,7 +103,7 @@ class NoiseAfter(Predictive):
         """Scale of the noise in each draw, (draws, 1)."""
         assert self.noise.beta is not None
         shape = self._shape  # first, for its error
-        return 1 / np.sqrt(self.noise.beta) if shape is NORMAL else 1 / self.noise.beta
+        return 1 / np.sqrt(self.noise.beta) if shape is normal else 1 / self.noise.beta
 
     def _scale(self, v: Array) -> Array:
         """Return the scale of the noise at each draw and point."""
@@ -141,5 +133,5 @@ class NoiseAfter(Predictive):
         gain = slope * sd**2 / total**2
         centre, spread = v + gain * gap, sd * width / total
         mass = interval_mass((piece.low - centre) / spread, (piece.high - centre) / spread)
-        density: Array = mass * NORMAL.density(gap / total) / total
+        density: Array = mass * normal_density(gap / total) / total
         return density

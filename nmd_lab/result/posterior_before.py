@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from scipy.special import ndtr, ndtri
+from scipy.special import ndtri
 
 from nmd_lab.model.nonlinearities import Piece, Square
 
-from .posterior_mixture import Predictive, mixture_quantile, root
+from .posterior_kernels import folded, quantiles
+from .posterior_mixture import Predictive, mixture_quantile
 from .posterior_noise import (
     Array,
     all_pieces,
@@ -133,12 +134,6 @@ def _density(piece: Piece, v: Array, sd: Array, x: Array, limit: Array) -> Array
 
 def _folded_quantile(v: Array, sd: Array, level: float) -> Array:
     """Return a quantile of |T| over all draws."""
-
-    def cdf_and_density(x: Array) -> tuple[Array, Array]:
-        above, under = (x - v) / sd, (-x - v) / sd
-        density = (normal_density(above) + normal_density(under)) / sd
-        return (ndtr(above) - ndtr(under)).mean(axis=0), density.mean(axis=0)
-
-    far = np.abs(v) + float(ndtri(0.5 + level / 2)) * sd
-    high = far.max(axis=0)
-    return root(cdf_and_density, level, np.zeros_like(high), high, math.sqrt(level) * high)
+    high = (np.abs(v) + float(ndtri(0.5 + level / 2)) * sd).max(axis=0)
+    bracket = np.zeros_like(high), high
+    return quantiles(folded, v, sd, level, bracket, math.sqrt(level) * high)

@@ -25,6 +25,9 @@ from .posterior_predictive import predictive
 CHAIN, DRAW, SWEEP, PROBE, CUT = "chain", "draw", "sweep", "probe", "cut"
 """Dimensions of the draws and of the trace; the dimensions of X get other names if they clash."""
 
+ALL = slice(None)
+"""Every draw."""
+
 NUMBERS = 1 << 22
 """Largest number of draws times entries that are computed together: 32 MiB of doubles."""
 
@@ -106,10 +109,13 @@ class DrawnFactors:
             ),
         )
 
-    def linear_at(self, i: NDArray[np.integer], j: NDArray[np.integer]) -> NDArray[np.float64]:
-        """Return WH plus offsets in each draw at single entries, as an array (draws, entries)."""
-        W, H, rows, columns = self.stacked
-        out = np.empty((self.n_draws, i.size))
+    def linear_at(
+        self, i: NDArray[np.integer], j: NDArray[np.integer], draws: slice = ALL
+    ) -> NDArray[np.float64]:
+        """Return WH plus offsets in some draws at single entries, as an array (draws, entries)."""
+        W, H, rows, columns = (None if a is None else a[draws] for a in self.stacked)
+        assert W is not None
+        out = np.empty((W.shape[0], i.size))
         positions = (np.ascontiguousarray(part, dtype=np.int64) for part in (i, j))
         _products(f"posterior_products_{W.dtype}")(W, H, self.mean, *positions, out)
         for offsets, at in ((rows, i), (columns, j)):
@@ -128,10 +134,16 @@ class DrawnFactors:
             out += columns[:, None, j]
         return np.asarray(out.reshape(self.n_draws, -1))
 
-    def blocks(self) -> Iterator[tuple[slice, slice]]:
-        """Yield rows and columns of blocks that cover X, of at most `NUMBERS` numbers each."""
+    def blocks(self, numbers: int = 1) -> Iterator[tuple[slice, slice]]:
+        """Yield rows and columns of blocks that cover X, of at most `NUMBERS` numbers each.
+
+        Parameters
+        ----------
+        numbers : int
+            Numbers that are computed for each draw and entry.
+        """
         m, n = self.shape
-        entries = max(NUMBERS // self.n_draws, 1)
+        entries = max(NUMBERS // (self.n_draws * numbers), 1)
         width = min(n, entries)
         height = max(entries // width, 1)
         for top in range(0, m, height):

@@ -2,32 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import NamedTuple
 
 import numpy as np
-from scipy.special import logsumexp, ndtr, ndtri
+from scipy.special import logsumexp, ndtri
 
-from .posterior_noise import Array, Noise, normal_density
+from .posterior_kernels import normal, quantiles
+from .posterior_noise import Array, Noise
 
-
-class Shape(NamedTuple):
-    """A continuous distribution of location 0 and scale 1, whose mixtures have quantiles.
-
-    Attributes
-    ----------
-    cdf, density, quantile : callable
-        Distribution function, density and quantile, for arrays.
-    """
-
-    cdf: Callable[[Array], Array]
-    density: Callable[[Array], Array]
-    quantile: Callable[[float], float]
-
-
-NORMAL = Shape(ndtr, normal_density, lambda level: float(ndtri(level)))
-"""The normal distribution."""
+Component = Callable[..., tuple[float, float]]
+"""Distribution function and density of a component of a mixture."""
 
 
 class Predictive(ABC):
@@ -78,8 +64,10 @@ class Predictive(ABC):
         return over_all
 
 
-def mixture_quantile(location: Array, scale: Array, level: float, shape: Shape = NORMAL) -> Array:
-    """Return a quantile of equally likely distributions, by Newton steps inside a bracket.
+def mixture_quantile(
+    location: Array, scale: Array, level: float, shape: Component = normal
+) -> Array:
+    """Return a quantile of equally likely normal or Laplace distributions for each entry.
 
     Parameters
     ----------
@@ -89,40 +77,12 @@ def mixture_quantile(location: Array, scale: Array, level: float, shape: Shape =
         Scales > 0.
     level : float
         Probability below the quantile, in (0, 1).
-    shape : Shape
-        The distribution of location 0 and scale 1.
-
-    Returns
-    -------
-    ndarray (entries,)
-        Quantiles, with an error below 1e-9 of the distance between those of the components.
+    shape : callable
+        `normal` or `laplace` of `nmd_lab.result.posterior_kernels`.
     """
-    ends = location + shape.quantile(level) * scale  # the mixture's quantile lies between them
-
-    def cdf_and_density(x: Array) -> tuple[Array, Array]:
-        z = (x - location) / scale
-        return shape.cdf(z).mean(axis=0), (shape.density(z) / scale).mean(axis=0)
-
-    return root(cdf_and_density, level, ends.min(axis=0), ends.max(axis=0), ends.mean(axis=0))
-
-
-def root(
-    cdf_and_density: Callable[[Array], tuple[Array, Array]],
-    level: float,
-    low: Array,
-    high: Array,
-    start: Array,
-) -> Array:
-    """Return where a distribution function has a level, given brackets, by Newton's method."""
-    x, tolerance = start, 1e-9 * (high - low)
-    for _ in range(100):
-        value, density = cdf_and_density(x)
-        below = value < level
-        low, high = np.where(below, x, low), np.where(below, high, x)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            new = x - (value - level) / density
-        new = np.where((new >= low) & (new <= high), new, 0.5 * (low + high))
-        change, x = np.abs(new - x), new
-        if np.all(change <= tolerance):
-            break
-    return x
+    tail = math.log1p(-abs(2 * level - 1))  # of the Laplace distribution
+    own = float(ndtri(level)) if shape is normal else math.copysign(tail, level - 0.5) * -1
+    ends = location + own * scale  # the mixture's quantile lies between those of the components
+    spread = np.sqrt(location.var(axis=0) + np.mean(scale**2))
+    bracket = ends.min(axis=0), ends.max(axis=0)
+    return quantiles(shape, location, scale, level, bracket, location.mean(axis=0) + own * spread)

@@ -6,13 +6,13 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
 from nmd_lab.model.losses import Loss
 from nmd_lab.model.nonlinearities import Nonlinearity, Piece, Square
 
-Array = NDArray[np.float64]
+from .posterior_kernels import Array as Array
+from .posterior_kernels import piecewise_moments
 
 LARGEST_SET = 16
 """Largest number of points for the noise of one draw, where there is no closed form."""
@@ -73,8 +73,8 @@ def moments(nonlinearity: Nonlinearity, v: Array, sd: Array) -> tuple[Array, Arr
     nonlinearity : Nonlinearity
         Nonlinearity f.  Piecewise-linear ones and Square have closed forms; for any other, 40
         points of the Gauss-Hermite rule are used.
-    v, sd : ndarray
-        Mean and standard deviation of T; they broadcast.
+    v, sd : ndarray (draws, entries) and (draws, 1)
+        Mean and standard deviation of T.
     """
     if isinstance(nonlinearity, Square):
         return v**2 + sd**2, 2 * sd**2 * (2 * v**2 + sd**2)
@@ -82,29 +82,15 @@ def moments(nonlinearity: Nonlinearity, v: Array, sd: Array) -> tuple[Array, Arr
     if pieces is not None and len(pieces) == 1:
         return pieces[0].slope * v + pieces[0].intercept, pieces[0].slope ** 2 * sd**2 + 0 * v
     centre = np.asarray(nonlinearity(v), dtype=np.float64)
+    if pieces is not None:
+        return piecewise_moments(v, sd, np.array(pieces), centre)
     first, second = np.zeros_like(v), np.zeros_like(v)
-    if pieces is None:
-        points, weights = np.polynomial.hermite_e.hermegauss(40)
-        for point, weight in zip(points, weights / weights.sum(), strict=True):
-            change = nonlinearity(v + point * sd) - centre
-            first += weight * change
-            second += weight * change**2
-    for piece in pieces or ():
-        mass, linear, square = _partial_moments((piece.low - v) / sd, (piece.high - v) / sd)
-        intercept = piece.slope * v + piece.intercept - centre
-        slope = piece.slope * sd
-        first += slope * linear + intercept * mass
-        second += slope**2 * square + 2 * slope * intercept * linear + intercept**2 * mass
+    points, weights = np.polynomial.hermite_e.hermegauss(40)
+    for point, weight in zip(points, weights / weights.sum(), strict=True):
+        change = nonlinearity(v + point * sd) - centre
+        first += weight * change
+        second += weight * change**2
     return centre + first, np.maximum(second - first**2, 0)
-
-
-def _partial_moments(a: Array, b: Array) -> tuple[Array, Array, Array]:
-    """Return the integrals of 1, z and z² times the standard normal density from a to b."""
-    at_a, at_b = normal_density(a), normal_density(b)
-    mass = interval_mass(a, b)
-    with np.errstate(invalid="ignore"):
-        ends = np.where(np.isfinite(a), a * at_a, 0) - np.where(np.isfinite(b), b * at_b, 0)
-    return mass, at_a - at_b, mass + ends
 
 
 def interval_mass(a: Array, b: Array) -> Array:

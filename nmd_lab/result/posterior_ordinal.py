@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from scipy.special import ndtr
 
 from .posterior_mixture import Predictive
 from .posterior_noise import Array, interval_mass
@@ -35,9 +36,14 @@ class OrdinalNoise(Predictive):
 
     def mean_and_variance(self, v: Array) -> tuple[Array, Array]:
         """Return mean and variance in each draw."""
-        masses = self.masses(v)
-        mean = np.tensordot(self.levels, masses, axes=1)
-        return mean, np.tensordot(self.levels**2, masses, axes=1) - mean**2
+        assert self.noise.cuts is not None
+        mean, square = np.full(v.shape, self.levels[-1]), np.full(v.shape, self.levels[-1] ** 2)
+        steps = zip(self.noise.cuts.T, self.levels[:-1], self.levels[1:], strict=True)
+        for cut, level, above in steps:
+            below = ndtr(cut[:, None] - v)  # the probability of this level and those below it
+            mean -= (above - level) * below
+            square -= (above**2 - level**2) * below
+        return mean, np.maximum(square - mean**2, 0)
 
     def level_probabilities(self, v: Array) -> Array:
         """Return the probability of each level over all draws, as an array (entries, K)."""

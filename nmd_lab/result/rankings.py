@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import xarray as xr
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from nmd_lab._checks import check_integer, check_positions, errors_about
-from nmd_lab.data.labels import COMPONENT
+from nmd_lab.data.labels import COMPONENT, Labels
 from nmd_lab.data.matched import observe_beside
 from nmd_lab.data.matching import AXES, match
 from nmd_lab.data.sparse import is_sparse
@@ -21,6 +21,33 @@ from .lookup import is_one_label, positions_of
 
 KnownColumns = Callable[[int], NDArray[np.integer]]
 """A function of the position of a row, which returns the columns to leave out."""
+
+
+class ScoredRows(NamedTuple):
+    """What a ranking needs to know of a result.
+
+    Attributes
+    ----------
+    labels : Labels
+        Labels of X.
+    rows, columns : DataArray
+        Any array along the rows, and one along the columns, with their labels.
+    scores : callable
+        Function of the position of a row, which returns one number for each column.
+    dtype : dtype
+        Type of these numbers.
+    """
+
+    labels: Labels
+    rows: xr.DataArray
+    columns: xr.DataArray
+    scores: Callable[[int], NDArray[np.floating]]
+    dtype: np.dtype[Any]
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Number of rows and columns."""
+        return self.rows.size, self.columns.size
 
 
 class Rankings(Factors):
@@ -65,7 +92,7 @@ class Rankings(Factors):
                [1, 2]])
         """
         positions = check_positions("row", row, self.shape[0], "top_labels")
-        return _ranking(self, positions, np.ndim(row) == 0, k, exclude)
+        return ranking(self._scored, positions, np.ndim(row) == 0, k, exclude)
 
     def top_labels(self, row: Any, k: int = 10, *, exclude: Any = None) -> xr.DataArray:
         """Return the k columns with the largest predictions in the rows of these labels.
@@ -98,43 +125,68 @@ class Rankings(Factors):
         ('q', Frozen({'row': 2, 'place': 2}))
         """
         positions = positions_of(self.labels, "rows", row).ravel()
-        return _ranking(self, positions, is_one_label(self.labels, "rows", row), k, exclude)
+        one = is_one_label(self.labels, "rows", row)
+        return ranking(self._scored, positions, one, k, exclude)
+
+    @property
+    def _scored(self) -> ScoredRows:
+        """The predictions by row."""
+        n = self.shape[1]
+        return ScoredRows(
+            self.labels,
+            self.W.isel({COMPONENT: 0}, drop=True),
+            self.H.isel({COMPONENT: 0}, drop=True),
+            lambda row: self.at(np.full(n, row), np.arange(n)),
+            self.W.dtype,
+        )
 
 
-def _ranking(
-    fit: Factors, rows: NDArray[np.intp], one_row: bool, k: Any, exclude: Any
+def ranking(
+    fit: ScoredRows, rows: NDArray[np.intp], one_row: bool, k: Any, exclude: Any
 ) -> xr.DataArray:
-    """Return the largest predictions of rows; see `Rankings.top`."""
+    """Return the largest numbers of rows; see `Rankings.top`.
+
+    Parameters
+    ----------
+    fit : ScoredRows
+        The numbers.
+    rows : ndarray of int
+        Positions of rows.
+    one_row : bool
+        Whether the result is that of one row, without a dimension for it.
+    k, exclude
+        As for `Rankings.top`.
+    """
     k = check_integer("k", k, 1)
     n = fit.shape[1]
     known = _known_columns(fit, exclude)
     found = [_best(fit, row, k, known(int(row))) for row in rows]
-    columns = _flat(fit.H, "column_")
+    columns = _flat(fit.columns, "column_")
     name = fit.labels.name or "prediction"
     if one_row:
         best, scores = found[0]
         dim = str(columns.dims[0])
         chosen = columns.isel({dim: best}).copy(data=scores).rename(name)
-        weights = _flat(fit.W, "row_")
-        own = weights.isel({weights.dims[0]: int(rows[0])}).coords
+        along = _flat(fit.rows, "row_")
+        own = along.isel({along.dims[0]: int(rows[0])}).coords
         names = {label: value for label, value in own.items() if label not in chosen.coords}
         return chosen.assign_coords({**names, "position": (dim, best)}).assign_attrs(
             row=int(rows[0])
         )
     width = min(k, max((best.size for best, _ in found), default=min(k, n)))
     position = np.full((rows.size, width), -1)
-    scores = np.full((rows.size, width), np.nan, dtype=fit.W.dtype)
+    scores = np.full((rows.size, width), np.nan, dtype=fit.dtype)
     for line, (best, values) in enumerate(found):
         position[line, : best.size], scores[line, : best.size] = best, values
     return _table(fit, rows, position, scores).rename(name)
 
 
 def _best(
-    fit: Factors, row: int, k: int, known: NDArray[np.integer]
+    fit: ScoredRows, row: int, k: int, known: NDArray[np.integer]
 ) -> tuple[NDArray[np.intp], NDArray[np.floating]]:
     """Return the columns of the k largest predictions of a row, and these predictions."""
     n = fit.shape[1]
-    scores = fit.at(np.full(n, row), np.arange(n))
+    scores = fit.scores(int(row))
     allowed = np.ones(n, dtype=bool)
     allowed[known] = False
     columns = np.flatnonzero(allowed)
@@ -143,10 +195,10 @@ def _best(
 
 
 def _table(
-    fit: Factors, rows: NDArray[np.intp], position: NDArray[Any], scores: NDArray[Any]
+    fit: ScoredRows, rows: NDArray[np.intp], position: NDArray[Any], scores: NDArray[Any]
 ) -> xr.DataArray:
     """Return predictions along rows and places, with the labels of the columns."""
-    row_template, column_template = _flat(fit.W, "row_"), _flat(fit.H, "column_")
+    row_template, column_template = _flat(fit.rows, "row_"), _flat(fit.columns, "column_")
     row_dim, column_dim = str(row_template.dims[0]), str(column_template.dims[0])
     place = "place"
     while place in {row_dim, column_dim, *fit.labels.dims, *map(str, fit.labels.coords.coords)}:
@@ -164,13 +216,12 @@ def _table(
     return table.assign_coords({place: places, "position": (dims, position)})
 
 
-def _flat(factor: xr.DataArray, name: str) -> xr.DataArray:
-    """Return the first component of a factor; several dimensions are stacked to one of a name."""
-    flat = factor.isel({COMPONENT: 0}, drop=True)
-    return flat.stack({name: flat.dims}) if flat.ndim > 1 else flat
+def _flat(array: xr.DataArray, name: str) -> xr.DataArray:
+    """Return an array with one dimension; several are stacked to one of a name."""
+    return array.stack({name: array.dims}) if array.ndim > 1 else array
 
 
-def _known_columns(fit: Factors, exclude: Any) -> KnownColumns:
+def _known_columns(fit: ScoredRows, exclude: Any) -> KnownColumns:
     """Return the function that gives the columns of a row to leave out."""
     n = fit.shape[1]
     if exclude is None:

@@ -49,6 +49,7 @@ STRANGERS = [("model", "data"), ("data", "model")]
 
 LAZY = {
     ("nmd_lab.result.decomposition", "nmd_lab.plots"): "fit.plot, which needs matplotlib",
+    ("nmd_lab.result.posterior", "nmd_lab.plots.posterior_accessor"): "posterior.plot, likewise",
     ("nmd_lab.result.fold_in", "nmd_lab.solver.new_rows"): "only new rows need the solver",
     ("nmd_lab.studies.study", "nmd_lab.studies.accessor"): "study.plot, which needs matplotlib",
     ("nmd_lab.cli", "nmd_lab.studies.configuration"): "a fit needs no study",
@@ -56,8 +57,11 @@ LAZY = {
 }
 """Imports of the package's own modules inside functions, with the reason of each."""
 
-UP = [("nmd_lab.result.decomposition", "nmd_lab.plots")]
-"""The one import that goes up, and the only one that may close a cycle."""
+UP = [
+    ("nmd_lab.result.decomposition", "nmd_lab.plots"),
+    ("nmd_lab.result.posterior", "nmd_lab.plots.posterior_accessor"),
+]
+"""The two imports that go up, and the only ones that may close a cycle."""
 
 
 def room_of(module: str) -> str:

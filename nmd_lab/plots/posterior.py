@@ -1,0 +1,224 @@
+"""Plots of a posterior: its chains, and predictions with intervals beside data."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nmd_lab._checks import check_integer
+from nmd_lab.data.matched import match_data
+from nmd_lab.result.posterior import Posterior
+
+from ._canvas import PALETTE, axes, text_color
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+LEVELS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
+"""Levels of the intervals in the plot of calibration."""
+
+
+def trace(posterior: Posterior, *, probe: int | None = None, ax: Axes | None = None) -> Axes:
+    """Draw the log-likelihood by sweep, one line for each chain.
+
+    Parameters
+    ----------
+    posterior : Posterior
+        The posterior.
+    probe : int, optional
+        Position of a recorded prediction, which is drawn instead.
+    ax : Axes, optional
+        Axes to draw on. Default: those of a new figure.
+
+    Returns
+    -------
+    Axes
+        The lines. The title has R-hat and the effective sample size.
+
+    Raises
+    ------
+    IndexError
+        If the trace has no such prediction.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from nmd_lab import plots
+    >>> from nmd_lab.data.labels import labels_of
+    >>> from nmd_lab.result.posterior import Posterior
+    >>> W, H, rho = np.ones((2, 4, 2, 1)), np.ones((2, 4, 3, 1)), np.ones((2, 4))
+    >>> posterior = Posterior.from_arrays(
+    ...     labels_of(np.ones((2, 3))), W, H, rho, log_likelihood=np.ones((2, 8))
+    ... )
+    >>> len(plots.trace(posterior).lines)
+    2
+    """
+    name, label = "log_likelihood", "log-likelihood"
+    recorded, rhat, ess = (
+        table[name] for table in (posterior.trace, posterior.rhat, posterior.ess)
+    )
+    if probe is not None:
+        tables = posterior.trace, posterior.rhat, posterior.ess
+        n_probes = posterior.trace.sizes.get("probe", 0)
+        if check_integer("probe", probe, 0) >= n_probes:
+            raise IndexError(f"probe={probe} is not recorded: the trace has {n_probes} of them.")
+        recorded, rhat, ess = (table["prediction"].isel(probe=probe) for table in tables)
+        row, column = (int(recorded[f"probe_{side}"]) for side in ("row", "column"))
+        label = f"prediction at row {row}, column {column}"
+    ax = axes(ax, 6.4, 3.4)
+    for chain, values in enumerate(recorded.values):
+        ax.plot(recorded["sweep"].values, values, linewidth=1, label=f"chain {chain}")
+    ax.set(xlabel="sweep", ylabel=label)
+    ax.set_title(f"split R-hat {float(rhat):.3f}, effective sample size {float(ess):.0f}")
+    if recorded.sizes["chain"] > 1:
+        ax.legend(frameon=False)
+    return _finished(ax)
+
+
+def predictions(
+    posterior: Posterior,
+    X: Any,
+    *,
+    level: float = 0.9,
+    noise: bool = True,
+    max_points: int = 300,
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw predicted against observed values, with intervals.
+
+    Parameters
+    ----------
+    posterior : Posterior
+        The posterior.
+    X : array_like, masked array, DataFrame, DataArray, scipy.sparse or SparseObservations
+        Data, best held-out entries. Entries that are not observed are left out.
+    level : float, default 0.9
+        Probability of the intervals.
+    noise : bool, default True
+        Whether the intervals are those of a new observation, or of E f(T) alone.
+    max_points : int, default 300
+        Largest number of entries that are drawn, taken evenly.
+    ax : Axes, optional
+        Axes to draw on. Default: those of a new figure.
+
+    Returns
+    -------
+    Axes
+        A point with an interval for each entry, red if the interval does not hold the observed
+        value. The title has the share of intervals that do, among all drawn ones.
+
+    Raises
+    ------
+    ValueError
+        If X has another shape or other labels than the data of the posterior.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from nmd_lab import plots
+    >>> from nmd_lab.data.labels import labels_of
+    >>> from nmd_lab.result.posterior import Posterior
+    >>> W, H, rho = np.ones((1, 4, 2, 1)), np.ones((1, 4, 3, 1)), np.ones((1, 4))
+    >>> posterior = Posterior.from_arrays(labels_of(np.ones((2, 3))), W, H, rho)
+    >>> plots.predictions(posterior, [[1.5, 9.0, 1.2], [1.0, 0.8, 2.0]]).get_title()
+    '83 % of the 90 % intervals hold the observed value'
+    """
+    i, j, x = _entries(posterior, X, check_integer("max_points", max_points, 1))
+    mean = posterior.predict(i, j)
+    ends = posterior.predict_interval(i, j, level=level, noise=noise)
+    holds = (ends[:, 0] <= x) & (x <= ends[:, 1])
+    ax = axes(ax, 5, 4.6)
+    for inside, color in ((True, PALETTE.negative), (False, PALETTE.positive)):
+        chosen = holds == inside
+        ax.vlines(x[chosen], *ends[chosen].T, color=color, alpha=0.35, linewidth=1)
+        ax.plot(x[chosen], mean[chosen], ".", color=color, markersize=4)
+    span = float(x.min()), float(x.max())
+    ax.plot(span, span, color=text_color(), linewidth=0.8)
+    ax.set(xlabel="observed", ylabel="predicted")
+    share = f"{100 * holds.mean():.0f} % of the {100 * level:g} % intervals"
+    ax.set_title(f"{share} hold the observed value")
+    return _finished(ax)
+
+
+def calibration(
+    posterior: Posterior,
+    X: Any,
+    *,
+    levels: Sequence[float] = LEVELS,
+    max_points: int = 5000,
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw how many intervals hold the observed value, against the level of the intervals.
+
+    Parameters
+    ----------
+    posterior : Posterior
+        The posterior.
+    X : array_like, masked array, DataFrame, DataArray, scipy.sparse or SparseObservations
+        Held-out entries.
+    levels : sequence of float
+        Probabilities of the intervals, in (0, 1).
+    max_points : int, default 5000
+        Largest number of entries that are used, taken evenly.
+    ax : Axes, optional
+        Axes to draw on. Default: those of a new figure.
+
+    Returns
+    -------
+    Axes
+        The share of intervals that hold the observed value, with two standard errors, and the
+        diagonal on which it should lie. Above it the intervals are too wide, which is natural for
+        data with few values.
+
+    Raises
+    ------
+    ValueError
+        If X has another shape or other labels than the data of the posterior, or a level is not in
+        (0, 1).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from nmd_lab import plots
+    >>> from nmd_lab.data.labels import labels_of
+    >>> from nmd_lab.result.posterior import Posterior
+    >>> W, H, rho = np.ones((1, 4, 2, 1)), np.ones((1, 4, 3, 1)), np.ones((1, 4))
+    >>> posterior = Posterior.from_arrays(labels_of(np.ones((2, 3))), W, H, rho)
+    >>> ax = plots.calibration(posterior, [[1.5, 9.0, 1.2], [1.0, 0.8, 2.0]], levels=[0.5, 0.9])
+    >>> ax.lines[-1].get_ydata().round(2)
+    array([0.67, 0.83])
+    """
+    i, j, x = _entries(posterior, X, check_integer("max_points", max_points, 1))
+    shares = []
+    for level in levels:
+        low, high = posterior.predict_interval(i, j, level=level).T
+        shares.append(float(np.mean((low <= x) & (x <= high))))
+    share = np.array(shares)
+    error = 2 * np.sqrt(share * (1 - share) / x.size)
+    ax = axes(ax, 4.6, 4.4)
+    ax.plot([0, 1], [0, 1], color=text_color(), linewidth=0.8)
+    ax.fill_between(levels, share - error, share + error, alpha=0.25, color=PALETTE.negative)
+    ax.plot(levels, share, "o-", color=PALETTE.negative, markersize=4)
+    ax.set(xlabel="level of the interval", ylabel="share that holds the observed value")
+    ax.set(xlim=(0, 1), ylim=(0, 1.02), aspect="equal")
+    return _finished(ax)
+
+
+def _entries(
+    posterior: Posterior, X: Any, largest: int
+) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.float64]]:
+    """Return positions in the posterior and values of some observed entries of data."""
+    data = match_data(posterior.labels, X, owner="the posterior")
+    i, j, values = data.observations.entries()
+    chosen = np.unique(np.linspace(0, values.size - 1, min(largest, values.size)).astype(int))
+    return data.rows[i[chosen]], data.columns[j[chosen]], values[chosen].astype(np.float64)
+
+
+def _finished(ax: Axes) -> Axes:
+    """Return axes with a light grid and without the frame above and to the right."""
+    ax.grid(alpha=0.25)
+    ax.spines[["top", "right"]].set_visible(False)
+    return ax
