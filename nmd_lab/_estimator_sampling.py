@@ -1,0 +1,168 @@
+"""The posterior behind an estimator: which rows it knows, and what it says of others."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ._checks import check_integer
+from ._estimator_folding import fold_in
+from .data.observations import observe
+from .model.losses import Frobenius
+from .result.posterior import Posterior
+from .sample import sample
+
+ALSO_OF_SAMPLE = (
+    "nonlinearity", "loss", "dtype", "init", "offsets", "time_limit", "callback", "progress",
+    "random_state", "threads",
+)  # fmt: skip
+"""Parameters of `MatrixCompletion` that mean the same for a posterior."""
+
+OF_A_FIT = {
+    "alpha": "auto", "offset_alpha": "auto", "constraint": "auto", "validation": None
+}  # fmt: skip
+"""Parameters of the model that only a fit has, with the values that say nothing."""
+
+Array = NDArray[np.float64]
+
+
+class RowValues(NamedTuple):
+    """What a posterior says of the entries of some rows.
+
+    Attributes
+    ----------
+    mean : ndarray (n_samples, n_features)
+        Posterior mean of f.
+    std : ndarray (n_samples, n_features) or None
+        Standard deviation of a new observation; None if it was not asked for.
+    """
+
+    mean: Array
+    std: Array | None
+
+
+@dataclass(frozen=True, eq=False)
+class SampledRows:
+    """A posterior that recognises the rows of its own data by their content.
+
+    Attributes
+    ----------
+    posterior : Posterior
+        Posterior of the fitted matrix.
+    known : dict of bytes to int
+        Position of each fitted row, by the hash of its observed entries.
+    threads : int or None
+        Largest number of threads.
+    """
+
+    posterior: Posterior
+    known: dict[bytes, int]
+    threads: int | None
+
+    @classmethod
+    def of(cls, posterior: Posterior, X: Any, threads: int | None) -> Self:
+        """Return the posterior of the matrix X with its rows."""
+        keys = row_keys(X)
+        return cls(posterior, {key: i for i, key in reversed(list(enumerate(keys)))}, threads)
+
+    def values(self, X: Any, *, std: bool = False) -> RowValues:
+        """Return mean and standard deviation of all entries of some rows.
+
+        Parameters
+        ----------
+        X : ndarray or scipy.sparse (n_samples, n_features)
+            Rows.  Those of the fit get the posterior mean of the chain.  For others, W is computed
+            for some draws of H.
+        std : bool, default False
+            Whether standard deviations are wanted.
+        """
+        place = np.array([self.known.get(key, -1) for key in row_keys(X)], dtype=np.intp)
+        mean = np.empty(X.shape)
+        deviation = np.empty(X.shape) if std else None
+        other = np.flatnonzero(place < 0)
+        parts = [(self.posterior, np.flatnonzero(place >= 0), place[place >= 0])]
+        if other.size:
+            new = X.tocsr()[other] if hasattr(X, "tocsr") else X[other]
+            folded = fold_in(self.posterior, new, threads=self.threads)
+            parts.append((folded, other, np.arange(other.size)))
+        columns = np.arange(X.shape[1])
+        for posterior, rows, at in parts:
+            grid = at[:, None], columns
+            mean[rows] = posterior.predict(*grid).reshape(at.size, columns.size)
+            if deviation is not None:
+                deviation[rows] = posterior.predict_std(*grid).reshape(at.size, columns.size)
+        return RowValues(mean, deviation)
+
+
+def row_keys(X: Any) -> list[bytes]:
+    """Return a hash of the observed entries of each row; NaN and absent entries are missing."""
+    if not hasattr(X, "tocsr"):
+        seen = ~np.isnan(X)
+        ends = np.cumsum(seen.sum(axis=1))
+        columns, values = np.nonzero(seen)[1], X[seen]
+    else:
+        rows, columns, values = observe(X).entries()
+        ends = np.cumsum(np.bincount(rows, minlength=X.shape[0]))
+    columns, values = columns.astype(np.int64), values.astype(np.float64) + 0.0  # no -0.0
+    keys, start = [], 0
+    for end in ends:
+        content = columns[start:end].tobytes() + values[start:end].tobytes()
+        keys.append(hashlib.blake2b(content, digest_size=16).digest())
+        start = end
+    return keys
+
+
+def draw(data: Any, options: dict[str, Any]) -> Posterior:
+    """Return the posterior for the parameters of a `MatrixCompletion`.
+
+    Parameters
+    ----------
+    data : object
+        Data with their labels.
+    options : dict
+        Parameters by name.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If a parameter is invalid, or has a value that a posterior cannot have.
+    """
+    rank = options["n_components"]
+    if isinstance(rank, str):
+        raise ValueError(
+            f"n_components={rank!r} does not go with inference='sample': give a number, which may "
+            "be larger than needed, for example 20."
+        )
+    for name in ("nonlinearity", "loss"):
+        if isinstance(options[name], str) and options[name] == "auto":
+            raise ValueError(
+                f"{name}='auto' does not go with inference='sample': give one by name, or "
+                "inference='fit'."
+            )
+    for name, default in OF_A_FIT.items():
+        if options[name] is not default and options[name] != default:
+            raise ValueError(
+                f"{name}={options[name]!r} is of a fit, and inference='sample' draws what it "
+                f"needs: leave out {name}, or give inference='fit'."
+            )
+    check_integer("n_draws", options["n_draws"], 1)
+    if options["n_tune"] is not None:
+        check_integer("n_tune", options["n_tune"], 0)
+    own = {name: options[name] for name in ALSO_OF_SAMPLE}
+    if own["nonlinearity"] is None:
+        del own["nonlinearity"]
+    return sample(data, rank, draws=options["n_draws"], tune=options["n_tune"], **own)
+
+
+def misfit(posterior: Posterior, X: Any) -> float:
+    """Return ‖X - mean‖ for Gaussian or ordinal data, and the sum of the loss for others."""
+    rows, columns, values = observe(X).entries()
+    model = posterior.predict(rows, columns)
+    loss = posterior.loss
+    if isinstance(loss, Frobenius):
+        return float(np.linalg.norm(values - model))
+    return float(np.sum(loss(values, model)))
