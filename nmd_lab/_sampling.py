@@ -90,13 +90,16 @@ def _label(
     """Return the labelled posterior, in the units of X."""
     model, scaling = prepared.model, prepared.scaling
     given = draws.in_units_of_X(scaling, model)
-    ordinal = prepared.loss if isinstance(prepared.loss, Ordinal) else None
+    loss: Any = prepared.loss
+    levels = None
+    if isinstance(loss, Ordinal):
+        loss, levels = "frobenius", loss.levels
     return Posterior.from_arrays(
         prepared.observations.labels,
         nonlinearity=prepared.nonlinearity,
-        loss="frobenius" if ordinal else prepared.loss,
+        loss=loss,
         noise=model.kind,
-        levels=None if ordinal is None else ordinal.levels,
+        levels=levels,
         probe_rows=draws.probes.rows,
         probe_columns=draws.probes.columns,
         stop_reason=reason,

@@ -7,7 +7,6 @@ This is the cumulative probit model.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -71,7 +70,7 @@ class Ordinal:
         unknown = present[~np.isin(present, self.levels)]
         if unknown.size:
             raise ValueError(
-                f"X has the value {unknown[0]:g}, which is not among the levels of {self!r}: add it."
+                f"X has the value {unknown[0]:g}, which is no level of {self!r}: add it."
             )
         return self
 
@@ -85,10 +84,8 @@ class Ordinal:
             return "Ordinal()"
         return f"Ordinal([{', '.join(f'{level:g}' for level in self.levels)}])"
 
-    def __eq__(self, other: Any) -> bool:
-        if type(self) is not type(other):
-            return False
-        return np.array_equal(np.atleast_1d(self.levels), np.atleast_1d(other.levels))
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Ordinal) and repr(self) == repr(other)
 
     def __hash__(self) -> int:
-        return hash((type(self), repr(self)))
+        return hash(repr(self))

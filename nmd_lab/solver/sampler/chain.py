@@ -1,8 +1,8 @@
 """One chain: Gibbs sampling in the order of the sweep of Algorithm 1.
 
-Where ADMM takes the proximal map for T, the chain draws T.  Where ADMM solves for W and H, the chain
-draws their rows.  The hyperparameters are drawn between.  Nothing is to be tuned but the step widths
-of cut points.
+Where ADMM takes the proximal map for T, the chain draws T.  Where ADMM solves for W and H, the
+chain draws their rows.  The hyperparameters are drawn between.  Nothing is to be tuned but the step
+widths of cut points.
 
     T ~ p(T | X, WH)          T_ij ~ N((WH)_ij + offsets, 1/ρ), weighted by exp(-β d(x_ij, f(T_ij)))
     W ~ p(W | T, H)           one Gaussian for each row

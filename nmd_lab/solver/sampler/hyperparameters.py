@@ -57,7 +57,8 @@ def draw_row_prior(
     # With L Lᵀ = inverse_scale and Bartlett's A, the precision L⁻ᵀ A Aᵀ L⁻¹ has the Wishart law.
     L, A = np.linalg.cholesky(inverse_scale), _bartlett(d, d + m, rng)
     root = solve_triangular(L, A, lower=True, trans="T")
-    deviation = L @ solve_triangular(A, rng.standard_normal(d), lower=True, trans="T")
+    normal: Doubles = rng.standard_normal((d,))
+    deviation = L @ solve_triangular(A, normal, lower=True, trans="T")
     mean = m / total * average + deviation / np.sqrt(total)
     return RowPrior(mean * units, (root @ root.T) / np.outer(units, units))
 

@@ -195,7 +195,7 @@ class Recorder:
     def draws(self) -> Draws:
         """Return all draws; chains that ended early decide how many there are of each."""
         fewest = {name: min(map(len, chains)) for name, chains in self._kept.items()}
-        arrays = {
+        arrays: dict[str, Any] = {
             name: np.stack([np.stack(chain[-fewest[name] :]) for chain in chains])
             for name, chains in self._kept.items()
         }

@@ -39,9 +39,9 @@ def start_chain(
     n_levels : int
         Number of levels of ordinal data; 0 for others.
     init : {"auto", "random", "svd"}
-        Starting factors.  "auto": for an even f those of a short fit, which has found the signs; from
-        the singular value decomposition for other data without many holes; small random numbers
-        otherwise.
+        Starting factors.  "auto": for an even f those of a short fit, which has found the signs;
+        from the singular value decomposition for other data without many holes; small random
+        numbers otherwise.
     rng : Generator
         Random numbers.
     """

@@ -1,9 +1,9 @@
 """Random numbers inside compiled code: a stream of its own for each row of each sweep.
 
 A stream is an array of four 64-bit integers, the state of xoshiro256++ (D. Blackman and S. Vigna,
-"Scrambled linear pseudorandom number generators", 2021).  `start_stream` derives it from a seed, the
-number of the sweep, the kind of the draw and the row, so that draws do not depend on the number of
-threads.
+"Scrambled linear pseudorandom number generators", 2021).  `start_stream` derives it from a seed,
+the number of the sweep, the kind of the draw and the row, so that draws do not depend on the number
+of threads.
 """
 
 from __future__ import annotations
