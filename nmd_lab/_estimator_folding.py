@@ -1,4 +1,4 @@
-"""Rows of W for new rows of X, given draws of H: an estimate until the posterior itself folds in."""
+"""The most probable rows of W for new rows of X, given draws of H."""
 
 from __future__ import annotations
 

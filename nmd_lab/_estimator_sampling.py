@@ -100,14 +100,13 @@ class SampledRows:
 
 def row_keys(X: Any) -> list[bytes]:
     """Return a hash of the observed entries of each row; NaN and absent entries are missing."""
-    if not hasattr(X, "tocsr"):
-        seen = ~np.isnan(X)
-        ends = np.cumsum(seen.sum(axis=1))
-        columns, values = np.nonzero(seen)[1], X[seen]
+    if hasattr(X, "tocsr"):
+        rows, columns, x = observe(X).entries()
     else:
-        rows, columns, values = observe(X).entries()
-        ends = np.cumsum(np.bincount(rows, minlength=X.shape[0]))
-    columns, values = columns.astype(np.int64), values.astype(np.float64) + 0.0  # no -0.0
+        seen = ~np.isnan(X)
+        (rows, columns), x = np.nonzero(seen), X[seen]
+    ends = np.cumsum(np.bincount(rows, minlength=X.shape[0]))
+    columns, values = columns.astype(np.int64), x.astype(np.float64) + 0.0  # no -0.0
     keys, start = [], 0
     for end in ends:
         content = columns[start:end].tobytes() + values[start:end].tobytes()
