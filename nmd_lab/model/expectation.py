@@ -68,10 +68,11 @@ def expected_value(
         return np.asarray(np.square(mu) + np.square(sigma))
     if pieces is None:
         return _quadrature(f, mu, sigma)
-    total = _piecewise(pieces, mu, sigma)
-    if f.even:
-        total += _piecewise(pieces, -mu, sigma)
-    return np.where(sigma > 0, total, np.asarray(f(mu), float))
+    with np.errstate(over="ignore"):  # where sigma is tiny, the ends are infinitely far
+        total = _piecewise(pieces, mu, sigma)
+        if f.even:
+            total += _piecewise(pieces, -mu, sigma)
+    return total if np.all(sigma > 0) else np.where(sigma > 0, total, f(mu))
 
 
 def _piecewise(

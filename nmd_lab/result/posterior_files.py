@@ -106,6 +106,9 @@ def _arguments(
     chains, draws, rank = (dataset.sizes[dim] for dim in (CHAIN, DRAW, COMPONENT))
     for name in ("W", "H"):
         arrays[name] = dataset[name].values.reshape(chains, draws, -1, rank)
+    for name in ("row_offsets", "column_offsets"):
+        if name in dataset:
+            arrays[name] = dataset[name].values.reshape(chains, draws, -1)
     return {
         "labels": labels,
         **{name: arrays[name] for name in (*VARIABLES, "log_likelihood")},

@@ -33,7 +33,13 @@ def label_draws(labels: Labels, arrays: dict[str, Any]) -> xr.Dataset:
         Labels of X.  Those that clash with names of the draws get other names.
     arrays : dict
         Arrays by the names in `VARIABLES`, None for those that the model does not have.
+
+    Raises
+    ------
+    ValueError
+        If an array has another shape than labels and rank say.
     """
+    _check_shapes(labels, arrays)
     own = labels.rename(labels.clashes(TAKEN))
     sizes = dict(zip(own.dims, own.shape, strict=True))
     outer = arrays["rho"].shape
@@ -60,6 +66,23 @@ def label_draws(labels: Labels, arrays: dict[str, Any]) -> xr.Dataset:
     kept = own.coords.drop_vars([name for name in own.coords.coords if name not in coords])
     counts = {dim: np.arange(dataset.sizes[dim]) for dim in (CHAIN, DRAW, COMPONENT)}
     return dataset.assign_coords(kept.coords).assign_coords(counts)
+
+
+def _check_shapes(labels: Labels, arrays: dict[str, Any]) -> None:
+    """Raise ValueError if an array has not the shape that labels and rank say."""
+    outer, rank = arrays["rho"].shape, arrays["W"].shape[-1]
+    m, n = labels.matrix_shape
+    wanted = {
+        "W": (*outer, m, rank),
+        "H": (*outer, n, rank),
+        "row_offsets": (*outer, m),
+        "column_offsets": (*outer, n),
+        "beta": outer,
+    }
+    for name, shape in wanted.items():
+        array = arrays.get(name)
+        if array is not None and array.shape != shape:
+            raise ValueError(f"{name} has shape {array.shape}: give {shape}.")
 
 
 def label_trace(

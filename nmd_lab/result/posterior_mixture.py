@@ -81,7 +81,7 @@ def mixture_quantile(
         `normal` or `laplace` of `nmd_lab.result.posterior_kernels`.
     """
     tail = math.log1p(-abs(2 * level - 1))  # of the Laplace distribution
-    own = float(ndtri(level)) if shape is normal else math.copysign(tail, level - 0.5) * -1
+    own = float(ndtri(level)) if shape is normal else math.copysign(tail, level - 0.5)
     ends = location + own * scale  # the mixture's quantile lies between those of the components
     spread = np.sqrt(location.var(axis=0) + np.mean(scale**2))
     bracket = ends.min(axis=0), ends.max(axis=0)

@@ -49,6 +49,13 @@ class CutPoints:
         self.ends = np.concatenate([[-np.inf], math.sqrt(2) * ndtri(shares), [np.inf]])
         self.steps = np.full(number - 1, 3.0 / math.sqrt(codes.size / number + 1))
 
+    def scores(self) -> Doubles:
+        """Return a number for each level: the middle of its cut points, near them at the ends."""
+        inner = self.ends[1:-1]
+        beyond = np.array([inner[0] - 1, inner[-1] + 1])
+        ends: Doubles = np.concatenate([beyond[:1], inner, beyond[1:]])
+        return 0.5 * (ends[1:] + ends[:-1])
+
     def draw(self, v: FloatArray, rng: np.random.Generator, *, tune: bool) -> float:
         """Do one step for each cut point, and return the log-likelihood of all levels.
 

@@ -31,6 +31,8 @@ class GridOptions:
         Rise of the energy above its minimum at which the grid ends.
     cap : float
         Rise of the energy that stands for any larger one, and for infinity.
+    steep : float
+        Rise within a cell from which on all of the cell's mass counts as uncertain.
     tolerance : float
         Largest share of the mass that one more halving of a cell may move.
     n_points : int
@@ -43,14 +45,19 @@ class GridOptions:
 
     depth: float = 40.0
     cap: float = 600.0
+    steep: float = 50.0
     tolerance: float = 3e-4
     n_points: int = 1000
-    n_coarse: int = 8
+    n_coarse: int = 12
     n_passes: int = 24
 
 
 def compile_grid_draw(
-    solve: ScalarMap, forward: ScalarMap, value: ScalarMap, even: bool
+    solve: ScalarMap,
+    forward: ScalarMap,
+    value: ScalarMap,
+    even: bool,
+    options: GridOptions | None = None,
 ) -> ScalarMap:
     """Return the compiled draw of T, ``(t_old, v, x, rho, beta, pieces, pf, pd, stream) -> t``.
 
@@ -62,19 +69,21 @@ def compile_grid_draw(
         Compiled f and d.
     even : bool
         Whether f is even.
+    options : GridOptions, optional
+        Numbers that steer the grid.
     """
     energy = _compile_energy(forward, value)
-    make_grid = _compile_grid(energy, even)
+    make_grid = _compile_grid(energy, even, options or GridOptions())
 
     def draw(t_old, v, x, rho, beta, pieces, pf, pd, stream):  # type: ignore[no-untyped-def]
         best = solve(v, x, rho / beta, pieces, pf, pd)
         lowest = energy(best, v, x, rho, beta, pf, pd)
         if not lowest < math.inf:
             return best
-        points, energies = make_grid(best, lowest, v, x, rho, beta, pf, pd)
+        points, energies, masses = make_grid(best, lowest, v, x, rho, beta, pf, pd)
         t, log_weight = best, -math.inf
         for _ in range(TRIES):  # an infinite energy only occurs in a cell that holds an edge
-            t, below = _draw_point(points, energies, stream)
+            t, below = _draw_point(points, energies, masses, stream)
             log_weight = below - (energy(t, v, x, rho, beta, pf, pd) - lowest)
             if log_weight > -math.inf:
                 break
@@ -96,11 +105,12 @@ def _compile_energy(forward: ScalarMap, value: ScalarMap) -> ScalarMap:
     return compile_scalar(energy)
 
 
-def _compile_grid(energy: ScalarMap, even: bool, options: GridOptions | None = None) -> ScalarMap:
-    """Return a compiled function for the points of the grid and their energies."""
-    chosen = options or GridOptions()
-    cap, tolerance, n_points = chosen.cap, chosen.tolerance, chosen.n_points
-    depth, n_coarse, n_passes = chosen.depth, chosen.n_coarse, chosen.n_passes
+def _compile_grid(energy: ScalarMap, even: bool, options: GridOptions) -> ScalarMap:
+    """Return a compiled function for points, their energies and the masses of the cells."""
+    # Numba captures plain numbers, not the attributes of an object.
+    cap, tolerance, n_points = options.cap, options.tolerance, options.n_points
+    depth, n_coarse, n_passes = options.depth, options.n_coarse, options.n_passes
+    steep = options.steep
 
     def spread_points(points, n, centre, near, far, lowest, v, x, rho, beta, pf, pd):  # type: ignore[no-untyped-def]
         # From the distance at which the energy rises by a few units, outwards in powers of two.
@@ -141,34 +151,40 @@ def _compile_grid(energy: ScalarMap, even: bool, options: GridOptions | None = N
         points = np.empty(n_points)
         n = first(points, best, lowest, v, x, rho, beta, pf, pd)
         points = np.sort(points[:n])
-        energies, open_cells = np.empty(n), np.ones(n, np.bool_)
+        energies, masses, is_open = np.empty(n), np.zeros(n), np.ones(n, np.bool_)
         for k in range(n):
             energies[k] = min(energy(points[k], v, x, rho, beta, pf, pd) - lowest, cap)
+            if k > 0:
+                masses[k - 1] = _cell_mass(points[k] - points[k - 1], energies[k - 1], energies[k])
+        total = masses.sum()
         for _ in range(n_passes):
-            if 2 * points.size > n_points:
+            if 2 * n > n_points:
                 break
-            total = _total_mass(points, energies)
-            n, old, old_energies, old_open = 0, points, energies, open_cells
-            points, energies = np.empty(2 * old.size), np.empty(2 * old.size)
-            open_cells = np.zeros(2 * old.size, np.bool_)
+            old, old_energies, old_masses, old_open = points, energies, masses, is_open
+            points, energies, masses = np.empty(2 * n), np.empty(2 * n), np.empty(2 * n)
+            is_open, n = np.zeros(2 * n, np.bool_), 0
             for k in range(old.size):
-                points[n], energies[n] = old[k], old_energies[k]
+                points[n], energies[n], masses[n] = old[k], old_energies[k], old_masses[k]
                 n += 1
                 if k + 1 == old.size or not old_open[k]:
                     continue
                 t, width = 0.5 * (old[k] + old[k + 1]), 0.5 * (old[k + 1] - old[k])
                 e = min(energy(t, v, x, rho, beta, pf, pd) - lowest, cap)
-                halves = _cell_mass(width, old_energies[k], e)
-                halves += _cell_mass(width, e, old_energies[k + 1])
-                moved = halves - _cell_mass(2.0 * width, old_energies[k], old_energies[k + 1])
+                left = _cell_mass(width, old_energies[k], e)
+                right = _cell_mass(width, e, old_energies[k + 1])
+                moved = left + right - old_masses[k]
+                if abs(old_energies[k + 1] - old_energies[k]) > steep:  # perhaps an edge inside
+                    moved = width * math.exp(-min(old_energies[k], old_energies[k + 1]))
                 if abs(moved) > tolerance * total:
-                    points[n], energies[n] = t, e
-                    open_cells[n - 1] = open_cells[n] = True
+                    masses[n - 1], points[n], energies[n], masses[n] = left, t, e, right
+                    is_open[n - 1] = is_open[n] = True
+                    total += left + right - old_masses[k]
                     n += 1
-            points, energies, open_cells = points[:n], energies[:n], open_cells[:n]
+            points, energies = points[:n], energies[:n]
+            masses, is_open = masses[:n], is_open[:n]
             if n == old.size:
                 break
-        return points, energies
+        return points, energies, masses
 
     return compile_scalar(make_grid)
 
@@ -184,20 +200,10 @@ def _mass_of_cell(width, first, last):  # type: ignore[no-untyped-def]
 _cell_mass = compile_scalar(_mass_of_cell)
 
 
-def _mass_of_all(points, energies):  # type: ignore[no-untyped-def]
-    total = 0.0
+def _point(points, energies, masses, stream):  # type: ignore[no-untyped-def]
+    wanted, cell = uniform(stream) * masses.sum(), points.size - 2
     for k in range(points.size - 1):
-        total += _cell_mass(points[k + 1] - points[k], energies[k], energies[k + 1])
-    return total
-
-
-_total_mass = compile_scalar(_mass_of_all)
-
-
-def _point(points, energies, stream):  # type: ignore[no-untyped-def]
-    wanted, cell = uniform(stream) * _total_mass(points, energies), points.size - 2
-    for k in range(points.size - 1):
-        wanted -= _cell_mass(points[k + 1] - points[k], energies[k], energies[k + 1])
+        wanted -= masses[k]
         if wanted <= 0.0:
             cell = k
             break

@@ -40,11 +40,16 @@ def start_chain(
         Number of levels of ordinal data; 0 for others.
     init : {"auto", "random", "svd"}
         Starting factors.  "auto": for an even f those of a short fit, which has found the signs;
-        from the singular value decomposition for other data without many holes; small random
-        numbers otherwise.
+        from the singular value decomposition otherwise.  "random": small random numbers, from which
+        components need many sweeps to grow.
     rng : Generator
         Random numbers.
     """
+    cuts = CutPoints(model.values, n_levels) if n_levels else None
+    if cuts is not None and observations.pattern is None:
+        observations = observations.as_sparse()
+    if cuts is not None:
+        observations = observations.with_values(cuts.scores()[model.values.astype(np.intp)])
     rows, columns = _factors(model, observations, init, rng)
     prior, loss = model.prior, type(model.pair.loss)
     T = model.values
@@ -52,7 +57,6 @@ def start_chain(
         T = np.full(model.values.size, np.nan, model.values.dtype)
     precision = PRECISIONS.get(loss, NO_PRECISION)
     beta = 4.0 / prior.spread_of_X**precision.power if precision.shape else 1.0
-    cuts = CutPoints(model.values, n_levels) if n_levels else None
     rho = 1.0 if n_levels else 4.0 / prior.spread**2
     return ChainState(rows, columns, rho, beta, T, cuts=cuts)
 
@@ -65,7 +69,7 @@ def _factors(
     f = model.pair.nonlinearity
     few = 3 * model.values.size < m * n
     if init == "auto":
-        init = "fit" if f.even else "random" if few or model.kind == "ordinal" else "svd"
+        init = "fit" if f.even else "svd"
     units = model.units
     rows, columns = np.zeros((m, units[0].size), dtype), np.zeros((n, units[1].size), dtype)
     if init == "random":

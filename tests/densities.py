@@ -1,0 +1,121 @@
+"""Densities of T by numerical integration, and compiled loops of draws, for the tests of draws.
+
+The densities use the formulas of `oracles` alone.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+
+import numpy as np
+from oracles import distance, forward
+
+from nmd_lab._numba import compile_inner
+from nmd_lab.model.proximal import make_pair
+from nmd_lab.solver.sampler.streams import start_stream
+from nmd_lab.solver.sampler.t_draw import compile_t_draw
+
+NODES, WEIGHTS = np.polynomial.legendre.leggauss(4)
+STEPS = 10.0 ** np.arange(-12, 4, 0.05)
+
+
+class Distribution:
+    """The distribution with density exp(-energy), up to a factor, by integration on a fine grid."""
+
+    def __init__(self, energy, special, centre, sd, *, within=(-math.inf, math.inf)):
+        special = np.concatenate([np.atleast_1d(special), [centre]])
+        around = [special[:, None] + sign * STEPS for sign in (-1, 1)]
+        wide = [centre + sd * np.linspace(-60, 60, 8001), special, *(a.ravel() for a in around)]
+        points = np.unique(np.clip(np.concatenate(wide), *within))
+        energies = energy(points)
+        kept = np.flatnonzero(energies < energies.min() + 45)
+        first, last = max(kept[0] - 1, 0), min(kept[-1] + 1, points.size - 1)
+        inner = np.linspace(points[first], points[last], 4001)
+        self.points = np.unique(np.concatenate([points[first : last + 1], inner]))
+        half = np.diff(self.points) / 2
+        middle = (self.points[1:] + self.points[:-1]) / 2
+        density = np.exp(energies.min() - energy(middle[:, None] + half[:, None] * NODES))
+        self.mass = density @ WEIGHTS * half
+        self.total = float(self.mass.sum())
+        self.below = np.concatenate([[0.0], np.cumsum(self.mass)]) / self.total
+
+    def cdf(self, t):
+        return np.interp(t, self.points, self.below)
+
+    def sample(self, u):
+        """Return the draws that belong to uniform numbers."""
+        return np.interp(u, self.below, self.points)
+
+
+def density_of(f, loss, v, x, rho, beta):
+    """Return the distribution of T given x, for a pair of the oracles."""
+
+    def energy(t):
+        return beta * distance(loss, np.full_like(t, x), forward(f, t)) + rho / 2 * (t - v) ** 2
+
+    root = math.sqrt(max(x, 0))
+    return Distribution(energy, [0, 1, x, -x, root, -root], v, 1 / math.sqrt(rho))
+
+
+def any_inputs(n, loss, seed):
+    """Yield v, x, rho and beta, of many sizes; some x are zero, and some negative."""
+    rng = np.random.default_rng(seed)
+    for _ in range(n):
+        x = rng.exponential() * rng.choice([0, 0.3, 1, 3], p=[0.15, 0.25, 0.4, 0.2])
+        if loss != "kl" and rng.random() < 0.2:
+            x = -x
+        v = rng.normal() * 10 ** rng.uniform(-1, 1)
+        yield v, x, 10 ** rng.uniform(-2, 3), 10 ** rng.uniform(-1.5, 3)
+
+
+@cache
+def many_draws(draw):
+    """Return a function for many draws: ``(arguments, n, seed) -> ndarray``."""
+
+    def loop(arguments, seed, out):
+        stream = np.empty(4, np.uint64)
+        start_stream(stream, seed, 0, 0, 0)
+        for i in range(out.size):
+            out[i] = draw(*arguments, stream)
+
+    compiled = compile_inner(loop)
+
+    def sample(arguments, n, seed):
+        out = np.empty(n)
+        compiled(arguments, seed, out)
+        return out
+
+    return sample
+
+
+def many_steps(draw):
+    """Return a function for a draw from each old T: ``(t_old, arguments, seed) -> ndarray``."""
+
+    def loop(t_old, arguments, seed, out):
+        stream = np.empty(4, np.uint64)
+        start_stream(stream, seed, 0, 0, 0)
+        for i in range(out.size):
+            out[i] = draw(t_old[i], *arguments, stream)
+
+    compiled = compile_inner(loop)
+
+    def sample(t_old, arguments, seed):
+        out = np.empty(t_old.size)
+        compiled(t_old, arguments, seed, out)
+        return out
+
+    return sample
+
+
+@cache
+def t_draws(f, loss):
+    """Return the draws of a pair: ``(v, x, rho, beta, n, seed, t_old=nan) -> ndarray``."""
+    pair = make_pair(f, loss)
+    step = many_steps(compile_t_draw(pair.structure))
+
+    def sample(v, x, rho, beta, n, seed, t_old=math.nan):
+        arguments = (float(v), float(x), float(rho), float(beta), *pair.arguments)
+        return step(np.full(n, t_old) if np.isscalar(t_old) else t_old, arguments, seed)
+
+    return sample

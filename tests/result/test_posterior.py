@@ -1,0 +1,240 @@
+"""The posterior as an object: labels, files, rankings, completed data, components."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+import xarray as xr
+from made_draws import made_up, plain
+from scipy import sparse
+
+import nmd_lab
+from nmd_lab._stop_reason import StopReason
+from nmd_lab.data.labels import labels_of
+from nmd_lab.result import netcdf
+
+USERS, ITEMS = list("abcdef"), [10, 20, 30, 40, 50]
+
+
+@pytest.fixture
+def frame():
+    return pd.DataFrame(np.ones((6, 5)), pd.Index(USERS, name="user"), pd.Index(ITEMS, name="item"))
+
+
+@pytest.fixture
+def posterior(frame):
+    rng = np.random.default_rng(5)
+    return made_up(
+        frame,
+        log_likelihood=rng.normal(size=(2, 40)),
+        predictions=rng.normal(size=(2, 40, 3)).astype(np.float32),
+        probe_rows=[0, 1, 5],
+        probe_columns=[4, 2, 0],
+        stop_reason=StopReason("max_iter", "all sweeps done"),
+        parameters={"rank": 3, "draws": 30},
+    )
+
+
+def test_draws_have_the_labels_of_X(posterior):
+    draws = posterior.draws
+    assert draws.W.dims == ("chain", "draw", "user", "component")
+    assert draws.H.dims == ("chain", "draw", "component", "item")
+    assert list(draws.user.values) == USERS
+    assert list(draws.item.values) == ITEMS
+    assert draws.row_offsets.dims == ("chain", "draw", "user")
+    assert draws.W.dtype == np.float32
+    assert posterior.shape == (6, 5)
+    assert (posterior.rank, posterior.n_draws) == (3, 60)
+    mean = posterior.reconstruct()
+    assert mean.dims == ("user", "item")
+    np.testing.assert_allclose(mean, plain(posterior)[0].mean(axis=0), atol=2e-6)
+    assert posterior.uncertainty(noise=False).sel(user="c", item=40).item() == pytest.approx(
+        posterior.predict_std(2, 3, noise=False)[0], rel=1e-5
+    )
+
+
+def test_factors_are_not_copied():
+    W, H = np.ones((2, 3, 4, 2), np.float32), np.ones((2, 3, 5, 2), np.float32)
+    posterior = nmd_lab.Posterior.from_arrays(labels_of(np.ones((4, 5))), W, H, np.ones((2, 3)))
+    stacked = posterior.stacked
+    assert np.shares_memory(stacked.W, W)
+    assert np.shares_memory(stacked.H, H)
+
+
+def test_a_file_gives_the_same_bits(posterior, tmp_path):
+    posterior.save(tmp_path / "posterior.nc")
+    again = nmd_lab.load(tmp_path / "posterior.nc")
+    assert isinstance(again, nmd_lab.Posterior)
+    assert again.draws.identical(posterior.draws)
+    assert again.trace.identical(posterior.trace)
+    assert again.stop_reason.code == "max_iter"
+    assert again.parameters == posterior.parameters
+    assert (again.nonlinearity, again.loss, again.mean, again.noise) == (
+        posterior.nonlinearity,
+        posterior.loss,
+        posterior.mean,
+        posterior.noise,
+    )
+    np.testing.assert_array_equal(again.predict([0, 5], 1), posterior.predict([0, 5], 1))
+    assert again.draws.W.dtype == np.float32
+
+
+@pytest.mark.parametrize("noise", ["after", "ordinal"])
+def test_a_file_of_other_noise(noise, tmp_path):
+    posterior = made_up(np.zeros((3, 4)), "minmax", "l1", noise)
+    posterior.save(tmp_path / "posterior.nc")
+    again = nmd_lab.load(tmp_path / "posterior.nc")
+    assert again.draws.identical(posterior.draws)
+    assert again.levels == posterior.levels
+    np.testing.assert_array_equal(again.predict_interval(1, 2), posterior.predict_interval(1, 2))
+
+
+def test_load_still_reads_a_fit(tmp_path):
+    fit = nmd_lab.decompose(np.eye(4), 3, random_state=0)
+    fit.save(tmp_path / "fit.nc")
+    assert isinstance(nmd_lab.load(tmp_path / "fit.nc"), nmd_lab.Decomposition)
+
+
+def test_clashing_names_and_several_dimensions(tmp_path):
+    X = xr.DataArray(
+        np.zeros((3, 2, 4)),
+        dims=("draw", "y", "rho"),
+        coords={"rho": [1.0, 2.0, 3.0, 4.0], "beta": ("draw", ["p", "q", "r"])},
+        name="grid",
+        attrs={"units": "K"},
+    )
+    posterior = made_up(labels_of(X, sample_dims="draw"))
+    assert posterior.draws.H.dims == ("chain", "draw", "component", "y", "X_rho")
+    assert posterior.reconstruct().dims == X.dims
+    assert posterior.reconstruct().attrs == {"units": "K"}
+    posterior.save(tmp_path / "posterior.nc")
+    again = nmd_lab.load(tmp_path / "posterior.nc")
+    xr.testing.assert_identical(again.reconstruct(), posterior.reconstruct())
+    xr.testing.assert_identical(again.reconstruct().beta, posterior.reconstruct().beta)
+    assert posterior.top(1, k=2).position.size == 2
+
+
+def test_damaged_files_are_refused(posterior, tmp_path):
+    dataset = posterior.to_dataset()
+    about = json.loads(dataset.attrs["nmd_lab"])
+    newer = dataset.assign_attrs(nmd_lab=json.dumps(about | {"schema": 99}))
+    with pytest.raises(ValueError, match="dataset has the layout 99"):
+        nmd_lab.Posterior.from_dataset(newer)
+    with pytest.raises(ValueError, match="dataset holds no posterior"):
+        nmd_lab.Posterior.from_dataset(dataset.drop_vars("W"))
+    with pytest.raises(ValueError, match="dataset holds no posterior"):
+        nmd_lab.Posterior.from_dataset(xr.Dataset())
+    del about["mean"]
+    netcdf.write(dataset.assign_attrs(nmd_lab=json.dumps(about)), tmp_path / "damaged.nc")
+    with pytest.raises(ValueError, match="dataset holds no posterior"):
+        nmd_lab.load(tmp_path / "damaged.nc")
+
+
+def test_a_nonlinearity_of_the_user_is_read_with_known(tmp_path):
+    class Shrink(nmd_lab.Nonlinearity):
+        name = "shrink"
+
+    made_up(np.zeros((3, 4)), Shrink()).save(tmp_path / "own.nc")
+    with pytest.raises(ValueError, match="'shrink', which is unknown: give known="):
+        nmd_lab.load(tmp_path / "own.nc")
+    assert nmd_lab.load(tmp_path / "own.nc", known=[Shrink]).nonlinearity == Shrink()
+
+
+def test_what_lacks_an_array_is_refused():
+    labels, ones = labels_of(np.zeros((2, 3))), np.ones
+    arrays = ones((1, 4, 2, 1)), ones((1, 4, 3, 1)), ones((1, 4))
+    with pytest.raises(ValueError, match="noise='befor' is unknown: did you mean 'before'"):
+        nmd_lab.Posterior.from_arrays(labels, *arrays, noise="befor")
+    with pytest.raises(ValueError, match=r"lacks its precision: give beta="):
+        nmd_lab.Posterior.from_arrays(labels, *arrays, noise="after")
+    with pytest.raises(ValueError, match=r"lacks the levels: give levels= and cut_points="):
+        nmd_lab.Posterior.from_arrays(labels, *arrays, noise="ordinal")
+    with pytest.raises(ValueError, match=r"H has shape \(1, 4, 2, 1\): give \(1, 4, 3, 1\)"):
+        nmd_lab.Posterior.from_arrays(labels, arrays[0], arrays[0], arrays[2])
+
+
+@pytest.mark.parametrize("by", ["mean", "lower", "upper"])
+def test_the_best_columns(posterior, by):
+    v, _, _, _ = plain(posterior)
+    scores = {
+        "mean": v.mean(axis=0),
+        "lower": np.quantile(v, 0.05, axis=0),
+        "upper": np.quantile(v, 0.95, axis=0),
+    }[by]
+    best = posterior.top(3, k=3, by=by)
+    order = np.argsort(-scores[3])[:3]
+    np.testing.assert_array_equal(best.position, order)
+    np.testing.assert_allclose(best, scores[3][order], atol=2e-6)
+    assert list(best["item"].values) == [ITEMS[j] for j in order]
+    assert best.user.item() == "d"
+    both = posterior.top_labels(["d", "a"], k=2, by=by, exclude=[int(order[0])])
+    assert both.dims == ("user", "place")
+    np.testing.assert_array_equal(both.position[0], order[1:])
+    with pytest.raises(ValueError, match="by='most' is unknown"):
+        posterior.top(0, by="most")
+
+
+def test_completed_copies_keep_the_type_and_the_observed(frame, posterior):
+    holes = frame.astype(np.float32).copy()
+    holes.loc["b", 30] = np.nan
+    holes.loc["f", 10] = np.nan
+    copies = posterior.impute(holes.loc[["f", "b"]], 5, random_state=1)
+    again = posterior.impute(holes.loc[["f", "b"]], 5, random_state=1)
+    for copy, same in zip(copies, again, strict=True):
+        pd.testing.assert_frame_equal(copy, same)
+        assert copy.dtypes.eq(np.float32).all()
+        assert list(copy.index) == ["f", "b"]
+        assert copy.isna().sum().sum() == 0
+        assert (copy.to_numpy() == 1).sum() == 8
+    filled = [copy.loc["b", 30] for copy in copies]
+    assert len(set(filled)) == 5
+    array = posterior.impute(np.ma.masked_invalid(holes.to_numpy()), 1, random_state=0)[0]
+    assert type(array) is np.ndarray
+    with pytest.raises(ValueError, match="X is sparse"):
+        posterior.impute(sparse.csr_array(np.eye(6, 5)))
+
+
+def test_one_copy_has_one_draw():
+    X = np.full((30, 20), np.nan)
+    X[0, 0] = 0.0
+    posterior = made_up(X, rho=np.full((2, 30), 1e12))
+    v, _, _, _ = plain(posterior)
+    for copy in posterior.impute(X, 3, random_state=0):
+        off = np.abs(v - copy)[:, 1:].max(axis=(1, 2))
+        assert np.sum(off < 1e-4) == 1
+
+
+def test_singular_values_are_those_of_WH(posterior):
+    draws = posterior.draws.isel(chain=1, draw=7)
+    product = draws.W.values.astype(float) @ draws.H.values.astype(float)
+    wanted = np.linalg.svd(product, compute_uv=False)[:3]
+    found = posterior.singular_values.isel(chain=1, draw=7)
+    np.testing.assert_allclose(found, wanted, rtol=1e-6)
+    shares = wanted / wanted.sum()
+    effective = posterior.effective_rank.isel(chain=1, draw=7).item()
+    assert effective == pytest.approx(np.prod(shares**-shares))
+
+
+def test_tree_for_arviz(posterior):
+    tree = posterior.to_datatree()
+    assert set(tree.children) == {"posterior", "sample_stats"}
+    assert tree["posterior"].sizes["draw"] == 30
+    assert tree["sample_stats"]["lp"].dims == ("chain", "draw")
+    assert tree["sample_stats"].sizes["draw"] == 40
+    np.testing.assert_array_equal(tree["posterior"]["rho"], posterior.draws.rho)
+
+
+def test_what_is_shown(posterior):
+    text, page = repr(posterior), posterior._repr_html_()
+    assert "60 in 2 chains" in text
+    assert "Gaussian noise" in text
+    assert "all sweeps done" in text
+    assert "split R-hat" in page
+    assert page.count("<div") == page.count("</div>")
+    short = made_up(np.zeros((3, 4)), "minmax", "l1", "after")
+    assert "too few sweeps" in repr(short)
+    assert "MinMax(-0.4, 0.9)(W H), noise after f, loss l1" in repr(short)
+    assert not short.converged

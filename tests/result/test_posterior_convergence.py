@@ -1,0 +1,72 @@
+"""Split R-hat and effective sample size on series whose correlation is known."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from made_draws import made_up
+
+from nmd_lab.result.convergence import effective_sample_size, split_rhat
+
+
+def autoregressive(rng, phi, shape):
+    """Stationary series along axis 1 with correlation phi between neighbours."""
+    x = rng.normal(size=shape)
+    x[:, 0] /= np.sqrt(1 - phi**2)
+    for t in range(1, shape[1]):
+        x[:, t] += phi * x[:, t - 1]
+    return x
+
+
+@pytest.mark.parametrize("phi", [-0.3, 0.0, 0.5, 0.9])
+def test_size_of_a_series_of_known_correlation(rng, phi):
+    x = autoregressive(rng, phi, (4, 5000, 6))
+    wanted = 20_000 * (1 - phi) / (1 + phi)
+    sizes = effective_sample_size(x)
+    assert sizes.shape == (6,)
+    assert np.mean(sizes) == pytest.approx(wanted, rel=0.1)
+    assert np.all(np.abs(split_rhat(x) - 1) < 0.02)
+
+
+def test_rhat_by_hand():
+    x = np.array([[0.0, 2, 1, 3, 8, 6, 7, 9]])
+    halves = x.reshape(2, 4)
+    within = np.mean([np.var(half, ddof=1) for half in halves])
+    between = 4 * np.var([1.5, 7.5], ddof=1)
+    wanted = np.sqrt((0.75 * within + between / 4) / within)
+    assert split_rhat(x) == pytest.approx(wanted)
+
+
+def test_chains_that_disagree_or_drift(rng):
+    x = rng.normal(size=(3, 400))
+    assert split_rhat(x) < 1.02
+    assert split_rhat(x + np.array([[0], [0], [2]])) > 1.2
+    assert split_rhat(x[:1] + np.linspace(0, 3, 400)) > 1.2
+    assert effective_sample_size(x + np.array([[0], [0], [2]])) < 40
+
+
+def test_short_and_constant_series():
+    assert np.isnan(split_rhat(np.ones((2, 3))))
+    assert np.isnan(effective_sample_size(np.ones((2, 0, 5)))).shape == (5,)
+    assert split_rhat(np.ones((2, 8))) == 1
+    assert np.isnan(effective_sample_size(np.ones((2, 8))))
+    assert split_rhat(np.repeat([[0.0], [1.0]], 8, axis=1)) == np.inf
+    assert np.isnan(split_rhat(np.full((1, 8), np.nan)))
+
+
+def test_what_counts_as_converged(rng):
+    likelihood, probes = rng.normal(size=(2, 300)), rng.normal(size=(2, 300, 40))
+    kept = {"probe_rows": np.zeros(40, int), "probe_columns": np.zeros(40, int)}
+    X = np.zeros((3, 4))
+    apart = np.array([[0], [3]])
+    good = made_up(X, log_likelihood=likelihood, predictions=probes, **kept)
+    assert good.converged
+    assert good.rhat.prediction.sizes == {"probe": 40}
+    assert good.diagnostics.sel(measure="ess").log_likelihood.item() == pytest.approx(
+        effective_sample_size(likelihood)
+    )
+    assert not made_up(X, log_likelihood=likelihood + apart).converged
+    for n_bad, converged in ((2, True), (3, False)):
+        bad = probes.copy()
+        bad[..., :n_bad] += apart[..., None]
+        assert made_up(X, log_likelihood=likelihood, predictions=bad, **kept).converged == converged

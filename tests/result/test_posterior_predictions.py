@@ -1,0 +1,284 @@
+"""Predictions of a posterior against integrals over T on a fine grid."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from made_draws import CUTS, LEVELS, A, B, made_up, plain, values_of_f
+from scipy import sparse, stats
+
+import nmd_lab
+from nmd_lab.result import posterior_draws, posterior_entries
+
+M, N = 5, 4
+ROWS, COLUMNS = np.array([0, 1, 3, 4, 2]), np.array([3, 0, 2, 1, 1])
+
+KINDS = [
+    ("identity", "frobenius", "gaussian"),
+    ("relu", "frobenius", "before"),
+    ("minmax", "frobenius", "before"),
+    ("modulus", "frobenius", "before"),
+    ("square", "frobenius", "before"),
+    ("relu", "frobenius", "after"),
+    ("minmax", "l1", "after"),
+    ("modulus", "frobenius", "after"),
+    ("square", "kl", "after"),
+    ("square", "l1", "after"),
+    ("identity", "l1", "after"),
+    ("identity", "frobenius", "ordinal"),
+]
+
+
+@pytest.fixture(params=KINDS, ids=" ".join)
+def posterior(request):
+    return made_up(np.zeros((M, N)), *request.param)
+
+
+class BruteForce:
+    """The predictive distribution of one entry, by sums over draws and a grid of T."""
+
+    def __init__(self, posterior, i, j):
+        v, rho, beta, cuts = plain(posterior)
+        self.kind, self.loss = posterior.noise, posterior.loss.name
+        self.v, self.rho, self.cuts = v[:, i, j], rho, cuts
+        self.beta = None if beta is None else beta[:, None]
+        self.f, self.weights = values_of_f(posterior, self.v, rho)
+        if self.kind == "ordinal":
+            t = stats.norm.cdf(np.column_stack([cuts, np.full(rho.size, np.inf)]) - self.v[:, None])
+            self.shares = np.diff(t, axis=1, prepend=0)
+
+    def means(self):
+        """The expected value in each draw."""
+        return self.shares @ LEVELS if self.kind == "ordinal" else self.f @ self.weights
+
+    def std(self):
+        if self.kind == "ordinal":
+            square = (self.shares @ np.square(LEVELS)).mean()
+        else:
+            square = ((self.f**2) @ self.weights).mean() + self.noise_variance()
+        return np.sqrt(square - self.means().mean() ** 2)
+
+    def noise_variance(self):
+        if self.kind != "after":
+            return 0.0
+        if self.loss == "kl":
+            return self.means().mean()
+        return np.mean(1 / self.beta if self.loss == "frobenius" else 2 / self.beta**2)
+
+    def noise(self):
+        """The distribution of x given f(T)."""
+        if self.loss == "kl":
+            return stats.poisson(self.f)
+        if self.loss == "l1":
+            return stats.laplace(self.f, 1 / self.beta)
+        return stats.norm(self.f, 1 / np.sqrt(self.beta))
+
+    def cdf(self, x):
+        if self.kind == "ordinal":
+            return (self.shares @ (np.array(LEVELS) <= x)).mean()
+        if self.kind == "after":
+            return (self.noise().cdf(x) @ self.weights).mean()
+        return ((self.f <= x) @ self.weights).mean()
+
+    def density(self, x):
+        if self.kind == "ordinal":
+            return self.shares[:, LEVELS.index(x)].mean()
+        if self.kind == "after":
+            law = self.noise()
+            return ((law.pmf(x) if self.loss == "kl" else law.pdf(x)) @ self.weights).mean()
+        if (atom := (np.isclose(self.f, x, atol=1e-12) @ self.weights).mean()) > 1e-3:
+            return atom
+        width = 0.02
+        return (self.cdf(x + width) - self.cdf(x - width)) / (2 * width)
+
+
+def test_means_and_spreads(posterior):
+    mean, std = posterior.predict(ROWS, COLUMNS), posterior.predict_std(ROWS, COLUMNS)
+    alone = posterior.predict_std(ROWS, COLUMNS, noise=False)
+    for p, (i, j) in enumerate(zip(ROWS, COLUMNS, strict=True)):
+        truth = BruteForce(posterior, i, j)
+        assert mean[p] == pytest.approx(truth.means().mean(), abs=2e-6)
+        assert std[p] == pytest.approx(truth.std(), rel=1e-5)
+        assert alone[p] == pytest.approx(truth.means().std(), rel=1e-4)
+
+
+def test_probabilities_and_intervals(posterior):
+    discrete = posterior.noise == "ordinal" or posterior.loss.name == "kl"
+    above = 2.0 if discrete else 0.31
+    exact = 1e-6 if posterior.noise == "ordinal" else 4e-4
+    if posterior.noise == "after":
+        exact = 4e-3  # 16 points for each of 60 draws
+    probability = posterior.probability(ROWS, COLUMNS, above=above)
+    intervals = posterior.predict_interval(ROWS, COLUMNS, level=0.8)
+    for p, (i, j) in enumerate(zip(ROWS, COLUMNS, strict=True)):
+        truth = BruteForce(posterior, i, j)
+        assert probability[p] == pytest.approx(1 - truth.cdf(above), abs=exact)
+        for end, share in zip(intervals[p], (0.1, 0.9), strict=True):
+            assert truth.cdf(end + 1e-9) >= share - exact  # at an atom the share is in between
+            assert truth.cdf(end - 1e-9) <= share + exact
+
+
+def test_intervals_of_f_alone_are_quantiles_over_draws(posterior):
+    intervals = posterior.predict_interval(ROWS, COLUMNS, level=0.5, noise=False)
+    for p, (i, j) in enumerate(zip(ROWS, COLUMNS, strict=True)):
+        wanted = np.quantile(BruteForce(posterior, i, j).means(), [0.25, 0.75])
+        np.testing.assert_allclose(intervals[p], wanted, atol=3e-6)
+
+
+def test_densities(posterior):
+    x = {"ordinal": [1.0, 3.5], "kl": [0.0, 2.0]}.get(
+        "ordinal" if posterior.noise == "ordinal" else posterior.loss.name, [0.35, 0.7]
+    )
+    tolerance = 2e-2 if posterior.noise == "after" else 4e-3
+    if posterior.noise == "before" and posterior.nonlinearity.name in ("relu", "minmax"):
+        x = [*x, {"relu": 0.0, "minmax": B}[posterior.nonlinearity.name]]
+    for value in x:
+        found = np.exp(posterior.log_density(ROWS, COLUMNS, value))
+        wanted = [
+            BruteForce(posterior, i, j).density(value) for i, j in zip(ROWS, COLUMNS, strict=True)
+        ]
+        np.testing.assert_allclose(found, wanted, rtol=tolerance)
+
+
+def test_impossible_values_have_density_zero():
+    X = np.zeros((M, N))
+    for f, x in (("relu", -0.1), ("minmax", A - 0.1), ("modulus", -1.0), ("square", -1.0)):
+        assert np.all(made_up(X, f, noise="before").log_density(ROWS, COLUMNS, x) == -np.inf)
+
+
+def test_limits_in_single_precision_are_limits():
+    posterior = made_up(np.zeros((M, N)), "minmax", noise="before")
+    exact = posterior.log_density(ROWS, COLUMNS, B)
+    np.testing.assert_array_equal(posterior.log_density(ROWS, COLUMNS, np.float32(B)), exact)
+    assert np.all(exact < 0)
+
+
+def test_levels():
+    posterior = made_up(np.zeros((M, N)), noise="ordinal")
+    shares = posterior.level_probabilities(ROWS, COLUMNS)
+    assert shares.shape == (5, 4)
+    np.testing.assert_allclose(shares.sum(axis=1), 1)
+    np.testing.assert_allclose(shares @ LEVELS, posterior.predict(ROWS, COLUMNS))
+    above = posterior.probability(ROWS, COLUMNS, above=2.0)
+    np.testing.assert_allclose(shares[:, 2:].sum(axis=1), above)
+    assert set(posterior.predict_interval(ROWS, COLUMNS).ravel()) <= set(LEVELS)
+    with pytest.raises(ValueError, match=r"values holds 3, which is no level: give some of \[1.0"):
+        posterior.log_density(ROWS, COLUMNS, 3.0)
+    with pytest.raises(ValueError, match=r"is for ordinal data, and noise='gaussian'"):
+        made_up(np.zeros((M, N))).level_probabilities(ROWS, COLUMNS)
+    assert CUTS.size == len(LEVELS) - 1
+
+
+def test_blocks_and_calls_do_not_matter(posterior, monkeypatch):
+    whole = [
+        posterior.predict_interval(ROWS, COLUMNS),
+        posterior.predict(ROWS, COLUMNS),
+        posterior.reconstruct(),
+    ]
+    for module in (posterior_draws, posterior_entries):
+        monkeypatch.setattr(module, "NUMBERS", 170)
+    parts = [
+        posterior.predict_interval(ROWS, COLUMNS),
+        posterior.predict(ROWS, COLUMNS),
+        posterior.reconstruct(),
+    ]
+    np.testing.assert_allclose(whole[0], parts[0], rtol=1e-6)
+    np.testing.assert_allclose(whole[1], parts[1], rtol=1e-6)
+    np.testing.assert_allclose(whole[2], parts[2], rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize(("f", "loss", "noise"), KINDS)
+def test_intervals_hold_new_observations(f, loss, noise):
+    """Copies of X are drawn from the predictive distribution, so intervals hold their share."""
+    X = np.full((40, 30), np.nan)
+    X[0, 0] = 1.0
+    posterior = made_up(X, f, loss, noise, draws=50)
+    copies = np.stack(posterior.impute(X, 100, random_state=3))[:, 1:]
+    i, j = np.divmod(np.arange(30, 1200), 30)
+    low, high = posterior.predict_interval(i, j, level=0.8).T.reshape(2, 39, 30)
+    share = np.mean((low <= copies) & (copies <= high))
+    if noise == "ordinal" or loss == "kl":
+        assert share > 0.79
+    elif noise == "before" and f != "modulus" and f != "square":
+        assert share > 0.79  # the atoms at limits make intervals too wide
+    else:
+        assert share == pytest.approx(0.8, abs=0.01)
+    np.testing.assert_allclose(
+        copies.std(axis=0).mean(), posterior.uncertainty().values[1:].mean(), rtol=0.03
+    )
+
+
+def test_test_data_of_any_type():
+    frame = pd.DataFrame(np.zeros((M, N)), index=list("abcde"), columns=list("wxyz"))
+    posterior = made_up(frame)
+    test = pd.DataFrame([[np.nan, 2.0], [1.0, 0.5]], index=["c", "a"], columns=["z", "w"])
+    i, j = [2, 0, 0], [0, 3, 0]
+    found = posterior.predict(test)
+    assert np.isnan(found.loc["c", "z"])
+    picked = [found.loc["c", "w"], found.loc["a", "z"], found.loc["a", "w"]]
+    np.testing.assert_allclose(picked, posterior.predict(i, j))
+    spread = posterior.predict_std(test)
+    assert spread.loc["a", "w"] == pytest.approx(posterior.predict_std(0, 0)[0])
+    np.testing.assert_array_equal(
+        posterior.predict_interval(test), posterior.predict_interval(i, j)
+    )
+    np.testing.assert_array_equal(
+        posterior.log_density(test), posterior.log_density(i, j, [2.0, 1.0, 0.5])
+    )
+    matrix = sparse.csr_array(([3.0, 4.0], ([1, 2], [2, 0])), shape=(M, N))
+    stored = posterior.probability(matrix, above=0.2)
+    assert sparse.issparse(stored)
+    np.testing.assert_array_equal(stored.data, posterior.probability([1, 2], [2, 0], above=0.2))
+    np.testing.assert_array_equal(posterior.predict_labels("c", ["w"]), posterior.predict(2, 0))
+    with pytest.raises(KeyError, match="no label 'f'"):
+        posterior.predict_labels("f", "w")
+
+
+def test_a_loss_of_the_user_has_means_but_no_noise():
+    class Huber(nmd_lab.Loss):
+        name = "huber"
+
+    posterior = made_up(np.zeros((M, N)), "relu", Huber(), "after")
+    assert np.all(
+        posterior.predict_interval(ROWS, COLUMNS, noise=False)[:, 0]
+        < posterior.predict(ROWS, COLUMNS)
+    )
+    with pytest.raises(ValueError, match="says no distribution of new observations"):
+        posterior.predict_std(ROWS, COLUMNS)
+
+
+def test_a_nonlinearity_of_the_user():
+    class Softplus(nmd_lab.Nonlinearity):
+        name = "softplus"
+
+        @staticmethod
+        def forward(t, p):
+            return np.log1p(np.exp(t))
+
+    posterior = made_up(np.zeros((M, N)), Softplus(), noise="before")
+    v, rho, _, _ = plain(posterior)
+    z = np.linspace(-8, 8, 4001)
+    weights = np.exp(-(z**2) / 2) / np.exp(-(z**2) / 2).sum()
+    for p, (i, j) in enumerate(zip(ROWS, COLUMNS, strict=True)):
+        f = np.log1p(np.exp(v[:, i, j, None] + z / np.sqrt(rho)[:, None]))
+        assert posterior.predict(ROWS, COLUMNS)[p] == pytest.approx((f @ weights).mean(), abs=1e-6)
+        low, high = posterior.predict_interval(ROWS, COLUMNS)[p]
+        assert ((f <= low) @ weights).mean() == pytest.approx(0.05, abs=5e-3)
+        assert ((f <= high) @ weights).mean() == pytest.approx(0.95, abs=5e-3)
+    with pytest.raises(ValueError, match="has no pieces, so its noise has no density"):
+        posterior.log_density(ROWS, COLUMNS, 1.0)
+
+
+def test_bad_arguments():
+    posterior = made_up(np.zeros((M, N)))
+    with pytest.raises(ValueError, match="level=1 is out of range"):
+        posterior.predict_interval(0, 0, level=1)
+    with pytest.raises(IndexError, match="rows holds 5, which is a position outside X"):
+        posterior.predict_std(5, 0)
+    with pytest.raises(TypeError, match="columns=None goes with test data only"):
+        posterior.predict([0, 1])
+    with pytest.raises(TypeError, match="values=None goes with test data only"):
+        posterior.log_density(0, 1)
+    with pytest.raises(TypeError, match="above='a' is not a number"):
+        posterior.probability(0, 0, above="a")

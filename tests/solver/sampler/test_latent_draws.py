@@ -1,0 +1,125 @@
+"""Draws of T for noise before f: T given f(T) = x."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from densities import many_draws
+from scipy import stats
+from scipy.special import expit
+
+import nmd_lab
+from nmd_lab.model.nonlinearities import Piece
+from nmd_lab.model.proximal import make_pair
+from nmd_lab.solver.sampler.latent_draw import compile_latent_draw
+
+INF = math.inf
+
+
+def draws(f, v, x, rho, n=4000, seed=0):
+    pair = make_pair(f, "frobenius")
+    sample = many_draws(compile_latent_draw(pair.structure))
+    return sample((float(v), float(x), float(rho), pair.arguments[0]), n, seed)
+
+
+def assert_truncated(t, v, rho, low, high):
+    sd = 1 / math.sqrt(rho)
+    wanted = stats.truncnorm((low - v) / sd, (high - v) / sd, v, sd)
+    assert np.all((t >= low) & (t <= high))
+    assert stats.kstest(t, wanted.cdf).pvalue > 1e-3
+
+
+@pytest.mark.parametrize("v", [-2.0, 0.0, 1.0, 5.0])
+@pytest.mark.parametrize("rho", [0.1, 4.0])
+def test_a_value_at_a_limit_is_drawn_beyond_it(v, rho):
+    assert_truncated(draws("relu", v, 0.0, rho), v, rho, -INF, 0)
+    assert_truncated(draws(nmd_lab.MinMax(1, 5), v, 1.0, rho), v, rho, -INF, 1)
+    assert_truncated(draws(nmd_lab.MinMax(1, 5), v, 5.0, rho), v, rho, 5, INF)
+
+
+@pytest.mark.parametrize("f", ["identity", "relu", nmd_lab.MinMax(0, 5), nmd_lab.MinMax(0, INF)])
+def test_a_value_on_a_slope_of_one_is_kept(f):
+    assert np.all(draws(f, -3.0, 2.5, 9.0, n=10) == 2.5)
+    assert np.all(draws(f, -3.0, 1e-9, 9.0, n=10) == 1e-9)
+
+
+@pytest.mark.parametrize(("f", "size"), [("modulus", 2.0), ("square", math.sqrt(2.0))])
+@pytest.mark.parametrize("v", [-0.5, 0.0, 0.3, 60.0])
+def test_even_models_choose_the_sign_by_its_density(f, size, v):
+    t = draws(f, v, 2.0, 0.8, n=20_000)
+    np.testing.assert_allclose(np.abs(t), size)
+    share = expit(2 * 0.8 * v * size)
+    assert stats.binomtest(int(np.sum(t > 0)), t.size, share).pvalue > 1e-3
+    assert np.all(draws(f, v, 0.0, 0.8, n=10) == 0)
+
+
+def test_values_that_f_does_not_take_count_as_the_nearest():
+    assert_truncated(draws("relu", 0.5, -0.3, 1.0), 0.5, 1.0, -INF, 0)
+    assert_truncated(draws("minmax", 0.5, 1.2, 1.0), 0.5, 1.0, 1, INF)
+    assert np.all(draws("modulus", 0.5, -1.0, 1.0, n=10) == 0)
+    assert np.all(draws("square", 0.5, -1.0, 1.0, n=10) == 0)
+
+
+def test_a_limit_in_single_precision_is_recognised():
+    bounds = nmd_lab.MinMax(-0.3, 0.1)
+    assert_truncated(draws(bounds, 0.0, np.float32(0.1), 1.0), 0.0, 1.0, 0.1, INF)
+    assert_truncated(draws(bounds, 0.0, np.float32(-0.3), 1.0), 0.0, 1.0, -INF, -0.3)
+
+
+def test_bounds_that_coincide_leave_everything_open():
+    t = draws(nmd_lab.MinMax(2, 2), 1.0, 2.0, 4.0)
+    assert stats.kstest(t, stats.norm(1.0, 0.5).cdf).pvalue > 1e-3
+
+
+class Valley(nmd_lab.Nonlinearity):
+    """Flat at 1, down with slope -1 to 0 at t = 0, up with slope 2, and flat at 1 again."""
+
+    name = "valley of these tests"
+
+    @staticmethod
+    def forward(t, p):
+        return min(1.0, -t if t < 0.0 else 2.0 * t)
+
+    def pieces(self):
+        return (
+            Piece(-INF, -1.0, 0.0, 1.0),
+            Piece(-1.0, 0.0, -1.0, 0.0),
+            Piece(0.0, 0.5, 2.0, 0.0),
+            Piece(0.5, INF, 0.0, 1.0),
+        )
+
+
+def test_several_points_are_weighed_by_density_and_slope():
+    v, rho, x, width = 0.1, 3.0, 0.4, 1e-6
+    t = draws(Valley(), v, x, rho, n=20_000)
+    assert set(np.unique(t)) == {-0.4, 0.2}
+    normal = stats.norm(v, 1 / math.sqrt(rho))  # mass of what f sends to a narrow interval
+    left = normal.cdf(-x + width) - normal.cdf(-x - width)
+    right = normal.cdf((x + width) / 2) - normal.cdf((x - width) / 2)
+    share = left / (left + right)
+    assert stats.binomtest(int(np.sum(t < 0)), t.size, share).pvalue > 1e-3
+
+
+def test_several_flat_pieces_are_weighed_by_their_mass():
+    v, rho = -0.2, 1.5
+    t = draws(Valley(), v, 1.0, rho, n=20_000)
+    normal = stats.norm(v, 1 / math.sqrt(rho))
+    share = normal.cdf(-1) / (normal.cdf(-1) + normal.sf(0.5))
+    assert stats.binomtest(int(np.sum(t < 0)), t.size, share).pvalue > 1e-3
+    assert_truncated(t[t < 0], v, rho, -INF, -1)
+    assert_truncated(t[t > 0], v, rho, 0.5, INF)
+
+
+class Curve(nmd_lab.Nonlinearity):
+    name = "curve of these tests"
+
+    @staticmethod
+    def forward(t, p):
+        return math.tanh(t)
+
+
+def test_an_f_without_pieces_is_refused():
+    with pytest.raises(ValueError, match=r"'curve of these tests' .* choose noise='after'"):
+        compile_latent_draw(make_pair(Curve(), "frobenius").structure)

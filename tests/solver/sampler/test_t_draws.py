@@ -1,0 +1,212 @@
+"""Draws of T for noise after f: against the density by integration, for every pair."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from densities import Distribution, any_inputs, density_of, many_steps, t_draws
+from oracles import PAIRS
+from scipy import stats
+
+import nmd_lab
+from nmd_lab._numba import compile_scalar
+from nmd_lab.model.proximal import compile_t_update, make_pair
+from nmd_lab.solver.sampler.grid_draws import GridOptions, compile_grid_draw
+from nmd_lab.solver.sampler.t_draw import compile_t_draw
+
+N_INPUTS, N_DRAWS = 20, 3000
+
+
+def p_value(t, distribution):
+    return float(stats.kstest(t, distribution.cdf).pvalue)
+
+
+def assert_uniform(p_values):
+    assert min(p_values) > 1e-3 / len(p_values)
+    assert stats.kstest(p_values, "uniform").pvalue > 1e-3
+
+
+@pytest.mark.parametrize(("f", "loss"), PAIRS)
+def test_draws_follow_the_density(f, loss):
+    draws = t_draws(f, loss)
+    p = [
+        p_value(draws(*inputs, N_DRAWS, seed), density_of(f, loss, *inputs))
+        for seed, inputs in enumerate(any_inputs(N_INPUTS, loss, 11))
+    ]
+    assert_uniform(p)
+
+
+@pytest.mark.parametrize(("f", "loss"), PAIRS)
+def test_extreme_ratios_and_distances(f, loss):
+    draws = t_draws(f, loss)
+    extremes = [
+        (0.4, 0.7, 1.0, 1e8), (0.4, 0.7, 1e4, 1e-4), (-3.0, 0.0, 1.0, 1e8), (40.0, 0.7, 1.0, 1e3),
+        (-40.0, 0.7, 1.0, 1.0), (-40.0, 0.0, 1.0, 100.0), (40.0, 0.0, 1.0, 1e-8),
+        (0.01, 0.7, 1e-4, 1e4), (0.0, 0.0, 1e4, 1e-4), (0.0, 1e-3, 1.0, 1e6),
+    ]  # fmt: skip
+    p = [
+        p_value(draws(*inputs, N_DRAWS, seed), density_of(f, loss, *inputs))
+        for seed, inputs in enumerate(extremes)
+    ]
+    assert min(p) > 1e-4, extremes[int(np.argmin(p))]
+
+
+def test_the_parts_of_a_bounded_model_share_their_limits():
+    """Far outside the bounds, terms of 5e11 cancel; the masses of the pieces must not."""
+    v, x, rho, beta = 0.5, -100.0, 1.0, 1e8
+    t = t_draws("minmax", "frobenius")(v, x, rho, beta, 20_000, 0)
+    # Left of 0 the density is that of N(v, 1) with the mass below; right of it, it falls at once.
+    right = np.mean(t > 0)
+    left_mass = math.sqrt(2 * math.pi) * stats.norm.cdf(-v) * math.exp(v * v / 2)
+    wanted = 1 / (beta * abs(x)) / left_mass
+    assert right <= wanted + 5 * math.sqrt(wanted / t.size) + 1e-6
+    assert p_value(t, Distribution(lambda s: (s - v) ** 2 / 2, [0], v, 1, within=(-50, 0))) > 1e-3
+
+
+@pytest.mark.parametrize("f", ["modulus", "square"])
+@pytest.mark.parametrize("loss", ["frobenius", "l1", "kl"])
+def test_even_models_draw_the_sign(f, loss):
+    t = t_draws(f, loss)(0.0, 2.0, 0.5, 3.0, 10_000, 1)
+    assert stats.binomtest(int(np.sum(t > 0)), t.size).pvalue > 1e-3
+
+
+def test_the_same_stream_gives_the_same_draws():
+    for f, loss in PAIRS:
+        draws = t_draws(f, loss)
+        first, again = (draws(0.3, 1.0, 2.0, 3.0, 20, 4) for _ in range(2))
+        np.testing.assert_array_equal(first, again)
+        assert len(np.unique(first)) == 20
+
+
+def test_no_argument_hangs():
+    for f, loss in PAIRS:
+        t_draws(f, loss)(math.nan, 1.0, 1.0, 1.0, 1, 0)
+
+
+# The Metropolis step ----------------------------------------------------------------------------
+
+
+def uniform_numbers(n, seed):
+    return np.random.default_rng(seed).random(n)
+
+
+@pytest.mark.parametrize("loss", ["frobenius", "l1"])
+def test_a_step_keeps_the_density(loss):
+    draws, p = t_draws("square", loss), []
+    for seed, inputs in enumerate(any_inputs(N_INPUTS, loss, 12)):
+        exact = density_of("square", loss, *inputs)
+        t_old = exact.sample(uniform_numbers(N_DRAWS, seed))
+        t = draws(*inputs, N_DRAWS, seed, t_old)
+        assert np.mean(t != t_old) > 0.9
+        p.append(p_value(t, exact))
+    assert_uniform(p)
+
+
+@pytest.mark.parametrize("loss", ["frobenius", "l1"])
+def test_a_step_corrects_a_coarse_grid(loss):
+    """The points before the first halving miss the density; steps from it must not."""
+    pair = make_pair("square", loss)
+    parts = [compile_scalar(part) for part in (pair.nonlinearity.forward, pair.loss.value)]
+    solve, coarse = compile_t_update(pair.structure), GridOptions(n_passes=0, n_coarse=1)
+    step = many_steps(compile_grid_draw(solve, *parts, True, coarse))
+    inputs, n = (0.5, 2.0, 0.7, 1.5), 40_000
+    exact = density_of("square", loss, *inputs)
+    proposals = step(np.full(n, math.nan), (*inputs, *pair.arguments), 0)
+    assert p_value(proposals, exact) < 1e-6
+    t = step(exact.sample(uniform_numbers(n, 1)), (*inputs, *pair.arguments), 1)
+    assert p_value(t, exact) > 1e-3
+
+
+@pytest.mark.parametrize("t_old", [-1e6, 1e3, 0.0])
+def test_a_step_leaves_an_unlikely_point(t_old):
+    for loss in ("frobenius", "l1"):
+        inputs = (0.5, 2.0, 0.7, 1.5)
+        t = t_draws("square", loss)(*inputs, N_DRAWS, 0, t_old)
+        moved = t[t != t_old]
+        assert moved.size > (0.99 if t_old else 0.5) * t.size
+        assert p_value(moved, density_of("square", loss, *inputs)) > 1e-3
+
+
+# Models of the user's own -----------------------------------------------------------------------
+
+
+class Huber(nmd_lab.Loss):
+    name = "huber of these tests"
+
+    @staticmethod
+    def value(x, y, p):
+        off = abs(x - y)
+        return 0.5 * off * off if off < 0.5 else 0.5 * (off - 0.25)
+
+    @staticmethod
+    def proximal(q, x, rho, p):
+        shift = (x - q) / (1.0 + rho)
+        return q + shift if abs(rho * shift) < 0.5 else q + math.copysign(0.5 / rho, x - q)
+
+
+class Tanh(nmd_lab.Nonlinearity):
+    name = "tanh of these tests"
+
+    @staticmethod
+    def forward(t, p):
+        return math.tanh(t)
+
+
+class Wave(nmd_lab.Nonlinearity):
+    name = "wave of these tests"
+
+    @staticmethod
+    def forward(t, p):
+        return math.sin(3.0 * t)
+
+
+def huber(x, y):
+    off = np.abs(x - y)
+    return np.where(off < 0.5, off**2 / 2, 0.5 * (off - 0.25))
+
+
+def poisson(x, y):
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.where(y > 0, x * np.log(x / y) - x + y, np.inf)
+
+
+OWN = [
+    (nmd_lab.ReLU(), Huber(), lambda t: np.maximum(t, 0), huber),
+    (nmd_lab.Modulus(), Huber(), np.abs, huber),
+    (Tanh(), Huber(), np.tanh, huber),
+    (Tanh(), nmd_lab.L1(), np.tanh, lambda x, y: np.abs(x - y)),
+    (Tanh(), nmd_lab.KL(), np.tanh, poisson),
+]
+
+
+@pytest.mark.parametrize(("f", "loss", "forward", "distance"), OWN)
+def test_models_of_the_users_own(f, loss, forward, distance):
+    draws, p = t_draws(f, loss), []
+    for seed, (v, x, rho, beta) in enumerate(any_inputs(12, "kl", 13)):
+        x, rho, beta = x + 0.1, min(rho, 50.0), min(beta, 50.0)
+
+        def energy(t, v=v, x=x, rho=rho, beta=beta):
+            return beta * distance(x, forward(t)) + rho / 2 * (t - v) ** 2
+
+        special = [0, x, -x, x - 0.5, x + 0.5, 0.5 - x, -0.5 - x]
+        exact = Distribution(energy, special, v, 1 / math.sqrt(rho))
+        p.append(p_value(draws(v, x, rho, beta, N_DRAWS, seed), exact))
+    assert_uniform(p)
+
+
+@pytest.mark.parametrize("inputs", [(0.0, 0.5, 1.0, 10.0), (1.0, 1.5, 3.0, 1.0)])
+def test_several_modes(inputs):
+    v, x, rho, beta = inputs
+
+    def energy(t):
+        return beta * (x - np.sin(3 * t)) ** 2 / 2 + rho / 2 * (t - v) ** 2
+
+    exact = Distribution(energy, [0], v, 1 / math.sqrt(rho))
+    assert p_value(t_draws(Wave(), "frobenius")(*inputs, N_DRAWS, 0), exact) > 1e-3
+
+
+def test_one_structure_is_compiled_once():
+    first, second = (make_pair(nmd_lab.MinMax(*ab), "l1").structure for ab in ((0, 1), (2, 5)))
+    assert compile_t_draw(first) is compile_t_draw(second)

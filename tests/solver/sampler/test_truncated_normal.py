@@ -1,0 +1,128 @@
+"""A normal variable between two limits: mass and draws, near the mean and far in the tails."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from densities import Distribution, many_draws
+from scipy import stats
+from scipy.integrate import quad
+
+from nmd_lab._numba import compile_scalar
+from nmd_lab.solver.sampler.truncated_normal import draw_between, mass_between, mills_ratio
+
+INF = math.inf
+LIMITS = [
+    (-INF, INF), (-INF, 0.3), (-0.01, INF), (0.5, INF), (-INF, -2), (4, INF), (-INF, -40),
+    (40, INF), (1000, INF), (1e5, INF), (-1, 2), (-0.2, 0.1), (-8, 0.001), (0.3, 0.4), (0.3, 3),
+    (2, 2.5), (-9, -3), (11.9, 12.1), (40, 40.001), (40, 41), (1e4, 1e4 + 1), (-3, 1e6),
+]  # fmt: skip
+
+draws = many_draws(draw_between)
+
+
+def exact(v, sd, low, high):
+    """The distribution of the distance from the limit nearer to the mean, in units of sd."""
+    a, b = (low - v) / sd, (high - v) / sd
+    if a <= 0 <= b:
+        return Distribution(lambda z: z**2 / 2, [0], 0, 1, within=(a, b)), lambda t: (t - v) / sd
+    near, limit, sign = (a, low, 1) if a > 0 else (-b, high, -1)
+    size = 1 / max(near, 1)
+    within = (0, (high - low) / sd)
+    distance = Distribution(lambda e: near * e + e * e / 2, [0], 0, size, within=within)
+    return distance, lambda t: sign * (t - limit) / sd
+
+
+def check(v, sd, low, high, seed, n=4000):
+    t = draws((float(v), float(sd), float(low), float(high)), n, seed)
+    assert np.all((t >= low) & (t <= high))
+    distribution, position = exact(v, sd, low, high)
+    return stats.kstest(position(t), distribution.cdf).pvalue
+
+
+def test_draws_follow_the_density():
+    p = [check(0, 1, *limits, seed) for seed, limits in enumerate(LIMITS)]
+    p += [check(0, 1, -b, -a, 50 + seed) for seed, (a, b) in enumerate(LIMITS)]
+    assert min(p) > 1e-3 / len(p)
+    assert stats.kstest(p, "uniform").pvalue > 1e-3
+
+
+@pytest.mark.parametrize(
+    ("v", "sd", "low", "high"),
+    [
+        (0.0, 1.0, 0.3, 0.3 + 1e-9),
+        (-50.0, 1.0, 0.0, 1e-9),
+        (0.5, 1e-9, 0.0, 1.0),
+        (0.0, 1e-9, -INF, -1e-8),
+        (3.0, 1e-6, 3.0 + 4e-5, 4.0),
+        (1e6, 1e3, -INF, 9.6e5),
+        (0.0, 1e9, -1.0, 2.0),
+    ],
+)
+def test_scales_and_narrow_intervals(v, sd, low, high):
+    assert check(v, sd, low, high, 3, n=10_000) > 1e-3
+
+
+@pytest.mark.parametrize(
+    ("v", "sd", "low", "high", "t"),
+    [
+        (0.2, 0.0, -INF, INF, 0.2),
+        (0.2, 0.0, 1.0, INF, 1.0),
+        (5.0, 1.0, 2.0, 2.0, 2.0),
+        (1e300, 1e-300, -INF, 0.0, 0.0),
+        (-1e200, 1.0, 7.0, INF, 7.0),
+    ],
+)
+def test_degenerate_arguments(v, sd, low, high, t):
+    assert np.all(draws((v, sd, low, high), 10, 0) == t)
+
+
+def test_no_argument_hangs():
+    draws((math.nan, 1.0, 0.0, INF), 1, 0)
+    draws((0.0, math.nan, 0.0, INF), 1, 0)
+
+
+def test_mass_agrees_with_integration():
+    widths = [1e-14, 1e-9, 0.99e-4, 1.01e-4, 0.01, 0.5, 3, 60, INF]
+    for a in (-30.0, -2.0, -1e-9, 0.0, 1e-3, 0.7, 5.0, 11.99, 12.01, 40.0, 1e5, 1e9):
+        for width in widths:
+            b = a + width
+            if a <= 0 <= b:
+                inside = np.clip([a, 0, b], -40, 40)
+                wanted = sum(
+                    quad(lambda z: math.exp(-z * z / 2), *ends, epsrel=1e-11)[0]
+                    for ends in pairwise(inside)
+                )
+            else:
+                near, size = (a, width) if a > 0 else (-b, width)
+                scale = 1 / max(near, 1)
+
+                def density(e, near=near, scale=scale):
+                    return scale * math.exp(-near * scale * e - (scale * e) ** 2 / 2)
+
+                wanted = quad(density, 0, min(size / scale, 60), epsrel=1e-11)[0]
+            for mass in (mass_between(a, b, width), mass_between(-b, -a, width)):
+                assert mass == pytest.approx(wanted, rel=1e-8, abs=1e-30), (a, width)
+
+
+def test_no_mass_without_width():
+    assert mass_between(3.0, 3.0, 0.0) == mass_between(0.0, 0.0, 0.0) == 0.0
+
+
+def test_mills_ratio_agrees_with_scipy():
+    a = np.concatenate([np.linspace(0, 30, 301), [100, 1e4, 1e8]])
+    wanted = np.exp(stats.norm.logsf(a[:301]) - stats.norm.logpdf(a[:301]))
+    ratio = np.array([mills_ratio(each) for each in a])
+    np.testing.assert_allclose(ratio[:301], wanted, rtol=1e-11)
+    np.testing.assert_allclose(ratio[301:], 1 / a[301:], rtol=1e-3)
+
+
+def test_draws_in_single_precision_stay_inside():
+    @compile_scalar
+    def single(v, stream):
+        return np.float32(draw_between(v, 1.0, -np.inf, 0.0, stream))
+
+    assert np.all(many_draws(single)((np.float32(30.0),), 1000, 0) <= 0)
