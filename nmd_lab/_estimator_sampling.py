@@ -14,7 +14,7 @@ from ._estimator_folding import fold_in
 from .data.observations import observe
 from .model.losses import Frobenius
 from .result.posterior import Posterior
-from .sample import sample
+from .sampling import sample
 
 ALSO_OF_SAMPLE = (
     "nonlinearity", "loss", "dtype", "init", "offsets", "time_limit", "callback", "progress",

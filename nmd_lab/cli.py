@@ -50,7 +50,7 @@ from ._command_line import (
 from ._interruption import Interruption, Terminated, interruptible
 from ._version import __version__
 from .fit import complete, decompose
-from .sample import sample as draw_from_posterior
+from .sampling import sample as draw_from_posterior
 
 BAD_INPUT = (
     FileNotFoundError, IsADirectoryError, LookupError, NotADirectoryError, PermissionError,

@@ -15,7 +15,7 @@ from nmd_lab.fit import complete
 from nmd_lab.model.nonlinearities import Identity, MinMax
 from nmd_lab.result.decomposition import Decomposition
 from nmd_lab.result.posterior import Posterior
-from nmd_lab.sample import sample
+from nmd_lab.sampling import sample
 
 RESERVED = ("X", "mask", "sample_dims", "random_state", "threads", "callback", "progress")
 """Arguments of a fit that the study sets itself, or that a study cannot have."""
