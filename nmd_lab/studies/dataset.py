@@ -75,7 +75,9 @@ def to_dataset(
             title = metric.upper() if metric in ("rmse", "mae") else metric.replace("_", " ")
             long_name = f"{title} on {entry_set.replace('_', '-')} entries"
             variables[name] = variable(score(name), float, long_name=long_name)
-    if any(name in cell.get("scores", {}) for cell in cells for name in OF_A_POSTERIOR):
+    has_posteriors = any(each.is_sampler for each in grid.axis("method").values)
+    scored = {name for cell in cells for name in cell.get("scores", {})}
+    if has_posteriors or scored & set(OF_A_POSTERIOR):
         for name, attrs in OF_A_POSTERIOR.items():
             variables[name] = variable(score(name), float, **attrs)
     for name, attrs in NUMBERS.items():

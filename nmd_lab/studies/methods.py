@@ -92,6 +92,11 @@ class Method:
         defaults = {n: p.default for n, p in list(explicit.items())[1:] if n not in excluded}
         return cls(name, function, defaults)
 
+    @property
+    def is_sampler(self) -> bool:
+        """Whether the method is `sample`."""
+        return self.function is sample
+
     def accepted(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """Return those of the arguments that the function takes."""
         parameters = inspect.signature(self.function).parameters
@@ -129,7 +134,7 @@ class Method:
         common = {name: arguments[name] for name in COMPILED_FOR if name in arguments}
         if "max_iter" in self.defaults:
             common["max_iter"] = 2
-        if self.function is sample:
+        if self.is_sampler:
             common |= {"draws": 2, "tune": 1}
         for chosen in self._possible(common, arguments):
             description = f"{self.name} {chosen!r}"
