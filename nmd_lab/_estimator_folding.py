@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ._threads import one_thread
 from .data.base import FloatArray
 from .data.labels import labels_of
 from .data.observations import observe
@@ -15,9 +16,13 @@ from .model.losses import KL, L1
 from .model.offsets import Offsets
 from .result.fold_in import FittedModel, fold_rows
 from .result.posterior import Posterior
+from .result.posterior_draws import Stacked
 
 FOLDED_DRAWS = 30
 """Largest number of draws of H for which rows of W are computed."""
+
+ROW_NUMBERS = 1 << 22
+"""Largest number of entries of normal matrices that are made together."""
 
 Array = NDArray[np.float64]
 
@@ -50,17 +55,15 @@ def fold_in(posterior: Posterior, X: Any, *, threads: int | None = None) -> Post
         )
     thinned = _thinned(posterior)
     stacked = thinned.stacked
-    nothing_seen = bool((~np.isnan(X)).sum() == 0) if isinstance(X, np.ndarray) else X.nnz == 0
-    observations = None if nothing_seen else observe(X)
+    dense = observe(X).to_array() if hasattr(X, "tocsr") else X
     W, row_offsets = [], []
-    for draw in range(thinned.n_draws):
-        prior = _prior(stacked.W[draw], None if stacked.rows is None else stacked.rows[draw])
-        z = np.zeros((X.shape[0], prior.half.shape[1]))
-        if observations is not None:
-            z = fold_rows(_whitened(thinned, draw, prior), observations, threads=threads)[0]
-        rows = prior.mean + z @ prior.half.T
-        W.append(rows[:, : posterior.rank])
-        row_offsets.append(rows[:, posterior.rank])
+    with one_thread():  # of BLAS: the matrices are small
+        for draw in range(thinned.n_draws):
+            prior = _prior(stacked.W[draw], None if stacked.rows is None else stacked.rows[draw])
+            model = _whitened(thinned, stacked, draw, prior)
+            rows = prior.mean + _coordinates(model, dense, posterior.noise, threads) @ prior.half.T
+            W.append(rows[:, : posterior.rank])
+            row_offsets.append(rows[:, posterior.rank])
     draws = {name: thinned.draws[name].values for name in thinned.draws.data_vars}
     per_draw = draws["rho"].shape
     H = stacked.H.reshape(*per_draw, *stacked.H.shape[1:])
@@ -115,9 +118,8 @@ def _prior(W: FloatArray, offsets: FloatArray | None) -> _Prior:
     return _Prior(mean, vectors * np.sqrt(np.maximum(values, 0)))
 
 
-def _whitened(posterior: Posterior, draw: int, prior: _Prior) -> FittedModel:
+def _whitened(posterior: Posterior, stacked: Stacked, draw: int, prior: _Prior) -> FittedModel:
     """Return the model of a draw in coordinates of W in which the prior is a standard normal."""
-    stacked = posterior.stacked
     n = stacked.H.shape[1]
     H = np.ones((posterior.rank + 1, n))
     H[:-1] = stacked.H[draw].T
@@ -128,6 +130,28 @@ def _whitened(posterior: Posterior, draw: int, prior: _Prior) -> FittedModel:
     return FittedModel(
         posterior.nonlinearity, posterior.loss, prior.half.T @ H, offsets, labels, alpha, 0.0, 0.0
     )
+
+
+def _coordinates(model: FittedModel, X: FloatArray, noise: str, threads: int | None) -> Array:
+    """Return the most probable rows of W, in the coordinates of `_whitened`."""
+    size = model.H.shape[0]
+    if np.isnan(X).all():
+        return np.zeros((X.shape[0], size))
+    if noise != "gaussian":
+        return np.asarray(fold_rows(model, observe(X), threads=threads)[0])
+    A = model.H.T
+    base = model.offsets.mean + model.offsets.of_columns(A.shape[0], float)
+    products = (A[:, :, None] * A[:, None, :]).reshape(-1, size**2)
+    z = np.empty((X.shape[0], size))
+    step = max(ROW_NUMBERS // size**2, 1)
+    for start in range(0, X.shape[0], step):
+        rows = X[start : start + step]
+        seen = ~np.isnan(rows)
+        matrices = (seen.astype(float) @ products).reshape(-1, size, size)
+        matrices += model.alpha * np.eye(size)
+        right = np.where(seen, rows - base, 0) @ A
+        z[start : start + step] = np.linalg.solve(matrices, right[:, :, None])[:, :, 0]
+    return z
 
 
 def _noise_scale(posterior: Posterior, draw: int) -> float:

@@ -1,4 +1,4 @@
-"""MatrixCompletion with inference="sample": the posterior of `nmd.sample` in scikit-learn's words."""
+"""MatrixCompletion with inference="sample": the posterior of `nmd.sample` for scikit-learn."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_a_new_row_is_the_mean_of_its_conditional_distribution(has_offsets):
     """Closed form for Gaussian noise: (Λ + ρ A'A) w = Λ μ + ρ A'(x - c)."""
     rng = np.random.default_rng(0)
     m, n, rank, rho, mean = 200, 9, 3, 4.0, 0.5
-    W, H = rng.normal(size=(m, rank)) + [1, 0, -1], rng.normal(size=(n, rank))
+    W, H = rng.normal(np.array([1, 0, -1]), size=(m, rank)), rng.normal(size=(n, rank))
     rows, columns = rng.normal(size=m), rng.normal(size=n)
     posterior = Posterior.from_arrays(
         labels_of(np.zeros((m, n))),
@@ -112,7 +112,7 @@ def test_a_new_row_is_the_mean_of_its_conditional_distribution(has_offsets):
         precision @ both.mean(axis=0) + rho * A[seen].T @ residual,
     )
     folded = fold_in(posterior, x)
-    np.testing.assert_allclose(folded.draws.W.values.ravel(), expected[:rank], atol=1e-5)
+    np.testing.assert_allclose(folded.draws.W.values.ravel(), expected[:rank], rtol=1e-5)
     if has_offsets:
         assert folded.draws.row_offsets.item() == pytest.approx(expected[rank], abs=1e-5)
 
