@@ -9,10 +9,14 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from ._checks import check_integer
+from ._checks import check_integer, check_word
+from ._estimator_base import FactorModel
 from ._estimator_folding import fold_in
+from .data.base import FloatArray
+from .data.labels import Labels
 from .data.observations import observe
 from .model.losses import Frobenius
+from .model.ordinal import Ordinal
 from .result.posterior import Posterior
 from .sampling import sample
 
@@ -165,3 +169,54 @@ def misfit(posterior: Posterior, X: Any) -> float:
     if isinstance(loss, Frobenius):
         return float(np.linalg.norm(values - model))
     return float(np.sum(loss(values, model)))
+
+
+_LEARNED = (
+    "components_", "n_components_", "alpha_", "offset_alpha_", "n_iter_", "reconstruction_err_",
+    "decomposition_", "posterior_", "_rows",
+)  # fmt: skip
+"""Attributes of a fitted `MatrixCompletion`."""
+
+
+class SampledModel(FactorModel):
+    """An estimator that fits, or draws a posterior if its `inference` is "sample"."""
+
+    inference: str
+    posterior_: Posterior
+    _rows: SampledRows
+
+    def _predict_entries(self, rows: Any, columns: Any, return_std: bool) -> Any:
+        """Return the model at positions of the fitted matrix, perhaps with standard deviations."""
+        model = self.posterior_ if self._is_sampled else self.decomposition_
+        mean = model.predict(rows, columns)
+        return (mean, self.posterior_.predict_std(rows, columns)) if return_std else mean
+
+    def _run(self, data: Any, checked: Any, options: dict[str, Any]) -> None:
+        """Fit the model or draw its posterior, and set the attributes of this alone."""
+        check_word("inference", self.inference, ["fit", "sample"])
+        for name in _LEARNED:
+            self.__dict__.pop(name, None)
+        if self.inference == "fit":
+            super()._run(data, checked, options)
+            return
+        self.posterior_ = draw(data, options)
+        self._rows = SampledRows.of(self.posterior_, checked, self.threads)
+        self.n_components_ = self.posterior_.rank
+        self.n_iter_ = int(self.posterior_.parameters["sweeps"])
+        self.reconstruction_err_ = misfit(self.posterior_, checked)
+
+    @property
+    def _is_sampled(self) -> bool:
+        """Whether the model is a posterior."""
+        return hasattr(self, "posterior_")
+
+    @property
+    def _labels(self) -> Labels:
+        return self.posterior_.labels if self._is_sampled else super()._labels
+
+    def _modelled(self, X: Any) -> FloatArray:
+        return self._rows.values(X).mean if self._is_sampled else super()._modelled(X)
+
+    def _is_positive_only(self) -> bool:
+        is_ordinal = isinstance(self.loss, Ordinal) or self.loss == Ordinal.name
+        return not (is_ordinal and self.inference == "sample") and super()._is_positive_only()

@@ -22,17 +22,14 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, OneToOneFeatureMixin
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from nmd_lab.data.base import FloatArray
-from nmd_lab.data.labels import Labels
 from nmd_lab.data.sparse import is_sparse
 
-from ._checks import check_word
 from ._estimator_base import FactorModel
-from ._estimator_sampling import SampledRows, draw, misfit
+from ._estimator_sampling import SampledModel
 from .fit import complete, decompose
 from .model.losses import Loss
 from .model.nonlinearities import Nonlinearity
 from .model.ordinal import Ordinal
-from .result.posterior import Posterior
 from .solver.penalty import PenaltyRule
 
 
@@ -191,7 +188,7 @@ class NMD(ClassNamePrefixFeaturesOutMixin, FactorModel):  # type: ignore[misc]
         return int(self.components_.shape[0])
 
 
-class MatrixCompletion(OneToOneFeatureMixin, FactorModel):  # type: ignore[misc]
+class MatrixCompletion(OneToOneFeatureMixin, SampledModel):  # type: ignore[misc]
     """Completion of a partly observed X by f(WH), to impute X or to predict single entries.
 
     Parameters
@@ -245,10 +242,6 @@ class MatrixCompletion(OneToOneFeatureMixin, FactorModel):  # type: ignore[misc]
     >>> model = MatrixCompletion(n_components=1, inference="sample", random_state=0).fit(X)
     >>> mean, std = model.predict([2], [0], return_std=True)
     """
-
-    nonlinearity: str | Nonlinearity | None
-    inference: str
-    posterior_: Posterior
 
     _command = staticmethod(complete)
     _absent_are_zeros = False
@@ -346,46 +339,3 @@ class MatrixCompletion(OneToOneFeatureMixin, FactorModel):  # type: ignore[misc]
             return self._predict_entries(pairs[:, 0], pairs[:, 1], return_std)
         checked = self._checked(X, reset=False)
         return self._rows.values(checked, std=True) if return_std else self._modelled(checked)
-
-    def _predict_entries(self, rows: Any, columns: Any, return_std: bool) -> Any:
-        """Return the model at positions of the fitted matrix, perhaps with standard deviations."""
-        model = self.posterior_ if self._is_sampled else self.decomposition_
-        mean = model.predict(rows, columns)
-        return (mean, self.posterior_.predict_std(rows, columns)) if return_std else mean
-
-    def _run(self, data: Any, checked: Any, options: dict[str, Any]) -> None:
-        """Fit the model or draw its posterior, and set the attributes of this alone."""
-        check_word("inference", self.inference, ["fit", "sample"])
-        for name in _LEARNED:
-            self.__dict__.pop(name, None)
-        if self.inference == "fit":
-            super()._run(data, checked, options)
-            return
-        self.posterior_ = draw(data, options)
-        self._rows = SampledRows.of(self.posterior_, checked, self.threads)
-        self.n_components_ = self.posterior_.rank
-        self.n_iter_ = int(self.posterior_.parameters["sweeps"])
-        self.reconstruction_err_ = misfit(self.posterior_, checked)
-
-    @property
-    def _is_sampled(self) -> bool:
-        """Whether the model is a posterior."""
-        return hasattr(self, "posterior_")
-
-    @property
-    def _labels(self) -> Labels:
-        return self.posterior_.labels if self._is_sampled else super()._labels
-
-    def _modelled(self, X: Any) -> FloatArray:
-        return self._rows.values(X).mean if self._is_sampled else super()._modelled(X)
-
-    def _is_positive_only(self) -> bool:
-        is_ordinal = isinstance(self.loss, Ordinal) or self.loss == Ordinal.name
-        return not (is_ordinal and self.inference == "sample") and super()._is_positive_only()
-
-
-_LEARNED = (
-    "components_", "n_components_", "alpha_", "offset_alpha_", "n_iter_", "reconstruction_err_",
-    "decomposition_", "posterior_", "_rows",
-)  # fmt: skip
-"""Attributes of a fitted `MatrixCompletion`."""

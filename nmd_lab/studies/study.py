@@ -173,9 +173,8 @@ class Study:
             `seconds`, `peak_memory` (in bytes), `status` ("done", "left out", "timed out",
             "failed"), `stop_reason`, `warnings` and `fit`, the key of the fit.  What fits have
             chosen is in `rank_chosen`, `alpha_chosen` and so on; NaN or "" where it was given.
-            "sample" has the errors of posterior means, ``held_out_coverage_90`` (of 90 % intervals)
-            and ``held_out_log_density`` (the mean) too.  Cells that differ only in arguments that
-            their method ignores share a fit.  Several methods make the dimension `solver`.
+            "sample" adds ``held_out_coverage_90`` and ``held_out_log_density``.  Cells that differ
+            only in arguments that their method ignores share a fit.  Methods make `solver`.
 
         Raises
         ------
