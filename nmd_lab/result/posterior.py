@@ -21,6 +21,7 @@ from nmd_lab.model.nonlinearities import Nonlinearity, as_nonlinearity
 from . import netcdf, posterior_files
 from .posterior_labels import label_draws, label_trace
 from .posterior_matrices import PosteriorMatrices
+from .posterior_new_rows import NewRowsOfPosterior
 from .posterior_predictive import KINDS
 from .posterior_rankings import PosteriorRankings
 from .posterior_summary import PosteriorSummary
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Posterior(PosteriorSummary, PosteriorMatrices, PosteriorRankings):
+class Posterior(PosteriorSummary, PosteriorMatrices, PosteriorRankings, NewRowsOfPosterior):
     """Draws of W, H and the noise levels from their posterior distribution, with the labels of X.
 
     Attributes
@@ -47,7 +48,8 @@ class Posterior(PosteriorSummary, PosteriorMatrices, PosteriorRankings):
         "ordinal": x is level k if T lies between the cut points k - 1 and k.
     draws : xarray.Dataset
         Draws along `chain` and `draw`: W (*rows, component), H (component, *columns), rho, and
-        where the model has them row_offsets, column_offsets, beta and cut_points.  All are in the
+        where the model has them row_offsets, column_offsets, beta and cut_points, and the prior of
+        the rows of W, row_mean and row_precision (the offset is the last part).  All are in the
         units of X.  Components of different draws are not the same components.
     trace : xarray.Dataset
         Numbers of each sweep after tuning, along `chain` and `sweep`: log_likelihood, and
@@ -109,6 +111,8 @@ class Posterior(PosteriorSummary, PosteriorMatrices, PosteriorRankings):
         column_offsets: FloatArray | None = None,
         beta: FloatArray | None = None,
         cut_points: FloatArray | None = None,
+        row_mean: FloatArray | None = None,
+        row_precision: FloatArray | None = None,
         levels: Iterable[float] | None = None,
         log_likelihood: ArrayLike | None = None,
         predictions: ArrayLike | None = None,
@@ -135,6 +139,8 @@ class Posterior(PosteriorSummary, PosteriorMatrices, PosteriorRankings):
             Precision of the noise after f.
         cut_points : ndarray (chain, draw, K - 1), optional
             Cut points of ordinal data.
+        row_mean, row_precision : ndarray (chain, draw, d) and (chain, draw, d, d), optional
+            Mean and precision of the prior of a row of W, with its offset if it has one.
         log_likelihood : ndarray (chain, sweep), optional
             Log-likelihood at each sweep after tuning.
         predictions : ndarray (chain, sweep, n_probes), optional
@@ -155,6 +161,8 @@ class Posterior(PosteriorSummary, PosteriorMatrices, PosteriorRankings):
             "row_offsets": row_offsets,
             "column_offsets": column_offsets,
             "cut_points": cut_points,
+            "row_mean": row_mean,
+            "row_precision": row_precision,
         }
         if log_likelihood is None:
             log_likelihood = np.empty((rho.shape[0], 0))

@@ -9,9 +9,12 @@ import xarray as xr
 
 from nmd_lab.data.labels import COMPONENT, Labels
 
-from .posterior_draws import CHAIN, CUT, DRAW, PROBE, SWEEP
+from .posterior_draws import CHAIN, CUT, DRAW, PART, PROBE, SWEEP
 
-VARIABLES = ("W", "H", "row_offsets", "column_offsets", "rho", "beta", "cut_points")
+VARIABLES = (
+    *("W", "H", "row_offsets", "column_offsets", "rho", "beta", "cut_points"),
+    *("row_mean", "row_precision"),
+)
 """Variables of the draws; offsets, beta and cut points where the model has them."""
 
 TRACE = ("log_likelihood", "prediction")
@@ -20,7 +23,7 @@ TRACE = ("log_likelihood", "prediction")
 PROBES = ("probe_row", "probe_column")
 """Coordinates of the trace: positions of the entries whose predictions it has."""
 
-TAKEN = {CHAIN, DRAW, SWEEP, PROBE, CUT, COMPONENT, *VARIABLES, *TRACE, *PROBES}
+TAKEN = {CHAIN, DRAW, SWEEP, PROBE, CUT, PART, PART + "_", COMPONENT, *VARIABLES, *TRACE, *PROBES}
 """Names that dimensions and coordinates of X do not have in the draws."""
 
 
@@ -49,6 +52,8 @@ def label_draws(labels: Labels, arrays: dict[str, Any]) -> xr.Dataset:
         "row_offsets": own.rows,
         "column_offsets": own.columns,
         "cut_points": (CUT,),
+        "row_mean": (PART,),
+        "row_precision": (PART, PART + "_"),
     }
     variables = {}
     for name in VARIABLES:

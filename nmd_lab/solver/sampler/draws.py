@@ -92,6 +92,8 @@ class Draws:
         def scaled(array: NDArray[Any], exponent: int) -> NDArray[Any]:
             return np.ldexp(array.astype(dtype, copy=False), exponent) if exponent else array
 
+        units = np.ldexp(np.ones(rank + model.row_offsets), scaling.exponent)
+        units[rank:] = math.ldexp(1.0, of_T)
         beta = None
         if model.kind == "after" and type(model.pair.loss) in PRECISIONS:
             power = PRECISIONS[type(model.pair.loss)].power
@@ -107,6 +109,8 @@ class Draws:
             "rho": np.ldexp(self.rho, -2 * of_T),
             "beta": beta,
             "cut_points": self.cut_points,
+            "row_mean": self.row_means * units,
+            "row_precision": self.row_precisions / np.outer(units, units),
             "log_likelihood": self.log_likelihood,
             "predictions": np.ldexp(self.predictions.astype(dtype), scaling.of_X),
         }

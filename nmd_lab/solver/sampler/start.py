@@ -20,6 +20,15 @@ from .noise import NO_PRECISION, PRECISIONS
 SMALL = 0.1
 """Size of random factors, in units of the prior."""
 
+SHRUNK = 0.3
+"""Size of the first W and H, as a share of the singular vectors, for few data with many holes.
+
+There a chain leaves small components faster than large ones that have fitted noise; with many data
+it is the other way round."""
+
+FEW = 1 << 18
+"""Number of entries that counts as few."""
+
 
 def start_chain(
     model: SamplerModel,
@@ -79,6 +88,8 @@ def _factors(
     if init == "svd":
         offsets = Offsets(model.mean, None, None)
         start = svd_start(observations, f, rank, offsets, rng, "randomized")
+        if few and model.values.size < FEW:
+            start = start._replace(W=SHRUNK * start.W, H=SHRUNK * start.H)
     else:
         options = Options(random_state=rng)
         scaling = Scaling(model.pair)
