@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from .result.decomposition import Decomposition
     from .result.loading import load
     from .result.posterior import Posterior
-    from .sample import sample
+    from .sampling import sample
     from .solver.admm import State
     from .solver.penalty import PenaltyRule
     from .studies import Study
@@ -113,7 +113,7 @@ _WHERE = {
     "solver.penalty": ["PenaltyRule"],
     "model.ordinal": ["Ordinal"],
     "model.proximal": ["prox"],
-    "sample": ["sample"],
+    "sampling": ["sample"],
     "data.sparse": ["SparseObservations"],
     "data.split": ["split_observed"],
     "studies": ["Study"],

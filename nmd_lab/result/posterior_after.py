@@ -101,8 +101,8 @@ class NoiseAfter(Predictive):
     @property
     def _width(self) -> Array:
         """Scale of the noise in each draw, (draws, 1)."""
-        assert self.noise.beta is not None
         shape = self._shape  # first, for its error
+        assert self.noise.beta is not None
         return 1 / np.sqrt(self.noise.beta) if shape is normal else 1 / self.noise.beta
 
     def _scale(self, v: Array) -> Array:
