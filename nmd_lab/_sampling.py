@@ -21,9 +21,13 @@ from .solver.sampler.options import SampleOptions
 from .solver.sampler.prepare import PreparedSample, prepare_sample
 from .solver.sampler.run import ChainStart, run_chains
 from .solver.sampler.start import start_chain
+from .solver.sampler.targets import check_targets
 
 TUNE = 100
 """Number of sweeps that are not kept by default."""
+
+FEW = 50
+"""Number of draws that the message about memory proposes."""
 
 
 def draw_posterior(
@@ -57,7 +61,8 @@ def draw_posterior(
     if tune is None:
         tune = TUNE if before is None else 0
     starts = _starts(prepared, options, before)
-    draws, reason = run_chains(prepared.model, starts, options, tune, interruption)
+    targets = check_targets(options.targets, prepared)
+    draws, reason = run_chains(prepared.model, starts, options, tune, targets, interruption)
     posterior = _label(prepared, draws, reason, options, tune)
     return posterior if before is None else joined(before, posterior)
 
@@ -132,7 +137,3 @@ def _check_memory(prepared: PreparedSample, options: SampleOptions) -> None:
             f"{free / 2**30:.3g} GiB are free: keep fewer, for example keep={FEW}, or give "
             "targets=."
         )
-
-
-FEW = 50
-"""Number of draws that the message of `_check_memory` proposes."""

@@ -16,6 +16,7 @@ from typing import Any, Literal
 from numpy.typing import ArrayLike, DTypeLike
 
 from ._interruption import interruptible
+from ._sample_warnings import warn_of_chains
 from ._sampling import draw_posterior
 from ._threads import one_thread
 from .model.losses import Loss
@@ -163,4 +164,5 @@ def sample(
     data = {"mask": mask, "weights": weights, "dtype": dtype, "sample_dims": sample_dims}
     with interruptible() as interruption, one_thread():
         posterior = draw_posterior(X, rank, nonlinearity, loss, data, options, interruption)
+    warn_of_chains(posterior, stacklevel=2)
     return posterior

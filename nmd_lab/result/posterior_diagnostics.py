@@ -8,7 +8,7 @@ import xarray as xr
 from nmd_lab.data.labels import COMPONENT
 
 from .convergence import effective_sample_size, split_rhat
-from .posterior_draws import CHAIN, DRAW, PROBE, DrawnFactors
+from .posterior_draws import CHAIN, DRAW, PROBE, SWEEP, DrawnFactors
 from .posterior_kernels import Array
 
 LARGEST_RHAT = 1.05
@@ -107,6 +107,7 @@ class PosteriorDiagnostics(DrawnFactors):
         measured = {
             name: (variable.dims[2:], measure(variable.values))
             for name, variable in self.trace.data_vars.items()
+            if SWEEP in variable.dims
         }
         coords = {name: c for name, c in self.trace.coords.items() if c.dims == (PROBE,)}
         return xr.Dataset(measured, coords)

@@ -23,6 +23,7 @@ from .posterior_noise import Noise
 from .posterior_predictive import predictive
 
 CHAIN, DRAW, SWEEP, PROBE, CUT, PART = "chain", "draw", "sweep", "probe", "cut", "part"
+TARGET = "target"
 """Dimensions of the draws and of the trace; the dimensions of X get other names if they clash."""
 
 ALL = slice(None)

@@ -15,7 +15,7 @@ from nmd_lab.model.nonlinearities import NONLINEARITIES
 
 from .netcdf import SCHEMA
 from .posterior_draws import CHAIN, DRAW, SWEEP, DrawnFactors
-from .posterior_labels import PROBES, TAKEN, TRACE, VARIABLES
+from .posterior_labels import PROBES, TAKEN, TARGETS, TRACE, VARIABLES
 from .serialization import Model, UnknownModelError, describe, model_from, writable
 
 KIND = "posterior"
@@ -103,6 +103,7 @@ def _arguments(
         name: dataset[name].values if name in dataset else None
         for name in (*VARIABLES, *TRACE, *PROBES)
     }
+    targets = {name: dataset[name].values for name in TARGETS if name in dataset}
     chains, draws, rank = (dataset.sizes[dim] for dim in (CHAIN, DRAW, COMPONENT))
     for name in ("W", "H"):
         arrays[name] = dataset[name].values.reshape(chains, draws, -1, rank)
@@ -117,6 +118,7 @@ def _arguments(
         "probe_columns": arrays["probe_column"],
         "nonlinearity": model_from("nonlinearity", description, NONLINEARITIES, known),
         "loss": model_from("loss", description, LOSSES, known),
+        "targets": targets if "target_mean" in dataset else None,
         "noise": description["noise"],
         "mean": description["mean"],
         "levels": description["levels"],

@@ -9,7 +9,7 @@ import xarray as xr
 
 from nmd_lab.data.labels import COMPONENT, Labels
 
-from .posterior_draws import CHAIN, CUT, DRAW, PART, PROBE, SWEEP
+from .posterior_draws import CHAIN, CUT, DRAW, PART, PROBE, SWEEP, TARGET
 
 VARIABLES = (
     *("W", "H", "row_offsets", "column_offsets", "rho", "beta", "cut_points"),
@@ -20,10 +20,27 @@ VARIABLES = (
 TRACE = ("log_likelihood", "prediction")
 """Variables of the trace."""
 
+TARGETS = ("target_row", "target_column", "target_mean", "target_std")
+"""Variables of the trace if moments of some entries were wanted: positions and moments."""
+
 PROBES = ("probe_row", "probe_column")
 """Coordinates of the trace: positions of the entries whose predictions it has."""
 
-TAKEN = {CHAIN, DRAW, SWEEP, PROBE, CUT, PART, PART + "_", COMPONENT, *VARIABLES, *TRACE, *PROBES}
+TAKEN = {
+    CHAIN,
+    DRAW,
+    SWEEP,
+    PROBE,
+    CUT,
+    PART,
+    PART + "_",
+    COMPONENT,
+    *VARIABLES,
+    *TRACE,
+    *PROBES,
+    *TARGETS,
+    TARGET,
+}
 """Names that dimensions and coordinates of X do not have in the draws."""
 
 
@@ -91,9 +108,16 @@ def _check_shapes(labels: Labels, arrays: dict[str, Any]) -> None:
 
 
 def label_trace(
-    log_likelihood: Any, predictions: Any, probe_rows: Any, probe_columns: Any
+    log_likelihood: Any,
+    predictions: Any,
+    probe_rows: Any,
+    probe_columns: Any,
+    targets: dict[str, Any] | None = None,
 ) -> xr.Dataset:
-    """Return what was recorded at each sweep, (chain, sweep) and (chain, sweep, probe)."""
+    """Return what was recorded at each sweep, (chain, sweep) and (chain, sweep, probe).
+
+    The moments of targets, if there are any, are along `target`.
+    """
     trace = xr.Dataset({"log_likelihood": ((CHAIN, SWEEP), np.asarray(log_likelihood))})
     if predictions is not None:
         trace["prediction"] = (CHAIN, SWEEP, PROBE), np.asarray(predictions)
@@ -101,4 +125,6 @@ def label_trace(
         trace = trace.assign_coords(
             {name: (PROBE, at) for name, at in zip(PROBES, positions, strict=True)}
         )
+    if targets is not None:
+        trace = trace.assign({name: (TARGET, targets[name]) for name in TARGETS})
     return trace.assign_coords({dim: np.arange(trace.sizes[dim]) for dim in (CHAIN, SWEEP)})
