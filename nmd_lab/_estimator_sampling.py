@@ -16,7 +16,7 @@ from .data.labels import Labels
 from .data.observations import observe
 from .model.losses import Frobenius
 from .model.ordinal import Ordinal
-from .result.posterior import Posterior
+from .result.posterior.posterior import Posterior
 from .sampling import sample
 
 ALSO_OF_SAMPLE = (
