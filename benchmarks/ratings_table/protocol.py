@@ -32,8 +32,8 @@ GRIDS = """\
 The parameters, with the values that the walk may take and where it starts:"""
 
 IMPLICIT = """\
-Left out: implicit, whose models are of clicks and purchases, not of ratings; SVD++ of Surprise,
-which uses who rated what."""
+Left out: implicit, whose models are of clicks and purchases, not of ratings; LensKit, which wants
+an older pandas than ours; SVD++ of Surprise, which uses who rated what."""
 
 PUBLISHED = """\
 Root mean squared errors as they were published, each with its own protocol. Only those of the
