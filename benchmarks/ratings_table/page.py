@@ -82,8 +82,11 @@ def section(store: Store, name: str, each: Set, methods: list[Method], effort: E
     """Return the table of a set."""
     records = {method.name: runs(store, name, each, method, effort) for method in methods}
     reference = records.get(REFERENCE, [])
-    rows = [row(method, found, reference) for method, found in records.items()]
     done = max((len(found) for found in records.values()), default=0)
+    rows = []
+    for method, found in records.items():
+        words = method if len(found) == done else f"{method} ({len(found)} of {each.runs})"
+        rows.append(row(words, found, reference))
     return f"{done} of {each.runs} {each.what}.\n\n{table(HEADER, rows)}"
 
 
