@@ -54,7 +54,7 @@ def main(arguments: list[str] | None = None) -> None:
         print(f"Sets whose names begin with {' or '.join(NEED_DATA)} need NMD_LAB_DATA.")
     methods = [METHODS[name] for name in given.methods if METHODS[name].available()]
     for name in given.methods:
-        if METHODS[name] not in methods:
+        if not METHODS[name].available():
             print(f"{name} is left out: pip install {METHODS[name].requirement}")
     sets = {
         name: each

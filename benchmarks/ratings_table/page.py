@@ -41,7 +41,7 @@ def page(store: Store, sets: dict[str, Set], methods: list[Method], effort: Effo
     parts = [TITLE, protocol(effort)]
     if effort != FULL:
         parts.append("**This is a small version, to see that it runs.**")
-    parts.append(f"{prose(GRIDS)}\n\n{grids(methods)}\n\n{left_out(methods)}")
+    parts.append(f"{prose(GRIDS)}\n\n{grids(methods)}\n\n{left_out()}")
     for name, each in sets.items():
         parts += [f"## {name}", section(store, name, each, methods, effort)]
     if METHODS["nmd.sample"] in methods and effort == FULL:
@@ -71,9 +71,9 @@ def grids(methods: list[Method]) -> str:
     return table(("method", "parameter", "values"), rows)
 
 
-def left_out(methods: list[Method]) -> str:
+def left_out() -> str:
     """Return what is said of methods that are not there."""
-    missing = [method for method in METHODS.values() if method not in methods]
+    missing = [method for method in METHODS.values() if not method.available()]
     lines = [f"{method.name} is left out: it is not installed here." for method in missing]
     return prose("\n".join([IMPLICIT, *lines]))
 
