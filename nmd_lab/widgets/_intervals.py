@@ -17,7 +17,7 @@ from ._doubt_maps import DoubtMaps
 LEVEL = 0.9
 """Probability of the intervals."""
 
-MOST_ENTRIES = 1000
+MOST_ENTRIES = 500
 """Largest number of entries that are checked and drawn; of more, a random sample."""
 
 

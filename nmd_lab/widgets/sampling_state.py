@@ -129,8 +129,7 @@ class SamplingState(ChoosingState):
         posterior, settings = self.posterior, self.sample.settings
         if posterior is None or settings is None:
             return ""
-        # A run that was stopped is repeated by one that is as long
-        options = settings.options | {"draws": posterior.trace.sizes["sweep"]}
+        options = settings.options | _as_long(posterior)
         if settings.nonlinearity != "identity":
             options = {"nonlinearity": settings.nonlinearity} | options
         split, seen, last = "", data, "posterior\n"
@@ -140,6 +139,15 @@ class SamplingState(ChoosingState):
             seen, last = "seen", "posterior.plot.predictions(held_out)\n"
         drawn = call("nmd.sample", seen, rank=settings.rank, **options)
         return f"{split}posterior = {drawn}\n{last}"
+
+
+def _as_long(posterior: Posterior) -> dict[str, int]:
+    """Return the options with which a sampler ends with the same draws, even of a stopped run."""
+    sweeps, kept = posterior.trace.sizes["sweep"], posterior.draws.sizes["draw"]
+    step = posterior.parameters["step"]
+    if step == 1:
+        return {"draws": sweeps}
+    return {"draws": kept * step if sweeps >= step else sweeps, "keep": kept}
 
 
 def row_intervals(posterior: Posterior, row: int, columns: NDArray[np.intp]) -> NDArray[Any]:
