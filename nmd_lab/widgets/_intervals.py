@@ -17,8 +17,8 @@ from ._doubt_maps import DoubtMaps
 LEVEL = 0.9
 """Probability of the intervals."""
 
-MOST_ENTRIES = 500
-"""Largest number of entries that are checked and drawn; of more, a random sample."""
+MOST_CHECKED, MOST_DRAWN = 5000, 500
+"""Largest numbers of entries that are checked and drawn; of more, a random sample."""
 
 
 class Findings(NamedTuple):
@@ -81,30 +81,33 @@ def findings(posterior: Posterior, X: Any, held_out: Any) -> Findings:
     """
     entries = None if held_out is None else observe(held_out).as_sparse()
     unseen = entries is not None and entries.n_observed > 0
-    checked = _sample(entries if entries is not None and unseen else observe(X).as_sparse())
+    known = entries if entries is not None and unseen else observe(X).as_sparse()
+    checked = _sample(known, MOST_CHECKED)
     rows, columns, x = checked.entries()
     low, high = posterior.predict_interval(rows, columns, level=LEVEL).T
     error = posterior.predict(rows, columns) - x
-    return Findings(
+    found = Findings(
         unseen,
         x.size,
         float(np.mean((low <= x) & (x <= high))),
         float(np.sqrt(np.mean(error**2))),
-        interval_chart(posterior, checked),
+        b"",
         DoubtMaps(posterior, X),
     )
+    chart = interval_chart(posterior, _sample(checked, MOST_DRAWN), found.summary)
+    return found._replace(chart=chart)
 
 
-def _sample(entries: SparseObservations) -> SparseObservations:
+def _sample(entries: SparseObservations, most: int) -> SparseObservations:
     """Return observations, or a random sample of them that is always the same."""
-    if entries.n_observed <= MOST_ENTRIES:
+    if entries.n_observed <= most:
         return entries
     kept = np.zeros(entries.n_observed, dtype=bool)
-    kept[np.random.default_rng(0).choice(kept.size, MOST_ENTRIES, replace=False)] = True
+    kept[np.random.default_rng(0).choice(kept.size, most, replace=False)] = True
     return entries.select(kept)
 
 
-def interval_chart(posterior: Posterior, X: SparseObservations) -> bytes:
+def interval_chart(posterior: Posterior, X: SparseObservations, title: str) -> bytes:
     """Return a PNG file with predicted against observed values, and the intervals.
 
     Parameters
@@ -113,11 +116,14 @@ def interval_chart(posterior: Posterior, X: SparseObservations) -> bytes:
         The posterior.
     X : SparseObservations
         Observed values; all of them are drawn.
+    title : str
+        Title.
     """
     with DRAWING:
         figure = new_figure(STYLE.dots_size)
         ax = figure.add_subplot()
-        predictions(posterior, X, level=LEVEL, max_points=MOST_ENTRIES, ax=ax)
+        predictions(posterior, X, level=LEVEL, max_points=MOST_DRAWN, ax=ax)
+        ax.set_title(title)
         ax.lines[-1].set_color(STYLE.text)
         style_axes(ax)
         figure.subplots_adjust(left=0.075, right=0.985, top=0.91, bottom=0.15)

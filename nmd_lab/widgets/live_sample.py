@@ -13,6 +13,7 @@ from nmd_lab._sampling import TUNE, draw_posterior
 from nmd_lab._threads import one_thread
 from nmd_lab.data.split import split_observed
 from nmd_lab.result.posterior import Posterior
+from nmd_lab.result.posterior_diagnostics import LARGEST_RHAT
 from nmd_lab.solver.sampler.options import SampleOptions
 
 from ._background import Background
@@ -124,9 +125,15 @@ def warnings_of(posterior: Posterior) -> tuple[str, ...]:
     """Return a sentence that says so if the draws are too few to rely on."""
     if posterior.converged:
         return ()
-    rhat, ess = (float(table["log_likelihood"]) for table in (posterior.rhat, posterior.ess))
-    told = "" if np.isnan(rhat) else f" (split R-hat {rhat:.3f}, effective sample size {ess:.0f})"
-    return (f"the draws have not settled yet{told}: raise Draws.",)
+    rhat = posterior.rhat
+    told, predictions = float(rhat["log_likelihood"]), rhat["prediction"].values
+    if np.isnan(told):
+        return ("there are too few draws to know whether they have settled: raise Draws.",)
+    share = 100 * float(np.mean(predictions < LARGEST_RHAT))
+    return (
+        f"the draws have not settled (split R-hat {told:.2f} of the log-likelihood, and at most "
+        f"{LARGEST_RHAT} at {share:.0f} % of sampled predictions): raise Draws.",
+    )
 
 
 def _drawn(X: Any, settings: SampleSettings, callback: Callable[[Any], bool]) -> Posterior:
