@@ -87,8 +87,8 @@ img.nmd-chart, .nmd-chart img {width: 100%; height: auto; max-width: 920px; marg
   text-overflow: ellipsis; white-space: nowrap;}
 .nmd-tables .nmd-sure td:nth-child(2), .nmd-tables .nmd-sure th:nth-child(2) {width: 42px;}
 .nmd-tables .nmd-sure td:nth-last-child(2), .nmd-tables .nmd-sure th:nth-last-child(2) {
-  width: 62px;}
-.nmd-tables .nmd-sure td:last-child, .nmd-tables .nmd-sure th:last-child {width: 88px;}
+  width: 65px;}
+.nmd-tables .nmd-sure td:last-child, .nmd-tables .nmd-sure th:last-child {width: 94px;}
 .nmd-clickable {position: relative; width: 100%; max-width: 920px; overflow: visible;}
 .nmd-clickable .nmd-points {position: absolute; inset: 0; margin: 0; overflow: visible;
   pointer-events: none;}
