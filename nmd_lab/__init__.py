@@ -42,8 +42,8 @@ if TYPE_CHECKING:
     from .result.compare import compare
     from .result.decomposition import Decomposition
     from .result.loading import load
-    from .result.posterior import Posterior
-    from .sample import sample
+    from .result.posterior.posterior import Posterior
+    from .sampling import sample
     from .solver.admm import State
     from .solver.penalty import PenaltyRule
     from .studies import Study
@@ -103,7 +103,7 @@ _WHERE = {
     "result.compare": ["compare"],
     "result.decomposition": ["Decomposition"],
     "result.loading": ["load"],
-    "result.posterior": ["Posterior"],
+    "result.posterior.posterior": ["Posterior"],
     "estimators": ["NMD", "MatrixCompletion"],
     "fit": ["complete", "decompose"],
     "model.losses": ["KL", "L1", "Frobenius", "Loss"],
@@ -113,7 +113,7 @@ _WHERE = {
     "solver.penalty": ["PenaltyRule"],
     "model.ordinal": ["Ordinal"],
     "model.proximal": ["prox"],
-    "sample": ["sample"],
+    "sampling": ["sample"],
     "data.sparse": ["SparseObservations"],
     "data.split": ["split_observed"],
     "studies": ["Study"],

@@ -1,4 +1,4 @@
-"""The options of ``nmd-lab fit``, with their types, defaults and help."""
+"""The options of ``nmd-lab fit`` and ``nmd-lab sample``, with their types, defaults and help."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 from cyclopts import Group, Parameter
 
 from .solver.options import COMPLETION_DEFAULTS, Options
+from .solver.sampler.options import SampleOptions
 
 WORDS = {"none": None, "true": True, "false": False}
 """Words of the command line for values of Python."""
@@ -16,6 +17,7 @@ WORDS = {"none": None, "true": True, "false": False}
 TABLES = Group("Reading the data", sort_key=2)
 MODEL = Group("Model", sort_key=3)
 SOLVER = Group("Solver", sort_key=4)
+SAMPLER = Group("Sampler", sort_key=4)
 
 Switch = Literal["auto", "true", "false"]
 
@@ -150,6 +152,68 @@ class SolverOptions:
     epsilon: float = Options.epsilon
 
 
+@Parameter(name="*", group=MODEL)
+@dataclass(frozen=True, kw_only=True)
+class SampledModelOptions:
+    """What is sampled.
+
+    Attributes
+    ----------
+    nonlinearity
+        relu, square, minmax, modulus or identity; with bounds: "minmax(1, 5)".
+    loss
+        frobenius, l1, kl, or ordinal for ordered levels.
+    noise
+        Where the noise of the Frobenius loss is; auto: before f if values are at its limits.
+    offsets
+        Offsets added to WH: a mean, one for each row, each column, or both; auto: both, and none
+        for an even nonlinearity.
+    dtype
+        Working precision; by default that of the data.
+    """
+
+    nonlinearity: str = "identity"
+    loss: str = "frobenius"
+    noise: Literal["auto", "before", "after"] = "auto"
+    offsets: Literal["auto", "none", "global", "rows", "columns", "both"] = "auto"
+    dtype: Literal["float32", "float64"] | None = None
+
+
+@Parameter(name="*", group=SAMPLER)
+@dataclass(frozen=True, kw_only=True)
+class SamplerOptions:
+    """How it is sampled.
+
+    Attributes
+    ----------
+    draws
+        Sweeps after tuning, of each chain.
+    tune
+        Sweeps before them, which are not kept; by default 100.
+    chains
+        Number of chains.
+    keep
+        Draws to keep of each chain; by default all, or as many as take 1 GiB.
+    time_limit
+        Time limit in seconds, of all chains together.
+    random_state
+        Seed.
+    threads
+        Largest number of threads.
+    init
+        Where a chain begins.
+    """
+
+    draws: int = SampleOptions.draws
+    tune: int | None = None
+    chains: int = SampleOptions.chains
+    keep: int | None = None
+    time_limit: float | None = None
+    random_state: Annotated[int | None, Parameter(name=["--seed", "--random-state"])] = None
+    threads: int | None = None
+    init: Literal["auto", "random", "svd"] = "auto"
+
+
 def in_shell(text: str) -> str:
     """Return an error message with the bounds of MinMax and `complete` as the shell has them."""
     text = text.replace("use complete()", "leave out --decompose")
@@ -163,7 +227,9 @@ def is_to_be_chosen(rank: int | str, options: dict[str, Any], decompose: bool) -
     return "auto" in (rank, *((defaults | options).get(name) for name in names))
 
 
-def given(options: ModelOptions | SolverOptions) -> dict[str, Any]:
+def given(
+    options: ModelOptions | SolverOptions | SampledModelOptions | SamplerOptions,
+) -> dict[str, Any]:
     """Return the options that differ from their defaults, with values of Python."""
     values = {f.name: getattr(options, f.name) for f in fields(options)}
     changed = {f.name: values[f.name] for f in fields(options) if values[f.name] != f.default}

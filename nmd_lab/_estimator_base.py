@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from typing import Any, ClassVar, Literal, Self
 
@@ -19,7 +20,7 @@ from sklearn.utils.validation import (
 )
 
 from nmd_lab.data.base import FloatArray
-from nmd_lab.data.labels import is_frame, plain_columns
+from nmd_lab.data.labels import Labels, is_frame, plain_columns
 from nmd_lab.data.matched import known_columns
 from nmd_lab.data.observations import observe
 from nmd_lab.data.sparse import SparseObservations
@@ -73,12 +74,18 @@ class FactorModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 f"n_features={n}: give a smaller number."
             )
         options = {name: getattr(self, name) for name in self._get_param_names()}
-        del options["n_components"]
         if isinstance(self.random_state, np.random.RandomState):
             options["random_state"] = self.random_state.randint(2**31)
         data = type(X)(checked, index=X.index, columns=X.columns) if is_frame(X) else checked
         data = X if isinstance(X, SparseObservations) else data  # with its labels
-        fit = type(self)._command(data, self.n_components, **options)
+        self._run(data, checked, options)
+        return self
+
+    def _run(self, data: Any, checked: Any, options: dict[str, Any]) -> None:
+        """Fit the model to labelled data, and set the attributes; `checked` has no labels."""
+        names = set(inspect.signature(type(self)._command).parameters) & set(options)
+        own = {name: options[name] for name in names}
+        fit = type(self)._command(data, self.n_components, **own)
         self.decomposition_ = fit
         self.components_: FloatArray = fit.factors[1]
         self.n_components_ = fit.rank
@@ -86,7 +93,6 @@ class FactorModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.offset_alpha_ = float(fit.parameters["offset_alpha"])
         self.n_iter_ = fit.n_iter
         self.reconstruction_err_ = self._misfit(checked)
-        return self
 
     def score(self, X: Any, y: Any = None) -> float:
         """Return the score of predictions of entries of X from the other entries of their rows.
@@ -118,7 +124,7 @@ class FactorModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         for part in range(parts):
             hidden = np.arange(n) % parts == part
             known = np.where(seen & ~hidden, dense, np.nan)
-            wrong = np.where(seen, dense - self._at(*self._fold(known)), 0)[:, hidden]
+            wrong = np.where(seen, dense - self._modelled(known), 0)[:, hidden]
             error += float(np.sum(np.square(wrong, dtype=np.float64)))
         size = float(np.sum(np.square(dense[seen], dtype=np.float64)))
         return 1.0 - error / size if size > 0 else float(error == 0)
@@ -151,8 +157,8 @@ class FactorModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def _in_own_order(self, X: SparseObservations) -> Any:
         """Return observations of rows as a CSR matrix with the columns of the fit."""
-        columns = known_columns(self.decomposition_.labels, X)
-        shape = X.shape[0], self.components_.shape[1]
+        columns = known_columns(self._labels, X)
+        shape = X.shape[0], int(self.n_features_in_)
         return sparse.csr_array((X.values, columns[X.indices], X.indptr), shape=shape)
 
     def _dense_and_seen(self, X: Any) -> tuple[FloatArray, NDArray[np.bool_]]:
@@ -160,6 +166,11 @@ class FactorModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         if sparse.issparse(X):
             X = observe(X, absent_are_zeros=self._absent_are_zeros).to_array()
         return X, ~np.isnan(X)
+
+    @property
+    def _labels(self) -> Labels:
+        """Labels of the fitted matrix."""
+        return self.decomposition_.labels
 
     def _fold(self, X: Any) -> tuple[FloatArray, FloatArray]:
         """Return the rows of W for checked rows of X, and their offsets, zeros without offsets."""
@@ -175,6 +186,10 @@ class FactorModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         fit = self.decomposition_
         base = fit.offsets.mean + fit.offsets_at(slice(0), slice(None))[1]
         return fit.nonlinearity(W @ self.components_ + base + offsets[:, None])
+
+    def _modelled(self, X: Any) -> FloatArray:
+        """Return f(WH) for checked rows of X."""
+        return self._at(*self._fold(X))
 
     def _misfit(self, X: Any) -> float:
         """Return ‖X - f(WH)‖ of the fit for the Frobenius loss, the sum of the loss for others."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,16 +13,21 @@ from ._memory import free_memory
 from ._stop_reason import StopReason
 from .data.observations import observe
 from .model.ordinal import Ordinal
-from .result.posterior import Posterior
+from .result.posterior.posterior import Posterior
 from .result.provenance import provenance
 from .solver.sampler.draws import Draws
+from .solver.sampler.noise import PRECISIONS
 from .solver.sampler.options import SampleOptions
 from .solver.sampler.prepare import PreparedSample, prepare_sample
 from .solver.sampler.run import ChainStart, run_chains
 from .solver.sampler.start import start_chain
+from .solver.sampler.targets import check_targets
 
 TUNE = 100
 """Number of sweeps that are not kept by default."""
+
+FEW = 50
+"""Number of draws that the message about memory proposes."""
 
 
 def draw_posterior(
@@ -55,7 +61,8 @@ def draw_posterior(
     if tune is None:
         tune = TUNE if before is None else 0
     starts = _starts(prepared, options, before)
-    draws, reason = run_chains(prepared.model, starts, options, tune, interruption)
+    targets = check_targets(options.targets, prepared)
+    draws, reason = run_chains(prepared.model, starts, options, tune, targets, interruption)
     posterior = _label(prepared, draws, reason, options, tune)
     return posterior if before is None else joined(before, posterior)
 
@@ -73,6 +80,8 @@ def _starts(
         seed = int(own.integers(2**62))
         init = "random" if given else options.init
         state = start_chain(model, observations, prepared.n_levels, init, own)
+        if type(model.pair.loss) not in PRECISIONS:  # β is 1 in the units of X
+            state.beta = math.ldexp(1.0, scaling.of_objective)
         if before is not None:
             continue_from(before, chain, state, scaling)
         elif given:
@@ -128,7 +137,3 @@ def _check_memory(prepared: PreparedSample, options: SampleOptions) -> None:
             f"{free / 2**30:.3g} GiB are free: keep fewer, for example keep={FEW}, or give "
             "targets=."
         )
-
-
-FEW = 50
-"""Number of draws that the message of `_check_memory` proposes."""

@@ -1,9 +1,10 @@
-"""The command ``nmd-lab``: fits and studies from the command line.
+"""The command ``nmd-lab``: fits, posteriors and studies from the command line.
 
 ::
 
     nmd-lab fit data.csv --out fit.nc
     nmd-lab fit data.csv --rank 10 --alpha 0.5 --nonlinearity relu --out fit.nc
+    nmd-lab sample data.csv --rank 10 --out filled.csv
     nmd-lab study study.toml --out study.nc --jobs 2
     nmd-lab show fit.nc
 
@@ -24,24 +25,32 @@ from typing import Annotated, Any, Literal
 from cyclopts import App, CycloptsError, Parameter
 
 from nmd_lab.data.labels import RESULT_ATTRIBUTE
+from nmd_lab.data.observations import observe
 from nmd_lab.data.readers import read_file
 from nmd_lab.result import netcdf
 from nmd_lab.result.decomposition import Decomposition
 from nmd_lab.result.exports import check_export, check_export_size, export
+from nmd_lab.result.posterior.exports import check_posterior_export, export_posterior
+from nmd_lab.result.posterior.files import is_posterior
+from nmd_lab.result.posterior.posterior import Posterior
 from nmd_lab.result.selection import in_short
 
 from ._atomic import check_target
+from ._checks import check_share
 from ._command_line import (
     DataOptions,
     ModelOptions,
+    SampledModelOptions,
+    SamplerOptions,
     SolverOptions,
     given,
     in_shell,
     is_to_be_chosen,
 )
-from ._interruption import Terminated, interruptible
+from ._interruption import Interruption, Terminated, interruptible
 from ._version import __version__
 from .fit import complete, decompose
+from .sampling import sample as draw_from_posterior
 
 BAD_INPUT = (
     FileNotFoundError, IsADirectoryError, LookupError, NotADirectoryError, PermissionError,
@@ -147,19 +156,10 @@ def fit(
     quiet
         No progress bar.
     """
-    from nmd_lab.studies.configuration import named_model
-
     if out is not None and check_export(out, "out") == data.resolve():
         raise ValueError(f"out={str(out)!r} is the file of the data: give another path.")
-    reading = reading or DataOptions()
-    options = given(model or ModelOptions()) | given(solver or SolverOptions())
-    for name in ("nonlinearity", "loss"):
-        if name in options:
-            options[name] = named_model(name, options[name])
-    if reading.sample_dims:
-        options["sample_dims"] = reading.sample_dims
-    X, what = read_file(data, **reading.of_reader())
-    print(f"read {what}")
+    options = _with_models(given(model or ModelOptions()) | given(solver or SolverOptions()))
+    X, options = _read(data, reading, options)
     if out is not None and len(X.shape) == 2:
         check_export_size(out, X.shape)
     function = decompose if decompose_ else complete
@@ -171,9 +171,83 @@ def fit(
         if out is not None:
             export(result, out)
             print(f"saved as {out}")
+    return _code(result, interruption)
+
+
+def _read(
+    data: Path, reading: DataOptions | None, options: dict[str, Any]
+) -> tuple[Any, dict[str, Any]]:
+    """Return the data, with the options and how to read them; print what was read."""
+    reading = reading or DataOptions()
+    X, what = read_file(data, **reading.of_reader())
+    print(f"read {what}")
+    return X, options | ({"sample_dims": reading.sample_dims} if reading.sample_dims else {})
+
+
+def _with_models(options: dict[str, Any]) -> dict[str, Any]:
+    """Return options with objects for nonlinearities and losses that have parameters."""
+    from nmd_lab.studies.configuration import named_model
+
+    models = {name: options[name] for name in ("nonlinearity", "loss") if name in options}
+    return options | {name: named_model(name, text) for name, text in models.items()}
+
+
+def _code(result: Decomposition | Posterior, interruption: Interruption) -> ExitCode:
+    """Return the exit code of a finished run."""
     if interruption.signal == signal.SIGTERM:
         return ExitCode.TERMINATED
     return ExitCode.INTERRUPTED if result.stop_reason.code == "interrupted" else ExitCode.OK
+
+
+@app.command
+def sample(
+    data: Path,
+    /,
+    *,
+    rank: int,
+    out: Path | None = None,
+    level: float = 0.9,
+    quiet: Annotated[bool, Parameter(show_default=False)] = False,
+    reading: DataOptions | None = None,
+    model: SampledModelOptions | None = None,
+    sampler: SamplerOptions | None = None,
+) -> ExitCode:
+    """Fill the holes of a matrix, and say how sure that is.
+
+    Draws from the posterior of the model.  The file is as for "nmd-lab fit".  Absent entries of a
+    sparse matrix or a long table are missing.
+
+    Parameters
+    ----------
+    data
+        File with the matrix.
+    rank
+        Largest number of components; more than enough does no harm.
+    out
+        File for the result.  .nc: the posterior, for "nmd-lab show" and nmd_lab.load.  .csv or
+        .parquet: the matrix with its holes filled by posterior means; after each column "a" come
+        "a lower" and "a upper", the ends of intervals, which are the value itself where it was
+        observed.  .npz: the same as arrays filled, lower and upper.
+    level
+        Probability that an interval holds a new observation.
+    quiet
+        No progress bar.
+    """
+    check_share("level", level, zero=False)
+    if out is not None and check_posterior_export(out, ()) == data.resolve():
+        raise ValueError(f"out={str(out)!r} is the file of the data: give another path.")
+    options = given(model or SampledModelOptions()) | given(sampler or SamplerOptions())
+    X, options = _read(data, reading, _with_models(options))
+    if out is not None:
+        check_posterior_export(out, X.shape)
+    with interruptible() as interruption:  # until the posterior is saved
+        result = draw_from_posterior(X, rank, progress=not quiet, **options)
+        print(result)
+        if out is not None:
+            observations = observe(X, sample_dims=options.get("sample_dims"))
+            export_posterior(result, observations, out, level)
+            print(f"saved as {out}")
+    return _code(result, interruption)
 
 
 @app.command
@@ -222,18 +296,19 @@ def study(
 
 @app.command
 def show(file: Path, /) -> ExitCode:
-    """Print a saved fit, or the table of a study.
+    """Print a saved fit or posterior, or the table of a study.
 
     Parameters
     ----------
     file
-        File .nc of a fit or a study.
+        File .nc of a fit, a posterior or a study.
     """
     dataset = netcdf.read(file)
     if "study" in json.loads(dataset.attrs[RESULT_ATTRIBUTE]):
         _print_study(dataset)
         return ExitCode.OK
-    result = Decomposition.from_dataset(dataset)
+    kind = Posterior if is_posterior(dataset) else Decomposition
+    result: Decomposition | Posterior = kind.from_dataset(dataset)
     print(result)
     for name, value in in_short(result.parameters).items():
         print(f"  {name}: {value}")

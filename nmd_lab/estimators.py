@@ -25,9 +25,11 @@ from nmd_lab.data.base import FloatArray
 from nmd_lab.data.sparse import is_sparse
 
 from ._estimator_base import FactorModel
+from ._estimator_sampling import SampledModel
 from .fit import complete, decompose
 from .model.losses import Loss
 from .model.nonlinearities import Nonlinearity
+from .model.ordinal import Ordinal
 from .solver.penalty import PenaltyRule
 
 
@@ -186,32 +188,47 @@ class NMD(ClassNamePrefixFeaturesOutMixin, FactorModel):  # type: ignore[misc]
         return int(self.components_.shape[0])
 
 
-class MatrixCompletion(OneToOneFeatureMixin, FactorModel):  # type: ignore[misc]
+class MatrixCompletion(OneToOneFeatureMixin, SampledModel):  # type: ignore[misc]
     """Completion of a partly observed X by f(WH), to impute X or to predict single entries.
 
     Parameters
     ----------
     n_components : int or "auto", default "auto"
         Number of components r.  "auto": chosen by held-out entries.
+    inference : {"fit", "sample"}, default "fit"
+        "fit": one fit, by `complete`.  "sample": a posterior, by `sample`, which predicts with
+        standard deviations and has no ridge to choose; `n_components` is then an upper bound.
+    n_draws : int, default 300
+        Number of draws of "sample".
+    n_tune : int, optional
+        Number of sweeps of "sample" before them; by default 100.
     nonlinearity : {"relu", "square", "minmax", "modulus", "identity", "auto"} or Nonlinearity
-        Entrywise function f, by default "auto" if `alpha` is "auto", and "identity" otherwise.
+        Entrywise function f, by default "auto" if `alpha` is "auto", and "identity" otherwise and
+        for "sample".
     loss : {"frobenius", "l1", "kl", "auto"} or Loss
-        Entrywise loss d, by default "frobenius".  "kl" needs X >= 0.
+        Entrywise loss d, by default "frobenius".  "kl" needs X >= 0.  "sample" takes "ordinal" too.
     dtype, init, n_init, max_iter, tol, penalty, initial_penalty, acceleration, homotopy, polish, \
     alpha, offsets, offset_alpha, constraint, validation, patience, epsilon, time_limit, callback, \
     progress, random_state, threads
-        As for `complete`, with the same defaults.
+        As for `complete`, with the same defaults.  "sample" refuses a value for `alpha`,
+        `offset_alpha`, `constraint` or `validation`, and ignores those that say how a fit iterates.
 
     Attributes
     ----------
     components_, n_components_, alpha_, offset_alpha_, decomposition_, n_iter_, \
     reconstruction_err_, n_features_in_, feature_names_in_
-        As for `NMD`.
+        As for `NMD`.  "sample" has no `components_`, `alpha_`, `offset_alpha_` and
+        `decomposition_`; its `n_iter_` is the number of sweeps.
+    posterior_ : Posterior
+        Result of `sample`, with the labels of X; only for "sample".
 
     Notes
     -----
     NaN in X and absent entries of a sparse X are missing.  Within a `GridSearchCV`, numbers for
     `n_components` and `alpha` save the choice in each of its fits.
+
+    With "sample", a row that has the observed entries of a fitted row is taken as this row.  Other
+    rows are drawn given the draws of H, which do not learn from them, as by `Posterior.fold_in`.
 
     Examples
     --------
@@ -221,6 +238,8 @@ class MatrixCompletion(OneToOneFeatureMixin, FactorModel):  # type: ignore[misc]
     >>> X[2, 0] = np.nan
     >>> MatrixCompletion(n_components=1, alpha=0).fit_transform(X).round(3)[2]
     array([ 3.,  6., 12.])
+    >>> model = MatrixCompletion(n_components=1, inference="sample", random_state=0).fit(X)
+    >>> mean, std = model.predict([2], [0], return_std=True)
     """
 
     _command = staticmethod(complete)
@@ -231,7 +250,7 @@ class MatrixCompletion(OneToOneFeatureMixin, FactorModel):  # type: ignore[misc]
         n_components: int | Literal["auto"] = "auto",
         *,
         nonlinearity: str | Nonlinearity | None = None,
-        loss: str | Loss = "frobenius",
+        loss: str | Loss | Ordinal = "frobenius",
         dtype: DTypeLike | None = None,
         init: Any = "auto",
         n_init: int = 1,
@@ -254,11 +273,16 @@ class MatrixCompletion(OneToOneFeatureMixin, FactorModel):  # type: ignore[misc]
         progress: bool | None = None,
         random_state: Any = None,
         threads: int | None = None,
+        inference: Literal["fit", "sample"] = "fit",
+        n_draws: int = 300,
+        n_tune: int | None = None,
     ) -> None:
         self._set_parameters(locals())
 
     def transform(self, X: Any) -> FloatArray:
         """Return X with its missing entries filled by f(WH); observed entries are unchanged.
+
+        With "sample", they are filled by the posterior mean.
 
         Parameters
         ----------
@@ -272,11 +296,11 @@ class MatrixCompletion(OneToOneFeatureMixin, FactorModel):  # type: ignore[misc]
         """
         check_is_fitted(self)
         checked = self._checked(X, reset=False)
-        model = self._at(*self._fold(checked)).astype(checked.dtype, copy=False)
+        model = self._modelled(checked).astype(checked.dtype, copy=False)
         values, seen = self._dense_and_seen(checked)
         return np.where(seen, values, model)
 
-    def predict(self, X: Any, columns: ArrayLike | None = None) -> FloatArray:
+    def predict(self, X: Any, columns: ArrayLike | None = None, return_std: bool = False) -> Any:
         """Return f(WH) at (row, column) pairs of the fitted matrix, or for rows of X.
 
         Parameters
@@ -287,21 +311,30 @@ class MatrixCompletion(OneToOneFeatureMixin, FactorModel):  # type: ignore[misc]
             If the model has two features, an array with two columns is taken as rows.
         columns : array_like of int, optional
             Positions of columns; they broadcast with those of the rows.
+        return_std : bool, default False
+            Whether to return standard deviations of new observations too, with "sample".
 
         Returns
         -------
         ndarray (n_pairs,) or (n_samples, n_features)
-            Modelled values, also at observed entries.
+            Modelled values, also at observed entries; with "sample", posterior means.  With
+            `return_std`, a pair of such arrays: means and standard deviations.
         """
         check_is_fitted(self)
-        if columns is not None:
-            return self.decomposition_.predict(X, columns)
-        if is_sparse(X):
+        if return_std and not self._is_sampled:
+            raise ValueError(
+                "return_std=True needs a posterior, and this is a fit: use inference='sample'."
+            )
+        if columns is None and is_sparse(X):
+            whole = "posterior_" if self._is_sampled else "decomposition_"
             raise TypeError(
                 "X is sparse: give predict() positions, fill the rows of X with transform(), or "
-                "predict its entries in the fitted matrix with decomposition_.predict(X)."
+                f"predict its entries in the fitted matrix with {whole}.predict(X)."
             )
+        if columns is not None:
+            return self._predict_entries(X, columns, return_std)
         pairs = np.asarray(X)
         if pairs.dtype.kind in "iu" and pairs.shape[1:] == (2,) != (self.n_features_in_,):
-            return self.decomposition_.predict(pairs[:, 0], pairs[:, 1])
-        return self._at(*self._fold(self._checked(X, reset=False)))
+            return self._predict_entries(pairs[:, 0], pairs[:, 1], return_std)
+        checked = self._checked(X, reset=False)
+        return self._rows.values(checked, std=True) if return_std else self._modelled(checked)

@@ -6,7 +6,7 @@ class NMDWarning(UserWarning):
 
 
 class NotConvergedWarning(NMDWarning):
-    """A fit stopped at `max_iter` before it converged."""
+    """A fit stopped at `max_iter` before it converged, or the chains of a posterior differ."""
 
 
 class OverfitWarning(NMDWarning):

@@ -37,17 +37,18 @@ ALL = [
     for f in NONLINEARITIES
     for d in LOSSES
 ]
+SAMPLED = MatrixCompletion(2, inference="sample", n_draws=8, n_tune=4)
 
 
 @pytest.mark.filterwarnings("ignore::nmd_lab.NMDWarning")  # of random sparse data
-@parametrize_with_checks([*ALL, NMD(), MatrixCompletion()])
+@parametrize_with_checks([*ALL, NMD(), MatrixCompletion(), SAMPLED])
 def test_scikit_learn_accepts_them(estimator, check):
     check(estimator)
 
 
 @pytest.mark.parametrize(
     "estimator",
-    [NMD(2, max_iter=10), MatrixCompletion(2, alpha=0, max_iter=10)],
+    [NMD(2, max_iter=10), MatrixCompletion(2, alpha=0, max_iter=10), SAMPLED],
     ids=str,
 )
 @pytest.mark.parametrize(
@@ -75,7 +76,8 @@ def test_parameters_and_defaults_are_those_of_the_command(estimator, verb):
         for name, parameter in inspect.signature(getattr(nmd_lab, verb)).parameters.items()
         if name not in ("X", "rank", "mask", "weights", "sample_dims")
     }
-    assert own == {"n_components": "auto"} | defaults
+    sampling = {"inference": "fit", "n_draws": 300, "n_tune": None} if verb == "complete" else {}
+    assert own == {"n_components": "auto"} | defaults | sampling
     assert own["max_iter"] == Options.max_iter
     with pytest.raises(TypeError, match="max_iters"):
         estimator(max_iters=3)

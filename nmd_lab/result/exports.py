@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,6 +17,7 @@ from .decomposition import Decomposition
 
 if TYPE_CHECKING:
     import pandas as pd
+    import xarray as xr
 
 LARGEST_TABLE = 100_000_000
 """Largest number of entries of a reconstruction that is written as a table."""
@@ -123,9 +124,17 @@ def _write_arrays(fit: Decomposition, path: Path) -> None:
     write_atomically(path, [content.getbuffer()])
 
 
-def _table(fit: Decomposition) -> pd.DataFrame:
-    """Return the reconstruction as a table; several dimensions on a side become its levels."""
-    array, rows = fit.reconstruct(), list(fit.labels.rows)
+def table_of(array: xr.DataArray, rows: Sequence[str]) -> pd.DataFrame:
+    """Return an array as a table; several dimensions on a side become its levels.
+
+    Parameters
+    ----------
+    array : DataArray
+        Array of the shape of X.
+    rows : sequence of str
+        Dimensions that make the rows.
+    """
+    rows = list(rows)
     columns = [dim for dim in array.dims if dim not in rows]
     if array.ndim > 2:
         array = array.stack(row_=rows, column_=columns).transpose("row_", "column_")
@@ -135,19 +144,19 @@ def _table(fit: Decomposition) -> pd.DataFrame:
 
 def _write_text(fit: Decomposition, path: Path) -> None:
     """Write the reconstruction as a table of text."""
-    write_atomically(path, [_table(fit).to_csv().encode()])
+    write_atomically(path, [table_of(fit.reconstruct(), fit.labels.rows).to_csv().encode()])
 
 
 def _write_parquet(fit: Decomposition, path: Path) -> None:
     """Write the reconstruction as a table in the format Parquet, which has text as column names."""
-    frame = _table(fit)
-    frame.columns = [_as_text(label) for label in frame.columns]
+    frame = table_of(fit.reconstruct(), fit.labels.rows)
+    frame.columns = [as_text(label) for label in frame.columns]
     content = io.BytesIO()
     frame.to_parquet(content)
     write_atomically(path, [content.getvalue()])
 
 
-def _as_text(label: Any) -> str:
+def as_text(label: Any) -> str:
     """Return a label of a column as text."""
     return ", ".join(map(str, label)) if isinstance(label, tuple) else str(label)
 

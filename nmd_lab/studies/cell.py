@@ -20,6 +20,7 @@ from nmd_lab._interruption import interruptible
 from nmd_lab._threads import one_thread
 from nmd_lab.model.nonlinearities import MinMax
 from nmd_lab.result.decomposition import Decomposition
+from nmd_lab.result.posterior.posterior import Posterior
 from nmd_lab.result.selection import SELECTION
 from nmd_lab.solver.bounds import bounded
 from nmd_lab.warnings import NotConvergedWarning, OutOfBoundsWarning
@@ -28,6 +29,8 @@ from .corruption import hidden_entries, noisy_values
 from .grid import Task
 from .known_entries import KnownEntries
 from .limits import TimeLimitExceeded, peak_memory, time_limit
+from .methods import Result
+from .uncertainty import held_out_scores
 
 Metric = Callable[[Any, Any], float]
 
@@ -161,7 +164,7 @@ class Cell:
         if self.task.noise.level > 0:
             warnings.simplefilter("ignore", OutOfBoundsWarning)
 
-    def fit(self, **options: Any) -> Decomposition:
+    def fit(self, **options: Any) -> Result:
         """Return the fit, made with one thread as in the study.
 
         Parameters
@@ -174,11 +177,11 @@ class Cell:
             self.ignore_expected_warnings()
             return self.task.method.function(self.X, **self.arguments, **options)
 
-    def predict(self, fit: Decomposition) -> NDArray[np.floating]:
+    def predict(self, fit: Result) -> NDArray[np.floating]:
         """Return the values of a fit at the known entries, row by row."""
         return np.asarray(self.problem.data.predictions(fit)[0])
 
-    def scores(self, fit: Decomposition) -> dict[str, float]:
+    def scores(self, fit: Result) -> dict[str, float]:
         """Return the errors of a fit, by their names in the results."""
         data, hidden = self.problem.data, self.hidden
         model, model_at_clean = data.predictions(fit)
@@ -190,11 +193,15 @@ class Cell:
             pairs["clean"] = (data.clean, model_at_clean)
         elif self.problem.noisy:
             pairs["clean"] = (data.values, model)
-        return {
+        errors = {
             f"{entry_set}_{name}": float(metric(truth, fitted)) if truth.size else math.nan
             for name, metric in self.problem.metrics.items()
             for entry_set, (truth, fitted) in pairs.items()
         }
+        if not isinstance(fit, Posterior):
+            return errors
+        at = data.rows[hidden], data.columns[hidden]
+        return errors | held_out_scores(fit, *at, self.values[hidden])
 
 
 def measure(problem: StudyProblem, task: Task, limit: float | None) -> dict[str, Any]:
@@ -228,7 +235,7 @@ def measure(problem: StudyProblem, task: Task, limit: float | None) -> dict[str,
                 raise interruption.error()  # a signal has ended the fit early: it is no result
             record["peak_memory"] = memory[0]
             record |= _ending(fit)
-            record |= {"objective": fit.objective, "scores": cell.scores(fit)}
+            record |= {"scores": cell.scores(fit)}
     except TimeLimitExceeded:
         return record | _no_result("timed out", f"time limit: not done after {limit:g} s")
     except (TypeError, ValueError) as error:
@@ -242,10 +249,13 @@ def measure(problem: StudyProblem, task: Task, limit: float | None) -> dict[str,
     return record | ({"warnings": list(messages)} if messages else {})
 
 
-def _ending(fit: Decomposition) -> dict[str, Any]:
-    """Return the stop reason, the number of iterations (0 for a direct method) and choices."""
+def _ending(fit: Result) -> dict[str, Any]:
+    """Return stop reason, iterations (0 for a direct method), objective and choices."""
+    ending: dict[str, Any] = {"stop_reason": str(fit.stop_reason)}
+    if isinstance(fit, Posterior):
+        return ending | {"n_iter": fit.parameters["sweeps"]}
     n_iter = 0 if fit.stop_reason.code == "direct" else fit.n_iter
-    ending = {"stop_reason": str(fit.stop_reason), "n_iter": n_iter}
+    ending |= {"n_iter": n_iter, "objective": fit.objective}
     chosen = _chosen(fit)
     return ending | ({"chosen": chosen} if chosen else {})
 

@@ -17,6 +17,7 @@ from .cell import StudyProblem
 from .grid import CONDITIONS, SOLVER, Grid, Task
 from .hashing import plain_value
 from .summary import CHOSEN, CHOSEN_TEXTS
+from .uncertainty import OF_A_POSTERIOR
 
 NUMBERS = {
     "objective": {"long_name": "objective"},
@@ -74,6 +75,11 @@ def to_dataset(
             title = metric.upper() if metric in ("rmse", "mae") else metric.replace("_", " ")
             long_name = f"{title} on {entry_set.replace('_', '-')} entries"
             variables[name] = variable(score(name), float, long_name=long_name)
+    has_posteriors = any(each.is_sampler for each in grid.axis("method").values)
+    scored = {name for cell in cells for name in cell.get("scores", {})}
+    if has_posteriors or scored & set(OF_A_POSTERIOR):
+        for name, attrs in OF_A_POSTERIOR.items():
+            variables[name] = variable(score(name), float, **attrs)
     for name, attrs in NUMBERS.items():
         variables[name] = variable(entry(name, math.nan), float, **attrs)
     chosen = {name for cell in cells for name in cell.get("chosen", {})}

@@ -17,6 +17,7 @@ from nmd_lab.data.observations import observe
 from nmd_lab.data.pictures import Picture, picture_of
 from nmd_lab.data.sparse import SparseObservations, is_sparse
 from nmd_lab.result.decomposition import Decomposition
+from nmd_lab.result.posterior.posterior import Posterior
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,13 +101,13 @@ class KnownEntries:
         )
         return tiny.matrix(tiny.values, np.ones(12, bool))
 
-    def predictions(self, fit: Decomposition, chunk: int = 1 << 18) -> tuple[Any, Any]:
+    def predictions(self, fit: Decomposition | Posterior, chunk: int = 1 << 18) -> tuple[Any, Any]:
         """Return the values of a fit at the known entries and at the clean ones.
 
         Parameters
         ----------
-        fit : Decomposition
-            Fit of a matrix with the shape of X.
+        fit : Decomposition or Posterior
+            Fit of a matrix with the shape of X; of a posterior, the mean.
         chunk : int, default 262144
             Number of entries that are predicted at once, if X is sparse.
 
@@ -121,6 +122,11 @@ class KnownEntries:
             slices = [slice(first, first + chunk) for first in range(0, self.size, chunk)]
             predicted = [fit.predict(self.rows[each], self.columns[each]) for each in slices]
             return np.concatenate(predicted), None
+        if isinstance(fit, Posterior):  # which is slow at entries that nobody asks for
+            at_known = fit.predict(self.rows, self.columns)
+            if self.clean_positions is None:
+                return at_known, None
+            return at_known, fit.predict(*np.divmod(self.clean_positions, self.shape[1]))
         model = fit.labels.flatten(fit.reconstruct().values)
         clean = None if self.clean_positions is None else model.ravel()[self.clean_positions]
         return model[self.rows, self.columns], clean

@@ -14,6 +14,8 @@ from nmd_lab._checks import check_word
 from nmd_lab.fit import complete
 from nmd_lab.model.nonlinearities import Identity, MinMax
 from nmd_lab.result.decomposition import Decomposition
+from nmd_lab.result.posterior.posterior import Posterior
+from nmd_lab.sampling import sample
 
 RESERVED = ("X", "mask", "sample_dims", "random_state", "threads", "callback", "progress")
 """Arguments of a fit that the study sets itself, or that a study cannot have."""
@@ -21,8 +23,14 @@ RESERVED = ("X", "mask", "sample_dims", "random_state", "threads", "callback", "
 ALIASES = {"svd": "truncated_svd"}
 """Short names of methods."""
 
-WITHOUT_EFFECT = {"mean_fill": {"rank"}}
-"""Arguments that a method takes but ignores."""
+Result = Decomposition | Posterior
+"""What a method returns."""
+
+WITHOUT_EFFECT = {"mean_fill": {"rank"}, "sample": {"noise", "targets"}}
+"""Arguments that a method ignores, or that a study has no use for.
+
+`noise` is that of the study; `sample` finds out itself where the noise of the model is.
+"""
 
 COMPILED_FOR = (
     "nonlinearity", "loss", "dtype", "offsets", "constraint", "penalty", "progress",
@@ -49,13 +57,13 @@ class Method:
     name : str
         Name of the method in the study.
     function : callable
-        Function of (X, ...) that returns a `Decomposition`.
+        Function of (X, ...) that returns a `Decomposition` or a `Posterior`.
     defaults : dict
         Arguments that change the result, with their defaults; `rank` may have none.
     """
 
     name: str
-    function: Callable[..., Decomposition]
+    function: Callable[..., Result]
     defaults: dict[str, Any]
 
     @classmethod
@@ -83,6 +91,11 @@ class Method:
         explicit = {n: p for n, p in parameters.items() if p.kind is not p.VAR_KEYWORD}
         defaults = {n: p.default for n, p in list(explicit.items())[1:] if n not in excluded}
         return cls(name, function, defaults)
+
+    @property
+    def is_sampler(self) -> bool:
+        """Whether the method is `sample`."""
+        return self.function is sample
 
     def accepted(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """Return those of the arguments that the function takes."""
@@ -121,6 +134,8 @@ class Method:
         common = {name: arguments[name] for name in COMPILED_FOR if name in arguments}
         if "max_iter" in self.defaults:
             common["max_iter"] = 2
+        if self.is_sampler:
+            common |= {"draws": 2, "tune": 1}
         for chosen in self._possible(common, arguments):
             description = f"{self.name} {chosen!r}"
             if description in _compiled:
@@ -149,9 +164,10 @@ class Method:
             yield common | {"nonlinearity": f, "loss": loss, "alpha": 0, "offsets": offsets}
 
 
-def named_methods() -> dict[str, Callable[..., Decomposition]]:
-    """Return the methods that have a name: `complete`, the baselines and the short names."""
+def named_methods() -> dict[str, Callable[..., Result]]:
+    """Return the methods that have a name: `complete`, `sample`, the baselines, short names."""
     public = {name: getattr(baselines, name) for name in baselines.__all__}
     functions = {name: value for name, value in public.items() if inspect.isfunction(value)}
     short = {alias: functions[name] for alias, name in ALIASES.items()}
-    return {"admm": complete} | functions | short
+    own: dict[str, Callable[..., Result]] = {"admm": complete, "sample": sample}
+    return own | functions | short

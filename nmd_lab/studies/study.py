@@ -42,8 +42,8 @@ class Study:
     X : array_like, scipy.sparse matrix, pandas.DataFrame or xarray.DataArray (m, n)
         Data, as for `complete`.
     method : str, callable or list, default "admm"
-        Method of the fits.  "admm" is `complete`.  The functions of `nmd_lab.baselines` go by their
-        names; "svd" is `truncated_svd`.  Any function of (X, rank, ...) that returns a
+        Method of the fits.  "admm" is `complete`, "sample" is `sample`.  The functions of
+        `nmd_lab.baselines` go by their names.  Any function of (X, rank, ...) that returns a
         `Decomposition` is a method too.  Each method gets the arguments that it takes.
     missing : float, list or dict, default 0.2
         Share of the known entries that is hidden from the fits, from 0 to below 1.  A dict gives
@@ -72,9 +72,9 @@ class Study:
     sample_dims : str or tuple of str, optional
         Dimensions of a DataArray that make the rows.
     **arguments
-        Arguments of `complete`, with its defaults, for example `rank`, `loss` or `max_iter`.  What
-        is "auto" is chosen by each fit by held-out entries of its own, not by those that the study
-        hides.
+        Arguments of `complete`, with its defaults, for example `rank` or `max_iter`, and of other
+        methods, such as `draws` and `tune` of "sample".  What is "auto" is chosen by each fit by
+        held-out entries of its own, not by those that the study hides.
 
     Attributes
     ----------
@@ -173,8 +173,8 @@ class Study:
             `seconds`, `peak_memory` (in bytes), `status` ("done", "left out", "timed out",
             "failed"), `stop_reason`, `warnings` and `fit`, the key of the fit.  What fits have
             chosen is in `rank_chosen`, `alpha_chosen` and so on; NaN or "" where it was given.
-            Cells that differ only in arguments that their method ignores share a fit.  Several
-            methods make the dimension `solver`, as in ``results.sel(solver="svd")``.
+            "sample" adds ``held_out_coverage_90`` and ``held_out_log_density``.  Cells that differ
+            only in arguments that their method ignores share a fit.  Methods make `solver`.
 
         Raises
         ------

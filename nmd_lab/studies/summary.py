@@ -14,10 +14,11 @@ from numpy.typing import NDArray
 
 from nmd_lab._checks import check_words
 from nmd_lab.data.labels import RESULT_ATTRIBUTE
-from nmd_lab.result.decomposition import Decomposition
 
 from .grid import CONDITIONS, SOLVER, dimension
+from .methods import Result
 from .table import StudyTable
+from .uncertainty import OF_A_POSTERIOR
 from .values import position_of
 
 CHOSEN = "_chosen"
@@ -84,12 +85,12 @@ class BestModel(NamedTuple):
     parameters : dict
         Arguments of the model, and "solver" with the name of its method if that varies.  What is
         "auto" is chosen anew for all data, and ``fit.parameters`` has the numbers.
-    fit : Decomposition
+    fit : Decomposition or Posterior
         Fit of the model to all data.
     """
 
     parameters: dict[str, Any]
-    fit: Decomposition
+    fit: Result
 
 
 def about(results: xr.Dataset) -> dict[str, Any]:
@@ -211,6 +212,11 @@ def ranked(results: xr.Dataset, metric: str) -> list[ModelCandidate]:
     ValueError
         If there is no such model.
     """
+    if metric in OF_A_POSTERIOR:
+        raise ValueError(
+            f"metric={metric!r} is no error of which the lowest is the best: give an error, or "
+            "look at the table of this one."
+        )
     complete = [c for c in candidates(results, metric) if np.isfinite(c.scores).all()]
     if not complete:
         raise ValueError(

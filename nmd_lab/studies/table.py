@@ -8,11 +8,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from .uncertainty import OF_A_POSTERIOR
+
 
 class StudyTable(pd.DataFrame):
     """A DataFrame with pairs of columns "mean" and "sd", the last level of its columns.
 
-    As HTML, a pair is one column "mean ± sd", and the smallest mean is in bold.
+    As HTML, a pair is one column "mean ± sd", and the smallest mean is in bold if it is the best.
     """
 
     @property
@@ -62,7 +64,8 @@ class StudyTable(pd.DataFrame):
     def _html(self, group: tuple[Any, ...]) -> list[str]:
         """Return the cells of a pair of columns as HTML, the smallest mean in bold."""
         means = self._numbers(group, "mean")
-        best = np.nanmin(means) if np.isfinite(means).any() else np.nan
+        is_error = group[0] not in OF_A_POSTERIOR
+        best = np.nanmin(means) if is_error and np.isfinite(means).any() else np.nan
         texts = [
             f"<b>{text}</b>" if mean == best else text
             for text, mean in zip(self._texts(group), means, strict=True)

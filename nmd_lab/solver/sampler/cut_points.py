@@ -104,7 +104,8 @@ def _log_mass_between(low, high):  # type: ignore[no-untyped-def]
     mass = 0.5 * (math.erfc(-high / math.sqrt(2.0)) - math.erfc(-low / math.sqrt(2.0)))
     if mass > 1e-280:
         return math.log(mass)
-    return -0.5 * high * high - math.log(max(-high, 1.0)) - 0.918938533204672742
+    share = -math.expm1(0.5 * (high - low) * (high + low))  # of the tail
+    return math.log(max(share, 1e-300) / max(-high, 1.0)) - 0.5 * high * high - 0.918938533204672742
 
 
 log_mass_between = compile_inner(_log_mass_between)

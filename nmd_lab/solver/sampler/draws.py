@@ -14,6 +14,7 @@ from nmd_lab.solver.scaling import Scaling
 
 from .model import SamplerModel
 from .noise import PRECISIONS
+from .targets import Targets
 
 FLOAT32_RANGE = 60
 """Logarithm to base 2 of a unit up to which draws are kept in float32."""
@@ -61,6 +62,8 @@ class Draws:
         Entries of `predictions`.
     step : int
         Number of sweeps from one draw to the next.
+    targets : Targets or None
+        Entries whose moments were wanted.
     """
 
     rows: NDArray[np.float32]
@@ -74,6 +77,7 @@ class Draws:
     predictions: FloatArray
     probes: Probes
     step: int
+    targets: Targets | None = None
 
     def in_units_of_X(self, scaling: Scaling, model: SamplerModel) -> dict[str, Any]:
         """Return the arrays of a `Posterior`, in the units of X.
@@ -92,6 +96,8 @@ class Draws:
         def scaled(array: NDArray[Any], exponent: int) -> NDArray[Any]:
             return np.ldexp(array.astype(dtype, copy=False), exponent) if exponent else array
 
+        units = np.ldexp(np.ones(rank + model.row_offsets), scaling.exponent)
+        units[rank:] = math.ldexp(1.0, of_T)
         beta = None
         if model.kind == "after" and type(model.pair.loss) in PRECISIONS:
             power = PRECISIONS[type(model.pair.loss)].power
@@ -107,6 +113,9 @@ class Draws:
             "rho": np.ldexp(self.rho, -2 * of_T),
             "beta": beta,
             "cut_points": self.cut_points,
+            "row_mean": self.row_means * units,
+            "row_precision": self.row_precisions / np.outer(units, units),
             "log_likelihood": self.log_likelihood,
+            "targets": None if self.targets is None else self.targets.moments(scaling.of_X),
             "predictions": np.ldexp(self.predictions.astype(dtype), scaling.of_X),
         }

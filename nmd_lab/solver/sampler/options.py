@@ -68,6 +68,8 @@ class SampleOptions:
             Number of numbers in a draw.
         """
         keep = self.keep
+        if keep is None and self.targets is not None:
+            keep = 1
         if keep is None:
             keep = max(FEWEST_KEPT, KEPT_BYTES // (4 * numbers_a_draw * self.chains))
         return -(-self.draws // min(keep, self.draws))

@@ -18,6 +18,7 @@ from .chain import ChainState, sweeps
 from .draws import Draws, Probes
 from .model import SamplerModel
 from .options import SampleOptions
+from .targets import Targets
 
 N_PROBES = 200
 """Number of entries whose predictions are recorded."""
@@ -65,6 +66,7 @@ def run_chains(
     starts: Iterator[ChainStart],
     options: SampleOptions,
     tune: int,
+    targets: Targets | None,
     interruption: Interruption,
 ) -> tuple[Draws, StopReason]:
     """Run one chain after the other, and return the draws of those that were begun.
@@ -79,6 +81,8 @@ def run_chains(
         Numbers of draws and chains, and what ends them early.
     tune : int
         Number of sweeps of each chain that are not recorded.
+    targets : Targets or None
+        Entries whose moments are wanted.
     interruption : Interruption
         Signals, which are noted from the first sweep on.
 
@@ -89,7 +93,7 @@ def run_chains(
     """
     m, n = model.shape
     numbers = sum(units.size * count for units, count in zip(model.units, (m, n), strict=True))
-    recorder = Recorder(model, options, tune, options.step(numbers))
+    recorder = Recorder(model, options, options.step(numbers), targets)
     began = time.perf_counter()
     reason = None
     for chain, (state, seed) in enumerate(islice(starts, options.chains)):
@@ -141,14 +145,21 @@ class Recorder:
         Data, model and priors.
     options : SampleOptions
         Numbers of draws and chains, and the targets.
-    tune : int
-        Number of sweeps that are not recorded.
     step : int
         Number of sweeps from one kept draw to the next.
+    targets : Targets or None
+        Entries whose moments are wanted.
     """
 
-    def __init__(self, model: SamplerModel, options: SampleOptions, tune: int, step: int) -> None:
+    def __init__(
+        self,
+        model: SamplerModel,
+        options: SampleOptions,
+        step: int,
+        targets: Targets | None,
+    ) -> None:
         self._model, self._step, self._chains = model, step, options.chains
+        self._targets = targets
         self._kept: dict[str, list[list[Any]]] = {}
         self._log_likelihood: list[list[float]] = []
         self._predictions: list[list[FloatArray]] = []
@@ -169,6 +180,8 @@ class Recorder:
         A, B = self._model.augmented(state.rows, state.columns)
         products = np.einsum("ij,ij->i", A[self.probes.rows], B[self.probes.columns])
         self._predictions[-1].append(self._model.pair.nonlinearity(products))
+        if self._targets is not None:
+            self._targets.add(A, B, state.rho)
         if number % self._step == 0:
             self._keep(state)
 
@@ -208,4 +221,5 @@ class Recorder:
             ).reshape(len(self._predictions), sweeps_done, N_PROBES),
             probes=self.probes,
             step=self._step,
+            targets=self._targets,
         )

@@ -91,7 +91,7 @@ def _factors(
         if few and model.values.size < FEW:
             start = start._replace(W=SHRUNK * start.W, H=SHRUNK * start.H)
     else:
-        options = Options(random_state=rng)
+        options = Options(random_state=rng).settled()
         scaling = Scaling(model.pair)
         problem, offsets = make_problem(observations, scaling, options, observed_only=few)
         start = first_start(problem, offsets, rank, options, rng)

@@ -1,0 +1,228 @@
+"""The posterior behind an estimator: which rows it knows, and what it says of others."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ._checks import check_integer, check_word
+from ._estimator_base import FactorModel
+from .data.base import FloatArray
+from .data.labels import Labels
+from .data.observations import observe
+from .model.losses import Frobenius
+from .model.ordinal import Ordinal
+from .result.posterior.posterior import Posterior
+from .sampling import sample
+
+ALSO_OF_SAMPLE = (
+    "nonlinearity", "loss", "dtype", "init", "offsets", "time_limit", "callback", "progress",
+    "random_state", "threads",
+)  # fmt: skip
+"""Parameters of `MatrixCompletion` that mean the same for a posterior."""
+
+OF_A_FIT = {
+    "alpha": "auto", "offset_alpha": "auto", "constraint": "auto", "validation": None
+}  # fmt: skip
+"""Parameters of the model that only a fit has, with the values that say nothing."""
+
+Array = NDArray[np.float64]
+
+
+class RowValues(NamedTuple):
+    """What a posterior says of the entries of some rows.
+
+    Attributes
+    ----------
+    mean : ndarray (n_samples, n_features)
+        Posterior mean of f.
+    std : ndarray (n_samples, n_features) or None
+        Standard deviation of a new observation; None if it was not asked for.
+    """
+
+    mean: Array
+    std: Array | None
+
+
+@dataclass(frozen=True, eq=False)
+class SampledRows:
+    """A posterior that recognises the rows of its own data by their content.
+
+    Attributes
+    ----------
+    posterior : Posterior
+        Posterior of the fitted matrix.
+    known : dict of bytes to int
+        Position of each fitted row, by the hash of its observed entries.
+    """
+
+    posterior: Posterior
+    known: dict[bytes, int]
+
+    @classmethod
+    def of(cls, posterior: Posterior, X: Any) -> Self:
+        """Return the posterior of the matrix X with its rows."""
+        keys = row_keys(X)
+        return cls(posterior, {key: i for i, key in reversed(list(enumerate(keys)))})
+
+    def values(self, X: Any, *, std: bool = False) -> RowValues:
+        """Return mean and standard deviation of all entries of some rows.
+
+        Parameters
+        ----------
+        X : ndarray or scipy.sparse (n_samples, n_features)
+            Rows.  Those of the fit get the posterior mean of the chain.  For others, rows of W are
+            drawn given the draws of H.
+        std : bool, default False
+            Whether standard deviations are wanted.
+        """
+        place = np.array([self.known.get(key, -1) for key in row_keys(X)], dtype=np.intp)
+        mean = np.empty(X.shape)
+        deviation = np.empty(X.shape) if std else None
+        other = np.flatnonzero(place < 0)
+        parts = [(self.posterior, np.flatnonzero(place >= 0), place[place >= 0])]
+        if other.size:
+            new = X.tocsr()[other] if hasattr(X, "tocsr") else X[other]
+            parts.append((self._folded(new), other, np.arange(other.size)))
+        columns = np.arange(X.shape[1])
+        for posterior, rows, at in parts:
+            grid = at[:, None], columns
+            mean[rows] = posterior.predict(*grid).reshape(at.size, columns.size)
+            if deviation is not None:
+                deviation[rows] = posterior.predict_std(*grid).reshape(at.size, columns.size)
+        return RowValues(mean, deviation)
+
+    def _folded(self, X: Any) -> Posterior:
+        """Return the posterior of new rows, perhaps with one more row after them."""
+        empty = X.nnz == 0 if hasattr(X, "tocsr") else bool(np.isnan(X).all())
+        if not empty:
+            return self.posterior.fold_in(X)
+        # Nothing is observed, which `observe` refuses: one more row has a typical entry
+        rows = np.full((X.shape[0] + 1, X.shape[1]), np.nan)
+        levels = self.posterior.levels
+        rows[-1, 0] = levels[0] if levels else self.posterior.predict(0, 0).item()
+        return self.posterior.fold_in(rows)
+
+
+def row_keys(X: Any) -> list[bytes]:
+    """Return a hash of the observed entries of each row; NaN and absent entries are missing."""
+    if hasattr(X, "tocsr"):
+        rows, columns, x = observe(X).entries()
+    else:
+        seen = ~np.isnan(X)
+        (rows, columns), x = np.nonzero(seen), X[seen]
+    ends = np.cumsum(np.bincount(rows, minlength=X.shape[0]))
+    columns, values = columns.astype(np.int64), x.astype(np.float64) + 0.0  # no -0.0
+    keys, start = [], 0
+    for end in ends:
+        content = columns[start:end].tobytes() + values[start:end].tobytes()
+        keys.append(hashlib.blake2b(content, digest_size=16).digest())
+        start = end
+    return keys
+
+
+def draw(data: Any, options: dict[str, Any]) -> Posterior:
+    """Return the posterior for the parameters of a `MatrixCompletion`.
+
+    Parameters
+    ----------
+    data : object
+        Data with their labels.
+    options : dict
+        Parameters by name.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If a parameter is invalid, or has a value that a posterior cannot have.
+    """
+    rank = options["n_components"]
+    if isinstance(rank, str):
+        raise ValueError(
+            f"n_components={rank!r} does not go with inference='sample': give a number, which may "
+            "be larger than needed, for example 20."
+        )
+    for name in ("nonlinearity", "loss"):
+        if isinstance(options[name], str) and options[name] == "auto":
+            raise ValueError(
+                f"{name}='auto' does not go with inference='sample': give one by name, or "
+                "inference='fit'."
+            )
+    for name, default in OF_A_FIT.items():
+        if options[name] is not default and options[name] != default:
+            raise ValueError(
+                f"{name}={options[name]!r} is of a fit, and inference='sample' draws what it "
+                f"needs: leave out {name}, or give inference='fit'."
+            )
+    check_integer("n_draws", options["n_draws"], 1)
+    if options["n_tune"] is not None:
+        check_integer("n_tune", options["n_tune"], 0)
+    own = {name: options[name] for name in ALSO_OF_SAMPLE}
+    if own["nonlinearity"] is None:
+        del own["nonlinearity"]
+    return sample(data, rank, draws=options["n_draws"], tune=options["n_tune"], **own)
+
+
+def misfit(posterior: Posterior, X: Any) -> float:
+    """Return ‖X - mean‖ for Gaussian or ordinal data, and the sum of the loss for others."""
+    rows, columns, values = observe(X).entries()
+    model = posterior.predict(rows, columns)
+    loss = posterior.loss
+    if isinstance(loss, Frobenius):
+        return float(np.linalg.norm(values - model))
+    return float(np.sum(loss(values, model)))
+
+
+_LEARNED = (
+    "components_", "n_components_", "alpha_", "offset_alpha_", "n_iter_", "reconstruction_err_",
+    "decomposition_", "posterior_", "_rows",
+)  # fmt: skip
+"""Attributes of a fitted `MatrixCompletion`."""
+
+
+class SampledModel(FactorModel):
+    """An estimator that fits, or draws a posterior if its `inference` is "sample"."""
+
+    inference: str
+    posterior_: Posterior
+    _rows: SampledRows
+
+    def _predict_entries(self, rows: Any, columns: Any, return_std: bool) -> Any:
+        """Return the model at positions of the fitted matrix, perhaps with standard deviations."""
+        model = self.posterior_ if self._is_sampled else self.decomposition_
+        mean = model.predict(rows, columns)
+        return (mean, self.posterior_.predict_std(rows, columns)) if return_std else mean
+
+    def _run(self, data: Any, checked: Any, options: dict[str, Any]) -> None:
+        """Fit the model or draw its posterior, and set the attributes of this alone."""
+        check_word("inference", self.inference, ["fit", "sample"])
+        for name in _LEARNED:
+            self.__dict__.pop(name, None)
+        if self.inference == "fit":
+            super()._run(data, checked, options)
+            return
+        self.posterior_ = draw(data, options)
+        self._rows = SampledRows.of(self.posterior_, checked)
+        self.n_components_ = self.posterior_.rank
+        self.n_iter_ = int(self.posterior_.parameters["sweeps"])
+        self.reconstruction_err_ = misfit(self.posterior_, checked)
+
+    @property
+    def _is_sampled(self) -> bool:
+        """Whether the model is a posterior."""
+        return hasattr(self, "posterior_")
+
+    @property
+    def _labels(self) -> Labels:
+        return self.posterior_.labels if self._is_sampled else super()._labels
+
+    def _modelled(self, X: Any) -> FloatArray:
+        return self._rows.values(X).mean if self._is_sampled else super()._modelled(X)
+
+    def _is_positive_only(self) -> bool:
+        is_ordinal = isinstance(self.loss, Ordinal) or self.loss == Ordinal.name
+        return not (is_ordinal and self.inference == "sample") and super()._is_positive_only()

@@ -1,0 +1,122 @@
+"""What can be known of the chains and of the components of a posterior."""
+
+from __future__ import annotations
+
+import numpy as np
+import xarray as xr
+
+from nmd_lab.data.labels import COMPONENT
+
+from .convergence import effective_sample_size, split_rhat
+from .draws import CHAIN, DRAW, PROBE, SWEEP, DrawnFactors
+from .kernels import Array
+
+LARGEST_RHAT = 1.05
+"""Largest split R-hat of chains that have converged."""
+
+SHARE_OF_PROBES = 0.95
+"""Smallest share of the probe entries that must have converged."""
+
+
+class PosteriorDiagnostics(DrawnFactors):
+    """Convergence of the chains, and the identified properties of the components."""
+
+    @property
+    def rhat(self) -> xr.Dataset:
+        """Split R-hat of each variable of the trace; near 1 if the chains agree."""
+        return self._of_trace(split_rhat)
+
+    @property
+    def ess(self) -> xr.Dataset:
+        """Effective sample size of each variable of the trace."""
+        return self._of_trace(effective_sample_size)
+
+    @property
+    def diagnostics(self) -> xr.Dataset:
+        """Split R-hat and effective sample sizes as one table, along `measure`.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from nmd_lab.data.labels import labels_of
+        >>> from nmd_lab.result.posterior.posterior import Posterior
+        >>> W, H, rho = np.ones((1, 4, 2, 1)), np.ones((1, 4, 3, 1)), np.ones((1, 4))
+        >>> posterior = Posterior.from_arrays(
+        ...     labels_of(np.ones((2, 3))), W, H, rho, log_likelihood=np.ones((1, 8))
+        ... )
+        >>> posterior.diagnostics.log_likelihood.sel(measure="rhat").item()
+        1.0
+        """
+        both = xr.concat([self.rhat, self.ess], "measure")
+        return both.assign_coords(measure=["rhat", "ess"])
+
+    @property
+    def converged(self) -> bool:
+        """Whether split R-hat is below 1.05 for the log-likelihood and 95 % of the predictions.
+
+        The predictions are those of the trace.  False if the chains are too short to know.
+        """
+        rhat = self.rhat
+        good = bool(rhat["log_likelihood"] < LARGEST_RHAT)
+        if "prediction" in rhat and rhat.sizes[PROBE]:
+            good &= bool((rhat["prediction"] < LARGEST_RHAT).mean() >= SHARE_OF_PROBES)
+        return good
+
+    @property
+    def singular_values(self) -> xr.DataArray:
+        """Singular values of WH in each draw, largest first, along chain, draw and component.
+
+        Components themselves may turn into one another from draw to draw.  The singular values do
+        not change by this.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from nmd_lab.data.labels import labels_of
+        >>> from nmd_lab.result.posterior.posterior import Posterior
+        >>> W, H, rho = np.ones((1, 4, 2, 1)), np.ones((1, 4, 3, 1)), np.ones((1, 4))
+        >>> posterior = Posterior.from_arrays(labels_of(np.ones((2, 3))), W, H, rho)
+        >>> posterior.singular_values.values[0, 0].round(6), posterior.effective_rank.values
+        (array([2.44949]), array([[1., 1., 1., 1.]]))
+        """
+        W, H, _, _ = self.stacked
+        values = np.stack([_singular_values(w, h) for w, h in zip(W, H, strict=True)])
+        sizes = self.draws.sizes
+        return xr.DataArray(
+            values.reshape(sizes[CHAIN], sizes[DRAW], self.rank),
+            dims=(CHAIN, DRAW, COMPONENT),
+            coords={name: self.draws[name] for name in (CHAIN, DRAW, COMPONENT)},
+            name="singular_values",
+        )
+
+    @property
+    def effective_rank(self) -> xr.DataArray:
+        """Number of components that count in each draw, along chain and draw.
+
+        It is the exponential of the entropy of the shares of the singular values (Roy and Vetterli,
+        2007): the rank if all are equal, and 1 if one is much larger than the others.
+        """
+        values = self.singular_values
+        shares = values / values.sum(COMPONENT)
+        entropy = -(shares * np.log(shares.where(shares > 0, 1))).sum(COMPONENT)
+        return xr.DataArray(np.exp(entropy), name="effective_rank")
+
+    def _of_trace(self, measure: object) -> xr.Dataset:
+        """Return a measure of the chains for each variable of the trace."""
+        assert callable(measure)
+        measured = {
+            name: (variable.dims[2:], measure(variable.values))
+            for name, variable in self.trace.data_vars.items()
+            if SWEEP in variable.dims
+        }
+        coords = {name: c for name, c in self.trace.coords.items() if c.dims == (PROBE,)}
+        return xr.Dataset(measured, coords)
+
+
+def _singular_values(W: Array, H: Array) -> Array:
+    """Return the singular values of W Hᵀ, from products of the size of the rank."""
+    W, H = W.astype(np.float64), H.astype(np.float64)
+    values, vectors = np.linalg.eigh(W.T @ W)
+    half = vectors * np.sqrt(np.maximum(values, 0))
+    squares = np.linalg.eigvalsh(half.T @ (H.T @ H) @ half)
+    return np.sqrt(np.maximum(squares[::-1], 0))

@@ -1,0 +1,181 @@
+"""The draws of a posterior as plain arrays, and WH plus offsets at single entries of each draw."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+
+from nmd_lab._numba import compile_kernel
+from nmd_lab._stop_reason import StopReason
+from nmd_lab.data.base import FloatArray
+from nmd_lab.data.labels import COMPONENT, Labels
+from nmd_lab.model.losses import Loss
+from nmd_lab.model.nonlinearities import Nonlinearity
+
+from .mixture import Predictive
+from .noise import Noise
+from .predictive import predictive
+
+CHAIN, DRAW, SWEEP, PROBE, CUT, PART = "chain", "draw", "sweep", "probe", "cut", "part"
+TARGET = "target"
+"""Dimensions of the draws and of the trace; the dimensions of X get other names if they clash."""
+
+ALL = slice(None)
+"""Every draw."""
+
+NUMBERS = 1 << 22
+"""Largest number of draws times entries that are computed together: 32 MiB of doubles."""
+
+
+class Stacked(NamedTuple):
+    """The draws of all chains, one after the other.
+
+    Attributes
+    ----------
+    W, H : ndarray (draws, m, rank) and (draws, n, rank)
+        Factors; a row of H is a column of X.
+    rows, columns : ndarray (draws, m) and (draws, n), or None
+        Offsets.
+    """
+
+    W: FloatArray
+    H: FloatArray
+    rows: FloatArray | None
+    columns: FloatArray | None
+
+
+class DrawnFactors:
+    """The base of a posterior: its fields, as plain arrays, and WH plus offsets at given positions.
+
+    `Posterior` documents the fields.
+    """
+
+    labels: Labels
+    nonlinearity: Nonlinearity
+    loss: Loss
+    noise: str
+    draws: xr.Dataset
+    trace: xr.Dataset
+    stop_reason: StopReason
+    mean: float
+    levels: tuple[float, ...] | None
+    parameters: dict[str, Any]
+
+    @property
+    def rank(self) -> int:
+        """Number of components."""
+        return self.draws.sizes[COMPONENT]
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Number of rows and columns of X."""
+        return self.labels.matrix_shape
+
+    @property
+    def n_draws(self) -> int:
+        """Number of draws of all chains."""
+        return self.draws.sizes[CHAIN] * self.draws.sizes[DRAW]
+
+    @property
+    def stacked(self) -> Stacked:
+        """The draws of all chains as plain arrays, without copies where that is possible."""
+        H = self.draws["H"]
+        values = H.transpose(CHAIN, DRAW, *H.dims[3:], COMPONENT).values
+        return Stacked(
+            _writable(self.draws["W"].values.reshape(self.n_draws, -1, self.rank)),
+            _writable(values.reshape(self.n_draws, -1, self.rank)),
+            self._flat("row_offsets"),
+            self._flat("column_offsets"),
+        )
+
+    @property
+    def predictive(self) -> Predictive:
+        """The distribution of a new observation given each draw."""
+        cuts = self._flat("cut_points")
+        return predictive(
+            self.noise,
+            Noise(
+                self.nonlinearity,
+                self.loss,
+                sd=1 / np.sqrt(self.draws["rho"].values.reshape(-1, 1).astype(float)),
+                beta=None if (beta := self._flat("beta")) is None else beta.astype(float),
+                cuts=None if cuts is None else cuts.astype(float),
+                levels=self.levels,
+            ),
+        )
+
+    def linear_at(
+        self, i: NDArray[np.integer], j: NDArray[np.integer], draws: slice = ALL
+    ) -> NDArray[np.float64]:
+        """Return WH plus offsets in some draws at single entries, as an array (draws, entries)."""
+        W, H, rows, columns = (None if a is None else a[draws] for a in self.stacked)
+        assert W is not None
+        out = np.empty((W.shape[0], i.size))
+        positions = (np.ascontiguousarray(part, dtype=np.int64) for part in (i, j))
+        _products(f"posterior_products_{W.dtype}")(W, H, self.mean, *positions, out)
+        for offsets, at in ((rows, i), (columns, j)):
+            if offsets is not None:
+                out += offsets[:, at]
+        return out
+
+    def linear_block(self, i: slice, j: slice) -> NDArray[np.float64]:
+        """Return WH plus offsets in each draw of a block, flat, as an array (draws, entries)."""
+        W, H, rows, columns = self.stacked
+        out = np.matmul(W[:, i], H[:, j].transpose(0, 2, 1)).astype(np.float64)
+        out += self.mean
+        if rows is not None:
+            out += rows[:, i, None]
+        if columns is not None:
+            out += columns[:, None, j]
+        return np.asarray(out.reshape(self.n_draws, -1))
+
+    def blocks(self, numbers: int = 1) -> Iterator[tuple[slice, slice]]:
+        """Yield rows and columns of blocks that cover X, of at most `NUMBERS` numbers each.
+
+        Parameters
+        ----------
+        numbers : int
+            Numbers that are computed for each draw and entry.
+        """
+        m, n = self.shape
+        entries = max(NUMBERS // (self.n_draws * numbers), 1)
+        width = min(n, entries)
+        height = max(entries // width, 1)
+        for top in range(0, m, height):
+            for left in range(0, n, width):
+                yield slice(top, min(top + height, m)), slice(left, min(left + width, n))
+
+    def _flat(self, name: str) -> FloatArray | None:
+        """Return a variable of the draws as an array (draws, size), or None without it."""
+        if name not in self.draws:
+            return None
+        values: FloatArray = self.draws[name].values
+        return values.reshape(self.n_draws, math.prod(values.shape[2:]))
+
+
+def _writable(array: FloatArray) -> FloatArray:
+    """Return an array for compiled code, which has one version for one kind of arrays."""
+    array = np.ascontiguousarray(array)
+    return array if array.flags.writeable else array.copy()
+
+
+@cache
+def _products(name: str) -> Any:
+    """Return the compiled loop for entries of WH in each draw."""
+
+    def products(W, H, mean, i, j, out):  # type: ignore[no-untyped-def]
+        for draw in range(W.shape[0]):
+            for p in range(i.size):
+                w, h = W[draw, i[p]], H[draw, j[p]]
+                total = w[0] * h[0]
+                for k in range(1, w.size):
+                    total += w[k] * h[k]
+                out[draw, p] = total + mean
+
+    return compile_kernel(products, name, cached=True)

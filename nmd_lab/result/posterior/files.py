@@ -1,0 +1,134 @@
+"""Conversion of a posterior to one Dataset for a file, and back."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+import xarray as xr
+
+from nmd_lab._stop_reason import StopReason
+from nmd_lab.data.labels import COMPONENT, RESULT_ATTRIBUTE, Labels
+from nmd_lab.model.losses import LOSSES
+from nmd_lab.model.nonlinearities import NONLINEARITIES
+from nmd_lab.result.netcdf import SCHEMA
+from nmd_lab.result.serialization import Model, UnknownModelError, describe, model_from, writable
+
+from .draws import CHAIN, DRAW, SWEEP, DrawnFactors
+from .labels import PROBES, TAKEN, TARGETS, TRACE, VARIABLES
+
+KIND = "posterior"
+"""Value of "kind" in the description of a posterior."""
+
+
+def to_dataset(posterior: DrawnFactors) -> xr.Dataset:
+    """Return all fields as one Dataset; ``attrs["nmd_lab"]`` has the plain values, as JSON."""
+    labels = posterior.labels
+    renamed = labels.clashes(TAKEN)
+    labels = labels.rename(renamed)
+    description = {
+        "schema": SCHEMA,
+        "kind": KIND,
+        "nonlinearity": describe(posterior.nonlinearity),
+        "loss": describe(posterior.loss),
+        "noise": posterior.noise,
+        "mean": posterior.mean,
+        "levels": posterior.levels,
+        "stop_reason": str(posterior.stop_reason),
+        "stop_code": posterior.stop_reason.code,
+        "parameters": posterior.parameters,
+        "dims": labels.dims,
+        "rows": labels.rows,
+        "name": labels.name,
+        "attrs": writable(labels.attrs),
+        "renamed": {new: old for old, new in renamed.items()},
+    }
+    # As in memory, where a row of H is a column of X.
+    H = posterior.draws["H"].transpose(CHAIN, DRAW, *labels.columns, COMPONENT)
+    dataset = posterior.draws.assign(H=H).merge(posterior.trace)
+    dataset = dataset.assign_coords(labels.coords.coords)
+    return dataset.assign_attrs({RESULT_ATTRIBUTE: json.dumps(description)})
+
+
+def is_posterior(dataset: xr.Dataset) -> bool:
+    """Return whether a Dataset says that it holds a posterior."""
+    try:
+        return bool(json.loads(dataset.attrs[RESULT_ATTRIBUTE]).get("kind") == KIND)
+    except (AttributeError, KeyError, TypeError, ValueError):
+        return False
+
+
+def from_dataset(dataset: xr.Dataset, known: Iterable[type[Model]] = ()) -> dict[str, Any]:
+    """Return the arguments of `Posterior.from_arrays` from a Dataset of `to_dataset`.
+
+    Raises
+    ------
+    ValueError
+        If `to_dataset` did not make the Dataset, if its layout is newer than this version, or if
+        its nonlinearity or loss is neither of this package nor in `known`.
+    """
+    refusal = "dataset holds no posterior: give one that Posterior.to_dataset() made."
+    if not is_posterior(dataset):
+        raise ValueError(refusal)
+    description = json.loads(dataset.attrs[RESULT_ATTRIBUTE])
+    if description["schema"] > SCHEMA:
+        raise ValueError(
+            f"dataset has the layout {description['schema']}, this version reads up to "
+            f"{SCHEMA}: install a newer nmd_lab."
+        )
+    try:
+        return _arguments(dataset, description, tuple(known))
+    except UnknownModelError:
+        raise
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        raise ValueError(refusal) from error
+
+
+def _arguments(
+    dataset: xr.Dataset, description: dict[str, Any], known: tuple[type[Model], ...]
+) -> dict[str, Any]:
+    """Return the arguments, given the description in the Dataset."""
+    dims = tuple(description["dims"])
+    own = dataset.drop_vars([CHAIN, DRAW, SWEEP, COMPONENT, *PROBES], errors="ignore").coords
+    labels = Labels(
+        dims=dims,
+        shape=tuple(dataset.sizes[dim] for dim in dims),
+        rows=tuple(description["rows"]),
+        coords=xr.Dataset().assign_coords(own),
+        name=description["name"],
+        attrs=description["attrs"],
+    ).rename(description["renamed"])
+    arrays = {
+        name: dataset[name].values if name in dataset else None
+        for name in (*VARIABLES, *TRACE, *PROBES)
+    }
+    targets = {name: dataset[name].values for name in TARGETS if name in dataset}
+    chains, draws, rank = (dataset.sizes[dim] for dim in (CHAIN, DRAW, COMPONENT))
+    for name in ("W", "H"):
+        arrays[name] = dataset[name].values.reshape(chains, draws, -1, rank)
+    for name in ("row_offsets", "column_offsets"):
+        if name in dataset:
+            arrays[name] = dataset[name].values.reshape(chains, draws, -1)
+    return {
+        "labels": labels,
+        **{name: arrays[name] for name in (*VARIABLES, "log_likelihood")},
+        "predictions": arrays["prediction"],
+        "probe_rows": arrays["probe_row"],
+        "probe_columns": arrays["probe_column"],
+        "nonlinearity": model_from("nonlinearity", description, NONLINEARITIES, known),
+        "loss": model_from("loss", description, LOSSES, known),
+        "targets": targets if "target_mean" in dataset else None,
+        "noise": description["noise"],
+        "mean": description["mean"],
+        "levels": description["levels"],
+        "stop_reason": StopReason.read(description.get("stop_code"), description["stop_reason"]),
+        "parameters": description["parameters"],
+    }
+
+
+def to_datatree(posterior: DrawnFactors) -> xr.DataTree:
+    """Return the groups that ArviZ expects; see `Posterior.to_datatree`."""
+    statistics = posterior.trace.rename({SWEEP: DRAW}).rename(log_likelihood="lp")
+    groups = {"posterior": posterior.draws, "sample_stats": statistics}
+    return xr.DataTree.from_dict(groups, name=posterior.labels.name)

@@ -1,0 +1,130 @@
+"""Draws with the labels of X: plain arrays to Datasets."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from nmd_lab.data.labels import COMPONENT, Labels
+
+from .draws import CHAIN, CUT, DRAW, PART, PROBE, SWEEP, TARGET
+
+VARIABLES = (
+    *("W", "H", "row_offsets", "column_offsets", "rho", "beta", "cut_points"),
+    *("row_mean", "row_precision"),
+)
+"""Variables of the draws; offsets, beta and cut points where the model has them."""
+
+TRACE = ("log_likelihood", "prediction")
+"""Variables of the trace."""
+
+TARGETS = ("target_row", "target_column", "target_mean", "target_std")
+"""Variables of the trace if moments of some entries were wanted: positions and moments."""
+
+PROBES = ("probe_row", "probe_column")
+"""Coordinates of the trace: positions of the entries whose predictions it has."""
+
+TAKEN = {
+    CHAIN,
+    DRAW,
+    SWEEP,
+    PROBE,
+    CUT,
+    PART,
+    PART + "_",
+    COMPONENT,
+    *VARIABLES,
+    *TRACE,
+    *PROBES,
+    *TARGETS,
+    TARGET,
+}
+"""Names that dimensions and coordinates of X do not have in the draws."""
+
+
+def label_draws(labels: Labels, arrays: dict[str, Any]) -> xr.Dataset:
+    """Return the draws as a Dataset with the labels of X, without copies of the factors.
+
+    Parameters
+    ----------
+    labels : Labels
+        Labels of X.  Those that clash with names of the draws get other names.
+    arrays : dict
+        Arrays by the names in `VARIABLES`, None for those that the model does not have.
+
+    Raises
+    ------
+    ValueError
+        If an array has another shape than labels and rank say.
+    """
+    _check_shapes(labels, arrays)
+    own = labels.rename(labels.clashes(TAKEN))
+    sizes = dict(zip(own.dims, own.shape, strict=True))
+    outer = arrays["rho"].shape
+    dims = {
+        "W": (*own.rows, COMPONENT),
+        "H": (*own.columns, COMPONENT),
+        "row_offsets": own.rows,
+        "column_offsets": own.columns,
+        "cut_points": (CUT,),
+        "row_mean": (PART,),
+        "row_precision": (PART, PART + "_"),
+    }
+    variables = {}
+    for name in VARIABLES:
+        if (array := arrays.get(name)) is None:
+            continue
+        along = dims.get(name, ())
+        shape = [sizes.get(dim, array.shape[-1]) for dim in along]
+        variables[name] = (CHAIN, DRAW, *along), array.reshape(*outer, *shape)
+    dataset = xr.Dataset(variables)
+    dataset["H"] = dataset["H"].transpose(CHAIN, DRAW, COMPONENT, *own.columns)
+    along_dims = {str(dim) for dim in dataset.dims}
+    coords = {
+        name: coord for name, coord in own.coords.coords.items() if set(coord.dims) <= along_dims
+    }
+    kept = own.coords.drop_vars([name for name in own.coords.coords if name not in coords])
+    counts = {dim: np.arange(dataset.sizes[dim]) for dim in (CHAIN, DRAW, COMPONENT)}
+    return dataset.assign_coords(kept.coords).assign_coords(counts)
+
+
+def _check_shapes(labels: Labels, arrays: dict[str, Any]) -> None:
+    """Raise ValueError if an array has not the shape that labels and rank say."""
+    outer, rank = arrays["rho"].shape, arrays["W"].shape[-1]
+    m, n = labels.matrix_shape
+    wanted = {
+        "W": (*outer, m, rank),
+        "H": (*outer, n, rank),
+        "row_offsets": (*outer, m),
+        "column_offsets": (*outer, n),
+        "beta": outer,
+    }
+    for name, shape in wanted.items():
+        array = arrays.get(name)
+        if array is not None and array.shape != shape:
+            raise ValueError(f"{name} has shape {array.shape}: give {shape}.")
+
+
+def label_trace(
+    log_likelihood: Any,
+    predictions: Any,
+    probe_rows: Any,
+    probe_columns: Any,
+    targets: dict[str, Any] | None = None,
+) -> xr.Dataset:
+    """Return what was recorded at each sweep, (chain, sweep) and (chain, sweep, probe).
+
+    The moments of targets, if there are any, are along `target`.
+    """
+    trace = xr.Dataset({"log_likelihood": ((CHAIN, SWEEP), np.asarray(log_likelihood))})
+    if predictions is not None:
+        trace["prediction"] = (CHAIN, SWEEP, PROBE), np.asarray(predictions)
+        positions = (np.asarray(probe_rows), np.asarray(probe_columns))
+        trace = trace.assign_coords(
+            {name: (PROBE, at) for name, at in zip(PROBES, positions, strict=True)}
+        )
+    if targets is not None:
+        trace = trace.assign({name: (TARGET, targets[name]) for name in TARGETS})
+    return trace.assign_coords({dim: np.arange(trace.sizes[dim]) for dim in (CHAIN, SWEEP)})

@@ -1,0 +1,130 @@
+"""Whole matrices of a posterior: reconstruction, map of uncertainty, completed copies of X."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from nmd_lab._checks import as_generator, check_integer
+from nmd_lab.data.containers import dense_like
+from nmd_lab.data.matched import match_data
+from nmd_lab.data.sparse import is_sparse
+
+from .draws import DrawnFactors
+from .kernels import Array
+from .mixture import Predictive
+from .summaries import mean_of, std_of
+
+
+class PosteriorMatrices(DrawnFactors):
+    """Matrices of the shape of X, computed in blocks."""
+
+    def reconstruct(self) -> xr.DataArray:
+        """Return the posterior mean of f as an array like X.
+
+        Returns
+        -------
+        xarray.DataArray
+            What `predict` gives at each entry, with the dimensions and coordinates of X.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from nmd_lab.data.labels import labels_of
+        >>> from nmd_lab.result.posterior.posterior import Posterior
+        >>> W, H, rho = np.ones((1, 4, 2, 1)), np.ones((1, 4, 3, 1)), np.ones((1, 4))
+        >>> posterior = Posterior.from_arrays(labels_of(np.ones((2, 3))), W, H, rho)
+        >>> posterior.reconstruct().sizes
+        Frozen({'row': 2, 'column': 3})
+        """
+        return self.labels.label(self._matrix(mean_of))
+
+    def uncertainty(self, *, noise: bool = True) -> xr.DataArray:
+        """Return the standard deviation of a new observation of each entry.
+
+        Parameters
+        ----------
+        noise : bool, default True
+            Whether the noise of an observation counts, as for `predict_std`.
+
+        Returns
+        -------
+        xarray.DataArray
+            What `predict_std` gives at each entry, with the dimensions and coordinates of X.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from nmd_lab.data.labels import labels_of
+        >>> from nmd_lab.result.posterior.posterior import Posterior
+        >>> W, H, rho = np.ones((1, 4, 2, 1)), np.ones((1, 4, 3, 1)), np.full((1, 4), 4.0)
+        >>> posterior = Posterior.from_arrays(labels_of(np.ones((2, 3))), W, H, rho)
+        >>> float(posterior.uncertainty().max())
+        0.5
+        """
+        return self.labels.label(self._matrix(lambda p, v: std_of(p, v, noise)))
+
+    def impute(self, X: Any, n: int = 10, *, random_state: Any = None) -> list[Any]:
+        """Return completed copies of data, for multiple imputation.
+
+        Parameters
+        ----------
+        X : array_like, masked array, DataFrame or DataArray
+            Data with missing entries, of the shape of the fitted data or with labels that they
+            have.
+        n : int, default 10
+            Number of copies.
+        random_state : int, Generator, RandomState or None, default None
+            Seed of the draws and of the noise.
+
+        Returns
+        -------
+        list
+            Copies in the type of X.  Observed entries are kept.  The missing ones of a copy are new
+            observations, with noise, from one random draw; two copies have different draws as long
+            as there are enough.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If X is sparse, has another shape or other labels, or an argument is invalid.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from nmd_lab.data.labels import labels_of
+        >>> from nmd_lab.result.posterior.posterior import Posterior
+        >>> W, H, rho = np.ones((1, 4, 2, 1)), np.ones((1, 4, 2, 1)), np.full((1, 4), 1e12)
+        >>> X = np.array([[5.0, np.nan], [6.0, 7.0]])
+        >>> posterior = Posterior.from_arrays(labels_of(X), W, H, rho)
+        >>> posterior.impute(X, n=1, random_state=0)[0].round(3)
+        array([[5., 1.],
+               [6., 7.]])
+        """
+        if is_sparse(X):
+            raise ValueError("X is sparse, and a completed copy would not be: give dense data.")
+        n, rng = check_integer("n", n, 1), as_generator(random_state)
+        data = match_data(self.labels, X, owner="the posterior")
+        completed, predictive = data.observations.to_array(), self.predictive
+        i, j = np.nonzero(np.isnan(completed))
+        order = np.concatenate(
+            [rng.permutation(self.n_draws) for _ in range(-(-n // self.n_draws))]
+        )
+        copies = []
+        for draw in order[:n]:
+            array = completed.copy()
+            v = self.linear_at(data.rows[i], data.columns[j], slice(draw, draw + 1))[0]
+            array[i, j] = predictive.draw(v, int(draw), rng)
+            copies.append(dense_like(X, data.observations.labels, array))
+        return copies
+
+    def _matrix(self, summary: Callable[[Predictive, Array], Array]) -> Array:
+        """Return a summary of the draws at each entry of X, as a matrix."""
+        predictive, out = self.predictive, np.empty(self.shape)
+        for i, j in self.blocks(predictive.numbers):
+            block = out[i, j]
+            block[...] = summary(predictive, self.linear_block(i, j)).reshape(block.shape)
+        return out

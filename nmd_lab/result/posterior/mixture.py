@@ -1,0 +1,88 @@
+"""The interface of the distribution of an observation, and quantiles of mixtures."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+
+import numpy as np
+from scipy.special import logsumexp, ndtri
+
+from .kernels import normal, quantiles
+from .noise import Array, Noise
+
+Component = Callable[..., tuple[float, float]]
+"""Distribution function and density of a component of a mixture."""
+
+
+class Predictive(ABC):
+    """The distribution of an observation given each draw; v (draws, entries) is WH plus offsets.
+
+    Parameters
+    ----------
+    noise : Noise
+        Numbers of the draws.
+    """
+
+    def __init__(self, noise: Noise) -> None:
+        self.noise = noise
+
+    @property
+    def numbers(self) -> int:
+        """Numbers that are computed for each draw and entry, so that memory can be bounded."""
+        return 1
+
+    def mean(self, v: Array) -> Array:
+        """Return the mean in each draw."""
+        return self.mean_and_variance(v)[0]
+
+    @abstractmethod
+    def mean_and_variance(self, v: Array) -> tuple[Array, Array]:
+        """Return mean and variance in each draw; both broadcast to the shape of v."""
+
+    @abstractmethod
+    def cdf(self, v: Array, x: Array) -> Array:
+        """Return P(observation <= x) over all draws, for x (entries,)."""
+
+    @abstractmethod
+    def log_densities(self, v: Array, x: Array) -> Array:
+        """Return the logarithm of the density, or probability, of x (entries,) in each draw."""
+
+    @abstractmethod
+    def quantile(self, v: Array, level: float) -> Array:
+        """Return a quantile over all draws for each entry."""
+
+    @abstractmethod
+    def draw(self, v: Array, draw: int, rng: np.random.Generator) -> Array:
+        """Return a new observation of each entry from one draw, for v (entries,)."""
+
+    def log_density(self, v: Array, x: Array) -> Array:
+        """Return the logarithm of the density, or probability, of x over all draws."""
+        logs = self.log_densities(v, x)
+        over_all: Array = logsumexp(logs, axis=0) - np.log(logs.shape[0])
+        return over_all
+
+
+def mixture_quantile(
+    location: Array, scale: Array, level: float, shape: Component = normal
+) -> Array:
+    """Return a quantile of equally likely normal or Laplace distributions for each entry.
+
+    Parameters
+    ----------
+    location : ndarray (components, entries)
+        Location of each component.
+    scale : ndarray (components, 1)
+        Scales > 0.
+    level : float
+        Probability below the quantile, in (0, 1).
+    shape : callable
+        `normal` or `laplace` of `nmd_lab.result.posterior.kernels`.
+    """
+    tail = math.log1p(-abs(2 * level - 1))  # of the Laplace distribution
+    own = float(ndtri(level)) if shape is normal else math.copysign(tail, level - 0.5)
+    ends = location + own * scale  # the mixture's quantile lies between those of the components
+    spread = np.sqrt(location.var(axis=0) + np.mean(scale**2))
+    bracket = ends.min(axis=0), ends.max(axis=0)
+    return quantiles(shape, location, scale, level, bracket, location.mean(axis=0) + own * spread)

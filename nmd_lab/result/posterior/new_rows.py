@@ -1,0 +1,164 @@
+"""New rows of a posterior, with their own uncertainty."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Self, cast
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from nmd_lab._checks import as_generator
+from nmd_lab.data.labels import Labels
+from nmd_lab.data.matched import known_columns
+from nmd_lab.data.sparse import SparseObservations
+from nmd_lab.model.proximal import make_pair
+from nmd_lab.result.fold_in import observe_rows
+
+from .draws import CHAIN, DRAW, DrawnFactors
+
+
+class NewRowsOfPosterior(DrawnFactors):
+    """Rows that the chains have not seen."""
+
+    def fold_in(
+        self,
+        X: Any,
+        *,
+        mask: ArrayLike | None = None,
+        weights: ArrayLike | None = None,
+        random_state: Any = 0,
+    ) -> Self:
+        """Return the posterior of new rows, given the draws of H; these do not learn from them.
+
+        Parameters
+        ----------
+        X : array_like, DataFrame, DataArray, Series or scipy.sparse matrix
+            New rows, with the columns of this posterior: all, or with labels some.
+        mask, weights : array_like, optional
+            Mask of the observed entries, and weights.
+        random_state : int, Generator or None, default 0
+            Seed.
+
+        Returns
+        -------
+        Posterior
+            Draws of the new rows; a draw has the same H as that of this posterior.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If X is invalid, or has other columns.
+
+        Examples
+        --------
+        >>> import numpy as np, nmd_lab as nmd
+        >>> X = np.outer(np.arange(1.0, 21), [1.0, 2.0, 3.0])
+        >>> posterior = nmd.sample(X, 1, draws=100, random_state=0)
+        >>> new = posterior.fold_in([[10.0, np.nan, 30.0]])
+        >>> bool(abs(new.predict(0, 1)[0] - 20) < 1)
+        True
+        """
+        observations = observe_rows(self.labels, X, mask=mask, weights=weights)
+        columns = known_columns(self.labels, observations)
+        seen = _at_columns(observations, columns, self.shape[1])
+        rows = self._draw_rows(seen, int(as_generator(random_state).integers(2**62)))
+        chains, draws, rank = self.draws.sizes[CHAIN], self.draws.sizes[DRAW], self.rank
+        rows = rows.reshape(chains, draws, *rows.shape[1:])
+        names = {"rho", "beta", "cut_points", "row_mean", "row_precision"}
+        shared = {name: self.draws[name].values for name in names & set(self.draws)}
+        _, H, _, of_columns = self.stacked
+        n = self.shape[1]
+        made: Self = cast(Any, type(self)).from_arrays(
+            labels_of_new_rows(self.labels, observations.labels),
+            rows[..., :rank],
+            H.reshape(chains, draws, n, rank),
+            nonlinearity=self.nonlinearity,
+            loss=self.loss,
+            noise=self.noise,
+            mean=self.mean,
+            levels=self.levels,
+            row_offsets=rows[..., rank] if "row_offsets" in self.draws else None,
+            column_offsets=None if of_columns is None else of_columns.reshape(chains, draws, n),
+            log_likelihood=self.trace["log_likelihood"].values,
+            stop_reason=self.stop_reason,
+            parameters=self.parameters | {"new_rows": observations.shape[0]},
+            **cast(Any, shared),
+        )
+        return made
+
+    def _draw_rows(self, observations: SparseObservations, seed: int) -> NDArray[np.float32]:
+        """Return the vectors of new rows, (draws, m, rank [+ 1])."""
+        from nmd_lab.solver.sampler.new_rows import NewRows
+
+        values = observations.values
+        if self.noise == "ordinal":
+            values = np.searchsorted(np.array(self.levels), values).astype(values.dtype)
+            observations = observations.with_values(values)
+        pair = make_pair(self.nonlinearity, self.loss)
+        if values.size:
+            pair.loss.check_data(float(values.min()), float(values.max()))
+        new = NewRows(
+            observations,
+            pair,
+            cast(Any, self.noise),
+            self.rank,
+            "row_offsets" in self.draws,
+            "column_offsets" in self.draws,
+            self.mean,
+        )
+        drawn = new.draws(self._draws_of_H(observations.dtype), seed)
+        return np.stack([rows.astype(self.draws["W"].dtype) for rows in drawn])
+
+    def _draws_of_H(self, dtype: Any) -> Iterator[Any]:
+        from nmd_lab.solver.sampler.new_rows import DrawOfH
+
+        _, H, _, of_columns = self.stacked
+        rho, beta, cuts = (self._flat(name) for name in ("rho", "beta", "cut_points"))
+        means = self.draws["row_mean"].values.reshape(self.n_draws, -1)
+        d = means.shape[1]
+        precisions = self.draws["row_precision"].values.reshape(self.n_draws, d, d)
+        assert rho is not None
+        for s in range(self.n_draws):
+            columns = H[s] if of_columns is None else np.column_stack([H[s], of_columns[s]])
+            yield DrawOfH(
+                columns.astype(dtype),
+                float(rho[s, 0]),
+                1.0 if beta is None else float(beta[s, 0]),
+                means[s],
+                precisions[s],
+                None if cuts is None else cuts[s],
+            )
+
+
+def _at_columns(observations: Any, columns: NDArray[np.intp], n: int) -> SparseObservations:
+    """Return new rows with their entries at the columns of the posterior."""
+    sparse = observations.as_sparse()
+    m = observations.shape[0]
+    labels = Labels(("row", "column"), (m, n), ("row",))
+    rows, at = sparse.rows, columns[sparse.indices]
+    order = np.lexsort((at, rows))
+    weights = None if sparse.weights is None else sparse.weights[order]
+    indices = at[order].astype(sparse.indices.dtype)
+    return SparseObservations(sparse.values[order], weights, sparse.indptr, indices, labels)
+
+
+def labels_of_new_rows(labels: Labels, own: Labels) -> Labels:
+    """Return the labels of new rows beside the columns of a posterior."""
+    sizes = dict(zip(labels.dims, labels.shape, strict=True))
+    sizes |= dict(zip(own.dims, own.shape, strict=True)) | {d: sizes[d] for d in labels.columns}
+    dims = (*own.rows, *labels.columns)
+    of_rows, of_columns = (
+        source.coords.drop_vars(
+            [name for name, c in source.coords.coords.items() if not set(c.dims) <= set(along)]
+        )
+        for source, along in ((own, own.rows), (labels, labels.columns))
+    )
+    return Labels(
+        dims=dims,
+        shape=tuple(sizes[dim] for dim in dims),
+        rows=own.rows,
+        coords=of_rows.merge(of_columns),
+        name=labels.name,
+        attrs=labels.attrs,
+    )

@@ -1,0 +1,120 @@
+"""What the distribution of an observation given a draw depends on, and the pieces of f."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import ndtr, ndtri
+
+from nmd_lab.model.losses import Loss
+from nmd_lab.model.nonlinearities import Nonlinearity, Piece, Square
+
+from .kernels import Array as Array
+from .kernels import piecewise_moments
+
+LARGEST_SET = 16
+"""Largest number of points for the noise of one draw, where there is no closed form."""
+
+POINTS = 1024
+"""Number of points for all draws together that is enough."""
+
+
+class Noise(NamedTuple):
+    """The model of an observation x: T ~ N(v, sd²), and x from f(T).
+
+    Attributes
+    ----------
+    nonlinearity : Nonlinearity
+        Nonlinearity f.
+    loss : Loss
+        Loss d, which says the noise after f.
+    sd : ndarray (draws, 1)
+        Standard deviation of T, 1/√ρ.
+    beta : ndarray (draws, 1) or None
+        Precision β of the noise after f.
+    cuts : ndarray (draws, K - 1) or None
+        Cut points of ordinal data.
+    levels : tuple of float (K,) or None
+        Values of the levels of ordinal data.
+    """
+
+    nonlinearity: Nonlinearity
+    loss: Loss
+    sd: Array
+    beta: Array | None = None
+    cuts: Array | None = None
+    levels: tuple[float, ...] | None = None
+
+
+def all_pieces(nonlinearity: Nonlinearity) -> tuple[Piece, ...] | None:
+    """Return the pieces of f on the whole line; None if f is not piecewise linear."""
+    pieces = nonlinearity.pieces()
+    if pieces is None:
+        return None
+    kept = tuple(p for p in pieces if p.low <= p.high and p.low < math.inf and p.high > -math.inf)
+    if not nonlinearity.even:
+        return kept
+    return tuple(Piece(-p.high, -p.low, -p.slope, p.intercept) for p in kept) + kept
+
+
+def is_increasing(nonlinearity: Nonlinearity) -> bool:
+    """Return whether f is known to be non-decreasing."""
+    pieces = all_pieces(nonlinearity)
+    return pieces is not None and all(piece.slope >= 0 for piece in pieces)
+
+
+def moments(nonlinearity: Nonlinearity, v: Array, sd: Array) -> tuple[Array, Array]:
+    """Return the mean and the variance of f(T) for T ~ N(v, sd²).
+
+    Parameters
+    ----------
+    nonlinearity : Nonlinearity
+        Nonlinearity f.  Piecewise-linear ones and Square have closed forms; for any other, 40
+        points of the Gauss-Hermite rule are used.
+    v, sd : ndarray (draws, entries) and (draws, 1)
+        Mean and standard deviation of T.
+    """
+    if isinstance(nonlinearity, Square):
+        return v**2 + sd**2, 2 * sd**2 * (2 * v**2 + sd**2)
+    pieces = all_pieces(nonlinearity)
+    if pieces is not None and len(pieces) == 1:
+        return pieces[0].slope * v + pieces[0].intercept, pieces[0].slope ** 2 * sd**2 + 0 * v
+    centre = np.asarray(nonlinearity(v), dtype=np.float64)
+    if pieces is not None:
+        return piecewise_moments(v, sd, np.array(pieces), centre)
+    first, second = np.zeros_like(v), np.zeros_like(v)
+    points, weights = np.polynomial.hermite_e.hermegauss(40)
+    for point, weight in zip(points, weights / weights.sum(), strict=True):
+        change = nonlinearity(v + point * sd) - centre
+        first += weight * change
+        second += weight * change**2
+    return centre + first, np.maximum(second - first**2, 0)
+
+
+def interval_mass(a: Array, b: Array) -> Array:
+    """Return the standard normal probability between a and b, exact in both tails; 0 if a > b."""
+    upper = a > 0  # there the difference of small numbers keeps its digits
+    low, high = np.where(upper, -b, a), np.where(upper, -a, b)
+    mass: Array = np.maximum(ndtr(high) - ndtr(low), 0)
+    return mass
+
+
+def normal_density(z: Array) -> Array:
+    """Return the standard normal density."""
+    density: Array = np.exp(-0.5 * z * z) / math.sqrt(2 * math.pi)
+    return density
+
+
+def points_of(n_draws: int) -> Array:
+    """Return standard normal points (set, draws, 1), equally likely in each draw.
+
+    They are the same at each call.  With few draws each gets `LARGEST_SET` points.  With many, each
+    gets fewer, which are shifted from draw to draw, so that all together fill the distribution.
+    """
+    size = min(LARGEST_SET, max(math.ceil(POINTS / n_draws), 1))
+    shifts = (0.5 + np.arange(n_draws) * 0.6180339887498949) % 1
+    shares = (np.arange(size)[:, None] + np.clip(shifts, 1e-3, 1 - 1e-3)) / size
+    points: Array = ndtri(shares)[:, :, None]
+    return points

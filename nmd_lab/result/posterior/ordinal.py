@@ -1,0 +1,81 @@
+"""Ordinal data: level k is observed if T ~ N(v, 1) lies between two cut points."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.special import ndtr
+
+from .mixture import Predictive
+from .noise import Array, interval_mass
+
+
+class OrdinalNoise(Predictive):
+    """The distribution over levels."""
+
+    @property
+    def numbers(self) -> int:
+        """Numbers for each draw and entry: one for each level."""
+        return self.levels.size
+
+    @property
+    def levels(self) -> Array:
+        """Values of the levels, from small to large."""
+        return np.asarray(self.noise.levels, dtype=np.float64)
+
+    def masses(self, v: Array) -> Array:
+        """Return the probability of each level in each draw, as an array (K, draws, entries)."""
+        assert self.noise.cuts is not None
+        draws = np.full((v.shape[0], 1), np.inf)
+        edges = np.concatenate([-draws, self.noise.cuts, draws], axis=1)
+        return np.stack(
+            [
+                interval_mass(edges[:, k, None] - v, edges[:, k + 1, None] - v)
+                for k in range(self.levels.size)
+            ]
+        )
+
+    def mean_and_variance(self, v: Array) -> tuple[Array, Array]:
+        """Return mean and variance in each draw."""
+        assert self.noise.cuts is not None
+        mean, square = np.full(v.shape, self.levels[-1]), np.full(v.shape, self.levels[-1] ** 2)
+        steps = zip(self.noise.cuts.T, self.levels[:-1], self.levels[1:], strict=True)
+        for cut, level, above in steps:
+            below = ndtr(cut[:, None] - v)  # the probability of this level and those below it
+            mean -= (above - level) * below
+            square -= (above**2 - level**2) * below
+        return mean, np.maximum(square - mean**2, 0)
+
+    def level_probabilities(self, v: Array) -> Array:
+        """Return the probability of each level over all draws, as an array (entries, K)."""
+        shares: Array = self.masses(v).mean(axis=1).T
+        return shares
+
+    def cdf(self, v: Array, x: Array) -> Array:
+        """Return P(observation <= x) over all draws."""
+        shares = self.level_probabilities(v)
+        total: Array = np.sum(shares * (self.levels <= x[:, None]), axis=1)
+        return total
+
+    def log_densities(self, v: Array, x: Array) -> Array:
+        """Return the logarithm of the probability of the level x in each draw."""
+        at = np.abs(x[:, None] - self.levels).argmin(axis=1)
+        if not np.allclose(self.levels[at], x, rtol=1e-6):
+            wrong = x[int(np.argmax(~np.isclose(self.levels[at], x, rtol=1e-6)))]
+            raise ValueError(
+                f"values holds {wrong:g}, which is no level: give some of {self.levels.tolist()}."
+            )
+        with np.errstate(divide="ignore"):
+            logs: Array = np.log(self.masses(v)[at, :, np.arange(x.size)].T)
+        return logs
+
+    def quantile(self, v: Array, level: float) -> Array:
+        """Return the smallest level whose probability with those below reaches `level`."""
+        reached = np.cumsum(self.level_probabilities(v), axis=1) >= level
+        reached[:, -1] = True
+        return np.asarray(self.levels[reached.argmax(axis=1)])
+
+    def draw(self, v: Array, draw: int, rng: np.random.Generator) -> Array:
+        """Return a new observation of each entry from one draw."""
+        assert self.noise.cuts is not None
+        t = v + rng.standard_normal(v.shape)
+        return self.levels[np.searchsorted(self.noise.cuts[draw], t)]

@@ -1,0 +1,256 @@
+"""`Posterior`, the labelled result of a sampler."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+import xarray as xr
+from numpy.typing import ArrayLike
+
+from nmd_lab._checks import check_word
+from nmd_lab._stop_reason import StopReason
+from nmd_lab.data.base import FloatArray
+from nmd_lab.data.labels import Labels
+from nmd_lab.model.losses import L1, Frobenius, Loss, as_loss
+from nmd_lab.model.nonlinearities import Nonlinearity, as_nonlinearity
+from nmd_lab.result import netcdf
+
+from . import files
+from .labels import label_draws, label_trace
+from .matrices import PosteriorMatrices
+from .new_rows import NewRowsOfPosterior
+from .predictive import KINDS
+from .rankings import PosteriorRankings
+from .summary import PosteriorSummary
+
+if TYPE_CHECKING:
+    from nmd_lab.plots.posterior_accessor import PosteriorPlotAccessor
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Posterior(PosteriorSummary, PosteriorMatrices, PosteriorRankings, NewRowsOfPosterior):
+    """Draws of W, H and the noise levels from their posterior distribution, with the labels of X.
+
+    Attributes
+    ----------
+    labels : Labels
+        Dimensions, coordinates and name of X.
+    nonlinearity : Nonlinearity
+        Nonlinearity f.
+    loss : Loss
+        Loss d, which says the noise after f.
+    noise : {"gaussian", "before", "after", "ordinal"}
+        Where the noise is, for v = WH plus offsets and T ~ N(v, 1/ρ).  "gaussian": x ~ N(v, 1/ρ).
+        "before": x = f(T).  "after": x is f(T) plus noise of precision β, or a count of mean f(T).
+        "ordinal": x is level k if T lies between the cut points k - 1 and k.
+    draws : xarray.Dataset
+        Draws along `chain` and `draw`: W (*rows, component), H (component, *columns), rho, and
+        where the model has them row_offsets, column_offsets, beta and cut_points, and the prior of
+        the rows of W, row_mean and row_precision (the offset is the last part).  All are in the
+        units of X.  Components of different draws are not the same components.
+    trace : xarray.Dataset
+        Numbers of each sweep after tuning, along `chain` and `sweep`: log_likelihood, and
+        `prediction` at some entries, along `probe`.
+    stop_reason : StopReason
+        Why the sampler ended.
+    mean : float
+        Global offset.
+    levels : tuple of float or None
+        Values of the levels of ordinal data, from small to large.
+    parameters : dict
+        Options of the sampler, and the origin of data and software.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from nmd_lab.data.labels import labels_of
+    >>> from nmd_lab.result.posterior.posterior import Posterior
+    >>> W, H, rho = np.ones((1, 4, 2, 1)), np.ones((1, 4, 3, 1)), np.ones((1, 4))
+    >>> posterior = Posterior.from_arrays(labels_of(np.ones((2, 3))), W, H, rho)
+    >>> posterior.draws.H.dims
+    ('chain', 'draw', 'component', 'column')
+    """
+
+    labels: Labels
+    nonlinearity: Nonlinearity
+    loss: Loss
+    noise: str
+    draws: xr.Dataset
+    trace: xr.Dataset
+    stop_reason: StopReason
+    mean: float = 0.0
+    levels: tuple[float, ...] | None = None
+    parameters: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Check the kind of the noise, and what it needs."""
+        object.__setattr__(self, "stop_reason", StopReason.of(self.stop_reason))
+        check_word("noise", self.noise, KINDS)
+        if self.noise == "ordinal" and (self.levels is None or "cut_points" not in self.draws):
+            raise ValueError("noise='ordinal' lacks the levels: give levels= and cut_points=.")
+        has_width = isinstance(self.loss, Frobenius | L1)
+        if self.noise == "after" and has_width and "beta" not in self.draws:
+            raise ValueError(f"noise='after' with {self.loss!r} lacks its precision: give beta=.")
+
+    @classmethod
+    def from_arrays(
+        cls,
+        labels: Labels,
+        W: FloatArray,
+        H: FloatArray,
+        rho: FloatArray,
+        *,
+        nonlinearity: str | Nonlinearity = "identity",
+        loss: str | Loss = "frobenius",
+        noise: str = "gaussian",
+        mean: float = 0.0,
+        row_offsets: FloatArray | None = None,
+        column_offsets: FloatArray | None = None,
+        beta: FloatArray | None = None,
+        cut_points: FloatArray | None = None,
+        row_mean: FloatArray | None = None,
+        row_precision: FloatArray | None = None,
+        levels: Iterable[float] | None = None,
+        log_likelihood: ArrayLike | None = None,
+        predictions: ArrayLike | None = None,
+        probe_rows: ArrayLike | None = None,
+        probe_columns: ArrayLike | None = None,
+        targets: dict[str, Any] | None = None,
+        stop_reason: str = "",
+        parameters: dict[str, Any] | None = None,
+    ) -> Self:
+        """Return a posterior from plain arrays, which it keeps without copies.
+
+        Parameters
+        ----------
+        labels : Labels
+            Labels of X.
+        W, H : ndarray (chain, draw, m, rank) and (chain, draw, n, rank)
+            Factors; a row of H is a column of X.
+        rho : ndarray (chain, draw)
+            Precision of T.
+        nonlinearity, loss, noise, mean, levels, stop_reason, parameters
+            Fields of the posterior.
+        row_offsets, column_offsets : ndarray (chain, draw, m) and (chain, draw, n), optional
+            Offsets.
+        beta : ndarray (chain, draw), optional
+            Precision of the noise after f.
+        cut_points : ndarray (chain, draw, K - 1), optional
+            Cut points of ordinal data.
+        row_mean, row_precision : ndarray (chain, draw, d) and (chain, draw, d, d), optional
+            Mean and precision of the prior of a row of W, with its offset if it has one.
+        log_likelihood : ndarray (chain, sweep), optional
+            Log-likelihood at each sweep after tuning.
+        predictions : ndarray (chain, sweep, n_probes), optional
+            Predictions at some entries.
+        probe_rows, probe_columns : ndarray of int (n_probes,), optional
+            Positions of these entries.
+        targets : dict, optional
+            Moments of entries that were wanted (`Posterior.targets`), by the names of the trace.
+
+        Raises
+        ------
+        ValueError
+            If an array has another shape, or the kind of noise lacks one.
+        """
+        arrays = {
+            "W": W,
+            "H": H,
+            "rho": rho,
+            "beta": beta,
+            "row_offsets": row_offsets,
+            "column_offsets": column_offsets,
+            "cut_points": cut_points,
+            "row_mean": row_mean,
+            "row_precision": row_precision,
+        }
+        if log_likelihood is None:
+            log_likelihood = np.empty((rho.shape[0], 0))
+        return cls(
+            labels,
+            as_nonlinearity(nonlinearity),
+            as_loss(loss),
+            noise,
+            label_draws(labels, arrays),
+            label_trace(log_likelihood, predictions, probe_rows, probe_columns, targets),
+            StopReason.of(stop_reason),
+            float(mean),
+            None if levels is None else tuple(map(float, levels)),
+            dict(parameters or {}),
+        )
+
+    @property
+    def targets(self) -> xr.Dataset:
+        """Mean and standard deviation of f(WH) at the `targets` of `sample`, over all sweeps.
+
+        Raises
+        ------
+        ValueError
+            If `sample` was called without targets.
+        """
+        if "target_mean" not in self.trace:
+            raise ValueError(
+                "this posterior has no targets: give sample() targets=(rows, columns)."
+            )
+        names = {f"target_{name}": name for name in ("row", "column", "mean", "std")}
+        return self.trace[list(names)].rename(names).set_coords(["row", "column"])
+
+    def to_dataset(self) -> xr.Dataset:
+        """Return all fields as one Dataset; ``attrs["nmd_lab"]`` has the plain values, as JSON."""
+        return files.to_dataset(self)
+
+    @classmethod
+    def from_dataset(
+        cls, dataset: xr.Dataset, *, known: Iterable[type[Nonlinearity | Loss]] = ()
+    ) -> Self:
+        """Return the posterior from a Dataset of `to_dataset`; see `Decomposition.from_dataset`."""
+        return cls.from_arrays(**files.from_dataset(dataset, known))
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write one NetCDF file, which `nmd_lab.load` reads; see `Decomposition.save`.
+
+        Examples
+        --------
+        >>> import tempfile, numpy as np, nmd_lab as nmd
+        >>> from nmd_lab.data.labels import labels_of
+        >>> from nmd_lab.result.posterior.posterior import Posterior
+        >>> W, H, rho = np.ones((1, 4, 2, 1)), np.ones((1, 4, 3, 1)), np.ones((1, 4))
+        >>> posterior = Posterior.from_arrays(labels_of(np.ones((2, 3))), W, H, rho)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     posterior.save(f"{folder}/posterior.nc")
+        ...     nmd.load(f"{folder}/posterior.nc").draws.identical(posterior.draws)
+        True
+        """
+        netcdf.write(self.to_dataset(), path)
+
+    @property
+    def plot(self) -> PosteriorPlotAccessor:
+        """Plots of the posterior, such as ``posterior.plot.trace()``; they need matplotlib."""
+        from nmd_lab.plots.posterior_accessor import PosteriorPlotAccessor
+
+        return PosteriorPlotAccessor(self)
+
+    def to_datatree(self) -> xr.DataTree:
+        """Return draws and trace as the groups of a tree, as ArviZ expects them.
+
+        Returns
+        -------
+        xarray.DataTree
+            Groups `posterior` (the draws) and `sample_stats` (lp, the log-likelihood of each sweep,
+            and `prediction`), along `chain` and `draw`.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from nmd_lab.data.labels import labels_of
+        >>> from nmd_lab.result.posterior.posterior import Posterior
+        >>> W, H, rho = np.ones((1, 4, 2, 1)), np.ones((1, 4, 3, 1)), np.ones((1, 4))
+        >>> posterior = Posterior.from_arrays(labels_of(np.ones((2, 3))), W, H, rho)
+        >>> posterior.to_datatree()["posterior"].sizes["draw"]
+        4
+        """
+        return files.to_datatree(self)

@@ -1,0 +1,300 @@
+"""Predictions with intervals at single entries: what a posterior says beyond a fit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from nmd_lab._checks import check_number, check_share
+from nmd_lab.result.lookup import positions_of
+
+from .draws import DrawnFactors
+from .entries import entries_of, summarise
+from .noise import Array
+from .ordinal import OrdinalNoise
+from .summaries import interval_of, mean_of, std_of
+
+
+class PosteriorPredictions(DrawnFactors):
+    """Predictions of a posterior at single entries.
+
+    All methods compute blocks of entries, and never the whole matrix.  They draw no random numbers.
+    """
+
+    def predict(self, rows: Any, columns: ArrayLike | None = None) -> Any:
+        """Return the posterior mean of f at the given positions, or at the entries of test data.
+
+        Parameters
+        ----------
+        rows : array_like of int
+            Positions, counted from 0; negative ones count from the end.  Or, without `columns`,
+            test data of any type that `Decomposition.predict` takes.
+        columns : array_like of int, optional
+            Positions.  They broadcast with those of the rows.
+
+        Returns
+        -------
+        ndarray, 1-D, or the type of the test data
+            Mean over the draws of E f(T), the expected value of a new observation, in the units of
+            X.  For ordinal data: the expected level.
+
+        Raises
+        ------
+        TypeError, IndexError
+            If a position is not an integer, or lies outside X.
+        ValueError
+            If the test data have another shape than X, or a label that X does not have.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from nmd_lab.data.labels import labels_of
+        >>> from nmd_lab.result.posterior.posterior import Posterior
+        >>> W, H, rho = np.ones((1, 4, 2, 1)), np.ones((1, 4, 3, 1)), np.ones((1, 4))
+        >>> posterior = Posterior.from_arrays(labels_of(np.ones((2, 3))), W, H, rho)
+        >>> posterior.predict([0, 1], 2)
+        array([1., 1.])
+        """
+        entries = entries_of(self, rows, columns)
+        return entries.back(summarise(self, entries, lambda p, v, _: mean_of(p, v)))
+
+    def predict_labels(self, rows: ArrayLike, columns: ArrayLike) -> Array:
+        """Return the posterior mean of f at the given labels.
+
+        Parameters
+        ----------
+        rows, columns : array_like
+            Row and column labels.  They broadcast.
+
+        Returns
+        -------
+        ndarray, 1-D
+            One prediction for each pair.
+
+        Raises
+        ------
+        KeyError
+            If X had no such label.  The message names the first one.
+        ValueError
+            If rows or columns have no labels, or one of these labels more than once.
+
+        Examples
+        --------
+        >>> import numpy as np, pandas as pd
+        >>> from nmd_lab.data.labels import labels_of
+        >>> from nmd_lab.result.posterior.posterior import Posterior
+        >>> X = pd.DataFrame([[1.0, 1.0]], index=["ann"], columns=["p", "q"])
+        >>> W, H, rho = np.ones((1, 4, 1, 1)), np.ones((1, 4, 2, 1)), np.ones((1, 4))
+        >>> Posterior.from_arrays(labels_of(X), W, H, rho).predict_labels("ann", ["p", "q"])
+        array([1., 1.])
+        """
+        i, j = np.broadcast_arrays(
+            positions_of(self.labels, "rows", rows), positions_of(self.labels, "columns", columns)
+        )
+        predictions: Array = self.predict(i.ravel(), j.ravel())
+        return predictions
+
+    def predict_std(
+        self, rows: Any, columns: ArrayLike | None = None, *, noise: bool = True
+    ) -> Any:
+        """Return the standard deviation of a new observation.
+
+        Parameters
+        ----------
+        rows, columns
+            As for `predict`.
+        noise : bool, default True
+            Whether the noise of an observation counts.  False: the standard deviation over the
+            draws of E f(T) alone, which goes to 0 with more data.
+
+        Returns
+        -------
+        ndarray, 1-D, or the type of the test data
+            Standard deviations in the units of X.
+
+        Raises
+        ------
+        TypeError, IndexError, ValueError
+            As for `predict`; also if a loss of your own says no noise.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from nmd_lab.data.labels import labels_of
+        >>> from nmd_lab.result.posterior.posterior import Posterior
+        >>> W, H, rho = np.ones((1, 4, 2, 1)), np.ones((1, 4, 3, 1)), np.full((1, 4), 4.0)
+        >>> posterior = Posterior.from_arrays(labels_of(np.ones((2, 3))), W, H, rho)
+        >>> posterior.predict_std(0, 1), posterior.predict_std(0, 1, noise=False)
+        (array([0.5]), array([0.]))
+        """
+        entries = entries_of(self, rows, columns)
+        return entries.back(summarise(self, entries, lambda p, v, _: std_of(p, v, noise)))
+
+    def predict_interval(
+        self, rows: Any, columns: ArrayLike | None = None, *, level: float = 0.9, noise: bool = True
+    ) -> Array:
+        """Return equal-tailed intervals that hold a new observation with a given probability.
+
+        Parameters
+        ----------
+        rows, columns
+            As for `predict`.
+        level : float, default 0.9
+            Probability of the interval, in (0, 1).
+        noise : bool, default True
+            Whether the noise of an observation counts.  False: an interval for E f(T).
+
+        Returns
+        -------
+        ndarray (n_entries, 2)
+            Lower and upper ends in the units of X.  For test data, the entries are their observed
+            ones, sorted by row and column.
+
+        Raises
+        ------
+        TypeError, IndexError, ValueError
+            As for `predict_std`; also if `level` is not in (0, 1).
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from nmd_lab.data.labels import labels_of
+        >>> from nmd_lab.result.posterior.posterior import Posterior
+        >>> W, H, rho = np.ones((1, 4, 2, 1)), np.ones((1, 4, 3, 1)), np.ones((1, 4))
+        >>> posterior = Posterior.from_arrays(labels_of(np.ones((2, 3))), W, H, rho)
+        >>> posterior.predict_interval(0, 1, level=0.95).round(2)
+        array([[-0.96,  2.96]])
+        """
+        level = check_share("level", level, zero=False)
+        entries = entries_of(self, rows, columns)
+        return summarise(self, entries, lambda p, v, _: interval_of(p, v, level, noise), 2)
+
+    def probability(self, rows: Any, columns: ArrayLike | None = None, *, above: float) -> Any:
+        """Return the probability that a new observation is larger than a number.
+
+        Parameters
+        ----------
+        rows, columns
+            As for `predict`.
+        above : float
+            The number, in the units of X.
+
+        Returns
+        -------
+        ndarray, 1-D, or the type of the test data
+            Probabilities of an observation > `above`.
+
+        Raises
+        ------
+        TypeError, IndexError, ValueError
+            As for `predict_std`.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from nmd_lab.data.labels import labels_of
+        >>> from nmd_lab.result.posterior.posterior import Posterior
+        >>> W, H, rho = np.ones((1, 4, 2, 1)), np.ones((1, 4, 3, 1)), np.ones((1, 4))
+        >>> Posterior.from_arrays(labels_of(np.ones((2, 3))), W, H, rho).probability(0, 1, above=1)
+        array([0.5])
+        """
+        bound = check_number("above", above)
+        entries = entries_of(self, rows, columns)
+        return entries.back(
+            summarise(self, entries, lambda p, v, _: 1 - p.cdf(v, np.full(v.shape[1], bound)))
+        )
+
+    def log_density(
+        self, rows: Any, columns: ArrayLike | None = None, values: ArrayLike | None = None
+    ) -> Array:
+        """Return the logarithm of the predictive density of observations.
+
+        Parameters
+        ----------
+        rows, columns
+            As for `predict`.
+        values : array_like, optional
+            Observations, which broadcast with the positions.  Test data have their own.
+
+        Returns
+        -------
+        ndarray, 1-D
+            Logarithm of the density over the draws.  Where the noise has atoms (limits, ordinal
+            levels, counts) it is that of the probability.  For test data, the entries are their
+            observed ones, sorted by row and column.
+
+        Raises
+        ------
+        TypeError, IndexError, ValueError
+            As for `predict_std`; also if ordinal data hold a value that is no level.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from nmd_lab.data.labels import labels_of
+        >>> from nmd_lab.result.posterior.posterior import Posterior
+        >>> W, H, rho = np.ones((1, 4, 2, 1)), np.ones((1, 4, 3, 1)), np.ones((1, 4))
+        >>> posterior = Posterior.from_arrays(labels_of(np.ones((2, 3))), W, H, rho)
+        >>> posterior.log_density(0, 1, [1.0, 2.0]).round(3)
+        array([-0.919, -1.419])
+        """
+        if columns is not None:
+            if values is None:
+                raise TypeError("values=None goes with test data only: give the observations.")
+            given = map(np.atleast_1d, (rows, columns, values))
+            rows, columns, values = np.broadcast_arrays(*given)
+        entries = entries_of(self, rows, columns)
+        own = values if entries.observations is None else entries.observations.entries().values
+        x = np.asarray(own, dtype=np.float64).ravel()
+        return summarise(self, entries, lambda p, v, part: p.log_density(v, x[part]))
+
+    def level_probabilities(self, rows: Any, columns: ArrayLike | None = None) -> Array:
+        """Return the probability of each level of ordinal data.
+
+        Parameters
+        ----------
+        rows, columns
+            As for `predict`.
+
+        Returns
+        -------
+        ndarray (n_entries, K)
+            Probabilities of the K `levels`.
+
+        Raises
+        ------
+        ValueError
+            If the data are not ordinal.
+        TypeError, IndexError
+            As for `predict`.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from nmd_lab.data.labels import labels_of
+        >>> from nmd_lab.result.posterior.posterior import Posterior
+        >>> W, H, rho = np.zeros((1, 4, 2, 1)), np.zeros((1, 4, 3, 1)), np.ones((1, 4))
+        >>> posterior = Posterior.from_arrays(
+        ...     labels_of(np.ones((2, 3))),
+        ...     W,
+        ...     H,
+        ...     rho,
+        ...     noise="ordinal",
+        ...     levels=(1, 2),
+        ...     cut_points=np.zeros((1, 4, 1)),
+        ... )
+        >>> posterior.level_probabilities(0, 1)
+        array([[0.5, 0.5]])
+        """
+        predictive = self.predictive
+        if not isinstance(predictive, OrdinalNoise):
+            raise ValueError(
+                f"level_probabilities() is for ordinal data, and noise={self.noise!r}: use "
+                "probability(..., above=)."
+            )
+        entries = entries_of(self, rows, columns)
+        return summarise(
+            self, entries, lambda _, v, part: predictive.level_probabilities(v), predictive.numbers
+        )

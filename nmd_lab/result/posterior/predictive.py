@@ -1,0 +1,31 @@
+"""The distribution of a new observation: a mixture over the draws."""
+
+from __future__ import annotations
+
+from .after import NoiseAfter
+from .before import NoiseBefore
+from .gaussian import GaussianNoise
+from .mixture import Predictive
+from .noise import Noise
+from .ordinal import OrdinalNoise
+
+KINDS: dict[str, type[Predictive]] = {
+    "gaussian": GaussianNoise,
+    "before": NoiseBefore,
+    "after": NoiseAfter,
+    "ordinal": OrdinalNoise,
+}
+"""Classes of distributions by the kind of the noise."""
+
+
+def predictive(kind: str, noise: Noise) -> Predictive:
+    """Return the distribution of an observation given each draw.
+
+    Parameters
+    ----------
+    kind : {"gaussian", "before", "after", "ordinal"}
+        Place of the noise; see `nmd_lab.result.posterior.posterior.Posterior`.
+    noise : Noise
+        Numbers of the draws.
+    """
+    return KINDS[kind](noise)

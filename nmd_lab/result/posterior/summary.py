@@ -1,0 +1,78 @@
+"""A posterior in a few lines of text, or as HTML for a notebook."""
+
+from __future__ import annotations
+
+from html import escape
+
+import numpy as np
+
+from nmd_lab.data.labels import COMPONENT
+from nmd_lab.result.html import folded, table
+from nmd_lab.result.selection import in_short
+
+from .diagnostics import PosteriorDiagnostics
+from .draws import CHAIN, DRAW
+
+NOISES = {
+    "gaussian": "Gaussian noise",
+    "before": "noise before f",
+    "after": "noise after f",
+    "ordinal": "ordinal levels",
+}
+"""The kinds of noise in words."""
+
+
+class PosteriorSummary(PosteriorDiagnostics):
+    """The representations of a posterior."""
+
+    def _repr_html_(self) -> str:
+        """Return the HTML summary that notebooks show."""
+        return (
+            '<div style="color: inherit; font-size: 0.9em;">'
+            f"<p><b>nmd_lab.Posterior</b> {escape(self._formula)}</p>{table(self._facts)}"
+            f"{folded('Parameters', table(in_short(self.parameters)))}</div>"
+        )
+
+    def __repr__(self) -> str:
+        """Return a summary of a few lines."""
+        facts = "".join(f"\n  {name}: {text}" for name, text in self._facts.items() if text)
+        return f"<nmd_lab.Posterior>  {self._formula}{facts}"
+
+    @property
+    def _formula(self) -> str:
+        """The model in one line."""
+        loss = f", loss {self.loss.name}" if self.noise == "after" else ""
+        return f"X ≈ {self.nonlinearity!r}(W H), {NOISES[self.noise]}{loss}"
+
+    @property
+    def _facts(self) -> dict[str, str]:
+        """Names and texts of what to know first."""
+        sizes = {
+            name: ", ".join(
+                f"{dim}: {size}"
+                for dim, size in self.draws[name].sizes.items()
+                if dim not in (CHAIN, DRAW)
+            )
+            for name in ("W", "H")
+        }
+        chains = self.draws.sizes[CHAIN]
+        dtype = self.draws["W"].dtype
+        rank = f"{float(self.effective_rank.mean()):.1f} of {self.draws.sizes[COMPONENT]}"
+        noise = 1 / np.sqrt(self.draws["rho"].values)
+        return {
+            "draws": f"{self.n_draws} in {chains} chain{'s' if chains > 1 else ''}",
+            **{name: f"({text}) {dtype}" for name, text in sizes.items()},
+            "effective rank": rank,
+            "noise 1/√ρ": f"{noise.mean():.3g} ± {noise.std():.1g}",
+            "log-likelihood": self._convergence,
+            "ended": str(self.stop_reason),
+        }
+
+    @property
+    def _convergence(self) -> str:
+        """Split R-hat and effective sample size of the log-likelihood, in words."""
+        rhat, ess = (float(table["log_likelihood"]) for table in (self.rhat, self.ess))
+        if np.isnan(rhat):
+            return "too few sweeps for R-hat"
+        agree = "" if self.converged else ", not converged"
+        return f"split R-hat {rhat:.3f}, effective sample size {ess:.0f}{agree}"

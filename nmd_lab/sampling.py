@@ -1,0 +1,168 @@
+"""`sample`: the posterior of a model, by Gibbs sampling.
+
+>>> import numpy as np, nmd_lab as nmd
+>>> rng = np.random.default_rng(0)
+>>> truth = rng.normal(size=(60, 2)) @ rng.normal(size=(2, 40))
+>>> X = np.where(rng.random(truth.shape) < 0.5, truth + 0.1 * rng.normal(size=truth.shape), np.nan)
+>>> posterior = nmd.sample(X, 4, random_state=0)
+>>> low, high = posterior.predict_interval([0, 1], [0, 1], level=0.9).T  # of new observations
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Literal
+
+from numpy.typing import ArrayLike, DTypeLike
+
+from ._interruption import interruptible
+from ._sample_warnings import warn_of_chains
+from ._sampling import draw_posterior
+from ._threads import one_thread
+from .model.losses import Loss
+from .model.nonlinearities import Nonlinearity
+from .model.ordinal import Ordinal
+from .result.posterior.posterior import Posterior
+from .solver.sampler.options import SampleOptions
+
+
+def sample(
+    X: Any,
+    rank: int,
+    nonlinearity: str | Nonlinearity = "identity",
+    loss: str | Loss | Ordinal = "frobenius",
+    *,
+    draws: int = 300,
+    tune: int | None = None,
+    chains: int = 1,
+    keep: int | None = None,
+    noise: Literal["auto", "before", "after"] = "auto",
+    offsets: Literal["auto", "none", "rows", "columns", "both"] = "auto",
+    mask: ArrayLike | None = None,
+    weights: ArrayLike | None = None,
+    dtype: DTypeLike | None = None,
+    sample_dims: str | Sequence[str] | None = None,
+    init: Any = "auto",
+    targets: Any = None,
+    callback: Callable[..., Any] | None = None,
+    time_limit: float | None = None,
+    progress: bool | None = None,
+    random_state: Any = None,
+    threads: int | None = None,
+) -> Posterior:
+    """Draw from the posterior of X ≈ f(WH): predictions with intervals, and better ones.
+
+    Only observed entries count, as for `complete`.  W, H, offsets, noise levels and the scales of
+    all of them are drawn, so that nothing is to be tuned.  The mean over draws is usually closer to
+    the truth than any single fit.
+
+    Parameters
+    ----------
+    X : array_like, masked array, DataFrame, DataArray, scipy.sparse matrix or SparseObservations
+        Data (m, n).  NaN, masked entries, and entries that a sparse matrix does not store are
+        missing.
+    rank : int
+        Upper bound for the number of components; more than enough does no harm.
+    nonlinearity : str or Nonlinearity, default "identity"
+        Nonlinearity f.
+    loss : str, Loss or Ordinal, default "frobenius"
+        Noise after f: "frobenius" (Gaussian), "l1" (Laplace), "kl" (Poisson), or a Loss.  "ordinal"
+        or an `Ordinal`: ordered levels with learned cut points.
+    draws : int, default 300
+        Number of sweeps after tuning, of each chain.
+    tune : int, optional
+        Number of sweeps before them, which are not kept; by default 100, and 0 if `init` is a
+        Posterior.
+    chains : int, default 1
+        Number of chains.
+    keep : int, optional
+        Number of draws to keep of each chain, evenly spaced; by default all, or as many as take
+        1 GiB.
+    noise : {"auto", "before", "after"}, default "auto"
+        Where the Gaussian noise of the Frobenius loss is.  "before": X = f(WH + noise) exactly, so
+        that a value at a limit of f says that WH + noise is beyond it.  "after": X = f(T) + noise.
+        "auto" is "before" where f has flat pieces, and X their values and no other value that f
+        does not take.
+    offsets : {"auto", "none", "global", "rows", "columns", "both"}, default "auto"
+        Offsets added to WH inside f; "auto" is "both", and "none" for an even f.
+    mask, weights, dtype, sample_dims
+        As for `complete`.  A weight multiplies the precision of an entry.
+    init : {"auto", "random", "svd"}, Decomposition or Posterior, default "auto"
+        Where a chain begins.  A fit: at its factors.  A Posterior: where its chains ended; the
+        result has its draws, too.
+    targets : pair of array_like of int, optional
+        Rows and columns of entries whose mean and standard deviation are wanted.  They are computed
+        from all sweeps, and only the last draw is kept unless `keep` says otherwise.
+    callback : callable, optional
+        Function of a `Sweep` (chain, sweep, tuning, log_likelihood, seconds); a true value ends the
+        run.
+    time_limit : float, optional
+        Time limit of all chains together, in seconds.  At least one sweep is done.
+    progress : bool, optional
+        Whether to show a progress bar.  By default only on a terminal, and only after a second.
+    random_state : int, Generator or None
+        Seed.  The same seed gives the same bits, with any number of threads.
+    threads : int, optional
+        Largest number of threads; by default NUMBA_NUM_THREADS.
+
+    Returns
+    -------
+    Posterior
+        Labelled draws and predictions.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If an argument is invalid; this is checked before any work.
+    MemoryError
+        If the draws would not fit into what is left of the memory.
+    KeyboardInterrupt
+        If Ctrl-C comes before the first sweep is done.  Later it ends the run, and the draws so far
+        are returned.
+
+    Warns
+    -----
+    NotConvergedWarning
+        If the chains do not agree with one another, or with their own halves.
+
+    Notes
+    -----
+    T_ij ~ N((WH)_ij + offsets, 1/ρ), and x_ij is f(T_ij) with the noise of the loss.  A sweep draws
+    T where ADMM takes the proximal map, and rows and columns where ADMM solves for them (M. Vono,
+    N. Dobigeon and P. Chainais, "Split-and-augmented Gibbs sampler", 2019).  Rows of W and columns
+    of H are Gaussian with unknown mean and precision (R. Salakhutdinov and A. Mnih, "Bayesian
+    probabilistic matrix factorization using Markov chain Monte Carlo", 2008).  Multiples of X have
+    multiples of the same posterior.
+
+    Examples
+    --------
+    >>> import numpy as np, nmd_lab as nmd
+    >>> rng = np.random.default_rng(0)
+    >>> truth = np.outer(np.arange(1.0, 31), np.linspace(1, 2, 20))
+    >>> X = truth + rng.normal(size=truth.shape)
+    >>> X[3, 4] = np.nan
+    >>> posterior = nmd.sample(X, 2, draws=200, random_state=0)
+    >>> low, high = posterior.predict_interval(3, 4)[0]
+    >>> bool(low < truth[3, 4] < high)
+    True
+    """
+    options = SampleOptions(
+        draws=draws,
+        tune=tune,
+        chains=chains,
+        keep=keep,
+        noise=noise,
+        offsets=offsets,
+        init=init,
+        targets=targets,
+        callback=callback,
+        time_limit=time_limit,
+        progress=progress,
+        random_state=random_state,
+        threads=threads,
+    )
+    data = {"mask": mask, "weights": weights, "dtype": dtype, "sample_dims": sample_dims}
+    with interruptible() as interruption, one_thread():
+        posterior = draw_posterior(X, rank, nonlinearity, loss, data, options, interruption)
+    warn_of_chains(posterior, stacklevel=2)
+    return posterior

@@ -1,0 +1,125 @@
+"""Draws of new rows, given the draws of a chain: each draw has its own H and noise."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nmd_lab._threads import all_threads
+from nmd_lab.data.base import FloatArray, Observations
+from nmd_lab.model.proximal import Pair
+from nmd_lab.solver.storage import storage_of
+
+from .chain import ROWS, ChainState, draw_T
+from .cut_points import CutPoints
+from .hyperparameters import RowPrior
+from .model import SamplerModel
+from .noise import NoiseKind
+from .prior import Prior
+from .sides import Key
+
+STEPS = 5
+"""Draws of T and of the rows for each draw of H; one is exact without T."""
+
+
+class DrawOfH(NamedTuple):
+    """What the new rows depend on, of one draw.
+
+    Attributes
+    ----------
+    columns : ndarray (n, rank [+ 1])
+        Vectors of the columns: components, and the offset if there is one.
+    rho, beta : float
+        Precisions of the noise before f and after it.
+    row_mean, row_precision : ndarray (d,) and (d, d)
+        Prior of a row.
+    cuts : ndarray (n_levels - 1,) or None
+        Cut points of ordinal data.
+    """
+
+    columns: FloatArray
+    rho: float
+    beta: float
+    row_mean: NDArray[np.float64]
+    row_precision: NDArray[np.float64]
+    cuts: NDArray[np.float64] | None
+
+
+@dataclass(frozen=True)
+class NewRows:
+    """New rows of a model.
+
+    Attributes
+    ----------
+    observations : Observations
+        New rows, at the columns of the model.
+    pair : Pair
+        Nonlinearity and loss.
+    kind : NoiseKind
+        Where the noise is.
+    rank : int
+        Number of components.
+    row_offsets, column_offsets : bool
+        Whether rows and columns have offsets.
+    mean : float
+        Global offset.
+    """
+
+    observations: Observations
+    pair: Pair
+    kind: NoiseKind
+    rank: int
+    row_offsets: bool
+    column_offsets: bool
+    mean: float
+
+    def draws(self, given: Iterator[DrawOfH], seed: int) -> Iterator[FloatArray]:
+        """Yield the vectors of the new rows (m, rank [+ 1]) for each draw of H."""
+        model = self._model()
+        state: ChainState | None = None
+        for number, draw in enumerate(given):
+            if state is None:
+                state = self._first_state(model, draw)
+            state.columns, state.rho, state.beta = draw.columns, draw.rho, draw.beta
+            if state.cuts is not None and draw.cuts is not None:
+                state.cuts.ends[1:-1] = draw.cuts
+            for step in range(1 if self.kind == "gaussian" else STEPS):
+                state.sweep = number * STEPS + step
+                draw_T(model, state, seed)
+                model.sides[0].draw(
+                    state.T,
+                    model.partner_of_rows(state.columns),
+                    RowPrior(draw.row_mean, draw.row_precision),
+                    state.rho,
+                    Key(seed, state.sweep, ROWS),
+                    state.rows,
+                )
+            yield state.rows.copy()
+
+    def _first_state(self, model: SamplerModel, draw: DrawOfH) -> ChainState:
+        rows = np.tile(draw.row_mean, (model.shape[0], 1)).astype(model.values.dtype)
+        T = model.values
+        if self.kind != "gaussian":
+            T = np.full(T.size, np.nan, T.dtype)
+        cuts = None if draw.cuts is None else CutPoints(model.values, draw.cuts.size + 1)
+        return ChainState(rows, draw.columns, draw.rho, draw.beta, T, cuts=cuts)
+
+    def _model(self) -> SamplerModel:
+        stored = self.observations.as_sparse()
+        return SamplerModel(
+            storage=storage_of(stored),
+            values=np.ascontiguousarray(stored.values),
+            weights=stored.weights,
+            pair=self.pair,
+            kind=self.kind,
+            rank=self.rank,
+            row_offsets=self.row_offsets,
+            column_offsets=self.column_offsets,
+            mean=self.mean,
+            prior=Prior(1.0, 1.0),  # the priors of the rows are drawn already
+            threads=all_threads(),
+        )

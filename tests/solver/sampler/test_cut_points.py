@@ -1,0 +1,118 @@
+"""Posteriors of cut points for known WH, against integration on a grid."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from nmd_lab.solver.sampler.cut_points import CutPoints, log_mass_between
+
+GRID = np.linspace(-4, 5, 400)
+
+
+def levels_of(v, cuts, rng):
+    return np.digitize(v + rng.standard_normal(v.size), cuts).astype(float)
+
+
+def log_likelihood(codes, v, ends):
+    """Return the log-likelihood of all levels, from SciPy's normal distribution."""
+    level = codes.astype(int)
+    mass = stats.norm.cdf(ends[level + 1] - v) - stats.norm.cdf(ends[level] - v)
+    with np.errstate(divide="ignore"):
+        return float(np.log(mass).sum())
+
+
+def weight_on(grid, codes, v, first):
+    """Return the density, up to a factor, of the other cut points on a grid of each of them."""
+    number = int(codes.max())
+    shape = (grid.size,) * (number - 1)
+    logs = np.full(shape, -np.inf)
+    for at in np.ndindex(shape):
+        cuts = np.concatenate([[first], grid[list(at)]])
+        if np.all(np.diff(cuts) > 0):
+            ends = np.concatenate([[-np.inf], cuts, [np.inf]])
+            logs[at] = log_likelihood(codes, v, ends)
+    return np.exp(logs - logs.max())
+
+
+def chain_of(points, v, sweeps, tune=500):
+    rng = np.random.default_rng(1)
+    for _ in range(tune):
+        points.draw(v, rng, tune=True)
+    kept = np.empty((sweeps, points.ends.size - 2))
+    for k in range(sweeps):
+        likelihood = points.draw(v, rng, tune=False)
+        kept[k] = points.ends[1:-1]
+    return kept, likelihood
+
+
+@pytest.mark.parametrize(("cuts", "step"), [([-0.5, 0.9], 0.005), ([-0.5, 0.3, 1.1], 0.03)])
+def test_cut_points_have_their_posterior(cuts, step):
+    rng = np.random.default_rng(0)
+    v = rng.normal(size=60)
+    codes = levels_of(v, cuts, rng)
+    points = CutPoints(codes, len(cuts) + 1)
+    first = points.ends[1]
+    kept, _ = chain_of(points, v, 12_000)
+    assert (kept[:, 0] == first).all()
+    thinned = kept[::20, 1:]
+    grid = np.arange(first + step / 2, first + 4, step)
+    weight = weight_on(grid, codes, v, first)
+    for axis, own in enumerate(thinned.T):
+        others = tuple(other for other in range(weight.ndim) if other != axis)
+        marginal = np.cumsum(weight.sum(axis=others))
+        law = np.interp(own, grid + step / 2, marginal / marginal[-1])
+        assert stats.kstest(law, "uniform").pvalue > 1e-3
+
+
+def test_the_likelihood_is_that_of_the_levels():
+    rng = np.random.default_rng(0)
+    v = rng.normal(size=300)
+    codes = levels_of(v, [-1, 0.5], rng)
+    points = CutPoints(codes, 3)
+    _, likelihood = chain_of(points, v, 20)
+    assert likelihood == pytest.approx(log_likelihood(codes, v, points.ends), rel=1e-9)
+
+
+def test_a_level_that_no_entry_has_keeps_the_order():
+    rng = np.random.default_rng(0)
+    v = rng.normal(size=50)
+    codes = np.where(v > 0, 3.0, 0.0)
+    points = CutPoints(codes, 4)
+    kept, _ = chain_of(points, v, 500)
+    assert (np.diff(kept, axis=1) > 0).all()
+
+
+def test_steps_are_accepted_about_half_the_time():
+    rng = np.random.default_rng(0)
+    v = rng.normal(size=400)
+    points = CutPoints(levels_of(v, [-0.5, 0.5, 1.5], rng), 4)
+    kept, _ = chain_of(points, v, 2000)
+    moved = np.mean(np.diff(kept[:, 1:], axis=0) != 0, axis=0)
+    assert ((moved > 0.3) & (moved < 0.6)).all()
+
+
+@pytest.mark.parametrize(
+    ("low", "high"),
+    [(-np.inf, 0.3), (-1, 2), (3, 4), (-9, -8), (8, np.inf), (30, 31), (1, 1 + 1e-6)],
+)
+def test_logarithms_of_masses(low, high):
+    upper, lower = stats.norm.logsf(low), stats.norm.logsf(high)
+    if low < 0:
+        upper, lower = stats.norm.logcdf(high), stats.norm.logcdf(low)
+    with np.errstate(divide="ignore"):
+        expected = upper + np.log1p(-np.exp(lower - upper))
+    assert log_mass_between(low, high) == pytest.approx(expected, rel=1e-4)
+
+
+@pytest.mark.parametrize(("low", "high"), [(45, 46), (-46, -45), (45, np.inf)])
+def test_masses_far_out_have_a_logarithm(low, high):
+    """Below the smallest number of double precision, the leading terms remain."""
+    near = min(abs(low), abs(high))
+    assert log_mass_between(low, high) == pytest.approx(stats.norm.logsf(near), abs=1e-3)
+
+
+def test_a_narrow_level_far_out_has_less_mass_than_the_tail():
+    narrow = stats.norm.logsf(45) + np.log(-np.expm1(-45 * 1e-3))
+    assert log_mass_between(45, 45.001) == pytest.approx(narrow, abs=0.01)

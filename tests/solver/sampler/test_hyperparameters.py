@@ -1,0 +1,88 @@
+"""Draws of means and precisions of rows, and of noise levels, against their closed forms."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from nmd_lab.solver.sampler.hyperparameters import draw_precision, draw_row_prior
+
+DRAWS = 4000
+SIGNIFICANT = 1e-4
+STRENGTH = 2.5
+
+
+def normal_wishart(rows, units):
+    """Return the parameters of the posterior, by the formulas for whole matrices."""
+    m, d = rows.shape
+    scaled = rows / units
+    average = scaled.mean(axis=0) if m else np.zeros(d)
+    scatter = scaled.T @ scaled - m * np.outer(average, average)
+    total = STRENGTH + m
+    inverse_scale = np.eye(d) + scatter + STRENGTH * m / total * np.outer(average, average)
+    return m / total * average, total, np.linalg.inv(inverse_scale), d + m
+
+
+def many(rows, units, seed=0):
+    rng = np.random.default_rng(seed)
+    drawn = [draw_row_prior(rows, units, STRENGTH, rng) for _ in range(DRAWS)]
+    means = np.array([mean for mean, _ in drawn]) / units
+    precisions = np.array([precision for _, precision in drawn]) * np.outer(units, units)
+    return means, precisions
+
+
+def rows_of(m, d, seed=5):
+    rng = np.random.default_rng(seed)
+    return 0.3 + rng.normal(size=(m, d)) @ rng.normal(size=(d, d)), rng.uniform(0.5, 3, size=d)
+
+
+@pytest.mark.parametrize(("m", "d"), [(0, 1), (0, 3), (1, 2), (9, 1), (9, 3), (40, 2)])
+def test_precisions_have_the_wishart_law(m, d):
+    rows, units = rows_of(m, d)
+    _, _, scale, degrees = normal_wishart(rows, units)
+    _, precisions = many(rows, units)
+    # aᵀ Λ a over aᵀ W a is chi-squared with as many degrees of freedom
+    for a in (*np.eye(d), np.linspace(1, -0.7, d)):
+        ratio = np.einsum("i,kij,j->k", a, precisions, a) / (a @ scale @ a)
+        assert stats.kstest(ratio, stats.chi2(degrees).cdf).pvalue > SIGNIFICANT
+    theirs = stats.wishart(degrees, scale).rvs(DRAWS, random_state=1).reshape(DRAWS, d, d)
+    for statistic in (np.linalg.slogdet, lambda drawn: (None, np.log(np.trace(drawn, 0, 1, 2)))):
+        assert stats.ks_2samp(statistic(precisions)[1], statistic(theirs)[1]).pvalue > SIGNIFICANT
+
+
+@pytest.mark.parametrize(("m", "d"), [(9, 3), (40, 2)])
+def test_precisions_have_the_right_mean(m, d):
+    rows, units = rows_of(m, d)
+    _, _, scale, degrees = normal_wishart(rows, units)
+    _, precisions = many(rows, units)
+    diagonal = np.diag(scale)
+    spread = np.sqrt(degrees * (scale**2 + np.outer(diagonal, diagonal)))
+    off = (precisions.mean(axis=0) - degrees * scale) / (spread / np.sqrt(DRAWS))
+    assert np.abs(off).max() < 5
+
+
+@pytest.mark.parametrize(("m", "d"), [(0, 2), (9, 1), (9, 3)])
+def test_means_have_their_normal_law_given_the_precision(m, d):
+    rows, units = rows_of(m, d)
+    centre, total, _, _ = normal_wishart(rows, units)
+    means, precisions = many(rows, units)
+    z = np.einsum("kji,kj->ki", np.linalg.cholesky(total * precisions), means - centre)
+    for number in z.T:
+        assert stats.kstest(number, "norm").pvalue > SIGNIFICANT
+    np.testing.assert_allclose(np.atleast_2d(np.cov(z.T)), np.eye(d), atol=5 / np.sqrt(DRAWS / 2))
+
+
+def test_float32_rows_give_the_same_draw():
+    rows, units = rows_of(9, 3)
+    single = draw_row_prior(rows.astype(np.float32), units, STRENGTH, np.random.default_rng(0))
+    double = draw_row_prior(rows, units, STRENGTH, np.random.default_rng(0))
+    for found, expected in zip(single, double, strict=True):
+        assert found.dtype == np.float64
+        np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-6)
+
+
+def test_precisions_of_noise_have_the_gamma_law():
+    rng = np.random.default_rng(0)
+    drawn = [draw_precision(2.5, 4.0, rng) for _ in range(DRAWS)]
+    assert stats.kstest(drawn, stats.gamma(2.5, scale=1 / 4.0).cdf).pvalue > SIGNIFICANT

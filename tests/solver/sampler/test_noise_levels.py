@@ -1,0 +1,76 @@
+"""Draws of the noise levels ρ and β, given T, against their Gamma laws."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from nmd_lab.data.observations import observe
+from nmd_lab.model.proximal import make_pair
+from nmd_lab.solver.sampler.chain import ChainState, _draw_noise
+from nmd_lab.solver.sampler.model import SamplerModel
+from nmd_lab.solver.sampler.prior import Prior
+from nmd_lab.solver.storage import storage_of
+
+DRAWS = 3000
+SIGNIFICANT = 1e-4
+PRIOR = Prior(spread=3.0, spread_of_X=0.7, noise_shape=1.5, noise_rate=0.05)
+COUNT, MISFIT, LOSSES = 20, 31.0, 7.0
+
+
+def drawn(kind, loss):
+    seen = observe(np.ones((5, 4)))
+    pair = make_pair("identity", loss)
+    values = np.ones(COUNT)
+    offsets = False, False
+    model = SamplerModel(storage_of(seen), values, None, pair, kind, 1, *offsets, 0.0, PRIOR, 1)
+    state = ChainState(np.ones((5, 1)), np.ones((4, 1)), 1.0, 1.0, values.copy())
+    rng = np.random.default_rng(0)
+    found = np.empty((DRAWS, 2))
+    for k in range(DRAWS):
+        _draw_noise(model, state, MISFIT, LOSSES, rng)
+        found[k] = state.rho, state.beta
+    return found.T, state
+
+
+def gamma(shape, rate):
+    return stats.gamma(shape, scale=1 / rate).cdf
+
+
+@pytest.mark.parametrize(
+    ("kind", "loss"),
+    [("gaussian", "frobenius"), ("before", "frobenius"), ("after", "l1"), ("after", "kl")],
+)
+def test_precision_of_T(kind, loss):
+    (rho, _), _ = drawn(kind, loss)
+    law = gamma(1.5 + COUNT / 2, 0.05 * 3.0**2 + MISFIT / 2)
+    assert stats.kstest(rho, law).pvalue > SIGNIFICANT
+
+
+def test_precision_of_gaussian_noise_after_f():
+    (_, beta), state = drawn("after", "frobenius")
+    law = gamma(1.5 + COUNT / 2, 0.05 * 0.7**2 + LOSSES)  # the loss has the half in it
+    assert stats.kstest(beta, law).pvalue > SIGNIFICANT
+    gaussian = COUNT / 2 * math.log(state.rho) - state.rho * MISFIT / 2
+    expected = gaussian + COUNT / 2 * math.log(state.beta) - state.beta * LOSSES
+    assert state.log_likelihood == pytest.approx(expected)
+
+
+def test_rate_of_laplace_noise():
+    (_, beta), _ = drawn("after", "l1")
+    law = gamma(1.5 + COUNT, 0.05 * 0.7 + LOSSES)
+    assert stats.kstest(beta, law).pvalue > SIGNIFICANT
+
+
+@pytest.mark.parametrize("kind", ["gaussian", "before"])
+def test_no_noise_after_f(kind):
+    (_, beta), _ = drawn(kind, "frobenius")
+    assert (beta == 1).all()
+
+
+def test_poisson_noise_has_no_precision():
+    (_, beta), _ = drawn("after", "kl")
+    assert (beta == 1).all()

@@ -1,0 +1,151 @@
+"""Draws of rows and columns against the closed form of their Gaussian, worked out with NumPy."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import sparse, stats
+
+from nmd_lab.data.observations import observe
+from nmd_lab.solver.sampler.hyperparameters import RowPrior
+from nmd_lab.solver.sampler.sides import DenseSide, Key, Partner, SparseSide
+from nmd_lab.solver.storage import storage_of
+
+M, N, RANK, RHO, MEAN = 5, 7, 3, 1.7, 0.4
+DRAWS = 4000
+SIGNIFICANT = 1e-4
+"""A correct sampler fails a test of this file with this probability, for another seed."""
+
+
+def problem(dtype, seed=3):
+    """Return T with holes, weights, a partner with a column of ones, and a prior."""
+    rng = np.random.default_rng(seed)
+    T = rng.normal(size=(M, N))
+    T[rng.random((M, N)) < 0.3] = np.nan
+    T[4] = np.nan
+    weights = rng.uniform(0.5, 2, size=(M, N))
+    vectors = np.hstack([rng.normal(size=(N, RANK - 1)), np.ones((N, 1))])
+    A = rng.normal(size=(RANK, RANK))
+    prior = RowPrior(rng.normal(size=RANK), A @ A.T + np.eye(RANK))
+    partner = Partner(vectors.astype(dtype), rng.normal(size=N).astype(dtype), MEAN)
+    return T.astype(dtype), weights.astype(dtype), partner, prior
+
+
+def closed_form(T, weights, partner, prior, i):
+    """Return mean and covariance of row i."""
+    seen = ~np.isnan(T[i])
+    P, w = partner.vectors[seen].astype(float), RHO * weights[i, seen].astype(float)
+    y = T[i, seen].astype(float) - partner.constants[seen] - MEAN
+    covariance = np.linalg.inv(prior.precision + (P.T * w) @ P)
+    return covariance @ (prior.precision @ prior.mean + P.T @ (w * y)), covariance
+
+
+def sparse_side(T, weights, *, transposed=False):
+    """Return the side of the rows of T, or of the columns of its transposed matrix."""
+    if transposed:
+        seen = observe(T.T, weights=weights.T).as_sparse()
+        of_columns, order = storage_of(seen).transposed()
+        return SparseSide(of_columns, order, seen.weights, 1), seen.values
+    seen = observe(T, weights=weights).as_sparse()
+    return SparseSide(storage_of(seen), None, seen.weights, 1), seen.values
+
+
+def standardised(draws, mean, covariance):
+    """Return independent standard normal numbers, if the draws have this mean and covariance."""
+    return np.linalg.solve(np.linalg.cholesky(covariance), (draws - mean).T)
+
+
+def draws_of(side, target, partner, prior, dtype, m=M):
+    """Return many draws of all rows, and what they leave."""
+    rows, out = np.zeros((m, RANK), dtype), np.empty((DRAWS, m, RANK))
+    misfits = np.empty(DRAWS)
+    for sweep in range(DRAWS):
+        misfits[sweep] = side.draw(target, partner, prior, RHO, Key(11, sweep, 0), rows)
+        out[sweep] = rows
+    return out, misfits
+
+
+def check(draws, expected):
+    """Test every row: each number of it, and each product of two, which has the mean 0."""
+    for i, (mean, covariance) in enumerate(expected):
+        z = standardised(draws[:, i], mean, covariance)
+        for number in z:
+            assert stats.kstest(number, "norm").pvalue > SIGNIFICANT
+        np.testing.assert_allclose(np.cov(z), np.eye(RANK), atol=5 / np.sqrt(DRAWS / 2))
+        np.testing.assert_allclose(z.mean(axis=1), 0, atol=5 / np.sqrt(DRAWS))
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("transposed", [False, True])
+def test_sparse_rows_with_weights_have_their_gaussian(dtype, transposed):
+    T, weights, partner, prior = problem(dtype)
+    side, values = sparse_side(T, weights, transposed=transposed)
+    draws, misfits = draws_of(side, values, partner, prior, dtype)
+    check(draws, [closed_form(T, weights, partner, prior, i) for i in range(M)])
+    residual = T - draws[-1] @ partner.vectors.T - partner.constants - MEAN
+    np.testing.assert_allclose(misfits[-1], np.nansum(weights * residual**2), rtol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("transposed", [False, True])
+def test_dense_rows_have_their_gaussian(dtype, transposed):
+    _, _, partner, prior = problem(dtype)
+    T = np.random.default_rng(1).normal(size=(M, N)).astype(dtype)
+    given = np.ascontiguousarray(T.T) if transposed else T
+    side = DenseSide(given.shape, transposed, 1)
+    draws, misfits = draws_of(side, given.ravel(), partner, prior, dtype)
+    check(draws, [closed_form(T, np.ones((M, N)), partner, prior, i) for i in range(M)])
+    residual = T - draws[-1] @ partner.vectors.T - partner.constants - MEAN
+    np.testing.assert_allclose(misfits[-1], np.sum(residual**2), rtol=1e-5)
+
+
+def test_a_row_without_entries_is_drawn_from_the_prior():
+    T, weights, partner, prior = problem(float)
+    mean, covariance = closed_form(T, weights, partner, prior, 4)
+    np.testing.assert_allclose(mean, prior.mean)
+    np.testing.assert_allclose(covariance, np.linalg.inv(prior.precision))
+
+
+def test_rows_and_sweeps_are_independent():
+    T, weights, partner, prior = problem(float)
+    side, values = sparse_side(T, weights)
+    draws, _ = draws_of(side, values, partner, prior, float)
+    z = np.stack(
+        [standardised(draws[:, i], *closed_form(T, weights, partner, prior, i)) for i in range(M)]
+    ).reshape(M * RANK, DRAWS)
+    limit = 5 / np.sqrt(DRAWS)
+    np.testing.assert_allclose(np.corrcoef(z), np.eye(M * RANK), atol=limit)
+    np.testing.assert_allclose(
+        np.corrcoef(z[:, 1:], z[:, :-1])[: M * RANK, M * RANK :], 0, atol=limit
+    )
+
+
+def test_many_entries_in_a_row_are_gathered_in_chunks():
+    """A row has more entries than are gathered at a time, and dense and sparse draws agree."""
+    rng = np.random.default_rng(0)
+    n = 700
+    T = rng.normal(size=(2, n))
+    _, _, _, prior = problem(float)
+    partner = Partner(rng.normal(size=(n, RANK)), rng.normal(size=n), MEAN)
+    pattern = storage_of(observe(sparse.csr_array(T)).as_sparse())
+    sides = SparseSide(pattern, None, None, 1), DenseSide((2, n), False, 1)
+    found = []
+    for side in sides:
+        rows = np.zeros((2, RANK))
+        misfit = side.draw(T.ravel(), partner, prior, RHO, Key(1, 2, 0), rows)
+        found.append(np.append(rows, misfit))
+    np.testing.assert_allclose(*found, rtol=1e-10)
+
+
+def test_a_stream_belongs_to_seed_sweep_side_and_row():
+    T, weights, partner, prior = problem(float)
+    side, values = sparse_side(T, weights)
+    seen = set()
+    for key in (Key(1, 1, 0), Key(2, 1, 0), Key(1, 2, 0), Key(1, 1, 1)):
+        rows = np.zeros((M, RANK))
+        side.draw(values, partner, prior, RHO, key, rows)
+        again = np.zeros((M, RANK))
+        side.draw(values, partner, prior, RHO, key, again)
+        np.testing.assert_array_equal(rows, again)
+        seen |= set(rows.ravel().tolist())
+    assert len(seen) == 4 * M * RANK

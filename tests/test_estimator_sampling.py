@@ -1,0 +1,162 @@
+"""MatrixCompletion with inference="sample": the posterior of `nmd.sample` for scikit-learn."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV
+
+import nmd_lab as nmd
+
+NOISE = 0.2
+SHORT = {"inference": "sample", "n_draws": 80, "n_tune": 40, "random_state": 0}
+
+
+@pytest.fixture(scope="module")
+def truth():
+    rng = np.random.default_rng(1)
+    return rng.normal(size=(90, 2)) @ rng.normal(size=(2, 24)) + rng.normal(size=24)
+
+
+@pytest.fixture(scope="module")
+def X(truth):
+    rng = np.random.default_rng(2)
+    X = truth + NOISE * rng.normal(size=truth.shape)
+    X[rng.random(X.shape) < 0.3] = np.nan
+    return X
+
+
+@pytest.fixture(scope="module")
+def model(X):
+    return nmd.MatrixCompletion(4, **SHORT).fit(X[:70])
+
+
+def test_it_is_the_posterior_of_the_command(model, X):
+    posterior = nmd.sample(X[:70], 4, draws=80, tune=40, random_state=0)
+    assert posterior.draws.identical(model.posterior_.draws)
+    i, j = np.nonzero(np.isnan(X[:70]))
+    filled = model.transform(X[:70])
+    np.testing.assert_allclose(filled[i, j], posterior.predict(i, j), rtol=1e-12)
+    np.testing.assert_array_equal(filled[~np.isnan(X[:70])], X[:70][~np.isnan(X[:70])])
+    mean, std = model.predict(i, j, return_std=True)
+    np.testing.assert_array_equal(mean, posterior.predict(i, j))
+    np.testing.assert_array_equal(std, posterior.predict_std(i, j))
+    np.testing.assert_array_equal(model.predict(np.stack([i, j], axis=1)), mean)
+    assert (model.n_components_, model.n_iter_) == (4, 120)
+    seen = ~np.isnan(X[:70])
+    residual = (X[:70] - posterior.reconstruct().values)[seen]
+    assert model.reconstruction_err_ == pytest.approx(np.linalg.norm(residual), rel=1e-9)
+
+
+def test_rows_of_the_fit_are_recognised_in_any_order_and_form(model, X):
+    order = np.random.default_rng(3).permutation(70)
+    filled = model.transform(X[:70])
+    np.testing.assert_array_equal(model.transform(X[order]), filled[order])
+    seen = ~np.isnan(X[:70])
+    stored = sparse.csr_array((X[:70][seen], np.nonzero(seen)), shape=(70, 24))
+    for table in (stored, stored.tocoo()):
+        np.testing.assert_array_equal(model.transform(table), filled)
+
+
+def test_new_rows_are_filled_almost_as_well(model, X, truth):
+    new, holes = X[70:], np.isnan(X[70:])
+    error = np.sqrt(np.mean((model.transform(new) - truth[70:])[holes] ** 2))
+    assert error < 1.2 * NOISE  # the spread of the truth is ten times as large
+    mean, std = model.predict(new, return_std=True)
+    assert mean.shape == std.shape == new.shape
+    wrong = (new - mean)[~holes] / std[~holes]
+    assert 0.7 < np.sqrt(np.mean(wrong**2)) < 1.2
+    nothing = model.transform(np.full((2, 24), np.nan))
+    typical = np.nanmean(X[:70], axis=0)
+    assert np.abs(nothing - typical).max() < 4 * np.nanstd(X[:70], axis=0).max() / np.sqrt(50)
+    assert model.score(X[70:]) > 0.95
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"nonlinearity": "relu"}, {"loss": "l1"}, {"loss": "kl", "nonlinearity": "relu"}],
+    ids=str,
+)
+def test_other_models_fill_rows_of_the_fit_and_new_ones(options, truth):
+    rng = np.random.default_rng(0)
+    mean = np.maximum(truth, 0) if "nonlinearity" in options else truth
+    X = rng.poisson(mean).astype(float) if options.get("loss") == "kl" else mean.copy()
+    X[rng.random(X.shape) < 0.2] = np.nan
+    model = nmd.MatrixCompletion(3, **(SHORT | options)).fit(X[:70])
+    holes = np.isnan(X)
+    filled = model.transform(X)
+    plain = np.nanmean(X[:70], axis=0) - mean
+    for part in (slice(70), slice(70, None)):
+        error = np.sqrt(np.mean((filled - mean)[part][holes[part]] ** 2))
+        assert error < 0.8 * np.sqrt(np.mean(plain[part][holes[part]] ** 2))
+
+
+def test_ordinal_levels(X):
+    levels = np.where(np.isnan(X), np.nan, np.clip(np.round(X + 3), 1, 5))
+    model = nmd.MatrixCompletion(3, loss="ordinal", **SHORT).fit(levels)
+    filled = model.transform(levels)
+    assert 1 <= filled.min() <= filled.max() <= 5
+    new = model.transform(np.where(np.arange(24) < 4, np.nan, np.roll(levels[:3], 1, axis=1)))
+    assert 1 <= new.min() <= new.max() <= 5
+
+
+def test_frames_and_clones(X):
+    frame = pd.DataFrame(X, columns=[f"item {j}" for j in range(24)])
+    model = nmd.MatrixCompletion(3, **SHORT).set_output(transform="pandas")
+    filled = clone(model).set_output(transform="pandas").fit_transform(frame)
+    assert list(filled.columns) == list(frame.columns)
+    fitted = model.fit(frame)
+    assert list(fitted.posterior_.draws.H["column"].values) == list(frame.columns)
+    revived = pickle.loads(pickle.dumps(fitted))
+    pd.testing.assert_frame_equal(revived.transform(frame), filled)
+
+
+def test_fitting_anew_forgets_the_other_inference(X):
+    model = nmd.MatrixCompletion(2, **SHORT).fit(X)
+    assert not hasattr(model, "components_")
+    model.set_params(inference="fit", alpha=0.1, max_iter=5).fit(X)
+    assert not hasattr(model, "posterior_")
+    assert model.components_.shape == (2, 24)
+
+
+def test_grid_search_over_both(X):
+    model = nmd.MatrixCompletion(2, **(SHORT | {"n_draws": 20, "n_tune": 20}), max_iter=30)
+    grid = {"n_components": [1, 2], "inference": ["fit", "sample"]}
+    search = GridSearchCV(model, grid, cv=2, error_score="raise").fit(X)
+    assert search.best_params_["n_components"] == 2
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"n_components": "auto"}, r"n_components='auto' .*give a number"),
+        ({"nonlinearity": "auto"}, r"nonlinearity='auto' .*give one by name"),
+        ({"loss": "auto"}, r"loss='auto' .*give one by name"),
+        ({"alpha": 0.5}, r"alpha=0\.5 is of a fit.*leave out alpha"),
+        ({"offset_alpha": 1}, r"offset_alpha=1 is of a fit"),
+        ({"constraint": "observed"}, r"constraint='observed' is of a fit"),
+        ({"validation": 0.1}, r"validation=0\.1 is of a fit"),
+        ({"n_draws": 0}, r"n_draws=0 is too small"),
+        ({"n_tune": -1}, r"n_tune=-1 is too small"),
+        ({"inference": "samples"}, r"inference='samples' is unknown.*sample"),
+    ],
+)
+def test_what_does_not_go_together_is_refused_in_one_sentence(parameters, message, X):
+    with pytest.raises(ValueError, match=message) as caught:
+        nmd.MatrixCompletion(**({"n_components": 2, **SHORT} | parameters)).fit(X)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_fit_has_no_standard_deviations(X):
+    model = nmd.MatrixCompletion(2, alpha=0.1, max_iter=5).fit(X)
+    for place in ([[0], [1]], [X]):
+        with pytest.raises(ValueError, match=r"return_std=True .* inference='sample'"):
+            model.predict(*place, return_std=True)
+    sampled = nmd.MatrixCompletion(2, **SHORT).fit(X)
+    with pytest.raises(TypeError, match=r"sparse: .* posterior_\.predict"):
+        sampled.predict(sparse.csr_array(np.nan_to_num(X)))

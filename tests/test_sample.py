@@ -1,0 +1,279 @@
+"""`sample` from outside: bits, units, kinds of input, and how it ends."""
+
+from __future__ import annotations
+
+import itertools
+import signal
+
+import numpy as np
+import pandas as pd
+import pytest
+import xarray as xr
+from scipy import sparse, stats
+
+import nmd_lab as nmd
+
+QUICK = {"draws": 12, "tune": 8, "random_state": 0, "progress": False}
+PAIRS = list(
+    itertools.product(
+        ["identity", "relu", "minmax", "modulus", "square"], ["frobenius", "l1", "kl"]
+    )
+)
+
+
+@pytest.fixture(scope="module")
+def X():
+    rng = np.random.default_rng(1)
+    truth = rng.normal(size=(30, 2)) @ rng.normal(size=(2, 20)) + 1
+    return truth + 0.2 * rng.normal(size=truth.shape)
+
+
+@pytest.fixture(scope="module")
+def with_holes(X):
+    return np.where(np.random.default_rng(2).random(X.shape) < 0.3, np.nan, X)
+
+
+def assert_same(one, other):
+    xr.testing.assert_identical(one.draws, other.draws)
+    xr.testing.assert_identical(one.trace, other.trace)
+
+
+def predictions(posterior):
+    m, n = posterior.shape
+    i, j = np.divmod(np.arange(m * n), n)
+    return posterior.predict(i, j)
+
+
+# Bits -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("holes", [False, True])
+@pytest.mark.parametrize("options", [("identity", "frobenius"), ("relu", "l1")])
+def test_bits_depend_on_the_seed_and_not_on_the_number_of_threads(holes, options):
+    rng = np.random.default_rng(0)
+    data = rng.normal(size=(600, 80))  # so many that two threads share the work
+    if holes:
+        data[rng.random(data.shape) < 0.4] = np.nan
+    given = QUICK | {"draws": 3, "tune": 1}
+    one, two = (nmd.sample(data, 3, *options, threads=t, **given) for t in (1, 2))
+    assert_same(one, two)
+    other = nmd.sample(data, 3, *options, **given | {"random_state": 1})
+    assert not np.allclose(one.draws["rho"], other.draws["rho"])
+
+
+def test_chains_are_different_and_the_first_does_not_depend_on_their_number(with_holes):
+    one = nmd.sample(with_holes, 2, **QUICK)
+    two = nmd.sample(with_holes, 2, chains=2, **QUICK)
+    xr.testing.assert_identical(one.draws.isel(chain=0), two.draws.isel(chain=0))
+    assert not np.allclose(two.draws["rho"][0], two.draws["rho"][1])
+
+
+def test_the_input_stays_as_it_is(with_holes):
+    given = with_holes.copy()
+    given.flags.writeable = False
+    weights = np.full(given.shape, 2.0)
+    weights.flags.writeable = False
+    nmd.sample(given, 2, "relu", "l1", weights=weights, **QUICK)
+    np.testing.assert_array_equal(given, with_holes)
+
+
+def test_float32(with_holes):
+    single = nmd.sample(with_holes.astype(np.float32), 2, **QUICK | {"draws": 200})
+    double = nmd.sample(with_holes, 2, **QUICK | {"draws": 200})
+    assert single.draws["W"].dtype == np.float32
+    spread = double.predict_std([0, 5], [3, 7])
+    assert np.all(np.abs(single.predict([0, 5], [3, 7]) - double.predict([0, 5], [3, 7])) < spread)
+    again = nmd.sample(with_holes, 2, dtype="float32", **QUICK | {"draws": 200})
+    assert_same(single, again)
+
+
+# Units ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("nonlinearity", "loss"),
+    [("identity", "frobenius"), ("relu", "frobenius"), ("relu", "l1"), ("modulus", "frobenius")],
+)
+@pytest.mark.parametrize("factor", [4.0, 2.0**-90, 1e-30, 1e60])
+def test_multiples_of_the_data_have_multiples_of_the_posterior(X, nonlinearity, loss, factor):
+    own, theirs = (
+        nmd.sample(data, 2, nonlinearity, loss, noise="auto", **QUICK) for data in (X, factor * X)
+    )
+    entries = [0, 7, 29], [3, 11, 19]
+    power_of_two = np.frexp(factor)[0] == 0.5
+    spread = own.predict_std(*entries)
+    for name in ("predict", "predict_std"):
+        expected, found = (getattr(posterior, name)(*entries) for posterior in (own, theirs))
+        if power_of_two and nonlinearity == "identity":
+            np.testing.assert_allclose(found / factor, expected, rtol=1e-6)
+        assert np.all(np.abs(found / factor - expected) < 3 * spread)
+
+
+@pytest.mark.parametrize(("nonlinearity", "loss"), [("identity", "frobenius"), ("relu", "l1")])
+def test_three_times_the_data_have_three_times_the_posterior_in_law(with_holes, nonlinearity, loss):
+    """Seeds differ, so that the laws are compared and not the random numbers."""
+    given = QUICK | {"draws": 600, "tune": 100}
+    drawn = []
+    for factor, seed in ((1.0, 0), (3.0, 1)):
+        options = given | {"random_state": seed}
+        posterior = nmd.sample(factor * with_holes, 2, nonlinearity, loss, **options)
+        drawn.append(posterior.trace["prediction"].values[0, ::15] / factor)
+    ps = [stats.ks_2samp(*pair).pvalue for pair in zip(drawn[0].T, drawn[1].T, strict=True)]
+    assert np.mean(np.array(ps) < 0.01) < 0.15  # 200 entries, which are not independent
+
+
+@pytest.mark.parametrize("size", [1e4, 1e7])
+def test_large_counts_are_as_exact_as_poisson_noise(size):
+    """The larger ones are sampled in another unit, in which a count is no Poisson number."""
+    rng = np.random.default_rng(0)
+    mean = size * np.outer(rng.uniform(0.5, 1, 40), rng.uniform(0.5, 1, 30))
+    counts = rng.poisson(mean).astype(float)
+    given = {"offsets": "none", "init": "svd"} | QUICK | {"draws": 60, "tune": 60}
+    posterior = nmd.sample(counts, 1, "identity", "kl", **given)
+    error = predictions(posterior) - mean.ravel()
+    assert np.sqrt(np.mean(error**2 / mean.ravel())) < 0.5  # 69 numbers from 1200 counts
+
+
+# Kinds of input ---------------------------------------------------------------------------------
+
+
+def inputs_of(given):
+    """Return the same data as arrays of all kinds, with options that make them the same."""
+    seen = ~np.isnan(given)
+    rows, columns = [f"r{i}" for i in range(30)], [f"c{j}" for j in range(20)]
+    filled = np.where(seen, given, 7.0)
+    stored = sparse.csr_array((given[seen], np.nonzero(seen)), given.shape)
+    return {
+        "masked": (np.ma.masked_array(filled, ~seen), {}),
+        "mask": (filled, {"mask": seen}),
+        "sparse": (stored, {}),
+        "sparse columns": (stored.tocsc(), {}),
+        "table": (pd.DataFrame(given, rows, columns), {}),
+        "labelled": (xr.DataArray(given, dims=("user", "item")), {}),
+        "transposed": (
+            xr.DataArray(given.T, dims=("item", "user")),
+            {"sample_dims": "user"},
+        ),
+        "weights": (filled, {"weights": seen.astype(float)}),
+    }
+
+
+@pytest.mark.parametrize("kind", inputs_of(np.full((30, 20), np.nan)))
+def test_kinds_of_input_agree(with_holes, kind):
+    data, options = inputs_of(with_holes)[kind]
+    expected = predictions(nmd.sample(with_holes, 2, **QUICK))
+    found = nmd.sample(data, 2, **options, **QUICK)
+    np.testing.assert_allclose(predictions(found), expected, rtol=1e-5, atol=1e-6)
+
+
+def test_labels(with_holes):
+    table, _ = inputs_of(with_holes)["table"]
+    posterior = nmd.sample(table, 2, **QUICK)
+    np.testing.assert_array_equal(
+        posterior.predict_labels("r3", ["c4", "c5"]), posterior.predict(3, [4, 5])
+    )
+
+
+# Ends -------------------------------------------------------------------------------------------
+
+
+def test_a_callback_ends_the_run(with_holes):
+    told = []
+
+    def callback(sweep):
+        told.append(sweep)
+        return sweep.sweep == 14
+
+    posterior = nmd.sample(with_holes, 2, callback=callback, **QUICK)
+    assert posterior.stop_reason.code == "callback"
+    assert posterior.draws.sizes["draw"] == posterior.trace.sizes["sweep"] == 6
+    assert [sweep.sweep for sweep in told] == list(range(1, 15))
+    assert [sweep.tuning for sweep in told] == [True] * 8 + [False] * 6
+    assert np.isfinite([sweep.log_likelihood for sweep in told]).all()
+    whole = nmd.sample(with_holes, 2, **QUICK)
+    xr.testing.assert_identical(posterior.draws, whole.draws.isel(draw=slice(6)))
+
+
+def test_a_time_limit_leaves_at_least_one_draw(with_holes):
+    posterior = nmd.sample(with_holes, 2, time_limit=0, **QUICK)
+    assert posterior.stop_reason.code == "time_limit"
+    assert posterior.draws.sizes["draw"] == 1
+    assert np.isfinite(predictions(posterior)).all()
+
+
+@pytest.mark.parametrize(
+    ("number", "name"), [(signal.SIGINT, "Ctrl-C"), (signal.SIGTERM, "SIGTERM")]
+)
+@pytest.mark.parametrize("sweep", [3, 12])
+def test_a_signal_ends_the_run(with_holes, number, name, sweep):
+    def callback(state):
+        if state.sweep == sweep:
+            signal.raise_signal(number)
+
+    posterior = nmd.sample(with_holes, 2, callback=callback, **QUICK)
+    assert posterior.stop_reason.code == "interrupted"
+    assert name in posterior.stop_reason
+    assert posterior.draws.sizes["draw"] == max(sweep - 8, 1)
+    assert np.isfinite(predictions(posterior)).all()
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_a_signal_in_the_second_chain_keeps_the_first(with_holes):
+    def callback(state):
+        if state.chain == 1 and state.sweep == 10:
+            signal.raise_signal(signal.SIGINT)
+
+    posterior = nmd.sample(with_holes, 2, chains=3, callback=callback, **QUICK)
+    assert posterior.draws.sizes["chain"] == 2
+    assert posterior.draws.sizes["draw"] == 2
+    assert np.isfinite(posterior.draws["W"].values).all()
+
+
+# Small and odd data -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("nonlinearity", "loss"), PAIRS)
+def test_every_pair_gives_finite_predictions(X, nonlinearity, loss):
+    data = np.abs(X) / (np.abs(X).max() if nonlinearity == "minmax" else 1)
+    data[2, 3] = np.nan
+    posterior = nmd.sample(data, 2, nonlinearity, loss, **QUICK)
+    assert np.isfinite(predictions(posterior)).all()
+    assert np.isfinite(posterior.trace["log_likelihood"]).all()
+    low, high = posterior.predict_interval([0, 2], [0, 3]).T
+    assert (low <= high).all()
+    assert np.isfinite([low, high]).all()
+
+
+@pytest.mark.parametrize("nonlinearity", ["identity", "relu"])
+def test_empty_rows_and_columns(with_holes, nonlinearity):
+    data = with_holes.copy()
+    data[4], data[:, 6] = np.nan, np.nan
+    posterior = nmd.sample(data, 2, nonlinearity, **QUICK | {"draws": 100})
+    assert np.isfinite(predictions(posterior)).all()
+    noise = {"noise": False}
+    unknown = posterior.predict_std([4], [6], **noise)
+    assert unknown > 2 * np.median(posterior.predict_std([0, 1, 2], [0, 1, 2], **noise))
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (1, 6), (6, 1), (5, 4)])
+@pytest.mark.parametrize("value", [0.0, 1.0, -3.0])
+def test_constant_data(shape, value):
+    posterior = nmd.sample(np.full(shape, value), 1, **QUICK)
+    found = predictions(posterior)
+    assert np.isfinite(found).all()
+    assert np.isfinite(posterior.predict_std(0, 0)).all()
+
+
+@pytest.mark.parametrize("offsets", ["none", "global", "rows", "columns", "both"])
+def test_offsets(with_holes, offsets):
+    posterior = nmd.sample(with_holes, 2, offsets=offsets, **QUICK)
+    assert ("row_offsets" in posterior.draws) == (offsets in ("rows", "both"))
+    assert ("column_offsets" in posterior.draws) == (offsets in ("columns", "both"))
+    assert np.isfinite(predictions(posterior)).all()
+
+
+def test_draws_are_thinned(with_holes):
+    posterior = nmd.sample(with_holes, 2, keep=4, **QUICK)
+    whole = nmd.sample(with_holes, 2, **QUICK)
+    assert posterior.trace.sizes["sweep"] == 12
+    np.testing.assert_array_equal(posterior.draws["W"], whole.draws["W"][:, 2::3])
