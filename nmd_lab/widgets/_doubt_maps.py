@@ -11,7 +11,7 @@ from nmd_lab.data.labels import COMPONENT
 from nmd_lab.data.observations import observe
 from nmd_lab.data.pictures import picture_of
 from nmd_lab.data.sparse import is_sparse
-from nmd_lab.result.posterior import Posterior
+from nmd_lab.result.posterior.posterior import Posterior
 
 from ._images import gray, heat, png, signed, stride
 

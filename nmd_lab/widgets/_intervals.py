@@ -9,7 +9,7 @@ import numpy as np
 from nmd_lab.data.observations import observe
 from nmd_lab.data.sparse import SparseObservations
 from nmd_lab.plots.posterior import predictions
-from nmd_lab.result.posterior import Posterior
+from nmd_lab.result.posterior.posterior import Posterior
 
 from ._charts import DRAWING, STYLE, new_figure, style_axes, to_png
 from ._doubt_maps import DoubtMaps

@@ -6,14 +6,12 @@ import threading
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from nmd_lab._interruption import Interruption
+from nmd_lab._sample_warnings import sentence_of_chains
 from nmd_lab._sampling import TUNE, draw_posterior
 from nmd_lab._threads import one_thread
 from nmd_lab.data.split import split_observed
-from nmd_lab.result.posterior import Posterior
-from nmd_lab.result.posterior_diagnostics import LARGEST_RHAT
+from nmd_lab.result.posterior.posterior import Posterior
 from nmd_lab.solver.sampler.options import SampleOptions
 
 from ._background import Background
@@ -107,7 +105,8 @@ class LiveSample(Background):
                 self.posterior, self.findings, self.settings = posterior, found, settings
                 begins = "stopped after" if stopped else "finished:"
                 self.message = f"{begins} {n_draws} draws; {found.summary}"
-                self.warnings = warnings_of(posterior)
+                warning = sentence_of_chains(posterior, "raise Draws")
+                self.warnings = (warning,) if warning else ()
         self.tell()
 
     def _watch(self, sweep: int, stop: threading.Event) -> bool:
@@ -119,21 +118,6 @@ class LiveSample(Background):
             tuning = ", tuning" if sweep <= TUNE else ""
             self._show_progress(f"sampling: sweep {sweep} of {self.planned}{tuning}", stop)
         return stop.is_set()
-
-
-def warnings_of(posterior: Posterior) -> tuple[str, ...]:
-    """Return a sentence that says so if the draws are too few to rely on."""
-    if posterior.converged:
-        return ()
-    rhat = posterior.rhat
-    told, predictions = float(rhat["log_likelihood"]), rhat["prediction"].values
-    if np.isnan(told):
-        return ("there are too few draws to know whether they have settled: raise Draws.",)
-    share = 100 * float(np.mean(predictions < LARGEST_RHAT))
-    return (
-        f"the draws have not settled (split R-hat {told:.2f} of the log-likelihood, and at most "
-        f"{LARGEST_RHAT} at {share:.0f} % of sampled predictions): raise Draws.",
-    )
 
 
 def _drawn(X: Any, settings: SampleSettings, callback: Callable[[Any], bool]) -> Posterior:

@@ -7,7 +7,7 @@ from typing import Any
 
 import ipywidgets as widgets
 
-from nmd_lab.result.posterior import Posterior
+from nmd_lab.result.posterior.posterior import Posterior
 
 from ._controls import button
 from ._doubt_maps import NAMES

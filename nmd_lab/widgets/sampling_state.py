@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nmd_lab.result.posterior import Posterior
+from nmd_lab.result.posterior.posterior import Posterior
 
 from ._background import Background
 from ._intervals import LEVEL
