@@ -13,6 +13,9 @@ PYTEST  = OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 NUMBA_NUM_THREADS=1 $(BIN)/py
 MINUTES ?= 60
 SEED    ?= 0
 
+# The libraries beside ours in `make ratings`, in an environment of their own. What cannot be installed is left out.
+RATINGS := cmfrec==3.5.1.post14 myfm==0.4.0 scikit-surprise==1.1.5
+
 # What the unit tests use; those that need the extra "baselines" are left out without it.
 UNIT := plot,io,data,lab,test
 
@@ -21,7 +24,8 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test test-unit-set-up test-unit test-lowest-set-up test-lowest fuzz lab bench paper lint constraints clean
+.PHONY: help demo test test-unit-set-up test-unit test-lowest-set-up test-lowest fuzz lab bench ratings-set-up ratings \
+    paper lint constraints clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
@@ -54,6 +58,10 @@ lab: $(VENV)/with-lab,plot,io ## open JupyterLab on the first tutorial (ARGS="..
 bench: $(VENV)/with-plot,io ## print the tables of all benchmarks
 	@set -e; for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python $$script; done
 	$(BIN)/python -m benchmarks.selection --quick
+	$(BIN)/python -m benchmarks.ratings_table --quick
+
+ratings: $(VENV)-ratings/with-libraries ## predicted ratings beside other libraries, hours (set NMD_LAB_DATA), and docs/ratings.md
+	$(VENV)-ratings/bin/python -m benchmarks.ratings_table --write $(ARGS)
 
 paper: $(VENV)/with-plot,baselines ## rerun the paper's experiments, up to an hour (set NMD_LAB_DATA), and write docs/paper.md
 	$(BIN)/python -m benchmarks.paper $(ARGS)
@@ -84,6 +92,14 @@ comma := ,
 build/lowest.txt: pyproject.toml tests/project/lowest.py
 	@mkdir -p build
 	$(PYTHON) tests/project/lowest.py $(subst $(comma), ,$(UNIT)) > $@
+
+ratings-set-up: $(VENV)/with-plot
+
+$(VENV)-ratings/with-libraries: Makefile pyproject.toml $(CONSTRAINTS)
+	$(MAKE) ratings-set-up VENV=$(VENV)-ratings
+	@for library in $(RATINGS); do $(VENV)-ratings/bin/pip install --quiet -c $(CONSTRAINTS) $$library \
+	    || echo "$$library cannot be installed here, and is left out."; done
+	@touch $@
 
 $(BIN)/pip:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \

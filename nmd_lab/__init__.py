@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from .result.compare import compare
     from .result.decomposition import Decomposition
     from .result.loading import load
-    from .result.posterior import Posterior
+    from .result.posterior.posterior import Posterior
     from .sampling import sample
     from .solver.admm import State
     from .solver.penalty import PenaltyRule
@@ -103,7 +103,7 @@ _WHERE = {
     "result.compare": ["compare"],
     "result.decomposition": ["Decomposition"],
     "result.loading": ["load"],
-    "result.posterior": ["Posterior"],
+    "result.posterior.posterior": ["Posterior"],
     "estimators": ["NMD", "MatrixCompletion"],
     "fit": ["complete", "decompose"],
     "model.losses": ["KL", "L1", "Frobenius", "Loss"],

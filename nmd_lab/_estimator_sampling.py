@@ -11,13 +11,12 @@ from numpy.typing import NDArray
 
 from ._checks import check_integer, check_word
 from ._estimator_base import FactorModel
-from ._estimator_folding import fold_in
 from .data.base import FloatArray
 from .data.labels import Labels
 from .data.observations import observe
 from .model.losses import Frobenius
 from .model.ordinal import Ordinal
-from .result.posterior import Posterior
+from .result.posterior.posterior import Posterior
 from .sampling import sample
 
 ALSO_OF_SAMPLE = (
@@ -59,19 +58,16 @@ class SampledRows:
         Posterior of the fitted matrix.
     known : dict of bytes to int
         Position of each fitted row, by the hash of its observed entries.
-    threads : int or None
-        Largest number of threads.
     """
 
     posterior: Posterior
     known: dict[bytes, int]
-    threads: int | None
 
     @classmethod
-    def of(cls, posterior: Posterior, X: Any, threads: int | None) -> Self:
+    def of(cls, posterior: Posterior, X: Any) -> Self:
         """Return the posterior of the matrix X with its rows."""
         keys = row_keys(X)
-        return cls(posterior, {key: i for i, key in reversed(list(enumerate(keys)))}, threads)
+        return cls(posterior, {key: i for i, key in reversed(list(enumerate(keys)))})
 
     def values(self, X: Any, *, std: bool = False) -> RowValues:
         """Return mean and standard deviation of all entries of some rows.
@@ -79,8 +75,8 @@ class SampledRows:
         Parameters
         ----------
         X : ndarray or scipy.sparse (n_samples, n_features)
-            Rows.  Those of the fit get the posterior mean of the chain.  For others, W is computed
-            for some draws of H.
+            Rows.  Those of the fit get the posterior mean of the chain.  For others, rows of W are
+            drawn given the draws of H.
         std : bool, default False
             Whether standard deviations are wanted.
         """
@@ -91,8 +87,7 @@ class SampledRows:
         parts = [(self.posterior, np.flatnonzero(place >= 0), place[place >= 0])]
         if other.size:
             new = X.tocsr()[other] if hasattr(X, "tocsr") else X[other]
-            folded = fold_in(self.posterior, new, threads=self.threads)
-            parts.append((folded, other, np.arange(other.size)))
+            parts.append((self._folded(new), other, np.arange(other.size)))
         columns = np.arange(X.shape[1])
         for posterior, rows, at in parts:
             grid = at[:, None], columns
@@ -100,6 +95,17 @@ class SampledRows:
             if deviation is not None:
                 deviation[rows] = posterior.predict_std(*grid).reshape(at.size, columns.size)
         return RowValues(mean, deviation)
+
+    def _folded(self, X: Any) -> Posterior:
+        """Return the posterior of new rows, perhaps with one more row after them."""
+        empty = X.nnz == 0 if hasattr(X, "tocsr") else bool(np.isnan(X).all())
+        if not empty:
+            return self.posterior.fold_in(X)
+        # Nothing is observed, which `observe` refuses: one more row has a typical entry
+        rows = np.full((X.shape[0] + 1, X.shape[1]), np.nan)
+        levels = self.posterior.levels
+        rows[-1, 0] = levels[0] if levels else self.posterior.predict(0, 0).item()
+        return self.posterior.fold_in(rows)
 
 
 def row_keys(X: Any) -> list[bytes]:
@@ -200,7 +206,7 @@ class SampledModel(FactorModel):
             super()._run(data, checked, options)
             return
         self.posterior_ = draw(data, options)
-        self._rows = SampledRows.of(self.posterior_, checked, self.threads)
+        self._rows = SampledRows.of(self.posterior_, checked)
         self.n_components_ = self.posterior_.rank
         self.n_iter_ = int(self.posterior_.parameters["sweeps"])
         self.reconstruction_err_ = misfit(self.posterior_, checked)

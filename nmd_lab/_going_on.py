@@ -10,7 +10,7 @@ import xarray as xr
 
 from .data.base import FloatArray
 from .result.decomposition import Decomposition
-from .result.posterior import Posterior
+from .result.posterior.posterior import Posterior
 from .solver.sampler.chain import ChainState
 from .solver.sampler.model import SamplerModel
 from .solver.scaling import Scaling

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from dataclasses import dataclass
 
-from .result.posterior import Posterior
+from .result.posterior.posterior import Posterior
 from .warnings import NotConvergedWarning
 
 

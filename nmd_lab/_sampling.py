@@ -13,7 +13,7 @@ from ._memory import free_memory
 from ._stop_reason import StopReason
 from .data.observations import observe
 from .model.ordinal import Ordinal
-from .result.posterior import Posterior
+from .result.posterior.posterior import Posterior
 from .result.provenance import provenance
 from .solver.sampler.draws import Draws
 from .solver.sampler.noise import PRECISIONS

@@ -30,9 +30,9 @@ from nmd_lab.data.readers import read_file
 from nmd_lab.result import netcdf
 from nmd_lab.result.decomposition import Decomposition
 from nmd_lab.result.exports import check_export, check_export_size, export
-from nmd_lab.result.posterior import Posterior
-from nmd_lab.result.posterior_exports import check_posterior_export, export_posterior
-from nmd_lab.result.posterior_files import is_posterior
+from nmd_lab.result.posterior.exports import check_posterior_export, export_posterior
+from nmd_lab.result.posterior.files import is_posterior
+from nmd_lab.result.posterior.posterior import Posterior
 from nmd_lab.result.selection import in_short
 
 from ._atomic import check_target

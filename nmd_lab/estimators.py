@@ -227,9 +227,8 @@ class MatrixCompletion(OneToOneFeatureMixin, SampledModel):  # type: ignore[misc
     NaN in X and absent entries of a sparse X are missing.  Within a `GridSearchCV`, numbers for
     `n_components` and `alpha` save the choice in each of its fits.
 
-    With "sample", a row that has the observed entries of a fitted row is taken as this row.  For
-    other rows, W is the most probable one for each of up to 30 draws of H, so that their standard
-    deviations leave out what is not known of W.
+    With "sample", a row that has the observed entries of a fitted row is taken as this row.  Other
+    rows are drawn given the draws of H, which do not learn from them, as by `Posterior.fold_in`.
 
     Examples
     --------

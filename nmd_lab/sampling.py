@@ -22,7 +22,7 @@ from ._threads import one_thread
 from .model.losses import Loss
 from .model.nonlinearities import Nonlinearity
 from .model.ordinal import Ordinal
-from .result.posterior import Posterior
+from .result.posterior.posterior import Posterior
 from .solver.sampler.options import SampleOptions
 
 

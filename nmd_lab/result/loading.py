@@ -10,8 +10,8 @@ from nmd_lab.model.nonlinearities import Nonlinearity
 
 from . import netcdf
 from .decomposition import Decomposition
-from .posterior import Posterior
-from .posterior_files import is_posterior
+from .posterior.files import is_posterior
+from .posterior.posterior import Posterior
 
 
 def load(

@@ -20,7 +20,7 @@ from nmd_lab._interruption import interruptible
 from nmd_lab._threads import one_thread
 from nmd_lab.model.nonlinearities import MinMax
 from nmd_lab.result.decomposition import Decomposition
-from nmd_lab.result.posterior import Posterior
+from nmd_lab.result.posterior.posterior import Posterior
 from nmd_lab.result.selection import SELECTION
 from nmd_lab.solver.bounds import bounded
 from nmd_lab.warnings import NotConvergedWarning, OutOfBoundsWarning

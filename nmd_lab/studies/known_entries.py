@@ -17,7 +17,7 @@ from nmd_lab.data.observations import observe
 from nmd_lab.data.pictures import Picture, picture_of
 from nmd_lab.data.sparse import SparseObservations, is_sparse
 from nmd_lab.result.decomposition import Decomposition
-from nmd_lab.result.posterior import Posterior
+from nmd_lab.result.posterior.posterior import Posterior
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,7 +7,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from nmd_lab.result.posterior import Posterior
+from nmd_lab.result.posterior.posterior import Posterior
 
 LEVEL = 0.9
 """Level of the intervals whose coverage is measured."""

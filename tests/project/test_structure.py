@@ -33,7 +33,12 @@ FLOORS = (
         "fit",
         "_fit_warnings",
         "_labelled",
+        "sampling",
+        "_sampling",
+        "_going_on",
+        "_sample_warnings",
         "_estimator_base",
+        "_estimator_sampling",
         "estimators",
         "baselines",
         "plots",
@@ -49,8 +54,15 @@ STRANGERS = [("model", "data"), ("data", "model")]
 
 LAZY = {
     ("nmd_lab.result.decomposition", "nmd_lab.plots"): "fit.plot, which needs matplotlib",
-    ("nmd_lab.result.posterior", "nmd_lab.plots.posterior_accessor"): "posterior.plot, likewise",
+    (
+        "nmd_lab.result.posterior.posterior",
+        "nmd_lab.plots.posterior_accessor",
+    ): "posterior.plot, likewise",
     ("nmd_lab.result.fold_in", "nmd_lab.solver.new_rows"): "only new rows need the solver",
+    (
+        "nmd_lab.result.posterior.new_rows",
+        "nmd_lab.solver.sampler.new_rows",
+    ): "only new rows need the sampler",
     ("nmd_lab.studies.study", "nmd_lab.studies.accessor"): "study.plot, which needs matplotlib",
     ("nmd_lab.cli", "nmd_lab.studies.configuration"): "a fit needs no study",
     ("nmd_lab.cli", "nmd_lab.studies.summary"): "a fit needs no study",
@@ -59,7 +71,7 @@ LAZY = {
 
 UP = [
     ("nmd_lab.result.decomposition", "nmd_lab.plots"),
-    ("nmd_lab.result.posterior", "nmd_lab.plots.posterior_accessor"),
+    ("nmd_lab.result.posterior.posterior", "nmd_lab.plots.posterior_accessor"),
 ]
 """The two imports that go up, and the only ones that may close a cycle."""
 

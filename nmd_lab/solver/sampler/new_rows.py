@@ -35,7 +35,7 @@ class DrawOfH(NamedTuple):
         Vectors of the columns: components, and the offset if there is one.
     rho, beta : float
         Precisions of the noise before f and after it.
-    prior : RowPrior
+    row_mean, row_precision : ndarray (d,) and (d, d)
         Prior of a row.
     cuts : ndarray (n_levels - 1,) or None
         Cut points of ordinal data.
@@ -44,7 +44,8 @@ class DrawOfH(NamedTuple):
     columns: FloatArray
     rho: float
     beta: float
-    prior: RowPrior
+    row_mean: NDArray[np.float64]
+    row_precision: NDArray[np.float64]
     cuts: NDArray[np.float64] | None
 
 
@@ -92,7 +93,7 @@ class NewRows:
                 model.sides[0].draw(
                     state.T,
                     model.partner_of_rows(state.columns),
-                    draw.prior,
+                    RowPrior(draw.row_mean, draw.row_precision),
                     state.rho,
                     Key(seed, state.sweep, ROWS),
                     state.rows,
@@ -100,7 +101,7 @@ class NewRows:
             yield state.rows.copy()
 
     def _first_state(self, model: SamplerModel, draw: DrawOfH) -> ChainState:
-        rows = np.tile(draw.prior.mean, (model.shape[0], 1)).astype(model.values.dtype)
+        rows = np.tile(draw.row_mean, (model.shape[0], 1)).astype(model.values.dtype)
         T = model.values
         if self.kind != "gaussian":
             T = np.full(T.size, np.nan, T.dtype)

@@ -108,7 +108,7 @@ def test_posterior_of_tiny_data(case):
             assert abs(below.mean() - share) < 4.5 * error
 
 
-@pytest.mark.parametrize("case", ["gaussian", "ReLU before", "ReLU L1"])
+@pytest.mark.parametrize("case", ["gaussian", "ReLU before", "Laplace"])
 def test_dense_and_sparse_storage_give_the_same_chain(case):
     data = np.array([[1.2, 0.0, 0.3], [0.7, 0.1, 2.0]])
     name, loss, kind, _ = CASES[case]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import ndtr
 
-from .posterior_mixture import Predictive
-from .posterior_noise import Array, interval_mass
+from .mixture import Predictive
+from .noise import Array, interval_mass
 
 
 class OrdinalNoise(Predictive):

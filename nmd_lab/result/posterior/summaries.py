@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from .posterior_mixture import Predictive
-from .posterior_noise import Array
+from .mixture import Predictive
+from .noise import Array
 
 
 def mean_of(predictive: Predictive, v: Array) -> Array:

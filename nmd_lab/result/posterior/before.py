@@ -9,9 +9,9 @@ from scipy.special import ndtri
 
 from nmd_lab.model.nonlinearities import Piece, Square
 
-from .posterior_kernels import folded, quantiles
-from .posterior_mixture import Predictive, mixture_quantile
-from .posterior_noise import (
+from .kernels import folded, quantiles
+from .mixture import Predictive, mixture_quantile
+from .noise import (
     Array,
     all_pieces,
     interval_mass,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,12 +13,9 @@ from nmd_lab.data.labels import Labels
 from nmd_lab.data.matched import known_columns
 from nmd_lab.data.sparse import SparseObservations
 from nmd_lab.model.proximal import make_pair
+from nmd_lab.result.fold_in import observe_rows
 
-from .fold_in import observe_rows
-from .posterior_draws import CHAIN, DRAW, DrawnFactors
-
-if TYPE_CHECKING:
-    from .posterior import Posterior
+from .draws import CHAIN, DRAW, DrawnFactors
 
 
 class NewRowsOfPosterior(DrawnFactors):
@@ -31,7 +28,7 @@ class NewRowsOfPosterior(DrawnFactors):
         mask: ArrayLike | None = None,
         weights: ArrayLike | None = None,
         random_state: Any = 0,
-    ) -> Posterior:
+    ) -> Self:
         """Return the posterior of new rows, given the draws of H; these do not learn from them.
 
         Parameters
@@ -62,8 +59,6 @@ class NewRowsOfPosterior(DrawnFactors):
         >>> bool(abs(new.predict(0, 1)[0] - 20) < 1)
         True
         """
-        from .posterior import Posterior
-
         observations = observe_rows(self.labels, X, mask=mask, weights=weights)
         columns = known_columns(self.labels, observations)
         seen = _at_columns(observations, columns, self.shape[1])
@@ -74,7 +69,7 @@ class NewRowsOfPosterior(DrawnFactors):
         shared = {name: self.draws[name].values for name in names & set(self.draws)}
         _, H, _, of_columns = self.stacked
         n = self.shape[1]
-        return Posterior.from_arrays(
+        made: Self = cast(Any, type(self)).from_arrays(
             labels_of_new_rows(self.labels, observations.labels),
             rows[..., :rank],
             H.reshape(chains, draws, n, rank),
@@ -90,6 +85,7 @@ class NewRowsOfPosterior(DrawnFactors):
             parameters=self.parameters | {"new_rows": observations.shape[0]},
             **cast(Any, shared),
         )
+        return made
 
     def _draw_rows(self, observations: SparseObservations, seed: int) -> NDArray[np.float32]:
         """Return the vectors of new rows, (draws, m, rank [+ 1])."""
@@ -115,7 +111,6 @@ class NewRowsOfPosterior(DrawnFactors):
         return np.stack([rows.astype(self.draws["W"].dtype) for rows in drawn])
 
     def _draws_of_H(self, dtype: Any) -> Iterator[Any]:
-        from nmd_lab.solver.sampler.hyperparameters import RowPrior
         from nmd_lab.solver.sampler.new_rows import DrawOfH
 
         _, H, _, of_columns = self.stacked
@@ -130,7 +125,8 @@ class NewRowsOfPosterior(DrawnFactors):
                 columns.astype(dtype),
                 float(rho[s, 0]),
                 1.0 if beta is None else float(beta[s, 0]),
-                RowPrior(means[s], precisions[s]),
+                means[s],
+                precisions[s],
                 None if cuts is None else cuts[s],
             )
 

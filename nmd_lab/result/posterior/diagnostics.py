@@ -8,8 +8,8 @@ import xarray as xr
 from nmd_lab.data.labels import COMPONENT
 
 from .convergence import effective_sample_size, split_rhat
-from .posterior_draws import CHAIN, DRAW, PROBE, SWEEP, DrawnFactors
-from .posterior_kernels import Array
+from .draws import CHAIN, DRAW, PROBE, SWEEP, DrawnFactors
+from .kernels import Array
 
 LARGEST_RHAT = 1.05
 """Largest split R-hat of chains that have converged."""
@@ -39,7 +39,7 @@ class PosteriorDiagnostics(DrawnFactors):
         --------
         >>> import numpy as np
         >>> from nmd_lab.data.labels import labels_of
-        >>> from nmd_lab.result.posterior import Posterior
+        >>> from nmd_lab.result.posterior.posterior import Posterior
         >>> W, H, rho = np.ones((1, 4, 2, 1)), np.ones((1, 4, 3, 1)), np.ones((1, 4))
         >>> posterior = Posterior.from_arrays(
         ...     labels_of(np.ones((2, 3))), W, H, rho, log_likelihood=np.ones((1, 8))
@@ -73,7 +73,7 @@ class PosteriorDiagnostics(DrawnFactors):
         --------
         >>> import numpy as np
         >>> from nmd_lab.data.labels import labels_of
-        >>> from nmd_lab.result.posterior import Posterior
+        >>> from nmd_lab.result.posterior.posterior import Posterior
         >>> W, H, rho = np.ones((1, 4, 2, 1)), np.ones((1, 4, 3, 1)), np.ones((1, 4))
         >>> posterior = Posterior.from_arrays(labels_of(np.ones((2, 3))), W, H, rho)
         >>> posterior.singular_values.values[0, 0].round(6), posterior.effective_rank.values

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from nmd_lab._atomic import write_atomically
 from nmd_lab.data.base import Observations
 from nmd_lab.data.labels import Labels
+from nmd_lab.result.exports import LARGEST_TABLE, WRITERS, as_text, check_export, table_of
 
-from .exports import LARGEST_TABLE, WRITERS, as_text, check_export, table_of
 from .posterior import Posterior
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def fill(posterior: Posterior, observations: Observations, level: float = 0.9) -
     --------
     >>> import numpy as np, nmd_lab as nmd
     >>> from nmd_lab.data.observations import observe
-    >>> from nmd_lab.result.posterior_exports import fill
+    >>> from nmd_lab.result.posterior.exports import fill
     >>> X = np.outer(np.arange(1.0, 9), np.arange(1.0, 7))
     >>> X[2, 3] = np.nan
     >>> posterior = nmd.sample(X, 1, draws=50, random_state=0)

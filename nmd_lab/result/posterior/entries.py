@@ -14,9 +14,9 @@ from nmd_lab.data.containers import like
 from nmd_lab.data.matched import match_data
 from nmd_lab.data.sparse import is_sparse
 
-from .posterior_draws import NUMBERS, DrawnFactors
-from .posterior_mixture import Predictive
-from .posterior_noise import Array
+from .draws import NUMBERS, DrawnFactors
+from .mixture import Predictive
+from .noise import Array
 
 Summary = Callable[[Predictive, Array, slice], Array]
 """A function of the distribution, of v (draws, entries), and of the place of these entries among

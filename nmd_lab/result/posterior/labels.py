@@ -9,7 +9,7 @@ import xarray as xr
 
 from nmd_lab.data.labels import COMPONENT, Labels
 
-from .posterior_draws import CHAIN, CUT, DRAW, PART, PROBE, SWEEP, TARGET
+from .draws import CHAIN, CUT, DRAW, PART, PROBE, SWEEP, TARGET
 
 VARIABLES = (
     *("W", "H", "row_offsets", "column_offsets", "rho", "beta", "cut_points"),

@@ -12,11 +12,11 @@ from nmd_lab._stop_reason import StopReason
 from nmd_lab.data.labels import COMPONENT, RESULT_ATTRIBUTE, Labels
 from nmd_lab.model.losses import LOSSES
 from nmd_lab.model.nonlinearities import NONLINEARITIES
+from nmd_lab.result.netcdf import SCHEMA
+from nmd_lab.result.serialization import Model, UnknownModelError, describe, model_from, writable
 
-from .netcdf import SCHEMA
-from .posterior_draws import CHAIN, DRAW, SWEEP, DrawnFactors
-from .posterior_labels import PROBES, TAKEN, TARGETS, TRACE, VARIABLES
-from .serialization import Model, UnknownModelError, describe, model_from, writable
+from .draws import CHAIN, DRAW, SWEEP, DrawnFactors
+from .labels import PROBES, TAKEN, TARGETS, TRACE, VARIABLES
 
 KIND = "posterior"
 """Value of "kind" in the description of a posterior."""

@@ -7,11 +7,11 @@ from html import escape
 import numpy as np
 
 from nmd_lab.data.labels import COMPONENT
+from nmd_lab.result.html import folded, table
+from nmd_lab.result.selection import in_short
 
-from .html import folded, table
-from .posterior_diagnostics import PosteriorDiagnostics
-from .posterior_draws import CHAIN, DRAW
-from .selection import in_short
+from .diagnostics import PosteriorDiagnostics
+from .draws import CHAIN, DRAW
 
 NOISES = {
     "gaussian": "Gaussian noise",

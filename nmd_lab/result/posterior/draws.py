@@ -18,9 +18,9 @@ from nmd_lab.data.labels import COMPONENT, Labels
 from nmd_lab.model.losses import Loss
 from nmd_lab.model.nonlinearities import Nonlinearity
 
-from .posterior_mixture import Predictive
-from .posterior_noise import Noise
-from .posterior_predictive import predictive
+from .mixture import Predictive
+from .noise import Noise
+from .predictive import predictive
 
 CHAIN, DRAW, SWEEP, PROBE, CUT, PART = "chain", "draw", "sweep", "probe", "cut", "part"
 TARGET = "target"

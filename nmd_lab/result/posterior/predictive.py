@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from .posterior_after import NoiseAfter
-from .posterior_before import NoiseBefore
-from .posterior_gaussian import GaussianNoise
-from .posterior_mixture import Predictive
-from .posterior_noise import Noise
-from .posterior_ordinal import OrdinalNoise
+from .after import NoiseAfter
+from .before import NoiseBefore
+from .gaussian import GaussianNoise
+from .mixture import Predictive
+from .noise import Noise
+from .ordinal import OrdinalNoise
 
 KINDS: dict[str, type[Predictive]] = {
     "gaussian": GaussianNoise,
@@ -24,7 +24,7 @@ def predictive(kind: str, noise: Noise) -> Predictive:
     Parameters
     ----------
     kind : {"gaussian", "before", "after", "ordinal"}
-        Place of the noise; see `nmd_lab.result.posterior.Posterior`.
+        Place of the noise; see `nmd_lab.result.posterior.posterior.Posterior`.
     noise : Noise
         Numbers of the draws.
     """

@@ -17,14 +17,15 @@ from nmd_lab.data.base import FloatArray
 from nmd_lab.data.labels import Labels
 from nmd_lab.model.losses import L1, Frobenius, Loss, as_loss
 from nmd_lab.model.nonlinearities import Nonlinearity, as_nonlinearity
+from nmd_lab.result import netcdf
 
-from . import netcdf, posterior_files
-from .posterior_labels import label_draws, label_trace
-from .posterior_matrices import PosteriorMatrices
-from .posterior_new_rows import NewRowsOfPosterior
-from .posterior_predictive import KINDS
-from .posterior_rankings import PosteriorRankings
-from .posterior_summary import PosteriorSummary
+from . import files
+from .labels import label_draws, label_trace
+from .matrices import PosteriorMatrices
+from .new_rows import NewRowsOfPosterior
+from .predictive import KINDS
+from .rankings import PosteriorRankings
+from .summary import PosteriorSummary
 
 if TYPE_CHECKING:
     from nmd_lab.plots.posterior_accessor import PosteriorPlotAccessor
@@ -67,7 +68,7 @@ class Posterior(PosteriorSummary, PosteriorMatrices, PosteriorRankings, NewRowsO
     --------
     >>> import numpy as np
     >>> from nmd_lab.data.labels import labels_of
-    >>> from nmd_lab.result.posterior import Posterior
+    >>> from nmd_lab.result.posterior.posterior import Posterior
     >>> W, H, rho = np.ones((1, 4, 2, 1)), np.ones((1, 4, 3, 1)), np.ones((1, 4))
     >>> posterior = Posterior.from_arrays(labels_of(np.ones((2, 3))), W, H, rho)
     >>> posterior.draws.H.dims
@@ -200,14 +201,14 @@ class Posterior(PosteriorSummary, PosteriorMatrices, PosteriorRankings, NewRowsO
 
     def to_dataset(self) -> xr.Dataset:
         """Return all fields as one Dataset; ``attrs["nmd_lab"]`` has the plain values, as JSON."""
-        return posterior_files.to_dataset(self)
+        return files.to_dataset(self)
 
     @classmethod
     def from_dataset(
         cls, dataset: xr.Dataset, *, known: Iterable[type[Nonlinearity | Loss]] = ()
     ) -> Self:
         """Return the posterior from a Dataset of `to_dataset`; see `Decomposition.from_dataset`."""
-        return cls.from_arrays(**posterior_files.from_dataset(dataset, known))
+        return cls.from_arrays(**files.from_dataset(dataset, known))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write one NetCDF file, which `nmd_lab.load` reads; see `Decomposition.save`.
@@ -216,7 +217,7 @@ class Posterior(PosteriorSummary, PosteriorMatrices, PosteriorRankings, NewRowsO
         --------
         >>> import tempfile, numpy as np, nmd_lab as nmd
         >>> from nmd_lab.data.labels import labels_of
-        >>> from nmd_lab.result.posterior import Posterior
+        >>> from nmd_lab.result.posterior.posterior import Posterior
         >>> W, H, rho = np.ones((1, 4, 2, 1)), np.ones((1, 4, 3, 1)), np.ones((1, 4))
         >>> posterior = Posterior.from_arrays(labels_of(np.ones((2, 3))), W, H, rho)
         >>> with tempfile.TemporaryDirectory() as folder:
@@ -246,10 +247,10 @@ class Posterior(PosteriorSummary, PosteriorMatrices, PosteriorRankings, NewRowsO
         --------
         >>> import numpy as np
         >>> from nmd_lab.data.labels import labels_of
-        >>> from nmd_lab.result.posterior import Posterior
+        >>> from nmd_lab.result.posterior.posterior import Posterior
         >>> W, H, rho = np.ones((1, 4, 2, 1)), np.ones((1, 4, 3, 1)), np.ones((1, 4))
         >>> posterior = Posterior.from_arrays(labels_of(np.ones((2, 3))), W, H, rho)
         >>> posterior.to_datatree()["posterior"].sizes["draw"]
         4
         """
-        return posterior_files.to_datatree(self)
+        return files.to_datatree(self)

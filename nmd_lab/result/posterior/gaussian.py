@@ -7,8 +7,8 @@ import math
 import numpy as np
 from scipy.special import ndtr
 
-from .posterior_mixture import Predictive, mixture_quantile
-from .posterior_noise import Array
+from .mixture import Predictive, mixture_quantile
+from .noise import Array
 
 
 class GaussianNoise(Predictive):

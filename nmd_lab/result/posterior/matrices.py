@@ -13,10 +13,10 @@ from nmd_lab.data.containers import dense_like
 from nmd_lab.data.matched import match_data
 from nmd_lab.data.sparse import is_sparse
 
-from .posterior_draws import DrawnFactors
-from .posterior_kernels import Array
-from .posterior_mixture import Predictive
-from .posterior_summaries import mean_of, std_of
+from .draws import DrawnFactors
+from .kernels import Array
+from .mixture import Predictive
+from .summaries import mean_of, std_of
 
 
 class PosteriorMatrices(DrawnFactors):
@@ -34,7 +34,7 @@ class PosteriorMatrices(DrawnFactors):
         --------
         >>> import numpy as np
         >>> from nmd_lab.data.labels import labels_of
-        >>> from nmd_lab.result.posterior import Posterior
+        >>> from nmd_lab.result.posterior.posterior import Posterior
         >>> W, H, rho = np.ones((1, 4, 2, 1)), np.ones((1, 4, 3, 1)), np.ones((1, 4))
         >>> posterior = Posterior.from_arrays(labels_of(np.ones((2, 3))), W, H, rho)
         >>> posterior.reconstruct().sizes
@@ -59,7 +59,7 @@ class PosteriorMatrices(DrawnFactors):
         --------
         >>> import numpy as np
         >>> from nmd_lab.data.labels import labels_of
-        >>> from nmd_lab.result.posterior import Posterior
+        >>> from nmd_lab.result.posterior.posterior import Posterior
         >>> W, H, rho = np.ones((1, 4, 2, 1)), np.ones((1, 4, 3, 1)), np.full((1, 4), 4.0)
         >>> posterior = Posterior.from_arrays(labels_of(np.ones((2, 3))), W, H, rho)
         >>> float(posterior.uncertainty().max())
@@ -96,7 +96,7 @@ class PosteriorMatrices(DrawnFactors):
         --------
         >>> import numpy as np
         >>> from nmd_lab.data.labels import labels_of
-        >>> from nmd_lab.result.posterior import Posterior
+        >>> from nmd_lab.result.posterior.posterior import Posterior
         >>> W, H, rho = np.ones((1, 4, 2, 1)), np.ones((1, 4, 2, 1)), np.full((1, 4), 1e12)
         >>> X = np.array([[5.0, np.nan], [6.0, 7.0]])
         >>> posterior = Posterior.from_arrays(labels_of(X), W, H, rho)

@@ -9,12 +9,12 @@ import xarray as xr
 
 from nmd_lab._checks import check_positions, check_word
 from nmd_lab.data.labels import COMPONENT
+from nmd_lab.result.lookup import is_one_label, positions_of
+from nmd_lab.result.rankings import ScoredRows, ranking
 
-from .lookup import is_one_label, positions_of
-from .posterior_draws import CHAIN, DRAW
-from .posterior_kernels import Array
-from .posterior_predictions import PosteriorPredictions
-from .rankings import ScoredRows, ranking
+from .draws import CHAIN, DRAW
+from .kernels import Array
+from .predictions import PosteriorPredictions
 
 By = Literal["mean", "lower", "upper"]
 """Numbers by which columns are ranked."""
@@ -53,7 +53,7 @@ class PosteriorRankings(PosteriorPredictions):
         --------
         >>> import numpy as np
         >>> from nmd_lab.data.labels import labels_of
-        >>> from nmd_lab.result.posterior import Posterior
+        >>> from nmd_lab.result.posterior.posterior import Posterior
         >>> W, H = np.ones((1, 4, 2, 1)), np.tile([[1.0], [3.0], [2.0]], (1, 4, 1, 1))
         >>> posterior = Posterior.from_arrays(labels_of(np.ones((2, 3))), W, H, np.ones((1, 4)))
         >>> posterior.top(0, k=2).position.values

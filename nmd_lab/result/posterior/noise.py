@@ -11,8 +11,8 @@ from scipy.special import ndtr, ndtri
 from nmd_lab.model.losses import Loss
 from nmd_lab.model.nonlinearities import Nonlinearity, Piece, Square
 
-from .posterior_kernels import Array as Array
-from .posterior_kernels import piecewise_moments
+from .kernels import Array as Array
+from .kernels import piecewise_moments
 
 LARGEST_SET = 16
 """Largest number of points for the noise of one draw, where there is no closed form."""

@@ -10,9 +10,9 @@ from scipy.special import gammaln, ndtr, pdtr, xlogy
 from nmd_lab.model.losses import KL, L1, Frobenius
 from nmd_lab.model.nonlinearities import Piece
 
-from .posterior_kernels import laplace, normal
-from .posterior_mixture import Component, Predictive, mixture_quantile
-from .posterior_noise import Array, all_pieces, interval_mass, moments, normal_density, points_of
+from .kernels import laplace, normal
+from .mixture import Component, Predictive, mixture_quantile
+from .noise import Array, all_pieces, interval_mass, moments, normal_density, points_of
 
 
 class NoiseAfter(Predictive):

@@ -8,13 +8,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from nmd_lab._checks import check_number, check_share
+from nmd_lab.result.lookup import positions_of
 
-from .lookup import positions_of
-from .posterior_draws import DrawnFactors
-from .posterior_entries import entries_of, summarise
-from .posterior_noise import Array
-from .posterior_ordinal import OrdinalNoise
-from .posterior_summaries import interval_of, mean_of, std_of
+from .draws import DrawnFactors
+from .entries import entries_of, summarise
+from .noise import Array
+from .ordinal import OrdinalNoise
+from .summaries import interval_of, mean_of, std_of
 
 
 class PosteriorPredictions(DrawnFactors):
@@ -51,7 +51,7 @@ class PosteriorPredictions(DrawnFactors):
         --------
         >>> import numpy as np
         >>> from nmd_lab.data.labels import labels_of
-        >>> from nmd_lab.result.posterior import Posterior
+        >>> from nmd_lab.result.posterior.posterior import Posterior
         >>> W, H, rho = np.ones((1, 4, 2, 1)), np.ones((1, 4, 3, 1)), np.ones((1, 4))
         >>> posterior = Posterior.from_arrays(labels_of(np.ones((2, 3))), W, H, rho)
         >>> posterior.predict([0, 1], 2)
@@ -84,7 +84,7 @@ class PosteriorPredictions(DrawnFactors):
         --------
         >>> import numpy as np, pandas as pd
         >>> from nmd_lab.data.labels import labels_of
-        >>> from nmd_lab.result.posterior import Posterior
+        >>> from nmd_lab.result.posterior.posterior import Posterior
         >>> X = pd.DataFrame([[1.0, 1.0]], index=["ann"], columns=["p", "q"])
         >>> W, H, rho = np.ones((1, 4, 1, 1)), np.ones((1, 4, 2, 1)), np.ones((1, 4))
         >>> Posterior.from_arrays(labels_of(X), W, H, rho).predict_labels("ann", ["p", "q"])
@@ -123,7 +123,7 @@ class PosteriorPredictions(DrawnFactors):
         --------
         >>> import numpy as np
         >>> from nmd_lab.data.labels import labels_of
-        >>> from nmd_lab.result.posterior import Posterior
+        >>> from nmd_lab.result.posterior.posterior import Posterior
         >>> W, H, rho = np.ones((1, 4, 2, 1)), np.ones((1, 4, 3, 1)), np.full((1, 4), 4.0)
         >>> posterior = Posterior.from_arrays(labels_of(np.ones((2, 3))), W, H, rho)
         >>> posterior.predict_std(0, 1), posterior.predict_std(0, 1, noise=False)
@@ -161,7 +161,7 @@ class PosteriorPredictions(DrawnFactors):
         --------
         >>> import numpy as np
         >>> from nmd_lab.data.labels import labels_of
-        >>> from nmd_lab.result.posterior import Posterior
+        >>> from nmd_lab.result.posterior.posterior import Posterior
         >>> W, H, rho = np.ones((1, 4, 2, 1)), np.ones((1, 4, 3, 1)), np.ones((1, 4))
         >>> posterior = Posterior.from_arrays(labels_of(np.ones((2, 3))), W, H, rho)
         >>> posterior.predict_interval(0, 1, level=0.95).round(2)
@@ -195,7 +195,7 @@ class PosteriorPredictions(DrawnFactors):
         --------
         >>> import numpy as np
         >>> from nmd_lab.data.labels import labels_of
-        >>> from nmd_lab.result.posterior import Posterior
+        >>> from nmd_lab.result.posterior.posterior import Posterior
         >>> W, H, rho = np.ones((1, 4, 2, 1)), np.ones((1, 4, 3, 1)), np.ones((1, 4))
         >>> Posterior.from_arrays(labels_of(np.ones((2, 3))), W, H, rho).probability(0, 1, above=1)
         array([0.5])
@@ -234,7 +234,7 @@ class PosteriorPredictions(DrawnFactors):
         --------
         >>> import numpy as np
         >>> from nmd_lab.data.labels import labels_of
-        >>> from nmd_lab.result.posterior import Posterior
+        >>> from nmd_lab.result.posterior.posterior import Posterior
         >>> W, H, rho = np.ones((1, 4, 2, 1)), np.ones((1, 4, 3, 1)), np.ones((1, 4))
         >>> posterior = Posterior.from_arrays(labels_of(np.ones((2, 3))), W, H, rho)
         >>> posterior.log_density(0, 1, [1.0, 2.0]).round(3)
@@ -274,7 +274,7 @@ class PosteriorPredictions(DrawnFactors):
         --------
         >>> import numpy as np
         >>> from nmd_lab.data.labels import labels_of
-        >>> from nmd_lab.result.posterior import Posterior
+        >>> from nmd_lab.result.posterior.posterior import Posterior
         >>> W, H, rho = np.zeros((1, 4, 2, 1)), np.zeros((1, 4, 3, 1)), np.ones((1, 4))
         >>> posterior = Posterior.from_arrays(
         ...     labels_of(np.ones((2, 3))),

@@ -9,8 +9,8 @@ from collections.abc import Callable
 import numpy as np
 from scipy.special import logsumexp, ndtri
 
-from .posterior_kernels import normal, quantiles
-from .posterior_noise import Array, Noise
+from .kernels import normal, quantiles
+from .noise import Array, Noise
 
 Component = Callable[..., tuple[float, float]]
 """Distribution function and density of a component of a mixture."""
@@ -78,7 +78,7 @@ def mixture_quantile(
     level : float
         Probability below the quantile, in (0, 1).
     shape : callable
-        `normal` or `laplace` of `nmd_lab.result.posterior_kernels`.
+        `normal` or `laplace` of `nmd_lab.result.posterior.kernels`.
     """
     tail = math.log1p(-abs(2 * level - 1))  # of the Laplace distribution
     own = float(ndtri(level)) if shape is normal else math.copysign(tail, level - 0.5)

@@ -1,0 +1,1 @@
+"""Predicted ratings beside other libraries and published figures: the tables of docs/ratings.md."""

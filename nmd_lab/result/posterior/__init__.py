@@ -1,0 +1,1 @@
+"""The labelled result of a sampler: draws, predictions with intervals, diagnostics."""
