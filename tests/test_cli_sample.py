@@ -14,7 +14,7 @@ import xarray as xr
 import nmd_lab as nmd
 from nmd_lab._command_line import SampledModelOptions, SamplerOptions
 from nmd_lab.cli import main
-from nmd_lab.result import posterior_exports
+from nmd_lab.result.posterior import exports as posterior_exports
 
 SHORT = ["--rank", "2", "--draws", "40", "--tune", "20", "--seed", "0", "--quiet"]
 
