@@ -36,6 +36,18 @@ assert fit.score(test) < 0.96
 assert fit.top(0, k=5, exclude=ratings).size == 5
 assert fit.predict_labels(frame["user"][:3], frame["item"][:3]).shape == (3,)
 """,
+    "how sure": """
+import numpy as np
+
+low, high = posterior.predict_interval(test.rows, test.indices, level=0.9).T
+assert abs(np.mean((low <= test.values) & (test.values <= high)) - 0.9) < 0.05
+error = np.sqrt(np.mean((posterior.predict(test.rows, test.indices) - test.values) ** 2))
+assert error < 0.9 * np.std(test.values)
+chances = posterior.probability(0, [1, 2, 3], above=3.9)
+assert chances.shape == (3,)
+assert ((0 < chances) & (chances < 1)).all()
+assert posterior.top(0, k=5, by="lower", exclude=train).size == 5
+""",
     "scikit-learn": """
 assert codes.shape == (1797, 16)
 holes = np.isnan(pictures)
