@@ -81,6 +81,7 @@ def test_float32(with_holes):
     single = nmd.sample(with_holes.astype(np.float32), 2, **QUICK | {"draws": 200})
     double = nmd.sample(with_holes, 2, **QUICK | {"draws": 200})
     assert single.draws["W"].dtype == np.float32
+    assert single.predict(0, 0).dtype == single.reconstruct().dtype == np.float32
     spread = double.predict_std([0, 5], [3, 7])
     assert np.all(np.abs(single.predict([0, 5], [3, 7]) - double.predict([0, 5], [3, 7])) < spread)
     again = nmd.sample(with_holes, 2, dtype="float32", **QUICK | {"draws": 200})

@@ -78,6 +78,12 @@ class DrawnFactors:
         return self.labels.matrix_shape
 
     @property
+    def dtype(self) -> np.dtype[Any]:
+        """Type of predictions: that of X; float64 for draws without a note of it."""
+        dtype: np.dtype[Any] = np.dtype(self.parameters.get("dtype", "float64"))
+        return dtype
+
+    @property
     def n_draws(self) -> int:
         """Number of draws of all chains."""
         return self.draws.sizes[CHAIN] * self.draws.sizes[DRAW]

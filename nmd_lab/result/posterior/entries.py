@@ -82,7 +82,7 @@ def summarise(posterior: DrawnFactors, entries: Entries, summary: Summary, width
         Numbers for each entry; 0 stands for one, without an axis for it.
     """
     predictive, size = posterior.predictive, entries.i.size
-    out = np.empty((size, width) if width else size)
+    out = np.empty((size, width) if width else size, posterior.dtype)
     step = max(NUMBERS // (posterior.n_draws * predictive.numbers), 1)
     for start in range(0, size, step):
         part = slice(start, min(start + step, size))

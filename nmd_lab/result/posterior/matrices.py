@@ -123,7 +123,7 @@ class PosteriorMatrices(DrawnFactors):
 
     def _matrix(self, summary: Callable[[Predictive, Array], Array]) -> Array:
         """Return a summary of the draws at each entry of X, as a matrix."""
-        predictive, out = self.predictive, np.empty(self.shape)
+        predictive, out = self.predictive, np.empty(self.shape, self.dtype)
         for i, j in self.blocks(predictive.numbers):
             block = out[i, j]
             block[...] = summary(predictive, self.linear_block(i, j)).reshape(block.shape)

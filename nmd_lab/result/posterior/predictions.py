@@ -133,7 +133,7 @@ class PosteriorPredictions(DrawnFactors):
         return entries.back(summarise(self, entries, lambda p, v, _: std_of(p, v, noise)))
 
     def predict_interval(
-        self, rows: Any, columns: ArrayLike | None = None, *, level: float = 0.9, noise: bool = True
+        self, rows: Any, columns: ArrayLike | None = None, level: float = 0.9, *, noise: bool = True
     ) -> Array:
         """Return equal-tailed intervals that hold a new observation with a given probability.
 
