@@ -31,6 +31,33 @@ class ConvergenceOptions:
 CONVERGENCE = ConvergenceOptions()
 
 
+REMEDY = "raise tune= and draws=, or go on with init=posterior"
+
+
+def sentence_of_chains(posterior: Posterior, remedy: str = REMEDY) -> str:
+    """Return a sentence that says that the predictions have not settled; empty if they have.
+
+    Parameters
+    ----------
+    posterior : Posterior
+        Result.
+    remedy : str
+        What to do.
+    """
+    sweeps = posterior.trace.sizes["sweep"]
+    if sweeps < CONVERGENCE.fewest:
+        return f"the chains have {sweeps} sweeps after tuning, too few to judge them: {remedy}."
+    rhat = posterior.rhat
+    share = float((rhat["prediction"] > CONVERGENCE.rhat).mean())
+    if share <= CONVERGENCE.share:
+        return ""
+    return (
+        f"the chains have not settled: split R-hat is above {CONVERGENCE.rhat} for {share:.0%} of "
+        f"the predictions, and {float(rhat['log_likelihood']):.2f} for the log-likelihood: "
+        f"{remedy}."
+    )
+
+
 def warn_of_chains(posterior: Posterior, stacklevel: int) -> None:
     """Warn if the predictions of the chains have not settled.
 
@@ -41,18 +68,6 @@ def warn_of_chains(posterior: Posterior, stacklevel: int) -> None:
     stacklevel : int
         Number of calls between the user's line and this function.
     """
-    sweeps = posterior.trace.sizes["sweep"]
-    remedy = "raise tune= and draws=, or go on with init=posterior"
-    if sweeps < CONVERGENCE.fewest:
-        text = f"the chains have {sweeps} sweeps after tuning, too few to judge them: {remedy}."
-    else:
-        rhat = posterior.rhat
-        share = float((rhat["prediction"] > CONVERGENCE.rhat).mean())
-        if share <= CONVERGENCE.share:
-            return
-        text = (
-            f"the chains have not settled: split R-hat is above {CONVERGENCE.rhat} for "
-            f"{share:.0%} of the predictions, and {float(rhat['log_likelihood']):.2f} for the "
-            f"log-likelihood: {remedy}."
-        )
-    warnings.warn(text, NotConvergedWarning, stacklevel=stacklevel + 1)
+    text = sentence_of_chains(posterior)
+    if text:
+        warnings.warn(text, NotConvergedWarning, stacklevel=stacklevel + 1)

@@ -21,6 +21,13 @@ LEVELS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
 """Levels of the intervals in the plot of calibration."""
 
 
+MOST_LEVELS = 20
+"""Largest number of distinct values at which equal ones are drawn side by side."""
+
+ROOM = 0.8
+"""Share of the room between two values that they then take."""
+
+
 def trace(posterior: Posterior, *, probe: int | None = None, ax: Axes | None = None) -> Axes:
     """Draw the log-likelihood by sweep, one line for each chain.
 
@@ -108,7 +115,9 @@ def predictions(
     -------
     Axes
         A point with an interval for each entry, red if the interval does not hold the observed
-        value. The title has the share of intervals that do, among all drawn ones.
+        value. The title has the share of intervals that do, among all drawn ones. Where the data
+        have few values, as ratings have, those of one value stand side by side, sorted by their
+        prediction.
 
     Raises
     ------
@@ -130,17 +139,30 @@ def predictions(
     mean = posterior.predict(i, j)
     ends = posterior.predict_interval(i, j, level=level, noise=noise)
     holds = (ends[:, 0] <= x) & (x <= ends[:, 1])
-    ax = axes(ax, 5, 4.6)
+    ax, place = axes(ax, 5, 4.6), _side_by_side(x, mean)
     for inside, color in ((True, PALETTE.negative), (False, PALETTE.positive)):
         chosen = holds == inside
-        ax.vlines(x[chosen], *ends[chosen].T, color=color, alpha=0.35, linewidth=1)
-        ax.plot(x[chosen], mean[chosen], ".", color=color, markersize=4)
+        ax.vlines(place[chosen], *ends[chosen].T, color=color, alpha=0.35, linewidth=1)
+        ax.plot(place[chosen], mean[chosen], ".", color=color, markersize=4)
     span = float(x.min()), float(x.max())
     ax.plot(span, span, color=text_color(), linewidth=0.8)
     ax.set(xlabel="observed", ylabel="predicted")
     share = f"{100 * holds.mean():.0f} % of the {100 * level:g} % intervals"
     ax.set_title(f"{share} hold the observed value")
     return _finished(ax)
+
+
+def _side_by_side(x: NDArray[np.float64], order: NDArray[Any]) -> NDArray[np.float64]:
+    """Return where values are drawn: near themselves, side by side if they are few."""
+    values, counts = np.unique(x, return_counts=True)
+    if values.size < 2 or values.size > MOST_LEVELS or x.size < 4 * values.size:
+        return x
+    place, width = x.copy(), ROOM * float(np.diff(values).min())
+    for value, count in zip(values, counts, strict=True):
+        own = np.flatnonzero(x == value)
+        own = own[np.argsort(order[own], kind="stable")]
+        place[own] += width * ((np.arange(count) + 0.5) / count - 0.5)
+    return place
 
 
 def calibration(

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from matplotlib import colormaps
 from numpy.typing import NDArray
 from PIL import Image
 
@@ -58,6 +59,14 @@ def signed(values: Array, limit: float) -> Pixels:
     pixels = np.empty((*values.shape, 4), dtype=np.uint8)
     pixels[..., :3] = np.where((numbers > 0)[..., None], STYLE.positive, STYLE.negative)
     pixels[..., 3] = np.clip(255 * np.abs(numbers) / (limit or 1.0), 0, 255).astype(np.uint8)
+    return pixels
+
+
+def heat(values: Array) -> Pixels:
+    """Return colours from dark (0) to bright (the largest number); NaN is transparent."""
+    largest = float(np.nanmax(values, initial=0.0)) or 1.0
+    pixels: Pixels = colormaps["magma"](np.nan_to_num(values) / largest, bytes=True)
+    pixels[np.isnan(values), 3] = 0
     return pixels
 
 

@@ -15,7 +15,7 @@ CSS = """
 .nmd-switched .widget-inline-hbox {flex: 1 1 0; min-width: 0;}
 .nmd-switched .nmd-auto {flex: 0 0 46px; width: 46px; margin: 0; padding: 0 2px;}
 .nmd-is-auto input {color: transparent !important;}
-.nmd-controls .nmd-choose {width: 100%; margin: 6px 0 2px;}
+.nmd-controls .nmd-choose, .nmd-controls .nmd-sample {width: 100%; margin: 6px 0 2px;}
 .nmd-explorer .nmd-choice {margin: 0 0 4px;}
 .nmd-choice .widget-html-content {line-height: 1.35; white-space: normal;}
 .nmd-explorer .widget-html, .nmd-explorer .widget-html-content {margin: 0; min-height: 0;
@@ -85,6 +85,10 @@ img.nmd-chart, .nmd-chart img {width: 100%; height: auto; max-width: 920px; marg
 .nmd-tables td, .nmd-tables th {width: 72px; padding-right: 4px;}
 .nmd-tables td:first-child, .nmd-tables th:first-child {width: auto; overflow: hidden;
   text-overflow: ellipsis; white-space: nowrap;}
+.nmd-tables .nmd-sure td:nth-child(2), .nmd-tables .nmd-sure th:nth-child(2) {width: 42px;}
+.nmd-tables .nmd-sure td:nth-last-child(2), .nmd-tables .nmd-sure th:nth-last-child(2) {
+  width: 65px;}
+.nmd-tables .nmd-sure td:last-child, .nmd-tables .nmd-sure th:last-child {width: 94px;}
 .nmd-clickable {position: relative; width: 100%; max-width: 920px; overflow: visible;}
 .nmd-clickable .nmd-points {position: absolute; inset: 0; margin: 0; overflow: visible;
   pointer-events: none;}

@@ -74,7 +74,7 @@ class ChoosingExplorer(Explorer):
             self._show_problems()
         super()._show_buttons()
         reason = "it is running"
-        if self.fit.phase != "running":
+        if self.state.active.phase != "running":
             problems, chosen = self.state.problems(), self.state.choosable
             reason = next((text for name, text in problems.items() if name not in chosen), "")
         labels = [self.controls[name].field.label for name in self.state.choosable]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +14,7 @@ from nmd_lab._checks import check_share
 from nmd_lab.data.sparse import SparseObservations
 from nmd_lab.model.nonlinearities import NONLINEARITIES, as_nonlinearity
 from nmd_lab.solver.options import CONSTRAINTS, OFFSETS
+from nmd_lab.solver.sampler.options import SampleOptions
 
 from ._choice import WITHOUT_RIDGE, default_nonlinearity
 from ._completion_data import (
@@ -23,33 +25,18 @@ from ._completion_data import (
     reading_code,
     table_columns,
 )
-from .choosing_state import ChoosingState
+from ._row_entries import Entry, row_entries
 from .code import fit_call
 from .data_choices import ratings_choices
 from .fields import Field, check_option
+from .sampling_state import SamplingState, row_intervals
 
 OWN_DATA = "your ratings"
 """Option for the data that the user gave."""
 
 
-class Entry(NamedTuple):
-    """One entry of a row.
-
-    Attributes
-    ----------
-    label : str
-        Title or label of its column.
-    observed, predicted : float
-        Observed value and prediction; NaN without one.
-    """
-
-    label: str
-    observed: float
-    predicted: float
-
-
-class CompletionState(ChoosingState):
-    """Partly observed entries, a model of them, and a fit that can be stopped.
+class CompletionState(SamplingState):
+    """Partly observed entries, a model of them, a fit and draws that can be stopped.
 
     Parameters
     ----------
@@ -96,6 +83,7 @@ class CompletionState(ChoosingState):
         Field("constraint", "Constraint", "choice", CONSTRAINTS, "Solver", "Where T = W H holds"),
         Field("patience", "Patience", "integer", (), "Solver", "Iterations without a lower error"),
         Field("iterations", "Iterations", "integer", (), "Solver", "Number of each run"),
+        Field("draws", "Draws", "integer", (), "How sure", "Sweeps of the sampler after tuning"),
     )  # fmt: skip
     numbers = MappingProxyType({"rank": 8, "alpha": 15.0, "offset_alpha": 5.0})
 
@@ -131,6 +119,7 @@ class CompletionState(ChoosingState):
                 "constraint": "auto",
                 "patience": 20,
                 "iterations": 200,
+                "draws": 300,
             }
         )
         self._loaded: tuple[str, Ratings] | None = None
@@ -200,7 +189,12 @@ class CompletionState(ChoosingState):
             "offset_alpha": lambda: check_option("offset_alpha", values["offset_alpha"]),
             "patience": lambda: check_option("patience", values["patience"]),
             "iterations": lambda: check_option("max_iter", values["iterations"]),
+            "draws": lambda: SampleOptions(draws=values["draws"]),
         }
+
+    def sample_now(self) -> None:
+        """Draw from the posterior with the present settings."""
+        self._launch_sampler(self.data.matrix)
 
     def start(self) -> None:
         """Start a fit with the present settings."""
@@ -220,28 +214,19 @@ class CompletionState(ChoosingState):
         Returns
         -------
         observed, best : list of Entry
-            Both from the largest value down; `best` is empty without a fit of the chosen data.
+            Both from the largest value down, with intervals if there is a posterior.  `best` is
+            empty without a fit or a posterior of the chosen data.
         """
-        observations = self.observations
-        predicted = np.full(observations.shape[1], np.nan)
-        if self.fit.phase != "ready" and self._fitted is observations:
+        posterior, n = self.posterior, self.observations.shape[1]
+        if posterior is not None and self.is_sampled:
+            predicted = posterior.predict(row, np.arange(n))
+            return row_entries(
+                self.data, row, top, predicted, partial(row_intervals, posterior, row)
+            )
+        predicted = np.full(n, np.nan)
+        if self.fit.phase != "ready" and self._fitted is self.observations:
             predicted = self._predictions(row)
-        own = slice(observations.indptr[row], observations.indptr[row + 1])
-        columns, values = observations.indices[own], observations.values[own]
-        labels, titles = self.data.labels("columns"), self.data.titles
-
-        def entry(column: int, value: float) -> Entry:
-            label = labels[column]
-            return Entry(str(titles.get(label, label)), value, float(predicted[column]))
-
-        order = np.argsort(-values, kind="stable")[:top]
-        observed = [entry(int(columns[k]), float(values[k])) for k in order]
-        if np.isnan(predicted).all():
-            return observed, []
-        others = predicted.copy()
-        others[columns] = -np.inf
-        best = [k for k in np.argsort(-others, kind="stable")[:top] if others[k] > -np.inf]
-        return observed, [entry(int(k), float("nan")) for k in best]
+        return row_entries(self.data, row, top, predicted)
 
     def _predictions(self, row: int) -> NDArray[Any]:
         """Return the predicted row, of the last iterate while the fit runs."""
@@ -256,7 +241,7 @@ class CompletionState(ChoosingState):
         return model
 
     def code(self, name: str | None = None) -> str:
-        """Return a notebook cell that repeats the fit, or that makes one if there is none.
+        """Return a notebook cell that repeats fit and draws, or makes a fit if there is neither.
 
         Parameters
         ----------
@@ -268,6 +253,7 @@ class CompletionState(ChoosingState):
             values, arguments = values | self.fitted_settings, self._arguments
         else:
             result = None
+            values = values if self.posterior is None else values | self.sampled_settings
         if values["data"] == OWN_DATA:
             data, columns = name or "...", self._columns
             from_table = is_table(self.ratings, columns)
@@ -277,6 +263,7 @@ class CompletionState(ChoosingState):
         lines = ""
         if from_table:
             lines, data = reading_code(data, columns), "observed"
-        return f"import nmd_lab as nmd\n{self.imports}\n{lines}" + fit_call(
-            result, "complete", data, arguments
-        )
+        drawn = self.sample_code(data)
+        fitted = fit_call(result, "complete", data, arguments)
+        calls = fitted if not drawn else drawn if result is None else f"{fitted}\n{drawn}"
+        return f"import nmd_lab as nmd\n{self.imports}\n{lines}{calls}"

@@ -9,15 +9,17 @@ import ipywidgets as widgets
 
 from ._charts import Panel
 from ._completion_data import DEFAULT_COLUMNS
-from ._controls import Control
+from ._controls import Control, toggle_class
+from ._intervals import LEVEL
 from ._live_chart import LiveChart
+from ._row_entries import Entry
 from ._tables import Cell, html_table, number_text
-from .choosing_explorer import ChoosingExplorer
-from .completion_state import CompletionState, Entry
+from .completion_state import CompletionState
 from .fields import Field
+from .sampling_explorer import SamplingExplorer
 
 
-class CompletionExplorer(ChoosingExplorer):
+class CompletionExplorer(SamplingExplorer):
     """Complete ratings or any partly observed matrix, and look at single rows.
 
     Parameters
@@ -32,14 +34,16 @@ class CompletionExplorer(ChoosingExplorer):
         Titles by column label; by default the table's column "title", if there is one.
     **settings
         Starting values of the controls: data, validation, seed, nonlinearity, low, high, rank,
-        alpha, offsets, offset_alpha, constraint, patience, iterations.  By default, nonlinearity,
-        rank, alpha, offsets and offset_alpha are "auto": chosen by held-out entries at Run, which
-        then shows them in the controls.
+        alpha, offsets, offset_alpha, constraint, patience, iterations, draws.  By default,
+        nonlinearity, rank, alpha, offsets and offset_alpha are "auto": chosen by held-out entries
+        at Run, which then shows them in the controls.
 
     Attributes
     ----------
     result : Decomposition or None
         Result of the iterations so far.
+    posterior : Posterior or None
+        Draws that "How sure?" has made.
 
     Examples
     --------
@@ -48,6 +52,9 @@ class CompletionExplorer(ChoosingExplorer):
     >>> explorer.start()
     >>> explorer.join(60), explorer.result.rank
     (True, 3)
+    >>> explorer.how_sure()
+    >>> explorer.join(60), explorer.posterior.predict_interval(0, [0, 1]).shape
+    (True, (2, 2))
     """
 
     state: CompletionState
@@ -70,7 +77,7 @@ class CompletionExplorer(ChoosingExplorer):
         super().__init__(state, "completion.nc")
 
     def body(self) -> Sequence[Any]:
-        """Return the curves, the search and the two tables."""
+        """Return the curves, what the posterior says, the search and the two tables."""
         self._curves = LiveChart(
             [
                 Panel("error of held-out entries (RMSE)", {"held_out": "held out"}, "held_out"),
@@ -97,6 +104,7 @@ class CompletionExplorer(ChoosingExplorer):
         return (
             self.chart,
             self._curves.caption,
+            *self._findings(),
             widgets.HTML("values and predictions of one row").add_class("nmd-heading"),
             query,
             widgets.Box(self.tables).add_class("nmd-tables"),
@@ -107,7 +115,7 @@ class CompletionExplorer(ChoosingExplorer):
         return [str(label) for label in self.state.data.labels("rows")[:count]]
 
     def code(self) -> str:
-        """Return a notebook cell that repeats the fit."""
+        """Return a notebook cell that repeats the fit and the draws."""
         return self.state.code(self._data_name(self.state.ratings, "ratings"))
 
     def draw(self) -> None:
@@ -137,18 +145,19 @@ class CompletionExplorer(ChoosingExplorer):
         self.top.show(wrong_top, None)
         if no_row or wrong_top:
             return
+        self._show_findings(row)
         observed, best = self.state.entries(row, top)
+        sure = self.state.is_sampled
+        for table in self.tables:
+            toggle_class(table, "nmd-sure", sure)
         self.tables[0].value = html_table(
-            ("observed", "value", "predicted"),
-            [
-                [_label(entry), _number(entry.observed), _number(entry.predicted)]
-                for entry in observed
-            ],
+            ("observed", "value", *_heads(sure)),
+            [[_label(entry), _number(entry.observed), *_model(entry, sure)] for entry in observed],
         )
         self.tables[1].value = (
             html_table(
-                ("best of the others", "predicted"),
-                [[_label(entry), _number(entry.predicted)] for entry in best],
+                ("best of the others", *_heads(sure)),
+                [[_label(entry), *_model(entry, sure)] for entry in best],
             )
             if best
             else "predictions come with a fit"
@@ -158,6 +167,17 @@ class CompletionExplorer(ChoosingExplorer):
 def _label(entry: Entry) -> Cell:
     """Return the label of an entry, whose tooltip shows it in full."""
     return Cell(entry.label, tooltip=entry.label)
+
+
+def _heads(sure: bool) -> list[str]:
+    """Return the heads of the columns of the model; `sure` adds the intervals."""
+    return ["predicted", *([f"{100 * LEVEL:.0f} % interval"] if sure else [])]
+
+
+def _model(entry: Entry, sure: bool) -> list[Cell]:
+    """Return what the model says of an entry."""
+    ends = " – ".join(number_text(end, 3) for end in (entry.low, entry.high))
+    return [_number(entry.predicted), *([Cell(ends)] if sure else [])]
 
 
 def _number(number: float) -> Cell:

@@ -154,13 +154,13 @@ class Explorer(widgets.VBox):  # type: ignore[misc]
         return next(iter(self.state.problems().values()), "")
 
     def stop(self) -> None:
-        """Stop the fit at its next iteration, as Stop does."""
-        self.fit.stop()
+        """Stop at the next iteration, as Stop does."""
+        self.state.active.stop()
         self._show_status()  # nothing else, since another thread may be drawing
 
     def join(self, timeout: float | None = None) -> bool:
         """Wait at most `timeout` seconds for the run to end, and return whether it has ended."""
-        return self.fit.join(timeout)
+        return self.state.active.join(timeout)
 
     def code(self) -> str:
         """Return the notebook cell that Copy as code copies."""
@@ -246,14 +246,15 @@ class Explorer(widgets.VBox):  # type: ignore[misc]
         self._show_status()
 
     def _show_status(self) -> None:
-        """Show the message, or the phase of the fit if there is none."""
-        message, failed = self._note or (self.fit.message, self.fit.phase == "failed")
-        kind = f"nmd-{'failed' if failed else self.fit.phase}"
+        """Show the message, or how far it is if there is none."""
+        active = self.state.active
+        message, failed = self._note or (active.message, active.phase == "failed")
+        kind = f"nmd-{'failed' if failed else active.phase}"
         self.status.value = (
             f'<span role="status" aria-live="polite" class="{kind}">{escape(message)}</span>'
         )
         self.warnings.value = "".join(
-            f'<div role="status">Warning: {escape(warning)}</div>' for warning in self.fit.warnings
+            f'<div role="status">Warning: {escape(warning)}</div>' for warning in active.warnings
         )
 
     def _refresh(self) -> None:
@@ -261,9 +262,9 @@ class Explorer(widgets.VBox):  # type: ignore[misc]
         with self._lock:
             try:
                 self._show_buttons()
-                self.progress.max = max(self.fit.planned, 1)
-                self.progress.value = 0 if self.fit.state is None else self.fit.state.iteration
-                if self.fit.phase != "running":
+                active = self.state.active
+                self.progress.max, self.progress.value = max(active.planned, 1), active.done
+                if active.phase != "running":
                     # Before the status: whoever reads that the fit has stopped may copy at once
                     self._show_code()
                 self._show_status()
@@ -273,12 +274,12 @@ class Explorer(widgets.VBox):  # type: ignore[misc]
 
     def _show_buttons(self) -> None:
         """Disable the buttons that have no use now, and show why."""
-        running = self.fit.phase == "running"
+        running = self.state.active.phase == "running"
         busy = "it is running" if running else ""
         problem = "" if running else self.cannot_run()
         no_fit = "" if self.fit.can_proceed else "there is nothing to go on from"
         changed = "the settings have changed: Run starts a new fit" if self.state.changed else ""
-        no_result = "" if running or self.fit.phase != "ready" else "there is nothing to forget"
+        no_result = "" if self.state.active.phase != "ready" else "there is nothing to forget"
         reasons = {
             "run": busy or problem,
             "stop": "" if running else "nothing runs",

@@ -10,6 +10,7 @@ from nmd_lab._errors import sentence
 from nmd_lab.solver.options import Options
 from nmd_lab.solver.penalty import as_penalty_rule
 
+from ._background import Background
 from .live_fit import LiveFit
 
 
@@ -112,7 +113,9 @@ class FitState(SettingsState):
     fit : LiveFit
         The fit, which can be stopped and continued.
     fitted_settings : dict
-        Settings with which the fit was started, without "iterations"; empty before a fit.
+        Settings with which the fit was started, without `lengths`; empty before a fit.
+    lengths : tuple of str
+        Names of the settings that say how long something runs, and change no model.
     imports : str
         Lines of the copied code that import what reads the data of the user.
     """
@@ -120,6 +123,7 @@ class FitState(SettingsState):
     options: dict[str, list[str]]
     numbers: Mapping[str, Any] = MappingProxyType({})
     imports: str = ""
+    lengths: tuple[str, ...] = ("iterations",)
 
     def __init__(self, values: dict[str, Any]) -> None:
         super().__init__(values)
@@ -127,14 +131,19 @@ class FitState(SettingsState):
         self.fitted_settings: dict[str, Any] = {}
 
     @property
+    def active(self) -> Background:
+        """The work that was begun last; its progress is shown."""
+        return self.fit
+
+    @property
     def changed(self) -> bool:
         """Whether the settings differ from those of the fit."""
         return bool(self.fitted_settings) and self._settings() != self.fitted_settings
 
     def _settings(self, values: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """Return settings without "iterations", by default the present ones."""
+        """Return settings without `lengths`, by default the present ones."""
         values = self.values if values is None else values
-        return {name: value for name, value in values.items() if name != "iterations"}
+        return {name: value for name, value in values.items() if name not in self.lengths}
 
     def start(self) -> None:
         """Start a fit with the present settings."""

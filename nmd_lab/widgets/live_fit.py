@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
-from typing import Literal
 
-from nmd_lab._errors import sentence
 from nmd_lab._fit_warnings import OPTIONS, Messages, messages_after, messages_before
 from nmd_lab._labelled import ResumableFit
 from nmd_lab.result.decomposition import Decomposition
@@ -17,28 +13,13 @@ from nmd_lab.solver.prepare import Prepared
 from nmd_lab.solver.run import VALIDATION
 from nmd_lab.warnings import NotConvergedWarning
 
+from ._background import Background
 from ._choice import Choose, Choosing
 from ._recording import Measure, Recording
 from ._snapshots import Snapshots
 
-Phase = Literal["ready", "running", "stopped", "finished", "failed"]
 
-
-@dataclass(frozen=True)
-class RedrawOptions:
-    """How often a running fit is shown."""
-
-    interval: float = 0.25
-    """Shortest time between the end of a call of the listeners and the next call, in seconds."""
-
-    pause: float = 19.0
-    """Shortest such time, in durations of the call: listeners take at most 1/20 of the time."""
-
-
-REDRAW = RedrawOptions()
-
-
-class LiveFit:
+class LiveFit(Background):
     """The fit of an explorer, in a worker thread; at most one fit runs at a time.
 
     Parameters
@@ -78,22 +59,19 @@ class LiveFit:
 
     def __init__(self, settings: Collection[str] = OPTIONS) -> None:
         self.settings = settings
-        self.listeners: list[Callable[[], None]] = []
         self.finishing: Callable[[Decomposition], None] | None = None
-        self._thread: threading.Thread | None = None
-        self._lock = threading.Lock()
-        self._stop = threading.Event()
-        self._clear()
+        super().__init__()
 
-    def _clear(self, measure: Measure | None = None) -> None:
-        self.phase: Phase = "ready"
-        self.message = "ready"
-        self.warnings: tuple[str, ...] = ()
+    def _clear(self) -> None:
+        super()._clear()
         self.result: Decomposition | None = None
-        self.planned = 0
-        self._recording = Recording(measure)
+        self._recording = Recording()
         self._resumable: ResumableFit | None = None
-        self._next_look = 0.0
+
+    @property
+    def done(self) -> int:
+        """Number of the last iteration."""
+        return 0 if self.state is None else self.state.iteration
 
     @property
     def snapshots(self) -> Snapshots:
@@ -148,7 +126,8 @@ class LiveFit:
             shown.  The function that it returns keeps the choice; it is called unless the run has
             been stopped or forgotten, and cannot be forgotten meanwhile.
         """
-        self._forget(measure)
+        self._forget()
+        self._recording = Recording(measure)
         self._launch(lambda: ResumableFit(prepare()), iterations, choose)
 
     def proceed(self, iterations: int) -> None:
@@ -163,51 +142,12 @@ class LiveFit:
         self.phase, self.result, self.planned = "finished", result, result.n_iter
         self.message = f"{result.stop_reason}; relative error {result.relative_error:.6g}"
 
-    def stop(self) -> None:
-        """Ask a running fit to stop at its next iteration."""
-        if self.phase == "running":
-            self._stop.set()
-            self.message = "stopping …"
-
-    def reset(self, *, tell: bool = True) -> None:
-        """Forget the fit; a running one stops at its next iteration without calling listeners."""
-        self._forget()
-        if tell:
-            self.tell()
-
-    def _forget(self, measure: Measure | None = None) -> None:
-        """Make everything as new; a running fit no longer changes it."""
-        with self._lock:
-            self._stop.set()
-            self._stop = threading.Event()
-            self._clear(measure)
-
-    def join(self, timeout: float | None = None) -> bool:
-        """Wait at most `timeout` seconds for the run to end, and return whether it has ended."""
-        if self._thread is not None:
-            self._thread.join(timeout)
-            return not self._thread.is_alive()
-        return True
-
-    def tell(self) -> None:
-        """Call the listeners."""
-        for listener in self.listeners:
-            listener()
-
     def _launch(
         self, fit: Callable[[], ResumableFit], iterations: int, choose: Choose | None = None
     ) -> None:
-        self._stop = threading.Event()
-        self.phase, self.message = "running", "starting …"
-        self.planned = iterations + (0 if self.state is None else self.state.iteration)
-        self._thread = threading.Thread(
-            target=self._work,
-            args=(fit, iterations, self._stop, self._recording, choose),
-            name="nmd-fit",
-            daemon=True,
-        )
-        self.tell()
-        self._thread.start()
+        self.planned = iterations + self.done
+        recording = self._recording
+        self._begin(lambda stop: self._work(fit, iterations, stop, recording, choose), "nmd-fit")
 
     def _work(
         self,
@@ -218,27 +158,19 @@ class LiveFit:
         choose: Choose | None,
     ) -> None:
         """Do the fit; `stop` tells this run from later ones."""
-        try:
-            if choose is not None and not self._chosen(choose, stop):
-                return
-            fit = make()
-            before = messages_before(fit.prepared)
-            self._warn(before, stop)
-            result = fit.advance(iterations, lambda state: self._watch(state, fit, stop, recording))
-            recording.measure_last()
-            after = messages_after(result, fit.prepared, self.settings)
-            self._warn(before | after, stop)
-            if not self._ended(fit, result, stop):
-                return
-            self.tell()
-            if self.finishing is not None:
-                self.finishing(result)
-                self.tell()
-        except Exception as error:
-            with self._lock:
-                if stop is not self._stop:
-                    return
-                self.phase, self.message = "failed", sentence(error)
+        if choose is not None and not self._chosen(choose, stop):
+            return
+        fit = make()
+        before = messages_before(fit.prepared)
+        self._warn(before, stop)
+        result = fit.advance(iterations, lambda state: self._watch(state, fit, stop, recording))
+        recording.measure_last()
+        self._warn(before | messages_after(result, fit.prepared, self.settings), stop)
+        if not self._ended(fit, result, stop):
+            return
+        self.tell()
+        if self.finishing is not None:
+            self.finishing(result)
             self.tell()
 
     def _chosen(self, choose: Choose, stop: threading.Event) -> bool:
@@ -258,7 +190,7 @@ class LiveFit:
 
     def _watch_choice(self, trials: int, stop: threading.Event) -> None:
         """Show now and then how many trials a choice has made."""
-        if time.perf_counter() >= self._next_look:
+        if self._is_time_to_look():
             self._show_progress(f"choosing by held-out entries: {trials} trials so far", stop)
 
     def _warn(self, messages: Messages, stop: threading.Event) -> None:
@@ -293,18 +225,7 @@ class LiveFit:
             return True
         validated = fit.run is not None and VALIDATION in fit.run.history
         recording.add(state, fit.run.history[VALIDATION][-1] if fit.run and validated else None)
-        if time.perf_counter() >= self._next_look:
+        if self._is_time_to_look():
             progress = f"running: iteration {state.iteration} of {self.planned}"
             self._show_progress(f"{progress}, relative error {state.relative_error:.4g}", stop)
         return stop.is_set()
-
-    def _show_progress(self, message: str, stop: threading.Event) -> None:
-        """Tell the listeners how far it is, and decide when to tell them again."""
-        with self._lock:
-            if stop.is_set():
-                return
-            self.message = message
-        began = time.perf_counter()
-        self.tell()
-        later = time.perf_counter()
-        self._next_look = later + max(REDRAW.interval, REDRAW.pause * (later - began))

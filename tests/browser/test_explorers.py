@@ -26,6 +26,11 @@ import nmd_lab as nmd
 explorer = nmd.widgets.CompletionExplorer(data="generated", rank=7, alpha=99.0)
 explorer
 """
+SAMPLE = """
+import nmd_lab as nmd
+explorer = nmd.widgets.CompletionExplorer(data="generated", rank=3, alpha=5.0, draws=20_000)
+explorer
+"""
 STUDY = """
 import nmd_lab as nmd
 study = nmd.Study(
@@ -185,6 +190,39 @@ def test_choose_for_me(notebook):
     assert notebook.errors == []
     page.set_viewport_size({"width": 720, "height": 1500})
     page.wait_for_function("document.querySelector('.nmd-rank input').clientWidth > 60")
+    assert notebook.errors == []
+
+
+def test_how_sure(notebook):
+    notebook.open("sample.ipynb", [SAMPLE])
+    page = notebook.page
+    page.wait_for_selector(".nmd-sample")
+    assert not page.locator("img.nmd-intervals").is_visible()
+    page.click(".nmd-sample")
+    said = status_says(page, r"sampling: sweep \d+ of \d+$")  # after the tuning
+    assert number_after("of", said) == 20_100
+    assert page.locator(".nmd-run").is_disabled()
+    page.click(".nmd-stop")
+    said = status_says(page, r"stopped after \d+ draws; \d+ % of the 90 % intervals hold")
+    page.locator("img.nmd-intervals").wait_for()
+    assert not page.locator(".nmd-maps").is_visible()  # ratings are no picture
+    page.locator(".nmd-top th", has_text="90 % interval").wait_for()
+    low, high = map(float, page.locator(".nmd-top tbody td").nth(2).inner_text().split(" – "))
+    assert low < float(page.locator(".nmd-top tbody td").nth(1).inner_text()) < high
+    page.click(".nmd-copy-button")
+    page.wait_for_function("document.querySelector('.nmd-copy-button').textContent === 'Copied'")
+    notebook.run(page.evaluate("navigator.clipboard.readText()"))
+    assert notebook.run("print(posterior.draws.identical(explorer.posterior.draws))") == "True"
+    assert number_after("stopped after", said) == float(
+        notebook.run('print(explorer.posterior.trace.sizes["sweep"])')
+    )
+
+    # A wrong number of draws is said beside it, and keeps the button from being pressed
+    enter(page, ".nmd-draws", 0)
+    page.locator(".nmd-draws .nmd-note", has_text="draws=0").wait_for()
+    page.wait_for_function("document.querySelector('.nmd-sample').disabled")
+    page.click(".nmd-reset")
+    page.locator("img.nmd-intervals").wait_for(state="hidden")
     assert notebook.errors == []
 
 

@@ -75,6 +75,18 @@ def test_predictions_against_observed(posterior, X):
     assert sum(line.get_xdata().size for line in few.lines[:2]) == 10
 
 
+def test_equal_ratings_stand_side_by_side(posterior, X):
+    ratings = np.clip(np.round(2 * X), 1, 5)
+    inside, outside, _ = posterior.plot.predictions(ratings, max_points=1000).lines
+    place = np.concatenate([inside.get_xdata(), outside.get_xdata()])
+    mean = np.concatenate([inside.get_ydata(), outside.get_ydata()])
+    assert np.unique(place).size == place.size
+    np.testing.assert_array_equal(np.sort(np.round(place)), np.sort(ratings.ravel()))
+    for value in np.unique(ratings):
+        own = np.round(place) == value
+        assert np.all(np.diff(mean[own][np.argsort(place[own])]) >= 0)
+
+
 def test_calibration(posterior, X):
     ax = posterior.plot.calibration(X, levels=[0.2, 0.5, 0.9])
     ax.figure.canvas.draw()

@@ -9,7 +9,8 @@ from made_draws import CUTS, LEVELS, A, B, made_up, plain, values_of_f
 from scipy import sparse, stats
 
 import nmd_lab
-from nmd_lab.result import posterior_draws, posterior_entries
+from nmd_lab.result.posterior import draws as posterior_draws
+from nmd_lab.result.posterior import entries as posterior_entries
 
 M, N = 5, 4
 ROWS, COLUMNS = np.array([0, 1, 3, 4, 2]), np.array([3, 0, 2, 1, 1])

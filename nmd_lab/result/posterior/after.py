@@ -8,11 +8,12 @@ import numpy as np
 from scipy.special import gammaln, ndtr, pdtr, xlogy
 
 from nmd_lab.model.losses import KL, L1, Frobenius
+from nmd_lab.model.moments import all_pieces, moments
 from nmd_lab.model.nonlinearities import Piece
 
 from .kernels import laplace, normal
 from .mixture import Component, Predictive, mixture_quantile
-from .noise import Array, all_pieces, interval_mass, moments, normal_density, points_of
+from .noise import Array, interval_mass, normal_density, points_of
 
 
 class NoiseAfter(Predictive):

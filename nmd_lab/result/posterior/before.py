@@ -7,16 +7,15 @@ import math
 import numpy as np
 from scipy.special import ndtri
 
+from nmd_lab.model.moments import all_pieces, moments
 from nmd_lab.model.nonlinearities import Piece, Square
 
 from .kernels import folded, quantiles
 from .mixture import Predictive, mixture_quantile
 from .noise import (
     Array,
-    all_pieces,
     interval_mass,
     is_increasing,
-    moments,
     normal_density,
     points_of,
 )

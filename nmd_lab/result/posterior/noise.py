@@ -9,10 +9,10 @@ import numpy as np
 from scipy.special import ndtr, ndtri
 
 from nmd_lab.model.losses import Loss
-from nmd_lab.model.nonlinearities import Nonlinearity, Piece, Square
+from nmd_lab.model.moments import all_pieces
+from nmd_lab.model.nonlinearities import Nonlinearity
 
 from .kernels import Array as Array
-from .kernels import piecewise_moments
 
 LARGEST_SET = 16
 """Largest number of points for the noise of one draw, where there is no closed form."""
@@ -48,49 +48,10 @@ class Noise(NamedTuple):
     levels: tuple[float, ...] | None = None
 
 
-def all_pieces(nonlinearity: Nonlinearity) -> tuple[Piece, ...] | None:
-    """Return the pieces of f on the whole line; None if f is not piecewise linear."""
-    pieces = nonlinearity.pieces()
-    if pieces is None:
-        return None
-    kept = tuple(p for p in pieces if p.low <= p.high and p.low < math.inf and p.high > -math.inf)
-    if not nonlinearity.even:
-        return kept
-    return tuple(Piece(-p.high, -p.low, -p.slope, p.intercept) for p in kept) + kept
-
-
 def is_increasing(nonlinearity: Nonlinearity) -> bool:
     """Return whether f is known to be non-decreasing."""
     pieces = all_pieces(nonlinearity)
     return pieces is not None and all(piece.slope >= 0 for piece in pieces)
-
-
-def moments(nonlinearity: Nonlinearity, v: Array, sd: Array) -> tuple[Array, Array]:
-    """Return the mean and the variance of f(T) for T ~ N(v, sd²).
-
-    Parameters
-    ----------
-    nonlinearity : Nonlinearity
-        Nonlinearity f.  Piecewise-linear ones and Square have closed forms; for any other, 40
-        points of the Gauss-Hermite rule are used.
-    v, sd : ndarray (draws, entries) and (draws, 1)
-        Mean and standard deviation of T.
-    """
-    if isinstance(nonlinearity, Square):
-        return v**2 + sd**2, 2 * sd**2 * (2 * v**2 + sd**2)
-    pieces = all_pieces(nonlinearity)
-    if pieces is not None and len(pieces) == 1:
-        return pieces[0].slope * v + pieces[0].intercept, pieces[0].slope ** 2 * sd**2 + 0 * v
-    centre = np.asarray(nonlinearity(v), dtype=np.float64)
-    if pieces is not None:
-        return piecewise_moments(v, sd, np.array(pieces), centre)
-    first, second = np.zeros_like(v), np.zeros_like(v)
-    points, weights = np.polynomial.hermite_e.hermegauss(40)
-    for point, weight in zip(points, weights / weights.sum(), strict=True):
-        change = nonlinearity(v + point * sd) - centre
-        first += weight * change
-        second += weight * change**2
-    return centre + first, np.maximum(second - first**2, 0)
 
 
 def interval_mass(a: Array, b: Array) -> Array:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from nmd_lab._checks import check_positions
 from nmd_lab.data.base import FloatArray
-from nmd_lab.model.expectation import expected_value
+from nmd_lab.model.moments import expected_value
 from nmd_lab.model.nonlinearities import Nonlinearity
 
 from .noise import NoiseKind

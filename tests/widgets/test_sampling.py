@@ -1,0 +1,218 @@
+"""How sure?: draws in the background, what they say of entries, and the code."""
+
+from __future__ import annotations
+
+import warnings
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+from waiting import PATIENCE, wait_for
+
+import nmd_lab as nmd
+from nmd_lab._sample_warnings import REMEDY
+from nmd_lab.widgets import live_sample
+from nmd_lab.widgets.completion_state import CompletionState
+from nmd_lab.widgets.live_sample import LiveSample
+
+TUNE = 100
+MODEL = {"data": "generated", "rank": 2, "alpha": 15.0, "iterations": 5}
+
+
+def sampled(state):
+    state.sample_now()
+    assert state.active.join(PATIENCE)
+    assert state.posterior is not None, state.active.message
+    return state.posterior
+
+
+def executed(code, **names):
+    """Run copied code; few draws are enough here."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", nmd.NotConvergedWarning)
+        exec(code, names)
+    plt.close("all")
+    return names
+
+
+def stop_at(monkeypatch, sweep):
+    """Press Stop at a sweep."""
+    watch = LiveSample._watch
+
+    def watched(self, number, stop):
+        if number == sweep:
+            self.stop()
+        return watch(self, number, stop)
+
+    monkeypatch.setattr(LiveSample, "_watch", watched)
+
+
+def same_draws(first, second):
+    assert first.draws.identical(second.draws)
+
+
+@pytest.mark.parametrize("validation", [0.0, 0.2])
+def test_the_code_repeats_the_draws(validation):
+    state = CompletionState(**MODEL, draws=20, validation=validation, offsets="rows", seed=3)
+    posterior = sampled(state)
+    assert (state.sample.phase, state.sample.done, state.sample.planned) == (
+        "finished", TUNE + 20, TUNE + 20,
+    )  # fmt: skip
+    code = state.code()
+    assert "complete" not in code
+    names = executed(code)
+    same_draws(names["posterior"], posterior)
+    found = state.sample.findings
+    entries = names["held_out" if validation else "observed"]
+    assert found.held_out == (validation > 0)
+    assert found.n_entries == min(5000, entries.n_observed)
+    i, j, x = entries.entries()
+    low, high = posterior.predict_interval(i, j).T
+    assert found.coverage == pytest.approx(np.mean((low <= x) & (x <= high)), abs=0.01)
+    assert found.rmse == pytest.approx(
+        np.sqrt(np.mean((posterior.predict(i, j) - x) ** 2)), rel=0.02
+    )
+    assert f"{100 * found.coverage:.0f} % of the 90 % intervals" in state.sample.message
+
+
+def test_few_entries_are_all_checked():
+    rng = np.random.default_rng(0)
+    X = np.where(rng.random((30, 20)) < 0.5, rng.normal(size=(30, 20)), np.nan)
+    state = CompletionState(X, rank=2, alpha=1.0, draws=20)
+    posterior = sampled(state)
+    _, held_out = nmd.split_observed(X, 0.1, random_state=0)
+    i, j = np.nonzero(~np.isnan(held_out))
+    low, high = posterior.predict_interval(i, j, level=0.9).T
+    inside = (low <= held_out[i, j]) & (held_out[i, j] <= high)
+    found = state.sample.findings
+    assert (found.n_entries, found.coverage) == (i.size, inside.mean())
+    error = posterior.predict(i, j) - held_out[i, j]
+    assert found.rmse == pytest.approx(np.sqrt(np.mean(error**2)))
+    same_draws(executed(state.code("X"), X=X)["posterior"], posterior)
+
+
+def test_the_code_has_fit_and_draws():
+    state = CompletionState(**MODEL, draws=10, nonlinearity="minmax", low=1.0, high=5.0)
+    state.start()
+    assert state.fit.join(PATIENCE)
+    posterior = sampled(state)
+    assert not state.changed
+    state.set("draws", 70)
+    assert not state.changed  # as with the number of iterations
+    state.set("rank", 7)
+    names = executed(state.code())
+    np.testing.assert_array_equal(names["fit"].W, state.fit.result.W)
+    same_draws(names["posterior"], posterior)
+    assert posterior.nonlinearity == nmd.MinMax(1, 5)
+
+
+@pytest.mark.parametrize("keep_all", [True, False])
+def test_stop_keeps_what_there_is(monkeypatch, keep_all):
+    if not keep_all:
+        options = "nmd_lab.solver.sampler.options.KEPT_BYTES"
+        monkeypatch.setattr(options, 4 * 700 * 3 * 30)
+    stop_at(monkeypatch, TUNE + 37)
+    state = CompletionState(**MODEL, draws=500, offsets="none")
+    posterior = sampled(state)
+    assert state.sample.phase == "stopped"
+    assert state.sample.message.startswith("stopped after 37 draws; ")
+    assert (posterior.draws.sizes["draw"] == 37) == keep_all
+    monkeypatch.undo()
+    same_draws(executed(state.code())["posterior"], posterior)
+
+
+def test_stop_while_tuning_leaves_nothing(monkeypatch):
+    stop_at(monkeypatch, 30)
+    state = CompletionState(**MODEL)
+    state.sample_now()
+    assert state.sample.join(PATIENCE)
+    assert (state.sample.phase, state.posterior) == ("stopped", None)
+    assert state.sample.message.startswith("stopped before the first draw")
+    assert "sample" not in state.code()
+
+
+def test_a_new_run_and_reset_forget_the_posterior():
+    state = CompletionState(**MODEL, draws=3)
+    sampled(state)
+    state.start()
+    assert state.posterior is None
+    assert state.active is state.fit
+    state.fit.join(PATIENCE)
+    sampled(state)
+    state.proceed()
+    assert state.active is state.fit
+    assert state.posterior is not None  # it does not depend on the fit
+    state.fit.join(PATIENCE)
+    assert "nmd.sample" in state.code()
+    state.reset()
+    assert (state.posterior, state.fit.result, state.active.phase) == (None, None, "ready")
+
+
+def test_reset_forgets_a_running_sampler():
+    state = CompletionState(**MODEL, draws=100_000)
+    state.sample_now()
+    wait_for(lambda: state.sample.done > 2)
+    state.reset()
+    assert state.sample.join(PATIENCE)
+    assert (state.sample.phase, state.sample.done, state.posterior) == ("ready", 0, None)
+
+
+def test_an_error_is_a_sentence(monkeypatch):
+    def fails(*_):
+        raise ValueError("it is too small.")
+
+    state = CompletionState(**MODEL)
+    monkeypatch.setattr(live_sample, "draw_posterior", fails)
+    state.sample_now()
+    assert state.sample.join(PATIENCE)
+    assert (state.sample.phase, state.sample.message) == ("failed", "it is too small.")
+
+
+@pytest.mark.parametrize(
+    ("settings", "reason"),
+    [
+        ({"rank": "auto"}, "the rank is not chosen yet"),
+        ({"nonlinearity": "auto"}, "f is not chosen yet"),
+        ({"rank": 301}, "rank=301 exceeds"),
+        ({"draws": 0}, "draws=0"),
+        ({"alpha": -1.0}, ""),
+        ({"iterations": 0}, ""),
+    ],
+)
+def test_why_there_can_be_no_draws(settings, reason):
+    state = CompletionState(**MODEL | settings)
+    said = state.cannot_sample()
+    assert said.startswith(reason)
+    assert bool(said) == bool(reason)
+
+
+@pytest.mark.parametrize("draws", [3, 10])
+def test_the_warning_is_that_of_sample_with_another_remedy(draws):
+    state = CompletionState(**MODEL | {"rank": 4}, draws=draws)
+    with warnings.catch_warnings(record=True) as outside:  # the thread of the sampler says nothing
+        warnings.simplefilter("always")
+        sampled(state)
+    assert outside == []
+    (warning,) = state.sample.warnings
+    with pytest.warns(nmd.NotConvergedWarning) as caught:
+        exec(state.code(), {})
+    plt.close("all")
+    said = str(caught[0].message)
+    assert warning == said.replace(REMEDY, "raise Draws")
+
+
+def test_entries_have_intervals():
+    state = CompletionState(**MODEL, draws=20)
+    posterior = sampled(state)
+    row, n = 7, posterior.shape[1]
+    observed, best = state.entries(row, 6)
+    known = state.observations.indices[slice(*state.observations.indptr[row : row + 2])]
+    mean = posterior.predict(np.full(n, row), np.arange(n))
+    labels = state.data.labels("columns")
+    order = [k for k in np.argsort(-mean) if k not in known][:6]
+    assert [entry.label for entry in best] == [str(labels[k]) for k in order]
+    for entry in (*observed, *best):
+        at = [str(label) for label in labels].index(entry.label)
+        assert entry.predicted == pytest.approx(mean[at])
+        interval = posterior.predict_interval(row, at, level=0.9)[0]
+        assert (entry.low, entry.high) == pytest.approx(tuple(interval))
