@@ -54,7 +54,8 @@ class PosteriorDiagnostics(DrawnFactors):
     def converged(self) -> bool:
         """Whether split R-hat is below 1.05 for the log-likelihood and 95 % of the predictions.
 
-        The predictions are those of the trace.  False if the chains are too short to know.
+        The predictions are those of the trace.  False if the chains are too short to know.  The
+        warning of `sample` is about the predictions alone, which settle earlier.
         """
         rhat = self.rhat
         good = bool(rhat["log_likelihood"] < LARGEST_RHAT)

@@ -64,6 +64,7 @@ class PosteriorSummary(PosteriorDiagnostics):
             **{name: f"({text}) {dtype}" for name, text in sizes.items()},
             "effective rank": rank,
             "noise 1/√ρ": f"{noise.mean():.3g} ± {noise.std():.1g}",
+            "predictions": self._settled,
             "log-likelihood": self._convergence,
             "ended": str(self.stop_reason),
         }
@@ -74,5 +75,12 @@ class PosteriorSummary(PosteriorDiagnostics):
         rhat, ess = (float(table["log_likelihood"]) for table in (self.rhat, self.ess))
         if np.isnan(rhat):
             return "too few sweeps for R-hat"
-        agree = "" if self.converged else ", not converged"
-        return f"split R-hat {rhat:.3f}, effective sample size {ess:.0f}{agree}"
+        return f"split R-hat {rhat:.3f}, effective sample size {ess:.0f}"
+
+    @property
+    def _settled(self) -> str:
+        """Split R-hat of the predictions of the trace, in words; empty without any."""
+        rhat = self.rhat.get("prediction")
+        if rhat is None or not rhat.size or bool(rhat.isnull().all()):
+            return ""
+        return f"split R-hat at most {float(rhat.quantile(0.95)):.3f} for 95 % of {rhat.size}"
