@@ -70,9 +70,8 @@ def hidden(X, how):
 @pytest.mark.parametrize("how", ["nan", "mask", "weights", "nan and weights"])
 def test_weights_and_missing_entries_take_no_copy(dtype, how):
     X, options = hidden(dense(dtype), how)
-    small, small_options = hidden(dense(dtype, 40), how)
-    quiet(small, "relu", **small_options)  # compile
-    assert peak(lambda: quiet(X, "relu", **options)) <= 3.25 * X.nbytes + SMALL
+    quiet(X, "relu", **options)  # what is compiled and kept at the first call is not of the fit
+    assert peak(lambda: quiet(X, "relu", **options)) <= 3.2 * X.nbytes + SMALL
 
 
 @pytest.mark.parametrize("kind", ["dense", "sparse", "observed", "starts"])
