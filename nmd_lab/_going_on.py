@@ -99,9 +99,17 @@ def _put(
 
 
 def joined(before: Posterior, after: Posterior) -> Posterior:
-    """Return a posterior with the draws of both, the latter of which went on from the former."""
+    """Return a posterior with the draws of both, the latter of which went on from the former.
+
+    If fewer chains went on, it has these alone.
+    """
+    chains = slice(after.draws.sizes["chain"])
     draws, trace = (
-        xr.concat([getattr(before, name), getattr(after, name)], dim, combine_attrs="override")
+        xr.concat(
+            [getattr(before, name).isel(chain=chains), getattr(after, name)],
+            dim,
+            combine_attrs="override",
+        )
         for name, dim in (("draws", "draw"), ("trace", "sweep"))
     )
     draws = draws.assign_coords(draw=np.arange(draws.sizes["draw"]))

@@ -195,6 +195,21 @@ def test_a_callback_ends_the_run(with_holes):
     xr.testing.assert_identical(posterior.draws, whole.draws.isel(draw=slice(6)))
 
 
+@pytest.mark.parametrize(("last", "chains", "draws"), [(24, 1, 12), (32, 1, 12), (38, 2, 10)])
+def test_a_later_chain_that_is_stopped_costs_no_draws(with_holes, last, chains, draws):
+    """Each chain has 20 sweeps, 8 of them for tuning."""
+    numbers = []
+
+    def callback(sweep):
+        numbers.append(sweep)
+        return len(numbers) == last
+
+    options = QUICK | {"draws": 12, "tune": 8, "chains": 2}
+    posterior = nmd.sample(with_holes, 2, callback=callback, **options)
+    assert dict(posterior.draws.sizes)["chain"] == chains
+    assert posterior.draws.sizes["draw"] == posterior.trace.sizes["sweep"] == draws
+
+
 def test_a_time_limit_leaves_at_least_one_draw(with_holes):
     posterior = nmd.sample(with_holes, 2, time_limit=0, **QUICK)
     assert posterior.stop_reason.code == "time_limit"
@@ -225,8 +240,8 @@ def test_a_signal_in_the_second_chain_keeps_the_first(with_holes):
             signal.raise_signal(signal.SIGINT)
 
     posterior = nmd.sample(with_holes, 2, chains=3, callback=callback, **QUICK)
-    assert posterior.draws.sizes["chain"] == 2
-    assert posterior.draws.sizes["draw"] == 2
+    assert posterior.draws.sizes["chain"] == 1  # the second one has two draws only
+    assert posterior.draws.sizes["draw"] == 12
     assert np.isfinite(posterior.draws["W"].values).all()
 
 

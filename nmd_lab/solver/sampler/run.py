@@ -206,19 +206,27 @@ class Recorder:
             chains[-1].append(array)
 
     def draws(self) -> Draws:
-        """Return all draws; chains that ended early decide how many there are of each."""
-        fewest = {name: min(map(len, chains)) for name, chains in self._kept.items()}
+        """Return the draws; a chain that ended early is left out if the others lose more by it."""
+        kept, n_chains = self._kept, len(self._log_likelihood)
+        lengths = [len(chain) for chain in kept["rows"]]
+        if n_chains > 1 and (n_chains - 1) * min(lengths[:-1]) > n_chains * lengths[-1]:
+            n_chains -= 1
+        fewest = min(lengths[:n_chains])
+        sweeps_done = min(map(len, self._log_likelihood[:n_chains]))
         arrays: dict[str, Any] = {
-            name: np.stack([np.stack(chain[-fewest[name] :]) for chain in chains])
-            for name, chains in self._kept.items()
+            name: np.stack([np.stack(chain[-fewest:]) for chain in chains[:n_chains]])
+            for name, chains in kept.items()
         }
-        sweeps_done = min(map(len, self._log_likelihood))
+        log_likelihood, predictions = (
+            [chain[:sweeps_done] for chain in trace[:n_chains]]
+            for trace in (self._log_likelihood, self._predictions)
+        )
         return Draws(
             **{"cut_points": None} | arrays,
-            log_likelihood=np.array([chain[:sweeps_done] for chain in self._log_likelihood]),
-            predictions=np.array(
-                [chain[:sweeps_done] for chain in self._predictions], dtype=np.float32
-            ).reshape(len(self._predictions), sweeps_done, N_PROBES),
+            log_likelihood=np.array(log_likelihood),
+            predictions=np.array(predictions, dtype=np.float32).reshape(
+                n_chains, sweeps_done, N_PROBES
+            ),
             probes=self.probes,
             step=self._step,
             targets=self._targets,
