@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
-from nmd_lab._checks import check_rank, check_size
+from nmd_lab._checks import check_rank, check_size, check_word
 from nmd_lab._threads import all_threads
 from nmd_lab.data.base import FloatArray, Observations
-from nmd_lab.model.losses import Loss
+from nmd_lab.model.losses import LOSSES, Loss
 from nmd_lab.model.nonlinearities import Nonlinearity
 from nmd_lab.model.ordinal import Ordinal
 from nmd_lab.model.proximal import Pair, make_pair
@@ -68,7 +68,7 @@ def prepare_sample(
     ordinal = _ordinal(loss)
     f = with_bounds(nonlinearity, observations)
     if ordinal is None:
-        pair = make_pair(f, _not_ordinal(loss))
+        pair = make_pair(f, cast(Any, loss))
         pair.loss.check_data(smallest, largest)
         scaling = scaling_for(pair, size)
     else:
@@ -91,13 +91,12 @@ def prepare_sample(
 
 
 def _ordinal(loss: Any) -> Ordinal | None:
-    if isinstance(loss, Ordinal):
-        return loss
-    return Ordinal() if isinstance(loss, str) and loss.lower() == "ordinal" else None
-
-
-def _not_ordinal(loss: Any) -> str | Loss:
-    return loss  # type: ignore[no-any-return]
+    """Return the ordinal model, by name or as it is; None for a loss."""
+    if isinstance(loss, str):
+        check_word("loss", loss.lower(), [*sorted(LOSSES), Ordinal.name], " or a Loss object")
+    if isinstance(loss, str) and loss.lower() == Ordinal.name:
+        return Ordinal()
+    return loss if isinstance(loss, Ordinal) else None
 
 
 def _levels(observations: Observations) -> FloatArray:
