@@ -58,9 +58,12 @@ class Selections(Factors):
         if not table.sizes[TRIAL]:
             return {}
         chosen = table.isel({TRIAL: table.attrs["chosen"]})
+        names = table.attrs["options"].split(", ")
+        if "offsets" in chosen and chosen["offsets"].item() in ("none", "global"):
+            names = [name for name in names if name != "offset_alpha"]  # it has no effect
         parts = [
             text if name in UNNAMED else f"{name} {text}"
-            for name in table.attrs["options"].split(", ")
+            for name in names
             if name in chosen and (text := as_text(chosen[name].values))
         ]
         error = f"{_error_text(table)} (fit.selection)"
