@@ -30,7 +30,7 @@ def page(store: Store, sets: dict[str, Set], methods: list[Method], effort: Effo
     Parameters
     ----------
     store : Store
-        The answers. One that is `Finished` does nothing: what is missing becomes a dash.
+        The answers. One that is `Finished` does nothing: what is missing is named.
     sets : dict
         The sets.
     methods : list of Method
@@ -83,11 +83,17 @@ def section(store: Store, name: str, each: Set, methods: list[Method], effort: E
     records = {method.name: runs(store, name, each, method, effort) for method in methods}
     reference = records.get(REFERENCE, [])
     done = max((len(found) for found in records.values()), default=0)
+    if not done:
+        return "Not run yet."
     rows = []
     for method, found in records.items():
+        if not found:
+            continue
         words = method if len(found) == done else f"{method} ({len(found)} of {each.runs})"
         rows.append(row(words, found, reference))
-    return f"{done} of {each.runs} {each.what}.\n\n{table(HEADER, rows)}"
+    missing = [name for name, found in records.items() if not found]
+    note = f"  Not run yet: {', '.join(missing)}." if missing else ""
+    return f"{done} of {each.runs} {each.what}.{note}\n\n{table(HEADER, rows)}"
 
 
 def runs(store: Store, name: str, each: Set, method: Method, effort: Effort) -> list[Answer]:
@@ -109,8 +115,6 @@ def runs(store: Store, name: str, each: Set, method: Method, effort: Effort) -> 
 
 def row(name: str, found: list[Answer], reference: list[Answer]) -> tuple[str, ...]:
     """Return a row of a table."""
-    if not found:
-        return (name, *["–"] * (len(HEADER) - 1))
     both = list(zip(found, reference, strict=False))
     beside = [a["rmse"] - b["rmse"] for a, b in both]
     one = [a["ratio"] / b["ratio"] for a, b in both]
@@ -162,7 +166,8 @@ def more_rank(store: Store, sets: dict[str, Set]) -> str:
             [error_at(store, name, each, method, run, rank) for run in range(each.runs)]
             for rank in SAMPLER_RANKS
         ]
-        rows.append((name, *(mean_std(found) for found in errors)))
+        if not np.all(np.isnan(errors)):
+            rows.append((name, *(mean_std(found) for found in errors)))
     text = prose(
         """
         RMSE of `nmd.sample` at every rank, without a choice: an upper bound for the rank is enough

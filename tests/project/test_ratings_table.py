@@ -174,14 +174,16 @@ def small_sets(monkeypatch: pytest.MonkeyPatch) -> dict[str, problems.Set]:
     return sets
 
 
-def test_a_stopped_run_goes_on_and_what_is_missing_is_a_dash(
+def test_a_stopped_run_goes_on_and_what_is_missing_is_named(
     tmp_path: Path, small_sets: dict[str, problems.Set], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     methods: list[Method] = [cells.METHODS["offsets alone"], cells.METHODS["nmd.complete, tuned"]]
     effort = cells.Effort(2, 5, 3)
     before = page.page(cells.Finished(tmp_path), small_sets, methods, effort)
-    assert "| offsets alone | – | – |" in before
+    assert "## generated\n\nNot run yet." in before
     page.page(Store(tmp_path), small_sets, methods[1:], effort)
+    half = page.page(cells.Finished(tmp_path), small_sets, methods, effort)
+    assert "2 of 2 seeds.  Not run yet: offsets alone.\n" in half
     fits: list[str] = []
     timed_fit = cells.timed_fit
 
@@ -196,7 +198,7 @@ def test_a_stopped_run_goes_on_and_what_is_missing_is_a_dash(
     # The tuned fits were stored: only the fixed one is done, beside each of the others.
     assert sorted(fits) == 2 * ["nmd.complete, tuned"] + 2 * ["offsets alone"]
     assert "| nmd.complete, tuned | 0." in text
-    assert "2 of 2 seeds." in text
+    assert "2 of 2 seeds.\n" in text
 
 
 def test_a_row_compares_runs_with_our_tuned_fit() -> None:
