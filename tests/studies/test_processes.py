@@ -16,8 +16,9 @@ PROC = Path("/proc")
 needs_proc = pytest.mark.skipif(not (PROC / "self/stat").exists(), reason="looks into /proc")
 
 STUDY = """
-import os, sys, time
+import os, signal, sys, time
 from pathlib import Path
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell in the background ignores it
 import nmd_lab as nmd
 
 def endless(X, rank):
