@@ -65,7 +65,8 @@ def test_the_posterior_itself_is_saved_and_shown(frame, table, tmp_path, capsys)
     again = nmd.sample(
         frame, 2, draws=40, tune=20, chains=2, offsets="columns", random_state=0, progress=False
     )
-    assert posterior.draws.identical(again.draws)
+    # older versions of pandas read some numbers of a text with an error of one unit of rounding
+    xr.testing.assert_allclose(posterior.draws, again.draws, rtol=1e-9)
     capsys.readouterr()
     assert main(["show", str(out)]) == 0
     shown = capsys.readouterr().out
