@@ -128,17 +128,12 @@ class Posterior(Method):
     is_sampler = True
     is_ours_in_work = True
 
-    def available(self) -> bool:
-        return hasattr(nmd, "sample")
-
     def options(self) -> dict[str, Any]:
         """Return further arguments of `nmd.sample`."""
         return {}
 
     def fit(self, train: Ratings, seed: int, **setting: Any) -> Fitted:
-        # By name, since an older version of the library may lack it.
-        sample = getattr(nmd, "sample")  # noqa: B009
-        posterior = sample(
+        posterior = nmd.sample(
             train, **setting, **self.options(), random_state=seed, threads=1, progress=False
         )
 
@@ -153,11 +148,8 @@ class Ordinal(Posterior):
 
     name = "nmd.sample, Ordinal"
 
-    def available(self) -> bool:
-        return super().available() and hasattr(nmd, "Ordinal")
-
     def options(self) -> dict[str, Any]:
-        return {"loss": getattr(nmd, "Ordinal")()}  # noqa: B009
+        return {"loss": nmd.Ordinal()}
 
 
 OURS: tuple[Method, ...] = (Offsets(), Tuned(), Default(), Posterior(), Ordinal())
