@@ -127,7 +127,7 @@ def _label(
 def _check_memory(prepared: PreparedSample, options: SampleOptions) -> None:
     """Raise MemoryError if the kept draws and T do not fit into the free memory."""
     model = prepared.model
-    numbers = sum(units.size * count for units, count in zip(model.units, model.shape, strict=True))
+    numbers = model.numbers
     kept = -(-options.draws // options.step(numbers)) * options.chains
     needed = 8 * kept * numbers + 4 * model.values.nbytes  # the draws are stacked at the end
     free = free_memory()

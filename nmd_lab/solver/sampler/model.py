@@ -69,6 +69,12 @@ class SamplerModel:
         prior, rank = self.prior, self.rank
         return prior.units(rank, self.row_offsets), prior.units(rank, self.column_offsets)
 
+    @property
+    def numbers(self) -> int:
+        """Number of numbers in a draw of all rows and columns."""
+        counts = zip(self.units, self.shape, strict=True)
+        return sum(units.size * count for units, count in counts)
+
     @cached_property
     def starts(self) -> NDArray[np.integer]:
         """Position of the first stored entry of each row, and behind the last row."""
@@ -88,7 +94,7 @@ class SamplerModel:
         transposed, order = self.storage.transposed()
         return (
             SparseSide(self.storage, None, weights, threads),
-            SparseSide(transposed, order, weights, threads),
+            SparseSide(transposed, order, None if weights is None else weights[order], threads),
         )
 
     def partner_of_rows(self, columns: FloatArray) -> Partner:
@@ -127,6 +133,14 @@ class SamplerModel:
         out = np.empty(block.entries.stop - block.entries.start, A.dtype)
         self.storage.products(block, A, B, out)
         return out
+
+    def at(
+        self, rows: FloatArray, columns: FloatArray, i: NDArray[np.intp], j: NDArray[np.intp]
+    ) -> FloatArray:
+        """Return WH with offsets at single entries, rows i and columns j."""
+        A, B = self.augmented(rows[i], columns[j])
+        products: FloatArray = np.einsum("ij,ij->i", A, B)
+        return products
 
     def each_block(self, work: Callable[[Block], None]) -> None:
         """Call a function of each block of rows, in several threads."""

@@ -91,9 +91,7 @@ def run_chains(
     KeyboardInterrupt
         If Ctrl-C comes before the first sweep is done.
     """
-    m, n = model.shape
-    numbers = sum(units.size * count for units, count in zip(model.units, (m, n), strict=True))
-    recorder = Recorder(model, options, options.step(numbers), targets)
+    recorder = Recorder(model, options, options.step(model.numbers), targets)
     began = time.perf_counter()
     reason = None
     for chain, (state, seed) in enumerate(islice(starts, options.chains)):
@@ -177,11 +175,11 @@ class Recorder:
         if number < 1:
             return
         self._log_likelihood[-1].append(state.log_likelihood)
-        A, B = self._model.augmented(state.rows, state.columns)
-        products = np.einsum("ij,ij->i", A[self.probes.rows], B[self.probes.columns])
-        self._predictions[-1].append(self._model.pair.nonlinearity(products))
-        if self._targets is not None:
-            self._targets.add(A, B, state.rho)
+        model, vectors, probes = self._model, (state.rows, state.columns), self.probes
+        products = model.at(*vectors, probes.rows, probes.columns)
+        self._predictions[-1].append(model.pair.nonlinearity(products))
+        if (targets := self._targets) is not None:
+            targets.add(model.at(*vectors, targets.rows, targets.columns), state.rho)
         if number % self._step == 0:
             self._keep(state)
 

@@ -98,7 +98,7 @@ class SparseSide:
     order : ndarray of int or None
         Position in the order of X of each entry; None if that is the order here.
     weights : ndarray (n_entries,) or None
-        Weights in the order of X.
+        Weights in the order here.
     threads : int
         Largest number of threads.
     """
@@ -118,11 +118,8 @@ class SparseSide:
         rows: FloatArray,
     ) -> float:
         """Draw all rows; see `Side.draw`."""
-        here, weights = target, self.weights
-        if self.order is not None:
-            here = target[self.order]
-            weights = None if weights is None else weights[self.order]
-        given = np.empty(0, target.dtype) if weights is None else weights
+        here = target if self.order is None else target[self.order]
+        given = np.empty(0, target.dtype) if self.weights is None else self.weights
         misfit = np.zeros(rows.shape[0])
         linear = prior.precision @ prior.mean
         kernel = row_kernel(f"{rows.dtype}_{target.dtype}_{self.storage.indices.dtype}")

@@ -42,9 +42,9 @@ class Targets:
         self._count = 0
         self._mean, self._squares = np.zeros(rows.size), np.zeros(rows.size)
 
-    def add(self, A: FloatArray, B: FloatArray, rho: float) -> None:
-        """Add a sweep with A Bᵀ = WH with offsets."""
-        v = np.einsum("ij,ij->i", A[self.rows], B[self.columns]).astype(np.float64)
+    def add(self, products: FloatArray, rho: float) -> None:
+        """Add a sweep with these WH with offsets at the targets."""
+        v = products.astype(np.float64)
         value = v if self._kind == "gaussian" else expected_value(self._f, v, 1 / math.sqrt(rho))
         self._count += 1
         change = value - self._mean

@@ -45,7 +45,8 @@ def sparse_side(T, weights, *, transposed=False):
     if transposed:
         seen = observe(T.T, weights=weights.T).as_sparse()
         of_columns, order = storage_of(seen).transposed()
-        return SparseSide(of_columns, order, seen.weights, 1), seen.values
+        weights = None if seen.weights is None else seen.weights[order]
+        return SparseSide(of_columns, order, weights, 1), seen.values
     seen = observe(T, weights=weights).as_sparse()
     return SparseSide(storage_of(seen), None, seen.weights, 1), seen.values
 
