@@ -11,6 +11,7 @@ from ._fit_warnings import messages_after, messages_before, warn
 from ._interruption import interruptible
 from ._labelled import label
 from ._threads import one_thread
+from .data.limits import GivenLimits
 from .model.losses import Loss
 from .model.nonlinearities import Nonlinearity
 from .result.decomposition import Decomposition
@@ -28,6 +29,9 @@ def decompose(
     *,
     mask: ArrayLike | None = None,
     weights: ArrayLike | None = None,
+    at_most: ArrayLike | None = None,
+    at_least: ArrayLike | None = None,
+    upper: ArrayLike | None = None,
     dtype: DTypeLike | None = None,
     sample_dims: str | Sequence[str] | None = None,
     **options: Unpack[FitOptions],
@@ -56,6 +60,12 @@ def decompose(
         Observed entries (True); by default all.
     weights : array_like (m, n), optional
         Weights of the entries, >= 0; an entry of weight 0 is missing.  By default all are 1.
+    at_most, at_least : array_like of bool (m, n) or scipy.sparse matrix, optional
+        Entries (True) of which X is only an upper limit, such as a detection limit, or only a lower
+        limit, such as the largest value of a sensor.  Their loss is 0 where the model satisfies the
+        limit, and that to the limit elsewhere.
+    upper : array_like (m, n) or scipy.sparse matrix, optional
+        Upper limits of the entries at which both are True; X has the lower ones.
     dtype : float32 or float64, optional
         Working precision; by default that of X.
     sample_dims : str or sequence of str, optional
@@ -204,7 +214,9 @@ def decompose(
     >>> fit.relative_error < 1e-4
     True
     """
-    return _fit(X, rank, nonlinearity, loss, mask, weights, dtype, sample_dims, True, options)
+    limits = GivenLimits(at_most, at_least, upper)
+    model = (rank, nonlinearity, loss)
+    return _fit(X, *model, mask, weights, limits, dtype, sample_dims, True, options)
 
 
 @with_option_signature(**COMPLETION_DEFAULTS)
@@ -216,6 +228,9 @@ def complete(
     *,
     mask: ArrayLike | None = None,
     weights: ArrayLike | None = None,
+    at_most: ArrayLike | None = None,
+    at_least: ArrayLike | None = None,
+    upper: ArrayLike | None = None,
     dtype: DTypeLike | None = None,
     sample_dims: str | Sequence[str] | None = None,
     **options: Unpack[FitOptions],
@@ -230,7 +245,7 @@ def complete(
 
     Parameters
     ----------
-    X, rank, loss, mask, weights, dtype, sample_dims, **options
+    X, rank, loss, mask, weights, at_most, at_least, upper, dtype, sample_dims, **options
         See `decompose`; `alpha` and `offsets` are "auto" by default.
     nonlinearity : str or Nonlinearity, optional
         See `decompose`; by default "auto" if `alpha` is "auto", and "identity" otherwise.
@@ -254,7 +269,9 @@ def complete(
     settings: Any = COMPLETION_DEFAULTS | options
     if nonlinearity is None:
         nonlinearity = "auto" if settings["alpha"] == "auto" else "identity"
-    return _fit(X, rank, nonlinearity, loss, mask, weights, dtype, sample_dims, False, settings)
+    limits = GivenLimits(at_most, at_least, upper)
+    model = (rank, nonlinearity, loss)
+    return _fit(X, *model, mask, weights, limits, dtype, sample_dims, False, settings)
 
 
 def _fit(
@@ -264,6 +281,7 @@ def _fit(
     loss: str | Loss,
     mask: ArrayLike | None,
     weights: ArrayLike | None,
+    limits: GivenLimits,
     dtype: DTypeLike | None,
     sample_dims: str | Sequence[str] | None,
     absent_are_zeros: bool,
@@ -278,6 +296,7 @@ def _fit(
             loss,
             mask=mask,
             weights=weights,
+            limits=limits,
             dtype=dtype,
             sample_dims=sample_dims,
             absent_are_zeros=absent_are_zeros,

@@ -20,15 +20,20 @@ def dense_mask(mask: Any, X: Any, labels: Labels) -> NDArray[np.bool_]:
     return as_booleans(_as_matrix("mask", mask, X, labels))
 
 
-def as_booleans(mask: NDArray[Any]) -> NDArray[np.bool_]:
+def as_booleans(
+    mask: NDArray[Any], name: str = "mask", meaning: str = "True = observed"
+) -> NDArray[np.bool_]:
     """Return a mask as booleans; numbers other than 0 and 1 are refused."""
     if mask.dtype == bool:
         return mask
     if mask.dtype.kind not in "buif" or not np.all((mask == 0) | (mask == 1)):
-        raise TypeError(
-            f"mask has dtype {mask.dtype}: give booleans (or 0 and 1), True = observed."
-        )
+        raise TypeError(f"{name} has dtype {mask.dtype}: give booleans (or 0 and 1), {meaning}.")
     return mask.astype(bool)
+
+
+def dense_values(name: str, other: Any, X: Any, labels: Labels) -> NDArray[Any]:
+    """Return booleans or numbers as a matrix in the order of X."""
+    return _as_matrix(name, other, X, labels)
 
 
 def dense_weights(weights: Any, X: Any, labels: Labels, dtype: np.dtype[Any]) -> FloatArray:

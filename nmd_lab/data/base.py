@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
@@ -44,6 +45,39 @@ class ObservedEntries(NamedTuple):
     values: FloatArray
 
 
+@dataclass(frozen=True)
+class EntryLimits:
+    """What is known of each stored entry.
+
+    Attributes
+    ----------
+    codes : ndarray of int8 (n_stored,)
+        0: the value; 1: it is at most the value; 2: it is at least the value; 3: it lies between
+        the value and an upper one.
+    uppers : ndarray (n_stored,) or None
+        Upper values; None if no entry has two limits.
+    """
+
+    codes: NDArray[np.int8]
+    uppers: FloatArray | None = None
+
+    def at(self, where: Any) -> EntryLimits:
+        """Return the limits of some entries, which a slice or an array selects."""
+        uppers = None if self.uppers is None else self.uppers[where]
+        return EntryLimits(self.codes[where], uppers)
+
+    def mapped(self, transform: Transform) -> EntryLimits:
+        """Return the limits of transformed data; the transform must increase."""
+        return self if self.uppers is None else replace(self, uppers=transform(self.uppers))
+
+    def nearest(self, x: FloatArray, y: FloatArray) -> FloatArray:
+        """Return the value nearest to y that an entry may have, x where its value is known."""
+        upper = x if self.uppers is None else self.uppers
+        low = np.where(self.codes == 1, -np.inf, x)
+        high = np.where(self.codes == 2, np.inf, np.where(self.codes == 3, upper, x))
+        return np.clip(y, low, high).astype(x.dtype, copy=False)
+
+
 class CsrRows(NamedTuple):
     """The observed entries of a range of rows, in compressed form.
 
@@ -55,15 +89,20 @@ class CsrRows(NamedTuple):
         Columns of the entries.
     values, weights : ndarray of float64 (n_entries,)
         Observed values and their weights.
+    limits : EntryLimits or None
+        Limits of the entries; None if all values are known.
     """
 
     indptr: IntArray
     indices: IntArray
     values: NDArray[np.float64]
     weights: NDArray[np.float64]
+    limits: EntryLimits | None = None
 
     @classmethod
-    def of(cls, indptr: Any, indices: Any, values: Any, weights: Any) -> CsrRows:
+    def of(
+        cls, indptr: Any, indices: Any, values: Any, weights: Any, limits: EntryLimits | None = None
+    ) -> CsrRows:
         """Return the arrays with the types above; without weights, each weight is one."""
         weights = np.ones(values.size) if weights is None else weights
         return cls(
@@ -71,6 +110,7 @@ class CsrRows(NamedTuple):
             np.asarray(indices, dtype=np.int64),
             np.asarray(values, dtype=np.float64),
             np.asarray(weights, dtype=np.float64),
+            limits,
         )
 
 
@@ -106,11 +146,14 @@ class Observations(ABC):
         Weights of the values, >= 0; None if every weight is one.
     labels : Labels
         Dimensions and coordinates for results.
+    limits : EntryLimits or None
+        Limits of the stored entries; None if all observed values are known.
     """
 
     values: FloatArray
     weights: NDArray[Any] | None
     labels: Labels
+    limits: EntryLimits | None
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -152,6 +195,14 @@ class Observations(ABC):
     def weight_reader(self) -> WeightReader | None:
         """Return the weights of the stored entries, to be read so; None if every one is 1."""
         return self.weights
+
+    def limit_reader(self) -> EntryLimits | None:
+        """Return the limits of the entries that a solver stores; None if there are none."""
+        return self.limits
+
+    @abstractmethod
+    def stored_positions(self) -> tuple[IntArray, IntArray]:
+        """Return the row and the column of each entry that a solver stores."""
 
     @abstractmethod
     def transformed(self, transform: Transform) -> FloatArray:
@@ -230,6 +281,10 @@ class Observations(ABC):
         """Return other values with the same pattern, weights and labels."""
 
     @abstractmethod
+    def with_stored(self, values: FloatArray) -> Self:
+        """Return other values, flat, at the stored entries, without limits."""
+
+    @abstractmethod
     def mapped(self, transform: Transform) -> Self:
         """Return observations of transform(X), with the same pattern, weights and labels."""
 
@@ -251,6 +306,14 @@ class Observations(ABC):
     def empty_rows_and_columns(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
         """Return the positions of the rows and of the columns without an observed entry."""
         return np.flatnonzero(self.counts(1) == 0), np.flatnonzero(self.counts(0) == 0)
+
+
+def limits_content(limits: EntryLimits | None) -> Iterator[tuple[str, Iterable[NDArray[Any]]]]:
+    """Yield the numbers of limits; see `Observations.content`."""
+    if limits is not None:
+        yield "limits", [limits.codes]
+        if limits.uppers is not None:
+            yield f"upper limits {limits.uppers.dtype}", [limits.uppers]
 
 
 def has_offsets(mean: float, rows: FloatArray | None, columns: FloatArray | None) -> bool:

@@ -19,11 +19,14 @@ from ._entry_weights import EntryWeights
 from .base import (
     BLOCK,
     CsrRows,
+    EntryLimits,
     FloatArray,
+    IntArray,
     Observations,
     ObservedEntries,
     Transform,
     has_offsets,
+    limits_content,
 )
 from .labels import Labels
 from .sparse import SparseObservations
@@ -41,11 +44,14 @@ class DenseObservations(Observations):
         Weights, or the mask of the observed entries; None if every entry has weight 1.
     labels : Labels
         Dimensions and coordinates for results.
+    limits : EntryLimits or None, default None
+        Limits of all entries; None if all observed values are known.
     """
 
     stored: FloatArray
     stored_weights: EntryWeights | None
     labels: Labels
+    limits: EntryLimits | None = None
 
     pattern = None
     absent_are_zeros = False
@@ -105,7 +111,14 @@ class DenseObservations(Observations):
 
     def mapped(self, transform: Transform) -> DenseObservations:
         """Return observations of transform(X), with the same weights and labels."""
-        return replace(self, stored=self.transformed(transform).reshape(self.shape))
+        limits = None if self.limits is None else self.limits.mapped(transform)
+        stored = self.transformed(transform).reshape(self.shape)
+        return replace(self, stored=stored, limits=limits)
+
+    def stored_positions(self) -> tuple[IntArray, IntArray]:
+        """Return the row and the column of each entry."""
+        m, n = self.shape
+        return np.repeat(np.arange(m), n), np.tile(np.arange(n), m)
 
     def centred(
         self, transform: Transform, mean: float, rows: FloatArray | None, columns: FloatArray | None
@@ -170,7 +183,16 @@ class DenseObservations(Observations):
             columns,
             values[seen],
             None if weights is None else weights[seen],
+            self._limits_at(block, seen),
         )
+
+    def _limits_at(self, rows: slice, seen: NDArray[np.bool_]) -> EntryLimits | None:
+        """Return the limits of the observed entries of a range of rows."""
+        if self.limits is None:
+            return None
+        m, n = self.shape
+        first, last, _ = rows.indices(m)
+        return self.limits.at(slice(first * n, last * n)).at(seen.ravel())
 
     def as_sparse(self) -> SparseObservations:
         """Return the observed entries as `SparseObservations`."""
@@ -183,6 +205,7 @@ class DenseObservations(Observations):
             row_pointers(rows, self.shape[0], dtype),
             columns.astype(dtype),
             self.labels,
+            limits=self._limits_at(slice(None), seen),
         )
 
     def to_array(self) -> FloatArray:
@@ -192,6 +215,10 @@ class DenseObservations(Observations):
     def with_values(self, values: FloatArray) -> DenseObservations:
         """Return other values with the same weights and labels."""
         return replace(self, stored=values)
+
+    def with_stored(self, values: FloatArray) -> DenseObservations:
+        """Return other values, flat, at the stored entries, without limits."""
+        return replace(self, stored=values.reshape(self.shape), limits=None)
 
     def counts(self, axis: int) -> NDArray[np.integer]:
         """Return the number of observed entries of each column (axis 0) or row (axis 1)."""
@@ -207,6 +234,7 @@ class DenseObservations(Observations):
         if given is not None:
             blocks = (weights for _, weights in self._weight_blocks())
             yield f"weights {given.dtype} {self.shape}", blocks
+        yield from limits_content(self.limits)
 
     def _blocks(self) -> Iterator[slice]:
         """Yield ranges of entries."""

@@ -57,6 +57,7 @@ class MatchedData(NamedTuple):
         weights = None
         if self.observations.weights is not None:
             weights = self.observations.observed()[1][order].astype(values.dtype)
+        limits = self.observations.as_sparse().limits
         dtype = index_dtype(max(values.size, *labels.matrix_shape))
         return SparseObservations(
             values[order],
@@ -64,6 +65,7 @@ class MatchedData(NamedTuple):
             row_pointers(rows, labels.matrix_shape[0], dtype),
             columns[order].astype(dtype),
             labels,
+            limits=None if limits is None else limits.at(order),
         )
 
     def to_rows(self, positions: NDArray[np.intp], shape: tuple[int, int]) -> FloatArray:

@@ -13,6 +13,7 @@ from numpy.typing import DTypeLike
 
 from .base import Observations
 from .dense import observe_dense
+from .limits import NO_LIMITS, GivenLimits, with_limits
 from .sparse import is_sparse, observe_sparse
 
 
@@ -24,6 +25,7 @@ def observe(
     dtype: DTypeLike | None = None,
     sample_dims: str | Sequence[str] | None = None,
     absent_are_zeros: bool = False,
+    limits: GivenLimits = NO_LIMITS,
 ) -> Observations:
     """Return the observations of any accepted input, sparse ones of sparse input.
 
@@ -39,6 +41,8 @@ def observe(
         Dimensions of a DataArray that form the rows; by default the first of two.
     absent_are_zeros : bool, default False
         Whether entries that a sparse matrix does not store are observed and equal to 0.
+    limits : GivenLimits, optional
+        Entries of which only limits are known.
 
     Raises
     ------
@@ -46,7 +50,11 @@ def observe(
         If an argument is not valid.
     """
     if is_sparse(X):
-        return observe_sparse(
+        observations: Observations = observe_sparse(
             X, mask=mask, weights=weights, dtype=dtype, absent_are_zeros=absent_are_zeros
         )
-    return observe_dense(X, mask=mask, weights=weights, dtype=dtype, sample_dims=sample_dims)
+    else:
+        observations = observe_dense(
+            X, mask=mask, weights=weights, dtype=dtype, sample_dims=sample_dims
+        )
+    return with_limits(observations, X, limits)

@@ -19,6 +19,7 @@ from ._csr import check_indices, check_pointers, row_pointers, sorted_entries
 from .base import (
     BLOCK,
     CsrRows,
+    EntryLimits,
     EntryReader,
     FloatArray,
     IntArray,
@@ -27,6 +28,7 @@ from .base import (
     Transform,
     float_dtype,
     has_offsets,
+    limits_content,
 )
 from .labels import Labels, labels_of
 
@@ -49,6 +51,8 @@ class SparseObservations(Observations):
         Dimensions and coordinates for results.
     absent_are_zeros : bool, default False
         Whether entries that are not stored are observed and equal to 0.
+    limits : EntryLimits or None, default None
+        Limits of the stored entries; None if all values are known.
 
     Raises
     ------
@@ -62,6 +66,7 @@ class SparseObservations(Observations):
     indices: IntArray
     labels: Labels
     absent_are_zeros: bool = False
+    limits: EntryLimits | None = None
 
     def __post_init__(self) -> None:
         """Check the structure, which compiled loops trust."""
@@ -101,6 +106,25 @@ class SparseObservations(Observations):
     def reader(self) -> EntryReader:
         """Return the stored values; if absent entries are zeros, a reader of dense rows."""
         return _DenseRowReader(self.to_csr()) if self.absent_are_zeros else self.values
+
+    def limit_reader(self) -> EntryLimits | None:
+        """Return the limits; if absent entries are zeros, those of all entries."""
+        if self.limits is None or not self.absent_are_zeros:
+            return self.limits
+        where = np.ravel_multi_index((self.rows, self.indices), self.shape)
+        codes, uppers = np.zeros(self.n_observed, np.int8), self.limits.uppers
+        codes[where] = self.limits.codes
+        if uppers is not None:
+            uppers = np.zeros(self.n_observed, uppers.dtype)
+            uppers[where] = self.limits.uppers
+        return EntryLimits(codes, uppers)
+
+    def stored_positions(self) -> tuple[IntArray, IntArray]:
+        """Return row and column of the stored entries; of all entries if absent ones are zeros."""
+        if self.absent_are_zeros:
+            m, n = self.shape
+            return np.repeat(np.arange(m), n), np.tile(np.arange(n), m)
+        return self.rows, self.indices
 
     def transformed(self, transform: Transform) -> FloatArray:
         """Return transform(X) at the stored entries, as a new flat array."""
@@ -163,6 +187,7 @@ class SparseObservations(Observations):
             weights=None if self.weights is None else self.weights[keep],
             indptr=row_pointers(self.rows[keep], self.shape[0], self.indptr.dtype),
             indices=self.indices[keep],
+            limits=None if self.limits is None else self.limits.at(keep),
         )
 
     def csr_rows(self, block: slice) -> CsrRows:
@@ -171,11 +196,16 @@ class SparseObservations(Observations):
             n = self.shape[1]
             values = self.to_csr()[block].toarray()
             columns = np.tile(np.arange(n), len(values))
-            return CsrRows.of(np.arange(len(values) + 1) * n, columns, values.ravel(), None)
-        indptr = self.indptr[block.start : block.stop + 1]
-        stored = slice(indptr[0], indptr[-1])
+            indptr, limits = np.arange(len(values) + 1) * n, self.limit_reader()
+            own = None if limits is None else limits.at(slice(block.start * n, block.stop * n))
+            return CsrRows.of(indptr, columns, values.ravel(), None, own)
+        pointers = self.indptr[block.start : block.stop + 1]
+        stored = slice(pointers[0], pointers[-1])
         weights = None if self.weights is None else self.weights[stored]
-        return CsrRows.of(indptr - indptr[0], self.indices[stored], self.values[stored], weights)
+        limits = None if self.limits is None else self.limits.at(stored)
+        return CsrRows.of(
+            pointers - pointers[0], self.indices[stored], self.values[stored], weights, limits
+        )
 
     def as_sparse(self) -> SparseObservations:
         """Return the observations themselves."""
@@ -217,9 +247,14 @@ class SparseObservations(Observations):
         """Return other values with the same pattern, weights and labels."""
         return replace(self, values=values)
 
+    def with_stored(self, values: FloatArray) -> SparseObservations:
+        """Return other values at the stored entries, without limits."""
+        return replace(self, values=values, limits=None)
+
     def mapped(self, transform: Transform) -> SparseObservations:
         """Return observations of transform(X), whose zeros that are not stored stay zeros."""
-        return replace(self, values=np.asarray(transform(self.values)))
+        limits = None if self.limits is None else self.limits.mapped(transform)
+        return replace(self, values=np.asarray(transform(self.values)), limits=limits)
 
     def content(self) -> Iterator[tuple[str, Iterable[NDArray[Any]]]]:
         """Yield all but the labels; see `Observations.content`."""
@@ -228,6 +263,7 @@ class SparseObservations(Observations):
             if array is not None:
                 yield f"{name} {array.dtype} {array.shape}", [array]
         yield f"absent_are_zeros {self.absent_are_zeros}", []
+        yield from limits_content(self.limits)
 
     def counts(self, axis: int) -> NDArray[np.integer]:
         """Return the number of observed entries of each column (axis 0) or row (axis 1)."""
@@ -329,7 +365,10 @@ def observe_sparse(
         indptr = row_pointers(rows[keep], m, indptr.dtype)
     if not values.size and not absent_are_zeros:
         raise ValueError("X has no observed entry: check mask=, weights= and what X stores.")
-    return SparseObservations(values, weights, indptr, indices, labels, absent_are_zeros)
+    limits = X.limits if isinstance(X, SparseObservations) else None
+    if limits is not None and not keep.all():
+        limits = limits.at(keep)
+    return SparseObservations(values, weights, indptr, indices, labels, absent_are_zeros, limits)
 
 
 def check_sparse_observations(name: str, X: SparseObservations) -> None:

@@ -69,6 +69,7 @@ class Loss(ModelPart):
     floor: ClassVar[float] = -math.inf
     relative_floor: ClassVar[float] = 0.0
     reference_is_sum: ClassVar[bool] = False
+    pair: Any = None  # of a mixed loss: the pair that knows which loss an entry has
 
     def __init_subclass__(cls, **options: Any) -> None:
         """Claim no sum for a class that has a `reference` of its own and does not say so."""
@@ -147,6 +148,10 @@ class Loss(ModelPart):
             By default x - y.
         """
         return x - y
+
+    def expected(self, y: NDArray[np.floating]) -> NDArray[np.floating]:
+        """Return the expected value of x at the modelled value y, in the units of X."""
+        return y
 
     def check_data(self, smallest: float, largest: float) -> None:
         """Raise ValueError if d is not defined for every x from smallest to largest."""
@@ -286,6 +291,10 @@ class KL(Loss):
         positive = y > KL_FLOOR * x
         scaled: NDArray[np.floating] = (x - y)[positive] / np.sqrt(y[positive])
         return scaled
+
+    def expected(self, y: NDArray[np.floating]) -> NDArray[np.floating]:
+        """Return the expected value of x at the modelled value y, in the units of X."""
+        return y
 
     def check_data(self, smallest: float, largest: float) -> None:
         """Raise ValueError if some data are negative."""

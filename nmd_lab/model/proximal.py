@@ -76,6 +76,11 @@ class Pair(NamedTuple):
         parameters = (self.nonlinearity.parameters, self.loss.parameters)
         return table, *(tuple(map(float, numbers)) for numbers in parameters)
 
+    @property
+    def model(self) -> tuple[Any, ...]:
+        """`arguments` and the floors of the loss, as `nmd_lab.model.entry` takes them."""
+        return *self.arguments, self.loss.floors
+
 
 def make_pair(nonlinearity: str | Nonlinearity, loss: str | Loss) -> Pair:
     """Return a nonlinearity and a loss as a pair, if they are compatible.
@@ -93,6 +98,8 @@ def make_pair(nonlinearity: str | Nonlinearity, loss: str | Loss) -> Pair:
         If a name is unknown, or if the loss is infinite at every value of f.
     """
     f, d = as_nonlinearity(nonlinearity), as_loss(loss)
+    if d.pair is not None:  # the losses of a mixed pair
+        return d.pair  # type: ignore[no-any-return]
     pieces = tuple(_feasible_pieces(f, d))
     closed = type(d) in f.closed_forms
     if not closed and f.pieces() is not None and not pieces:

@@ -81,8 +81,16 @@ class Factors:
         """Return f(WH) for rows i and columns j, which index arrays, as a matrix."""
         W, H = self.factors
         rows, columns = self.offsets_at(i, j)
-        block: FloatArray = self.nonlinearity(W[i] @ H[:, j] + rows[:, None] + columns)
-        return block
+        products = W[i] @ H[:, j] + rows[:, None] + columns
+        m, n = self.shape
+        return self._expected(products, np.arange(m)[i][:, None], np.arange(n)[j])
+
+    def _expected(self, t: FloatArray, i: Any, j: Any) -> FloatArray:
+        """Return the expected values of X at values of WH, given their rows and columns."""
+        if self.loss.pair is not None:
+            expected: FloatArray = self.loss.pair.expected(t, i, j)
+            return expected
+        return self.loss.expected(self.nonlinearity(t))
 
     def at(
         self, i: NDArray[np.integer], j: NDArray[np.integer], at_a_time: int = 1 << 18
@@ -102,5 +110,5 @@ class Factors:
             part = slice(start, start + at_a_time)
             rows, columns = self.offsets_at(i[part], j[part])
             products = np.einsum("pk,kp->p", W[i[part]], H[:, j[part]])
-            out[part] = self.nonlinearity(products + rows + columns)
+            out[part] = self._expected(products + rows + columns, i[part], j[part])
         return out

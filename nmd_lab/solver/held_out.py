@@ -12,41 +12,61 @@ from nmd_lab.data.base import FloatArray, Observations
 from nmd_lab.data.matched import match_data
 from nmd_lab.data.sparse import SparseObservations
 from nmd_lab.data.split import split
-from nmd_lab.model.losses import Loss
-from nmd_lab.model.nonlinearities import Nonlinearity
+from nmd_lab.model.mixed import AnyPair, MixedPair
 
 from .options import Options
 from .storage import CsrStorage
 
 
 class HeldOut:
-    """Observed entries that are not used in the fit; f(WH) is compared with them.
+    """Observed entries that are not used in the fit; the model is compared with them.
 
     Parameters
     ----------
     observations : SparseObservations
-        Positions and values of the entries.
-    f : Nonlinearity
-        Nonlinearity of the model.
+        Positions and values of the entries.  A limit is compared with the nearest value that it
+        allows.
+    pair : Pair or MixedPair
+        Nonlinearity and loss, in the units of X.
     """
 
-    def __init__(self, observations: SparseObservations, f: Nonlinearity) -> None:
-        self.f = f
+    def __init__(self, observations: SparseObservations, pair: AnyPair) -> None:
+        self.pair = pair
         self.values: NDArray[Any] = observations.values
-        self.weights = observations.weights
+        self.weights, self.limits = observations.weights, observations.limits
         self.storage = CsrStorage(observations.shape, observations.indptr, observations.indices)
+        self.positions = observations.rows, observations.indices
 
     def rmse(self, W_aug: FloatArray, H_aug: FloatArray) -> float:
-        """Return the root mean squared error of f(W_aug H_aug), in the units of X."""
-        model = self.f(self.storage.all_products(W_aug, H_aug))
-        squares = np.square(self.values - model, dtype=np.float64)
+        """Return the root mean squared error of the expected values.
+
+        It is in the units of X; for a mixed pair, in the units of each column.
+        """
+        pair, t = self.pair, self.storage.all_products(W_aug, H_aug)
+        if isinstance(pair, MixedPair):
+            model = pair.expected(t, *self.positions)
+            errors = pair.in_units(self._targets(model) - model, *self.positions)
+        else:
+            model = pair.loss.expected(pair.nonlinearity(t))
+            errors = self._targets(model) - model
+        squares = np.square(errors, dtype=np.float64)
         return float(np.sqrt(np.average(squares, weights=self.weights)))
 
-    def losses(self, W_aug: FloatArray, H_aug: FloatArray, loss: Loss) -> FloatArray:
-        """Return the weighted loss of f(W_aug H_aug) at each entry, in the units of X."""
-        model = self.f(self.storage.all_products(W_aug, H_aug)).astype(np.float64)
-        losses: FloatArray = loss(self.values.astype(np.float64), model)
+    def losses(self, W_aug: FloatArray, H_aug: FloatArray) -> FloatArray:
+        """Return the weighted loss of each entry, in the units of X."""
+        pair, t = self.pair, self.storage.all_products(W_aug, H_aug)
+        losses: FloatArray
+        if isinstance(pair, MixedPair):
+            x = self._targets(pair.expected(t, *self.positions)).astype(np.float64)
+            losses = pair.losses(x, t.astype(np.float64), *self.positions)
+        else:
+            model = pair.nonlinearity(t).astype(np.float64)
+            losses = pair.loss(self._targets(model).astype(np.float64), model)
         return losses if self.weights is None else self.weights * losses
+
+    def _targets(self, model: FloatArray) -> FloatArray:
+        """Return the values to compare a model with."""
+        return self.values if self.limits is None else self.limits.nearest(self.values, model)
 
 
 def hold_out(

@@ -19,7 +19,7 @@ import math
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,13 +27,14 @@ from numpy.typing import NDArray
 from nmd_lab._checks import check_size
 from nmd_lab._numba import compile_kernel, compile_scalar
 from nmd_lab._threads import all_threads
-from nmd_lab.data.base import CsrRows, FloatArray, Observations
-from nmd_lab.model.proximal import Pair, Structure
+from nmd_lab.data.base import CsrRows, EntryLimits, FloatArray, IntArray, Observations
+from nmd_lab.model.entry import AnyStructure
+from nmd_lab.model.mixed import AnyPair, MixedPair
 
 from .cholesky import factorize, substitute
 from .penalty import BALANCED, compare_residuals, relaxed_ratio
 from .scaling import Scaling, scaling_for
-from .split_variable import compile_entry_update
+from .split_variable import compile_entry_update, has_limits
 
 
 @dataclass(frozen=True)
@@ -74,7 +75,7 @@ class RowProblem:
 
     Attributes
     ----------
-    pair : Pair
+    pair : Pair or MixedPair
         Nonlinearity and loss.
     Ht : ndarray (n, rank)
         Transpose of H.
@@ -89,7 +90,7 @@ class RowProblem:
         solvable.
     """
 
-    pair: Pair
+    pair: AnyPair
     Ht: FloatArray
     base: FloatArray
     columns: NDArray[np.intp]
@@ -133,14 +134,13 @@ def solve_new_rows(
     n_starts = 0 if pair.nonlinearity.linear else NEW_ROWS.random_starts
     starts = np.random.default_rng(0).standard_normal((n_starts, Ht.shape[1]))
     W = np.empty((observations.shape[0], Ht.shape[1]))
-    kernel = row_kernel(pair)
 
     def solve_block(block: slice) -> None:
         own = _in_own_order(observations.csr_rows(block), problem.columns)
         for chosen, scaling, rows in rows_by_unit(own, pair):
             scaled, size = scaling.scaled_pair(), scaling.exponent
-            indptr, indices, x, weights = rows
-            t = np.asarray(scaled.nonlinearity.preimage(x), dtype=np.float64)
+            indptr, indices, x, weights, limits = rows
+            marks, t = _marks(limits, indices, x, pair), _starting_T(scaled, x, indices)
             H, offset = np.ldexp(Ht, -size), np.ldexp(base, -2 * size)
             ridge = epsilon * float(np.sum(H * H))
             alphas = np.full(H.shape[1], scaling.scaled_alpha(problem.alpha))
@@ -148,10 +148,10 @@ def solve_new_rows(
                 constant = math.ldexp(ones, -size)
                 alphas[0] = scaling.scaled_offset_alpha(problem.offset_alpha, constant)
             rule = (ridge, alphas, BALANCED.initial, BALANCED.factor, BALANCED.step)
-            model = (*scaled.arguments, scaled.loss.floors)
             found = np.empty((indptr.size - 1, Ht.shape[1]))
-            entries = (indptr, indices, x, weights, t)
-            kernel(*entries, H, offset, starts, rule, tol, max_iter, model, found)
+            entries = (indptr, indices, x, weights, *marks, t)
+            kernel = row_kernel(pair, limits is not None)
+            kernel(*entries, H, offset, starts, rule, tol, max_iter, scaled.model, found)
             W[block][chosen] = np.ldexp(found, size)
 
     with ThreadPoolExecutor(threads or all_threads()) as pool:
@@ -161,17 +161,37 @@ def solve_new_rows(
     return (W[:, 1:], W[:, 0]) if problem.row_offsets else (W, None)
 
 
+def _marks(
+    limits: EntryLimits | None, columns: IntArray, x: NDArray[np.float64], pair: AnyPair
+) -> tuple[NDArray[np.int8], NDArray[np.float64], IntArray]:
+    """Return limit, upper value and part of each entry."""
+    codes = np.zeros(x.size, np.int8) if limits is None else limits.codes
+    uppers = x if limits is None or limits.uppers is None else limits.uppers
+    parts = np.zeros(x.size, np.int64)
+    if isinstance(pair, MixedPair):
+        parts = pair.which[columns].astype(np.int64)
+    return codes, np.asarray(uppers, dtype=np.float64), parts
+
+
+def _starting_T(pair: AnyPair, x: NDArray[np.float64], columns: IntArray) -> NDArray[np.float64]:
+    """Return the starting T of entries."""
+    if isinstance(pair, MixedPair):
+        return pair.preimage(x, columns=columns).astype(np.float64)
+    return np.asarray(pair.nonlinearity.preimage(x), dtype=np.float64)
+
+
 def _in_own_order(rows: CsrRows, columns: NDArray[np.intp]) -> CsrRows:
     """Return rows with the columns of H, ascending, so that the order of X changes no bit."""
     indices = columns[rows.indices]
     if np.all(columns[1:] > columns[:-1]):
         return rows._replace(indices=indices)
     order = np.lexsort((indices, np.repeat(np.arange(rows.indptr.size - 1), np.diff(rows.indptr))))
-    return CsrRows(rows.indptr, indices[order], rows.values[order], rows.weights[order])
+    limits = None if rows.limits is None else rows.limits.at(order)
+    return CsrRows(rows.indptr, indices[order], rows.values[order], rows.weights[order], limits)
 
 
 def rows_by_unit(
-    rows: CsrRows, pair: Pair
+    rows: CsrRows, pair: AnyPair
 ) -> Iterator[tuple[slice | NDArray[np.bool_], Scaling, CsrRows]]:
     """Yield the rows that share a unit, so that a result does not depend on the other rows.
 
@@ -179,7 +199,7 @@ def rows_by_unit(
     ----------
     rows : CsrRows
         New rows.
-    pair : Pair
+    pair : Pair or MixedPair
         Nonlinearity and loss.
 
     Yields
@@ -206,7 +226,16 @@ def rows_by_unit(
         keep = np.repeat(chosen, lengths)
         indptr = np.append(0, np.cumsum(lengths[chosen]))
         x = np.ldexp(rows.values[keep], -scaling.of_X)
-        yield chosen, scaling, CsrRows.of(indptr, rows.indices[keep], x, rows.weights[keep])
+        limits = None
+        if rows.limits is not None:
+            unit = -scaling.of_X
+            limits = rows.limits.at(keep).mapped(partial(_times, unit))
+        yield chosen, scaling, CsrRows.of(indptr, rows.indices[keep], x, rows.weights[keep], limits)
+
+
+def _times(exponent: int, values: FloatArray) -> FloatArray:
+    """Return values times a power of two."""
+    return np.ldexp(values, exponent)
 
 
 def _blocks(observations: Observations) -> Iterator[slice]:
@@ -217,23 +246,39 @@ def _blocks(observations: Observations) -> Iterator[slice]:
         yield slice(start, min(start + rows, m))
 
 
-def row_kernel(pair: Pair) -> Callable[..., None]:
+def row_kernel(pair: AnyPair, limited: bool) -> Callable[..., None]:
     """Return the compiled solver of the rows of a CSR pattern.
 
-    It takes (indptr, indices, x, weights, t, Ht, base, starts, rule, tol, max_iter, model, W): the
-    entries with their starting T, random starts, `rule` = (ridge, alphas, first ρ, ratio of the
-    residuals, step of ρ), `model` = (*pair.arguments, floors), and W for the results.
+    It takes (indptr, indices, x, weights, limits, uppers, parts, t, Ht, base, starts, rule, tol,
+    max_iter, model, W): the entries with their starting T, random starts, `rule` = (ridge, alphas,
+    first ρ, ratio of the residuals, step of ρ), `Pair.model`, and W for the results.
     """
-    return _row_kernel(pair.structure, f"rows_{pair.name}", pair.is_ours)
+    name = f"rows_{pair.name}{'_limits' if limited else ''}"
+    return _row_kernel(pair.structure, name, pair.is_ours)
 
 
 @cache
-def _row_kernel(structure: Structure, name: str, cached: bool) -> Callable[..., None]:
+def _row_kernel(structure: AnyStructure, name: str, cached: bool) -> Callable[..., None]:
     improve = _improve_kernel(structure, name)
     trial = NEW_ROWS.trial
 
     def solve_rows(  # type: ignore[no-untyped-def]
-        indptr, indices, x, weights, t, Ht, base, starts, rule, tol, max_iter, model, W
+        indptr,
+        indices,
+        x,
+        weights,
+        limits,
+        uppers,
+        parts,
+        t,
+        Ht,
+        base,
+        starts,
+        rule,
+        tol,
+        max_iter,
+        model,
+        W,
     ):
         rank = Ht.shape[1]
         normal, L, vectors = np.zeros((rank, rank)), np.zeros((rank, rank)), np.zeros((3, rank))
@@ -259,7 +304,8 @@ def _row_kernel(structure: Structure, name: str, cached: bool) -> Callable[..., 
             factorize(normal, rule[0] + rule[1] / rule[2], L)  # one ridge for each column
             substitute(L, w)
             spread = math.sqrt(np.sum(start_t * start_t) / max(np.trace(normal), 1e-300))
-            problem = (x[entries], weights[entries], start_t, H, offset, normal)
+            marks = limits[entries], uppers[entries], parts[entries]
+            problem = (x[entries], weights[entries], marks, start_t, H, offset, normal)
             lowest, n_starts = math.inf, starts.shape[0]
             for start in range(n_starts + 2):
                 if 0 < start <= n_starts:
@@ -275,16 +321,15 @@ def _row_kernel(structure: Structure, name: str, cached: bool) -> Callable[..., 
     return compile_kernel(solve_rows, name, cached=cached)
 
 
-def _improve_kernel(structure: Structure, name: str) -> Callable[..., float]:
+def _improve_kernel(structure: AnyStructure, name: str) -> Callable[..., float]:
     """Return the compiled loop that improves w of a row and returns the lowest objective."""
-    update_entry = compile_entry_update(structure)
+    update_entry = compile_entry_update(structure, has_limits(name))
     compare, relax = compile_scalar(compare_residuals), compile_scalar(relaxed_ratio)
     period, progress, patience = NEW_ROWS.period, NEW_ROWS.progress, NEW_ROWS.patience
 
     def improve(problem, rule, tol, max_iter, model, w, best, step, L):  # type: ignore[no-untyped-def]
-        x, weights, start_t, H, offset, normal = problem
+        x, weights, (limits, uppers, parts), start_t, H, offset, normal = problem
         ridge, alphas, rho, ratio, rho_step = rule
-        pieces, pf, pd, floors = model
         t, u, s = start_t.copy(), np.zeros(x.size), np.empty(x.size)
         converged = tol * tol * max(np.sum(t * t), 1e-300)
         lowest, earlier, halts, dual_scale = math.inf, math.inf, 0, 1.0
@@ -300,8 +345,9 @@ def _improve_kernel(structure: Structure, name: str) -> Callable[..., float]:
                     s[k] += w[c] * H[c, k]
             for k in range(x.size):
                 a = s[k]
+                marks = limits[k], uppers[k], parts[k]
                 v, new, loss = update_entry(
-                    a, u[k], x[k], rho / weights[k], dual_scale, pieces, pf, pd, floors
+                    a, u[k], x[k], rho / weights[k], dual_scale, *marks, model
                 )
                 objective += weights[k] * loss
                 primal += (new - a) * (new - a)

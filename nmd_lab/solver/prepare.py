@@ -12,13 +12,16 @@ from numpy.typing import ArrayLike, DTypeLike
 from nmd_lab._checks import check_rank, check_size, is_auto, new_stream
 from nmd_lab._interruption import Interruption
 from nmd_lab.data.base import Observations
+from nmd_lab.data.limits import NO_LIMITS, GivenLimits
 from nmd_lab.data.observations import observe
 from nmd_lab.model.losses import Loss
+from nmd_lab.model.mixed import AnyPair
 from nmd_lab.model.nonlinearities import Nonlinearity
 from nmd_lab.model.offsets import NO_OFFSETS, Offsets
-from nmd_lab.model.proximal import Pair, make_pair
+from nmd_lab.model.proximal import make_pair
 
 from .bounds import with_bounds
+from .columns import is_mixed, mixed_pair
 from .formulation import make_problem, observed_only
 from .held_out import HeldOut, hold_out
 from .initialization import given_start, rank_of_init
@@ -73,6 +76,7 @@ def prepare(
     weights: ArrayLike | None = None,
     dtype: DTypeLike | None = None,
     sample_dims: str | Sequence[str] | None = None,
+    limits: GivenLimits = NO_LIMITS,
     absent_are_zeros: bool,
     interruption: Interruption | None = None,
     **options: Any,
@@ -83,6 +87,8 @@ def prepare(
     ----------
     X, rank, nonlinearity, loss, mask, weights, dtype, sample_dims, **options
         As for `decompose`.
+    limits : GivenLimits, optional
+        Entries of which only limits are known.
     absent_are_zeros : bool
         Meaning of the absent entries of a sparse X: zeros for `decompose`, missing for `complete`.
     interruption : Interruption, optional
@@ -97,9 +103,10 @@ def prepare(
     """
     began = time.perf_counter()
     checked = Options.of(options)
-    pair = make_pair(
-        "identity" if is_auto(nonlinearity) else nonlinearity,
-        "frobenius" if is_auto(loss) else loss,
+    mixed = is_mixed(nonlinearity) or is_mixed(loss)
+    pair: AnyPair = make_pair(
+        "identity" if mixed or is_auto(nonlinearity) else nonlinearity,
+        "frobenius" if mixed or is_auto(loss) else loss,
     )
     observations = observe(
         X,
@@ -108,8 +115,12 @@ def prepare(
         dtype=dtype,
         sample_dims=sample_dims,
         absent_are_zeros=absent_are_zeros,
+        limits=limits,
     )
     given_rank = _given_rank(rank, observations, checked)
+    if mixed:
+        pair = mixed_pair(nonlinearity, loss, observations)
+        nonlinearity, loss = pair.nonlinearity, pair.loss
     f = None if is_auto(nonlinearity) else with_bounds(nonlinearity, observations)
     smallest, largest = observations.range()
     pair.loss.check_data(smallest, largest)
@@ -140,7 +151,7 @@ def prepare(
     problem, offsets, plan = _formulate(rest, pair, size, checked, everywhere, chosen_rank)
     start = None if choice is None else choice.start
     starts = all_starts(problem, offsets, chosen_rank, checked, rng, start)
-    judge = None if held_out is None else HeldOut(held_out, pair.nonlinearity)
+    judge = None if held_out is None else HeldOut(held_out, pair)
     return Prepared(problem, starts, checked, plan, judge, ending, choice)
 
 
@@ -161,7 +172,7 @@ def _given_rank(rank: Any, observations: Observations, options: Options) -> int 
 
 def _formulate(
     observations: Observations,
-    pair: Pair,
+    pair: AnyPair,
     size: float,
     options: Options,
     everywhere: bool,

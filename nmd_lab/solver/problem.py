@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from nmd_lab.data.base import FloatArray, Observations
 from nmd_lab.model.losses import Loss
-from nmd_lab.model.proximal import Pair
+from nmd_lab.model.mixed import AnyPair, MixedPair
 
 from .initialization import Start
 from .observed_sweep import ObservedSweep
@@ -32,7 +32,7 @@ class Problem:
     ----------
     observations : Observations
         Data, in the units of the problem (`Scaling`), as everything here.
-    pair : Pair
+    pair : Pair or MixedPair
         Nonlinearity and loss.
     rule : PenaltyRule
         Rule for ρ.
@@ -50,7 +50,7 @@ class Problem:
     """
 
     observations: Observations
-    pair: Pair
+    pair: AnyPair
     rule: PenaltyRule = BALANCED
     alpha: float = 0.0
     offset_alpha: float = 0.0
@@ -68,6 +68,8 @@ class Problem:
     @cached_property
     def reference(self) -> float:
         """Objective at which the relative error is one."""
+        if isinstance(self.pair, MixedPair):
+            return _constants(self.observations, self.pair)[0]
         return reference_of(self.observations, self.pair.loss)
 
     @cached_property
@@ -78,6 +80,8 @@ class Problem:
     @cached_property
     def size_of_T(self) -> float:
         """Weighted norm of the starting T; 1 if it is zero."""
+        if isinstance(self.pair, MixedPair):
+            return math.sqrt(_constants(self.observations, self.pair)[1]) or 1.0
         preimage = self.pair.nonlinearity.preimage
         squares = self.observations.sum_of(lambda x, weights: weights * np.square(preimage(x)))
         return math.sqrt(squares) or 1.0
@@ -139,13 +143,26 @@ def reference_of(observations: Observations, loss: Loss) -> float:
     return max(constant, float(np.finfo(np.float64).eps * size))
 
 
-def natural_penalty(observations: Observations, pair: Pair) -> float:
+def _constants(observations: Observations, pair: MixedPair) -> tuple[float, float]:
+    """Return the objective at WH = 0, the best constants, and the weighted norm of T, squared."""
+    rows, columns, x = observations.entries()
+    _, weights = observations.observed()
+    x = x.astype(np.float64)
+    losses = pair.losses(x, np.zeros_like(x), rows, columns)
+    squares = np.square(pair.preimage(x, rows, columns))
+    return float(np.sum(weights * losses)), float(np.sum(weights * squares))
+
+
+def natural_penalty(observations: Observations, pair: AnyPair) -> float:
     """Return the ρ at which the loss and the constraint have the same weight for such data.
 
     It is the loss of the constant matrix that holds the mean of X, divided by
     Σ (T - mean of T)² / 2 for the starting T.  For ReLU + Frobenius the ratio is 1, whatever the
     scale of X.  For KL it is about 1 / (mean of X).
     """
+    if isinstance(pair, MixedPair):
+        loss, squares = _constants(observations, pair)
+        return loss / (0.5 * squares) if min(loss, squares) > 0 else 1.0
     preimage = pair.nonlinearity.preimage
     total = observations.sum_of(lambda x, weights: weights)
     mean_x = observations.sum_of(lambda x, weights: weights * x) / total

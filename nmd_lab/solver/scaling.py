@@ -20,8 +20,9 @@ from typing import Any, TypeVar, cast
 import numpy as np
 
 from nmd_lab.data.base import FloatArray, Observations
+from nmd_lab.model.mixed import AnyPair, MixedPair
 from nmd_lab.model.offsets import Offsets
-from nmd_lab.model.proximal import Pair, make_pair
+from nmd_lab.model.proximal import make_pair
 
 from .initialization import Start
 from .offsets import NO_OFFSET_COLUMNS, OffsetColumns
@@ -57,7 +58,7 @@ class Scaling:
 
     Parameters
     ----------
-    pair : Pair
+    pair : Pair or MixedPair
         Nonlinearity and loss in the units of X.
     columns : OffsetColumns
         Positions of the offsets, with the mean in the units of T.
@@ -67,7 +68,7 @@ class Scaling:
         Constant beside W and H (`OffsetColumns.constant`).
     """
 
-    pair: Pair
+    pair: AnyPair
     columns: OffsetColumns = NO_OFFSET_COLUMNS
     exponent: int = 0
     ones: float = 1.0
@@ -92,9 +93,9 @@ class Scaling:
         """Whether ρ is the same for X and for multiples of X, as for ReLU + Frobenius."""
         return self.pair.loss.degree == 2 and self.pair.nonlinearity.degree == 1
 
-    def scaled_pair(self) -> Pair:
+    def scaled_pair(self) -> AnyPair:
         """Return the pair in the units of the problem."""
-        if not self.exponent:
+        if not self.exponent or isinstance(self.pair, MixedPair):
             return self.pair
         size = math.ldexp(1.0, self.of_X)
         return make_pair(self.pair.nonlinearity.scaled(size), self.pair.loss.scaled(size))
@@ -179,10 +180,11 @@ class Scaling:
         return converted
 
 
-def scaling_for(pair: Pair, largest: float) -> Scaling:
+def scaling_for(pair: AnyPair, largest: float) -> Scaling:
     """Return the units for data whose largest magnitude is given.
 
-    They are those of X if the data are near one, or if f or the loss has no degree.
+    They are those of X if the data are near one, or if f or the loss has no degree.  A mixed pair
+    has units of its own.
     """
     degree = pair.nonlinearity.degree
     if degree is None or pair.loss.degree is None or largest == 0:

@@ -11,10 +11,13 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nmd_lab._numba import compile_kernel, compile_scalar
-from nmd_lab.data.base import BLOCK, FloatArray, Observations
-from nmd_lab.model.proximal import Pair, Structure, compile_t_update
+from nmd_lab.data.base import BLOCK, EntryLimits, FloatArray, Observations
+from nmd_lab.model.entry import AnyStructure, compile_entry
+from nmd_lab.model.mixed import AnyPair
+from nmd_lab.model.proximal import Pair
 
 
 class StoredEntries:
@@ -24,7 +27,7 @@ class StoredEntries:
     ----------
     observations : Observations
         Data.
-    pair : Pair
+    pair : Pair or MixedPair
         Nonlinearity and loss.
 
     Attributes
@@ -33,18 +36,31 @@ class StoredEntries:
         Values; a slice gives an array.  They may be anything where an entry is missing.
     weights : WeightReader or None
         Weights, read likewise; 0 where an entry is missing.
+    limits : EntryLimits or None
+        Entries of which only limits are known.
+    which : ndarray of int or None
+        Position of the pair of each entry in a mixed pair; None for a plain one.
     kind : str
         Argument types of a kernel over the entries, a part of its name.
-    arguments : tuple
-        Run-time arguments of the pair, and the floors of the loss.
+    model : tuple
+        Run-time argument of the pair.
     """
 
-    def __init__(self, observations: Observations, pair: Pair) -> None:
+    def __init__(self, observations: Observations, pair: AnyPair) -> None:
         self.x = observations.reader()
         self.weights = observations.weight_reader()
+        self.limits = observations.limit_reader()
+        self.which = which_pair(observations, pair)
         weighted = "every" if self.weights is None else str(self.weights.dtype)
-        self.kind = f"{observations.dtype}_{weighted}"
-        self.arguments = (*pair.arguments, pair.loss.floors)
+        self.kind = f"{observations.dtype}_{weighted}{kind_of(self.limits)}"
+        self.model = pair.model
+
+    def marks_of(self, entries: slice) -> tuple[Any, Any, Any]:
+        """Return limits, upper values and parts of a block, None where there are none."""
+        limits, which = self.limits, self.which
+        codes = None if limits is None else limits.codes[entries]
+        uppers = None if limits is None or limits.uppers is None else limits.uppers[entries]
+        return codes, uppers, None if which is None else which[entries]
 
     def weights_of(self, entries: slice) -> FloatArray | None:
         """Return the weights of a block."""
@@ -58,7 +74,7 @@ class SplitVariable(StoredEntries):
     ----------
     observations : Observations
         Data.
-    pair : Pair
+    pair : Pair or MixedPair
         Nonlinearity and loss.
     beyond_stored : bool
         Whether T = WH is also imposed on entries that are not stored.  There T = WH holds at all
@@ -73,9 +89,9 @@ class SplitVariable(StoredEntries):
         Factor by which U is multiplied at the next update, because ρ has changed.
     """
 
-    def __init__(self, observations: Observations, pair: Pair, *, beyond_stored: bool) -> None:
+    def __init__(self, observations: Observations, pair: AnyPair, *, beyond_stored: bool) -> None:
         super().__init__(observations, pair)
-        self.T = observations.transformed(pair.nonlinearity.preimage)
+        self.T = preimages(observations, pair)
         for first in range(0, self.T.size, BLOCK) if self.weights is not None else ():
             block = slice(first, min(first + BLOCK, self.T.size))
             self.T[block][self.weights_of(block) == 0] = 0
@@ -116,9 +132,9 @@ class SplitVariable(StoredEntries):
         weights = self.weights_of(entries)
         previous = None if self.previous_A is None else self.previous_A[entries]
         state = (self.T[entries], self.U[entries], previous, change)
-        numbers = (penalty, self.dual_scale, *self.arguments)
+        numbers = (penalty, self.dual_scale, self.model)
         kernel = self.kernel if change is None else self.projecting_kernel
-        return kernel(self.x[entries], A, weights, *state, *numbers)
+        return kernel(self.x[entries], A, weights, *self.marks_of(entries), *state, *numbers)
 
     def keep(self, entries: slice, A: FloatArray) -> None:
         """Turn A = WH of a block into S = T + U - A, without an update of T and U.
@@ -134,46 +150,69 @@ class SplitVariable(StoredEntries):
         A += self.dual_scale * self.U[entries]
 
 
+def which_pair(observations: Observations, pair: AnyPair) -> NDArray[np.int16] | None:
+    """Return the position of each stored entry's pair in a mixed pair; None for a plain one."""
+    if isinstance(pair, Pair):
+        return None
+    which: NDArray[np.int16] = pair.which_at(*observations.stored_positions()).astype(np.int16)
+    return which
+
+
+def kind_of(limits: EntryLimits | None) -> str:
+    """Return what the limits add to the name of a kernel."""
+    return "" if limits is None else "_limits" if limits.uppers is None else "_both"
+
+
+def preimages(observations: Observations, pair: AnyPair) -> FloatArray:
+    """Return the starting T at the stored entries, as a new flat array."""
+    if isinstance(pair, Pair):
+        return observations.transformed(pair.nonlinearity.preimage)
+    x = observations.transformed(lambda x: x)
+    return pair.preimage(x, *observations.stored_positions()).astype(x.dtype, copy=False)
+
+
 @cache
-def compile_entry_update(structure: Structure) -> Callable[..., Any]:
+def compile_entry_update(structure: AnyStructure, limited: bool) -> Callable[..., Any]:
     """Return the compiled T-update of one entry.
 
-    It takes (a, u, x, penalty, dual_scale, pieces, pf, pd, floors) and returns the new t, the loss
-    of f(a) and, first, v = a - dual_scale u; the new u is t - v.
+    It takes (a, u, x, penalty, dual_scale, limit, upper, part, model) and returns v = a -
+    dual_scale u, the new t, and the loss of f(a); the new u is t - v.
     """
-    solve = compile_t_update(structure)
-    value = compile_scalar(structure[1].value)
-    forward = compile_scalar(structure[0].forward)
+    solve, loss = compile_entry(structure, limited)
 
-    def update(a, u, x, penalty, dual_scale, pieces, pf, pd, floors):  # type: ignore[no-untyped-def]
+    def update(a, u, x, penalty, dual_scale, limit, upper, part, model):  # type: ignore[no-untyped-def]
         v = a - dual_scale * u
-        y = max(forward(a, pf), floors[0] + floors[1] * abs(x))
-        return v, solve(v, x, penalty, pieces, pf, pd), value(x, y, pd)
+        t = solve(v, x, penalty, limit, upper, part, model)
+        return v, t, loss(x, a, limit, upper, part, model)
 
     return compile_scalar(update)
 
 
-def update_kernel(pair: Pair, kind: str) -> Callable[..., tuple[float, float, float, float]]:
+def update_kernel(pair: AnyPair, kind: str) -> Callable[..., tuple[float, float, float, float]]:
     """Return the compiled update of a flat block, for arguments of one kind.
 
-    It takes (x, a, weights, t, u, previous, change, penalty, dual_scale, *pair.arguments, floors).
+    It takes (x, a, weights, limits, uppers, parts, t, u, previous, change, penalty, dual_scale,
+    pair.model).
     """
     return _update_kernel(pair.structure, f"update_{pair.name}_{kind}", pair.is_ours)
 
 
 @cache
-def _update_kernel(structure: Structure, name: str, cached: bool) -> Callable[..., Any]:
-    update_entry = compile_entry_update(structure)
+def _update_kernel(structure: AnyStructure, name: str, cached: bool) -> Callable[..., Any]:
+    update_entry = compile_entry_update(structure, has_limits(name))
 
     def update(  # type: ignore[no-untyped-def]
-        x, a, weights, t, u, previous, change, penalty, dual_scale, pieces, pf, pd, floors
+        x, a, weights, limits, uppers, parts, t, u, previous, change, penalty, dual_scale, model
     ):
         data_term, primal, dual, shifted = 0.0, 0.0, 0.0, 0.0
         for i in range(x.size):
             weight = 1.0 if weights is None else 1.0 * weights[i]
+            limit = 0 if limits is None else limits[i]
+            upper = x[i] if uppers is None else uppers[i]
+            part = 0 if parts is None else parts[i]
             known = x[i] if weight > 0 else x.dtype.type(0)
             v, new, loss = update_entry(
-                a[i], u[i], known, penalty / weight, dual_scale, pieces, pf, pd, floors
+                a[i], u[i], known, penalty / weight, dual_scale, limit, upper, part, model
             )
             new = new if weight > 0 else v
             data_term += weight * loss
@@ -191,3 +230,8 @@ def _update_kernel(structure: Structure, name: str, cached: bool) -> Callable[..
         return data_term, primal, dual, shifted
 
     return compile_kernel(update, name, cached=cached)
+
+
+def has_limits(name: str) -> bool:
+    """Return whether the kernel of this name is one for entries with limits."""
+    return "_limits" in name or "_both" in name

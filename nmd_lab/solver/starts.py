@@ -20,6 +20,7 @@ from .problem import Problem
 from .refinement.acceleration import accelerated
 from .refinement.plan import RefinementPlan
 from .run import Run
+from .starting_data import starting_data
 from .stopping import STOPPING
 
 
@@ -80,7 +81,8 @@ def all_starts(
         Factors with which the setting was chosen, in the units of X; the first start if `init` is
         "auto".
     """
-    observations, f, init = problem.observations, problem.pair.nonlinearity, options.init
+    observations, f = starting_data(problem.observations, problem.pair)
+    init = options.init
     for index in range(options.n_init):
         if index == 0 and init == "auto" and chosen is not None:
             yield NamedStart("chosen", problem.units.scaled_start(chosen))

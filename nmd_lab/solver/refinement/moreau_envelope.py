@@ -21,11 +21,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from nmd_lab._numba import compile_kernel, compile_scalar
+from nmd_lab._numba import compile_kernel
 from nmd_lab._threads import map_and_add
 from nmd_lab.data.base import FloatArray, Observations
-from nmd_lab.model.proximal import Pair, Structure, compile_t_update
-from nmd_lab.solver.split_variable import StoredEntries
+from nmd_lab.model.entry import AnyStructure, compile_entry
+from nmd_lab.model.mixed import AnyPair
+from nmd_lab.solver.split_variable import StoredEntries, has_limits
 from nmd_lab.solver.storage import Storage
 from nmd_lab.solver.sweep import number_of_shares
 
@@ -59,7 +60,7 @@ class MoreauEnvelope(StoredEntries):
     ----------
     observations : Observations
         Data.
-    pair : Pair
+    pair : Pair or MixedPair
         Nonlinearity and loss.
     storage : Storage
         Positions of the stored entries.
@@ -70,7 +71,7 @@ class MoreauEnvelope(StoredEntries):
     def __init__(
         self,
         observations: Observations,
-        pair: Pair,
+        pair: AnyPair,
         storage: Storage,
         threads: int = 1,
     ) -> None:
@@ -106,8 +107,7 @@ class MoreauEnvelope(StoredEntries):
                 entries = block.entries
                 G = buffer[: entries.stop - entries.start]
                 self.storage.products(block, W, H_packed, G)
-                data = (self.x[entries], G, self.weights_of(entries), self.U[entries])
-                sums += self.kernel(*data, penalty, update_from, *self.arguments)
+                sums += self.kernel(*self._data(entries, G), penalty, update_from, self.model)
                 gradient_W[block.rows] = self.storage.times_Ht(block, G, H_packed)
                 self.storage.add_StW(block, G, W, gradient)
             return gradient, sums
@@ -139,8 +139,7 @@ class MoreauEnvelope(StoredEntries):
                 entries = block.entries
                 C = buffer[: entries.stop - entries.start]
                 self.storage.products(block, W, H_packed, C)
-                data = (self.x[entries], C, self.weights_of(entries), self.U[entries])
-                self.curvature_kernel(*data, penalty, *self.arguments)
+                self.curvature_kernel(*self._data(entries, C), penalty, self.model)
                 rows[block.rows] = self.storage.times_Ht(block, C, outer_H_packed)
                 self.storage.add_StW(block, C, outer_W, columns)
             return (columns,)
@@ -148,28 +147,31 @@ class MoreauEnvelope(StoredEntries):
         (columns,) = map_and_add(share, self.parts)
         return rows, columns
 
+    def _data(self, entries: slice, A: FloatArray) -> tuple[Any, ...]:
+        """Return the arrays of a block, as kernels take them."""
+        marks = self.marks_of(entries)
+        return self.x[entries], A, self.weights_of(entries), *marks, self.U[entries]
+
     def forget(self) -> None:
         """Set the multipliers back to zero."""
         self.U[:] = 0
 
 
-def envelope_kernel(pair: Pair, kind: str) -> Callable[..., tuple[float, float, float]]:
+def envelope_kernel(pair: AnyPair, kind: str) -> Callable[..., tuple[float, float, float]]:
     """Return the compiled pass over a flat block, for arguments of one kind.
 
-    It takes (x, a, weights, u, penalty, update_from, *pair.arguments, floors), turns `a` into the
-    gradient of L and returns the sums of L, of the loss of f(a) and of (t - a)².
+    It takes (x, a, weights, limits, uppers, parts, u, penalty, update_from, pair.model), turns `a`
+    into the gradient of L and returns the sums of L, of the loss of f(a) and of (t - a)².
     """
     return _envelope_kernel(pair.structure, f"envelope_{pair.name}_{kind}", pair.is_ours)
 
 
 @cache
-def _envelope_kernel(structure: Structure, name: str, cached: bool) -> Callable[..., Any]:
-    solve = compile_t_update(structure)
-    loss = compile_scalar(structure[1].value)
-    forward = compile_scalar(structure[0].forward)
+def _envelope_kernel(structure: AnyStructure, name: str, cached: bool) -> Callable[..., Any]:
+    solve, loss = compile_entry(structure, has_limits(name))
 
     def evaluate(  # type: ignore[no-untyped-def]
-        x, a, weights, u, penalty, update_from, pieces, pf, pd, floors
+        x, a, weights, limits, uppers, parts, u, penalty, update_from, model
     ):
         value, data_term, squares = 0.0, 0.0, 0.0
         for i in range(x.size):
@@ -177,15 +179,17 @@ def _envelope_kernel(structure: Structure, name: str, cached: bool) -> Callable[
             if weight == 0.0:
                 a[i] = 0.0
                 continue
+            limit = 0 if limits is None else limits[i]
+            upper = x[i] if uppers is None else uppers[i]
+            part = 0 if parts is None else parts[i]
             if update_from > 0.0:
                 v = a[i] - u[i]
-                t = solve(v, x[i], update_from / weight, pieces, pf, pd)
+                t = solve(v, x[i], update_from / weight, limit, upper, part, model)
                 u[i] = (t - v) * (update_from / penalty)
             v = a[i] - u[i]
-            t = solve(v, x[i], penalty / weight, pieces, pf, pd)
-            lowest = floors[0] + floors[1] * abs(x[i])
-            data_term += weight * loss(x[i], max(forward(a[i], pf), lowest), pd)
-            value += weight * loss(x[i], max(forward(t, pf), lowest), pd)
+            t = solve(v, x[i], penalty / weight, limit, upper, part, model)
+            data_term += weight * loss(x[i], a[i], limit, upper, part, model)
+            value += weight * loss(x[i], t, limit, upper, part, model)
             value += 0.5 * penalty * (t - v) * (t - v)
             squares += (t - a[i]) * (t - a[i])
             a[i] = penalty * (v - t)
@@ -194,30 +198,40 @@ def _envelope_kernel(structure: Structure, name: str, cached: bool) -> Callable[
     return compile_kernel(evaluate, name, cached=cached)
 
 
-def curvature_kernel(pair: Pair, kind: str) -> Callable[..., None]:
+def curvature_kernel(pair: AnyPair, kind: str) -> Callable[..., None]:
     """Return the compiled curvature of L over a flat block, for arguments of one kind.
 
-    It takes (x, a, weights, u, penalty, *pair.arguments, floors) and overwrites `a`.
+    It takes (x, a, weights, limits, uppers, parts, u, penalty, pair.model) and overwrites `a`.
     """
-    return _curvature_kernel(pair.structure, f"curvature_{pair.name}_{kind}", pair.is_ours)
+    name = f"curvature_{pair.name}_{kind}"
+    return _curvature_kernel(pair.structure, pair.nonlinearity.degree or 1, name, pair.is_ours)
 
 
 @cache
-def _curvature_kernel(structure: Structure, name: str, cached: bool) -> Callable[..., Any]:
-    solve = compile_t_update(structure)
-    to_T = 1.0 / (structure[0].degree or 1)  # the step has the unit of T, whatever the size of X
+def _curvature_kernel(
+    structure: AnyStructure, degree: int, name: str, cached: bool
+) -> Callable[..., Any]:
+    solve, _ = compile_entry(structure, has_limits(name))
+    to_T = 1.0 / degree  # the step has the unit of T, whatever the size of X
 
-    def curvature(x, a, weights, u, penalty, pieces, pf, pd, floors):  # type: ignore[no-untyped-def]
+    def curvature(  # type: ignore[no-untyped-def]
+        x, a, weights, limits, uppers, parts, u, penalty, model
+    ):
         for i in range(x.size):
             weight = 1.0 if weights is None else 1.0 * weights[i]
             if weight == 0.0:
                 a[i] = 0.0
                 continue
-            v = float(a[i]) - float(u[i])
+            limit = 0 if limits is None else limits[i]
+            upper = float(x[i]) if uppers is None else float(uppers[i])
+            part = 0 if parts is None else parts[i]
+            v, rho = float(a[i]) - float(u[i]), penalty / weight
             size = abs(float(x[i])) if to_T == 1.0 else abs(float(x[i])) ** to_T
+            if parts is not None:
+                size = 1.0  # the unit of T in a mixed pair
             step = 1e-4 * (abs(v) + size + 1e-100)
-            rise = solve(v + step, float(x[i]), penalty / weight, pieces, pf, pd) - solve(
-                v, float(x[i]), penalty / weight, pieces, pf, pd
+            rise = solve(v + step, float(x[i]), rho, limit, upper, part, model) - solve(
+                v, float(x[i]), rho, limit, upper, part, model
             )
             a[i] = penalty * min(max(1.0 - rise / step, 0.0), 1.0)
 

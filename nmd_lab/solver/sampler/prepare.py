@@ -84,7 +84,7 @@ def prepare_sample(
         scaling = Scaling(pair)
     kind = noise_kind(options.noise, f, ordinal or pair.loss, observations)
     if scaling.exponent:
-        pair = scaling.scaled_pair()
+        pair = cast(Pair, scaling.scaled_pair())
     own = scaling.scaled_observations(observations)
     model = _model(own, rank, pair, kind, ordinal, options)
     return PreparedSample(model, observations, f, ordinal or scaling.pair.loss, scaling)

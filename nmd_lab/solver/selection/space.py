@@ -66,10 +66,12 @@ class Space:
     def first_model(self) -> tuple[Nonlinearity, Loss]:
         """Model of the first path: Identity + Frobenius, unless the ridge is given or f is even.
 
-        A strong ridge brings WH near zero, where other models may be flat.
+        A strong ridge brings WH near zero, where other models may be flat.  If f or the loss has no
+        degree, WH may not be in the units of X, and the first path has the model itself.
         """
         f, loss = self.nonlinearities[0], self.losses[0]
-        return (f, loss) if f.even or self.alpha is not None else (Identity(), Frobenius())
+        own = f.even or self.alpha is not None or None in (f.degree, loss.degree)
+        return (f, loss) if own else (Identity(), Frobenius())
 
     @property
     def ranks(self) -> tuple[int, ...]:

@@ -13,7 +13,7 @@ from nmd_lab.data.base import FloatArray
 from nmd_lab.model.losses import Loss
 from nmd_lab.model.nonlinearities import Identity, Nonlinearity
 from nmd_lab.model.offsets import NO_OFFSETS, Offsets
-from nmd_lab.model.proximal import make_pair
+from nmd_lab.model.proximal import Pair, make_pair
 from nmd_lab.solver.admm import State, admm
 from nmd_lab.solver.formulation import make_problem, observed_only
 from nmd_lab.solver.held_out import HeldOut
@@ -23,6 +23,8 @@ from nmd_lab.solver.problem import Problem
 from nmd_lab.solver.refinement.acceleration import accelerated
 from nmd_lab.solver.refinement.plan import make_plan
 from nmd_lab.solver.scaling import scaling_for
+from nmd_lab.solver.split_variable import preimages
+from nmd_lab.solver.starting_data import starting_data
 from nmd_lab.solver.starting_offsets import starting_offsets
 from nmd_lab.solver.starts import first_start
 from nmd_lab.solver.storage import CsrStorage, storage_of
@@ -162,7 +164,7 @@ class Trials:
         for index, problem in enumerate(self.problems(setting)):
             start = None if starts is None else starts[index]
             held_out = self.parts[index].held_out
-            judge = HeldOut(held_out, setting.nonlinearity)
+            judge = HeldOut(held_out, make_pair(setting.nonlinearity, setting.loss))
             begin = self._start(setting, problem, start)
             states = self._states(problem, begin, refined)
             iterated = self._iterate(setting, problem, judge, states, fewest)
@@ -192,7 +194,7 @@ class Trials:
         with np.errstate(over="ignore", invalid="ignore"):
             for state in states:
                 given = problem.units.given_state(state, projected=False)
-                losses = held_out.losses(given.W_aug, given.H_aug, setting.loss)
+                losses = held_out.losses(given.W_aug, given.H_aug)
                 means.append(float(np.mean(losses)))
                 if _ended(means, lowest, fewest) or self.stopped() or not state.is_finite:
                     break
@@ -221,21 +223,22 @@ class Trials:
         """Return the offsets with which a fit begins, in the units of the problem."""
         columns = problem.offset_columns
         ridge = problem.offset_alpha / columns.constant**2
-        f, natural = problem.pair.nonlinearity, problem.natural_penalty
-        return starting_offsets(problem.observations, f, columns.kind, ridge / natural)
+        data = starting_data(problem.observations, problem.pair)
+        return starting_offsets(*data, columns.kind, ridge / problem.natural_penalty)
 
     def _extended(self, problem: Problem, start: Start, rank: int) -> Start:
         """Return a start with further components, the largest of the residual under the ridge."""
-        f, observations = problem.pair.nonlinearity, problem.observations
+        pair, observations = problem.pair, problem.observations
         W_aug, H_aug = problem.offset_columns.extend(start.W, start.H, start.offsets)
         storage = storage_of(observations)
         if isinstance(storage, CsrStorage):
             A = storage.all_products(W_aug, H_aug)
         else:
             A = (W_aug @ H_aug).ravel()
-        residual = observations.transformed(f.preimage) - A
-        residual[f(A) == observations.values.ravel()] = 0
-        rest = observations.with_values(residual.reshape(observations.values.shape))
+        residual = preimages(observations, pair) - A
+        if isinstance(pair, Pair):
+            residual[pair.nonlinearity(A) == observations.values.ravel()] = 0
+        rest = observations.with_stored(residual)
         added = rank - start.W.shape[1]
         new = svd_start(rest, Identity(), added, NO_OFFSETS, self.rng, "randomized")
         sizes = np.linalg.norm(new.H, axis=1) ** 2

@@ -1,0 +1,211 @@
+"""The compiled functions of one entry: its T-update, and its loss.
+
+They add two things to the scalar map of a pair (`nmd_lab.model.proximal`).
+
+**Limits.**  Of an entry may be known only that it is at most x, at least x, or between x and an
+upper value.  The loss is then 0 where f(t) satisfies this, and the loss to the nearest limit
+elsewhere.  Let f be continuous and d smallest at y = x.  If f(v) satisfies the limit, t = v is
+optimal.  Otherwise the limit that f(v) violates is active: on the way from v to any t, f(t) passes
+this limit, where the loss is already smallest.  So the T-update to an entry that is equal to the
+limit is optimal.  The exact map of a pair therefore serves its limits, too.
+
+**Mixed data.**  Columns (or entries) may have pairs of their own.  The code has one branch for each
+structure, and the numbers of a pair are read from a table.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any, cast
+
+from numba.np.unsafe.ndarray import to_fixed_tuple
+
+from nmd_lab._numba import compile_scalar
+
+from ._search import ScalarMap
+from .proximal import Structure, compile_t_update
+
+as_tuple: Any = to_fixed_tuple
+
+Branch = tuple[Structure, tuple[int, int, int]]
+"""A structure, with its numbers of pieces, of parameters of f and of parameters of d."""
+
+AnyStructure = Structure | tuple[str, tuple[Branch, ...]]
+"""The structure of a pair, or of a mixed pair."""
+
+EXACT, AT_MOST, AT_LEAST, BETWEEN = range(4)
+"""What is known of an entry: its value x, an upper limit x, a lower limit x, or both limits."""
+
+
+@cache
+def compile_entry(structure: AnyStructure, limited: bool) -> tuple[ScalarMap, ScalarMap]:
+    """Return the compiled T-update and loss of one entry.
+
+    Parameters
+    ----------
+    structure : tuple
+        Structure of a pair, or of a mixed pair.
+    limited : bool
+        Whether some entries are limits.
+
+    Returns
+    -------
+    solve : callable
+        ``(v, x, rho, limit, upper, part, model) -> t``, with the limit of the entry (`EXACT`, ...),
+        its upper value (`BETWEEN` only), the position of its pair in a mixed pair, and
+        `Pair.model`.
+    loss : callable
+        ``(x, a, limit, upper, part, model) -> d(x, f(a))``.
+    """
+    if structure[0] == "mixed":
+        return _compile_mixed(structure[1], limited)
+    plain = cast(Structure, structure)
+    solve, loss = _compile_solve(plain, limited), _compile_loss(plain, limited)
+
+    def solve_plain(v, x, rho, limit, upper, part, model):  # type: ignore[no-untyped-def]
+        return solve(v, x, rho, limit, upper, model)
+
+    def loss_plain(x, a, limit, upper, part, model):  # type: ignore[no-untyped-def]
+        return loss(x, a, limit, upper, model)
+
+    return compile_scalar(solve_plain), compile_scalar(loss_plain)
+
+
+def _compile_solve(structure: Structure, limited: bool) -> ScalarMap:
+    """Return the T-update of an entry of a plain pair."""
+    update, forward = compile_t_update(structure), compile_scalar(structure[0].forward)
+    lowest, highest = map(float, structure[1].domain)
+
+    def exact(v, x, rho, limit, upper, model):  # type: ignore[no-untyped-def]
+        pieces, pf, pd, _ = model
+        return update(v, x, rho, pieces, pf, pd)
+
+    def with_limits(v, x, rho, limit, upper, model):  # type: ignore[no-untyped-def]
+        pieces, pf, pd, _ = model
+        if limit != EXACT:
+            y = forward(v, pf)
+            low = lowest if limit == AT_MOST else x
+            high = highest if limit == AT_LEAST else (upper if limit == BETWEEN else x)
+            if low <= y <= high:
+                return v + 0.0 * x
+            x = high + 0.0 * x if y > high else low + 0.0 * x
+        return update(v, x, rho, pieces, pf, pd)
+
+    return compile_scalar(with_limits if limited else exact)
+
+
+def _compile_loss(structure: Structure, limited: bool) -> ScalarMap:
+    """Return the loss of an entry of a plain pair, with the floors on f(a)."""
+    value, forward = compile_scalar(structure[1].value), compile_scalar(structure[0].forward)
+    lowest, highest = map(float, structure[1].domain)
+
+    def exact(x, a, limit, upper, model):  # type: ignore[no-untyped-def]
+        _, pf, pd, floors = model
+        return value(x, max(forward(a, pf), floors[0] + floors[1] * abs(x)), pd)
+
+    def with_limits(x, a, limit, upper, model):  # type: ignore[no-untyped-def]
+        _, pf, pd, floors = model
+        y = max(forward(a, pf), floors[0] + floors[1] * abs(x))
+        if limit != EXACT:
+            low = lowest if limit == AT_MOST else x
+            high = highest if limit == AT_LEAST else (upper if limit == BETWEEN else x)
+            if low <= y <= high:
+                return 0.0
+            end = high if y > high else low
+            return value(end, y, pd) - value(end, end, pd)
+        return value(x, y, pd)
+
+    return compile_scalar(with_limits if limited else exact)
+
+
+def _compile_mixed(parts: Any, limited: bool) -> tuple[ScalarMap, ScalarMap]:
+    """Return the functions of a mixed pair: a chain of branches, one for each structure.
+
+    Parameters
+    ----------
+    parts : tuple of (Structure, (int, int, int))
+        Structures, each with its numbers of pieces, of parameters of f and of parameters of d.
+    limited : bool
+        Whether some entries are limits.
+    """
+    solve, loss = _compile_branch(0, parts[0], limited)
+    for position in range(1, len(parts)):
+        own_solve, own_loss = _compile_branch(position, parts[position], limited)
+        solve = _either_solve(position, solve, own_solve)
+        loss = _either_loss(position, loss, own_loss)
+    return solve, loss
+
+
+def _either_solve(position: int, before: ScalarMap, own: ScalarMap) -> ScalarMap:
+    def solve(v, x, rho, limit, upper, part, model):  # type: ignore[no-untyped-def]
+        if model[0][part] == position:
+            return own(v, x, rho, limit, upper, part, model)
+        return before(v, x, rho, limit, upper, part, model)
+
+    return compile_scalar(solve)
+
+
+def _either_loss(position: int, before: ScalarMap, own: ScalarMap) -> ScalarMap:
+    def loss(x, a, limit, upper, part, model):  # type: ignore[no-untyped-def]
+        if model[0][part] == position:
+            return own(x, a, limit, upper, part, model)
+        return before(x, a, limit, upper, part, model)
+
+    return compile_scalar(loss)
+
+
+def _compile_branch(position: int, part: Branch, limited: bool) -> tuple[ScalarMap, ScalarMap]:
+    """Return T-update and loss of the pairs of one structure, whose numbers are in table rows."""
+    structure, sizes = part
+    solve, loss = _compile_solve(structure, limited), _compile_loss(structure, limited)
+    read = _compile_reader(*sizes)
+
+    # In the units of the part, t' = centre + size t and ρ' = ρ / (weight size²).
+    def solve_branch(v, x, rho, limit, upper, part, model):  # type: ignore[no-untyped-def]
+        weight, centre, size, own = read(model[2][position][model[1][part]])
+        rho_there = rho / (weight * size * size)
+        return (solve(centre + size * v, x, rho_there, limit, upper, own) - centre) / size
+
+    def loss_branch(x, a, limit, upper, part, model):  # type: ignore[no-untyped-def]
+        weight, centre, size, own = read(model[2][position][model[1][part]])
+        return weight * loss(x, centre + size * a, limit, upper, own)
+
+    return compile_scalar(solve_branch), compile_scalar(loss_branch)
+
+
+def _compile_reader(n_pieces: int, n_f: int, n_d: int) -> ScalarMap:
+    """Return the function that turns a row of numbers into the units and the model of a pair.
+
+    A row has the numbers of the pieces, the parameters of f and of d, the two floors, and weight,
+    centre and size (`nmd_lab.model.mixed.Part`).
+    """
+    split = _compile_pieces(n_pieces)
+    after_pieces = 4 * n_pieces
+    after_f = after_pieces + n_f
+    after_d = after_f + n_d
+    after_floors = after_d + 2
+    size = after_floors + 3
+
+    def read(row):  # type: ignore[no-untyped-def]
+        numbers = as_tuple(row, size)
+        pf, pd = numbers[after_pieces:after_f], numbers[after_f:after_d]
+        model = (split(numbers), pf, pd, numbers[after_d:after_floors])
+        return numbers[after_floors], numbers[after_floors + 1], numbers[after_floors + 2], model
+
+    return compile_scalar(read)
+
+
+def _compile_pieces(n_pieces: int) -> ScalarMap:
+    """Return the function that takes the pieces from the numbers of a row."""
+    if n_pieces == 0:
+        return compile_scalar(_no_pieces)
+    before, first, last = _compile_pieces(n_pieces - 1), 4 * n_pieces - 4, 4 * n_pieces
+
+    def split(numbers):  # type: ignore[no-untyped-def]
+        return (*before(numbers), numbers[first:last])
+
+    return compile_scalar(split)
+
+
+def _no_pieces(numbers):  # type: ignore[no-untyped-def]
+    return ()
