@@ -50,6 +50,9 @@ class Loss(ModelPart):
         Numbers that the compiled functions receive as `p`; empty by default.
     domain : tuple of float
         Smallest and largest y with a finite d, both included; all numbers by default.
+    smallest_at_x : bool
+        Whether d(x, y) is smallest at y = x; True by default.  If not, x has another meaning than y,
+        as a class has beside its log-odds.
     floor, relative_floor : float
         Reported objectives put the lower bound floor + relative_floor |x| on the modelled value of
         an entry x; none by default.
@@ -69,6 +72,7 @@ class Loss(ModelPart):
     floor: ClassVar[float] = -math.inf
     relative_floor: ClassVar[float] = 0.0
     reference_is_sum: ClassVar[bool] = False
+    smallest_at_x: ClassVar[bool] = True
     pair: Any = None  # of a mixed loss: the pair that knows which loss an entry has
 
     def __init_subclass__(cls, **options: Any) -> None:

@@ -239,5 +239,10 @@ class MixedLoss(_Mixed, Loss):
         """Whether every loss has a derivative everywhere inside its domain."""
         return all(own.smooth for own in self._own())
 
+    @property
+    def smallest_at_x(self) -> bool:  # type: ignore[override]
+        """Whether this holds for every loss; False here, since the losses need the columns."""
+        return False
+
     def _own(self) -> Iterator[Loss]:
         return (part.pair.loss for part in self.pair.parts)

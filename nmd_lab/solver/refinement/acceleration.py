@@ -193,6 +193,8 @@ class RefinementScheduler:
     def fitted(self) -> float:
         """Relative error at or below which the fit is exact."""
         loss, observations = self.problem.pair.loss, self.problem.observations
+        if not loss.smallest_at_x:  # no fit is exact
+            return -1.0
         exact = observations.sum_of(lambda x, weights: weights * loss(x, x))  # a floor may lift it
         return self.plan.fitted + 2 * loss.relative_error(exact, self.problem.reference)
 
