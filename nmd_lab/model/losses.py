@@ -51,8 +51,8 @@ class Loss(ModelPart):
     domain : tuple of float
         Smallest and largest y with a finite d, both included; all numbers by default.
     smallest_at_x : bool
-        Whether d(x, y) is smallest at y = x; True by default.  If not, x means another thing than y,
-        as a class has beside its log-odds.
+        Whether d(x, y) is smallest at y = x; True by default.  If not, x is no value of y,
+        as a class is none of its log-odds.
     floor, relative_floor : float
         Reported objectives put the lower bound floor + relative_floor |x| on the modelled value of
         an entry x; none by default.
