@@ -72,7 +72,7 @@ def make_problem(
     observations, pair = scaling.scaled_observations(observations), scaling.scaled_pair()
     ridge = scaling.scaled_offset_alpha(options.offset_alpha, 1.0)
     zeros = ridge / natural_penalty(observations, pair) if ridge else 0.0
-    offsets = starting_offsets(observations, pair.nonlinearity, options.offsets, zeros)
+    offsets = starting_offsets(observations, pair, options.offsets, zeros)
     mean = scaling.given_offsets(offsets).mean
     scaling = replace(scaling, columns=OffsetColumns(options.offsets, mean))
     columns = scaling.scaled_columns(offsets.mean)

@@ -140,7 +140,7 @@ def solve_new_rows(
         for chosen, scaling, rows in rows_by_unit(own, pair):
             scaled, size = scaling.scaled_pair(), scaling.exponent
             indptr, indices, x, weights = rows
-            t = np.asarray(scaled.nonlinearity.preimage(x), dtype=np.float64)
+            t = np.asarray(scaled.preimage(x), dtype=np.float64)
             H, offset = np.ldexp(Ht, -size), np.ldexp(base, -2 * size)
             ridge = epsilon * float(np.sum(H * H))
             alphas = np.full(H.shape[1], scaling.scaled_alpha(problem.alpha))

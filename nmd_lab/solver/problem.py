@@ -78,7 +78,7 @@ class Problem:
     @cached_property
     def size_of_T(self) -> float:
         """Weighted norm of the starting T; 1 if it is zero."""
-        preimage = self.pair.nonlinearity.preimage
+        preimage = self.pair.preimage
         squares = self.observations.sum_of(lambda x, weights: weights * np.square(preimage(x)))
         return math.sqrt(squares) or 1.0
 
@@ -135,22 +135,24 @@ def reference_of(observations: Observations, loss: Loss) -> float:
     total = observations.sum_of(lambda x, weights: weights)
     mean = observations.sum_of(lambda x, weights: weights * x) / total
     size = observations.sum_of(lambda x, weights: weights * np.abs(x))
-    constant = observations.sum_of(lambda x, weights: weights * loss(x, mean))
+    y = loss.constant(mean)
+    constant = observations.sum_of(lambda x, weights: weights * loss(x, y))
     return max(constant, float(np.finfo(np.float64).eps * size))
 
 
 def natural_penalty(observations: Observations, pair: Pair) -> float:
     """Return the ρ at which the loss and the constraint have the same weight for such data.
 
-    It is the loss of the constant matrix that holds the mean of X, divided by
+    It is the loss of the constant matrix (`Loss.constant`), divided by
     Σ (T - mean of T)² / 2 for the starting T.  For ReLU + Frobenius the ratio is 1, whatever the
     scale of X.  For KL it is about 1 / (mean of X).
     """
-    preimage = pair.nonlinearity.preimage
+    preimage = pair.preimage
     total = observations.sum_of(lambda x, weights: weights)
     mean_x = observations.sum_of(lambda x, weights: weights * x) / total
     mean_T = observations.sum_of(lambda x, weights: weights * preimage(x)) / total
-    loss = observations.sum_of(lambda x, weights: weights * pair.loss(x, mean_x))
+    y = pair.loss.constant(mean_x)
+    loss = observations.sum_of(lambda x, weights: weights * pair.loss(x, y))
     spread = 0.5 * observations.sum_of(lambda x, w: w * np.square(preimage(x) - mean_T))
     ratio = loss / spread if spread > 0 else 0.0
     return ratio if 0 < ratio < math.inf else 1.0

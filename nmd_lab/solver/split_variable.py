@@ -75,7 +75,7 @@ class SplitVariable(StoredEntries):
 
     def __init__(self, observations: Observations, pair: Pair, *, beyond_stored: bool) -> None:
         super().__init__(observations, pair)
-        self.T = observations.transformed(pair.nonlinearity.preimage)
+        self.T = observations.transformed(pair.preimage)
         for first in range(0, self.T.size, BLOCK) if self.weights is not None else ():
             block = slice(first, min(first + BLOCK, self.T.size))
             self.T[block][self.weights_of(block) == 0] = 0

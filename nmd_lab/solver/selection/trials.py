@@ -11,7 +11,7 @@ import numpy as np
 
 from nmd_lab.data.base import FloatArray
 from nmd_lab.model.losses import Loss
-from nmd_lab.model.nonlinearities import Identity, Nonlinearity
+from nmd_lab.model.nonlinearities import Nonlinearity
 from nmd_lab.model.offsets import NO_OFFSETS, Offsets
 from nmd_lab.model.proximal import make_pair
 from nmd_lab.solver.admm import State, admm
@@ -221,8 +221,8 @@ class Trials:
         """Return the offsets with which a fit begins, in the units of the problem."""
         columns = problem.offset_columns
         ridge = problem.offset_alpha / columns.constant**2
-        f, natural = problem.pair.nonlinearity, problem.natural_penalty
-        return starting_offsets(problem.observations, f, columns.kind, ridge / natural)
+        pair, natural = problem.pair, problem.natural_penalty
+        return starting_offsets(problem.observations, pair, columns.kind, ridge / natural)
 
     def _extended(self, problem: Problem, start: Start, rank: int) -> Start:
         """Return a start with further components, the largest of the residual under the ridge."""
@@ -233,11 +233,13 @@ class Trials:
             A = storage.all_products(W_aug, H_aug)
         else:
             A = (W_aug @ H_aug).ravel()
-        residual = observations.transformed(f.preimage) - A
+        residual = observations.transformed(problem.pair.preimage) - A
         residual[f(A) == observations.values.ravel()] = 0
         rest = observations.with_values(residual.reshape(observations.values.shape))
         added = rank - start.W.shape[1]
-        new = svd_start(rest, Identity(), added, NO_OFFSETS, self.rng, "randomized")
+        new = svd_start(
+            rest, make_pair("identity", "frobenius"), added, NO_OFFSETS, self.rng, "randomized"
+        )
         sizes = np.linalg.norm(new.H, axis=1) ** 2
         kept = np.maximum(sizes - problem.alpha, TRIALS.seed_size * sizes)
         root = np.sqrt(np.divide(kept, sizes, out=np.zeros_like(kept), where=sizes > 0))
