@@ -35,10 +35,18 @@ if TYPE_CHECKING:
     from .data.split import split_observed
     from .estimators import NMD, MatrixCompletion
     from .fit import complete, decompose
+    from .model.exponential import Exp
+    from .model.likelihoods.binary import Logistic
+    from .model.likelihoods.counts import NegativeBinomial
+    from .model.likelihoods.positive import ItakuraSaito, SquaredLog
+    from .model.likelihoods.robust import Huber, Quantile
     from .model.losses import KL, L1, Frobenius, Loss
     from .model.nonlinearities import Identity, MinMax, Modulus, Nonlinearity, Piece, ReLU, Square
     from .model.ordinal import Ordinal
+    from .model.periodic import Wrap
+    from .model.piecewise import AbsoluteOffset, LeakyReLU, PiecewiseLinear, SoftThreshold
     from .model.proximal import prox
+    from .model.smooth_functions import Power, Sigmoid, Softplus, Tanh
     from .result.compare import compare
     from .result.decomposition import Decomposition
     from .result.loading import load
@@ -59,14 +67,21 @@ __all__ = [
     "KL",
     "L1",
     "NMD",
+    "AbsoluteOffset",
     "Decomposition",
+    "Exp",
     "Frobenius",
+    "Huber",
     "Identity",
+    "ItakuraSaito",
+    "LeakyReLU",
+    "Logistic",
     "Loss",
     "MatrixCompletion",
     "MinMax",
     "Modulus",
     "NMDWarning",
+    "NegativeBinomial",
     "Nonlinearity",
     "NotConvergedWarning",
     "Ordinal",
@@ -74,13 +89,22 @@ __all__ = [
     "OverfitWarning",
     "PenaltyRule",
     "Piece",
+    "PiecewiseLinear",
     "Posterior",
+    "Power",
+    "Quantile",
     "ReLU",
+    "Sigmoid",
+    "SoftThreshold",
+    "Softplus",
     "SparseObservations",
     "Square",
+    "SquaredLog",
     "State",
     "Study",
+    "Tanh",
     "UnobservedWarning",
+    "Wrap",
     "baselines",
     "compare",
     "complete",
@@ -111,7 +135,15 @@ _WHERE = {
         *("Identity", "MinMax", "Modulus", "Nonlinearity", "Piece", "ReLU", "Square"),
     ],
     "solver.penalty": ["PenaltyRule"],
+    "model.exponential": ["Exp"],
+    "model.likelihoods.binary": ["Logistic"],
+    "model.likelihoods.counts": ["NegativeBinomial"],
+    "model.likelihoods.positive": ["ItakuraSaito", "SquaredLog"],
+    "model.likelihoods.robust": ["Huber", "Quantile"],
     "model.ordinal": ["Ordinal"],
+    "model.periodic": ["Wrap"],
+    "model.piecewise": ["AbsoluteOffset", "LeakyReLU", "PiecewiseLinear", "SoftThreshold"],
+    "model.smooth_functions": ["Power", "Sigmoid", "Softplus", "Tanh"],
     "model.proximal": ["prox"],
     "sampling": ["sample"],
     "data.sparse": ["SparseObservations"],

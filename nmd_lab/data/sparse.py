@@ -142,7 +142,8 @@ class SparseObservations(Observations):
         """Return transform(X) minus offsets; see `Observations.centred`."""
         T = transform(self.values)
         if self.absent_are_zeros:  # there are no offsets then
-            return self.to_csr(T), 0.0
+            absent = float(transform(np.zeros(1, T.dtype))[0])
+            return self.to_csr(T - T.dtype.type(absent) if absent else T), absent
         m, n = self.shape
         fill = 0.0 if has_offsets(mean, rows, columns) else float(T.mean())
         by_row = np.zeros(m) if rows is None else rows

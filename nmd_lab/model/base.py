@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+FORMULAS = ("forward", "value", "proximal", "proximal_within", "pieces")
+"""Methods that define a part.  A class that has one of its own does not inherit the degree."""
+
 
 class ModelPart:
     """A nonlinearity or a loss.  Two of them are equal if class and parameters are.
@@ -36,14 +39,35 @@ class ModelPart:
         own = vars(cls)
         if "name" in own and "label" not in own:
             cls.label = own["name"]
-        if "degree" not in own and own.keys() & {"forward", "value", "proximal", "pieces"}:
+        if "degree" not in own and own.keys() & {*FORMULAS}:
             cls.degree = None
 
+    @property
+    def settings(self) -> tuple[Any, ...]:
+        """Arguments that make an equal object; numbers, words, None, and tuples of these.
+
+        By default they are `parameters`.  A class whose constructor takes others has a property of
+        its own.  Files hold them as JSON, so that the constructor takes lists for tuples.
+        """
+        return tuple(self.parameters)
+
+    @property
+    def code_name(self) -> str:
+        """Name of compiled code, which depends on the number of parameters."""
+        return f"{self.name}{len(self.parameters) or ''}"
+
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({', '.join(f'{p:g}' for p in self.parameters)})"
+        return f"{type(self).__name__}({', '.join(map(_shown, self.settings))})"
 
     def __eq__(self, other: object) -> bool:
-        return type(self) is type(other) and self.parameters == getattr(other, "parameters", None)
+        return type(self) is type(other) and self.settings == getattr(other, "settings", None)
 
     def __hash__(self) -> int:
-        return hash((type(self), self.parameters))
+        return hash((type(self), self.settings))
+
+
+def _shown(value: Any) -> str:
+    """Return an argument as code, with six digits if that is short."""
+    if isinstance(value, tuple):
+        return f"[{', '.join(map(_shown, value))}]"
+    return f"{value:g}" if isinstance(value, float) else repr(value)

@@ -12,166 +12,22 @@ for dense, masked and sparse data.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from functools import cache
-from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from nmd_lab._checks import check_word
-from nmd_lab._numba import compile_kernel, compile_scalar, is_ours
 
-from .base import ModelPart
+from .likelihoods.binary import Logistic
+from .likelihoods.counts import NegativeBinomial
+from .likelihoods.positive import ItakuraSaito, SquaredLog
+from .likelihoods.robust import Huber, Quantile
+from .loss import Loss as Loss
+from .ordinal import Ordinal
 
 KL_FLOOR = 1e-12
 """Smallest f(WH) in a *reported* KL objective, as a share of x.  Without it, f(WH) = 0 at x > 0
 would give infinity.  The optimisation itself uses the exact divergence."""
-
-
-class Loss(ModelPart):
-    """An entrywise loss d(x, y), convex in y.
-
-    A subclass sets `name` and writes the static methods `value` and `proximal` in plain scalar
-    Python.  Numba compiles them, so they may use `math` but no Python objects.  Their argument `p`
-    is the tuple `parameters`.
-
-    Attributes
-    ----------
-    name : str
-        Name that selects the loss, as in ``loss="frobenius"``.
-    label : str
-        Short text for menus and legends; `name` by default.
-    noise : str
-        Noise that the loss fits: "Gaussian", "Laplace" or "Poisson"; "" (default) for another.
-    residual_name : str
-        Name of what `residuals` returns; "residual" by default.
-    parameters : tuple of float
-        Numbers that the compiled functions receive as `p`; empty by default.
-    domain : tuple of float
-        Smallest and largest y with a finite d, both included; all numbers by default.
-    smallest_at_x : bool
-        Whether d(x, y) is smallest at y = x; True by default.  If not, x is no value of y,
-        as a class is none of its log-odds.
-    floor, relative_floor : float
-        Reported objectives put the lower bound floor + relative_floor |x| on the modelled value of
-        an entry x; none by default.
-    smooth : bool
-        Whether d has a derivative in y everywhere inside its domain; False by default.  If so, the
-        last iterations descend on the objective itself.
-    reference_is_sum : bool
-        Whether `reference` is a sum over the entries; False by default, and for a subclass with a
-        `reference` of its own that says nothing else.  If so, it gets the entries in blocks, and
-        their results are added, without arrays of the size of X.
-    """
-
-    noise: ClassVar[str] = ""
-    residual_name: ClassVar[str] = "residual"
-    smooth: ClassVar[bool] = False
-    domain: ClassVar[tuple[float, float]] = (-math.inf, math.inf)
-    floor: ClassVar[float] = -math.inf
-    relative_floor: ClassVar[float] = 0.0
-    reference_is_sum: ClassVar[bool] = False
-    smallest_at_x: ClassVar[bool] = True
-    pair: Any = None  # of a mixed loss: the pair that knows which loss an entry has
-
-    def __init_subclass__(cls, **options: Any) -> None:
-        """Claim no sum for a class that has a `reference` of its own and does not say so."""
-        super().__init_subclass__(**options)
-        own = vars(cls)
-        if "reference" in own and "reference_is_sum" not in own:
-            cls.reference_is_sum = False
-
-    @property
-    def floors(self) -> tuple[float, float]:
-        """`floor` and `relative_floor`, as compiled functions take them."""
-        return float(self.floor), float(self.relative_floor)
-
-    @staticmethod
-    def value(x: float, y: float, p: tuple[float, ...]) -> float:
-        """Return d(x, y)."""
-        raise NotImplementedError
-
-    @staticmethod
-    def proximal(q: float, x: float, rho: float, p: tuple[float, ...]) -> float:
-        """Return the minimiser y of d(x, y) + rho/2 (y - q)^2 over the domain."""
-        raise NotImplementedError
-
-    def reference(self, x: NDArray[np.floating], weights: NDArray[np.floating]) -> float:
-        """Return the objective at which the relative error is one.
-
-        Parameters
-        ----------
-        x, weights : ndarray (n_observed,)
-            Observed values and their weights.
-
-        Returns
-        -------
-        float
-            By default the objective of the constant matrix that holds the mean of X.
-
-        Notes
-        -----
-        If X is constant, that objective is zero.  The rounding error of the sum takes its place.
-        """
-        rounding = float(np.finfo(np.float64).eps * np.sum(weights * np.abs(x)))
-        return max(float(np.sum(weights * self(x, np.average(x, weights=weights)))), rounding)
-
-    def relative_error(self, objective: float, reference: float) -> float:
-        """Return the relative error of a fit.
-
-        Parameters
-        ----------
-        objective : float
-            Sum of the weighted losses over the observed entries.
-        reference : float
-            Result of the method `reference` for the same data.
-
-        Returns
-        -------
-        float
-            By default the ratio of the two.
-        """
-        return objective / reference if reference > 0 else (0.0 if objective == 0 else math.inf)
-
-    def scaled(self, size: float) -> Loss:
-        """Return the same loss for data that are divided by `size`, if it has a `degree`."""
-        return self
-
-    def residuals(self, x: NDArray[np.floating], y: NDArray[np.floating]) -> NDArray[np.floating]:
-        """Return the residuals of a model, for plots that compare them with the noise.
-
-        Parameters
-        ----------
-        x, y : ndarray (n_observed,)
-            Observed and modelled values.
-
-        Returns
-        -------
-        ndarray
-            By default x - y.
-        """
-        return x - y
-
-    def expected(self, y: NDArray[np.floating]) -> NDArray[np.floating]:
-        """Return the expected value of x at the modelled value y, in the units of X."""
-        return y
-
-    def check_data(self, smallest: float, largest: float) -> None:
-        """Raise ValueError if d is not defined for every x from smallest to largest."""
-
-    def __call__(self, x: ArrayLike, y: ArrayLike) -> NDArray[np.floating]:
-        """Return d(x, y) for each entry of the broadcast arrays, with the floors on y."""
-        pair = np.asarray(x, dtype=float), np.asarray(y, dtype=float)
-        shape = np.broadcast_shapes(*(each.shape for each in pair))
-        # A copy, since Numba may not touch what np.broadcast_arrays returns.
-        data, model = (
-            each if each.shape == shape else np.array(np.broadcast_to(each, shape)) for each in pair
-        )
-        out = np.empty(data.size)
-        values = _values_kernel(self.value, self.name, is_ours(type(self)))
-        values(data.ravel(), model.ravel(), self.parameters, self.floors, out)
-        return out.reshape(data.shape)
 
 
 class Frobenius(Loss):
@@ -272,9 +128,11 @@ class KL(Loss):
     @staticmethod
     def value(x: float, y: float, p: tuple[float, ...]) -> float:
         """Return x log(x/y) - x + y."""
+        if y < 0.0 or y == math.inf:
+            return math.inf
         if x == 0.0:
             return y
-        if y <= 0.0:
+        if y == 0.0:
             return math.inf
         excess = (y - x) / x
         if abs(excess) < 0.5:  # near y = x the plain formula cancels
@@ -296,10 +154,6 @@ class KL(Loss):
         scaled: NDArray[np.floating] = (x - y)[positive] / np.sqrt(y[positive])
         return scaled
 
-    def expected(self, y: NDArray[np.floating]) -> NDArray[np.floating]:
-        """Return the expected value of x at the modelled value y, in the units of X."""
-        return y
-
     def check_data(self, smallest: float, largest: float) -> None:
         """Raise ValueError if some data are negative."""
         if smallest < 0:
@@ -309,19 +163,13 @@ class KL(Loss):
             )
 
 
-@cache
-def _values_kernel(value: Callable[..., float], name: str, cached: bool) -> Callable[..., None]:
-    """Return the compiled loop of a loss over flat arrays."""
-    compiled = compile_scalar(value)
-
-    def values(x: Any, y: Any, p: Any, floors: Any, out: Any) -> None:
-        for i in range(x.size):
-            out[i] = compiled(x[i], max(y[i], floors[0] + floors[1] * abs(x[i])), p)
-
-    return compile_kernel(values, f"values_{name}", cached=cached)
-
-
-LOSSES: dict[str, type[Loss]] = {cls.name: cls for cls in (Frobenius, L1, KL)}
+LOSSES: dict[str, type[Loss]] = {
+    cls.name: cls
+    for cls in (
+        *(Frobenius, L1, KL),
+        *(Huber, Quantile, Logistic, NegativeBinomial, ItakuraSaito, SquaredLog, Ordinal),
+    )
+}
 """Losses of the package by name."""
 
 

@@ -67,7 +67,7 @@ class Part(NamedTuple):
 
     def preimage(self, x: FloatArray) -> FloatArray:
         """Return the starting T, in the units of WH."""
-        return (self.pair.nonlinearity.preimage(x) - self.centre) / self.size
+        return (self.pair.preimage(x) - self.centre) / self.size
 
     def numbers(self) -> list[float]:
         """Return all numbers of the part, as `nmd_lab.model.entry` reads them."""

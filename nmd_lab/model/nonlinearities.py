@@ -13,103 +13,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import cache
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from nmd_lab._checks import check_word
-from nmd_lab._numba import compile_kernel, compile_scalar, is_ours
 
 from ._square import square_frobenius, square_kl, square_l1
-from .base import ModelPart
+from .exponential import Exp
 from .losses import KL, L1, Frobenius, Loss
-
-
-class Piece(NamedTuple):
-    """A linear piece of f: f(t) = slope * t + intercept for low <= t <= high.
-
-    Attributes
-    ----------
-    low, high : float
-        Ends of the piece; either may be infinite.
-    slope, intercept : float
-        Coefficients of f on the piece.
-    """
-
-    low: float
-    high: float
-    slope: float
-    intercept: float
-
-
-class Nonlinearity(ModelPart):
-    """An entrywise, continuous function f.
-
-    A subclass sets `name` and writes `forward` in plain scalar Python.  Numba compiles it; its
-    argument `p` is the tuple `parameters`.  A piecewise-linear f also returns its `pieces`.
-
-    Attributes
-    ----------
-    name : str
-        Name that selects the nonlinearity, as in ``nonlinearity="relu"``.
-    label : str
-        Short text for menus and legends; `name` by default.
-    linear : bool
-        Whether f is linear, so that f(WH) has rank r; False by default.
-    parameters : tuple of float
-        Numbers that the compiled functions receive as `p`; empty by default.
-    even : bool
-        Whether f(-t) = f(t); False by default.  If so, pieces and closed forms cover t >= 0 only,
-        and the T-update has the sign of v.
-    closed_forms : dict
-        Scalar functions ``(v, x, rho) -> t`` that solve the T-update, by loss class; empty by
-        default.
-    """
-
-    linear: ClassVar[bool] = False
-    even: ClassVar[bool] = False
-    closed_forms: ClassVar[dict[type[Loss], Callable[[float, float, float], float]]] = {}
-
-    @staticmethod
-    def forward(t: float, p: tuple[float, ...]) -> float:
-        """Return f(t)."""
-        raise NotImplementedError
-
-    def pieces(self) -> tuple[Piece, ...] | None:
-        """Return the linear pieces of f from left to right; None if f is not piecewise linear."""
-        return None
-
-    def preimage(self, x: NDArray[np.floating]) -> NDArray[np.floating]:
-        """Return the initial T, with f(T) near X (the paper's section on experiments)."""
-        return x
-
-    def scaled(self, size: float) -> Nonlinearity:
-        """Return the same f for data that are divided by `size`, if it has a `degree`."""
-        return self
-
-    def with_wider_bounds(self, width: float, domain: tuple[float, float]) -> Nonlinearity | None:
-        """Return f with wider bounds, for a homotopy; None if f has not two finite bounds.
-
-        Parameters
-        ----------
-        width : float
-            Distance by which each bound moves outwards, in units of the distance between the two.
-        domain : tuple of float
-            Smallest and largest value at which the loss is finite; the new bounds stay inside.
-        """
-        return None
-
-    def __call__(self, t: ArrayLike) -> NDArray[np.floating]:
-        """Return f of each entry, float32 for float32 input and float64 otherwise."""
-        array = np.asarray(t)
-        flat = array.ravel().astype(np.result_type(array.dtype, np.float32), copy=False)
-        out = np.empty_like(flat)
-        name = f"{self.name}_{flat.dtype}"
-        apply = _forward_kernel(self.forward, name, is_ours(type(self)))
-        apply(flat, self.parameters, out)
-        return out.reshape(array.shape)
+from .nonlinearity import Nonlinearity as Nonlinearity
+from .nonlinearity import Piece as Piece
+from .periodic import Wrap
+from .piecewise import AbsoluteOffset, LeakyReLU, PiecewiseLinear, SoftThreshold
+from .smooth_functions import Power, Sigmoid, Softplus, Tanh
 
 
 class Identity(Nonlinearity):
@@ -119,6 +37,7 @@ class Identity(Nonlinearity):
     label = "identity: t"
     degree = 1
     linear = True
+    monotone = True
 
     @staticmethod
     def forward(t: float, p: tuple[float, ...]) -> float:
@@ -143,6 +62,7 @@ class ReLU(Nonlinearity):
     name = "relu"
     label = "ReLU: max(0, t)"
     degree = 1
+    monotone = True
 
     @staticmethod
     def forward(t: float, p: tuple[float, ...]) -> float:
@@ -181,6 +101,7 @@ class MinMax(Nonlinearity):
     name = "minmax"
     label = "MinMax: bounded"
     degree = 1
+    monotone = True
     parameter_names = ("a", "b")
 
     def __init__(self, a: float = 0.0, b: float = 1.0) -> None:
@@ -245,7 +166,7 @@ class Square(Nonlinearity):
     label = "square: t²"
     degree = 2
     even = True
-    closed_forms: ClassVar[dict[type[Loss], Callable[[float, float, float], float]]] = {
+    closed_forms: ClassVar[dict[type[Loss], Callable[..., float]]] = {
         Frobenius: square_frobenius,
         L1: square_l1,
         KL: square_kl,
@@ -261,22 +182,21 @@ class Square(Nonlinearity):
         return np.asarray(np.sqrt(np.maximum(x, 0)))
 
 
-@cache
-def _forward_kernel(forward: Callable[..., float], name: str, cached: bool) -> Callable[..., None]:
-    """Return the compiled loop of f over flat arrays."""
-    compiled = compile_scalar(forward)
-
-    def apply(t: Any, p: Any, out: Any) -> None:
-        for i in range(t.size):
-            out[i] = compiled(t[i], p)
-
-    return compile_kernel(apply, f"forward_{name}", cached=cached)
-
-
 NONLINEARITIES: dict[str, type[Nonlinearity]] = {
-    cls.name: cls for cls in (ReLU, Square, MinMax, Modulus, Identity)
+    cls.name: cls
+    for cls in (
+        *(ReLU, Square, MinMax, Modulus, Identity),
+        *(LeakyReLU, SoftThreshold, AbsoluteOffset),
+        *(Sigmoid, Softplus, Exp, Tanh, Power, Wrap),
+    )
 }
 """Nonlinearities of the package by name."""
+
+NONLINEARITY_CLASSES: dict[str, type[Nonlinearity]] = {
+    **NONLINEARITIES,
+    PiecewiseLinear.name: PiecewiseLinear,
+}
+"""These, and those that a name alone does not determine."""
 
 
 def as_nonlinearity(nonlinearity: str | Nonlinearity) -> Nonlinearity:

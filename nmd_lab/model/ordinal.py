@@ -1,91 +1,249 @@
 """Ordered levels, such as stars or answers of a survey, whose distances are not known.
 
-T = WH + noise, and the level says between which two cut points T lies.  The cut points are learned.
-This is the cumulative probit model.
+The level says between which two cut points y + noise lies, with standard normal noise.  The cut
+points are learned.  This is the cumulative probit model.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import ndtr, ndtri
+
+from nmd_lab._numba import compile_scalar
+
+from .likelihoods._normal import log_probability, slopes
+from .likelihoods.cut_points import best_cut_points
+from .loss import Loss
+
+FIRST_RANGE = 2.5
+"""Largest magnitude of the y with which a fit begins."""
 
 
-class Ordinal:
-    """Ordered levels with learned cut points, for `nmd_lab.sample`.
+@compile_scalar
+def level_ends(x: float, p: tuple[float, ...]) -> tuple[float, float]:
+    """Return the cut points below and above the level x; p has n levels and n - 1 cut points."""
+    n = (len(p) + 1) // 2
+    low, high = -math.inf, math.inf
+    for k in range(n - 1):
+        if x > 0.5 * (p[k] + p[k + 1]):  # levels as float32 differ from p by their rounding
+            low = p[n + k]
+        elif high == math.inf:
+            high = p[n + k]
+    return low, high
+
+
+class Ordinal(Loss):
+    """Ordered levels with learned cut points: cumulative probit.
+
+    With cut points c_1 < c_2 < ..., level k has the probability Φ(c_k - y) - Φ(c_(k-1) - y), and d
+    is minus its logarithm.  Levels are numbers, but only their order matters.
 
     Parameters
     ----------
     levels : sequence of float, optional
         All levels in ascending order, at least two; by default those that X has.  Predictions are
         expected levels, and so depend on these numbers; the fit does not.
+    cut_points : sequence of float, optional
+        Cut points between the levels, ascending, one fewer than levels; by default they are learned
+        from X.
+    learns : bool, optional
+        Whether the cut points are learned, from the given ones on; by default only if none are
+        given.
 
     Raises
     ------
     ValueError
-        If the levels are fewer than two, not finite, or not ascending.
+        If the levels are fewer than two, not finite, or not ascending, or if the cut points do not
+        go with them.
+
+    Notes
+    -----
+    P. McCullagh, "Regression models for ordinal data", Journal of the Royal Statistical Society B
+    42, 1980.
 
     Examples
     --------
     >>> import nmd_lab as nmd
     >>> nmd.Ordinal([1, 2, 3, 4, 5])
     Ordinal([1, 2, 3, 4, 5])
+    >>> nmd.Ordinal([1, 2, 3], cut_points=[-1, 1])([1.0, 2.0, 3.0], 0.0).round(4)
+    array([1.841 , 0.3817, 1.841 ])
     """
 
     name = "ordinal"
     label = "ordinal: ordered levels"
+    noise = "ordinal"
+    smooth = True
+    smallest_at_x = False
+    parameter_names = ("levels", "cut_points", "learns")
 
-    def __init__(self, levels: Sequence[float] | None = None) -> None:
-        self.levels = None if levels is None else np.asarray(levels, dtype=np.float64)
+    def __init__(
+        self,
+        levels: Sequence[float] | None = None,
+        cut_points: Sequence[float] | None = None,
+        learns: bool | None = None,
+    ) -> None:
+        self.levels = None if levels is None else _ascending("levels", "two", levels)
+        self.cut_points: NDArray[np.float64] | None = None
+        if cut_points is not None:
+            self.cut_points = _ascending("cut_points", "one", cut_points)
+            if self.levels is None or self.cut_points.size != self.levels.size - 1:
+                raise ValueError(
+                    f"cut_points={cut_points!r} do not go with levels={levels!r}: give one cut "
+                    "point fewer than levels."
+                )
+        self._learns = self.cut_points is None if learns is None else bool(learns)
+        if self.levels is not None:
+            cuts = self._equal_shares() if self.cut_points is None else self.cut_points
+            self.parameters = (*self.levels.tolist(), *cuts.tolist())
+
+    def _equal_shares(self) -> NDArray[np.float64]:
+        """Return cut points that give all levels the same probability at y = 0."""
+        assert self.levels is not None
+        n = self.levels.size
+        return np.asarray(ndtri(np.arange(1, n) / n))
+
+    @property
+    def settings(self) -> tuple[tuple[float, ...] | bool, ...]:
+        """Levels and cut points, as far as they are known, and whether the latter are learned."""
         if self.levels is None:
-            return
-        ascending = (
-            self.levels.ndim == 1 and self.levels.size > 1 and np.isfinite(self.levels).all()
-        )
-        if not ascending or not np.all(np.diff(self.levels) > 0):
-            raise ValueError(
-                f"levels={levels!r} is no list of levels: give two or more, ascending."
-            )
+            return ()
+        levels = tuple(self.levels.tolist())
+        if self.cut_points is None:
+            return (levels,)
+        cuts = tuple(self.cut_points.tolist())
+        return (levels, cuts, True) if self._learns else (levels, cuts)
 
-    def for_data(self, present: NDArray[np.floating]) -> Ordinal:
-        """Return the same model with its levels.
+    @property
+    def learns(self) -> bool:
+        """Whether the cut points are learned."""
+        return self._learns
+
+    @staticmethod
+    def value(x: float, y: float, p: tuple[float, ...]) -> float:
+        """Return minus the logarithm of the probability of the level x."""
+        low, high = level_ends(x, p)
+        logarithm: float = log_probability(low - y, high - y)
+        return -logarithm
+
+    @staticmethod
+    def proximal(q: float, x: float, rho: float, p: tuple[float, ...]) -> float:
+        """Return the root of the derivative, by Newton's method with bisection.
+
+        The derivative rises, with a slope between rho and rho + 1.  So its value at q bounds the
+        distance of the root from both sides.
+        """
+        low, high = level_ends(x, p)
+        slope = slopes(low - q, high - q)[2]
+        ends = q - slope / (rho + 1.0), q - slope / rho
+        left, right = min(ends[0], ends[1]), max(ends[0], ends[1])
+        y: float = ends[0]
+        for _ in range(100):
+            a, b = low - y, high - y
+            at_a, at_b, slope = slopes(a, b)
+            curvature = slope * slope
+            curvature += (b * at_b if b < math.inf else 0.0) - (a * at_a if a > -math.inf else 0.0)
+            rise = slope + rho * (y - q)
+            if rise > 0.0:
+                right = y
+            else:
+                left = y
+            new = y - rise / (rho + min(max(curvature, 0.0), 1.0))
+            if not left < new < right:
+                new = 0.5 * (left + right)
+            step = abs(new - y)
+            y = new
+            if step <= 1e-13 * (1.0 + abs(y)):
+                break
+        return y
+
+    def for_data(
+        self, x: NDArray[np.floating], weights: NDArray[np.floating] | None = None
+    ) -> Ordinal:
+        """Return the same model with its levels and first cut points.
 
         Parameters
         ----------
-        present : ndarray
-            Different values of X, ascending.
+        x, weights : ndarray (n_observed,)
+            Observed values and their weights; ones by default.
 
         Raises
         ------
         ValueError
             If X has a value that is no level, or a single one.
         """
-        if self.levels is None:
-            if present.size < 2:
-                raise ValueError(
-                    "X has a single level: give all levels, for example nmd.Ordinal([1, 2, 3])."
-                )
-            return Ordinal(present.tolist())
-        unknown = present[~np.isin(present, self.levels)]
+        present, position = np.unique(x, return_inverse=True)
+        levels = present if self.levels is None else self.levels
+        if levels.size < 2:
+            raise ValueError(
+                "X has a single level: give all levels, for example nmd.Ordinal([1, 2, 3])."
+            )
+        unknown = present[~np.isin(present, levels)]
         if unknown.size:
             raise ValueError(
                 f"X has the value {unknown[0]:g}, which is no level of {self!r}: add it."
             )
-        return self
+        if self.cut_points is not None:
+            return self
+        counts = np.full(levels.size, 0.5)  # no level is impossible
+        counts[np.searchsorted(levels, present)] += np.bincount(position.ravel(), weights)
+        shares = np.cumsum(counts)[:-1] / counts.sum()
+        return Ordinal(levels.tolist(), np.asarray(ndtri(shares)).tolist(), learns=True)
+
+    def learned(
+        self, x: NDArray[np.floating], y: NDArray[np.floating], weights: NDArray[np.floating]
+    ) -> Ordinal:
+        """Return the loss with the cut points of highest likelihood."""
+        if not self._learns or self.levels is None or self.cut_points is None:
+            return self
+        cuts = best_cut_points(self.codes(x), y, weights, self.cut_points)
+        best = Ordinal(self.levels.tolist(), cuts.tolist(), learns=True)
+        before, after = (float(np.sum(weights * loss(x, y))) for loss in (self, best))
+        return best if after < before else self
+
+    def target(self, x: NDArray[np.floating]) -> NDArray[np.floating]:
+        """Return a y in the middle of each level's share of a standard normal variable."""
+        if self.levels is None:
+            return x
+        cuts = self._equal_shares() if self.cut_points is None else self.cut_points
+        shares = np.concatenate([[0.0], np.asarray(ndtr(cuts)), [1.0]])
+        middle = np.clip(ndtri((shares[1:] + shares[:-1]) / 2), -FIRST_RANGE, FIRST_RANGE)
+        codes = np.minimum(self.codes(x), middle.size - 1)  # what is missing holds any number
+        return np.asarray(middle[codes], dtype=x.dtype)
+
+    def constant(self, mean: float) -> float:
+        """Return 0, around which the first cut points lie."""
+        return 0.0
+
+    def expected(self, y: NDArray[np.floating]) -> NDArray[np.floating]:
+        """Return the expected level."""
+        n = (len(self.parameters) + 1) // 2
+        levels, cuts = self.parameters[:n], self.parameters[n:]
+        y = np.asarray(y)
+        total = np.full(y.shape, levels[0])
+        for k, cut in enumerate(cuts):
+            total += (levels[k + 1] - levels[k]) * ndtr(y - cut)
+        return total.astype(np.result_type(y.dtype, np.float32), copy=False)
+
+    def residuals(self, x: NDArray[np.floating], y: NDArray[np.floating]) -> NDArray[np.floating]:
+        """Return the level minus the expected one."""
+        return x - self.expected(y)
 
     def codes(self, x: ArrayLike) -> NDArray[np.intp]:
         """Return the position of each value among the levels."""
         assert self.levels is not None
         return np.searchsorted(self.levels, np.asarray(x, dtype=np.float64))
 
-    def __repr__(self) -> str:
-        if self.levels is None:
-            return "Ordinal()"
-        return f"Ordinal([{', '.join(f'{level:g}' for level in self.levels)}])"
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Ordinal) and repr(self) == repr(other)
-
-    def __hash__(self) -> int:
-        return hash(repr(self))
+def _ascending(name: str, least: str, values: Sequence[float]) -> NDArray[np.float64]:
+    """Return numbers that ascend; `least` says how many there are at least."""
+    numbers = np.asarray(values, dtype=np.float64)
+    enough = numbers.ndim == 1 and numbers.size >= (2 if least == "two" else 1)
+    if not enough or not np.isfinite(numbers).all() or not np.all(np.diff(numbers) > 0):
+        thing = "list of levels" if name == "levels" else "list of cut points"
+        raise ValueError(f"{name}={values!r} is no {thing}: give {least} or more, ascending.")
+    return numbers

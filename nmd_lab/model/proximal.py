@@ -1,14 +1,16 @@
 """The T-update: one exact, compiled scalar map for each pair of a nonlinearity and a loss.
 
 For one entry the update is t = argmin d(x, f(t)) + rho/2 (t - v)^2.  `compile_t_update` takes the
-first of three constructions that applies to the pair:
+first of four constructions that applies to the pair:
 
-1. A closed form of the nonlinearity for the loss (Square).
+1. A formula of the nonlinearity for the loss (Square; Exp with some losses).
 2. The best piece of a piecewise-linear f.  On a piece f(t) = s t + c with s != 0, put y = s t + c.
    The solution is the loss's proximal map at s v + c with penalty rho/s^2, clipped to the values of
    f on the piece.  On a flat piece, t is v clipped to the piece.  This is exact for every convex
-   loss.
-3. A search over a bracket that contains the minimiser.
+   loss.  A loss that is not convex has its own map of an interval instead.
+3. The best of three branches of a periodic f.  On the branch of v the quadratic has its centre, and
+   a branch that lies farther away than its neighbour is not better than this.
+4. A search over a bracket that contains the minimiser.
 
 These maps replace the case lists of the paper's appendix, some of which miss the minimum.
 
@@ -22,6 +24,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import cache
+from inspect import signature
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,9 +32,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from nmd_lab._numba import compile_kernel, compile_scalar, is_ours
 
+from ._pieces import best_branch, best_piece
 from ._search import ScalarMap, compile_search
-from .losses import Loss, as_loss
-from .nonlinearities import Nonlinearity, Piece, as_nonlinearity
+from .loss import Loss
+from .losses import as_loss
+from .nonlinearities import as_nonlinearity
+from .nonlinearity import Nonlinearity, Piece
 
 Structure = tuple[type[Nonlinearity], type[Loss], tuple[bool, ...]]
 """Structure of compiled code: class of f, class of d, and for each piece whether it is flat."""
@@ -62,7 +68,7 @@ class Pair(NamedTuple):
     def name(self) -> str:
         """Name of the compiled code; pairs with the same name share the code."""
         kinds = "".join("f" if flat else "s" for flat in self.structure[2])
-        return f"{self.nonlinearity.name}_{self.loss.name}_{kinds or 'closed'}"
+        return f"{self.nonlinearity.code_name}_{self.loss.code_name}_{kinds or 'closed'}"
 
     @property
     def is_ours(self) -> bool:
@@ -80,6 +86,10 @@ class Pair(NamedTuple):
     def model(self) -> tuple[Any, ...]:
         """`arguments` and the floors of the loss, as `nmd_lab.model.entry` takes them."""
         return *self.arguments, self.loss.floors
+
+    def preimage(self, x: NDArray[np.floating]) -> NDArray[np.floating]:
+        """Return the initial T, finite, with f(T) near what suits X."""
+        return self.nonlinearity.preimage(self.loss.target(x))
 
 
 def make_pair(nonlinearity: str | Nonlinearity, loss: str | Loss) -> Pair:
@@ -102,13 +112,15 @@ def make_pair(nonlinearity: str | Nonlinearity, loss: str | Loss) -> Pair:
         return d.pair  # type: ignore[no-any-return]
     pieces = tuple(_feasible_pieces(f, d))
     closed = type(d) in f.closed_forms
-    if not closed and f.pieces() is not None and not pieces:
+    none = not closed and f.pieces() is not None and not pieces
+    if none or f.range[0] > d.domain[1] or f.range[1] < d.domain[0]:
         raise ValueError(
             f"nonlinearity={f!r} takes no value in {d.domain}, where the loss {d.name!r} is "
             "finite: change the bounds or the loss."
         )
-    flat = tuple(piece.slope == 0 for piece in pieces)
-    return Pair(f, d, (type(f), type(d), () if closed else flat), () if closed else pieces)
+    if closed or not d.has_proximal_map():
+        pieces = ()
+    return Pair(f, d, (type(f), type(d), tuple(piece.slope == 0 for piece in pieces)), pieces)
 
 
 def _feasible_pieces(f: Nonlinearity, d: Loss) -> list[Piece]:
@@ -134,7 +146,9 @@ def compile_t_update(structure: Structure) -> ScalarMap:
     if d in f.closed_forms:
         solve = _closed_form(f.closed_forms[d])
     elif flat:
-        solve = _best_piece(flat, compile_scalar(d.value), compile_scalar(d.proximal))
+        solve = best_piece(flat, d)
+    elif f.periodic and d.has_proximal_map():
+        solve = best_branch(compile_scalar(f.forward), d)
     else:
         solve = compile_search(compile_scalar(f.forward), compile_scalar(d.value))
     return _with_sign_of_v(solve) if f.even else solve
@@ -149,61 +163,18 @@ def _with_sign_of_v(solve: ScalarMap) -> ScalarMap:
     return compile_scalar(solution)
 
 
-def _closed_form(formula: Callable[[float, float, float], float]) -> ScalarMap:
-    """Return a closed form with the signature of every T-update."""
+def _closed_form(formula: Callable[..., float]) -> ScalarMap:
+    """Return a formula with the signature of every T-update."""
+    with_parameters = len(signature(formula).parameters) == 5
     formula = compile_scalar(formula)
 
     def solution(v, x, rho, pieces, pf, pd):  # type: ignore[no-untyped-def]
         return formula(v, x, rho)
 
-    return compile_scalar(solution)
+    def solution_with_parameters(v, x, rho, pieces, pf, pd):  # type: ignore[no-untyped-def]
+        return formula(v, x, rho, pf, pd)
 
-
-def _best_piece(flat: tuple[bool, ...], value: ScalarMap, proximal: ScalarMap) -> ScalarMap:
-    """Return the best of the solutions on each piece."""
-    # A chain of functions instead of a loop, because each piece has compiled code of its own.
-    best = _piece_candidate(0, flat[0], value, proximal)
-    for index in range(1, len(flat)):
-        best = _better_of(best, _piece_candidate(index, flat[index], value, proximal))
-
-    def solution(v, x, rho, pieces, pf, pd):  # type: ignore[no-untyped-def]
-        return best(v, x, rho, pieces, pd)[0]
-
-    return compile_scalar(solution)
-
-
-def _piece_candidate(index: int, flat: bool, value: ScalarMap, proximal: ScalarMap) -> ScalarMap:
-    """Return a compiled function whose values are the minimiser on a piece and its objective."""
-    if flat:
-
-        def candidate(v, x, rho, pieces, pd):  # type: ignore[no-untyped-def]
-            low, high, _, intercept = pieces[index]
-            t = min(max(v, low), high)
-            return t, value(x, intercept, pd) + 0.5 * rho * (t - v) * (t - v)
-
-    else:
-
-        def candidate(v, x, rho, pieces, pd):  # type: ignore[no-untyped-def]
-            low, high, slope, intercept = pieces[index]
-            inverse = 1.0 / slope
-            y = proximal(slope * v + intercept, x, rho * inverse * inverse, pd)
-            t = min(max((y - intercept) * inverse, low), high)
-            return t, value(x, slope * t + intercept, pd) + 0.5 * rho * (t - v) * (t - v)
-
-    return compile_scalar(candidate)
-
-
-def _better_of(first: ScalarMap, second: ScalarMap) -> ScalarMap:
-    """Return a compiled function for the candidate with the lower objective."""
-
-    def better(v, x, rho, pieces, pd):  # type: ignore[no-untyped-def]
-        t_first, objective_first = first(v, x, rho, pieces, pd)
-        t_second, objective_second = second(v, x, rho, pieces, pd)
-        if objective_second < objective_first:
-            return t_second, objective_second
-        return t_first, objective_first
-
-    return compile_scalar(better)
+    return compile_scalar(solution_with_parameters if with_parameters else solution)
 
 
 @cache
@@ -275,6 +246,7 @@ def prox(
         raise ValueError(f"rho={arrays['rho'].min():g} is not positive: give a penalty > 0.")
     if arrays["x"].size:
         pair.loss.check_data(float(arrays["x"].min()), float(arrays["x"].max()))
+        pair = make_pair(pair.nonlinearity, pair.loss.for_data(arrays["x"].ravel().astype(float)))
     common = np.result_type(arrays["v"].dtype, arrays["x"].dtype)
     dtype = np.float32 if common == np.float32 else np.float64
     inputs = [np.array(a, dtype=np.float64) for a in np.broadcast_arrays(*arrays.values())]

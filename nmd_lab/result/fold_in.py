@@ -99,8 +99,9 @@ def fold_rows(
     n = model.H.shape[1]
     columns = known_columns(model.labels, observations)
     pair = make_pair(model.nonlinearity, model.loss)
-    values, _ = observations.observed()
+    values, weights = observations.observed()
     pair.loss.check_data(float(values.min()), float(values.max()))
+    pair.loss.for_data(values, weights)  # refuses what the loss does not define
     problem = RowProblem(
         pair,
         np.ascontiguousarray(model.H.T),

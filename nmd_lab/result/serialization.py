@@ -12,7 +12,7 @@ from nmd_lab._numba import is_ours
 from nmd_lab._stop_reason import StopReason
 from nmd_lab.data.labels import COMPONENT, RESULT_ATTRIBUTE, Labels
 from nmd_lab.model.losses import LOSSES, Loss
-from nmd_lab.model.nonlinearities import NONLINEARITIES, Nonlinearity
+from nmd_lab.model.nonlinearities import NONLINEARITY_CLASSES, Nonlinearity
 from nmd_lab.model.offsets import Offsets
 
 from .netcdf import SCHEMA
@@ -129,7 +129,7 @@ def _fields(
     return {
         "W": labelled_W,
         "H": labelled_H,
-        "nonlinearity": model_from("nonlinearity", description, NONLINEARITIES, known),
+        "nonlinearity": model_from("nonlinearity", description, NONLINEARITY_CLASSES, known),
         "loss": model_from("loss", description, LOSSES, known),
         "history": xr.Dataset(history, {ITERATION: dataset[ITERATION].variable}),
         "stop_reason": StopReason.read(description.get("stop_code"), description["stop_reason"]),
@@ -170,7 +170,7 @@ def describe(model: Model) -> dict[str, Any]:
     """Return name and parameters of a nonlinearity or a loss, for JSON."""
     return {
         "name": model.name,
-        "parameters": list(model.parameters),
+        "parameters": list(model.settings),
         "ours": is_ours(type(model)),
     }
 

@@ -102,7 +102,7 @@ def _part(f: Nonlinearity, loss: Loss, x: NDArray[Any], weights: NDArray[Any]) -
     if not x.size:
         return Part(pair)
     loss.check_data(float(x.min()), float(x.max()))
-    T = np.asarray(f.preimage(x), dtype=np.float64)
+    T = np.asarray(pair.preimage(x), dtype=np.float64)
     mean = float(np.average(T, weights=weights))
     spread = math.sqrt(float(np.average(np.square(T - mean), weights=weights)))
     measures_distance = loss.domain == (-math.inf, math.inf) and loss.degree is not None

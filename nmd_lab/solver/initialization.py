@@ -12,8 +12,8 @@ from scipy.linalg import eigh
 from scipy.sparse.linalg import LinearOperator
 
 from nmd_lab.data.base import BLOCK, FloatArray, Observations
-from nmd_lab.model.nonlinearities import Nonlinearity
 from nmd_lab.model.offsets import NO_OFFSETS, Offsets
+from nmd_lab.model.proximal import Pair
 
 from .lanczos import LanczosBreakdown, largest_singular
 
@@ -71,7 +71,7 @@ class Start(NamedTuple):
 
 def svd_start(
     observations: Observations,
-    f: Nonlinearity,
+    pair: Pair,
     rank: int,
     offsets: Offsets,
     rng: np.random.Generator,
@@ -87,8 +87,8 @@ def svd_start(
     ----------
     observations : Observations
         Data.
-    f : Nonlinearity
-        Nonlinearity of the model; its `preimage` gives the starting T.
+    pair : Pair
+        Nonlinearity and loss; their `preimage` gives the starting T.
     rank : int
         Number of components.
     offsets : Offsets
@@ -99,7 +99,7 @@ def svd_start(
         "randomized" approximates the decomposition by a few block products, which is faster for
         large or sparse data and many components; "nndsvd" makes both factors nonnegative.
     """
-    R, fill = observations.centred(f.preimage, *offsets)
+    R, fill = observations.centred(pair.preimage, *offsets)
     if kind == "randomized":
         W, H = _svd_by_random_range(R, fill, rank, rng)
     elif isinstance(R, np.ndarray) and min(R.shape) <= INITIALIZATION.largest_gram:
@@ -242,13 +242,13 @@ def _nonnegative(W: FloatArray, H: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 def random_start(
     observations: Observations,
-    f: Nonlinearity,
+    pair: Pair,
     rank: int,
     offsets: Offsets,
     rng: np.random.Generator,
 ) -> Start:
     """Return small Gaussian factors."""
-    squares = observations.sum_of(lambda x, weights: weights * np.square(f.preimage(x)))
+    squares = observations.sum_of(lambda x, weights: weights * np.square(pair.preimage(x)))
     total = observations.sum_of(lambda x, weights: weights)
     size = np.sqrt(squares / total / np.sqrt(rank))
     m, n = observations.shape

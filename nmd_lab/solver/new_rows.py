@@ -177,7 +177,7 @@ def _starting_T(pair: AnyPair, x: NDArray[np.float64], columns: IntArray) -> NDA
     """Return the starting T of entries."""
     if isinstance(pair, MixedPair):
         return pair.preimage(x, columns=columns).astype(np.float64)
-    return np.asarray(pair.nonlinearity.preimage(x), dtype=np.float64)
+    return np.asarray(pair.preimage(x), dtype=np.float64)
 
 
 def _in_own_order(rows: CsrRows, columns: NDArray[np.intp]) -> CsrRows:

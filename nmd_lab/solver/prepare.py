@@ -124,6 +124,7 @@ def prepare(
     f = None if is_auto(nonlinearity) else with_bounds(nonlinearity, observations)
     smallest, largest = observations.range()
     pair.loss.check_data(smallest, largest)
+    pair = _for_data(pair, observations)
     size = check_size("X", max(-smallest, largest), observations.dtype)
     everywhere = not observed_only(observations, checked.constraint)
     if absent_are_zeros:
@@ -153,6 +154,13 @@ def prepare(
     starts = all_starts(problem, offsets, chosen_rank, checked, rng, start)
     judge = None if held_out is None else HeldOut(held_out, pair)
     return Prepared(problem, starts, checked, plan, judge, ending, choice)
+
+
+def _for_data(pair: Pair, observations: Observations) -> Pair:
+    """Return the pair with what the data decide about its loss."""
+    if type(pair.loss).for_data is Loss.for_data:  # this saves an array of the size of X
+        return pair
+    return make_pair(pair.nonlinearity, pair.loss.for_data(*observations.observed()))
 
 
 def _given_rank(rank: Any, observations: Observations, options: Options) -> int | None:

@@ -82,7 +82,7 @@ class Problem:
         """Weighted norm of the starting T; 1 if it is zero."""
         if isinstance(self.pair, MixedPair):
             return math.sqrt(_constants(self.observations, self.pair)[1]) or 1.0
-        preimage = self.pair.nonlinearity.preimage
+        preimage = self.pair.preimage
         squares = self.observations.sum_of(lambda x, weights: weights * np.square(preimage(x)))
         return math.sqrt(squares) or 1.0
 
@@ -139,7 +139,8 @@ def reference_of(observations: Observations, loss: Loss) -> float:
     total = observations.sum_of(lambda x, weights: weights)
     mean = observations.sum_of(lambda x, weights: weights * x) / total
     size = observations.sum_of(lambda x, weights: weights * np.abs(x))
-    constant = observations.sum_of(lambda x, weights: weights * loss(x, mean))
+    y = loss.constant(mean)
+    constant = observations.sum_of(lambda x, weights: weights * loss(x, y))
     return max(constant, float(np.finfo(np.float64).eps * size))
 
 
@@ -156,18 +157,19 @@ def _constants(observations: Observations, pair: MixedPair) -> tuple[float, floa
 def natural_penalty(observations: Observations, pair: AnyPair) -> float:
     """Return the ρ at which the loss and the constraint have the same weight for such data.
 
-    It is the loss of the constant matrix that holds the mean of X, divided by
+    It is the loss of the constant matrix (`Loss.constant`), divided by
     Σ (T - mean of T)² / 2 for the starting T.  For ReLU + Frobenius the ratio is 1, whatever the
     scale of X.  For KL it is about 1 / (mean of X).
     """
     if isinstance(pair, MixedPair):
         loss, squares = _constants(observations, pair)
         return loss / (0.5 * squares) if min(loss, squares) > 0 else 1.0
-    preimage = pair.nonlinearity.preimage
+    preimage = pair.preimage
     total = observations.sum_of(lambda x, weights: weights)
     mean_x = observations.sum_of(lambda x, weights: weights * x) / total
     mean_T = observations.sum_of(lambda x, weights: weights * preimage(x)) / total
-    loss = observations.sum_of(lambda x, weights: weights * pair.loss(x, mean_x))
+    y = pair.loss.constant(mean_x)
+    loss = observations.sum_of(lambda x, weights: weights * pair.loss(x, y))
     spread = 0.5 * observations.sum_of(lambda x, w: w * np.square(preimage(x) - mean_T))
     ratio = loss / spread if spread > 0 else 0.0
     return ratio if 0 < ratio < math.inf else 1.0

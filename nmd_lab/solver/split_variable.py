@@ -166,7 +166,7 @@ def kind_of(limits: EntryLimits | None) -> str:
 def preimages(observations: Observations, pair: AnyPair) -> FloatArray:
     """Return the starting T at the stored entries, as a new flat array."""
     if isinstance(pair, Pair):
-        return observations.transformed(pair.nonlinearity.preimage)
+        return observations.transformed(pair.preimage)
     x = observations.transformed(lambda x: x)
     return pair.preimage(x, *observations.stored_positions()).astype(x.dtype, copy=False)
 

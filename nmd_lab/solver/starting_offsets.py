@@ -5,20 +5,18 @@ from __future__ import annotations
 import numpy as np
 
 from nmd_lab.data.base import FloatArray, Observations
-from nmd_lab.model.nonlinearities import Nonlinearity
 from nmd_lab.model.offsets import Offsets
+from nmd_lab.model.proximal import Pair
 
 
-def starting_offsets(
-    observations: Observations, f: Nonlinearity, kind: str, zeros: float
-) -> Offsets:
+def starting_offsets(observations: Observations, pair: Pair, kind: str, zeros: float) -> Offsets:
     """Return the mean of the starting T, and shrunken deviations of rows and columns from it.
 
     Parameters
     ----------
     observations : Observations
         Data.
-    f : Nonlinearity
+    pair : Pair
         Its `preimage` gives the starting T.
     kind : {"none", "global", "rows", "columns", "both"}
         Offsets of the model.
@@ -29,20 +27,20 @@ def starting_offsets(
     mean = 0.0
     if kind != "none":
         total = observations.sum_of(lambda x, weights: weights)
-        mean = observations.sum_of(lambda x, weights: weights * f.preimage(x)) / total
+        mean = observations.sum_of(lambda x, weights: weights * pair.preimage(x)) / total
     offsets = Offsets(mean, None, None)
     if kind in ("rows", "both"):
-        offsets = offsets._replace(rows=_shrunken_means(observations, f, offsets, 1, zeros))
+        offsets = offsets._replace(rows=_shrunken_means(observations, pair, offsets, 1, zeros))
     if kind in ("columns", "both"):
-        offsets = offsets._replace(columns=_shrunken_means(observations, f, offsets, 0, zeros))
+        offsets = offsets._replace(columns=_shrunken_means(observations, pair, offsets, 0, zeros))
     return offsets
 
 
 def _shrunken_means(
-    observations: Observations, f: Nonlinearity, offsets: Offsets, axis: int, zeros: float
+    observations: Observations, pair: Pair, offsets: Offsets, axis: int, zeros: float
 ) -> FloatArray:
     """Return the means along an axis of the starting T, minus the given offsets."""
-    residual, _ = observations.centred(f.preimage, *offsets)
+    residual, _ = observations.centred(pair.preimage, *offsets)
     sums = np.asarray(residual.sum(axis=axis), dtype=np.float64).ravel()
     means: FloatArray = sums / np.maximum(observations.counts(axis) + zeros, 1)
     return means

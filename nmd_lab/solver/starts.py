@@ -81,16 +81,16 @@ def all_starts(
         Factors with which the setting was chosen, in the units of X; the first start if `init` is
         "auto".
     """
-    observations, f = starting_data(problem.observations, problem.pair)
+    observations, pair = starting_data(problem.observations, problem.pair)
     init = options.init
     for index in range(options.n_init):
         if index == 0 and init == "auto" and chosen is not None:
             yield NamedStart("chosen", problem.units.scaled_start(chosen))
-        elif index > 0 or init == "random" or (init == "auto" and f.even):
-            yield NamedStart("random", random_start(observations, f, rank, offsets, rng))
+        elif index > 0 or init == "random" or (init == "auto" and pair.nonlinearity.even):
+            yield NamedStart("random", random_start(observations, pair, rank, offsets, rng))
         elif isinstance(init, str):
             kind = "svd" if init == "auto" else init
-            yield NamedStart(kind, svd_start(observations, f, rank, offsets, rng, kind))
+            yield NamedStart(kind, svd_start(observations, pair, rank, offsets, rng, kind))
         else:
             units = problem.units
             start = given_start(observations, rank, init, units.given_offsets(offsets))
@@ -168,7 +168,7 @@ def warmed_up(
     f, pair = problem.pair.nonlinearity, make_pair("modulus", "frobenius")
     if not f.even or problem.pair.structure == pair.structure:
         return start
-    observations = problem.observations.mapped(f.preimage)
+    observations = problem.observations.mapped(problem.pair.preimage)
     warm_up = replace(problem, observations=observations, pair=pair, rule=BALANCED)
     run = Run(admm(warm_up, start), tol=STOPPING.exact_for(options.tol))
     state, _, reason, _ = run.advance(

@@ -31,6 +31,7 @@ import inspect
 import os
 import re
 import tomllib
+from ast import literal_eval
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +43,7 @@ from nmd_lab.data.labels import is_frame
 from nmd_lab.data.long_table import observations_from_table
 from nmd_lab.data.readers import read_matrix
 from nmd_lab.model.losses import LOSSES
-from nmd_lab.model.nonlinearities import NONLINEARITIES
+from nmd_lab.model.nonlinearities import NONLINEARITY_CLASSES
 
 from .study import Study
 
@@ -111,11 +112,12 @@ def named_model(name: str, text: Any) -> Any:
     if call is None:
         return text
     model_name, numbers = call[1], call[2]
-    models: dict[str, Any] = dict(NONLINEARITIES if name == "nonlinearity" else LOSSES)
+    models: dict[str, Any] = dict(NONLINEARITY_CLASSES if name == "nonlinearity" else LOSSES)
     check_word(name, model_name, models)
     try:
-        return models[model_name](*(float(n) for n in numbers.split(",") if n.strip()))
-    except (TypeError, ValueError) as error:
+        finite = re.sub(r"\binf(inity)?\b", "1e999", numbers, flags=re.IGNORECASE)
+        return models[model_name](*literal_eval(f"[{finite}]"))
+    except (SyntaxError, TypeError, ValueError) as error:
         raise ValueError(f"{name}={text!r} makes no sense: {error}") from error
 
 

@@ -33,7 +33,7 @@ def plain_value(value: Any) -> Any:
         number = float(value)  # 0 and 0.0 are equal, so both become the integer
         return int(number) if number.is_integer() else number
     if isinstance(value, Nonlinearity | Loss):
-        return [type(value).__qualname__, *map(plain_value, value.parameters)]
+        return [type(value).__qualname__, *map(plain_value, value.settings)]
     if isinstance(value, PenaltyRule):
         return [plain_value(getattr(value, field.name)) for field in fields(value)]
     if isinstance(value, Corruption):

@@ -11,7 +11,7 @@ import xarray as xr
 from nmd_lab._stop_reason import StopReason
 from nmd_lab.data.labels import COMPONENT, RESULT_ATTRIBUTE, Labels
 from nmd_lab.model.losses import LOSSES
-from nmd_lab.model.nonlinearities import NONLINEARITIES
+from nmd_lab.model.nonlinearities import NONLINEARITY_CLASSES
 from nmd_lab.result.netcdf import SCHEMA
 from nmd_lab.result.serialization import Model, UnknownModelError, describe, model_from, writable
 
@@ -116,7 +116,7 @@ def _arguments(
         "predictions": arrays["prediction"],
         "probe_rows": arrays["probe_row"],
         "probe_columns": arrays["probe_column"],
-        "nonlinearity": model_from("nonlinearity", description, NONLINEARITIES, known),
+        "nonlinearity": model_from("nonlinearity", description, NONLINEARITY_CLASSES, known),
         "loss": model_from("loss", description, LOSSES, known),
         "targets": targets if "target_mean" in dataset else None,
         "noise": description["noise"],

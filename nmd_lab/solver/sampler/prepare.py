@@ -70,6 +70,7 @@ def prepare_sample(
     if ordinal is None:
         pair = make_pair(f, cast(Any, loss))
         pair.loss.check_data(smallest, largest)
+        pair = make_pair(f, pair.loss.for_data(*observations.observed()))
         scaling = scaling_for(pair, size)
     else:
         if not f.linear:
@@ -93,7 +94,7 @@ def prepare_sample(
 def _ordinal(loss: Any) -> Ordinal | None:
     """Return the ordinal model, by name or as it is; None for a loss."""
     if isinstance(loss, str):
-        check_word("loss", loss.lower(), [*sorted(LOSSES), Ordinal.name], " or a Loss object")
+        check_word("loss", loss.lower(), sorted(LOSSES), " or a Loss object")
     if isinstance(loss, str) and loss.lower() == Ordinal.name:
         return Ordinal()
     return loss if isinstance(loss, Ordinal) else None

@@ -16,7 +16,7 @@ from functools import cache
 
 from nmd_lab._numba import compile_scalar
 from nmd_lab.model._search import ScalarMap
-from nmd_lab.model.losses import KL, L1, Frobenius
+from nmd_lab.model.losses import KL, L1, Frobenius, Loss
 from nmd_lab.model.nonlinearities import Square
 from nmd_lab.model.proximal import Structure, compile_t_update
 
@@ -52,7 +52,7 @@ def compile_t_draw(structure: Structure) -> ScalarMap:
         return compile_piece_draw(compile_frobenius_piece(value), f.even)
     if flat and d is L1:
         return compile_piece_draw(compile_l1_piece(value), f.even)
-    if flat:
+    if flat and d.convex and d.proximal is not Loss.proximal:
         energy, mode = compile_linear_energy(value), compile_linear_mode(compile_scalar(d.proximal))
         return compile_convex_draw(energy, mode, f.even)
     if f is Square and d is KL:

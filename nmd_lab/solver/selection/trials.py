@@ -11,7 +11,7 @@ import numpy as np
 
 from nmd_lab.data.base import FloatArray
 from nmd_lab.model.losses import Loss
-from nmd_lab.model.nonlinearities import Identity, Nonlinearity
+from nmd_lab.model.nonlinearities import Nonlinearity
 from nmd_lab.model.offsets import NO_OFFSETS, Offsets
 from nmd_lab.model.proximal import Pair, make_pair
 from nmd_lab.solver.admm import State, admm
@@ -240,7 +240,9 @@ class Trials:
             residual[pair.nonlinearity(A) == observations.values.ravel()] = 0
         rest = observations.with_stored(residual)
         added = rank - start.W.shape[1]
-        new = svd_start(rest, Identity(), added, NO_OFFSETS, self.rng, "randomized")
+        new = svd_start(
+            rest, make_pair("identity", "frobenius"), added, NO_OFFSETS, self.rng, "randomized"
+        )
         sizes = np.linalg.norm(new.H, axis=1) ** 2
         kept = np.maximum(sizes - problem.alpha, TRIALS.seed_size * sizes)
         root = np.sqrt(np.divide(kept, sizes, out=np.zeros_like(kept), where=sizes > 0))

@@ -1,0 +1,130 @@
+"""The logistic loss of binary data."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nmd_lab.model.loss import Loss
+
+STARTING_LOG_ODDS = 2.0
+"""Log-odds with which a fit begins where the larger value is observed, and minus this elsewhere."""
+
+MOST_LOG_ODDS = 7.0
+"""Largest log-odds of a constant model: one entry of a thousand differs."""
+
+
+class Logistic(Loss):
+    """Binary data, coded as 0 and 1 or as -1 and 1; y is the log-odds of the value 1.
+
+    With s = 1 where x is the larger value and s = -1 elsewhere, d(x, y) = log(1 + exp(-s y)), the
+    negative log-likelihood of logistic regression.  Which coding X has is read from X; a matrix of
+    ones alone counts as 0 and 1.
+
+    Parameters
+    ----------
+    smaller : {None, 0, -1}
+        Value that stands for "no"; by default the one that X has.
+
+    Raises
+    ------
+    ValueError
+        If `smaller` is another value.
+
+    Examples
+    --------
+    >>> import nmd_lab as nmd
+    >>> nmd.Logistic()([0.0, 1.0], 2.0).round(4)
+    array([2.1269, 0.1269])
+    >>> float(nmd.Logistic().expected(2.0).round(4))
+    0.8808
+    """
+
+    name = "logistic"
+    label = "logistic: binary data"
+    noise = "Bernoulli"
+    residual_name = "Pearson residual"
+    smooth = True
+    smallest_at_x = False
+    parameter_names = ("smaller",)
+
+    def __init__(self, smaller: float | None = None) -> None:
+        if smaller is not None and smaller not in (0, -1):
+            raise ValueError(f"smaller={smaller!r} is no coding of binary data: give 0 or -1.")
+        self.smaller = None if smaller is None else float(smaller)
+        self.parameters = (self.smaller or 0.0,)
+
+    @property
+    def settings(self) -> tuple[float | None, ...]:
+        """The value that stands for "no", if it is known."""
+        return () if self.smaller is None else (self.smaller,)
+
+    @staticmethod
+    def value(x: float, y: float, p: tuple[float, ...]) -> float:
+        """Return log(1 + exp(-y)) for x = 1, and log(1 + exp(y)) for the smaller value."""
+        against = -y if x > 0.5 else 1.0 * y
+        return max(against, 0.0) + math.log1p(math.exp(-abs(against)))
+
+    @staticmethod
+    def proximal(q: float, x: float, rho: float, p: tuple[float, ...]) -> float:
+        """Return the root of rho (z - s q) = 1 / (1 + exp(z)), times s.
+
+        The right side falls and is convex for z > 0, concave for z < 0.  From 0, or from the end of
+        the interval of the root that is nearer to it, Newton's iterates never leap over the root.
+        """
+        s = 1.0 if x > 0.5 else -1.0
+        centre = s * q
+        positive = rho * centre + 0.5 >= 0.0
+        z = max(centre, 0.0) if positive else min(centre + 1.0 / rho, 0.0)
+        for _ in range(100):
+            small = math.exp(-abs(z))
+            share = small / (1.0 + small) if z > 0.0 else 1.0 / (1.0 + small)
+            step = (rho * (z - centre) - share) / (rho + small / ((1.0 + small) * (1.0 + small)))
+            z -= step
+            if abs(step) <= 1e-14 * (1.0 + abs(z)):
+                break
+        return s * z
+
+    def for_data(
+        self, x: NDArray[np.floating], weights: NDArray[np.floating] | None = None
+    ) -> Logistic:
+        """Return the loss with the coding of X, if X is binary."""
+        smaller = self.smaller
+        if smaller is None:
+            smaller = -1.0 if np.any(x < 0) else 0.0
+        strange = x[(x != 1) & (x != smaller)]
+        if strange.size:
+            raise ValueError(
+                f"X holds the value {strange[0]:g}, which the loss 'logistic' does not define "
+                f"beside {smaller:g} and 1: code X as 0 and 1, or as -1 and 1."
+            )
+        return self if smaller == self.smaller else Logistic(smaller)
+
+    def target(self, x: NDArray[np.floating]) -> NDArray[np.floating]:
+        """Return moderate log-odds of the observed values."""
+        return np.where(x > 0.5, STARTING_LOG_ODDS, -STARTING_LOG_ODDS).astype(x.dtype)
+
+    def constant(self, mean: float) -> float:
+        """Return the log-odds of a share of larger values."""
+        share = (mean - self.parameters[0]) / (1.0 - self.parameters[0])
+        least = 1 / (1 + math.exp(MOST_LOG_ODDS))
+        share = min(max(share, least), 1 - least)
+        return math.log(share / (1 - share))
+
+    def expected(self, y: NDArray[np.floating]) -> NDArray[np.floating]:
+        """Return the probability of 1 for data of 0 and 1, or 2 p - 1 for data of -1 and 1."""
+        y = np.asarray(y)
+        low = self.parameters[0]
+        small = np.exp(-np.abs(y))
+        probability = np.where(y > 0, 1 / (1 + small), small / (1 + small))
+        expected: NDArray[np.floating] = low + (1 - low) * probability
+        return expected
+
+    def residuals(self, x: NDArray[np.floating], y: NDArray[np.floating]) -> NDArray[np.floating]:
+        """Return the residuals in units of their standard deviation, at most 1000."""
+        s = np.where(x > 0.5, 1.0, -1.0)
+        # (1 - p) / sqrt(p (1 - p)) = exp(-y / 2), with p the probability of what was observed
+        scaled: NDArray[np.floating] = s * np.minimum(np.exp(np.minimum(-s * y / 2, 10.0)), 1000.0)
+        return scaled

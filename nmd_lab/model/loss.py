@@ -1,0 +1,252 @@
+"""The base class of losses."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import cache
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from nmd_lab._numba import compile_kernel, compile_scalar, is_ours
+
+from .base import ModelPart
+
+
+class Loss(ModelPart):
+    """An entrywise loss d(x, y).
+
+    A subclass sets `name` and writes the static methods `value` and `proximal` in plain scalar
+    Python.  Numba compiles them, so they may use `math` but no Python objects.  Their argument `p`
+    is the tuple `parameters`.  Outside its domain, `value` is infinite.
+
+    A loss that is not convex in y says so and writes `proximal_within` in the place of `proximal`.
+    A loss with neither is solved by a search, which takes more time.
+
+    Attributes
+    ----------
+    name : str
+        Name that selects the loss, as in ``loss="frobenius"``.
+    label : str
+        Short text for menus and legends; `name` by default.
+    noise : str
+        Noise that the loss fits, such as "Gaussian", "Laplace" or "Poisson"; "" (default) for one
+        without a name.
+    residual_name : str
+        Name of what `residuals` returns; "residual" by default.
+    parameters : tuple of float
+        Numbers that the compiled functions receive as `p`; empty by default.
+    domain : tuple of float
+        Smallest and largest y with a finite d, both included; all numbers by default.
+    smallest_at_x : bool
+        Whether d(x, y) is smallest at y = x; True by default.  If not, x is no value of y,
+        as a class is none of its log-odds.
+    floor, relative_floor : float
+        Reported objectives put the lower bound floor + relative_floor |x| on the modelled value of
+        an entry x; none by default.
+    convex : bool
+        Whether d is convex in y; True by default.
+    smooth : bool
+        Whether d has a derivative in y everywhere inside its domain; False by default.  If so, the
+        last iterations descend on the objective itself.
+    reference_is_sum : bool
+        Whether `reference` is a sum over the entries; False by default, and for a subclass with a
+        `reference` of its own that says nothing else.  If so, it gets the entries in blocks, and
+        their results are added, without arrays of the size of X.
+    """
+
+    noise: ClassVar[str] = ""
+    residual_name: ClassVar[str] = "residual"
+    convex: ClassVar[bool] = True
+    smooth: ClassVar[bool] = False
+    domain: ClassVar[tuple[float, float]] = (-math.inf, math.inf)
+    floor: ClassVar[float] = -math.inf
+    relative_floor: ClassVar[float] = 0.0
+    reference_is_sum: ClassVar[bool] = False
+    smallest_at_x: ClassVar[bool] = True
+    pair: Any = None  # of a mixed loss: the pair that knows which loss an entry has
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Claim no sum for a class that has a `reference` of its own and does not say so."""
+        super().__init_subclass__(**options)
+        own = vars(cls)
+        if "reference" in own and "reference_is_sum" not in own:
+            cls.reference_is_sum = False
+
+    @property
+    def floors(self) -> tuple[float, float]:
+        """`floor` and `relative_floor`, as compiled functions take them."""
+        return float(self.floor), float(self.relative_floor)
+
+    @staticmethod
+    def value(x: float, y: float, p: tuple[float, ...]) -> float:
+        """Return d(x, y)."""
+        raise NotImplementedError
+
+    @staticmethod
+    def proximal(q: float, x: float, rho: float, p: tuple[float, ...]) -> float:
+        """Return the minimiser y of d(x, y) + rho/2 (y - q)^2 over the domain."""
+        raise NotImplementedError
+
+    @staticmethod
+    def proximal_within(
+        q: float, x: float, rho: float, low: float, high: float, p: tuple[float, ...]
+    ) -> float:
+        """Return the minimiser y of d(x, y) + rho/2 (y - q)^2 over low <= y <= high.
+
+        Only a loss that is not convex needs it.  The interval lies in the domain; its ends may be
+        infinite.
+        """
+        raise NotImplementedError
+
+    @classmethod
+    def has_proximal_map(cls) -> bool:
+        """Return whether the class has the proximal map that its `convex` asks for."""
+        if cls.convex:
+            return cls.proximal is not Loss.proximal
+        return cls.proximal_within is not Loss.proximal_within
+
+    @property
+    def learns(self) -> bool:
+        """Whether `learned` can change parameters; False by default."""
+        return False
+
+    def learned(
+        self, x: NDArray[np.floating], y: NDArray[np.floating], weights: NDArray[np.floating]
+    ) -> Loss:
+        """Return the loss with the parameters of highest likelihood.
+
+        Parameters
+        ----------
+        x, y, weights : ndarray (n_observed,)
+            Observed values, modelled values and weights.
+
+        Returns
+        -------
+        Loss
+            Loss whose weighted sum of `value` is at most that of this one; itself by default.
+        """
+        return self
+
+    def for_data(
+        self, x: NDArray[np.floating], weights: NDArray[np.floating] | None = None
+    ) -> Loss:
+        """Return the loss with what the data decide, such as the levels of ordinal data.
+
+        Parameters
+        ----------
+        x : ndarray (n_observed,)
+            All observed values.
+        weights : ndarray (n_observed,), optional
+            Their weights; ones by default.
+
+        Returns
+        -------
+        Loss
+            Itself by default, and for a loss that needs nothing more.
+
+        Raises
+        ------
+        ValueError
+            If the loss does not define some value.
+        """
+        return self
+
+    def target(self, x: NDArray[np.floating]) -> NDArray[np.floating]:
+        """Return finite modelled values that suit each x, with which a fit begins; x by default."""
+        return x
+
+    def constant(self, mean: float) -> float:
+        """Return the y of a constant model for data of a given mean; the mean by default."""
+        return mean
+
+    def expected(self, y: NDArray[np.floating]) -> NDArray[np.floating]:
+        """Return the expected value of x for each modelled value y; y by default."""
+        return y
+
+    def reference(self, x: NDArray[np.floating], weights: NDArray[np.floating]) -> float:
+        """Return the objective at which the relative error is one.
+
+        Parameters
+        ----------
+        x, weights : ndarray (n_observed,)
+            Observed values and their weights.
+
+        Returns
+        -------
+        float
+            By default the objective of the constant matrix of `constant`.
+
+        Notes
+        -----
+        If X is constant, that objective is zero.  The rounding error of the sum takes its place.
+        """
+        rounding = float(np.finfo(np.float64).eps * np.sum(weights * np.abs(x)))
+        constant = self.constant(float(np.average(x, weights=weights)))
+        return max(float(np.sum(weights * self(x, constant))), rounding)
+
+    def relative_error(self, objective: float, reference: float) -> float:
+        """Return the relative error of a fit.
+
+        Parameters
+        ----------
+        objective : float
+            Sum of the weighted losses over the observed entries.
+        reference : float
+            Result of the method `reference` for the same data.
+
+        Returns
+        -------
+        float
+            By default the ratio of the two.
+        """
+        return objective / reference if reference > 0 else (0.0 if objective == 0 else math.inf)
+
+    def scaled(self, size: float) -> Loss:
+        """Return the same loss for data that are divided by `size`, if it has a `degree`."""
+        return self
+
+    def residuals(self, x: NDArray[np.floating], y: NDArray[np.floating]) -> NDArray[np.floating]:
+        """Return the residuals of a model, for plots that compare them with the noise.
+
+        Parameters
+        ----------
+        x, y : ndarray (n_observed,)
+            Observed and modelled values.
+
+        Returns
+        -------
+        ndarray
+            By default x - y.
+        """
+        return x - y
+
+    def check_data(self, smallest: float, largest: float) -> None:
+        """Raise ValueError if d is not defined for every x from smallest to largest."""
+
+    def __call__(self, x: ArrayLike, y: ArrayLike) -> NDArray[np.floating]:
+        """Return d(x, y) for each entry of the broadcast arrays, with the floors on y."""
+        pair = np.asarray(x, dtype=float), np.asarray(y, dtype=float)
+        shape = np.broadcast_shapes(*(each.shape for each in pair))
+        # A copy, since Numba may not touch what np.broadcast_arrays returns.
+        data, model = (
+            each if each.shape == shape else np.array(np.broadcast_to(each, shape)) for each in pair
+        )
+        out = np.empty(data.size)
+        values = _values_kernel(self.value, self.code_name, is_ours(type(self)))
+        values(data.ravel(), model.ravel(), self.parameters, self.floors, out)
+        return out.reshape(data.shape)
+
+
+@cache
+def _values_kernel(value: Callable[..., float], name: str, cached: bool) -> Callable[..., None]:
+    """Return the compiled loop of a loss over flat arrays."""
+    compiled = compile_scalar(value)
+
+    def values(x: Any, y: Any, p: Any, floors: Any, out: Any) -> None:
+        for i in range(x.size):
+            out[i] = compiled(x[i], max(y[i], floors[0] + floors[1] * abs(x[i])), p)
+
+    return compile_kernel(values, f"values_{name}", cached=cached)
