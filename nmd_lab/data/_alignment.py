@@ -71,8 +71,13 @@ def _as_matrix(name: str, other: Any, X: Any, labels: Labels) -> NDArray[Any]:
         indexes = {"row": (other.index, X.index), "column": (other.columns, X.columns)}
         other = other if _all_equal(name, indexes) else other.reindex_like(X)
     array = np.asarray(other)
+    shape = labels.shape
+    if labels.table is not None:
+        shape = (shape[0], len(labels.table.columns))
+        if array.shape == shape:
+            return labels.table.cells(array)
     if array.shape != labels.shape:
-        raise ValueError(f"{name} has shape {array.shape}: give it the shape of X, {labels.shape}.")
+        raise ValueError(f"{name} has shape {array.shape}: give it the shape of X, {shape}.")
     return labels.flatten(array)
 
 

@@ -56,7 +56,8 @@ def dense_like(X: Any, labels: Labels, array: FloatArray) -> Any:
     if isinstance(X, xr.DataArray):
         return X.copy(data=labels.label(array).values)
     if is_frame(X):
-        return type(X)(array, index=X.index, columns=X.columns)
+        columns = X.columns if labels.table is None else labels.table.labels
+        return type(X)(array, index=X.index, columns=columns)
     return array
 
 

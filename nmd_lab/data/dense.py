@@ -7,6 +7,7 @@ entries have no influence.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from .base import float_dtype
 from .dense_observations import DenseObservations
 from .labels import is_frame, labels_of
 from .sparse import is_sparse
+from .typed_table import TypedTable, table_of
 
 
 def observe_dense(
@@ -28,6 +30,7 @@ def observe_dense(
     weights: ArrayLike | None = None,
     dtype: DTypeLike | None = None,
     sample_dims: str | Sequence[str] | None = None,
+    table: TypedTable | None = None,
 ) -> DenseObservations:
     """Return the observations of a dense input, which is not modified.
 
@@ -43,6 +46,8 @@ def observe_dense(
         Working precision; by default float32 for float32 input and float64 otherwise.
     sample_dims : str or sequence of str, optional
         Dimensions of a DataArray that form the rows; by default the first of two.
+    table : TypedTable, optional
+        Kinds of the columns of a DataFrame; by default they follow from its dtypes.
 
     Raises
     ------
@@ -51,8 +56,13 @@ def observe_dense(
     """
     if is_sparse(X):
         raise TypeError("X is a scipy.sparse matrix: only decompose() and complete() take one.")
-    labels = labels_of(X, sample_dims)
-    array, seen = (labels.flatten(each) for each in _array_and_mask(X))
+    labels, plain = labels_of(X, sample_dims), X
+    if is_frame(X) and X.size:
+        own = table_of(X) if table is None else table.columns_of(X)
+        if own is not None:
+            plain = own.encode(X)
+            labels = replace(labels_of(plain), table=own)
+    array, seen = (labels.flatten(each) for each in _array_and_mask(plain))
     if array.size == 0:
         raise ValueError(f"X has shape {array.shape}, which holds no entry: give a larger matrix.")
     if mask is not None:
@@ -88,8 +98,5 @@ def _array_and_mask(X: Any) -> tuple[NDArray[Any], NDArray[np.bool_]]:
 
 
 def _frame_dtype(frame: Any) -> type:
-    """Return float32 for a frame of float32 only, float64 for other numbers; refuse the rest."""
-    for name, dtype in frame.dtypes.items() if frame.size else ():
-        if getattr(dtype, "kind", "O") not in "buif":
-            raise TypeError(f"X has dtype {dtype} in column {name!r}: convert it to real numbers.")
+    """Return float32 for a frame of float32 only, float64 for other numbers."""
     return np.float32 if all(str(t).lower() == "float32" for t in frame.dtypes) else np.float64

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -24,6 +24,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from ._frames import index_labels
+from .typed_table import TypedTable
 from .usual_columns import check_no_long_table
 from .valid_range import valid_range
 
@@ -55,6 +56,8 @@ class Labels:
     valid_range : (float, float) or None
         Smallest and largest value that X can have, if it documents them; see
         `nmd_lab.data.valid_range`.
+    table : TypedTable or None
+        Typed columns of the DataFrame from which X was made; None if all are numbers.
     """
 
     dims: tuple[str, ...]
@@ -64,6 +67,7 @@ class Labels:
     name: str | None = None
     attrs: dict[str, Any] = field(default_factory=dict)
     valid_range: tuple[float, float] | None = None
+    table: TypedTable | None = None
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -141,7 +145,7 @@ class Labels:
         present = {*self.coords.variables, *self.coords.dims}
         coords = self.coords.rename({old: new for old, new in names.items() if old in present})
         dims, rows = (tuple(names.get(d, d) for d in dims) for dims in (self.dims, self.rows))
-        return Labels(dims, self.shape, rows, coords, self.name, self.attrs, self.valid_range)
+        return replace(self, dims=dims, rows=rows, coords=coords)
 
     def clashes(self, taken: Collection[str]) -> dict[str, str]:
         """Return new names for those that are taken, or that a file cannot hold.

@@ -15,6 +15,7 @@ from .base import Observations
 from .dense import observe_dense
 from .limits import NO_LIMITS, GivenLimits, with_limits
 from .sparse import is_sparse, observe_sparse
+from .typed_table import TypedTable
 
 
 def observe(
@@ -26,6 +27,7 @@ def observe(
     sample_dims: str | Sequence[str] | None = None,
     absent_are_zeros: bool = False,
     limits: GivenLimits = NO_LIMITS,
+    table: TypedTable | None = None,
 ) -> Observations:
     """Return the observations of any accepted input, sparse ones of sparse input.
 
@@ -43,6 +45,8 @@ def observe(
         Whether entries that a sparse matrix does not store are observed and equal to 0.
     limits : GivenLimits, optional
         Entries of which only limits are known.
+    table : TypedTable, optional
+        Kinds of the columns of a DataFrame; by default they follow from its dtypes.
 
     Raises
     ------
@@ -55,6 +59,6 @@ def observe(
         )
     else:
         observations = observe_dense(
-            X, mask=mask, weights=weights, dtype=dtype, sample_dims=sample_dims
+            X, mask=mask, weights=weights, dtype=dtype, sample_dims=sample_dims, table=table
         )
     return with_limits(observations, X, limits)

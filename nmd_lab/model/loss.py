@@ -40,6 +40,9 @@ class Loss(ModelPart):
         Numbers that the compiled functions receive as `p`; empty by default.
     domain : tuple of float
         Smallest and largest y with a finite d, both included; all numbers by default.
+    link : str
+        Name of the nonlinearity that the loss has in a mixed table unless a dict says otherwise, as
+        "exp" for counts; "" (default) for a loss that takes the one of the other columns.
     smallest_at_x : bool
         Whether d(x, y) is smallest at y = x; True by default.  If not, x is no value of y,
         as a class is none of its log-odds.
@@ -65,6 +68,7 @@ class Loss(ModelPart):
     floor: ClassVar[float] = -math.inf
     relative_floor: ClassVar[float] = 0.0
     reference_is_sum: ClassVar[bool] = False
+    link: ClassVar[str] = ""
     smallest_at_x: ClassVar[bool] = True
     pair: Any = None  # of a mixed loss: the pair that knows which loss an entry has
 

@@ -120,6 +120,7 @@ class KL(Loss):
     noise = "Poisson"
     residual_name = "Pearson residual"
     smooth = True
+    link = "exp"
     degree = 1
     domain = (0.0, math.inf)
     floor = 0.0

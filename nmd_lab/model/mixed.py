@@ -16,18 +16,17 @@ array([[170.,   2.,   2.]])
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from .losses import Loss
 from .nonlinearities import Nonlinearity
-from .proximal import Pair
+from .proximal import Pair, make_pair
 
 FloatArray = NDArray[np.floating]
 IntArray = NDArray[np.integer]
@@ -44,12 +43,17 @@ class Part(NamedTuple):
         An entry is modelled by f(centre + size (WH)); size > 0.
     weight : float
         Factor of the loss, > 0.
+
+    Notes
+    -----
+    The functions of entries take arrays in the place of the last three, with one number for each
+    entry.
     """
 
     pair: Pair
-    centre: float = 0.0
-    size: float = 1.0
-    weight: float = 1.0
+    centre: Any = 0.0
+    size: Any = 1.0
+    weight: Any = 1.0
 
     def model(self, t: FloatArray) -> FloatArray:
         """Return f(centre + size t)."""
@@ -67,7 +71,8 @@ class Part(NamedTuple):
 
     def preimage(self, x: FloatArray) -> FloatArray:
         """Return the starting T, in the units of WH."""
-        return (self.pair.preimage(x) - self.centre) / self.size
+        start: FloatArray = (self.pair.preimage(x) - self.centre) / self.size
+        return start
 
     def numbers(self) -> list[float]:
         """Return all numbers of the part, as `nmd_lab.model.entry` reads them."""
@@ -164,19 +169,66 @@ class MixedPair:
 
     def in_units(self, errors: FloatArray, rows: Any = 0, columns: Any = 0) -> FloatArray:
         """Return errors of X in the units of their columns."""
-        return self._each(lambda part, e: e * math.sqrt(part.weight), rows, columns, errors)
+        return self._each(lambda part, e: e * np.sqrt(part.weight), rows, columns, errors)
+
+    @property
+    def learns(self) -> bool:
+        """Whether some parameter of a loss is learned."""
+        return any(part.pair.loss.learns for part in self.parts)
+
+    def learned(
+        self, x: FloatArray, t: FloatArray, weights: FloatArray, rows: Any, columns: Any
+    ) -> MixedPair:
+        """Return the pair with the parameters of highest likelihood, given observed entries.
+
+        Parameters
+        ----------
+        x, t, weights : ndarray (n_entries,)
+            Observed values, WH and weights.
+        rows, columns : ndarray of int (n_entries,)
+            Positions.
+        """
+        order, ends = _groups(self.which_at(rows, columns), len(self.parts))
+        parts = list(self.parts)
+        for k, part in enumerate(parts):
+            own = order[ends[k] : ends[k + 1]]
+            if part.pair.loss.learns and own.size:
+                loss = part.pair.loss.learned(x[own], part.model(t[own]), weights[own])
+                parts[k] = part._replace(pair=make_pair(part.pair.nonlinearity, loss))
+        return MixedPair(tuple(parts), self.which)
+
+    @cached_property
+    def _kinds(self) -> tuple[list[Pair], IntArray, tuple[FloatArray, ...]]:
+        """Different pairs of the parts, the position of each part's own, and all units."""
+        pairs = list(dict.fromkeys(part.pair for part in self.parts))
+        position = {pair: k for k, pair in enumerate(pairs)}
+        units = np.array([part[1:] for part in self.parts], dtype=np.float64).T
+        return pairs, np.array([position[part.pair] for part in self.parts]), tuple(units)
 
     def _each(
         self, function: Callable[..., FloatArray], rows: Any, columns: Any, *arrays: FloatArray
     ) -> FloatArray:
-        """Return a function of the part and the numbers of each entry."""
+        """Return a function of the part and the numbers of each entry.
+
+        Parts with the same pair are worked on together, since a table may have many columns.
+        """
         first = np.asarray(arrays[0])
-        which = np.broadcast_to(self.which_at(rows, columns), first.shape)
-        out = np.empty(first.shape, np.result_type(first.dtype, np.float32))
-        for position in np.unique(which):
-            at = which == position
-            out[at] = function(self.parts[position], *(np.asarray(array)[at] for array in arrays))
-        return out
+        which = np.broadcast_to(self.which_at(rows, columns), first.shape).ravel()
+        pairs, kinds, units = self._kinds
+        out = np.empty(first.size, np.result_type(first.dtype, np.float32))
+        order, ends = _groups(kinds[which], len(pairs))
+        for k, pair in enumerate(pairs):
+            at = order[ends[k] : ends[k + 1]]
+            part = Part(pair, *(unit[which[at]] for unit in units))
+            out[at] = function(part, *(np.asarray(array).ravel()[at] for array in arrays))
+        return out.reshape(first.shape)
+
+
+def _groups(which: Any, count: int) -> tuple[IntArray, IntArray]:
+    """Return the entries sorted by group, and where each group begins and the last one ends."""
+    small = np.asarray(which).astype(np.int16 if count < 1 << 15 else np.intp)
+    order = np.argsort(small, kind="stable")
+    return order, np.searchsorted(small[order], np.arange(count + 1))
 
 
 AnyPair = Pair | MixedPair
@@ -223,6 +275,13 @@ class MixedNonlinearity(_Mixed, Nonlinearity):
         """Whether every nonlinearity is linear."""
         return all(own.linear for own in self._own())
 
+    def __call__(self, t: ArrayLike) -> NDArray[np.floating]:
+        """Refuse values without their columns."""
+        raise ValueError(
+            "nonlinearity='mixed' has a function for each column, which values alone do not tell: "
+            "use predict() or reconstruct() of the fit."
+        )
+
     def _own(self) -> Iterator[Nonlinearity]:
         return (part.pair.nonlinearity for part in self.pair.parts)
 
@@ -244,5 +303,28 @@ class MixedLoss(_Mixed, Loss):
         """Whether this holds for every loss; False here, since the losses need the columns."""
         return False
 
+    @property
+    def learns(self) -> bool:
+        """Whether some parameter is learned."""
+        return bool(self.pair.learns)
+
+    def reference(self, x: NDArray[np.floating], weights: NDArray[np.floating]) -> float:
+        """Refuse values without their columns."""
+        raise ValueError(_NO_COLUMNS)
+
+    def residuals(self, x: NDArray[np.floating], y: NDArray[np.floating]) -> NDArray[np.floating]:
+        """Refuse values without their columns."""
+        raise ValueError(_NO_COLUMNS)
+
+    def __call__(self, x: ArrayLike, y: ArrayLike) -> NDArray[np.floating]:
+        """Refuse values without their columns."""
+        raise ValueError(_NO_COLUMNS)
+
     def _own(self) -> Iterator[Loss]:
         return (part.pair.loss for part in self.pair.parts)
+
+
+_NO_COLUMNS = (
+    "loss='mixed' has a loss for each column, which values alone do not tell: give the loss of a "
+    "single column, such as 'frobenius'."
+)

@@ -79,6 +79,7 @@ class Ordinal(Loss):
     noise = "ordinal"
     smooth = True
     smallest_at_x = False
+    link = "identity"
     parameter_names = ("levels", "cut_points", "learns")
 
     def __init__(

@@ -1,31 +1,34 @@
 """The mixed pair of a table: a nonlinearity and a loss for each column, or for each entry.
 
-The units of a column come from its best constant y, the value of lowest loss among those that f
-takes: its centre is the T with f(T) = y, so that WH = 0 stands for the constant.  The size is the
-standard deviation of the starting T where the loss measures x - y, and 1 where T has a natural unit
-(log-odds, logarithms).
+Which nonlinearity a column has follows from its loss, unless a dict says otherwise.  A loss with a
+link of its own keeps it (`Loss.link`): log-odds and ordinal scores have the identity, counts the
+exponential.  Every other loss takes the nonlinearity that is given for all columns.
 
-A loss that measures x - y has no natural unit, and is divided by twice its mean at the best
-constant.  Every other loss is a likelihood, and stays as it is, unless its mean at the constant is
-above one half, as that of large counts may be.
+`nmd_lab.solver.column_units` chooses the units of the columns.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize_scalar
 
-from nmd_lab.data.base import Observations
+from nmd_lab._checks import is_auto
+from nmd_lab.data.base import FloatArray, Observations
 from nmd_lab.data.labels import Labels
-from nmd_lab.model.losses import Loss, as_loss
+from nmd_lab.data.matching import plain_label
+from nmd_lab.model.losses import Logistic, Loss, Ordinal, as_loss
 from nmd_lab.model.mixed import MixedPair, Part
 from nmd_lab.model.nonlinearities import Nonlinearity, as_nonlinearity
 from nmd_lab.model.proximal import make_pair
+
+from .bounds import bounded
+from .column_units import with_units
+
+NUMBER = "frobenius"
+"""Loss of a column of numbers of which nothing else is said."""
 
 
 def is_mixed(part: Any) -> bool:
@@ -33,54 +36,133 @@ def is_mixed(part: Any) -> bool:
     return isinstance(part, Mapping) or (isinstance(part, Sequence) and not isinstance(part, str))
 
 
+class _Given(NamedTuple):
+    """Nonlinearities or losses of an argument.
+
+    Attributes
+    ----------
+    parts : list
+        Different parts; None stands for the default of a column.
+    which : ndarray of int (n,) or (m, n)
+        Position of each column's, or entry's, own among them.
+    """
+
+    parts: list[Any]
+    which: NDArray[np.intp]
+
+
 def mixed_pair(nonlinearity: Any, loss: Any, observations: Observations) -> MixedPair:
     """Return the mixed pair that arguments describe, with units from the data.
 
     Parameters
     ----------
-    nonlinearity, loss : str, object, dict, or (sequence, ndarray of int)
-        One for all columns; by column label; or several, with the position of each column's (n,) or
-        entry's (m, n) own among them.
+    nonlinearity, loss : str, object, dict, sequence, or (sequence, ndarray of int)
+        One for all columns; by column label; one for each column; or several, with the position of
+        each column's (n,) or entry's (m, n) own among them.
     observations : Observations
         Data.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If a label or a position is unknown, or a loss does not define the values of its column.
     """
-    shape, labels = observations.shape, observations.labels
-    losses, which_loss = _listed("loss", loss, labels, shape, "frobenius")
-    functions, which_f = _listed("nonlinearity", nonlinearity, labels, shape, "identity")
-    both = np.stack(np.broadcast_arrays(which_loss, which_f), axis=-1)
+    labels, shape = observations.labels, observations.shape
+    if observations.absent_are_zeros:
+        raise ValueError(
+            "A loss or nonlinearity for each column does not go with a sparse X whose absent "
+            "entries are zeros: use complete(), or a dense X."
+        )
+    kinds = _kinds(labels)
+    losses = _listed("loss", loss, labels, shape)
+    functions = _listed("nonlinearity", nonlinearity, labels, shape)
+    of_column = losses.which.ndim == 1 and functions.which.ndim == 1
+    pairs: list[tuple[Any, Any]] = []
     which: NDArray[np.intp]
-    if both.ndim == 2:  # each column has units of its own
-        pairs, which = both, np.arange(shape[1], dtype=np.intp)
+    if of_column:  # each column has units of its own
+        which = np.arange(shape[1], dtype=np.intp)
+        for j, kind in enumerate(kinds):
+            given, f = losses.parts[losses.which[j]], functions.parts[functions.which[j]]
+            pairs.append((f, _loss_of(given, kind, one_for_all=not is_mixed(loss))))
     else:
-        pairs, inverse = np.unique(both.reshape(-1, 2), axis=0, return_inverse=True)
+        both = np.stack(np.broadcast_arrays(losses.which, functions.which), axis=-1)
+        positions, inverse = np.unique(both.reshape(-1, 2), axis=0, return_inverse=True)
         which = inverse.reshape(both.shape[:2])
+        pairs = [(functions.parts[f], _loss_of(losses.parts[d])) for d, f in positions.tolist()]
+    explicit = is_mixed(nonlinearity)
+    names = labels.flat(labels.columns) if of_column else None
+    parts = []
+    for k, (x, weights) in enumerate(_entries_of(observations, which, len(pairs))):
+        where = f"group {k}" if names is None else f"column {plain_label(names[k])!r}"
+        f, d = pairs[k]
+        parts.append(_part(f, as_loss(d), explicit, x, weights, observations, where))
+    pair = MixedPair(tuple(parts), which)
+    _check_limits(pair, observations)
+    return pair
+
+
+def _check_limits(pair: MixedPair, observations: Observations) -> None:
+    """Raise ValueError for a limit of an entry whose loss does not measure x - y."""
+    sparse = observations.as_sparse()
+    if sparse.limits is None:
+        return
+    rows, columns, _ = sparse.entries()
+    compared = np.array([part.pair.loss.smallest_at_x for part in pair.parts])
+    wrong = (sparse.limits.codes != 0) & ~compared[pair.which_at(rows, columns)]
+    if wrong.any():
+        at = int(np.argmax(wrong))
+        raise ValueError(
+            f"at_most or at_least is True at row {rows[at]}, column {columns[at]}, which holds "
+            "classes or levels: give limits of numbers and counts only."
+        )
+
+
+def _entries_of(
+    observations: Observations, which: NDArray[np.intp], count: int
+) -> Iterator[tuple[FloatArray, FloatArray]]:
+    """Yield the observed values and weights of each part; limits count as values."""
     rows, columns, x = observations.entries()
     x, (_, weights) = x.astype(np.float64), observations.observed()
-    at = which[columns] if both.ndim == 2 else which[rows, columns]
+    at = which[columns] if which.ndim == 1 else which[rows, columns]
     order = np.argsort(at, kind="stable")
-    ends = np.searchsorted(at[order], np.arange(len(pairs) + 1))
-    parts = []
-    for k, (d, f) in enumerate(pairs.tolist()):
+    ends = np.searchsorted(at[order], np.arange(count + 1))
+    for k in range(count):
         own = order[ends[k] : ends[k + 1]]
-        parts.append(_part(as_nonlinearity(functions[f]), as_loss(losses[d]), x[own], weights[own]))
-    return MixedPair(tuple(parts), which)
+        yield x[own], weights[own]
 
 
-def _listed(
-    name: str, given: Any, labels: Labels, shape: tuple[int, int], default: Any
-) -> tuple[list[Any], NDArray[np.intp]]:
-    """Return the different parts, and the position of each column's or entry's among them."""
+def _kinds(labels: Labels) -> list[Loss | None]:
+    """Return the loss of each column that follows from its type; None for numbers."""
+    if labels.table is None:
+        return [None] * labels.matrix_shape[1]
+    kinds: list[Loss | None] = []
+    for column in labels.table.of_matrix:
+        if column.kind == "ordered":
+            kinds.append(Ordinal(column.levels))
+        else:
+            kinds.append(None if column.kind == "number" else Logistic(0))
+    return kinds
+
+
+def _loss_of(given: Any, kind: Loss | None = None, one_for_all: bool = False) -> Any:
+    """Return the loss of a column from the argument and the kind of the column, if it has one.
+
+    One loss for all columns is meant for numbers: levels and categories keep their own.
+    """
+    if kind is not None and one_for_all:
+        return kind
+    if given is None or is_auto(given):
+        return NUMBER if kind is None else kind
+    return given
+
+
+def _listed(name: str, given: Any, labels: Labels, shape: tuple[int, int]) -> _Given:
+    """Return the different parts of an argument; None stands for the default."""
     n = shape[1]
     if isinstance(given, Mapping):
-        known = labels.flat(labels.columns).tolist()
-        unknown = [label for label in given if label not in known]
-        if unknown:
-            raise ValueError(
-                f"{name} has the column {unknown[0]!r}, which X does not have: give labels of X."
-            )
-        return [given.get(label, default) for label in known], np.arange(n)
+        return _by_label(name, given, labels)
     if not is_mixed(given):
-        return [given], np.zeros(n, dtype=np.intp)
+        return _Given([given], np.zeros(n, dtype=np.intp))
     if len(given) == 2 and isinstance(given[1], np.ndarray):
         parts, which = list(given[0]), given[1]
         if which.shape not in ((n,), shape) or which.dtype.kind not in "iu":
@@ -89,39 +171,53 @@ def _listed(
                 f"numbers of shape {(n,)} or {shape}."
             )
         if which.size and not 0 <= which.min() <= which.max() < len(parts):
-            raise ValueError(f"{name} has a position outside its list of {len(parts)}.")
-        return parts, which.astype(np.intp)
+            raise ValueError(
+                f"{name} has the position {which.max() if which.min() >= 0 else which.min()} in a "
+                f"list of {len(parts)}: give positions from 0 to {len(parts) - 1}."
+            )
+        return _Given(parts, which.astype(np.intp))
     if len(given) != n:
         raise ValueError(f"{name} has {len(given)} parts: give one for each of the {n} columns.")
-    return list(given), np.arange(n)
+    return _Given(list(given), np.arange(n))
 
 
-def _part(f: Nonlinearity, loss: Loss, x: NDArray[Any], weights: NDArray[Any]) -> Part:
-    """Return the pair of a column with its units."""
-    pair = make_pair(f, loss)
-    if not x.size:
-        return Part(pair)
-    loss.check_data(float(x.min()), float(x.max()))
-    T = np.asarray(pair.preimage(x), dtype=np.float64)
-    mean = float(np.average(T, weights=weights))
-    spread = math.sqrt(float(np.average(np.square(T - mean), weights=weights)))
-    measures_distance = loss.domain == (-math.inf, math.inf) and loss.degree is not None
-
-    def cost(t: float) -> float:
-        return float(np.average(loss(x, f(np.full(x.size, t))), weights=weights))
-
-    if f.even:
-        centre, size = 0.0, math.sqrt(float(np.average(np.square(T), weights=weights))) or 1.0
-    else:
-        reach = 4 * spread + 1
-        centre = float(
-            minimize_scalar(cost, bounds=(mean - reach, mean + reach), method="bounded").x
+def _by_label(name: str, given: Mapping[Any, Any], labels: Labels) -> _Given:
+    """Return the parts of a dict by column label; that of a block goes to all its indicators."""
+    known = labels.flat(labels.columns).tolist()
+    table = labels.table
+    sources = known if table is None else [column.name for column in table.of_matrix]
+    unknown = [label for label in given if label not in known and label not in sources]
+    if unknown:
+        raise ValueError(
+            f"{name} has the column {plain_label(unknown[0])!r}, which X does not have: give "
+            "labels of X."
         )
-        size = spread if measures_distance and spread > 0 else 1.0
-    null = cost(centre)
-    weight = 1.0
-    if measures_distance:
-        weight = 0.5 / null if null > 0 else 1.0
-    elif null > 0.5:
-        weight = 0.5 / null if loss.degree is not None else 1.0
-    return Part(pair, centre, size, weight)
+    parts = [
+        given.get(label, given.get(source)) for label, source in zip(known, sources, strict=True)
+    ]
+    return _Given(parts, np.arange(len(known)))
+
+
+def _part(
+    f: Any,
+    loss: Loss,
+    explicit: bool,
+    x: FloatArray,
+    weights: FloatArray,
+    observations: Observations,
+    where: str,
+) -> Part:
+    """Return the pair of a column, or of a group of entries, with its units."""
+    if f is None or is_auto(f) or (loss.link and not explicit):
+        f = loss.link or "identity"
+    if not x.size:
+        return Part(make_pair(as_nonlinearity(f), loss))
+    try:
+        ends = float(x.min()), float(x.max())
+        function: Nonlinearity = bounded(f, ends, observations.labels.valid_range)
+        loss.check_data(*ends)
+        loss = loss.for_data(x, weights)
+        pair = make_pair(function, loss)
+    except ValueError as error:
+        raise ValueError(f"In {where}, {error}") from error
+    return with_units(pair, x, weights)

@@ -103,10 +103,9 @@ def prepare(
     """
     began = time.perf_counter()
     checked = Options.of(options)
-    mixed = is_mixed(nonlinearity) or is_mixed(loss)
     pair: AnyPair = make_pair(
-        "identity" if mixed or is_auto(nonlinearity) else nonlinearity,
-        "frobenius" if mixed or is_auto(loss) else loss,
+        "identity" if is_mixed(nonlinearity) or is_auto(nonlinearity) else nonlinearity,
+        "frobenius" if is_mixed(loss) or is_auto(loss) else loss,
     )
     observations = observe(
         X,
@@ -118,7 +117,7 @@ def prepare(
         limits=limits,
     )
     given_rank = _given_rank(rank, observations, checked)
-    if mixed:
+    if is_mixed(nonlinearity) or is_mixed(loss) or observations.labels.table is not None:
         pair = mixed_pair(nonlinearity, loss, observations)
         nonlinearity, loss = pair.nonlinearity, pair.loss
     f = None if is_auto(nonlinearity) else with_bounds(nonlinearity, observations)

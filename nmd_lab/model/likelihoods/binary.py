@@ -48,6 +48,7 @@ class Logistic(Loss):
     residual_name = "Pearson residual"
     smooth = True
     smallest_at_x = False
+    link = "identity"
     parameter_names = ("smaller",)
 
     def __init__(self, smaller: float | None = None) -> None:

@@ -92,6 +92,7 @@ class NegativeBinomial(Loss):
     residual_name = "Pearson residual"
     smooth = True
     convex = False
+    link = "exp"
     domain = (0.0, math.inf)
     floor = 0.0
     relative_floor = COUNT_FLOOR

@@ -19,6 +19,7 @@ class _RatioLoss(Loss):
     """A loss of x / y, for x > 0 and y > 0."""
 
     smooth = True
+    link = "exp"
     convex = False
     domain = (0.0, math.inf)
     floor = 0.0

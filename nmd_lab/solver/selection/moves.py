@@ -11,6 +11,7 @@ import numpy as np
 from nmd_lab.model.losses import Loss
 from nmd_lab.model.nonlinearities import Nonlinearity
 from nmd_lab.solver.initialization import Start, svd_start
+from nmd_lab.solver.starting_data import starting_data
 
 from .setting import Setting, Trial
 from .space import Space
@@ -163,8 +164,8 @@ class Moves:
         """Return the ridge that removes all components, and the natural ridge of the offsets."""
         problem = self.trials.problems(setting)[0]
         offsets = self.trials.starting_offsets(problem)
-        f, rng = problem.pair.nonlinearity, np.random.default_rng(0)
-        start = svd_start(problem.observations, f, 1, offsets, rng, "randomized")
+        data, rng = starting_data(problem.observations, problem.pair), np.random.default_rng(0)
+        start = svd_start(*data, 1, offsets, rng, "randomized")
         largest = float(np.linalg.norm(start.W) * np.linalg.norm(start.H))
         natural, units = problem.natural_penalty * self.trials.mean_weight, problem.units
         of_offsets = natural / units.scaled_offset_alpha(1.0, 1.0)

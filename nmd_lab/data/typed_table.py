@@ -1,0 +1,248 @@
+"""Tables whose columns have types of their own: numbers, booleans, levels and categories.
+
+Inside the library X is a matrix of numbers.  A `TypedTable` turns the columns of a DataFrame into
+those of the matrix:
+
+- a number stays as it is, and a boolean becomes 0 or 1;
+- an ordered level becomes its category if all are ascending numbers, and otherwise its position;
+- a category becomes a block of indicators, one for each category, with labels such as
+  "species=setosa".  Two categories need one indicator, that of the second.
+
+>>> import pandas as pd
+>>> pet = pd.Categorical(["cat", None], categories=["cat", "dog"])
+>>> frame = pd.DataFrame({"age": [3.0, 5.0], "pet": pet})
+>>> table_of(frame).encode(frame)
+   age  pet=dog
+0  3.0      0.0
+1  5.0      NaN
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+Kind = Literal["number", "boolean", "ordered", "categories"]
+
+
+@dataclass(frozen=True)
+class TypedColumn:
+    """A column of a DataFrame.
+
+    Attributes
+    ----------
+    name : object
+        Label.
+    kind : {"number", "boolean", "ordered", "categories"}
+        Kind of the values.
+    categories : tuple
+        All categories, in their order; empty for numbers and booleans.
+    """
+
+    name: Any
+    kind: Kind
+    categories: tuple[Any, ...] = ()
+
+    @property
+    def levels(self) -> tuple[float, ...]:
+        """Numbers that stand for the categories of an ordered column."""
+        if all(isinstance(c, int | float | np.number) for c in self.categories):
+            numbers = np.array(self.categories, dtype=float)
+            if np.isfinite(numbers).all() and np.all(np.diff(numbers) > 0):
+                return tuple(numbers.tolist())
+        return tuple(map(float, range(len(self.categories))))
+
+    @property
+    def first_shown(self) -> int:
+        """Position of the first category with an indicator."""
+        return 1 if len(self.categories) == 2 else 0
+
+    @property
+    def labels(self) -> list[Any]:
+        """Labels of its columns of the matrix."""
+        if self.kind != "categories":
+            return [self.name]
+        return [f"{self.name}={category}" for category in self.categories[self.first_shown :]]
+
+    def encode(self, column: Any) -> NDArray[np.float64]:
+        """Return a pandas.Series as columns of numbers (m, n_labels), NaN where it has none."""
+        missing = column.isna().to_numpy()
+        if self.kind in ("number", "boolean"):
+            numbers = np.full(len(column), np.nan)
+            numbers[~missing] = column[~missing].to_numpy(dtype=np.float64)
+            return numbers[:, None]
+        codes = self._codes(column, missing)
+        if self.kind == "ordered":
+            return np.append(self.levels, np.nan)[codes][:, None]
+        shown = np.arange(self.first_shown, len(self.categories))
+        indicators = (codes[:, None] == shown).astype(np.float64)
+        indicators[missing] = np.nan
+        return indicators
+
+    def _codes(self, column: Any, missing: NDArray[np.bool_]) -> NDArray[np.intp]:
+        """Return the position of each value among the categories, -1 where it is missing."""
+        position = {category: k for k, category in enumerate(self.categories)}
+        codes = [-1 if gone else position.get(value, -2)
+                 for value, gone in zip(column, missing, strict=True)]  # fmt: skip
+        if -2 in codes:
+            value = column.iloc[codes.index(-2)]
+            raise ValueError(
+                f"X has {value!r} in column {self.name!r}, which is none of the categories "
+                f"{list(self.categories)}: leave it out, or fit with all categories."
+            )
+        return np.array(codes, dtype=np.intp)
+
+    def filled(self, column: Any, values: NDArray[np.floating]) -> Any:
+        """Return a pandas.Series with values where it has none.
+
+        Parameters
+        ----------
+        column : pandas.Series
+            Column of this kind.
+        values : ndarray (m,)
+            A number for each row, or the position of a category.
+        """
+        missing = column.isna().to_numpy()
+        if self.kind in ("ordered", "categories"):
+            import pandas as pd
+
+            whole = column.astype(object).to_numpy(copy=True)
+            chosen = [self.categories[k] for k in values[missing].astype(int)]
+            whole[missing] = np.array([*chosen, None], dtype=object)[:-1]
+            dtype = pd.CategoricalDtype(list(self.categories), self.kind == "ordered")
+            return pd.Series(whole, column.index, name=column.name).astype(dtype)
+        if not missing.any():
+            return column.copy()
+        if self.kind == "boolean":
+            column = column.astype("boolean")
+            column[missing] = values[missing] > 0.5
+            return column
+        nullable = column.dtype.kind in "iu"  # a prediction is no whole number
+        column = column.astype("Float64") if nullable else column.copy()
+        column[missing] = values[missing].astype(np.float64)
+        return column
+
+
+@dataclass(frozen=True)
+class TypedTable:
+    """The typed columns of a DataFrame.
+
+    Attributes
+    ----------
+    columns : tuple of TypedColumn
+        All columns, in their order.
+    """
+
+    columns: tuple[TypedColumn, ...]
+
+    @property
+    def labels(self) -> list[Any]:
+        """Labels of the columns of the matrix."""
+        return [label for column in self.columns for label in column.labels]
+
+    @property
+    def source(self) -> NDArray[np.intp]:
+        """Position of the column of the DataFrame of each column of the matrix."""
+        counts = [len(column.labels) for column in self.columns]
+        return np.repeat(np.arange(len(self.columns)), counts)
+
+    @property
+    def of_matrix(self) -> list[TypedColumn]:
+        """The typed column of each column of the matrix."""
+        return [self.columns[position] for position in self.source]
+
+    def blocks(self) -> Iterator[tuple[TypedColumn, NDArray[np.intp]]]:
+        """Yield each column of the DataFrame with the positions of its columns of the matrix."""
+        source = self.source
+        for position, column in enumerate(self.columns):
+            yield column, np.flatnonzero(source == position)
+
+    def columns_of(self, frame: Any) -> TypedTable:
+        """Return the columns of another DataFrame, those of the same name as they are here."""
+        known = {column.name: column for column in self.columns}
+        pairs = zip(frame.columns, frame.dtypes, strict=True)
+        return TypedTable(tuple(known.get(name) or _typed(name, dtype) for name, dtype in pairs))
+
+    def encode(self, frame: Any) -> Any:
+        """Return a DataFrame of numbers with the columns of the matrix; it has these columns."""
+        parts = [column.encode(frame.iloc[:, k]) for k, column in enumerate(self.columns)]
+        labels = self.labels
+        indicators = {label for c in self.columns if c.kind == "categories" for label in c.labels}
+        for label in indicators:
+            if labels.count(label) > 1:
+                raise ValueError(
+                    f"X has {label!r} twice, once as the indicator of a category: rename a column."
+                )
+        types = {str(dtype).lower() for dtype in frame.dtypes}
+        number = np.float32 if types == {"float32"} else np.float64
+        encoded = type(frame)(np.hstack(parts).astype(number), index=frame.index, columns=labels)
+        return encoded.rename_axis(columns=frame.columns.name)
+
+    def cells(self, of_frame: NDArray[Any]) -> NDArray[Any]:
+        """Return numbers or booleans in the shape of the DataFrame in that of the matrix."""
+        return of_frame[:, self.source]
+
+    def describe(self) -> list[list[Any]]:
+        """Return the columns as lists, for JSON; categories of other types become text."""
+        return [[_plain(c.name), c.kind, [_plain(v) for v in c.categories]] for c in self.columns]
+
+    @classmethod
+    def read(cls, description: list[list[Any]]) -> TypedTable:
+        """Return the table that `describe` described."""
+        return cls(tuple(TypedColumn(name, kind, tuple(c)) for name, kind, c in description))
+
+
+def table_of(frame: Any, *, numbers_too: bool = False) -> TypedTable | None:
+    """Return the typed columns of a DataFrame, None if all are numbers.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        Table.
+    numbers_too : bool, default False
+        Whether a table of numbers has typed columns, too.
+
+    Raises
+    ------
+    TypeError
+        If a column holds something else, such as text.
+    """
+    pairs = zip(frame.columns, frame.dtypes, strict=True)
+    columns = tuple(_typed(name, dtype) for name, dtype in pairs)
+    if not numbers_too and all(column.kind == "number" for column in columns):
+        return None
+    if frame.columns.nlevels > 1 and any(column.kind == "categories" for column in columns):
+        raise TypeError(
+            "X has a column of categories, and column labels of several levels: give labels of one "
+            "level."
+        )
+    return TypedTable(columns)
+
+
+def _typed(name: Any, dtype: Any) -> TypedColumn:
+    """Return a column with its kind."""
+    if hasattr(dtype, "categories"):
+        categories = tuple(dtype.categories)
+        if len(categories) == 0:
+            raise ValueError(f"X has no category in column {name!r}: drop the column.")
+        ordered = dtype.ordered and len(categories) > 1
+        return TypedColumn(name, "ordered" if ordered else "categories", categories)
+    kind = getattr(dtype, "kind", "O")
+    if kind == "b":
+        return TypedColumn(name, "boolean")
+    if kind not in "uif":
+        raise TypeError(
+            f"X has dtype {dtype} in column {name!r}: convert it to real numbers, or, if it holds "
+            f"categories, to X[{name!r}].astype('category')."
+        )
+    return TypedColumn(name, "number")
+
+
+def _plain(value: Any) -> Any:
+    """Return a label as a value that JSON can hold."""
+    value = value.item() if isinstance(value, np.generic) else value
+    return value if isinstance(value, str | int | float | bool) else str(value)

@@ -1,0 +1,129 @@
+"""The units of the columns of a mixed table, so that none drowns another.
+
+**Centre.**  The best constant y of a column is the value of lowest loss among those that f takes.
+Its centre is the T with f(T) = y, so that WH = 0 stands for the constant.
+
+**Weight.**  A loss that measures a distance, such as the Frobenius loss, has no natural unit.  It is
+divided by twice its mean at the best constant.  For the Frobenius loss the column then has variance
+one.  Every other loss is minus the logarithm of a likelihood, and stays as it is; a divergence whose
+mean at the constant is above one half, as that of large counts may be, is reduced to this.
+
+**Size.**  The unit of WH is such that the mean of the weighted loss has the second derivative one at
+the centre: an entry of each column then says as much about WH, and a ridge restricts all columns
+alike.  For the Frobenius loss this is the standard deviation.  A loss with a kink has the standard
+deviation, too.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.optimize import minimize_scalar
+
+from nmd_lab.data.base import FloatArray
+from nmd_lab.model.losses import Frobenius, Loss
+from nmd_lab.model.mixed import Part
+from nmd_lab.model.proximal import Pair
+
+
+@dataclass(frozen=True)
+class UnitOptions:
+    """Constants of the units.
+
+    Attributes
+    ----------
+    reach : float
+        Distance from the mean of the starting T, in standard deviations, in which the best constant
+        is looked for; and one more unit of T.
+    grid : int
+        Number of constants that are compared first.
+    step : float
+        Distance for the second derivative, in standard deviations of the starting T.
+    largest : float
+        Largest size of a column whose T has a unit of its own (log-odds, logarithms).
+    null : float
+        Mean loss at the best constant, to which a loss without a unit is brought.
+    """
+
+    reach: float = 4.0
+    grid: int = 17
+    step: float = 1e-2
+    largest: float = 3.0
+    null: float = 0.5
+
+
+UNITS = UnitOptions()
+
+
+def with_units(pair: Pair, x: FloatArray, weights: FloatArray) -> Part:
+    """Return the pair of a column with its units.
+
+    Parameters
+    ----------
+    pair : Pair
+        Nonlinearity and loss of the column.
+    x, weights : ndarray (n_observed,)
+        Observed values of the column, at least one, and their weights.
+    """
+    f, loss = pair.nonlinearity, pair.loss
+    T = np.asarray(pair.preimage(x), dtype=np.float64)
+    mean = float(np.average(T, weights=weights))
+    spread = math.sqrt(float(np.average(np.square(T - mean), weights=weights)))
+
+    def cost(t: float) -> float:
+        value = float(np.average(loss(x, f(np.full(x.size, t))), weights=weights))
+        return value if math.isfinite(value) else math.inf
+
+    if f.even:  # the sign of T is not known: the centre has to be 0
+        size = math.sqrt(float(np.average(np.square(T), weights=weights))) or 1.0
+        return Part(pair, 0.0, size, _weight(loss, cost(mean)))
+    if type(loss) is Frobenius and f.linear:
+        centre = mean
+    else:
+        centre = _best_constant(cost, mean, spread)
+    weight = _weight(loss, cost(centre))
+    return Part(pair, centre, _size(pair, cost, centre, spread, weight), weight)
+
+
+def _measures_distance(loss: Loss) -> bool:
+    """Return whether a loss compares x and y in the units of X, and is no likelihood."""
+    return loss.smallest_at_x and not loss.link
+
+
+def _weight(loss: Loss, null: float) -> float:
+    """Return the factor of a loss, given its mean at the best constant."""
+    if not 0 < null < math.inf:
+        return 1.0
+    too_large = loss.degree is not None and null > UNITS.null
+    return UNITS.null / null if _measures_distance(loss) or too_large else 1.0
+
+
+def _size(
+    pair: Pair, cost: Callable[[float], float], centre: float, spread: float, weight: float
+) -> float:
+    """Return the unit of T."""
+    distance = _measures_distance(pair.loss)
+    step = UNITS.step * (spread or 1.0)
+    size = spread or 1.0
+    if pair.loss.smooth and spread:
+        change = cost(centre + step) + cost(centre - step) - 2 * cost(centre)
+        curvature = weight * change / step**2
+        if 0 < curvature < math.inf:
+            size = 1 / math.sqrt(curvature)
+    return size if distance else min(size, UNITS.largest)
+
+
+def _best_constant(cost: Callable[[float], float], mean: float, spread: float) -> float:
+    """Return the T of lowest cost near the mean of the starting T."""
+    reach = UNITS.reach * spread + 1.0
+    grid = np.append(np.linspace(mean - reach, mean + reach, UNITS.grid), mean)
+    costs = [cost(float(t)) for t in grid]
+    best = int(np.argmin(costs))
+    step = 2 * reach / (UNITS.grid - 1)
+    found = minimize_scalar(
+        cost, bounds=(grid[best] - step, grid[best] + step), method="bounded"
+    )
+    return float(found.x) if found.fun < costs[best] else float(grid[best])
