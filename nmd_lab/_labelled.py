@@ -9,11 +9,11 @@ from ._threads import one_thread
 from .result.decomposition import Decomposition
 from .result.provenance import provenance
 from .solver.admm import State
+from .solver.learning import iterate_and_learn
 from .solver.prepare import Prepared
 from .solver.refinement.stages import optimality
 from .solver.restarts import Solution
 from .solver.run import Run
-from .solver.starts import iterate
 
 
 def label(prepared: Prepared, solution: Solution) -> Decomposition:
@@ -26,7 +26,8 @@ def label(prepared: Prepared, solution: Solution) -> Decomposition:
     solution : Solution
         Best outcome of the solver, with a summary of its starts.
     """
-    problem, outcome = prepared.problem, solution.outcome
+    outcome = solution.outcome
+    problem = prepared.problem.of(outcome.state)
     state, units = outcome.state, problem.units
     observations = units.given_observations(problem.observations)
     W, H = observations.zero_unobserved(state.W, state.H)
@@ -85,7 +86,7 @@ class ResumableFit:
         problem, starts, options, plan, held_out, *_ = self.prepared
         with one_thread():
             if self.run is None:
-                states = iterate(problem, next(starts), options, plan)
+                states = iterate_and_learn(problem, next(starts), options, plan)
                 self.run = Run(
                     states,
                     tol=options.tol,
@@ -94,5 +95,6 @@ class ResumableFit:
                     last_when_stopped=True,
                 )
             outcome = self.run.advance(iterations, callback=callback)
-            distance = optimality(problem, *problem.extended(outcome.state))
+            own = problem.of(outcome.state)
+            distance = optimality(own, *own.extended(outcome.state))
             return label(self.prepared, Solution(outcome, distance, []))

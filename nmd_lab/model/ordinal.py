@@ -230,6 +230,19 @@ class Ordinal(Loss):
             total += (levels[k + 1] - levels[k]) * ndtr(y - cut)
         return total.astype(np.result_type(y.dtype, np.float32), copy=False)
 
+    def probabilities(self, y: NDArray[np.floating]) -> NDArray[np.float64]:
+        """Return the probability of each level (n_values, n_levels) at modelled values (n_values,).
+
+        Levels and cut points must be known.
+        """
+        n = (len(self.parameters) + 1) // 2
+        cuts = np.array([-np.inf, *self.parameters[n:], np.inf])
+        above = ndtr(cuts - np.asarray(y, dtype=np.float64)[:, None])
+        below = ndtr(np.asarray(y, dtype=np.float64)[:, None] - cuts)  # exact in the upper tail
+        p = np.where(above[:, 1:] < 0.5, np.diff(above, axis=1), -np.diff(below, axis=1))
+        probabilities: NDArray[np.float64] = p / p.sum(axis=1, keepdims=True)
+        return probabilities
+
     def residuals(self, x: NDArray[np.floating], y: NDArray[np.floating]) -> NDArray[np.floating]:
         """Return the level minus the expected one."""
         return x - self.expected(y)

@@ -21,6 +21,7 @@ from nmd_lab.model.offsets import NO_OFFSETS, Offsets
 from . import netcdf, serialization
 from .append import Appending
 from .data_errors import DataErrors
+from .filling import Filling
 from .html import to_html
 from .rankings import Rankings
 from .rotation import Rotations
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Decomposition(DataErrors, Appending, Rankings, Rotations, Selections):
+class Decomposition(DataErrors, Filling, Appending, Rankings, Rotations, Selections):
     """X ≈ f(WH), with the labels of X.
 
     Attributes

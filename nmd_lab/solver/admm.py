@@ -26,6 +26,7 @@ import numpy as np
 
 from nmd_lab._stop_reason import StopReason
 from nmd_lab.data.base import FloatArray
+from nmd_lab.model.mixed import AnyPair
 from nmd_lab.model.offsets import Offsets
 
 from .initialization import Start
@@ -63,6 +64,8 @@ class State:
     stop_reason : StopReason or None
         Reason to end the run here, from the refinements or from a comparison of starts; None if
         there is none.
+    pair : Pair or MixedPair, optional
+        Nonlinearity and loss in the units of X, if parameters of the loss are learned.
     """
 
     iteration: int
@@ -79,6 +82,7 @@ class State:
     relative_residual: float
     seconds: float
     stop_reason: StopReason | None = None
+    pair: AnyPair | None = None
 
     @property
     def is_finite(self) -> bool:

@@ -37,12 +37,13 @@ class HeldOut:
         self.storage = CsrStorage(observations.shape, observations.indptr, observations.indices)
         self.positions = observations.rows, observations.indices
 
-    def rmse(self, W_aug: FloatArray, H_aug: FloatArray) -> float:
+    def rmse(self, W_aug: FloatArray, H_aug: FloatArray, pair: AnyPair | None = None) -> float:
         """Return the root mean squared error of the expected values.
 
-        It is in the units of X; for a mixed pair, in the units of each column.
+        It is in the units of X; for a mixed pair, in the units of each column.  Another pair has
+        learned parameters.
         """
-        pair, t = self.pair, self.storage.all_products(W_aug, H_aug)
+        pair, t = self.pair if pair is None else pair, self.storage.all_products(W_aug, H_aug)
         if isinstance(pair, MixedPair):
             model = pair.expected(t, *self.positions)
             errors = pair.in_units(self._targets(model) - model, *self.positions)

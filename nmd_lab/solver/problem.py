@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -111,6 +111,21 @@ class Problem:
         return EverywhereSweep(
             storage, split_variable, *ridges, *solved, self.threads, empty_columns
         )
+
+    def with_pair(self, pair: AnyPair) -> Problem:
+        """Return the problem with another pair in the units of X, such as one with learned numbers.
+
+        The reference of the relative error and the natural penalty stay what they are.
+        """
+        scaling = replace(self.units, pair=pair)
+        own = replace(self, pair=scaling.scaled_pair(), scaling=scaling)
+        for name in ("reference", "natural_penalty", "size_of_T"):
+            own.__dict__[name] = getattr(self, name)
+        return own
+
+    def of(self, state: Any) -> Problem:
+        """Return the problem with the pair of a state, if it has learned one."""
+        return self if state.pair is None else self.with_pair(state.pair)
 
     def alphas(self, rank: int) -> tuple[FloatArray, FloatArray]:
         """Return the ridge in the objective of each column of W and row of H that is solved for."""

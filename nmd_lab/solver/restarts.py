@@ -21,12 +21,13 @@ from nmd_lab._stop_reason import StopReason
 
 from .admm import State
 from .held_out import HeldOut
+from .learning import iterate_and_learn
 from .options import Options
 from .problem import Problem
 from .refinement.plan import RefinementPlan
 from .refinement.stages import optimality
 from .run import Ending, Outcome, Run
-from .starts import NamedStart, iterate
+from .starts import NamedStart
 from .stopping import STOPPING, Trend
 
 
@@ -117,7 +118,8 @@ def solve(
         skipped = StopReason("not run", f"not run: {not_run}")
         missing = options.n_init - len(runner.summary)
         summary = runner.summary + [_summary_not_run("random", skipped)] * missing
-        distance = optimality(problem, *problem.extended(best.state))
+        own = problem.of(best.state)
+        distance = optimality(own, *own.extended(best.state))
         return Solution(best, distance, summary).after(interruption)
 
 
@@ -202,7 +204,7 @@ class _Runner:
         if options.time_limit is not None and self.outcomes:
             options = replace(options, time_limit=max(self._time_left(), 0.0))
         ended = cancelled or (lambda: bool(self.interruption))
-        states = iterate(self.problem, named, options, self.plan, ended)
+        states = iterate_and_learn(self.problem, named, options, self.plan, ended)
         if self.held_out is None and target < math.inf:
             states = _stop_when_behind(states, target, options.max_iter)
         if cancelled is None:

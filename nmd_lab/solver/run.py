@@ -227,6 +227,6 @@ class Run:
             self.history[name].append(getattr(state, name))
         if self._held_out is None:
             return state.objective
-        error = self._held_out.rmse(state.W_aug, state.H_aug)
+        error = self._held_out.rmse(state.W_aug, state.H_aug, state.pair)
         self.history[VALIDATION].append(error)
         return error

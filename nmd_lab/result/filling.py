@@ -1,0 +1,178 @@
+"""Probabilities of classes, and data with their holes filled."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nmd_lab.data.base import FloatArray
+from nmd_lab.data.containers import dense_like
+from nmd_lab.data.labels import is_frame
+from nmd_lab.data.matched import match_data
+from nmd_lab.data.sparse import is_sparse
+from nmd_lab.data.typed_table import TypedColumn, TypedTable, table_of
+from nmd_lab.model.losses import Logistic, Loss, Ordinal
+
+from .factors import Factors
+from .lookup import positions_of
+
+
+class Filling(Factors):
+    """What a result says about missing entries, in the kind of each column."""
+
+    def probabilities(self, column: Any) -> Any:
+        """Return the probability of each class of a column, for all rows.
+
+        Parameters
+        ----------
+        column : label or int
+            Column of X whose loss is "logistic" or "ordinal", or column of a DataFrame that holds
+            booleans, ordered levels or categories.  A position from 0 if X has no column labels.
+
+        Returns
+        -------
+        pandas.DataFrame (m, n_classes)
+            Probabilities, with the row labels of X.  Its columns are False and True for booleans,
+            the values of X for other binary data, the levels or the categories.  Those of a row
+            have the sum 1.
+
+        Raises
+        ------
+        KeyError, IndexError
+            If X has no such column.
+        ValueError
+            If the column holds numbers.
+
+        Notes
+        -----
+        A column of more than two categories has an indicator for each of them.  Their odds
+        p / (1 - p) are divided by the sum.
+
+        Examples
+        --------
+        >>> import numpy as np, pandas as pd, nmd_lab as nmd
+        >>> size = np.arange(12.0)
+        >>> X = pd.DataFrame({"size": size, "weight": 2 * size + 1, "adult": size > 5})
+        >>> fit = nmd.complete(X, 1, alpha=0.1, random_state=0)
+        >>> fit.probabilities("adult").idxmax(axis=1).iloc[[0, -1]].tolist()
+        [False, True]
+        """
+        import pandas as pd
+
+        typed, positions = self._column(column)
+        loss = self._loss_at(int(positions[0]))
+        t = self._scores(positions)
+        if typed is not None and typed.kind == "categories" and len(typed.categories) != 2:
+            p = np.exp(t - t.max(axis=1, keepdims=True))
+            p, classes = p / p.sum(axis=1, keepdims=True), list(typed.categories)
+        elif isinstance(loss, Logistic):
+            two = np.hstack([-t, t]) / 2
+            p = np.exp(two - two.max(axis=1, keepdims=True))
+            p, classes = p / p.sum(axis=1, keepdims=True), [loss.parameters[0], 1.0]
+            if typed is not None:
+                classes = list(typed.categories) if typed.categories else [False, True]
+        elif isinstance(loss, Ordinal):
+            p, levels = loss.probabilities(t[:, 0]), loss.levels
+            classes = list(levels if typed is None else typed.categories)
+        else:
+            raise ValueError(
+                f"column={column!r} has the loss {loss.name!r}, which gives classes no "
+                "probability: name one with the loss 'logistic' or 'ordinal'."
+            )
+        rows = self.labels.flat(self.labels.rows)
+        index = self.labels.coords.indexes.get(self.labels.rows[0]) if rows.ndim == 1 else None
+        index = pd.Index(rows) if index is None or len(index) != len(rows) else index
+        return pd.DataFrame(p, index=index, columns=classes)
+
+    def impute(self, X: Any) -> Any:
+        """Return X with its holes filled, each by what suits its column.
+
+        Parameters
+        ----------
+        X : array_like, masked array, DataFrame or DataArray
+            Data with missing entries, of the shape of the fitted data or with labels that they
+            have.
+
+        Returns
+        -------
+        same type as X
+            Observed entries are kept.  A missing number becomes its prediction, a missing boolean,
+            level or category the most probable one.  A DataFrame keeps its dtypes, but whole
+            numbers with holes ("Int64") become "Float64", since predictions are no whole numbers.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If X is sparse, or has another shape or other labels.
+
+        Examples
+        --------
+        >>> import numpy as np, nmd_lab as nmd
+        >>> X = np.outer([1.0, 2.0, 3.0], [1.0, 2.0, 4.0])
+        >>> X[2, 2] = np.nan
+        >>> nmd.complete(X, 1, alpha=0, random_state=0).impute(X)[2].round(6)
+        array([ 3.,  6., 12.])
+        """
+        if is_sparse(X):
+            raise ValueError("X is sparse, and with its holes filled would not be: give dense data.")
+        data = match_data(self.labels, X)
+        model = self.block(data.rows, data.columns)
+        if is_frame(X):
+            return self._filled_frame(X, model, data)
+        given = data.observations.to_array()
+        filled = np.where(np.isnan(given), model.astype(given.dtype), given)
+        return dense_like(X, data.observations.labels, filled)
+
+    def _filled_frame(self, frame: Any, model: FloatArray, data: Any) -> Any:
+        """Return a DataFrame with its holes filled."""
+        table = data.observations.labels.table or table_of(frame, numbers_too=True)
+        assert isinstance(table, TypedTable)
+        filled = frame.copy()
+        for k, (column, at) in enumerate(table.blocks()):
+            given = frame.iloc[:, k]
+            if not given.isna().any():
+                continue
+            values = model[:, at[0]].astype(np.float64)
+            if column.kind != "number":
+                p = self.probabilities(column.name).to_numpy()[data.rows]
+                values = p.argmax(axis=1).astype(np.float64)
+            filled.isetitem(k, column.filled(given, values))
+        return filled
+
+    def _column(self, column: Any) -> tuple[TypedColumn | None, NDArray[np.intp]]:
+        """Return the typed column of a label, and its columns of the matrix."""
+        table = self.labels.table
+        if table is not None:
+            for typed, positions in table.blocks():
+                if typed.name == column and typed.kind != "number":
+                    return typed, positions
+        if len(self.labels.columns) == 1 and self.labels.columns[0] in self.labels.coords.indexes:
+            return None, positions_of(self.labels, "columns", [column])
+        return None, np.arange(self.shape[1])[[column]]
+
+    def _loss_at(self, column: int) -> Loss:
+        """Return the loss of a column of the matrix."""
+        pair = self.loss.pair
+        if pair is None:
+            return self.loss
+        if pair.which.ndim == 2:
+            raise ValueError(
+                "The fit has a loss for each entry, so that a column has no probabilities: give "
+                "the loss by column."
+            )
+        loss: Loss = pair.parts[pair.which[column]].pair.loss
+        return loss
+
+    def _scores(self, columns: NDArray[np.intp]) -> FloatArray:
+        """Return the modelled values of log-odds or ordinal scores of some columns."""
+        W, H = self.factors
+        rows, of_columns = self.offsets_at(slice(None), columns)
+        t = (W @ H[:, columns] + rows[:, None] + of_columns).astype(np.float64)
+        pair = self.loss.pair
+        if pair is None:
+            values: FloatArray = self.nonlinearity(t)
+            return values
+        parts = [pair.parts[position] for position in pair.which[columns]]
+        return np.stack([part.model(t[:, k]) for k, part in enumerate(parts)], axis=1)

@@ -1,0 +1,174 @@
+"""Parameters of a loss that are learned during a fit: a dispersion, cut points.
+
+The objective is minimised over the factors and over the parameters in turn (block coordinate
+descent).  Between two rounds of iterations the parameters become those of highest likelihood at the
+factors of lowest objective.  The next round begins there, so that the lowest objective never rises.
+Rounds become longer.  A round goes on without a pause where new parameters would gain next to
+nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from nmd_lab.data.base import FloatArray, Observations
+from nmd_lab.model.mixed import AnyPair, MixedPair
+from nmd_lab.model.proximal import make_pair
+
+from .admm import State
+from .initialization import Start
+from .options import Options
+from .problem import Problem
+from .refinement.plan import RefinementPlan
+from .starts import NamedStart, iterate
+from .storage import CsrStorage, storage_of
+
+
+@dataclass(frozen=True)
+class LearningOptions:
+    """Constants of the rounds.
+
+    Attributes
+    ----------
+    first : int
+        Number of iterations of the first round.
+    growth : float
+        Ratio of the length of a round to that of the one before.
+    little : float
+        Relative fall of the objective by new parameters that is not worth a new round.
+    """
+
+    first: int = 10
+    growth: float = 2.0
+    little: float = 1e-4
+
+
+LEARNING = LearningOptions()
+
+
+def iterate_and_learn(
+    problem: Problem,
+    named: NamedStart,
+    options: Options,
+    plan: RefinementPlan,
+    cancelled: Callable[[], Any] | None = None,
+) -> Iterator[State]:
+    """Iterate as `nmd_lab.solver.starts.iterate`, and learn parameters of the loss if it has some.
+
+    Yields
+    ------
+    State
+        Result of each iteration.  Its `pair` has the parameters with which it was computed.
+    """
+    if not problem.units.pair.loss.learns:
+        yield from iterate(problem, named, options, plan, cancelled)
+        return
+    done, seconds, length = 0, 0.0, LEARNING.first
+    check, best = length, None
+    while True:
+        pair, learned = problem.units.pair, None
+        for state in iterate(problem, named, options, plan, cancelled):
+            state = replace(
+                state, iteration=done + state.iteration, seconds=seconds + state.seconds, pair=pair
+            )
+            if best is None or state.objective < best.objective:
+                best = state
+            if state.iteration >= check or state.stop_reason is not None:
+                learned = _learned(problem, state, best)
+                length = round(LEARNING.growth * length)
+                check = state.iteration + length
+            yield state if learned is None else learned
+            if learned is not None:
+                break
+        assert learned is not None
+        assert learned.pair is not None
+        best, done, seconds = learned, learned.iteration, learned.seconds
+        problem = _going_on(problem, learned.pair, learned.penalty)
+        start = Start(best.W, best.H, True, best.offsets)
+        named = NamedStart("given", problem.units.scaled_start(start))
+
+
+def _learned(problem: Problem, last: State, best: State) -> State | None:
+    """Return the best state with parameters of higher likelihood, as the last state.
+
+    None if they would gain next to nothing.
+    """
+    observations = problem.units.given_observations(problem.observations)
+    rows, columns, x, weights = _known(observations)
+    t = _products(observations, best, rows, columns)
+    old = best.pair
+    assert old is not None
+    new = learned_pair(old, x, t, weights, rows, columns)
+    before, after = (
+        float(np.sum(weights * _losses(pair, x, t, rows, columns))) for pair in (old, new)
+    )
+    gain = before - after
+    if not gain > LEARNING.little * abs(best.objective):
+        return None
+    error = best.relative_error
+    if observations.limits is None and not problem.units.exponent:
+        error = new.loss.relative_error(after, problem.reference)
+    return replace(
+        last,
+        **{name: getattr(best, name) for name in ("W", "H", "offsets", "W_aug", "H_aug")},
+        objective=best.objective - gain,
+        relative_error=error,
+        stop_reason=None,
+        pair=new,
+    )
+
+
+def learned_pair(
+    pair: AnyPair, x: FloatArray, t: FloatArray, weights: FloatArray, rows: Any, columns: Any
+) -> AnyPair:
+    """Return the pair with the parameters of highest likelihood at values of WH."""
+    if isinstance(pair, MixedPair):
+        return pair.learned(x, t, weights, rows, columns)
+    y = pair.nonlinearity(t)
+    return make_pair(pair.nonlinearity, pair.loss.learned(x, y, weights))
+
+
+def _losses(pair: AnyPair, x: FloatArray, t: FloatArray, rows: Any, columns: Any) -> FloatArray:
+    """Return the losses at values of WH."""
+    if isinstance(pair, MixedPair):
+        return pair.losses(x, t, rows, columns)
+    return pair.loss(x, pair.nonlinearity(t))
+
+
+def _known(observations: Observations) -> tuple[Any, Any, FloatArray, FloatArray]:
+    """Return rows, columns, values and weights of the entries whose values are known."""
+    rows, columns, x = observations.entries()
+    _, weights = observations.observed()
+    limits = observations.limits
+    x = x.astype(np.float64)
+    if limits is None:
+        return rows, columns, x, weights
+    codes = observations.as_sparse().limits
+    exact = np.ones(x.size, bool) if codes is None else codes.codes == 0
+    return rows[exact], columns[exact], x[exact], weights[exact]
+
+
+def _products(observations: Observations, state: State, rows: Any, columns: Any) -> FloatArray:
+    """Return WH at entries."""
+    storage = storage_of(observations)
+    if isinstance(storage, CsrStorage) and rows.size == storage.indices.size:
+        products = storage.all_products(state.W_aug, state.H_aug)
+    elif isinstance(storage, CsrStorage):
+        products = np.einsum("ik,ki->i", state.W_aug[rows], state.H_aug[:, columns])
+    else:
+        products = (state.W_aug @ state.H_aug)[rows, columns]
+    return products.astype(np.float64)
+
+
+def _going_on(problem: Problem, pair: AnyPair, penalty: float) -> Problem:
+    """Return the problem with another pair, whose ρ begins where the last round ended."""
+    own = problem.with_pair(pair)
+    if problem.units.exponent or problem.rule.initial == penalty:
+        return own
+    changed = replace(own, rule=replace(own.rule, initial=penalty))
+    changed.__dict__.update({k: v for k, v in own.__dict__.items() if k not in changed.__dict__})
+    return changed
