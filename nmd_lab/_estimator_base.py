@@ -25,8 +25,11 @@ from nmd_lab.data.matched import known_columns
 from nmd_lab.data.observations import observe
 from nmd_lab.data.sparse import SparseObservations
 from nmd_lab.model.losses import Frobenius, Loss, as_loss
+from nmd_lab.model.mixed import MixedPair
 from nmd_lab.result.decomposition import Decomposition
 from nmd_lab.result.fold_in import fold_rows
+from nmd_lab.solver.columns import is_mixed
+from nmd_lab.solver.problem import constants
 
 
 class FactorModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -185,7 +188,8 @@ class FactorModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """Return f(WH) for rows of W and their offsets."""
         fit = self.decomposition_
         base = fit.offsets.mean + fit.offsets_at(slice(0), slice(None))[1]
-        return fit.nonlinearity(W @ self.components_ + base + offsets[:, None])
+        products = W @ self.components_ + base + offsets[:, None]
+        return fit.expected(products, 0, np.arange(products.shape[1]))
 
     def _modelled(self, X: Any) -> FloatArray:
         """Return f(WH) for checked rows of X."""
@@ -194,8 +198,10 @@ class FactorModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def _misfit(self, X: Any) -> float:
         """Return ‖X - f(WH)‖ of the fit for the Frobenius loss, the sum of the loss for others."""
         fit = self.decomposition_
-        observed = observe(X, absent_are_zeros=self._absent_are_zeros).observed()
-        reference = fit.loss.reference(*observed)
+        observations = observe(X, absent_are_zeros=self._absent_are_zeros)
+        if isinstance(fit.loss.pair, MixedPair):
+            return float(fit.relative_error * constants(observations, fit.loss.pair)[0])
+        reference = fit.loss.reference(*observations.observed())
         if reference == 0:
             return fit.objective
         size = np.sqrt(2 * reference) if isinstance(fit.loss, Frobenius) else reference
@@ -209,7 +215,9 @@ class FactorModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def _is_positive_only(self) -> bool:
         """Return whether the loss needs X >= 0; one that is "auto" is chosen for any X."""
-        return "loss" not in self._chosen() and as_loss(self.loss).domain[0] >= 0
+        if is_mixed(self.loss) or "loss" in self._chosen():
+            return False
+        return as_loss(self.loss).domain[0] >= 0
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

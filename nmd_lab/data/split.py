@@ -7,6 +7,7 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nmd_lab._checks import as_generator
 from nmd_lab._numba import compile_kernel
@@ -49,8 +50,14 @@ def split_observed(X: Any, test_size: float = 0.1, random_state: Any = None) -> 
     >>> train.nnz, test.nnz
     (180, 60)
     """
-    train, test = split(observe(X), test_size, as_generator(random_state))
-    return like(X, train), like(X, test)
+    observations = observe(X)
+    train, test = split(observations, test_size, as_generator(random_state))
+    table = observations.labels.table
+    if table is None:
+        return like(X, train), like(X, test)
+    masks = (~np.isnan(each.to_array()) for each in (train, test))
+    train_mask, test_mask = masks
+    return table.kept(X, train_mask), table.kept(X, test_mask)
 
 
 def split(
@@ -63,7 +70,24 @@ def split(
     test = _choose_kernel(str(rows.dtype))(
         rng.permutation(rows.size), rows, columns, *counts, n_test
     )
+    if observations.labels.table is not None:
+        test = _whole_cells(observations, test)
     return observations.select(~test), observations.select(test)
+
+
+def _whole_cells(observations: Observations, test: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Return a test set in which the indicators of a category are together.
+
+    The others would tell one that is missing.
+    """
+    table = observations.labels.table
+    assert table is not None
+    rows, columns, _ = observations.entries()
+    matrix = np.zeros(observations.shape, dtype=bool)
+    matrix[rows, columns] = test
+    whole: NDArray[np.bool_] = matrix[:, table.first_of_block][rows, columns]
+    left = np.bincount(rows[~whole], minlength=observations.shape[0])
+    return whole & (left > 0)[rows]
 
 
 def _test_count(test_size: Any, n_observed: int) -> int:

@@ -182,6 +182,21 @@ class TypedTable:
         encoded = type(frame)(np.hstack(parts).astype(number), index=frame.index, columns=labels)
         return encoded.rename_axis(columns=frame.columns.name)
 
+    @property
+    def first_of_block(self) -> NDArray[np.intp]:
+        """Position of the first column of the matrix with the same source, for each column."""
+        source = self.source
+        return np.searchsorted(source, source)
+
+    def kept(self, frame: Any, keep: NDArray[np.bool_]) -> Any:
+        """Return a DataFrame with holes in all cells of the matrix at which `keep` is False."""
+        result = frame.copy()
+        for k, (column, at) in enumerate(self.blocks()):
+            given = frame.iloc[:, k]
+            given = given.astype("boolean") if column.kind == "boolean" else given
+            result.isetitem(k, given.where(keep[:, at[0]]))
+        return result
+
     def cells(self, of_frame: NDArray[Any]) -> NDArray[Any]:
         """Return numbers or booleans in the shape of the DataFrame in that of the matrix."""
         return of_frame[:, self.source]
@@ -226,7 +241,7 @@ def table_of(frame: Any, *, numbers_too: bool = False) -> TypedTable | None:
 def _typed(name: Any, dtype: Any) -> TypedColumn:
     """Return a column with its kind."""
     if hasattr(dtype, "categories"):
-        categories = tuple(dtype.categories)
+        categories = tuple(_python(category) for category in dtype.categories)
         if len(categories) == 0:
             raise ValueError(f"X has no category in column {name!r}: drop the column.")
         ordered = dtype.ordered and len(categories) > 1
@@ -244,5 +259,10 @@ def _typed(name: Any, dtype: Any) -> TypedColumn:
 
 def _plain(value: Any) -> Any:
     """Return a label as a value that JSON can hold."""
-    value = value.item() if isinstance(value, np.generic) else value
+    value = _python(value)
     return value if isinstance(value, str | int | float | bool) else str(value)
+
+
+def _python(value: Any) -> Any:
+    """Return a NumPy scalar as a Python object."""
+    return value.item() if isinstance(value, np.generic) else value

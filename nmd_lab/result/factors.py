@@ -83,9 +83,9 @@ class Factors:
         rows, columns = self.offsets_at(i, j)
         products = W[i] @ H[:, j] + rows[:, None] + columns
         m, n = self.shape
-        return self._expected(products, np.arange(m)[i][:, None], np.arange(n)[j])
+        return self.expected(products, np.arange(m)[i][:, None], np.arange(n)[j])
 
-    def _expected(self, t: FloatArray, i: Any, j: Any) -> FloatArray:
+    def expected(self, t: FloatArray, i: Any, j: Any) -> FloatArray:
         """Return the expected values of X at values of WH, given their rows and columns."""
         if self.loss.pair is not None:
             expected: FloatArray = self.loss.pair.expected(t, i, j)
@@ -110,5 +110,5 @@ class Factors:
             part = slice(start, start + at_a_time)
             rows, columns = self.offsets_at(i[part], j[part])
             products = np.einsum("pk,kp->p", W[i[part]], H[:, j[part]])
-            out[part] = self._expected(products + rows + columns, i[part], j[part])
+            out[part] = self.expected(products + rows + columns, i[part], j[part])
         return out

@@ -12,7 +12,7 @@ from nmd_lab.data.containers import dense_like
 from nmd_lab.data.labels import is_frame
 from nmd_lab.data.matched import match_data
 from nmd_lab.data.sparse import is_sparse
-from nmd_lab.data.typed_table import TypedColumn, TypedTable, table_of
+from nmd_lab.data.typed_table import TypedColumn, table_of
 from nmd_lab.model.losses import Logistic, Loss, Ordinal
 
 from .factors import Factors
@@ -128,7 +128,7 @@ class Filling(Factors):
     def _filled_frame(self, frame: Any, model: FloatArray, data: Any) -> Any:
         """Return a DataFrame with its holes filled."""
         table = data.observations.labels.table or table_of(frame, numbers_too=True)
-        assert isinstance(table, TypedTable)
+        assert table is not None
         filled = frame.copy()
         for k, (column, at) in enumerate(table.blocks()):
             given = frame.iloc[:, k]

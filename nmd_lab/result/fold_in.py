@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import xarray as xr
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from nmd_lab._checks import check_no_fit
 from nmd_lab.data.base import FloatArray, Observations
@@ -14,6 +14,7 @@ from nmd_lab.data.labels import COMPONENT, Labels
 from nmd_lab.data.matched import known_columns
 from nmd_lab.data.observations import observe
 from nmd_lab.model.losses import Loss
+from nmd_lab.model.mixed import AnyPair, MixedPair
 from nmd_lab.model.nonlinearities import Nonlinearity
 from nmd_lab.model.offsets import Offsets
 from nmd_lab.model.proximal import make_pair
@@ -100,7 +101,9 @@ def fold_rows(
 
     n = model.H.shape[1]
     columns = known_columns(model.labels, observations)
-    pair = make_pair(model.nonlinearity, model.loss)
+    pair: AnyPair = make_pair(model.nonlinearity, model.loss)
+    if isinstance(pair, MixedPair):
+        _check_columns(pair, columns, observations)
     values, weights = observations.observed()
     pair.loss.check_data(float(values.min()), float(values.max()))
     pair.loss.for_data(values, weights)  # refuses what the loss does not define
@@ -115,3 +118,19 @@ def fold_rows(
         model.epsilon,
     )
     return solve_new_rows(problem, observations, threads=threads)
+
+
+def _check_columns(pair: MixedPair, columns: NDArray[np.intp], observations: Observations) -> None:
+    """Raise ValueError for values that the loss of their column does not define."""
+    if pair.which.ndim == 2:
+        raise ValueError(
+            "The fit has a loss for each entry, so that new rows have none: fit with one for each "
+            "column."
+        )
+    _, j, x = observations.entries()
+    _, weights = observations.observed()
+    which, x = pair.which[columns[j]], x.astype(np.float64)
+    for position in np.unique(which):
+        own, loss = which == position, pair.parts[position].pair.loss
+        loss.check_data(float(x[own].min()), float(x[own].max()))
+        loss.for_data(x[own], weights[own])  # refuses what the loss does not define

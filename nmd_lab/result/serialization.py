@@ -6,14 +6,19 @@ import json
 from collections.abc import Iterable
 from typing import Any, TypedDict
 
+import numpy as np
 import xarray as xr
+from numpy.typing import NDArray
 
 from nmd_lab._numba import is_ours
 from nmd_lab._stop_reason import StopReason
 from nmd_lab.data.labels import COMPONENT, RESULT_ATTRIBUTE, Labels
+from nmd_lab.data.typed_table import TypedTable
 from nmd_lab.model.losses import LOSSES, Loss
+from nmd_lab.model.mixed import MixedLoss, MixedNonlinearity, MixedPair, Part
 from nmd_lab.model.nonlinearities import NONLINEARITY_CLASSES, Nonlinearity
 from nmd_lab.model.offsets import Offsets
+from nmd_lab.model.proximal import make_pair
 
 from .netcdf import SCHEMA
 from .selection import trials_of
@@ -41,17 +46,21 @@ class Fields(TypedDict):
 
 ITERATION = "iteration"
 OFFSET_NAMES = ("row_offsets", "column_offsets")
+PART = "part"
+"""Name of the variable that says which part of a mixed pair a column, or an entry, has."""
 
 
 def to_dataset(fit: Fields) -> xr.Dataset:
     """Return all fields as one Dataset; ``attrs["nmd_lab"]`` has the plain values, as JSON."""
     history, labels, offsets = fit["history"], fit["labels"], fit["offsets"]
-    renamed = labels.clashes({"W", "H", COMPONENT, *OFFSET_NAMES, *map(str, history.variables)})
+    taken = {"W", "H", COMPONENT, PART, *OFFSET_NAMES, *map(str, history.variables)}
+    renamed = labels.clashes(taken)
     labels = labels.rename(renamed)
     description = {
         "schema": SCHEMA,
         "nonlinearity": describe(fit["nonlinearity"]),
         "loss": describe(fit["loss"]),
+        "table": None if labels.table is None else labels.table.describe(),
         "stop_reason": str(fit["stop_reason"]),
         "stop_code": fit["stop_reason"].code,
         "n_iter": history.sizes[ITERATION],
@@ -73,6 +82,8 @@ def to_dataset(fit: Fields) -> xr.Dataset:
         if values is not None:
             dims = tuple(dim for dim in factor.dims if dim != COMPONENT)
             dataset[name] = dims, values.reshape([factor.sizes[dim] for dim in dims])
+    if fit["loss"].pair is not None:
+        dataset[PART] = which_part(fit["loss"].pair, labels)
     dataset = dataset.assign_coords(labels.coords.coords)
     return dataset.assign_attrs({RESULT_ATTRIBUTE: json.dumps(description)})
 
@@ -121,16 +132,18 @@ def _fields(
         coords=xr.Dataset().assign_coords(dataset.drop_vars([COMPONENT, ITERATION]).coords),
         name=description["name"],
         attrs=description["attrs"],
+        table=None if description.get("table") is None else TypedTable.read(description["table"]),
     ).rename(description["renamed"])
     trials_of(description["parameters"])  # raises an error if they are damaged
     rank = dataset.sizes[COMPONENT]
     W = dataset["W"].values.reshape(-1, rank)
     labelled_W, labelled_H = labels.label_factors(W, dataset["H"].values.reshape(rank, -1))
+    nonlinearity, loss = _models(dataset, description, labels, known)
     return {
         "W": labelled_W,
         "H": labelled_H,
-        "nonlinearity": model_from("nonlinearity", description, NONLINEARITY_CLASSES, known),
-        "loss": model_from("loss", description, LOSSES, known),
+        "nonlinearity": nonlinearity,
+        "loss": loss,
         "history": xr.Dataset(history, {ITERATION: dataset[ITERATION].variable}),
         "stop_reason": StopReason.read(description.get("stop_code"), description["stop_reason"]),
         "labels": labels,
@@ -140,6 +153,22 @@ def _fields(
             *(dataset[name].values.ravel() if name in dataset else None for name in OFFSET_NAMES),
         ),
     }
+
+
+def _models(
+    dataset: xr.Dataset, description: dict[str, Any], labels: Labels, known: tuple[Any, ...]
+) -> tuple[Nonlinearity, Loss]:
+    """Return nonlinearity and loss, those of a mixed pair too."""
+    if "parts" in description["loss"]:
+        which = dataset[PART].values.astype(np.intp)
+        of_entries = which.ndim > len(labels.columns)
+        which = labels.flatten(which) if of_entries else which.ravel()
+        pair = mixed_from(description["loss"]["parts"], which, known)
+        return pair.nonlinearity, pair.loss
+    return (
+        model_from("nonlinearity", description, NONLINEARITY_CLASSES, known),
+        model_from("loss", description, LOSSES, known),
+    )
 
 
 def _start_codes(parameters: dict[str, Any]) -> list[str]:
@@ -168,6 +197,10 @@ def writable(attrs: dict[str, Any]) -> dict[str, Any]:
 
 def describe(model: Model) -> dict[str, Any]:
     """Return name and parameters of a nonlinearity or a loss, for JSON."""
+    if isinstance(model, MixedLoss):
+        return {"name": model.name, "parts": describe_parts(model.pair)}
+    if isinstance(model, MixedNonlinearity):
+        return {"name": model.name}
     return {
         "name": model.name,
         "parameters": list(model.settings),
@@ -187,3 +220,34 @@ def model_from(
             f"The fit uses the {kind} {about['name']!r}, which is unknown: {remedy}."
         )
     return classes[about["name"]](*about["parameters"])
+
+
+def describe_parts(pair: MixedPair) -> list[dict[str, Any]]:
+    """Return the parts of a mixed pair, for JSON."""
+    return [
+        {
+            "nonlinearity": describe(part.pair.nonlinearity),
+            "loss": describe(part.pair.loss),
+            "units": [float(number) for number in part[1:]],
+        }
+        for part in pair.parts
+    ]
+
+
+def mixed_from(
+    parts: list[dict[str, Any]], which: NDArray[np.intp], known: tuple[type[Model], ...]
+) -> MixedPair:
+    """Return the mixed pair from what `describe_parts` returned."""
+    read = []
+    for part in parts:
+        f = model_from("nonlinearity", part, NONLINEARITY_CLASSES, known)
+        read.append(Part(make_pair(f, model_from("loss", part, LOSSES, known)), *part["units"]))
+    return MixedPair(tuple(read), which)
+
+
+def which_part(pair: MixedPair, labels: Labels) -> xr.DataArray:
+    """Return the positions of the parts, with the dimensions of the columns or of X."""
+    if pair.which.ndim == 2:
+        return xr.DataArray(labels.label(pair.which).variable)
+    shape = [labels.shape[labels.dims.index(dim)] for dim in labels.columns]
+    return xr.DataArray(pair.which.reshape(shape), dims=labels.columns)

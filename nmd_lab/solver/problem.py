@@ -69,7 +69,7 @@ class Problem:
     def reference(self) -> float:
         """Objective at which the relative error is one."""
         if isinstance(self.pair, MixedPair):
-            return _constants(self.observations, self.pair)[0]
+            return constants(self.observations, self.pair)[0]
         return reference_of(self.observations, self.pair.loss)
 
     @cached_property
@@ -81,7 +81,7 @@ class Problem:
     def size_of_T(self) -> float:
         """Weighted norm of the starting T; 1 if it is zero."""
         if isinstance(self.pair, MixedPair):
-            return math.sqrt(_constants(self.observations, self.pair)[1]) or 1.0
+            return math.sqrt(constants(self.observations, self.pair)[1]) or 1.0
         preimage = self.pair.preimage
         squares = self.observations.sum_of(lambda x, weights: weights * np.square(preimage(x)))
         return math.sqrt(squares) or 1.0
@@ -159,7 +159,7 @@ def reference_of(observations: Observations, loss: Loss) -> float:
     return max(constant, float(np.finfo(np.float64).eps * size))
 
 
-def _constants(observations: Observations, pair: MixedPair) -> tuple[float, float]:
+def constants(observations: Observations, pair: MixedPair) -> tuple[float, float]:
     """Return the objective at WH = 0, the best constants, and the weighted norm of T, squared."""
     rows, columns, x = observations.entries()
     _, weights = observations.observed()
@@ -177,7 +177,7 @@ def natural_penalty(observations: Observations, pair: AnyPair) -> float:
     scale of X.  For KL it is about 1 / (mean of X).
     """
     if isinstance(pair, MixedPair):
-        loss, squares = _constants(observations, pair)
+        loss, squares = constants(observations, pair)
         return loss / (0.5 * squares) if min(loss, squares) > 0 else 1.0
     preimage = pair.preimage
     total = observations.sum_of(lambda x, weights: weights)

@@ -15,6 +15,7 @@ from nmd_lab.model.nonlinearities import Nonlinearity
 from nmd_lab.model.ordinal import Ordinal
 from nmd_lab.model.proximal import Pair, make_pair
 from nmd_lab.solver.bounds import with_bounds
+from nmd_lab.solver.columns import is_mixed
 from nmd_lab.solver.scaling import Scaling, scaling_for
 from nmd_lab.solver.storage import storage_of
 
@@ -65,6 +66,11 @@ def prepare_sample(
     rank = check_rank(rank, observations.shape)
     smallest, largest = observations.range()
     size = check_size("X", max(-smallest, largest), observations.dtype)
+    if is_mixed(nonlinearity) or is_mixed(loss) or observations.labels.table is not None:
+        raise ValueError(
+            "sample() takes one loss and one nonlinearity for all columns of numbers: use "
+            "complete() for mixed columns, or convert X to numbers."
+        )
     ordinal = _ordinal(loss)
     f = with_bounds(nonlinearity, observations)
     if ordinal is None:

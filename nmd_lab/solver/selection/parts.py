@@ -131,6 +131,8 @@ def holes_depend_on_each_other(observations: Observations) -> bool:
         return False
     rows = np.linspace(0, m - 1, min(m, PARTS.sampled)).astype(int)
     columns = np.linspace(0, n - 1, min(n, PARTS.sampled)).astype(int)
+    if observations.labels.table is not None:  # the indicators of a category are always together
+        columns = np.unique(observations.labels.table.first_of_block[columns])
     excess = _missing(observations)[np.ix_(rows, columns)].astype(float)
     excess -= excess.mean(axis=0)
     together = np.square(excess.T @ excess)
