@@ -21,7 +21,7 @@ from .losses import KL, Frobenius, Loss
 from .nonlinearity import Nonlinearity
 
 LARGEST = 300.0
-"""t from which on exp(t) stays at exp(300), so that no product overflows."""
+"""|t| from which on exp(t) stays at exp(300) or exp(-300), so that no product or ratio overflows."""
 
 INSTEAD_OF_ZERO = 0.1
 """exp(T) at the start where X is not positive, as for a count of zero."""
@@ -117,12 +117,12 @@ class Exp(Nonlinearity):
     @staticmethod
     def forward(t: float, p: tuple[float, ...]) -> float:
         """Return exp(t)."""
-        return math.exp(min(1.0 * float(t), LARGEST))
+        return math.exp(min(max(1.0 * float(t), -LARGEST), LARGEST))
 
     @staticmethod
     def derivative(t: float, p: tuple[float, ...]) -> float:
         """Return exp(t)."""
-        return math.exp(1.0 * float(t)) if t < LARGEST else 0.0
+        return math.exp(1.0 * float(t)) if -LARGEST < t < LARGEST else 0.0
 
     def preimage(self, x: NDArray[np.floating]) -> NDArray[np.floating]:
         """Return log(x), and log(0.1) where x is not positive."""

@@ -163,8 +163,8 @@ class Moves:
         """Return the ridge that removes all components, and the natural ridge of the offsets."""
         problem = self.trials.problems(setting)[0]
         offsets = self.trials.starting_offsets(problem)
-        f, rng = problem.pair.nonlinearity, np.random.default_rng(0)
-        start = svd_start(problem.observations, f, 1, offsets, rng, "randomized")
+        rng = np.random.default_rng(0)
+        start = svd_start(problem.observations, problem.pair, 1, offsets, rng, "randomized")
         largest = float(np.linalg.norm(start.W) * np.linalg.norm(start.H))
         natural, units = problem.natural_penalty * self.trials.mean_weight, problem.units
         of_offsets = natural / units.scaled_offset_alpha(1.0, 1.0)
