@@ -174,10 +174,22 @@ def _closed_form(formula: Callable[..., float]) -> ScalarMap:
 def _array_map(structure: Structure, name: str, cached: bool) -> Callable[..., None]:
     """Return the compiled loop of a T-update over flat arrays."""
     solve = compile_t_update(structure)
+    forward, value = compile_scalar(structure[0].forward), compile_scalar(structure[1].value)
 
     def update(v: Any, x: Any, rho: Any, pieces: Any, pf: Any, pd: Any, out: Any) -> None:
         for i in range(v.size):
-            out[i] = solve(v[i], x[i], rho[i], pieces, pf, pd)
+            t = solve(v[i], x[i], rho[i], pieces, pf, pd)
+            out[i] = t
+            lowest = math.inf
+            for step in range(3 if out.itemsize == 4 else 0):
+                # Rounded to float32, t may cross a jump or leave the domain: a neighbour does not.
+                near = np.float32(t)
+                if step > 0:
+                    near = np.nextafter(near, np.float32(math.inf if step == 1 else -math.inf))
+                gap = float(near) - v[i]
+                objective = value(x[i], forward(float(near), pf), pd) + 0.5 * rho[i] * gap * gap
+                if objective < lowest:
+                    out[i], lowest = near, objective
 
     return compile_kernel(update, f"prox_{name}", cached=cached)
 
@@ -243,7 +255,7 @@ def prox(
     common = np.result_type(arrays["v"].dtype, arrays["x"].dtype)
     dtype = np.float32 if common == np.float32 else np.float64
     inputs = [np.array(a, dtype=np.float64) for a in np.broadcast_arrays(*arrays.values())]
-    out = np.empty(inputs[0].shape)
-    update = _array_map(pair.structure, pair.name, pair.is_ours)
+    out = np.empty(inputs[0].shape, dtype)
+    update = _array_map(pair.structure, f"{pair.name}_{out.dtype}", pair.is_ours)
     update(*(a.ravel() for a in inputs), *pair.arguments, out.ravel())
-    return out.astype(dtype)
+    return out
