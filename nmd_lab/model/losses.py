@@ -53,6 +53,8 @@ class Loss(ModelPart):
     floor, relative_floor : float
         Reported objectives put the lower bound floor + relative_floor |x| on the modelled value of
         an entry x; none by default.
+    convex : bool
+        Whether d is convex in y; True by default.
     smooth : bool
         Whether d has a derivative in y everywhere inside its domain; False by default.  If so, the
         last iterations descend on the objective itself.
@@ -64,6 +66,7 @@ class Loss(ModelPart):
 
     noise: ClassVar[str] = ""
     residual_name: ClassVar[str] = "residual"
+    convex: ClassVar[bool] = True
     smooth: ClassVar[bool] = False
     domain: ClassVar[tuple[float, float]] = (-math.inf, math.inf)
     floor: ClassVar[float] = -math.inf
@@ -90,6 +93,14 @@ class Loss(ModelPart):
     @staticmethod
     def proximal(q: float, x: float, rho: float, p: tuple[float, ...]) -> float:
         """Return the minimiser y of d(x, y) + rho/2 (y - q)^2 over the domain."""
+        raise NotImplementedError
+
+    @staticmethod
+    def derivatives(x: float, y: float, p: tuple[float, ...]) -> tuple[float, float]:
+        """Return the first and the second derivative of d(x, y) in y.
+
+        A loss may leave it out.  With it, the T-update of a smooth f takes fewer steps.
+        """
         raise NotImplementedError
 
     def reference(self, x: NDArray[np.floating], weights: NDArray[np.floating]) -> float:
@@ -194,6 +205,11 @@ class Frobenius(Loss):
         """Return the weighted mean of x and q."""
         return (x + rho * q) / (1.0 + rho)
 
+    @staticmethod
+    def derivatives(x: float, y: float, p: tuple[float, ...]) -> tuple[float, float]:
+        """Return y - x and 1."""
+        return y - x, 1.0
+
     def reference(self, x: NDArray[np.floating], weights: NDArray[np.floating]) -> float:
         """Return ‖X‖² / 2."""
         return 0.5 * float(np.sum(weights * np.square(x, dtype=np.float64)))
@@ -280,6 +296,12 @@ class KL(Loss):
         if b > 0.0:
             return 2.0 * x / (b + root)  # the usual form would cancel here
         return (root - b) / (2.0 * rho)
+
+    @staticmethod
+    def derivatives(x: float, y: float, p: tuple[float, ...]) -> tuple[float, float]:
+        """Return 1 - x/y and x/y^2."""
+        ratio = x / y
+        return 1.0 - ratio, ratio / y
 
     def residuals(self, x: NDArray[np.floating], y: NDArray[np.floating]) -> NDArray[np.floating]:
         """Return (x - y) / √y where y > 0; a count of mean 0 has no spread to divide by."""
