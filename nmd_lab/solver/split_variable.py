@@ -14,7 +14,7 @@ import numpy as np
 
 from nmd_lab._numba import compile_kernel, compile_scalar
 from nmd_lab.data.base import BLOCK, FloatArray, Observations
-from nmd_lab.model.proximal import Pair, Structure, compile_t_update
+from nmd_lab.model.proximal import Pair, Structure, compile_forward, compile_t_update
 
 
 class StoredEntries:
@@ -143,11 +143,11 @@ def compile_entry_update(structure: Structure) -> Callable[..., Any]:
     """
     solve = compile_t_update(structure)
     value = compile_scalar(structure[1].value)
-    forward = compile_scalar(structure[0].forward)
+    forward = compile_forward(structure)
 
     def update(a, u, x, penalty, dual_scale, pieces, pf, pd, floors):  # type: ignore[no-untyped-def]
         v = a - dual_scale * u
-        y = max(forward(a, pf), floors[0] + floors[1] * abs(x))
+        y = max(forward(a, pieces, pf), floors[0] + floors[1] * abs(x))
         return v, solve(v, x, penalty, pieces, pf, pd), value(x, y, pd)
 
     return compile_scalar(update)

@@ -24,7 +24,7 @@ import numpy as np
 from nmd_lab._numba import compile_kernel, compile_scalar
 from nmd_lab._threads import map_and_add
 from nmd_lab.data.base import FloatArray, Observations
-from nmd_lab.model.proximal import Pair, Structure, compile_t_update
+from nmd_lab.model.proximal import Pair, Structure, compile_forward, compile_t_update
 from nmd_lab.solver.split_variable import StoredEntries
 from nmd_lab.solver.storage import Storage
 from nmd_lab.solver.sweep import number_of_shares
@@ -166,7 +166,7 @@ def envelope_kernel(pair: Pair, kind: str) -> Callable[..., tuple[float, float, 
 def _envelope_kernel(structure: Structure, name: str, cached: bool) -> Callable[..., Any]:
     solve = compile_t_update(structure)
     loss = compile_scalar(structure[1].value)
-    forward = compile_scalar(structure[0].forward)
+    forward = compile_forward(structure)
 
     def evaluate(  # type: ignore[no-untyped-def]
         x, a, weights, u, penalty, update_from, pieces, pf, pd, floors
@@ -184,8 +184,8 @@ def _envelope_kernel(structure: Structure, name: str, cached: bool) -> Callable[
             v = a[i] - u[i]
             t = solve(v, x[i], penalty / weight, pieces, pf, pd)
             lowest = floors[0] + floors[1] * abs(x[i])
-            data_term += weight * loss(x[i], max(forward(a[i], pf), lowest), pd)
-            value += weight * loss(x[i], max(forward(t, pf), lowest), pd)
+            data_term += weight * loss(x[i], max(forward(a[i], pieces, pf), lowest), pd)
+            value += weight * loss(x[i], max(forward(t, pieces, pf), lowest), pd)
             value += 0.5 * penalty * (t - v) * (t - v)
             squares += (t - a[i]) * (t - a[i])
             a[i] = penalty * (v - t)
