@@ -104,6 +104,11 @@ class Loss(ModelPart):
         """
         raise NotImplementedError
 
+    @staticmethod
+    def least_at(x: float, p: tuple[float, ...]) -> float:
+        """Return the y, perhaps infinite, from which d(x, y) never falls; x by default."""
+        return x
+
     @classmethod
     def has_proximal_map(cls) -> bool:
         """Return whether the class has the proximal map that its `convex` asks for."""

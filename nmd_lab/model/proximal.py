@@ -33,6 +33,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from nmd_lab._numba import compile_kernel, compile_scalar, is_ours
 
+from ._bracket import compile_bracket_search, is_bracketed
 from ._curve import curve_of, value_at
 from ._descent import compile_descent, compile_proximal_descent
 from ._pieces import best_branch, best_piece
@@ -143,7 +144,8 @@ def is_searched(structure: Structure) -> bool:
     """Return whether the T-update of a structure is found along the curve of f."""
     f, d, flat = structure
     by_branches = f.periodic and d.has_proximal_map()
-    return not flat and d not in f.closed_forms and not by_branches
+    by_formula = d in f.closed_forms or bool(flat)
+    return not (by_formula or by_branches or is_bracketed(f, d))
 
 
 @cache
@@ -174,6 +176,8 @@ def compile_t_update(structure: Structure) -> ScalarMap:
         solve = best_piece(flat, d)
     elif f.periodic and d.has_proximal_map():
         solve = best_branch(compile_scalar(f.forward), d)
+    elif is_bracketed(f, d):
+        solve = compile_bracket_search(f, d)
     else:
         value = compile_scalar(d.value)
         solve = compile_search(compile_scalar(f.forward), value, _descent_of(d, value))
