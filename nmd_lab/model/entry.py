@@ -23,12 +23,13 @@ from numba.np.unsafe.ndarray import to_fixed_tuple
 from nmd_lab._numba import compile_scalar
 
 from ._search import ScalarMap
-from .proximal import Structure, compile_t_update
+from .proximal import Structure, compile_forward, compile_t_update, is_searched
 
 as_tuple: Any = to_fixed_tuple
 
-Branch = tuple[Structure, tuple[int, int, int]]
-"""A structure, with its numbers of pieces, of parameters of f and of parameters of d."""
+Branch = tuple[Structure, tuple[int, int, int], Any]
+"""A structure, its numbers of pieces, of parameters of f and of parameters of d, and f if it is
+searched along a curve of its own."""
 
 AnyStructure = Structure | tuple[str, tuple[Branch, ...]]
 """The structure of a pair, or of a mixed pair."""
@@ -73,7 +74,7 @@ def compile_entry(structure: AnyStructure, limited: bool) -> tuple[ScalarMap, Sc
 
 def _compile_solve(structure: Structure, limited: bool) -> ScalarMap:
     """Return the T-update of an entry of a plain pair."""
-    update, forward = compile_t_update(structure), compile_scalar(structure[0].forward)
+    update, forward = compile_t_update(structure), compile_forward(structure)
     lowest, highest = map(float, structure[1].domain)
 
     def exact(v, x, rho, limit, upper, model):  # type: ignore[no-untyped-def]
@@ -83,7 +84,7 @@ def _compile_solve(structure: Structure, limited: bool) -> ScalarMap:
     def with_limits(v, x, rho, limit, upper, model):  # type: ignore[no-untyped-def]
         pieces, pf, pd, _ = model
         if limit != EXACT:
-            y = forward(v, pf)
+            y = forward(v, pieces, pf)
             low = lowest if limit == AT_MOST else x
             high = highest if limit == AT_LEAST else (upper if limit == BETWEEN else x)
             if low <= y <= high:
@@ -96,16 +97,16 @@ def _compile_solve(structure: Structure, limited: bool) -> ScalarMap:
 
 def _compile_loss(structure: Structure, limited: bool) -> ScalarMap:
     """Return the loss of an entry of a plain pair, with the floors on f(a)."""
-    value, forward = compile_scalar(structure[1].value), compile_scalar(structure[0].forward)
+    value, forward = compile_scalar(structure[1].value), compile_forward(structure)
     lowest, highest = map(float, structure[1].domain)
 
     def exact(x, a, limit, upper, model):  # type: ignore[no-untyped-def]
-        _, pf, pd, floors = model
-        return value(x, max(forward(a, pf), floors[0] + floors[1] * abs(x)), pd)
+        pieces, pf, pd, floors = model
+        return value(x, max(forward(a, pieces, pf), floors[0] + floors[1] * abs(x)), pd)
 
     def with_limits(x, a, limit, upper, model):  # type: ignore[no-untyped-def]
-        _, pf, pd, floors = model
-        y = max(forward(a, pf), floors[0] + floors[1] * abs(x))
+        pieces, pf, pd, floors = model
+        y = max(forward(a, pieces, pf), floors[0] + floors[1] * abs(x))
         if limit != EXACT:
             low = lowest if limit == AT_MOST else x
             high = highest if limit == AT_LEAST else (upper if limit == BETWEEN else x)
@@ -123,8 +124,8 @@ def _compile_mixed(parts: Any, limited: bool) -> tuple[ScalarMap, ScalarMap]:
 
     Parameters
     ----------
-    parts : tuple of (Structure, (int, int, int))
-        Structures, each with its numbers of pieces, of parameters of f and of parameters of d.
+    parts : tuple of Branch
+        Different structures.
     limited : bool
         Whether some entries are limits.
     """
@@ -156,25 +157,27 @@ def _either_loss(position: int, before: ScalarMap, own: ScalarMap) -> ScalarMap:
 
 def _compile_branch(position: int, part: Branch, limited: bool) -> tuple[ScalarMap, ScalarMap]:
     """Return T-update and loss of the pairs of one structure, whose numbers are in table rows."""
-    structure, sizes = part
+    structure, sizes, _ = part
     solve, loss = _compile_solve(structure, limited), _compile_loss(structure, limited)
-    read = _compile_reader(*sizes)
+    read = _compile_reader(*sizes, is_searched(structure))
 
     # In the units of the part, t' = centre + size t and ρ' = ρ / (weight size²).
     def solve_branch(v, x, rho, limit, upper, part, model):  # type: ignore[no-untyped-def]
-        weight, centre, size, own = read(model[2][position][model[1][part]])
+        weight, centre, size, own = read(model[2][position][model[1][part]], model[3][position])
         rho_there = rho / (weight * size * size)
         return (solve(centre + size * v, x, rho_there, limit, upper, own) - centre) / size
 
     def loss_branch(x, a, limit, upper, part, model):  # type: ignore[no-untyped-def]
-        weight, centre, size, own = read(model[2][position][model[1][part]])
+        weight, centre, size, own = read(model[2][position][model[1][part]], model[3][position])
         return weight * loss(x, centre + size * a, limit, upper, own)
 
     return compile_scalar(solve_branch), compile_scalar(loss_branch)
 
 
-def _compile_reader(n_pieces: int, n_f: int, n_d: int) -> ScalarMap:
+def _compile_reader(n_pieces: int, n_f: int, n_d: int, has_curve: bool) -> ScalarMap:
     """Return the function that turns a row of numbers into the units and the model of a pair.
+
+    It takes the row, and the curve of f if the pair is searched.
 
     A row has the numbers of the pieces, the parameters of f and of d, the two floors, and weight,
     centre and size (`nmd_lab.model.mixed.Part`).
@@ -186,13 +189,19 @@ def _compile_reader(n_pieces: int, n_f: int, n_d: int) -> ScalarMap:
     after_floors = after_d + 2
     size = after_floors + 3
 
-    def read(row):  # type: ignore[no-untyped-def]
+    def read(row, curve):  # type: ignore[no-untyped-def]
         numbers = as_tuple(row, size)
         pf, pd = numbers[after_pieces:after_f], numbers[after_f:after_d]
         model = (split(numbers), pf, pd, numbers[after_d:after_floors])
         return numbers[after_floors], numbers[after_floors + 1], numbers[after_floors + 2], model
 
-    return compile_scalar(read)
+    def read_curved(row, curve):  # type: ignore[no-untyped-def]
+        numbers = as_tuple(row, size)
+        pf, pd = numbers[after_pieces:after_f], numbers[after_f:after_d]
+        model = (curve, pf, pd, numbers[after_d:after_floors])
+        return numbers[after_floors], numbers[after_floors + 1], numbers[after_floors + 2], model
+
+    return compile_scalar(read_curved if has_curve else read)
 
 
 def _compile_pieces(n_pieces: int) -> ScalarMap:

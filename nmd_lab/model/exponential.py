@@ -21,7 +21,7 @@ from .losses import KL, Frobenius, Loss
 from .nonlinearity import Nonlinearity
 
 LARGEST = 300.0
-"""t from which on exp(t) stays at exp(300), so that no product overflows."""
+"""Where exp(t) stops: it is exp(300) or exp(-300) beyond, so that no product overflows."""
 
 INSTEAD_OF_ZERO = 0.1
 """exp(T) at the start where X is not positive, as for a count of zero."""
@@ -101,6 +101,7 @@ class Exp(Nonlinearity):
     name = "exp"
     label = "exp(t)"
     monotone = True
+    steep = True
     closed_forms: ClassVar[dict[type[Loss], Callable[..., float]]] = {
         Frobenius: exp_frobenius,
         KL: exp_kl,
@@ -117,12 +118,17 @@ class Exp(Nonlinearity):
     @staticmethod
     def forward(t: float, p: tuple[float, ...]) -> float:
         """Return exp(t)."""
-        return math.exp(min(1.0 * float(t), LARGEST))
+        return math.exp(min(max(1.0 * float(t), -LARGEST), LARGEST))
 
     @staticmethod
     def derivative(t: float, p: tuple[float, ...]) -> float:
         """Return exp(t)."""
-        return math.exp(1.0 * float(t)) if t < LARGEST else 0.0
+        return math.exp(1.0 * float(t)) if -LARGEST < t < LARGEST else 0.0
+
+    @staticmethod
+    def inverse(y: float, p: tuple[float, ...]) -> float:
+        """Return log(y), between -300 and 300, beyond which f is constant."""
+        return min(max(math.log(y), -LARGEST), LARGEST) if y > 0.0 else -LARGEST
 
     def preimage(self, x: NDArray[np.floating]) -> NDArray[np.floating]:
         """Return log(x), and log(0.1) where x is not positive."""

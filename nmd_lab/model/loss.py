@@ -105,6 +105,19 @@ class Loss(ModelPart):
         """
         raise NotImplementedError
 
+    @staticmethod
+    def derivatives(x: float, y: float, p: tuple[float, ...]) -> tuple[float, float]:
+        """Return the first and the second derivative of d(x, y) in y.
+
+        A loss may leave it out.  With it, the T-update of a smooth f takes fewer steps.
+        """
+        raise NotImplementedError
+
+    @staticmethod
+    def least_at(x: float, p: tuple[float, ...]) -> float:
+        """Return the y, perhaps infinite, from which d(x, y) never falls; x by default."""
+        return x
+
     @classmethod
     def has_proximal_map(cls) -> bool:
         """Return whether the class has the proximal map that its `convex` asks for."""

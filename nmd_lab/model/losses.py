@@ -59,6 +59,11 @@ class Frobenius(Loss):
         """Return the weighted mean of x and q."""
         return (x + rho * q) / (1.0 + rho)
 
+    @staticmethod
+    def derivatives(x: float, y: float, p: tuple[float, ...]) -> tuple[float, float]:
+        """Return y - x and 1."""
+        return y - x, 1.0
+
     def reference(self, x: NDArray[np.floating], weights: NDArray[np.floating]) -> float:
         """Return ‖X‖² / 2."""
         return 0.5 * float(np.sum(weights * np.square(x, dtype=np.float64)))
@@ -148,6 +153,12 @@ class KL(Loss):
         if b > 0.0:
             return 2.0 * x / (b + root)  # the usual form would cancel here
         return (root - b) / (2.0 * rho)
+
+    @staticmethod
+    def derivatives(x: float, y: float, p: tuple[float, ...]) -> tuple[float, float]:
+        """Return 1 - x/y and x/y^2."""
+        ratio = x / y
+        return 1.0 - ratio, ratio / y
 
     def residuals(self, x: NDArray[np.floating], y: NDArray[np.floating]) -> NDArray[np.floating]:
         """Return (x - y) / √y where y > 0; a count of mean 0 has no spread to divide by."""

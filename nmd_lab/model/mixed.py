@@ -24,9 +24,11 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ._curve import curve_of
+from .entry import Branch
 from .losses import Loss
 from .nonlinearities import Nonlinearity
-from .proximal import Pair, make_pair
+from .proximal import Pair, is_searched, make_pair
 
 FloatArray = NDArray[np.floating]
 IntArray = NDArray[np.integer]
@@ -77,13 +79,24 @@ class Part(NamedTuple):
     def numbers(self) -> list[float]:
         """Return all numbers of the part, as `nmd_lab.model.entry` reads them."""
         pieces, pf, pd, floors = self.pair.model
-        flat = [number for piece in pieces for number in piece]
+        flat = [] if self.is_searched else [number for piece in pieces for number in piece]
         return [*flat, *pf, *pd, *floors, self.weight, self.centre, self.size]
 
     def sizes(self) -> tuple[int, int, int]:
         """Return how many pieces, parameters of f and parameters of d the part has."""
         pieces, pf, pd, _ = self.pair.model
-        return len(pieces), len(pf), len(pd)
+        return 0 if self.is_searched else len(pieces), len(pf), len(pd)
+
+    @property
+    def is_searched(self) -> bool:
+        """Whether the T-update is searched along the curve of f."""
+        return is_searched(self.pair.structure)
+
+    @property
+    def branch(self) -> Branch:
+        """What the compiled code depends on."""
+        own_curve = self.pair.nonlinearity if self.is_searched else None
+        return self.pair.structure, self.sizes(), own_curve
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,7 +127,7 @@ class MixedPair:
     @cached_property
     def structure(self) -> tuple[str, tuple[Any, ...]]:
         """Everything that the compiled code depends on: the different structures of the parts."""
-        return "mixed", tuple(dict.fromkeys(_structure(part) for part in self.parts))
+        return "mixed", tuple(dict.fromkeys(part.branch for part in self.parts))
 
     @property
     def name(self) -> str:
@@ -133,11 +146,13 @@ class MixedPair:
         tables: list[list[list[float]]] = [[] for _ in structures]
         position, row = [], []
         for part in self.parts:
-            at = structures.index(_structure(part))
+            at = structures.index(part.branch)
             position.append(at)
             row.append(len(tables[at]))
             tables[at].append(part.numbers())
-        return np.array(position), np.array(row), tuple(np.array(table) for table in tables)
+        curves = tuple(() if f is None else curve_of(f) for _, _, f in structures)
+        numbers = tuple(np.array(table) for table in tables)
+        return np.array(position), np.array(row), numbers, curves
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, MixedPair):
@@ -233,11 +248,6 @@ def _groups(which: Any, count: int) -> tuple[IntArray, IntArray]:
 
 AnyPair = Pair | MixedPair
 """A pair of all entries, or of each of them."""
-
-
-def _structure(part: Part) -> tuple[Any, tuple[int, int, int]]:
-    """Return what the compiled code of a part depends on."""
-    return part.pair.structure, part.sizes()
 
 
 class _Mixed:

@@ -55,6 +55,8 @@ class Nonlinearity(ModelPart):
     even : bool
         Whether f(-t) = f(t); False by default.  If so, pieces and closed forms cover t >= 0 only,
         and the T-update has the sign of v.
+    steep : bool
+        Whether the slope of f has no bound; False by default.
     periodic : bool
         Whether f is `nmd_lab.Wrap`, or another f(t) = t - k period with k such that f(t) lies
         between start and start + period; `parameters` are then (period, start).  False by default.
@@ -67,6 +69,7 @@ class Nonlinearity(ModelPart):
     even: ClassVar[bool] = False
     monotone: ClassVar[bool] = False
     periodic: ClassVar[bool] = False
+    steep: ClassVar[bool] = False
     closed_forms: ClassVar[dict[type[Loss], Callable[..., float]]] = {}
 
     @staticmethod
@@ -77,6 +80,14 @@ class Nonlinearity(ModelPart):
     @staticmethod
     def derivative(t: float, p: tuple[float, ...]) -> float:
         """Return the derivative of f at t."""
+        raise NotImplementedError
+
+    @staticmethod
+    def inverse(y: float, p: tuple[float, ...]) -> float:
+        """Return the finite t with f(t) nearest to y; for an even f, that with t >= 0.
+
+        Only a smooth f that rises, for t >= 0 if it is even, can have one.  It bounds the T-update.
+        """
         raise NotImplementedError
 
     @property

@@ -162,6 +162,12 @@ class Ordinal(Loss):
                 break
         return y
 
+    @staticmethod
+    def least_at(x: float, p: tuple[float, ...]) -> float:
+        """Return the middle between the cut points around x."""
+        low, high = level_ends(x, p)
+        return 0.5 * low + 0.5 * high
+
     def for_data(
         self, x: NDArray[np.floating], weights: NDArray[np.floating] | None = None
     ) -> Ordinal:

@@ -10,7 +10,8 @@ first of four constructions that applies to the pair:
    loss.  A loss that is not convex has its own map of an interval instead.
 3. The best of three branches of a periodic f.  On the branch of v the quadratic has its centre, and
    a branch that lies farther away than its neighbour is not better than this.
-4. A search over a bracket that contains the minimiser.
+4. Newton steps on a table of f where they certainly find the minimum, and else a search over a
+   bracket that contains it.
 
 These maps replace the case lists of the paper's appendix, some of which miss the minimum.
 
@@ -32,6 +33,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from nmd_lab._numba import compile_kernel, compile_scalar, is_ours
 
+from ._bracket import compile_bracket_search, is_bracketed
+from ._curve import curve_of, value_at
+from ._descent import compile_descent, compile_proximal_descent
 from ._pieces import best_branch, best_piece
 from ._search import ScalarMap, compile_search
 from .loss import Loss
@@ -77,8 +81,12 @@ class Pair(NamedTuple):
 
     @property
     def arguments(self) -> tuple[Any, ...]:
-        """Run-time arguments of compiled code: pieces, parameters of f, parameters of d."""
-        table = tuple(tuple(float(number) for number in piece) for piece in self.pieces)
+        """Run-time arguments of compiled code: pieces, parameters of f, parameters of d.
+
+        An f that is searched has its curve in the place of the pieces.
+        """
+        table: tuple[Any, ...] = curve_of(self.nonlinearity) if is_searched(self.structure) else ()
+        table = table or tuple(tuple(float(number) for number in piece) for piece in self.pieces)
         parameters = (self.nonlinearity.parameters, self.loss.parameters)
         return table, *(tuple(map(float, numbers)) for numbers in parameters)
 
@@ -139,6 +147,32 @@ def _feasible_pieces(f: Nonlinearity, d: Loss) -> list[Piece]:
     return feasible
 
 
+def is_searched(structure: Structure) -> bool:
+    """Return whether the T-update of a structure is found along the curve of f."""
+    f, d, flat = structure
+    by_branches = f.periodic and d.has_proximal_map()
+    by_formula = d in f.closed_forms or bool(flat)
+    return not (by_formula or by_branches or is_bracketed(f, d))
+
+
+@cache
+def compile_forward(structure: Structure) -> ScalarMap:
+    """Return compiled f ``(t, pieces, pf) -> y``, by its curve if the T-update uses it."""
+    forward = compile_scalar(structure[0].forward)
+    if not is_searched(structure):
+
+        def exact(t, pieces, pf):  # type: ignore[no-untyped-def]
+            return forward(t, pf)
+
+        return compile_scalar(exact)
+
+    def tabulated(t, pieces, pf):  # type: ignore[no-untyped-def]
+        y = value_at(t, pieces)
+        return y if y == y else forward(t, pf)  # NaN: not in the table
+
+    return compile_scalar(tabulated)
+
+
 @cache
 def compile_t_update(structure: Structure) -> ScalarMap:
     """Return the compiled T-update ``(v, x, rho, *pair.arguments) -> t`` of a structure."""
@@ -149,9 +183,23 @@ def compile_t_update(structure: Structure) -> ScalarMap:
         solve = best_piece(flat, d)
     elif f.periodic and d.has_proximal_map():
         solve = best_branch(compile_scalar(f.forward), d)
+    elif is_bracketed(f, d):
+        solve = compile_bracket_search(f, d)
     else:
-        solve = compile_search(compile_scalar(f.forward), compile_scalar(d.value))
+        value = compile_scalar(d.value)
+        solve = compile_search(compile_scalar(f.forward), value, _descent_of(d, value))
     return _with_sign_of_v(solve) if f.even else solve
+
+
+def _descent_of(d: type[Loss], value: ScalarMap) -> ScalarMap | None:
+    """Return the steps that a loss allows; None if d is not convex or gives nothing but values."""
+    if not d.convex:
+        return None
+    if d.derivatives is not Loss.derivatives:
+        return compile_descent(value, compile_scalar(d.derivatives))
+    if d.proximal is not Loss.proximal:
+        return compile_proximal_descent(value, compile_scalar(d.proximal))
+    return None
 
 
 def _with_sign_of_v(solve: ScalarMap) -> ScalarMap:
@@ -181,10 +229,22 @@ def _closed_form(formula: Callable[..., float]) -> ScalarMap:
 def _array_map(structure: Structure, name: str, cached: bool) -> Callable[..., None]:
     """Return the compiled loop of a T-update over flat arrays."""
     solve = compile_t_update(structure)
+    forward, value = compile_scalar(structure[0].forward), compile_scalar(structure[1].value)
 
     def update(v: Any, x: Any, rho: Any, pieces: Any, pf: Any, pd: Any, out: Any) -> None:
         for i in range(v.size):
-            out[i] = solve(v[i], x[i], rho[i], pieces, pf, pd)
+            t = solve(v[i], x[i], rho[i], pieces, pf, pd)
+            out[i] = t
+            lowest = math.inf
+            for step in range(3 if out.itemsize == 4 else 0):
+                # Rounded to float32, t may cross a jump or leave the domain: a neighbour does not.
+                near = np.float32(t)
+                if step > 0:
+                    near = np.nextafter(near, np.float32(math.inf if step == 1 else -math.inf))
+                gap = float(near) - v[i]
+                objective = value(x[i], forward(float(near), pf), pd) + 0.5 * rho[i] * gap * gap
+                if objective < lowest:
+                    out[i], lowest = near, objective
 
     return compile_kernel(update, f"prox_{name}", cached=cached)
 
@@ -250,7 +310,7 @@ def prox(
     common = np.result_type(arrays["v"].dtype, arrays["x"].dtype)
     dtype = np.float32 if common == np.float32 else np.float64
     inputs = [np.array(a, dtype=np.float64) for a in np.broadcast_arrays(*arrays.values())]
-    out = np.empty(inputs[0].shape)
-    update = _array_map(pair.structure, pair.name, pair.is_ours)
+    out = np.empty(inputs[0].shape, dtype)
+    update = _array_map(pair.structure, f"{pair.name}_{out.dtype}", pair.is_ours)
     update(*(a.ravel() for a in inputs), *pair.arguments, out.ravel())
-    return out.astype(dtype)
+    return out

@@ -116,7 +116,9 @@ class Filling(Factors):
         array([ 3.,  6., 12.])
         """
         if is_sparse(X):
-            raise ValueError("X is sparse, and with its holes filled would not be: give dense data.")
+            raise ValueError(
+                "X is sparse, and with its holes filled would not be: give dense data."
+            )
         data = match_data(self.labels, X)
         model = self.block(data.rows, data.columns)
         if is_frame(X):

@@ -123,7 +123,5 @@ def _best_constant(cost: Callable[[float], float], mean: float, spread: float) -
     costs = [cost(float(t)) for t in grid]
     best = int(np.argmin(costs))
     step = 2 * reach / (UNITS.grid - 1)
-    found = minimize_scalar(
-        cost, bounds=(grid[best] - step, grid[best] + step), method="bounded"
-    )
+    found = minimize_scalar(cost, bounds=(grid[best] - step, grid[best] + step), method="bounded")
     return float(found.x) if found.fun < costs[best] else float(grid[best])

@@ -215,7 +215,7 @@ def _update_kernel(structure: AnyStructure, name: str, cached: bool) -> Callable
                 a[i], u[i], known, penalty / weight, dual_scale, limit, upper, part, model
             )
             new = new if weight > 0 else v
-            data_term += weight * loss
+            data_term += weight * loss if weight > 0 else 0.0  # it may be infinite at x = 0
             residual, step, shift = new - a[i], new - t[i], 0.0
             if previous is not None:
                 shift = a[i] - previous[i]

@@ -39,10 +39,9 @@ def cubic_root(y: float, a: float, b: float, c: float, d: float) -> float:
 def cubic_minima(
     left: float, right: float, a: float, b: float, c: float, d: float
 ) -> tuple[float, float]:
-    """Return two candidates for the minimum between left and right of a function.
+    """Return two candidates for the minimum between left and right of a function, often the same.
 
-    Its derivative is a y^3 + b y^2 + c y + d, a > 0, times something positive.  Where a rising part
-    of the cubic has no root, the candidate is an end of the interval.
+    Its derivative is a y^3 + b y^2 + c y + d, a > 0, times something positive.
     """
     first = second = -b / (3.0 * a)  # ends of the falling part
     discriminant = b * b - 3.0 * a * c
@@ -50,13 +49,18 @@ def cubic_minima(
         far = -(b + math.copysign(math.sqrt(discriminant), b))  # free of cancellation
         one, other = far / (3.0 * a), c / far
         first, second = min(one, other), max(one, other)
-    low, high = left, right
+    at_left, at_right = cubic(left, a, b, c, d), cubic(right, a, b, c, d)
+    low, high = math.nan, math.nan
     end, begin = min(first, right), max(second, left)
-    if end > left and cubic(end, a, b, c, d) >= 0.0 > cubic(left, a, b, c, d):
+    if at_left >= 0.0:
+        low = left
+    elif end > left and cubic(end, a, b, c, d) >= 0.0:
         low = min(max(cubic_root(left, a, b, c, d), left), end)
-    if begin < right and cubic(begin, a, b, c, d) <= 0.0 < cubic(right, a, b, c, d):
+    if at_right <= 0.0:
+        high = right
+    elif begin < right and cubic(begin, a, b, c, d) <= 0.0:
         high = max(min(cubic_root(right, a, b, c, d), right), begin)
-    return low, high
+    return (high if math.isnan(low) else low), (low if math.isnan(high) else high)
 
 
 @compile_scalar
@@ -103,12 +107,18 @@ def exponential_minimum(a: float, c: float, b: float, q: float, low: float, high
     if discriminant > 0.0:
         large = 0.25 * (q + math.sqrt(discriminant))
         first, second = math.log(0.5 * a / b / large), math.log(large)
-    one, other = left, right
+    one, other = math.nan, math.nan
     end, begin = min(first, right), max(second, left)
-    if end > left and exponential_slope(end, a, c, b, q) >= 0.0:
+    if exponential_slope(left, a, c, b, q) >= 0.0:
+        one = left
+    elif end > left and exponential_slope(end, a, c, b, q) >= 0.0:
         one = min(max(exponential_root(left, a, c, b, q), left), end)
-    if begin < right and exponential_slope(begin, a, c, b, q) <= 0.0:
+    if exponential_slope(right, a, c, b, q) <= 0.0:
+        other = right
+    elif begin < right and exponential_slope(begin, a, c, b, q) <= 0.0:
         other = max(min(exponential_root(right, a, c, b, q), right), begin)
+    if math.isnan(one) or math.isnan(other):
+        return one if math.isnan(other) else other
     at_one = 0.5 * a * (one - c) * (one - c) + 0.5 * b * (math.exp(one) - q) ** 2
     at_other = 0.5 * a * (other - c) * (other - c) + 0.5 * b * (math.exp(other) - q) ** 2
     return one if at_one <= at_other else other

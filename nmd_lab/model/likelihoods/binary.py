@@ -88,6 +88,11 @@ class Logistic(Loss):
                 break
         return s * z
 
+    @staticmethod
+    def least_at(x: float, p: tuple[float, ...]) -> float:
+        """Return plus or minus infinity."""
+        return math.inf if x > 0.5 else -math.inf
+
     def for_data(
         self, x: NDArray[np.floating], weights: NDArray[np.floating] | None = None
     ) -> Logistic:

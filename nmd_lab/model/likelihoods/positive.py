@@ -7,12 +7,22 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from nmd_lab._numba import compile_scalar
 from nmd_lab.model.loss import Loss
 
 from ._roots import cubic_minima, exponential_minimum
 
 RATIO_FLOOR = 1e-6
 """Smallest f(WH) in a reported objective, as a share of x.  The optimisation has no such bound."""
+
+
+@compile_scalar
+def ratio_divergence(x: float, y: float) -> float:
+    """Return x/y - log(x/y) - 1."""
+    excess = (x - y) / y
+    if abs(excess) < 0.5:  # near y = x the plain formula cancels
+        return excess - math.log1p(excess)
+    return excess - math.log(x / y)
 
 
 class _RatioLoss(Loss):
@@ -66,10 +76,8 @@ class ItakuraSaito(_RatioLoss):
         """Return x/y - log(x/y) - 1."""
         if y <= 0.0 or y == math.inf:
             return math.inf
-        excess = (x - y) / y
-        if abs(excess) < 0.5:  # near y = x the plain formula cancels
-            return excess - math.log1p(excess)
-        return excess - math.log(x / y)
+        value: float = ratio_divergence(x, y)
+        return value
 
     @staticmethod
     def proximal_within(
@@ -86,8 +94,8 @@ class ItakuraSaito(_RatioLoss):
         best, lowest = right, math.inf
         for z in scaled:
             if z > 0.0:
-                ratio = data / z
-                objective = ratio - math.log(ratio) + 0.5 * weight * (z - centre) * (z - centre)
+                objective = ratio_divergence(data, z)
+                objective += 0.5 * weight * (z - centre) * (z - centre)
                 if objective < lowest:
                     best, lowest = z * size, objective
         return min(max(best, low), high)

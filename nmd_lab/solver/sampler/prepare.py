@@ -132,7 +132,7 @@ def _model(
         values = ordinal.codes(values).astype(values.dtype)
         mean, spread, spread_of_X = 0.0, 1.0, 1.0
     else:
-        T = f.preimage(values)
+        T = pair.preimage(values)
         mean = 0.0 if offsets == "none" else float(np.mean(T, dtype=np.float64))
         around = math.sqrt(float(np.mean(np.square(T - mean), dtype=np.float64)))
         spread = around or abs(mean) or 1.0

@@ -87,7 +87,7 @@ def _factors(
         return rows, columns
     if init == "svd":
         offsets = Offsets(model.mean, None, None)
-        start = svd_start(observations, f, rank, offsets, rng, "randomized")
+        start = svd_start(observations, model.pair, rank, offsets, rng, "randomized")
         if few and model.values.size < FEW:
             start = start._replace(W=SHRUNK * start.W, H=SHRUNK * start.H)
     else:

@@ -1,0 +1,154 @@
+"""The T-update of a smooth f by Newton steps, with a certificate that they find the minimum.
+
+The objective g(t) = d(x, f(t)) + rho/2 (t - v)^2 has the second derivative
+
+    g'' = d'' f'^2 + d' f'' + rho    (d', d'' with respect to y = f(t)).
+
+Let d be convex in y.  A minimiser t* has d(x, f(t*)) <= d(x, f(v)).  On the way from v to t*, no
+value of f lies beyond the y where d is least, or that point would be a better t.  So all of them
+lie on one side of this y, with |d'| <= |d'(f(v))|, and within the distance
+sqrt(2 (d(x, f(v)) - least d) / rho) of v.  If rho exceeds |d'(f(v))| times the largest bend of f
+in the harmful direction there, g is convex where t* can be, and the point where g' = 0 is t*.
+`nmd_lab.model._curve` has the bounds of f'' for this test.  Where it fails, the caller searches.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from nmd_lab._numba import compile_scalar
+
+from ._curve import BLOCK, cell_of, curve_at
+
+ScalarMap = Any
+
+MARGIN = 0.9
+"""Share of rho that the harmful bend may reach."""
+
+MOST_STEPS = 12
+
+
+def compile_descent(value: ScalarMap, slopes: ScalarMap) -> ScalarMap:
+    """Return compiled Newton steps ``(v, x, rho, curve, pd) -> t``; NaN without a certificate.
+
+    Parameters
+    ----------
+    value : callable
+        Compiled d(x, y), convex in y.
+    slopes : callable
+        Compiled ``(x, y, p)`` with the first and second derivative of d in y.
+    """
+
+    def descend(v, x, rho, curve, pd):  # type: ignore[no-untyped-def]
+        y, slope, bend, third = curve_at(v, curve)
+        first, second = slopes(x, y, pd)
+        drop = value(x, y, pd) - min(value(x, x, pd), 0.0)
+        if not is_convex(v, rho, first, first, drop, curve):
+            return np.nan
+        t = v
+        for _ in range(MOST_STEPS):
+            gradient = first * slope + rho * (t - v)
+            curvature = second * slope * slope + first * bend + rho
+            # Halley's step; the derivative of d'' is left out.
+            higher = 3.0 * second * slope * bend + first * third
+            damped = curvature * curvature - 0.5 * gradient * higher
+            step = -gradient * curvature / damped
+            if not damped > 0.25 * curvature * curvature:
+                step = -gradient / curvature
+            t += step
+            moved = t - v
+            if step * step * curvature <= 1e-6 * rho * moved * moved:
+                return t if rho * moved * moved <= 2.02 * drop else np.nan
+            y, slope, bend, third = curve_at(t, curve)
+            first, second = slopes(x, y, pd)
+        return np.nan
+
+    return compile_scalar(descend)
+
+
+def compile_proximal_descent(value: ScalarMap, proximal: ScalarMap) -> ScalarMap:
+    """Return the same for a loss that has a proximal map but no derivatives.
+
+    Each step solves d(x, f + f' s) + rho/2 (t + s - v)^2 + d' f''/2 s^2 for s by the proximal map;
+    its d' is that of the step before.  So a kink of d is no obstacle.
+    """
+
+    def descend(v, x, rho, curve, pd):  # type: ignore[no-untyped-def]
+        y, slope, bend, _ = curve_at(v, curve)
+        here = value(x, y, pd)
+        shift = 1e-3 * abs(x - y) + 1e-9 * (abs(y) + 1e-3)
+        rise = (value(x, y + shift, pd) - here) / shift
+        fall = (here - value(x, y - shift, pd)) / shift
+        drop = here - min(value(x, x, pd), 0.0)
+        if not is_convex(v, rho, fall, rise, drop, curve):
+            return np.nan
+        t, pull, most = v, 0.5 * (fall + rise), max(abs(fall), abs(rise))
+        for _ in range(2 * MOST_STEPS):
+            stiff = max(rho + pull * bend, 0.05 * rho)
+            ahead = rho * (v - t) / stiff
+            if slope * slope < 1e-100 * stiff:
+                return np.nan
+            target = proximal(y + slope * ahead, x, stiff / (slope * slope), pd)
+            step = (target - y) / slope
+            if not abs(target - y) > 1e-7 * abs(y):
+                if t == v and not (rise - fall) * (rise - fall) < 1e-4 * rise * rise:
+                    return np.nan
+                if t == v:
+                    step = ahead - pull * slope / stiff
+            else:
+                pull = min(max(stiff * (ahead - step) / slope, -most), most)
+            t += step
+            moved = t - v
+            if step * step * (stiff + slope * slope) <= 1e-10 * rho * moved * moved:
+                return t if rho * moved * moved <= 2.02 * drop else np.nan
+            y, slope, bend, _ = curve_at(t, curve)
+        return np.nan
+
+    return compile_scalar(descend)
+
+
+@compile_scalar
+def is_convex(v, rho, fall, rise, drop, curve):  # type: ignore[no-untyped-def]
+    """Return whether g is certainly convex wherever its minimiser can be.
+
+    `fall` and `rise` bound d' at f(v), and `drop` is d(x, f(v)) above its least value.
+    """
+    bounds = curve[1]
+    steepest = max(abs(fall), abs(rise))
+    use_least, use_largest = rise > 0.0, fall < 0.0
+    allowed = MARGIN * rho
+    room = min(v - bounds[0, 3], bounds[0, 4] - v)
+    if room > 0.0 and 2.02 * drop <= rho * room * room:
+        harm = max(-bounds[0, 0] if use_least else 0.0, bounds[0, 1] if use_largest else 0.0)
+        if steepest * harm <= allowed:
+            return True
+    return is_convex_nearby(v, rho, steepest, use_least, use_largest, drop, curve)
+
+
+@compile_scalar
+def is_convex_nearby(v, rho, steepest, use_least, use_largest, drop, curve):  # type: ignore[no-untyped-def]
+    """Return the same with the bounds of f'' near v alone."""
+    bounds = curve[1]
+    radius = math.sqrt(2.02 * drop / rho)
+    for _ in range(3):
+        left = cell_of(v - radius, bounds[0, 2])
+        right = cell_of(v + radius, bounds[0, 2])
+        if left < 0 or right < 0:
+            return False
+        harm, slope = 0.0, 0.0
+        for k in range(1 + left // BLOCK, 2 + right // BLOCK):
+            if use_least:
+                harm = max(harm, -bounds[k, 0])
+            if use_largest:
+                harm = max(harm, bounds[k, 1])
+            slope = max(slope, bounds[k, 2])
+        if steepest * harm <= MARGIN * rho:
+            return True
+        nearer = 1.01 * steepest * slope / rho
+        if not nearer < 0.7 * radius:
+            return False
+        radius = nearer
+    return False
