@@ -38,7 +38,9 @@ if TYPE_CHECKING:
     from .model.losses import KL, L1, Frobenius, Loss
     from .model.nonlinearities import Identity, MinMax, Modulus, Nonlinearity, Piece, ReLU, Square
     from .model.ordinal import Ordinal
+    from .model.checks import check_loss, check_nonlinearity
     from .model.proximal import prox
+    from .model.smooth import Smooth
     from .result.compare import compare
     from .result.decomposition import Decomposition
     from .result.loading import load
@@ -76,12 +78,15 @@ __all__ = [
     "Piece",
     "Posterior",
     "ReLU",
+    "Smooth",
     "SparseObservations",
     "Square",
     "State",
     "Study",
     "UnobservedWarning",
     "baselines",
+    "check_loss",
+    "check_nonlinearity",
     "compare",
     "complete",
     "datasets",
@@ -113,6 +118,8 @@ _WHERE = {
     "solver.penalty": ["PenaltyRule"],
     "model.ordinal": ["Ordinal"],
     "model.proximal": ["prox"],
+    "model.smooth": ["Smooth"],
+    "model.checks": ["check_loss", "check_nonlinearity"],
     "sampling": ["sample"],
     "data.sparse": ["SparseObservations"],
     "data.split": ["split_observed"],

@@ -158,11 +158,29 @@ def compile_t_update(structure: Structure) -> ScalarMap:
     if d in f.closed_forms:
         solve = _closed_form(f.closed_forms[d])
     elif flat:
-        solve = _best_piece(flat, compile_scalar(d.value), compile_scalar(d.proximal))
+        solve = _best_piece(flat, compile_scalar(d.value), compile_proximal(d))
     else:
         value = compile_scalar(d.value)
         solve = compile_search(compile_scalar(f.forward), value, _descent_of(d, value))
     return _with_sign_of_v(solve) if f.even else solve
+
+
+@cache
+def compile_proximal(d: type[Loss]) -> ScalarMap:
+    """Return the compiled proximal map ``(q, x, rho, p) -> y`` of a loss, its own or a search."""
+    if d.proximal is not Loss.proximal:
+        return compile_scalar(d.proximal)
+    search = compile_search(compile_scalar(_identity), compile_scalar(d.value))
+
+    def proximal(q, x, rho, p):  # type: ignore[no-untyped-def]
+        return search(q, x, rho, (), (), p)
+
+    return compile_scalar(proximal)
+
+
+def _identity(t: float, p: tuple[float, ...]) -> float:
+    """Return t."""
+    return t
 
 
 def _descent_of(d: type[Loss], value: ScalarMap) -> ScalarMap | None:
@@ -314,7 +332,17 @@ def prox(
     common = np.result_type(arrays["v"].dtype, arrays["x"].dtype)
     dtype = np.float32 if common == np.float32 else np.float64
     inputs = [np.array(a, dtype=np.float64) for a in np.broadcast_arrays(*arrays.values())]
-    out = np.empty(inputs[0].shape)
-    update = _array_map(pair.structure, pair.name, pair.is_ours)
-    update(*(a.ravel() for a in inputs), *pair.arguments, out.ravel())
-    return out.astype(dtype)
+    out = t_update(pair, *(a.ravel() for a in inputs))
+    return out.reshape(inputs[0].shape).astype(dtype)
+
+
+def t_update(
+    pair: Pair,
+    v: NDArray[np.float64],
+    x: NDArray[np.float64],
+    rho: NDArray[np.float64],
+) -> NDArray[np.float64]:
+    """Return the T-update of flat arrays, without checks."""
+    out = np.empty(v.size)
+    _array_map(pair.structure, pair.name, pair.is_ours)(v, x, rho, *pair.arguments, out)
+    return out
