@@ -30,6 +30,10 @@ MARGIN = 0.9
 
 MOST_STEPS = 12
 
+NEGLIGIBLE = 1e-5
+"""Square of the last step in the norm of g'', relative to rho (t - v)^2.  The error after it is of
+the third order in this step."""
+
 
 def compile_descent(value: ScalarMap, slopes: ScalarMap) -> ScalarMap:
     """Return compiled Newton steps ``(v, x, rho, curve, pd) -> t``; NaN without a certificate.
@@ -54,13 +58,12 @@ def compile_descent(value: ScalarMap, slopes: ScalarMap) -> ScalarMap:
             curvature = second * slope * slope + first * bend + rho
             # Halley's step; the derivative of d'' is left out.
             higher = 3.0 * second * slope * bend + first * third
-            damped = curvature * curvature - 0.5 * gradient * higher
+            square = curvature * curvature
+            damped = max(square - 0.5 * gradient * higher, 0.25 * square)
             step = -gradient * curvature / damped
-            if not damped > 0.25 * curvature * curvature:
-                step = -gradient / curvature
             t += step
             moved = t - v
-            if step * step * curvature <= 1e-6 * rho * moved * moved:
+            if step * step * curvature <= NEGLIGIBLE * rho * moved * moved:
                 return t if rho * moved * moved <= 2.02 * drop else np.nan
             y, slope, bend, third = curve_at(t, curve)
             first, second = slopes(x, y, pd)

@@ -9,9 +9,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .losses import Loss
+from nmd_lab._numba import is_ours
+
+from .losses import Loss, _values_kernel
 from .nonlinearities import Nonlinearity
-from .proximal import compile_proximal, is_searched, make_pair, t_update
+from .proximal import compile_proximal, make_pair, t_update
 
 Array = NDArray[np.float64]
 
@@ -53,10 +55,8 @@ def _first(law: str, bad: Array, found: Array, expected: Any, **inputs: Array) -
 
 def values_of(d: Loss, x: Array, y: Array) -> Array:
     """Return d(x, y) without the floors of reported objectives."""
-    from .losses import _values_kernel
-
     out = np.empty(x.size)
-    kernel = _values_kernel(d.value, d.name, False)
+    kernel = _values_kernel(d.value, d.name, is_ours(type(d)))
     kernel(x, y, tuple(map(float, d.parameters)), (-math.inf, 0.0), out)
     return out
 
@@ -126,7 +126,7 @@ def t_update_is_minimiser(f: Nonlinearity, d: Loss, x: Array, v: Array, rho: Arr
     """Yield where another t has a lower d(x, f(t)) + rho/2 (t - v)^2 than the T-update."""
     pair = make_pair(f, d)
     t = t_update(pair, v, x, rho)
-    law = f"{MINIMISER} with {d!r}" if is_searched(pair.structure) else f"{MINIMISER} with {d!r}"
+    law = f"the T-update of {f!r} with {d!r} is the minimiser"
 
     def objective(t: Array) -> Array:
         y = np.asarray(f(t), dtype=float)

@@ -83,7 +83,7 @@ class CheckReport:
 Law = tuple[str, Callable[[], Iterator[Failure]]]
 
 
-def _report(subject: object, tried: list[Law]) -> CheckReport:
+def report_of(subject: object, tried: list[Law]) -> CheckReport:
     """Return the report of the laws; an exception is a failure of its law."""
     failures: list[Failure] = []
     for law, run in tried:
@@ -143,7 +143,7 @@ def check_loss(
     ]
     for f in (Identity(), ReLU(), Modulus()):
         tried.append((f"{laws.MINIMISER} with {f!r}", _t_update_law(f, loss, data, centre, rho)))
-    return _report(loss, tried)
+    return report_of(loss, tried)
 
 
 def check_nonlinearity(
@@ -209,7 +209,7 @@ def check_nonlinearity(
     for d in (Frobenius(), L1()) if loss is None else (loss,):
         inside = np.clip(x, *np.clip(d.domain, -1e6, 1e6))
         tried.append((f"{laws.MINIMISER} with {d!r}", _t_update_law(f, d, inside, v, rho)))
-    return _report(f, tried)
+    return report_of(f, tried)
 
 
 def _t_update_law(
