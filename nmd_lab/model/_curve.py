@@ -132,9 +132,10 @@ def _bounds(cells: Array, half: Array, scale: float) -> Array:
     stretch = _longest_stretch(np.isfinite(cells[:, 1]))
     bounds[0] = -np.inf, np.inf, 1.0 / scale, 0.0, 0.0
     if stretch.stop > stretch.start:
-        ends = cells[stretch.start, 0] - half[stretch.start], cells[stretch.stop - 1, 0] + half[
-            stretch.stop - 1
-        ]
+        ends = (
+            cells[stretch.start, 0] - half[stretch.start],
+            cells[stretch.stop - 1, 0] + half[stretch.stop - 1],
+        )
         bounds[0] = np.min(least[stretch]), np.max(largest[stretch]), 1.0 / scale, *np.ravel(ends)
     return bounds
 

@@ -103,7 +103,9 @@ def loss_derivatives(d: Loss, x: Array, y: Array) -> Iterator[Failure]:
     rise, fall = (ahead - at) / step, (at - behind) / step
     slack = 1e-3 * (1e-3 + np.abs(rise) + np.abs(fall))
     inside = np.isfinite(rise) & np.isfinite(fall)
-    bad = inside & ~((slope >= np.minimum(rise, fall) - slack) & (slope <= np.maximum(rise, fall) + slack))
+    bad = inside & ~(
+        (slope >= np.minimum(rise, fall) - slack) & (slope <= np.maximum(rise, fall) + slack)
+    )
     yield from _first("derivatives gives d' in y", bad, slope, (rise + fall) / 2, x=a, y=b)
 
 
@@ -122,7 +124,9 @@ def proximal_is_minimiser(d: Loss, x: Array, q: Array, rho: Array) -> Iterator[F
     yield from _better_point(PROXIMAL, y, q, objective, d.domain, at)
 
 
-def t_update_is_minimiser(f: Nonlinearity, d: Loss, x: Array, v: Array, rho: Array) -> Iterator[Failure]:
+def t_update_is_minimiser(
+    f: Nonlinearity, d: Loss, x: Array, v: Array, rho: Array
+) -> Iterator[Failure]:
     """Yield where another t has a lower d(x, f(t)) + rho/2 (t - v)^2 than the T-update."""
     pair = make_pair(f, d)
     t = t_update(pair, v, x, rho)

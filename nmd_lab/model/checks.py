@@ -96,9 +96,7 @@ def report_of(subject: object, tried: list[Law]) -> CheckReport:
     return CheckReport(repr(subject), tuple(law for law, _ in tried), tuple(failures))
 
 
-def check_loss(
-    loss: Loss, *, x: object = None, n: int = 300, random_state: int = 0
-) -> CheckReport:
+def check_loss(loss: Loss, *, x: object = None, n: int = 300, random_state: int = 0) -> CheckReport:
     """Check the laws of a loss: domain, bound, convexity, derivatives, proximal map, T-updates.
 
     Parameters
@@ -136,7 +134,10 @@ def check_loss(
     few, y = np.unique(data)[:: max(1, n // 25)], _values_inside(loss, rng)
     rho, centre = 10.0 ** rng.uniform(-3, 3, n), data + _spread(rng, n)
     tried: list[Law] = [
-        ("d is a number inside its domain, and bounded below", lambda: laws.loss_values(loss, few, y)),
+        (
+            "d is a number inside its domain, and bounded below",
+            lambda: laws.loss_values(loss, few, y),
+        ),
         ("d is convex in y", lambda: laws.loss_is_convex(loss, few[::3], y[::2])),
         ("derivatives are those of d", lambda: laws.loss_derivatives(loss, few, y)),
         (laws.PROXIMAL, lambda: laws.proximal_is_minimiser(loss, data, centre, rho)),
@@ -204,7 +205,9 @@ def check_nonlinearity(
     ]
     v, rho = rng.choice(points, n), 10.0 ** rng.uniform(-3, 3, n)
     with np.errstate(all="ignore"):
-        x = np.asarray(f(rng.choice(points, n)), dtype=float) + _spread(rng, n) * (rng.random(n) < 0.5)
+        x = np.asarray(f(rng.choice(points, n)), dtype=float) + _spread(rng, n) * (
+            rng.random(n) < 0.5
+        )
     x = np.where(np.isfinite(x), np.clip(x, -1e6, 1e6), 1.0)
     for d in (Frobenius(), L1()) if loss is None else (loss,):
         inside = np.clip(x, *np.clip(d.domain, -1e6, 1e6))
