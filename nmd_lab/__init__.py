@@ -35,10 +35,10 @@ if TYPE_CHECKING:
     from .data.split import split_observed
     from .estimators import NMD, MatrixCompletion
     from .fit import complete, decompose
+    from .model.checks import check_loss, check_nonlinearity
     from .model.losses import KL, L1, Frobenius, Loss
     from .model.nonlinearities import Identity, MinMax, Modulus, Nonlinearity, Piece, ReLU, Square
     from .model.ordinal import Ordinal
-    from .model.checks import check_loss, check_nonlinearity
     from .model.proximal import prox
     from .model.smooth import Smooth
     from .result.compare import compare

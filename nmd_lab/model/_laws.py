@@ -135,6 +135,7 @@ def t_update_is_minimiser(
     def objective(t: Array) -> Array:
         y = np.asarray(f(t), dtype=float)
         flat = values_of(d, np.broadcast_to(x, t.shape).ravel(), y.ravel()).reshape(t.shape)
+        flat = np.where((y >= d.domain[0]) & (y <= d.domain[1]), flat, np.inf)
         return flat + rho / 2 * (t - v) ** 2
 
     at = {"v": v, "x": x, "rho": rho}

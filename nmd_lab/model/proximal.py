@@ -160,7 +160,7 @@ def compile_t_update(structure: Structure) -> ScalarMap:
     elif flat:
         solve = _best_piece(flat, compile_scalar(d.value), compile_proximal(d))
     else:
-        value = compile_scalar(d.value)
+        value = _value_inside(compile_scalar(d.value), d.domain)
         solve = compile_search(compile_scalar(f.forward), value, _descent_of(d, value))
     return _with_sign_of_v(solve) if f.even else solve
 
@@ -170,12 +170,25 @@ def compile_proximal(d: type[Loss]) -> ScalarMap:
     """Return the compiled proximal map ``(q, x, rho, p) -> y`` of a loss, its own or a search."""
     if d.proximal is not Loss.proximal:
         return compile_scalar(d.proximal)
-    search = compile_search(compile_scalar(_identity), compile_scalar(d.value))
+    value = _value_inside(compile_scalar(d.value), d.domain)
+    search = compile_search(compile_scalar(_identity), value)
 
     def proximal(q, x, rho, p):  # type: ignore[no-untyped-def]
         return search(q, x, rho, (), (), p)
 
     return compile_scalar(proximal)
+
+
+def _value_inside(value: ScalarMap, domain: tuple[float, float]) -> ScalarMap:
+    """Return compiled d, infinite outside the domain of the loss."""
+    low, high = domain
+    if low == -math.inf and high == math.inf:
+        return value
+
+    def inside(x, y, p):  # type: ignore[no-untyped-def]
+        return value(x, y, p) if low <= y <= high else math.inf
+
+    return compile_scalar(inside)
 
 
 def _identity(t: float, p: tuple[float, ...]) -> float:
@@ -188,9 +201,9 @@ def _descent_of(d: type[Loss], value: ScalarMap) -> ScalarMap | None:
     if not d.convex:
         return None
     if d.derivatives is not Loss.derivatives:
-        return compile_descent(value, compile_scalar(d.derivatives))
+        return compile_descent(value, compile_scalar(d.derivatives), d.domain)
     if d.proximal is not Loss.proximal:
-        return compile_proximal_descent(value, compile_scalar(d.proximal))
+        return compile_proximal_descent(value, compile_scalar(d.proximal), d.domain)
     return None
 
 
