@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 
 from nmd_lab._numba import is_ours
 
+from ._loss_maps import compile_proximal
 from .losses import Loss, _values_kernel
 from .nonlinearities import Nonlinearity
-from .proximal import compile_proximal, make_pair, t_update
+from .proximal import make_pair, t_update
 
 Array = NDArray[np.float64]
 

@@ -31,7 +31,7 @@ from numpy.typing import ArrayLike, NDArray
 from nmd_lab._numba import compile_kernel, compile_scalar, is_ours
 
 from ._curve import curve_of, value_at
-from ._descent import compile_descent, compile_proximal_descent
+from ._loss_maps import compile_proximal, descent_of, value_inside
 from ._search import ScalarMap, compile_search
 from .losses import Loss, as_loss
 from .nonlinearities import Nonlinearity, Piece, as_nonlinearity
@@ -160,51 +160,9 @@ def compile_t_update(structure: Structure) -> ScalarMap:
     elif flat:
         solve = _best_piece(flat, compile_scalar(d.value), compile_proximal(d))
     else:
-        value = _value_inside(compile_scalar(d.value), d.domain)
-        solve = compile_search(compile_scalar(f.forward), value, _descent_of(d, value))
+        value = value_inside(compile_scalar(d.value), d.domain)
+        solve = compile_search(compile_scalar(f.forward), value, descent_of(d, value))
     return _with_sign_of_v(solve) if f.even else solve
-
-
-@cache
-def compile_proximal(d: type[Loss]) -> ScalarMap:
-    """Return the compiled proximal map ``(q, x, rho, p) -> y`` of a loss, its own or a search."""
-    if d.proximal is not Loss.proximal:
-        return compile_scalar(d.proximal)
-    value = _value_inside(compile_scalar(d.value), d.domain)
-    search = compile_search(compile_scalar(_identity), value)
-
-    def proximal(q, x, rho, p):  # type: ignore[no-untyped-def]
-        return search(q, x, rho, (), (), p)
-
-    return compile_scalar(proximal)
-
-
-def _value_inside(value: ScalarMap, domain: tuple[float, float]) -> ScalarMap:
-    """Return compiled d, infinite outside the domain of the loss."""
-    low, high = domain
-    if low == -math.inf and high == math.inf:
-        return value
-
-    def inside(x, y, p):  # type: ignore[no-untyped-def]
-        return value(x, y, p) if low <= y <= high else math.inf
-
-    return compile_scalar(inside)
-
-
-def _identity(t: float, p: tuple[float, ...]) -> float:
-    """Return t."""
-    return t
-
-
-def _descent_of(d: type[Loss], value: ScalarMap) -> ScalarMap | None:
-    """Return the steps that a loss allows; None if d is not convex or gives nothing but values."""
-    if not d.convex:
-        return None
-    if d.derivatives is not Loss.derivatives:
-        return compile_descent(value, compile_scalar(d.derivatives), d.domain)
-    if d.proximal is not Loss.proximal:
-        return compile_proximal_descent(value, compile_scalar(d.proximal), d.domain)
-    return None
 
 
 def _with_sign_of_v(solve: ScalarMap) -> ScalarMap:
