@@ -44,7 +44,7 @@ RELATIVE = 1e-6
 """Share by which an objective may exceed a better one that the check has found."""
 
 
-def _first(law: str, bad: Array, found: Array, expected: Any, **inputs: Array) -> Iterator[Failure]:
+def _first(law: str, bad: Any, found: Any, expected: Any, **inputs: Array) -> Iterator[Failure]:
     """Yield the failure at the first bad input."""
     positions = np.flatnonzero(bad)
     if positions.size:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from functools import cache
+from typing import Any
 
 from nmd_lab._numba import compile_scalar
 
@@ -13,7 +14,7 @@ from .losses import Loss
 
 
 @cache
-def compile_proximal(d: type[Loss]) -> ScalarMap:
+def compile_proximal(d: Any) -> ScalarMap:
     """Return the compiled proximal map ``(q, x, rho, p) -> y`` of a loss, its own or a search."""
     if d.proximal is not Loss.proximal:
         return compile_scalar(d.proximal)
