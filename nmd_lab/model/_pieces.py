@@ -6,6 +6,7 @@ import math
 
 from nmd_lab._numba import compile_scalar
 
+from ._loss_maps import compile_proximal
 from ._search import ScalarMap
 from .loss import Loss
 
@@ -26,7 +27,7 @@ def best_piece(flat: tuple[bool, ...], loss: type[Loss]) -> ScalarMap:
 def _piece_candidate(index: int, flat: bool, loss: type[Loss]) -> ScalarMap:
     """Return a compiled function whose values are the minimiser on a piece and its objective."""
     value = compile_scalar(loss.value)
-    proximal = compile_scalar(loss.proximal if loss.convex else loss.proximal_within)
+    proximal = compile_proximal(loss) if loss.convex else compile_scalar(loss.proximal_within)
     if flat:
 
         def candidate(v, x, rho, pieces, pd):  # type: ignore[no-untyped-def]

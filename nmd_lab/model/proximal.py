@@ -35,7 +35,7 @@ from nmd_lab._numba import compile_kernel, compile_scalar, is_ours
 
 from ._bracket import compile_bracket_search, is_bracketed
 from ._curve import curve_of, value_at
-from ._descent import compile_descent, compile_proximal_descent
+from ._loss_maps import descent_of, value_inside
 from ._pieces import best_branch, best_piece
 from ._search import ScalarMap, compile_search
 from .loss import Loss
@@ -126,7 +126,7 @@ def make_pair(nonlinearity: str | Nonlinearity, loss: str | Loss) -> Pair:
             f"nonlinearity={f!r} takes no value in {d.domain}, where the loss {d.name!r} is "
             "finite: change the bounds or the loss."
         )
-    if closed or not d.has_proximal_map():
+    if closed or not (d.convex or d.has_proximal_map()):  # a search finds a map of values alone
         pieces = ()
     return Pair(f, d, (type(f), type(d), tuple(piece.slope == 0 for piece in pieces)), pieces)
 
@@ -186,20 +186,9 @@ def compile_t_update(structure: Structure) -> ScalarMap:
     elif is_bracketed(f, d):
         solve = compile_bracket_search(f, d)
     else:
-        value = compile_scalar(d.value)
-        solve = compile_search(compile_scalar(f.forward), value, _descent_of(d, value))
+        value = value_inside(compile_scalar(d.value), d.domain)
+        solve = compile_search(compile_scalar(f.forward), value, descent_of(d, value))
     return _with_sign_of_v(solve) if f.even else solve
-
-
-def _descent_of(d: type[Loss], value: ScalarMap) -> ScalarMap | None:
-    """Return the steps that a loss allows; None if d is not convex or gives nothing but values."""
-    if not d.convex:
-        return None
-    if d.derivatives is not Loss.derivatives:
-        return compile_descent(value, compile_scalar(d.derivatives))
-    if d.proximal is not Loss.proximal:
-        return compile_proximal_descent(value, compile_scalar(d.proximal))
-    return None
 
 
 def _with_sign_of_v(solve: ScalarMap) -> ScalarMap:
@@ -310,7 +299,20 @@ def prox(
     common = np.result_type(arrays["v"].dtype, arrays["x"].dtype)
     dtype = np.float32 if common == np.float32 else np.float64
     inputs = [np.array(a, dtype=np.float64) for a in np.broadcast_arrays(*arrays.values())]
-    out = np.empty(inputs[0].shape, dtype)
+    v_flat, x_flat, rho_flat = (a.ravel() for a in inputs)
+    out = t_update(pair, v_flat, x_flat, rho_flat, dtype)
+    return out.reshape(inputs[0].shape)
+
+
+def t_update(
+    pair: Pair,
+    v: NDArray[np.float64],
+    x: NDArray[np.float64],
+    rho: NDArray[np.float64],
+    dtype: type[np.floating] = np.float64,
+) -> NDArray[np.floating]:
+    """Return the T-update of flat arrays in a precision, without checks."""
+    out = np.empty(v.size, dtype)
     update = _array_map(pair.structure, f"{pair.name}_{out.dtype}", pair.is_ours)
-    update(*(a.ravel() for a in inputs), *pair.arguments, out.ravel())
+    update(v, x, rho, *pair.arguments, out)
     return out
