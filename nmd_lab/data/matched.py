@@ -123,9 +123,7 @@ def observe_beside(
     sample_dims = None
     if isinstance(X, xr.DataArray) and (X.ndim > 2 or set(map(str, X.dims)) == set(labels.dims)):
         sample_dims = labels.rows
-    return observe(
-        X, mask=mask, weights=weights, sample_dims=sample_dims, table=labels.table
-    )
+    return observe(X, mask=mask, weights=weights, sample_dims=sample_dims, table=labels.table)
 
 
 def known_columns(labels: Labels, observations: Observations) -> NDArray[np.intp]:

@@ -78,9 +78,7 @@ def observe_rows(
         others = [str(dim) for dim in X.dims if dim not in labels.columns]
         if X.ndim > 2 or len(others) == 1:
             sample_dims = others
-    return observe(
-        X, mask=mask, weights=weights, sample_dims=sample_dims, table=labels.table
-    )
+    return observe(X, mask=mask, weights=weights, sample_dims=sample_dims, table=labels.table)
 
 
 def fold_rows(
