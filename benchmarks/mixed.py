@@ -98,20 +98,20 @@ def mixed(seen: pd.DataFrame, seed: int) -> Predictions:
     return numbers, classes
 
 
-def as_numbers(complete: Callable[[NDArray[Any], int], NDArray[Any]]) -> Any:
-    """Return a method that has standardised numbers and indicators."""
+def as_numbers(complete: Callable[[NDArray[Any], int], NDArray[Any]], first: int = 0) -> Any:
+    """Return a method that has standardised numbers and indicators, from the `first` class on."""
 
     def method(seen: pd.DataFrame, seed: int) -> Predictions:
         parts, where = [], {}
         for name in seen:
             column = seen[name]
             if isinstance(column.dtype, pd.CategoricalDtype):
-                values = np.eye(len(column.cat.categories))[column.cat.codes]
+                values = np.eye(len(column.cat.categories))[column.cat.codes][:, first:]
                 values[column.isna()] = np.nan
             else:
                 values = column.to_numpy(dtype=float, na_value=np.nan)[:, None]
-            first = sum(part.shape[1] for part in parts)
-            where[name] = slice(first, first + values.shape[1])
+            begin = sum(part.shape[1] for part in parts)
+            where[name] = slice(begin, begin + values.shape[1])
             parts.append(values)
         X = np.hstack(parts)
         mean, size = np.nanmean(X, axis=0), np.nanstd(X, axis=0)
@@ -120,8 +120,9 @@ def as_numbers(complete: Callable[[NDArray[Any], int], NDArray[Any]]) -> Any:
         for name, at in where.items():
             if not is_class(seen[name]):
                 numbers[name] = filled[:, at][:, 0]
-            elif filled[:, at].shape[1] == 1:
-                classes[name] = np.hstack([1 - filled[:, at], filled[:, at]])
+            elif str(seen[name].dtype) == "boolean" or first:
+                other = 1 - filled[:, at].sum(axis=1, keepdims=True)
+                classes[name] = np.hstack([other, filled[:, at]])
             else:
                 classes[name] = filled[:, at]
         return numbers, classes
@@ -143,6 +144,7 @@ METHODS: dict[str, Any] = {
     "mixed columns": mixed,
     "all as numbers": as_numbers(own_numbers),
     "IterativeImputer": as_numbers(imputer),
+    "the same, K-1 indicators": as_numbers(imputer, first=1),
 }
 
 
@@ -157,9 +159,9 @@ def hidden(frame: pd.DataFrame, seed: int) -> tuple[pd.DataFrame, NDArray[Any], 
             seen[name] = seen[name].astype("boolean")
         elif not is_class(frame[name]):
             seen[name] = seen[name].astype(float)
-        seen.loc[test[:, k] | calibration[:, k], name] = pd.NA if str(
-            seen[name].dtype
-        ) == "boolean" else np.nan
+        seen.loc[test[:, k] | calibration[:, k], name] = (
+            pd.NA if str(seen[name].dtype) == "boolean" else np.nan
+        )
     return seen, test, calibration
 
 
@@ -208,6 +210,7 @@ def run(tables: list[str], seeds: int, methods: dict[str, Any]) -> pd.DataFrame:
                 seconds = time.perf_counter() - began
                 about = {"table": table, "method": method, "seed": seed, "seconds": seconds}
                 rows.append(about | scores)
+                print(table, seed, method, scores, flush=True)
     return pd.DataFrame(rows)
 
 

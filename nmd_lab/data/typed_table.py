@@ -77,7 +77,8 @@ class TypedColumn:
             return numbers[:, None]
         codes = self._codes(column, missing)
         if self.kind == "ordered":
-            return np.append(self.levels, np.nan)[codes][:, None]
+            levels: NDArray[np.float64] = np.append(self.levels, np.nan)[codes]
+            return levels[:, None]
         shown = np.arange(self.first_shown, len(self.categories))
         indicators = (codes[:, None] == shown).astype(np.float64)
         indicators[missing] = np.nan

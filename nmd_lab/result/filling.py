@@ -13,7 +13,9 @@ from nmd_lab.data.labels import is_frame
 from nmd_lab.data.matched import match_data
 from nmd_lab.data.sparse import is_sparse
 from nmd_lab.data.typed_table import TypedColumn, table_of
-from nmd_lab.model.losses import Logistic, Loss, Ordinal
+from nmd_lab.model.likelihoods.binary import Logistic
+from nmd_lab.model.loss import Loss
+from nmd_lab.model.ordinal import Ordinal
 
 from .factors import Factors
 from .lookup import positions_of
@@ -74,8 +76,8 @@ class Filling(Factors):
             if typed is not None:
                 classes = list(typed.categories) if typed.categories else [False, True]
         elif isinstance(loss, Ordinal):
-            p, levels = loss.probabilities(t[:, 0]), loss.levels
-            classes = list(levels if typed is None else typed.categories)
+            p = loss.probabilities(t[:, 0])
+            classes = list(loss.parameters[: p.shape[1]] if typed is None else typed.categories)
         else:
             raise ValueError(
                 f"column={column!r} has the loss {loss.name!r}, which gives classes no "

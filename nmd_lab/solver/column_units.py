@@ -3,12 +3,15 @@
 **Centre.**  The best constant y of a column is the value of lowest loss among those that f takes.
 Its centre is the T with f(T) = y, so that WH = 0 stands for the constant.
 
-**Weight.**  A loss that measures a distance, such as the Frobenius loss, has no natural unit.  It is
+**Weight.**  A loss that measures a distance, such as the Frobenius loss, has no natural unit.  It
+is
 divided by twice its mean at the best constant.  For the Frobenius loss the column then has variance
-one.  Every other loss is minus the logarithm of a likelihood, and stays as it is; a divergence whose
+one.  Every other loss is minus the logarithm of a likelihood, and stays as it is; a divergence
+whose
 mean at the constant is above one half, as that of large counts may be, is reduced to this.
 
-**Size.**  The unit of WH is such that the mean of the weighted loss has the second derivative one at
+**Size.**  The unit of WH is such that the mean of the weighted loss has the second derivative one
+at
 the centre: an entry of each column then says as much about WH, and a ridge restricts all columns
 alike.  For the Frobenius loss this is the standard deviation.  A loss with a kink has the standard
 deviation, too.
@@ -80,10 +83,8 @@ def with_units(pair: Pair, x: FloatArray, weights: FloatArray) -> Part:
     if f.even:  # the sign of T is not known: the centre has to be 0
         size = math.sqrt(float(np.average(np.square(T), weights=weights))) or 1.0
         return Part(pair, 0.0, size, _weight(loss, cost(mean)))
-    if type(loss) is Frobenius and f.linear:
-        centre = mean
-    else:
-        centre = _best_constant(cost, mean, spread)
+    plain = type(loss) is Frobenius and f.linear
+    centre = mean if plain else _best_constant(cost, mean, spread)
     weight = _weight(loss, cost(centre))
     return Part(pair, centre, _size(pair, cost, centre, spread, weight), weight)
 

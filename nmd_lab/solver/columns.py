@@ -19,9 +19,12 @@ from nmd_lab._checks import is_auto
 from nmd_lab.data.base import FloatArray, Observations
 from nmd_lab.data.labels import Labels
 from nmd_lab.data.matching import plain_label
-from nmd_lab.model.losses import Logistic, Loss, Ordinal, as_loss
+from nmd_lab.model.likelihoods.binary import Logistic
+from nmd_lab.model.loss import Loss
+from nmd_lab.model.losses import as_loss
 from nmd_lab.model.mixed import MixedPair, Part
 from nmd_lab.model.nonlinearities import Nonlinearity, as_nonlinearity
+from nmd_lab.model.ordinal import Ordinal
 from nmd_lab.model.proximal import make_pair
 
 from .bounds import bounded

@@ -157,7 +157,7 @@ def prepare(
     return Prepared(problem, starts, checked, plan, judge, ending, choice)
 
 
-def _for_data(pair: Pair, observations: Observations) -> Pair:
+def _for_data(pair: AnyPair, observations: Observations) -> AnyPair:
     """Return the pair with what the data decide about its loss."""
     if type(pair.loss).for_data is Loss.for_data:  # this saves an array of the size of X
         return pair
