@@ -71,7 +71,7 @@ class SearchOptions:
     ratio: float = 4 / 3
     many: int = 32
     gain: float = 0.002
-    no_gain: int = 2
+    no_gain: int = 3
     worse: float = 0.05
     tolerated: float = 0.0005
     rounding: int = 10
@@ -92,6 +92,7 @@ class Search(Moves):
         best = self.best_nonlinearity(best)
         best = self.best_loss(best)
         if self.space.rank is None:
+            best = self.climb(best, "alpha", SEARCH.finest)  # it says how many components live
             best = self.few_components(self.simplest(self.ranks(best)))
             best = self.best_nonlinearity(best)
         best = self.offsets_again(best)
