@@ -44,12 +44,12 @@ def compile_bracket_search(f: type[Nonlinearity], d: type[Loss]) -> ScalarMap:
     lowest_y = d.domain[0]
     n = len(GRID)
 
-    def objective(t, v, x, rho, pf, pd):  # type: ignore[no-untyped-def]
+    def plain_objective(t, v, x, rho, pf, pd):  # type: ignore[no-untyped-def]
         return value(x, forward(t, pf), pd) + 0.5 * rho * (t - v) * (t - v)
 
-    objective = compile_scalar(objective)
+    objective = compile_scalar(plain_objective)
 
-    def refine(left, right, v, x, rho, pf, pd):  # type: ignore[no-untyped-def]
+    def plain_refine(left, right, v, x, rho, pf, pd):  # type: ignore[no-untyped-def]
         width = GOLDEN * (right - left)
         a, b = right - width, left + width
         at_a, at_b = objective(a, v, x, rho, pf, pd), objective(b, v, x, rho, pf, pd)
@@ -66,7 +66,7 @@ def compile_bracket_search(f: type[Nonlinearity], d: type[Loss]) -> ScalarMap:
                 break
         return (a, at_a) if at_a <= at_b else (b, at_b)
 
-    refine = compile_scalar(refine)
+    refine = compile_scalar(plain_refine)
 
     def solution(v, x, rho, pieces, pf, pd):  # type: ignore[no-untyped-def]
         near = v if lowest_y == -math.inf else max(v, inverse(lowest_y, pf))

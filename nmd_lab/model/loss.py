@@ -252,13 +252,13 @@ class Loss(ModelPart):
             each if each.shape == shape else np.array(np.broadcast_to(each, shape)) for each in pair
         )
         out = np.empty(data.size)
-        values = _values_kernel(self.value, self.code_name, is_ours(type(self)))
+        values = values_kernel(self.value, self.code_name, is_ours(type(self)))
         values(data.ravel(), model.ravel(), self.parameters, self.floors, out)
         return out.reshape(data.shape)
 
 
 @cache
-def _values_kernel(value: Callable[..., float], name: str, cached: bool) -> Callable[..., None]:
+def values_kernel(value: Callable[..., float], name: str, cached: bool) -> Callable[..., None]:
     """Return the compiled loop of a loss over flat arrays."""
     compiled = compile_scalar(value)
 

@@ -18,7 +18,7 @@ from nmd_lab.model.losses import Loss
 from nmd_lab.model.mixed import AnyPair
 from nmd_lab.model.nonlinearities import Nonlinearity
 from nmd_lab.model.offsets import NO_OFFSETS, Offsets
-from nmd_lab.model.proximal import Pair, make_pair
+from nmd_lab.model.proximal import make_pair
 
 from .bounds import with_bounds
 from .columns import is_mixed, mixed_pair
