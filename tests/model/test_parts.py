@@ -77,7 +77,8 @@ def test_exact(f, d, dtype):
     t = nmd.prox(v, x, rho, nonlinearity=MODELS[f], loss=LIKELIHOODS[d])
     assert t.dtype == dtype
     excess, shown = largest_excess(t, v, x, rho, f, d)
-    assert excess <= 1e-8, shown
+    # In float32, two branches of a period may tie and be rounded differently.
+    assert excess <= (1e-8 if dtype is np.float64 else 1e-7), shown
 
 
 def test_every_class_is_in_the_tables():
