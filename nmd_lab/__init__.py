@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from .data.split import split_observed
     from .estimators import NMD, MatrixCompletion
     from .fit import complete, decompose
+    from .model.checks import check_loss, check_nonlinearity
     from .model.exponential import Exp
     from .model.likelihoods.binary import Logistic
     from .model.likelihoods.counts import NegativeBinomial
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from .model.periodic import Wrap
     from .model.piecewise import AbsoluteOffset, LeakyReLU, PiecewiseLinear, SoftThreshold
     from .model.proximal import prox
+    from .model.smooth import Smooth
     from .model.smooth_functions import Power, Sigmoid, Softplus, Tanh
     from .result.compare import compare
     from .result.decomposition import Decomposition
@@ -95,6 +97,7 @@ __all__ = [
     "Quantile",
     "ReLU",
     "Sigmoid",
+    "Smooth",
     "SoftThreshold",
     "Softplus",
     "SparseObservations",
@@ -106,6 +109,8 @@ __all__ = [
     "UnobservedWarning",
     "Wrap",
     "baselines",
+    "check_loss",
+    "check_nonlinearity",
     "compare",
     "complete",
     "datasets",
@@ -145,6 +150,8 @@ _WHERE = {
     "model.piecewise": ["AbsoluteOffset", "LeakyReLU", "PiecewiseLinear", "SoftThreshold"],
     "model.smooth_functions": ["Power", "Sigmoid", "Softplus", "Tanh"],
     "model.proximal": ["prox"],
+    "model.smooth": ["Smooth"],
+    "model.checks": ["check_loss", "check_nonlinearity"],
     "sampling": ["sample"],
     "data.sparse": ["SparseObservations"],
     "data.split": ["split_observed"],

@@ -167,6 +167,7 @@ def curve_at(t, curve):  # type: ignore[no-untyped-def]
     k = cell_of(t, bounds[0, 2])
     if k < 0:
         return np.nan, np.nan, np.nan, np.nan
+    k = np.uint64(k)  # Numba need not ask whether it counts from the end
     d = t - cells[k, 0]
     c0, c1, c2 = cells[k, 1], cells[k, 2], cells[k, 3]
     c3, c4, c5 = cells[k, 4], cells[k, 5], cells[k, 6]
@@ -183,6 +184,7 @@ def value_at(t, curve):  # type: ignore[no-untyped-def]
     k = cell_of(t, bounds[0, 2])
     if k < 0:
         return np.nan
+    k = np.uint64(k)
     d = t - cells[k, 0]
     c0, c1, c2 = cells[k, 1], cells[k, 2], cells[k, 3]
     return c0 + d * (c1 + d * (c2 + d * (cells[k, 4] + d * (cells[k, 5] + d * cells[k, 6]))))

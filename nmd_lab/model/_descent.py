@@ -30,8 +30,12 @@ MARGIN = 0.9
 
 MOST_STEPS = 12
 
+NEGLIGIBLE = 1e-5
+"""Square of the last step in the norm of g'', relative to rho (t - v)^2.  The error after it is of
+the third order in this step."""
 
-def compile_descent(value: ScalarMap, slopes: ScalarMap) -> ScalarMap:
+
+def compile_descent(value: ScalarMap, slopes: ScalarMap, domain: tuple[float, float]) -> ScalarMap:
     """Return compiled Newton steps ``(v, x, rho, curve, pd) -> t``; NaN without a certificate.
 
     Parameters
@@ -40,7 +44,10 @@ def compile_descent(value: ScalarMap, slopes: ScalarMap) -> ScalarMap:
         Compiled d(x, y), convex in y.
     slopes : callable
         Compiled ``(x, y, p)`` with the first and second derivative of d in y.
+    domain : tuple of float
+        Smallest and largest y with a finite d.
     """
+    accept = _compile_acceptance(domain)
 
     def descend(v, x, rho, curve, pd):  # type: ignore[no-untyped-def]
         y, slope, bend, third = curve_at(v, curve)
@@ -54,14 +61,13 @@ def compile_descent(value: ScalarMap, slopes: ScalarMap) -> ScalarMap:
             curvature = second * slope * slope + first * bend + rho
             # Halley's step; the derivative of d'' is left out.
             higher = 3.0 * second * slope * bend + first * third
-            damped = curvature * curvature - 0.5 * gradient * higher
+            square = curvature * curvature
+            damped = max(square - 0.5 * gradient * higher, 0.25 * square)
             step = -gradient * curvature / damped
-            if not damped > 0.25 * curvature * curvature:
-                step = -gradient / curvature
             t += step
             moved = t - v
-            if step * step * curvature <= 1e-6 * rho * moved * moved:
-                return t if rho * moved * moved <= 2.02 * drop else np.nan
+            if step * step * curvature <= NEGLIGIBLE * rho * moved * moved:
+                return accept(t, rho * moved * moved, drop, curve)
             y, slope, bend, third = curve_at(t, curve)
             first, second = slopes(x, y, pd)
         return np.nan
@@ -69,12 +75,15 @@ def compile_descent(value: ScalarMap, slopes: ScalarMap) -> ScalarMap:
     return compile_scalar(descend)
 
 
-def compile_proximal_descent(value: ScalarMap, proximal: ScalarMap) -> ScalarMap:
+def compile_proximal_descent(
+    value: ScalarMap, proximal: ScalarMap, domain: tuple[float, float]
+) -> ScalarMap:
     """Return the same for a loss that has a proximal map but no derivatives.
 
     Each step solves d(x, f + f' s) + rho/2 (t + s - v)^2 + d' f''/2 s^2 for s by the proximal map;
     its d' is that of the step before.  So a kink of d is no obstacle.
     """
+    accept = _compile_acceptance(domain)
 
     def descend(v, x, rho, curve, pd):  # type: ignore[no-untyped-def]
         y, slope, bend, _ = curve_at(v, curve)
@@ -103,11 +112,28 @@ def compile_proximal_descent(value: ScalarMap, proximal: ScalarMap) -> ScalarMap
             t += step
             moved = t - v
             if step * step * (stiff + slope * slope) <= 1e-10 * rho * moved * moved:
-                return t if rho * moved * moved <= 2.02 * drop else np.nan
+                return accept(t, rho * moved * moved, drop, curve)
             y, slope, bend, _ = curve_at(t, curve)
         return np.nan
 
     return compile_scalar(descend)
+
+
+def _compile_acceptance(domain: tuple[float, float]) -> ScalarMap:
+    """Return a compiled function for t, or NaN if t is where no minimiser can be."""
+    low, high = domain
+    bounded = low > -math.inf or high < math.inf
+
+    def accept(t, square, drop, curve):  # type: ignore[no-untyped-def]
+        if not square <= 2.02 * drop:
+            return np.nan
+        if bounded:
+            y = curve_at(t, curve)[0]
+            if not low <= y <= high:
+                return np.nan
+        return t
+
+    return compile_scalar(accept)
 
 
 @compile_scalar

@@ -77,7 +77,7 @@ def to_dataset(fit: Fields) -> xr.Dataset:
     return dataset.assign_attrs({RESULT_ATTRIBUTE: json.dumps(description)})
 
 
-def from_dataset(dataset: xr.Dataset, known: Iterable[type[Model]] = ()) -> Fields:
+def from_dataset(dataset: xr.Dataset, known: Iterable[type[Model] | Model] = ()) -> Fields:
     """Return the fields of the decomposition that `to_dataset` described.
 
     Raises
@@ -101,7 +101,8 @@ def from_dataset(dataset: xr.Dataset, known: Iterable[type[Model]] = ()) -> Fiel
             f"{SCHEMA}: install a newer nmd_lab."
         )
     try:
-        return _fields(dataset, description, tuple(known))
+        classes = (part if isinstance(part, type) else type(part) for part in known)
+        return _fields(dataset, description, tuple(classes))
     except UnknownModelError:
         raise
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
@@ -182,7 +183,9 @@ def model_from(
     about = description[kind]
     classes = ours if about["ours"] else {cls.name: cls for cls in known}
     if about["name"] not in classes:
-        remedy = "install the version that made it" if about["ours"] else "give known=[its class]"
+        remedy = "install the version that made it"
+        if not about["ours"]:
+            remedy = "give known=[its class], or known=[nmd.Smooth(f, name=...)] for a function"
         raise UnknownModelError(
             f"The fit uses the {kind} {about['name']!r}, which is unknown: {remedy}."
         )

@@ -20,6 +20,7 @@ from nmd_lab.model.proximal import Pair, make_pair
 
 from .bounds import with_bounds
 from .formulation import make_problem, observed_only
+from .guard import refuse_wrong_parts
 from .held_out import HeldOut, hold_out
 from .initialization import given_start, rank_of_init
 from .memory import check_memory
@@ -118,6 +119,7 @@ def prepare(
     everywhere = not observed_only(observations, checked.constraint)
     if absent_are_zeros:
         _refuse_empty_rows_and_columns(observations)
+    refuse_wrong_parts(pair, observations)
     rng = checked.generator()
     rest, held_out = hold_out(observations, checked, rng)
     if absent_are_zeros and held_out is not None:

@@ -1,0 +1,254 @@
+"""Checks of a loss or a nonlinearity of your own: `check_loss` and `check_nonlinearity`.
+
+>>> import nmd_lab as nmd
+>>> nmd.check_loss(nmd.L1()).passed
+True
+"""
+
+from __future__ import annotations
+
+import html
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nmd_lab._errors import sentence
+
+from . import _laws as laws
+from ._laws import Failure
+from .losses import L1, Frobenius, Loss
+from .nonlinearities import Identity, Modulus, Nonlinearity, ReLU
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class CheckReport:
+    """Result of the checks of one object.
+
+    Attributes
+    ----------
+    subject : str
+        The object that was checked.
+    laws : tuple of str
+        Laws that were tried.
+    failures : tuple of Failure
+        What broke them: law, input, found, expected.
+    """
+
+    subject: str
+    laws: tuple[str, ...]
+    failures: tuple[Failure, ...]
+
+    @property
+    def passed(self) -> bool:
+        """Whether no law was broken."""
+        return not self.failures
+
+    def raise_for_failure(self) -> None:
+        """Raise ValueError with the first failure, if there is one."""
+        if self.failures:
+            law, at, found, expected = self.failures[0]
+            where = f"at {at} " if at else ""
+            raise ValueError(
+                f"{self.subject} breaks the law that {law}: {where}it gives {found}, expected is "
+                f"{expected}; correct it, and try nmd.check_loss or nmd.check_nonlinearity."
+            )
+
+    def __str__(self) -> str:
+        """Return one line for each law, and the input that breaks it."""
+        verdict = "all laws hold" if self.passed else f"{len(self.failures)} failures"
+        lines = [f"{self.subject}: {verdict}"]
+        lines += [f"  tried: {law}" for law in self.laws]
+        for law, at, found, expected in self.failures:
+            lines.append(f"  BROKEN: {law}: at {at or 'any input'}: {found}, expected {expected}")
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f"<tr>{''.join(f'<td>{html.escape(text)}</td>' for text in failure)}</tr>"
+            for failure in self.failures
+        )
+        head = "<tr><th>law</th><th>input</th><th>found</th><th>expected</th></tr>"
+        table = f"<table>{head}{rows}</table>" if rows else ""
+        title = "all laws hold" if self.passed else "some laws are broken"
+        return f"<p><b>{html.escape(self.subject)}</b>: {title} ({len(self.laws)} tried)</p>{table}"
+
+
+Law = tuple[str, Callable[[], Iterator[Failure]]]
+
+
+def report_of(subject: object, tried: list[Law]) -> CheckReport:
+    """Return the report of the laws; an exception is a failure of its law."""
+    failures: list[Failure] = []
+    for law, run in tried:
+        try:
+            failures += run()
+        except NotImplementedError:
+            failures.append(Failure(law, "", "a method is missing", "a static method"))
+        except Exception as error:
+            failures.append(Failure(law, "", sentence(error)[:300], "no error"))
+    return CheckReport(repr(subject), tuple(law for law, _ in tried), tuple(failures))
+
+
+def check_loss(loss: Loss, *, x: object = None, n: int = 300, random_state: int = 0) -> CheckReport:
+    """Check the laws of a loss: domain, bound, convexity, derivatives, proximal map, T-updates.
+
+    Parameters
+    ----------
+    loss : Loss
+        Loss to check.
+    x : array_like, optional
+        Values of X to try; by default numbers of many sizes for which the loss is defined.
+    n : int, default 300
+        Number of inputs for the proximal map and for each T-update.
+    random_state : int, default 0
+        Seed of the inputs.
+
+    Returns
+    -------
+    CheckReport
+        With `passed`, `failures` and `raise_for_failure()`; it prints as a list of the laws.
+
+    Raises
+    ------
+    TypeError
+        If `loss` is not a Loss object.
+
+    Examples
+    --------
+    >>> import nmd_lab as nmd
+    >>> nmd.check_loss(nmd.KL()).failures
+    ()
+    """
+    if not isinstance(loss, Loss):
+        raise TypeError(f"loss={loss!r} is not a Loss object: give an object such as nmd.L1().")
+    rng = np.random.default_rng(random_state)
+    data = _data_for(loss, rng, n) if x is None else np.ravel(np.asarray(x, dtype=float))
+    data = rng.choice(data, n)
+    few, y = np.unique(data)[:: max(1, n // 25)], _values_inside(loss, rng)
+    rho, centre = 10.0 ** rng.uniform(-3, 3, n), data + _spread(rng, n)
+    tried: list[Law] = [
+        (
+            "d is a number inside its domain, and bounded below",
+            lambda: laws.loss_values(loss, few, y),
+        ),
+        ("d is convex in y", lambda: laws.loss_is_convex(loss, few[::3], y[::2])),
+        ("derivatives are those of d", lambda: laws.loss_derivatives(loss, few, y)),
+        (laws.PROXIMAL, lambda: laws.proximal_is_minimiser(loss, data, centre, rho)),
+    ]
+    for f in (Identity(), ReLU(), Modulus()):
+        tried.append((f"{laws.MINIMISER} with {f!r}", _t_update_law(f, loss, data, centre, rho)))
+    return report_of(loss, tried)
+
+
+def check_nonlinearity(
+    nonlinearity: Nonlinearity,
+    *,
+    loss: Loss | None = None,
+    t: object = None,
+    n: int = 300,
+    random_state: int = 0,
+) -> CheckReport:
+    """Check the laws of a nonlinearity: finite, continuous, derivative, pieces, dtype, T-updates.
+
+    Parameters
+    ----------
+    nonlinearity : Nonlinearity
+        Nonlinearity to check.
+    loss : Loss, optional
+        Loss for the T-updates; by default `Frobenius` and `L1`.
+    t : array_like, optional
+        Where to look; by default numbers between -8 and 8.
+    n : int, default 300
+        Number of inputs for each T-update.
+    random_state : int, default 0
+        Seed of the inputs.
+
+    Returns
+    -------
+    CheckReport
+        With `passed`, `failures` and `raise_for_failure()`; it prints as a list of the laws.
+
+    Raises
+    ------
+    TypeError
+        If `nonlinearity` is not a Nonlinearity object.
+
+    Examples
+    --------
+    >>> import math
+    >>> import nmd_lab as nmd
+    >>> wrong = nmd.Smooth(math.tanh, derivative=lambda t: 1.0, name="tanh", compile=False)
+    >>> nmd.check_nonlinearity(wrong).failures[0].law
+    'derivative is that of f'
+    """
+    f = nonlinearity
+    if not isinstance(f, Nonlinearity):
+        raise TypeError(
+            f"nonlinearity={f!r} is not a Nonlinearity object: give one such as nmd.ReLU()."
+        )
+    rng = np.random.default_rng(random_state)
+    points = np.linspace(-8, 8, 321) if t is None else np.ravel(np.asarray(t, dtype=float))
+    points = np.concatenate([points, rng.uniform(points.min(), points.max(), 100)])
+    tried: list[Law] = [
+        ("f is finite", lambda: laws.f_is_finite(f, points)),
+        ("f is continuous", lambda: laws.f_is_continuous(f, points)),
+        ("derivative is that of f", lambda: laws.f_derivative(f, points)),
+        ("f is its pieces", lambda: laws.f_pieces(f, points)),
+        ("f keeps float32", lambda: laws.keeps_single_precision(f, points)),
+    ]
+    v, rho = rng.choice(points, n), 10.0 ** rng.uniform(-3, 3, n)
+    with np.errstate(all="ignore"):
+        x = np.asarray(f(rng.choice(points, n)), dtype=float) + _spread(rng, n) * (
+            rng.random(n) < 0.5
+        )
+    x = np.where(np.isfinite(x), np.clip(x, -1e6, 1e6), 1.0)
+    for d in (Frobenius(), L1()) if loss is None else (loss,):
+        inside = np.clip(x, *np.clip(d.domain, -1e6, 1e6))
+        tried.append((f"{laws.MINIMISER} with {d!r}", _t_update_law(f, d, inside, v, rho)))
+    return report_of(f, tried)
+
+
+def _t_update_law(
+    f: Nonlinearity, d: Loss, x: Array, v: Array, rho: Array
+) -> Callable[[], Iterator[Failure]]:
+    """Return the law of the T-update of a pair at these inputs."""
+    return lambda: laws.t_update_is_minimiser(f, d, x, v, rho)
+
+
+def _spread(rng: np.random.Generator, n: int) -> Array:
+    """Return numbers of many sizes and both signs."""
+    numbers: Array = rng.normal(size=n) * 10.0 ** rng.uniform(-2, 1, n)
+    return numbers
+
+
+def _values_inside(loss: Loss, rng: np.random.Generator) -> Array:
+    """Return modelled values inside the domain of a loss."""
+    low, high = loss.domain
+    y = np.concatenate([_spread(rng, 16), [0.5, 1.0, 2.0]])
+    if math.isfinite(low):
+        y = low + np.abs(y - low)
+    if math.isfinite(high):
+        y = np.clip(y, None, high - 1e-3 * (1.0 if low == -math.inf else high - low))
+    return np.unique(y)
+
+
+def _data_for(loss: Loss, rng: np.random.Generator, n: int) -> Array:
+    """Return values of X for which a loss is defined."""
+    spread = np.concatenate([_spread(rng, n), [0.0, 1.0]])
+    for kind in (spread, np.abs(spread), np.abs(spread) + 1e-3, np.array([0.0, 1.0]),
+                 np.array([-1.0, 1.0]), np.arange(1.0, 6.0)):  # fmt: skip
+        try:
+            loss.check_data(float(kind.min()), float(kind.max()))
+            y = np.full(kind.size, float(np.median(_values_inside(loss, rng))))
+            if np.all(np.isfinite(laws.values_of(loss, kind, y))):
+                return kind
+        except ValueError:
+            continue
+    return spread

@@ -1,0 +1,213 @@
+"""A nonlinearity from any scalar function: `Smooth`."""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import pickle
+from collections.abc import Callable
+from types import FunctionType
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nmd_lab._errors import sentence
+from nmd_lab._numba import compile_scalar
+
+from ._inverse import nearest_preimage
+from .nonlinearities import Nonlinearity
+
+ScalarFunction = Callable[[float], float]
+
+
+class Smooth(Nonlinearity):
+    """f given by any continuous function of one number.
+
+    The T-update finds the global minimiser on a bracket, with every loss.  Where f is smooth, it
+    takes a few Newton steps along a table of f; elsewhere it searches, which is slower.
+
+    Parameters
+    ----------
+    f : callable
+        Function ``f(t) -> float`` that Numba can compile: a lambda or a function of numbers, which
+        may use `math` and numbers from outside.  It must be finite and continuous near the values
+        that a fit needs.
+    derivative : callable, optional
+        Its derivative, for `check_nonlinearity`, which compares the two.  A fit takes derivatives
+        from the table of f.
+    name : str, optional
+        Name for messages and files; by default that of the function, "smooth" for a lambda.
+    compile : bool, default True
+        Whether Numba compiles f.  With False, Python calls f, which is many times slower.
+
+    Raises
+    ------
+    TypeError
+        If `f` or `derivative` is not callable.
+    ValueError
+        If Numba cannot compile f.
+
+    Notes
+    -----
+    Two objects made of the same function are equal, and share compiled code.  A file keeps the name
+    alone: ``nmd.load(path, known=[type(nmd.Smooth(f))])`` gives f again.
+
+    Examples
+    --------
+    >>> import math
+    >>> import nmd_lab as nmd
+    >>> f = nmd.Smooth(lambda t: math.log1p(math.exp(t)), name="softplus")
+    >>> f([0.0]).round(3)
+    array([0.693])
+    >>> float(nmd.prox(0.0, 1.0, 1.0, nonlinearity=f, loss="frobenius").round(3))
+    0.122
+    """
+
+    name = "smooth"
+    label = "smooth: your own f"
+    function: ClassVar[ScalarFunction]
+    compiled: ClassVar[bool] = True
+    given: ClassVar[tuple[Any, ...]] = ()
+
+    def __new__(
+        cls,
+        f: ScalarFunction | None = None,
+        derivative: ScalarFunction | None = None,
+        *,
+        name: str | None = None,
+        compile: bool = True,
+    ) -> Smooth:
+        """Return an object of the class that belongs to f."""
+        if cls is not Smooth:  # the class of a function makes its one object without arguments
+            return super().__new__(cls)
+        for argument, function in (("f", f), ("derivative", derivative)):
+            if not callable(function) and (argument == "f" or function is not None):
+                raise TypeError(f"{argument}={function!r} is not callable: give a function of t.")
+        assert f is not None
+        made = _class_of(f, derivative, name or _name_of(f), compile)
+        return super().__new__(made)
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        """Do nothing: the class holds the function."""
+
+    def preimage(self, x: NDArray[np.floating]) -> NDArray[np.floating]:
+        """Return the t nearest to 0 with f(t) = x, or with f(t) near x where f hardly rises."""
+        return nearest_preimage(self, x)
+
+    def __repr__(self) -> str:
+        return f"Smooth({self.name})" if self.given else "Smooth"
+
+    def __copy__(self) -> Smooth:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Smooth:
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        try:
+            pickle.dumps(self.given)
+        except Exception as error:
+            raise TypeError(
+                f"{self!r} cannot be pickled, since its function has no importable name: define f "
+                "with def in a module, or use fit.save."
+            ) from error
+        return _again, self.given
+
+
+def _again(f: Any, derivative: Any, name: str, compiled: bool) -> Smooth:
+    """Return a Smooth from a pickle."""
+    return Smooth(f, derivative, name=name, compile=compiled)
+
+
+def _name_of(f: Any) -> str:
+    """Return the name of a function that can stand in a message; "smooth" for a lambda."""
+    name = str(getattr(f, "__name__", "smooth"))
+    return name if name.isidentifier() else "smooth"
+
+
+_CLASSES: dict[Any, type[Smooth]] = {}
+
+
+def _class_of(f: Any, derivative: Any, name: str, compiled: bool) -> type[Smooth]:
+    """Return the class of a function; the same for the same function."""
+    key = _key(f), _key(derivative), name, compiled
+    if key not in _CLASSES:
+        scalar = _compiled(f, name) if compiled else _called(f)
+        body = {
+            "__module__": str(getattr(f, "__module__", None) or "__main__"),
+            "__doc__": f"f = {name}, given as a function.",
+            "name": name,
+            "function": staticmethod(f),
+            "compiled": compiled,
+            "given": (f, derivative, name, compiled),
+            "forward": staticmethod(_with_parameters(scalar)),
+        }
+        if derivative is not None:
+            slope = _compiled(derivative, f"{name}'") if compiled else _called(derivative)
+            body["derivative"] = staticmethod(_with_parameters(slope))
+        _CLASSES[key] = type("Smooth", (Smooth,), body)
+    return _CLASSES[key]
+
+
+def _key(f: Any) -> Any:
+    """Return what identifies the code of a function: its bytecode and the numbers it captures."""
+    plain = getattr(f, "py_func", f)
+    if not isinstance(plain, FunctionType):
+        return f
+    code, cells = plain.__code__, plain.__closure__ or ()
+    captured = [cell.cell_contents for cell in cells]
+    captured += [plain.__globals__.get(word) for word in code.co_names]
+    values = tuple(v if isinstance(v, int | float | str | bool) else id(v) for v in captured)
+    return code, values, plain.__defaults__, id(plain.__globals__)
+
+
+def _with_parameters(scalar: Any) -> Any:
+    """Return f with the signature of `Nonlinearity.forward`."""
+
+    def forward(t, p):  # type: ignore[no-untyped-def]
+        return scalar(t)
+
+    return forward
+
+
+def _compiled(f: Any, name: str) -> Any:
+    """Return f, compiled for a float."""
+    plain = getattr(f, "py_func", f)
+    try:
+        scalar: Any = compile_scalar(plain)
+        result = scalar(0.5)
+    except (ArithmeticError, ValueError):  # f(0.5) alone
+        return scalar
+    except Exception as error:
+        raise ValueError(
+            f"Smooth: Numba cannot compile {name!r} ({_reason(error)}): use numbers and `math` "
+            "only, or give compile=False, which calls f in plain Python and is slow."
+        ) from error
+    if isinstance(result, complex) or not np.isscalar(result):
+        raise ValueError(f"Smooth: {name}(0.5) is {result!r}: return one real number.")
+    return scalar
+
+
+def _reason(error: Exception) -> str:
+    """Return the line of a compiler's message that says what is wrong."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    telling = [line for line in lines if not line.startswith(("Failed in", "During", "File", "-"))]
+    return (telling or lines or [sentence(error)])[0][:160].rstrip(".:")
+
+
+_KEPT: list[Any] = []  # a callback must live as long as code that calls it
+
+
+def _called(f: Any) -> Any:
+    """Return f as a function that compiled code can call, through Python."""
+
+    def call(t: float) -> float:
+        try:
+            return float(f(t))
+        except Exception:  # for compiled code, an error is a value that is not a number
+            return math.nan
+
+    callback = ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_double)(call)
+    _KEPT.append(callback)
+    return callback

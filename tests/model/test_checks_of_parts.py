@@ -1,0 +1,97 @@
+"""`check_loss` and `check_nonlinearity` find what is wrong, and a fit refuses it."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+import nmd_lab as nmd
+
+
+class Halfway(nmd.Loss):
+    """Its proximal map forgets rho."""
+
+    name = "halfway"
+
+    @staticmethod
+    def value(x, y, p):
+        return 0.5 * (x - y) ** 2
+
+    @staticmethod
+    def proximal(q, x, rho, p):
+        return 0.5 * (x + q)
+
+
+class Unbounded(nmd.Loss):
+    name = "unbounded"
+
+    @staticmethod
+    def value(x, y, p):
+        return -((x - y) ** 2)
+
+
+class Undefined(nmd.Loss):
+    name = "undefined"
+
+    @staticmethod
+    def value(x, y, p):
+        return math.log(y - x)
+
+
+def jump(t):
+    return 1.0 if t > 0.3 else 0.0
+
+
+def broken(report):
+    return {failure.law for failure in report.failures}
+
+
+@pytest.mark.parametrize("loss", [nmd.Frobenius(), nmd.L1(), nmd.KL()])
+def test_our_losses_pass(loss):
+    report = nmd.check_loss(loss, n=60)
+    assert report.passed, str(report)
+    report.raise_for_failure()
+
+
+@pytest.mark.parametrize("f", [nmd.ReLU(), nmd.MinMax(0, 2), nmd.Modulus(), nmd.Square()])
+def test_our_nonlinearities_pass(f):
+    report = nmd.check_nonlinearity(f, n=60)
+    assert report.passed, str(report)
+
+
+@pytest.mark.parametrize(
+    ("loss", "law"),
+    [
+        (Halfway(), "the proximal map is the minimiser"),
+        (Unbounded(), "d is bounded below, by 0 or by d(x, x)"),
+        (Undefined(), "d is no NaN"),
+    ],
+)
+def test_a_wrong_loss_is_found_and_no_fit_begins(loss, law, rng):
+    report = nmd.check_loss(loss, n=40)
+    assert law in broken(report)
+    assert law in str(report)
+    assert law in report._repr_html_()
+    with pytest.raises(ValueError, match=r"\w+\(\) breaks the law that .* at \w+="):
+        nmd.decompose(rng.random((8, 6)), 1, "identity", loss)
+
+
+def test_a_jump_is_found_and_no_fit_begins(rng):
+    f = nmd.Smooth(jump)
+    assert "f is continuous" in broken(nmd.check_nonlinearity(f, loss=nmd.Frobenius(), n=40))
+    with pytest.raises(ValueError, match=r"Smooth\(jump\) breaks the law that f is continuous"):
+        nmd.decompose(rng.random((8, 6)), 1, f)
+
+
+def test_a_wrong_derivative_is_found():
+    f = nmd.Smooth(math.tanh, lambda t: 1.0, name="tanh", compile=False)
+    assert "derivative is that of f" in broken(nmd.check_nonlinearity(f, loss=nmd.L1(), n=20))
+
+
+def test_other_objects_are_refused():
+    with pytest.raises(TypeError, match="is not a Loss object"):
+        nmd.check_loss("l1")
+    with pytest.raises(TypeError, match="is not a Nonlinearity object"):
+        nmd.check_nonlinearity(np.tanh)
