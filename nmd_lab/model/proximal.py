@@ -173,9 +173,9 @@ def compile_t_update(structure: Structure) -> ScalarMap:
     if d in f.closed_forms:
         solve = _closed_form(f.closed_forms[d])
     elif flat:
-        solve = best_piece(flat, d, compile_proximal(d))
+        solve = best_piece(flat, d, compile_proximal(d))  # type: ignore[arg-type]
     elif f.periodic and d.is_solved_on_pieces():
-        solve = best_branch(compile_scalar(f.forward), d, compile_proximal(d))
+        solve = best_branch(compile_scalar(f.forward), d, compile_proximal(d))  # type: ignore[arg-type]
     elif is_bracketed(f, d):
         solve = compile_bracket_search(f, d)
     else:
