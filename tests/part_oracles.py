@@ -1,6 +1,6 @@
 """NumPy formulas of all losses and nonlinearities, and the T-update by brute force.
 
-Nothing here imports nmd_lab.  A loss is its name and a tuple of parameters, and so is a nonlinearity.
+Nothing here imports nmd_lab.  A part is a tuple of its name and its parameters.
 """
 
 from __future__ import annotations

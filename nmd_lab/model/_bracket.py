@@ -44,43 +44,43 @@ def compile_bracket_search(f: type[Nonlinearity], d: type[Loss]) -> ScalarMap:
     lowest_y = d.domain[0]
     n = len(GRID)
 
-    def plain_objective(t, v, x, rho, pf, pd):  # type: ignore[no-untyped-def]
+    def objective(t, v, x, rho, pf, pd):  # type: ignore[no-untyped-def]
         return value(x, forward(t, pf), pd) + 0.5 * rho * (t - v) * (t - v)
 
-    objective = compile_scalar(plain_objective)
+    cost = compile_scalar(objective)
 
-    def plain_refine(left, right, v, x, rho, pf, pd):  # type: ignore[no-untyped-def]
+    def refine(left, right, v, x, rho, pf, pd):  # type: ignore[no-untyped-def]
         width = GOLDEN * (right - left)
         a, b = right - width, left + width
-        at_a, at_b = objective(a, v, x, rho, pf, pd), objective(b, v, x, rho, pf, pd)
+        at_a, at_b = cost(a, v, x, rho, pf, pd), cost(b, v, x, rho, pf, pd)
         for _ in range(90):
             if at_a <= at_b:
                 right, b, at_b = b, a, at_a
                 a = right - GOLDEN * (right - left)
-                at_a = objective(a, v, x, rho, pf, pd)
+                at_a = cost(a, v, x, rho, pf, pd)
             else:
                 left, a, at_a = a, b, at_b
                 b = left + GOLDEN * (right - left)
-                at_b = objective(b, v, x, rho, pf, pd)
+                at_b = cost(b, v, x, rho, pf, pd)
             if right - left <= 1e-13 * (abs(left) + abs(right)):
                 break
         return (a, at_a) if at_a <= at_b else (b, at_b)
 
-    refine = compile_scalar(plain_refine)
+    refined = compile_scalar(refine)
 
     def solution(v, x, rho, pieces, pf, pd):  # type: ignore[no-untyped-def]
         near = v if lowest_y == -math.inf else max(v, inverse(lowest_y, pf))
-        best, lowest = near, objective(near, v, x, rho, pf, pd)
+        best, lowest = near, cost(near, v, x, rho, pf, pd)
         reach = math.sqrt(2.0 * max(lowest, 0.0) / rho)  # farther away the quadratic is larger
         far = min(max(inverse(least_at(x, pd), pf), v - reach), v + reach)
         left, right, length = min(near, far), max(near, far), abs(far - near)
-        at_far = objective(far, v, x, rho, pf, pd)
+        at_far = cost(far, v, x, rho, pf, pd)
         if at_far < lowest:
             best, lowest = far, at_far
         bottom, top = forward(left, pf), forward(right, pf)
         for even_in_t in (True, False):
             before, middle = left, left
-            at_before, at_middle = math.inf, objective(left, v, x, rho, pf, pd)
+            at_before, at_middle = math.inf, cost(left, v, x, rho, pf, pd)
             for k in range(1, n + 1):
                 after, at_after = right, math.inf
                 if k < n:
@@ -92,9 +92,9 @@ def compile_bracket_search(f: type[Nonlinearity], d: type[Loss]) -> ScalarMap:
                         step = share * (top - bottom)
                         y = top - step if from_right else bottom + step
                         after = min(max(inverse(y, pf), left), right)
-                    at_after = objective(after, v, x, rho, pf, pd)
+                    at_after = cost(after, v, x, rho, pf, pd)
                 if at_middle <= at_before and at_middle <= at_after and at_middle < math.inf:
-                    t, reached = refine(before, after, v, x, rho, pf, pd)
+                    t, reached = refined(before, after, v, x, rho, pf, pd)
                     if reached < lowest:
                         best, lowest = t, reached
                 before, at_before, middle, at_middle = middle, at_middle, after, at_after

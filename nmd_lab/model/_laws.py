@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from nmd_lab._numba import is_ours
 
-from ._loss_maps import compile_proximal
+from ._proximal_map import compile_proximal
 from .loss import Loss, values_kernel
 from .nonlinearities import Nonlinearity
 from .proximal import make_pair, t_update
@@ -57,7 +57,7 @@ def _first(law: str, bad: Any, found: Any, expected: Any, **inputs: Array) -> It
 def values_of(d: Loss, x: Array, y: Array) -> Array:
     """Return d(x, y) without the floors of reported objectives."""
     out = np.empty(x.size)
-    kernel = values_kernel(d.value, d.name, is_ours(type(d)))
+    kernel = values_kernel(d.value, d.code_name, is_ours(type(d)))
     kernel(x, y, tuple(map(float, d.parameters)), (-math.inf, 0.0), out)
     return out
 

@@ -6,17 +6,16 @@ import math
 
 from nmd_lab._numba import compile_scalar
 
-from ._loss_maps import compile_proximal
 from ._search import ScalarMap
 from .loss import Loss
 
 
-def best_piece(flat: tuple[bool, ...], loss: type[Loss]) -> ScalarMap:
+def best_piece(flat: tuple[bool, ...], loss: type[Loss], proximal: ScalarMap) -> ScalarMap:
     """Return the best of the solutions on each piece."""
     # A chain of functions instead of a loop, because each piece has compiled code of its own.
-    best = _piece_candidate(0, flat[0], loss)
+    best = _piece_candidate(0, flat[0], loss, proximal)
     for index in range(1, len(flat)):
-        best = _better_of(best, _piece_candidate(index, flat[index], loss))
+        best = _better_of(best, _piece_candidate(index, flat[index], loss, proximal))
 
     def solution(v, x, rho, pieces, pf, pd):  # type: ignore[no-untyped-def]
         return best(v, x, rho, pieces, pd)[0]
@@ -24,10 +23,10 @@ def best_piece(flat: tuple[bool, ...], loss: type[Loss]) -> ScalarMap:
     return compile_scalar(solution)
 
 
-def _piece_candidate(index: int, flat: bool, loss: type[Loss]) -> ScalarMap:
+def _piece_candidate(index: int, flat: bool, loss: type[Loss], proximal: ScalarMap) -> ScalarMap:
     """Return a compiled function whose values are the minimiser on a piece and its objective."""
     value = compile_scalar(loss.value)
-    proximal = compile_proximal(loss) if loss.convex else compile_scalar(loss.proximal_within)
+    within = compile_scalar(loss.proximal_within)
     if flat:
 
         def candidate(v, x, rho, pieces, pd):  # type: ignore[no-untyped-def]
@@ -43,7 +42,7 @@ def _piece_candidate(index: int, flat: bool, loss: type[Loss]) -> ScalarMap:
             first, last = slope * low + intercept, slope * high + intercept
             smallest, largest = min(first, last), max(first, last)
             q, weight = slope * v + intercept, rho * inverse * inverse
-            y = proximal(q, x, weight, smallest, largest, pd)
+            y = within(q, x, weight, smallest, largest, pd)
             t = min(max((y - intercept) * inverse, low), high)
             return t, value(x, slope * t + intercept, pd) + 0.5 * rho * (t - v) * (t - v)
 
@@ -76,10 +75,9 @@ BRANCHES = (0.0, -1.0, 1.0)
 """Branches of a periodic f that can hold the minimiser, from that of v."""
 
 
-def best_branch(forward: ScalarMap, loss: type[Loss]) -> ScalarMap:
+def best_branch(forward: ScalarMap, loss: type[Loss], proximal: ScalarMap) -> ScalarMap:
     """Return the best of the solutions on the branch of v and on both its neighbours."""
     value, convex = compile_scalar(loss.value), loss.convex
-    proximal = compile_scalar(loss.proximal if convex else loss.proximal_within)
     smallest, largest = loss.domain
 
     def solution(v, x, rho, pieces, pf, pd):  # type: ignore[no-untyped-def]
@@ -102,5 +100,5 @@ def best_branch(forward: ScalarMap, loss: type[Loss]) -> ScalarMap:
     def clipped(q, x, rho, low, high, pd):  # type: ignore[no-untyped-def]
         return min(max(proximal(q, x, rho, pd), low), high)
 
-    proximal_on = compile_scalar(clipped) if convex else proximal
+    proximal_on = compile_scalar(clipped if convex else loss.proximal_within)
     return compile_scalar(solution)

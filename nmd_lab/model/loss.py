@@ -125,6 +125,11 @@ class Loss(ModelPart):
             return cls.proximal is not Loss.proximal
         return cls.proximal_within is not Loss.proximal_within
 
+    @classmethod
+    def is_solved_on_pieces(cls) -> bool:
+        """Return whether d plus a quadratic is solved on an interval, if need be by a search."""
+        return cls.convex or cls.has_proximal_map()
+
     @property
     def learns(self) -> bool:
         """Whether `learned` can change parameters; False by default."""

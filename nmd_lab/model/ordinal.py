@@ -166,7 +166,8 @@ class Ordinal(Loss):
     def least_at(x: float, p: tuple[float, ...]) -> float:
         """Return the middle between the cut points around x."""
         low, high = level_ends(x, p)
-        return 0.5 * low + 0.5 * high
+        middle: float = 0.5 * low + 0.5 * high
+        return middle
 
     def for_data(
         self, x: NDArray[np.floating], weights: NDArray[np.floating] | None = None

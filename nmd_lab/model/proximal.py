@@ -35,8 +35,8 @@ from nmd_lab._numba import compile_kernel, compile_scalar, is_ours
 
 from ._bracket import compile_bracket_search, is_bracketed
 from ._curve import curve_of, value_at
-from ._loss_maps import descent_of, value_inside
 from ._pieces import best_branch, best_piece
+from ._proximal_map import compile_proximal, descent_of, value_inside
 from ._search import ScalarMap, compile_search
 from .loss import Loss
 from .losses import as_loss
@@ -126,7 +126,7 @@ def make_pair(nonlinearity: str | Nonlinearity, loss: str | Loss) -> Pair:
             f"nonlinearity={f!r} takes no value in {d.domain}, where the loss {d.name!r} is "
             "finite: change the bounds or the loss."
         )
-    if closed or not (d.convex or d.has_proximal_map()):  # a search finds a map of values alone
+    if closed or not d.is_solved_on_pieces():
         pieces = ()
     return Pair(f, d, (type(f), type(d), tuple(piece.slope == 0 for piece in pieces)), pieces)
 
@@ -150,7 +150,7 @@ def _feasible_pieces(f: Nonlinearity, d: Loss) -> list[Piece]:
 def is_searched(structure: Structure) -> bool:
     """Return whether the T-update of a structure is found along the curve of f."""
     f, d, flat = structure
-    by_branches = f.periodic and d.has_proximal_map()
+    by_branches = f.periodic and d.is_solved_on_pieces()
     by_formula = d in f.closed_forms or bool(flat)
     return not (by_formula or by_branches or is_bracketed(f, d))
 
@@ -180,9 +180,9 @@ def compile_t_update(structure: Structure) -> ScalarMap:
     if d in f.closed_forms:
         solve = _closed_form(f.closed_forms[d])
     elif flat:
-        solve = best_piece(flat, d)
-    elif f.periodic and d.has_proximal_map():
-        solve = best_branch(compile_scalar(f.forward), d)
+        solve = best_piece(flat, d, compile_proximal(d))  # type: ignore[arg-type]
+    elif f.periodic and d.is_solved_on_pieces():
+        solve = best_branch(compile_scalar(f.forward), d, compile_proximal(d))  # type: ignore[arg-type]
     elif is_bracketed(f, d):
         solve = compile_bracket_search(f, d)
     else:
@@ -299,8 +299,8 @@ def prox(
     common = np.result_type(arrays["v"].dtype, arrays["x"].dtype)
     dtype = np.float32 if common == np.float32 else np.float64
     inputs = [np.array(a, dtype=np.float64) for a in np.broadcast_arrays(*arrays.values())]
-    v_flat, x_flat, rho_flat = (a.ravel() for a in inputs)
-    out = t_update(pair, v_flat, x_flat, rho_flat, dtype)
+    flat_v, flat_x, flat_rho = (a.ravel() for a in inputs)
+    out = t_update(pair, flat_v, flat_x, flat_rho, dtype)
     return out.reshape(inputs[0].shape)
 
 
@@ -311,7 +311,7 @@ def t_update(
     rho: NDArray[np.float64],
     dtype: type[np.floating] = np.float64,
 ) -> NDArray[np.floating]:
-    """Return the T-update of flat arrays in a precision, without checks."""
+    """Return the T-update of flat arrays, without checks."""
     out = np.empty(v.size, dtype)
     update = _array_map(pair.structure, f"{pair.name}_{out.dtype}", pair.is_ours)
     update(v, x, rho, *pair.arguments, out)

@@ -101,7 +101,8 @@ def _newton(codes: NDArray[np.intp], y: Array, weights: Array, cuts: Array) -> A
     value, gradient, bands = derivatives(cuts)
     for _ in range(STEPS):
         bands[1] += 1e-12 * (1.0 + np.abs(bands[1]))
-        step = -np.asarray(solveh_banded(bands, gradient))
+        single = cuts.size == 1
+        step = -(gradient / bands[1] if single else np.asarray(solveh_banded(bands, gradient)))
         expected = -float(gradient @ step)
         if not expected > DECREASE * (1.0 + abs(value)):
             break

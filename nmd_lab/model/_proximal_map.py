@@ -1,10 +1,9 @@
-"""What the T-update needs of a loss: d inside its domain, its proximal map, the steps it allows."""
+"""The compiled proximal map of a loss, and what the search for a smooth f needs of a loss."""
 
 from __future__ import annotations
 
 import math
 from functools import cache
-from typing import Any, cast
 
 from nmd_lab._numba import compile_scalar
 
@@ -14,10 +13,18 @@ from .loss import Loss
 
 
 @cache
-def compile_proximal(d: Any) -> ScalarMap:
+def compile_proximal(d: type[Loss]) -> ScalarMap:
     """Return the compiled proximal map ``(q, x, rho, p) -> y`` of a loss, its own or a search."""
-    if d.proximal is not Loss.proximal:
+    low, high = d.domain
+    if d.convex and d.has_proximal_map():
         return compile_scalar(d.proximal)
+    if d.has_proximal_map():
+        within = compile_scalar(d.proximal_within)
+
+        def proximal_in_domain(q, x, rho, p):  # type: ignore[no-untyped-def]
+            return within(q, x, rho, low, high, p)
+
+        return compile_scalar(proximal_in_domain)
     value = value_inside(compile_scalar(d.value), d.domain)
     search = compile_search(compile_scalar(_identity), value)
 
@@ -49,8 +56,9 @@ def descent_of(d: type[Loss], value: ScalarMap) -> ScalarMap | None:
     if not d.convex:
         return None
     if d.derivatives is not Loss.derivatives:
-        return cast(ScalarMap, compile_descent(value, compile_scalar(d.derivatives), d.domain))
+        steps: ScalarMap = compile_descent(value, compile_scalar(d.derivatives), d.domain)
+        return steps
     if d.proximal is not Loss.proximal:
-        proximal = compile_scalar(d.proximal)
-        return cast(ScalarMap, compile_proximal_descent(value, proximal, d.domain))
+        steps = compile_proximal_descent(value, compile_scalar(d.proximal), d.domain)
+        return steps
     return None

@@ -1,0 +1,82 @@
+"""Piecewise-linear nonlinearities: the general one equals those that it contains."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import nmd_lab as nmd
+from nmd_lab import MinMax, PiecewiseLinear  # for eval of a repr
+from nmd_lab.studies.configuration import named_model
+
+T = np.array([-7.0, -1.0, -0.3, 0.0, 0.2, 1.0, 4.0, 1e6])
+SAME = [
+    (PiecewiseLinear([0], [0, 1]), nmd.ReLU()),
+    (PiecewiseLinear([0], [-1, 1]), nmd.Modulus()),
+    (PiecewiseLinear([0.2, 1.5], [0, 1, 0], at=(1, 1)), MinMax(0.2, 1.5)),
+    (PiecewiseLinear([0], [0.01, 1]), nmd.LeakyReLU()),
+    (PiecewiseLinear([-0.5, 0.5], [1, 0, 1]), nmd.SoftThreshold(0.5)),
+    (PiecewiseLinear([0], [-1, 1], at=(0, 2)), nmd.AbsoluteOffset(2)),
+]
+
+
+@pytest.mark.parametrize(("general", "special"), SAME, ids=lambda f: f.name)
+def test_the_general_f_contains_the_special_ones(general, special):
+    np.testing.assert_allclose(general(T), special(T), rtol=1e-14)
+
+
+def test_same_fit_as_relu():
+    rng = np.random.default_rng(0)
+    X = np.maximum(rng.normal(size=(30, 3)) @ rng.normal(size=(3, 20)), 0)
+    options = {"random_state": 0, "max_iter": 30, "tol": 0}
+    special = nmd.decompose(X, 3, "relu", **options)
+    general = nmd.decompose(X, 3, PiecewiseLinear([0], [0, 1]), **options)
+    np.testing.assert_allclose(general.W.values, special.W.values, rtol=1e-6, atol=1e-8)
+
+
+@pytest.mark.parametrize(
+    "f",
+    [PiecewiseLinear([0.1 + 0.2, 1], [1 / 3, 2, 0], at=(0.5, -1)), PiecewiseLinear([0], [0, 1])],
+)
+def test_the_repr_makes_an_equal_object(f):
+    again = eval(repr(f))
+    assert again == f
+    assert hash(again) == hash(f)
+    assert again != PiecewiseLinear([0], [0, 2])
+
+
+def test_scaled_data_have_the_same_f():
+    f = PiecewiseLinear([-1, 2], [0.5, 2, 1], at=(1, 3))
+    np.testing.assert_allclose(f.scaled(8.0)(T / 8), f(T) / 8, rtol=1e-13)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        (([], [1]), "breaks"),
+        (([1, 1], [0, 1, 0]), "breaks"),
+        (([0], [1]), "slopes"),
+        (([0], [1, np.nan]), "slopes"),
+        (([0], [1, 2], (1,)), "at"),
+    ],
+)
+def test_bad_arguments(arguments, named):
+    with pytest.raises(ValueError, match=f"^{named}="):
+        PiecewiseLinear(*arguments)
+
+
+@pytest.mark.parametrize(
+    ("make", "value"),
+    [(nmd.LeakyReLU, -1), (nmd.SoftThreshold, np.inf), (nmd.AbsoluteOffset, np.nan), (nmd.Wrap, 0)],
+)
+def test_bad_parameters(make, value):
+    with pytest.raises(ValueError, match="give"):
+        make(value)
+
+
+def test_a_text_names_a_model_with_lists():
+    assert named_model("nonlinearity", "piecewise_linear([0], [0.1, 1])") == SAME[3][0].__class__(
+        [0], [0.1, 1]
+    )
+    assert named_model("nonlinearity", "minmax(-inf, 2)") == MinMax(-np.inf, 2)
+    assert named_model("loss", "ordinal([1, 2, 3])") == nmd.Ordinal([1, 2, 3])
