@@ -13,6 +13,9 @@ from nmd_lab.model.offsets import Offsets
 from nmd_lab.model.proximal import make_pair
 
 from .admm import State, admm
+from .constraints.descent import kind_of_descent
+from .constraints.search import searched
+from .constraints.starts import filled, random_within, with_simplex
 from .initialization import Start, given_start, random_start, svd_start
 from .options import Options
 from .penalty import BALANCED
@@ -84,6 +87,8 @@ def all_starts(
     for index in range(options.n_init):
         if index == 0 and init == "auto" and chosen is not None:
             yield NamedStart("chosen", problem.units.scaled_start(chosen))
+        elif problem.constraints.nonnegative and (isinstance(init, str) or index > 0):
+            yield _nonnegative_start(problem, offsets, rank, "random" if index else init, rng)
         elif index > 0 or init == "random" or (init == "auto" and f.even):
             yield NamedStart("random", random_start(observations, f, rank, offsets, rng))
         elif isinstance(init, str):
@@ -93,6 +98,24 @@ def all_starts(
             units = problem.units
             start = given_start(observations, rank, init, units.given_offsets(offsets))
             yield NamedStart("given", units.scaled_start(start))
+
+
+def _nonnegative_start(
+    problem: Problem, offsets: Offsets, rank: int, init: str, rng: np.random.Generator
+) -> NamedStart:
+    """Return a start if a factor must be nonnegative.
+
+    "auto" is random if descents follow (`kind_of_descent`), which ended in lower minima from there,
+    and nonnegative parts of the singular value decomposition otherwise.
+    """
+    observations, f = problem.observations, problem.pair.nonlinearity
+    if init == "auto":
+        init = "random" if kind_of_descent(problem) else "nndsvd"
+    if init == "random":
+        start = random_start(observations, f, rank, offsets, rng)
+        return NamedStart("random", random_within(problem, rank, start, rng))
+    start = svd_start(observations, f, rank, offsets, rng, "nndsvd" if init == "svd" else init)
+    return NamedStart(init, with_simplex(problem, start if init == "randomized" else filled(start, rng)))
 
 
 def iterate(
@@ -124,12 +147,19 @@ def iterate(
     """
     began = time.perf_counter()
     start = named.start
-    if named.kind == "random" and options.init == "auto":
+    if named.kind == "random" and options.init == "auto" and not problem.constraints.nonnegative:
         start = warmed_up(problem, start, options, cancelled or (lambda: False))
     warm_up = time.perf_counter() - began
-    for state in accelerated(problem, start, plan) if plan else admm(problem, start):
+    for state in _states(problem, start, plan):
         state = problem.units.given_state(state, projected=problem.rule.projected)
         yield replace(state, seconds=state.seconds + warm_up)
+
+
+def _states(problem: Problem, start: Start, plan: RefinementPlan) -> Iterator[State]:
+    """Return the iteration that a plan asks for."""
+    if plan.searches:
+        return searched(problem, start, exact=plan.fitted)
+    return accelerated(problem, start, plan) if plan else admm(problem, start)
 
 
 def first_start(
@@ -137,7 +167,7 @@ def first_start(
 ) -> Start:
     """Return the first start of `all_starts`, after the warm-up of an even f."""
     named = next(all_starts(problem, offsets, rank, options, rng))
-    if named.kind != "random":
+    if named.kind != "random" or problem.constraints.nonnegative:
         return named.start
     return warmed_up(problem, named.start, options)
 
