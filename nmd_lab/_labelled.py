@@ -9,6 +9,7 @@ from ._threads import one_thread
 from .result.decomposition import Decomposition
 from .result.provenance import provenance
 from .solver.admm import State
+from .solver.constraints.text import constraints_in_parameters
 from .solver.prepare import Prepared
 from .solver.refinement.stages import optimality
 from .solver.restarts import Solution
@@ -29,7 +30,9 @@ def label(prepared: Prepared, solution: Solution) -> Decomposition:
     problem, outcome = prepared.problem, solution.outcome
     state, units = outcome.state, problem.units
     observations = units.given_observations(problem.observations)
-    W, H = observations.zero_unobserved(state.W, state.H)
+    W, H = state.W.copy(), state.H.copy()
+    if not problem.is_constrained:  # a constraint says what a row without an entry is
+        W, H = observations.zero_unobserved(W, H)
     choice = prepared.choice
     chosen = {}
     if choice is not None:
@@ -48,6 +51,7 @@ def label(prepared: Prepared, solution: Solution) -> Decomposition:
             "iteration": state.iteration,
             **prepared.options.describe(W.dtype),
             "constraint": "observed" if problem.observed_only else "everywhere",
+            **constraints_in_parameters(problem.constraints),
             "optimality": solution.optimality,
             "starts": solution.starts,
             **chosen,

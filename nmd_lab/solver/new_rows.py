@@ -31,6 +31,8 @@ from nmd_lab.data.base import CsrRows, FloatArray, Observations
 from nmd_lab.model.proximal import Pair, Structure
 
 from .cholesky import factorize, substitute
+from .constraints.base import FactorConstraint, couples_rows
+from .constraints.new_rows import ConstrainedRows
 from .penalty import BALANCED, compare_residuals, relaxed_ratio
 from .scaling import Scaling, scaling_for
 from .split_variable import compile_entry_update
@@ -87,6 +89,8 @@ class RowProblem:
     alpha, offset_alpha, epsilon : float
         Ridges of factors and offsets in the objective, and relative ridge that keeps the steps
         solvable.
+    constraint : FactorConstraint or None
+        Constraint on the rows of W.  Orthonormal columns say nothing of single rows.
     """
 
     pair: Pair
@@ -97,6 +101,7 @@ class RowProblem:
     alpha: float
     offset_alpha: float
     epsilon: float
+    constraint: FactorConstraint | None = None
 
 
 def solve_new_rows(
@@ -133,7 +138,8 @@ def solve_new_rows(
     n_starts = 0 if pair.nonlinearity.linear else NEW_ROWS.random_starts
     starts = np.random.default_rng(0).standard_normal((n_starts, Ht.shape[1]))
     W = np.empty((observations.shape[0], Ht.shape[1]))
-    kernel = row_kernel(pair)
+    kernel, constraint = row_kernel(pair), problem.constraint
+    constraint = None if couples_rows(constraint) else constraint
 
     def solve_block(block: slice) -> None:
         own = _in_own_order(observations.csr_rows(block), problem.columns)
@@ -147,6 +153,11 @@ def solve_new_rows(
             if problem.row_offsets:
                 constant = math.ldexp(ones, -size)
                 alphas[0] = scaling.scaled_offset_alpha(problem.offset_alpha, constant)
+            if constraint is not None:
+                own_rows = ConstrainedRows(scaling, H, offset, alphas, ridge, constraint)
+                found = own_rows.solve(rows, problem.Ht.shape[1])
+                W[block][chosen] = np.ldexp(found, size)
+                continue
             rule = (ridge, alphas, BALANCED.initial, BALANCED.factor, BALANCED.step)
             model = (*scaled.arguments, scaled.loss.floors)
             found = np.empty((indptr.size - 1, Ht.shape[1]))

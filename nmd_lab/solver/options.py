@@ -28,6 +28,7 @@ from .penalty import PenaltyRule, as_penalty_rule
 INITS = ("auto", "svd", "randomized", "nndsvd", "random")
 OFFSETS = ("auto", "none", "global", "rows", "columns", "both")
 CONSTRAINTS = ("auto", "everywhere", "observed")
+FACTOR_CONSTRAINTS = ("w_constraint", "h_constraint")
 
 
 COMPLETION_DEFAULTS: dict[str, Any] = {"alpha": "auto", "offsets": "auto"}
@@ -140,7 +141,7 @@ class Options:
 
     def _refuse_refinements(self) -> None:
         """Raise ValueError if quasi-Newton steps are asked for that know no constraint."""
-        for side in ("w_constraint", "h_constraint"):
+        for side in FACTOR_CONSTRAINTS:
             for name in ("homotopy", "polish"):
                 if getattr(self, side) is not None and getattr(self, name) is True:
                     raise ValueError(
@@ -194,9 +195,8 @@ class Options:
             plain["init"] = f"given {type(self.init).__name__}"
         if isinstance(self.penalty, PenaltyRule):
             plain["penalty"] = repr(self.penalty)
-        for name in ("w_constraint", "h_constraint"):
-            if isinstance(plain[name], FactorConstraint):
-                plain[name] = repr(plain[name])
+        for name, constraint in zip(FACTOR_CONSTRAINTS, self.factor_constraints, strict=True):
+            plain[name] = None if constraint is None else repr(constraint)
         if not isinstance(self.random_state, Integral | None):
             plain["random_state"] = f"given {type(self.random_state).__name__}"
         return {name: v.item() if hasattr(v, "item") else v for name, v in plain.items()}

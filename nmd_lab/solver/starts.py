@@ -14,6 +14,7 @@ from nmd_lab.model.proximal import make_pair
 
 from .admm import State, admm
 from .constraints.descent import kind_of_descent
+from .constraints.given import NO_CONSTRAINTS, is_nonnegative
 from .constraints.search import searched
 from .constraints.starts import filled, random_within, with_simplex
 from .initialization import Start, given_start, random_start, svd_start
@@ -105,12 +106,13 @@ def _nonnegative_start(
 ) -> NamedStart:
     """Return a start if a factor must be nonnegative.
 
-    "auto" is random if descents follow (`kind_of_descent`), which ended in lower minima from there,
-    and nonnegative parts of the singular value decomposition otherwise.
+    "auto" is random if both must be and descents follow (`kind_of_descent`), which ended in lower
+    minima from there, and nonnegative parts of the singular value decomposition otherwise.
     """
     observations, f = problem.observations, problem.pair.nonlinearity
     if init == "auto":
-        init = "random" if kind_of_descent(problem) else "nndsvd"
+        both = is_nonnegative(problem.constraints.of_W) and is_nonnegative(problem.constraints.of_H)
+        init = "random" if both and kind_of_descent(problem) else "nndsvd"
     if init == "random":
         start = random_start(observations, f, rank, offsets, rng)
         return NamedStart("random", random_within(problem, rank, start, rng))
@@ -197,7 +199,8 @@ def warmed_up(
     if not f.even or problem.pair.structure == pair.structure:
         return start
     observations = problem.observations.mapped(f.preimage)
-    warm_up = replace(problem, observations=observations, pair=pair, rule=BALANCED)
+    changes = {"pair": pair, "rule": BALANCED, "constraints": NO_CONSTRAINTS}
+    warm_up = replace(problem, observations=observations, **changes)
     run = Run(admm(warm_up, start), tol=STOPPING.exact_for(options.tol))
     state, _, reason, _ = run.advance(
         WARM_UP.iterations, callback=lambda _: cancelled(), time_limit=options.time_limit

@@ -145,12 +145,12 @@ class SparseFactor(Entrywise):
 
     A factor could escape its penalty: W / 2 and 2 H have the same product.  If the other factor has
     neither a ridge (`alpha`) nor a constraint that bounds it, the objective therefore has the term
-    weight/2 ‖other factor‖² as well.
+    ridge/2 ‖other factor‖² as well, with the ridge equal to a given weight.
 
     Parameters
     ----------
     weight : float, optional
-        Weight of the penalty, >= 0.  By default a tenth of what would remove a component of
+        Weight of the penalty, >= 0.  By default 3 % of what would remove the numbers of a component of
         ordinary size; ``fit.parameters`` tells the number.
     nonnegative : bool, default False
         Whether the factor must be nonnegative, too.

@@ -11,7 +11,7 @@ from nmd_lab._checks import check_word
 from .base import BY_NAME, Entrywise, FactorConstraint, NonNegative, Orthonormal, Simplex
 from .base import SparseFactor as Sparse
 
-SHARE = 0.1
+SHARE = 0.03
 """Default weight of an l1 penalty, as a share of the one that removes an ordinary component."""
 
 
@@ -81,7 +81,7 @@ class GivenConstraints:
         """Return constraints with their default weights and ridges.
 
         An l1 penalty can be escaped (W / 2 and 2 H) if nothing bounds the other factor.  It then
-        gets a ridge of the same weight.
+        gets a ridge: of the same weight, or, with the default weight, of about the same effect.
 
         Parameters
         ----------
@@ -97,12 +97,12 @@ class GivenConstraints:
         size : float
             Size of an ordinary component of T: its singular value; likewise.
         """
-        free = alpha == 0
-        free_W, free_H = free and not _is_bounded(of_W), free and not _is_bounded(of_H)
-        of_W = _weighted(of_W, shape[0], natural, size, escapes=free_H)
-        of_H = _weighted(of_H, shape[1], natural, size, escapes=free_W)
-        ridge_W = _penalty_weight(of_H) if free_W else 0.0
-        ridge_H = _penalty_weight(of_W) if free_H else 0.0
+        free_W, free_H = (alpha == 0 and not _is_bounded(each) for each in (of_W, of_H))
+        ridge = SHARE * natural * size
+        ridge_W = _ridge_against(of_H, ridge) if free_W else 0.0
+        ridge_H = _ridge_against(of_W, ridge) if free_H else 0.0
+        of_W = _weighted(of_W, ridge * math.sqrt(size / shape[0]))
+        of_H = _weighted(of_H, ridge * math.sqrt(size / shape[1]))
         return cls(of_W, of_H, ridge_W, ridge_H)
 
     def __bool__(self) -> bool:
@@ -140,24 +140,21 @@ def _is_bounded(constraint: FactorConstraint | None) -> bool:
     return not (constraint is None or isinstance(constraint, NonNegative))
 
 
-def _penalty_weight(constraint: FactorConstraint | None) -> float:
-    return (constraint.weight or 0.0) if isinstance(constraint, Entrywise) else 0.0
+def _ridge_against(constraint: FactorConstraint | None, ridge: float) -> float:
+    """Return the ridge of a factor whose partner has a constraint, and perhaps an l1 penalty."""
+    if not isinstance(constraint, Sparse):
+        return 0.0
+    return ridge if constraint.weight is None else constraint.weight
 
 
-def _weighted(
-    constraint: FactorConstraint | None, length: int, natural: float, size: float, *, escapes: bool
-) -> FactorConstraint | None:
+def _weighted(constraint: FactorConstraint | None, weight: float) -> FactorConstraint | None:
     """Return a constraint whose weight is known.
 
-    For a component of singular value s, split evenly, the l1 weight `threshold` below acts on a
-    number of ordinary size as a share of it.  If the other factor has a ridge of the same weight,
-    only weight² times ridge matters; the two are then such that the split is even.
+    For a component of singular value s that is split evenly, natural · s · √(s / length) is the l1
+    weight that would remove a number of ordinary size.
     """
     if not isinstance(constraint, Sparse) or constraint.weight is not None:
         return constraint
-    threshold = SHARE * natural * size**1.5 / math.sqrt(length)
-    ridge = SHARE * natural * size
-    weight = (threshold**2 * ridge) ** (1 / 3) if escapes else threshold
     return constraint.weighted(weight)
 
 

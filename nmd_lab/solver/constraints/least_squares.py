@@ -166,7 +166,7 @@ def _matrix(observations: Observations) -> Any:
     """Return X, in compressed rows if absent entries are zeros."""
     if not observations.absent_are_zeros:
         return observations.values
-    rows = observations.csr_rows(slice(None))
+    rows = observations.csr_rows(slice(0, observations.shape[0]))
     values = rows.values.astype(observations.dtype)
     return csr_array((values, rows.indices, rows.indptr), shape=observations.shape)
 
