@@ -90,7 +90,9 @@ def theirs(X: Array, rank: int, loss: str, seconds: float, init: str) -> tuple[f
     solver, beta = ("cd", "frobenius") if loss == "frobenius" else ("mu", "kullback-leibler")
     n_iter, best, passed = 10, np.inf, 0.0
     for _ in range(6):
-        model = NMF(rank, init=init, solver=solver, beta_loss=beta, tol=0, max_iter=n_iter, random_state=0)
+        model = NMF(
+            rank, init=init, solver=solver, beta_loss=beta, tol=0, max_iter=n_iter, random_state=0
+        )
         began = time.perf_counter()
         W = model.fit_transform(X)
         passed = time.perf_counter() - began
@@ -119,7 +121,9 @@ def main() -> None:
             for rank in arguments.ranks:
                 for seconds in arguments.budgets:
                     mine, _ = ours(X, rank, loss, seconds)
-                    a, b = (theirs(X, rank, loss, seconds, init)[0] for init in ("nndsvda", "random"))
+                    a, b = (
+                        theirs(X, rank, loss, seconds, init)[0] for init in ("nndsvda", "random")
+                    )
                     ratio = mine / min(a, b)
                     above += ratio > 1 + DIFFERENCE
                     print(

@@ -45,6 +45,13 @@ if TYPE_CHECKING:
     from .result.posterior.posterior import Posterior
     from .sampling import sample
     from .solver.admm import State
+    from .solver.constraints.base import (
+        FactorConstraint,
+        NonNegative,
+        Orthonormal,
+        Simplex,
+        SparseFactor,
+    )
     from .solver.penalty import PenaltyRule
     from .studies import Study
     from .warnings import (
@@ -60,6 +67,7 @@ __all__ = [
     "L1",
     "NMD",
     "Decomposition",
+    "FactorConstraint",
     "Frobenius",
     "Identity",
     "Loss",
@@ -67,15 +75,19 @@ __all__ = [
     "MinMax",
     "Modulus",
     "NMDWarning",
+    "NonNegative",
     "Nonlinearity",
     "NotConvergedWarning",
     "Ordinal",
+    "Orthonormal",
     "OutOfBoundsWarning",
     "OverfitWarning",
     "PenaltyRule",
     "Piece",
     "Posterior",
     "ReLU",
+    "Simplex",
+    "SparseFactor",
     "SparseObservations",
     "Square",
     "State",
@@ -109,6 +121,9 @@ _WHERE = {
     "model.losses": ["KL", "L1", "Frobenius", "Loss"],
     "model.nonlinearities": [
         *("Identity", "MinMax", "Modulus", "Nonlinearity", "Piece", "ReLU", "Square"),
+    ],
+    "solver.constraints.base": [
+        *("FactorConstraint", "NonNegative", "Orthonormal", "Simplex", "SparseFactor"),
     ],
     "solver.penalty": ["PenaltyRule"],
     "model.ordinal": ["Ordinal"],

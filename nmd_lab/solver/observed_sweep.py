@@ -85,9 +85,7 @@ class ObservedSweep(Sweep):
         self._subtract(self.storage, result.W - W, Ht, self.S)
         if self.of_H is not None and self.of_H.couples_rows:
             S = self.S[self.positions]
-            next_Ht = self._coupled(
-                self.of_H, self.columns, S, Ht, result.W, self.solved_H, ridge
-            )
+            next_Ht = self._coupled(self.of_H, self.columns, S, Ht, result.W, self.solved_H, ridge)
             return np.ascontiguousarray(next_Ht.T)
         next_Ht = Ht.copy()
 
@@ -188,7 +186,10 @@ def constrained_rows(
     base = storage.indptr[block.rows.start]
     for start in range(block.rows.start, block.rows.stop, STEPS.matrices):
         part = slice(start, min(start + STEPS.matrices, block.rows.stop))
-        normals, steps = np.empty((part.stop - start, size, size)), np.empty((part.stop - start, size))
+        normals, steps = (
+            np.empty((part.stop - start, size, size)),
+            np.empty((part.stop - start, size)),
+        )
         where = (start, part.stop)
         kernel(*pattern, *where, base, S, Ht, first, last, ridge, rows, normals, steps)
         rows[part, first:last] = _proximal_rows(

@@ -117,7 +117,9 @@ def _nonnegative_start(
         start = random_start(observations, f, rank, offsets, rng)
         return NamedStart("random", random_within(problem, rank, start, rng))
     start = svd_start(observations, f, rank, offsets, rng, "nndsvd" if init == "svd" else init)
-    return NamedStart(init, with_simplex(problem, start if init == "randomized" else filled(start, rng)))
+    return NamedStart(
+        init, with_simplex(problem, start if init == "randomized" else filled(start, rng))
+    )
 
 
 def iterate(

@@ -52,9 +52,7 @@ class DivergenceDescent:
         self.weights = None if self.everywhere else (weights, weights.T.tocsr())
         keep = rows.values > 0
         pointers = np.append(0, np.cumsum(keep))[rows.indptr]
-        X = csr_array(
-            (rows.values[keep], rows.indices[keep], pointers), shape=shape
-        )
+        X = csr_array((rows.values[keep], rows.indices[keep], pointers), shape=shape)
         factors = rows.weights[keep]
         self.constant = float(np.sum(factors * (X.data * np.log(X.data) - X.data)))
         self.sides = (_Side(X, factors), _Side(X.T.tocsr(), _transposed(X, factors)))

@@ -100,9 +100,7 @@ class LeastSquaresDescent:
             self.ahead_W, self.ahead_H = self.W, self.H
             self.XHt = self._times_Ht(self.H)
             return self.best
-        transposed = _ahead(
-            self.H.T, H.T, self.share, self.of_H, self.solved_H
-        )
+        transposed = _ahead(self.H.T, H.T, self.share, self.of_H, self.solved_H)
         self.W, self.H, self.ahead_W = ahead_W, H, ahead_W
         self.ahead_H = np.ascontiguousarray(transposed.T)
         self.XHt = self._times_Ht(self.ahead_H)

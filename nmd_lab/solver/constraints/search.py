@@ -61,7 +61,11 @@ def make_descent(problem: Problem, rank: int) -> Descent | None:
     kind = kind_of_descent(problem)
     if kind is None:
         return None
-    return LeastSquaresDescent(problem, rank) if kind == "squares" else DivergenceDescent(problem, rank)
+    return (
+        LeastSquaresDescent(problem, rank)
+        if kind == "squares"
+        else DivergenceDescent(problem, rank)
+    )
 
 
 def searched(problem: Problem, start: Start, *, exact: float = 0.0) -> Iterator[State]:

@@ -12,9 +12,7 @@ from .base import FactorConstraint, InUnits, Simplex
 from .given import is_nonnegative
 
 
-def random_within(
-    problem: Problem, rank: int, start: Start, rng: np.random.Generator
-) -> Start:
+def random_within(problem: Problem, rank: int, start: Start, rng: np.random.Generator) -> Start:
     """Return a random start that suits the constraints of a problem.
 
     Nonnegative factors are uniform, of such a size that the mean of WH is that of T, so that no

@@ -25,8 +25,10 @@ class ConstraintText(str):
         is_named = BY_NAME.get(constraint.name) is type(constraint)
         text = super().__new__(cls, constraint.name if is_named else repr(constraint))
         if isinstance(constraint, SparseFactor):
-            weight = f"{constraint.weight!r}, nonnegative" if constraint.nonnegative else (
-                f"{constraint.weight!r}"
+            weight = (
+                f"{constraint.weight!r}, nonnegative"
+                if constraint.nonnegative
+                else (f"{constraint.weight!r}")
             )
             text = super().__new__(cls, f"sparse({weight})")
         text.constraint = constraint
