@@ -214,7 +214,8 @@ class MatrixCompletion(OneToOneFeatureMixin, SampledModel):  # type: ignore[misc
     alpha, offsets, offset_alpha, constraint, w_constraint, h_constraint, validation, patience, \
     epsilon, time_limit, callback, progress, random_state, threads
         As for `complete`, with the same defaults.  "sample" refuses a value for `alpha`,
-        `offset_alpha`, `constraint`, `w_constraint`, `h_constraint` or `validation`, and ignores those that say how a fit iterates.
+        `offset_alpha`, `constraint`, `w_constraint`, `h_constraint` or `validation`, and ignores
+        those that say how a fit iterates.
 
     Attributes
     ----------

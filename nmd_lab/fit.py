@@ -66,8 +66,9 @@ def decompose(
         approximation of it, for large or sparse data; "nndsvd": a nonnegative form of it; "random":
         small Gaussian factors.  A pair (W, H): these factors, with T = X on the observed entries
         (√X for Square) and 0 elsewhere.  A Decomposition: a warm start from an earlier fit.
-        "auto" (default) is "svd", for nonnegative factors "random" or "nndsvd"; for Modulus and Square it is "random" with a warm-up of 200
-        iterations of Modulus + Frobenius, which finds the signs.
+        "auto" (default) is "svd"; for Modulus and Square it is "random" with a warm-up of 200
+        iterations of Modulus + Frobenius, which finds the signs; for a nonnegative factor it is
+        "nndsvd", or "random" (uniform numbers) where a descent follows (see the notes).
     n_init : int, default 1
         Number of starts.  The first is that of `init`, the others are random.  A random start ends
         early when it can no longer reach the objective of the first one.  The fit of lowest

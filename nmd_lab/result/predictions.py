@@ -32,10 +32,16 @@ class Predictions(Factors):
         alpha = self.parameters.get("alpha", 0.0)
         offset_alpha = self.parameters.get("offset_alpha", alpha)  # of earlier versions
         extra, _ = self.parameters.get("constraint_ridges", (0.0, 0.0))
-        numbers = (alpha + extra, offset_alpha, self.parameters.get("epsilon", 0.0))
         _, H = self.factors
         return FittedModel(
-            *(self.nonlinearity, self.loss, H, self.offsets, self.labels, *map(float, numbers)),
+            self.nonlinearity,
+            self.loss,
+            H,
+            self.offsets,
+            self.labels,
+            alpha=float(alpha + extra),
+            offset_alpha=float(offset_alpha),
+            epsilon=float(self.parameters.get("epsilon", 0.0)),
             constraint=self.parameters.get("w_constraint"),
         )
 

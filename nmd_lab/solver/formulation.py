@@ -115,9 +115,9 @@ def _with_constraints(problem: Problem, options: Options) -> Problem:
     )
     pair, weights = problem.pair, problem.observations.weight_reader()
     plain = weights is None or weights.dtype == bool
-    if options.penalty == "auto" and options.initial_penalty is None:
-        if plain and pair.structure[:2] == (Identity, Frobenius):
-            rule = as_penalty_rule(1.0)  # then Z = X at observed entries: alternating minimisation
+    free = options.penalty == "auto" and options.initial_penalty is None
+    if free and plain and pair.structure[:2] == (Identity, Frobenius):
+        rule = as_penalty_rule(1.0)  # then Z = X at observed entries: alternating minimisation
     return replace(problem, rule=rule, constraints=constraints)
 
 

@@ -201,8 +201,8 @@ def warmed_up(
     if not f.even or problem.pair.structure == pair.structure:
         return start
     observations = problem.observations.mapped(f.preimage)
-    changes = {"pair": pair, "rule": BALANCED, "constraints": NO_CONSTRAINTS}
-    warm_up = replace(problem, observations=observations, **changes)
+    free = replace(problem, constraints=NO_CONSTRAINTS)
+    warm_up = replace(free, observations=observations, pair=pair, rule=BALANCED)
     run = Run(admm(warm_up, start), tol=STOPPING.exact_for(options.tol))
     state, _, reason, _ = run.advance(
         WARM_UP.iterations, callback=lambda _: cancelled(), time_limit=options.time_limit

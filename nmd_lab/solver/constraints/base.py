@@ -150,8 +150,8 @@ class SparseFactor(Entrywise):
     Parameters
     ----------
     weight : float, optional
-        Weight of the penalty, >= 0.  By default 3 % of what would remove the numbers of a component of
-        ordinary size; ``fit.parameters`` tells the number.
+        Weight of the penalty, >= 0.  By default 3 % of what would remove the numbers of a component
+        of ordinary size; ``fit.parameters`` tells the number.
     nonnegative : bool, default False
         Whether the factor must be nonnegative, too.
 
@@ -214,7 +214,9 @@ class Simplex(FactorConstraint):
         shift = excess[np.arange(k), kept - 1] / kept
         nearest = np.maximum(rows - shift[:, None], 0.0)
         total = nearest.sum(axis=1, keepdims=True)
-        return np.divide(nearest, total, out=np.full_like(nearest, 1.0 / rank), where=total > 0)
+        even = np.full_like(nearest, 1.0 / rank)
+        shares: FloatArray = np.divide(nearest, total, out=even, where=total > 0)
+        return shares
 
 
 class Orthonormal(FactorConstraint):

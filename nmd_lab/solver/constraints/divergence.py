@@ -1,10 +1,10 @@
 """The Kullback-Leibler divergence with nonnegative factors: descent number by number.
 
 As a function of one number z of W, the divergence of a row has the slope C - Σ x_j h_j / y_j(z),
-with y = WH and C = Σ h_j.  The sum is a sum of poles.  Each step replaces it by one pole S / (z + β)
-with its value and its slope, and solves for z: a step longer than that of Newton's method where z
-grows, and shorter where z shrinks.  It is exact if one entry of X depends on the number.  Only
-positive x enter the sum, so zeros cost nothing.
+with y = WH and C = Σ h_j.  The sum is a sum of poles.  Each step replaces it by one pole,
+S / (z + β), with its value and its slope, and solves for z: a step longer than that of Newton's
+method where z grows, and shorter where z shrinks.  It is exact if one entry of X depends on the
+number.  Only positive x enter the sum, so zeros cost nothing.
 
 Compare C.-J. Hsieh and I. S. Dhillon, "Fast coordinate descent methods with variable selection for
 non-negative matrix factorization", 2011, who take Newton steps.
@@ -87,9 +87,8 @@ class DivergenceDescent:
     def _slopes(self, side: int, partners: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the weighted sums of the other factor, for each row or for all at once."""
         if self.weights is None:
-            return partners.sum(axis=0)[None, :]
-        product: NDArray[np.float64] = self.weights[side] @ partners
-        return product
+            return np.asarray(partners.sum(axis=0)[None, :])
+        return np.asarray(self.weights[side] @ partners)
 
 
 class _Side:
@@ -105,13 +104,13 @@ class _Side:
         rows: NDArray[np.float64],
         partners: NDArray[np.float64],
         slopes: NDArray[np.float64],
-        alphas: NDArray[np.float64],
+        alphas: FloatArray,
     ) -> float:
         """Improve rows in place, and return Σ weight x log y at the end."""
         shared, of_components = len(slopes) == 1, np.ascontiguousarray(partners.T)
         entries = (self.indptr, self.indices, self.x, self.known)
         kernel = divergence_kernel(str(self.indices.dtype))
-        return kernel(*entries, of_components, slopes, shared, alphas, KL_FLOOR, rows)
+        return float(kernel(*entries, of_components, slopes, shared, alphas, KL_FLOOR, rows))
 
 
 def _transposed(X: Any, weights: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -101,7 +101,7 @@ class ConstrainedRows:
         t = np.asarray(pair.nonlinearity.preimage(rows.values), dtype=np.float64)
 
         def sums(numbers: FloatArray) -> FloatArray:
-            return np.bincount(of_entry, rows.weights * numbers, lengths.size)
+            return np.bincount(of_entry, rows.weights * numbers, lengths.size).astype(np.float64)
 
         total = np.maximum(sums(np.ones_like(t)), 1e-300)
         mean_x, mean_t = sums(rows.values) / total, sums(t) / total
@@ -142,8 +142,8 @@ class ConstrainedRows:
         return np.sqrt(squares / max(mean_square, 1e-300))
 
     def _iterate(
-        self, rows: CsrRows, W: NDArray[np.float64], columns: ConstrainedColumns, rho: float
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        self, rows: CsrRows, W: FloatArray, columns: ConstrainedColumns, rho: float
+    ) -> tuple[FloatArray, FloatArray]:
         """Return the best iterate of each row, and its objective."""
         storage = CsrStorage((len(W), len(self.Ht)), rows.indptr, rows.indices)
         block = Block(slice(0, len(W)), slice(0, rows.indices.size))

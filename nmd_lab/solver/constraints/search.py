@@ -22,7 +22,6 @@ from nmd_lab.data.base import FloatArray
 from nmd_lab.solver.admm import State
 from nmd_lab.solver.initialization import Start
 from nmd_lab.solver.problem import Problem
-from nmd_lab.solver.stopping import STOPPING
 
 from .descent import Descended, Descent, kind_of_descent, with_other_components
 from .divergence import DivergenceDescent
@@ -89,7 +88,7 @@ def searched(problem: Problem, start: Start, *, exact: float = 0.0) -> Iterator[
     began = time.perf_counter()
     search = _Search(problem, start)
     loss, reference = problem.pair.loss, problem.reference
-    size_of_T, iteration = problem.size_of_T, 0
+    iteration = 0
     reason = StopReason("converged", f"converged: relative error at or below {exact:g}")
     while True:
         iteration += 1
