@@ -142,6 +142,9 @@ class Problem:
         empty_rows, empty_columns = self.empty
         W[empty_rows, solved_W], H[solved_H, empty_columns] = 0, 0
         of_W, of_H = self.constrained_columns(start.W.shape[1])
+        for each, rows in ((of_W, start.W), (of_H, start.H.T)):
+            if each is not None:
+                each.constraint.check(rows.astype(np.float64))
         if of_W is not None:
             W[:, solved_W] = of_W.project(W[:, solved_W])
         if of_H is not None:

@@ -79,6 +79,32 @@ class FactorConstraint:
         nearest = self.prox(rows.astype(np.float64), np.zeros((len(rows), 1)))
         return np.ascontiguousarray(nearest, dtype=rows.dtype)
 
+    def check(self, rows: FloatArray) -> None:
+        """Raise ValueError if the map is not one to the nearest rows that are allowed.
+
+        Parameters
+        ----------
+        rows : ndarray (k, rank)
+            Rows at which it is tried.
+        """
+        step = np.zeros((len(rows), 1))
+        nearest = np.asarray(self.prox(rows.copy(), step))
+        fault = ""
+        if nearest.shape != rows.shape:
+            fault = f"returns the shape {nearest.shape} for rows of shape {rows.shape}"
+        elif not np.all(np.isfinite(nearest)):
+            fault = "returns NaN or infinity for finite rows"
+        else:
+            again = self.prox(nearest.copy(), step)
+            scale = 1e-6 * (1.0 + float(np.abs(nearest).max(initial=0.0)))
+            if not np.allclose(again, nearest, rtol=1e-6, atol=scale):
+                fault = "moves rows that it returned itself, with a step of 0"
+        if fault:
+            raise ValueError(
+                f"prox() of the constraint {self!r} {fault}: let it return the nearest rows that "
+                "are allowed, in the shape of `rows`."
+            )
+
     def scaled(self, size: float, objective: float) -> FactorConstraint:
         """Return the constraint for rows divided by `size`, with values divided by `objective`."""
         return self if size == objective == 1.0 else InUnits(self, size, objective)

@@ -46,21 +46,24 @@ def constrained_optimality(
         size = 2 * max(result.data_term, problem.reference) or 1.0
         violation = result.primal / problem.size_of_T
         for side in (0, 1):
-            curvature = rho * float(np.linalg.norm(partners[side])) ** 2 + float(alphas[side].max())
             gradient = gradients[side] + alphas[side] * rows[side]
-            slope = _slope(rows[side].astype(float), gradient, curvature, constrained[side])
-            violation = max(violation, slope * float(np.linalg.norm(rows[side])) / size)
+            violation = max(violation, _move(rows[side], gradient, size, constrained[side]))
         lowest = min(lowest, violation)
     return float(lowest)
 
 
-def _slope(
-    rows: FloatArray, gradient: FloatArray, curvature: float, constrained: ConstrainedColumns | None
+def _move(
+    rows: FloatArray, gradient: FloatArray, size: float, constrained: ConstrainedColumns | None
 ) -> float:
-    """Return the norm of a proximal gradient step, divided by its length."""
-    if constrained is None or curvature <= 0:
-        return float(np.linalg.norm(gradient))
-    moved, own = rows - gradient / curvature, constrained.components
-    step = np.full((len(rows), 1), 1 / curvature)
-    moved[:, own] = constrained.constraint.prox(moved[:, own], step)
-    return curvature * float(np.linalg.norm(rows - moved))
+    """Return the relative length of a proximal gradient step.
+
+    Without a constraint it is ‖gradient‖ ‖rows‖ / size.
+    """
+    norm = float(np.linalg.norm(rows)) or 1.0
+    length = norm**2 / size
+    moved = rows.astype(np.float64) - length * gradient
+    if constrained is not None:
+        own = constrained.components
+        step = np.full((len(rows), 1), length)
+        moved[:, own] = constrained.constraint.prox(moved[:, own], step)
+    return float(np.linalg.norm(rows - moved)) / norm

@@ -176,21 +176,25 @@ class ConstrainedColumns:
             ρ.
         """
         begin, slope = rows.astype(np.float64), gradient.astype(np.float64)
-        current, ahead, momentum, longest = begin, begin, 1.0, 0.0
+        current, ahead = begin, begin
+        momentum, longest = np.ones((len(rows), 1)), np.zeros((len(rows), 1))
+        active = np.ones((len(rows), 1), bool)
         for _ in range(STEPS.proximal_steps):
             following = ahead + lengths * (slope - times_normal(ahead - begin))
             following[:, self.components] = self.constraint.prox(
                 following[:, self.components], lengths / penalty
             )
+            following = np.where(active, following, current)
             step = following - current
-            if float(np.sum((ahead - following) * step)) > 0:
-                momentum = 1.0
+            uphill = np.sum((ahead - following) * step, axis=1, keepdims=True) > 0
+            momentum = np.where(uphill, 1.0, momentum)
             after = 0.5 + np.sqrt(0.25 + momentum * momentum)
             ahead = following + ((momentum - 1) / after) * step
             current, momentum = following, after
-            moved = float(np.linalg.norm(step))
-            longest = max(longest, moved)
-            if moved <= STEPS.proximal_settled * longest:
+            moved = np.linalg.norm(step, axis=1, keepdims=True)
+            longest = np.maximum(longest, moved)
+            active &= moved > STEPS.proximal_settled * longest
+            if not active.any():
                 break
         return current.astype(rows.dtype)
 
