@@ -1,9 +1,9 @@
 """Descents one after the other: to the nearest minimum, and on to lower ones.
 
 A matrix factorisation under constraints has many local minima.  Once a descent has settled, some
-components of the best factors are replaced by random ones, and the next descent begins there.  It
-ends when it has settled, or when its pace would not bring it below the best.  After a descent in
-vain the best factors descend further.  The iterates are the best factors so far, so the objective
+components of the best factors are replaced by random ones or by rows of X, and the next descent
+begins there; the second one begins at nonnegative parts of the SVD.  A descent ends when it has settled, or when its pace would not bring it below the best.  After a descent in
+vain the best factors descend further, for as many steps.  The iterates are the best factors so far, so the objective
 never rises.
 """
 
@@ -16,16 +16,18 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nmd_lab._stop_reason import StopReason
 from nmd_lab.data.base import FloatArray
 from nmd_lab.solver.admm import State
-from nmd_lab.solver.initialization import Start
+from nmd_lab.solver.initialization import Start, svd_start
 from nmd_lab.solver.problem import Problem
 
 from .descent import Descended, Descent, kind_of_descent, with_other_components
 from .divergence import DivergenceDescent
 from .least_squares import LeastSquaresDescent
+from .starts import filled, with_simplex
 
 
 @dataclass(frozen=True)
@@ -42,14 +44,14 @@ class SearchOptions:
     horizon : float
         Number of windows in which a descent must reach the best objective at its present pace.
     replaced : float
-        Share of the components that are replaced.
+        Largest share of the components that are replaced.
     """
 
     window: int = 20
     settled: float = 1e-4
     settled_again: float = 1e-7
     horizon: float = 4.0
-    replaced: float = 0.2
+    replaced: float = 0.4
 
 
 SEARCH = SearchOptions()
@@ -132,10 +134,13 @@ class _Search:
         self.best: Descended | None = None
         self.recent: deque[float] = deque(maxlen=SEARCH.window + 1)
         self.goes_on = False  # whether this descent continues from the best factors
+        self.jumps = 0
+        self.steps = self.in_vain = 0  # of this descent, and of the one before
 
     def step(self) -> Descended:
         """Do a step of the present descent, and return the best factors so far."""
         reached = self.descent.step()
+        self.steps += 1
         self.recent.append(reached.objective)
         if self.best is None or reached.objective < self.best.objective:
             self.best = reached
@@ -148,6 +153,8 @@ class _Search:
         if len(self.recent) <= SEARCH.window:
             return False
         assert self.best is not None
+        if self.goes_on and self.steps >= self.in_vain:
+            return True
         fell, last = self.recent[0] - self.recent[-1], self.recent[-1]
         limit = SEARCH.settled_again if self.goes_on else SEARCH.settled
         if fell <= limit * abs(last):
@@ -159,6 +166,7 @@ class _Search:
         assert self.best is not None
         in_vain = self.recent[-1] > self.best.objective
         self.recent.clear()
+        self.in_vain, self.steps = self.steps, 0
         if in_vain and not self.goes_on:
             self.goes_on = True
             self.descent.begin(self.best.W_aug, self.best.H_aug)
@@ -167,11 +175,32 @@ class _Search:
         self.descent.begin(*self._elsewhere(self.best))
 
     def _elsewhere(self, best: Descended) -> tuple[FloatArray, FloatArray]:
-        """Return feasible factors, some components of which are random."""
-        columns = self.problem.offset_columns
-        W, H, offsets = columns.split(best.W_aug, best.H_aug)
-        rank = W.shape[1]
-        count = max(1, round(SEARCH.replaced * rank))
+        """Return feasible factors to begin with: first parts of the SVD, then the best, changed.
+
+        Some components get random numbers, or, every other time, rows of X.
+        """
+        problem, rank = self.problem, best.H_aug.shape[0] - self.problem.offset_columns.width
+        W, H, offsets = problem.offset_columns.split(best.W_aug, best.H_aug)
+        self.jumps += 1
+        if self.jumps == 1 and problem.constraints.nonnegative:
+            f = problem.pair.nonlinearity
+            start = svd_start(problem.observations, f, rank, offsets, self.rng, "nndsvd")
+            return problem.projected(with_simplex(problem, filled(start, self.rng)))
+        most = -(-SEARCH.replaced * rank // 1)
+        count = int(self.rng.integers(1, most + 1))
         chosen = self.rng.choice(rank, count, replace=False)
-        start = Start(*with_other_components(W, H, chosen, self.rng), True, offsets)
-        return self.problem.projected(start)
+        W, H = with_other_components(W, H, chosen, self.rng)
+        if self.jumps % 2:
+            self._take_rows(H, chosen)
+        return problem.projected(Start(W, H, True, offsets))
+
+    def _take_rows(self, H: FloatArray, chosen: NDArray[np.intp]) -> None:
+        """Put rows of X into some rows of H, in the size that these have."""
+        observations, f = self.problem.observations, self.problem.pair.nonlinearity
+        for c in chosen:
+            row = int(self.rng.integers(observations.shape[0]))
+            entries = observations.csr_rows(slice(row, row + 1))
+            preimage, size = np.abs(f.preimage(entries.values)), float(np.mean(np.abs(H[c])))
+            if preimage.any():
+                H[c] *= 0.1
+                H[c, entries.indices] += preimage * (size / preimage.sum() * observations.shape[1])
