@@ -15,7 +15,7 @@ from nmd_lab.model.proximal import make_pair
 from .admm import State, admm
 from .constraints.descent import kind_of_descent
 from .constraints.given import NO_CONSTRAINTS, is_nonnegative
-from .constraints.search import searched
+from .constraints.search import after_least_squares, searched
 from .constraints.starts import filled, random_within, with_simplex
 from .initialization import Start, given_start, random_start, svd_start
 from .options import Options
@@ -151,7 +151,10 @@ def iterate(
     """
     began = time.perf_counter()
     start = named.start
-    if named.kind == "random" and options.init == "auto" and not problem.constraints.nonnegative:
+    warms_up = named.kind == "random" and options.init == "auto"
+    if warms_up and plan.searches:
+        start = after_least_squares(problem, start)
+    elif warms_up and not problem.constraints.nonnegative:
         start = warmed_up(problem, start, options, cancelled or (lambda: False))
     warm_up = time.perf_counter() - began
     for state in _states(problem, start, plan):

@@ -19,7 +19,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +28,7 @@ from nmd_lab._threads import map_and_add
 from nmd_lab.data.base import FloatArray
 
 from .constraints.steps import ConstrainedColumns, RowSolver
+from .product_change import ProductChange
 from .split_variable import SplitVariable
 from .storage import BLOCKS, Block, Storage
 
@@ -321,37 +321,6 @@ class EverywhereSweep(Sweep):
             sums[2] = max(sums[2] + self.product_change.squared_norm() - sums[3], 0.0)
             CtW = None if CtW is None else CtW + self.product_change.projected().T
         super()._set_residuals(result, CtW, sums)
-
-
-class ProductChange(NamedTuple):
-    """The change of WH on all entries since the last pass.
-
-    The change is ΔW H + W⁺ ΔH.  Its norm follows from r x r matrices, without WH itself.
-
-    Attributes
-    ----------
-    gram, cross, step : ndarray (rank, rank)
-        W⁺ᵀW⁺, W⁺ᵀΔW and ΔWᵀΔW.
-    H, H_change : ndarray (rank, n)
-        H before the change, and ΔH.
-    """
-
-    gram: FloatArray
-    cross: FloatArray
-    step: FloatArray
-    H: FloatArray
-    H_change: FloatArray
-
-    def squared_norm(self) -> float:
-        """Return ‖W⁺H⁺ - WH‖²."""
-        mixed = np.sum(self.cross.T * (self.H @ self.H_change.T))
-        ends = np.sum(self.step * (self.H @ self.H.T))
-        ends += np.sum(self.gram * (self.H_change @ self.H_change.T))
-        return float(ends + 2 * mixed)
-
-    def projected(self) -> FloatArray:
-        """Return W⁺ᵀ(W⁺H⁺ - WH)."""
-        return self.cross @ self.H + self.gram @ self.H_change
 
 
 def regularized_inverse(normal: FloatArray, ridge: FloatArray) -> FloatArray:

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from nmd_lab._numba import compile_kernel
-from nmd_lab.data.base import FloatArray
+from nmd_lab.data.base import BLOCK, FloatArray
 from nmd_lab.model.losses import KL_FLOOR
 from nmd_lab.solver.problem import Problem
 from nmd_lab.solver.sweep import Ridge
@@ -84,6 +84,16 @@ class DivergenceDescent:
         H = np.ascontiguousarray(Ht.T, dtype=self.dtype)
         return Descended(W.astype(self.dtype), H, max(data_term, 0.0), total)
 
+    def gradients(self, W: FloatArray, H: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the gradients of the divergence in W (m, rank) and in Hᵀ (n, rank)."""
+        factors = W.astype(np.float64), H.T.astype(np.float64)
+        in_W, in_H = (
+            self._slopes(side, factors[1 - side])
+            - self.sides[side].ratios(factors[side], factors[1 - side]) @ factors[1 - side]
+            for side in (0, 1)
+        )
+        return in_W, in_H
+
     def _slopes(self, side: int, partners: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the weighted sums of the other factor, for each row or for all at once."""
         if self.weights is None:
@@ -98,6 +108,17 @@ class _Side:
         integer = np.int32 if max(X.data.size, *X.shape) < 2**31 else np.int64
         self.indptr, self.indices = X.indptr.astype(integer), X.indices.astype(integer)
         self.x, self.known = X.data, X.data * weights
+
+    def ratios(self, rows: FloatArray, partners: FloatArray) -> Any:
+        """Return weight x / y at the positive entries, as a sparse matrix."""
+        of_entry = np.repeat(np.arange(len(rows)), np.diff(self.indptr))
+        y = np.empty(self.x.size)
+        for first in range(0, y.size, BLOCK):
+            part = slice(first, first + BLOCK)
+            y[part] = np.einsum("ij,ij->i", rows[of_entry[part]], partners[self.indices[part]])
+        ratios = self.known / np.maximum(y, KL_FLOOR * self.x)
+        shape = len(rows), len(partners)
+        return csr_array((ratios, self.indices, self.indptr), shape=shape)
 
     def improve(
         self,

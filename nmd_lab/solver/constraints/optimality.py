@@ -11,6 +11,8 @@ from nmd_lab.solver.problem import Problem
 from nmd_lab.solver.refinement.moreau_envelope import MoreauEnvelope
 from nmd_lab.solver.storage import storage_of
 
+from .descent import kind_of_descent
+from .divergence import DivergenceDescent
 from .steps import ConstrainedColumns
 
 
@@ -31,25 +33,46 @@ def constrained_optimality(
     penalties : sequence of float
         Penalties, in units of the natural one.
     """
+    if kind_of_descent(problem) == "divergence":  # the envelope is flat where x = y = 0
+        gradients = DivergenceDescent(problem, W_aug.shape[1]).gradients(W_aug, H_aug)
+        return _violation(problem, W_aug, H_aug, gradients, 2 * problem.reference)
     observations = problem.observations
     envelope = MoreauEnvelope(observations, problem.pair, storage_of(observations), problem.threads)
     rank = W_aug.shape[1] - problem.offset_columns.width
-    solved, alphas = problem.offset_columns.solved(rank), problem.alphas(rank)
-    constrained = problem.constrained_columns(rank)
-    rows = W_aug[:, solved[0]], H_aug[solved[1]].T
-    partners = H_aug[solved[0]], W_aug[:, solved[1]]
+    solved_W, solved_H = problem.offset_columns.solved(rank)
     lowest = np.inf
     for natural_units in penalties:
         rho = natural_units * problem.natural_penalty
         result = envelope.evaluate(W_aug, H_aug, rho)
-        gradients = result.gradient_W[:, solved[0]], result.gradient_H[solved[1]].T
-        size = 2 * max(result.data_term, problem.reference) or 1.0
-        violation = result.primal / problem.size_of_T
-        for side in (0, 1):
-            gradient = gradients[side] + alphas[side] * rows[side]
-            violation = max(violation, _move(rows[side], gradient, size, constrained[side]))
-        lowest = min(lowest, violation)
+        gradients = result.gradient_W[:, solved_W], result.gradient_H[solved_H].T
+        size = 2 * max(result.data_term, problem.reference)
+        violation = _violation(problem, W_aug, H_aug, gradients, size)
+        lowest = min(lowest, max(violation, result.primal / problem.size_of_T))
     return float(lowest)
+
+
+def _violation(
+    problem: Problem,
+    W_aug: FloatArray,
+    H_aug: FloatArray,
+    gradients: tuple[FloatArray, FloatArray],
+    size: float,
+) -> float:
+    """Return the larger relative length of a proximal gradient step in W and in H.
+
+    `gradients` are those of the data term for the solved columns of W and rows of H, (m, n_solved)
+    and (n, n_solved); `size` is twice the size of the objective.
+    """
+    rank = W_aug.shape[1] - problem.offset_columns.width
+    solved_W, solved_H = problem.offset_columns.solved(rank)
+    constrained, alphas = problem.constrained_columns(rank), problem.alphas(rank)
+    moves = [
+        _move(rows, gradient + ridge * rows, size or 1.0, of)
+        for rows, gradient, ridge, of in zip(
+            (W_aug[:, solved_W], H_aug[solved_H].T), gradients, alphas, constrained, strict=True
+        )
+    ]
+    return max(moves)
 
 
 def _move(

@@ -2,9 +2,10 @@
 
 A matrix factorisation under constraints has many local minima.  Once a descent has settled, some
 components of the best factors are replaced by random ones or by rows of X, and the next descent
-begins there; the second one begins at nonnegative parts of the SVD.  A descent ends when it has settled, or when its pace would not bring it below the best.  After a descent in
-vain the best factors descend further, for as many steps.  The iterates are the best factors so far, so the objective
-never rises.
+begins there; the second one begins at nonnegative parts of the SVD.  A descent ends when it has
+settled, or when its pace would not bring it below the best.  After a descent in vain the best
+factors descend further, for as many steps.  The iterates are the best factors so far, so the
+objective never rises.
 """
 
 from __future__ import annotations
@@ -13,13 +14,14 @@ import math
 import time
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nmd_lab._stop_reason import StopReason
 from nmd_lab.data.base import FloatArray
+from nmd_lab.model.proximal import make_pair
 from nmd_lab.solver.admm import State
 from nmd_lab.solver.initialization import Start, svd_start
 from nmd_lab.solver.problem import Problem
@@ -45,6 +47,8 @@ class SearchOptions:
         Number of windows in which a descent must reach the best objective at its present pace.
     replaced : float
         Largest share of the components that are replaced.
+    first_squares : int
+        Number of steps of least squares before the first descent on the divergence.
     """
 
     window: int = 20
@@ -52,6 +56,7 @@ class SearchOptions:
     settled_again: float = 1e-7
     horizon: float = 4.0
     replaced: float = 0.4
+    first_squares: int = 10
 
 
 SEARCH = SearchOptions()
@@ -67,6 +72,23 @@ def make_descent(problem: Problem, rank: int) -> Descent | None:
         if kind == "squares"
         else DivergenceDescent(problem, rank)
     )
+
+
+def after_least_squares(problem: Problem, start: Start) -> Start:
+    """Return a random start of the divergence after some steps of least squares, which are fast.
+
+    Other starts, and those of data with holes or weights, are unchanged.  No number is 0 after it.
+    """
+    free = replace(problem, pair=make_pair("identity", "frobenius"), observed_only=False)
+    if kind_of_descent(problem) != "divergence" or kind_of_descent(free) != "squares":
+        return start
+    descent = LeastSquaresDescent(free, start.W.shape[1])
+    descent.begin(*problem.projected(start))
+    for _ in range(SEARCH.first_squares):
+        reached = descent.step()
+    W, H, offsets = problem.offset_columns.split(reached.W_aug, reached.H_aug)
+    W, H = (np.maximum(each, each.dtype.type(1e-3 * each.mean())) for each in (W, H))
+    return Start(W, H, start.from_factors, offsets)
 
 
 def searched(problem: Problem, start: Start, *, exact: float = 0.0) -> Iterator[State]:
