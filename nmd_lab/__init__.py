@@ -55,6 +55,13 @@ if TYPE_CHECKING:
     from .result.posterior.posterior import Posterior
     from .sampling import sample
     from .solver.admm import State
+    from .solver.constraints.base import (
+        FactorConstraint,
+        NonNegative,
+        Orthonormal,
+        Simplex,
+        SparseFactor,
+    )
     from .solver.penalty import PenaltyRule
     from .studies import Study
     from .warnings import (
@@ -72,6 +79,7 @@ __all__ = [
     "AbsoluteOffset",
     "Decomposition",
     "Exp",
+    "FactorConstraint",
     "Frobenius",
     "Huber",
     "Identity",
@@ -84,9 +92,11 @@ __all__ = [
     "Modulus",
     "NMDWarning",
     "NegativeBinomial",
+    "NonNegative",
     "Nonlinearity",
     "NotConvergedWarning",
     "Ordinal",
+    "Orthonormal",
     "OutOfBoundsWarning",
     "OverfitWarning",
     "PenaltyRule",
@@ -97,9 +107,11 @@ __all__ = [
     "Quantile",
     "ReLU",
     "Sigmoid",
+    "Simplex",
     "Smooth",
     "SoftThreshold",
     "Softplus",
+    "SparseFactor",
     "SparseObservations",
     "Square",
     "SquaredLog",
@@ -138,6 +150,9 @@ _WHERE = {
     "model.losses": ["KL", "L1", "Frobenius", "Loss"],
     "model.nonlinearities": [
         *("Identity", "MinMax", "Modulus", "Nonlinearity", "Piece", "ReLU", "Square"),
+    ],
+    "solver.constraints.base": [
+        *("FactorConstraint", "NonNegative", "Orthonormal", "Simplex", "SparseFactor"),
     ],
     "solver.penalty": ["PenaltyRule"],
     "model.exponential": ["Exp"],

@@ -20,6 +20,7 @@ SOLVER = Group("Solver", sort_key=4)
 SAMPLER = Group("Sampler", sort_key=4)
 
 Switch = Literal["auto", "true", "false"]
+FactorConstraintName = Literal["nonnegative", "orthonormal", "simplex", "sparse"]
 
 
 @Parameter(name="*", group=TABLES)
@@ -83,6 +84,11 @@ class ModelOptions:
         --alpha.
     constraint
         Entries on which T = WH is imposed.
+    w_constraint
+        Rows of W: nonnegative, simplex (nonnegative, with sum 1), orthonormal (columns of W) or
+        sparse (an l1 penalty).
+    h_constraint
+        The same for the columns of H.
     dtype
         Working precision; by default that of the data.
     """
@@ -93,6 +99,8 @@ class ModelOptions:
     offsets: Literal["auto", "none", "global", "rows", "columns", "both"] | None = None
     offset_alpha: Literal["auto"] | float = "auto"
     constraint: Literal["auto", "everywhere", "observed"] = "auto"
+    w_constraint: FactorConstraintName | None = None
+    h_constraint: FactorConstraintName | None = None
     dtype: Literal["float32", "float64"] | None = None
 
 

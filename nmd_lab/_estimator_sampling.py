@@ -26,7 +26,8 @@ ALSO_OF_SAMPLE = (
 """Parameters of `MatrixCompletion` that mean the same for a posterior."""
 
 OF_A_FIT = {
-    "alpha": "auto", "offset_alpha": "auto", "constraint": "auto", "validation": None
+    "alpha": "auto", "offset_alpha": "auto", "constraint": "auto", "validation": None,
+    "w_constraint": None, "h_constraint": None,
 }  # fmt: skip
 """Parameters of the model that only a fit has, with the values that say nothing."""
 

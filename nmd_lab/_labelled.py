@@ -9,6 +9,7 @@ from ._threads import one_thread
 from .result.decomposition import Decomposition
 from .result.provenance import provenance
 from .solver.admm import State
+from .solver.constraints.text import constraints_in_parameters
 from .solver.learning import iterate_and_learn
 from .solver.prepare import Prepared
 from .solver.refinement.stages import optimality
@@ -30,7 +31,9 @@ def label(prepared: Prepared, solution: Solution) -> Decomposition:
     problem = prepared.problem.of(outcome.state)
     state, units = outcome.state, problem.units
     observations = units.given_observations(problem.observations)
-    W, H = observations.zero_unobserved(state.W, state.H)
+    W, H = state.W.copy(), state.H.copy()
+    if not problem.is_constrained:  # a constraint says what a row without an entry is
+        W, H = observations.zero_unobserved(W, H)
     choice = prepared.choice
     chosen = {}
     if choice is not None:
@@ -49,6 +52,7 @@ def label(prepared: Prepared, solution: Solution) -> Decomposition:
             "iteration": state.iteration,
             **prepared.options.describe(W.dtype),
             "constraint": "observed" if problem.observed_only else "everywhere",
+            **constraints_in_parameters(problem.constraints),
             "optimality": solution.optimality,
             "starts": solution.starts,
             **chosen,

@@ -30,6 +30,7 @@ from .fit import complete, decompose
 from .model.losses import Loss
 from .model.nonlinearities import Nonlinearity
 from .model.ordinal import Ordinal
+from .solver.constraints.base import FactorConstraint
 from .solver.penalty import PenaltyRule
 
 
@@ -45,8 +46,8 @@ class NMD(ClassNamePrefixFeaturesOutMixin, FactorModel):  # type: ignore[misc]
     loss : {"frobenius", "l1", "kl", "auto"} or Loss
         Entrywise loss d, by default "frobenius".  "kl" needs X >= 0.
     dtype, init, n_init, max_iter, tol, penalty, initial_penalty, acceleration, homotopy, polish, \
-    alpha, offsets, offset_alpha, constraint, validation, patience, epsilon, time_limit, callback, \
-    progress, random_state, threads
+    alpha, offsets, offset_alpha, constraint, w_constraint, h_constraint, validation, patience, \
+    epsilon, time_limit, callback, progress, random_state, threads
         As for `decompose`, with the same defaults.  `offsets` of rows are refused, and so is "auto"
         together with ``alpha="auto"``, which may choose them.
 
@@ -108,6 +109,8 @@ class NMD(ClassNamePrefixFeaturesOutMixin, FactorModel):  # type: ignore[misc]
         offsets: Literal["auto", "none", "global", "rows", "columns", "both"] = "none",
         offset_alpha: float | Literal["auto"] = "auto",
         constraint: Literal["auto", "everywhere", "observed"] = "auto",
+        w_constraint: str | FactorConstraint | None = None,
+        h_constraint: str | FactorConstraint | None = None,
         validation: Any = None,
         patience: int = 10,
         epsilon: float = 1e-12,
@@ -208,10 +211,11 @@ class MatrixCompletion(OneToOneFeatureMixin, SampledModel):  # type: ignore[misc
     loss : {"frobenius", "l1", "kl", "auto"} or Loss
         Entrywise loss d, by default "frobenius".  "kl" needs X >= 0.  "sample" takes "ordinal" too.
     dtype, init, n_init, max_iter, tol, penalty, initial_penalty, acceleration, homotopy, polish, \
-    alpha, offsets, offset_alpha, constraint, validation, patience, epsilon, time_limit, callback, \
-    progress, random_state, threads
+    alpha, offsets, offset_alpha, constraint, w_constraint, h_constraint, validation, patience, \
+    epsilon, time_limit, callback, progress, random_state, threads
         As for `complete`, with the same defaults.  "sample" refuses a value for `alpha`,
-        `offset_alpha`, `constraint` or `validation`, and ignores those that say how a fit iterates.
+        `offset_alpha`, `constraint`, `w_constraint`, `h_constraint` or `validation`, and ignores
+        those that say how a fit iterates.
 
     Attributes
     ----------
@@ -265,6 +269,8 @@ class MatrixCompletion(OneToOneFeatureMixin, SampledModel):  # type: ignore[misc
         offsets: Literal["auto", "none", "global", "rows", "columns", "both"] = "auto",
         offset_alpha: float | Literal["auto"] = "auto",
         constraint: Literal["auto", "everywhere", "observed"] = "auto",
+        w_constraint: str | FactorConstraint | None = None,
+        h_constraint: str | FactorConstraint | None = None,
         validation: Any = None,
         patience: int = 10,
         epsilon: float = 1e-12,

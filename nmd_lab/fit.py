@@ -77,7 +77,8 @@ def decompose(
         small Gaussian factors.  A pair (W, H): these factors, with T = X on the observed entries
         (√X for Square) and 0 elsewhere.  A Decomposition: a warm start from an earlier fit.
         "auto" (default) is "svd"; for Modulus and Square it is "random" with a warm-up of 200
-        iterations of Modulus + Frobenius, which finds the signs.
+        iterations of Modulus + Frobenius, which finds the signs; for a nonnegative factor it is
+        "nndsvd", or "random" (uniform numbers) where a descent follows (see the notes).
     n_init : int, default 1
         Number of starts.  The first is that of `init`, the others are random.  A random start ends
         early when it can no longer reach the objective of the first one.  The fit of lowest
@@ -126,6 +127,13 @@ def decompose(
     constraint : {"auto", "everywhere", "observed"}, default "auto"
         Entries on which T = WH is imposed.  "auto" is "observed" if fewer than a third of the
         entries are observed.
+    w_constraint, h_constraint : {"nonnegative", "simplex", "orthonormal", "sparse"} or \
+    FactorConstraint, optional
+        Constraints on the rows of W, and on the columns of H.  "nonnegative": no negative number;
+        "simplex": nonnegative, with sum one; "orthonormal": orthonormal columns of W (rows of H),
+        for at most one of the two; "sparse": an l1 penalty, see `SparseFactor` for its weight.  An
+        object of one of the classes `NonNegative`, `Simplex`, `Orthonormal` and `SparseFactor`, or
+        of your own (`FactorConstraint`).  Offsets are not constrained.  By default None.
     validation : float, array_like or scipy.sparse matrix, optional
         Share of the observed entries to hold out, between 0 and 1, or held-out entries in the shape
         of X.  They are not fitted: entries of X at the positions of a given matrix are left out.
@@ -190,6 +198,14 @@ def decompose(
     converges fast (`nmd_lab.solver.refinement.pace`): at any time, the objective was at most 6 %
     above that of the algorithm alone on 16 of the 18 problems of ``benchmarks/pace.py``, and 11
     and 19 % on two.
+
+    Under constraints on the factors, the factor steps become small constrained least-squares
+    problems (`nmd_lab.solver.constraints.steps`), given factors are first moved to the nearest
+    allowed ones, and there are no quasi-Newton refinements.  Least squares of complete data, and
+    the divergence with nonnegative factors (both with Identity, or with an f that is the identity
+    for nonnegative WH), need no T: with ``acceleration="auto"`` and ``penalty="auto"``, an
+    iteration is then a descent step on the objective itself, and where it has settled, the descent
+    goes on from other components (`nmd_lab.solver.constraints.search`).
 
     What is "auto" is chosen by the error at a tenth of the observed entries, which are held out;
     several times, if they are few.  They are drawn at random, or as blocks if the holes of X are

@@ -80,7 +80,7 @@ class TypedColumn:
             levels: NDArray[np.float64] = np.append(self.levels, np.nan)[codes]
             return levels[:, None]
         shown = np.arange(self.first_shown, len(self.categories))
-        indicators = (codes[:, None] == shown).astype(np.float64)
+        indicators: NDArray[np.float64] = (codes[:, None] == shown).astype(np.float64)
         indicators[missing] = np.nan
         return indicators
 

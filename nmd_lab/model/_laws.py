@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -114,7 +114,7 @@ def proximal_is_minimiser(d: Loss, x: Array, q: Array, rho: Array) -> Iterator[F
     """Yield where another y has a lower d(x, y) + rho/2 (y - q)^2 than the proximal map."""
     if type(d).proximal is Loss.proximal:
         return
-    proximal, p = compile_proximal(type(d)), tuple(map(float, d.parameters))
+    proximal, p = compile_proximal(cast(Any, type(d))), tuple(map(float, d.parameters))
     y = np.array([proximal(*map(float, row), p) for row in zip(q, x, rho, strict=True)])
     at = {"q": q, "x": x, "rho": rho}
 
@@ -130,7 +130,7 @@ def t_update_is_minimiser(
 ) -> Iterator[Failure]:
     """Yield where another t has a lower d(x, f(t)) + rho/2 (t - v)^2 than the T-update."""
     pair = make_pair(f, d)
-    t = t_update(pair, v, x, rho)
+    t = t_update(pair, v, x, rho).astype(np.float64)
     law = f"the T-update of {f!r} with {d!r} is the minimiser"
 
     def objective(t: Array) -> Array:

@@ -36,7 +36,9 @@ class FittedModel(NamedTuple):
     labels : Labels
         Labels of the fitted matrix.
     alpha, offset_alpha, epsilon : float
-        Ridges of factors and offsets in the objective, and relative ridge of the factor steps.
+        Ridges of W and offsets in the objective, and relative ridge of the factor steps.
+    constraint : str or None
+        Constraint on the rows of W, as ``parameters["w_constraint"]`` has it.
     """
 
     nonlinearity: Nonlinearity
@@ -47,6 +49,7 @@ class FittedModel(NamedTuple):
     alpha: float
     offset_alpha: float
     epsilon: float
+    constraint: str | None = None
 
 
 def fold_in(
@@ -95,6 +98,7 @@ def fold_rows(
     threads : int, optional
         Number of threads, each for one block of rows at a time; by default all.
     """
+    from nmd_lab.solver.constraints.text import constraint_from
     from nmd_lab.solver.new_rows import RowProblem, solve_new_rows
 
     n = model.H.shape[1]
@@ -114,6 +118,7 @@ def fold_rows(
         model.alpha,
         model.offset_alpha,
         model.epsilon,
+        constraint_from(model.constraint),
     )
     return solve_new_rows(problem, observations, threads=threads)
 

@@ -31,10 +31,18 @@ class Predictions(Factors):
         """The parts of the fit that determine W for new rows."""
         alpha = self.parameters.get("alpha", 0.0)
         offset_alpha = self.parameters.get("offset_alpha", alpha)  # of earlier versions
-        numbers = (alpha, offset_alpha, self.parameters.get("epsilon", 0.0))
+        extra, _ = self.parameters.get("constraint_ridges", (0.0, 0.0))
         _, H = self.factors
         return FittedModel(
-            self.nonlinearity, self.loss, H, self.offsets, self.labels, *map(float, numbers)
+            self.nonlinearity,
+            self.loss,
+            H,
+            self.offsets,
+            self.labels,
+            alpha=float(alpha + extra),
+            offset_alpha=float(offset_alpha),
+            epsilon=float(self.parameters.get("epsilon", 0.0)),
+            constraint=self.parameters.get("w_constraint"),
         )
 
     @overload

@@ -115,10 +115,8 @@ def admm(problem: Problem, start: Start) -> Iterator[State]:
     """
     began = time.perf_counter()
     rule, loss = problem.rule, problem.pair.loss
-    W, H = problem.offset_columns.extend(start.W, start.H, start.offsets)
+    W, H = problem.projected(start)
     sweep = problem.sweep(start.W.shape[1])
-    empty_rows, empty_columns = problem.empty
-    W[empty_rows, sweep.solved_W], H[sweep.solved_H, empty_columns] = 0, 0
     size_of_T = float(np.linalg.norm(sweep.split_variable.T)) or 1.0
     reference = problem.reference
     rho, next_penalty = rule.initial, rule.begin()
@@ -126,7 +124,8 @@ def admm(problem: Problem, start: Start) -> Iterator[State]:
     if start.from_factors:
         result = sweep.update_T_and_W(W, H, rho)
     else:
-        W[:, sweep.solved_W] = 0  # so that S = T - offsets, and the W-step solves for all of W
+        if problem.constraints.of_W is None:
+            W[:, sweep.solved_W] = 0  # so that S = T - offsets, and the W-step solves for all of W
         result = sweep.update_W(W, H, rho)
 
     for iteration in itertools.count(1):

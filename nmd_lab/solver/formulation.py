@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from nmd_lab._threads import all_threads
 from nmd_lab.data.base import Observations
+from nmd_lab.model.losses import Frobenius
+from nmd_lab.model.nonlinearities import Identity
 from nmd_lab.model.offsets import Offsets
 
+from .constraints.given import GivenConstraints
 from .memory import check_copy
 from .offsets import OffsetColumns
 from .options import Options
@@ -31,10 +35,14 @@ class FormulationOptions:
     even_share : float
         ρ and its unit under ``penalty="auto"``, as a share of the natural penalty, for an even f.
         A larger ρ holds entries of T on their side of zero, so that their signs are not found.
+    component : float
+        Singular value of an ordinary component, as a share of the norm of T, for the default weight
+        of an l1 penalty.
     """
 
     observed_share: float = 1 / 3
     even_share: float = 0.1
+    component: float = 0.5
 
 
 FORMULATION = FormulationOptions()
@@ -89,7 +97,29 @@ def make_problem(
         threads=options.threads or all_threads(),
         scaling=scaling,
     )
-    return problem, offsets
+    return _with_constraints(problem, options), offsets
+
+
+def _with_constraints(problem: Problem, options: Options) -> Problem:
+    """Return the problem with the constraints of the options."""
+    of_W, of_H = options.factor_constraints
+    if of_W is None and of_H is None:
+        return problem
+    units, rule = problem.units, problem.rule
+    constraints = GivenConstraints.of(
+        of_W,
+        of_H,
+        options.alpha,
+        problem.observations.shape,
+        natural=math.ldexp(problem.natural_penalty, units.of_penalty),
+        size=math.ldexp(FORMULATION.component * problem.size_of_T, 2 * units.exponent),
+    )
+    pair, weights = problem.pair, problem.observations.weight_reader()
+    plain = weights is None or weights.dtype == bool
+    free = options.penalty == "auto" and options.initial_penalty is None
+    if free and plain and pair.structure[:2] == (Identity, Frobenius):
+        rule = as_penalty_rule(1.0)  # then Z = X at observed entries: alternating minimisation
+    return replace(problem, rule=rule, constraints=constraints)
 
 
 def _penalty_rule(observations: Observations, scaling: Scaling, options: Options) -> PenaltyRule:

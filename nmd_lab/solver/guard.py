@@ -8,23 +8,23 @@ from nmd_lab._numba import is_ours
 from nmd_lab.data.base import Observations
 from nmd_lab.model import _laws as laws
 from nmd_lab.model.checks import report_of
-from nmd_lab.model.proximal import Pair
+from nmd_lab.model.mixed import AnyPair, MixedPair
 
 N_INPUTS = 200
 """Inputs for each law."""
 
 
-def refuse_wrong_parts(pair: Pair, observations: Observations) -> None:
+def refuse_wrong_parts(pair: AnyPair, observations: Observations) -> None:
     """Raise ValueError if a law is broken near the data, with the object and the input.
 
     Parameters
     ----------
-    pair : Pair
-        Nonlinearity and loss.  Nothing is done if both are of this package.
+    pair : Pair or MixedPair
+        Nonlinearity and loss.  Nothing is done if both are of this package, nor for a mixed pair.
     observations : Observations
         Data, from which the inputs are drawn.
     """
-    if pair.is_ours:
+    if pair.is_ours or isinstance(pair, MixedPair):
         return
     f, d = pair.nonlinearity, pair.loss
     rng = np.random.default_rng(0)

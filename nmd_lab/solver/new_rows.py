@@ -32,6 +32,8 @@ from nmd_lab.model.entry import AnyStructure
 from nmd_lab.model.mixed import AnyPair, MixedPair
 
 from .cholesky import factorize, substitute
+from .constraints.base import FactorConstraint, couples_rows
+from .constraints.new_rows import ConstrainedRows
 from .penalty import BALANCED, compare_residuals, relaxed_ratio
 from .scaling import Scaling, scaling_for
 from .split_variable import compile_entry_update, has_limits
@@ -88,6 +90,8 @@ class RowProblem:
     alpha, offset_alpha, epsilon : float
         Ridges of factors and offsets in the objective, and relative ridge that keeps the steps
         solvable.
+    constraint : FactorConstraint or None
+        Constraint on the rows of W.  Orthonormal columns say nothing of single rows.
     """
 
     pair: AnyPair
@@ -98,6 +102,7 @@ class RowProblem:
     alpha: float
     offset_alpha: float
     epsilon: float
+    constraint: FactorConstraint | None = None
 
 
 def solve_new_rows(
@@ -134,6 +139,11 @@ def solve_new_rows(
     n_starts = 0 if pair.nonlinearity.linear else NEW_ROWS.random_starts
     starts = np.random.default_rng(0).standard_normal((n_starts, Ht.shape[1]))
     W = np.empty((observations.shape[0], Ht.shape[1]))
+    constraint = None if couples_rows(problem.constraint) else problem.constraint
+    if constraint is not None and isinstance(pair, MixedPair):
+        raise ValueError(
+            f"w_constraint={constraint!r} does not go with new rows of mixed columns: fit them."
+        )
 
     def solve_block(block: slice) -> None:
         own = _in_own_order(observations.csr_rows(block), problem.columns)
@@ -147,6 +157,11 @@ def solve_new_rows(
             if problem.row_offsets:
                 constant = math.ldexp(ones, -size)
                 alphas[0] = scaling.scaled_offset_alpha(problem.offset_alpha, constant)
+            if constraint is not None:
+                own_rows = ConstrainedRows(scaling, H, offset, alphas, ridge, constraint)
+                found = own_rows.solve(rows, problem.Ht.shape[1])
+                W[block][chosen] = np.ldexp(found, size)
+                continue
             rule = (ridge, alphas, BALANCED.initial, BALANCED.factor, BALANCED.step)
             found = np.empty((indptr.size - 1, Ht.shape[1]))
             entries = (indptr, indices, x, weights, *marks, t)

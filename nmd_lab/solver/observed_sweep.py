@@ -15,10 +15,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from nmd_lab._numba import compile_inner
 from nmd_lab._threads import map_and_add
 from nmd_lab.data.base import FloatArray
 
 from .cholesky import factorize, substitute
+from .constraints.steps import STEPS, ConstrainedColumns, descend, invert_diagonal
 from .storage import Block, CsrStorage, sparse_kernel
 from .sweep import RowStep, Sweep, SweepResult
 
@@ -53,37 +55,164 @@ class ObservedSweep(Sweep):
         ridge = self.ridge_W(H[self.solved_W], penalty)
 
         def row_step(block: Block, S: FloatArray, StW: FloatArray) -> None:
-            improve_rows(self.storage, block, S, H_packed, self.solved_W, ridge, next_W)
+            if self.of_W is None:
+                improve_rows(self.storage, block, S, H_packed, self.solved_W, ridge, next_W)
+            elif not self.of_W.couples_rows:  # `_couple_rows` takes that step
+                constrained_rows(
+                    *(self.of_W, penalty, self.storage, block, S),
+                    *(H_packed, self.solved_W, ridge, next_W),
+                )
 
         return row_step
+
+    def _couple_rows(
+        self, result: SweepResult, W: FloatArray, H: FloatArray, penalty: float
+    ) -> None:
+        """Take the W-step under a constraint that couples the rows; S stays that of W and H."""
+        assert self.of_W is not None
+        H_packed, S = self.storage.pack(H), self.S.copy()
+        result.W[:] = self._coupled(
+            *(self.of_W, self.storage, S, W, H_packed, self.solved_W),
+            self.ridge_W(H[self.solved_W], penalty),
+        )
 
     def update_H(
         self, result: SweepResult, W: FloatArray, H: FloatArray, penalty: float
     ) -> FloatArray:
         """Return the next H after the pass that was made with W and H."""
-        change, Ht = result.W - W, self.storage.pack(H)
+        Ht = self.storage.pack(H)
         ridge = self.ridge_H(result.W[:, self.solved_H], penalty)
-
-        def update_S(part: int) -> tuple[FloatArray, ...]:
-            """Subtract the change of WH that the change of W has caused."""
-            buffer = np.empty(self.storage.block_size, dtype=H.dtype)
-            for block in self.storage.blocks(part, self.parts):
-                product = buffer[: block.entries.stop - block.entries.start]
-                self.storage.products(block, change, Ht, product)
-                self.S[block.entries] -= product
-            return ()
-
-        map_and_add(update_S, self.parts)
+        self._subtract(self.storage, result.W - W, Ht, self.S)
+        if self.of_H is not None and self.of_H.couples_rows:
+            S = self.S[self.positions]
+            next_Ht = self._coupled(self.of_H, self.columns, S, Ht, result.W, self.solved_H, ridge)
+            return np.ascontiguousarray(next_Ht.T)
         next_Ht = Ht.copy()
 
         def solve_columns(part: int) -> tuple[FloatArray, ...]:
             for block in self.columns.blocks(part, self.parts):
                 S = self.S[self.positions[block.entries]]
-                improve_rows(self.columns, block, S, result.W, self.solved_H, ridge, next_Ht)
+                problem = (self.columns, block, S, result.W, self.solved_H, ridge, next_Ht)
+                if self.of_H is None:
+                    improve_rows(*problem)
+                else:
+                    constrained_rows(self.of_H, penalty, *problem)
             return ()
 
         map_and_add(solve_columns, self.parts)
         return np.ascontiguousarray(next_Ht.T)
+
+    def _subtract(
+        self, storage: CsrStorage, change: FloatArray, Ht: FloatArray, S: FloatArray
+    ) -> None:
+        """Subtract from S the change of WH that a change of W has caused."""
+
+        def subtract(part: int) -> tuple[FloatArray, ...]:
+            buffer = np.empty(storage.block_size, dtype=Ht.dtype)
+            for block in storage.blocks(part, self.parts):
+                product = buffer[: block.entries.stop - block.entries.start]
+                storage.products(block, change, Ht, product)
+                S[block.entries] -= product
+            return ()
+
+        map_and_add(subtract, self.parts)
+
+    def _coupled(
+        self,
+        constrained: ConstrainedColumns,
+        storage: CsrStorage,
+        S: FloatArray,
+        rows: FloatArray,
+        Ht: FloatArray,
+        solved: slice,
+        ridge: FloatArray,
+    ) -> FloatArray:
+        """Return the next rows under a constraint that couples them; S is overwritten.
+
+        Each step puts WH in the place of what is not observed, which lowers the sum over the
+        observed entries.
+        """
+        gram, current = Ht[:, solved].T @ Ht[:, solved], rows
+        for _ in range(STEPS.couplings):
+            gradient = np.empty_like(rows[:, solved])
+
+            def multiply(part: int, out: FloatArray = gradient) -> tuple[FloatArray, ...]:
+                for block in storage.blocks(part, self.parts):
+                    out[block.rows] = storage.times_Ht(block, S[block.entries], Ht)[:, solved]
+                return ()
+
+            map_and_add(multiply, self.parts)
+            gradient -= ridge.astype(rows.dtype) * current[:, solved]
+            following = current.copy()
+            following[:, solved] = constrained.coupled(current[:, solved], gradient, gram, ridge)
+            self._subtract(storage, following - current, Ht, S)
+            current = following
+        return current
+
+
+def constrained_rows(
+    constrained: ConstrainedColumns,
+    penalty: float,
+    storage: CsrStorage,
+    block: Block,
+    S: FloatArray,
+    Ht: FloatArray,
+    solved: slice,
+    ridge: FloatArray,
+    rows: FloatArray,
+) -> None:
+    """Solve the constrained least-squares problem of each row of a block, in place.
+
+    Parameters
+    ----------
+    constrained : ConstrainedColumns
+        Constraint, for each row by itself.
+    penalty : float
+        ρ.
+    storage, block, S, Ht, solved, ridge, rows
+        As for `improve_rows`.
+    """
+    first, last, _ = solved.indices(rows.shape[1])
+    types, size = f"{rows.dtype}_{storage.indices.dtype}", last - first
+    pattern = (storage.indptr, storage.indices)
+    if constrained.entrywise is not None:
+        kernel = sparse_kernel(_descend_rows, types)
+        bounds = constrained.bounds(size, penalty)
+        limits = (STEPS.sweeps, STEPS.settled)
+        where = (block.rows.start, block.rows.stop)
+        kernel(*pattern, *where, S, Ht, first, last, ridge, *bounds, *limits, rows)
+        return
+    kernel = sparse_kernel(_normal_equations, types)
+    base = storage.indptr[block.rows.start]
+    for start in range(block.rows.start, block.rows.stop, STEPS.matrices):
+        part = slice(start, min(start + STEPS.matrices, block.rows.stop))
+        normals, steps = (
+            np.empty((part.stop - start, size, size)),
+            np.empty((part.stop - start, size)),
+        )
+        where = (start, part.stop)
+        kernel(*pattern, *where, base, S, Ht, first, last, ridge, rows, normals, steps)
+        rows[part, first:last] = _proximal_rows(
+            constrained, rows[part, first:last], steps, normals, penalty
+        )
+
+
+def _proximal_rows(
+    constrained: ConstrainedColumns,
+    rows: FloatArray,
+    gradient: FloatArray,
+    normals: FloatArray,
+    penalty: float,
+) -> FloatArray:
+    """Return rows, each with a normal matrix of its own, after proximal gradient steps."""
+    longest = np.linalg.eigvalsh(normals)[:, -1:]
+    lengths = 1.0 / np.maximum(longest, np.finfo(float).tiny)
+
+    def times_normal(change: FloatArray) -> FloatArray:
+        product: FloatArray = np.matmul(normals, change[:, :, None])[:, :, 0]
+        return product
+
+    return constrained.proximal_gradient(rows, gradient, times_normal, lengths, penalty)
 
 
 def improve_rows(
@@ -120,6 +249,31 @@ def improve_rows(
     kernel(*pattern, S, Ht, first, last, ridge, rows)
 
 
+@compile_inner
+def add_entries(indices, begin, end, base, S, Ht, first, normal, step):  # type: ignore[no-untyped-def]
+    """Add the entries of a row to the lower triangle of its normal matrix and to its gradient."""
+    size = step.size
+    whole = end - (end - begin) % 4
+    for k in range(begin, whole, 4):  # four at a time: each sum is loaded and stored once
+        j0, j1, j2, j3 = indices[k], indices[k + 1], indices[k + 2], indices[k + 3]
+        s0, s1, s2, s3 = S[k - base], S[k + 1 - base], S[k + 2 - base], S[k + 3 - base]
+        for a in range(size):
+            h0, h1 = Ht[j0, first + a], Ht[j1, first + a]
+            h2, h3 = Ht[j2, first + a], Ht[j3, first + a]
+            step[a] += s0 * h0 + s1 * h1 + s2 * h2 + s3 * h3
+            for c in range(first, first + a + 1):
+                normal[a, c - first] += (
+                    h0 * Ht[j0, c] + h1 * Ht[j1, c] + h2 * Ht[j2, c] + h3 * Ht[j3, c]
+                )
+    for k in range(whole, end):
+        j, s = indices[k], S[k - base]
+        for a in range(size):
+            h = Ht[j, first + a]
+            step[a] += s * h
+            for c in range(a + 1):
+                normal[a, c] += h * Ht[j, first + c]
+
+
 def _improve_rows(indptr, indices, start, stop, S, Ht, first, last, ridge, rows):  # type: ignore[no-untyped-def]
     base, size = indptr[start], last - first
     normal, step, no_ridge = np.empty((size, size)), np.empty(size), np.zeros(size)
@@ -127,27 +281,43 @@ def _improve_rows(indptr, indices, start, stop, S, Ht, first, last, ridge, rows)
         normal[:] = 0.0
         for a in range(size):
             normal[a, a], step[a] = ridge[a], -ridge[a] * rows[i, first + a]
-        begin, end = indptr[i], indptr[i + 1]
-        whole = end - (end - begin) % 4
-        for k in range(begin, whole, 4):  # four at a time: each sum is loaded and stored once
-            j0, j1, j2, j3 = indices[k], indices[k + 1], indices[k + 2], indices[k + 3]
-            s0, s1, s2, s3 = S[k - base], S[k + 1 - base], S[k + 2 - base], S[k + 3 - base]
-            for a in range(size):
-                h0, h1 = Ht[j0, first + a], Ht[j1, first + a]
-                h2, h3 = Ht[j2, first + a], Ht[j3, first + a]
-                step[a] += s0 * h0 + s1 * h1 + s2 * h2 + s3 * h3
-                for c in range(first, first + a + 1):
-                    normal[a, c - first] += (
-                        h0 * Ht[j0, c] + h1 * Ht[j1, c] + h2 * Ht[j2, c] + h3 * Ht[j3, c]
-                    )
-        for k in range(whole, end):
-            j, s = indices[k], S[k - base]
-            for a in range(size):
-                h = Ht[j, first + a]
-                step[a] += s * h
-                for c in range(a + 1):
-                    normal[a, c] += h * Ht[j, first + c]
+        add_entries(indices, indptr[i], indptr[i + 1], base, S, Ht, first, normal, step)
         factorize(normal, no_ridge, normal)
         substitute(normal, step)
         for a in range(size):
             rows[i, first + a] += step[a]
+
+
+def _descend_rows(  # type: ignore[no-untyped-def]
+    indptr, indices, start, stop, S, Ht, first, last, ridge, weights, lowest, sweeps, settled, rows
+):
+    base, size = indptr[start], last - first
+    normal, step = np.empty((size, size)), np.empty(size)
+    w, inverse = np.empty(size), np.empty(size)
+    for i in range(start, stop):
+        normal[:] = 0.0
+        for a in range(size):
+            w[a] = rows[i, first + a]
+            normal[a, a], step[a] = ridge[a], -ridge[a] * w[a]
+        add_entries(indices, indptr[i], indptr[i + 1], base, S, Ht, first, normal, step)
+        for a in range(size):
+            for c in range(a):
+                normal[c, a] = normal[a, c]
+        invert_diagonal(normal, inverse)
+        descend(w, step, normal, inverse, weights, lowest, sweeps, settled)
+        for a in range(size):
+            rows[i, first + a] = w[a]
+
+
+def _normal_equations(  # type: ignore[no-untyped-def]
+    indptr, indices, start, stop, base, S, Ht, first, last, ridge, rows, normals, steps
+):
+    for i in range(start, stop):
+        normal, step = normals[i - start], steps[i - start]
+        normal[:] = 0.0
+        for a in range(last - first):
+            normal[a, a], step[a] = ridge[a], -ridge[a] * rows[i, first + a]
+        add_entries(indices, indptr[i], indptr[i + 1], base, S, Ht, first, normal, step)
+        for a in range(last - first):
+            for c in range(a):
+                normal[c, a] = normal[a, c]

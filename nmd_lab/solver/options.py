@@ -21,11 +21,14 @@ from nmd_lab._checks import (
     check_word,
 )
 
+from .constraints.base import FactorConstraint
+from .constraints.given import as_constraint, check_both
 from .penalty import PenaltyRule, as_penalty_rule
 
 INITS = ("auto", "svd", "randomized", "nndsvd", "random")
 OFFSETS = ("auto", "none", "global", "rows", "columns", "both")
 CONSTRAINTS = ("auto", "everywhere", "observed")
+FACTOR_CONSTRAINTS = ("w_constraint", "h_constraint")
 
 
 COMPLETION_DEFAULTS: dict[str, Any] = {"alpha": "auto", "offsets": "auto"}
@@ -54,6 +57,8 @@ class FitOptions(TypedDict, total=False):
     offsets: Literal["auto", "none", "global", "rows", "columns", "both"]
     offset_alpha: float | Literal["auto"]
     constraint: Literal["auto", "everywhere", "observed"]
+    w_constraint: str | FactorConstraint | None
+    h_constraint: str | FactorConstraint | None
     validation: Any
     patience: int
     epsilon: float
@@ -81,6 +86,8 @@ class Options:
     offsets: str = "none"
     offset_alpha: float | Any = "auto"
     constraint: str = "auto"
+    w_constraint: str | FactorConstraint | None = None
+    h_constraint: str | FactorConstraint | None = None
     validation: Any = None
     patience: int = 10
     epsilon: float = 1e-12  # the paper's 1e-6 limits the relative error to about 1e-5
@@ -111,6 +118,8 @@ class Options:
             check_word("init", self.init, INITS, ", a pair (W, H) or a fit")
         check_word("offsets", self.offsets, OFFSETS)
         check_word("constraint", self.constraint, CONSTRAINTS)
+        check_both(*self.factor_constraints)
+        self._refuse_refinements()
         check_word("acceleration", self.acceleration, ["auto", None])
         for name in ("homotopy", "polish"):
             check_word(name, getattr(self, name), ["auto", True, False])
@@ -129,6 +138,24 @@ class Options:
                 "leave it out, or give penalty='auto', 'balanced' or 'paper'."
             )
         check_number("initial_penalty", self.initial_penalty, above=0)
+
+    def _refuse_refinements(self) -> None:
+        """Raise ValueError if quasi-Newton steps are asked for that know no constraint."""
+        for side in FACTOR_CONSTRAINTS:
+            for name in ("homotopy", "polish"):
+                if getattr(self, side) is not None and getattr(self, name) is True:
+                    raise ValueError(
+                        f"{name}=True does not go with {side}={getattr(self, side)!r}, which its "
+                        f"quasi-Newton steps would break: leave out one of the two."
+                    )
+
+    @property
+    def factor_constraints(self) -> tuple[FactorConstraint | None, FactorConstraint | None]:
+        """Constraints on W and on H."""
+        return (
+            as_constraint("w_constraint", self.w_constraint),
+            as_constraint("h_constraint", self.h_constraint),
+        )
 
     def settled(self) -> Options:
         """Return the options of a fit in which nothing is chosen: no offsets, one ridge."""
@@ -168,6 +195,8 @@ class Options:
             plain["init"] = f"given {type(self.init).__name__}"
         if isinstance(self.penalty, PenaltyRule):
             plain["penalty"] = repr(self.penalty)
+        for name, constraint in zip(FACTOR_CONSTRAINTS, self.factor_constraints, strict=True):
+            plain[name] = None if constraint is None else repr(constraint)
         if not isinstance(self.random_state, Integral | None):
             plain["random_state"] = f"given {type(self.random_state).__name__}"
         return {name: v.item() if hasattr(v, "item") else v for name, v in plain.items()}

@@ -14,6 +14,8 @@ from nmd_lab.data.base import FloatArray, Observations
 from nmd_lab.model.losses import Loss
 from nmd_lab.model.mixed import AnyPair, MixedPair
 
+from .constraints.given import NO_CONSTRAINTS, GivenConstraints
+from .constraints.steps import ConstrainedColumns
 from .initialization import Start
 from .observed_sweep import ObservedSweep
 from .offsets import NO_OFFSET_COLUMNS, OffsetColumns
@@ -47,6 +49,8 @@ class Problem:
         Largest number of threads.  Each works on its own part of the rows.
     scaling : Scaling or None
         Units of the problem, and the pair in the units of X; None if the two are the same.
+    constraints : GivenConstraints
+        Constraints on the rows of W and on the columns of H, in the units of X.
     """
 
     observations: Observations
@@ -59,6 +63,12 @@ class Problem:
     observed_only: bool = False
     threads: int = 1
     scaling: Scaling | None = None
+    constraints: GivenConstraints = NO_CONSTRAINTS
+
+    @property
+    def is_constrained(self) -> bool:
+        """Whether a factor has a constraint."""
+        return bool(self.constraints)
 
     @property
     def units(self) -> Scaling:
@@ -105,11 +115,14 @@ class Problem:
         ridges = Ridge(self.epsilon, of_W), Ridge(self.epsilon, of_H)
         solved = self.offset_columns.solved(rank)
         storage = storage_of(self.observations)
+        constrained = self.constrained_columns(rank)
         if self.observed_only:
             assert isinstance(storage, CsrStorage)
-            return ObservedSweep(storage, split_variable, *ridges, *solved, self.threads)
+            return ObservedSweep(
+                storage, split_variable, *ridges, *solved, self.threads, *constrained
+            )
         return EverywhereSweep(
-            storage, split_variable, *ridges, *solved, self.threads, empty_columns
+            storage, split_variable, *ridges, *solved, self.threads, *constrained, empty_columns
         )
 
     def with_pair(self, pair: AnyPair) -> Problem:
@@ -127,11 +140,43 @@ class Problem:
         """Return the problem with the pair of a state, if it has learned one."""
         return self if state.pair is None else self.with_pair(state.pair)
 
+    def constrained_columns(
+        self, rank: int
+    ) -> tuple[ConstrainedColumns | None, ConstrainedColumns | None]:
+        """Return the constraints with the positions of their columns among the solved ones."""
+        before, units = self.offset_columns.before, self.units
+        of_W, of_H = self.constraints.scaled(units.exponent, units.of_objective)
+        return (
+            None if of_W is None else ConstrainedColumns(of_W, slice(before, before + rank)),
+            None if of_H is None else ConstrainedColumns(of_H, slice(0, rank)),
+        )
+
+    def projected(self, start: Start) -> tuple[FloatArray, FloatArray]:
+        """Return the extended factors of a start, the nearest ones that are allowed.
+
+        Those of rows and columns without an observed entry are the nearest to 0.
+        """
+        W, H = self.offset_columns.extend(start.W, start.H, start.offsets)
+        solved_W, solved_H = self.offset_columns.solved(start.W.shape[1])
+        empty_rows, empty_columns = self.empty
+        W[empty_rows, solved_W], H[solved_H, empty_columns] = 0, 0
+        of_W, of_H = self.constrained_columns(start.W.shape[1])
+        for each, rows in ((of_W, start.W), (of_H, start.H.T)):
+            if each is not None:
+                each.constraint.check(rows.astype(np.float64))
+        if of_W is not None:
+            W[:, solved_W] = of_W.project(W[:, solved_W])
+        if of_H is not None:
+            H[solved_H] = of_H.project(H[solved_H].T).T
+        return W, H
+
     def alphas(self, rank: int) -> tuple[FloatArray, FloatArray]:
         """Return the ridge in the objective of each column of W and row of H that is solved for."""
         before, after = self.offset_columns.before, self.offset_columns.after
-        of_components, of_offset = [self.alpha] * rank, [self.offset_alpha]
-        of_W, of_H = of_offset * before + of_components, of_components + of_offset * after
+        extra = self.constraints.ridges
+        in_W, in_H = (self.alpha + self.units.scaled_alpha(ridge) for ridge in extra)
+        of_W = [self.offset_alpha] * before + [in_W] * rank
+        of_H = [in_H] * rank + [self.offset_alpha] * after
         return np.array(of_W), np.array(of_H)
 
     def extended(self, state: Any) -> tuple[FloatArray, FloatArray]:

@@ -13,6 +13,10 @@ from nmd_lab.model.offsets import Offsets
 from nmd_lab.model.proximal import make_pair
 
 from .admm import State, admm
+from .constraints.descent import kind_of_descent
+from .constraints.given import NO_CONSTRAINTS, is_nonnegative
+from .constraints.search import after_least_squares, searched
+from .constraints.starts import filled, random_within, with_simplex
 from .initialization import Start, given_start, random_start, svd_start
 from .options import Options
 from .penalty import BALANCED
@@ -86,6 +90,8 @@ def all_starts(
     for index in range(options.n_init):
         if index == 0 and init == "auto" and chosen is not None:
             yield NamedStart("chosen", problem.units.scaled_start(chosen))
+        elif problem.constraints.nonnegative and (isinstance(init, str) or index > 0):
+            yield _nonnegative_start(problem, offsets, rank, "random" if index else init, rng)
         elif index > 0 or init == "random" or (init == "auto" and pair.nonlinearity.even):
             yield NamedStart("random", random_start(observations, pair, rank, offsets, rng))
         elif isinstance(init, str):
@@ -95,6 +101,27 @@ def all_starts(
             units = problem.units
             start = given_start(observations, rank, init, units.given_offsets(offsets))
             yield NamedStart("given", units.scaled_start(start))
+
+
+def _nonnegative_start(
+    problem: Problem, offsets: Offsets, rank: int, init: str, rng: np.random.Generator
+) -> NamedStart:
+    """Return a start if a factor must be nonnegative.
+
+    "auto" is random if both must be and descents follow (`kind_of_descent`), which ended in lower
+    minima from there, and nonnegative parts of the singular value decomposition otherwise.
+    """
+    observations, pair = starting_data(problem.observations, problem.pair)
+    if init == "auto":
+        both = is_nonnegative(problem.constraints.of_W) and is_nonnegative(problem.constraints.of_H)
+        init = "random" if both and kind_of_descent(problem) else "nndsvd"
+    if init == "random":
+        start = random_start(observations, pair, rank, offsets, rng)
+        return NamedStart("random", random_within(problem, rank, start, rng))
+    start = svd_start(observations, pair, rank, offsets, rng, "nndsvd" if init == "svd" else init)
+    return NamedStart(
+        init, with_simplex(problem, start if init == "randomized" else filled(start, rng))
+    )
 
 
 def iterate(
@@ -126,12 +153,22 @@ def iterate(
     """
     began = time.perf_counter()
     start = named.start
-    if named.kind == "random" and options.init == "auto":
+    warms_up = named.kind == "random" and options.init == "auto"
+    if warms_up and plan.searches:
+        start = after_least_squares(problem, start)
+    elif warms_up and not problem.constraints.nonnegative:
         start = warmed_up(problem, start, options, cancelled or (lambda: False))
     warm_up = time.perf_counter() - began
-    for state in accelerated(problem, start, plan) if plan else admm(problem, start):
+    for state in _states(problem, start, plan):
         state = problem.units.given_state(state, projected=problem.rule.projected)
         yield replace(state, seconds=state.seconds + warm_up)
+
+
+def _states(problem: Problem, start: Start, plan: RefinementPlan) -> Iterator[State]:
+    """Return the iteration that a plan asks for."""
+    if plan.searches:
+        return searched(problem, start, exact=plan.fitted)
+    return accelerated(problem, start, plan) if plan else admm(problem, start)
 
 
 def first_start(
@@ -139,7 +176,7 @@ def first_start(
 ) -> Start:
     """Return the first start of `all_starts`, after the warm-up of an even f."""
     named = next(all_starts(problem, offsets, rank, options, rng))
-    if named.kind != "random":
+    if named.kind != "random" or problem.constraints.nonnegative:
         return named.start
     return warmed_up(problem, named.start, options)
 
@@ -169,7 +206,8 @@ def warmed_up(
     if not f.even or problem.pair.structure == pair.structure:
         return start
     observations = problem.observations.mapped(problem.pair.preimage)
-    warm_up = replace(problem, observations=observations, pair=pair, rule=BALANCED)
+    free = replace(problem, constraints=NO_CONSTRAINTS)
+    warm_up = replace(free, observations=observations, pair=pair, rule=BALANCED)
     run = Run(admm(warm_up, start), tol=STOPPING.exact_for(options.tol))
     state, _, reason, _ = run.advance(
         WARM_UP.iterations, callback=lambda _: cancelled(), time_limit=options.time_limit

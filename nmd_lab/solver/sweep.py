@@ -19,7 +19,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +27,8 @@ from scipy.linalg import cho_factor, cho_solve
 from nmd_lab._threads import map_and_add
 from nmd_lab.data.base import FloatArray
 
+from .constraints.steps import ConstrainedColumns, RowSolver
+from .product_change import ProductChange
 from .split_variable import SplitVariable
 from .storage import BLOCKS, Block, Storage
 
@@ -109,6 +110,8 @@ class Sweep:
         Columns of W and rows of H that are solved for; the others hold offsets and stay.
     threads : int
         Largest number of threads.  Each works on its own part of the rows.
+    of_W, of_H : ConstrainedColumns, optional
+        Constraints on the solved columns of W and rows of H.
     """
 
     storage: Storage
@@ -118,6 +121,8 @@ class Sweep:
     solved_W: slice
     solved_H: slice
     threads: int = 1
+    of_W: ConstrainedColumns | None = None
+    of_H: ConstrainedColumns | None = None
 
     def __post_init__(self) -> None:
         """Set the number of parts of the rows."""
@@ -150,9 +155,12 @@ class Sweep:
         raise NotImplementedError
 
     def ridge_term(self, W: FloatArray, H: FloatArray) -> float:
-        """Return the term of the objective for what is solved for in W and H."""
-        of_W = self.ridge_W.objective(W[:, self.solved_W])
-        return of_W + self.ridge_H.objective(H[self.solved_H].T)
+        """Return ridge and penalties of what is solved for in W and H, a term of the objective."""
+        rows, columns = W[:, self.solved_W], H[self.solved_H].T
+        total = self.ridge_W.objective(rows) + self.ridge_H.objective(columns)
+        for constrained, factor in ((self.of_W, rows), (self.of_H, columns)):
+            total += 0.0 if constrained is None else constrained.value(factor)
+        return total
 
     def _pass(
         self, W: FloatArray, H: FloatArray, penalty: float, *, update: bool, projected: bool
@@ -183,7 +191,15 @@ class Sweep:
         if update:
             self.split_variable.dual_scale = 1.0
             self._set_residuals(result, CtW if projected else None, sums)
+        if self.of_W is not None and self.of_W.couples_rows:
+            self._couple_rows(result, W, H, penalty)
         return result
+
+    def _couple_rows(
+        self, result: SweepResult, W: FloatArray, H: FloatArray, penalty: float
+    ) -> None:
+        """Take the W-step under a constraint that couples the rows, after the pass."""
+        raise NotImplementedError
 
     def _row_step(
         self, W: FloatArray, H: FloatArray, H_packed: FloatArray, penalty: float, next_W: FloatArray
@@ -227,16 +243,55 @@ class EverywhereSweep(Sweep):
     ) -> RowStep:
         solved, partners = self.solved_W, H[self.solved_W]
         ridge = self.ridge_W(partners, penalty)
-        inverse = regularized_inverse(partners @ partners.T, ridge).astype(H.dtype)
-        ridge = ridge.astype(H.dtype)
+        improve = self._row_solver(self.of_W, partners @ partners.T, ridge, penalty)
+        ridge, coupled = ridge.astype(H.dtype), self.of_W is not None and self.of_W.couples_rows
 
         def row_step(block: Block, S: FloatArray, StW: FloatArray) -> None:
             step = self.storage.times_Ht(block, S, H_packed)[:, solved]
             step -= ridge * W[block.rows, solved]
-            next_W[block.rows, solved] += step @ inverse
+            if coupled:  # `_couple_rows` needs the gradients of all rows
+                next_W[block.rows, solved] = step
+                return
+            next_W[block.rows, solved] = improve(W[block.rows, solved], step)
             self.storage.add_StW(block, S, next_W, StW)
 
         return row_step
+
+    def _row_solver(
+        self,
+        constrained: ConstrainedColumns | None,
+        gram: FloatArray,
+        ridge: FloatArray,
+        penalty: float,
+    ) -> RowSolver:
+        """Return the solver of rows that share one normal matrix."""
+        if constrained is not None:
+            return constrained.row_solver(gram, ridge, penalty)
+        inverse = regularized_inverse(gram, ridge).astype(gram.dtype)
+        return lambda rows, gradient: rows + gradient @ inverse
+
+    def _couple_rows(
+        self, result: SweepResult, W: FloatArray, H: FloatArray, penalty: float
+    ) -> None:
+        """Take the W-step under a constraint that couples the rows, and a pass for Sᵀ W."""
+        assert self.of_W is not None
+        solved, partners = self.solved_W, H[self.solved_W]
+        gram, ridge = partners @ partners.T, self.ridge_W(partners, penalty)
+        rows = self.of_W.coupled(W[:, solved], result.W[:, solved], gram, ridge)
+        result.W[:, solved] = rows
+        H_packed = self.storage.pack(H)
+
+        def share(part: int) -> tuple[FloatArray, ...]:
+            StW = np.zeros((H.shape[1], H.shape[0]), H.dtype)
+            buffers = np.empty((2, self.storage.block_size), H.dtype)
+            for block in self.storage.blocks(part, self.parts):
+                S, _ = self._S_and_change(block, buffers)
+                self.storage.products(block, W, H_packed, S)
+                self.split_variable.keep(block.entries, S)
+                self.storage.add_StW(block, S, result.W, StW)
+            return (StW,)
+
+        (result.StW,) = map_and_add(share, self.parts)
 
     def update_H(
         self, result: SweepResult, W: FloatArray, H: FloatArray, penalty: float
@@ -247,9 +302,16 @@ class EverywhereSweep(Sweep):
         ridge = self.ridge_H(result.W[:, solved], penalty)
         step = result.StW.T[solved] - cross[solved] @ H
         step -= ridge[:, None].astype(H.dtype) * H[solved]
-        next_H = H.copy()
-        next_H[solved] += regularized_inverse(gram[solved, solved], ridge).astype(H.dtype) @ step
-        next_H[solved, self.empty_columns] = 0
+        next_H, own = H.copy(), gram[solved, solved]
+        if self.of_H is None:
+            next_H[solved] += regularized_inverse(own, ridge).astype(H.dtype) @ step
+            next_H[solved, self.empty_columns] = 0
+        elif self.of_H.couples_rows:
+            next_H[solved] = self.of_H.coupled(H[solved].T, step.T, own, ridge).T
+        else:
+            improve = self.of_H.row_solver(own, ridge, penalty)
+            next_H[solved] = improve(H[solved].T, step.T).T
+            next_H[solved, self.empty_columns] = H[solved, self.empty_columns]
         if not self.storage.complete:
             self.product_change = ProductChange(gram, cross, change.T @ change, H, next_H - H)
         return next_H
@@ -259,37 +321,6 @@ class EverywhereSweep(Sweep):
             sums[2] = max(sums[2] + self.product_change.squared_norm() - sums[3], 0.0)
             CtW = None if CtW is None else CtW + self.product_change.projected().T
         super()._set_residuals(result, CtW, sums)
-
-
-class ProductChange(NamedTuple):
-    """The change of WH on all entries since the last pass.
-
-    The change is ΔW H + W⁺ ΔH.  Its norm follows from r x r matrices, without WH itself.
-
-    Attributes
-    ----------
-    gram, cross, step : ndarray (rank, rank)
-        W⁺ᵀW⁺, W⁺ᵀΔW and ΔWᵀΔW.
-    H, H_change : ndarray (rank, n)
-        H before the change, and ΔH.
-    """
-
-    gram: FloatArray
-    cross: FloatArray
-    step: FloatArray
-    H: FloatArray
-    H_change: FloatArray
-
-    def squared_norm(self) -> float:
-        """Return ‖W⁺H⁺ - WH‖²."""
-        mixed = np.sum(self.cross.T * (self.H @ self.H_change.T))
-        ends = np.sum(self.step * (self.H @ self.H.T))
-        ends += np.sum(self.gram * (self.H_change @ self.H_change.T))
-        return float(ends + 2 * mixed)
-
-    def projected(self) -> FloatArray:
-        """Return W⁺ᵀ(W⁺H⁺ - WH)."""
-        return self.cross @ self.H + self.gram @ self.H_change
 
 
 def regularized_inverse(normal: FloatArray, ridge: FloatArray) -> FloatArray:

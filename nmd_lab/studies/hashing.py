@@ -14,6 +14,7 @@ import xarray as xr
 from nmd_lab.data.pictures import Picture
 from nmd_lab.model.losses import Loss
 from nmd_lab.model.nonlinearities import Nonlinearity
+from nmd_lab.solver.constraints.base import FactorConstraint
 from nmd_lab.solver.penalty import PenaltyRule
 
 from .corruption import Corruption
@@ -34,6 +35,8 @@ def plain_value(value: Any) -> Any:
         return int(number) if number.is_integer() else number
     if isinstance(value, Nonlinearity | Loss):
         return [type(value).__qualname__, *map(plain_value, value.settings)]
+    if isinstance(value, FactorConstraint):
+        return [type(value).__qualname__, *map(plain_value, value.parameters)]
     if isinstance(value, PenaltyRule):
         return [plain_value(getattr(value, field.name)) for field in fields(value)]
     if isinstance(value, Corruption):

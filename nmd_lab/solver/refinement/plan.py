@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from nmd_lab.model.losses import Frobenius
 from nmd_lab.model.nonlinearities import Identity
+from nmd_lab.solver.constraints.descent import kind_of_descent
 from nmd_lab.solver.options import Options
 from nmd_lab.solver.problem import Problem
 from nmd_lab.solver.stopping import STOPPING
@@ -29,12 +30,16 @@ class RefinementPlan:
         Whether the best factors are polished.
     fitted : float
         Relative error at or below which a fit counts as exact, and the run ends.
+    searches : bool
+        Whether descents on the objective take the place of Algorithm 1, for factors with
+        constraints (`nmd_lab.solver.constraints.search`).
     """
 
     refine: bool
     homotopy: str | bool
     polish: bool
     fitted: float = 0.0
+    searches: bool = False
 
     @property
     def limited(self) -> bool:
@@ -79,6 +84,7 @@ def make_plan(problem: Problem, rank: int, options: Options) -> RefinementPlan:
     - given factors, ``tol=0`` and a `penalty` other than "auto", since this is Algorithm 1 alone;
     - Identity + Frobenius on the observed entries, which is alternating least squares;
     - a memory of the quasi-Newton steps that is too large (`PlanOptions`);
+    - constraints on the factors, which quasi-Newton steps would break;
     - a sparse matrix with so many stored entries that a second pass takes too long (`PlanOptions`).
 
     Parameters
@@ -102,6 +108,11 @@ def make_plan(problem: Problem, rank: int, options: Options) -> RefinementPlan:
             f"homotopy=True does not go with nonlinearity={pair.nonlinearity!r}, which has no "
             "interval to widen: use MinMax, or homotopy='auto'."
         )
+    if problem.is_constrained:
+        own = options.acceleration == "auto" and options.penalty == "auto"
+        searches = own and kind_of_descent(problem) is not None
+        fitted = STOPPING.exact_for(options.tol) / 100
+        return RefinementPlan(False, False, False, fitted, searches)
     adaptive = math.isfinite(problem.rule.factor) and not problem.rule.projected
     least_squares = pair.structure[:2] == (Identity, Frobenius) and problem.observed_only
     m, n = observations.shape

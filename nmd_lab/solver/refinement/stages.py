@@ -19,6 +19,7 @@ from typing import NamedTuple
 
 from nmd_lab.data.base import FloatArray
 from nmd_lab.model.proximal import make_pair
+from nmd_lab.solver.constraints.optimality import constrained_optimality
 from nmd_lab.solver.problem import Problem
 
 from .lagrangian import Candidate, Lagrangian
@@ -253,5 +254,7 @@ def optimality(problem: Problem, W_aug: FloatArray, H_aug: FloatArray) -> float:
     float
         0 at a stationary point.
     """
+    if problem.is_constrained:
+        return constrained_optimality(problem, W_aug, H_aug, STAGES.optimality_penalties)
     function = Lagrangian(problem, W_aug, H_aug)
     return min(function.violation(rho * function.natural) for rho in STAGES.optimality_penalties)

@@ -6,6 +6,7 @@ import math
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -211,7 +212,8 @@ class Trials:
         if start is None:
             return self._first_start(problem, rank)
         own = _with_offsets_of(problem, problem.units.scaled_start(start))
-        alive = _alive(own, rank, problem.size_of_T)
+        parts = _parts if problem.is_constrained else _singular  # a rotation would break them
+        alive = _alive(parts(own), rank, problem.size_of_T)
         return alive if alive.W.shape[1] == rank else self._extended(problem, alive, rank)
 
     def _first_start(self, problem: Problem, rank: int) -> Start:
@@ -240,9 +242,9 @@ class Trials:
             residual[pair.nonlinearity(A) == observations.values.ravel()] = 0
         rest = observations.with_stored(residual)
         added = rank - start.W.shape[1]
-        new = svd_start(
-            rest, make_pair("identity", "frobenius"), added, NO_OFFSETS, self.rng, "randomized"
-        )
+        kind = "nndsvd" if problem.constraints.nonnegative else "randomized"
+        identity = make_pair("identity", "frobenius")
+        new = svd_start(rest, identity, added, NO_OFFSETS, self.rng, kind)
         sizes = np.linalg.norm(new.H, axis=1) ** 2
         kept = np.maximum(sizes - problem.alpha, TRIALS.seed_size * sizes)
         root = np.sqrt(np.divide(kept, sizes, out=np.zeros_like(kept), where=sizes > 0))
@@ -299,12 +301,34 @@ def _with_offsets_of(problem: Problem, start: Start) -> Start:
     return start._replace(W=W.astype(dtype), H=H.astype(dtype))
 
 
-def _alive(start: Start, rank: int, size_of_T: float) -> Start:
-    """Return a start with the largest components of WH, at most `rank` and none that is zero."""
+class _Components(NamedTuple):
+    """Components of a start, the largest first, with the size of each."""
+
+    start: Start
+    sizes: FloatArray
+
+
+def _singular(start: Start) -> _Components:
+    """Return the singular components of WH."""
     Q, R = np.linalg.qr(start.W)
     P, S = np.linalg.qr(start.H.T)
     U, sizes, Vt = np.linalg.svd(R @ S.T)
+    root = np.sqrt(sizes)
+    W, H = Q @ (U * root), (root[:, None] * Vt) @ P.T
+    return _Components(start._replace(W=W, H=H), sizes)
+
+
+def _parts(start: Start) -> _Components:
+    """Return the components as they are, in another order."""
+    sizes = np.linalg.norm(start.W, axis=0) * np.linalg.norm(start.H, axis=1)
+    order = np.argsort(-sizes, kind="stable")
+    return _Components(start._replace(W=start.W[:, order], H=start.H[order]), sizes[order])
+
+
+def _alive(components: _Components, rank: int, size_of_T: float) -> Start:
+    """Return a start with the largest components, at most `rank` and none that is zero."""
+    (W, H, *_), sizes = components
     kept = min(rank, int(np.count_nonzero(sizes > TRIALS.alive * size_of_T)))
-    root = np.sqrt(sizes[:kept])
-    W, H = Q @ (U[:, :kept] * root), (root[:, None] * Vt[:kept]) @ P.T
-    return start._replace(W=np.ascontiguousarray(W), H=np.ascontiguousarray(H))
+    return components.start._replace(
+        W=np.ascontiguousarray(W[:, :kept]), H=np.ascontiguousarray(H[:kept])
+    )

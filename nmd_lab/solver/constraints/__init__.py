@@ -1,0 +1,1 @@
+"""Constraints on the factors: what they are, and the factor steps under them."""

@@ -1,0 +1,307 @@
+"""Constraints and penalties on the rows of a factor.
+
+A constraint is one small class.  It says what a row may be (or what it costs) by its proximal map.
+The rows are those of W, or the columns of H.  A step of a factor is then a small constrained
+least-squares problem for each row (`nmd_lab.solver.constraints.steps`).
+
+>>> import nmd_lab as nmd
+>>> nmd.NonNegative()
+NonNegative()
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+from nmd_lab._checks import check_number
+from nmd_lab.data.base import FloatArray
+
+
+class FactorConstraint:
+    """A constraint, or a penalty, on each row of W or on each column of H.
+
+    A subclass writes `prox`, and `value` if it is a penalty, in NumPy.
+
+    Attributes
+    ----------
+    name : str
+        Name, for messages and `Decomposition.parameters`.
+    parameters : tuple of float
+        Numbers of the constraint; empty by default.
+
+    Examples
+    --------
+    Weights between 0 and 1:
+
+    >>> import numpy as np, nmd_lab as nmd
+    >>> class Share(nmd.FactorConstraint):
+    ...     name = "share"
+    ...
+    ...     def prox(self, rows, step):
+    ...         return np.clip(rows, 0, 1)
+    >>> X = np.random.default_rng(0).random((20, 10))
+    >>> fit = nmd.decompose(X, 2, "identity", w_constraint=Share())
+    >>> bool(fit.W.min() >= 0), bool(fit.W.max() <= 1)
+    (True, True)
+    """
+
+    name: ClassVar[str] = "own"
+    parameters: tuple[float, ...] = ()
+
+    def prox(self, rows: FloatArray, step: FloatArray) -> FloatArray:
+        """Return argmin over Z of value(Z) + Σ ‖z_i - rows_i‖² / (2 step_i).
+
+        Parameters
+        ----------
+        rows : ndarray (k, rank)
+            Rows of W, or columns of H, in double precision.
+        step : ndarray (k, 1)
+            Length of the step of each row, >= 0; 0 asks for the nearest rows that are allowed.
+
+        Returns
+        -------
+        ndarray (k, rank)
+            For a constraint, the nearest rows that are allowed, whatever the step.
+        """
+        raise NotImplementedError(
+            f"{type(self).__name__} has no prox: write prox(self, rows, step), the nearest rows "
+            "that are allowed."
+        )
+
+    def value(self, rows: FloatArray) -> float:
+        """Return the penalty of allowed rows (k, rank), a term of the objective; by default 0."""
+        return 0.0
+
+    def project(self, rows: FloatArray) -> FloatArray:
+        """Return the nearest rows that are allowed, in the precision of `rows`."""
+        nearest = self.prox(rows.astype(np.float64), np.zeros((len(rows), 1)))
+        return np.ascontiguousarray(nearest, dtype=rows.dtype)
+
+    def check(self, rows: FloatArray) -> None:
+        """Raise ValueError if the map is not one to the nearest rows that are allowed.
+
+        Parameters
+        ----------
+        rows : ndarray (k, rank)
+            Rows at which it is tried.
+        """
+        step = np.zeros((len(rows), 1))
+        nearest = np.asarray(self.prox(rows.copy(), step))
+        fault = ""
+        if nearest.shape != rows.shape:
+            fault = f"returns the shape {nearest.shape} for rows of shape {rows.shape}"
+        elif not np.all(np.isfinite(nearest)):
+            fault = "returns NaN or infinity for finite rows"
+        else:
+            again = self.prox(nearest.copy(), step)
+            scale = 1e-6 * (1.0 + float(np.abs(nearest).max(initial=0.0)))
+            if not np.allclose(again, nearest, rtol=1e-6, atol=scale):
+                fault = "moves rows that it returned itself, with a step of 0"
+        if fault:
+            raise ValueError(
+                f"prox() of the constraint {self!r} {fault}: let it return the nearest rows that "
+                "are allowed, in the shape of `rows`."
+            )
+
+    def scaled(self, size: float, objective: float) -> FactorConstraint:
+        """Return the constraint for rows divided by `size`, with values divided by `objective`."""
+        return self if size == objective == 1.0 else InUnits(self, size, objective)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(f'{p:g}' for p in self.parameters)})"
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and vars(self) == vars(other)
+
+    def __hash__(self) -> int:
+        return hash((type(self), self.parameters))
+
+
+class Entrywise(FactorConstraint):
+    """A bound and an l1 penalty on each number of a factor.
+
+    Attributes
+    ----------
+    lowest : float
+        Smallest number that is allowed; minus infinity without a bound.
+    weight : float or None
+        Weight of the sum of magnitudes in the objective.
+    """
+
+    lowest: float = -np.inf
+    weight: float | None = 0.0
+
+    def prox(self, rows: FloatArray, step: FloatArray) -> FloatArray:
+        """Return the rows, shrunk towards 0 by step times weight, and not below the bound."""
+        shrunk = rows
+        if self.weight:
+            shrunk = np.sign(rows) * np.maximum(np.abs(rows) - step * self.weight, 0.0)
+        return np.maximum(shrunk, self.lowest)
+
+    def value(self, rows: FloatArray) -> float:
+        """Return the weight times the sum of magnitudes."""
+        return self.weight * float(np.abs(rows).sum(dtype=np.float64)) if self.weight else 0.0
+
+
+class NonNegative(Entrywise):
+    """No negative number in a factor: parts that add up, as in nonnegative matrix factorisation.
+
+    Examples
+    --------
+    >>> import numpy as np, nmd_lab as nmd
+    >>> X = np.outer([1.0, 2.0], [1.0, 0.0, 3.0])
+    >>> both = {"w_constraint": "nonnegative", "h_constraint": nmd.NonNegative()}
+    >>> fit = nmd.decompose(X, 1, "identity", **both)
+    >>> bool((fit.W >= 0).all() and (fit.H >= 0).all()), fit.relative_error < 1e-6
+    (True, True)
+    """
+
+    name = "nonnegative"
+    lowest = 0.0
+
+    def scaled(self, size: float, objective: float) -> NonNegative:
+        """Return the constraint itself: multiples of allowed rows are allowed."""
+        return self
+
+
+class SparseFactor(Entrywise):
+    """An l1 penalty, weight Σ abs(w): many numbers of a factor become 0.
+
+    A factor could escape its penalty: W / 2 and 2 H have the same product.  If the other factor has
+    neither a ridge (`alpha`) nor a constraint that bounds it, the objective therefore has the term
+    ridge/2 ‖other factor‖² as well, with the ridge equal to a given weight.
+
+    Parameters
+    ----------
+    weight : float, optional
+        Weight of the penalty, >= 0.  By default 3 % of what would remove the numbers of a component
+        of ordinary size; ``fit.parameters`` tells the number.
+    nonnegative : bool, default False
+        Whether the factor must be nonnegative, too.
+
+    Examples
+    --------
+    >>> import numpy as np, nmd_lab as nmd
+    >>> X = np.kron(np.eye(2), np.ones((4, 3)))
+    >>> fit = nmd.decompose(X, 2, "identity", h_constraint=nmd.SparseFactor(0.05))
+    >>> int((fit.H == 0).sum())
+    6
+    """
+
+    name = "sparse"
+
+    def __init__(self, weight: float | None = None, nonnegative: bool = False) -> None:
+        self.weight = None if weight is None else check_number("weight", weight, 0)
+        self.lowest = 0.0 if nonnegative else -np.inf
+        self.nonnegative = bool(nonnegative)
+
+    @property
+    def parameters(self) -> tuple[float, ...]:  # type: ignore[override]
+        """The weight, if it is known, and 1 if the factor is nonnegative."""
+        known = () if self.weight is None else (self.weight,)
+        return (*known, 1.0) if self.nonnegative else known
+
+    def weighted(self, weight: float) -> SparseFactor:
+        """Return the same constraint with another weight."""
+        return SparseFactor(weight, self.nonnegative)
+
+    def scaled(self, size: float, objective: float) -> SparseFactor:
+        """Return the constraint for rows divided by `size`."""
+        return self.weighted((self.weight or 0.0) * size / objective)
+
+
+class Simplex(FactorConstraint):
+    """Rows of W (columns of H) that are nonnegative and sum to one: shares, mixtures, archetypes.
+
+    Source of the projection: J. Duchi, S. Shalev-Shwartz, Y. Singer and T. Chandra, "Efficient
+    projections onto the l1-ball for learning in high dimensions", 2008.
+
+    Examples
+    --------
+    >>> import numpy as np, nmd_lab as nmd
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.dirichlet([1, 1, 1], size=30) @ rng.random((3, 8))
+    >>> fit = nmd.decompose(X, 3, "identity", w_constraint="simplex")
+    >>> bool(np.allclose(fit.W.sum("component"), 1))
+    True
+    """
+
+    name = "simplex"
+
+    def prox(self, rows: FloatArray, step: FloatArray) -> FloatArray:
+        """Return the nearest rows that are nonnegative and sum to one."""
+        k, rank = rows.shape
+        falling = -np.sort(-rows, axis=1)
+        excess = np.cumsum(falling, axis=1) - 1.0
+        kept = np.count_nonzero(falling * np.arange(1, rank + 1) > excess, axis=1)
+        kept = np.maximum(kept, 1)  # rounding of large numbers
+        shift = excess[np.arange(k), kept - 1] / kept
+        nearest = np.maximum(rows - shift[:, None], 0.0)
+        total = nearest.sum(axis=1, keepdims=True)
+        even = np.full_like(nearest, 1.0 / rank)
+        shares: FloatArray = np.divide(nearest, total, out=even, where=total > 0)
+        return shares
+
+
+class Orthonormal(FactorConstraint):
+    """Orthonormal columns of W (rows of H); at most one factor can have them.
+
+    Examples
+    --------
+    >>> import numpy as np, nmd_lab as nmd
+    >>> X = np.random.default_rng(0).normal(size=(20, 8))
+    >>> W = nmd.decompose(X, 3, "identity", w_constraint="orthonormal").W.values
+    >>> bool(np.allclose(W.T @ W, np.eye(3)))
+    True
+    """
+
+    name = "orthonormal"
+
+    def prox(self, rows: FloatArray, step: FloatArray) -> FloatArray:
+        """Return the nearest matrix (k, rank) with orthonormal columns, the polar factor."""
+        U, _, Vt = np.linalg.svd(rows, full_matrices=False)
+        nearest: FloatArray = U @ Vt
+        return nearest
+
+
+class InUnits(FactorConstraint):
+    """A constraint on rows that are divided by a power of two (`nmd_lab.solver.scaling`).
+
+    Parameters
+    ----------
+    given : FactorConstraint
+        Constraint in the units of the data.
+    size, objective : float
+        Units of the rows and of the objective.
+    """
+
+    def __init__(self, given: FactorConstraint, size: float, objective: float) -> None:
+        self.given, self.size, self.objective = given, size, objective
+
+    def prox(self, rows: FloatArray, step: FloatArray) -> FloatArray:
+        """Return the proximal map in the units of the problem."""
+        in_units: FloatArray = (
+            self.given.prox(rows * self.size, step * (self.size**2 / self.objective)) / self.size
+        )
+        return in_units
+
+    def value(self, rows: FloatArray) -> float:
+        """Return the penalty in the units of the problem."""
+        return self.given.value(rows * self.size) / self.objective
+
+
+def couples_rows(constraint: FactorConstraint | None) -> bool:
+    """Return whether a constraint holds for all rows together."""
+    given = constraint.given if isinstance(constraint, InUnits) else constraint
+    return isinstance(given, Orthonormal)
+
+
+BY_NAME: dict[str, type[FactorConstraint]] = {
+    each.name: each for each in (NonNegative, Simplex, Orthonormal, SparseFactor)
+}
+"""Constraints of the package by name."""
+
+Constraint = Any
+"""A name, a `FactorConstraint` or None."""

@@ -1,0 +1,79 @@
+"""Descents on the objective itself, where it is simple enough to need no split variable.
+
+A descent holds feasible factors.  Each step lowers the objective, or the descent takes it back.
+`nmd_lab.solver.constraints.search` runs descents one after the other.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from nmd_lab.data.base import FloatArray
+from nmd_lab.model.losses import KL, Frobenius
+from nmd_lab.model.nonlinearities import Identity, Modulus, ReLU
+from nmd_lab.solver.problem import Problem
+
+from .given import is_nonnegative
+
+
+class Descended(NamedTuple):
+    """Factors after a step of a descent.
+
+    Attributes
+    ----------
+    W_aug, H_aug : ndarray (m, rank + ...) and (rank + ..., n)
+        Factors extended by the offsets; later steps do not change them.
+    data_term, objective : float
+        Loss without and with ridge and penalties.
+    """
+
+    W_aug: FloatArray
+    H_aug: FloatArray
+    data_term: float
+    objective: float
+
+
+class Descent(Protocol):
+    """A descent from given factors."""
+
+    def begin(self, W_aug: FloatArray, H_aug: FloatArray) -> None:
+        """Begin anew from feasible factors."""
+
+    def step(self) -> Descended:
+        """Do one step in W and in H, and return the factors of lowest objective since `begin`."""
+
+
+def kind_of_descent(problem: Problem) -> str | None:
+    """Return which descent goes with a problem: "squares", "divergence" or None.
+
+    Squares need complete data without weights, and constraints that hold row by row; the divergence
+    needs nonnegative factors and no offsets.  A nonlinearity that is the identity for nonnegative
+    WH counts as one.
+    """
+    f, loss, given = problem.pair.nonlinearity, problem.pair.loss, problem.constraints
+    both = is_nonnegative(given.of_W) and is_nonnegative(given.of_H)
+    positive = both and problem.offset_columns.kind == "none"
+    if not (type(f) is Identity or (positive and type(f) in (ReLU, Modulus))):
+        return None
+    sides = problem.constrained_columns(1)
+    if any(side is not None and side.couples_rows for side in sides):
+        return None
+    whole = not problem.sparse and problem.observations.weight_reader() is None
+    if type(loss) is Frobenius and whole and not problem.observed_only:
+        return "squares"
+    entrywise = all(side is not None and side.entrywise is not None for side in sides)
+    return "divergence" if type(loss) is KL and positive and entrywise else None
+
+
+def with_other_components(
+    W: FloatArray, H: FloatArray, chosen: FloatArray, rng: np.random.Generator
+) -> tuple[FloatArray, FloatArray]:
+    """Return factors in which some components are random, of the mean size of the others."""
+    W, H = W.copy(), H.copy()
+    for factor in (W.T, H):
+        size = float(np.mean(np.abs(factor)))
+        new = 2 * size * rng.random((len(chosen), factor.shape[1]))
+        factor[chosen] = new if factor.min() >= 0 else np.sqrt(3) * (new - size)
+    return W, H

@@ -1,0 +1,192 @@
+"""The Kullback-Leibler divergence with nonnegative factors: descent number by number.
+
+As a function of one number z of W, the divergence of a row has the slope C - Σ x_j h_j / y_j(z),
+with y = WH and C = Σ h_j.  The sum is a sum of poles.  Each step replaces it by one pole,
+S / (z + β), with its value and its slope, and solves for z: a step longer than that of Newton's
+method where z grows, and shorter where z shrinks.  It is exact if one entry of X depends on the
+number.  Only positive x enter the sum, so zeros cost nothing.
+
+Compare C.-J. Hsieh and I. S. Dhillon, "Fast coordinate descent methods with variable selection for
+non-negative matrix factorization", 2011, who take Newton steps.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+from nmd_lab._numba import compile_kernel
+from nmd_lab.data.base import BLOCK, FloatArray
+from nmd_lab.model.losses import KL_FLOOR
+from nmd_lab.solver.problem import Problem
+from nmd_lab.solver.sweep import Ridge
+
+from .descent import Descended
+
+
+class DivergenceDescent:
+    """Descent on the divergence, number by number; see `Descent`.
+
+    Parameters
+    ----------
+    problem : Problem
+        Problem with KL, nonnegative factors and no offsets.
+    rank : int
+        Number of components.
+    """
+
+    def __init__(self, problem: Problem, rank: int) -> None:
+        observations = problem.observations
+        self.loss, self.dtype, shape = problem.pair.loss, observations.dtype, observations.shape
+        rows = observations.csr_rows(slice(0, shape[0]))
+        self.complete = observations.absent_are_zeros or rows.indices.size == shape[0] * shape[1]
+        plain = bool(np.all(rows.weights == 1)) if rows.weights.size else True
+        self.everywhere = self.complete and plain
+        weights = csr_array((rows.weights, rows.indices, rows.indptr), shape=shape)
+        self.weights = None if self.everywhere else (weights, weights.T.tocsr())
+        keep = rows.values > 0
+        pointers = np.append(0, np.cumsum(keep))[rows.indptr]
+        X = csr_array((rows.values[keep], rows.indices[keep], pointers), shape=shape)
+        factors = rows.weights[keep]
+        self.constant = float(np.sum(factors * (X.data * np.log(X.data) - X.data)))
+        self.sides = (_Side(X, factors), _Side(X.T.tocsr(), _transposed(X, factors)))
+        self.of_W, self.of_H = problem.constrained_columns(rank)
+        alphas = problem.alphas(rank)
+        self.ridge_W, self.ridge_H = (Ridge(problem.epsilon, each) for each in alphas)
+
+    def begin(self, W_aug: FloatArray, H_aug: FloatArray) -> None:
+        """Begin anew from feasible factors."""
+        self.W = np.array(W_aug, dtype=np.float64, order="C")
+        self.Ht = np.array(H_aug.T, dtype=np.float64, order="C")
+
+    def step(self) -> Descended:
+        """Do one step in W and in H, and return the factors."""
+        W, Ht = self.W, self.Ht
+        for side, rows, partners, ridge, of in (
+            (0, W, Ht, self.ridge_W, self.of_W),
+            (1, Ht, W, self.ridge_H, self.of_H),
+        ):
+            assert of is not None
+            slopes = self._slopes(side, partners)
+            weight = (of.entrywise.weight if of.entrywise else 0.0) or 0.0
+            logs = self.sides[side].improve(rows, partners, slopes + weight, ridge.alphas)
+        data_term = self.constant - logs + float(np.sum(Ht * self._slopes(1, W)))
+        total = data_term + self.ridge_W.objective(W) + self.ridge_H.objective(Ht)
+        for constrained, factor in ((self.of_W, W), (self.of_H, Ht)):
+            assert constrained is not None
+            total += constrained.value(factor)
+        H = np.ascontiguousarray(Ht.T, dtype=self.dtype)
+        return Descended(W.astype(self.dtype), H, max(data_term, 0.0), total)
+
+    def gradients(self, W: FloatArray, H: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the gradients of the divergence in W (m, rank) and in Hᵀ (n, rank)."""
+        factors = W.astype(np.float64), H.T.astype(np.float64)
+        in_W, in_H = (
+            self._slopes(side, factors[1 - side])
+            - self.sides[side].ratios(factors[side], factors[1 - side]) @ factors[1 - side]
+            for side in (0, 1)
+        )
+        return in_W, in_H
+
+    def _slopes(self, side: int, partners: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the weighted sums of the other factor, for each row or for all at once."""
+        if self.weights is None:
+            return np.asarray(partners.sum(axis=0)[None, :])
+        return np.asarray(self.weights[side] @ partners)
+
+
+class _Side:
+    """The positive entries of X by rows (or by columns), and the steps of these rows."""
+
+    def __init__(self, X: Any, weights: NDArray[np.float64]) -> None:
+        integer = np.int32 if max(X.data.size, *X.shape) < 2**31 else np.int64
+        self.indptr, self.indices = X.indptr.astype(integer), X.indices.astype(integer)
+        self.x, self.known = X.data, X.data * weights
+
+    def ratios(self, rows: FloatArray, partners: FloatArray) -> Any:
+        """Return weight x / y at the positive entries, as a sparse matrix."""
+        of_entry = np.repeat(np.arange(len(rows)), np.diff(self.indptr))
+        y = np.empty(self.x.size)
+        for first in range(0, y.size, BLOCK):
+            part = slice(first, first + BLOCK)
+            y[part] = np.einsum("ij,ij->i", rows[of_entry[part]], partners[self.indices[part]])
+        ratios = self.known / np.maximum(y, KL_FLOOR * self.x)
+        shape = len(rows), len(partners)
+        return csr_array((ratios, self.indices, self.indptr), shape=shape)
+
+    def improve(
+        self,
+        rows: NDArray[np.float64],
+        partners: NDArray[np.float64],
+        slopes: NDArray[np.float64],
+        alphas: FloatArray,
+    ) -> float:
+        """Improve rows in place, and return Σ weight x log y at the end."""
+        shared, of_components = len(slopes) == 1, np.ascontiguousarray(partners.T)
+        entries = (self.indptr, self.indices, self.x, self.known)
+        kernel = divergence_kernel(str(self.indices.dtype))
+        return float(kernel(*entries, of_components, slopes, shared, alphas, KL_FLOOR, rows))
+
+
+def _transposed(X: Any, weights: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the weights of the entries of X in the order of its transpose."""
+    moved = csr_array((weights, X.indices, X.indptr), shape=X.shape).T.tocsr()
+    return np.asarray(moved.data, dtype=np.float64)
+
+
+@cache
+def divergence_kernel(types: str) -> Callable[..., float]:
+    """Return the compiled pass over the rows."""
+    return compile_kernel(_improve, f"divergence_rows_{types}", cached=True)
+
+
+def _improve(indptr, indices, x, known, partners, slopes, shared, alphas, floor, rows):  # type: ignore[no-untyped-def]
+    rank, longest = rows.shape[1], 0
+    for i in range(rows.shape[0]):
+        longest = max(longest, indptr[i + 1] - indptr[i])
+    H, model = np.empty((rank, longest)), np.empty(longest)
+    logs = 0.0
+    for i in range(rows.shape[0]):
+        begin, size = indptr[i], indptr[i + 1] - indptr[i]
+        y, counts = model[:size], known[begin : begin + size]
+        y[:] = 0.0
+        for c in range(rank):
+            w, h = rows[i, c], H[c]
+            for k in range(size):
+                h[k] = partners[c, indices[begin + k]]
+                y[k] += w * h[k]
+        for k in range(size):
+            y[k] = max(y[k], floor * x[begin + k])
+        for c in range(rank):
+            slope, alpha, w, h = slopes[0 if shared else i, c], alphas[c], rows[i, c], H[c]
+            value, decline = 0.0, 0.0
+            for k in range(size):
+                t = h[k] / y[k]
+                value += counts[k] * t
+                decline += counts[k] * t * t
+            if value <= 0.0:
+                new = 0.0 if slope + alpha > 0.0 else w
+            else:
+                beta, S = value / decline - w, value * value / decline
+                linear, free = slope + alpha * beta, S - slope * beta
+                root = math.sqrt(max(linear * linear + 4.0 * alpha * free, 0.0))
+                new = 2.0 * free / max(linear + root, 1e-300)
+                if new < 0.1 * w:  # an entry that depends on this number alone must not vanish
+                    largest = 0.0
+                    for k in range(size):
+                        largest = max(largest, h[k] / y[k])
+                    new = 0.1 * w if largest * w > 0.9 else max(new, 0.0)
+            step = new - w
+            if step != 0.0:
+                rows[i, c] = new
+                for k in range(size):
+                    y[k] += step * h[k]
+        for k in range(size):
+            logs += counts[k] * math.log(y[k])
+    return logs

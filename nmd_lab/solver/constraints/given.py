@@ -1,0 +1,165 @@
+"""The constraints of a fit: from the options to those of a problem."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from nmd_lab._checks import check_word
+
+from .base import BY_NAME, Entrywise, FactorConstraint, NonNegative, Orthonormal, Simplex
+from .base import SparseFactor as Sparse
+
+SHARE = 0.03
+"""Default weight of an l1 penalty, as a share of the one that removes an ordinary component."""
+
+
+def as_constraint(option: str, constraint: Any) -> FactorConstraint | None:
+    """Return the constraint for a name, an object or None.
+
+    Parameters
+    ----------
+    option : {"w_constraint", "h_constraint"}
+        Name of the option, for messages.
+    constraint : str, FactorConstraint or None
+        Value of the option.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If the name is unknown, or the object is no constraint.
+    """
+    if constraint is None or isinstance(constraint, FactorConstraint):
+        return constraint
+    if isinstance(constraint, type) and issubclass(constraint, FactorConstraint):
+        raise TypeError(
+            f"{option}={constraint.__name__} is a class: give an object, {constraint.__name__}()."
+        )
+    name = constraint.lower() if isinstance(constraint, str) else constraint
+    check_word(option, name, sorted(BY_NAME), ", None, or a FactorConstraint object")
+    return BY_NAME[name]()
+
+
+def check_both(of_W: FactorConstraint | None, of_H: FactorConstraint | None) -> None:
+    """Raise ValueError if both factors are to be orthonormal."""
+    if isinstance(of_W, Orthonormal) and isinstance(of_H, Orthonormal):
+        raise ValueError(
+            "h_constraint='orthonormal' does not go with w_constraint='orthonormal', since WH "
+            "would have singular values of 1 only: give one of the two."
+        )
+
+
+@dataclass(frozen=True)
+class GivenConstraints:
+    """Constraints in the units of X, with the ridges that their penalties need.
+
+    Attributes
+    ----------
+    of_W, of_H : FactorConstraint or None
+        Constraints, whose weights are known.
+    ridge_W, ridge_H : float
+        Ridges in addition to alpha.
+    """
+
+    of_W: FactorConstraint | None = None
+    of_H: FactorConstraint | None = None
+    ridge_W: float = 0.0
+    ridge_H: float = 0.0
+
+    @classmethod
+    def of(
+        cls,
+        of_W: FactorConstraint | None,
+        of_H: FactorConstraint | None,
+        alpha: float,
+        shape: tuple[int, int],
+        *,
+        natural: float = 1.0,
+        size: float = 1.0,
+    ) -> GivenConstraints:
+        """Return constraints with their default weights and ridges.
+
+        An l1 penalty can be escaped (W / 2 and 2 H) if nothing bounds the other factor.  It then
+        gets a ridge: of the same weight, or, with the default weight, of about the same effect.
+
+        Parameters
+        ----------
+        of_W, of_H : FactorConstraint or None
+            Constraints of the options.
+        alpha : float
+            Ridge of the options.
+        shape : tuple of int
+            Shape of X.
+        natural : float
+            Natural penalty of the data (`nmd_lab.solver.problem.natural_penalty`); only default
+            weights depend on it.
+        size : float
+            Size of an ordinary component of T: its singular value; likewise.
+        """
+        free_W, free_H = (alpha == 0 and not _is_bounded(each) for each in (of_W, of_H))
+        ridge = SHARE * natural * size
+        ridge_W = _ridge_against(of_H, ridge) if free_W else 0.0
+        ridge_H = _ridge_against(of_W, ridge) if free_H else 0.0
+        of_W = _weighted(of_W, ridge * math.sqrt(size / shape[0]))
+        of_H = _weighted(of_H, ridge * math.sqrt(size / shape[1]))
+        return cls(of_W, of_H, ridge_W, ridge_H)
+
+    def __bool__(self) -> bool:
+        """Return whether a factor has a constraint."""
+        return self.of_W is not None or self.of_H is not None
+
+    @property
+    def nonnegative(self) -> bool:
+        """Whether a factor must be nonnegative."""
+        return is_nonnegative(self.of_W) or is_nonnegative(self.of_H)
+
+    @property
+    def ridges(self) -> tuple[float, float]:
+        """Ridges of W and of H in addition to alpha."""
+        return self.ridge_W, self.ridge_H
+
+    def scaled(
+        self, exponent: int, of_objective: int
+    ) -> tuple[FactorConstraint | None, FactorConstraint | None]:
+        """Return the constraints in the units of a problem, given by their logarithms."""
+        units = 2.0**exponent, 2.0**of_objective
+        of_W, of_H = (
+            None if each is None else each.scaled(*units) for each in (self.of_W, self.of_H)
+        )
+        return of_W, of_H
+
+
+NO_CONSTRAINTS = GivenConstraints()
+
+
+def _is_bounded(constraint: FactorConstraint | None) -> bool:
+    """Return whether a constraint or a penalty keeps a factor from growing."""
+    if isinstance(constraint, Sparse):
+        return constraint.weight != 0
+    return not (constraint is None or isinstance(constraint, NonNegative))
+
+
+def _ridge_against(constraint: FactorConstraint | None, ridge: float) -> float:
+    """Return the ridge of a factor whose partner has a constraint, and perhaps an l1 penalty."""
+    if not isinstance(constraint, Sparse):
+        return 0.0
+    return ridge if constraint.weight is None else constraint.weight
+
+
+def _weighted(constraint: FactorConstraint | None, weight: float) -> FactorConstraint | None:
+    """Return a constraint whose weight is known.
+
+    For a component of singular value s that is split evenly, natural · s · √(s / length) is the l1
+    weight that would remove a number of ordinary size.
+    """
+    if not isinstance(constraint, Sparse) or constraint.weight is not None:
+        return constraint
+    return constraint.weighted(weight)
+
+
+def is_nonnegative(constraint: FactorConstraint | None) -> bool:
+    """Return whether a constraint allows no negative number."""
+    if isinstance(constraint, Entrywise):
+        return constraint.lowest >= 0
+    return isinstance(constraint, Simplex)

@@ -1,0 +1,195 @@
+"""Least squares under constraints: alternating steps in W and H with extrapolation.
+
+With Identity + Frobenius, complete data and ρ = 1, Algorithm 1 has Z = T + U = X: it is alternating
+least squares, or, with nonnegative factors, hierarchical alternating least squares (HALS).  Then T
+and U are not needed, and an iteration costs two products with X.  Each factor is extrapolated along
+its last change; a step that does not lower the objective is taken back.
+
+Source of the extrapolation: A. M. S. Ang and N. Gillis, "Accelerating nonnegative matrix
+factorization algorithms using extrapolation", 2019.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from nmd_lab.data.base import FloatArray, Observations
+from nmd_lab.solver.problem import Problem
+from nmd_lab.solver.sweep import Ridge, regularized_inverse
+
+from .descent import Descended
+from .steps import ConstrainedColumns, RowSolver
+
+
+@dataclass(frozen=True)
+class ExtrapolationOptions:
+    """Constants of the extrapolation.
+
+    Attributes
+    ----------
+    plain : int
+        Number of first steps without extrapolation, in which a random start finds its scale.
+    first : float
+        First share of the last change that is added.
+    growth, growth_of_limit, shrinkage : float
+        Factors of the share and of its limit after a good step, and divisor after a bad one.
+    sweeps : int
+        Number of sweeps over the coordinates of a row.
+    rounding : float
+        Objective, relative to ‖X‖² / 2 and in numbers of rounding units, below which it is computed
+        from the residuals.
+    """
+
+    plain: int = 3
+    first: float = 0.5
+    growth: float = 1.05
+    growth_of_limit: float = 1.01
+    shrinkage: float = 1.5
+    sweeps: int = 1
+    rounding: float = 1e5
+
+
+EXTRAPOLATION = ExtrapolationOptions()
+
+
+class LeastSquaresDescent:
+    """Alternating constrained least squares for a complete matrix; see `Descent`.
+
+    Parameters
+    ----------
+    problem : Problem
+        Problem with Identity and Frobenius, without weights and holes.
+    rank : int
+        Number of components.
+    """
+
+    def __init__(self, problem: Problem, rank: int) -> None:
+        self.X = _matrix(problem.observations)
+        self.half_square = problem.observations.sum_of(lambda x, weights: 0.5 * np.square(x))
+        self.of_W, self.of_H = problem.constrained_columns(rank)
+        self.solved_W, self.solved_H = problem.offset_columns.solved(rank)
+        alphas = problem.alphas(rank)
+        self.ridge_W, self.ridge_H = (Ridge(problem.epsilon, each) for each in alphas)
+        eps = float(np.finfo(problem.observations.dtype).eps)
+        self.least_exact = EXTRAPOLATION.rounding * eps
+
+    def begin(self, W_aug: FloatArray, H_aug: FloatArray) -> None:
+        """Begin anew from feasible factors."""
+        self.W, self.H = W_aug, H_aug
+        self.ahead_W, self.ahead_H = W_aug, H_aug
+        self.XHt = self._times_Ht(H_aug)
+        self.share, self.limit, self.steps = 0.0, 1.0, 0
+        self.last_good = EXTRAPOLATION.first
+        self.best: Descended | None = None
+
+    def step(self) -> Descended:
+        """Do one step in W and in H, and return the factors of lowest objective."""
+        self.steps += 1
+        if self.steps == EXTRAPOLATION.plain:
+            self.share = EXTRAPOLATION.first
+        W = self._next_W()
+        ahead_W = _ahead(self.W, W, self.share, self.of_W, self.solved_W)
+        XtW, H = self._next_H(ahead_W)
+        reached = self._descended(ahead_W, H, XtW)
+        if self.best is not None and reached.objective > self.best.objective:
+            self.limit, self.share = self.last_good, self.share / EXTRAPOLATION.shrinkage
+            self.ahead_W, self.ahead_H = self.W, self.H
+            self.XHt = self._times_Ht(self.H)
+            return self.best
+        transposed = _ahead(self.H.T, H.T, self.share, self.of_H, self.solved_H)
+        self.W, self.H, self.ahead_W = ahead_W, H, ahead_W
+        self.ahead_H = np.ascontiguousarray(transposed.T)
+        self.XHt = self._times_Ht(self.ahead_H)
+        if self.share:
+            self.last_good = self.share
+            self.share = min(self.limit, EXTRAPOLATION.growth * self.share)
+            self.limit = min(1.0, EXTRAPOLATION.growth_of_limit * self.limit)
+        self.best = reached
+        return reached
+
+    def _next_W(self) -> FloatArray:
+        """Return W after a step from the extrapolated factors."""
+        W, solved = self.ahead_W.copy(), self.solved_W
+        partners = self.ahead_H[solved]
+        ridge, gram = self.ridge_W(partners, 1.0), partners @ partners.T
+        gradient = self.XHt - W @ (self.ahead_H @ partners.T) - ridge.astype(W.dtype) * W[:, solved]
+        W[:, solved] = _solver(self.of_W, gram, ridge)(W[:, solved], gradient)
+        return W
+
+    def _next_H(self, W: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return Xᵀ W and the next H."""
+        H, solved = self.ahead_H.copy(), self.solved_H
+        XtW = self.X.T @ W
+        partners = W[:, solved]
+        ridge, gram = self.ridge_H(partners, 1.0), W.T @ partners
+        gradient = XtW[:, solved] - H.T @ gram - ridge.astype(H.dtype) * H[solved].T
+        improve = _solver(self.of_H, gram[solved], ridge)
+        H[solved] = improve(np.ascontiguousarray(H[solved].T), gradient).T
+        return XtW, H
+
+    def _times_Ht(self, H: FloatArray) -> FloatArray:
+        product: FloatArray = self.X @ np.ascontiguousarray(H[self.solved_W].T)
+        return product
+
+    def _descended(self, W: FloatArray, H: FloatArray, XtW: FloatArray) -> Descended:
+        """Return the factors with their objective."""
+        mixed = np.einsum("ij,ji->", XtW, H, dtype=np.float64)
+        gram_W, gram_H = (each.astype(np.float64) for each in (W.T @ W, H @ H.T))
+        data_term = self.half_square - float(mixed) + 0.5 * float(np.sum(gram_W * gram_H))
+        if data_term < self.least_exact * self.half_square:
+            data_term = self._from_residuals(W, H)
+        rows, columns = W[:, self.solved_W], H[self.solved_H].T
+        total = data_term + self.ridge_W.objective(rows) + self.ridge_H.objective(columns)
+        for constrained, factor in ((self.of_W, rows), (self.of_H, columns)):
+            total += 0.0 if constrained is None else constrained.value(factor)
+        return Descended(W, H, data_term, total)
+
+    def _from_residuals(self, W: FloatArray, H: FloatArray) -> float:
+        """Return ‖X - WH‖² / 2 without cancellation, block by block."""
+        m, n = self.X.shape
+        size, total = max(1, (1 << 18) // n), 0.0
+        for first in range(0, m, size):
+            rows = slice(first, min(first + size, m))
+            X = self.X[rows]
+            X = X if isinstance(X, np.ndarray) else X.toarray()
+            total += 0.5 * float(np.sum(np.square(X - W[rows] @ H, dtype=np.float64)))
+        return total
+
+
+def _matrix(observations: Observations) -> Any:
+    """Return X, in compressed rows if absent entries are zeros."""
+    if not observations.absent_are_zeros:
+        return observations.values
+    rows = observations.csr_rows(slice(0, observations.shape[0]))
+    values = rows.values.astype(observations.dtype)
+    return csr_array((values, rows.indices, rows.indptr), shape=observations.shape)
+
+
+def _solver(
+    constrained: ConstrainedColumns | None, gram: FloatArray, ridge: FloatArray
+) -> RowSolver:
+    """Return the solver of rows that share one normal matrix."""
+    if constrained is not None:
+        return constrained.row_solver(gram, ridge, 1.0, sweeps=EXTRAPOLATION.sweeps)
+    inverse = regularized_inverse(gram, ridge).astype(gram.dtype)
+    return lambda rows, gradient: rows + gradient @ inverse
+
+
+def _ahead(
+    before: FloatArray,
+    after: FloatArray,
+    share: float,
+    constrained: ConstrainedColumns | None,
+    solved: slice,
+) -> FloatArray:
+    """Return rows that are extrapolated along their change, and allowed."""
+    if not share:
+        return after
+    ahead = after + after.dtype.type(share) * (after - before)
+    if constrained is not None:
+        ahead[:, solved] = constrained.project(ahead[:, solved])
+    return ahead

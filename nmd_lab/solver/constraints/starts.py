@@ -1,0 +1,77 @@
+"""Starting factors that constraints allow, or nearly."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nmd_lab.data.base import FloatArray
+from nmd_lab.solver.initialization import Start
+from nmd_lab.solver.problem import Problem
+
+from .base import FactorConstraint, InUnits, Simplex
+from .given import is_nonnegative
+
+
+def random_within(problem: Problem, rank: int, start: Start, rng: np.random.Generator) -> Start:
+    """Return a random start that suits the constraints of a problem.
+
+    Nonnegative factors are uniform, of such a size that the mean of WH is that of T, so that no
+    component begins at 0.  A factor without a bound keeps the numbers of `start`.
+
+    Parameters
+    ----------
+    problem : Problem
+        Problem to solve.
+    rank : int
+        Number of components.
+    start : Start
+        Random start of a problem without constraints.
+    rng : Generator
+        Random numbers.
+    """
+    given, preimage = problem.constraints, problem.pair.nonlinearity.preimage
+    observations = problem.observations
+    total = observations.sum_of(lambda x, weights: weights)
+    mean = observations.sum_of(lambda x, weights: weights * np.abs(preimage(x))) / total
+    largest = 2.0 * np.sqrt((mean or 1.0) / rank)
+    W, H = start.W, start.H
+    if is_nonnegative(given.of_W):
+        W = (largest * rng.random(W.shape)).astype(W.dtype)
+    if is_nonnegative(given.of_H):
+        H = (largest * rng.random(H.shape)).astype(H.dtype)
+    return with_simplex(problem, start._replace(W=W, H=H))
+
+
+def filled(start: Start, rng: np.random.Generator) -> Start:
+    """Return a nonnegative start without zeros, which an iteration might not leave."""
+    W, H = start.W, start.H
+    for factor in (W, H):
+        mean = float(np.mean(factor))
+        zeros = factor <= 0
+        factor[zeros] = (0.02 * mean * rng.random(int(zeros.sum()))).astype(factor.dtype)
+    return start
+
+
+def with_simplex(problem: Problem, start: Start) -> Start:
+    """Return a start in which rows that must sum to one do so, at nearly the same product."""
+    given, size = problem.constraints, 2.0**problem.units.exponent
+    W, H = start.W, start.H
+    if _is_simplex(given.of_W):
+        W, mean = _normalized(W, size)
+        H = H * H.dtype.type(mean)
+    if _is_simplex(given.of_H):
+        columns, mean = _normalized(H.T, size)
+        H = np.ascontiguousarray(columns.T)
+        W = W * W.dtype.type(mean) if not _is_simplex(given.of_W) else W
+    return start._replace(W=np.ascontiguousarray(W), H=np.ascontiguousarray(H))
+
+
+def _is_simplex(constraint: FactorConstraint | None) -> bool:
+    return isinstance(constraint.given if isinstance(constraint, InUnits) else constraint, Simplex)
+
+
+def _normalized(rows: FloatArray, size: float) -> tuple[FloatArray, float]:
+    """Return rows with sums of 1 / size, and the mean factor that this takes from them."""
+    sums = np.abs(rows).sum(axis=1, keepdims=True) * size
+    mean = float(np.mean(sums)) or 1.0
+    return rows / np.where(sums > 0, sums, 1.0), mean

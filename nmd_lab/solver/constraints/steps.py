@@ -1,0 +1,281 @@
+"""Factor steps under a constraint: a small constrained least-squares problem for each row.
+
+In the form of `nmd_lab.solver.sweep`, a row w moves to the minimiser z of
+
+    1/2 (z - w)ᵀ G (z - w) - g·(z - w) + value(z) / ρ,
+
+where G is the normal matrix with the ridge and g the negative gradient at w.  Bounds and l1
+penalties are solved coordinate by coordinate, other constraints by accelerated proximal gradient
+steps, both from the present row and not further than pays.  Orthonormal columns couple the rows:
+there the step is the nearest orthonormal matrix to Z Hᵀ, which solves the problem if T = WH is
+imposed on every entry, and lowers it if it is imposed on the observed ones.
+
+Sources: N. Gillis and F. Glineur, "Accelerated multiplicative updates and hierarchical ALS
+algorithms for nonnegative matrix factorization", 2012 (several sweeps over the coordinates); A.
+Beck and M. Teboulle, "A fast iterative shrinkage-thresholding algorithm", 2009, with the restart of
+B. O'Donoghue and E. Candès, 2015.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nmd_lab._numba import compile_inner, compile_kernel
+from nmd_lab.data.base import FloatArray
+
+from .base import Entrywise, FactorConstraint, couples_rows
+
+RowSolver = Callable[[FloatArray, FloatArray], FloatArray]
+"""Function of rows (k, n_solved) and their negative gradients that returns the next rows."""
+
+
+@dataclass(frozen=True)
+class StepOptions:
+    """Constants of the factor steps under a constraint.
+
+    Attributes
+    ----------
+    sweeps : int
+        Largest number of sweeps over the coordinates of a row.
+    settled : float
+        Decrease by a sweep, as a share of that by the first one, at which a row ends.
+    proximal_steps : int
+        Largest number of accelerated proximal gradient steps.
+    proximal_settled : float
+        Length of such a step, as a share of the longest one, at which the rows end.
+    couplings : int
+        Number of steps of orthonormal columns if T = WH is imposed on observed entries only.
+    matrices : int
+        Number of normal matrices that are held at a time.
+    """
+
+    sweeps: int = 8
+    settled: float = 1e-2
+    proximal_steps: int = 40
+    proximal_settled: float = 1e-2
+    couplings: int = 3
+    matrices: int = 2048
+
+
+STEPS = StepOptions()
+
+
+@dataclass(frozen=True)
+class ConstrainedColumns:
+    """A constraint on some of the columns that a factor step solves for.
+
+    Parameters
+    ----------
+    constraint : FactorConstraint
+        Constraint, in the units of the problem.
+    components : slice
+        Position of the components among the solved columns; the others hold offsets.
+    """
+
+    constraint: FactorConstraint
+    components: slice
+
+    @property
+    def couples_rows(self) -> bool:
+        """Whether the constraint holds for all rows together."""
+        return couples_rows(self.constraint)
+
+    @property
+    def entrywise(self) -> Entrywise | None:
+        """The constraint, if it holds for each number by itself."""
+        return self.constraint if isinstance(self.constraint, Entrywise) else None
+
+    def project(self, rows: FloatArray) -> FloatArray:
+        """Return rows (k, n_solved) whose components are the nearest that are allowed."""
+        nearest = rows.copy()
+        nearest[:, self.components] = self.constraint.project(rows[:, self.components])
+        return nearest
+
+    def value(self, rows: FloatArray) -> float:
+        """Return the penalty of rows (k, n_solved)."""
+        return float(self.constraint.value(rows[:, self.components]))
+
+    def bounds(self, size: int, penalty: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the l1 weight over ρ and the lower bound of each solved column."""
+        weights, lowest = np.zeros(size), np.full(size, -np.inf)
+        assert self.entrywise is not None
+        weights[self.components] = (self.entrywise.weight or 0.0) / penalty
+        lowest[self.components] = self.entrywise.lowest
+        return weights, lowest
+
+    def row_solver(
+        self,
+        gram: FloatArray,
+        ridge: FloatArray,
+        penalty: float,
+        *,
+        sweeps: int = STEPS.sweeps,
+    ) -> RowSolver:
+        """Return the solver of rows that share one normal matrix.
+
+        Parameters
+        ----------
+        gram : ndarray (n_solved, n_solved)
+            Normal matrix without the ridge.
+        ridge : ndarray (n_solved,)
+            Ridge of each column.
+        penalty : float
+            ρ.
+        sweeps : int
+            Largest number of sweeps over the coordinates.
+        """
+        normal = gram.astype(np.float64) + np.diag(ridge).astype(np.float64)
+        if self.entrywise is not None:
+            return self._coordinate_solver(normal, penalty, sweeps)
+        length = 1.0 / max(float(np.linalg.norm(normal, 2)), np.finfo(float).tiny)
+
+        def solve(rows: FloatArray, gradient: FloatArray) -> FloatArray:
+            lengths = np.full((len(rows), 1), length)
+            return self.proximal_gradient(rows, gradient, lambda D: D @ normal, lengths, penalty)
+
+        return solve
+
+    def _coordinate_solver(
+        self, normal: NDArray[np.float64], penalty: float, sweeps: int
+    ) -> RowSolver:
+        weights, lowest = self.bounds(len(normal), penalty)
+
+        def solve(rows: FloatArray, gradient: FloatArray) -> FloatArray:
+            following = np.ascontiguousarray(rows).copy()
+            kernel = rows_kernel(str(following.dtype))
+            slopes = np.ascontiguousarray(gradient, dtype=following.dtype)
+            kernel(following, slopes, normal, weights, lowest, sweeps, STEPS.settled)
+            return following
+
+        return solve
+
+    def proximal_gradient(
+        self,
+        rows: FloatArray,
+        gradient: FloatArray,
+        times_normal: Callable[[FloatArray], FloatArray],
+        lengths: NDArray[np.float64],
+        penalty: float,
+    ) -> FloatArray:
+        """Return rows after accelerated proximal gradient steps.
+
+        Parameters
+        ----------
+        rows, gradient : ndarray (k, n_solved)
+            Present rows, and the negative gradient at them.
+        times_normal : callable
+            Product of changes of the rows with their normal matrices.
+        lengths : ndarray (k, 1)
+            Length of a gradient step of each row.
+        penalty : float
+            ρ.
+        """
+        begin, slope = rows.astype(np.float64), gradient.astype(np.float64)
+        current, ahead = begin, begin
+        momentum, longest = np.ones((len(rows), 1)), np.zeros((len(rows), 1))
+        active = np.ones((len(rows), 1), bool)
+        for _ in range(STEPS.proximal_steps):
+            following = ahead + lengths * (slope - times_normal(ahead - begin))
+            following[:, self.components] = self.constraint.prox(
+                following[:, self.components], lengths / penalty
+            )
+            following = np.where(active, following, current)
+            step = following - current
+            uphill = np.sum((ahead - following) * step, axis=1, keepdims=True) > 0
+            momentum = np.where(uphill, 1.0, momentum)
+            after = 0.5 + np.sqrt(0.25 + momentum * momentum)
+            ahead = following + ((momentum - 1) / after) * step
+            current, momentum = following, after
+            moved = np.linalg.norm(step, axis=1, keepdims=True)
+            longest = np.maximum(longest, moved)
+            active &= moved > STEPS.proximal_settled * longest
+            if not active.any():
+                break
+        return current.astype(rows.dtype)
+
+    def coupled(
+        self, rows: FloatArray, gradient: FloatArray, gram: FloatArray, ridge: FloatArray
+    ) -> FloatArray:
+        """Return the next rows if the constraint couples them.
+
+        The offsets move first, given the components; then the components move to the allowed
+        matrix that is nearest to their sums.  A ridge does not change which one that is.
+
+        Parameters
+        ----------
+        rows, gradient : ndarray (k, n_solved)
+            All rows, and the negative gradient at them.
+        gram, ridge
+            As for `row_solver`.
+        """
+        normal, own = gram.astype(np.float64), self.components
+        begin, slope = rows.astype(np.float64), gradient.astype(np.float64)
+        slope = slope + ridge * begin
+        following = begin.copy()
+        others = np.ones(len(normal), bool)
+        others[own] = False
+        for c in np.flatnonzero(others):
+            step = (slope[:, c] - ridge[c] * begin[:, c]) / (normal[c, c] + ridge[c])
+            following[:, c] += step
+            slope = slope - step[:, None] * normal[c]
+        sums = slope[:, own] + begin[:, own] @ normal[own, own]
+        following[:, own] = self.constraint.project(sums)
+        return following.astype(rows.dtype)
+
+
+@compile_inner
+def descend(w, g, normal, inverse, weights, lowest, sweeps, settled):  # type: ignore[no-untyped-def]
+    """Minimise over a row by sweeps over its coordinates; w and g are overwritten."""
+    size, first = w.size, 0.0
+    for sweep in range(sweeps):
+        gain = 0.0
+        for c in range(size):
+            new = w[c] + g[c] * inverse[c]
+            if weights[c] > 0.0:
+                threshold = weights[c] * inverse[c]
+                if new > threshold:
+                    new -= threshold
+                elif new < -threshold:
+                    new += threshold
+                else:
+                    new = 0.0
+            new = max(new, lowest[c])
+            step = new - w[c]
+            if step != 0.0:
+                w[c] = new
+                gain += step * step * normal[c, c]
+                for other in range(size):
+                    g[other] -= step * normal[c, other]
+        if sweep == 0:
+            first = gain
+        if gain <= settled * first:
+            break
+
+
+@compile_inner
+def invert_diagonal(normal, inverse):  # type: ignore[no-untyped-def]
+    """Put 1 / diagonal into `inverse`, 0 where a component is dead."""
+    for c in range(inverse.size):
+        inverse[c] = 1.0 / normal[c, c] if normal[c, c] > 0.0 else 0.0
+
+
+@cache
+def rows_kernel(types: str) -> Callable[..., None]:
+    """Return the compiled loop over rows that share a normal matrix."""
+    return compile_kernel(_descend_rows, f"constrained_rows_{types}", cached=True)
+
+
+def _descend_rows(rows, gradients, normal, weights, lowest, sweeps, settled):  # type: ignore[no-untyped-def]
+    w, g, inverse = np.empty(rows.shape[1]), np.empty(rows.shape[1]), np.empty(rows.shape[1])
+    invert_diagonal(normal, inverse)
+    for i in range(rows.shape[0]):
+        for c in range(w.size):
+            w[c], g[c] = rows[i, c], gradients[i, c]
+        descend(w, g, normal, inverse, weights, lowest, sweeps, settled)
+        for c in range(w.size):
+            rows[i, c] = w[c]

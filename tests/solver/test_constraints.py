@@ -1,0 +1,431 @@
+"""Constraints on the factors, against independent solvers of the same problems."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+from scipy.optimize import minimize, nnls
+from sklearn.decomposition import NMF, PCA
+
+import nmd_lab as nmd
+from nmd_lab.solver.constraints.base import InUnits
+from nmd_lab.solver.constraints.steps import ConstrainedColumns
+
+BOTH = {"w_constraint": "nonnegative", "h_constraint": "nonnegative"}
+
+
+class Box(nmd.FactorConstraint):
+    """Numbers from -0.5 to 1."""
+
+    name = "box"
+
+    def prox(self, rows, step):
+        return np.clip(rows, -0.5, 1)
+
+
+def parts(m=30, n=20, rank=3, noise=0.05, seed=0):
+    """A nonnegative matrix of nonnegative parts, with noise."""
+    rng = np.random.default_rng(seed)
+    X = rng.random((m, rank)) @ rng.random((rank, n)) + noise * rng.normal(size=(m, n))
+    return np.abs(X)
+
+
+def divergence(X, Y):
+    known = X > 0
+    return float(np.sum(X[known] * np.log(X[known] / Y[known])) - X.sum() + Y.sum())
+
+
+def fulfils(constraint, rows, tol=1e-12):
+    """Whether rows of W, or columns of H, are allowed."""
+    name = constraint if isinstance(constraint, str) else getattr(constraint, "name", None)
+    if name in ("nonnegative", "simplex") and not rows.min() >= 0:
+        return False
+    if name == "simplex":
+        return bool(np.allclose(rows.sum(axis=1), 1, rtol=0, atol=tol))
+    if name == "orthonormal":
+        return bool(np.allclose(rows.T @ rows, np.eye(rows.shape[1]), rtol=0, atol=1e-6))
+    return name != "box" or bool(rows.min() >= -0.5 and rows.max() <= 1)
+
+
+# One factor step ----------------------------------------------------------------------------------
+
+
+def row_problem(seed, rank=4, n=12, k=6):
+    rng = np.random.default_rng(seed)
+    H, Z = rng.normal(size=(rank, n)) + 0.5, rng.normal(size=(k, n))
+    rows = np.abs(rng.normal(size=(k, rank)))
+    return H, Z, rows, (Z - rows @ H) @ H.T
+
+
+def solved(constraint, H, rows, gradient, rho=1.0, passes=300):
+    """Rows after many steps of the solver, each from the rows before."""
+    columns = ConstrainedColumns(constraint, slice(0, len(H)))
+    solve = columns.row_solver(H @ H.T, np.zeros(len(H)), rho)
+    start = rows
+    for _ in range(passes):
+        rows = solve(rows, gradient - (rows - start) @ H @ H.T)
+    return rows
+
+
+@given(st.integers(0, 10**6))
+@settings(max_examples=20, deadline=None)
+def test_nonnegative_rows_are_those_of_nnls(seed):
+    H, Z, rows, gradient = row_problem(seed)
+    found = solved(nmd.NonNegative(), H, rows, gradient)
+    expected = np.array([nnls(H.T, z)[0] for z in Z])
+    np.testing.assert_allclose(found, expected, atol=1e-7)
+    assert found.min() >= 0
+
+
+@pytest.mark.parametrize("rho", [1.0, 3.0])
+def test_simplex_rows_are_those_of_a_quadratic_program(rho):
+    H, Z, rows, gradient = row_problem(1)
+    found = solved(nmd.Simplex(), H, rows, gradient, rho)
+    for row, z in zip(found, Z, strict=True):
+        best = minimize(
+            lambda w, z=z: 0.5 * np.sum((z - w @ H) ** 2),
+            np.full(4, 0.25),
+            jac=lambda w, z=z: H @ (w @ H - z),
+            bounds=[(0, 1)] * 4,
+            constraints={"type": "eq", "fun": lambda w: w.sum() - 1},
+            method="SLSQP",
+            options={"ftol": 1e-14, "maxiter": 500},
+        )
+        np.testing.assert_allclose(row, best.x, atol=1e-5)
+
+
+@pytest.mark.parametrize("rho", [0.5, 2.0])
+@pytest.mark.parametrize("nonnegative", [False, True])
+def test_sparse_rows_meet_the_conditions_of_the_lasso(rho, nonnegative):
+    H, Z, rows, gradient = row_problem(2)
+    weight = 3.0
+    w = solved(nmd.SparseFactor(weight, nonnegative), H, rows, gradient, rho)
+    slope = rho * (Z - w @ H) @ H.T  # of the loss, downhill
+    zero = w == 0
+    assert zero.any()
+    assert not zero.all()
+    np.testing.assert_allclose(slope[~zero], weight * np.sign(w[~zero]), atol=1e-6)
+    assert np.all((slope if nonnegative else np.abs(slope))[zero] <= weight + 1e-6)
+
+
+def test_an_object_of_the_user_is_solved_as_precisely():
+    H, Z, rows, gradient = row_problem(3)
+    found = solved(
+        Box(), H, np.clip(rows, -0.5, 1), gradient + (rows - np.clip(rows, -0.5, 1)) @ H @ H.T
+    )
+    for row, z in zip(found, Z, strict=True):
+        best = minimize(
+            lambda w, z=z: 0.5 * np.sum((z - w @ H) ** 2),
+            np.zeros(4),
+            jac=lambda w, z=z: H @ (w @ H - z),
+            bounds=[(-0.5, 1)] * 4,
+            options={"ftol": 1e-15, "gtol": 1e-10},
+        )
+        np.testing.assert_allclose(row, best.x, atol=1e-5)
+
+
+@given(st.integers(0, 10**6), st.integers(1, 7))
+@settings(max_examples=30, deadline=None)
+def test_the_projection_on_the_simplex_is_the_nearest_point(seed, rank):
+    rng = np.random.default_rng(seed)
+    rows = rng.normal(size=(5, rank)) * 10.0 ** rng.integers(-2, 3)
+    near = nmd.Simplex().prox(rows, np.zeros((5, 1)))
+    assert near.min() >= 0
+    np.testing.assert_allclose(near.sum(axis=1), 1, rtol=0, atol=1e-12)
+    for corner in np.eye(rank):  # the angle to every point of the simplex is obtuse
+        slack = 1e-9 * (1 + np.abs(rows).max())
+        assert np.all(np.sum((rows - near) * (corner - near), axis=1) <= slack)
+
+
+# Whole problems -----------------------------------------------------------------------------------
+
+
+def projected_gradient(X, W, H, steps=20_000):
+    """Nonnegative least squares by plain alternating projected gradient steps, for a long time."""
+    for _ in range(steps):
+        G = H @ H.T
+        W = np.maximum(W - (W @ G - X @ H.T) / np.linalg.norm(G, 2), 0)
+        G = W.T @ W
+        H = np.maximum(H - (G @ H - W.T @ X) / np.linalg.norm(G, 2), 0)
+    return 0.5 * np.sum((X - W @ H) ** 2)
+
+
+def test_nonnegative_least_squares_reach_the_minimum_of_projected_gradients():
+    X = parts()
+    fit = nmd.decompose(X, 3, "identity", **BOTH, tol=0, max_iter=800, random_state=0)
+    rng = np.random.default_rng(0)
+    lowest = min(
+        projected_gradient(X, rng.random((30, 3)), rng.random((3, 20)), 4000) for _ in "abc"
+    )
+    assert float(fit.objective) <= lowest * (1 + 1e-6)
+
+
+@pytest.mark.parametrize("acceleration", ["auto", None])
+def test_frobenius_ends_at_or_below_scikit_learn(acceleration):
+    X = parts(60, 40, 5, 0.1)
+    theirs = NMF(5, init="nndsvda", tol=1e-10, max_iter=5000).fit(X).reconstruction_err_ ** 2 / 2
+    options = {"acceleration": acceleration, "tol": 0, "random_state": 0}
+    fit = nmd.decompose(X, 5, "identity", **BOTH, max_iter=1500, **options)
+    W, H = fit.factors
+    assert W.min() >= 0 <= H.min()
+    assert 0.5 * np.sum((X - W @ H) ** 2) <= theirs * (1 + (1e-3 if acceleration else 0.01))
+    assert np.isclose(float(fit.objective), 0.5 * np.sum((X - W @ H) ** 2))
+
+
+def test_the_divergence_ends_at_or_below_scikit_learn():
+    rng = np.random.default_rng(0)
+    X = rng.poisson(3 * rng.random((50, 4)) @ rng.random((4, 30))).astype(float)
+    model = NMF(4, init="nndsvda", solver="mu", beta_loss="kullback-leibler", tol=0, max_iter=3000)
+    W = model.fit_transform(X)
+    fit = nmd.decompose(X, 4, "identity", "kl", **BOTH, tol=0, max_iter=1000, random_state=0)
+    ours, theirs = divergence(X, np.matmul(*fit.factors)), divergence(X, W @ model.components_)
+    assert ours <= theirs * (1 + 1e-6)
+    assert np.isclose(float(fit.objective), ours)
+    assert fit.parameters["optimality"] < 1e-3
+
+
+def test_orthonormal_components_of_least_squares_are_singular_vectors():
+    X = np.random.default_rng(0).normal(size=(25, 12)) @ np.diag(np.arange(12, 0, -1.0))
+    U, sizes, Vt = np.linalg.svd(X, full_matrices=False)
+    best = 0.5 * np.sum(sizes[3:] ** 2)
+    for side, vectors in (("w_constraint", U[:, :3]), ("h_constraint", Vt[:3].T)):
+        fit = nmd.decompose(X, 3, "identity", **{side: "orthonormal"}, tol=1e-9, max_iter=2000)
+        assert np.isclose(float(fit.objective), best, rtol=1e-6)
+        basis = fit.W.values if side == "w_constraint" else fit.H.values.T
+        np.testing.assert_allclose(basis.T @ basis, np.eye(3), atol=1e-10)
+        np.testing.assert_allclose(basis @ basis.T, vectors @ vectors.T, atol=1e-3)
+
+
+def test_column_offsets_with_orthonormal_components_are_those_of_principal_components():
+    X = np.random.default_rng(0).normal(size=(40, 8)) @ np.diag(np.arange(8, 0, -1.0)) + 5
+    fit = nmd.complete(
+        *(X, 2, "identity"), alpha=0, offsets="columns", h_constraint="orthonormal", tol=1e-9,
+        max_iter=3000, constraint="everywhere",
+    )  # fmt: skip
+    model = PCA(2).fit(X)
+    best = 0.5 * np.sum((X - model.inverse_transform(model.transform(X))) ** 2)
+    assert np.isclose(float(fit.objective), best, rtol=1e-4)
+
+
+def test_the_objective_has_the_penalties():
+    X = parts()
+    fit = nmd.decompose(X, 3, "identity", h_constraint=nmd.SparseFactor(0.3), alpha=0.2)
+    W, H = fit.factors
+    expected = 0.5 * np.sum((X - W @ H) ** 2) + 0.1 * (np.sum(W**2) + np.sum(H**2))
+    assert np.isclose(float(fit.objective), expected + 0.3 * np.abs(H).sum())
+    assert (H == 0).any()
+
+
+def test_a_sparse_factor_cannot_escape_into_the_other():
+    X = parts()
+    fit = nmd.decompose(X, 3, "identity", w_constraint=nmd.SparseFactor(0.1))
+    W, H = fit.factors
+    assert fit.parameters["constraint_ridges"] == [0.0, 0.1]
+    expected = 0.5 * np.sum((X - W @ H) ** 2) + 0.1 * np.abs(W).sum() + 0.05 * np.sum(H**2)
+    assert np.isclose(float(fit.objective), expected)
+    # at the minimum over the split of scale between W and H, the two terms balance
+    assert np.isclose(0.1 * np.abs(W).sum(), 0.1 * np.sum(H**2), rtol=0.05)
+
+
+CONSTRAINTS = ["nonnegative", "simplex", "orthonormal", "sparse", Box()]
+PAIRS = [("identity", "frobenius"), ("relu", "l1"), ("identity", "kl"), ("square", "frobenius")]
+
+
+@pytest.mark.filterwarnings("ignore::nmd_lab.OverfitWarning")
+@pytest.mark.parametrize(("f", "loss"), PAIRS)
+@pytest.mark.parametrize(
+    "kind", ["dense", "masked", "observed", "weights", "sparse", "float32", "large"]
+)
+def test_every_constraint_holds_for_every_storage(f, loss, kind):
+    X = parts(noise=0.02).astype(np.float32 if kind == "float32" else float)
+    mask = np.random.default_rng(1).random(X.shape) < 0.7
+    arguments = {
+        "masked": {"mask": mask, "constraint": "everywhere"},
+        "observed": {"mask": mask, "constraint": "observed"},
+        "weights": {"weights": 0.5 + mask},
+    }.get(kind, {})
+    X = sparse.csr_array(X * mask) if kind == "sparse" else X
+    X = X * 2.0**40 if kind == "large" else X
+    for one in CONSTRAINTS:
+        for side in ("w_constraint", "h_constraint"):
+            fit = nmd.decompose(
+                X, 3, f, loss, **{side: one}, max_iter=15, random_state=0, **arguments
+            )
+            rows = fit.W.values if side == "w_constraint" else fit.H.values.T
+            assert fulfils(one, rows.astype(float), 1e-6 if kind == "float32" else 1e-12), one
+            assert np.isfinite(fit.history.objective).all()
+            assert rows.dtype == (np.float32 if kind == "float32" else np.float64)
+
+
+@pytest.mark.parametrize(("of_W", "of_H"), list(itertools.product(CONSTRAINTS[:4], repeat=2)))
+def test_two_constraints_hold_together(of_W, of_H):
+    if of_W == of_H == "orthonormal":
+        return
+    fit = nmd.decompose(parts(), 3, "identity", w_constraint=of_W, h_constraint=of_H, max_iter=30)
+    assert fulfils(of_W, fit.W.values)
+    assert fulfils(of_H, fit.H.values.T)
+
+
+@pytest.mark.parametrize("loss", ["frobenius", "kl"])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_the_descent_is_monotone(loss, dtype):
+    X = parts(50, 40, 4, 0.1).astype(dtype)
+    fit = nmd.decompose(X, 4, "identity", loss, **BOTH, tol=0, max_iter=200, random_state=1)
+    objective = fit.history.objective.values
+    assert np.all(np.diff(objective) <= 1e-12 * objective[0])
+    assert objective[-1] < 0.9 * objective[0]
+
+
+@pytest.mark.parametrize("loss", ["frobenius", "kl"])
+def test_holes_are_not_fitted(loss):
+    """A hole filled with nonsense changes nothing, and the parts are found without it."""
+    X, rng = parts(noise=0), np.random.default_rng(0)
+    mask = rng.random(X.shape) < 0.6
+    wrong = np.where(mask, X, 1e3)
+    options = {"mask": mask, "alpha": 0, "tol": 1e-8, "max_iter": 1500, "random_state": 0}
+    fit = nmd.complete(wrong, 3, "identity", loss, **BOTH, **options)
+    other = nmd.complete(np.where(mask, X, 0), 3, "identity", loss, **BOTH, **options)
+    np.testing.assert_array_equal(fit.W.values, other.W.values)
+    assert np.abs(fit.reconstruct().values - X)[~mask].mean() < 0.02
+
+
+def test_a_descent_on_the_divergence_takes_weights_as_repetitions():
+    rng = np.random.default_rng(0)
+    X = rng.poisson(2 * rng.random((20, 3)) @ rng.random((3, 15))).astype(float)
+    options = {"tol": 0, "max_iter": 15, **BOTH}
+    start = rng.random((20, 3)), rng.random((3, 15))
+    weights = np.ones_like(X)
+    weights[4] = 2
+    weighted = nmd.decompose(X, 3, "identity", "kl", weights=weights, init=start, **options)
+    repeated = np.vstack([start[0], start[0][4]]), start[1]
+    twice = nmd.decompose(np.vstack([X, X[4]]), 3, "identity", "kl", init=repeated, **options)
+    np.testing.assert_allclose(weighted.H, twice.H, rtol=1e-8)
+    np.testing.assert_allclose(weighted.W, twice.W[:20], rtol=1e-8)
+
+
+def test_relu_of_nonnegative_factors_is_the_identity():
+    X = parts()
+    fits = [
+        nmd.decompose(X, 3, f, **BOTH, max_iter=40, random_state=0) for f in ("relu", "identity")
+    ]
+    np.testing.assert_array_equal(fits[0].W, fits[1].W)
+
+
+# Around a fit -------------------------------------------------------------------------------------
+
+
+def test_given_factors_are_first_moved_to_the_nearest_that_are_allowed():
+    X, rng = parts(), np.random.default_rng(0)
+    W, H = rng.normal(size=(30, 3)), rng.normal(size=(3, 20))
+    options = {"tol": 0, "max_iter": 5, "penalty": 1.0}
+    fit = nmd.decompose(X, 3, "identity", init=(W, H), **BOTH, **options)
+    allowed = np.maximum(W, 0), np.maximum(H, 0)
+    same = nmd.decompose(X, 3, "identity", init=allowed, **BOTH, **options)
+    np.testing.assert_array_equal(fit.W, same.W)
+    assert fit.W.min() >= 0
+
+
+@pytest.mark.parametrize("constraint", ["nonnegative", "simplex", nmd.SparseFactor(0.1), Box()])
+def test_new_rows_honour_the_constraint(constraint, tmp_path):
+    X = parts()
+    fit = nmd.decompose(X, 3, "identity", w_constraint=constraint, random_state=0)
+    new = np.random.default_rng(5).random((4, 20))
+    W, H = fit.fold_in(new).values, fit.H.values
+    assert fulfils(constraint, W, 1e-9)
+    if constraint == "nonnegative":
+        np.testing.assert_allclose(W, [nnls(H.T, x)[0] for x in new], atol=1e-6)
+    alone = fit.fold_in(new[2:3]).values[0]
+    np.testing.assert_allclose(alone, W[2], rtol=1e-9, atol=1e-12)
+    fit.save(tmp_path / "fit.nc")
+    loaded = nmd.load(tmp_path / "fit.nc")
+    assert loaded.parameters["w_constraint"] == fit.parameters["w_constraint"]
+    if isinstance(constraint, Box):
+        with pytest.raises(ValueError, match="class of your own"):
+            loaded.fold_in(new)
+    else:
+        np.testing.assert_array_equal(loaded.fold_in(new), W)
+
+
+def test_rows_and_columns_without_an_entry_are_allowed_ones():
+    X = parts()
+    X[3], X[:, 5] = np.nan, np.nan
+    with pytest.warns(nmd.UnobservedWarning):
+        fit = nmd.complete(
+            X, 3, "identity", alpha=0, w_constraint="simplex", h_constraint="nonnegative"
+        )
+    np.testing.assert_allclose(fit.W.values[3], 1 / 3)
+    assert np.all(fit.H.values[:, 5] == 0)
+
+
+@pytest.mark.parametrize(
+    "given", [{"alpha": "auto"}, {"rank": "auto"}, {"offsets": "both", "alpha": 0.01}]
+)
+def test_what_is_chosen_is_chosen_under_the_constraints(given):
+    X = parts(40, 30, 2)
+    mask = np.random.default_rng(0).random(X.shape) < 0.7
+    options = {"rank": 2, "nonlinearity": "identity", "random_state": 0} | given
+    fit = nmd.complete(X, mask=mask, **BOTH, **options)
+    assert fit.W.min() >= 0 <= fit.H.min()
+    error = np.sqrt(np.mean((fit.reconstruct().values - X)[~mask] ** 2))
+    assert error < 0.1 < X.std()
+
+
+def test_estimators_take_them():
+    X = parts()
+    model = nmd.NMD(3, nonlinearity="identity", **BOTH, random_state=0)
+    W = model.fit_transform(X)
+    assert W.min() >= 0 <= model.components_.min()
+    assert model.transform(X[:3]).min() >= 0
+    filled = nmd.MatrixCompletion(3, alpha=0.1, h_constraint="nonnegative").fit(X)
+    assert filled.components_.min() >= 0
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "text"),
+    [
+        ({"w_constraint": "nonnegativ"}, ValueError, "did you mean 'nonnegative'"),
+        ({"h_constraint": 3}, ValueError, "h_constraint=3 is unknown"),
+        ({"h_constraint": nmd.Simplex}, TypeError, r"give an object, Simplex\(\)"),
+        (dict.fromkeys(BOTH, "orthonormal"), ValueError, "give one of the two"),
+        ({**BOTH, "polish": True}, ValueError, "polish=True does not go with w_constraint"),
+        ({**BOTH, "homotopy": True}, ValueError, "homotopy=True does not go with w_constraint"),
+    ],
+)
+def test_bad_constraints_are_refused_before_any_work(options, error, text):
+    with pytest.raises(error, match=text):
+        nmd.decompose(parts(), 3, "identity", **options)
+
+
+def test_a_bad_weight_is_refused():
+    with pytest.raises(ValueError, match="weight=-1 is out of range"):
+        nmd.SparseFactor(-1)
+
+
+class Broken(nmd.FactorConstraint):
+    """A map to something of another kind."""
+
+    def __init__(self, result):
+        self.result = result
+
+    def prox(self, rows, step):
+        return self.result(rows)
+
+
+@pytest.mark.parametrize("result", [lambda r: r[:, :1], lambda r: r * np.nan, lambda r: r + 1])
+def test_a_wrong_object_is_named(result):
+    with pytest.raises(ValueError, match="Broken"):
+        nmd.decompose(parts(), 3, "identity", w_constraint=Broken(result))
+
+
+def test_units_change_nothing_but_the_units():
+    rows = np.random.default_rng(0).normal(size=(5, 3))
+    step = np.full((5, 1), 0.1)
+    lasso = nmd.SparseFactor(2.0)
+    wrapped = InUnits(lasso, 4.0, 8.0)
+    np.testing.assert_allclose(wrapped.prox(rows, step), lasso.scaled(4.0, 8.0).prox(rows, step))
+    assert np.isclose(wrapped.value(rows), lasso.scaled(4.0, 8.0).value(rows))
