@@ -46,13 +46,14 @@ def log_between(a: float, b: float) -> float:
     if a > 0.0 or (a + b > 0.0):
         a, b = -b, -a  # the side on which the probabilities are small
     if a == -math.inf:
-        return 0.0 if b == math.inf else log_below(b)
+        return 0.0 if b == math.inf else float(log_below(b))
     width, middle = b - a, 0.5 * (a + b)
     if width * (1.0 + abs(middle)) < NARROW:
         return -0.5 * middle * middle - LOG_ROOT_TWO_PI + math.log(width)
     if b > 0.0:  # then a < -b: subtract both tails
-        return math.log1p(-0.5 * math.erfc(-a / math.sqrt(2.0)) - 0.5 * math.erfc(b / math.sqrt(2.0)))
-    above = log_below(b)
+        root = math.sqrt(0.5)
+        return math.log1p(-0.5 * math.erfc(-a * root) - 0.5 * math.erfc(b * root))
+    above: float = log_below(b)
     return above + math.log(-math.expm1(log_below(a) - above))
 
 
@@ -90,7 +91,8 @@ class CensoredFrobenius(Loss):
     def value(x: float, y: float, p: tuple[float, ...]) -> float:
         """Return -σ² log P."""
         low, high, sd = p
-        return -sd * sd * log_between((low - y) / sd, (high - y) / sd)
+        log_mass: float = log_between((low - y) / sd, (high - y) / sd)
+        return -sd * sd * log_mass
 
     @staticmethod
     def proximal(q: float, x: float, rho: float, p: tuple[float, ...]) -> float:

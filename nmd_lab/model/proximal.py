@@ -53,6 +53,10 @@ class LimitModel(NamedTuple):
     sd: float = 0.0
 
 
+NO_LIMIT_MODEL = LimitModel()
+"""Nothing is known."""
+
+
 class Pair(NamedTuple):
     """A nonlinearity and a loss, prepared for compiled code.
 
@@ -75,7 +79,7 @@ class Pair(NamedTuple):
     loss: Loss
     structure: Structure
     pieces: tuple[Piece, ...]
-    limits: LimitModel = LimitModel()
+    limits: LimitModel = NO_LIMIT_MODEL
 
     @property
     def name(self) -> str:

@@ -71,6 +71,12 @@ class Part(NamedTuple):
     rest: Observations
     held_out: SparseObservations
 
+    @property
+    def is_known(self) -> NDArray[np.bool_]:
+        """Mask of the held-out entries: those whose values are known."""
+        limits = self.held_out.limits
+        return np.ones(self.held_out.values.size, bool) if limits is None else limits.codes == 0
+
     def sparse(self) -> Part:
         """Return the same entries, of which only the observed ones are stored."""
         return self._replace(rest=self.rest.as_sparse())
