@@ -24,6 +24,8 @@ from .losses import Loss
 LOG_ROOT_TWO_PI = 0.5 * math.log(2.0 * math.pi)
 NARROW = 1e-4
 """Width of an interval, in units in which the density changes, below which it counts as flat."""
+SETTLED = 1e-9
+"""Relative step after which the search ends; the next step would be about its square."""
 
 
 @compile_scalar
@@ -115,7 +117,7 @@ class CensoredFrobenius(Loss):
             new = y - step
             if not left <= new <= right:  # both are finite if a step leaves them
                 new = 0.5 * (left + right)
-            if abs(new - y) <= 1e-15 * (abs(new) + sd):
+            if abs(new - y) <= SETTLED * (abs(new) + sd):
                 return new
             y = new
         return y
