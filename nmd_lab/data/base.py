@@ -80,10 +80,14 @@ class EntryLimits:
         smallest : float, optional
             Smallest value that an entry with an upper limit may have.
         """
+        return np.clip(y, *self.ends(x, smallest)).astype(x.dtype, copy=False)
+
+    def ends(self, x: FloatArray, smallest: float = -np.inf) -> tuple[FloatArray, FloatArray]:
+        """Return the smallest and the largest value that each entry may have, as for `nearest`."""
         upper = x if self.uppers is None else self.uppers
         low = np.where(self.codes == 1, np.minimum(smallest, x), x)
         high = np.where(self.codes == 2, np.inf, np.where(self.codes == 3, upper, x))
-        return np.clip(y, low, high).astype(x.dtype, copy=False)
+        return low, high
 
 
 class CsrRows(NamedTuple):

@@ -108,13 +108,13 @@ class CensoredFrobenius(Loss):
             y = left if y < left else right
         for _ in range(60):
             mean, variance = moments_between(y, low, high, sd)
-            slope = y - mean + rho * (y - q)
+            slope: float = y - mean + rho * (y - q)
             if slope > 0.0:
                 right = y
             else:
                 left = y
             step = slope / (1.0 + rho - variance)
-            new = y - step
+            new: float = y - step
             if not left <= new <= right:  # both are finite if a step leaves them
                 new = 0.5 * (left + right)
             if abs(new - y) <= SETTLED * (abs(new) + sd):

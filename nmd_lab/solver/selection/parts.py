@@ -122,7 +122,17 @@ def draw_parts(observations: Observations, rng: np.random.Generator) -> tuple[li
 
 
 def _part(rest: Observations, held_out: Observations) -> Part:
-    return Part(rest, held_out.as_sparse())
+    """Return a part, without held-out entries of which only limits are known, unless all are so.
+
+    A model that satisfies a limit may be far from the value, so that they say little of an error.
+    """
+    part = Part(rest, held_out.as_sparse())
+    known = part.is_known
+    return (
+        part
+        if known.all() or not known.any()
+        else part._replace(held_out=part.held_out.select(known))
+    )
 
 
 def holes_depend_on_each_other(observations: Observations) -> bool:

@@ -130,6 +130,11 @@ class Trials:
         self.limits = limits._replace(sd=first)
         self._problems: dict[tuple[Nonlinearity, Loss, str], list[Problem]] = {}
 
+    @property
+    def has_limits(self) -> bool:
+        """Whether only limits are known of some entries."""
+        return self.parts[0].rest.limits is not None
+
     def problems(self, setting: Setting) -> list[Problem]:
         """Return the problem of each part, with the ridges of a setting."""
         f, loss, kind = setting.nonlinearity, setting.loss, setting.offsets
