@@ -121,3 +121,33 @@ class CensoredFrobenius(Loss):
                 return new
             y = new
         return y
+
+
+@compile_scalar
+def square_between(v: float, rho: float, low: float, high: float, sd: float) -> float:
+    """Return the minimiser t >= 0 of the loss of y = t² plus rho/2 (t - v)², for v >= 0.
+
+    Its derivative over t, 2 (t² - m(t²)) + rho - rho v / t, increases, so that there is one root.
+    """
+    left, right = 0.0, max(v, math.sqrt(max(high, 0.0)) if high < math.inf else 1.0)
+    while high == math.inf:  # until the derivative is positive
+        mean, _ = moments_between(right * right, low, high, sd)
+        if 2.0 * right * (right * right - mean) + rho * (right - v) > 0.0:
+            break
+        left, right = right, 2.0 * right
+    t = min(max(v, 0.5 * right), right)
+    for _ in range(200):
+        mean, variance = moments_between(t * t, low, high, sd)
+        slope: float = 2.0 * t * (t * t - mean) + rho * (t - v)
+        if slope > 0.0:
+            right = t
+        else:
+            left = t
+        bend: float = 2.0 * (t * t - mean) + 4.0 * t * t * (1.0 - variance) + rho
+        new: float = t - slope / bend if bend > 0.0 else left
+        if not left < new < right:
+            new = 0.5 * (left + right)
+        if abs(new - t) <= SETTLED * SETTLED + 1e-2 * SETTLED * t:
+            return new
+        t = new
+    return t

@@ -18,6 +18,7 @@ structure, and the numbers of a pair are read from a table.
 
 from __future__ import annotations
 
+import math
 from functools import cache
 from typing import Any, cast
 
@@ -26,8 +27,9 @@ from numba.np.unsafe.ndarray import to_fixed_tuple
 from nmd_lab._numba import compile_scalar
 
 from ._search import ScalarMap
-from .censored import CensoredFrobenius
+from .censored import CensoredFrobenius, square_between
 from .losses import Frobenius, Loss
+from .nonlinearities import Square
 from .proximal import Structure, compile_t_update
 
 FORMS: dict[type[Loss], type[Loss]] = {Frobenius: CensoredFrobenius}
@@ -104,7 +106,7 @@ def _compile_solve(structure: Structure, limited: bool) -> ScalarMap:
     form = _form(structure)
     if form is None:
         return within
-    update_form = compile_t_update(form)
+    update_form = _compile_form(form)
 
     def with_form(v, x, rho, limit, upper, model):  # type: ignore[no-untyped-def]
         pieces, pf, _, _, limits = model
@@ -115,6 +117,17 @@ def _compile_solve(structure: Structure, limited: bool) -> ScalarMap:
         return within(v, x, rho, limit, upper, model)
 
     return compile_scalar(with_form)
+
+
+def _compile_form(form: Structure) -> ScalarMap:
+    """Return the T-update of an entry with limits, ``(v, x, rho, pieces, pf, ends) -> t``."""
+    if form[0] is not Square:
+        return compile_t_update(form)
+
+    def of_square(v, x, rho, pieces, pf, ends):  # type: ignore[no-untyped-def]
+        return math.copysign(square_between(abs(v), rho, ends[0], ends[1], ends[2]), v)
+
+    return compile_scalar(of_square)
 
 
 def _form(structure: Structure) -> Structure | None:

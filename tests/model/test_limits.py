@@ -104,9 +104,7 @@ def test_t_update_is_the_minimum(f, loss, sd, smallest):
                 assert np.all((attained <= trial + 1e-9 * scale) | ~known | np.isnan(trial))
 
 
-@given(
-    st.floats(-30, 30), st.floats(1e-6, 50), st.sampled_from(["both", "low", "high"])
-)
+@given(st.floats(-30, 30), st.floats(1e-6, 50), st.sampled_from(["both", "low", "high"]))
 @settings(max_examples=300, deadline=None)
 def test_moments_between_limits(a, width, kind):
     low, high = (a if kind != "high" else -math.inf), (a + width if kind != "low" else math.inf)
@@ -122,7 +120,9 @@ def test_moments_between_limits(a, width, kind):
 def test_log_probability_is_an_integral(a, b):
     low = max(a, b - 20)
     peak = -0.5 * min(abs(low), abs(b)) ** 2 if low * b > 0 else 0.0
-    mass, _ = integrate.quad(lambda z: math.exp(-0.5 * z * z - peak), low, b, epsabs=0, epsrel=1e-12)
+    mass, _ = integrate.quad(
+        lambda z: math.exp(-0.5 * z * z - peak), low, b, epsabs=0, epsrel=1e-12
+    )
     expected = math.log(mass) + peak - 0.5 * math.log(2 * math.pi)
     assert log_between(float(a), float(b)) == pytest.approx(expected, rel=1e-9)
 
