@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn.base import (
     BaseEstimator,
@@ -55,7 +55,15 @@ class FactorModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         for name in self._get_param_names():
             setattr(self, name, parameters[name])
 
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        at_most: ArrayLike | None = None,
+        at_least: ArrayLike | None = None,
+        upper: ArrayLike | None = None,
+    ) -> Self:
         """Fit the model to X.
 
         Parameters
@@ -64,6 +72,8 @@ class FactorModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             Data.
         y : None
             Ignored.
+        at_most, at_least, upper : array_like (n_samples, n_features), optional
+            Entries of which only limits are known; see `nmd_lab.complete`.
 
         Returns
         -------
@@ -81,7 +91,9 @@ class FactorModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             options["random_state"] = self.random_state.randint(2**31)
         data = type(X)(checked, index=X.index, columns=X.columns) if is_frame(X) else checked
         data = X if isinstance(X, SparseObservations) else data  # with its labels
-        self._run(data, checked, options)
+        limits = {"at_most": at_most, "at_least": at_least, "upper": upper}
+        given = {name: each for name, each in limits.items() if each is not None}
+        self._run(data, checked, options | given)
         return self
 
     def _run(self, data: Any, checked: Any, options: dict[str, Any]) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ._threads import one_thread
+from .model.proximal import Pair
 from .result.decomposition import Decomposition
 from .result.provenance import provenance
 from .solver.admm import State
@@ -54,11 +55,20 @@ def label(prepared: Prepared, solution: Solution) -> Decomposition:
             "constraint": "observed" if problem.observed_only else "everywhere",
             **constraints_in_parameters(problem.constraints),
             "optimality": solution.optimality,
+            **_limits(prepared),
             "starts": solution.starts,
             **chosen,
             **provenance(observations),
         },
     )
+
+
+def _limits(prepared: Prepared) -> dict[str, Any]:
+    """Return what a fit with limits knows of them, for `Decomposition.parameters`."""
+    pair = prepared.problem.units.pair
+    if prepared.problem.observations.limits is None or not isinstance(pair, Pair):
+        return {}
+    return {"limit_noise": pair.limits.sd, "smallest_value": pair.limits.smallest}
 
 
 class ResumableFit:

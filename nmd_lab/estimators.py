@@ -122,7 +122,15 @@ class NMD(ClassNamePrefixFeaturesOutMixin, FactorModel):  # type: ignore[misc]
     ) -> None:
         self._set_parameters(locals())
 
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        at_most: ArrayLike | None = None,
+        at_least: ArrayLike | None = None,
+        upper: ArrayLike | None = None,
+    ) -> Self:
         """Fit the model to X; see `decompose`.
 
         Parameters
@@ -131,6 +139,8 @@ class NMD(ClassNamePrefixFeaturesOutMixin, FactorModel):  # type: ignore[misc]
             The data.
         y : None
             Ignored.
+        at_most, at_least, upper : array_like (n_samples, n_features), optional
+            Entries of which only limits are known.
 
         Returns
         -------
@@ -148,7 +158,7 @@ class NMD(ClassNamePrefixFeaturesOutMixin, FactorModel):  # type: ignore[misc]
                 f"offsets={self.offsets!r} would be lost in transform(), if they are of rows: use "
                 "'columns' or 'none', or MatrixCompletion."
             )
-        return super().fit(X, y)
+        return super().fit(X, y, at_most=at_most, at_least=at_least, upper=upper)
 
     def transform(self, X: Any) -> FloatArray:
         """Return the rows of W that are best for the rows of X.

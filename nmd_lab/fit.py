@@ -32,6 +32,7 @@ def decompose(
     at_most: ArrayLike | None = None,
     at_least: ArrayLike | None = None,
     upper: ArrayLike | None = None,
+    limit_noise: float | Literal["auto"] = "auto",
     dtype: DTypeLike | None = None,
     sample_dims: str | Sequence[str] | None = None,
     **options: Unpack[FitOptions],
@@ -62,10 +63,14 @@ def decompose(
         Weights of the entries, >= 0; an entry of weight 0 is missing.  By default all are 1.
     at_most, at_least : array_like of bool (m, n) or scipy.sparse matrix, optional
         Entries (True) of which X is only an upper limit, such as a detection limit, or only a lower
-        limit, such as the largest value of a sensor.  Their loss is 0 where the model satisfies the
-        limit, and that to the limit elsewhere.
+        limit, such as the largest value of a sensor.  If no value of X is negative, what is below
+        an upper limit is taken to be at least 0.  See the notes.
     upper : array_like (m, n) or scipy.sparse matrix, optional
         Upper limits of the entries at which both are True; X has the lower ones.
+    limit_noise : float or "auto", default "auto"
+        Standard deviation of the noise at entries with limits, for the Frobenius loss and in the
+        units of X.  "auto": that of the held-out errors, or of a pilot run if nothing is chosen by
+        held-out entries.  0: any value within the limits is as good as another.
     dtype : float32 or float64, optional
         Working precision; by default that of X.
     sample_dims : str or sequence of str, optional
@@ -216,6 +221,11 @@ def decompose(
     `validation`, its entries are the held-out ones.  A part of `time_limit`, at most half of it, is
     for the trials.
 
+    The loss of an entry with limits is 0 where the model satisfies them, and that to the nearest
+    limit elsewhere.  For the Frobenius loss and noise of standard deviation σ = `limit_noise` > 0,
+    it is instead -σ² log P, with the probability P of a value within the limits if the model has
+    Gaussian noise (J. Tobin, Econometrica 26, 1958).  A limit then draws the model to its inside.
+
     Once an iteration is done, a first Ctrl-C or SIGTERM ends the fit after the present iteration.
     The best iterate is returned, with the stop reason "interrupted", and the program goes on.  A
     second signal has its usual effect at once.  This holds in the main thread, and where the
@@ -230,7 +240,7 @@ def decompose(
     >>> fit.relative_error < 1e-4
     True
     """
-    limits = GivenLimits(at_most, at_least, upper)
+    limits = GivenLimits(at_most, at_least, upper, limit_noise)
     model = (rank, nonlinearity, loss)
     return _fit(X, *model, mask, weights, limits, dtype, sample_dims, True, options)
 
@@ -247,6 +257,7 @@ def complete(
     at_most: ArrayLike | None = None,
     at_least: ArrayLike | None = None,
     upper: ArrayLike | None = None,
+    limit_noise: float | Literal["auto"] = "auto",
     dtype: DTypeLike | None = None,
     sample_dims: str | Sequence[str] | None = None,
     **options: Unpack[FitOptions],
@@ -261,7 +272,8 @@ def complete(
 
     Parameters
     ----------
-    X, rank, loss, mask, weights, at_most, at_least, upper, dtype, sample_dims, **options
+    X, rank, loss, mask, weights, at_most, at_least, upper, limit_noise, dtype, sample_dims
+    **options
         See `decompose`; `alpha` and `offsets` are "auto" by default.
     nonlinearity : str or Nonlinearity, optional
         See `decompose`; by default "auto" if `alpha` is "auto", and "identity" otherwise.
@@ -285,7 +297,7 @@ def complete(
     settings: Any = COMPLETION_DEFAULTS | options
     if nonlinearity is None:
         nonlinearity = "auto" if settings["alpha"] == "auto" else "identity"
-    limits = GivenLimits(at_most, at_least, upper)
+    limits = GivenLimits(at_most, at_least, upper, limit_noise)
     model = (rank, nonlinearity, loss)
     return _fit(X, *model, mask, weights, limits, dtype, sample_dims, False, settings)
 

@@ -19,6 +19,7 @@ from ._interruption import interruptible
 from ._sample_warnings import warn_of_chains
 from ._sampling import draw_posterior
 from ._threads import one_thread
+from .data.limits import GivenLimits
 from .model.losses import Loss
 from .model.nonlinearities import Nonlinearity
 from .model.ordinal import Ordinal
@@ -40,6 +41,9 @@ def sample(
     offsets: Literal["auto", "none", "rows", "columns", "both"] = "auto",
     mask: ArrayLike | None = None,
     weights: ArrayLike | None = None,
+    at_most: ArrayLike | None = None,
+    at_least: ArrayLike | None = None,
+    upper: ArrayLike | None = None,
     dtype: DTypeLike | None = None,
     sample_dims: str | Sequence[str] | None = None,
     init: Any = "auto",
@@ -87,6 +91,9 @@ def sample(
         Offsets added to WH inside f; "auto" is "both", and "none" for an even f.
     mask, weights, dtype, sample_dims
         As for `complete`.  A weight multiplies the precision of an entry.
+    at_most, at_least, upper : array_like, optional
+        Entries of which only limits are known, as for `complete`.  Their values are drawn within
+        the limits, where the noise is that of "frobenius", "l1" or "kl".
     init : {"auto", "random", "svd"}, Decomposition or Posterior, default "auto"
         Where a chain begins.  A fit: at its factors.  A Posterior: where its chains ended; the
         result has its draws, too.
@@ -161,7 +168,13 @@ def sample(
         random_state=random_state,
         threads=threads,
     )
-    data = {"mask": mask, "weights": weights, "dtype": dtype, "sample_dims": sample_dims}
+    data: dict[str, Any] = {
+        "mask": mask,
+        "weights": weights,
+        "dtype": dtype,
+        "sample_dims": sample_dims,
+        "limits": GivenLimits(at_most, at_least, upper),
+    }
     with interruptible() as interruption, one_thread():
         posterior = draw_posterior(X, rank, nonlinearity, loss, data, options, interruption)
     warn_of_chains(posterior, stacklevel=2)

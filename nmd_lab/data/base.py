@@ -70,12 +70,24 @@ class EntryLimits:
         """Return the limits of transformed data; the transform must increase."""
         return self if self.uppers is None else replace(self, uppers=transform(self.uppers))
 
-    def nearest(self, x: FloatArray, y: FloatArray) -> FloatArray:
-        """Return the value nearest to y that an entry may have, x where its value is known."""
+    def nearest(self, x: FloatArray, y: FloatArray, smallest: float = -np.inf) -> FloatArray:
+        """Return the value nearest to y that an entry may have, x where its value is known.
+
+        Parameters
+        ----------
+        x, y : ndarray (n_stored,)
+            Stored and modelled values.
+        smallest : float, optional
+            Smallest value that an entry with an upper limit may have.
+        """
+        return np.clip(y, *self.ends(x, smallest)).astype(x.dtype, copy=False)
+
+    def ends(self, x: FloatArray, smallest: float = -np.inf) -> tuple[FloatArray, FloatArray]:
+        """Return the smallest and the largest value that each entry may have, as for `nearest`."""
         upper = x if self.uppers is None else self.uppers
-        low = np.where(self.codes == 1, -np.inf, x)
+        low = np.where(self.codes == 1, np.minimum(smallest, x), x)
         high = np.where(self.codes == 2, np.inf, np.where(self.codes == 3, upper, x))
-        return np.clip(y, low, high).astype(x.dtype, copy=False)
+        return low, high
 
 
 class CsrRows(NamedTuple):

@@ -9,12 +9,16 @@ optimal.  Otherwise the limit that f(v) violates is active: on the way from v to
 this limit, where the loss is already smallest.  So the T-update to an entry that is equal to the
 limit is optimal.  The exact map of a pair therefore serves its limits, too.
 
+Where the noise is known, a loss may have another form for entries with limits: minus the logarithm
+of the probability of what is known (`nmd_lab.model.censored`).
+
 **Mixed data.**  Columns (or entries) may have pairs of their own.  The code has one branch for each
 structure, and the numbers of a pair are read from a table.
 """
 
 from __future__ import annotations
 
+import math
 from functools import cache
 from typing import Any, cast
 
@@ -23,7 +27,13 @@ from numba.np.unsafe.ndarray import to_fixed_tuple
 from nmd_lab._numba import compile_scalar
 
 from ._search import ScalarMap
+from .censored import CensoredFrobenius, square_between
+from .losses import Frobenius, Loss
+from .nonlinearities import Square
 from .proximal import Structure, compile_forward, compile_t_update, is_searched
+
+FORMS: dict[type[Loss], type[Loss]] = {Frobenius: CensoredFrobenius}
+"""The form of a loss for entries with limits, under noise of a known size."""
 
 as_tuple: Any = to_fixed_tuple
 
@@ -75,41 +85,88 @@ def compile_entry(structure: AnyStructure, limited: bool) -> tuple[ScalarMap, Sc
 def _compile_solve(structure: Structure, limited: bool) -> ScalarMap:
     """Return the T-update of an entry of a plain pair."""
     update, forward = compile_t_update(structure), compile_forward(structure)
-    lowest, highest = map(float, structure[1].domain)
+    ends = _compile_ends(structure)
 
     def exact(v, x, rho, limit, upper, model):  # type: ignore[no-untyped-def]
-        pieces, pf, pd, _ = model
+        pieces, pf, pd, _, _ = model
         return update(v, x, rho, pieces, pf, pd)
 
     def with_limits(v, x, rho, limit, upper, model):  # type: ignore[no-untyped-def]
-        pieces, pf, pd, _ = model
+        pieces, pf, pd, _, limits = model
         if limit != EXACT:
             y = forward(v, pieces, pf)
-            low = lowest if limit == AT_MOST else x
-            high = highest if limit == AT_LEAST else (upper if limit == BETWEEN else x)
+            low, high = ends(x, limit, upper, limits[0])
             if low <= y <= high:
                 return v + 0.0 * x
             x = high + 0.0 * x if y > high else low + 0.0 * x
         return update(v, x, rho, pieces, pf, pd)
 
-    return compile_scalar(with_limits if limited else exact)
+    if not limited:
+        return compile_scalar(exact)
+    within = compile_scalar(with_limits)
+    form = _form(structure)
+    if form is None:
+        return within
+    update_form = _compile_form(form)
+
+    def with_form(v, x, rho, limit, upper, model):  # type: ignore[no-untyped-def]
+        pieces, pf, _, _, limits = model
+        if limit != EXACT and limits[1] > 0.0:
+            low, high = ends(x, limit, upper, limits[0])
+            if low < high:
+                return update_form(v, x, rho, pieces, pf, (low, high, limits[1])) + 0.0 * x
+        return within(v, x, rho, limit, upper, model)
+
+    return compile_scalar(with_form)
+
+
+def _compile_form(form: Structure) -> ScalarMap:
+    """Return the T-update of an entry with limits, ``(v, x, rho, pieces, pf, ends) -> t``."""
+    if form[0] is not Square:
+        return compile_t_update(form)
+
+    def of_square(v, x, rho, pieces, pf, ends):  # type: ignore[no-untyped-def]
+        return math.copysign(square_between(abs(v), rho, ends[0], ends[1], ends[2]), v)
+
+    return compile_scalar(of_square)
+
+
+def _form(structure: Structure) -> Structure | None:
+    """Return the structure for entries with limits, if the loss has a form for them."""
+    f, loss, flat = structure
+    return (f, FORMS[loss], flat) if loss in FORMS else None
+
+
+def _compile_ends(structure: Structure) -> ScalarMap:
+    """Return the function that gives the interval in which the value of an entry lies."""
+    lowest, highest = map(float, structure[1].domain)
+
+    def ends(x, limit, upper, smallest):  # type: ignore[no-untyped-def]
+        low = max(lowest, min(smallest, x)) if limit == AT_MOST else 1.0 * x
+        high = highest if limit == AT_LEAST else (1.0 * upper if limit == BETWEEN else 1.0 * x)
+        return low, high
+
+    return compile_scalar(ends)
 
 
 def _compile_loss(structure: Structure, limited: bool) -> ScalarMap:
     """Return the loss of an entry of a plain pair, with the floors on f(a)."""
     value, forward = compile_scalar(structure[1].value), compile_forward(structure)
-    lowest, highest = map(float, structure[1].domain)
+    ends, form = _compile_ends(structure), _form(structure)
+    value_form = value if form is None else compile_scalar(form[1].value)
+    has_form = form is not None
 
     def exact(x, a, limit, upper, model):  # type: ignore[no-untyped-def]
-        pieces, pf, pd, floors = model
+        pieces, pf, pd, floors, _ = model
         return value(x, max(forward(a, pieces, pf), floors[0] + floors[1] * abs(x)), pd)
 
     def with_limits(x, a, limit, upper, model):  # type: ignore[no-untyped-def]
-        pieces, pf, pd, floors = model
+        pieces, pf, pd, floors, limits = model
         y = max(forward(a, pieces, pf), floors[0] + floors[1] * abs(x))
         if limit != EXACT:
-            low = lowest if limit == AT_MOST else x
-            high = highest if limit == AT_LEAST else (upper if limit == BETWEEN else x)
+            low, high = ends(x, limit, upper, limits[0])
+            if has_form and limits[1] > 0.0 and low < high:
+                return value_form(x, y, (low, high, limits[1]))
             if low <= y <= high:
                 return 0.0
             end = high if y > high else low
@@ -179,27 +236,30 @@ def _compile_reader(n_pieces: int, n_f: int, n_d: int, has_curve: bool) -> Scala
 
     It takes the row, and the curve of f if the pair is searched.
 
-    A row has the numbers of the pieces, the parameters of f and of d, the two floors, and weight,
-    centre and size (`nmd_lab.model.mixed.Part`).
+    A row has the numbers of the pieces, the parameters of f and of d, the two floors, the two
+    numbers of `LimitModel`, and weight, centre and size (`nmd_lab.model.mixed.Part`).
     """
     split = _compile_pieces(n_pieces)
     after_pieces = 4 * n_pieces
     after_f = after_pieces + n_f
     after_d = after_f + n_d
     after_floors = after_d + 2
-    size = after_floors + 3
+    after_limits = after_floors + 2
+    size = after_limits + 3
 
     def read(row, curve):  # type: ignore[no-untyped-def]
         numbers = as_tuple(row, size)
         pf, pd = numbers[after_pieces:after_f], numbers[after_f:after_d]
-        model = (split(numbers), pf, pd, numbers[after_d:after_floors])
-        return numbers[after_floors], numbers[after_floors + 1], numbers[after_floors + 2], model
+        floors, limits = numbers[after_d:after_floors], numbers[after_floors:after_limits]
+        weight, centre, unit = numbers[after_limits:]
+        return weight, centre, unit, (split(numbers), pf, pd, floors, limits)
 
     def read_curved(row, curve):  # type: ignore[no-untyped-def]
         numbers = as_tuple(row, size)
         pf, pd = numbers[after_pieces:after_f], numbers[after_f:after_d]
-        model = (curve, pf, pd, numbers[after_d:after_floors])
-        return numbers[after_floors], numbers[after_floors + 1], numbers[after_floors + 2], model
+        floors, limits = numbers[after_d:after_floors], numbers[after_floors:after_limits]
+        weight, centre, unit = numbers[after_limits:]
+        return weight, centre, unit, (curve, pf, pd, floors, limits)
 
     return compile_scalar(read_curved if has_curve else read)
 

@@ -78,13 +78,13 @@ class Part(NamedTuple):
 
     def numbers(self) -> list[float]:
         """Return all numbers of the part, as `nmd_lab.model.entry` reads them."""
-        pieces, pf, pd, floors = self.pair.model
+        pieces, pf, pd, floors, limits = self.pair.model
         flat = [] if self.is_searched else [number for piece in pieces for number in piece]
-        return [*flat, *pf, *pd, *floors, self.weight, self.centre, self.size]
+        return [*flat, *pf, *pd, *floors, *limits, self.weight, self.centre, self.size]
 
     def sizes(self) -> tuple[int, int, int]:
         """Return how many pieces, parameters of f and parameters of d the part has."""
-        pieces, pf, pd, _ = self.pair.model
+        pieces, pf, pd, _, _ = self.pair.model
         return 0 if self.is_searched else len(pieces), len(pf), len(pd)
 
     @property

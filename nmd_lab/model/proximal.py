@@ -47,6 +47,26 @@ Structure = tuple[type[Nonlinearity], type[Loss], tuple[bool, ...]]
 """Structure of compiled code: class of f, class of d, and for each piece whether it is flat."""
 
 
+class LimitModel(NamedTuple):
+    """What is known of all entries with limits.
+
+    Attributes
+    ----------
+    smallest : float
+        Smallest value that an entry of X may have; no bound by default.
+    sd : float
+        Standard deviation of the noise in the units of X, for a loss that has a form for limits
+        (`nmd_lab.model.censored`).  0: any value within the limits is as good as another.
+    """
+
+    smallest: float = -math.inf
+    sd: float = 0.0
+
+
+NO_LIMIT_MODEL = LimitModel()
+"""Nothing is known."""
+
+
 class Pair(NamedTuple):
     """A nonlinearity and a loss, prepared for compiled code.
 
@@ -61,12 +81,15 @@ class Pair(NamedTuple):
         whether it is flat.
     pieces : tuple of Piece
         Pieces of f within the domain of d; empty if they are not used.
+    limits : LimitModel
+        What is known of all entries with limits.
     """
 
     nonlinearity: Nonlinearity
     loss: Loss
     structure: Structure
     pieces: tuple[Piece, ...]
+    limits: LimitModel = NO_LIMIT_MODEL
 
     @property
     def name(self) -> str:
@@ -92,8 +115,8 @@ class Pair(NamedTuple):
 
     @property
     def model(self) -> tuple[Any, ...]:
-        """`arguments` and the floors of the loss, as `nmd_lab.model.entry` takes them."""
-        return *self.arguments, self.loss.floors
+        """All numbers of the pair, as `nmd_lab.model.entry` takes them."""
+        return *self.arguments, self.loss.floors, tuple(map(float, self.limits))
 
     def preimage(self, x: NDArray[np.floating]) -> NDArray[np.floating]:
         """Return the initial T, finite, with f(T) near what suits X."""

@@ -26,6 +26,9 @@ class Appending(Predictions):
         *,
         mask: ArrayLike | None = None,
         weights: ArrayLike | None = None,
+        at_most: ArrayLike | None = None,
+        at_least: ArrayLike | None = None,
+        upper: ArrayLike | None = None,
     ) -> Self:
         """Return the fit with new rows in it, for predictions, rankings and saving.
 
@@ -33,7 +36,7 @@ class Appending(Predictions):
         ----------
         rows : array_like (k, n), Series, DataFrame, DataArray, sparse data, or result of `fold_in`
             New rows of X, as for `fold_in`; or their rows of W, which `fold_in` returned.
-        mask, weights : array_like (k, n), optional
+        mask, weights, at_most, at_least, upper : array_like (k, n), optional
             As for `fold_in`, if `rows` are rows of X.
 
         Returns
@@ -63,7 +66,10 @@ class Appending(Predictions):
             raise ValueError(
                 f"the rows have the dimensions {self.labels.rows}: append() needs rows of one."
             )
-        W = rows if _are_factors(self, rows) else self.fold_in(rows, mask=mask, weights=weights)
+        W = rows
+        if not _are_factors(self, rows):
+            limits = {"at_most": at_most, "at_least": at_least, "upper": upper}
+            W = self.fold_in(rows, mask=mask, weights=weights, **limits)
         matrix, offsets = _checked_rows(self, W)
         labels = _with_rows(self.labels, W)
         own_W, H = self.factors

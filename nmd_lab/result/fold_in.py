@@ -11,13 +11,14 @@ from numpy.typing import ArrayLike, NDArray
 from nmd_lab._checks import check_no_fit
 from nmd_lab.data.base import FloatArray, Observations
 from nmd_lab.data.labels import COMPONENT, Labels
+from nmd_lab.data.limits import NO_LIMITS, GivenLimits
 from nmd_lab.data.matched import known_columns
 from nmd_lab.data.observations import observe
 from nmd_lab.model.losses import Loss
 from nmd_lab.model.mixed import AnyPair, MixedPair
 from nmd_lab.model.nonlinearities import Nonlinearity
 from nmd_lab.model.offsets import Offsets
-from nmd_lab.model.proximal import make_pair
+from nmd_lab.model.proximal import NO_LIMIT_MODEL, LimitModel, make_pair
 
 
 class FittedModel(NamedTuple):
@@ -39,6 +40,8 @@ class FittedModel(NamedTuple):
         Ridges of W and offsets in the objective, and relative ridge of the factor steps.
     constraint : str or None
         Constraint on the rows of W, as ``parameters["w_constraint"]`` has it.
+    limits : LimitModel
+        What the fit knows of entries with limits.
     """
 
     nonlinearity: Nonlinearity
@@ -50,6 +53,7 @@ class FittedModel(NamedTuple):
     offset_alpha: float
     epsilon: float
     constraint: str | None = None
+    limits: LimitModel = NO_LIMIT_MODEL
 
 
 def fold_in(
@@ -58,9 +62,10 @@ def fold_in(
     *,
     mask: ArrayLike | None = None,
     weights: ArrayLike | None = None,
+    limits: GivenLimits = NO_LIMITS,
 ) -> xr.DataArray:
     """Return the labelled rows of W for new rows of X; see `Predictions.fold_in`."""
-    observations = observe_rows(model.labels, X, mask=mask, weights=weights)
+    observations = observe_rows(model.labels, X, mask=mask, weights=weights, limits=limits)
     W, offsets = fold_rows(model, observations)
     labelled = observations.labels.label_rows(W)
     if offsets is None:
@@ -70,7 +75,12 @@ def fold_in(
 
 
 def observe_rows(
-    labels: Labels, X: Any, *, mask: ArrayLike | None = None, weights: ArrayLike | None = None
+    labels: Labels,
+    X: Any,
+    *,
+    mask: ArrayLike | None = None,
+    weights: ArrayLike | None = None,
+    limits: GivenLimits = NO_LIMITS,
 ) -> Observations:
     """Return the observations of new rows, which have the column dimensions of a fit."""
     check_no_fit("X", X)
@@ -81,7 +91,14 @@ def observe_rows(
         others = [str(dim) for dim in X.dims if dim not in labels.columns]
         if X.ndim > 2 or len(others) == 1:
             sample_dims = others
-    return observe(X, mask=mask, weights=weights, sample_dims=sample_dims, table=labels.table)
+    return observe(
+        X,
+        mask=mask,
+        weights=weights,
+        sample_dims=sample_dims,
+        table=labels.table,
+        limits=limits,
+    )
 
 
 def fold_rows(
@@ -99,11 +116,12 @@ def fold_rows(
         Number of threads, each for one block of rows at a time; by default all.
     """
     from nmd_lab.solver.constraints.text import constraint_from
+    from nmd_lab.solver.limit_noise import with_limit_model
     from nmd_lab.solver.new_rows import RowProblem, solve_new_rows
 
     n = model.H.shape[1]
     columns = known_columns(model.labels, observations)
-    pair: AnyPair = make_pair(model.nonlinearity, model.loss)
+    pair: AnyPair = with_limit_model(make_pair(model.nonlinearity, model.loss), model.limits)
     if isinstance(pair, MixedPair):
         _check_columns(pair, columns, observations)
     values, weights = observations.observed()

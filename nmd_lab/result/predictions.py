@@ -14,8 +14,10 @@ from numpy.typing import ArrayLike
 from nmd_lab._checks import check_positions
 from nmd_lab.data.base import FloatArray
 from nmd_lab.data.containers import like
+from nmd_lab.data.limits import GivenLimits
 from nmd_lab.data.matched import match_data
 from nmd_lab.data.sparse import is_sparse
+from nmd_lab.model.proximal import NO_LIMIT_MODEL, LimitModel
 
 from .entries import model_at
 from .factors import Factors
@@ -33,6 +35,8 @@ class Predictions(Factors):
         offset_alpha = self.parameters.get("offset_alpha", alpha)  # of earlier versions
         extra, _ = self.parameters.get("constraint_ridges", (0.0, 0.0))
         _, H = self.factors
+        smallest = self.parameters.get("smallest_value", NO_LIMIT_MODEL.smallest)
+        limits = LimitModel(float(smallest), float(self.parameters.get("limit_noise", 0.0)))
         return FittedModel(
             self.nonlinearity,
             self.loss,
@@ -43,6 +47,7 @@ class Predictions(Factors):
             offset_alpha=float(offset_alpha),
             epsilon=float(self.parameters.get("epsilon", 0.0)),
             constraint=self.parameters.get("w_constraint"),
+            limits=limits,
         )
 
     @overload
@@ -142,6 +147,9 @@ class Predictions(Factors):
         *,
         mask: ArrayLike | None = None,
         weights: ArrayLike | None = None,
+        at_most: ArrayLike | None = None,
+        at_least: ArrayLike | None = None,
+        upper: ArrayLike | None = None,
     ) -> xr.DataArray:
         """Return the rows of W for new rows of X, with H fixed.
 
@@ -158,6 +166,9 @@ class Predictions(Factors):
             True where X is observed.
         weights : array_like (k, n), optional
             Weights of the entries, >= 0.
+        at_most, at_least, upper : array_like (k, n), optional
+            Entries of which only limits are known, as for `nmd_lab.complete`; the noise is that of
+            the fit.
 
         Returns
         -------
@@ -178,4 +189,5 @@ class Predictions(Factors):
         >>> (w.values @ fit.H.values).round(6)
         array([[ 5., 10.]])
         """
-        return fold_in(self.model, X, mask=mask, weights=weights)
+        limits = GivenLimits(at_most, at_least, upper)
+        return fold_in(self.model, X, mask=mask, weights=weights, limits=limits)

@@ -13,6 +13,7 @@ from nmd_lab.data.matched import match_data
 from nmd_lab.data.sparse import SparseObservations
 from nmd_lab.data.split import split
 from nmd_lab.model.mixed import AnyPair, MixedPair
+from nmd_lab.model.proximal import Pair
 
 from .options import Options
 from .storage import CsrStorage
@@ -67,7 +68,10 @@ class HeldOut:
 
     def _targets(self, model: FloatArray) -> FloatArray:
         """Return the values to compare a model with."""
-        return self.values if self.limits is None else self.limits.nearest(self.values, model)
+        if self.limits is None:
+            return self.values
+        smallest = self.pair.limits.smallest if isinstance(self.pair, Pair) else -np.inf
+        return self.limits.nearest(self.values, model, smallest)
 
 
 def hold_out(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -26,6 +27,7 @@ from .formulation import make_problem, observed_only
 from .guard import refuse_wrong_parts
 from .held_out import HeldOut, hold_out
 from .initialization import given_start, rank_of_init
+from .limit_noise import limit_model, with_estimated_sd, with_limit_model
 from .memory import check_memory
 from .options import Options
 from .problem import Problem
@@ -137,11 +139,13 @@ def prepare(
 
     given = Model(f, None if is_auto(loss) else pair.loss, given_rank)
     choice, ending = None, Ending()
+    known = limit_model(observations, limits)
     if checked.alpha == "auto" or None in given:
         without = replace(checked, alpha=0.0, offsets="none").settled()
         _formulate(rest, pair, size, without, everywhere, given_rank or 1)  # refuses what is large
         signals = Interruption() if interruption is None else interruption
-        choice = choose(rest, held_out, given, checked, new_stream(rng), signals)
+        choice = choose(rest, held_out, given, checked, new_stream(rng), signals, known)
+        known = choice.limits
         checked = choice.settle(checked, time.perf_counter() - began)
         given, ending = Model(*choice.setting[:3]), choice.ending
     checked = checked.settled()
@@ -149,8 +153,11 @@ def prepare(
     assert f is not None
     assert chosen_loss is not None
     assert chosen_rank is not None
-    pair = make_pair(f, chosen_loss)
+    pair = with_limit_model(make_pair(f, chosen_loss), known)
     problem, offsets, plan = _formulate(rest, pair, size, checked, everywhere, chosen_rank)
+    if math.isnan(known.sd):
+        problem = with_estimated_sd(problem, offsets, chosen_rank, checked)
+        pair = problem.units.pair
     start = None if choice is None else choice.start
     starts = all_starts(problem, offsets, chosen_rank, checked, rng, start)
     judge = None if held_out is None else HeldOut(held_out, pair)

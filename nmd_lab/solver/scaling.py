@@ -22,7 +22,7 @@ import numpy as np
 from nmd_lab.data.base import FloatArray, Observations
 from nmd_lab.model.mixed import AnyPair, MixedPair
 from nmd_lab.model.offsets import Offsets
-from nmd_lab.model.proximal import make_pair
+from nmd_lab.model.proximal import LimitModel, make_pair
 
 from .initialization import Start
 from .offsets import NO_OFFSET_COLUMNS, OffsetColumns
@@ -98,7 +98,9 @@ class Scaling:
         if not self.exponent or isinstance(self.pair, MixedPair):
             return self.pair
         size = math.ldexp(1.0, self.of_X)
-        return make_pair(self.pair.nonlinearity.scaled(size), self.pair.loss.scaled(size))
+        pair = make_pair(self.pair.nonlinearity.scaled(size), self.pair.loss.scaled(size))
+        smallest, sd = self.pair.limits
+        return pair._replace(limits=LimitModel(smallest / size, sd / size))
 
     def scaled_observations(self, observations: Observations) -> Observations:
         """Return the data in the units of the problem; a copy only if the units differ."""

@@ -27,11 +27,12 @@ from nmd_lab.solver.storage import Block
 from .cut_points import CutPoints
 from .hyperparameters import RowPrior, draw_precision, draw_row_prior
 from .latent import latent_kernel
+from .limits import limit_kernel
 from .model import SamplerModel
 from .noise import NO_PRECISION, PRECISIONS
 from .sides import Key
 
-ROWS, COLUMNS, LATENT, HYPER = range(4)
+ROWS, COLUMNS, LATENT, HYPER, LIMITS = range(5)
 """Kinds of random numbers (`Key.kind`)."""
 
 
@@ -51,6 +52,8 @@ class ChainState:
         Number of sweeps so far.
     row_prior, column_prior : RowPrior
         Gaussian priors of the rows and of the columns.
+    x : ndarray (n_entries,) or None
+        X at the stored entries, drawn where only limits are known; None if all values are known.
     cuts : CutPoints or None
         Cut points of ordinal data.
     log_likelihood : float
@@ -67,6 +70,7 @@ class ChainState:
     row_prior: RowPrior = field(default=RowPrior(np.empty(0), np.empty((0, 0))))
     column_prior: RowPrior = field(default=RowPrior(np.empty(0), np.empty((0, 0))))
     cuts: CutPoints | None = None
+    x: FloatArray | None = None
     log_likelihood: float = math.nan
 
 
@@ -119,9 +123,14 @@ def _sweep(model: SamplerModel, state: ChainState, seed: int, tune: bool) -> Non
 
 def draw_T(model: SamplerModel, state: ChainState, seed: int) -> float:
     """Draw T in place, and return the sum of the weighted losses at f(T)."""
+    if model.limits is not None and model.kind == "after":
+        draw_within_limits(model, state, seed)
     if model.kind == "gaussian":
+        if model.limits is not None:
+            draw_within_limits(model, state, seed)
         return 0.0
     pair = model.pair
+    x = model.values if state.x is None else state.x
     kernel = latent_kernel(model.kind, pair, f"{state.T.dtype}")
     cuts = np.empty(0) if state.cuts is None else state.cuts.ends
     weights = np.empty(0, state.T.dtype) if model.weights is None else model.weights
@@ -133,10 +142,35 @@ def draw_T(model: SamplerModel, state: ChainState, seed: int) -> float:
     def block(here: Block) -> None:
         rows = here.rows.start, here.rows.stop
         V = model.products(A, B, here)
-        kernel(model.starts, *rows, model.values, weights, V, *numbers, state.T, losses)
+        kernel(model.starts, *rows, x, weights, V, *numbers, state.T, losses)
 
     model.each_block(block)
+    if model.limits is not None and model.kind == "before":
+        draw_within_limits(model, state, seed)
     return float(losses.sum())
+
+
+def draw_within_limits(model: SamplerModel, state: ChainState, seed: int) -> None:
+    """Draw T in place where only limits are known; if the noise is after f, x given f(T)."""
+    limits, pair = model.limits, model.pair
+    assert limits is not None
+    if state.x is None:
+        state.x = model.values.copy()
+        state.T = state.T.copy()  # where there is no T, it is the shared X
+        state.T[np.isnan(state.T)] = pair.nonlinearity.preimage(state.x)[np.isnan(state.T)]
+    x, T = state.x, state.T
+    kernel = limit_kernel(model.kind, pair, f"{T.dtype}")
+    weights = np.empty(0, T.dtype) if model.weights is None else model.weights
+    pieces, pf, _ = pair.arguments
+    numbers = (state.rho, state.beta, pieces, pf, seed, state.sweep, LIMITS)
+    A, B = model.augmented(state.rows, state.columns)
+
+    def block(here: Block) -> None:
+        V = model.products(A, B, here)
+        entries = (limits.limited, limits.low, limits.high, weights, V)
+        kernel(model.starts, here.rows.start, here.rows.stop, *entries, *numbers, T, x)
+
+    model.each_block(block)
 
 
 def all_products(model: SamplerModel, state: ChainState) -> FloatArray:

@@ -13,6 +13,7 @@ from nmd_lab.data.base import FloatArray
 from nmd_lab.model.proximal import Pair
 from nmd_lab.solver.storage import Block, CsrStorage, DenseStorage
 
+from .limits import SampledLimits
 from .noise import NoiseKind
 from .prior import Prior
 from .sides import BLOCK_ROWS, DenseSide, Partner, Side, SparseSide, each_block, each_share
@@ -44,6 +45,8 @@ class SamplerModel:
         Scales of the priors.
     threads : int
         Largest number of threads.
+    limits : SampledLimits or None
+        Limits of entries; None if all observed values are known.
     """
 
     storage: CsrStorage | DenseStorage
@@ -57,6 +60,7 @@ class SamplerModel:
     mean: float
     prior: Prior
     threads: int
+    limits: SampledLimits | None = None
 
     @property
     def shape(self) -> tuple[int, int]:

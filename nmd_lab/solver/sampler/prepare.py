@@ -16,9 +16,11 @@ from nmd_lab.model.ordinal import Ordinal
 from nmd_lab.model.proximal import Pair, make_pair
 from nmd_lab.solver.bounds import with_bounds
 from nmd_lab.solver.columns import is_mixed
+from nmd_lab.solver.limit_noise import smallest_value
 from nmd_lab.solver.scaling import Scaling, scaling_for
 from nmd_lab.solver.storage import storage_of
 
+from .limits import sampled_limits
 from .model import SamplerModel
 from .noise import noise_kind
 from .options import SampleOptions
@@ -121,7 +123,7 @@ def _model(
     options: SampleOptions,
 ) -> SamplerModel:
     """Return the model in the units of the sampler."""
-    f = pair.nonlinearity
+    f, smallest = pair.nonlinearity, smallest_value(observations)
     complete = observations.weights is None and observations.pattern is None
     stored = observations if complete else observations.as_sparse()
     values = np.ascontiguousarray(stored.values).ravel()
@@ -149,4 +151,5 @@ def _model(
         mean=mean,
         prior=Prior(spread, spread_of_X),
         threads=options.threads or all_threads(),
+        limits=sampled_limits(stored, pair, kind, smallest),
     )

@@ -12,6 +12,7 @@ from nmd_lab._interruption import Interruption
 from nmd_lab.data.base import Observations
 from nmd_lab.data.sparse import SparseObservations
 from nmd_lab.model.losses import Frobenius
+from nmd_lab.model.proximal import NO_LIMIT_MODEL, LimitModel
 from nmd_lab.solver.initialization import Start
 from nmd_lab.solver.options import Options
 from nmd_lab.solver.run import Ending
@@ -65,6 +66,8 @@ class Choice:
         Time limit that was given; the fit has what the trials have left of it.
     record : dict
         What `Decomposition.selection` tells.
+    limits : LimitModel
+        What is known of entries with limits; sd = NaN if it is to be estimated.
     """
 
     setting: Setting
@@ -73,6 +76,7 @@ class Choice:
     ending: Ending
     time_limit: float | None
     record: dict[str, Any]
+    limits: LimitModel
 
     def settle(self, options: Options, seconds: float) -> Options:
         """Return the options of the fit with the chosen values.
@@ -102,6 +106,7 @@ def choose(
     options: Options,
     rng: np.random.Generator,
     interruption: Interruption,
+    limits: LimitModel = NO_LIMIT_MODEL,
 ) -> Choice:
     """Return the setting of lowest error at held-out entries.
 
@@ -119,6 +124,8 @@ def choose(
         Random numbers.
     interruption : Interruption
         Signals, which are noted from the first trial on and end the search.
+    limits : LimitModel, optional
+        What is known of entries with limits; sd = NaN if it is to be estimated.
 
     Raises
     ------
@@ -148,17 +155,19 @@ def choose(
         rng,
         lambda: bool(interruption) or time.perf_counter() > deadline,
         after=interruption.begin,
+        limits=limits,
     )
     space = _space(observations, model, options)
     search = Search(trials, space)
     if not parts:
         record = _record(trials, None, drawn, space)
-        return Choice(search.guess(), None, True, Ending(), options.time_limit, record)
+        return Choice(search.guess(), None, True, Ending(), options.time_limit, record, limits)
     chosen = search.run()
     record = _record(trials, chosen, drawn, space)
     start = None if chosen.cold and not trials.stopped() else chosen.starts[0]
     ending = _ending(chosen, trials, options)
-    return Choice(chosen.setting, start, chosen.refined, ending, options.time_limit, record)
+    known, time_limit = trials.limits, options.time_limit
+    return Choice(chosen.setting, start, chosen.refined, ending, time_limit, record, known)
 
 
 def _ending(chosen: Trial, trials: Trials, options: Options) -> Ending:

@@ -71,6 +71,12 @@ class Part(NamedTuple):
     rest: Observations
     held_out: SparseObservations
 
+    @property
+    def is_known(self) -> NDArray[np.bool_]:
+        """Mask of the held-out entries: those whose values are known."""
+        limits = self.held_out.limits
+        return np.ones(self.held_out.values.size, bool) if limits is None else limits.codes == 0
+
     def sparse(self) -> Part:
         """Return the same entries, of which only the observed ones are stored."""
         return self._replace(rest=self.rest.as_sparse())
@@ -116,7 +122,17 @@ def draw_parts(observations: Observations, rng: np.random.Generator) -> tuple[li
 
 
 def _part(rest: Observations, held_out: Observations) -> Part:
-    return Part(rest, held_out.as_sparse())
+    """Return a part, without held-out entries of which only limits are known, unless all are so.
+
+    A model that satisfies a limit may be far from the value, so that they say little of an error.
+    """
+    part = Part(rest, held_out.as_sparse())
+    known = part.is_known
+    return (
+        part
+        if known.all() or not known.any()
+        else part._replace(held_out=part.held_out.select(known))
+    )
 
 
 def holes_depend_on_each_other(observations: Observations) -> bool:

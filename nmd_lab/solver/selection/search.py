@@ -147,12 +147,18 @@ class Search(Moves):
         return self.climb(best, "alpha", MOVES.fine)
 
     def without_offsets(self, best: Trial) -> Trial:
-        """Return the best trial, or one without offsets if it is clearly better."""
+        """Return the best trial, or one without offsets if it is clearly better.
+
+        Where entries have limits, offsets must be clearly better: the known entries of a column are
+        those above a limit, and their mean is too high.
+        """
         if self.space.offsets is not None or best.setting.offsets == "none" or self.stopped:
             return best
         without = self.trials.run(best.setting._replace(offsets="none"), best.starts)
         if without.mean < (1 + SEARCH.worse) * best.mean:
             without = self.climb(without, "alpha", MOVES.fine)
+        if self.trials.has_limits:
+            return best if best.clearly_below(without, 1.0) else without
         return without if without.clearly_below(best, 1.0) else best
 
     def best_nonlinearity(self, first: Trial) -> Trial:

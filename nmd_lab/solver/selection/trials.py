@@ -11,14 +11,15 @@ from typing import NamedTuple
 import numpy as np
 
 from nmd_lab.data.base import FloatArray
-from nmd_lab.model.losses import Loss
+from nmd_lab.model.losses import Frobenius, Loss
 from nmd_lab.model.nonlinearities import Nonlinearity
 from nmd_lab.model.offsets import NO_OFFSETS, Offsets
-from nmd_lab.model.proximal import Pair, make_pair
+from nmd_lab.model.proximal import NO_LIMIT_MODEL, LimitModel, Pair, make_pair
 from nmd_lab.solver.admm import State, admm
 from nmd_lab.solver.formulation import make_problem, observed_only
 from nmd_lab.solver.held_out import HeldOut
 from nmd_lab.solver.initialization import Start, svd_start
+from nmd_lab.solver.limit_noise import first_sd, with_limit_model, with_sd
 from nmd_lab.solver.options import Options
 from nmd_lab.solver.problem import Problem
 from nmd_lab.solver.refinement.acceleration import accelerated
@@ -92,11 +93,16 @@ class Trials:
         Whether the user or the time limit asks to end.
     after : callable, optional
         Called after each trial.
+    limits : LimitModel, optional
+        What is known of entries with limits; sd = NaN if it is to be estimated.
 
     Attributes
     ----------
     done : list of Trial
         Trials so far.
+    limits : LimitModel
+        What is known of entries with limits, with the lowest held-out error so far as sd if that is
+        to be estimated.
     """
 
     def __init__(
@@ -107,6 +113,7 @@ class Trials:
         rng: np.random.Generator,
         stopped: Callable[[], bool],
         after: Callable[[], None] = lambda: None,
+        limits: LimitModel = NO_LIMIT_MODEL,
     ) -> None:
         on_observed = observed_only(parts[0].rest, options.constraint)
         self.parts = [part.sparse() for part in parts] if on_observed else parts
@@ -119,20 +126,30 @@ class Trials:
         self.mean_weight = float(np.mean(np.concatenate(given))) if given else 1.0
         rounding = 100 * float(np.finfo(parts[0].rest.dtype).eps)
         self._exact = max(TRIALS.exact, rounding)
+        self._estimates_sd = math.isnan(limits.sd)
+        first = first_sd(parts[0].rest) if self._estimates_sd else limits.sd
+        self.limits = limits._replace(sd=first)
         self._problems: dict[tuple[Nonlinearity, Loss, str], list[Problem]] = {}
+
+    @property
+    def has_limits(self) -> bool:
+        """Whether only limits are known of some entries."""
+        return self.parts[0].rest.limits is not None
 
     def problems(self, setting: Setting) -> list[Problem]:
         """Return the problem of each part, with the ridges of a setting."""
         f, loss, kind = setting.nonlinearity, setting.loss, setting.offsets
         if (f, loss, kind) not in self._problems:
             options = replace(self.options, alpha=1.0, offset_alpha=1.0, offsets=kind)
-            scaling = scaling_for(make_pair(f, loss), self.size)
+            pair = with_limit_model(make_pair(f, loss), self.limits)
+            scaling = scaling_for(pair, self.size)
             self._problems[f, loss, kind] = [
                 make_problem(part.rest, scaling, options, self._on_observed)[0]
                 for part in self.parts
             ]
         base = self._problems[f, loss, kind]
-        return [_with_ridges(problem, setting.alpha, setting.offset_alpha) for problem in base]
+        own = [_with_ridges(problem, setting.alpha, setting.offset_alpha) for problem in base]
+        return [with_sd(problem, self.limits.sd) for problem in own] if self._estimates_sd else own
 
     def run(
         self,
@@ -165,7 +182,7 @@ class Trials:
         for index, problem in enumerate(self.problems(setting)):
             start = None if starts is None else starts[index]
             held_out = self.parts[index].held_out
-            judge = HeldOut(held_out, make_pair(setting.nonlinearity, setting.loss))
+            judge = HeldOut(held_out, problem.units.pair)
             begin = self._start(setting, problem, start)
             states = self._states(problem, begin, refined)
             iterated = self._iterate(setting, problem, judge, states, fewest)
@@ -175,10 +192,21 @@ class Trials:
         seconds = time.perf_counter() - began
         trial = Trial(setting, np.concatenate(losses), n_iter, seconds, last)
         trial.cold, trial.refined = starts is None, refined
+        if self._estimates_sd:
+            self._estimate_sd(trial)
         trial.is_exact = trial.mean <= (self._exact * self.size) ** (setting.loss.degree or 1)
         self.done.append(trial)
         self.after()
         return self.done[-1]
+
+    def _estimate_sd(self, trial: Trial) -> None:
+        """Take the error of a trial at the held-out entries whose values are known, if lower."""
+        if not isinstance(trial.setting.loss, Frobenius):
+            return
+        known = np.concatenate([part.is_known for part in self.parts])
+        if known.any():
+            error = math.sqrt(2 * float(np.mean(trial.losses[known])))
+            self.limits = self.limits._replace(sd=min(self.limits.sd, error))
 
     def _iterate(
         self,

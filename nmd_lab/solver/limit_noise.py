@@ -1,0 +1,187 @@
+"""What a fit knows of entries with limits: the smallest possible value, and the size of the noise.
+
+The loss of an entry with limits needs the standard deviation of the noise (`LimitModel`).  Where
+settings are chosen by held-out entries, it is their error.  Otherwise a pilot run estimates it: a
+few iterations, each time with the noise of the iterations before.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import Any
+
+import numpy as np
+
+from nmd_lab.data.base import Observations
+from nmd_lab.data.limits import GivenLimits
+from nmd_lab.model.entry import FORMS
+from nmd_lab.model.mixed import AnyPair
+from nmd_lab.model.offsets import Offsets
+from nmd_lab.model.proximal import LimitModel, Pair
+
+from .admm import State, admm
+from .initialization import Start
+from .options import Options
+from .problem import Problem
+from .starts import first_start
+
+
+@dataclass(frozen=True)
+class PilotOptions:
+    """Constants of the pilot run.
+
+    Attributes
+    ----------
+    rounds, iterations : int
+        Number of estimates, and of iterations before each of them.
+    fewest_free : float
+        Least number of degrees of freedom that are left, as a share of the known values.
+    block : int
+        Number of entries that are read at a time.
+    """
+
+    rounds: int = 4
+    iterations: int = 20
+    fewest_free: float = 0.1
+    block: int = 1 << 18
+
+
+PILOT = PilotOptions()
+
+
+def has_noise(pair: AnyPair) -> bool:
+    """Return whether the loss of entries with limits depends on the size of the noise."""
+    return isinstance(pair, Pair) and type(pair.loss) in FORMS
+
+
+def smallest_value(observations: Observations) -> float:
+    """Return the smallest value that an entry may have: 0 if no value is negative, else -inf."""
+    return 0.0 if observations.range()[0] >= 0 else -math.inf
+
+
+def with_limit_model(pair: AnyPair, limits: LimitModel) -> AnyPair:
+    """Return a pair with what is known of entries with limits; a mixed pair has its own.
+
+    A standard deviation of NaN, one that is to be estimated, counts as 0.
+    """
+    if not isinstance(pair, Pair):
+        return pair
+    sd = limits.sd if has_noise(pair) and limits.sd > 0 else 0.0
+    return pair._replace(limits=limits._replace(sd=sd))
+
+
+def first_sd(observations: Observations) -> float:
+    """Return the standard deviation of the known values, for a model that explains nothing."""
+    total, first, second = 0.0, 0.0, 0.0
+    for _, _, _, x, weights in _known_entries(observations):
+        total, first = total + float(weights.sum()), first + float(weights @ x)
+        second += float(weights @ np.square(x))
+    if total == 0:
+        return 0.0
+    mean = first / total
+    return math.sqrt(max(second / total - mean * mean, 0.0))
+
+
+def limit_model(observations: Observations, given: GivenLimits) -> LimitModel:
+    """Return what is known before a fit; sd = NaN if it is to be estimated."""
+    if observations.limits is None:
+        return LimitModel()
+    sd = math.nan if isinstance(given.noise, str) else float(given.noise)
+    return LimitModel(smallest_value(observations), sd)
+
+
+def with_sd(problem: Problem, sd: float) -> Problem:
+    """Return a problem with the standard deviation of the noise, in the units of X."""
+    units = problem.units
+    pair = units.pair
+    if not isinstance(pair, Pair) or not has_noise(pair):
+        return problem
+    scaling = replace(units, pair=with_limit_model(pair, pair.limits._replace(sd=sd)))
+    own = replace(problem, pair=scaling.scaled_pair(), scaling=scaling)
+    for name in ("natural_penalty", "size_of_T"):  # these passes over the data are not repeated
+        if name in problem.__dict__:
+            own.__dict__[name] = getattr(problem, name)
+    return own
+
+
+def with_estimated_sd(problem: Problem, offsets: Offsets, rank: int, options: Options) -> Problem:
+    """Return a problem with the noise that a pilot run finds.
+
+    Parameters
+    ----------
+    problem : Problem
+        Problem to solve.
+    offsets : Offsets
+        Starting offsets.
+    rank : int
+        Number of components.
+    options : Options
+        Options of the fit.
+    """
+    if not has_noise(problem.units.pair):
+        return with_sd(problem, 0.0)
+    start = first_start(problem, offsets, rank, options, options.generator())
+    return with_sd(problem, pilot_sd(problem, start))
+
+
+def pilot_sd(problem: Problem, start: Start) -> float:
+    """Return the standard deviation of the noise, in the units of X, by a pilot run.
+
+    Parameters
+    ----------
+    problem : Problem
+        Problem to solve; what it says of the noise has no influence.
+    start : Start
+        Starting factors.
+    """
+    pair = problem.pair
+    assert isinstance(pair, Pair)
+    sd, rank, (m, n) = first_sd(problem.observations), start.W.shape[1], problem.observations.shape
+    known = sum(x.size for *_, x, _ in _known_entries(problem.observations))
+    free = 1.0 - rank * (m + n - rank) / max(known, 1)
+    unit = 2.0**problem.units.of_X
+    with np.errstate(over="ignore", invalid="ignore"):
+        for _ in range(PILOT.rounds):
+            own = with_limit_model(pair, LimitModel(pair.limits.smallest, sd))
+            state = None
+            for state in islice(admm(replace(problem, pair=own), start), PILOT.iterations):
+                if not state.is_finite:
+                    return sd * unit
+            assert state is not None
+            sd = min(sd, _rmse(problem, state) / math.sqrt(max(free, PILOT.fewest_free)))
+            start = Start(state.W.copy(), state.H.copy(), True, state.offsets)
+    return sd * unit
+
+
+def _rmse(problem: Problem, state: State) -> float:
+    """Return the root mean squared error at the entries whose values are known."""
+    total, squares, f = 0.0, 0.0, problem.pair.nonlinearity
+    W, Ht = state.W_aug.astype(np.float64), state.H_aug.T.astype(np.float64)
+    for rows, i, j, x, weights in _known_entries(problem.observations):
+        y = f(np.einsum("ij,ij->i", W[rows][i], Ht[j]))
+        total, squares = total + float(weights.sum()), squares + float(weights @ np.square(x - y))
+    return math.sqrt(squares / total) if total > 0 else 0.0
+
+
+def _known_entries(observations: Observations) -> Iterator[tuple[slice, Any, Any, Any, Any]]:
+    """Yield the entries whose values are known, a range of rows at a time.
+
+    Yields
+    ------
+    rows : slice
+        Range of rows.
+    i, j, x, weights : ndarray
+        Row within the range, column, value and weight of each entry.
+    """
+    (m, n), dense = observations.shape, observations.pattern is None
+    per_row = n if dense else observations.n_observed / m
+    step = max(1, int(PILOT.block / max(per_row, 1)))
+    for first in range(0, m, step):
+        rows = slice(first, min(first + step, m))
+        indptr, indices, x, weights, limits = observations.csr_rows(rows)
+        i = np.repeat(np.arange(indptr.size - 1), np.diff(indptr))
+        known = np.ones(x.size, bool) if limits is None else limits.codes == 0
+        yield rows, i[known], indices[known], x[known], weights[known]

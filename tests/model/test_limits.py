@@ -1,0 +1,133 @@
+"""The T-update and the loss of entries of which only limits are known."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numba import njit
+from oracles import PAIRS, distance, forward
+from scipy import integrate
+from scipy.stats import norm, truncnorm
+
+from nmd_lab.model.censored import CensoredFrobenius, log_between, moments_between
+from nmd_lab.model.entry import AT_LEAST, AT_MOST, BETWEEN, EXACT, compile_entry
+from nmd_lab.model.proximal import LimitModel, make_pair
+
+N = 3000
+
+
+def entries(positive, seed=0):
+    """Values with limits of all kinds, and v, rho and upper limits."""
+    rng = np.random.default_rng(seed)
+    x = np.abs(rng.normal(size=N)) * rng.choice([0.0, 0.1, 1.0, 3.0], N)
+    if not positive:
+        x *= rng.choice([-1, 1], N)
+    upper = x + rng.choice([1e-3, 0.3, 2.0], N)
+    v, rho = rng.normal(size=N) * rng.choice([0.1, 1, 5], N), 10 ** rng.uniform(-2, 2, N)
+    return v, x, rho, rng.integers(0, 4, N).astype(np.int8), upper
+
+
+def ends(x, limits, upper, smallest, loss):
+    """Limits of each entry, from the definition."""
+    smallest = max(smallest, 0.0) if loss == "kl" else smallest
+    low = np.where(limits == AT_MOST, np.minimum(smallest, x), x)
+    high = np.select([limits == AT_LEAST, limits == BETWEEN], [np.inf, upper], x)
+    return low, high
+
+
+def limited_loss(loss, x, y, limits, upper, smallest, sd):
+    """Loss of entries with limits, from the definition."""
+    low, high = ends(x, limits, upper, smallest, loss)
+    nearest = np.clip(y, low, high)
+    plain = distance(loss, nearest, y)
+    if sd == 0 or loss != "frobenius":
+        return plain
+    with np.errstate(divide="ignore"):
+        mass = np.where(
+            low - y > 0,
+            norm.sf((low - y) / sd) - norm.sf((high - y) / sd),
+            norm.cdf((high - y) / sd) - norm.cdf((low - y) / sd),
+        )
+        tobit = -(sd**2) * np.log(mass)
+    return np.where((limits == EXACT) | (low >= high), plain, tobit)
+
+
+def solved(pair, *arrays):
+    """T and loss at T of all entries, by the compiled functions."""
+    solve, loss = compile_entry(pair.structure, True)
+
+    @njit
+    def run(v, x, rho, limits, upper, model, t, losses):
+        for i in range(v.size):
+            t[i] = solve(v[i], x[i], rho[i], limits[i], upper[i], 0, model)
+            losses[i] = loss(x[i], t[i], limits[i], upper[i], 0, model)
+
+    v, x, rho, limits, upper = arrays
+    t, losses = np.empty(v.size), np.empty(v.size)
+    run(v, x, rho, limits, upper, pair.model, t, losses)
+    return t, losses
+
+
+@pytest.mark.parametrize("smallest", [-math.inf, 0.0])
+@pytest.mark.parametrize("sd", [0.0, 0.3])
+@pytest.mark.parametrize(("f", "loss"), PAIRS)
+def test_t_update_is_the_minimum(f, loss, sd, smallest):
+    if loss != "frobenius" and sd > 0:
+        pytest.skip("only the squared loss has another form")
+    pair = make_pair(f, loss)._replace(limits=LimitModel(smallest, sd))
+    v, x, rho, limits, upper = entries(loss == "kl" or smallest == 0)
+    t, losses = solved(pair, v, x, rho, limits, upper)
+    rest = (limits, upper, smallest, sd)
+
+    def objective(t):
+        y = forward(f, t)
+        return limited_loss(loss, x, y, *rest) + 0.5 * rho * (t - v) ** 2
+
+    attained = losses + 0.5 * rho * (t - v) ** 2
+    own = objective(t)
+    scale = 1e-12 + np.abs(own)
+    known = np.isfinite(own)  # the difference of two probabilities underflows in the oracle
+    assert np.mean(known) > 0.9
+    np.testing.assert_allclose(attained[known], own[known], rtol=1e-6, atol=1e-9)
+    reach = np.abs(v) + np.abs(x) + np.sqrt(np.abs(x)) + upper - x + 1
+    with np.errstate(invalid="ignore"):
+        for share in np.linspace(-1.5, 1.5, 601):
+            trial = objective(share * reach)
+            assert np.all((attained <= trial + 1e-9 * scale) | ~known | np.isnan(trial))
+        for step in 10.0 ** np.arange(-7, 1):
+            for sign in (-1, 1):
+                trial = objective(t + sign * step)
+                assert np.all((attained <= trial + 1e-9 * scale) | ~known | np.isnan(trial))
+
+
+@given(st.floats(-30, 30), st.floats(1e-6, 50), st.sampled_from(["both", "low", "high"]))
+@settings(max_examples=300, deadline=None)
+def test_moments_between_limits(a, width, kind):
+    low, high = (a if kind != "high" else -math.inf), (a + width if kind != "low" else math.inf)
+    mean, variance = moments_between(0.0, low, high, 1.0)
+    assert max(low, -60) <= mean <= min(high, 60)
+    assert 0 <= variance <= 1
+    expected = truncnorm.mean(low, high)
+    if np.isfinite(expected):
+        assert mean == pytest.approx(expected, rel=1e-6, abs=1e-6)
+
+
+@pytest.mark.parametrize(("a", "b"), [(-1, 2), (3, 4), (-np.inf, -9), (-np.inf, -11), (8, 8.001)])
+def test_log_probability_is_an_integral(a, b):
+    low = max(a, b - 20)
+    peak = -0.5 * min(abs(low), abs(b)) ** 2 if low * b > 0 else 0.0
+    mass, _ = integrate.quad(
+        lambda z: math.exp(-0.5 * z * z - peak), low, b, epsabs=0, epsrel=1e-12
+    )
+    expected = math.log(mass) + peak - 0.5 * math.log(2 * math.pi)
+    assert log_between(float(a), float(b)) == pytest.approx(expected, rel=1e-9)
+
+
+def test_without_noise_it_is_the_squared_distance_to_the_limit():
+    y, p = np.linspace(1.5, 4, 20), (-math.inf, 1.0, 1e-4)
+    losses = [CensoredFrobenius.value(0.0, each, p) for each in y]
+    np.testing.assert_allclose(losses, 0.5 * (y - 1) ** 2, rtol=1e-4)
