@@ -53,6 +53,8 @@ def sample(
     progress: bool | None = None,
     random_state: Any = None,
     threads: int | None = None,
+    w_constraint: None = None,
+    h_constraint: None = None,
 ) -> Posterior:
     """Draw from the posterior of X ≈ f(WH): predictions with intervals, and better ones.
 
@@ -111,6 +113,8 @@ def sample(
         Seed.  The same seed gives the same bits, with any number of threads.
     threads : int, optional
         Largest number of threads; by default NUMBA_NUM_THREADS.
+    w_constraint, h_constraint : None
+        Constraints on the factors are of fits alone: any other value is an error.
 
     Returns
     -------
@@ -153,6 +157,12 @@ def sample(
     >>> bool(low < truth[3, 4] < high)
     True
     """
+    for name, constraint in (("w_constraint", w_constraint), ("h_constraint", h_constraint)):
+        if constraint is not None:
+            raise ValueError(
+                f"{name}={constraint!r} does not go with sample(), whose factors are Gaussian: "
+                f"leave it out, or use complete()."
+            )
     options = SampleOptions(
         draws=draws,
         tune=tune,

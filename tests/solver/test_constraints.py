@@ -401,6 +401,12 @@ def test_bad_constraints_are_refused_before_any_work(options, error, text):
         nmd.decompose(parts(), 3, "identity", **options)
 
 
+@pytest.mark.parametrize("side", BOTH)
+def test_a_posterior_refuses_them(side):
+    with pytest.raises(ValueError, match=f"{side}='simplex' does not go with sample"):
+        nmd.sample(parts(), 2, **{side: "simplex"})
+
+
 def test_a_bad_weight_is_refused():
     with pytest.raises(ValueError, match="weight=-1 is out of range"):
         nmd.SparseFactor(-1)

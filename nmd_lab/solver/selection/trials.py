@@ -341,8 +341,8 @@ def _singular(start: Start) -> _Components:
     Q, R = np.linalg.qr(start.W)
     P, S = np.linalg.qr(start.H.T)
     U, sizes, Vt = np.linalg.svd(R @ S.T)
-    root = np.sqrt(sizes)
-    W, H = Q @ (U * root), (root[:, None] * Vt) @ P.T
+    root, count = np.sqrt(sizes), sizes.size
+    W, H = Q @ (U[:, :count] * root), (root[:, None] * Vt[:count]) @ P.T
     return _Components(start._replace(W=W, H=H), sizes)
 
 
