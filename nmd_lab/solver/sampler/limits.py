@@ -26,7 +26,6 @@ from .segments import NOTHING, add_segment, draw_chosen
 from .streams import start_stream, uniform
 from .truncated_normal import draw_between
 
-
 WHOLE = 2.0**53
 
 
