@@ -26,6 +26,8 @@ from .segments import NOTHING, add_segment, draw_chosen
 from .streams import start_stream, uniform
 from .truncated_normal import draw_between
 
+WHOLE = 2.0**53
+
 
 @dataclass(frozen=True)
 class SampledLimits:
@@ -217,12 +219,14 @@ def _laplace(y, beta, low, high, stream):  # type: ignore[no-untyped-def]
 
 
 def _poisson(y, beta, low, high, stream):  # type: ignore[no-untyped-def]
-    first, last = max(math.ceil(low), 0.0), math.floor(high)
+    first, last = max(float(math.ceil(low)), 0.0) if low > 0.0 else 0.0, math.inf
+    if high < WHOLE:  # from here on every number is whole
+        last = float(math.floor(high))
     if not first <= last:  # no whole number lies between the limits
         return high if high < math.inf else low
     if y <= 0.0:
         return first
-    mode = min(max(math.floor(y), first), last)
+    mode = min(max(float(math.floor(y)), first), last)
     total, chosen = 1.0, mode
     weight, k = 1.0, mode
     while k > first and weight > 1e-17 * total:

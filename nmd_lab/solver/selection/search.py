@@ -55,7 +55,8 @@ class SearchOptions:
     rounding : int
         A rank is found up to a rounding of one in as many.
     clearly : float
-        Number of standard errors by which components must be better than offsets alone.
+        Number of standard errors by which components must be better than offsets alone, and offsets
+        than none where entries have limits.
     little_noise : float
         Error, as a share of the largest magnitude of the data, below which few components are tried
         from starts of their own: the steps from many components to few end in poor minima there.
@@ -158,7 +159,7 @@ class Search(Moves):
         if without.mean < (1 + SEARCH.worse) * best.mean:
             without = self.climb(without, "alpha", MOVES.fine)
         if self.trials.has_limits:
-            return best if best.clearly_below(without, 1.0) else without
+            return best if best.clearly_below(without, SEARCH.clearly) else without
         return without if without.clearly_below(best, 1.0) else best
 
     def best_nonlinearity(self, first: Trial) -> Trial:
@@ -224,7 +225,7 @@ class Search(Moves):
             if kind == first.setting.offsets or self.stopped or best.is_exact:
                 continue
             other = self.trials.run(first.setting._replace(offsets=kind), first.starts)
-            if other.clearly_below(best, 1.0):
+            if other.clearly_below(best, SEARCH.clearly if self.trials.has_limits else 1.0):
                 best = other
         return best if best is first else self.climb(best, "alpha", MOVES.fine)
 

@@ -1,0 +1,80 @@
+"""Limits of entries: masks in any container, and sentences for what does not fit."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+import xarray as xr
+from scipy import sparse
+
+from nmd_lab.data.limits import GivenLimits
+from nmd_lab.data.observations import observe
+
+X = np.arange(1.0, 13.0).reshape(3, 4)
+MASK = np.zeros((3, 4), bool)
+MASK[1, 2] = MASK[0, 0] = True
+
+
+def codes(data, **limits):
+    return observe(data, limits=GivenLimits(**limits)).as_sparse().limit_reader().codes
+
+
+def test_codes_of_all_kinds():
+    seen = observe(X, limits=GivenLimits(MASK, MASK.copy(), upper=X + 1)).limits
+    assert seen.codes.reshape(3, 4)[1, 2] == 3
+    assert seen.uppers.reshape(3, 4)[1, 2] == X[1, 2] + 1
+    low, high = seen.ends(X.ravel())
+    assert (low[6], high[6], low[5], high[5]) == (7, 8, 6, 6)
+    np.testing.assert_array_equal(codes(X, at_least=MASK), 2 * MASK.ravel())
+
+
+def test_a_value_below_an_upper_limit_may_be_bounded():
+    limits = observe(X, limits=GivenLimits(MASK)).limits
+    nearest = limits.nearest(X.ravel(), np.full(12, -1.0), smallest=0.0)
+    assert nearest[0] == 0
+    assert nearest[1] == 2
+
+
+def test_labels_follow_those_of_X():
+    frame = pd.DataFrame(X, index=list("abc"), columns=list("pqrs"))
+    mask = pd.DataFrame(MASK, index=frame.index, columns=frame.columns)
+    np.testing.assert_array_equal(
+        codes(frame, at_most=mask.loc[["c", "a", "b"], list("srqp")]), MASK.ravel()
+    )
+    array = xr.DataArray(X, dims=("site", "kind"))
+    other = xr.DataArray(MASK, dims=("site", "kind")).transpose("kind", "site")
+    np.testing.assert_array_equal(codes(array, at_most=other), MASK.ravel())
+
+
+def test_missing_entries_and_sparse_data_have_the_same_limits():
+    holes = X.copy()
+    holes[2] = [np.nan, 1, np.nan, 2]
+    stored = sparse.csr_array(np.nan_to_num(holes))
+    np.testing.assert_array_equal(
+        codes(holes, at_most=MASK), codes(stored, at_most=sparse.csr_array(MASK))
+    )
+
+
+def test_no_limit_is_no_limits():
+    assert observe(X, limits=GivenLimits(np.zeros((3, 4), bool))).limits is None
+
+
+@pytest.mark.parametrize(
+    ("limits", "words"),
+    [
+        ({"at_most": MASK[:2]}, "at_most has shape"),
+        ({"at_most": np.full((3, 4), 0.5)}, "give booleans"),
+        ({"at_least": ~MASK}, "where X has no value"),
+        ({"at_most": MASK, "at_least": MASK}, "upper=None"),
+        ({"at_most": MASK, "at_least": MASK, "upper": X - 1}, "no upper limit of X"),
+        ({"at_most": MASK, "at_least": MASK, "upper": X + np.inf}, "finite numbers"),
+        ({"upper": X}, "has no use"),
+        ({"at_most": MASK, "noise": -1.0}, "limit_noise"),
+    ],
+)
+def test_bad_limits_are_refused(limits, words):
+    data = X.copy()
+    data[2, 3] = np.nan
+    with pytest.raises((ValueError, TypeError), match=words):
+        observe(data, limits=GivenLimits(**limits))

@@ -1,0 +1,139 @@
+"""Draws at entries of which only limits are known, against integrals and in coverage."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import sparse
+from scipy.stats import kstest, laplace, norm, poisson, truncnorm
+
+import nmd_lab as nmd
+from nmd_lab._numba import compile_kernel
+from nmd_lab.model.proximal import make_pair
+from nmd_lab.solver.sampler import limits
+from nmd_lab.solver.sampler.streams import start_stream
+
+N = 20_000
+
+
+def many(draw, *arguments):
+    """Independent draws."""
+
+    def loop(stream, arguments, out):
+        for i in range(out.size):
+            out[i] = draw(*arguments, stream)
+
+    stream, out = np.empty(4, np.uint64), np.empty(N)
+    start_stream(stream, 1, 2, 3, 4)
+    compile_kernel(loop, f"test_{draw.__name__}_{len(arguments)}", cached=False)(
+        stream, arguments, out
+    )
+    return out
+
+
+@pytest.mark.parametrize(("low", "high"), [(-np.inf, 0.5), (0.5, 4.0), (2.0, 3.0), (3.0, np.inf)])
+def test_laplace_between_limits(low, high):
+    x = many(limits.draw_laplace, 1.0, 2.0, low, high)
+    noise = laplace(1.0, 0.5)
+    start, end = noise.cdf(low), noise.cdf(high)
+    assert kstest(x, lambda z: (noise.cdf(z) - start) / (end - start)).pvalue > 1e-3
+
+
+@pytest.mark.parametrize(("low", "high"), [(0.0, 3.0), (2.5, 6.2), (9.0, np.inf)])
+def test_poisson_between_limits(low, high):
+    x = many(limits.draw_poisson, 4.0, 1.0, low, high)
+    k = np.arange(np.ceil(low), min(np.floor(high), 60) + 1)
+    mass = poisson(4.0).pmf(k) / poisson(4.0).pmf(k).sum()
+    shares = np.array([np.mean(x == each) for each in k])
+    assert np.abs(shares - mass).max() < 4 / np.sqrt(4 * N)
+
+
+@pytest.mark.parametrize("f", ["relu", "modulus", "minmax", "square"])
+def test_T_before_f_is_normal_where_f_satisfies_the_limits(f):
+    pair, (low, high), (v, sd) = make_pair(f, "frobenius"), (0.0, 0.7), (0.2, 0.8)
+    draw = limits._compile_before(pair.structure)
+    t = many(draw, v, sd, low, high, pair.arguments[0])
+    grid = np.linspace(-6, 6, 20_001)
+    y = pair.nonlinearity(grid)
+    density = norm.pdf(grid, v, sd) * ((y >= low) & (y <= high))
+    cdf = np.cumsum(density) / density.sum()
+    assert kstest(t, lambda z: np.interp(z, grid, cdf)).pvalue > 1e-3
+
+
+def logarithms(seed=0, m=120, n=20, noise=0.2):
+    """Logarithms of concentrations, and where they are below the limit of their column."""
+    rng = np.random.default_rng(seed)
+    Y = rng.normal(size=(m, 2)) @ rng.normal(size=(2, n)) + noise * rng.normal(size=(m, n))
+    limit = np.quantile(Y, 0.4, axis=0)
+    return np.where(limit > Y, limit, Y), Y, limit > Y
+
+
+@pytest.mark.parametrize("storage", ["dense", "masked", "sparse"])
+def test_intervals_cover_the_hidden_values(storage):
+    X, Y, below = logarithms()
+    data, mask = X, below
+    if storage != "dense":
+        data = np.where(np.random.default_rng(1).random(X.shape) < 0.8, X, np.nan)
+        mask = below & ~np.isnan(data)
+    if storage == "sparse":
+        data, mask = sparse.csr_array(np.nan_to_num(data)), sparse.csr_array(mask)
+    posterior = nmd.sample(data, 4, at_most=mask, draws=150, random_state=0)
+    at = np.nonzero(
+        below if storage == "dense" else np.asarray(mask.todense() if storage == "sparse" else mask)
+    )
+    low, high = posterior.predict_interval(*at, level=0.9).T
+    true = Y[at]
+    cover = np.mean((low <= true) & (true <= np.minimum(high, X[at])))
+    assert 0.85 <= cover <= 0.95
+    error = np.sqrt(np.mean((posterior.predict(*at) - true) ** 2))
+    assert error < 0.6 * np.sqrt(np.mean((X[at] - np.log(2) - true) ** 2))
+
+
+@pytest.mark.parametrize(("f", "loss"), [("relu", "l1"), ("relu", "kl"), ("square", "frobenius")])
+def test_noise_after_f(f, loss):
+    rng = np.random.default_rng(0)
+    mean = 3 * rng.gamma(1, 1, (80, 2)) @ rng.gamma(1, 1, (2, 20))
+    Y = rng.poisson(mean).astype(float)
+    limit = np.maximum(np.quantile(Y, 0.4, axis=0), 1)
+    below = limit >= Y
+    X = np.where(below, limit, Y)
+    posterior = nmd.sample(X, 2, f, loss, at_most=below, noise="after", draws=60, random_state=0)
+    error = np.sqrt(np.mean((posterior.reconstruct().values - mean)[below] ** 2))
+    assert error < np.sqrt(np.mean((X - mean)[below] ** 2))
+
+
+def test_one_entry_has_the_truncated_normal_distribution():
+    # With many known entries WH is nearly fixed, and so is the noise: T of the limit is truncated.
+    rng = np.random.default_rng(0)
+    Y = np.outer(np.ones(300), np.ones(30)) + 0.5 * rng.normal(size=(300, 30))
+    X, below = Y.copy(), np.zeros(Y.shape, bool)
+    X[0, 0], below[0, 0] = 0.7, True
+    drawn = []
+    from nmd_lab.solver.sampler import chain
+
+    original = chain.draw_within_limits
+
+    def spy(model, state, seed):
+        original(model, state, seed)
+        drawn.append(float(state.T[0]))
+
+    chain.draw_within_limits = spy
+    try:
+        nmd.sample(X, 1, offsets="none", at_most=below, draws=1500, random_state=0)
+    finally:
+        chain.draw_within_limits = original
+    sample = np.array(drawn[200:])
+    own = truncnorm((0 - 1) / 0.5, (0.7 - 1) / 0.5, 1, 0.5)
+    if np.any(Y < 0):
+        own = truncnorm(-np.inf, (0.7 - 1) / 0.5, 1, 0.5)
+    assert abs(sample.mean() - own.mean()) < 0.05
+    assert abs(sample.std() - own.std()) < 0.05
+
+
+def test_what_cannot_be_drawn_is_refused():
+    X, _, below = logarithms(m=20, n=8)
+    with pytest.raises(ValueError, match="ordinal data"):
+        nmd.sample(np.round(X), 2, loss="ordinal", at_most=below)
+    counts, weights = np.abs(np.round(X)), np.full(X.shape, 2.0)
+    with pytest.raises(ValueError, match="with weights"):
+        nmd.sample(counts, 2, "relu", "kl", at_most=below, weights=weights)

@@ -1,0 +1,207 @@
+"""Fits to data of which some entries are limits."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from oracles import PAIRS, forward
+from scipy import sparse
+from scipy.optimize import minimize
+from scipy.stats import norm
+
+import nmd_lab as nmd
+from nmd_lab.data.limits import GivenLimits
+from nmd_lab.solver.prepare import prepare
+
+
+def concentrations(seed=0, m=60, n=20, noise=0.05, dtype=np.float64, common=False):
+    """Data, their truth and where they are below the limit of their column, or of all."""
+    rng = np.random.default_rng(seed)
+    Y = rng.gamma(1, 1, (m, 2)) @ rng.gamma(1, 1, (2, n)) + 0.01
+    Y = (Y * np.exp(noise * rng.normal(size=Y.shape))).astype(dtype)
+    limit = np.quantile(Y, 0.4, axis=None if common else 0).astype(dtype)
+    below = limit > Y
+    return np.where(below, limit, Y), Y, below
+
+
+def rmse(fit, Y, where):
+    return float(np.sqrt(np.mean((fit.reconstruct().values - Y)[where] ** 2)))
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_hidden_values_are_better_than_half_the_limit_and_than_missing(seed):
+    X, Y, below = concentrations(seed, m=150, n=25, common=True)
+    fit = nmd.complete(X, at_most=below, random_state=0)
+    half = float(np.sqrt(np.mean((X / 2 - Y)[below] ** 2)))
+    with warnings.catch_warnings():  # some rows have no known value
+        warnings.simplefilter("ignore")
+        missing = nmd.complete(np.where(below, np.nan, X), random_state=0)
+    assert rmse(fit, Y, below) < 0.6 * half
+    assert rmse(fit, Y, below) < rmse(missing, Y, below)
+    assert fit.parameters["smallest_value"] == 0
+    assert 0 < fit.parameters["limit_noise"] < X.std()
+
+
+def test_objective_is_that_of_the_definition_and_falls():
+    X, _, below = concentrations()
+    fit = nmd.decompose(X, 2, "identity", at_most=below, limit_noise=0.2, random_state=0)
+    y = fit.reconstruct().values
+    mass = norm.cdf((X - y) / 0.2) - norm.cdf(-y / 0.2)
+    own = np.where(below, -0.04 * np.log(mass), (X - y) ** 2 / 2).sum()
+    assert fit.objective == pytest.approx(own, rel=1e-6)
+    plain = nmd.decompose(
+        X,
+        2,
+        "identity",
+        at_most=below,
+        limit_noise=0.2,
+        acceleration=None,
+        polish=False,
+        tol=0,
+        max_iter=60,
+        random_state=0,
+    )
+    assert np.all(np.diff(plain.history["objective"].values[5:]) < 1e-6)
+    assert fit.objective <= plain.objective * (1 + 1e-6)
+
+
+def test_factors_are_a_minimum_of_an_independent_optimiser():
+    X, _, below = concentrations(m=15, n=8)
+    options = {"alpha": 0.1, "tol": 1e-8, "max_iter": 5000}
+    fit = nmd.decompose(X, 1, "identity", at_most=below, limit_noise=0.3, **options)
+
+    def objective(flat):
+        W, H = flat[:15, None], flat[None, 15:]
+        y = W @ H
+        mass = norm.cdf((X - y) / 0.3) - norm.cdf(-y / 0.3)
+        loss = np.where(below, -0.09 * np.log(mass), (X - y) ** 2 / 2).sum()
+        return loss + 0.05 * np.sum(flat**2)
+
+    start = np.concatenate([each.ravel() for each in fit.factors])
+    found = minimize(objective, 1.1 * start, method="BFGS", options={"gtol": 1e-8})
+    assert objective(start) == pytest.approx(found.fun, rel=1e-5)
+
+
+@pytest.mark.parametrize(("f", "loss"), PAIRS)
+def test_a_limit_that_the_model_satisfies_costs_nothing(f, loss):
+    rng = np.random.default_rng(0)
+    Y = forward(f, np.abs(rng.normal(size=(30, 2))) @ np.abs(rng.normal(size=(2, 20))))
+    limited = rng.random(Y.shape) < 0.2
+    X = np.where(limited, np.minimum(Y + 0.5, 1.0) if f == "minmax" else Y + 0.5, Y)
+    options = {"init": "random", "alpha": 0, "limit_noise": 0, "tol": 1e-6, "random_state": 0}
+    fit = nmd.decompose(X, 2, f, loss, at_most=limited, n_init=4, **options)
+    exact = nmd.decompose(X, 2, f, loss, n_init=4, **{**options, "limit_noise": "auto"})
+    assert fit.objective < 0.05 * exact.objective
+
+
+def test_sparse_masked_dense_and_observed_agree():
+    X, _, below = concentrations(m=30, n=12)
+    rng = np.random.default_rng(1)
+    X[rng.random(X.shape) < 0.3] = np.nan
+    below &= ~np.isnan(X)
+    stored = sparse.coo_array(np.nan_to_num(X)).tocsr()
+    options = {"limit_noise": 0.2, "tol": 0, "max_iter": 20, "acceleration": None}
+    options |= {"random_state": 0, "init": "random", "constraint": "everywhere", "alpha": 1.0}
+    dense = nmd.complete(X, 2, at_most=below, **options)
+    other = nmd.complete(stored, 2, at_most=sparse.csr_array(below), **options)
+    masked = nmd.complete(np.nan_to_num(X), 2, mask=~np.isnan(X), at_most=below, **options)
+    for fit in (other, masked):
+        np.testing.assert_allclose(fit.reconstruct(), dense.reconstruct(), rtol=1e-8, atol=1e-8)
+    longer = options | {"max_iter": 3000, "acceleration": "auto", "tol": 1e-9}
+    observed = nmd.complete(X, 2, at_most=below, **(longer | {"constraint": "observed"}))
+    everywhere = nmd.complete(X, 2, at_most=below, **longer)
+    assert observed.objective == pytest.approx(everywhere.objective, rel=1e-3)
+
+
+def test_decompose_of_sparse_zeros_is_decompose_of_dense():
+    X, _, below = concentrations(m=30, n=12)
+    X[np.quantile(X, 0.3) > X] = 0
+    below &= X > 0
+    options = {"limit_noise": 0.2, "tol": 0, "max_iter": 15, "acceleration": None, "polish": False}
+    dense = nmd.decompose(X, 2, at_most=below, random_state=0, **options)
+    stored = nmd.decompose(
+        sparse.csr_array(X), 2, at_most=sparse.csr_array(below), random_state=0, **options
+    )
+    np.testing.assert_allclose(stored.reconstruct(), dense.reconstruct(), rtol=1e-4, atol=1e-4)
+
+
+def test_single_precision_units_and_offsets():
+    X, Y, below = concentrations(dtype=np.float32)
+    options = {"at_most": below, "alpha": 0.1, "offsets": "columns", "random_state": 0}
+    fit = nmd.complete(X, 2, **options)
+    assert fit.W.dtype == np.float32
+    half = float(np.sqrt(np.mean((X / 2 - Y)[below] ** 2)))
+    assert rmse(fit, Y, below) < half
+    small = nmd.complete(X.astype(float) * 1e-9, 2, random_state=0, at_most=below)
+    large = nmd.complete(X.astype(float), 2, random_state=0, at_most=below)
+    np.testing.assert_allclose(1e9 * small.reconstruct(), large.reconstruct(), rtol=2e-2, atol=2e-2)
+
+
+def test_pilot_finds_the_noise():
+    rng = np.random.default_rng(0)
+    Y = rng.normal(size=(200, 2)) @ rng.normal(size=(2, 40)) + 0.3 * rng.normal(size=(200, 40))
+    below = Y < -0.5
+    fit = nmd.decompose(np.where(below, -0.5, Y), 2, "identity", at_most=below, random_state=0)
+    assert fit.parameters["limit_noise"] == pytest.approx(0.3, rel=0.15)
+    assert fit.parameters["smallest_value"] == -np.inf
+
+
+def test_validation_callback_and_time_limit_go_with_limits():
+    X, _, below = concentrations()
+    fit = nmd.complete(X, 2, alpha=0.1, at_most=below, validation=0.1, random_state=0)
+    assert np.isfinite(fit.history["validation_rmse"]).all()
+
+
+def test_rows_fold_in_with_limits():
+    X, Y, below = concentrations(m=120)
+    frame = pd.DataFrame(
+        X, index=[f"s{i}" for i in range(120)], columns=list("abcdefghijklmnopqrst")
+    )
+    known = frame.iloc[:100]
+    fit = nmd.complete(known, 2, at_most=below[:100], alpha=0.1, random_state=0)
+    mask = pd.DataFrame(below[100:], index=frame.index[100:], columns=frame.columns)
+    new = frame.iloc[100:]
+    W = fit.fold_in(new[new.columns[::-1]], at_most=mask)
+    as_values = fit.fold_in(new)
+    hidden, true = below[100:], Y[100:]
+
+    def error(W):
+        y = W.values @ fit.H.values + fit.offsets.mean
+        return np.sqrt(np.mean((y - true)[hidden] ** 2))
+
+    assert error(W) < error(as_values)
+    longer = fit.append(new, at_most=mask)
+    np.testing.assert_allclose(longer.W.values[100:], W.values)
+    again = fit.fold_in(known.iloc[:5], at_most=below[:5])
+    np.testing.assert_allclose(
+        again.values @ fit.H.values, fit.W.values[:5] @ fit.H.values, atol=0.05
+    )
+
+
+def test_estimators_take_limits():
+    X, _, below = concentrations()
+    model = nmd.MatrixCompletion(2, alpha=0.1, random_state=0).fit(X, at_most=below)
+    assert model.decomposition_.parameters["limit_noise"] > 0
+    nmf = nmd.NMD(2, random_state=0).fit(X, at_most=below)
+    assert nmf.decomposition_.parameters["smallest_value"] == 0
+
+
+def test_held_out_entries_of_a_choice_have_known_values():
+    X, _, below = concentrations()
+    limits = GivenLimits(below)
+    prepared = prepare(
+        X,
+        "auto",
+        "identity",
+        "frobenius",
+        limits=limits,
+        absent_are_zeros=False,
+        alpha="auto",
+        offsets="auto",
+        random_state=0,
+    )
+    assert prepared.choice is not None
+    assert prepared.choice.limits.sd > 0
