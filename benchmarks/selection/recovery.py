@@ -82,9 +82,9 @@ def section(records: list[Answer], figures: Path) -> str:
         {visible:.1f} % of the draws. Cells below the goal: {missed}.
 
         Draws in which the rank is not exactly right, by the true one: {inexact}. The choice tries
-        few ranks (1, 2, 3, 4, 5, 6, 8, 12, 16, 24, ...), and another true rank is answered with a
-        neighbour. These tables end at rank 8: above it the ranks are further apart, and a true rank
-        of 10 or 20 cannot be found within one.
+        ranks of a list first (1, 2, 3, 4, 5, 6, 8, 12, 16, 24, ...), and then ranks between the
+        chosen one and the one below it, until these are about 10 % apart. These tables end at
+        rank 8.
         """,
         all=share(records),
         exact=share(records, off=0),
