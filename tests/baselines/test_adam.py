@@ -98,7 +98,7 @@ def test_what_to_do_without_torch(small, monkeypatch):
     ("arguments", "options", "message"),
     [
         (["relu", "kl"], {"learning_rate": 0}, "learning_rate=0 is out of range"),
-        (["softplus"], {}, "nonlinearity='softplus' is unknown"),
+        (["swish"], {}, "nonlinearity='swish' is unknown"),
     ],
 )
 def test_what_adam_refuses(arguments, options, message):

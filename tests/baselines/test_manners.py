@@ -122,7 +122,7 @@ def test_a_run_can_be_followed_and_ended(method, noisy):
     [
         (lmafit, {"increment": -1}, "increment=-1 is out of range: give a finite number >= 0"),
         (lmafit, {"init": "zeros"}, "init='zeros' is unknown: choose one of"),
-        (lmafit, {"nonlinearity": "tanh"}, "nonlinearity='tanh' is unknown"),
+        (lmafit, {"nonlinearity": "swish"}, "nonlinearity='swish' is unknown"),
         (wlra, {"alpha": np.inf}, "alpha=inf is out of range"),
         (wlra, {"weights": -np.ones((3, 3))}, "weights holds a negative"),
         (rtrmc, {"regularization": 0}, "regularization=0 is out of range: .* from 1e-08 to 0.1"),

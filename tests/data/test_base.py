@@ -73,7 +73,7 @@ def test_rows_in_compressed_form(data, first, count):
     X, seen, weights = data
     block = slice(min(first, X.shape[0] - 1), min(first + count, X.shape[0]))
     for one in pair(*data):
-        indptr, columns, values, counted = one.csr_rows(block)
+        indptr, columns, values, counted, _ = one.csr_rows(block)
         np.testing.assert_array_equal(np.diff(indptr), seen[block].sum(1))
         np.testing.assert_array_equal(columns, np.nonzero(seen[block])[1])
         np.testing.assert_array_equal(values, X[block][seen[block]])
@@ -118,7 +118,7 @@ def test_absent_zeros_count(data):
     values, weights = one.observed()
     assert np.sum(weights) == X.size
     assert np.isclose(values @ weights, full.sum())
-    indptr, columns, values, _ = one.csr_rows(slice(0, X.shape[0]))
+    indptr, columns, values, *_ = one.csr_rows(slice(0, X.shape[0]))
     assert np.all(np.diff(indptr) == X.shape[1])
     np.testing.assert_array_equal(values.reshape(X.shape), full)
     np.testing.assert_array_equal(columns, np.tile(np.arange(X.shape[1]), X.shape[0]))

@@ -239,11 +239,14 @@ class Shifted(Nonlinearity):
 
 
 class Rectified(nmd_lab.ReLU):
-    """It inherits everything but the formula, and so has no degree."""
+    """It inherits everything but the formula and the pieces, and so has no degree."""
 
     @staticmethod
     def forward(t, p):
         return max(t, 0.0) + 1.0
+
+    def pieces(self):
+        return tuple(piece._replace(intercept=1.0) for piece in super().pieces())
 
 
 class OwnLoss(Loss):
