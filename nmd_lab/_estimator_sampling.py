@@ -163,6 +163,8 @@ def draw(data: Any, options: dict[str, Any]) -> Posterior:
     if options["n_tune"] is not None:
         check_integer("n_tune", options["n_tune"], 0)
     own = {name: options[name] for name in ALSO_OF_SAMPLE}
+    limits = ("at_most", "at_least", "upper")
+    own |= {name: options[name] for name in limits if name in options}
     if own["nonlinearity"] is None:
         del own["nonlinearity"]
     return sample(data, rank, draws=options["n_draws"], tune=options["n_tune"], **own)

@@ -71,10 +71,12 @@ def test_feature_names_and_set_output(estimator, check):
 )
 def test_parameters_and_defaults_are_those_of_the_command(estimator, verb):
     own = estimator().get_params()
+    of_the_data = {"X", "rank", "mask", "weights", "sample_dims"}
+    of_the_data |= {"at_most", "at_least", "upper", "limit_noise"}
     defaults = {
         name: parameter.default
         for name, parameter in inspect.signature(getattr(nmd_lab, verb)).parameters.items()
-        if name not in ("X", "rank", "mask", "weights", "sample_dims")
+        if name not in of_the_data
     }
     sampling = {"inference": "fit", "n_draws": 300, "n_tune": None} if verb == "complete" else {}
     assert own == {"n_components": "auto"} | defaults | sampling

@@ -14,6 +14,7 @@ from nmd_lab.data.labels import COMPONENT, Labels
 from nmd_lab.data.limits import NO_LIMITS, GivenLimits
 from nmd_lab.data.matched import known_columns
 from nmd_lab.data.observations import observe
+from nmd_lab.model.limits import with_limit_model
 from nmd_lab.model.losses import Loss
 from nmd_lab.model.mixed import AnyPair, MixedPair
 from nmd_lab.model.nonlinearities import Nonlinearity
@@ -116,7 +117,6 @@ def fold_rows(
         Number of threads, each for one block of rows at a time; by default all.
     """
     from nmd_lab.solver.constraints.text import constraint_from
-    from nmd_lab.solver.limit_noise import with_limit_model
     from nmd_lab.solver.new_rows import RowProblem, solve_new_rows
 
     n = model.H.shape[1]

@@ -17,8 +17,7 @@ import numpy as np
 
 from nmd_lab.data.base import Observations
 from nmd_lab.data.limits import GivenLimits
-from nmd_lab.model.entry import FORMS
-from nmd_lab.model.mixed import AnyPair
+from nmd_lab.model.limits import has_noise, with_limit_model
 from nmd_lab.model.offsets import Offsets
 from nmd_lab.model.proximal import LimitModel, Pair
 
@@ -52,25 +51,9 @@ class PilotOptions:
 PILOT = PilotOptions()
 
 
-def has_noise(pair: AnyPair) -> bool:
-    """Return whether the loss of entries with limits depends on the size of the noise."""
-    return isinstance(pair, Pair) and type(pair.loss) in FORMS
-
-
 def smallest_value(observations: Observations) -> float:
     """Return the smallest value that an entry may have: 0 if no value is negative, else -inf."""
     return 0.0 if observations.range()[0] >= 0 else -math.inf
-
-
-def with_limit_model(pair: AnyPair, limits: LimitModel) -> AnyPair:
-    """Return a pair with what is known of entries with limits; a mixed pair has its own.
-
-    A standard deviation of NaN, one that is to be estimated, counts as 0.
-    """
-    if not isinstance(pair, Pair):
-        return pair
-    sd = limits.sd if has_noise(pair) and limits.sd > 0 else 0.0
-    return pair._replace(limits=limits._replace(sd=sd))
 
 
 def first_sd(observations: Observations) -> float:

@@ -15,6 +15,7 @@ from nmd_lab._interruption import Interruption
 from nmd_lab.data.base import Observations
 from nmd_lab.data.limits import NO_LIMITS, GivenLimits
 from nmd_lab.data.observations import observe
+from nmd_lab.model.limits import with_limit_model
 from nmd_lab.model.losses import Loss
 from nmd_lab.model.mixed import AnyPair
 from nmd_lab.model.nonlinearities import Nonlinearity
@@ -27,7 +28,7 @@ from .formulation import make_problem, observed_only
 from .guard import refuse_wrong_parts
 from .held_out import HeldOut, hold_out
 from .initialization import given_start, rank_of_init
-from .limit_noise import limit_model, with_estimated_sd, with_limit_model
+from .limit_noise import limit_model, with_estimated_sd
 from .memory import check_memory
 from .options import Options
 from .problem import Problem

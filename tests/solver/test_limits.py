@@ -185,6 +185,12 @@ def test_estimators_take_limits():
     X, _, below = concentrations()
     model = nmd.MatrixCompletion(2, alpha=0.1, random_state=0).fit(X, at_most=below)
     assert model.decomposition_.parameters["limit_noise"] > 0
+    sampled = nmd.MatrixCompletion(2, inference="sample", n_draws=20, n_tune=20, random_state=0)
+    posterior = sampled.fit(X, at_most=below).posterior_
+    plain = nmd.MatrixCompletion(2, inference="sample", n_draws=20, n_tune=20, random_state=0)
+    assert posterior.predict(*np.nonzero(below)).mean() < (
+        plain.fit(X).posterior_.predict(*np.nonzero(below)).mean()
+    )
     nmf = nmd.NMD(2, random_state=0).fit(X, at_most=below)
     assert nmf.decomposition_.parameters["smallest_value"] == 0
 

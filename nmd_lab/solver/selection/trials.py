@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from nmd_lab.data.base import FloatArray
+from nmd_lab.model.limits import with_limit_model
 from nmd_lab.model.losses import Frobenius, Loss
 from nmd_lab.model.nonlinearities import Nonlinearity
 from nmd_lab.model.offsets import NO_OFFSETS, Offsets
@@ -19,7 +20,7 @@ from nmd_lab.solver.admm import State, admm
 from nmd_lab.solver.formulation import make_problem, observed_only
 from nmd_lab.solver.held_out import HeldOut
 from nmd_lab.solver.initialization import Start, svd_start
-from nmd_lab.solver.limit_noise import first_sd, with_limit_model, with_sd
+from nmd_lab.solver.limit_noise import first_sd, with_sd
 from nmd_lab.solver.options import Options
 from nmd_lab.solver.problem import Problem
 from nmd_lab.solver.refinement.acceleration import accelerated
