@@ -32,7 +32,8 @@ class SearchOptions:
     first_ridge : float
         First ridge, relative to the one that removes all components.
     coarse, finest : float
-        Factors between the ridges of the first path, and of the last steps.
+        Factors between the ridges of the first path, and of the steps before the ranks are compared
+        and at the end.
     offset_step : float
         Factor between ridges of the offsets.
     most_ridges : int
