@@ -31,7 +31,7 @@ from ._version import __version__ as __version__
 if TYPE_CHECKING:
     from . import baselines, datasets, metrics, plots, studies, widgets
     from .data.long_table import observations_from_sparse, observations_from_table
-    from .data.sparse import SparseObservations
+    from .data.sparse_observations import SparseObservations
     from .data.split import split_observed
     from .estimators import NMD, MatrixCompletion
     from .fit import complete, decompose

@@ -296,9 +296,7 @@ class MatrixCompletion(OneToOneFeatureMixin, SampledModel):  # type: ignore[misc
         self._set_parameters(locals())
 
     def transform(self, X: Any) -> FloatArray:
-        """Return X with its missing entries filled by f(WH); observed entries are unchanged.
-
-        With "sample", they are filled by the posterior mean.
+        """Return X with its missing entries filled by f(WH); with "sample", by the posterior mean.
 
         Parameters
         ----------
@@ -322,9 +320,8 @@ class MatrixCompletion(OneToOneFeatureMixin, SampledModel):  # type: ignore[misc
         Parameters
         ----------
         X : array_like
-            Positions of rows, if `columns` is given.  If not, one of two: an integer array
-            (n_pairs, 2) with positions of rows and columns, or dense rows (n_samples, n_features).
-            If the model has two features, an array with two columns is taken as rows.
+            Positions of rows, if `columns` is given.  Otherwise integers (n_pairs, 2), positions of
+            rows and columns; or dense rows (n_samples, n_features), also of two features.
         columns : array_like of int, optional
             Positions of columns; they broadcast with those of the rows.
         return_std : bool, default False
@@ -333,19 +330,16 @@ class MatrixCompletion(OneToOneFeatureMixin, SampledModel):  # type: ignore[misc
         Returns
         -------
         ndarray (n_pairs,) or (n_samples, n_features)
-            Modelled values, also at observed entries; with "sample", posterior means.  With
-            `return_std`, a pair of such arrays: means and standard deviations.
+            Modelled values; with "sample", posterior means.  With `return_std`, a pair of arrays:
+            means and standard deviations.
         """
         check_is_fitted(self)
         if return_std and not self._is_sampled:
-            raise ValueError(
-                "return_std=True needs a posterior, and this is a fit: use inference='sample'."
-            )
+            raise ValueError("return_std=True needs a posterior: use inference='sample'.")
         if columns is None and is_sparse(X):
             whole = "posterior_" if self._is_sampled else "decomposition_"
             raise TypeError(
-                "X is sparse: give predict() positions, fill the rows of X with transform(), or "
-                f"predict its entries in the fitted matrix with {whole}.predict(X)."
+                f"X is sparse: give positions, or use transform(X) or {whole}.predict(X)."
             )
         if columns is not None:
             return self._predict_entries(X, columns, return_std)

@@ -178,7 +178,8 @@ def test_starts_side_by_side_all_end(number, monkeypatch):
 
 
 def test_before_the_first_iterate_there_is_nothing_to_return(noisy, monkeypatch):
-    monkeypatch.setattr(restarts, "iterate", sent(signal.SIGINT, restarts.iterate))
+    iterate = sent(signal.SIGINT, restarts.iterate_and_learn)
+    monkeypatch.setattr(restarts, "iterate_and_learn", iterate)
     with pytest.raises(KeyboardInterrupt):
         nmd.decompose(noisy, 3, **OPTIONS)
 

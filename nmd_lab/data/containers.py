@@ -10,7 +10,7 @@ from scipy import sparse
 
 from .base import FloatArray, Observations
 from .labels import Labels, is_frame
-from .sparse import SparseObservations
+from .sparse_observations import SparseObservations
 
 
 def like(X: Any, observations: Observations, values: FloatArray | None = None) -> Any:

@@ -29,7 +29,7 @@ from .base import (
     limits_content,
 )
 from .labels import Labels
-from .sparse import SparseObservations
+from .sparse_observations import SparseObservations
 
 
 @dataclass(frozen=True)

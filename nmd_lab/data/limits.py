@@ -17,7 +17,7 @@ from nmd_lab._checks import check_number_or_auto
 from ._alignment import as_booleans, at_entries, dense_values
 from .base import EntryLimits, FloatArray, Observations
 from .dense_observations import DenseObservations
-from .sparse import SparseObservations
+from .sparse_observations import SparseObservations
 
 AT_MOST, AT_LEAST = 1, 2
 """Codes of the two kinds of limits; their sum stands for both."""

@@ -12,7 +12,8 @@ from scipy import sparse
 
 from ._csr import first_duplicate
 from .labels import Labels, check_no_component
-from .sparse import SparseObservations, observe_sparse
+from .sparse import observe_sparse
+from .sparse_observations import SparseObservations
 from .valid_range import valid_range
 
 

@@ -19,7 +19,7 @@ from .base import FloatArray, Observations
 from .labels import Labels
 from .matching import Axis, match, unknown_label
 from .observations import observe
-from .sparse import SparseObservations
+from .sparse_observations import SparseObservations
 
 
 class MatchedData(NamedTuple):

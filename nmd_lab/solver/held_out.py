@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from nmd_lab._checks import errors_about, new_stream
 from nmd_lab.data.base import FloatArray, Observations
 from nmd_lab.data.matched import match_data
-from nmd_lab.data.sparse import SparseObservations
+from nmd_lab.data.sparse_observations import SparseObservations
 from nmd_lab.data.split import split
 from nmd_lab.model.mixed import AnyPair, MixedPair
 from nmd_lab.model.proximal import Pair

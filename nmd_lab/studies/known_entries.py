@@ -15,7 +15,8 @@ from scipy import sparse
 from nmd_lab.data.labels import Labels, is_frame
 from nmd_lab.data.observations import observe
 from nmd_lab.data.pictures import Picture, picture_of
-from nmd_lab.data.sparse import SparseObservations, is_sparse
+from nmd_lab.data.sparse import is_sparse
+from nmd_lab.data.sparse_observations import SparseObservations
 from nmd_lab.result.decomposition import Decomposition
 from nmd_lab.result.posterior.posterior import Posterior
 

@@ -20,6 +20,9 @@ from nmd_lab.sampling import sample
 RESERVED = ("X", "mask", "sample_dims", "random_state", "threads", "callback", "progress")
 """Arguments of a fit that the study sets itself, or that a study cannot have."""
 
+LATER_OPTIONS = {"at_most", "at_least", "upper", "limit_noise", "w_constraint", "h_constraint"}
+"""Arguments younger than the first studies; one with its default is no part of a fit's key."""
+
 ALIASES = {"svd": "truncated_svd"}
 """Short names of methods."""
 
@@ -109,6 +112,9 @@ class Method:
         nothing, so that their fits keep their names.
         """
         values = self.defaults | dict(arguments)
+        for name in LATER_OPTIONS.intersection(self.defaults):
+            if values[name] is self.defaults[name]:
+                del values[name]
         if self.function is not complete or values["alpha"] == "auto":
             return values
         if values["nonlinearity"] is None:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from nmd_lab.data.labels import is_frame
 from nmd_lab.data.long_table import observations_from_table
 from nmd_lab.data.observations import observe
-from nmd_lab.data.sparse import SparseObservations
+from nmd_lab.data.sparse_observations import SparseObservations
 from nmd_lab.data.usual_columns import long_table_columns
 
 from .code import call, expression

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nmd_lab.data.observations import observe
-from nmd_lab.data.sparse import SparseObservations
+from nmd_lab.data.sparse_observations import SparseObservations
 from nmd_lab.plots.posterior import predictions
 from nmd_lab.result.posterior.posterior import Posterior
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nmd_lab._checks import check_share
-from nmd_lab.data.sparse import SparseObservations
+from nmd_lab.data.sparse_observations import SparseObservations
 from nmd_lab.model.nonlinearities import NONLINEARITIES, as_nonlinearity
 from nmd_lab.solver.options import CONSTRAINTS, OFFSETS
 from nmd_lab.solver.sampler.options import SampleOptions

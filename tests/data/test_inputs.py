@@ -75,7 +75,6 @@ REFUSED = {
     "sparse and complex": (sparse.csr_array(A + 1j), "dtype complex128"),
     "dates": (A.astype("int64").astype("datetime64[s]"), "dtype datetime64"),
     "spans of time": (A.astype("int64").astype("timedelta64[s]"), "dtype timedelta64"),
-    "categories": (pd.DataFrame(A).astype("category"), "dtype category in column 0"),
     "text in a column": (pd.DataFrame({"a": [1.0], "b": ["x"]}), "in column 'b'"),
     "text in a table": (Table(values=A.astype(str).astype(object)), "dtype object"),
     "a dataset": (xr.Dataset({"a": (("x", "y"), A)}), "Dataset of ['a']: select one array"),

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from nmd_lab._checks import as_generator
 from nmd_lab.data.labels import Labels
 from nmd_lab.data.matched import known_columns
-from nmd_lab.data.sparse import SparseObservations
+from nmd_lab.data.sparse_observations import SparseObservations
 from nmd_lab.model.proximal import make_pair
 from nmd_lab.result.fold_in import observe_rows
 

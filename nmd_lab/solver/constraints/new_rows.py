@@ -150,14 +150,13 @@ class ConstrainedRows:
         t = np.array(self.pair.nonlinearity.preimage(rows.values), dtype=np.float64)  # a copy
         u, S, offset = np.zeros_like(t), np.empty_like(t), self.base[rows.indices]
         update, loss_sums = update_kernel(self.pair), np.empty(len(W))
-        model = (*self.pair.arguments, self.pair.loss.floors)
         ridge = self.epsilon_ridge + self.alphas / rho
         best, lowest, earlier = W.copy(), np.full(len(W), math.inf), np.full(len(W), math.inf)
         active = np.ones(len(W), bool)
         for iteration in range(1, CONSTRAINED_ROWS.iterations + 1):
             storage.products(block, W, self.Ht, S)
             S += offset
-            update(rows.indptr, rows.values, rows.weights, rho, t, u, S, model, loss_sums)
+            update(rows.indptr, rows.values, rows.weights, rho, t, u, S, self.pair.model, loss_sums)
             objective = loss_sums + 0.5 * np.square(W) @ self.alphas
             objective += [columns.value(row[None]) for row in W]
             better = active & (objective < lowest)
@@ -188,15 +187,14 @@ def update_kernel(pair: Pair) -> Callable[..., Any]:
 
 @cache
 def _update_kernel(structure: Structure, name: str, cached: bool) -> Callable[..., Any]:
-    update_entry = compile_entry_update(structure)
+    update_entry = compile_entry_update(structure, False)
 
     def update(indptr, x, weights, rho, t, u, a, model, losses):  # type: ignore[no-untyped-def]
-        pieces, pf, pd, floors = model
         for i in range(losses.size):
             losses[i] = 0.0
             for k in range(indptr[i], indptr[i + 1]):
                 v, new, loss = update_entry(
-                    a[k], u[k], x[k], rho / weights[k], 1.0, pieces, pf, pd, floors
+                    a[k], u[k], x[k], rho / weights[k], 1.0, 0, x[k], 0, model
                 )
                 losses[i] += weights[k] * loss
                 t[k], u[k], a[k] = new, new - v, (new - a[k]) + (new - v)

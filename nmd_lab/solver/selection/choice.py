@@ -10,7 +10,7 @@ import numpy as np
 
 from nmd_lab._interruption import Interruption
 from nmd_lab.data.base import Observations
-from nmd_lab.data.sparse import SparseObservations
+from nmd_lab.data.sparse_observations import SparseObservations
 from nmd_lab.model.losses import Frobenius
 from nmd_lab.model.proximal import NO_LIMIT_MODEL, LimitModel
 from nmd_lab.solver.initialization import Start

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nmd_lab.data.base import Observations
-from nmd_lab.data.sparse import SparseObservations
+from nmd_lab.data.sparse_observations import SparseObservations
 from nmd_lab.data.split import split
 
 

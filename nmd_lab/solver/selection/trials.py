@@ -6,7 +6,6 @@ import math
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 import numpy as np
 
@@ -34,6 +33,7 @@ from nmd_lab.solver.storage import CsrStorage, storage_of
 
 from .parts import Part
 from .setting import Setting, Trial
+from .trial_starts import alive_components, components, singular_components, with_offsets_of
 
 
 @dataclass(frozen=True)
@@ -52,9 +52,6 @@ class TrialOptions:
         from the last two changes, as if all were a geometric series.
     slowest : float
         Largest ratio of this series.
-    alive : float
-        Size of a component, as a share of that of T, below which a trial begins with another one in
-        its place.  A component that a strong ridge has removed would grow from rounding errors.
     exact : float
         Error, as a share of the largest magnitude of the data, that counts as none; at least a
         hundred rounding units of the precision.
@@ -69,7 +66,6 @@ class TrialOptions:
     most: int = 80
     settled: float = 5e-4
     slowest: float = 0.97
-    alive: float = 1e-4
     exact: float = 1e-8
     seed_size: float = 0.1
 
@@ -240,9 +236,10 @@ class Trials:
         rank = setting.rank
         if start is None:
             return self._first_start(problem, rank)
-        own = _with_offsets_of(problem, problem.units.scaled_start(start))
-        parts = _parts if problem.is_constrained else _singular  # a rotation would break them
-        alive = _alive(parts(own), rank, problem.size_of_T)
+        own = with_offsets_of(problem, problem.units.scaled_start(start))
+        rotates = not problem.is_constrained  # a rotation would break a constraint
+        parts = singular_components if rotates else components
+        alive = alive_components(parts(own), rank, problem.size_of_T)
         return alive if alive.W.shape[1] == rank else self._extended(problem, alive, rank)
 
     def _first_start(self, problem: Problem, rank: int) -> Start:
@@ -314,50 +311,3 @@ def _with_ridges(problem: Problem, alpha: float, offset_alpha: float) -> Problem
     for name in ("natural_penalty", "size_of_T"):  # these passes over the data are not repeated
         own.__dict__[name] = getattr(problem, name)
     return own
-
-
-def _with_offsets_of(problem: Problem, start: Start) -> Start:
-    """Return a start in which offsets that the problem does not have are components."""
-    columns, offsets = problem.offset_columns, start.offsets
-    m, n, dtype = start.W.shape[0], start.H.shape[1], start.W.dtype
-    rows = np.zeros(m, dtype) if columns.before else offsets.of_rows(m, dtype)
-    cols = np.zeros(n, dtype) if columns.after else offsets.of_columns(n, dtype)
-    mean = offsets.mean if columns.kind == "none" else 0.0
-    if not rows.any() and not cols.any() and mean == 0:
-        return start
-    W = np.column_stack([start.W, rows + mean, np.ones(m, dtype)])
-    H = np.vstack([start.H, np.ones(n, dtype), cols])
-    return start._replace(W=W.astype(dtype), H=H.astype(dtype))
-
-
-class _Components(NamedTuple):
-    """Components of a start, the largest first, with the size of each."""
-
-    start: Start
-    sizes: FloatArray
-
-
-def _singular(start: Start) -> _Components:
-    """Return the singular components of WH."""
-    Q, R = np.linalg.qr(start.W)
-    P, S = np.linalg.qr(start.H.T)
-    U, sizes, Vt = np.linalg.svd(R @ S.T)
-    root, count = np.sqrt(sizes), sizes.size
-    W, H = Q @ (U[:, :count] * root), (root[:, None] * Vt[:count]) @ P.T
-    return _Components(start._replace(W=W, H=H), sizes)
-
-
-def _parts(start: Start) -> _Components:
-    """Return the components as they are, in another order."""
-    sizes = np.linalg.norm(start.W, axis=0) * np.linalg.norm(start.H, axis=1)
-    order = np.argsort(-sizes, kind="stable")
-    return _Components(start._replace(W=start.W[:, order], H=start.H[order]), sizes[order])
-
-
-def _alive(components: _Components, rank: int, size_of_T: float) -> Start:
-    """Return a start with the largest components, at most `rank` and none that is zero."""
-    (W, H, *_), sizes = components
-    kept = min(rank, int(np.count_nonzero(sizes > TRIALS.alive * size_of_T)))
-    return components.start._replace(
-        W=np.ascontiguousarray(W[:, :kept]), H=np.ascontiguousarray(H[:kept])
-    )

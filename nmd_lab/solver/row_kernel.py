@@ -1,0 +1,188 @@
+"""The compiled solver of single rows of W, with H fixed; see `nmd_lab.solver.new_rows`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+
+from nmd_lab._numba import compile_kernel, compile_scalar
+from nmd_lab.model.entry import AnyStructure
+from nmd_lab.model.mixed import AnyPair
+
+from .cholesky import factorize, substitute
+from .penalty import compare_residuals, relaxed_ratio
+from .split_variable import compile_entry_update, has_limits
+
+
+@dataclass(frozen=True)
+class NewRowOptions:
+    """Constants of the solver of rows.
+
+    Attributes
+    ----------
+    random_starts : int
+        Number of random starts of a row, in addition to the least-squares start, if f makes the
+        problem non-convex.
+    trial : int
+        Number of iterations of each start before the best one continues.
+    period : int
+        Number of iterations over which the progress is measured.
+    progress : float
+        Largest relative decrease of the objective in a period that counts as no progress.
+    patience : int
+        Number of successive periods without progress after which a row ends.
+    block_entries : int
+        Number of entries of the rows that a thread solves at a time.
+    """
+
+    random_starts: int = 8
+    trial: int = 30
+    period: int = 25
+    progress: float = 1e-6
+    patience: int = 5
+    block_entries: int = 1 << 16
+
+
+NEW_ROWS = NewRowOptions()
+
+
+def row_kernel(pair: AnyPair, limited: bool) -> Callable[..., None]:
+    """Return the compiled solver of the rows of a CSR pattern.
+
+    It takes (indptr, indices, x, weights, limits, uppers, parts, t, Ht, base, starts, rule, tol,
+    max_iter, model, W): the entries with their starting T, random starts, `rule` = (ridge, alphas,
+    first ρ, ratio of the residuals, step of ρ), `Pair.model`, and W for the results.
+    """
+    name = f"rows_{pair.name}{'_limits' if limited else ''}"
+    return _row_kernel(pair.structure, name, pair.is_ours)
+
+
+@cache
+def _row_kernel(structure: AnyStructure, name: str, cached: bool) -> Callable[..., None]:
+    improve = _improve_kernel(structure, name)
+    trial = NEW_ROWS.trial
+
+    def solve_rows(  # type: ignore[no-untyped-def]
+        indptr,
+        indices,
+        x,
+        weights,
+        limits,
+        uppers,
+        parts,
+        t,
+        Ht,
+        base,
+        starts,
+        rule,
+        tol,
+        max_iter,
+        model,
+        W,
+    ):
+        rank = Ht.shape[1]
+        normal, L, vectors = np.zeros((rank, rank)), np.zeros((rank, rank)), np.zeros((3, rank))
+        for i in range(indptr.size - 1):
+            entries = slice(indptr[i], indptr[i + 1])
+            columns, start_t = indices[entries], t[entries]
+            if columns.size == 0:
+                W[i] = 0.0
+                continue
+            H, offset = np.empty((rank, columns.size)), base[columns]
+            for c in range(rank):
+                for k in range(columns.size):
+                    H[c, k] = Ht[columns[k], c]
+            w, best, step = vectors[0], vectors[1], vectors[2]
+            for c in range(rank):
+                w[c] = 0.0
+                for k in range(columns.size):
+                    w[c] += H[c, k] * (start_t[k] - offset[k])
+                for other in range(c + 1):
+                    normal[c, other] = 0.0
+                    for k in range(columns.size):
+                        normal[c, other] += H[c, k] * H[other, k]
+            factorize(normal, rule[0] + rule[1] / rule[2], L)  # one ridge for each column
+            substitute(L, w)
+            spread = math.sqrt(np.sum(start_t * start_t) / max(np.trace(normal), 1e-300))
+            marks = limits[entries], uppers[entries], parts[entries]
+            problem = (x[entries], weights[entries], marks, start_t, H, offset, normal)
+            lowest, n_starts = math.inf, starts.shape[0]
+            for start in range(n_starts + 2):
+                if 0 < start <= n_starts:
+                    w[:] = spread * starts[start - 1]
+                if start > n_starts:
+                    w[:] = W[i]
+                iterations = trial if start <= n_starts else max_iter
+                reached = improve(problem, rule, tol, iterations, model, w, best, step, L)
+                if reached < lowest:
+                    lowest = reached
+                    W[i] = best
+
+    return compile_kernel(solve_rows, name, cached=cached)
+
+
+def _improve_kernel(structure: AnyStructure, name: str) -> Callable[..., float]:
+    """Return the compiled loop that improves w of a row and returns the lowest objective."""
+    update_entry = compile_entry_update(structure, has_limits(name))
+    compare, relax = compile_scalar(compare_residuals), compile_scalar(relaxed_ratio)
+    period, progress, patience = NEW_ROWS.period, NEW_ROWS.progress, NEW_ROWS.patience
+
+    def improve(problem, rule, tol, max_iter, model, w, best, step, L):  # type: ignore[no-untyped-def]
+        x, weights, (limits, uppers, parts), start_t, H, offset, normal = problem
+        ridge, alphas, rho, ratio, rho_step = rule
+        t, u, s = start_t.copy(), np.zeros(x.size), np.empty(x.size)
+        converged = tol * tol * max(np.sum(t * t), 1e-300)
+        lowest, earlier, halts, dual_scale = math.inf, math.inf, 0, 1.0
+        damping = ridge + alphas / rho
+        factorize(normal, damping, L)
+        best[:] = w
+        for iteration in range(1, max_iter + 1):
+            s[:] = offset
+            objective, primal, change = 0.0, 0.0, 0.0
+            for c in range(w.size):
+                objective += 0.5 * alphas[c] * w[c] * w[c]
+                for k in range(x.size):
+                    s[k] += w[c] * H[c, k]
+            for k in range(x.size):
+                a = s[k]
+                marks = limits[k], uppers[k], parts[k]
+                v, new, loss = update_entry(
+                    a, u[k], x[k], rho / weights[k], dual_scale, *marks, model
+                )
+                objective += weights[k] * loss
+                primal += (new - a) * (new - a)
+                change += (new - t[k]) * (new - t[k])
+                t[k], u[k], s[k] = new, new - v, (new - a) + (new - v)
+            if objective < lowest:
+                lowest = objective
+                best[:] = w
+            if max(primal, change) <= converged:
+                break
+            for c in range(w.size):
+                step[c] = -damping[c] * w[c]
+                for k in range(x.size):
+                    step[c] += s[k] * H[c, k]
+            substitute(L, step)
+            w += step
+            direction, dual_scale = 0, 1.0
+            if iteration % period == 0:
+                stuck = earlier - lowest <= progress * lowest
+                halts, earlier = (halts + 1 if stuck else 0), lowest
+                if halts == patience:
+                    break
+                direction = 1 if stuck else 0
+            if direction == 0:
+                most = relax(ratio, iteration, period)
+                direction = compare(primal, rho * rho * change, most * most)
+            if direction != 0:
+                dual_scale = 1.0 / rho_step if direction > 0 else rho_step
+                rho /= dual_scale
+                damping = ridge + alphas / rho
+                factorize(normal, damping, L)
+        return lowest
+
+    return compile_kernel(improve, f"improve_{name}", cached=False)
