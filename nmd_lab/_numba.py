@@ -112,6 +112,16 @@ def compile_scalar(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @cache
+def compile_inlined(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Compile a function of scalars and small tuples, which kernels do inline.
+
+    The compiler may decide against it for `compile_scalar`.  A call with arrays among its arguments
+    then counts their references, which takes longer than a short T-update.
+    """
+    return _dispatcher(_named(function, function.__qualname__), {**_SCALAR, "forceinline": True})
+
+
+@cache
 def compile_inner(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compile a function of arrays that kernels call."""
     return _dispatcher(_named(function, function.__qualname__), _KERNEL)

@@ -31,7 +31,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from nmd_lab._numba import compile_kernel, compile_scalar, is_ours
+from nmd_lab._numba import compile_inlined, compile_kernel, compile_scalar, is_ours
 
 from ._bracket import compile_bracket_search, is_bracketed
 from ._curve import curve_of, value_at
@@ -187,7 +187,7 @@ def compile_forward(structure: Structure) -> ScalarMap:
         def exact(t, pieces, pf):  # type: ignore[no-untyped-def]
             return forward(t, pf)
 
-        return compile_scalar(exact)
+        return compile_inlined(exact)
 
     def tabulated(t, pieces, pf):  # type: ignore[no-untyped-def]
         y = value_at(t, pieces)
@@ -220,7 +220,7 @@ def _with_sign_of_v(solve: ScalarMap) -> ScalarMap:
     def solution(v, x, rho, pieces, pf, pd):  # type: ignore[no-untyped-def]
         return math.copysign(solve(abs(v), x, rho, pieces, pf, pd), v)
 
-    return compile_scalar(solution)
+    return compile_inlined(solution)
 
 
 def _closed_form(formula: Callable[..., float]) -> ScalarMap:
@@ -234,7 +234,7 @@ def _closed_form(formula: Callable[..., float]) -> ScalarMap:
     def solution_with_parameters(v, x, rho, pieces, pf, pd):  # type: ignore[no-untyped-def]
         return formula(v, x, rho, pf, pd)
 
-    return compile_scalar(solution_with_parameters if with_parameters else solution)
+    return compile_inlined(solution_with_parameters if with_parameters else solution)
 
 
 @cache

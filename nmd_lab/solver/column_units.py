@@ -4,17 +4,16 @@
 Its centre is the T with f(T) = y, so that WH = 0 stands for the constant.
 
 **Weight.**  A loss that measures a distance, such as the Frobenius loss, has no natural unit.  It
-is
-divided by twice its mean at the best constant.  For the Frobenius loss the column then has variance
-one.  Every other loss is minus the logarithm of a likelihood, and stays as it is; a divergence
-whose
-mean at the constant is above one half, as that of large counts may be, is reduced to this.
+is divided by twice its mean at the best constant.  For the Frobenius loss the column then has
+variance one.  Every other loss is minus the logarithm of a likelihood, whose unit is that of noise.
+It has the weight `UnitOptions.noise`, as if this were the share of noise in the variance of the
+numbers: with more, classes drown numbers, of which most is usually explained.  For a divergence
+whose mean at the constant is large, as that of large counts may be, the smaller of the two weights
+is taken.
 
-**Size.**  The unit of WH is such that the mean of the weighted loss has the second derivative one
-at
-the centre: an entry of each column then says as much about WH, and a ridge restricts all columns
-alike.  For the Frobenius loss this is the standard deviation.  A loss with a kink has the standard
-deviation, too.
+**Size.**  The unit of WH is such that the mean of the loss, weighted if it measures a distance, has
+the second derivative one at the centre, so that a ridge restricts all columns alike.  For the
+Frobenius loss this is the standard deviation.  A loss with a kink has the standard deviation, too.
 """
 
 from __future__ import annotations
@@ -40,22 +39,28 @@ class UnitOptions:
     ----------
     reach : float
         Distance from the mean of the starting T, in standard deviations, in which the best constant
-        is looked for; and one more unit of T.
+        is looked for.
     grid : int
         Number of constants that are compared first.
+    precision : float
+        Error of the best constant, as a share of this distance.
     step : float
         Distance for the second derivative, in standard deviations of the starting T.
     largest : float
         Largest size of a column whose T has a unit of its own (log-odds, logarithms).
     null : float
         Mean loss at the best constant, to which a loss without a unit is brought.
+    noise : float
+        Weight of minus the logarithm of a likelihood; share of noise in the variance of numbers.
     """
 
-    reach: float = 4.0
+    reach: float = 5.0
     grid: int = 17
+    precision: float = 1e-8
     step: float = 1e-2
     largest: float = 3.0
     null: float = 0.5
+    noise: float = 0.3
 
 
 UNITS = UnitOptions()
@@ -85,6 +90,9 @@ def with_units(pair: Pair, x: FloatArray, weights: FloatArray) -> Part:
         return Part(pair, 0.0, size, _weight(loss, cost(mean)))
     plain = type(loss) is Frobenius and f.linear
     centre = mean if plain else _best_constant(cost, mean, spread)
+    median = float(np.median(T))
+    if cost(median) <= (1 + UNITS.precision) * cost(centre):
+        centre = median  # many constants may be best for absolute errors
     weight = _weight(loss, cost(centre))
     return Part(pair, centre, _size(pair, cost, centre, spread, weight), weight)
 
@@ -96,10 +104,13 @@ def _measures_distance(loss: Loss) -> bool:
 
 def _weight(loss: Loss, null: float) -> float:
     """Return the factor of a loss, given its mean at the best constant."""
+    distance = _measures_distance(loss)
+    largest = 1.0 if distance else UNITS.noise
     if not 0 < null < math.inf:
-        return 1.0
-    too_large = loss.degree is not None and null > UNITS.null
-    return UNITS.null / null if _measures_distance(loss) or too_large else 1.0
+        return largest
+    if distance:
+        return UNITS.null / null
+    return largest if loss.degree is None else min(largest, UNITS.null / null)
 
 
 def _size(
@@ -111,7 +122,7 @@ def _size(
     size = spread or 1.0
     if pair.loss.smooth and spread:
         change = cost(centre + step) + cost(centre - step) - 2 * cost(centre)
-        curvature = weight * change / step**2
+        curvature = (weight if distance else weight / UNITS.noise) * change / step**2
         if 0 < curvature < math.inf:
             size = 1 / math.sqrt(curvature)
     return size if distance else min(size, UNITS.largest)
@@ -119,10 +130,14 @@ def _size(
 
 def _best_constant(cost: Callable[[float], float], mean: float, spread: float) -> float:
     """Return the T of lowest cost near the mean of the starting T."""
-    reach = UNITS.reach * spread + 1.0
-    grid = np.append(np.linspace(mean - reach, mean + reach, UNITS.grid), mean)
-    costs = [cost(float(t)) for t in grid]
-    best = int(np.argmin(costs))
-    step = 2 * reach / (UNITS.grid - 1)
-    found = minimize_scalar(cost, bounds=(grid[best] - step, grid[best] + step), method="bounded")
-    return float(found.x) if found.fun < costs[best] else float(grid[best])
+    reach = UNITS.reach * (spread or 1.0)
+    grid = np.append(np.linspace(-1.0, 1.0, UNITS.grid), 0.0)
+    costs = [cost(mean + reach * float(s)) for s in grid]
+    best, step = int(np.argmin(costs)), 2.0 / (UNITS.grid - 1)
+    found = minimize_scalar(
+        lambda s: cost(mean + reach * s),
+        bounds=(grid[best] - step, grid[best] + step),
+        method="bounded",
+        options={"xatol": UNITS.precision},
+    )
+    return mean + reach * float(found.x if found.fun < costs[best] else grid[best])

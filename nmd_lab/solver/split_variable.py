@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nmd_lab._numba import compile_kernel, compile_scalar
+from nmd_lab._numba import compile_inlined, compile_kernel
 from nmd_lab.data.base import BLOCK, EntryLimits, FloatArray, Observations
 from nmd_lab.model.entry import AnyStructure, compile_entry
 from nmd_lab.model.mixed import AnyPair
@@ -185,7 +185,7 @@ def compile_entry_update(structure: AnyStructure, limited: bool) -> Callable[...
         t = solve(v, x, penalty, limit, upper, part, model)
         return v, t, loss(x, a, limit, upper, part, model)
 
-    return compile_scalar(update)
+    return compile_inlined(update)
 
 
 def update_kernel(pair: AnyPair, kind: str) -> Callable[..., tuple[float, float, float, float]]:

@@ -1,0 +1,102 @@
+"""Tables with booleans, levels and categories, as matrices of numbers and back."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from nmd_lab.data.typed_table import TypedTable, table_of
+
+
+def frame():
+    """Return a table with a column of each kind, each with a hole."""
+    return pd.DataFrame(
+        {
+            "age": [31.0, np.nan, 54.0, 20.0],
+            "visits": pd.array([1, 2, None, 0], dtype="Int64"),
+            "smoker": pd.array([True, None, False, True], dtype="boolean"),
+            "grade": pd.Categorical(["low", "high", None, "mid"], ["low", "mid", "high"], True),
+            "dose": pd.Categorical([0.5, 2.0, None, 10.0], [0.5, 2.0, 10.0], True),
+            "pet": pd.Categorical(["cat", None, "dog", "fish"]),
+            "side": pd.Categorical(["left", "right", None, "left"]),
+        },
+        index=list("wxyz"),
+    )
+
+
+def test_each_kind_becomes_numbers():
+    nan = np.nan
+    encoded = table_of(frame()).encode(frame())
+    assert list(encoded.index) == list("wxyz")
+    expected = {
+        "age": [31, nan, 54, 20],
+        "visits": [1, 2, nan, 0],
+        "smoker": [1, nan, 0, 1],
+        "grade": [0, 2, nan, 1],
+        "dose": [0.5, 2, nan, 10],
+        "pet=cat": [1, nan, 0, 0],
+        "pet=dog": [0, nan, 1, 0],
+        "pet=fish": [0, nan, 0, 1],
+        "side=right": [0, 1, nan, 0],
+    }
+    assert list(encoded.columns) == list(expected)
+    for name, values in expected.items():
+        np.testing.assert_array_equal(encoded[name], values)
+
+
+def test_holes_are_filled_in_the_dtype_of_the_column():
+    table, X = table_of(frame()), frame()
+    fillers = {
+        "age": 40.5, "visits": 1.25, "smoker": 0.7, "grade": 1, "dose": 2, "pet": 0, "side": 1
+    }  # fmt: skip
+    wanted = {
+        "age": 40.5, "visits": 1.25, "smoker": True, "grade": "mid", "dose": 10.0, "pet": "cat",
+        "side": "right",
+    }  # fmt: skip
+    for column in table.columns:
+        given = X[column.name]
+        filled = column.filled(given, np.full(4, fillers[column.name], dtype=float))
+        hole = given.isna()
+        assert (filled[~hole] == given[~hole]).all()
+        assert filled[hole].tolist() == [wanted[column.name]]
+        assert filled.dtype == ("Float64" if column.name == "visits" else given.dtype)
+
+
+def test_a_table_of_numbers_needs_no_types():
+    assert table_of(pd.DataFrame({"a": [1.0], "b": [2]})) is None
+    assert table_of(pd.DataFrame({"a": [1.0]}), numbers_too=True) is not None
+
+
+def test_a_description_is_read_back():
+    table = table_of(frame())
+    assert TypedTable.read(table.describe()) == table
+
+
+def test_other_rows_get_the_same_columns():
+    table, rows = table_of(frame()), frame().iloc[:2].assign(pet=["cat", "cat"])
+    encoded = table.columns_of(rows).encode(rows)
+    assert list(encoded.columns) == table.labels
+
+
+@pytest.mark.parametrize(
+    ("columns", "error", "said"),
+    [
+        ({"a": ["x", "y"]}, TypeError, r"in column 'a'.*astype\('category'\)"),
+        ({"a": pd.to_datetime(["2020-01-01", "2020-01-02"])}, TypeError, "in column 'a'"),
+        ({"a": pd.Categorical([None, None])}, ValueError, "no category in column 'a'"),
+    ],
+)
+def test_what_is_no_kind_is_refused(columns, error, said):
+    with pytest.raises(error, match=said):
+        table_of(pd.DataFrame(columns))
+
+
+def test_a_category_that_the_fit_does_not_know_is_refused():
+    table = table_of(frame())
+    with pytest.raises(ValueError, match="'horse' in column 'pet'"):
+        table.encode(frame().assign(pet=["horse", "cat", "dog", "fish"]))
+
+
+def test_two_columns_of_one_label_are_refused():
+    X = pd.DataFrame({"pet=b": [1.0, 2, 3], "pet": pd.Categorical(["a", "b", "c"])})
+    with pytest.raises(ValueError, match="'pet=b' twice"):
+        table_of(X).encode(X)
