@@ -30,7 +30,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn import datasets
 from sklearn.experimental import enable_iterative_imputer  # noqa: F401
-from sklearn.impute import IterativeImputer
+from sklearn.impute import IterativeImputer, KNNImputer
 
 import nmd_lab as nmd
 
@@ -140,11 +140,17 @@ def imputer(X: NDArray[Any], seed: int) -> NDArray[Any]:
     return IterativeImputer(random_state=seed).fit_transform(X)
 
 
+def neighbours(X: NDArray[Any], seed: int) -> NDArray[Any]:
+    """Complete numbers by the nearest neighbours, with scikit-learn."""
+    return KNNImputer().fit_transform(X)
+
+
 METHODS: dict[str, Any] = {
     "mixed columns": mixed,
     "all as numbers": as_numbers(own_numbers),
     "IterativeImputer": as_numbers(imputer),
     "the same, K-1 indicators": as_numbers(imputer, first=1),
+    "KNNImputer": as_numbers(neighbours),
 }
 
 

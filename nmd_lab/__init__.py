@@ -16,9 +16,10 @@ or complete one with holes, NaN or ``mask=`` (True = observed):
 >>> bool(np.isnan(filled).any())
 False
 
-`nonlinearity` is one of "relu", "square", "minmax", "modulus" and "identity", `loss` one of
-"frobenius", "l1" and "kl"; every pair works, dense or masked.  W, H and `fit.history` are
-xarray objects that carry the labels of X.
+`nonlinearity` is "relu", "square", "minmax", "modulus", "identity", another of ``docs/models.md``
+or your own; `loss` is "frobenius", "l1", "kl", "logistic", "ordinal", another one or your own.
+Every pair works, dense, masked or sparse, and each column of a table may have its own.  W, H and
+`fit.history` are xarray objects that carry the labels of X.
 """
 
 from __future__ import annotations

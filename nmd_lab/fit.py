@@ -12,9 +12,8 @@ from ._interruption import interruptible
 from ._labelled import label
 from ._threads import one_thread
 from .data.limits import GivenLimits
-from .model.losses import Loss
-from .model.nonlinearities import Nonlinearity
 from .result.decomposition import Decomposition
+from .solver.columns import LossArgument, NonlinearityArgument
 from .solver.options import COMPLETION_DEFAULTS, FitOptions, with_option_signature
 from .solver.prepare import prepare
 from .solver.restarts import solve
@@ -24,8 +23,8 @@ from .solver.restarts import solve
 def decompose(
     X: Any,
     rank: int | Literal["auto"] = "auto",
-    nonlinearity: str | Nonlinearity = "relu",
-    loss: str | Loss = "frobenius",
+    nonlinearity: NonlinearityArgument = "relu",
+    loss: LossArgument = "frobenius",
     *,
     mask: ArrayLike | None = None,
     weights: ArrayLike | None = None,
@@ -42,21 +41,23 @@ def decompose(
     Parameters
     ----------
     X : array_like (m, n)
-        Data: ndarray, masked array, pandas.DataFrame, xarray.DataArray or scipy.sparse matrix.
-        NaN and masked entries are missing, absent entries of a sparse matrix are zeros.  Labels are
-        kept.  The largest magnitude may be from 1e-120 to 1e120, in float32 from 1e-36 to 1e36.
+        Data: ndarray, masked array, DataFrame, DataArray or scipy.sparse matrix.  NaN and masked
+        entries are missing, absent entries of a sparse matrix are zeros.  Labels are kept.  The
+        largest magnitude may be from 1e-120 to 1e120, in float32 from 1e-36 to 1e36.
     rank : int or "auto", default "auto"
         Number of components r, from 1 to min(m, n).  "auto": chosen by held-out entries.
-    nonlinearity : {"relu", "square", "minmax", "modulus", "identity", "auto"} or Nonlinearity
-        Entrywise function f, by default "relu".  "auto": chosen by held-out entries among
-        "identity", "relu" if X has many zeros and nothing below, and MinMax if X documents a range
-        or has many values at both ends of it.  "minmax" has the bounds that X documents by its
-        attributes `valid_range`, or `valid_min` and `valid_max`, the bounds 0 and 255 for grey
-        levels of type uint8 above 127, or else 0 and 1 if X lies between them;
-        ``nmd.MinMax(a, b)`` has others.
-    loss : {"frobenius", "l1", "kl", "auto"} or Loss
-        Entrywise loss d, by default "frobenius".  "auto": the one whose noise (Gaussian, Laplace,
-        or Poisson for counts) makes held-out entries most likely.
+    nonlinearity : str, Nonlinearity, dict or sequence
+        Entrywise function f, by default "relu": "relu", "square", "minmax", "modulus", "identity",
+        another name or object of ``docs/models.md``, `nmd.Smooth` of a function, or several (see
+        the notes).  "auto": chosen by held-out entries among "identity", "relu" if X has many zeros
+        and nothing below, and MinMax if X documents a range or has many values at both ends of it.
+        "minmax" has the bounds that X documents by its attributes `valid_range`, or `valid_min` and
+        `valid_max`, 0 and 255 for grey levels of type uint8 above 127, or else 0 and 1 if X lies
+        between them; ``nmd.MinMax(a, b)`` has others.
+    loss : str, Loss, dict or sequence
+        Entrywise loss d, by default "frobenius": "frobenius", "l1", "kl", another name or object of
+        ``docs/models.md``, a `Loss` of your own, or several (see the notes).  "auto": that of the
+        three whose noise (Gaussian, Laplace, Poisson) makes held-out entries most likely.
     mask : array_like of bool (m, n), optional
         Observed entries (True); by default all.
     weights : array_like (m, n), optional
@@ -157,10 +158,10 @@ def decompose(
     progress : bool, optional
         Whether to show a progress bar.  By default only on a terminal, and only after a second.
     random_state : int, Generator or None
-        Seed.  The same seed gives the same bits on one machine with the same number of threads.
+        Seed.  It gives the same bits on one machine with the same number of threads.
     threads : int, optional
-        Largest number of threads; by default NUMBA_NUM_THREADS.  Threads work on parts of large
-        data or on several starts.
+        Largest number of threads, which work on parts of large data or on several starts; by
+        default NUMBA_NUM_THREADS.
 
     Returns
     -------
@@ -173,8 +174,8 @@ def decompose(
         If an argument is invalid; this is checked before any work.
     MemoryError
         If the fit would not fit into what is left of the memory: the free memory, the limits of
-        the process, or those of its control groups.  A default fit of dense data needs about three
-        times their size, and one more for data above 2^18 or below 2^-18, or not in C order.
+        the process, or those of its control groups.  A default fit of dense data needs about 3 to
+        4 times their size.
     FloatingPointError
         If the first iteration overflows.
     KeyboardInterrupt
@@ -199,37 +200,37 @@ def decompose(
     and a `penalty` of "balanced", "paper" or a number it is that algorithm and nothing else.  An
     iteration is always one of that algorithm; after it, the default may do up to four passes of
     refinements, in all at most one for each iteration.  After the same number of iterations, its
-    objective is at most that of the algorithm alone.  Refinements wait while the algorithm
-    converges fast (`nmd_lab.solver.refinement.pace`): at any time, the objective was at most 6 %
-    above that of the algorithm alone on 16 of the 18 problems of ``benchmarks/pace.py``, and 11
-    and 19 % on two.
+    objective is at most that of the algorithm alone.  At any time it was at most 6 % above that of
+    the algorithm alone on 16 of the 18 problems of ``benchmarks/pace.py``, and 11 and 19 % on two.
 
-    Under constraints on the factors, the factor steps become small constrained least-squares
-    problems (`nmd_lab.solver.constraints.steps`), given factors are first moved to the nearest
-    allowed ones, and there are no quasi-Newton refinements.  Least squares of complete data, and
-    the divergence with nonnegative factors (both with Identity, or with an f that is the identity
-    for nonnegative WH), need no T: with ``acceleration="auto"`` and ``penalty="auto"``, an
-    iteration is then a descent step on the objective itself, and where it has settled, the descent
-    goes on from other components (`nmd_lab.solver.constraints.search`).
+    Under constraints on the factors, the factor steps are small constrained least-squares problems
+    (`nmd_lab.solver.constraints.steps`), without quasi-Newton refinements.  Least squares of
+    complete data, and the divergence with nonnegative factors (both where f is the identity for
+    such WH), descend on the objective itself by default (`nmd_lab.solver.constraints.descent`).
 
     What is "auto" is chosen by the error at a tenth of the observed entries, which are held out;
     several times, if they are few.  They are drawn at random, or as blocks if the holes of X are
-    blocks.  The ridge is weakened step by step, each trial beginning where the one before ended,
-    then ranks are compared, each with its own ridge, and of these the smallest is taken whose error
-    is not clearly above the lowest.  The fit then begins at the chosen factors, with all entries.
-    `Decomposition.selection` has all trials.  Multiples of X give the same choice.  With
-    `validation`, its entries are the held-out ones.  A part of `time_limit`, at most half of it, is
-    for the trials.
+    blocks, or are those of `validation`.  The fit then begins at the chosen factors, with all
+    entries.  `Decomposition.selection` has all trials, and ``docs/choosing.md`` tells how they go.
+    Multiples of X give the same choice.  At most half of `time_limit` is for the trials.
 
     The loss of an entry with limits is 0 where the model satisfies them, and that to the nearest
     limit elsewhere.  For the Frobenius loss and noise of standard deviation σ = `limit_noise` > 0,
-    it is instead -σ² log P, with the probability P of a value within the limits if the model has
-    Gaussian noise (J. Tobin, Econometrica 26, 1958).  A limit then draws the model to its inside.
+    it is -σ² log P, with the probability P of a value within the limits under Gaussian noise
+    (J. Tobin, Econometrica 26, 1958).  A limit then draws the model to its inside.
+
+    For mixed columns, `loss` and `nonlinearity` may be a dict by column label, a sequence with one
+    for each column, or a pair (sequence, positions) with the position of each column's own (n,) or
+    each entry's own (m, n).  Columns that a dict does not name keep what their type says.  In a
+    DataFrame, booleans have the logistic loss, ordered levels the ordinal loss, and each category
+    an indicator with the logistic loss.  A loss with a link keeps it (logistic, ordinal: identity;
+    counts and positive data: exp); other columns share `nonlinearity`, unless it is a dict.  Each
+    column has units of its own (`nmd_lab.solver.column_units`), so that none drowns another.
+    `Decomposition.impute` and `Decomposition.probabilities` answer in the kind of each column.
 
     Once an iteration is done, a first Ctrl-C or SIGTERM ends the fit after the present iteration.
-    The best iterate is returned, with the stop reason "interrupted", and the program goes on.  A
-    second signal has its usual effect at once.  This holds in the main thread, and where the
-    program has no handler of its own; SIGTERM still ends worker processes of `multiprocessing`.
+    The best iterate is returned, with the stop reason "interrupted".  A second signal has its usual
+    effect.  This holds in the main thread, and where the program has no handler of its own.
 
     Examples
     --------
@@ -238,6 +239,16 @@ def decompose(
     >>> X = np.maximum(rng.normal(size=(40, 3)) @ rng.normal(size=(3, 30)), 0)
     >>> fit = nmd.decompose(X, rank=3, nonlinearity="relu")
     >>> fit.relative_error < 1e-4
+    True
+
+    A table with a class:
+
+    >>> import pandas as pd
+    >>> size = np.arange(12.0)
+    >>> table = pd.DataFrame({"size": size, "adult": pd.array(size > 5, dtype="boolean")})
+    >>> table["adult"] = table["adult"].mask(size == 9)
+    >>> fit = nmd.complete(table, 1, alpha=0.1, random_state=0)
+    >>> bool(fit.impute(table)["adult"][9])
     True
     """
     limits = GivenLimits(at_most, at_least, upper, limit_noise)
@@ -249,8 +260,8 @@ def decompose(
 def complete(
     X: Any,
     rank: int | Literal["auto"] = "auto",
-    nonlinearity: str | Nonlinearity | None = None,
-    loss: str | Loss = "frobenius",
+    nonlinearity: NonlinearityArgument | None = None,
+    loss: LossArgument = "frobenius",
     *,
     mask: ArrayLike | None = None,
     weights: ArrayLike | None = None,
@@ -305,8 +316,8 @@ def complete(
 def _fit(
     X: Any,
     rank: int | Literal["auto"],
-    nonlinearity: str | Nonlinearity,
-    loss: str | Loss,
+    nonlinearity: NonlinearityArgument,
+    loss: LossArgument,
     mask: ArrayLike | None,
     weights: ArrayLike | None,
     limits: GivenLimits,

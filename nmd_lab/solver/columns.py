@@ -30,6 +30,12 @@ from nmd_lab.model.proximal import make_pair
 from .bounds import bounded
 from .column_units import with_units
 
+NonlinearityArgument = str | Nonlinearity | Mapping[Any, Any] | Sequence[Any]
+"""A nonlinearity for all entries, or several."""
+
+LossArgument = str | Loss | Mapping[Any, Any] | Sequence[Any]
+"""A loss for all entries, or several."""
+
 NUMBER = "frobenius"
 """Loss of a column of numbers of which nothing else is said."""
 

@@ -18,7 +18,6 @@ from nmd_lab.data.observations import observe
 from nmd_lab.model.limits import with_limit_model
 from nmd_lab.model.losses import Loss
 from nmd_lab.model.mixed import AnyPair
-from nmd_lab.model.nonlinearities import Nonlinearity
 from nmd_lab.model.offsets import NO_OFFSETS, Offsets
 from nmd_lab.model.proximal import make_pair
 
@@ -73,8 +72,8 @@ class Prepared(NamedTuple):
 def prepare(
     X: Any,
     rank: int | str,
-    nonlinearity: str | Nonlinearity,
-    loss: str | Loss,
+    nonlinearity: Any,
+    loss: Any,
     *,
     mask: ArrayLike | None = None,
     weights: ArrayLike | None = None,
