@@ -151,10 +151,9 @@ def decompose(
         Relative ridge that keeps the factor steps solvable; at least the rounding unit of the
         precision (1e-7 in float32).
     time_limit : float, optional
-        Time limit of all starts together, warm-ups included, in seconds.  At least one iteration
-        is done.
+        Time limit of all starts together, in seconds.  At least one iteration is done.
     callback : callable, optional
-        Function called with the `State` of each iteration; a true return value ends the fit.
+        Function of the `State` of each iteration; a true return value ends the fit.
     progress : bool, optional
         Whether to show a progress bar.  By default only on a terminal, and only after a second.
     random_state : int, Generator or None

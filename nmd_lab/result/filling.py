@@ -99,7 +99,7 @@ class Filling(Factors):
 
         Returns
         -------
-        same type as X
+        same type as X, or ndarray for a masked array
             Observed entries are kept.  A missing number becomes its prediction, a missing boolean,
             level or category the most probable one.  A DataFrame keeps its dtypes, but whole
             numbers with holes ("Int64") become "Float64", since predictions are no whole numbers.
