@@ -21,8 +21,10 @@ from pathlib import Path
 from types import FunctionType
 from typing import Any, cast
 
-from numba import njit
+from llvmlite import ir
+from numba import njit, types
 from numba.core.caching import FunctionCache, IndexDataCacheFile
+from numba.extending import intrinsic
 
 from ._interruption import without_interruption
 
@@ -119,6 +121,25 @@ def compile_inlined(function: Callable[..., Any]) -> Callable[..., Any]:
     then counts their references, which takes longer than a short T-update.
     """
     return _dispatcher(_named(function, function.__qualname__), {**_SCALAR, "forceinline": True})
+
+
+def _number_at(typing_context, address, position):  # type: ignore[no-untyped-def]
+    """Return a float64 from a table in memory, given its address and a position in it.
+
+    An array among the arguments of a function of one entry would have its references counted at
+    every call.  Whoever passes an address keeps the array alive, and the position within it.
+    """
+
+    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        start, index = arguments
+        size = ir.Constant(start.type, 8)
+        place = builder.add(start, builder.mul(index, size))
+        return builder.load(builder.inttoptr(place, ir.DoubleType().as_pointer()))
+
+    return types.float64(types.int64, types.int64), generate
+
+
+number_at: Any = intrinsic(_number_at)
 
 
 @cache

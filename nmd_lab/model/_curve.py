@@ -11,19 +11,53 @@ jump or an infinite value, holds NaN: there the search uses f itself.
 
 from __future__ import annotations
 
-from functools import lru_cache
-from typing import Any, cast
+from functools import cache
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nmd_lab._numba import compile_scalar
+from nmd_lab._numba import compile_inlined, number_at
 
 from .nonlinearity import Nonlinearity
 
 Array = NDArray[np.float64]
-Curve = tuple[Array, Array]
-"""The cells and the bounds of a curve, as compiled functions take them."""
+
+
+class Curve(NamedTuple):
+    """The table of a function.
+
+    Attributes
+    ----------
+    cells : ndarray (n_cells, 8)
+        For each cell from left to right its centre and the coefficients of a polynomial in the
+        distance from it; NaN where f is not smooth.
+    bounds : ndarray (n_blocks, 4)
+        For each block of cells the least f'', the largest f'' and the largest |f'|.
+    least, largest : float
+        Bounds of f'' for the longest stretch without NaN.
+    per_scale : float
+        1 / scale, with the unit of t for which the cells were made.
+    left, right : float
+        Ends of this stretch.
+    """
+
+    cells: Array
+    bounds: Array
+    least: float
+    largest: float
+    per_scale: float
+    left: float
+    right: float
+
+    @property
+    def numbers(self) -> tuple[Any, ...]:
+        """What compiled functions take: the addresses of the arrays, and the other numbers.
+
+        Curves are kept for good (`curve_of`), so that the addresses stay valid.
+        """
+        return self.cells.ctypes.data, self.bounds.ctypes.data, *self[2:]
+
 
 OFFSET = 4.0
 CELLS_PER_BINADE = 256
@@ -34,6 +68,9 @@ TOLERANCE = 1e-13
 
 TINY, LOOSE = 1e-16, 1e-8
 """Where f almost vanishes: largest error, relative to |f| near t = 0, and to |f| on the cell."""
+
+CELL = 8
+"""Numbers of a cell."""
 
 BLOCK = 16
 """Cells that share one row of bounds."""
@@ -59,25 +96,20 @@ def curve_of(f: Nonlinearity) -> Curve:
 
     Returns
     -------
-    cells : ndarray (n_cells, 8)
-        For each cell from left to right its centre and the coefficients of a polynomial in the
-        distance from it; NaN where f is not smooth.
-    bounds : ndarray (1 + n_blocks, 5)
-        For each block of cells, from the second row on, the least f'', the largest f'' and the
-        largest |f'|.  The first row has the same bounds of f'' for the longest stretch without NaN,
-        then 1 / scale and the two ends of this stretch.
+    Curve
+        Its table, which is kept as long as the process lives.
     """
     return _curve_of(f)
 
 
-@lru_cache(maxsize=64)
+@cache
 def _curve_of(f: Nonlinearity) -> Curve:
     best: Curve | None = None
     for scale in CHOSEN_SCALES:
-        cells, bounds = _tabulate(f, scale)
-        near = cells[_SIDE - CELLS_PER_BINADE : _SIDE + CELLS_PER_BINADE, 1]
+        curve = _tabulate(f, scale)
+        near = curve.cells[_SIDE - CELLS_PER_BINADE : _SIDE + CELLS_PER_BINADE, 1]
         if best is None or np.mean(np.isfinite(near)) > 0.9:
-            best = cells, bounds
+            best = curve
         if np.mean(np.isfinite(near)) > 0.9:
             break
     return cast(Curve, best)
@@ -109,13 +141,13 @@ def _tabulate(f: Nonlinearity, scale: float) -> Curve:
         good |= (error <= TINY * size) & (error <= LOOSE * peak)
         good &= peak < 1e100
         coefficients = np.where(good[:, None], local / half**powers, np.nan)
-    cells = np.full((centre.size, 8), np.nan)
+    cells = np.full((centre.size, CELL), np.nan)
     cells[:, 0], cells[:, 1 : DEGREE + 2] = centre, coefficients
-    return cells, _bounds(cells, half, scale)
+    return _with_bounds(cells, half, scale)
 
 
-def _bounds(cells: Array, half: Array, scale: float) -> Array:
-    """Return bounds of f'' and |f'| for the whole table and for each block of cells."""
+def _with_bounds(cells: Array, half: Array, scale: float) -> Curve:
+    """Return the curve with bounds of f'' and |f'| for the whole table and each block of cells."""
     points = half * np.linspace(-1, 1, 5)
     c = cells[:, 1:, None]
     d = points[:, None, :].swapaxes(1, 2)[:, :, 0]
@@ -126,18 +158,23 @@ def _bounds(cells: Array, half: Array, scale: float) -> Array:
     steepest = 1.01 * np.max(np.abs(slope), axis=1) + 1e-9 * np.abs(cells[:, 1])
     least, largest = np.nan_to_num(least, nan=-np.inf), np.nan_to_num(largest, nan=np.inf)
     steepest = np.nan_to_num(steepest, nan=np.inf)
-    blocks = [least.reshape(-1, BLOCK).min(axis=1), largest.reshape(-1, BLOCK).max(axis=1)]
-    bounds = np.zeros((1 + cells.shape[0] // BLOCK, 5))
-    bounds[1:, :3] = np.stack([*blocks, steepest.reshape(-1, BLOCK).max(axis=1)], axis=1)
+    bounds = np.zeros((cells.shape[0] // BLOCK, 4))
+    bounds[:, 0] = least.reshape(-1, BLOCK).min(axis=1)
+    bounds[:, 1] = largest.reshape(-1, BLOCK).max(axis=1)
+    bounds[:, 2] = steepest.reshape(-1, BLOCK).max(axis=1)
     stretch = _longest_stretch(np.isfinite(cells[:, 1]))
-    bounds[0] = -np.inf, np.inf, 1.0 / scale, 0.0, 0.0
-    if stretch.stop > stretch.start:
-        ends = (
-            cells[stretch.start, 0] - half[stretch.start],
-            cells[stretch.stop - 1, 0] + half[stretch.stop - 1],
-        )
-        bounds[0] = np.min(least[stretch]), np.max(largest[stretch]), 1.0 / scale, *np.ravel(ends)
-    return bounds
+    if stretch.stop == stretch.start:
+        return Curve(cells, bounds, -np.inf, np.inf, 1.0 / scale, 0.0, 0.0)
+    last = stretch.stop - 1
+    return Curve(
+        cells,
+        bounds,
+        float(np.min(least[stretch])),
+        float(np.max(largest[stretch])),
+        1.0 / scale,
+        float(cells[stretch.start, 0] - half[stretch.start, 0]),
+        float(cells[last, 0] + half[last, 0]),
+    )
 
 
 def _longest_stretch(good: NDArray[np.bool_]) -> slice:
@@ -150,7 +187,7 @@ def _longest_stretch(good: NDArray[np.bool_]) -> slice:
     return slice(int(first[longest]), int(last[longest]))
 
 
-@compile_scalar
+@compile_inlined
 def cell_of(t: float, per_scale: float) -> Any:
     """Return the number of the cell that holds t; -1 beyond the table."""
     size = abs(t) * per_scale
@@ -160,31 +197,40 @@ def cell_of(t: float, per_scale: float) -> Any:
     return _SIDE + number if t >= 0.0 else _SIDE - 1 - number
 
 
-@compile_scalar
+@compile_inlined
 def curve_at(t, curve):  # type: ignore[no-untyped-def]
     """Return f, f', f'' and f''' at t; NaN where the table does not know f."""
-    cells, bounds = curve
-    k = cell_of(t, bounds[0, 2])
+    cells, per_scale = curve[0], curve[4]
+    k = cell_of(t, per_scale)
     if k < 0:
         return np.nan, np.nan, np.nan, np.nan
-    k = np.uint64(k)  # Numba need not ask whether it counts from the end
-    d = t - cells[k, 0]
-    c0, c1, c2 = cells[k, 1], cells[k, 2], cells[k, 3]
-    c3, c4, c5 = cells[k, 4], cells[k, 5], cells[k, 6]
+    k *= CELL
+    d = t - number_at(cells, k)
+    c0, c1, c2 = number_at(cells, k + 1), number_at(cells, k + 2), number_at(cells, k + 3)
+    c3, c4, c5 = number_at(cells, k + 4), number_at(cells, k + 5), number_at(cells, k + 6)
     y = c0 + d * (c1 + d * (c2 + d * (c3 + d * (c4 + d * c5))))
     slope = c1 + d * (2.0 * c2 + d * (3.0 * c3 + d * (4.0 * c4 + d * (5.0 * c5))))
     bend = 2.0 * c2 + d * (6.0 * c3 + d * (12.0 * c4 + d * (20.0 * c5)))
     return y, slope, bend, 6.0 * c3 + d * (24.0 * c4 + d * (60.0 * c5))
 
 
-@compile_scalar
+@compile_inlined
 def value_at(t, curve):  # type: ignore[no-untyped-def]
     """Return f at t; NaN where the table does not know f."""
-    cells, bounds = curve
-    k = cell_of(t, bounds[0, 2])
+    cells, per_scale = curve[0], curve[4]
+    k = cell_of(t, per_scale)
     if k < 0:
         return np.nan
-    k = np.uint64(k)
-    d = t - cells[k, 0]
-    c0, c1, c2 = cells[k, 1], cells[k, 2], cells[k, 3]
-    return c0 + d * (c1 + d * (c2 + d * (cells[k, 4] + d * (cells[k, 5] + d * cells[k, 6]))))
+    k *= CELL
+    d = t - number_at(cells, k)
+    c0, c1, c2 = number_at(cells, k + 1), number_at(cells, k + 2), number_at(cells, k + 3)
+    c3, c4, c5 = number_at(cells, k + 4), number_at(cells, k + 5), number_at(cells, k + 6)
+    return c0 + d * (c1 + d * (c2 + d * (c3 + d * (c4 + d * c5))))
+
+
+@compile_inlined
+def bounds_at(block, curve):  # type: ignore[no-untyped-def]
+    """Return the least f'', the largest f'' and the largest |f'| of a block of cells."""
+    first = 4 * block
+    bounds = curve[1]
+    return number_at(bounds, first), number_at(bounds, first + 1), number_at(bounds, first + 2)

@@ -19,9 +19,9 @@ from typing import Any
 
 import numpy as np
 
-from nmd_lab._numba import compile_scalar
+from nmd_lab._numba import compile_inlined, compile_scalar
 
-from ._curve import BLOCK, cell_of, curve_at
+from ._curve import BLOCK, bounds_at, cell_of, curve_at
 
 ScalarMap = Any
 
@@ -72,7 +72,7 @@ def compile_descent(value: ScalarMap, slopes: ScalarMap, domain: tuple[float, fl
             first, second = slopes(x, y, pd)
         return np.nan
 
-    return compile_scalar(descend)
+    return compile_inlined(descend)
 
 
 def compile_proximal_descent(
@@ -116,7 +116,7 @@ def compile_proximal_descent(
             y, slope, bend, _ = curve_at(t, curve)
         return np.nan
 
-    return compile_scalar(descend)
+    return compile_inlined(descend)
 
 
 def _compile_acceptance(domain: tuple[float, float]) -> ScalarMap:
@@ -133,23 +133,22 @@ def _compile_acceptance(domain: tuple[float, float]) -> ScalarMap:
                 return np.nan
         return t
 
-    return compile_scalar(accept)
+    return compile_inlined(accept)
 
 
-@compile_scalar
+@compile_inlined
 def is_convex(v, rho, fall, rise, drop, curve):  # type: ignore[no-untyped-def]
     """Return whether g is certainly convex wherever its minimiser can be.
 
     `fall` and `rise` bound d' at f(v), and `drop` is d(x, f(v)) above its least value.
     """
-    bounds = curve[1]
+    least, largest, left, right = curve[2], curve[3], curve[5], curve[6]
     steepest = max(abs(fall), abs(rise))
     use_least, use_largest = rise > 0.0, fall < 0.0
-    allowed = MARGIN * rho
-    room = min(v - bounds[0, 3], bounds[0, 4] - v)
+    room = min(v - left, right - v)
     if room > 0.0 and 2.02 * drop <= rho * room * room:
-        harm = max(-bounds[0, 0] if use_least else 0.0, bounds[0, 1] if use_largest else 0.0)
-        if steepest * harm <= allowed:
+        harm = max(-least if use_least else 0.0, largest if use_largest else 0.0)
+        if steepest * harm <= MARGIN * rho:
             return True
     return is_convex_nearby(v, rho, steepest, use_least, use_largest, drop, curve)
 
@@ -157,20 +156,21 @@ def is_convex(v, rho, fall, rise, drop, curve):  # type: ignore[no-untyped-def]
 @compile_scalar
 def is_convex_nearby(v, rho, steepest, use_least, use_largest, drop, curve):  # type: ignore[no-untyped-def]
     """Return the same with the bounds of f'' near v alone."""
-    bounds = curve[1]
+    per_scale = curve[4]
     radius = math.sqrt(2.02 * drop / rho)
     for _ in range(3):
-        left = cell_of(v - radius, bounds[0, 2])
-        right = cell_of(v + radius, bounds[0, 2])
+        left = cell_of(v - radius, per_scale)
+        right = cell_of(v + radius, per_scale)
         if left < 0 or right < 0:
             return False
         harm, slope = 0.0, 0.0
-        for k in range(1 + left // BLOCK, 2 + right // BLOCK):
+        for k in range(left // BLOCK, 1 + right // BLOCK):
+            least, largest, steepest_f = bounds_at(k, curve)
             if use_least:
-                harm = max(harm, -bounds[k, 0])
+                harm = max(harm, -least)
             if use_largest:
-                harm = max(harm, bounds[k, 1])
-            slope = max(slope, bounds[k, 2])
+                harm = max(harm, largest)
+            slope = max(slope, steepest_f)
         if steepest * harm <= MARGIN * rho:
             return True
         nearer = 1.01 * steepest * slope / rho

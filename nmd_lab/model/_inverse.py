@@ -29,12 +29,13 @@ def nearest_preimage(f: Nonlinearity, x: NDArray[np.floating]) -> NDArray[np.flo
 @lru_cache(maxsize=64)
 def _ways(f: Nonlinearity) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return (values, t) of the first t at which f exceeds, and falls below, each value."""
-    cells, bounds = curve_of(f)
+    curve = curve_of(f)
+    cells, per_scale = curve.cells, curve.per_scale
     t = np.concatenate([[0.0], cells[:, 0]])
     t = t[np.argsort(np.abs(t), kind="stable")]
     with np.errstate(all="ignore"):
         y = np.asarray(f(t), dtype=np.float64)
-        step = 1e-4 / bounds[0, 2] * (1 + np.abs(t) * bounds[0, 2])
+        step = 1e-4 / per_scale * (1 + np.abs(t) * per_scale)
         slope = np.abs(np.asarray(f(t + step)) - np.asarray(f(t - step))) / (2 * step)
     keep = np.zeros(t.size, dtype=bool)
     for side in (t >= 0, t <= 0):

@@ -150,7 +150,7 @@ class MixedPair:
             position.append(at)
             row.append(len(tables[at]))
             tables[at].append(part.numbers())
-        curves = tuple(() if f is None else curve_of(f) for _, _, f in structures)
+        curves = tuple(() if f is None else curve_of(f).numbers for _, _, f in structures)
         numbers = tuple(np.array(table) for table in tables)
         return np.array(position), np.array(row), numbers, curves
 

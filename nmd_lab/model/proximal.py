@@ -108,8 +108,9 @@ class Pair(NamedTuple):
 
         An f that is searched has its curve in the place of the pieces.
         """
-        table: tuple[Any, ...] = curve_of(self.nonlinearity) if is_searched(self.structure) else ()
-        table = table or tuple(tuple(float(number) for number in piece) for piece in self.pieces)
+        table: tuple[Any, ...] = tuple(tuple(map(float, piece)) for piece in self.pieces)
+        if is_searched(self.structure):
+            table = curve_of(self.nonlinearity).numbers
         parameters = (self.nonlinearity.parameters, self.loss.parameters)
         return table, *(tuple(map(float, numbers)) for numbers in parameters)
 
