@@ -34,7 +34,8 @@ def test_logistic_pca_against_lbfgs():
     reached = objective(np.concatenate([fit.W.values.ravel(), fit.H.values.ravel()]))[0]
     assert reached <= best * (1 + 1e-4)
     signs = nmd.decompose(2 * X - 1, rank, "identity", "logistic", alpha=alpha, random_state=0)
-    np.testing.assert_allclose(signs.reconstruct(), fit.reconstruct(), atol=1e-5)
+    # The expected values: p for 0 and 1, and 2 p - 1 for -1 and 1.
+    np.testing.assert_allclose((signs.reconstruct() + 1) / 2, fit.reconstruct(), atol=1e-5)
 
 
 def newton_glm(x, H, size):
