@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy.optimize import minimize
+from scipy.optimize import minimize, minimize_scalar
+from scipy.stats import norm
 
 import nmd_lab as nmd
 
@@ -105,3 +106,57 @@ def test_fits_lower_the_objective_and_survive_a_file(f, loss, tmp_path):
         assert (again.nonlinearity, again.loss) == (fit.nonlinearity, fit.loss)
         np.testing.assert_array_equal(again.reconstruct(), fit.reconstruct())
         assert np.all(np.isfinite(fit.fold_in(X[:2]).values))
+
+
+def test_ordinal_levels_against_lbfgs():
+    A, rng = product(30, 25, 2, 3)
+    X = np.digitize(A + rng.normal(size=A.shape), [-1.5, -0.5, 0.5, 1.5]).astype(float)
+    (m, n), rank, alpha = X.shape, 2, 1.0
+    level = X.astype(int)
+
+    def objective(z):
+        W, H = z[: m * rank].reshape(m, rank), z[m * rank : (m + n) * rank].reshape(rank, n)
+        rest = z[(m + n) * rank :]
+        cuts = np.cumsum([rest[0], *np.exp(rest[1:])])
+        ends = np.concatenate([[-np.inf], cuts, [np.inf]])
+        Y = W @ H
+        P = norm.cdf(ends[level + 1] - Y) - norm.cdf(ends[level] - Y)
+        P = np.maximum(P, 1e-300)
+        high, low = (norm.pdf(ends[k] - Y) / P for k in (level + 1, level))
+        G = high - low
+        of_cuts = np.array([low[level == k + 1].sum() - high[level == k].sum() for k in range(4)])
+        tail = np.cumsum(of_cuts[::-1])[::-1]
+        of_rest = tail * np.concatenate([[1.0], np.exp(rest[1:])])
+        gradient = [(G @ H.T + alpha * W).ravel(), (W.T @ G + alpha * H).ravel(), of_rest]
+        value = -np.log(P).sum() + alpha / 2 * (np.sum(W * W) + np.sum(H * H))
+        return value, np.concatenate(gradient)
+
+    starts = [np.append(rng.normal(size=(m + n) * rank), [-1.0, 0, 0, 0]) for _ in range(4)]
+    options = {"maxiter": 3000, "maxfun": 6000}
+    found = [minimize(objective, z, jac=True, method="L-BFGS-B", options=options) for z in starts]
+    best = min(each.fun for each in found)
+    fit = nmd.decompose(X, rank, "identity", "ordinal", alpha=alpha, random_state=0)
+    W, H, cuts = fit.W.values, fit.H.values, np.array(fit.loss.cut_points)
+    rest = np.append(cuts[0], np.log(np.diff(cuts)))
+    reached, gradient = objective(np.concatenate([W.ravel(), H.ravel(), rest]))
+    assert reached == pytest.approx(fit.objective, rel=1e-8)
+    assert reached <= best * (1 + 1e-4)
+    assert np.linalg.norm(gradient) < 1e-2 * reached
+
+
+@pytest.mark.parametrize("options", [{"alpha": 0.5, "max_iter": 5}, {"alpha": "auto"}])
+def test_a_short_fit_learns_the_dispersion(options):
+    rng = np.random.default_rng(0)
+    mean = np.exp(1 + 0.5 * rng.normal(size=(60, 2)) @ rng.normal(size=(2, 50)))
+    X = rng.negative_binomial(2, 1 / (1 + 0.5 * mean)).astype(float)
+    loss = nmd.NegativeBinomial()
+    fit = nmd.decompose(X, 3, "exp", loss, random_state=0, **options)
+    assert 0.2 < fit.loss.dispersion < 1.1  # the truth is 0.5; the start is above 5
+
+    def likelihood(dispersion):
+        return np.sum(nmd.NegativeBinomial(dispersion)(X, np.exp(fit.W.values @ fit.H.values)))
+
+    best = minimize_scalar(likelihood, bounds=(0.01, 5), method="bounded")
+    assert likelihood(fit.loss.dispersion) <= best.fun * (1 + 1e-4)
+    ridge = 0.5 * fit.parameters["alpha"] * (np.sum(fit.W.values**2) + np.sum(fit.H.values**2))
+    assert fit.objective == pytest.approx(likelihood(fit.loss.dispersion) + ridge, rel=1e-6)

@@ -60,7 +60,8 @@ class CheckReport:
 
     def __str__(self) -> str:
         """Return one line for each law, and the input that breaks it."""
-        verdict = "all laws hold" if self.passed else f"{len(self.failures)} failures"
+        count = len(self.failures)
+        verdict = f"{count} failure{'s' if count > 1 else ''}" if count else "all laws hold"
         lines = [f"{self.subject}: {verdict}"]
         lines += [f"  tried: {law}" for law in self.laws]
         for law, at, found, expected in self.failures:

@@ -24,6 +24,7 @@ from .initialization import Start
 from .options import Options
 from .problem import Problem
 from .refinement.plan import RefinementPlan
+from .run import Outcome
 from .starts import NamedStart, iterate
 from .storage import CsrStorage, storage_of
 
@@ -67,7 +68,8 @@ def iterate_and_learn(
     if not problem.units.pair.loss.learns:
         yield from iterate(problem, named, options, plan, cancelled)
         return
-    done, seconds, length = 0, 0.0, LEARNING.first
+    begun = named.kind in ("chosen", "given")  # factors to learn from are there already
+    done, seconds, length = 0, 0.0, 1 if begun else LEARNING.first
     check, best = length, None
     while True:
         pair, learned = problem.units.pair, None
@@ -79,7 +81,7 @@ def iterate_and_learn(
                 best = state
             if state.iteration >= check or state.stop_reason is not None:
                 learned = _learned(problem, state, best)
-                length = round(LEARNING.growth * length)
+                length = max(round(LEARNING.growth * length), LEARNING.first)
                 check = state.iteration + length
             yield state if learned is None else learned
             if learned is not None:
@@ -90,6 +92,24 @@ def iterate_and_learn(
         problem = _going_on(problem, learned.pair, learned.penalty)
         start = Start(best.W, best.H, True, best.offsets)
         named = NamedStart("given", problem.units.scaled_start(start))
+
+
+def with_last_learning(problem: Problem, outcome: Outcome) -> Outcome:
+    """Return the outcome of a run with the parameters of highest likelihood at its factors.
+
+    A run may end before the next round, or by `max_iter` before the first one.
+    """
+    state = outcome.state
+    if not problem.units.pair.loss.learns:
+        return outcome
+    learned = _learned(problem, state, state)
+    if learned is None:
+        return outcome
+    history = {name: list(numbers) for name, numbers in outcome.history.items()}
+    for name in ("objective", "relative_error"):
+        history[name][state.iteration - 1] = getattr(learned, name)
+    own = replace(learned, stop_reason=state.stop_reason)
+    return outcome._replace(state=own, history=history)
 
 
 def _learned(problem: Problem, last: State, best: State) -> State | None:

@@ -21,7 +21,7 @@ from nmd_lab._stop_reason import StopReason
 
 from .admm import State
 from .held_out import HeldOut
-from .learning import iterate_and_learn
+from .learning import iterate_and_learn, with_last_learning
 from .options import Options
 from .problem import Problem
 from .refinement.plan import RefinementPlan
@@ -118,6 +118,7 @@ def solve(
         skipped = StopReason("not run", f"not run: {not_run}")
         missing = options.n_init - len(runner.summary)
         summary = runner.summary + [_summary_not_run("random", skipped)] * missing
+        best = with_last_learning(problem, best)
         own = problem.of(best.state)
         distance = optimality(own, *own.extended(best.state))
         return Solution(best, distance, summary).after(interruption)

@@ -48,14 +48,26 @@ def broken(report):
     return {failure.law for failure in report.failures}
 
 
-@pytest.mark.parametrize("loss", [nmd.Frobenius(), nmd.L1(), nmd.KL()])
+LOSSES = [
+    nmd.Frobenius(), nmd.L1(), nmd.KL(), nmd.Huber(0.5), nmd.Quantile(0.2), nmd.Logistic(0),
+    nmd.Logistic(-1), nmd.NegativeBinomial(0.5), nmd.ItakuraSaito(), nmd.SquaredLog(),
+    nmd.Ordinal([0, 1, 2], [-0.5, 0.7]),
+]  # fmt: skip
+FUNCTIONS = [
+    nmd.Identity(), nmd.ReLU(), nmd.MinMax(0, 2), nmd.Modulus(), nmd.Square(), nmd.LeakyReLU(0.1),
+    nmd.SoftThreshold(0.5), nmd.AbsoluteOffset(0.3), nmd.PiecewiseLinear([0.0, 1.0], [0.2, 1, 0]),
+    nmd.Sigmoid(), nmd.Softplus(), nmd.Exp(), nmd.Tanh(), nmd.Power(1.5), nmd.Wrap(),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=repr)
 def test_our_losses_pass(loss):
     report = nmd.check_loss(loss, n=60)
     assert report.passed, str(report)
     report.raise_for_failure()
 
 
-@pytest.mark.parametrize("f", [nmd.ReLU(), nmd.MinMax(0, 2), nmd.Modulus(), nmd.Square()])
+@pytest.mark.parametrize("f", FUNCTIONS, ids=repr)
 def test_our_nonlinearities_pass(f):
     report = nmd.check_nonlinearity(f, n=60)
     assert report.passed, str(report)
