@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import signal
 import time
+from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -30,6 +32,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for name, library in missing.items():
             if name in item.name:
                 item.add_marker(pytest.mark.skip(reason=f"{name} needs {library}"))
+
+
+@pytest.fixture(autouse=True)
+def signals_are_given_back() -> Iterator[None]:
+    """Find the test that changes the handlers of signals for those after it."""
+    numbers = signal.SIGINT, signal.SIGTERM
+    before = [signal.getsignal(number) for number in numbers]
+    yield
+    assert [signal.getsignal(number) for number in numbers] == before
 
 
 @pytest.fixture
