@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from functools import cache
 
-from nmd_lab._numba import compile_scalar
+from nmd_lab._numba import compile_inlined, compile_scalar
 
 from ._descent import compile_descent, compile_proximal_descent
+from ._march import compile_march
 from ._search import ScalarMap, compile_search
 from .loss import Loss
 
@@ -51,12 +52,25 @@ def _identity(t: float, p: tuple[float, ...]) -> float:
     return t
 
 
+def _first_finite(descent: ScalarMap, march: ScalarMap) -> ScalarMap:
+    """Return the descent that marches where it has no certificate."""
+
+    def steps(v, x, rho, curve, pd):  # type: ignore[no-untyped-def]
+        t = descent(v, x, rho, curve, pd)
+        return t if math.isfinite(t) else march(v, x, rho, curve, pd)
+
+    both: ScalarMap = compile_inlined(steps)
+    return both
+
+
 def descent_of(d: type[Loss], value: ScalarMap) -> ScalarMap | None:
     """Return the steps that a loss allows; None if d is not convex or gives nothing but values."""
     if not d.convex:
         return None
     if d.derivatives is not Loss.derivatives:
-        steps: ScalarMap = compile_descent(value, compile_scalar(d.derivatives), d.domain)
+        derivatives = compile_scalar(d.derivatives)
+        descent = compile_descent(value, derivatives, d.domain)
+        steps: ScalarMap = _first_finite(descent, compile_march(value, derivatives, d.domain))
         return steps
     if d.proximal is not Loss.proximal:
         steps = compile_proximal_descent(value, compile_scalar(d.proximal), d.domain)
