@@ -157,7 +157,9 @@ class FactorModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         if is_frame(X) and not X.columns.is_unique:
             name = X.columns[X.columns.duplicated()].tolist()[0]
             raise ValueError(f"X has the column {name!r} twice: give each its own name.")
-        X = plain_columns(X) if is_frame(X) else X
+        if is_frame(X):
+            self._refuse_classes(X)
+            X = plain_columns(X)
         checked = validate_data(
             self,
             X,
@@ -169,6 +171,15 @@ class FactorModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         if self._is_positive_only():
             check_non_negative(checked, f"{type(self).__name__} (input X)")
         return checked
+
+    def _refuse_classes(self, X: Any) -> None:
+        """Raise TypeError if a column of a DataFrame holds levels or categories."""
+        for name, dtype in zip(X.columns, X.dtypes, strict=True):
+            if hasattr(dtype, "categories"):
+                raise TypeError(
+                    f"X has categories in column {name!r}, which {type(self).__name__} does not "
+                    "take: use nmd.complete(X), whose fit.impute(X) returns a DataFrame."
+                )
 
     def _in_own_order(self, X: SparseObservations) -> Any:
         """Return observations of rows as a CSR matrix with the columns of the fit."""

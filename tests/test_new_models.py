@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.optimize import minimize, minimize_scalar
 from scipy.stats import norm
@@ -160,3 +161,12 @@ def test_a_short_fit_learns_the_dispersion(options):
     assert likelihood(fit.loss.dispersion) <= best.fun * (1 + 1e-4)
     ridge = 0.5 * fit.parameters["alpha"] * (np.sum(fit.W.values**2) + np.sum(fit.H.values**2))
     assert fit.objective == pytest.approx(likelihood(fit.loss.dispersion) + ridge, rel=1e-6)
+
+
+def test_where_parts_of_columns_do_not_go_is_said():
+    table = pd.DataFrame({"a": np.arange(8.0), "b": pd.Categorical(list("xyxyxyxy"))})
+    for estimator in (nmd.NMD(1), nmd.MatrixCompletion(1)):
+        with pytest.raises(TypeError, match="categories in column 'b'.*use nmd.complete"):
+            estimator.fit(table)
+    with pytest.raises(TypeError, match="a study does not compare"):
+        nmd.Study(table[["a"]], rank=[1], loss=[{"a": "l1"}])

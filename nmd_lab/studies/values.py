@@ -31,8 +31,10 @@ def checked_value(name: str, value: Any) -> Any:
     if name in CHOSEN_BY_WORD and isinstance(value, str) and value == AUTO:
         return value
     if name == "nonlinearity":
+        _refuse_columns(name, value)
         return _name_or_object(value, as_nonlinearity)
     if name == "loss":
+        _refuse_columns(name, value)
         return _name_or_object(value, as_loss)
     if name == "rank":
         return check_rank(value)
@@ -43,6 +45,15 @@ def checked_value(name: str, value: Any) -> Any:
     except TypeError as error:
         raise TypeError(f"{name}={error}") from error
     return value.item() if isinstance(value, np.generic) else value
+
+
+def _refuse_columns(name: str, value: Any) -> None:
+    """Raise TypeError for parts of single columns, which a grid has no coordinate for."""
+    if isinstance(value, Mapping):
+        raise TypeError(
+            f"{name}={value!r} is for single columns, which a study does not compare: give one for "
+            "all columns, or a table whose types say what each column is."
+        )
 
 
 def _name_or_object(value: Any, as_object: Callable[[Any], Any]) -> Any:
