@@ -39,8 +39,8 @@ test: $(VENV)/with-dev ## unit and browser tests, then every notebook
 
 test-unit-set-up: $(VENV)/with-$(UNIT)
 
-test-unit: test-unit-set-up ## unit tests without the extra "baselines"
-	$(PYTEST) --dist worksteal -m "not browser"
+test-unit: test-unit-set-up ## unit tests without the extra "baselines" and those of many pairs
+	$(PYTEST) --dist worksteal -m "not browser and not exhaustive"
 
 test-lowest-set-up: build/lowest.txt
 	$(MAKE) test-unit-set-up VENV=$(VENV)-lowest CONSTRAINTS=build/lowest.txt

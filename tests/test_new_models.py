@@ -10,7 +10,7 @@ from scipy.stats import norm
 
 import nmd_lab as nmd
 
-pytestmark = pytest.mark.filterwarnings("ignore::nmd_lab.NMDWarning")
+pytestmark = [pytest.mark.exhaustive, pytest.mark.filterwarnings("ignore::nmd_lab.NMDWarning")]
 
 
 def product(m, n, rank, seed, size=1.0):

@@ -9,6 +9,8 @@ import pytest
 
 import nmd_lab as nmd
 
+pytestmark = pytest.mark.exhaustive
+
 
 class Halfway(nmd.Loss):
     """Its proximal map forgets rho."""

@@ -8,6 +8,8 @@ from nmd_lab.model.entry import compile_entry
 from nmd_lab.model.mixed import MixedPair, Part
 from nmd_lab.model.proximal import make_pair
 
+pytestmark = pytest.mark.exhaustive
+
 PARTS = (
     Part(make_pair("identity", "frobenius"), centre=170.0, size=10.0, weight=0.005),
     Part(make_pair("identity", nmd.Logistic(0)), centre=-0.5, size=2.0, weight=0.3),

@@ -15,6 +15,8 @@ import nmd_lab as nmd
 from nmd_lab.model.losses import LOSSES
 from nmd_lab.model.nonlinearities import NONLINEARITY_CLASSES
 
+pytestmark = pytest.mark.exhaustive
+
 PIECES = ("piecewise_linear", (-1.0, 0.5, 2.0), (-0.5, 2.0, 0.0, 1.0), (0.0, 0.3))
 MODELS = {
     ("identity",): nmd.Identity(),

@@ -9,6 +9,8 @@ import pytest
 
 import nmd_lab as nmd
 
+pytestmark = pytest.mark.exhaustive
+
 
 def softplus(t):
     return math.log1p(math.exp(-abs(t))) + max(t, 0.0)
