@@ -219,6 +219,7 @@ def test_the_command_names_what_is_not_installed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(type(cells.METHODS["cmfrec"]), "available", lambda self: False)
+    monkeypatch.setattr(command.signal, "signal", lambda *_: None)  # the command is a process
     command.main(["--quick", "--stored", "--folder", str(tmp_path)])
     printed = capsys.readouterr().out
     assert "cmfrec is left out: pip install cmfrec" in printed

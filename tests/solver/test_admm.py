@@ -163,7 +163,9 @@ def test_single_precision(f, missing):
         X, 3, given(f), mask=mask, init=(W0, H0), max_iter=3, dtype=np.float64
     )
     assert double.W.dtype == np.float64
-    single = nmd_lab.decompose(X.astype(float), 3, given(f), mask=mask, max_iter=3, dtype="float32")
+    single = nmd_lab.decompose(
+        X.astype(float), 3, given(f), mask=mask, init=(W0, H0), max_iter=3, dtype="float32"
+    )
     assert single.W.dtype == np.float32
 
 

@@ -13,6 +13,7 @@ from scipy.optimize import minimize
 from scipy.stats import norm
 
 import nmd_lab as nmd
+from nmd_lab._interruption import interruptible
 from nmd_lab.data.limits import GivenLimits
 from nmd_lab.solver.prepare import prepare
 
@@ -198,16 +199,18 @@ def test_estimators_take_limits():
 def test_held_out_entries_of_a_choice_have_known_values():
     X, _, below = concentrations()
     limits = GivenLimits(below)
-    prepared = prepare(
-        X,
-        "auto",
-        "identity",
-        "frobenius",
-        limits=limits,
-        absent_are_zeros=False,
-        alpha="auto",
-        offsets="auto",
-        random_state=0,
-    )
+    with interruptible() as signals:
+        prepared = prepare(
+            X,
+            "auto",
+            "identity",
+            "frobenius",
+            limits=limits,
+            absent_are_zeros=False,
+            interruption=signals,
+            alpha="auto",
+            offsets="auto",
+            random_state=0,
+        )
     assert prepared.choice is not None
     assert prepared.choice.limits.sd > 0
