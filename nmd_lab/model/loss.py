@@ -43,6 +43,9 @@ class Loss(ModelPart):
     link : str
         Name of the nonlinearity that the loss has in a mixed table unless a dict says otherwise, as
         "exp" for counts; "" (default) for a loss that takes the one of the other columns.
+    of_zero : {"square", "absolute", ""}
+        What d(0, y) is for y >= 0: y² / 2, y, or something else ("", default, and for a subclass
+        with a `value` of its own that says nothing).  Zeros of sparse data are faster if it says.
     smallest_at_x : bool
         Whether d(x, y) is smallest at y = x; True by default.  If not, x is no value of y,
         as a class is none of its log-odds.
@@ -69,15 +72,18 @@ class Loss(ModelPart):
     relative_floor: ClassVar[float] = 0.0
     reference_is_sum: ClassVar[bool] = False
     link: ClassVar[str] = ""
+    of_zero: ClassVar[str] = ""
     smallest_at_x: ClassVar[bool] = True
     pair: Any = None  # of a mixed loss: the pair that knows which loss an entry has
 
     def __init_subclass__(cls, **options: Any) -> None:
-        """Claim no sum for a class that has a `reference` of its own and does not say so."""
+        """Claim nothing for a class that has a `reference` or a `value` of its own."""
         super().__init_subclass__(**options)
         own = vars(cls)
         if "reference" in own and "reference_is_sum" not in own:
             cls.reference_is_sum = False
+        if "value" in own and "of_zero" not in own:
+            cls.of_zero = ""
 
     @property
     def floors(self) -> tuple[float, float]:

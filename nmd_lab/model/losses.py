@@ -47,6 +47,7 @@ class Frobenius(Loss):
     noise = "Gaussian"
     smooth = True
     degree = 2
+    of_zero = "square"
     reference_is_sum = True
 
     @staticmethod
@@ -89,6 +90,7 @@ class L1(Loss):
     label = "L1"
     noise = "Laplace"
     degree = 1
+    of_zero = "absolute"
     reference_is_sum = True
 
     @staticmethod
@@ -127,6 +129,7 @@ class KL(Loss):
     smooth = True
     link = "exp"
     degree = 1
+    of_zero = "absolute"
     domain = (0.0, math.inf)
     floor = 0.0
     relative_floor = KL_FLOOR

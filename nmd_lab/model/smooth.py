@@ -61,7 +61,7 @@ class Smooth(Nonlinearity):
     >>> f([0.0]).round(3)
     array([0.693])
     >>> float(nmd.prox(0.0, 1.0, 1.0, nonlinearity=f, loss="frobenius").round(3))
-    0.122
+    0.128
     """
 
     name = "smooth"

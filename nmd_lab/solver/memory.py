@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from nmd_lab._memory import free_addresses, free_memory
 from nmd_lab.data.base import Observations
@@ -14,6 +14,7 @@ from .refinement.lbfgs import LBFGS
 from .refinement.plan import PLAN, RefinementPlan
 from .restarts import side_by_side
 from .storage import BLOCKS
+from .zeros.tiles import TILES
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,8 @@ def needed_memory(problem: Problem, rank: int, options: Options, plan: Refinemen
     quasi-Newton memory and preconditioner, the buffers of the threads, and all this for each start
     that runs at the same time.  The first start is computed before T and U are there.
     """
+    if plan.descends:
+        return _descent_memory(problem, rank, options)
     observations = problem.observations
     stored, (m, n) = observations.n_stored, observations.shape
     width = rank + problem.offset_columns.width
@@ -57,6 +60,18 @@ def needed_memory(problem: Problem, rank: int, options: Options, plan: Refinemen
     at_a_time = side_by_side(problem, options, options.n_init - 1)
     iteration = numbers * observations.dtype.itemsize * at_a_time
     return max(iteration, _start_memory(observations, rank, options))
+
+
+def _descent_memory(problem: Problem, rank: int, options: Options) -> int:
+    """Return the bytes of descents: stored entries, vectors of the factors, and tiles."""
+    observations = problem.observations
+    stored, factors = observations.values.size, sum(observations.shape) * rank
+    itemsize = observations.dtype.itemsize
+    vectors = 2 * LBFGS.memory_for(factors) + 14 + 2 * problem.threads
+    numbers = 2 * stored + vectors * factors + TILES.entries * problem.threads
+    patterns = 32 * stored  # their order, and what sorts them
+    start = _start_memory(observations, rank, replace(options, init="randomized"))
+    return max(numbers * itemsize + patterns, start)
 
 
 def _start_memory(observations: Observations, rank: int, options: Options) -> int:

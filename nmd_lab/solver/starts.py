@@ -22,7 +22,8 @@ from .options import Options
 from .penalty import BALANCED
 from .problem import Problem
 from .refinement.acceleration import accelerated
-from .refinement.plan import RefinementPlan
+from .refinement.descents import descents
+from .refinement.plan import RefinementPlan, descends, make_plan
 from .run import Run
 from .starting_data import starting_data
 from .stopping import STOPPING
@@ -95,7 +96,7 @@ def all_starts(
         elif index > 0 or init == "random" or (init == "auto" and pair.nonlinearity.even):
             yield NamedStart("random", random_start(observations, pair, rank, offsets, rng))
         elif isinstance(init, str):
-            kind = "svd" if init == "auto" else init
+            kind = init if init != "auto" else "randomized" if descends(problem, options) else "svd"
             yield NamedStart(kind, svd_start(observations, pair, rank, offsets, rng, kind))
         else:
             units = problem.units
@@ -157,7 +158,7 @@ def iterate(
     if warms_up and plan.searches:
         start = after_least_squares(problem, start)
     elif warms_up and not problem.constraints.nonnegative:
-        start = warmed_up(problem, start, options, cancelled or (lambda: False))
+        start = warmed_up(problem, start, options, plan, cancelled or (lambda: False))
     warm_up = time.perf_counter() - began
     for state in _states(problem, start, plan):
         state = problem.units.given_state(state, projected=problem.rule.projected)
@@ -168,6 +169,8 @@ def _states(problem: Problem, start: Start, plan: RefinementPlan) -> Iterator[St
     """Return the iteration that a plan asks for."""
     if plan.searches:
         return searched(problem, start, exact=plan.fitted)
+    if plan.descends:
+        return descents(problem, start, exact=plan.fitted, tol=plan.tol)
     return accelerated(problem, start, plan) if plan else admm(problem, start)
 
 
@@ -178,13 +181,14 @@ def first_start(
     named = next(all_starts(problem, offsets, rank, options, rng))
     if named.kind != "random" or problem.constraints.nonnegative:
         return named.start
-    return warmed_up(problem, named.start, options)
+    return warmed_up(problem, named.start, options, make_plan(problem, rank, options))
 
 
 def warmed_up(
     problem: Problem,
     start: Start,
     options: Options,
+    plan: RefinementPlan,
     cancelled: Callable[[], Any] = lambda: False,
 ) -> Start:
     """Return the start for an even f, improved by iterations of Modulus + Frobenius.
@@ -199,6 +203,8 @@ def warmed_up(
         Random start, in the units of the problem.
     options : Options
         `tol` and `time_limit`.
+    plan : RefinementPlan
+        Whether descents take the place of Algorithm 1.
     cancelled : callable, optional
         Whether the warm-up shall end with a KeyboardInterrupt.
     """
@@ -208,7 +214,9 @@ def warmed_up(
     observations = problem.observations.mapped(problem.pair.preimage)
     free = replace(problem, constraints=NO_CONSTRAINTS)
     warm_up = replace(free, observations=observations, pair=pair, rule=BALANCED)
-    run = Run(admm(warm_up, start), tol=STOPPING.exact_for(options.tol))
+    exact = STOPPING.exact_for(options.tol)
+    states = descents(warm_up, start, exact=exact) if plan.descends else admm(warm_up, start)
+    run = Run(states, tol=exact)
     state, _, reason, _ = run.advance(
         WARM_UP.iterations, callback=lambda _: cancelled(), time_limit=options.time_limit
     )

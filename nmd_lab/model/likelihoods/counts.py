@@ -83,7 +83,7 @@ class NegativeBinomial(Loss):
     --------
     >>> import nmd_lab as nmd
     >>> nmd.NegativeBinomial(0.5)([0.0, 3.0], [1.0, 3.0]).round(4)
-    array([0.8109, 1.8632])
+    array([0.8109, 1.9788])
     """
 
     name = "negative_binomial"

@@ -200,7 +200,7 @@ class RefinementScheduler:
 
     def as_state(self, candidate: Candidate, state: State) -> State:
         """Return the state of an iteration, with the factors of a candidate."""
-        W_aug, H_aug, data_term, objective, _ = candidate
+        W_aug, H_aug, data_term, objective = candidate[:4]
         W, H, offsets = self.problem.offset_columns.split(W_aug, H_aug)
         return replace(
             state,

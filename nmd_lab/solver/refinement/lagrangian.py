@@ -15,8 +15,10 @@ from typing import NamedTuple
 import numpy as np
 
 from nmd_lab.data.base import FloatArray
+from nmd_lab.model.proximal import Pair
 from nmd_lab.solver.problem import Problem
 from nmd_lab.solver.storage import storage_of
+from nmd_lab.solver.zeros.envelope import SparseEnvelope, handles
 
 from .cost import pass_costs
 from .lbfgs import Point, Preconditioner, no_pairs
@@ -63,6 +65,10 @@ class Candidate(NamedTuple):
         `data_term` plus the ridge of the objective.
     cost : float
         Work since the candidate before, in iterations of Algorithm 1.
+    primal, slope : float
+        ‖T - WH‖ and the norm of the gradient of L.
+    penalty : float
+        ρ.
     """
 
     W_aug: FloatArray
@@ -70,6 +76,9 @@ class Candidate(NamedTuple):
     data_term: float
     objective: float
     cost: float
+    primal: float = math.nan
+    slope: float = math.nan
+    penalty: float = math.nan
 
 
 class Lagrangian:
@@ -98,9 +107,7 @@ class Lagrangian:
 
     def __init__(self, problem: Problem, W_aug: FloatArray, H_aug: FloatArray) -> None:
         observations = problem.observations
-        self.envelope = MoreauEnvelope(
-            observations, problem.pair, storage_of(observations), problem.threads
-        )
+        self.envelope = envelope_of(problem)
         self.loss = problem.pair.loss
         self.alphas = problem.alphas(W_aug.shape[1] - problem.offset_columns.width)
         self.solved_W, self.solved_H = problem.solved(W_aug)
@@ -114,7 +121,8 @@ class Lagrangian:
         m, n = observations.shape
         self.density = observations.n_observed / (m * n)
         matrices = (m + n) * W_aug.shape[1] ** 2
-        self.one_matrix = not PLAN.allows(matrices, self.envelope.U.size)
+        large = not PLAN.allows(matrices, self.envelope.U.size)
+        self.one_matrix = large or isinstance(self.envelope, SparseEnvelope)
         self.costs = pass_costs(problem, W_aug.shape[1], one_matrix=self.one_matrix)
         self._cost = self.costs.start  # of the work since the last candidate
         self.candidate = Candidate(self.W_aug, self.H_aug, math.inf, math.inf, 0.0)
@@ -122,7 +130,7 @@ class Lagrangian:
         self.size_of_T, self.reference = problem.size_of_T, problem.reference
         self.x = self.best = _flat(self.W_aug[:, self.solved_W], self.H_aug[self.solved_H])
         self.lowest = math.inf
-        self.pairs = no_pairs()
+        self.pairs = no_pairs(self.x.size)
 
     def point(self, penalty: float, update_from: float = 0.0) -> Point:
         """Set ρ and return the starting point; `update_from` as for `MoreauEnvelope.evaluate`."""
@@ -147,12 +155,15 @@ class Lagrangian:
         ridge, slope = self._ridge(x)
         cost = self._cost + self.costs.evaluation + (self.costs.update if update_from else 0.0)
         self._cost = 0.0
-        self.candidate = Candidate(W_aug, H_aug, result.data_term, result.data_term + ridge, cost)
-        self.primal = result.primal
+        gradient = _flat(result.gradient_W[:, self.solved_W], result.gradient_H[self.solved_H])
+        gradient = gradient if slope is None else gradient + slope
+        self.candidate = Candidate(
+            *(W_aug, H_aug, result.data_term, result.data_term + ridge, cost),
+            *(result.primal, float(np.linalg.norm(gradient)), self.penalty),
+        )
         if self.candidate.objective < self.lowest:
             self.lowest, self.best = self.candidate.objective, x
-        gradient = _flat(result.gradient_W[:, self.solved_W], result.gradient_H[self.solved_H])
-        return result.value + ridge, gradient if slope is None else gradient + slope
+        return result.value + ridge, gradient
 
     def _ridge(self, x: FloatArray) -> tuple[float, FloatArray | None]:
         """Return value and gradient of the ridge at x; (0, None) if there is none."""
@@ -171,7 +182,7 @@ class Lagrangian:
         gradient_W, gradient_H = self._factors(point.gradient.astype(np.float64))
         norm = np.linalg.norm
         slopes = (norm(gradient_W) * norm(W), norm(gradient_H) * norm(H))
-        return max(float(max(slopes)) / size, self.primal / self.size_of_T)
+        return max(float(max(slopes)) / size, self.candidate.primal / self.size_of_T)
 
     def preconditioner_at(self, x: FloatArray) -> Preconditioner:
         """Return the preconditioner, computed again at x if the last one is too old."""
@@ -196,6 +207,7 @@ class Lagrangian:
         partners_W, partners_H = H_aug[self.solved_W], W_aug[:, self.solved_H]
         of_rows, of_columns = None, None
         if not self.one_matrix:
+            assert isinstance(self.envelope, MoreauEnvelope)
             of_rows, of_columns = self.envelope.normal_matrices(W_aug, H_aug, self.penalty)
         inverse_W = self._inverses(
             of_rows, self.solved_W, partners_W @ partners_W.T, self.alphas[0]
@@ -242,6 +254,15 @@ class Lagrangian:
             total = (total + ridge * np.eye(len(gram))).astype(np.float64, copy=False)
             inverses[block] = 0.5 * np.linalg.inv(total)
         return inverses
+
+
+def envelope_of(problem: Problem) -> MoreauEnvelope | SparseEnvelope:
+    """Return the function L of a problem, without multipliers of zeros that are not stored."""
+    observations, pair, threads = problem.observations, problem.pair, problem.threads
+    if handles(observations, pair):
+        assert isinstance(pair, Pair)
+        return SparseEnvelope(observations, pair, threads)
+    return MoreauEnvelope(observations, pair, storage_of(observations), threads)
 
 
 def _balanced(

@@ -28,6 +28,8 @@ class LbfgsOptions:
     ----------
     memory : int
         Number of pairs of a step and its change of the gradient that are kept.
+    large : int
+        Size of a vector, in numbers, from which half as many are kept.
     sufficient : float
         Smallest accepted decrease, relative to that predicted by the slope (Armijo condition).
     trials : int
@@ -35,8 +37,13 @@ class LbfgsOptions:
     """
 
     memory: int = 10
+    large: int = 1 << 19
     sufficient: float = 1e-4
     trials: int = 10
+
+    def memory_for(self, size: int) -> int:
+        """Return the number of pairs that are kept for vectors of a size."""
+        return self.memory if size < self.large else self.memory // 2
 
 
 LBFGS = LbfgsOptions()
@@ -67,9 +74,9 @@ Pairs = deque[tuple[FloatArray, FloatArray]]
 """The last steps, each with the change of the gradient in it."""
 
 
-def no_pairs() -> Pairs:
-    """Return an empty memory."""
-    return deque(maxlen=LBFGS.memory)
+def no_pairs(size: int) -> Pairs:
+    """Return an empty memory for vectors of a size."""
+    return deque(maxlen=LBFGS.memory_for(size))
 
 
 Preconditioner = Callable[[FloatArray], FloatArray]
@@ -101,7 +108,7 @@ def descend(
         Each evaluation.
     """
     current = start
-    pairs = no_pairs() if pairs is None else pairs
+    pairs = no_pairs(start.x.size) if pairs is None else pairs
     while True:
         # no name for the preconditioner: the next one takes its memory
         direction = _times_inverse_hessian(current.gradient, pairs, preconditioner_at(current.x))

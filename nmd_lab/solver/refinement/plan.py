@@ -11,6 +11,7 @@ from nmd_lab.solver.constraints.descent import kind_of_descent
 from nmd_lab.solver.options import Options
 from nmd_lab.solver.problem import Problem
 from nmd_lab.solver.stopping import STOPPING
+from nmd_lab.solver.zeros.envelope import handles
 
 from .lbfgs import LBFGS
 
@@ -30,6 +31,11 @@ class RefinementPlan:
         Whether the best factors are polished.
     fitted : float
         Relative error at or below which a fit counts as exact, and the run ends.
+    descends : bool
+        Whether descents on the augmented Lagrangian take the place of Algorithm 1, for sparse data
+        whose absent entries are zeros (`nmd_lab.solver.refinement.descents`).
+    tol : float
+        Relative decrease of the objective that is worth 100 passes of these descents.
     searches : bool
         Whether descents on the objective take the place of Algorithm 1, for factors with
         constraints (`nmd_lab.solver.constraints.search`).
@@ -40,6 +46,8 @@ class RefinementPlan:
     polish: bool
     fitted: float = 0.0
     searches: bool = False
+    descends: bool = False
+    tol: float = 0.0
 
     @property
     def limited(self) -> bool:
@@ -62,10 +70,13 @@ class PlanOptions:
         also the largest number of stored entries of a sparse matrix that is refined.
     memory_ratio : int
         Size of an array that refinements may keep, divided by the number of stored values.
+    sparse : float
+        Share of stored entries below which zeros that are not stored are fitted without T and U.
     """
 
     memory_entries: int = 1 << 22
     memory_ratio: int = 4
+    sparse: float = 0.3
 
     def allows(self, numbers: int, stored: int) -> bool:
         """Return whether refinements may keep an array, given its size and that of the data."""
@@ -85,6 +96,7 @@ def make_plan(problem: Problem, rank: int, options: Options) -> RefinementPlan:
     - Identity + Frobenius on the observed entries, which is alternating least squares;
     - a memory of the quasi-Newton steps that is too large (`PlanOptions`);
     - constraints on the factors, which quasi-Newton steps would break;
+    - sparse data whose absent entries are zeros, if descents take the place of Algorithm 1;
     - a sparse matrix with so many stored entries that a second pass takes too long (`PlanOptions`).
 
     Parameters
@@ -113,6 +125,9 @@ def make_plan(problem: Problem, rank: int, options: Options) -> RefinementPlan:
         searches = own and kind_of_descent(problem) is not None
         fitted = STOPPING.exact_for(options.tol) / 100
         return RefinementPlan(False, False, False, fitted, searches)
+    if descends(problem, options):
+        fitted = STOPPING.exact_for(options.tol) / 100
+        return RefinementPlan(False, False, False, fitted, descends=True, tol=options.tol)
     adaptive = math.isfinite(problem.rule.factor) and not problem.rule.projected
     least_squares = pair.structure[:2] == (Identity, Frobenius) and problem.observed_only
     m, n = observations.shape
@@ -127,3 +142,15 @@ def make_plan(problem: Problem, rank: int, options: Options) -> RefinementPlan:
         homotopy = False
     polish = auto if options.polish == "auto" else bool(options.polish)
     return RefinementPlan(refine, homotopy, polish, fitted=STOPPING.exact_for(options.tol) / 100)
+
+
+def descends(problem: Problem, options: Options) -> bool:
+    """Return whether descents take the place of Algorithm 1, which would store T and U of zeros."""
+    pair = problem.pair
+    observations, (m, n) = problem.observations, problem.observations.shape
+    if not handles(observations, pair) or pair.loss.learns or problem.reference <= 0:
+        return False
+    if observations.values.size >= PLAN.sparse * m * n:
+        return False
+    automatic = (options.acceleration, options.penalty, options.homotopy, options.polish)
+    return all(each == "auto" for each in automatic) and options.initial_penalty is None

@@ -41,6 +41,25 @@ class PenaltyGrowth(NamedTuple):
     factor: float
 
 
+class Patience(NamedTuple):
+    """When a refinement ends.
+
+    Attributes
+    ----------
+    stages : int
+        Number of stages over which the progress is measured.
+    decrease : float
+        Relative decrease of the objective over these stages, at or below which it ends.
+    counted_from : float
+        ρ from which stages count, in units of the natural penalty.  At a smaller one, a descent may
+        raise the objective.
+    """
+
+    stages: int
+    decrease: float
+    counted_from: float = 0.0
+
+
 class DescentRule(NamedTuple):
     """When a descent at one ρ ends.
 
@@ -69,10 +88,8 @@ class StageOptions:
     remember_from : float
         Smallest ρ at which a stage keeps the L-BFGS memory of the stage before, if the loss is
         smooth.  For a smaller ρ or a loss with a kink, the function changes too much.
-    patience : int
-        Number of stages over which the progress of a refinement is measured.
-    progress : float
-        Relative decrease of the objective over these stages, at or below which a refinement ends.
+    patience : Patience
+        End of a refinement.
     homotopy_widths : tuple of float
         Distances by which the homotopy moves the bounds of f, in units of the interval.
     homotopy_stages : int
@@ -97,8 +114,7 @@ class StageOptions:
     slow: PenaltyGrowth = PenaltyGrowth(0.1, 1.2)
     stage: DescentRule = DescentRule(3, 1e-2)
     remember_from: float = 1.0
-    patience: int = 20
-    progress: float = 1e-4
+    patience: Patience = Patience(20, 1e-4)
     homotopy_widths: tuple[float, ...] = (1.0, 0.5, 0.25, 0.125)
     homotopy_stages: int = 3
     nearly_exact: float = 0.02
@@ -118,6 +134,7 @@ def refine(
     W_aug: FloatArray,
     H_aug: FloatArray,
     growth: PenaltyGrowth = STAGES.slow,
+    patience: Patience = STAGES.patience,
 ) -> Iterator[Candidate]:
     """Descend from given factors while ρ grows.
 
@@ -129,6 +146,8 @@ def refine(
         Starting factors, extended by the offsets.
     growth : PenaltyGrowth
         Penalties of the stages.
+    patience : Patience
+        When there is no more progress.
 
     Yields
     ------
@@ -139,11 +158,12 @@ def refine(
     penalty, update_from = growth.first * function.natural, 0.0
     reached: list[float] = []
     try_exact = True
-    while _is_progress(reached):
+    while _is_progress(reached, patience):
         if penalty < STAGES.remember_from * function.natural or not problem.pair.loss.smooth:
             function.pairs.clear()
         yield from _descent(function, penalty, STAGES.stage, update_from)
-        reached.append(function.lowest)
+        if penalty >= patience.counted_from * function.natural:
+            reached.append(function.lowest)
         penalty, update_from = growth.factor * penalty, penalty
         if try_exact and function.relative_error <= STAGES.nearly_exact:
             try_exact, update_from = False, 0.0
@@ -152,11 +172,11 @@ def refine(
             function.forget()
 
 
-def _is_progress(reached: list[float]) -> bool:
+def _is_progress(reached: list[float], patience: Patience) -> bool:
     """Return whether the last stages have lowered the objective enough for another stage."""
-    if len(reached) <= STAGES.patience:
+    if len(reached) <= patience.stages:
         return True
-    return reached[-STAGES.patience - 1] - reached[-1] > STAGES.progress * reached[-1]
+    return reached[-patience.stages - 1] - reached[-1] > patience.decrease * reached[-1]
 
 
 def refine_with_homotopy(

@@ -118,7 +118,7 @@ def test_after_the_same_counted_work_the_best_is_at_most_a_tenth_above_the_plain
 def warmed(prepared):
     named = next(prepared.starts)
     if named.kind == "random":
-        return warmed_up(prepared.problem, named.start, prepared.options, lambda: False)
+        return warmed_up(prepared.problem, named.start, prepared.options, prepared.plan)
     return named.start
 
 

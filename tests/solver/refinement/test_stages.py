@@ -314,7 +314,7 @@ def test_a_new_preconditioner_takes_the_memory_of_the_old_one():
 
     tracemalloc.start()
     try:
-        points = descend(evaluate, function.preconditioner_at, start, no_pairs())
+        points = descend(evaluate, function.preconditioner_at, start, no_pairs(start.x.size))
         for _ in itertools.islice(points, width + 5):
             pass
     finally:

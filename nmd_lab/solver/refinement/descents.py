@@ -1,0 +1,150 @@
+"""Descents on the augmented Lagrangian, one after the other, without Algorithm 1.
+
+This is the iteration for sparse data whose absent entries are zeros: Algorithm 1 would need T and U
+at every entry.  The first two refinements (`nmd_lab.solver.refinement.stages`) begin at the start,
+with different penalties, since a small ρ sometimes ends in a lower minimum and takes longer.  The
+following ones begin at the best factors so far, each with a polish before it.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from nmd_lab._stop_reason import StopReason
+from nmd_lab.solver.admm import State
+from nmd_lab.solver.initialization import Start
+from nmd_lab.solver.problem import Problem
+
+from .lagrangian import Candidate
+from .stages import Patience, PenaltyGrowth, polish, refine
+
+
+class Penalties(NamedTuple):
+    """The penalties of descents.
+
+    Attributes
+    ----------
+    first : tuple of PenaltyGrowth
+        Those of the refinements from the start.
+    later : tuple of PenaltyGrowth
+        Those of the refinements from the best factors, in turn.
+    """
+
+    first: tuple[PenaltyGrowth, ...]
+    later: tuple[PenaltyGrowth, ...]
+
+
+@dataclass(frozen=True)
+class DescentOptions:
+    """Constants of the descents.
+
+    Attributes
+    ----------
+    of_squares, of_others : Penalties
+        Penalties for a loss whose loss of a zero is a square, and for any other.  Without
+        multipliers, the envelope of zeros is a multiple of a square at any ρ, while a kink is
+        smooth at a small ρ only.
+    patience : Patience
+        End of a refinement.
+    without_gain : int
+        Number of refinements from the best factors in turn, none of which lowers the objective
+        enough, after which the run ends.
+    gain : float
+        Smallest relative decrease of the objective that is enough.
+    """
+
+    of_squares: Penalties = Penalties(
+        (PenaltyGrowth(1.0, 1.6), PenaltyGrowth(0.1, 1.6)),
+        (PenaltyGrowth(0.3, 1.6), PenaltyGrowth(0.1, 1.2)),
+    )
+    of_others: Penalties = Penalties(
+        (PenaltyGrowth(0.1, 1.2), PenaltyGrowth(0.03, 1.2)),
+        (PenaltyGrowth(0.3, 1.2), PenaltyGrowth(0.1, 1.2)),
+    )
+    patience: Patience = Patience(6, 1e-2, 1.0)
+    without_gain: int = 2
+    gain: float = 1e-7
+
+
+DESCENTS = DescentOptions()
+
+
+def descents(problem: Problem, start: Start, *, exact: float, tol: float = 0.0) -> Iterator[State]:
+    """Iterate descents without end; an iteration is one pass over the data.
+
+    Parameters
+    ----------
+    problem : Problem
+        Problem to solve.
+    start : Start
+        Starting factors, in the units of the problem.
+    exact : float
+        Relative error at or below which the fit is exact, and a stop reason says so.
+    tol : float
+        Relative decrease of the objective that is worth 100 passes.
+
+    Yields
+    ------
+    State
+        Best factors so far.  The primal residual is ‖T - WH‖ of the pass, and the dual one the norm
+        of the gradient.
+    """
+    began = time.perf_counter()
+    loss, reference = problem.pair.loss, problem.reference
+    best: Candidate | None = None
+    for iteration, (candidate, settled) in enumerate(_passes(problem, start, tol), 1):
+        if best is None or candidate.objective < best.objective:
+            best = candidate
+        error, reason = loss.relative_error(best.data_term, reference), None
+        if error <= exact:
+            reason = f"converged: relative error at or below {exact:g}"
+        elif settled:
+            reason = (
+                f"converged: {DESCENTS.without_gain} refinements in turn lowered the objective by "
+                f"at most {max(tol, DESCENTS.gain):g} of itself in 100 iterations"
+            )
+        yield State(
+            iteration,
+            *problem.offset_columns.split(best.W_aug, best.H_aug),
+            W_aug=best.W_aug,
+            H_aug=best.H_aug,
+            objective=best.objective,
+            relative_error=error,
+            primal_residual=candidate.primal,
+            dual_residual=candidate.slope,
+            penalty=candidate.penalty,
+            relative_residual=math.inf,
+            stop_reason=None if reason is None else StopReason("converged", reason),
+            seconds=time.perf_counter() - began,
+        )
+
+
+def _passes(problem: Problem, start: Start, tol: float) -> Iterator[tuple[Candidate, bool]]:
+    """Yield the candidate of each pass, and whether the last refinements were without gain."""
+    factors = problem.projected(start)
+    best = Candidate(*factors, math.inf, math.inf, 0.0)
+    square = problem.pair.loss.of_zero == "square"
+    sequence = DESCENTS.of_squares if square else DESCENTS.of_others
+    n_without_gain = 0
+    for number in itertools.count():
+        before, first = best.objective, number < len(sequence.first)
+        begins_at = factors if first else best[:2]
+        growths = sequence.first if first else sequence.later
+        growth = growths[number % len(growths)]
+        descent = refine(problem, *begins_at, growth, DESCENTS.patience)
+        if not first:
+            descent = itertools.chain(polish(problem, *best[:2]), descent)
+        passes = 0
+        for candidate in descent:
+            passes += 1
+            if candidate.objective < best.objective:
+                best = candidate
+            yield candidate, n_without_gain >= DESCENTS.without_gain
+        enough = max(DESCENTS.gain, tol * passes / 100) * abs(best.objective)
+        gained = before - best.objective > enough
+        n_without_gain = 0 if gained or first else n_without_gain + 1

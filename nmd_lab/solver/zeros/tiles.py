@@ -1,0 +1,102 @@
+"""Tiles of a sparse matrix, and the stored entries of each.
+
+A pass over the matrix works on one tile at a time, which stays in the cache.  The stored entries
+are kept in the order of the tiles, so that those of a tile are a slice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nmd_lab.data.base import IntArray
+
+
+@dataclass(frozen=True)
+class TileOptions:
+    """Sizes of tiles.
+
+    Attributes
+    ----------
+    rows : int
+        Largest number of rows of a tile.
+    entries : int
+        Entries of a tile: 1 MiB of doubles, so that a tile stays in a second-level cache.
+    """
+
+    rows: int = 256
+    entries: int = 1 << 17
+
+
+TILES = TileOptions()
+
+
+class Tile(NamedTuple):
+    """A tile.
+
+    Attributes
+    ----------
+    rows, columns : slice
+        Rows and columns of the matrix.
+    stored : slice
+        Its stored entries, in the order of the tiles.
+    """
+
+    rows: slice
+    columns: slice
+    stored: slice
+
+
+class Tiles:
+    """The tiles of a matrix.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        Number of rows and columns, (m, n).
+    indptr, indices : ndarray of int
+        CSR pattern of the stored entries.
+
+    Attributes
+    ----------
+    order : ndarray of int (n_stored,)
+        Position in the CSR pattern of each entry in the order of the tiles.
+    positions : ndarray of int32 (n_stored,)
+        Position in its tile of each entry in this order, row by row.
+    size : int
+        Largest number of entries of a tile.
+    """
+
+    def __init__(self, shape: tuple[int, int], indptr: IntArray, indices: IntArray) -> None:
+        m, n = self.shape = shape
+        self.height = min(m, TILES.rows)
+        self.width = min(n, max(1, TILES.entries // self.height))
+        self.size = self.height * self.width
+        self.across = -(-n // self.width)
+        rows = np.repeat(np.arange(m, dtype=np.int32), np.diff(indptr))
+        tile, columns = rows // self.height * self.across, indices.astype(np.int32)
+        tile += columns // self.width
+        counts = np.bincount(tile, minlength=self.across * -(-m // self.height))
+        self.ends = np.cumsum(counts)
+        self.order: NDArray[np.intp] = np.argsort(tile, kind="stable")
+        tile, rows, columns = tile[self.order], rows[self.order], columns[self.order]
+        first = tile % self.across * self.width
+        widths = np.minimum(n - first, self.width)
+        self.positions: NDArray[np.int32] = rows % self.height * widths + (columns - first)
+
+    def __call__(self, part: int = 0, parts: int = 1) -> Iterator[Tile]:
+        """Yield the tiles of one of `parts` parts of the rows."""
+        m, n = self.shape
+        down = -(-m // self.height)
+        first, end = (down * number // parts * self.across for number in (part, part + 1))
+        for number in range(first, end):
+            row, column = divmod(number, self.across)
+            top, left = row * self.height, column * self.width
+            rows = slice(top, min(top + self.height, m))
+            columns = slice(left, min(left + self.width, n))
+            begin = int(self.ends[number - 1]) if number else 0
+            yield Tile(rows, columns, slice(begin, int(self.ends[number])))

@@ -1,0 +1,222 @@
+"""Sparse zeros without stored multipliers: tiles, the loss of zeros, the envelope, the descents."""
+
+from __future__ import annotations
+
+import tracemalloc
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given as drawn
+from hypothesis import settings
+from hypothesis import strategies as st
+from oracles import PAIRS, distance, forward
+from scipy import sparse
+
+import nmd_lab as nmd
+from nmd_lab.data.observations import observe
+from nmd_lab.model.losses import KL_FLOOR
+from nmd_lab.model.proximal import make_pair
+from nmd_lab.solver.prepare import prepare
+from nmd_lab.solver.refinement.moreau_envelope import MoreauEnvelope
+from nmd_lab.solver.storage import storage_of
+from nmd_lab.solver.zeros import tiles, zero_loss
+from nmd_lab.solver.zeros.envelope import SparseEnvelope
+from nmd_lab.solver.zeros.tiles import TileOptions, Tiles
+from nmd_lab.solver.zeros.zero_loss import ZeroLoss
+
+WITH_OTHERS = [*PAIRS, ("softplus", "frobenius"), ("relu", "huber"), ("leaky_relu", "kl")]
+"""The pairs of the paper, and some whose loss of a zero is not 0 at WH = 0, or has no form."""
+
+
+def random_data(m=23, n=31, density=0.2, seed=0, dtype=np.float64):
+    rng = np.random.default_rng(seed)
+    return sparse.random_array((m, n), density=density, rng=rng, format="csr", dtype=dtype)
+
+
+def factors(m=23, n=31, rank=3, dtype=np.float64):
+    rng = np.random.default_rng(1)
+    return rng.normal(size=(m, rank)).astype(dtype), rng.normal(size=(rank, n)).astype(dtype)
+
+
+@pytest.fixture
+def small_tiles(monkeypatch):
+    monkeypatch.setattr(tiles, "TILES", TileOptions(rows=4, entries=30))
+
+
+@settings(max_examples=40, deadline=None)
+@drawn(st.integers(1, 20), st.integers(1, 20), st.integers(0, 99), st.integers(1, 4))
+def test_tiles_have_each_entry_once(m, n, seed, parts):
+    X = random_data(m, n, 0.3, seed)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tiles, "TILES", TileOptions(rows=3, entries=12))
+        cut = Tiles((m, n), X.indptr, X.indices)
+    rebuilt, covered = np.zeros((m, n)), np.zeros((m, n), int)
+    for part in range(parts):
+        for tile in cut(part, parts):
+            covered[tile.rows, tile.columns] += 1
+            block = rebuilt[tile.rows, tile.columns].copy()
+            assert block.size <= cut.size
+            block.reshape(-1)[cut.positions[tile.stored]] = X.data[cut.order[tile.stored]]
+            rebuilt[tile.rows, tile.columns] = block
+    np.testing.assert_array_equal(covered, 1)
+    np.testing.assert_array_equal(rebuilt, X.toarray())
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("loss", ["frobenius", "l1", "kl"])
+def test_the_fast_forms_are_the_T_update_of_a_zero(loss, dtype):
+    pair = make_pair("relu", loss)
+    general = zero_loss._zero_kernel(pair.structure, f"test_{pair.name}", False)
+    A = np.random.default_rng(0).normal(size=1300).astype(dtype)
+    for penalty in (0.3, 5.0):
+        one, other = A.copy(), A.copy()
+        found = ZeroLoss(pair, np.dtype(dtype))(one, penalty)
+        wanted = general(other, dtype(penalty), pair.model)
+        rtol = 1e-12 if dtype == np.float64 else 1e-5
+        np.testing.assert_allclose(found, wanted, rtol=rtol)
+        np.testing.assert_allclose(one, other, rtol=rtol, atol=rtol)
+
+
+@pytest.mark.parametrize("loss", ["frobenius", "kl"])
+def test_nan_stays_nan(loss):
+    A = np.array([0.5, np.nan, -1.0])
+    assert np.isnan(ZeroLoss(make_pair("relu", loss), A.dtype)(A, 1.0)).all()
+
+
+def test_a_loss_with_a_value_of_its_own_has_no_form():
+    class Own(nmd.Frobenius):
+        name = "own"
+
+        @staticmethod
+        def value(x, y, p):
+            return (x - y) ** 2
+
+    assert Own().of_zero == ""
+    assert nmd.Frobenius().of_zero == "square"
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize(("f", "loss"), WITH_OTHERS)
+def test_envelope_is_that_of_all_entries_with_multipliers_at_the_stored_ones(
+    f, loss, threads, small_tiles, monkeypatch
+):
+    monkeypatch.setattr(
+        "nmd_lab.solver.zeros.envelope.BLOCKS", replace(storage_options(), share_entries=50)
+    )
+    X, pair = random_data(), make_pair(f, loss)
+    W, H = factors()
+    full = observe(X.toarray())
+    lean = SparseEnvelope(observe(X, absent_are_zeros=True), pair, threads)
+    assert lean.parts == threads
+    whole = MoreauEnvelope(full, pair, storage_of(full))
+    stored = (X.toarray() != 0).ravel()
+    for penalty, update_from in ((0.7, 0.0), (0.7, 0.7), (1.3, 0.7)):
+        whole.U[~stored] = 0
+        before = whole.U.copy()
+        found = lean.evaluate(W, H, penalty, update_from)
+        if update_from:  # update the multipliers, and leave out those of the zeros
+            whole.evaluate(W, H, penalty, update_from)
+            whole.U[~stored] = before[~stored]
+        wanted = whole.evaluate(W, H, penalty)
+        for name in ("value", "data_term", "primal", "gradient_W", "gradient_H"):
+            np.testing.assert_allclose(
+                getattr(found, name), getattr(wanted, name), rtol=1e-9, atol=1e-9
+            )
+    lean.forget()
+    assert not lean.U.any()
+
+
+def storage_options():
+    from nmd_lab.solver.storage import BLOCKS
+
+    return BLOCKS
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize(("f", "loss"), PAIRS)
+def test_the_reported_objective_is_that_of_the_factors(f, loss, dtype):
+    X = random_data(40, 50, 0.1, dtype=dtype)
+    fit = nmd.decompose(X, 4, f, loss, max_iter=40, tol=0, random_state=0)
+    assert fit.W.dtype == dtype
+    A = fit.W.values.astype(float) @ fit.H.values.astype(float)
+    Y = forward(f, A)
+    Y = np.maximum(Y, KL_FLOOR * X.toarray()) if loss == "kl" else Y
+    total = distance(loss, X.toarray().astype(float), Y).sum()
+    assert fit.objective == pytest.approx(total, rel=1e-8 if dtype == np.float64 else 1e-4)
+    history = fit.history.objective.values
+    assert (np.diff(np.minimum.accumulate(history)) <= 0).all()
+
+
+@pytest.mark.filterwarnings("ignore::nmd_lab.NMDWarning")  # max_iter
+@pytest.mark.parametrize("loss", ["frobenius", "l1", "kl"])
+@pytest.mark.parametrize("kind", ["banded", "random"])
+def test_fits_are_at_least_as_good_as_those_with_stored_zeros(kind, loss):
+    rng = np.random.default_rng(0)
+    X = random_data(80, 100, 0.05)
+    if kind == "banded":
+        offsets = range(-2, 3)
+        X = sparse.diags_array([rng.random(90 - abs(k)) for k in offsets], offsets=offsets)
+    options = {"max_iter": 1000, "tol": 1e-6}  # an iteration is one pass, and up to two of dense X
+    lean = nmd.decompose(sparse.csr_array(X), 8, "relu", loss, random_state=0, **options)
+    full = nmd.decompose(X.toarray(), 8, "relu", loss, random_state=0)
+    assert lean.relative_error <= max(1.02 * full.relative_error, 1e-6)
+
+
+def test_a_fit_repeats_bit_for_bit_and_leaves_X_alone():
+    X = random_data(60, 70)
+    before = X.copy()
+    one, other = (nmd.decompose(X, 4, max_iter=50, random_state=3) for _ in range(2))
+    np.testing.assert_array_equal(one.W.values, other.W.values)
+    for name in ("data", "indices", "indptr"):
+        np.testing.assert_array_equal(getattr(X, name), getattr(before, name))
+
+
+def test_an_exact_fit_ends_as_converged():
+    rng = np.random.default_rng(0)
+    A = rng.normal(size=(60, 2)) @ rng.normal(size=(2, 50)) - 2
+    fit = nmd.decompose(sparse.csr_array(np.maximum(A, 0)), 3, random_state=0)
+    assert fit.stop_reason.code == "converged"
+    assert fit.relative_error < 1e-9
+
+
+def test_descents_end_where_they_gain_little():
+    fit = nmd.decompose(random_data(30, 40), 3, tol=0.05, max_iter=5000, random_state=0)
+    assert fit.n_iter < 5000
+    assert "2 refinements in turn" in fit.stop_reason
+
+
+def test_a_warm_start_never_gets_worse():
+    X = random_data(50, 60)
+    first = nmd.decompose(X, 4, max_iter=30, random_state=0)
+    then = nmd.decompose(X, 4, init=first, max_iter=30, random_state=0)
+    assert then.objective <= first.objective
+
+
+@pytest.mark.parametrize(
+    ("density", "options", "expected"),
+    [
+        (0.1, {}, True),
+        (0.5, {}, False),  # not so sparse: T and U cost little
+        (0.1, {"acceleration": None}, False),  # Algorithm 1 is asked for
+        (0.1, {"penalty": 2.0}, False),
+        (0.1, {"w_constraint": "nonnegative"}, False),
+    ],
+)
+def test_which_fits_are_descents(density, options, expected):
+    X = random_data(20, 30, density)
+    plan = prepare(X, 3, "relu", "frobenius", absent_are_zeros=True, **options).plan
+    assert plan.descends == expected
+
+
+@pytest.mark.parametrize("loss", ["frobenius", "kl"])
+def test_no_array_of_the_size_of_the_matrix(loss):
+    X = random_data(2000, 3000, 2e-3)
+    nmd.decompose(random_data(), 4, "relu", loss, max_iter=3)  # compile
+    tracemalloc.start()
+    try:
+        nmd.decompose(X, 4, "relu", loss, max_iter=30, tol=0, random_state=0, threads=1)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 2000 * 3000 * 8 / 4  # a quarter of one dense array
