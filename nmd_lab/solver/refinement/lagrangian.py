@@ -121,8 +121,7 @@ class Lagrangian:
         m, n = observations.shape
         self.density = observations.n_observed / (m * n)
         matrices = (m + n) * W_aug.shape[1] ** 2
-        large = not PLAN.allows(matrices, self.envelope.U.size)
-        self.one_matrix = large or isinstance(self.envelope, SparseEnvelope)
+        self.one_matrix = not PLAN.allows(matrices, self.envelope.U.size)
         self.costs = pass_costs(problem, W_aug.shape[1], one_matrix=self.one_matrix)
         self._cost = self.costs.start  # of the work since the last candidate
         self.candidate = Candidate(self.W_aug, self.H_aug, math.inf, math.inf, 0.0)
@@ -207,7 +206,6 @@ class Lagrangian:
         partners_W, partners_H = H_aug[self.solved_W], W_aug[:, self.solved_H]
         of_rows, of_columns = None, None
         if not self.one_matrix:
-            assert isinstance(self.envelope, MoreauEnvelope)
             of_rows, of_columns = self.envelope.normal_matrices(W_aug, H_aug, self.penalty)
         inverse_W = self._inverses(
             of_rows, self.solved_W, partners_W @ partners_W.T, self.alphas[0]

@@ -128,8 +128,8 @@ class MoreauEnvelope(StoredEntries):
             for each column.  c_ij is the second derivative of L with respect to (WH)_ij, clipped to
             [0, ρ].
         """
-        H_packed, outer_H = self.storage.pack(H), _outer_products(H.T)
-        outer_H_packed, outer_W = self.storage.pack(outer_H.T), _outer_products(W)
+        H_packed, outer_H = self.storage.pack(H), outer_products(H.T)
+        outer_H_packed, outer_W = self.storage.pack(outer_H.T), outer_products(W)
         rows = np.empty(outer_W.shape, W.dtype)
 
         def share(part: int) -> tuple[FloatArray, ...]:
@@ -238,7 +238,7 @@ def _curvature_kernel(
     return compile_kernel(curvature, name, cached=cached)
 
 
-def _outer_products(rows: FloatArray) -> FloatArray:
+def outer_products(rows: FloatArray) -> FloatArray:
     """Return the lower triangle of the outer product of each row with itself, flat."""
     i, j = np.tril_indices(rows.shape[1])
     products: FloatArray = np.take(rows, i, axis=1) * np.take(rows, j, axis=1)

@@ -7,6 +7,7 @@ memory is that of the stored entries and of one tile for each thread.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TypeGuard
 
 import numpy as np
@@ -16,7 +17,12 @@ from nmd_lab.data.base import FloatArray, Observations
 from nmd_lab.data.sparse_observations import SparseObservations
 from nmd_lab.model.mixed import AnyPair
 from nmd_lab.model.proximal import Pair
-from nmd_lab.solver.refinement.moreau_envelope import Evaluation, envelope_kernel
+from nmd_lab.solver.refinement.moreau_envelope import (
+    Evaluation,
+    curvature_kernel,
+    envelope_kernel,
+    outer_products,
+)
 from nmd_lab.solver.storage import BLOCKS
 
 from .tiles import Tile, Tiles
@@ -46,6 +52,7 @@ class SparseEnvelope:
         self.x = observations.values[self.tiles.order]
         self.U = np.zeros_like(self.x)
         self.kernel = envelope_kernel(pair, f"{observations.dtype}_every")
+        self.curvature_kernel = curvature_kernel(pair, f"{observations.dtype}_every")
         self.model = pair.model
         self.zero_loss = ZeroLoss(pair, observations.dtype)
         m, n = observations.shape
@@ -60,20 +67,44 @@ class SparseEnvelope:
 
         def share(part: int) -> tuple[FloatArray, FloatArray]:
             gradient, sums = np.zeros((H.shape[1], H.shape[0]), H.dtype), np.zeros(3)
-            buffer = np.empty(self.tiles.size, H.dtype)
-            for tile in self.tiles(part, self.parts):
-                rows, columns = W[tile.rows], H[:, tile.columns]
-                G = buffer[: rows.shape[0] * columns.shape[1]].reshape(rows.shape[0], -1)
-                np.dot(rows, columns, out=G)
+            for tile, G in self._products(W, H, part):
                 sums += self._slopes(tile, G.reshape(-1), penalty, update_from)
                 sums -= (tile.stored.stop - tile.stored.start) * at_zero
-                gradient_W[tile.rows] += G @ columns.T
-                gradient[tile.columns] += G.T @ rows
+                gradient_W[tile.rows] += G @ H[:, tile.columns].T
+                gradient[tile.columns] += G.T @ W[tile.rows]
             return gradient, sums
 
         gradient_H, (value, data_term, squares) = map_and_add(share, self.parts)
         numbers = (float(value), float(data_term), float(np.sqrt(squares)))
         return Evaluation(*numbers, gradient_W, np.ascontiguousarray(gradient_H.T))
+
+    def normal_matrices(
+        self, W: FloatArray, H: FloatArray, penalty: float
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return the blocks of the Gauss-Newton matrix; see `MoreauEnvelope.normal_matrices`."""
+        outer_W, outer_H = outer_products(W), outer_products(H.T)
+        rows = np.zeros_like(outer_W)
+
+        def share(part: int) -> tuple[FloatArray, ...]:
+            columns = np.zeros_like(outer_H)
+            for tile, C in self._products(W, H, part):
+                self._curvatures(tile, C.reshape(-1), penalty)
+                rows[tile.rows] += C @ outer_H[tile.columns]
+                columns[tile.columns] += C.T @ outer_W[tile.rows]
+            return (columns,)
+
+        (columns,) = map_and_add(share, self.parts)
+        return rows, columns
+
+    def _products(
+        self, W: FloatArray, H: FloatArray, part: int
+    ) -> Iterator[tuple[Tile, FloatArray]]:
+        """Yield the tiles of a part, each with its WH, in an array for the next one, too."""
+        buffer = np.empty(self.tiles.size, H.dtype)
+        for tile in self.tiles(part, self.parts):
+            rows, columns = W[tile.rows], H[:, tile.columns]
+            A = buffer[: rows.shape[0] * columns.shape[1]].reshape(rows.shape[0], -1)
+            yield tile, np.dot(rows, columns, out=A)
 
     def _slopes(self, tile: Tile, A: FloatArray, penalty: float, update_from: float) -> FloatArray:
         """Turn A = WH of a tile into the gradient of L, and return the three sums.
@@ -91,6 +122,16 @@ class SparseEnvelope:
         sums += self.kernel(x, stored, None, None, None, None, U, *numbers)
         A[positions] = stored
         return sums
+
+    def _curvatures(self, tile: Tile, A: FloatArray, penalty: float) -> None:
+        """Turn A = WH of a tile into the second derivative of L."""
+        positions, zeros = self.tiles.positions[tile.stored], np.zeros_like(A)
+        stored, none = A[positions], (None, None, None, None)
+        self.curvature_kernel(zeros, A, *none, zeros, penalty, self.model)
+        if stored.size:
+            x, U = self.x[tile.stored], self.U[tile.stored]
+            self.curvature_kernel(x, stored, *none, U, penalty, self.model)
+            A[positions] = stored
 
     def forget(self) -> None:
         """Set the multipliers back to zero."""
