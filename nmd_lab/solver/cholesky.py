@@ -40,7 +40,7 @@ def substitute(L, b):  # type: ignore[no-untyped-def]
             total -= L[i, k] * b[k]
         b[i] = total / L[i, i]
     for i in range(b.size - 1, -1, -1):
-        total = b[i]
-        for k in range(i + 1, b.size):
-            total -= L[k, i] * b[k]
-        b[i] = total / L[i, i]
+        row = L[i]
+        b[i] /= row[i]
+        for k in range(i):
+            b[k] -= row[k] * b[i]

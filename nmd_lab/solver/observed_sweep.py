@@ -53,14 +53,15 @@ class ObservedSweep(Sweep):
         self, W: FloatArray, H: FloatArray, H_packed: FloatArray, penalty: float, next_W: FloatArray
     ) -> RowStep:
         ridge = self.ridge_W(H[self.solved_W], penalty)
+        partners = np.ascontiguousarray(H_packed[:, self.solved_W])
 
         def row_step(block: Block, S: FloatArray, StW: FloatArray) -> None:
             if self.of_W is None:
-                improve_rows(self.storage, block, S, H_packed, self.solved_W, ridge, next_W)
+                improve_rows(self.storage, block, S, partners, self.solved_W, ridge, next_W)
             elif not self.of_W.couples_rows:  # `_couple_rows` takes that step
                 constrained_rows(
                     *(self.of_W, penalty, self.storage, block, S),
-                    *(H_packed, self.solved_W, ridge, next_W),
+                    *(partners, self.solved_W, ridge, next_W),
                 )
 
         return row_step
@@ -87,12 +88,12 @@ class ObservedSweep(Sweep):
             S = self.S[self.positions]
             next_Ht = self._coupled(self.of_H, self.columns, S, Ht, result.W, self.solved_H, ridge)
             return np.ascontiguousarray(next_Ht.T)
-        next_Ht = Ht.copy()
+        next_Ht, partners = Ht.copy(), np.ascontiguousarray(result.W[:, self.solved_H])
 
         def solve_columns(part: int) -> tuple[FloatArray, ...]:
             for block in self.columns.blocks(part, self.parts):
                 S = self.S[self.positions[block.entries]]
-                problem = (self.columns, block, S, result.W, self.solved_H, ridge, next_Ht)
+                problem = (self.columns, block, S, partners, self.solved_H, ridge, next_Ht)
                 if self.of_H is None:
                     improve_rows(*problem)
                 else:
@@ -156,7 +157,7 @@ def constrained_rows(
     storage: CsrStorage,
     block: Block,
     S: FloatArray,
-    Ht: FloatArray,
+    partners: FloatArray,
     solved: slice,
     ridge: FloatArray,
     rows: FloatArray,
@@ -169,7 +170,7 @@ def constrained_rows(
         Constraint, for each row by itself.
     penalty : float
         ρ.
-    storage, block, S, Ht, solved, ridge, rows
+    storage, block, S, partners, solved, ridge, rows
         As for `improve_rows`.
     """
     first, last, _ = solved.indices(rows.shape[1])
@@ -180,7 +181,7 @@ def constrained_rows(
         bounds = constrained.bounds(size, penalty)
         limits = (STEPS.sweeps, STEPS.settled)
         where = (block.rows.start, block.rows.stop)
-        kernel(*pattern, *where, S, Ht, first, last, ridge, *bounds, *limits, rows)
+        kernel(*pattern, *where, S, partners, first, ridge, *bounds, *limits, rows)
         return
     kernel = sparse_kernel(_normal_equations, types)
     base = storage.indptr[block.rows.start]
@@ -191,7 +192,7 @@ def constrained_rows(
             np.empty((part.stop - start, size)),
         )
         where = (start, part.stop)
-        kernel(*pattern, *where, base, S, Ht, first, last, ridge, rows, normals, steps)
+        kernel(*pattern, *where, base, S, partners, first, ridge, rows, normals, steps)
         rows[part, first:last] = _proximal_rows(
             constrained, rows[part, first:last], steps, normals, penalty
         )
@@ -219,7 +220,7 @@ def improve_rows(
     storage: CsrStorage,
     block: Block,
     S: FloatArray,
-    Ht: FloatArray,
+    partners: FloatArray,
     solved: slice,
     ridge: FloatArray,
     rows: FloatArray,
@@ -234,54 +235,56 @@ def improve_rows(
         Rows to work on.
     S : ndarray (n_block_entries,)
         T + U - WH at the block's entries.
-    Ht : ndarray (n, rank)
-        Transpose of the other factor: one row for each column of the storage.
+    partners : ndarray (n, n_solved)
+        Solved components of the other factor: one row for each column of the storage.
     solved : slice
-        Components that are solved for.
+        Components that are solved for, in `rows`.
     ridge : ndarray (n_solved,)
         Ridge of each solved component, the same for all rows.
     rows : ndarray (m, rank)
         Factor to improve.
     """
-    first, last, _ = solved.indices(rows.shape[1])
     kernel = sparse_kernel(_improve_rows, f"{rows.dtype}_{storage.indices.dtype}")
     pattern = (storage.indptr, storage.indices, block.rows.start, block.rows.stop)
-    kernel(*pattern, S, Ht, first, last, ridge, rows)
+    kernel(*pattern, S, partners, solved.start or 0, ridge, rows)
 
 
 @compile_inner
-def add_entries(indices, begin, end, base, S, Ht, first, normal, step):  # type: ignore[no-untyped-def]
-    """Add the entries of a row to the lower triangle of its normal matrix and to its gradient."""
+def add_entries(indices, begin, end, base, S, partners, normal, step):  # type: ignore[no-untyped-def]
+    """Add the entries of a row to the lower triangle of its normal matrix and to its gradient.
+
+    The inner loops run from 0 over views of rows: the compiler vectorises them only if no index can
+    be negative.
+    """
     size = step.size
     whole = end - (end - begin) % 4
     for k in range(begin, whole, 4):  # four at a time: each sum is loaded and stored once
-        j0, j1, j2, j3 = indices[k], indices[k + 1], indices[k + 2], indices[k + 3]
+        h0, h1 = partners[indices[k]], partners[indices[k + 1]]
+        h2, h3 = partners[indices[k + 2]], partners[indices[k + 3]]
         s0, s1, s2, s3 = S[k - base], S[k + 1 - base], S[k + 2 - base], S[k + 3 - base]
         for a in range(size):
-            h0, h1 = Ht[j0, first + a], Ht[j1, first + a]
-            h2, h3 = Ht[j2, first + a], Ht[j3, first + a]
-            step[a] += s0 * h0 + s1 * h1 + s2 * h2 + s3 * h3
-            for c in range(first, first + a + 1):
-                normal[a, c - first] += (
-                    h0 * Ht[j0, c] + h1 * Ht[j1, c] + h2 * Ht[j2, c] + h3 * Ht[j3, c]
-                )
-    for k in range(whole, end):
-        j, s = indices[k], S[k - base]
+            step[a] += s0 * h0[a] + s1 * h1[a] + s2 * h2[a] + s3 * h3[a]
         for a in range(size):
-            h = Ht[j, first + a]
-            step[a] += s * h
+            row, a0, a1, a2, a3 = normal[a], h0[a], h1[a], h2[a], h3[a]
             for c in range(a + 1):
-                normal[a, c] += h * Ht[j, first + c]
+                row[c] += a0 * h0[c] + a1 * h1[c] + a2 * h2[c] + a3 * h3[c]
+    for k in range(whole, end):
+        h, s = partners[indices[k]], S[k - base]
+        for a in range(size):
+            step[a] += s * h[a]
+            row, weight = normal[a], h[a]
+            for c in range(a + 1):
+                row[c] += weight * h[c]
 
 
-def _improve_rows(indptr, indices, start, stop, S, Ht, first, last, ridge, rows):  # type: ignore[no-untyped-def]
-    base, size = indptr[start], last - first
+def _improve_rows(indptr, indices, start, stop, S, partners, first, ridge, rows):  # type: ignore[no-untyped-def]
+    base, size = indptr[start], partners.shape[1]
     normal, step, no_ridge = np.empty((size, size)), np.empty(size), np.zeros(size)
     for i in range(start, stop):
         normal[:] = 0.0
         for a in range(size):
             normal[a, a], step[a] = ridge[a], -ridge[a] * rows[i, first + a]
-        add_entries(indices, indptr[i], indptr[i + 1], base, S, Ht, first, normal, step)
+        add_entries(indices, indptr[i], indptr[i + 1], base, S, partners, normal, step)
         factorize(normal, no_ridge, normal)
         substitute(normal, step)
         for a in range(size):
@@ -289,9 +292,9 @@ def _improve_rows(indptr, indices, start, stop, S, Ht, first, last, ridge, rows)
 
 
 def _descend_rows(  # type: ignore[no-untyped-def]
-    indptr, indices, start, stop, S, Ht, first, last, ridge, weights, lowest, sweeps, settled, rows
+    indptr, indices, start, stop, S, partners, first, ridge, weights, lowest, sweeps, settled, rows
 ):
-    base, size = indptr[start], last - first
+    base, size = indptr[start], partners.shape[1]
     normal, step = np.empty((size, size)), np.empty(size)
     w, inverse = np.empty(size), np.empty(size)
     for i in range(start, stop):
@@ -299,7 +302,7 @@ def _descend_rows(  # type: ignore[no-untyped-def]
         for a in range(size):
             w[a] = rows[i, first + a]
             normal[a, a], step[a] = ridge[a], -ridge[a] * w[a]
-        add_entries(indices, indptr[i], indptr[i + 1], base, S, Ht, first, normal, step)
+        add_entries(indices, indptr[i], indptr[i + 1], base, S, partners, normal, step)
         for a in range(size):
             for c in range(a):
                 normal[c, a] = normal[a, c]
@@ -310,14 +313,15 @@ def _descend_rows(  # type: ignore[no-untyped-def]
 
 
 def _normal_equations(  # type: ignore[no-untyped-def]
-    indptr, indices, start, stop, base, S, Ht, first, last, ridge, rows, normals, steps
+    indptr, indices, start, stop, base, S, partners, first, ridge, rows, normals, steps
 ):
+    size = partners.shape[1]
     for i in range(start, stop):
         normal, step = normals[i - start], steps[i - start]
         normal[:] = 0.0
-        for a in range(last - first):
+        for a in range(size):
             normal[a, a], step[a] = ridge[a], -ridge[a] * rows[i, first + a]
-        add_entries(indices, indptr[i], indptr[i + 1], base, S, Ht, first, normal, step)
-        for a in range(last - first):
+        add_entries(indices, indptr[i], indptr[i + 1], base, S, partners, normal, step)
+        for a in range(size):
             for c in range(a):
                 normal[c, a] = normal[a, c]
