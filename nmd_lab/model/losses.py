@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from nmd_lab._checks import check_word
 
+from ._logarithm import excess_over_log
 from .likelihoods.binary import Logistic
 from .likelihoods.counts import NegativeBinomial
 from .likelihoods.positive import ItakuraSaito, SquaredLog
@@ -137,16 +138,10 @@ class KL(Loss):
     @staticmethod
     def value(x: float, y: float, p: tuple[float, ...]) -> float:
         """Return x log(x/y) - x + y."""
-        if y < 0.0 or y == math.inf:
-            return math.inf
-        if x == 0.0:
-            return y
-        if y == 0.0:
-            return math.inf
-        excess = (y - x) / x
-        if abs(excess) < 0.5:  # near y = x the plain formula cancels
-            return x * (excess - math.log1p(excess))
-        return x * (excess - math.log(y / x))
+        inside = x * excess_over_log((y - x) / x, y / x)  # it does not cancel near y = x
+        inside = math.inf if y == 0.0 else inside
+        inside = y if x == 0.0 else inside
+        return math.inf if y < 0.0 or y == math.inf else inside
 
     @staticmethod
     def proximal(q: float, x: float, rho: float, p: tuple[float, ...]) -> float:
