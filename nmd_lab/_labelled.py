@@ -56,6 +56,7 @@ def label(prepared: Prepared, solution: Solution) -> Decomposition:
             **constraints_in_parameters(problem.constraints),
             "optimality": solution.optimality,
             **_limits(prepared),
+            **({"absent_are_zeros": True} if observations.absent_are_zeros else {}),
             "starts": solution.starts,
             **chosen,
             **provenance(observations),

@@ -43,6 +43,8 @@ class FittedModel(NamedTuple):
         Constraint on the rows of W, as ``parameters["w_constraint"]`` has it.
     limits : LimitModel
         What the fit knows of entries with limits.
+    absent_are_zeros : bool
+        Whether absent entries of new sparse rows are zeros.
     """
 
     nonlinearity: Nonlinearity
@@ -55,6 +57,7 @@ class FittedModel(NamedTuple):
     epsilon: float
     constraint: str | None = None
     limits: LimitModel = NO_LIMIT_MODEL
+    absent_are_zeros: bool = False
 
 
 def fold_in(
@@ -66,7 +69,14 @@ def fold_in(
     limits: GivenLimits = NO_LIMITS,
 ) -> xr.DataArray:
     """Return the labelled rows of W for new rows of X; see `Predictions.fold_in`."""
-    observations = observe_rows(model.labels, X, mask=mask, weights=weights, limits=limits)
+    observations = observe_rows(
+        model.labels,
+        X,
+        mask=mask,
+        weights=weights,
+        limits=limits,
+        absent_are_zeros=model.absent_are_zeros,
+    )
     W, offsets = fold_rows(model, observations)
     labelled = observations.labels.label_rows(W)
     if offsets is None:
@@ -82,6 +92,7 @@ def observe_rows(
     mask: ArrayLike | None = None,
     weights: ArrayLike | None = None,
     limits: GivenLimits = NO_LIMITS,
+    absent_are_zeros: bool = False,
 ) -> Observations:
     """Return the observations of new rows, which have the column dimensions of a fit."""
     check_no_fit("X", X)
@@ -99,6 +110,7 @@ def observe_rows(
         sample_dims=sample_dims,
         table=labels.table,
         limits=limits,
+        absent_are_zeros=absent_are_zeros,
     )
 
 

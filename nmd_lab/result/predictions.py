@@ -48,6 +48,7 @@ class Predictions(Factors):
             epsilon=float(self.parameters.get("epsilon", 0.0)),
             constraint=self.parameters.get("w_constraint"),
             limits=limits,
+            absent_are_zeros=bool(self.parameters.get("absent_are_zeros", False)),
         )
 
     @overload
@@ -159,9 +160,10 @@ class Predictions(Factors):
         Parameters
         ----------
         X : array_like (k, n), Series, DataFrame, DataArray, scipy.sparse or SparseObservations
-            New rows; a pandas.Series is one row.  NaN, masked entries and absent entries of a
-            sparse matrix are missing.  Columns with labels may be some of those of the fit, in any
-            order; the others are missing.
+            New rows; a pandas.Series is one row.  NaN and masked entries are missing.  Absent
+            entries of a sparse matrix are zeros for a fit of `decompose` to a sparse matrix, such
+            as one of documents, and missing for any other.  Columns with labels may be some of those
+            of the fit, in any order; the others are missing.
         mask : array_like of bool (k, n), optional
             True where X is observed.
         weights : array_like (k, n), optional

@@ -224,3 +224,20 @@ def test_no_array_of_the_size_of_the_matrix(loss):
     finally:
         tracemalloc.stop()
     assert peak < 2000 * 3000 * 8 / 4  # a quarter of one dense array
+
+
+def test_new_documents_are_rows_of_zeros_but_for_their_words():
+    X = random_data(60, 40, 0.15)
+    terms = [f"term {j}" for j in range(40)]
+    named = nmd.observations_from_sparse(X[:50], [f"text {i}" for i in range(50)], terms)
+    fit = nmd.decompose(named, 4, random_state=0)
+    new = X[50:]
+    W = fit.fold_in(new)
+    A = np.maximum(W.values @ fit.H.values, 0)
+    np.testing.assert_allclose(W.values, fit.fold_in(new.toarray()).values)
+    some = fit.fold_in(nmd.observations_from_sparse(new, list("abcdefghij"), terms))
+    np.testing.assert_allclose(some.values, W.values)
+    total = 0.5 * np.sum((new.toarray() - A) ** 2, axis=1)
+    assert (total <= 0.5 * np.sum(new.toarray() ** 2, axis=1) + 1e-9).all()  # no worse than W = 0
+    dense = nmd.decompose(X.toarray()[:50], 4, random_state=0)
+    assert "absent_are_zeros" not in dense.parameters

@@ -1,0 +1,1 @@
+"""What fits cost, beside the machine and beside other libraries."""

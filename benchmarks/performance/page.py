@@ -1,0 +1,88 @@
+"""The page docs/performance.md: its tables with a heading and a text each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+from .iterations import ratios
+from .machine import description, peaks
+from .quality import by_time
+from .ratings import beside_cmfrec
+from .sparse_zeros import passes
+from .threads import speed_up
+
+PATH = Path(__file__).parents[2] / "docs" / "performance.md"
+
+
+class Part(NamedTuple):
+    """A table of the page.
+
+    Attributes
+    ----------
+    heading, text : str
+        Heading, and what the table shows.
+    make : callable
+        Function of ``quick`` that measures and returns the table.
+    """
+
+    heading: str
+    text: str
+    make: Callable[[bool], str]
+
+
+TABLES = {
+    "machine": Part(
+        "The machine",
+        "The speed of a large matrix product and of a copy, one thread.",
+        peaks,
+    ),
+    "iterations": Part(
+        "An iteration of Algorithm 1",
+        "Its time over that of its three bare products (WH, X Hᵀ, WᵀX) by BLAS, in turn, one "
+        "thread: median and quartiles.  The last column compares the two precisions.",
+        ratios,
+    ),
+    "zeros": Part(
+        "Sparse matrices whose absent entries are zeros",
+        "`decompose` at rank 16 with ReLU, one thread.  A pass is compared with the products WH, "
+        "G Hᵀ and Gᵀ W, tile by tile.",
+        passes,
+    ),
+    "quality": Part(
+        "Error by time on sparse nonnegative data",
+        "Relative error of ReLU + Frobenius at rank 16 on one thread, from the best factors within "
+        "some seconds, start included.  Adam has three step sizes; all others their defaults.  The "
+        "lowest error of a line is bold.",
+        by_time,
+    ),
+    "ratings": Part(
+        "Ratings by alternating least squares",
+        "One million generated ratings, 6040 x 3706, ridge 10, offsets of rows and columns, one "
+        "thread.  An iteration updates all rows and columns once.  The objective has the same "
+        "terms for both; a lower one is better.",
+        beside_cmfrec,
+    ),
+    "threads": Part(
+        "Two threads",
+        "Median time of an iteration.",
+        speed_up,
+    ),
+}
+
+
+def part(name: str, quick: bool) -> str:
+    """Return a section of the page, measured now."""
+    heading, text, make = TABLES[name]
+    return f"## {heading}\n\n{text}\n\n{make(quick)}\n"
+
+
+def whole(parts: list[str]) -> str:
+    """Return the page."""
+    head = (
+        "# Performance\n\nWritten by `make bench`, which takes about half an hour: "
+        "`python -m benchmarks.performance --write`.  Ratios say more than seconds, which belong "
+        f"to one machine.\n\nMeasured on: {description()}.\n"
+    )
+    return "\n".join([head, *parts])
