@@ -24,7 +24,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test test-unit-set-up test-unit test-lowest-set-up test-lowest fuzz lab bench ratings-set-up ratings \
+.PHONY: help demo test test-unit-set-up test-unit test-lowest-set-up test-lowest fuzz lab bench bench-set-up ratings-set-up ratings \
     paper lint constraints clean
 
 help: ## list the targets
@@ -55,10 +55,12 @@ fuzz: $(VENV)/with-$(UNIT) ## look for faults for MINUTES=60 from SEED=0; the ta
 lab: $(VENV)/with-lab,plot,io ## open JupyterLab on the first tutorial (ARGS="..." goes to jupyter)
 	$(BIN)/jupyter lab $(ARGS) notebooks/01_quickstart.ipynb
 
-bench: $(VENV)/with-plot,io ## print the tables of all benchmarks
-	@set -e; for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python $$script; done
-	$(BIN)/python -m benchmarks.selection --quick
-	$(BIN)/python -m benchmarks.ratings_table --quick
+bench: $(VENV)-ratings/with-libraries ## write docs/performance.md, and print the tables of the other benchmarks
+	$(MAKE) bench-set-up VENV=$(VENV)-ratings
+	$(VENV)-ratings/bin/python -m benchmarks.performance --write
+	@set -e; for script in benchmarks/*.py; do echo "== $$script"; $(VENV)-ratings/bin/python $$script; done
+	$(VENV)-ratings/bin/python -m benchmarks.selection --quick
+	$(VENV)-ratings/bin/python -m benchmarks.ratings_table --quick
 
 ratings: $(VENV)-ratings/with-libraries ## predicted ratings beside other libraries, hours (set NMD_LAB_DATA), and docs/ratings.md
 	$(VENV)-ratings/bin/python -m benchmarks.ratings_table --write $(ARGS)
@@ -94,6 +96,8 @@ build/lowest.txt: pyproject.toml tests/project/lowest.py
 	$(PYTHON) tests/project/lowest.py $(subst $(comma), ,$(UNIT)) > $@
 
 ratings-set-up: $(VENV)/with-plot
+
+bench-set-up: $(VENV)/with-plot,io,baselines
 
 $(VENV)-ratings/with-libraries: Makefile pyproject.toml $(CONSTRAINTS)
 	$(MAKE) ratings-set-up VENV=$(VENV)-ratings

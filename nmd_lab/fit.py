@@ -84,7 +84,8 @@ def decompose(
         (√X for Square) and 0 elsewhere.  A Decomposition: a warm start from an earlier fit.
         "auto" (default) is "svd"; for Modulus and Square it is "random" with a warm-up of 200
         iterations of Modulus + Frobenius, which finds the signs; for a nonnegative factor it is
-        "nndsvd", or "random" (uniform numbers) where a descent follows (see the notes).
+        "nndsvd", or "random" (uniform numbers) where a descent follows, and for sparse zeros
+        "randomized" (see the notes).
     n_init : int, default 1
         Number of starts.  The first is that of `init`, the others are random.  A random start ends
         early when it can no longer reach the objective of the first one.  The fit of lowest
@@ -194,18 +195,19 @@ def decompose(
 
     Notes
     -----
-    Algorithm 1 of A. Awari, N. Gillis and A. Vandaele, "Alternating Direction Method of Multipliers
-    for Nonlinear Matrix Decompositions".  With ``acceleration=None, homotopy=False, polish=False``
-    and a `penalty` of "balanced", "paper" or a number it is that algorithm and nothing else.  An
-    iteration is always one of that algorithm; after it, the default may do up to four passes of
-    refinements, in all at most one for each iteration.  After the same number of iterations, its
-    objective is at most that of the algorithm alone.  At any time it was at most 6 % above that of
-    the algorithm alone on 16 of the 18 problems of ``benchmarks/pace.py``, and 11 and 19 % on two.
+    Algorithm 1 of A. Awari, N. Gillis and A. Vandaele, "Alternating Direction Method of
+    Multipliers for Nonlinear Matrix Decompositions".  With ``acceleration=None, homotopy=False,
+    polish=False`` and a `penalty` of "balanced", "paper" or a number it is that algorithm and
+    nothing else.  An iteration is always one of that algorithm; after it, the default may do up to
+    four passes of refinements, in all at most one for each iteration.
 
     Under constraints on the factors, the factor steps are small constrained least-squares problems
-    (`nmd_lab.solver.constraints.steps`), without quasi-Newton refinements.  Least squares of
-    complete data, and the divergence with nonnegative factors (both where f is the identity for
-    such WH), descend on the objective itself by default (`nmd_lab.solver.constraints.descent`).
+    (`nmd_lab.solver.constraints.steps`).  Least squares of complete data, and the divergence with
+    nonnegative factors (both where f is the identity for such WH), descend on the objective itself
+    by default (`nmd_lab.solver.constraints.descent`).  A sparse X with less than 30 % stored
+    entries is fitted by quasi-Newton descents alone, without dense arrays
+    (`nmd_lab.solver.refinement.descents`).  A fixed ρ, the rule "paper", ``acceleration=None`` and
+    constraints on the factors ask for T and U, which are dense.
 
     What is "auto" is chosen by the error at a tenth of the observed entries, which are held out;
     several times, if they are few.  They are drawn at random, or as blocks if the holes of X are
@@ -239,9 +241,6 @@ def decompose(
     >>> fit = nmd.decompose(X, rank=3, nonlinearity="relu")
     >>> fit.relative_error < 1e-4
     True
-
-    A table with a class:
-
     >>> import pandas as pd
     >>> size = np.arange(12.0)
     >>> table = pd.DataFrame({"size": size, "adult": pd.array(size > 5, dtype="boolean")})

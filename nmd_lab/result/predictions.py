@@ -162,8 +162,8 @@ class Predictions(Factors):
         X : array_like (k, n), Series, DataFrame, DataArray, scipy.sparse or SparseObservations
             New rows; a pandas.Series is one row.  NaN and masked entries are missing.  Absent
             entries of a sparse matrix are zeros for a fit of `decompose` to a sparse matrix, such
-            as one of documents, and missing for any other.  Columns with labels may be some of those
-            of the fit, in any order; the others are missing.
+            as one of documents, and missing for any other.  Columns with labels may be some of
+            those of the fit, in any order; the others are missing.
         mask : array_like of bool (k, n), optional
             True where X is observed.
         weights : array_like (k, n), optional

@@ -69,7 +69,7 @@ def _descent_memory(problem: Problem, rank: int, options: Options) -> int:
     itemsize = observations.dtype.itemsize
     vectors = 2 * LBFGS.memory_for(factors) + 14 + 2 * problem.threads
     numbers = 2 * stored + vectors * factors + TILES.entries * problem.threads
-    patterns = 32 * stored  # their order, and what sorts them
+    patterns = 32 * stored  # positions, and what sorts them
     start = _start_memory(observations, rank, replace(options, init="randomized"))
     return max(numbers * itemsize + patterns, start)
 

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nmd_lab.data.base import FloatArray, Observations
+from nmd_lab.data.sparse_observations import SparseObservations
 from nmd_lab.model.losses import Loss
 from nmd_lab.model.mixed import AnyPair, MixedPair
 
@@ -24,6 +25,7 @@ from .scaling import Scaling
 from .split_variable import SplitVariable
 from .storage import CsrStorage, storage_of
 from .sweep import EverywhereSweep, Ridge, Sweep
+from .zeros.tiles import Tiles
 
 
 @dataclass(frozen=True)
@@ -95,6 +97,13 @@ class Problem:
         preimage = self.pair.preimage
         squares = self.observations.sum_of(lambda x, weights: weights * np.square(preimage(x)))
         return math.sqrt(squares) or 1.0
+
+    @cached_property
+    def tiles(self) -> Tiles:
+        """Tiles of sparse data."""
+        data = self.observations
+        assert isinstance(data, SparseObservations)
+        return Tiles(data.shape, data.indptr, data.indices, data.values)
 
     @cached_property
     def empty(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:

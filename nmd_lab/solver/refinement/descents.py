@@ -59,7 +59,7 @@ class DescentOptions:
     """
 
     of_squares: Penalties = Penalties(
-        (PenaltyGrowth(1.0, 1.6), PenaltyGrowth(0.1, 1.6)),
+        (PenaltyGrowth(1.0, 1.6), PenaltyGrowth(0.1, 1.2)),
         (PenaltyGrowth(0.3, 1.6), PenaltyGrowth(0.1, 1.2)),
     )
     of_others: Penalties = Penalties(

@@ -259,7 +259,7 @@ def envelope_of(problem: Problem) -> MoreauEnvelope | SparseEnvelope:
     observations, pair, threads = problem.observations, problem.pair, problem.threads
     if handles(observations, pair):
         assert isinstance(pair, Pair)
-        return SparseEnvelope(observations, pair, threads)
+        return SparseEnvelope(problem.tiles, pair, threads)
     return MoreauEnvelope(observations, pair, storage_of(observations), threads)
 
 

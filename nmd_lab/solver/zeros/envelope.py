@@ -34,8 +34,8 @@ class SparseEnvelope:
 
     Parameters
     ----------
-    observations : SparseObservations
-        Data whose absent entries are zeros.
+    tiles : Tiles
+        Stored entries of data whose absent entries are zeros.
     pair : Pair
         Nonlinearity and loss.
     threads : int
@@ -47,15 +47,14 @@ class SparseEnvelope:
         Multipliers of the stored entries, in the order of the tiles.
     """
 
-    def __init__(self, observations: SparseObservations, pair: Pair, threads: int = 1) -> None:
-        self.tiles = Tiles(observations.shape, observations.indptr, observations.indices)
-        self.x = observations.values[self.tiles.order]
+    def __init__(self, tiles: Tiles, pair: Pair, threads: int = 1) -> None:
+        self.tiles, self.x = tiles, tiles.x
         self.U = np.zeros_like(self.x)
-        self.kernel = envelope_kernel(pair, f"{observations.dtype}_every")
-        self.curvature_kernel = curvature_kernel(pair, f"{observations.dtype}_every")
+        dtype, (m, n) = self.x.dtype, tiles.shape
+        self.kernel = envelope_kernel(pair, f"{dtype}_every")
+        self.curvature_kernel = curvature_kernel(pair, f"{dtype}_every")
         self.model = pair.model
-        self.zero_loss = ZeroLoss(pair, observations.dtype)
-        m, n = observations.shape
+        self.zero_loss = ZeroLoss(pair, dtype)
         self.parts = max(1, min(threads, m * n // BLOCKS.share_entries, -(-m // self.tiles.height)))
 
     def evaluate(

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from nmd_lab.data.base import IntArray
+from nmd_lab.data.base import FloatArray, IntArray
 
 
 @dataclass(frozen=True)
@@ -58,20 +58,22 @@ class Tiles:
     ----------
     shape : tuple of int
         Number of rows and columns, (m, n).
-    indptr, indices : ndarray of int
-        CSR pattern of the stored entries.
+    indptr, indices, values : ndarray
+        CSR arrays of the stored entries.
 
     Attributes
     ----------
-    order : ndarray of int (n_stored,)
-        Position in the CSR pattern of each entry in the order of the tiles.
+    x : ndarray (n_stored,)
+        Stored values in the order of the tiles.
     positions : ndarray of int32 (n_stored,)
-        Position in its tile of each entry in this order, row by row.
+        Position of each of them in its tile, row by row.
     size : int
         Largest number of entries of a tile.
     """
 
-    def __init__(self, shape: tuple[int, int], indptr: IntArray, indices: IntArray) -> None:
+    def __init__(
+        self, shape: tuple[int, int], indptr: IntArray, indices: IntArray, values: FloatArray
+    ) -> None:
         m, n = self.shape = shape
         self.height = min(m, TILES.rows)
         self.width = min(n, max(1, TILES.entries // self.height))
@@ -82,11 +84,13 @@ class Tiles:
         tile += columns // self.width
         counts = np.bincount(tile, minlength=self.across * -(-m // self.height))
         self.ends = np.cumsum(counts)
-        self.order: NDArray[np.intp] = np.argsort(tile, kind="stable")
-        tile, rows, columns = tile[self.order], rows[self.order], columns[self.order]
-        first = tile % self.across * self.width
-        widths = np.minimum(n - first, self.width)
-        self.positions: NDArray[np.int32] = rows % self.height * widths + (columns - first)
+        order = np.argsort(tile, kind="stable")
+        self.x: FloatArray = values[order]
+        left = tile[order] % self.across * self.width
+        self.positions: NDArray[np.int32] = rows[order] % self.height
+        self.positions *= np.minimum(n - left, self.width)
+        self.positions += columns[order]
+        self.positions -= left
 
     def __call__(self, part: int = 0, parts: int = 1) -> Iterator[Tile]:
         """Yield the tiles of one of `parts` parts of the rows."""

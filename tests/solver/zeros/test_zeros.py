@@ -50,14 +50,14 @@ def test_tiles_have_each_entry_once(m, n, seed, parts):
     X = random_data(m, n, 0.3, seed)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(tiles, "TILES", TileOptions(rows=3, entries=12))
-        cut = Tiles((m, n), X.indptr, X.indices)
+        cut = Tiles((m, n), X.indptr, X.indices, X.data)
     rebuilt, covered = np.zeros((m, n)), np.zeros((m, n), int)
     for part in range(parts):
         for tile in cut(part, parts):
             covered[tile.rows, tile.columns] += 1
             block = rebuilt[tile.rows, tile.columns].copy()
             assert block.size <= cut.size
-            block.reshape(-1)[cut.positions[tile.stored]] = X.data[cut.order[tile.stored]]
+            block.reshape(-1)[cut.positions[tile.stored]] = cut.x[tile.stored]
             rebuilt[tile.rows, tile.columns] = block
     np.testing.assert_array_equal(covered, 1)
     np.testing.assert_array_equal(rebuilt, X.toarray())
@@ -107,7 +107,7 @@ def test_envelope_is_that_of_all_entries_with_multipliers_at_the_stored_ones(
     X, pair = random_data(), make_pair(f, loss)
     W, H = factors()
     full = observe(X.toarray())
-    lean = SparseEnvelope(observe(X, absent_are_zeros=True), pair, threads)
+    lean = SparseEnvelope(Tiles(X.shape, X.indptr, X.indices, X.data), pair, threads)
     assert lean.parts == threads
     whole = MoreauEnvelope(full, pair, storage_of(full))
     stored = (X.toarray() != 0).ravel()
