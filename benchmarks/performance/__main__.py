@@ -11,13 +11,10 @@ Nothing else should run on the machine.
 from __future__ import annotations
 
 import os
-import sys
-from pathlib import Path
 
 for variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ[variable] = "1"  # before NumPy is loaded
 os.environ.setdefault("NUMBA_NUM_THREADS", "2")
-sys.path.insert(0, str(Path(__file__).parents[1]))  # for `common`, in new processes too
 
 import argparse
 

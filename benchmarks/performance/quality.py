@@ -8,9 +8,9 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from common.memory import in_own_process
 
 import nmd_lab as nmd
+from benchmarks.common.memory import in_own_process
 from nmd_lab import baselines
 
 from .sparse_sets import SETS

@@ -8,10 +8,10 @@ import warnings
 from typing import Any
 
 import numpy as np
-from common.memory import in_own_process
 from scipy import sparse
 
 import nmd_lab as nmd
+from benchmarks.common.memory import in_own_process
 
 from .timing import table
 

@@ -6,9 +6,9 @@ import warnings
 from typing import Any
 
 import numpy as np
-from common.memory import Peak, in_own_process
 
 import nmd_lab as nmd
+from benchmarks.common.memory import Peak, in_own_process
 from nmd_lab.solver.zeros.tiles import TILES
 
 from .sparse_sets import documents

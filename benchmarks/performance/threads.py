@@ -6,9 +6,9 @@ import warnings
 from typing import Any
 
 import numpy as np
-from common.memory import in_own_process
 
 import nmd_lab as nmd
+from benchmarks.common.memory import in_own_process
 
 from .iterations import data
 from .ratings import ratings

@@ -10,7 +10,6 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))  # the benchmarks are not installed
-sys.path.insert(0, str(ROOT / "benchmarks"))
 
 from benchmarks.performance import page  # noqa: E402
 from benchmarks.performance.sparse_sets import SETS, documents  # noqa: E402
