@@ -19,7 +19,7 @@ from nmd_lab.model.losses import KL_FLOOR
 from nmd_lab.model.proximal import make_pair
 from nmd_lab.solver.prepare import prepare
 from nmd_lab.solver.refinement.moreau_envelope import MoreauEnvelope
-from nmd_lab.solver.storage import storage_of
+from nmd_lab.solver.storage import BLOCKS, storage_of
 from nmd_lab.solver.zeros import tiles, zero_loss
 from nmd_lab.solver.zeros.envelope import SparseEnvelope
 from nmd_lab.solver.zeros.tiles import TileOptions, Tiles
@@ -101,9 +101,7 @@ def test_a_loss_with_a_value_of_its_own_has_no_form():
 def test_envelope_is_that_of_all_entries_with_multipliers_at_the_stored_ones(
     f, loss, threads, small_tiles, monkeypatch
 ):
-    monkeypatch.setattr(
-        "nmd_lab.solver.zeros.envelope.BLOCKS", replace(storage_options(), share_entries=50)
-    )
+    monkeypatch.setattr("nmd_lab.solver.zeros.envelope.BLOCKS", replace(BLOCKS, share_entries=50))
     X, pair = random_data(), make_pair(f, loss)
     W, H = factors()
     full = observe(X.toarray())
@@ -129,12 +127,6 @@ def test_envelope_is_that_of_all_entries_with_multipliers_at_the_stored_ones(
         np.testing.assert_allclose(found, wanted, rtol=1e-9, atol=1e-9)
     lean.forget()
     assert not lean.U.any()
-
-
-def storage_options():
-    from nmd_lab.solver.storage import BLOCKS
-
-    return BLOCKS
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
