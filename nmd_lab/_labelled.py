@@ -107,6 +107,7 @@ class ResumableFit:
                     tol=options.tol,
                     held_out=held_out,
                     patience=options.patience,
+                    window=plan.window,
                     last_when_stopped=True,
                 )
             outcome = self.run.advance(iterations, callback=callback)

@@ -220,7 +220,7 @@ class _Runner:
             tol=options.tol,
             held_out=self.held_out,
             patience=options.patience,
-            window=self._window(named.kind),
+            window=self.plan.window or (STOPPING.window_chosen if named.kind == "chosen" else None),
             last=self.ending.last,
         )
         limit = min(options.max_iter, self.ending.iterations or options.max_iter)
@@ -236,12 +236,6 @@ class _Runner:
         if outcome.stop_reason.code == "time_limit":
             outcome = outcome._replace(stop_reason=self._time_limit_reason())
         return outcome
-
-    def _window(self, kind: str) -> int | None:
-        """Return the window of the stopping rule for the gain; None for the usual one."""
-        if self.plan.descends:  # they end by themselves
-            return self.options.max_iter + 1
-        return STOPPING.window_chosen if kind == "chosen" else None
 
     def _run_or_none(
         self, named: NamedStart, target: float, cancelled: Callable[[], bool] | None = None

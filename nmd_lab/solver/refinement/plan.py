@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from dataclasses import dataclass
 
 from nmd_lab.model.losses import Frobenius
@@ -48,6 +49,14 @@ class RefinementPlan:
     searches: bool = False
     descends: bool = False
     tol: float = 0.0
+
+    @property
+    def window(self) -> int | None:
+        """Window of the stopping rule for the gain, endless for descents, which end by themselves.
+
+        None stands for the usual one.
+        """
+        return sys.maxsize - 1 if self.descends else None
 
     @property
     def limited(self) -> bool:
