@@ -47,7 +47,7 @@ class NMD(ClassNamePrefixFeaturesOutMixin, FactorModel):  # type: ignore[misc]
         Entrywise loss d, by default "frobenius".  "kl" needs X >= 0.
     dtype, init, n_init, max_iter, tol, penalty, initial_penalty, acceleration, homotopy, polish, \
     alpha, offsets, offset_alpha, constraint, w_constraint, h_constraint, validation, patience, \
-    epsilon, time_limit, callback, progress, random_state, threads
+    epsilon, time_limit, callback, progress, random_state, threads, device
         As for `decompose`, with the same defaults.  `offsets` of rows are refused, and so is "auto"
         together with ``alpha="auto"``, which may choose them.
 
@@ -119,6 +119,7 @@ class NMD(ClassNamePrefixFeaturesOutMixin, FactorModel):  # type: ignore[misc]
         progress: bool | None = None,
         random_state: Any = None,
         threads: int | None = None,
+        device: str | None = None,
     ) -> None:
         self._set_parameters(locals())
 
@@ -222,7 +223,7 @@ class MatrixCompletion(OneToOneFeatureMixin, SampledModel):  # type: ignore[misc
         Entrywise loss d, by default "frobenius".  "kl" needs X >= 0.  "sample" takes "ordinal" too.
     dtype, init, n_init, max_iter, tol, penalty, initial_penalty, acceleration, homotopy, polish, \
     alpha, offsets, offset_alpha, constraint, w_constraint, h_constraint, validation, patience, \
-    epsilon, time_limit, callback, progress, random_state, threads
+    epsilon, time_limit, callback, progress, random_state, threads, device
         As for `complete`, with the same defaults.  "sample" refuses a value for `alpha`,
         `offset_alpha`, `constraint`, `w_constraint`, `h_constraint` or `validation`, and ignores
         those that say how a fit iterates.
@@ -238,11 +239,9 @@ class MatrixCompletion(OneToOneFeatureMixin, SampledModel):  # type: ignore[misc
 
     Notes
     -----
-    NaN in X and absent entries of a sparse X are missing.  Within a `GridSearchCV`, numbers for
-    `n_components` and `alpha` save the choice in each of its fits.
-
-    With "sample", a row that has the observed entries of a fitted row is taken as this row.  Other
-    rows are drawn given the draws of H, which do not learn from them, as by `Posterior.fold_in`.
+    NaN in X and absent entries of a sparse X are missing.  Within a `GridSearchCV`, give numbers
+    for `n_components` and `alpha`.  With "sample", a row with the observed entries of a fitted row
+    is taken as this row.  Others are drawn given the draws of H, as by `Posterior.fold_in`.
 
     Examples
     --------
@@ -289,6 +288,7 @@ class MatrixCompletion(OneToOneFeatureMixin, SampledModel):  # type: ignore[misc
         progress: bool | None = None,
         random_state: Any = None,
         threads: int | None = None,
+        device: str | None = None,
         inference: Literal["fit", "sample"] = "fit",
         n_draws: int = 300,
         n_tune: int | None = None,

@@ -41,9 +41,9 @@ def decompose(
     Parameters
     ----------
     X : array_like (m, n)
-        Data: ndarray, masked array, DataFrame, DataArray or scipy.sparse matrix.  NaN and masked
-        entries are missing, absent entries of a sparse matrix are zeros.  Labels are kept.  The
-        largest magnitude may be from 1e-120 to 1e120, in float32 from 1e-36 to 1e36.
+        Data: ndarray, masked array, DataFrame, DataArray, scipy.sparse matrix or PyTorch tensor.
+        NaN and masked entries are missing, absent entries of a sparse matrix are zeros.  Labels are
+        kept.  The largest magnitude may be from 1e-120 to 1e120, in float32 from 1e-36 to 1e36.
     rank : int or "auto", default "auto"
         Number of components r, from 1 to min(m, n).  "auto": chosen by held-out entries.
     nonlinearity : str, Nonlinearity, dict or sequence
@@ -69,9 +69,9 @@ def decompose(
     upper : array_like (m, n) or scipy.sparse matrix, optional
         Upper limits of the entries at which both are True; X has the lower ones.
     limit_noise : float or "auto", default "auto"
-        Standard deviation of the noise at entries with limits, for the Frobenius loss and in the
-        units of X.  "auto": that of the held-out errors, or of a pilot run if nothing is chosen by
-        held-out entries.  0: any value within the limits is as good as another.
+        Standard deviation of the noise at entries with limits, for the Frobenius loss, in units of
+        X.  "auto": that of held-out errors or of a pilot run.  0: any value within the limits is as
+        good as another.
     dtype : float32 or float64, optional
         Working precision; by default that of X.
     sample_dims : str or sequence of str, optional
@@ -80,8 +80,8 @@ def decompose(
     init : {"auto", "svd", "randomized", "nndsvd", "random"}, (W, H) or Decomposition
         Starting factors.  "svd": from the singular value decomposition; "randomized": from an
         approximation of it, for large or sparse data; "nndsvd": a nonnegative form of it; "random":
-        small Gaussian factors.  A pair (W, H): these factors, with T = X on the observed entries
-        (√X for Square) and 0 elsewhere.  A Decomposition: a warm start from an earlier fit.
+        small Gaussian factors.  A pair (W, H): these factors, with T = X (√X for Square) where
+        observed and 0 elsewhere.  A Decomposition: a warm start from an earlier fit.
         "auto" (default) is "svd"; for Modulus and Square it is "random" with a warm-up of 200
         iterations of Modulus + Frobenius, which finds the signs; for a nonnegative factor it is
         "nndsvd", or "random" (uniform numbers) where a descent follows, and for sparse zeros
@@ -162,6 +162,10 @@ def decompose(
     threads : int, optional
         Largest number of threads, which work on parts of large data or on several starts; by
         default NUMBA_NUM_THREADS.
+    device : str, optional
+        Device of PyTorch on which the passes over the data run, such as "cuda" (extra "torch"), for
+        a piecewise-linear f or Square with Frobenius, L1 or KL, dense data, masked ones, and sparse
+        zeros.  The results are those of NumPy up to rounding.  By default that of a tensor X.
 
     Returns
     -------
@@ -186,10 +190,10 @@ def decompose(
     OutOfBoundsWarning
         If values of X lie outside the bounds of MinMax.
     NotConvergedWarning
-        If `max_iter` ended a fit whose last tenth of iterations still lowered the objective by
-        more than 0.1 %; never with ``tol=0``.
+        If `max_iter` ended a fit that still fell by more than 0.1 % in its last tenth; never with
+        ``tol=0``.
     OverfitWarning
-        If predictions of missing entries are far outside the range of the observed ones.
+        If predictions of missing entries are far outside the observed range.
     UnobservedWarning
         If rows or columns have no observed entry and there are no offsets (`complete` only).
 
@@ -201,19 +205,16 @@ def decompose(
     nothing else.  An iteration is always one of that algorithm; after it, the default may do up to
     four passes of refinements, in all at most one for each iteration.
 
-    Under constraints on the factors, the factor steps are small constrained least-squares problems
-    (`nmd_lab.solver.constraints.steps`).  Least squares of complete data, and the divergence with
-    nonnegative factors (both where f is the identity for such WH), descend on the objective itself
-    by default (`nmd_lab.solver.constraints.descent`).  A sparse X with less than 30 % stored
-    entries is fitted by quasi-Newton descents alone, without dense arrays
-    (`nmd_lab.solver.refinement.descents`).  A fixed ρ, the rule "paper", ``acceleration=None`` and
-    constraints on the factors ask for T and U, which are dense.
+    Under constraints on the factors, the factor steps are small constrained least-squares problems.
+    Where f is the identity for such WH, least squares of complete data and the divergence with
+    nonnegative factors descend on the objective itself by default.  A sparse X with less than 30 %
+    stored entries is fitted by quasi-Newton descents alone, without the dense T and U for which a
+    fixed ρ, the rule "paper", ``acceleration=None`` and constraints on the factors ask.
 
-    What is "auto" is chosen by the error at a tenth of the observed entries, which are held out;
-    several times, if they are few.  They are drawn at random, or as blocks if the holes of X are
-    blocks, or are those of `validation`.  The fit then begins at the chosen factors, with all
-    entries.  `Decomposition.selection` has all trials, and ``docs/choosing.md`` tells how they go.
-    Multiples of X give the same choice.  At most half of `time_limit` is for the trials.
+    What is "auto" is chosen by the error at a tenth of the observed entries, which are held out, at
+    random, as blocks if the holes of X are blocks, or those of `validation`.  The fit then begins
+    at the chosen factors, with all entries.  At most half of `time_limit` is for the trials, which
+    `Decomposition.selection` lists and ``docs/choosing.md`` explains.
 
     The loss of an entry with limits is 0 where the model satisfies them, and that to the nearest
     limit elsewhere.  For the Frobenius loss and noise of standard deviation σ = `limit_noise` > 0,

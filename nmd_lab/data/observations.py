@@ -15,6 +15,7 @@ from .base import Observations
 from .dense import observe_dense
 from .limits import NO_LIMITS, GivenLimits, with_limits
 from .sparse import is_sparse, observe_sparse
+from .tensors import without_tensors
 from .typed_table import TypedTable
 
 
@@ -33,7 +34,7 @@ def observe(
 
     Parameters
     ----------
-    X : array_like, masked array, DataFrame, DataArray, scipy.sparse matrix or SparseObservations
+    X : array_like, masked array, DataFrame, DataArray, sparse matrix, tensor or SparseObservations
         Data.
     mask, weights : array_like (m, n), optional
         Mask of the observed entries, and weights of the entries.
@@ -53,6 +54,7 @@ def observe(
     TypeError, ValueError
         If an argument is not valid.
     """
+    X, mask, weights = (without_tensors(each) for each in (X, mask, weights))
     if is_sparse(X):
         observations: Observations = observe_sparse(
             X, mask=mask, weights=weights, dtype=dtype, absent_are_zeros=absent_are_zeros

@@ -22,8 +22,6 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-import numpy as np
-
 from nmd_lab._stop_reason import StopReason
 from nmd_lab.data.base import FloatArray
 from nmd_lab.model.mixed import AnyPair
@@ -117,7 +115,7 @@ def admm(problem: Problem, start: Start) -> Iterator[State]:
     rule, loss = problem.rule, problem.pair.loss
     W, H = problem.projected(start)
     sweep = problem.sweep(start.W.shape[1])
-    size_of_T = float(np.linalg.norm(sweep.split_variable.T)) or 1.0
+    size_of_T = sweep.split_variable.size_of_T or 1.0
     reference = problem.reference
     rho, next_penalty = rule.initial, rule.begin()
 

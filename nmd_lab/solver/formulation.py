@@ -14,6 +14,7 @@ from nmd_lab.model.nonlinearities import Identity
 from nmd_lab.model.offsets import Offsets
 
 from .constraints.given import GivenConstraints
+from .devices.choice import device_of, refuse_unsupported
 from .memory import check_copy
 from .offsets import OffsetColumns
 from .options import Options
@@ -67,13 +68,15 @@ def make_problem(
     Raises
     ------
     ValueError
-        If the constraint or the offsets do not go with the data.
+        If the constraint, the offsets or the device do not go with the data.
     """
     if observations.absent_are_zeros and options.offsets != "none":
         raise ValueError(
             f"offsets={options.offsets!r} does not go with a sparse X whose absent entries are "
             "zeros: use complete(), or offsets='none'."
         )
+    device = device_of(options.device)
+    refuse_unsupported(device, observations, scaling.pair, observed_only=observed_only)
     if observed_only:
         observations = observations.as_sparse()
     if scaling.exponent:
@@ -96,6 +99,7 @@ def make_problem(
         observed_only=observed_only,
         threads=options.threads or all_threads(),
         scaling=scaling,
+        device=device,
     )
     return _with_constraints(problem, options), offsets
 

@@ -23,6 +23,7 @@ from nmd_lab._checks import (
 
 from .constraints.base import FactorConstraint
 from .constraints.given import as_constraint, check_both
+from .devices.choice import device_of
 from .penalty import PenaltyRule, as_penalty_rule
 
 INITS = ("auto", "svd", "randomized", "nndsvd", "random")
@@ -67,6 +68,7 @@ class FitOptions(TypedDict, total=False):
     progress: bool | None
     random_state: Any
     threads: int | None
+    device: str | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,6 +98,7 @@ class Options:
     progress: bool | None = None
     random_state: Any = None
     threads: int | None = None
+    device: str | None = None
 
     def __post_init__(self) -> None:
         """Check everything that can be checked without the data."""
@@ -109,6 +112,9 @@ class Options:
             check_number("time_limit", self.time_limit, 0)
         if self.threads is not None:
             check_integer("threads", self.threads, 1)
+        if self.device is not None and not isinstance(self.device, str):
+            raise TypeError(f"device={self.device!r} is no name: give a string, such as 'cuda'.")
+        device_of(self.device)  # refuses an unknown one
         if self.callback is not None and not callable(self.callback):
             raise TypeError(
                 f"callback={self.callback!r} is not callable: give a function of state."
@@ -178,7 +184,7 @@ class Options:
         """Return the options as numbers and strings, for `Decomposition.parameters`.
 
         An array, a fit or a generator becomes a text such as "given ndarray".  `callback`,
-        `progress` and `threads` are left out, because they do not change the result.
+        `progress`, `threads` and `device` are left out, because they do not change the result.
 
         Parameters
         ----------
@@ -186,7 +192,7 @@ class Options:
             Working precision, which bounds `epsilon` from below.
         """
         plain = {f.name: getattr(self, f.name) for f in fields(self)}
-        for name in ("callback", "progress", "threads"):
+        for name in ("callback", "progress", "threads", "device"):
             del plain[name]
         if self.validation is not None and not self.holds_out_share:
             plain["validation"] = f"given {type(self.validation).__name__}"

@@ -15,6 +15,7 @@ from nmd_lab._interruption import Interruption
 from nmd_lab.data.base import Observations
 from nmd_lab.data.limits import NO_LIMITS, GivenLimits
 from nmd_lab.data.observations import observe
+from nmd_lab.data.tensors import device_of_tensor
 from nmd_lab.model.limits import with_limit_model
 from nmd_lab.model.losses import Loss
 from nmd_lab.model.mixed import AnyPair
@@ -106,6 +107,8 @@ def prepare(
     """
     began = time.perf_counter()
     checked = Options.of(options)
+    if checked.device is None:
+        checked = replace(checked, device=device_of_tensor(X))
     pair: AnyPair = make_pair(
         "identity" if is_mixed(nonlinearity) or is_auto(nonlinearity) else nonlinearity,
         "frobenius" if is_mixed(loss) or is_auto(loss) else loss,

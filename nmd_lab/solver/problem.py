@@ -17,6 +17,8 @@ from nmd_lab.model.mixed import AnyPair, MixedPair
 
 from .constraints.given import NO_CONSTRAINTS, GivenConstraints
 from .constraints.steps import ConstrainedColumns
+from .devices.base import Device
+from .devices.host import HOST
 from .initialization import Start
 from .observed_sweep import ObservedSweep
 from .offsets import NO_OFFSET_COLUMNS, OffsetColumns
@@ -53,6 +55,8 @@ class Problem:
         Units of the problem, and the pair in the units of X; None if the two are the same.
     constraints : GivenConstraints
         Constraints on the rows of W and on the columns of H, in the units of X.
+    device : Device
+        Where X, T and U lie.
     """
 
     observations: Observations
@@ -66,6 +70,7 @@ class Problem:
     threads: int = 1
     scaling: Scaling | None = None
     constraints: GivenConstraints = NO_CONSTRAINTS
+    device: Device = HOST
 
     @property
     def is_constrained(self) -> bool:
@@ -103,7 +108,7 @@ class Problem:
         """Tiles of sparse data."""
         data = self.observations
         assert isinstance(data, SparseObservations)
-        return Tiles(data.shape, data.indptr, data.indices, data.values)
+        return Tiles(data.shape, data.indptr, data.indices, data.values, self.device)
 
     @cached_property
     def empty(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
@@ -119,11 +124,12 @@ class Problem:
         """Return the sweep for a rank, with T and U at their start."""
         beyond_stored = self.sparse and not self.observed_only
         _, empty_columns = self.empty
-        split_variable = SplitVariable(self.observations, self.pair, beyond_stored=beyond_stored)
+        given = (self.observations, self.pair, self.device)
+        split_variable = SplitVariable(*given, beyond_stored=beyond_stored)
         of_W, of_H = self.alphas(rank)
         ridges = Ridge(self.epsilon, of_W), Ridge(self.epsilon, of_H)
         solved = self.offset_columns.solved(rank)
-        storage = storage_of(self.observations)
+        storage = storage_of(self.observations, self.device)
         constrained = self.constrained_columns(rank)
         if self.observed_only:
             assert isinstance(storage, CsrStorage)

@@ -14,8 +14,8 @@ from nmd_lab.model.entry import AnyStructure
 from nmd_lab.model.mixed import AnyPair
 
 from .cholesky import factorize, substitute
+from .devices.compiled_passes import compile_entry_update, has_limits
 from .penalty import compare_residuals, relaxed_ratio
-from .split_variable import compile_entry_update, has_limits
 
 
 @dataclass(frozen=True)

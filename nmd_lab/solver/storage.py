@@ -21,6 +21,9 @@ from numpy.typing import NDArray
 from nmd_lab._numba import compile_kernel
 from nmd_lab.data.base import FloatArray, Observations
 
+from .devices.base import Device
+from .devices.host import HOST
+
 
 class Block(NamedTuple):
     """A range of rows and the range of flat entries that they store."""
@@ -61,22 +64,26 @@ class Storage(Protocol):
         Largest number of entries of a block.
     complete : bool
         Whether every entry is stored.
+    device : Device
+        Where the entries lie.
 
     Notes
     -----
-    `H_packed` is H in the memory order of the storage, as `pack` returns it.
+    `H_packed` is H in the memory order of the storage and on its device, as `pack` returns it, and
+    so are the entries of a block.  All other arrays are NumPy arrays.
     """
 
     shape: tuple[int, int]
     n_entries: int
     block_size: int
     complete: bool
+    device: Device
 
     def blocks(self, part: int = 0, parts: int = 1) -> Iterator[Block]:
         """Yield the blocks of one of `parts` parts of the rows."""
 
     def pack(self, H: FloatArray) -> FloatArray:
-        """Return H (rank, n) in the memory order of the storage."""
+        """Return H (rank, n) in the memory order of the storage, on its device."""
 
     def products(self, block: Block, W: FloatArray, H_packed: FloatArray, out: FloatArray) -> None:
         """Put WH at the block's entries into `out`."""
@@ -89,14 +96,15 @@ class Storage(Protocol):
 
 
 class DenseStorage:
-    """Every entry is stored; the products are those of BLAS."""
+    """Every entry is stored; the products are those of matrices on the device."""
 
     complete = True
 
-    def __init__(self, shape: tuple[int, int]) -> None:
-        self.shape = shape
+    def __init__(self, shape: tuple[int, int], device: Device = HOST) -> None:
+        self.shape, self.device = shape, device
         self.n_entries = shape[0] * shape[1]
-        self.block_rows = max(1, min(BLOCKS.block_entries // shape[1], shape[0]))
+        entries = BLOCKS.block_entries * device.factor
+        self.block_rows = max(1, min(entries // shape[1], shape[0]))
         self.block_size = self.block_rows * shape[1]
 
     def blocks(self, part: int = 0, parts: int = 1) -> Iterator[Block]:
@@ -108,21 +116,23 @@ class DenseStorage:
             yield Block(slice(first, last), slice(first * n, last * n))
 
     def pack(self, H: FloatArray) -> FloatArray:
-        """Return H itself."""
-        return H
+        """Return H on the device."""
+        packed: FloatArray = self.device.put(H)
+        return packed
 
     def products(self, block: Block, W: FloatArray, H_packed: FloatArray, out: FloatArray) -> None:
         """Put WH at the block's entries into `out`."""
-        np.dot(W[block.rows], H_packed, out=out.reshape(-1, self.shape[1]))
+        rows = self.device.put(W[block.rows])
+        self.device.multiply(rows, H_packed, out.reshape(-1, self.shape[1]))
 
     def times_Ht(self, block: Block, S: FloatArray, H_packed: FloatArray) -> FloatArray:
         """Return the block's rows of S Hᵀ."""
-        product: FloatArray = S.reshape(-1, self.shape[1]) @ H_packed.T
-        return product
+        return self.device.get(S.reshape(-1, self.shape[1]) @ H_packed.T)
 
     def add_StW(self, block: Block, S: FloatArray, W: FloatArray, out: FloatArray) -> None:
         """Add the block's share of Sᵀ W to `out`."""
-        out += S.reshape(-1, self.shape[1]).T @ W[block.rows]
+        rows = self.device.put(W[block.rows])
+        out += self.device.get(S.reshape(-1, self.shape[1]).T @ rows)
 
 
 class CsrStorage:
@@ -137,6 +147,7 @@ class CsrStorage:
     """
 
     complete = False
+    device = HOST
 
     def __init__(
         self, shape: tuple[int, int], indptr: NDArray[np.integer], indices: NDArray[np.integer]
@@ -204,10 +215,10 @@ class CsrStorage:
         return CsrStorage((n, m), pattern.indptr, pattern.indices), pattern.data
 
 
-def storage_of(observations: Observations) -> DenseStorage | CsrStorage:
-    """Return the storage that suits the observations."""
+def storage_of(observations: Observations, device: Device = HOST) -> DenseStorage | CsrStorage:
+    """Return the storage that suits the observations; a CSR pattern has no other device."""
     if observations.pattern is None:
-        return DenseStorage(observations.shape)
+        return DenseStorage(observations.shape, device)
     return CsrStorage(observations.shape, *observations.pattern)
 
 

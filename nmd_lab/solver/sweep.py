@@ -172,7 +172,8 @@ class Sweep:
             rank, n = H.shape
             StW = np.zeros((n, rank), H.dtype)
             CtW = np.zeros((n if projected else 0, rank), H.dtype)
-            sums, buffers = np.zeros(4), np.empty((2, self.storage.block_size), H.dtype)
+            sums = np.zeros(4)
+            buffers = self.storage.device.empty((2, self.storage.block_size), H.dtype)
             for block in self.storage.blocks(part, self.parts):
                 S, change = self._S_and_change(block, buffers)
                 self.storage.products(block, W, H_packed, S)
@@ -283,7 +284,7 @@ class EverywhereSweep(Sweep):
 
         def share(part: int) -> tuple[FloatArray, ...]:
             StW = np.zeros((H.shape[1], H.shape[0]), H.dtype)
-            buffers = np.empty((2, self.storage.block_size), H.dtype)
+            buffers = self.storage.device.empty((2, self.storage.block_size), H.dtype)
             for block in self.storage.blocks(part, self.parts):
                 S, _ = self._S_and_change(block, buffers)
                 self.storage.products(block, W, H_packed, S)
@@ -334,4 +335,5 @@ def regularized_inverse(normal: FloatArray, ridge: FloatArray) -> FloatArray:
 
 def number_of_shares(storage: Storage, threads: int) -> int:
     """Return the number of parts of the rows: at most one for each thread, and none too small."""
+    threads = storage.device.threads(threads)
     return max(1, min(threads, storage.n_entries // BLOCKS.share_entries))

@@ -121,7 +121,7 @@ class Lagrangian:
         m, n = observations.shape
         self.density = observations.n_observed / (m * n)
         matrices = (m + n) * W_aug.shape[1] ** 2
-        self.one_matrix = not PLAN.allows(matrices, self.envelope.U.size)
+        self.one_matrix = not PLAN.allows(matrices, self.envelope.size)
         self.costs = pass_costs(problem, W_aug.shape[1], one_matrix=self.one_matrix)
         self._cost = self.costs.start  # of the work since the last candidate
         self.candidate = Candidate(self.W_aug, self.H_aug, math.inf, math.inf, 0.0)
@@ -260,7 +260,7 @@ def envelope_of(problem: Problem) -> MoreauEnvelope | SparseEnvelope:
     if handles(observations, pair):
         assert isinstance(pair, Pair)
         return SparseEnvelope(problem.tiles, pair, threads)
-    return MoreauEnvelope(observations, pair, storage_of(observations), threads)
+    return MoreauEnvelope(observations, pair, storage_of(observations, problem.device), threads)
 
 
 def _balanced(

@@ -15,18 +15,14 @@ stationary points at any ρ (the method of multipliers).
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from nmd_lab._numba import compile_kernel
 from nmd_lab._threads import map_and_add
 from nmd_lab.data.base import FloatArray, Observations
-from nmd_lab.model.entry import AnyStructure, compile_entry
 from nmd_lab.model.mixed import AnyPair
-from nmd_lab.solver.split_variable import StoredEntries, has_limits
+from nmd_lab.solver.split_variable import StoredEntries
 from nmd_lab.solver.storage import Storage
 from nmd_lab.solver.sweep import number_of_shares
 
@@ -66,6 +62,11 @@ class MoreauEnvelope(StoredEntries):
         Positions of the stored entries.
     threads : int
         Largest number of threads.  Each works on its own part of the rows.
+
+    Attributes
+    ----------
+    size : int
+        Number of stored entries.
     """
 
     def __init__(
@@ -75,13 +76,12 @@ class MoreauEnvelope(StoredEntries):
         storage: Storage,
         threads: int = 1,
     ) -> None:
-        super().__init__(observations, pair)
-        self.storage = storage
+        super().__init__(observations, pair, storage.device)
+        self.storage, self.size = storage, storage.n_entries
         self.parts = number_of_shares(storage, threads)
-        # Not np.zeros: reading pages that were never written is slow on some systems.
-        self.U = np.full(storage.n_entries, 0.0, dtype=observations.dtype)
-        self.kernel = envelope_kernel(pair, self.kind)
-        self.curvature_kernel = curvature_kernel(pair, self.kind)
+        self.U = self.device.zeros((self.size,), observations.dtype)
+        self.envelope_pass = self.device.envelope_pass(pair, self.kind)
+        self.curvature_pass = self.device.curvature_pass(pair, self.kind)
 
     def evaluate(
         self, W: FloatArray, H: FloatArray, penalty: float, update_from: float = 0.0
@@ -102,12 +102,13 @@ class MoreauEnvelope(StoredEntries):
 
         def share(part: int) -> tuple[FloatArray, FloatArray]:
             gradient, sums = np.zeros((H.shape[1], H.shape[0]), H.dtype), np.zeros(3)
-            buffer = np.empty(self.storage.block_size, H.dtype)
+            buffer = self.device.empty((self.storage.block_size,), H.dtype)
             for block in self.storage.blocks(part, self.parts):
                 entries = block.entries
                 G = buffer[: entries.stop - entries.start]
                 self.storage.products(block, W, H_packed, G)
-                sums += self.kernel(*self._data(entries, G), penalty, update_from, self.model)
+                numbers = (penalty, update_from, self.model)
+                sums += self.envelope_pass(*self._data(entries, G), *numbers)
                 gradient_W[block.rows] = self.storage.times_Ht(block, G, H_packed)
                 self.storage.add_StW(block, G, W, gradient)
             return gradient, sums
@@ -134,12 +135,12 @@ class MoreauEnvelope(StoredEntries):
 
         def share(part: int) -> tuple[FloatArray, ...]:
             columns = np.zeros(outer_H.shape, H.dtype)
-            buffer = np.empty(self.storage.block_size, H.dtype)
+            buffer = self.device.empty((self.storage.block_size,), H.dtype)
             for block in self.storage.blocks(part, self.parts):
                 entries = block.entries
                 C = buffer[: entries.stop - entries.start]
                 self.storage.products(block, W, H_packed, C)
-                self.curvature_kernel(*self._data(entries, C), penalty, self.model)
+                self.curvature_pass(*self._data(entries, C), penalty, self.model)
                 rows[block.rows] = self.storage.times_Ht(block, C, outer_H_packed)
                 self.storage.add_StW(block, C, outer_W, columns)
             return (columns,)
@@ -148,94 +149,13 @@ class MoreauEnvelope(StoredEntries):
         return rows, columns
 
     def _data(self, entries: slice, A: FloatArray) -> tuple[Any, ...]:
-        """Return the arrays of a block, as kernels take them."""
+        """Return the arrays of a block, as passes take them."""
         marks = self.marks_of(entries)
         return self.x[entries], A, self.weights_of(entries), *marks, self.U[entries]
 
     def forget(self) -> None:
         """Set the multipliers back to zero."""
         self.U[:] = 0
-
-
-def envelope_kernel(pair: AnyPair, kind: str) -> Callable[..., tuple[float, float, float]]:
-    """Return the compiled pass over a flat block, for arguments of one kind.
-
-    It takes (x, a, weights, limits, uppers, parts, u, penalty, update_from, pair.model), turns `a`
-    into the gradient of L and returns the sums of L, of the loss of f(a) and of (t - a)².
-    """
-    return _envelope_kernel(pair.structure, f"envelope_{pair.name}_{kind}", pair.is_ours)
-
-
-@cache
-def _envelope_kernel(structure: AnyStructure, name: str, cached: bool) -> Callable[..., Any]:
-    solve, loss = compile_entry(structure, has_limits(name))
-
-    def evaluate(  # type: ignore[no-untyped-def]
-        x, a, weights, limits, uppers, parts, u, penalty, update_from, model
-    ):
-        value, data_term, squares = 0.0, 0.0, 0.0
-        for i in range(x.size):
-            weight = 1.0 if weights is None else 1.0 * weights[i]
-            if weight == 0.0:
-                a[i] = 0.0
-                continue
-            limit = 0 if limits is None else limits[i]
-            upper = x[i] if uppers is None else uppers[i]
-            part = 0 if parts is None else parts[i]
-            if update_from > 0.0:
-                v = a[i] - u[i]
-                t = solve(v, x[i], update_from / weight, limit, upper, part, model)
-                u[i] = (t - v) * (update_from / penalty)
-            v = a[i] - u[i]
-            t = solve(v, x[i], penalty / weight, limit, upper, part, model)
-            data_term += weight * loss(x[i], a[i], limit, upper, part, model)
-            value += weight * loss(x[i], t, limit, upper, part, model)
-            value += 0.5 * penalty * (t - v) * (t - v)
-            squares += (t - a[i]) * (t - a[i])
-            a[i] = penalty * (v - t)
-        return value, data_term, squares
-
-    return compile_kernel(evaluate, name, cached=cached)
-
-
-def curvature_kernel(pair: AnyPair, kind: str) -> Callable[..., None]:
-    """Return the compiled curvature of L over a flat block, for arguments of one kind.
-
-    It takes (x, a, weights, limits, uppers, parts, u, penalty, pair.model) and overwrites `a`.
-    """
-    name = f"curvature_{pair.name}_{kind}"
-    return _curvature_kernel(pair.structure, pair.nonlinearity.degree or 1, name, pair.is_ours)
-
-
-@cache
-def _curvature_kernel(
-    structure: AnyStructure, degree: int, name: str, cached: bool
-) -> Callable[..., Any]:
-    solve, _ = compile_entry(structure, has_limits(name))
-    to_T = 1.0 / degree  # the step has the unit of T, whatever the size of X
-
-    def curvature(  # type: ignore[no-untyped-def]
-        x, a, weights, limits, uppers, parts, u, penalty, model
-    ):
-        for i in range(x.size):
-            weight = 1.0 if weights is None else 1.0 * weights[i]
-            if weight == 0.0:
-                a[i] = 0.0
-                continue
-            limit = 0 if limits is None else limits[i]
-            upper = float(x[i]) if uppers is None else float(uppers[i])
-            part = 0 if parts is None else parts[i]
-            v, rho = float(a[i]) - float(u[i]), penalty / weight
-            size = abs(float(x[i])) if to_T == 1.0 else abs(float(x[i])) ** to_T
-            if parts is not None:
-                size = 1.0  # the unit of T in a mixed pair
-            step = 1e-4 * (abs(v) + size + 1e-100)
-            rise = solve(v + step, float(x[i]), rho, limit, upper, part, model) - solve(
-                v, float(x[i]), rho, limit, upper, part, model
-            )
-            a[i] = penalty * min(max(1.0 - rise / step, 0.0), 1.0)
-
-    return compile_kernel(curvature, name, cached=cached)
 
 
 def outer_products(rows: FloatArray) -> FloatArray:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from nmd_lab.model.losses import Frobenius
 from nmd_lab.model.nonlinearities import Identity
 from nmd_lab.solver.constraints.descent import kind_of_descent
+from nmd_lab.solver.devices.host import HOST
 from nmd_lab.solver.options import Options
 from nmd_lab.solver.problem import Problem
 from nmd_lab.solver.stopping import STOPPING
@@ -131,6 +132,7 @@ def make_plan(problem: Problem, rank: int, options: Options) -> RefinementPlan:
         )
     if problem.is_constrained:
         own = options.acceleration == "auto" and options.penalty == "auto"
+        own &= problem.device is HOST
         searches = own and kind_of_descent(problem) is not None
         fitted = STOPPING.exact_for(options.tol) / 100
         return RefinementPlan(False, False, False, fitted, searches)

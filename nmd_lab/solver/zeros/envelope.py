@@ -17,16 +17,10 @@ from nmd_lab.data.base import FloatArray, Observations
 from nmd_lab.data.sparse_observations import SparseObservations
 from nmd_lab.model.mixed import AnyPair
 from nmd_lab.model.proximal import Pair
-from nmd_lab.solver.refinement.moreau_envelope import (
-    Evaluation,
-    curvature_kernel,
-    envelope_kernel,
-    outer_products,
-)
+from nmd_lab.solver.refinement.moreau_envelope import Evaluation, outer_products
 from nmd_lab.solver.storage import BLOCKS
 
 from .tiles import Tile, Tiles
-from .zero_loss import ZeroLoss
 
 
 class SparseEnvelope:
@@ -43,29 +37,35 @@ class SparseEnvelope:
 
     Attributes
     ----------
+    size : int
+        Number of stored entries.
     U : ndarray (n_stored,)
         Multipliers of the stored entries, in the order of the tiles.
     """
 
     def __init__(self, tiles: Tiles, pair: Pair, threads: int = 1) -> None:
-        self.tiles, self.x = tiles, tiles.x
-        self.U = np.zeros_like(self.x)
-        dtype, (m, n) = self.x.dtype, tiles.shape
-        self.kernel = envelope_kernel(pair, f"{dtype}_every")
-        self.curvature_kernel = curvature_kernel(pair, f"{dtype}_every")
+        self.tiles, self.x, self.size = tiles, tiles.x, tiles.n_stored
+        device, dtype, (m, n) = tiles.device, tiles.dtype, tiles.shape
+        self.device = device
+        self.U = device.zeros((self.size,), dtype)
+        self.envelope_pass = device.envelope_pass(pair, f"{dtype}_every")
+        self.curvature_pass = device.curvature_pass(pair, f"{dtype}_every")
+        self.zero_pass = device.zero_pass(pair, dtype)
         self.model = pair.model
-        self.zero_loss = ZeroLoss(pair, dtype)
-        self.parts = max(1, min(threads, m * n // BLOCKS.share_entries, -(-m // self.tiles.height)))
+        shares = min(m * n // BLOCKS.share_entries, -(-m // tiles.height))
+        self.parts = max(1, min(device.threads(threads), shares))
 
     def evaluate(
         self, W: FloatArray, H: FloatArray, penalty: float, update_from: float = 0.0
     ) -> Evaluation:
         """Return L and its gradient; see `MoreauEnvelope.evaluate`."""
-        gradient_W = np.zeros_like(W)
-        at_zero = np.array(self.zero_loss(np.zeros(1, W.dtype), penalty))
+        device, dtype = self.device, H.dtype
+        gradient_W = device.zeros(W.shape, dtype)
+        at_zero = np.array(self.zero_pass(device.zeros((1,), dtype), penalty))
+        n, W, H = H.shape[1], device.put(W), device.put(H)
 
         def share(part: int) -> tuple[FloatArray, FloatArray]:
-            gradient, sums = np.zeros((H.shape[1], H.shape[0]), H.dtype), np.zeros(3)
+            gradient, sums = device.zeros((n, H.shape[0]), dtype), np.zeros(3)
             for tile, G in self._products(W, H, part):
                 sums += self._slopes(tile, G.reshape(-1), penalty, update_from)
                 sums -= (tile.stored.stop - tile.stored.start) * at_zero
@@ -75,17 +75,21 @@ class SparseEnvelope:
 
         gradient_H, (value, data_term, squares) = map_and_add(share, self.parts)
         numbers = (float(value), float(data_term), float(np.sqrt(squares)))
-        return Evaluation(*numbers, gradient_W, np.ascontiguousarray(gradient_H.T))
+        return Evaluation(
+            *numbers, device.get(gradient_W), np.ascontiguousarray(device.get(gradient_H).T)
+        )
 
     def normal_matrices(
         self, W: FloatArray, H: FloatArray, penalty: float
     ) -> tuple[FloatArray, FloatArray]:
         """Return the blocks of the Gauss-Newton matrix; see `MoreauEnvelope.normal_matrices`."""
-        outer_W, outer_H = outer_products(W), outer_products(H.T)
-        rows = np.zeros_like(outer_W)
+        device, dtype = self.device, H.dtype
+        outer_W, outer_H = device.put(outer_products(W)), device.put(outer_products(H.T))
+        rows = device.zeros(outer_W.shape, dtype)
+        W, H = device.put(W), device.put(H)
 
         def share(part: int) -> tuple[FloatArray, ...]:
-            columns = np.zeros_like(outer_H)
+            columns = device.zeros(outer_H.shape, dtype)
             for tile, C in self._products(W, H, part):
                 self._curvatures(tile, C.reshape(-1), penalty)
                 rows[tile.rows] += C @ outer_H[tile.columns]
@@ -93,17 +97,17 @@ class SparseEnvelope:
             return (columns,)
 
         (columns,) = map_and_add(share, self.parts)
-        return rows, columns
+        return device.get(rows), device.get(columns)
 
     def _products(
         self, W: FloatArray, H: FloatArray, part: int
     ) -> Iterator[tuple[Tile, FloatArray]]:
         """Yield the tiles of a part, each with its WH, in an array for the next one, too."""
-        buffer = np.empty(self.tiles.size, H.dtype)
+        buffer = self.device.empty((self.tiles.size,), self.tiles.dtype)
         for tile in self.tiles(part, self.parts):
             rows, columns = W[tile.rows], H[:, tile.columns]
             A = buffer[: rows.shape[0] * columns.shape[1]].reshape(rows.shape[0], -1)
-            yield tile, np.dot(rows, columns, out=A)
+            yield tile, self.device.multiply(rows, columns, A)
 
     def _slopes(self, tile: Tile, A: FloatArray, penalty: float, update_from: float) -> FloatArray:
         """Turn A = WH of a tile into the gradient of L, and return the three sums.
@@ -113,23 +117,24 @@ class SparseEnvelope:
         positions = self.tiles.positions[tile.stored]
         stored = A[positions]
         A[positions] = 0
-        sums = np.array(self.zero_loss(A, penalty))
-        if not stored.size:
+        sums = np.array(self.zero_pass(A, penalty))
+        if tile.empty:
             return sums
         x, U = self.x[tile.stored], self.U[tile.stored]
         numbers = (penalty, update_from, self.model)
-        sums += self.kernel(x, stored, None, None, None, None, U, *numbers)
+        sums += self.envelope_pass(x, stored, None, None, None, None, U, *numbers)
         A[positions] = stored
         return sums
 
     def _curvatures(self, tile: Tile, A: FloatArray, penalty: float) -> None:
         """Turn A = WH of a tile into the second derivative of L."""
-        positions, zeros = self.tiles.positions[tile.stored], np.zeros_like(A)
+        positions = self.tiles.positions[tile.stored]
+        zeros = self.device.zeros(tuple(A.shape), self.tiles.dtype)
         stored, none = A[positions], (None, None, None, None)
-        self.curvature_kernel(zeros, A, *none, zeros, penalty, self.model)
-        if stored.size:
+        self.curvature_pass(zeros, A, *none, zeros, penalty, self.model)
+        if not tile.empty:
             x, U = self.x[tile.stored], self.U[tile.stored]
-            self.curvature_kernel(x, stored, *none, U, penalty, self.model)
+            self.curvature_pass(x, stored, *none, U, penalty, self.model)
             A[positions] = stored
 
     def forget(self) -> None:

@@ -6,6 +6,7 @@ are kept in the order of the tiles, so that those of a tile are a slice.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -14,6 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nmd_lab.data.base import FloatArray, IntArray
+from nmd_lab.solver.devices.base import Device
+from nmd_lab.solver.devices.host import HOST
 
 
 @dataclass(frozen=True)
@@ -50,6 +53,11 @@ class Tile(NamedTuple):
     columns: slice
     stored: slice
 
+    @property
+    def empty(self) -> bool:
+        """Whether it has no stored entry."""
+        return bool(self.stored.start == self.stored.stop)
+
 
 class Tiles:
     """The tiles of a matrix.
@@ -60,9 +68,13 @@ class Tiles:
         Number of rows and columns, (m, n).
     indptr, indices, values : ndarray
         CSR arrays of the stored entries.
+    device : Device
+        Where values and positions lie.
 
     Attributes
     ----------
+    n_stored : int
+        Number of stored entries.
     x : ndarray (n_stored,)
         Stored values in the order of the tiles.
     positions : ndarray of int32 (n_stored,)
@@ -72,11 +84,17 @@ class Tiles:
     """
 
     def __init__(
-        self, shape: tuple[int, int], indptr: IntArray, indices: IntArray, values: FloatArray
+        self,
+        shape: tuple[int, int],
+        indptr: IntArray,
+        indices: IntArray,
+        values: FloatArray,
+        device: Device = HOST,
     ) -> None:
         m, n = self.shape = shape
-        self.height = min(m, TILES.rows)
-        self.width = min(n, max(1, TILES.entries // self.height))
+        self.device, self.n_stored, self.dtype = device, values.size, values.dtype
+        self.height = min(m, TILES.rows * math.isqrt(device.factor))
+        self.width = min(n, max(1, TILES.entries * device.factor // self.height))
         self.size = self.height * self.width
         self.across = -(-n // self.width)
         rows = np.repeat(np.arange(m, dtype=np.int32), np.diff(indptr))
@@ -85,12 +103,13 @@ class Tiles:
         counts = np.bincount(tile, minlength=self.across * -(-m // self.height))
         self.ends = np.cumsum(counts)
         order = np.argsort(tile, kind="stable")
-        self.x: FloatArray = values[order]
         left = tile[order] % self.across * self.width
-        self.positions: NDArray[np.int32] = rows[order] % self.height
-        self.positions *= np.minimum(n - left, self.width)
-        self.positions += columns[order]
-        self.positions -= left
+        positions: NDArray[np.int32] = rows[order] % self.height
+        positions *= np.minimum(n - left, self.width)
+        positions += columns[order]
+        positions -= left
+        self.x: FloatArray = device.put(values[order])
+        self.positions: NDArray[np.int32] = device.put(positions)
 
     def __call__(self, part: int = 0, parts: int = 1) -> Iterator[Tile]:
         """Yield the tiles of one of `parts` parts of the rows."""

@@ -17,13 +17,14 @@ import nmd_lab as nmd
 from nmd_lab.data.observations import observe
 from nmd_lab.model.losses import KL_FLOOR
 from nmd_lab.model.proximal import make_pair
+from nmd_lab.solver.devices import compiled_zeros
+from nmd_lab.solver.devices.compiled_zeros import ZeroLoss
 from nmd_lab.solver.prepare import prepare
 from nmd_lab.solver.refinement.moreau_envelope import MoreauEnvelope
 from nmd_lab.solver.storage import BLOCKS, storage_of
-from nmd_lab.solver.zeros import tiles, zero_loss
+from nmd_lab.solver.zeros import tiles
 from nmd_lab.solver.zeros.envelope import SparseEnvelope
 from nmd_lab.solver.zeros.tiles import TileOptions, Tiles
-from nmd_lab.solver.zeros.zero_loss import ZeroLoss
 
 WITH_OTHERS = [*PAIRS, ("softplus", "frobenius"), ("relu", "huber"), ("leaky_relu", "kl")]
 """The pairs of the paper, and some whose loss of a zero is not 0 at WH = 0, or has no form."""
@@ -67,7 +68,7 @@ def test_tiles_have_each_entry_once(m, n, seed, parts):
 @pytest.mark.parametrize("loss", ["frobenius", "l1", "kl"])
 def test_the_fast_forms_are_the_T_update_of_a_zero(loss, dtype):
     pair = make_pair("relu", loss)
-    general = zero_loss._zero_kernel(pair.structure, f"test_{pair.name}", False)
+    general = compiled_zeros._zero_kernel(pair.structure, f"test_{pair.name}", False)
     A = np.random.default_rng(0).normal(size=1300).astype(dtype)
     for penalty in (0.3, 5.0):
         one, other = A.copy(), A.copy()

@@ -1,0 +1,71 @@
+"""The device of a fit, by its name."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from nmd_lab.data.base import Observations
+from nmd_lab.model.mixed import AnyPair
+from nmd_lab.model.proximal import Pair
+
+from .base import Device
+from .host import HOST
+
+
+@cache
+def device_of(name: str | None) -> Device:
+    """Return the device of a name; that of NumPy arrays for None.
+
+    Parameters
+    ----------
+    name : str or None
+        Name of a device of PyTorch.
+
+    Raises
+    ------
+    ImportError
+        If PyTorch is missing.
+    ValueError
+        If there is no such device.
+    """
+    if name is None:
+        return HOST
+    try:
+        import torch
+
+        from .tensors import TensorDevice
+    except ImportError as error:
+        remedy = "pip install 'nmd-lab[torch]', or leave device out."
+        raise ImportError(f"device={name!r} needs PyTorch: {remedy}") from error
+    try:
+        torch.zeros(1, dtype=torch.float64, device=name)
+    except (RuntimeError, TypeError, AssertionError) as error:
+        raise ValueError(
+            f"device={name!r} is not there, or has no double precision: give 'cpu', 'cuda' or "
+            "another device of PyTorch, or leave device out."
+        ) from error
+    return TensorDevice(name)
+
+
+def refuse_unsupported(
+    device: Device, observations: Observations, pair: AnyPair, *, observed_only: bool
+) -> None:
+    """Raise ValueError if a device has no passes for such a problem."""
+    if device is HOST:
+        return
+    from .tensor_pair import supports
+
+    if not supports(pair):
+        given = f"nonlinearity={pair.nonlinearity!r} and loss={pair.loss!r}"
+        if not isinstance(pair, Pair):
+            given = "mixed columns"
+        why = f"{given}, which have no form for tensors"
+    elif observations.limits is not None:
+        why = "entries of which only limits are known"
+    elif observed_only:
+        why = "constraint='observed', the default below a third of observed entries"
+    elif observations.pattern is not None:
+        why = "sparse data whose absent entries are missing"
+    else:
+        return
+    raise ValueError(f"device={device.name!r} does not go with {why}: leave device out.")

@@ -1,0 +1,240 @@
+"""Fits with tensors: those of NumPy arrays up to rounding."""
+
+from __future__ import annotations
+
+import sys
+from unittest import mock
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import nmd_lab as nmd
+from nmd_lab.model.proximal import make_pair, t_update
+
+torch = pytest.importorskip("torch")
+
+from nmd_lab.solver.devices import tensors  # noqa: E402
+from nmd_lab.solver.devices.tensor_pair import TensorPair  # noqa: E402
+
+LOSSES = ["frobenius", "l1", "kl"]
+FUNCTIONS = ["relu", "square", nmd.MinMax(0, 1), "modulus", "identity"]
+OTHERS = [
+    nmd.LeakyReLU(0.1),
+    nmd.SoftThreshold(0.5),
+    nmd.AbsoluteOffset(0.2),
+    nmd.PiecewiseLinear([-1, 1], [0.2, 1, -0.5]),
+]
+DEVICES = ["cpu", *(["cuda"] if torch.cuda.is_available() else [])]
+PLAIN = {"acceleration": None, "homotopy": False, "polish": False}
+
+
+def data(f, m=30, n=24, rank=3):
+    """Return nonnegative data that f can fit, with noise, and factors to start from."""
+    rng = np.random.default_rng(0)
+    W, H = rng.normal(size=(m, rank)), rng.normal(size=(rank, n))
+    f = make_pair(f, "frobenius").nonlinearity
+    X = np.abs(np.asarray(f(W @ H)) + 0.05 * rng.normal(size=(m, n)))
+    return X, (W + 0.3 * rng.normal(size=W.shape), H + 0.3 * rng.normal(size=H.shape))
+
+
+def holes(kind, shape):
+    rng = np.random.default_rng(1)
+    seen = rng.random(shape) < 0.7
+    weights = np.where(seen, rng.uniform(0.5, 2, shape), 0)
+    return {"dense": {}, "masked": {"mask": seen}, "weighted": {"weights": weights}}[kind]
+
+
+def assert_same(one, other, rtol):
+    expected = one.W.values @ one.H.values
+    found = other.W.values @ other.H.values
+    assert found.dtype == expected.dtype
+    np.testing.assert_allclose(found, expected, atol=rtol * np.abs(expected).max(), rtol=0)
+    for name in ("objective", "primal_residual", "penalty"):
+        series = (np.array(fit.history[name].values) for fit in (other, one))
+        np.testing.assert_allclose(*series, rtol=1e3 * rtol, atol=1e-12)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("kind", ["dense", "masked", "weighted"])
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("f", FUNCTIONS, ids=str)
+def test_iterations_are_those_of_numpy(f, loss, kind, device):
+    X, start = data(f)
+    options = {"max_iter": 20, "tol": 0, "init": start, **holes(kind, X.shape)}
+    for refinements in (PLAIN, {}):
+        one, other = (
+            nmd.decompose(X, 3, f, loss, device=name, **options, **refinements)
+            for name in (None, device)
+        )
+        assert_same(one, other, 1e-8)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("f", FUNCTIONS, ids=str)
+def test_descents_on_sparse_zeros_are_those_of_numpy(f, loss, device):
+    X, start = data(f, m=60, n=40)
+    X[np.random.default_rng(2).random(X.shape) < 0.8] = 0
+    X[0], X[:, 0] = 1, 1
+    options = {"max_iter": 20, "tol": 0, "init": start}
+    one, other = (
+        nmd.decompose(sparse.csr_array(X), 3, f, loss, device=name, **options)
+        for name in (None, device)
+    )
+    assert one.history.sizes["iteration"] == 20
+    assert_same(one, other, 1e-8)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("f", FUNCTIONS + OTHERS, ids=str)
+def test_the_update_of_tensors_is_the_exact_one(f, loss):
+    rng = np.random.default_rng(3)
+    v, x = 2 * rng.normal(size=2000), np.abs(rng.normal(size=2000)) * (rng.random(2000) < 0.8)
+    rho = 10 ** rng.uniform(-3, 3, 2000)
+    pair = make_pair(f, loss)
+    t = t_update(pair, v, x, rho)
+    entries, given = TensorPair(pair), [torch.from_numpy(each) for each in (v, x, rho)]
+    found = entries.solve(*given).numpy()
+    both = [
+        pair.loss(x, np.asarray(pair.nonlinearity(each))) + rho / 2 * (each - v) ** 2
+        for each in (t, found)
+    ]
+    np.testing.assert_allclose(both[1], both[0], rtol=1e-9, atol=1e-12)  # of ties, either is right
+    values = entries.loss(given[1], given[0]).numpy()
+    expected = pair.loss(x, np.asarray(pair.nonlinearity(v)))
+    np.testing.assert_allclose(values, expected, rtol=1e-10, atol=1e-12)
+
+
+def test_the_divergence_does_not_cancel_near_equal_values():
+    x = np.linspace(0.5, 3, 50)
+    y = x * (1 + np.logspace(-9, -0.5, 50))
+    found = TensorPair(make_pair("identity", "kl")).loss(torch.tensor(x), torch.tensor(y)).numpy()
+    np.testing.assert_allclose(found, nmd.KL()(x, y), rtol=1e-7)
+
+
+@pytest.mark.parametrize("f", ["relu", "square"])
+def test_single_precision_stays(f):
+    X, (W, H) = data(f)
+    single = X.astype(np.float32)
+    options = {"max_iter": 20, "tol": 0, "init": (W.astype(np.float32), H.astype(np.float32))}
+    one, other = (nmd.decompose(single, 3, f, device=name, **options) for name in (None, "cpu"))
+    assert other.W.dtype == np.float32
+    assert other.objective == pytest.approx(one.objective, rel=1e-3)
+
+
+def test_constraints_offsets_and_the_paper_rule_are_those_of_numpy():
+    X, start = data("relu")
+    for options in (
+        {"w_constraint": "nonnegative", "h_constraint": "sparse"},
+        {"w_constraint": "orthonormal"},
+        {"offsets": "both", "alpha": 0.1},
+        {"penalty": "paper"},
+    ):
+        given = {"max_iter": 10, "tol": 0, "init": start, **options, **PLAIN}
+        if "w_constraint" in options:
+            given["penalty"] = "balanced"
+            given["init"] = "random"
+        one, other = (
+            nmd.decompose(X, 3, "relu", device=name, random_state=0, **given)
+            for name in (None, "cpu")
+        )
+        assert_same(one, other, 1e-8)
+
+
+def test_blocks_of_an_accelerator_change_nothing(monkeypatch):
+    X, start = data("relu", m=300, n=240)
+    zeros = sparse.csr_array(np.where(X > 2, X, 0) + np.eye(300, 240))
+    options = {"max_iter": 10, "tol": 0, "init": start, "device": "cpu"}
+    before = [nmd.decompose(each, 3, "relu", "kl", **options) for each in (X, zeros)]
+
+    class Large(tensors.TensorDevice):
+        def __init__(self, name):
+            super().__init__(name)
+            self.factor = tensors.ACCELERATOR_FACTOR
+
+    monkeypatch.setattr("nmd_lab.solver.formulation.device_of", Large)
+    for each, one in zip((X, zeros), before, strict=True):
+        assert_same(one, nmd.decompose(each, 3, "relu", "kl", **options), 1e-8)
+
+
+def test_a_tensor_is_fitted_where_it_lies_and_not_modified():
+    X, start = data("relu")
+    seen = holes("masked", X.shape)["mask"]
+    tensor, options = torch.tensor(X), {"max_iter": 5, "tol": 0, "init": start}
+    one = nmd.decompose(X, 3, "relu", mask=seen, device="cpu", **options)
+    other = nmd.decompose(tensor, 3, "relu", mask=torch.tensor(seen), **options)
+    np.testing.assert_array_equal(one.W, other.W)
+    np.testing.assert_array_equal(tensor, X)
+    np.testing.assert_array_equal(one.fold_in(X[:3]), one.fold_in(tensor[:3]))
+    gradient = torch.tensor(X, requires_grad=True)
+    np.testing.assert_array_equal(nmd.decompose(gradient, 3, mask=seen, **options).W, one.W)
+
+
+@pytest.mark.filterwarnings("ignore:Sparse CSR tensor support")
+@pytest.mark.parametrize("layout", ["to_sparse_coo", "to_sparse_csr", "to_sparse_csc"])
+def test_sparse_tensors_are_sparse_matrices(layout):
+    X = np.where(data("relu")[0] > 3, 1.0, 0) + np.eye(30, 24)
+    X[24:, 0] = 1
+    tensor, options = getattr(torch.tensor(X), layout)(), {"max_iter": 5, "tol": 0}
+    one = nmd.decompose(sparse.csr_array(X), 2, "relu", device="cpu", random_state=0, **options)
+    other = nmd.decompose(tensor, 2, "relu", random_state=0, **options)
+    np.testing.assert_array_equal(one.W, other.W)
+
+
+def test_sparse_zeros_without_descents_are_those_of_numpy():
+    X = sparse.csr_array(np.where(data("relu")[0] > 2, 1.0, 0) + np.eye(30, 24))
+    options = {"max_iter": 20, "tol": 0, "init": data("relu")[1], **PLAIN}
+    one, other = (nmd.decompose(X, 3, device=name, **options) for name in (None, "cpu"))
+    assert_same(one, other, 1e-8)
+
+
+def test_completion_chooses_on_a_device():
+    X, _ = data("relu")
+    seen = holes("masked", X.shape)["mask"]
+    one, other = (
+        nmd.complete(X, "auto", "relu", mask=seen, random_state=0, device=name)
+        for name in (None, "cpu")
+    )
+    assert other.rank == one.rank
+    assert other.objective == pytest.approx(one.objective, rel=1e-2)
+
+
+def test_the_estimator_takes_a_device():
+    X, _ = data("relu")
+    model = nmd.NMD(3, device="cpu", max_iter=5, tol=0, random_state=0)
+    expected = nmd.NMD(3, max_iter=5, tol=0, random_state=0).fit(X).components_
+    np.testing.assert_allclose(model.fit(X).components_, expected, rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"device": "abacus"}, "device='abacus' is not there"),
+        ({"device": 3}, "device=3 is no name"),
+        ({"nonlinearity": "sigmoid"}, "have no form for tensors"),
+        ({"loss": nmd.Huber(1.0)}, "have no form for tensors"),
+        ({"constraint": "observed"}, "constraint='observed'"),
+        ({"mask": None, "at_most": np.eye(30, 24, dtype=bool)}, "only limits are known"),
+    ],
+)
+def test_what_a_device_cannot_do_is_said_in_a_sentence(options, message):
+    given = {"device": "cpu", "mask": holes("masked", (30, 24))["mask"], **options}
+    with pytest.raises((ValueError, TypeError), match=message):
+        nmd.decompose(data("relu")[0], 3, **given)
+
+
+def test_sparse_data_that_a_device_cannot_fit_are_refused():
+    X = sparse.csr_array(np.eye(30))
+    with pytest.raises(ValueError, match="constraint='observed'"):
+        nmd.complete(X, 1, alpha=0, offsets="none", device="cpu")
+    with pytest.raises(ValueError, match="absent entries are missing"):
+        nmd.complete(X, 1, alpha=0, offsets="none", device="cpu", constraint="everywhere")
+
+
+def test_without_pytorch_the_message_says_how_to_get_it():
+    from nmd_lab.solver.devices.choice import device_of
+
+    device_of.cache_clear()
+    with mock.patch.dict(sys.modules, {"torch": None}), pytest.raises(ImportError, match="torch]"):
+        nmd.decompose(np.eye(5), 1, device="cpu")
