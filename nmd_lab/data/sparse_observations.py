@@ -308,3 +308,13 @@ def check_sparse_observations(name: str, X: SparseObservations) -> None:
             )
     check_pointers(name, "row", X.indptr, m, stored)
     check_indices(name, "column", X.indices, n)
+
+
+def nonzero_rows(observations: Observations, block: slice) -> CsrRows:
+    """Return those observed entries of a range of rows that are not zero, without weights."""
+    if isinstance(observations, SparseObservations) and observations.absent_are_zeros:
+        observations = replace(observations, absent_are_zeros=False)
+    rows = observations.csr_rows(block)
+    keep = rows.values != 0
+    ends = np.append(0, np.cumsum(keep))
+    return CsrRows.of(ends[rows.indptr], rows.indices[keep], rows.values[keep], None)

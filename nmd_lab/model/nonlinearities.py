@@ -172,6 +172,11 @@ class Square(Nonlinearity):
         KL: square_kl,
     }
 
+    @property
+    def range(self) -> tuple[float, float]:
+        """0 and infinity."""
+        return 0.0, math.inf
+
     @staticmethod
     def forward(t: float, p: tuple[float, ...]) -> float:
         """Return t squared."""

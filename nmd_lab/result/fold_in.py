@@ -149,6 +149,7 @@ def fold_rows(
         model.offset_alpha,
         model.epsilon,
         constraint_from(model.constraint),
+        model.absent_are_zeros,
     )
     return solve_new_rows(problem, observations, threads=threads)
 

@@ -6,7 +6,7 @@ With H fixed the rows of X do not depend on one another.  Each is a small proble
 
 solved by the T- and U-update of `nmd_lab.solver.split_variable` and the w-step of
 `nmd_lab.solver.observed_sweep`.  A row has its own ρ and its own end, so its result does not depend
-on the rows that come with it.
+on the rows that come with it.  For sparse zeros see `nmd_lab.solver.zeros.new_rows`.
 
 Unless f is the identity, the problem is not convex.  A row therefore starts several times, from the
 least-squares fit to the starting T and from random w, and only the best start continues.  ρ doubles
@@ -27,13 +27,16 @@ from numpy.typing import NDArray
 from nmd_lab._checks import check_size
 from nmd_lab._threads import all_threads
 from nmd_lab.data.base import CsrRows, EntryLimits, FloatArray, IntArray, Observations
+from nmd_lab.data.sparse_observations import nonzero_rows
 from nmd_lab.model.mixed import AnyPair, MixedPair
+from nmd_lab.model.proximal import Pair
 
 from .constraints.base import FactorConstraint, couples_rows
 from .constraints.new_rows import ConstrainedRows
 from .penalty import BALANCED
 from .row_kernel import NEW_ROWS, row_kernel
 from .scaling import Scaling, scaling_for
+from .zeros.new_rows import ZERO_ROWS, ZeroRows, handles_rows
 
 
 @dataclass(frozen=True)
@@ -57,6 +60,8 @@ class RowProblem:
         solvable.
     constraint : FactorConstraint or None
         Constraint on the rows of W.  Orthonormal columns say nothing of single rows.
+    absent_are_zeros : bool
+        Whether the fit has sparse zeros, so that most entries of new rows are zeros, too.
     """
 
     pair: AnyPair
@@ -68,6 +73,7 @@ class RowProblem:
     offset_alpha: float
     epsilon: float
     constraint: FactorConstraint | None = None
+    absent_are_zeros: bool = False
 
 
 def solve_new_rows(
@@ -110,7 +116,14 @@ def solve_new_rows(
             f"w_constraint={constraint!r} does not go with new rows of mixed columns: fit them."
         )
 
+    complete = observations.n_observed == math.prod(observations.shape)
+    plain = complete and observations.limits is None and observations.weights is None
+    with_zeros = problem.absent_are_zeros and plain and constraint is None and handles_rows(pair)
+
     def solve_block(block: slice) -> None:
+        if with_zeros:
+            W[block] = _solve_zeros(problem, Ht, epsilon, nonzero_rows(observations, block))
+            return
         own = _in_own_order(observations.csr_rows(block), problem.columns)
         for chosen, scaling, rows in rows_by_unit(own, pair):
             scaled, size = scaling.scaled_pair(), scaling.exponent
@@ -134,11 +147,25 @@ def solve_new_rows(
             kernel(*entries, H, offset, starts, rule, tol, max_iter, scaled.model, found)
             W[block][chosen] = np.ldexp(found, size)
 
+    entries = ZERO_ROWS.batch_entries if with_zeros else NEW_ROWS.block_entries
     with ThreadPoolExecutor(threads or all_threads()) as pool:
-        list(pool.map(solve_block, _blocks(observations)))
+        list(pool.map(solve_block, _blocks(observations, entries)))
     W[:, 0] *= ones if problem.row_offsets else 1.0
     W = W.astype(problem.Ht.dtype)
     return (W[:, 1:], W[:, 0]) if problem.row_offsets else (W, None)
+
+
+def _solve_zeros(
+    problem: RowProblem, Ht: FloatArray, epsilon: float, rows: CsrRows
+) -> NDArray[np.float64]:
+    """Return W of rows whose entries are zeros but for the given ones."""
+    W = np.empty((rows.indptr.size - 1, Ht.shape[1]))
+    for chosen, scaling, own in rows_by_unit(rows, problem.pair):
+        pair, H = scaling.scaled_pair(), np.ldexp(Ht[problem.columns], -scaling.exponent)
+        assert isinstance(pair, Pair)
+        alpha, ridge = scaling.scaled_alpha(problem.alpha), epsilon * float(np.sum(H * H))
+        W[chosen] = np.ldexp(ZeroRows(pair, H, alpha, ridge).solve(own), scaling.exponent)
+    return W
 
 
 def _marks(
@@ -218,9 +245,9 @@ def _times(exponent: int, values: FloatArray) -> FloatArray:
     return np.ldexp(values, exponent)
 
 
-def _blocks(observations: Observations) -> Iterator[slice]:
+def _blocks(observations: Observations, entries: int) -> Iterator[slice]:
     """Yield ranges of rows with about as many entries as a block may have."""
     m = observations.shape[0]
-    rows = max(1, min(m, NEW_ROWS.block_entries * m // max(observations.n_observed, 1)))
+    rows = max(1, min(m, entries * m // max(observations.n_observed, 1)))
     for start in range(0, m, rows):
         yield slice(start, min(start + rows, m))

@@ -9,7 +9,7 @@ from functools import cache
 
 import numpy as np
 
-from nmd_lab._numba import compile_kernel, compile_scalar
+from nmd_lab._numba import compile_inner, compile_kernel, compile_scalar
 from nmd_lab.model.entry import AnyStructure
 from nmd_lab.model.mixed import AnyPair
 
@@ -85,42 +85,42 @@ def _row_kernel(structure: AnyStructure, name: str, cached: bool) -> Callable[..
         W,
     ):
         rank = Ht.shape[1]
-        normal, L, vectors = np.zeros((rank, rank)), np.zeros((rank, rank)), np.zeros((3, rank))
+        normal, L, vectors = np.empty((rank, rank)), np.empty((rank, rank)), np.empty((4, rank))
+        w, best, step, damping = vectors[0], vectors[1], vectors[2], vectors[3]
         for i in range(indptr.size - 1):
             entries = slice(indptr[i], indptr[i + 1])
-            columns, start_t = indices[entries], t[entries]
+            columns, start_t, found = indices[entries], t[entries], W[i]
+            put(found, 0.0, found)
             if columns.size == 0:
-                W[i] = 0.0
                 continue
-            H, offset = np.empty((rank, columns.size)), base[columns]
+            H, offset, centred = np.empty((rank, columns.size)), base[columns], start_t.copy()
+            add_multiple(centred, -1.0, offset)
+            trace = 0.0
             for c in range(rank):
+                row = H[c]
                 for k in range(columns.size):
-                    H[c, k] = Ht[columns[k], c]
-            w, best, step = vectors[0], vectors[1], vectors[2]
-            for c in range(rank):
-                w[c] = 0.0
-                for k in range(columns.size):
-                    w[c] += H[c, k] * (start_t[k] - offset[k])
+                    row[k] = Ht[columns[k], c]
+                w[c] = dot(row, centred)
                 for other in range(c + 1):
-                    normal[c, other] = 0.0
-                    for k in range(columns.size):
-                        normal[c, other] += H[c, k] * H[other, k]
-            factorize(normal, rule[0] + rule[1] / rule[2], L)  # one ridge for each column
+                    normal[c, other] = dot(row, H[other])
+                trace += normal[c, c]
+            set_damping(rule, rule[2], damping)
+            factorize(normal, damping, L)
             substitute(L, w)
-            spread = math.sqrt(np.sum(start_t * start_t) / max(np.trace(normal), 1e-300))
+            spread = math.sqrt(dot(start_t, start_t) / max(trace, 1e-300))
             marks = limits[entries], uppers[entries], parts[entries]
             problem = (x[entries], weights[entries], marks, start_t, H, offset, normal)
             lowest, n_starts = math.inf, starts.shape[0]
             for start in range(n_starts + 2):
                 if 0 < start <= n_starts:
-                    w[:] = spread * starts[start - 1]
+                    put(w, spread, starts[start - 1])
                 if start > n_starts:
-                    w[:] = W[i]
+                    put(w, 1.0, found)
                 iterations = trial if start <= n_starts else max_iter
-                reached = improve(problem, rule, tol, iterations, model, w, best, step, L)
+                reached = improve(problem, rule, tol, iterations, model, w, best, step, damping, L)
                 if reached < lowest:
                     lowest = reached
-                    W[i] = best
+                    put(found, 1.0, best)
 
     return compile_kernel(solve_rows, name, cached=cached)
 
@@ -131,22 +131,21 @@ def _improve_kernel(structure: AnyStructure, name: str) -> Callable[..., float]:
     compare, relax = compile_scalar(compare_residuals), compile_scalar(relaxed_ratio)
     period, progress, patience = NEW_ROWS.period, NEW_ROWS.progress, NEW_ROWS.patience
 
-    def improve(problem, rule, tol, max_iter, model, w, best, step, L):  # type: ignore[no-untyped-def]
+    def improve(problem, rule, tol, max_iter, model, w, best, step, damping, L):  # type: ignore[no-untyped-def]
         x, weights, (limits, uppers, parts), start_t, H, offset, normal = problem
-        ridge, alphas, rho, ratio, rho_step = rule
+        _, alphas, rho, ratio, rho_step = rule
         t, u, s = start_t.copy(), np.zeros(x.size), np.empty(x.size)
-        converged = tol * tol * max(np.sum(t * t), 1e-300)
+        converged = tol * tol * max(dot(t, t), 1e-300)
         lowest, earlier, halts, dual_scale = math.inf, math.inf, 0, 1.0
-        damping = ridge + alphas / rho
+        set_damping(rule, rho, damping)
         factorize(normal, damping, L)
-        best[:] = w
+        put(best, 1.0, w)
         for iteration in range(1, max_iter + 1):
-            s[:] = offset
+            put(s, 1.0, offset)
             objective, primal, change = 0.0, 0.0, 0.0
             for c in range(w.size):
                 objective += 0.5 * alphas[c] * w[c] * w[c]
-                for k in range(x.size):
-                    s[k] += w[c] * H[c, k]
+                add_multiple(s, w[c], H[c])
             for k in range(x.size):
                 a = s[k]
                 marks = limits[k], uppers[k], parts[k]
@@ -159,15 +158,13 @@ def _improve_kernel(structure: AnyStructure, name: str) -> Callable[..., float]:
                 t[k], u[k], s[k] = new, new - v, (new - a) + (new - v)
             if objective < lowest:
                 lowest = objective
-                best[:] = w
+                put(best, 1.0, w)
             if max(primal, change) <= converged:
                 break
             for c in range(w.size):
-                step[c] = -damping[c] * w[c]
-                for k in range(x.size):
-                    step[c] += s[k] * H[c, k]
+                step[c] = dot(s, H[c]) - damping[c] * w[c]
             substitute(L, step)
-            w += step
+            add_multiple(w, 1.0, step)
             direction, dual_scale = 0, 1.0
             if iteration % period == 0:
                 stuck = earlier - lowest <= progress * lowest
@@ -181,8 +178,42 @@ def _improve_kernel(structure: AnyStructure, name: str) -> Callable[..., float]:
             if direction != 0:
                 dual_scale = 1.0 / rho_step if direction > 0 else rho_step
                 rho /= dual_scale
-                damping = ridge + alphas / rho
+                set_damping(rule, rho, damping)
                 factorize(normal, damping, L)
         return lowest
 
     return compile_kernel(improve, f"improve_{name}", cached=False)
+
+
+# Loops in the place of array expressions, which take seconds to compile.  Sums are local variables
+# and indices begin at 0, so that the loops vectorise.
+
+
+@compile_inner
+def dot(a, b):  # type: ignore[no-untyped-def]
+    """Return the inner product of two vectors."""
+    total = 0.0
+    for k in range(a.size):
+        total += a[k] * b[k]
+    return total
+
+
+@compile_inner
+def put(out, factor, a):  # type: ignore[no-untyped-def]
+    """Put a multiple of a vector into another one."""
+    for k in range(out.size):
+        out[k] = factor * a[k]
+
+
+@compile_inner
+def add_multiple(out, factor, a):  # type: ignore[no-untyped-def]
+    """Add a multiple of a vector to another one."""
+    for k in range(out.size):
+        out[k] += factor * a[k]
+
+
+@compile_inner
+def set_damping(rule, rho, damping):  # type: ignore[no-untyped-def]
+    """Put the ridge of each component into `damping`."""
+    for c in range(damping.size):
+        damping[c] = rule[0] + rule[1][c] / rho

@@ -1,0 +1,237 @@
+"""New rows of a fit to sparse zeros, with H fixed and without a dense loop for each row.
+
+The rows of a batch take Newton steps together: the products with H are those of BLAS.  A row has
+its own damping and its own end, and does not depend on the others, up to rounding.  The steps
+descend on the Moreau envelope with U = 0 (`nmd_lab.solver.refinement.moreau_envelope`), first for a
+small ρ and then for ever larger ones.  The W of lowest objective is kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TypeGuard
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nmd_lab.data.base import CsrRows
+from nmd_lab.model.mixed import AnyPair
+from nmd_lab.model.proximal import Pair
+from nmd_lab.solver.devices.host import HOST
+from nmd_lab.solver.refinement.moreau_envelope import outer_products, symmetric
+
+Array = NDArray[np.floating]
+
+
+@dataclass(frozen=True)
+class ZeroRowOptions:
+    """Constants of the solver of rows.
+
+    Attributes
+    ----------
+    penalties : tuple of float
+        ρ of each stage, in units of the row's natural penalty.
+    steps : int
+        Largest number of steps of a stage.
+    decrease : float
+        Relative decrease of a row's envelope at or below which its stage ends.
+    damping : float
+        First damping, relative to ρ times the Gram matrix of H.
+    success, failure : float
+        Factors of the damping after a step that lowers the envelope, and after one that does not.
+    most : float
+        Damping from which a row ends its stage.
+    random_starts : int
+        Number of random starts, in addition to one of least squares, unless f is the identity.
+    batch_entries : int
+        Number of entries of WH of a batch.
+    columns_entries : int
+        Numbers of the outer products of columns of H that are there at a time.
+    """
+
+    penalties: tuple[float, ...] = (10.0, 1e3, 1e5, 1e7, 1e9)
+    steps: int = 20
+    decrease: float = 1e-4
+    damping: float = 1e-5
+    success: float = 0.2
+    failure: float = 10.0
+    most: float = 1e6
+    random_starts: int = 2
+    batch_entries: int = 1 << 22
+    columns_entries: int = 1 << 20
+
+
+ZERO_ROWS = ZeroRowOptions()
+
+
+@dataclass
+class _Point:
+    """Envelope, objective, gradient and normal matrix of each row of a batch."""
+
+    value: Array
+    objective: Array
+    gradient: Array
+    normal: Array
+
+    def take(self, other: _Point, mine: NDArray[np.intp], its: NDArray[np.bool_]) -> None:
+        """Put some rows of another point in the place of mine."""
+        for name in ("value", "objective", "gradient", "normal"):
+            getattr(self, name)[mine] = getattr(other, name)[its]
+
+
+class ZeroRows:
+    """The problem of some new rows that share one unit.
+
+    Parameters
+    ----------
+    pair : Pair
+        Nonlinearity and loss, which is smooth.
+    Ht : ndarray (n, rank)
+        Transpose of H.
+    alpha : float
+        Ridge in the objective.
+    ridge : float
+        Relative ridge of the factor steps, times ‖H‖².
+    """
+
+    def __init__(self, pair: Pair, Ht: Array, alpha: float, ridge: float) -> None:
+        self.pair, self.Ht, self.alpha, self.ridge = pair, Ht, alpha, ridge
+        self.H, self.gram = np.ascontiguousarray(Ht.T), Ht.T @ Ht
+        self.envelope_pass = HOST.envelope_pass(pair, "float64_every")
+        self.curvature_pass = HOST.curvature_pass(pair, "float64_every")
+        self.zero_pass = HOST.zero_pass(pair, np.dtype(np.float64))
+        self.zeros = np.zeros(len(Ht))
+
+    def solve(self, rows: CsrRows) -> Array:
+        """Return the best W (m, rank) found of rows, of which the nonzero entries are given."""
+        natural, count = self._natural_penalties(rows), rows.indptr.size - 1
+        best: Array = np.zeros((count, self.Ht.shape[1]))
+        lowest: Array = np.full(count, np.inf)
+        for start in self._starts(rows):
+            for positions, W, objective in self._descend(rows, start, natural):
+                better = objective < lowest[positions]
+                best[positions[better]] = W[better]
+                lowest[positions[better]] = objective[better]
+        return best
+
+    def _starts(self, rows: CsrRows) -> Iterator[Array]:
+        """Yield the least-squares fit to the starting T, and random W unless f is the identity."""
+        absent = float(self.pair.preimage(np.zeros(1))[0])
+        T = self.pair.preimage(rows.values) - absent
+        whole = np.tile(absent * self.H.sum(axis=1), (rows.indptr.size - 1, 1))
+        for i, stored in enumerate(_slices(rows)):
+            whole[i] += T[stored] @ self.Ht[rows.indices[stored]]
+        damped: Array = self.gram + (self.ridge + self.alpha) * np.eye(len(self.gram))
+        start = np.linalg.lstsq(damped, whole.T, rcond=None)[0].T
+        yield start
+        rng, scale = np.random.default_rng(0), np.sqrt(np.mean(start**2, axis=1, keepdims=True))
+        for _ in range(0 if self.pair.nonlinearity.linear else ZERO_ROWS.random_starts):
+            yield scale * rng.standard_normal((1, len(self.gram)))
+
+    def _descend(
+        self, rows: CsrRows, W: Array, natural: Array
+    ) -> Iterator[tuple[NDArray[np.intp], Array, Array]]:
+        """Yield the positions of some rows, a W of each, and their objectives."""
+        everywhere = np.arange(len(natural))
+        W = np.broadcast_to(W, (len(natural), W.shape[1])).copy()
+        for penalty in ZERO_ROWS.penalties:
+            rho, active = penalty * natural, everywhere
+            damping = np.full(len(W), ZERO_ROWS.damping)
+            at = self._point(rows, W, rho)
+            yield everywhere, W, at.objective
+            for _ in range(ZERO_ROWS.steps):
+                weight = (damping * rho)[active][:, None, None]
+                normal = at.normal[active] + weight * self.gram
+                step = -np.linalg.solve(normal, at.gradient[active][:, :, None])[:, :, 0]
+                trial = self._point(_select(rows, active), W[active] + step, rho[active])
+                yield active, W[active] + step, trial.objective
+                lower = trial.value < at.value[active]
+                gain = np.where(lower, at.value[active] - trial.value, np.inf)
+                W[active[lower]] += step[lower]
+                at.take(trial, active[lower], lower)
+                damping[active] *= np.where(lower, ZERO_ROWS.success, ZERO_ROWS.failure)
+                little = gain <= ZERO_ROWS.decrease * np.abs(trial.value)
+                active = active[~little & (damping[active] < ZERO_ROWS.most)]
+                if not active.size:
+                    break
+
+    def _point(self, rows: CsrRows, W: Array, rho: Array) -> _Point:
+        """Return the envelope at W, with a ρ for each row."""
+        A = W @ self.H
+        C, value = A.copy(), 0.5 * self.alpha * np.sum(W * W, axis=1)
+        objective = value.copy()
+        for i, stored in enumerate(_slices(rows)):
+            own = self._slopes(A[i], C[i], rows.indices[stored], rows.values[stored], rho[i])
+            value[i] += own[0]
+            objective[i] += own[1]
+        normal = symmetric(self._weighted_products(C), len(self.gram))
+        smallest = rho[:, None, None] * self.ridge + np.finfo(float).tiny
+        normal += (self.alpha + smallest) * np.eye(len(self.gram))
+        return _Point(value, objective, A @ self.Ht + self.alpha * W, normal)
+
+    def _slopes(
+        self, a: Array, c: Array, columns: NDArray[np.integer], x: Array, rho: float
+    ) -> tuple[float, float]:
+        """Turn WH of a row into slopes and curvatures, and return envelope and loss."""
+        none, model = (None, None, None, None), self.pair.model
+        stored, curvatures, U = a[columns], c[columns], np.zeros(x.size)
+        self.curvature_pass(self.zeros, c, *none, self.zeros, rho, model)
+        at_zero = self.zero_pass(np.zeros(1), rho)
+        a[columns] = 0
+        sums = np.array(self.zero_pass(a, rho)) - x.size * np.array(at_zero)
+        if x.size:
+            self.curvature_pass(x, curvatures, *none, U, rho, model)
+            sums += self.envelope_pass(x, stored, *none, U, rho, 0.0, model)
+            a[columns], c[columns] = stored, curvatures
+        return float(sums[0]), float(sums[1])
+
+    def _weighted_products(self, C: Array) -> Array:
+        """Return Σ c_j h_j h_jᵀ for each row, as lower triangles, some columns at a time."""
+        rank = len(self.gram)
+        triangle = rank * (rank + 1) // 2
+        total, width = np.zeros((len(C), triangle)), max(1, ZERO_ROWS.columns_entries // triangle)
+        for first in range(0, len(self.Ht), width):
+            part = slice(first, first + width)
+            total += C[:, part] @ outer_products(self.Ht[part])
+        return total
+
+    def _natural_penalties(self, rows: CsrRows) -> Array:
+        """Return the natural penalty of each row; see `nmd_lab.solver.problem.natural_penalty`."""
+        n, loss, preimage = len(self.Ht), self.pair.loss, self.pair.preimage
+        natural = np.ones(rows.indptr.size - 1)
+        absent = float(preimage(np.zeros(1))[0])
+        for i, stored in enumerate(_slices(rows)):
+            x = rows.values[stored]
+            T = preimage(x)
+            y, mean = loss.constant(x.sum() / n), (T.sum() + (n - x.size) * absent) / n
+            constant = np.sum(loss(x, y)) + (n - x.size) * float(loss(0.0, y))
+            spread = np.sum((T - mean) ** 2) + (n - x.size) * (absent - mean) ** 2
+            ratio = 2 * constant / spread if spread > 0 else 0.0
+            natural[i] = ratio if 0 < ratio < np.inf else 1.0
+        return natural
+
+
+def handles_rows(pair: AnyPair) -> TypeGuard[Pair]:
+    """Return whether Newton steps suit a pair: a smooth loss, and an f within its domain."""
+    if not isinstance(pair, Pair) or not pair.loss.smooth:
+        return False
+    if pair.pieces:
+        return pair.pieces == pair.nonlinearity.pieces()
+    (low, high), (smallest, largest) = pair.loss.domain, pair.nonlinearity.range
+    return low <= smallest and largest <= high
+
+
+def _slices(rows: CsrRows) -> Iterator[slice]:
+    """Yield the entries of each row."""
+    ends = rows.indptr.tolist()
+    return (slice(*pair) for pair in pairwise(ends))
+
+
+def _select(rows: CsrRows, chosen: NDArray[np.intp]) -> CsrRows:
+    """Return some rows."""
+    lengths = np.diff(rows.indptr)[chosen]
+    indptr = np.append(0, np.cumsum(lengths))
+    entries = np.repeat(rows.indptr[chosen] - indptr[:-1], lengths) + np.arange(indptr[-1])
+    return CsrRows.of(indptr, rows.indices[entries], rows.values[entries], None, None)

@@ -1,0 +1,118 @@
+"""New rows of a fit to sparse zeros: as low as a general minimiser, and each by itself."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import sparse
+from scipy.optimize import minimize
+
+import nmd_lab as nmd
+from nmd_lab.model.proximal import make_pair
+from nmd_lab.solver.zeros import new_rows
+from nmd_lab.solver.zeros.new_rows import ZeroRowOptions, handles_rows
+
+PAIRS = [
+    ("relu", "frobenius"),
+    ("relu", "kl"),
+    (nmd.MinMax(0, 2), "frobenius"),
+    ("modulus", "kl"),
+    ("square", "frobenius"),
+    ("identity", "frobenius"),
+]
+
+
+def data(m=70, n=50, rank=4, seed=0):
+    """Return documents, of which most entries are 0, with one of every row and column."""
+    rng = np.random.default_rng(seed)
+    X = np.maximum(rng.normal(size=(m, rank)) @ rng.normal(size=(rank, n)) - 1.5, 0)
+    X[np.arange(m), np.arange(m) % n] += 1
+    X[-1] = 0  # an empty document
+    return np.minimum(X, 2)
+
+
+def fit_to(X, f, loss, alpha=0.0):
+    return nmd.decompose(sparse.csr_array(X), 4, f, loss, alpha=alpha, random_state=0, max_iter=60)
+
+
+def objective(fit, f, loss, alpha, x):
+    """Return the objective of a row, with the floor of the loss on f."""
+    pair, H = make_pair(f, loss), fit.H.values
+
+    def value(w):
+        y = np.asarray(pair.nonlinearity(w @ H))
+        return float(pair.loss(x, y).sum() + alpha / 2 * w @ w)
+
+    return value
+
+
+@pytest.mark.parametrize("alpha", [0.0, 0.5])
+@pytest.mark.parametrize(("f", "loss"), PAIRS, ids=str)
+def test_rows_are_as_low_as_other_minimisers(f, loss, alpha, monkeypatch):
+    X = data()
+    fit, new = fit_to(X[:60], f, loss, alpha), sparse.csr_array(X[60:])
+    W = fit.fold_in(new).values
+    monkeypatch.setattr("nmd_lab.solver.new_rows.handles_rows", lambda pair: False)
+    other = fit.fold_in(new).values
+    rng, ours, admm, powell = np.random.default_rng(1), [], [], []
+    for w, v, x in zip(W, other, X[60:], strict=True):
+        value = objective(fit, f, loss, alpha, x)
+        ends = [minimize(value, start, method="Powell").fun for start in rng.normal(size=(8, 4))]
+        ours.append(value(w))
+        admm.append(value(v))
+        powell.append(min(ends))
+        near = [value(w + step) for step in 1e-5 * np.abs(w).mean() * rng.normal(size=(50, 4))]
+        assert ours[-1] <= min(near) * (1 + 1e-3) + 1e-9
+    assert np.mean(ours) <= 1.05 * np.mean(admm)
+    assert np.mean(ours) <= 1.2 * np.mean(powell)
+
+
+@pytest.mark.parametrize(("f", "loss"), PAIRS, ids=str)
+def test_a_row_does_not_depend_on_the_others(f, loss, monkeypatch):
+    X = data()
+    fit = fit_to(X[:60], f, loss)
+    new = sparse.csr_array(X[60:])
+    W = fit.fold_in(new).values
+    for i in (0, 4, 9):
+        np.testing.assert_allclose(fit.fold_in(new[i : i + 1]).values, W[i : i + 1], atol=1e-6)
+    small = ZeroRowOptions(batch_entries=120, columns_entries=70)
+    monkeypatch.setattr(new_rows, "ZERO_ROWS", small)
+    monkeypatch.setattr("nmd_lab.solver.new_rows.ZERO_ROWS", small)
+    np.testing.assert_allclose(fit.fold_in(new).values, W, atol=1e-6)
+
+
+def test_columns_may_come_in_any_order_and_rows_as_a_dense_array():
+    X = data()
+    names = [f"term {j}" for j in range(50)]
+    named = nmd.observations_from_sparse(sparse.csr_array(X[:60]), np.arange(60), names)
+    fit = nmd.decompose(named, 4, random_state=0, max_iter=60)
+    W = fit.fold_in(sparse.csr_array(X[60:])).values
+    order = np.random.default_rng(2).permutation(50)
+    shuffled = nmd.observations_from_sparse(
+        sparse.csr_array(X[60:][:, order]), np.arange(10), [names[j] for j in order]
+    )
+    np.testing.assert_allclose(fit.fold_in(shuffled).values, W, atol=1e-6)
+    np.testing.assert_array_equal(fit.fold_in(X[60:]).values, W)
+    assert fit.fold_in(sparse.csr_array(X[60:])).shape == (10, 4)
+
+
+def test_units_change_nothing():
+    X = data()
+    one, other = (fit_to(scale * X[:60], "relu", "frobenius") for scale in (1.0, 1e30))
+    W = one.fold_in(sparse.csr_array(X[60:])).values
+    A = other.fold_in(sparse.csr_array(1e30 * X[60:])).values @ other.H.values
+    np.testing.assert_allclose(A / 1e30, W @ one.H.values, atol=1e-4)
+
+
+def test_an_empty_document_has_no_component():
+    X = data()
+    W = fit_to(X[:60], "relu", "kl").fold_in(sparse.csr_array(X[-1:]))
+    A = np.maximum(W.values @ fit_to(X[:60], "relu", "kl").H.values, 0)
+    np.testing.assert_allclose(A, 0, atol=1e-6)
+
+
+def test_which_pairs_take_newton_steps():
+    assert all(handles_rows(make_pair(*pair)) for pair in PAIRS)
+    assert handles_rows(make_pair("square", "kl"))
+    assert not handles_rows(make_pair("relu", "l1"))  # it has a kink
+    assert not handles_rows(make_pair("identity", "kl"))  # WH may leave the domain
