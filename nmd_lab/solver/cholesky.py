@@ -1,4 +1,4 @@
-"""The Cholesky factorisation of a small matrix, for compiled loops over many rows of data.
+"""Small least-squares problems in compiled loops: normal matrices and their factorisation.
 
 For a matrix of a few rows, the call of a NumPy or LAPACK routine takes longer than the computation.
 """
@@ -44,3 +44,31 @@ def substitute(L, b):  # type: ignore[no-untyped-def]
         b[i] /= row[i]
         for k in range(i):
             b[k] -= row[k] * b[i]
+
+
+@compile_inner
+def add_entries(indices, begin, end, base, S, partners, normal, step):  # type: ignore[no-untyped-def]
+    """Add the entries of a row to the lower triangle of its normal matrix and to its gradient.
+
+    The inner loops run from 0 over views of rows: the compiler vectorises them only if no index can
+    be negative.
+    """
+    size = step.size
+    whole = end - (end - begin) % 4
+    for k in range(begin, whole, 4):  # four at a time: each sum is loaded and stored once
+        h0, h1 = partners[indices[k]], partners[indices[k + 1]]
+        h2, h3 = partners[indices[k + 2]], partners[indices[k + 3]]
+        s0, s1, s2, s3 = S[k - base], S[k + 1 - base], S[k + 2 - base], S[k + 3 - base]
+        for a in range(size):
+            step[a] += s0 * h0[a] + s1 * h1[a] + s2 * h2[a] + s3 * h3[a]
+        for a in range(size):
+            row, a0, a1, a2, a3 = normal[a], h0[a], h1[a], h2[a], h3[a]
+            for c in range(a + 1):
+                row[c] += a0 * h0[c] + a1 * h1[c] + a2 * h2[c] + a3 * h3[c]
+    for k in range(whole, end):
+        h, s = partners[indices[k]], S[k - base]
+        for a in range(size):
+            step[a] += s * h[a]
+            row, weight = normal[a], h[a]
+            for c in range(a + 1):
+                row[c] += weight * h[c]

@@ -15,11 +15,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from nmd_lab._numba import compile_inner
 from nmd_lab._threads import map_and_add
 from nmd_lab.data.base import FloatArray
 
-from .cholesky import factorize, substitute
+from .cholesky import add_entries, factorize, substitute
+from .column_chunks import ColumnChunks
 from .constraints.steps import STEPS, ConstrainedColumns, descend, invert_diagonal
 from .storage import Block, CsrStorage, sparse_kernel
 from .sweep import RowStep, Sweep, SweepResult
@@ -41,8 +41,12 @@ class ObservedSweep(Sweep):
     def __post_init__(self) -> None:
         """Prepare the pass over the columns."""
         super().__post_init__()
-        self.columns, self.positions = self.storage.transposed()
         self.S = np.empty_like(self.split_variable.T)
+        self.chunks = None
+        if self.of_H is None:
+            self.chunks = ColumnChunks.of(self.storage, len(self.ridge_H.alphas))
+        if self.chunks is None:
+            self.columns, self.positions = self.storage.transposed()
 
     def _S_and_change(self, block: Block, buffers: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the arrays of a block; S is kept, because the H-step needs it again."""
@@ -89,6 +93,9 @@ class ObservedSweep(Sweep):
             next_Ht = self._coupled(self.of_H, self.columns, S, Ht, result.W, self.solved_H, ridge)
             return np.ascontiguousarray(next_Ht.T)
         next_Ht, partners = Ht.copy(), np.ascontiguousarray(result.W[:, self.solved_H])
+        if self.chunks is not None:
+            self.chunks.improve(self.S, partners, self.solved_H, ridge, next_Ht, self.parts)
+            return np.ascontiguousarray(next_Ht.T)
 
         def solve_columns(part: int) -> tuple[FloatArray, ...]:
             for block in self.columns.blocks(part, self.parts):
@@ -247,34 +254,6 @@ def improve_rows(
     kernel = sparse_kernel(_improve_rows, f"{rows.dtype}_{storage.indices.dtype}")
     pattern = (storage.indptr, storage.indices, block.rows.start, block.rows.stop)
     kernel(*pattern, S, partners, solved.start or 0, ridge, rows)
-
-
-@compile_inner
-def add_entries(indices, begin, end, base, S, partners, normal, step):  # type: ignore[no-untyped-def]
-    """Add the entries of a row to the lower triangle of its normal matrix and to its gradient.
-
-    The inner loops run from 0 over views of rows: the compiler vectorises them only if no index can
-    be negative.
-    """
-    size = step.size
-    whole = end - (end - begin) % 4
-    for k in range(begin, whole, 4):  # four at a time: each sum is loaded and stored once
-        h0, h1 = partners[indices[k]], partners[indices[k + 1]]
-        h2, h3 = partners[indices[k + 2]], partners[indices[k + 3]]
-        s0, s1, s2, s3 = S[k - base], S[k + 1 - base], S[k + 2 - base], S[k + 3 - base]
-        for a in range(size):
-            step[a] += s0 * h0[a] + s1 * h1[a] + s2 * h2[a] + s3 * h3[a]
-        for a in range(size):
-            row, a0, a1, a2, a3 = normal[a], h0[a], h1[a], h2[a], h3[a]
-            for c in range(a + 1):
-                row[c] += a0 * h0[c] + a1 * h1[c] + a2 * h2[c] + a3 * h3[c]
-    for k in range(whole, end):
-        h, s = partners[indices[k]], S[k - base]
-        for a in range(size):
-            step[a] += s * h[a]
-            row, weight = normal[a], h[a]
-            for c in range(a + 1):
-                row[c] += weight * h[c]
 
 
 def _improve_rows(indptr, indices, start, stop, S, partners, first, ridge, rows):  # type: ignore[no-untyped-def]

@@ -1,0 +1,172 @@
+"""The least-squares problems of all columns of large sparse data, one chunk of rows after another.
+
+The entries of a column lie far from each other in arrays that are ordered by rows.  In a pass over
+whole columns, nearly every access would then miss the cache.  Here the normal matrices of all
+columns grow while one chunk of rows after another is in the cache.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nmd_lab._threads import map_and_add
+from nmd_lab.data.base import FloatArray, IntArray
+
+from .cholesky import add_entries, factorize, substitute
+from .storage import CsrStorage, sparse_kernel
+
+
+@dataclass(frozen=True)
+class ChunkOptions:
+    """Sizes of chunks.
+
+    Attributes
+    ----------
+    entries : int
+        Entries of a chunk of rows.
+    fewest : int
+        Smallest number of chunks; fewer entries are no problem for the cache.
+    memory : float
+        Largest size of all normal matrices, in numbers for each entry.
+    """
+
+    entries: int = 1 << 21
+    fewest: int = 4
+    memory: float = 0.5
+
+
+CHUNKS = ChunkOptions()
+
+
+class Chunk(NamedTuple):
+    """The entries of a range of rows, in the order of the columns.
+
+    Attributes
+    ----------
+    indptr : ndarray of int (n + 1,)
+        Column j has the entries indptr[j] to indptr[j + 1].
+    rows : ndarray of int (n_entries,)
+        Rows of the entries, from the first row of the chunk.
+    positions : ndarray of int (n_entries,)
+        Positions of the entries in the order of the rows, from the first entry of the chunk.
+    first_row, first_entry : int
+        First row and first entry.
+    """
+
+    indptr: IntArray
+    rows: IntArray
+    positions: IntArray
+    first_row: int
+    first_entry: int
+
+
+@dataclass(frozen=True)
+class ColumnChunks:
+    """All columns of a sparse matrix, in chunks of rows.
+
+    Attributes
+    ----------
+    chunks : list of Chunk
+        Chunks of rows.
+    n : int
+        Number of columns.
+    """
+
+    chunks: list[Chunk]
+    n: int
+
+    @classmethod
+    def of(cls, storage: CsrStorage, size: int) -> ColumnChunks | None:
+        """Return the chunks of a storage for problems of some size; None where they do not pay."""
+        m, n = storage.shape
+        few = storage.n_entries < CHUNKS.fewest * CHUNKS.entries
+        if few or n * size**2 > CHUNKS.memory * storage.n_entries:
+            return None
+        ends = np.arange(CHUNKS.entries, storage.n_entries, CHUNKS.entries)
+        borders = np.unique([0, *np.searchsorted(storage.indptr, ends), m]).tolist()
+        return cls([_chunk(storage, *pair) for pair in pairwise(borders)], n)
+
+    def improve(
+        self,
+        S: FloatArray,
+        partners: FloatArray,
+        solved: slice,
+        ridge: FloatArray,
+        Ht: FloatArray,
+        parts: int,
+    ) -> None:
+        """Solve the least-squares problem of each column, in place.
+
+        Parameters
+        ----------
+        S : ndarray (n_entries,)
+            T + U - WH, in the order of the rows.
+        partners : ndarray (m, n_solved)
+            Solved components of W.
+        solved, ridge
+            As for `nmd_lab.solver.observed_sweep.improve_rows`.
+        Ht : ndarray (n, rank)
+            Transpose of H, to improve.
+        parts : int
+            Number of threads.
+        """
+        types = f"{Ht.dtype}_{self.chunks[0].rows.dtype}"
+        add = sparse_kernel(_add_to_columns, types)
+        solve = sparse_kernel(_solve_columns, str(Ht.dtype))
+        size, borders = partners.shape[1], np.linspace(0, self.n, parts + 1).astype(int)
+
+        def share(part: int) -> tuple[FloatArray, ...]:
+            first, last = int(borders[part]), int(borders[part + 1])
+            normals = np.zeros((last - first, size, size))
+            steps = np.zeros((last - first, size))
+            for chunk in self.chunks:
+                own = (S[chunk.first_entry :], partners[chunk.first_row :])
+                add(*chunk[:3], first, *own, normals, steps)
+            solve(normals, steps, solved.start or 0, ridge, Ht[first:last])
+            return ()
+
+        map_and_add(share, parts)
+
+
+def _chunk(storage: CsrStorage, first: int, last: int) -> Chunk:
+    """Return the chunk of a range of rows."""
+    from scipy.sparse import csr_array
+
+    entries = slice(int(storage.indptr[first]), int(storage.indptr[last]))
+    size = entries.stop - entries.start
+    numbers: NDArray[np.int32] = np.arange(size, dtype=np.int32)
+    indptr = storage.indptr[first : last + 1] - storage.indptr[first]
+    shape = (last - first, storage.shape[1])
+    columns = csr_array((numbers, storage.indices[entries], indptr), shape=shape).tocsc()
+    return Chunk(columns.indptr, columns.indices, columns.data, first, entries.start)
+
+
+def _add_to_columns(indptr, rows, positions, first, S, partners, normals, steps):  # type: ignore[no-untyped-def]
+    longest = 0
+    for j in range(steps.shape[0]):
+        longest = max(longest, indptr[first + j + 1] - indptr[first + j])
+    own = np.empty(longest, S.dtype)
+    for j in range(steps.shape[0]):
+        begin, end = indptr[first + j], indptr[first + j + 1]
+        for k in range(begin, end):
+            own[k - begin] = S[positions[k]]
+        add_entries(rows, begin, end, begin, own, partners, normals[j], steps[j])
+
+
+def _solve_columns(normals, steps, first, ridge, columns):  # type: ignore[no-untyped-def]
+    size = steps.shape[1]
+    none = np.zeros(size)
+    for j in range(steps.shape[0]):
+        normal, step = normals[j], steps[j]
+        for a in range(size):
+            normal[a, a] += ridge[a]
+            step[a] -= ridge[a] * columns[j, first + a]
+        factorize(normal, none, normal)
+        substitute(normal, step)
+        for a in range(size):
+            columns[j, first + a] += step[a]

@@ -1,0 +1,74 @@
+"""Columns of sparse data in chunks of rows: the result of whole columns, up to rounding."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import nmd_lab as nmd
+from nmd_lab.solver import column_chunks
+from nmd_lab.solver.column_chunks import ChunkOptions, ColumnChunks
+from nmd_lab.solver.storage import CsrStorage
+
+
+def ratings(m=90, n=30):
+    """Return a matrix with an empty row and an empty column at each end and in the middle."""
+    rng = np.random.default_rng(0)
+    X = sparse.random_array((m, n), density=0.2, rng=rng, format="lil")
+    for line in (0, m // 2, m - 1):
+        X[line] = 0
+    for line in (0, n // 2, n - 1):
+        X[:, line] = 0
+    X = sparse.csr_array(X)
+    X.eliminate_zeros()
+    X.data += rng.normal(size=X.data.size)
+    return X
+
+
+@pytest.fixture
+def small_chunks(monkeypatch):
+    return lambda entries: monkeypatch.setattr(
+        column_chunks, "CHUNKS", ChunkOptions(entries=entries, fewest=1, memory=100)
+    )
+
+
+@pytest.mark.filterwarnings("ignore::nmd_lab.warnings.UnobservedWarning")
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("entries", [7, 50, 10_000])
+@pytest.mark.parametrize("offsets", ["none", "both"])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_a_fit_does_not_depend_on_chunks(small_chunks, entries, threads, offsets, dtype):
+    X, options = ratings().astype(dtype), {"max_iter": 8, "tol": 0, "random_state": 0}
+    given = {"alpha": 0.1, "offsets": offsets, "threads": threads, **options}
+    whole = nmd.complete(X, 3, "relu", **given)
+    small_chunks(entries)
+    parts = nmd.complete(X, 3, "relu", **given)
+    rtol = 1e-9 if dtype == np.float64 else 1e-3
+    np.testing.assert_allclose(parts.history.objective, whole.history.objective, rtol=rtol)
+    products = (fit.W.values @ fit.H.values for fit in (parts, whole))
+    np.testing.assert_allclose(*products, atol=10 * rtol * np.abs(whole.H.values).max())
+
+
+def test_chunks_hold_every_entry_once(small_chunks):
+    X = ratings()
+    small_chunks(20)
+    chunks = ColumnChunks.of(CsrStorage(X.shape, X.indptr, X.indices), 3)
+    found = sparse.lil_array(X.shape)
+    for chunk in chunks.chunks:
+        assert chunk.positions.size <= 20 + X.shape[1]
+        for j in range(X.shape[1]):
+            for k in range(chunk.indptr[j], chunk.indptr[j + 1]):
+                value = X.data[chunk.first_entry + chunk.positions[k]]
+                found[chunk.first_row + chunk.rows[k], j] = value
+    np.testing.assert_array_equal(found.toarray(), X.toarray())
+
+
+def test_chunks_are_for_large_data_and_small_ranks():
+    X = ratings()
+    storage = CsrStorage(X.shape, X.indptr, X.indices)
+    assert ColumnChunks.of(storage, 3) is None
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(column_chunks, "CHUNKS", ChunkOptions(entries=20, fewest=4, memory=1.0))
+        assert ColumnChunks.of(storage, 3) is not None
+        assert ColumnChunks.of(storage, 30) is None  # its normal matrices would be too large
