@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from nmd_lab._checks import check_word
 
+from ._divergence import minmax_kl, relu_kl
 from ._square import square_frobenius, square_kl, square_l1
 from .exponential import Exp
 from .losses import KL, L1, Frobenius, Loss
@@ -63,6 +64,7 @@ class ReLU(Nonlinearity):
     label = "ReLU: max(0, t)"
     degree = 1
     monotone = True
+    closed_forms: ClassVar[dict[type[Loss], Callable[..., float]]] = {KL: relu_kl}
 
     @staticmethod
     def forward(t: float, p: tuple[float, ...]) -> float:
@@ -103,6 +105,7 @@ class MinMax(Nonlinearity):
     degree = 1
     monotone = True
     parameter_names = ("a", "b")
+    closed_forms: ClassVar[dict[type[Loss], Callable[..., float]]] = {KL: minmax_kl}
 
     def __init__(self, a: float = 0.0, b: float = 1.0) -> None:
         a, b = float(a), float(b)

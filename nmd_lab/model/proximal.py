@@ -3,7 +3,8 @@
 For one entry the update is t = argmin d(x, f(t)) + rho/2 (t - v)^2.  `compile_t_update` takes the
 first of four constructions that applies to the pair:
 
-1. A formula of the nonlinearity for the loss (Square; Exp with some losses).
+1. A formula of the nonlinearity for the loss (Square; Exp with some losses; ReLU and MinMax with
+   KL).
 2. The best piece of a piecewise-linear f.  On a piece f(t) = s t + c with s != 0, put y = s t + c.
    The solution is the loss's proximal map at s v + c with penalty rho/s^2, clipped to the values of
    f on the piece.  On a flat piece, t is v clipped to the piece.  This is exact for every convex
@@ -150,7 +151,7 @@ def make_pair(nonlinearity: str | Nonlinearity, loss: str | Loss) -> Pair:
             f"nonlinearity={f!r} takes no value in {d.domain}, where the loss {d.name!r} is "
             "finite: change the bounds or the loss."
         )
-    if closed or not d.is_solved_on_pieces():
+    if (closed and f.pieces() is None) or not d.is_solved_on_pieces():
         pieces = ()
     return Pair(f, d, (type(f), type(d), tuple(piece.slope == 0 for piece in pieces)), pieces)
 
