@@ -28,12 +28,19 @@ from numba.extending import intrinsic
 
 from ._interruption import without_interruption
 
+# "forceinline" is always given: without it, a function inherits the option from whoever calls it
+# first, so that the code of a kernel would depend on what was compiled before.
+_SCALAR: dict[str, Any] = {
+    "fastmath": {"contract"},
+    "error_model": "numpy",
+    "forceinline": True,
+}
 # "reassoc" lets Numba reorder sums, so that they vectorise; NaN and infinity are not affected.
-_SCALAR: dict[str, Any] = {"fastmath": {"contract"}, "error_model": "numpy"}
 _KERNEL: dict[str, Any] = {
     "fastmath": {"contract", "reassoc", "nsz"},
     "error_model": "numpy",
     "nogil": True,
+    "forceinline": False,
 }
 
 
@@ -109,18 +116,12 @@ def _dispatcher(function: Callable[..., Any], options: dict[str, Any]) -> Callab
 
 @cache
 def compile_scalar(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compile a function of scalars, which kernels can inline."""
-    return _dispatcher(_named(function, function.__qualname__), _SCALAR)
+    """Compile a function of scalars and small tuples, which kernels inline.
 
-
-@cache
-def compile_inlined(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compile a function of scalars and small tuples, which kernels do inline.
-
-    The compiler may decide against it for `compile_scalar`.  A call with arrays among its arguments
-    then counts their references, which takes longer than a short T-update.
+    A call with tuples of arrays among its arguments would count their references, which takes
+    longer than a short T-update, and a loop with a call does not vectorise.
     """
-    return _dispatcher(_named(function, function.__qualname__), {**_SCALAR, "forceinline": True})
+    return _dispatcher(_named(function, function.__qualname__), _SCALAR)
 
 
 def _number_at(typing_context, address, position):  # type: ignore[no-untyped-def]

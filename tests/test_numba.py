@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -188,3 +189,28 @@ def test_is_ours_does_not_depend_on_the_folder_of_a_class():
 
     assert is_ours(nmd.ReLU, nmd.L1)
     assert not is_ours(nmd.ReLU, Mine)
+
+
+@pytest.mark.parametrize("first", ["prox", "fit"])
+def test_code_does_not_depend_on_what_was_compiled_before(first):
+    script = f"""
+import numpy as np, nmd_lab as nmd
+from nmd_lab.model.proximal import compile_t_update, make_pair
+def prox():
+    nmd.prox([1.0], [1.0], 1.0, nonlinearity="identity", loss="kl")
+def fit():
+    nmd.decompose(np.eye(5) + 1, 1, "identity", "kl", max_iter=2)
+for step in (prox, fit) if {first!r} == "prox" else (fit, prox):
+    step()
+solve = compile_t_update(make_pair("identity", "kl").structure)
+print([overload.metadata["flags"].forceinline for overload in solve.overloads.values()])
+"""
+    with tempfile.TemporaryDirectory() as folder:
+        done = subprocess.run(
+            [sys.executable, "-c", script],
+            env={**os.environ, "NUMBA_CACHE_DIR": folder},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+    assert done.stdout.split() == ["[True]"]

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from nmd_lab._numba import compile_inlined, number_at
+from nmd_lab._numba import compile_scalar, number_at
 
 from .nonlinearity import Nonlinearity
 
@@ -187,7 +187,7 @@ def _longest_stretch(good: NDArray[np.bool_]) -> slice:
     return slice(int(first[longest]), int(last[longest]))
 
 
-@compile_inlined
+@compile_scalar
 def cell_of(t: float, per_scale: float) -> Any:
     """Return the number of the cell that holds t; -1 beyond the table."""
     size = abs(t) * per_scale
@@ -197,7 +197,7 @@ def cell_of(t: float, per_scale: float) -> Any:
     return _SIDE + number if t >= 0.0 else _SIDE - 1 - number
 
 
-@compile_inlined
+@compile_scalar
 def curve_at(t, curve):  # type: ignore[no-untyped-def]
     """Return f, f', f'' and f''' at t; NaN where the table does not know f."""
     cells, per_scale = curve[0], curve[4]
@@ -214,7 +214,7 @@ def curve_at(t, curve):  # type: ignore[no-untyped-def]
     return y, slope, bend, 6.0 * c3 + d * (24.0 * c4 + d * (60.0 * c5))
 
 
-@compile_inlined
+@compile_scalar
 def value_at(t, curve):  # type: ignore[no-untyped-def]
     """Return f at t; NaN where the table does not know f."""
     cells, per_scale = curve[0], curve[4]
@@ -228,7 +228,7 @@ def value_at(t, curve):  # type: ignore[no-untyped-def]
     return c0 + d * (c1 + d * (c2 + d * (c3 + d * (c4 + d * c5))))
 
 
-@compile_inlined
+@compile_scalar
 def bounds_at(block, curve):  # type: ignore[no-untyped-def]
     """Return the least f'', the largest f'' and the largest |f'| of a block of cells."""
     first = 4 * block

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from nmd_lab._numba import compile_inlined, compile_scalar
+from nmd_lab._numba import compile_scalar
 
 from ._curve import BLOCK, bounds_at, cell_of, curve_at
 
@@ -72,7 +72,7 @@ def compile_descent(value: ScalarMap, slopes: ScalarMap, domain: tuple[float, fl
             first, second = slopes(x, y, pd)
         return np.nan
 
-    return compile_inlined(descend)
+    return compile_scalar(descend)
 
 
 def compile_proximal_descent(
@@ -116,7 +116,7 @@ def compile_proximal_descent(
             y, slope, bend, _ = curve_at(t, curve)
         return np.nan
 
-    return compile_inlined(descend)
+    return compile_scalar(descend)
 
 
 def _compile_acceptance(domain: tuple[float, float]) -> ScalarMap:
@@ -133,10 +133,10 @@ def _compile_acceptance(domain: tuple[float, float]) -> ScalarMap:
                 return np.nan
         return t
 
-    return compile_inlined(accept)
+    return compile_scalar(accept)
 
 
-@compile_inlined
+@compile_scalar
 def is_convex(v, rho, fall, rise, drop, curve):  # type: ignore[no-untyped-def]
     """Return whether g is certainly convex wherever its minimiser can be.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nmd_lab._numba import bits_of, compile_inlined, number_of
+from nmd_lab._numba import bits_of, compile_scalar, number_of
 
 SQRT_2 = 2.0**0.5
 LN_2 = 0.6931471805599453
@@ -12,7 +12,7 @@ FRACTION = 0x000FFFFFFFFFFFFF
 """Bits of the fraction of a double."""
 
 
-@compile_inlined
+@compile_scalar
 def excess_over_log(excess, ratio):  # type: ignore[no-untyped-def]
     """Return excess - log(ratio), where ratio = 1 + excess is a positive double of full precision.
 

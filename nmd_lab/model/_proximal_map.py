@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from functools import cache
 
-from nmd_lab._numba import compile_inlined, compile_scalar
+from nmd_lab._numba import compile_scalar
 
 from ._descent import compile_descent, compile_proximal_descent
 from ._march import compile_march
@@ -59,7 +59,7 @@ def _first_finite(descent: ScalarMap, march: ScalarMap) -> ScalarMap:
         t = descent(v, x, rho, curve, pd)
         return t if math.isfinite(t) else march(v, x, rho, curve, pd)
 
-    both: ScalarMap = compile_inlined(steps)
+    both: ScalarMap = compile_scalar(steps)
     return both
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from nmd_lab._numba import bits_of, compile_inlined, number_of
+from nmd_lab._numba import bits_of, compile_scalar, number_of
 
 THIRDS = 3071218439534640469  # two thirds of the bits of 1.0, less the mean error
 
@@ -27,7 +27,7 @@ def square_frobenius(v: float, x: float, rho: float) -> float:
     return t
 
 
-@compile_inlined
+@compile_scalar
 def about_cube_root(x):  # type: ignore[no-untyped-def]
     """Return the cube root of a positive double up to 6 %: a third of its exponent."""
     return number_of(int(bits_of(x) * (1.0 / 3.0)) + THIRDS)

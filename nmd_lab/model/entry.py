@@ -24,7 +24,7 @@ from typing import Any, cast
 
 from numba.np.unsafe.ndarray import to_fixed_tuple
 
-from nmd_lab._numba import compile_inlined
+from nmd_lab._numba import compile_scalar
 
 from ._search import ScalarMap
 from .censored import CensoredFrobenius, square_between
@@ -79,7 +79,7 @@ def compile_entry(structure: AnyStructure, limited: bool) -> tuple[ScalarMap, Sc
     def loss_plain(x, a, limit, upper, part, model):  # type: ignore[no-untyped-def]
         return loss(x, a, limit, upper, model)
 
-    return compile_inlined(solve_plain), compile_inlined(loss_plain)
+    return compile_scalar(solve_plain), compile_scalar(loss_plain)
 
 
 def _compile_solve(structure: Structure, limited: bool) -> ScalarMap:
@@ -102,8 +102,8 @@ def _compile_solve(structure: Structure, limited: bool) -> ScalarMap:
         return update(v, x, rho, pieces, pf, pd)
 
     if not limited:
-        return compile_inlined(exact)
-    within = compile_inlined(with_limits)
+        return compile_scalar(exact)
+    within = compile_scalar(with_limits)
     form = _form(structure)
     if form is None:
         return within
@@ -117,7 +117,7 @@ def _compile_solve(structure: Structure, limited: bool) -> ScalarMap:
                 return update_form(v, x, rho, pieces, pf, (low, high, limits[1])) + 0.0 * x
         return within(v, x, rho, limit, upper, model)
 
-    return compile_inlined(with_form)
+    return compile_scalar(with_form)
 
 
 def _compile_form(form: Structure) -> ScalarMap:
@@ -128,7 +128,7 @@ def _compile_form(form: Structure) -> ScalarMap:
     def of_square(v, x, rho, pieces, pf, ends):  # type: ignore[no-untyped-def]
         return math.copysign(square_between(abs(v), rho, ends[0], ends[1], ends[2]), v)
 
-    return compile_inlined(of_square)
+    return compile_scalar(of_square)
 
 
 def _form(structure: Structure) -> Structure | None:
@@ -146,14 +146,14 @@ def _compile_ends(structure: Structure) -> ScalarMap:
         high = highest if limit == AT_LEAST else (1.0 * upper if limit == BETWEEN else 1.0 * x)
         return low, high
 
-    return compile_inlined(ends)
+    return compile_scalar(ends)
 
 
 def _compile_loss(structure: Structure, limited: bool) -> ScalarMap:
     """Return the loss of an entry of a plain pair, with the floors on f(a)."""
-    value, forward = compile_inlined(structure[1].value), compile_forward(structure)
+    value, forward = compile_scalar(structure[1].value), compile_forward(structure)
     ends, form = _compile_ends(structure), _form(structure)
-    value_form = value if form is None else compile_inlined(form[1].value)
+    value_form = value if form is None else compile_scalar(form[1].value)
     has_form = form is not None
 
     def exact(x, a, limit, upper, model):  # type: ignore[no-untyped-def]
@@ -173,7 +173,7 @@ def _compile_loss(structure: Structure, limited: bool) -> ScalarMap:
             return value(end, y, pd) - value(end, end, pd)
         return value(x, y, pd)
 
-    return compile_inlined(with_limits if limited else exact)
+    return compile_scalar(with_limits if limited else exact)
 
 
 def _compile_mixed(parts: Any, limited: bool) -> tuple[ScalarMap, ScalarMap]:
@@ -200,7 +200,7 @@ def _either_solve(position: int, before: ScalarMap, own: ScalarMap) -> ScalarMap
             return own(v, x, rho, limit, upper, part, model)
         return before(v, x, rho, limit, upper, part, model)
 
-    return compile_inlined(solve)
+    return compile_scalar(solve)
 
 
 def _either_loss(position: int, before: ScalarMap, own: ScalarMap) -> ScalarMap:
@@ -209,7 +209,7 @@ def _either_loss(position: int, before: ScalarMap, own: ScalarMap) -> ScalarMap:
             return own(x, a, limit, upper, part, model)
         return before(x, a, limit, upper, part, model)
 
-    return compile_inlined(loss)
+    return compile_scalar(loss)
 
 
 def _compile_branch(position: int, part: Branch, limited: bool) -> tuple[ScalarMap, ScalarMap]:
@@ -228,7 +228,7 @@ def _compile_branch(position: int, part: Branch, limited: bool) -> tuple[ScalarM
         weight, centre, size, own = read(model[2][position][model[1][part]], model[3][position])
         return weight * loss(x, centre + size * a, limit, upper, own)
 
-    return compile_inlined(solve_branch), compile_inlined(loss_branch)
+    return compile_scalar(solve_branch), compile_scalar(loss_branch)
 
 
 def _compile_reader(n_pieces: int, n_f: int, n_d: int, has_curve: bool) -> ScalarMap:
@@ -261,19 +261,19 @@ def _compile_reader(n_pieces: int, n_f: int, n_d: int, has_curve: bool) -> Scala
         weight, centre, unit = numbers[after_limits:]
         return weight, centre, unit, (curve, pf, pd, floors, limits)
 
-    return compile_inlined(read_curved if has_curve else read)
+    return compile_scalar(read_curved if has_curve else read)
 
 
 def _compile_pieces(n_pieces: int) -> ScalarMap:
     """Return the function that takes the pieces from the numbers of a row."""
     if n_pieces == 0:
-        return compile_inlined(_no_pieces)
+        return compile_scalar(_no_pieces)
     before, first, last = _compile_pieces(n_pieces - 1), 4 * n_pieces - 4, 4 * n_pieces
 
     def split(numbers):  # type: ignore[no-untyped-def]
         return (*before(numbers), numbers[first:last])
 
-    return compile_inlined(split)
+    return compile_scalar(split)
 
 
 def _no_pieces(numbers):  # type: ignore[no-untyped-def]

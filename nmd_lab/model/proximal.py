@@ -32,7 +32,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from nmd_lab._numba import compile_inlined, compile_kernel, compile_scalar, is_ours
+from nmd_lab._numba import compile_kernel, compile_scalar, is_ours
 
 from ._bracket import compile_bracket_search, is_bracketed
 from ._curve import curve_of, value_at
@@ -189,7 +189,7 @@ def compile_forward(structure: Structure) -> ScalarMap:
         def exact(t, pieces, pf):  # type: ignore[no-untyped-def]
             return forward(t, pf)
 
-        return compile_inlined(exact)
+        return compile_scalar(exact)
 
     def tabulated(t, pieces, pf):  # type: ignore[no-untyped-def]
         y = value_at(t, pieces)
@@ -222,7 +222,7 @@ def _with_sign_of_v(solve: ScalarMap) -> ScalarMap:
     def solution(v, x, rho, pieces, pf, pd):  # type: ignore[no-untyped-def]
         return math.copysign(solve(abs(v), x, rho, pieces, pf, pd), v)
 
-    return compile_inlined(solution)
+    return compile_scalar(solution)
 
 
 def _closed_form(formula: Callable[..., float]) -> ScalarMap:
@@ -236,7 +236,7 @@ def _closed_form(formula: Callable[..., float]) -> ScalarMap:
     def solution_with_parameters(v, x, rho, pieces, pf, pd):  # type: ignore[no-untyped-def]
         return formula(v, x, rho, pf, pd)
 
-    return compile_inlined(solution_with_parameters if with_parameters else solution)
+    return compile_scalar(solution_with_parameters if with_parameters else solution)
 
 
 @cache

@@ -128,6 +128,39 @@ class Rankings(Factors):
         one = is_one_label(self.labels, "rows", row)
         return ranking(self._scored, positions, one, k, exclude)
 
+    def top_of_components(self, k: int = 10) -> xr.DataArray:
+        """Return the k columns with the largest numbers in each row of H, such as the main terms.
+
+        Parameters
+        ----------
+        k : int, default 10
+            Number of columns.
+
+        Returns
+        -------
+        xarray.DataArray (rank, k)
+            Numbers of H along `component` and `place` (1 is largest), with the labels of the
+            columns as coordinates.  The coordinate `position` has the positions of the columns.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If `k` is invalid.
+
+        Examples
+        --------
+        >>> import pandas as pd, nmd_lab as nmd
+        >>> X = pd.DataFrame([[1.0, 3.0, 2.0], [2.0, 6.0, 4.0]], columns=["p", "q", "r"])
+        >>> fit = nmd.decompose(X, 1, w_constraint="nonnegative", random_state=0)
+        >>> fit.top_of_components(k=2).column.values
+        array([['q', 'r']], dtype=object)
+        """
+        _, H = self.factors
+        columns = self.H.isel({COMPONENT: 0}, drop=True)
+        components = xr.DataArray(np.arange(self.rank), dims=COMPONENT)
+        scored = ScoredRows(self.labels, components, columns, lambda row: H[row], H.dtype)
+        return ranking(scored, np.arange(self.rank), False, k, None).rename(self.H.name or "H")
+
     @property
     def _scored(self) -> ScoredRows:
         """The predictions by row."""

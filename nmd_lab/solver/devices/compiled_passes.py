@@ -10,7 +10,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-from nmd_lab._numba import compile_inlined, compile_kernel
+from nmd_lab._numba import compile_kernel, compile_scalar
 from nmd_lab.model.entry import AnyStructure, compile_entry
 from nmd_lab.model.mixed import AnyPair
 
@@ -29,7 +29,7 @@ def compile_entry_update(structure: AnyStructure, limited: bool) -> Callable[...
         t = solve(v, x, penalty, limit, upper, part, model)
         return v, t, loss(x, a, limit, upper, part, model)
 
-    return compile_inlined(update)
+    return compile_scalar(update)
 
 
 def update_kernel(pair: AnyPair, kind: str) -> Callable[..., tuple[float, float, float, float]]:
