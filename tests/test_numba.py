@@ -203,7 +203,7 @@ def fit():
 for step in (prox, fit) if {first!r} == "prox" else (fit, prox):
     step()
 solve = compile_t_update(make_pair("identity", "kl").structure)
-print([overload.metadata["flags"].forceinline for overload in solve.overloads.values()])
+print(["alwaysinline" in code for code in solve.inspect_llvm().values()])
 """
     with tempfile.TemporaryDirectory() as folder:
         done = subprocess.run(
