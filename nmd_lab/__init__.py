@@ -31,6 +31,7 @@ from ._version import __version__ as __version__
 
 if TYPE_CHECKING:
     from . import baselines, datasets, metrics, plots, studies, widgets
+    from ._show_versions import show_versions
     from .data.long_table import observations_from_sparse, observations_from_table
     from .data.sparse_observations import SparseObservations
     from .data.split import split_observed
@@ -135,6 +136,7 @@ __all__ = [
     "plots",
     "prox",
     "sample",
+    "show_versions",
     "split_observed",
     "studies",
     "widgets",
@@ -169,6 +171,7 @@ _WHERE = {
     "model.smooth": ["Smooth"],
     "model.checks": ["check_loss", "check_nonlinearity"],
     "sampling": ["sample"],
+    "_show_versions": ["show_versions"],
     "data.sparse": ["SparseObservations"],
     "data.split": ["split_observed"],
     "studies": ["Study"],

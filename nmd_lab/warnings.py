@@ -2,20 +2,74 @@
 
 
 class NMDWarning(UserWarning):
-    """Base class of all warnings of this package."""
+    """Base class of all warnings of this package.
+
+    Examples
+    --------
+    Make them errors, in a script that runs by itself:
+
+    >>> import warnings, nmd_lab as nmd
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("error", nmd.NMDWarning)
+    ...     fit = nmd.decompose([[1.0, 2.0], [2.0, 4.0]], 1)
+    """
 
 
 class NotConvergedWarning(NMDWarning):
-    """A fit stopped at `max_iter` before it converged, or the chains of a posterior differ."""
+    """A fit stopped at `max_iter` before it converged, or the chains of a posterior differ.
+
+    Examples
+    --------
+    >>> import warnings, numpy as np, nmd_lab as nmd
+    >>> X = np.maximum(np.random.default_rng(0).normal(size=(30, 20)), 0)
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     fit = nmd.decompose(X, 5, max_iter=10, random_state=0)
+    >>> caught[0].category.__name__
+    'NotConvergedWarning'
+    """
 
 
 class OverfitWarning(NMDWarning):
-    """Predictions of missing entries are far outside the range of the observed ones."""
+    """Predictions of missing entries are far outside the range of the observed ones.
+
+    Examples
+    --------
+    >>> import warnings, numpy as np, nmd_lab as nmd
+    >>> rng = np.random.default_rng(0)
+    >>> X = np.where(rng.random((20, 15)) < 0.5, rng.normal(size=(20, 15)), np.nan)
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     fit = nmd.complete(X, 8, "identity", alpha=0, offsets="none", random_state=0)
+    >>> "OverfitWarning" in [each.category.__name__ for each in caught]
+    True
+    """
 
 
 class UnobservedWarning(NMDWarning):
-    """Rows or columns without an observed entry are predicted as f(0)."""
+    """Rows or columns without an observed entry are predicted as f(0).
+
+    Examples
+    --------
+    >>> import warnings, numpy as np, nmd_lab as nmd
+    >>> X = np.array([[1.0, 2.0], [2.0, 4.0], [np.nan, np.nan]])
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     fit = nmd.complete(X, 1, "relu", alpha=0.1, offsets="none")
+    >>> caught[0].category.__name__, fit.reconstruct().values[2].tolist()
+    ('UnobservedWarning', [0.0, 0.0])
+    """
 
 
 class OutOfBoundsWarning(NMDWarning):
-    """Some values of X lie outside the bounds of the nonlinearity, where no fit reaches them."""
+    """Some values of X lie outside the bounds of the nonlinearity, where no fit reaches them.
+
+    Examples
+    --------
+    >>> import warnings, nmd_lab as nmd
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     fit = nmd.decompose([[1.0, 2.0], [2.0, 9.0]], 1, nmd.MinMax(0, 5))
+    >>> caught[0].category.__name__
+    'OutOfBoundsWarning'
+    """

@@ -56,6 +56,13 @@ class SparseObservations(Observations):
     ------
     ValueError
         If an entry lies outside the shape of the labels, or the sizes of the arrays disagree.
+
+    Examples
+    --------
+    >>> import pandas as pd, nmd_lab as nmd
+    >>> table = pd.DataFrame({"who": ["ann", "bo"], "what": ["p", "q"], "stars": [5.0, 3.0]})
+    >>> nmd.observations_from_table(table, row="who", column="what", value="stars")
+    <nmd_lab.SparseObservations>  who: 2, what: 2, 2 stored entries (50 %), float64
     """
 
     values: FloatArray

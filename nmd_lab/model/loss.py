@@ -61,6 +61,19 @@ class Loss(ModelPart):
         Whether `reference` is a sum over the entries; False by default, and for a subclass with a
         `reference` of its own that says nothing else.  If so, it gets the entries in blocks, and
         their results are added, without arrays of the size of X.
+
+    Examples
+    --------
+    >>> import numpy as np, nmd_lab as nmd
+    >>> class Fair(nmd.Loss):
+    ...     name = "fair"
+    ...
+    ...     @staticmethod
+    ...     def value(x, y, p):
+    ...         return abs(x - y) - np.log1p(abs(x - y))
+    >>> Fair()([0.0, 1.0], [0.0, 2.0]).round(3)
+    array([0.   , 0.307])
+    >>> fit = nmd.decompose(np.eye(4), 2, "identity", Fair(), random_state=0)
     """
 
     noise: ClassVar[str] = ""

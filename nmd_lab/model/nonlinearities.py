@@ -32,7 +32,14 @@ from .smooth_functions import Power, Sigmoid, Softplus, Tanh
 
 
 class Identity(Nonlinearity):
-    """f(t) = t: the linear model, for comparison and for ratings."""
+    """f(t) = t: the linear model, for comparison and for ratings.
+
+    Examples
+    --------
+    >>> import nmd_lab as nmd
+    >>> nmd.Identity()([-1.0, 2.0])
+    array([-1.,  2.])
+    """
 
     name = "identity"
     label = "identity: t"
@@ -145,7 +152,14 @@ class MinMax(Nonlinearity):
 
 
 class Modulus(Nonlinearity):
-    """f(t) = |t|: non-negative dense data, with components that may cancel."""
+    """f(t) = |t|: non-negative dense data, with components that may cancel.
+
+    Examples
+    --------
+    >>> import nmd_lab as nmd
+    >>> nmd.Modulus()([-1.0, 2.0])
+    array([1., 2.])
+    """
 
     name = "modulus"
     label = "modulus: |t|"
@@ -163,7 +177,14 @@ class Modulus(Nonlinearity):
 
 
 class Square(Nonlinearity):
-    """f(t) = t^2, the paper's component-wise square factorisation (CSF)."""
+    """f(t) = t^2, the paper's component-wise square factorisation (CSF).
+
+    Examples
+    --------
+    >>> import nmd_lab as nmd
+    >>> nmd.Square()([-1.0, 2.0])
+    array([1., 4.])
+    """
 
     name = "square"
     label = "square: t²"

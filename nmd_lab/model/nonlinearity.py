@@ -25,6 +25,13 @@ class Piece(NamedTuple):
         Ends of the piece; either may be infinite.
     slope, intercept : float
         Coefficients of f on the piece.
+
+    Examples
+    --------
+    >>> import nmd_lab as nmd
+    >>> flat, rising = nmd.ReLU().pieces()
+    >>> flat
+    Piece(low=-inf, high=0.0, slope=0.0, intercept=0.0)
     """
 
     low: float
@@ -63,6 +70,19 @@ class Nonlinearity(ModelPart):
     closed_forms : dict
         Scalar functions ``(v, x, rho) -> t`` that solve the T-update, by loss class; empty by
         default.  They may take two more arguments, the parameters of f and of the loss.
+
+    Examples
+    --------
+    >>> import numpy as np, nmd_lab as nmd
+    >>> class Cube(nmd.Nonlinearity):
+    ...     name = "cube"
+    ...
+    ...     @staticmethod
+    ...     def forward(t, p):
+    ...         return t * t * t
+    >>> fit = nmd.decompose(np.eye(4), 2, Cube(), random_state=0)
+    >>> fit.nonlinearity
+    Cube()
     """
 
     linear: ClassVar[bool] = False

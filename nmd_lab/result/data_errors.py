@@ -19,7 +19,16 @@ class DataErrors(Factors):
     """What a result says about data: those of the fit, or entries that it has not seen."""
 
     def reconstruct(self) -> xr.DataArray:
-        """Return f(WH) as an array with the dimensions, labels and name of X."""
+        """Return f(WH) as an array with the dimensions, labels and name of X.
+
+        Examples
+        --------
+        >>> import pandas as pd, nmd_lab as nmd
+        >>> X = pd.DataFrame([[1.0, 2.0], [2.0, 4.0]], index=["ann", "bo"], columns=["p", "q"])
+        >>> fit = nmd.decompose(X, 1, random_state=0)
+        >>> float(fit.reconstruct().sel(row="bo", column="q").round(6))
+        4.0
+        """
         return self.labels.label(self.block(slice(None), slice(None)))
 
     def residual(self, X: Any, *, mask: ArrayLike | None = None) -> Any:

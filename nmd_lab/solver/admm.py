@@ -64,6 +64,17 @@ class State:
         there is none.
     pair : Pair or MixedPair, optional
         Nonlinearity and loss in the units of X, if parameters of the loss are learned.
+
+    Examples
+    --------
+    A callback gets the state of each iteration, and ends the fit by returning True:
+
+    >>> import numpy as np, nmd_lab as nmd
+    >>> def good_enough(state):
+    ...     return state.relative_error < 0.1
+    >>> X = np.outer(np.arange(1.0, 9), np.arange(1.0, 7))
+    >>> nmd.decompose(X, 1, "relu", callback=good_enough, random_state=0).stop_reason.code
+    'callback'
     """
 
     iteration: int

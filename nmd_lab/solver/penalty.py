@@ -66,6 +66,14 @@ class PenaltyRule:
     ----------
     progress : float
         Largest relative decrease of the objective in a period that counts as no progress.
+
+    Examples
+    --------
+    >>> import numpy as np, nmd_lab as nmd
+    >>> rule = nmd.PenaltyRule(initial=0.5, factor=10.0)
+    >>> fit = nmd.decompose(np.eye(6) + 1, 2, "relu", penalty=rule, max_iter=5, random_state=0)
+    >>> float(fit.history.penalty[0])
+    0.5
     """
 
     progress: ClassVar[float] = 1e-2

@@ -15,6 +15,7 @@ PACKAGE = ROOT / "nmd_lab"
 FLOORS = (
     {
         "_version",
+        "_show_versions",
         "_checks",
         "_errors",
         "_numba",
