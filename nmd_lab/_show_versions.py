@@ -57,7 +57,7 @@ def _version_of(name: str) -> str | None:
 
 def _blas() -> list[str]:
     """Return the BLAS libraries that NumPy and SciPy have loaded."""
-    import numpy  # noqa: F401 - it loads its own
+    import numpy as np  # noqa: F401 - it loads its own
     from threadpoolctl import threadpool_info
 
     return [
