@@ -12,9 +12,8 @@ from packaging.requirements import Requirement
 import nmd_lab as nmd
 from nmd_lab._show_versions import NEEDED, OPTIONAL
 
-PROJECT = tomllib.loads(
-    (Path(__file__).parents[2] / "pyproject.toml").read_text(encoding="utf-8")
-)["project"]
+TEXT = (Path(__file__).parents[2] / "pyproject.toml").read_text(encoding="utf-8")
+PROJECT = tomllib.loads(TEXT)["project"]
 FOR_DEVELOPERS = {"test", "dev"}
 
 
