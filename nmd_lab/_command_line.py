@@ -121,6 +121,8 @@ class SolverOptions:
         Seed.
     threads
         Largest number of threads.
+    device
+        Device of PyTorch for the passes over the data, such as cuda.
     init
         Starting factors.
     n_init
@@ -148,6 +150,7 @@ class SolverOptions:
     time_limit: float | None = None
     random_state: int | None = None
     threads: int | None = None
+    device: str | None = None
     init: Literal["auto", "svd", "randomized", "nndsvd", "random"] = "auto"
     n_init: int = Options.n_init
     validation: float | None = None

@@ -37,10 +37,10 @@ class OverfitWarning(NMDWarning):
     --------
     >>> import warnings, numpy as np, nmd_lab as nmd
     >>> rng = np.random.default_rng(0)
-    >>> X = np.where(rng.random((20, 15)) < 0.5, rng.normal(size=(20, 15)), np.nan)
+    >>> X = np.where(rng.random((40, 30)) < 0.5, rng.normal(size=(40, 30)), np.nan)
     >>> with warnings.catch_warnings(record=True) as caught:
     ...     warnings.simplefilter("always")
-    ...     fit = nmd.complete(X, 8, "identity", alpha=0, offsets="none", random_state=0)
+    ...     fit = nmd.complete(X, 6, "identity", alpha=0, offsets="none", random_state=0)
     >>> "OverfitWarning" in [each.category.__name__ for each in caught]
     True
     """

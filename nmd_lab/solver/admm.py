@@ -70,11 +70,12 @@ class State:
     A callback gets the state of each iteration, and ends the fit by returning True:
 
     >>> import numpy as np, nmd_lab as nmd
-    >>> def good_enough(state):
-    ...     return state.relative_error < 0.1
-    >>> X = np.outer(np.arange(1.0, 9), np.arange(1.0, 7))
-    >>> nmd.decompose(X, 1, "relu", callback=good_enough, random_state=0).stop_reason.code
-    'callback'
+    >>> def enough(state):
+    ...     return state.relative_error < 0.5 or state.iteration == 7
+    >>> X = np.maximum(np.random.default_rng(0).normal(size=(30, 20)), 0)
+    >>> fit = nmd.decompose(X, 3, "relu", callback=enough, random_state=0)
+    >>> fit.stop_reason.code, fit.n_iter <= 7
+    ('callback', True)
     """
 
     iteration: int

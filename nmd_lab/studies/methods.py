@@ -20,7 +20,9 @@ from nmd_lab.sampling import sample
 RESERVED = ("X", "mask", "sample_dims", "random_state", "threads", "callback", "progress")
 """Arguments of a fit that the study sets itself, or that a study cannot have."""
 
-LATER_OPTIONS = {"at_most", "at_least", "upper", "limit_noise", "w_constraint", "h_constraint"}
+LATER_OPTIONS = {
+    *("at_most", "at_least", "upper", "limit_noise", "w_constraint", "h_constraint", "device"),
+}
 """Arguments younger than the first studies; one with its default is no part of a fit's key."""
 
 ALIASES = {"svd": "truncated_svd"}
