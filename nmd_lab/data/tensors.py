@@ -24,12 +24,27 @@ def without_tensors(X: Any) -> Any:
     ----------
     X : object
         A sparse tensor becomes a CSR array, a dense one an ndarray.
+
+    Raises
+    ------
+    TypeError
+        If a tensor has no such form.
     """
     if not is_tensor(X):
         return X
-    X = X.detach().cpu()
-    if str(X.layout) == "torch.strided":
-        return X.numpy()
+    try:
+        X = X.detach().cpu()
+        X = X.float() if str(X.dtype) == "torch.bfloat16" else X  # NumPy has no such type
+        return X.numpy() if str(X.layout) == "torch.strided" else _csr(X)
+    except (NotImplementedError, RuntimeError, TypeError) as error:
+        raise TypeError(
+            f"a tensor of {X.dtype} on {X.device} has no array of its entries: convert it to "
+            "torch.float32 on a device with data."
+        ) from error
+
+
+def _csr(X: Any) -> Any:
+    """Return a sparse tensor as a CSR array."""
     from scipy.sparse import csr_array
 
     compressed = X.coalesce().to_sparse_csr() if str(X.layout) == "torch.sparse_coo" else X

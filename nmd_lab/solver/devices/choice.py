@@ -68,4 +68,7 @@ def refuse_unsupported(
         why = "sparse data whose absent entries are missing"
     else:
         return
-    raise ValueError(f"device={device.name!r} does not go with {why}: leave device out.")
+    raise ValueError(
+        f"device={device.name!r} does not go with {why}: leave device out, and "
+        "give an array in the place of a tensor."
+    )

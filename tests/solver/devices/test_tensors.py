@@ -189,6 +189,19 @@ def test_sparse_zeros_without_descents_are_those_of_numpy():
     assert_same(one, other, 1e-8)
 
 
+def test_tensors_of_other_types():
+    X, options = data("relu")[0], {"max_iter": 3, "tol": 0, "random_state": 0}
+    half = nmd.decompose(torch.tensor(X).bfloat16(), 3, **options)
+    assert half.W.dtype == np.float32
+    whole = nmd.decompose(torch.tensor(np.round(X)).int(), 3, **options)
+    expected = nmd.decompose(np.round(X), 3, device="cpu", **options)
+    np.testing.assert_array_equal(whole.W, expected.W)
+    with pytest.raises(TypeError, match="on meta has no array of its entries"):
+        nmd.decompose(torch.tensor(X).to("meta"), 3)
+    with pytest.raises(TypeError, match="complex"):
+        nmd.decompose(torch.tensor(X) + 1j, 3)
+
+
 def test_completion_chooses_on_a_device():
     X, _ = data("relu")
     seen = holes("masked", X.shape)["mask"]
