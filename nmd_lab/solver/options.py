@@ -23,7 +23,6 @@ from nmd_lab._checks import (
 
 from .constraints.base import FactorConstraint
 from .constraints.given import as_constraint, check_both
-from .devices.choice import device_of
 from .penalty import PenaltyRule, as_penalty_rule
 
 INITS = ("auto", "svd", "randomized", "nndsvd", "random")
@@ -114,7 +113,6 @@ class Options:
             check_integer("threads", self.threads, 1)
         if self.device is not None and not isinstance(self.device, str):
             raise TypeError(f"device={self.device!r} is no name: give a string, such as 'cuda'.")
-        device_of(self.device)  # refuses an unknown one
         if self.callback is not None and not callable(self.callback):
             raise TypeError(
                 f"callback={self.callback!r} is not callable: give a function of state."

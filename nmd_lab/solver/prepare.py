@@ -24,6 +24,7 @@ from nmd_lab.model.proximal import make_pair
 
 from .bounds import with_bounds
 from .columns import is_mixed, mixed_pair
+from .devices.choice import device_of
 from .formulation import make_problem, observed_only
 from .guard import refuse_wrong_parts
 from .held_out import HeldOut, hold_out
@@ -109,6 +110,7 @@ def prepare(
     checked = Options.of(options)
     if checked.device is None:
         checked = replace(checked, device=device_of_tensor(X))
+    device_of(checked.device)  # refuses an unknown one
     pair: AnyPair = make_pair(
         "identity" if is_mixed(nonlinearity) or is_auto(nonlinearity) else nonlinearity,
         "frobenius" if is_mixed(loss) or is_auto(loss) else loss,

@@ -71,6 +71,14 @@ print(json.dumps([name for name in sys.modules if name.startswith("nmd_lab.")]))
     assert not [name for name in loaded if name.startswith(("nmd_lab.solver", "nmd_lab.fit"))]
 
 
+def test_the_command_line_shows_its_options_without_the_compiler():
+    script = """
+import json, sys, nmd_lab._command_line
+print(json.dumps([name for name in ("numba", "torch") if name in sys.modules]))
+"""
+    assert run_in_a_fresh_interpreter(script) == []
+
+
 def test_the_path_that_copied_code_names_still_works():
     script = """
 import json
