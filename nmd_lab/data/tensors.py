@@ -47,8 +47,6 @@ def _csr(X: Any) -> Any:
     """Return a sparse tensor as a CSR array."""
     from scipy.sparse import csr_array
 
-    compressed = X.coalesce().to_sparse_csr() if str(X.layout) == "torch.sparse_coo" else X
-    if str(compressed.layout) != "torch.sparse_csr":
-        compressed = compressed.to_sparse_csr()
+    compressed = X.to_sparse_csr()  # entries that are there twice are added
     parts = (compressed.values(), compressed.col_indices(), compressed.crow_indices())
     return csr_array(tuple(part.numpy() for part in parts), shape=tuple(X.shape))

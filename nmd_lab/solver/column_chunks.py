@@ -12,7 +12,6 @@ from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from nmd_lab._threads import map_and_add
 from nmd_lab.data.base import FloatArray, IntArray
@@ -135,15 +134,11 @@ class ColumnChunks:
 
 def _chunk(storage: CsrStorage, first: int, last: int) -> Chunk:
     """Return the chunk of a range of rows."""
-    from scipy.sparse import csr_array
-
-    entries = slice(int(storage.indptr[first]), int(storage.indptr[last]))
-    size = entries.stop - entries.start
-    numbers: NDArray[np.int32] = np.arange(size, dtype=np.int32)
+    begin, end = int(storage.indptr[first]), int(storage.indptr[last])
     indptr = storage.indptr[first : last + 1] - storage.indptr[first]
     shape = (last - first, storage.shape[1])
-    columns = csr_array((numbers, storage.indices[entries], indptr), shape=shape).tocsc()
-    return Chunk(columns.indptr, columns.indices, columns.data, first, entries.start)
+    columns, positions = CsrStorage(shape, indptr, storage.indices[begin:end]).transposed()
+    return Chunk(columns.indptr, columns.indices, positions, first, begin)
 
 
 def _add_to_columns(indptr, rows, positions, first, S, partners, normals, steps):  # type: ignore[no-untyped-def]
