@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from .result.decomposition import Decomposition
     from .result.loading import load
     from .result.posterior.posterior import Posterior
+    from .resuming import resume
     from .sampling import sample
     from .solver.admm import State
     from .solver.constraints.base import (
@@ -67,6 +68,7 @@ if TYPE_CHECKING:
     from .solver.penalty import PenaltyRule
     from .studies import Study
     from .warnings import (
+        CheckpointWarning,
         NMDWarning,
         NotConvergedWarning,
         OutOfBoundsWarning,
@@ -79,6 +81,7 @@ __all__ = [
     "L1",
     "NMD",
     "AbsoluteOffset",
+    "CheckpointWarning",
     "Decomposition",
     "Exp",
     "FactorConstraint",
@@ -135,6 +138,7 @@ __all__ = [
     "observations_from_table",
     "plots",
     "prox",
+    "resume",
     "sample",
     "show_versions",
     "split_observed",
@@ -170,12 +174,14 @@ _WHERE = {
     "model.proximal": ["prox"],
     "model.smooth": ["Smooth"],
     "model.checks": ["check_loss", "check_nonlinearity"],
+    "resuming": ["resume"],
     "sampling": ["sample"],
     "_show_versions": ["show_versions"],
     "data.sparse": ["SparseObservations"],
     "data.split": ["split_observed"],
     "studies": ["Study"],
     "warnings": [
+        "CheckpointWarning",
         "NMDWarning",
         "NotConvergedWarning",
         "OutOfBoundsWarning",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import math
+import os
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -220,6 +221,13 @@ def check_rank(rank: Any, shape: tuple[int, int] | None = None) -> int:
             f"rank={rank} exceeds the smaller side of X, {min(shape)}: give a smaller rank."
         )
     return checked
+
+
+def check_checkpoint(path: Any, every: Any) -> None:
+    """Check the path of a checkpoint, None for none, and the seconds between two of them."""
+    if path is not None and not isinstance(path, str | os.PathLike):
+        raise TypeError(f"checkpoint={path!r} is no path: give the name of a file.")
+    check_number("checkpoint_every", every, 0)
 
 
 def check_seed(random_state: Any) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, fields
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from cyclopts import Group, Parameter
@@ -123,6 +124,10 @@ class SolverOptions:
         Largest number of threads.
     device
         Device of PyTorch for the passes over the data, such as cuda.
+    checkpoint
+        File that keeps the state of the fit; if it exists, the fit goes on from it.
+    checkpoint_every
+        Seconds between two checkpoints.
     init
         Starting factors.
     n_init
@@ -151,6 +156,8 @@ class SolverOptions:
     random_state: int | None = None
     threads: int | None = None
     device: str | None = None
+    checkpoint: Path | None = None
+    checkpoint_every: float = Options.checkpoint_every
     init: Literal["auto", "svd", "randomized", "nndsvd", "random"] = "auto"
     n_init: int = Options.n_init
     validation: float | None = None
@@ -211,6 +218,10 @@ class SamplerOptions:
         Seed.
     threads
         Largest number of threads.
+    checkpoint
+        File that keeps chains and draws; if it exists, the chains go on from it.
+    checkpoint_every
+        Seconds between two checkpoints.
     init
         Where a chain begins.
     """
@@ -222,6 +233,8 @@ class SamplerOptions:
     time_limit: float | None = None
     random_state: Annotated[int | None, Parameter(name=["--seed", "--random-state"])] = None
     threads: int | None = None
+    checkpoint: Path | None = None
+    checkpoint_every: float = SampleOptions.checkpoint_every
     init: Literal["auto", "random", "svd"] = "auto"
 
 

@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Iterator
+from dataclasses import fields
 from typing import Any
+
+import numpy as np
 
 from ._checks import as_generator, new_stream
 from ._going_on import begin_at, check_init, continue_from, joined
 from ._interruption import Interruption
 from ._memory import free_memory
 from ._stop_reason import StopReason
+from .checkpoint.call import Call
+from .checkpoint.keeper import Keeper
+from .checkpoint.place import NOWHERE, Place
+from .data.fingerprint import fingerprint
 from .data.observations import observe
 from .model.ordinal import Ordinal
 from .result.posterior.posterior import Posterior
 from .result.provenance import provenance
+from .solver.kept_classes import kept_classes
 from .solver.sampler.draws import Draws
+from .solver.sampler.hyperparameters import RowPrior
 from .solver.sampler.noise import PRECISIONS
 from .solver.sampler.options import SampleOptions
 from .solver.sampler.prepare import PreparedSample, prepare_sample
@@ -60,19 +70,53 @@ def draw_posterior(
     tune = options.tune
     if tune is None:
         tune = TUNE if before is None else 0
-    starts = _starts(prepared, options, before)
     targets = check_targets(options.targets, prepared)
-    draws, reason = run_chains(prepared.model, starts, options, tune, targets, interruption)
+    place: Place = NOWHERE
+    rng = as_generator(options.random_state)
+    if options.checkpoint is not None:
+        call = _call(rank, nonlinearity, loss, data, options)
+        place, rng = _place_and_random_numbers(prepared, options, call)
+    starts = _starts(prepared, options, before, rng)
+    draws, reason = run_chains(prepared.model, starts, options, tune, targets, interruption, place)
     posterior = _label(prepared, draws, reason, options, tune)
     return posterior if before is None else joined(before, posterior)
 
 
+def _call(
+    rank: int, nonlinearity: Any, loss: Any, data: dict[str, Any], options: SampleOptions
+) -> Call:
+    """Return the call of `sample`, for its checkpoint."""
+    own = {each.name: getattr(options, each.name) for each in fields(SampleOptions)}
+    defaults = {each.name: each.default for each in fields(SampleOptions)}
+    model = {"rank": rank, "nonlinearity": nonlinearity, "loss": loss}
+    given = {name: each for name, each in data.items() if name != "limits"}
+    if given["dtype"] is not None:
+        given["dtype"] = np.dtype(given["dtype"]).name
+    del own["checkpoint"]
+    limits = {name: getattr(data["limits"], name) for name in ("at_most", "at_least", "upper")}
+    return Call("sample", model | given | limits | own, defaults)
+
+
+def _place_and_random_numbers(
+    prepared: PreparedSample, options: SampleOptions, call: Call
+) -> tuple[Place, np.random.Generator]:
+    """Return where the chains stand, and the random numbers from their beginning on."""
+    own, classes = fingerprint(prepared.observations), kept_classes(prepared.model.pair, [RowPrior])
+    place = Keeper(options.checkpoint, options.checkpoint_every, call, own, classes).place
+    rng = place.take()["rng"] if place.goes_on else as_generator(options.random_state)
+    at_beginning = copy.deepcopy(rng)
+    place.mark(lambda: {"rng": at_beginning})
+    return place.inner("chains"), rng
+
+
 def _starts(
-    prepared: PreparedSample, options: SampleOptions, before: Posterior | None
+    prepared: PreparedSample,
+    options: SampleOptions,
+    before: Posterior | None,
+    rng: np.random.Generator,
 ) -> Iterator[ChainStart]:
     """Yield the beginning of each chain."""
     model, scaling = prepared.model, prepared.scaling
-    rng = as_generator(options.random_state)
     observations = scaling.scaled_observations(prepared.observations)
     given = not isinstance(options.init, str)
     for chain in range(options.chains):

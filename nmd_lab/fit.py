@@ -7,16 +7,11 @@ from typing import Any, Literal, Unpack
 
 from numpy.typing import ArrayLike, DTypeLike
 
-from ._fit_warnings import messages_after, messages_before, warn
-from ._interruption import interruptible
-from ._labelled import label
-from ._threads import one_thread
+from ._fitting import run_fit
 from .data.limits import GivenLimits
 from .result.decomposition import Decomposition
 from .solver.columns import LossArgument, NonlinearityArgument
 from .solver.options import COMPLETION_DEFAULTS, FitOptions, with_option_signature
-from .solver.prepare import prepare
-from .solver.restarts import solve
 
 
 @with_option_signature()
@@ -166,6 +161,12 @@ def decompose(
         Device of PyTorch on which the passes over the data run, such as "cuda" (extra "torch"), for
         a piecewise-linear f or Square with Frobenius, L1 or KL, dense data, masked ones, and sparse
         zeros.  The results are those of NumPy up to rounding.  By default that of a tensor X.
+    checkpoint : path-like, optional
+        File that keeps the state of the fit while it runs.  If the file exists, the fit goes on
+        from it, with the same bits as if it had never stopped; `nmd_lab.resume` does the same.
+        The file may be read by another process, and holds W, H, T and U.
+    checkpoint_every : float, default 60
+        Time between two checkpoints, in seconds.
 
     Returns
     -------
@@ -184,6 +185,8 @@ def decompose(
         If the first iteration overflows.
     KeyboardInterrupt
         If Ctrl-C comes before the first iteration is done; see the notes.
+    OSError
+        If `checkpoint` cannot be written.
 
     Warns
     -----
@@ -252,7 +255,8 @@ def decompose(
     """
     limits = GivenLimits(at_most, at_least, upper, limit_noise)
     model = (rank, nonlinearity, loss)
-    return _fit(X, *model, mask, weights, limits, dtype, sample_dims, True, options)
+    data = {"mask": mask, "weights": weights, "dtype": dtype, "sample_dims": sample_dims}
+    return run_fit(decompose, X, model, data, limits, options, absent_are_zeros=True)
 
 
 @with_option_signature(**COMPLETION_DEFAULTS)
@@ -309,42 +313,5 @@ def complete(
         nonlinearity = "auto" if settings["alpha"] == "auto" else "identity"
     limits = GivenLimits(at_most, at_least, upper, limit_noise)
     model = (rank, nonlinearity, loss)
-    return _fit(X, *model, mask, weights, limits, dtype, sample_dims, False, settings)
-
-
-def _fit(
-    X: Any,
-    rank: int | Literal["auto"],
-    nonlinearity: NonlinearityArgument,
-    loss: LossArgument,
-    mask: ArrayLike | None,
-    weights: ArrayLike | None,
-    limits: GivenLimits,
-    dtype: DTypeLike | None,
-    sample_dims: str | Sequence[str] | None,
-    absent_are_zeros: bool,
-    options: FitOptions,
-) -> Decomposition:
-    """Prepare, solve, label and warn."""
-    with interruptible() as interruption, one_thread():
-        prepared = prepare(
-            X,
-            rank,
-            nonlinearity,
-            loss,
-            mask=mask,
-            weights=weights,
-            limits=limits,
-            dtype=dtype,
-            sample_dims=sample_dims,
-            absent_are_zeros=absent_are_zeros,
-            interruption=interruption,
-            **options,
-        )
-        warn(messages_before(prepared), stacklevel=3)
-        solution = solve(*prepared[:6])
-        fit = label(prepared, solution)
-        warn(messages_after(fit, prepared), stacklevel=3)
-        if interruption and not interruption.reported:
-            fit = label(prepared, solution.after(interruption))
-    return fit
+    data = {"mask": mask, "weights": weights, "dtype": dtype, "sample_dims": sample_dims}
+    return run_fit(complete, X, model, data, limits, settings, absent_are_zeros=False)

@@ -10,6 +10,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
@@ -53,6 +54,8 @@ def sample(
     progress: bool | None = None,
     random_state: Any = None,
     threads: int | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
+    checkpoint_every: float = 60.0,
     w_constraint: None = None,
     h_constraint: None = None,
 ) -> Posterior:
@@ -113,6 +116,11 @@ def sample(
         Seed.  The same seed gives the same bits, with any number of threads.
     threads : int, optional
         Largest number of threads; by default NUMBA_NUM_THREADS.
+    checkpoint : path-like, optional
+        File that keeps chains and draws while they are drawn.  If the file exists, the chains go on
+        from it, with the same bits as if they had never stopped; `nmd_lab.resume` does the same.
+    checkpoint_every : float, default 60
+        Time between two checkpoints, in seconds.
     w_constraint, h_constraint : None
         Constraints on the factors are of fits alone: any other value is an error.
 
@@ -125,6 +133,8 @@ def sample(
     ------
     ValueError, TypeError
         If an argument is invalid; this is checked before any work.
+    OSError
+        If `checkpoint` cannot be written.
     MemoryError
         If the draws would not fit into what is left of the memory.
     KeyboardInterrupt
@@ -177,6 +187,8 @@ def sample(
         progress=progress,
         random_state=random_state,
         threads=threads,
+        checkpoint=checkpoint,
+        checkpoint_every=checkpoint_every,
     )
     data: dict[str, Any] = {
         "mask": mask,

@@ -73,3 +73,14 @@ class OutOfBoundsWarning(NMDWarning):
     >>> caught[0].category.__name__
     'OutOfBoundsWarning'
     """
+
+
+class CheckpointWarning(NMDWarning):
+    """A checkpoint could not be written; the run goes on without.
+
+    Examples
+    --------
+    >>> import nmd_lab as nmd
+    >>> issubclass(nmd.CheckpointWarning, nmd.NMDWarning)
+    True
+    """

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import platform
 from typing import Any
 
@@ -12,6 +11,7 @@ import xarray as xr
 
 from nmd_lab._version import __version__
 from nmd_lab.data.base import Observations
+from nmd_lab.data.fingerprint import fingerprint
 
 
 def provenance(observations: Observations) -> dict[str, Any]:
@@ -41,13 +41,3 @@ def provenance(observations: Observations) -> dict[str, Any]:
             "python": platform.python_version(),
         },
     }
-
-
-def fingerprint(observations: Observations) -> str:
-    """Return the SHA-256 hash of observations without their labels."""
-    digest = hashlib.sha256()
-    for heading, blocks in observations.content():
-        digest.update(heading.encode())
-        for block in blocks:
-            digest.update(np.ascontiguousarray(block).view(np.uint8).data)
-    return digest.hexdigest()

@@ -21,8 +21,10 @@ import math
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from nmd_lab._stop_reason import StopReason
+from nmd_lab.checkpoint.place import NOWHERE, Place
 from nmd_lab.data.base import FloatArray
 from nmd_lab.model.mixed import AnyPair
 from nmd_lab.model.offsets import Offsets
@@ -108,7 +110,7 @@ class State:
         )
 
 
-def admm(problem: Problem, start: Start) -> Iterator[State]:
+def admm(problem: Problem, start: Start, place: Place = NOWHERE) -> Iterator[State]:
     """Iterate Algorithm 1 without end.
 
     Parameters
@@ -117,6 +119,8 @@ def admm(problem: Problem, start: Start) -> Iterator[State]:
         Data, model and options of the iteration.
     start : Start
         Starting factors.
+    place : Place, optional
+        Where the iteration stands, for checkpoints.
 
     Yields
     ------
@@ -125,20 +129,40 @@ def admm(problem: Problem, start: Start) -> Iterator[State]:
     """
     began = time.perf_counter()
     rule, loss = problem.rule, problem.pair.loss
-    W, H = problem.projected(start)
     sweep = problem.sweep(start.W.shape[1])
     size_of_T = sweep.split_variable.size_of_T or 1.0
     reference = problem.reference
-    rho, next_penalty = rule.initial, rule.begin()
+    rho, next_penalty, first = rule.initial, rule.begin(), 1
 
-    if start.from_factors:
-        result = sweep.update_T_and_W(W, H, rho)
+    if place.goes_on:
+        kept = place.take()
+        W, H, result = (kept[name] for name in ("W", "H", "result"))
+        rho, next_penalty, first = kept["rho"], kept["next_penalty"], kept["iteration"] + 1
+        dual, objective = kept["dual"], kept["objective"]
+        sweep.restore(kept["sweep"])
     else:
-        if problem.constraints.of_W is None:
-            W[:, sweep.solved_W] = 0  # so that S = T - offsets, and the W-step solves for all of W
-        result = sweep.update_W(W, H, rho)
+        W, H = problem.projected(start)
+        if start.from_factors:
+            result = sweep.update_T_and_W(W, H, rho)
+        else:
+            if problem.constraints.of_W is None:
+                W[:, sweep.solved_W] = 0  # so that S = T - offsets, and the W-step solves for W
+            result = sweep.update_W(W, H, rho)
 
-    for iteration in itertools.count(1):
+    def describe() -> dict[str, Any]:
+        own = {"W": W, "H": H, "result": result, "rho": rho, "next_penalty": next_penalty}
+        numbers = {"iteration": iteration, "dual": dual, "objective": objective}
+        return own | numbers | {"sweep": sweep.kept()}
+
+    place.mark(describe)
+    for iteration in itertools.count(first):
+        if iteration > 1:
+            new_rho = next_penalty(rho, result.primal, dual, objective)
+            if new_rho != rho:  # the W-step assumed the old ρ: repeat it
+                sweep.split_variable.rescale(rho / new_rho)
+                rho = new_rho
+                result = sweep.update_W(W, H, rho)
+
         H = sweep.update_H(result, W, H, rho)
         W = result.W
         result = sweep.update_T_and_W(W, H, rho, projected=rule.projected)
@@ -158,9 +182,3 @@ def admm(problem: Problem, start: Start) -> Iterator[State]:
             relative_residual=max(result.primal, result.change) / size_of_T,
             seconds=time.perf_counter() - began,
         )
-
-        new_rho = next_penalty(rho, result.primal, dual, objective)
-        if new_rho != rho:  # the W-step assumed the old ρ: repeat it
-            sweep.split_variable.rescale(rho / new_rho)
-            rho = new_rho
-            result = sweep.update_W(W, H, rho)

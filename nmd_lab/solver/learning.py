@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from nmd_lab.checkpoint.place import NOWHERE, Place
 from nmd_lab.data.base import FloatArray, Observations
 from nmd_lab.model.mixed import AnyPair, MixedPair
 from nmd_lab.model.proximal import make_pair
@@ -57,6 +58,7 @@ def iterate_and_learn(
     options: Options,
     plan: RefinementPlan,
     cancelled: Callable[[], Any] | None = None,
+    place: Place = NOWHERE,
 ) -> Iterator[State]:
     """Iterate as `nmd_lab.solver.starts.iterate`, and learn parameters of the loss if it has some.
 
@@ -66,14 +68,19 @@ def iterate_and_learn(
         Result of each iteration.  Its `pair` has the parameters with which it was computed.
     """
     if not problem.units.pair.loss.learns:
-        yield from iterate(problem, named, options, plan, cancelled)
+        yield from iterate(problem, named, options, plan, cancelled, place)
         return
     begun = named.kind in ("chosen", "given")  # factors to learn from are there already
     done, seconds, length = 0, 0.0, 1 if begun else LEARNING.first
-    check, best = length, None
+    check, best, going_on = length, None, None
+    if place.goes_on:
+        done, length, check, best, named, going_on = place.take()["here"]
+        if going_on is not None:
+            problem = _going_on(problem, *going_on)
+    place.mark(lambda: {"here": (done, length, check, best, named, going_on)})
     while True:
         pair, learned = problem.units.pair, None
-        for state in iterate(problem, named, options, plan, cancelled):
+        for state in iterate(problem, named, options, plan, cancelled, place.inner("round")):
             state = replace(
                 state, iteration=done + state.iteration, seconds=seconds + state.seconds, pair=pair
             )
@@ -89,7 +96,8 @@ def iterate_and_learn(
         assert learned is not None
         assert learned.pair is not None
         best, done, seconds = learned, learned.iteration, learned.seconds
-        problem = _going_on(problem, learned.pair, learned.penalty)
+        going_on = learned.pair, learned.penalty
+        problem = _going_on(problem, *going_on)
         start = Start(best.W, best.H, True, best.offsets)
         named = NamedStart("given", problem.units.scaled_start(start))
 

@@ -13,6 +13,8 @@ alternating least squares.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from nmd_lab._threads import map_and_add
@@ -47,6 +49,15 @@ class ObservedSweep(Sweep):
             self.chunks = ColumnChunks.of(self.storage, len(self.ridge_H.alphas))
         if self.chunks is None:
             self.columns, self.positions = self.storage.transposed()
+
+    def kept(self) -> dict[str, Any]:
+        """Return what the next steps need; S, because the H-step does."""
+        return super().kept() | {"S": self.S}
+
+    def restore(self, kept: dict[str, Any]) -> None:
+        """Set what `kept` has returned."""
+        self.S = kept.pop("S")
+        super().restore(kept)
 
     def _S_and_change(self, block: Block, buffers: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the arrays of a block; S is kept, because the H-step needs it again."""

@@ -12,6 +12,7 @@ import numpy as np
 
 from nmd_lab._checks import (
     as_generator,
+    check_checkpoint,
     check_integer,
     check_number,
     check_number_or_auto,
@@ -30,6 +31,8 @@ OFFSETS = ("auto", "none", "global", "rows", "columns", "both")
 CONSTRAINTS = ("auto", "everywhere", "observed")
 FACTOR_CONSTRAINTS = ("w_constraint", "h_constraint")
 
+
+CHECKPOINT = ("checkpoint", "checkpoint_every")
 
 COMPLETION_DEFAULTS: dict[str, Any] = {"alpha": "auto", "offsets": "auto"}
 """Options of `complete` whose defaults differ from those of `decompose`."""
@@ -68,6 +71,8 @@ class FitOptions(TypedDict, total=False):
     random_state: Any
     threads: int | None
     device: str | None
+    checkpoint: Any
+    checkpoint_every: float
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,6 +103,8 @@ class Options:
     random_state: Any = None
     threads: int | None = None
     device: str | None = None
+    checkpoint: Any = None
+    checkpoint_every: float = 60.0
 
     def __post_init__(self) -> None:
         """Check everything that can be checked without the data."""
@@ -113,6 +120,7 @@ class Options:
             check_integer("threads", self.threads, 1)
         if self.device is not None and not isinstance(self.device, str):
             raise TypeError(f"device={self.device!r} is no name: give a string, such as 'cuda'.")
+        check_checkpoint(self.checkpoint, self.checkpoint_every)
         if self.callback is not None and not callable(self.callback):
             raise TypeError(
                 f"callback={self.callback!r} is not callable: give a function of state."
@@ -182,7 +190,8 @@ class Options:
         """Return the options as numbers and strings, for `Decomposition.parameters`.
 
         An array, a fit or a generator becomes a text such as "given ndarray".  `callback`,
-        `progress`, `threads` and `device` are left out, because they do not change the result.
+        `progress`, `threads`, `device` and checkpoints are left out, because they do not change the
+        result.
 
         Parameters
         ----------
@@ -190,7 +199,7 @@ class Options:
             Working precision, which bounds `epsilon` from below.
         """
         plain = {f.name: getattr(self, f.name) for f in fields(self)}
-        for name in ("callback", "progress", "threads", "device"):
+        for name in ("callback", "progress", "threads", "device", *CHECKPOINT):
             del plain[name]
         if self.validation is not None and not self.holds_out_share:
             plain["validation"] = f"given {type(self.validation).__name__}"

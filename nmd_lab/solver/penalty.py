@@ -7,15 +7,11 @@ large, a smaller one if the dual residual is large.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any, ClassVar
 
 from nmd_lab._checks import check_number, check_word
-
-Control = Callable[[float, float, float, float], float]
-"""Function of ρ, the primal and the dual residual and the objective that returns the next ρ."""
 
 
 def compare_residuals(primal: float, dual: float, ratio: float) -> int:
@@ -85,27 +81,45 @@ class PenaltyRule:
     unit: float = 1.0
     period: int | None = None
 
-    def begin(self) -> Control:
-        """Return the function that applies the rule to one run; it keeps the state of the run."""
-        iteration, lowest, earlier = 0, math.inf, math.inf
+    def begin(self) -> PenaltyControl:
+        """Return what applies the rule to one run."""
+        return PenaltyControl(self)
 
-        def control(penalty: float, primal: float, dual: float, objective: float) -> float:
-            nonlocal iteration, lowest, earlier
-            ratio = self.factor
-            if self.period is not None:
-                iteration, lowest = iteration + 1, min(lowest, objective)
-                ratio = relaxed_ratio(ratio, iteration, self.period)
-                if iteration % self.period == 0:
-                    no_progress = earlier - lowest <= self.progress * lowest
-                    earlier = lowest
-                    if no_progress:
-                        return penalty * self.step
-            direction = compare_residuals(self.unit * primal, dual, ratio)
-            if direction > 0:
-                return penalty * self.step
-            return penalty / self.step if direction < 0 else penalty
 
-        return control
+@dataclass
+class PenaltyControl:
+    """A rule in one run: a function of ρ, both residuals and the objective that returns the next ρ.
+
+    Attributes
+    ----------
+    rule : PenaltyRule
+        The rule.
+    iteration : int
+        Number of iterations so far, for a rule with periods.
+    lowest, earlier : float
+        Lowest objective so far, and that at the end of the last period.
+    """
+
+    rule: PenaltyRule
+    iteration: int = 0
+    lowest: float = math.inf
+    earlier: float = math.inf
+
+    def __call__(self, penalty: float, primal: float, dual: float, objective: float) -> float:
+        """Return the next ρ."""
+        rule, ratio = self.rule, self.rule.factor
+        if rule.period is not None:
+            self.iteration, self.lowest = self.iteration + 1, min(self.lowest, objective)
+            ratio = relaxed_ratio(ratio, self.iteration, rule.period)
+            if self.iteration % rule.period == 0:
+                no_progress = self.earlier - self.lowest <= rule.progress * self.lowest
+                self.earlier = self.lowest
+                if no_progress:
+                    return penalty * rule.step
+        direction = compare_residuals(rule.unit * primal, dual, ratio)
+        if direction > 0:
+            return penalty * rule.step
+        return penalty / rule.step if direction < 0 else penalty
 
 
 BALANCED = PenaltyRule()

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import copy
 import math
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
 from nmd_lab._checks import check_rank, check_size, is_auto, new_stream
 from nmd_lab._interruption import Interruption
+from nmd_lab.checkpoint.call import Call
+from nmd_lab.checkpoint.keeper import Keeper
+from nmd_lab.checkpoint.place import NOWHERE, Place
 from nmd_lab.data.base import Observations
+from nmd_lab.data.fingerprint import fingerprint
 from nmd_lab.data.limits import NO_LIMITS, GivenLimits
 from nmd_lab.data.observations import observe
 from nmd_lab.data.tensors import device_of_tensor
@@ -29,6 +35,7 @@ from .formulation import make_problem, observed_only
 from .guard import refuse_wrong_parts
 from .held_out import HeldOut, hold_out
 from .initialization import given_start, rank_of_init
+from .kept_classes import kept_classes
 from .limit_noise import limit_model, with_estimated_sd
 from .memory import check_memory
 from .options import Options
@@ -58,6 +65,8 @@ class Prepared(NamedTuple):
         Held-out entries for early stopping; None without validation.
     ending : Ending
         How starts end.
+    place : Place
+        Where the starts stand, for checkpoints.
     choice : Choice or None
         What was chosen; None if all was given.
     """
@@ -68,6 +77,7 @@ class Prepared(NamedTuple):
     plan: RefinementPlan
     held_out: HeldOut | None
     ending: Ending = Ending()
+    place: Place = NOWHERE
     choice: Choice | None = None
 
 
@@ -84,6 +94,7 @@ def prepare(
     limits: GivenLimits = NO_LIMITS,
     absent_are_zeros: bool,
     interruption: Interruption | None = None,
+    call: Call | None = None,
     **options: Any,
 ) -> Prepared:
     """Check the arguments of `decompose` or `complete`, and choose what is "auto".
@@ -98,6 +109,8 @@ def prepare(
         Meaning of the absent entries of a sparse X: zeros for `decompose`, missing for `complete`.
     interruption : Interruption, optional
         Signals, which end the choice of what is "auto".
+    call : Call, optional
+        The call, for checkpoints.
 
     Raises
     ------
@@ -137,7 +150,7 @@ def prepare(
     if absent_are_zeros:
         _refuse_empty_rows_and_columns(observations)
     refuse_wrong_parts(pair, observations)
-    rng = checked.generator()
+    place, rng = _place_and_random_numbers(checked, call, observations, pair)
     rest, held_out = hold_out(observations, checked, rng)
     if absent_are_zeros and held_out is not None:
         _refuse_empty_rows_and_columns(rest)
@@ -149,7 +162,8 @@ def prepare(
         without = replace(checked, alpha=0.0, offsets="none").settled()
         _formulate(rest, pair, size, without, everywhere, given_rank or 1)  # refuses what is large
         signals = Interruption() if interruption is None else interruption
-        choice = choose(rest, held_out, given, checked, new_stream(rng), signals, known)
+        own, inside = new_stream(rng), place.inner("choice")
+        choice = choose(rest, held_out, given, checked, own, signals, known, inside)
         known = choice.limits
         checked = choice.settle(checked, time.perf_counter() - began)
         given, ending = Model(*choice.setting[:3]), choice.ending
@@ -166,7 +180,21 @@ def prepare(
     start = None if choice is None else choice.start
     starts = all_starts(problem, offsets, chosen_rank, checked, rng, start)
     judge = None if held_out is None else HeldOut(held_out, pair)
-    return Prepared(problem, starts, checked, plan, judge, ending, choice)
+    return Prepared(problem, starts, checked, plan, judge, ending, place.inner("starts"), choice)
+
+
+def _place_and_random_numbers(
+    options: Options, call: Call | None, observations: Observations, pair: AnyPair
+) -> tuple[Place, np.random.Generator]:
+    """Return where the fit stands, and the random numbers from its beginning on."""
+    if options.checkpoint is None or call is None:
+        return NOWHERE, options.generator()
+    own, classes = fingerprint(observations), kept_classes(pair)
+    place = Keeper(options.checkpoint, options.checkpoint_every, call, own, classes).place
+    rng = place.take()["rng"] if place.goes_on else options.generator()
+    at_beginning = copy.deepcopy(rng)
+    place.mark(lambda: {"rng": at_beginning})
+    return place, rng
 
 
 def _for_data(pair: AnyPair, observations: Observations) -> AnyPair:

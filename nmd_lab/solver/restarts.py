@@ -13,11 +13,13 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any, NamedTuple
 
 from nmd_lab._interruption import Interruption, interruptible
 from nmd_lab._progress import with_progress
 from nmd_lab._stop_reason import StopReason
+from nmd_lab.checkpoint.place import NOWHERE, Place
 
 from .admm import State
 from .held_out import HeldOut
@@ -82,6 +84,7 @@ def solve(
     plan: RefinementPlan,
     held_out: HeldOut | None,
     ending: Ending,
+    place: Place = NOWHERE,
 ) -> Solution:
     """Run each start and return the outcome of lowest objective (or validation error).
 
@@ -100,10 +103,14 @@ def solve(
         objective.
     ending : Ending
         How the starts end, if there are no held-out entries.
+    place : Place, optional
+        Where the starts stand, for checkpoints.
     """
     with interruptible() as interruption:
-        runner = _Runner(problem, options, plan, held_out, interruption, ending)
-        runner.run_first(next(starts))
+        first = next(starts)
+        runner = _Runner(problem, options, plan, held_out, interruption, ending, place)
+        if not runner.outcomes:
+            runner.run_first(first)
         outcome = runner.outcomes[0]
         if not outcome.complete:
             not_run = "the first start was stopped"
@@ -164,6 +171,7 @@ class _Runner:
         held_out: HeldOut | None,
         interruption: Interruption,
         ending: Ending,
+        place: Place,
     ) -> None:
         self.problem, self.options, self.plan = problem, options, plan
         self.held_out, self.interruption = held_out, interruption
@@ -172,20 +180,32 @@ class _Runner:
         self.outcomes: list[Outcome] = []
         self.summary: list[dict[str, Any]] = []
         self.stopped: StopReason | None = None
+        self.place = place
+        if place.goes_on:
+            kept = place.take()
+            self.outcomes, self.summary = kept["outcomes"], kept["summary"]
+            self.began -= kept["elapsed"]
+        place.mark(self._describe)
+
+    def _describe(self) -> dict[str, Any]:
+        elapsed = time.perf_counter() - self.began
+        return {"outcomes": self.outcomes, "summary": self.summary, "elapsed": elapsed}
 
     def run_first(self, named: NamedStart) -> None:
         """Run the first start; raise KeyboardInterrupt if it is interrupted before an iterate."""
-        self.began = time.perf_counter()
         self._record(named.kind, self.run(named, math.inf))
 
     def run_others(self, starts: Iterator[NamedStart], n_starts: int) -> None:
         """Run the other starts, until the user or the time limit stops one."""
         options, target = self.options, self.outcomes[0].score
         at_a_time = side_by_side(self.problem, options, n_starts)
+        done = len(self.summary) - 1
         try:
             if at_a_time > 1:
-                self._side_by_side(list(starts), target, at_a_time)
+                self._side_by_side(list(starts)[done:], target, at_a_time)
                 return
+            for _ in islice(starts, done):
+                pass
             while self.stopped is None and len(self.summary) < options.n_init:
                 if self._time_left() <= 0:
                     self.stopped = self._time_limit_reason()
@@ -205,9 +225,13 @@ class _Runner:
         if options.time_limit is not None and self.outcomes:
             options = replace(options, time_limit=max(self._time_left(), 0.0))
         ended = cancelled or (lambda: bool(self.interruption))
-        states = iterate_and_learn(self.problem, named, options, self.plan, ended)
+        place = self.place.inner("start") if cancelled is None else NOWHERE
+        states = iterate_and_learn(
+            self.problem, named, options, self.plan, ended, place.inner("states")
+        )
         if self.held_out is None and target < math.inf:
-            states = _stop_when_behind(states, target, options.max_iter)
+            trend = place.inner("trend")
+            states = _stop_when_behind(states, target, options.max_iter, trend)
         if cancelled is None:
             states = with_progress(
                 states,
@@ -222,10 +246,11 @@ class _Runner:
             patience=options.patience,
             window=self.plan.window or (STOPPING.window_chosen if named.kind == "chosen" else None),
             last=self.ending.last,
+            place=place.inner("run"),
         )
         limit = min(options.max_iter, self.ending.iterations or options.max_iter)
         outcome = run.advance(
-            limit,
+            limit - run.n_iter,
             callback=options.callback if cancelled is None else lambda _: cancelled(),
             time_limit=options.time_limit,
             interruption=self.interruption,
@@ -235,6 +260,7 @@ class _Runner:
             outcome = outcome._replace(stop_reason=StopReason("validation", why))
         if outcome.stop_reason.code == "time_limit":
             outcome = outcome._replace(stop_reason=self._time_limit_reason())
+        self.place.leave("start")
         return outcome
 
     def _run_or_none(
@@ -255,16 +281,17 @@ class _Runner:
 
         with ThreadPoolExecutor(at_a_time) as pool:
             futures = [pool.submit(self._run_or_none, s, target, cancelled) for s in starts]
-            try:
-                outcomes = [future.result() for future in futures]
-            except KeyboardInterrupt:
-                stop.set()
-                outcomes = [future.result() for future in futures]
-        for named, outcome in zip(starts, outcomes, strict=True):
-            if outcome is not None and not outcome.complete:
-                reason = self.interruption.reason(len(outcome.history["seconds"]))
-                outcome = outcome._replace(stop_reason=reason)
-            self._record(named.kind, outcome)
+            for named, future in zip(starts, futures, strict=True):
+                try:
+                    outcome = future.result()
+                except KeyboardInterrupt:
+                    stop.set()
+                    outcome = future.result()
+                if outcome is not None and not outcome.complete:
+                    reason = self.interruption.reason(len(outcome.history["seconds"]))
+                    outcome = outcome._replace(stop_reason=reason)
+                self._record(named.kind, outcome)
+                self.place.tick()
 
     def _record(self, kind: str, outcome: Outcome | None) -> None:
         """Add the outcome of a start; None is that of a start interrupted before an iterate."""
@@ -298,10 +325,15 @@ def side_by_side(problem: Problem, options: Options, starts: int) -> int:
     return max(1, min(problem.threads, starts)) if suitable and not alone else 1
 
 
-def _stop_when_behind(states: Iterator[State], target: float, max_iter: int) -> Iterator[State]:
+def _stop_when_behind(
+    states: Iterator[State], target: float, max_iter: int, place: Place
+) -> Iterator[State]:
     """Give states a stop reason if the run, at its present rate, cannot reach the target."""
     reason = StopReason("behind", "behind: it would not reach the first start any more")
     trend = Trend()
+    if place.goes_on:
+        trend.lowest = place.take()["lowest"]
+    place.mark(lambda: {"lowest": trend.lowest})
     for state in states:
         trend.add(state.objective)
         late = state.iteration >= 2 * STOPPING.trend_window

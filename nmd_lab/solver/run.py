@@ -13,6 +13,7 @@ import numpy as np
 
 from nmd_lab._interruption import Interruption
 from nmd_lab._stop_reason import StopCode, StopReason
+from nmd_lab.checkpoint.place import NOWHERE, Place
 
 from .admm import State
 from .held_out import HeldOut
@@ -98,6 +99,8 @@ class Run:
         Whether the outcome has the last state, and not that of lowest score.
     last_when_stopped : bool, default False
         Whether a stop by the callback counts as the end, as if `max_iter` had been that iteration.
+    place : Place, optional
+        Where the run stands, for checkpoints; the states have one of their own.
 
     Attributes
     ----------
@@ -106,6 +109,8 @@ class Run:
     history : dict of list of float
         Recorded numbers of all iterations.
     """
+
+    KEPT = ("history", "last", "best", "_lowest", "_recent", "_last_score")
 
     def __init__(
         self,
@@ -117,6 +122,7 @@ class Run:
         window: int | None = None,
         last: bool = False,
         last_when_stopped: bool = False,
+        place: Place = NOWHERE,
     ) -> None:
         self._states, self._tol, self._held_out = states, tol, held_out
         self._patience = None if held_out is None else patience
@@ -137,6 +143,12 @@ class Run:
         self._last_score = math.inf
         self._paused_at: float | None = None
         self._paused_for = 0.0
+        self._place = place
+        if place.goes_on:
+            vars(self).update(place.take())
+            seconds = self.history["seconds"]
+            self._paused_for = -seconds[-1] if seconds else 0.0  # the states count from 0 again
+        place.mark(lambda: {name: getattr(self, name) for name in self.KEPT})
 
     @property
     def n_iter(self) -> int:
@@ -178,6 +190,7 @@ class Run:
         try:
             reason = None
             while reason is None:
+                self._place.tick()
                 reason = self._step(rules)
                 if interruption is not None:
                     interruption.begin()

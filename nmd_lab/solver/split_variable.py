@@ -123,6 +123,16 @@ class SplitVariable(StoredEntries):
             device.update_pass(pair, f"{kind}{projecting}") for projecting in ("", "_projecting")
         )
 
+    def kept(self) -> dict[str, Any]:
+        """Return T, U and the previous WH, for a checkpoint after an update."""
+        arrays = {"T": self.T, "U": self.U, "previous_A": self.previous_A}
+        return {name: None if a is None else self.device.get(a) for name, a in arrays.items()}
+
+    def restore(self, kept: dict[str, Any]) -> None:
+        """Set what `kept` has returned."""
+        for name, array in kept.items():
+            setattr(self, name, None if array is None else self.device.put(array))
+
     def rescale(self, factor: float) -> None:
         """Multiply U = Λ/ρ by ρ_old / ρ_new, at the next update."""
         self.dual_scale *= factor

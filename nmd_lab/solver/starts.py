@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from nmd_lab.checkpoint.place import NOWHERE, Place
 from nmd_lab.model.offsets import Offsets
 from nmd_lab.model.proximal import make_pair
 
@@ -131,6 +132,7 @@ def iterate(
     options: Options,
     plan: RefinementPlan,
     cancelled: Callable[[], Any] | None = None,
+    place: Place = NOWHERE,
 ) -> Iterator[State]:
     """Iterate from a start, with the refinements of the plan; the times include the warm-up.
 
@@ -146,6 +148,8 @@ def iterate(
         Refinements to run between the iterations.
     cancelled : callable, optional
         Whether the warm-up shall end with a KeyboardInterrupt.
+    place : Place, optional
+        Where the iteration stands, for checkpoints.
 
     Yields
     ------
@@ -155,23 +159,30 @@ def iterate(
     began = time.perf_counter()
     start = named.start
     warms_up = named.kind == "random" and options.init == "auto"
-    if warms_up and plan.searches:
+    if place.goes_on:
+        start = place.take()["start"]
+    elif warms_up and plan.searches:
         start = after_least_squares(problem, start)
     elif warms_up and not problem.constraints.nonnegative:
-        start = warmed_up(problem, start, options, plan, cancelled or (lambda: False))
+        cancelled = cancelled or (lambda: False)
+        start = warmed_up(problem, start, options, plan, cancelled, place.inner("warm-up"))
+        place.leave("warm-up")
+    place.mark(lambda: {"start": start})
     warm_up = time.perf_counter() - began
-    for state in _states(problem, start, plan):
+    for state in _states(problem, start, plan, place.inner("iteration")):
         state = problem.units.given_state(state, projected=problem.rule.projected)
         yield replace(state, seconds=state.seconds + warm_up)
 
 
-def _states(problem: Problem, start: Start, plan: RefinementPlan) -> Iterator[State]:
+def _states(problem: Problem, start: Start, plan: RefinementPlan, place: Place) -> Iterator[State]:
     """Return the iteration that a plan asks for."""
     if plan.searches:
-        return searched(problem, start, exact=plan.fitted)
+        return searched(problem, start, exact=plan.fitted, place=place)
     if plan.descends:
-        return descents(problem, start, exact=plan.fitted, tol=plan.tol)
-    return accelerated(problem, start, plan) if plan else admm(problem, start)
+        return descents(problem, start, exact=plan.fitted, tol=plan.tol, place=place)
+    if plan:
+        return accelerated(problem, start, plan, place)
+    return admm(problem, start, place)
 
 
 def first_start(
@@ -190,6 +201,7 @@ def warmed_up(
     options: Options,
     plan: RefinementPlan,
     cancelled: Callable[[], Any] = lambda: False,
+    place: Place = NOWHERE,
 ) -> Start:
     """Return the start for an even f, improved by iterations of Modulus + Frobenius.
 
@@ -207,6 +219,8 @@ def warmed_up(
         Whether descents take the place of Algorithm 1.
     cancelled : callable, optional
         Whether the warm-up shall end with a KeyboardInterrupt.
+    place : Place, optional
+        Where the warm-up stands, for checkpoints.
     """
     f, pair = problem.pair.nonlinearity, make_pair("modulus", "frobenius")
     if not f.even or problem.pair.structure == pair.structure:
@@ -215,10 +229,16 @@ def warmed_up(
     free = replace(problem, constraints=NO_CONSTRAINTS)
     warm_up = replace(free, observations=observations, pair=pair, rule=BALANCED)
     exact = STOPPING.exact_for(options.tol)
-    states = descents(warm_up, start, exact=exact) if plan.descends else admm(warm_up, start)
-    run = Run(states, tol=exact)
+    inside = place.inner("iteration")
+    if plan.descends:
+        states = descents(warm_up, start, exact=exact, place=inside)
+    else:
+        states = admm(warm_up, start, inside)
+    run = Run(states, tol=exact, place=place)
     state, _, reason, _ = run.advance(
-        WARM_UP.iterations, callback=lambda _: cancelled(), time_limit=options.time_limit
+        WARM_UP.iterations - run.n_iter,
+        callback=lambda _: cancelled(),
+        time_limit=options.time_limit,
     )
     if reason.code in ("interrupted", "callback"):
         raise KeyboardInterrupt

@@ -19,6 +19,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -153,6 +154,14 @@ class Sweep:
     ) -> FloatArray:
         """Return the next H after the pass that was made with W and H."""
         raise NotImplementedError
+
+    def kept(self) -> dict[str, Any]:
+        """Return what the next steps need beside W, H and the last result, for a checkpoint."""
+        return self.split_variable.kept()
+
+    def restore(self, kept: dict[str, Any]) -> None:
+        """Set what `kept` has returned."""
+        self.split_variable.restore(kept)
 
     def ridge_term(self, W: FloatArray, H: FloatArray) -> float:
         """Return ridge and penalties of what is solved for in W and H, a term of the objective."""

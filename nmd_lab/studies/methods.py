@@ -17,7 +17,10 @@ from nmd_lab.result.decomposition import Decomposition
 from nmd_lab.result.posterior.posterior import Posterior
 from nmd_lab.sampling import sample
 
-RESERVED = ("X", "mask", "sample_dims", "random_state", "threads", "callback", "progress")
+RESERVED = (
+    *("X", "mask", "sample_dims", "random_state", "threads", "callback", "progress"),
+    *("checkpoint", "checkpoint_every"),
+)
 """Arguments of a fit that the study sets itself, or that a study cannot have."""
 
 LATER_OPTIONS = {

@@ -6,7 +6,7 @@ A descent holds feasible factors.  Each step lowers the objective, or the descen
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+from typing import ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
@@ -36,7 +36,15 @@ class Descended(NamedTuple):
 
 
 class Descent(Protocol):
-    """A descent from given factors."""
+    """A descent from given factors.
+
+    Attributes
+    ----------
+    KEPT : tuple of str
+        Names of the attributes that `begin` and `step` change, for checkpoints.
+    """
+
+    KEPT: ClassVar[tuple[str, ...]]
 
     def begin(self, W_aug: FloatArray, H_aug: FloatArray) -> None:
         """Begin anew from feasible factors."""

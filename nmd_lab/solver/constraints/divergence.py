@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import cache
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,6 +40,8 @@ class DivergenceDescent:
     rank : int
         Number of components.
     """
+
+    KEPT: ClassVar[tuple[str, ...]] = ("W", "Ht")
 
     def __init__(self, problem: Problem, rank: int) -> None:
         observations = problem.observations

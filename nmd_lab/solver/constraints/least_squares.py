@@ -12,7 +12,7 @@ factorization algorithms using extrapolation", 2019.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -66,6 +66,11 @@ class LeastSquaresDescent:
     rank : int
         Number of components.
     """
+
+    KEPT: ClassVar[tuple[str, ...]] = (
+        *("W", "H", "ahead_W", "ahead_H", "XHt", "best"),
+        *("share", "limit", "steps", "last_good"),
+    )
 
     def __init__(self, problem: Problem, rank: int) -> None:
         self.X = _matrix(problem.observations)

@@ -15,11 +15,13 @@ import time
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nmd_lab._stop_reason import StopReason
+from nmd_lab.checkpoint.place import NOWHERE, Place
 from nmd_lab.data.base import FloatArray
 from nmd_lab.model.proximal import make_pair
 from nmd_lab.solver.admm import State
@@ -92,7 +94,9 @@ def after_least_squares(problem: Problem, start: Start) -> Start:
     return Start(W, H, start.from_factors, offsets)
 
 
-def searched(problem: Problem, start: Start, *, exact: float = 0.0) -> Iterator[State]:
+def searched(
+    problem: Problem, start: Start, *, exact: float = 0.0, place: Place = NOWHERE
+) -> Iterator[State]:
     """Iterate descents without end.
 
     Parameters
@@ -103,6 +107,8 @@ def searched(problem: Problem, start: Start, *, exact: float = 0.0) -> Iterator[
         Starting factors, in the units of the problem.
     exact : float
         Relative error at or below which the fit is exact, and a stop reason says so.
+    place : Place, optional
+        Where the iteration stands, for checkpoints.
 
     Yields
     ------
@@ -114,6 +120,11 @@ def searched(problem: Problem, start: Start, *, exact: float = 0.0) -> Iterator[
     search = _Search(problem, start)
     loss, reference = problem.pair.loss, problem.reference
     iteration = 0
+    if place.goes_on:
+        kept = place.take()
+        iteration = kept["iteration"]
+        search.restore(kept["search"])
+    place.mark(lambda: {"iteration": iteration, "search": search.kept()})
     reason = StopReason("converged", f"converged: relative error at or below {exact:g}")
     while True:
         iteration += 1
@@ -147,6 +158,8 @@ def _change(before: Descended, after: Descended) -> float:
 class _Search:
     """The descents of a run, one step at a time."""
 
+    KEPT = ("rng", "best", "recent", "goes_on", "jumps", "steps", "in_vain")
+
     def __init__(self, problem: Problem, start: Start) -> None:
         rank = start.W.shape[1]
         descent = make_descent(problem, rank)
@@ -159,6 +172,16 @@ class _Search:
         self.goes_on = False  # whether this descent continues from the best factors
         self.jumps = 0
         self.steps = self.in_vain = 0  # of this descent, and of the one before
+
+    def kept(self) -> dict[str, Any]:
+        """Return all that changes, for a checkpoint."""
+        own = {name: getattr(self, name) for name in self.KEPT}
+        return own | {"descent": {name: getattr(self.descent, name) for name in self.descent.KEPT}}
+
+    def restore(self, kept: dict[str, Any]) -> None:
+        """Set what `kept` has returned."""
+        vars(self.descent).update(kept.pop("descent"))
+        vars(self).update(kept)
 
     def step(self) -> Descended:
         """Do a step of the present descent, and return the best factors so far."""

@@ -20,8 +20,11 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from itertools import islice
+from typing import Any
 
 from nmd_lab._stop_reason import StopReason
+from nmd_lab.checkpoint.place import NOWHERE, Place
 from nmd_lab.data.base import FloatArray
 from nmd_lab.solver.admm import State, admm
 from nmd_lab.solver.initialization import Start
@@ -34,8 +37,8 @@ from .pace import PACE, Pace
 from .plan import RefinementPlan
 from .stages import STAGES, polish, refine, refine_with_homotopy
 
-Refinement = Callable[[Problem, FloatArray, FloatArray], Iterator[Candidate]]
-"""Function of a problem and extended factors that yields candidates."""
+Refinement = Callable[..., Iterator[Candidate]]
+"""Function of a problem, extended factors and a place that yields candidates."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +67,9 @@ class SchedulerOptions:
 SCHEDULER = SchedulerOptions()
 
 
-def accelerated(problem: Problem, start: Start, plan: RefinementPlan) -> Iterator[State]:
+def accelerated(
+    problem: Problem, start: Start, plan: RefinementPlan, place: Place = NOWHERE
+) -> Iterator[State]:
     """Iterate Algorithm 1 with refinements between its iterations.
 
     Parameters
@@ -75,6 +80,8 @@ def accelerated(problem: Problem, start: Start, plan: RefinementPlan) -> Iterato
         Starting factors.
     plan : RefinementPlan
         Refinements to run.
+    place : Place, optional
+        Where the iteration stands, for checkpoints.
 
     Yields
     ------
@@ -83,9 +90,10 @@ def accelerated(problem: Problem, start: Start, plan: RefinementPlan) -> Iterato
     """
     began = time.perf_counter()
     width = start.W.shape[1] + problem.offset_columns.width
-    scheduler = RefinementScheduler(problem, plan, width)
-    best: State | None = None
-    for state in admm(problem, start):
+    scheduler = RefinementScheduler(problem, plan, width, place.inner("refinement"))
+    best: State | None = place.take()["best"] if place.goes_on else None
+    place.mark(lambda: {"best": best})
+    for state in admm(problem, start, place.inner("algorithm")):
         if best is None or state.objective < best.objective or not state.is_finite:
             best = state
         scheduler.iterated(state)
@@ -120,19 +128,40 @@ class RefinementScheduler:
         Refinements to run.
     width : int
         Number of columns of the extended W.
+    place : Place
+        Where the refinements stand.
     """
 
-    def __init__(self, problem: Problem, plan: RefinementPlan, width: int) -> None:
-        self.problem, self.plan = problem, plan
+    KEPT = ("polished", "before", "n_without_gain", "n_begun", "is_polish", "begun_at")
+
+    def __init__(self, problem: Problem, plan: RefinementPlan, width: int, place: Place) -> None:
+        self.problem, self.plan, self.place = problem, plan, place
         self.current: Iterator[Candidate] | None = None
+        self.begun_at: tuple[FloatArray, FloatArray] | None = None  # factors, if one is running
         self.is_polish = False
         self.polished = math.inf  # objective after the last polish
         self.before = math.inf  # objective before the current refinement
-        self.n_without_gain = 0
+        self.n_without_gain = self.n_begun = 0
         self.refinements = self._sequence()
         self.trend = Trend()
         self.pace = Pace()
         self.costs = pass_costs(problem, width, one_matrix=False)
+        if place.goes_on:
+            self._restore(place.take())
+        place.mark(self._describe)
+
+    def _describe(self) -> dict[str, Any]:
+        own = {name: getattr(self, name) for name in self.KEPT}
+        return own | {"trend": self.trend.lowest, "pace": vars(self.pace)}
+
+    def _restore(self, kept: dict[str, Any]) -> None:
+        for name in self.KEPT:
+            setattr(self, name, kept[name])
+        self.trend.lowest = kept["trend"]
+        vars(self.pace).update(kept["pace"])
+        begun = list(islice(self.refinements, self.n_begun))
+        if self.begun_at is not None:
+            self._begin(polish if self.is_polish else begun[-1])
 
     def iterated(self, state: State) -> None:
         """Record an iteration of Algorithm 1."""
@@ -156,7 +185,8 @@ class RefinementScheduler:
             self.polished = best.objective
         else:
             self.n_without_gain = 0 if gained else self.n_without_gain + 1
-        self.current = None
+        self.current = self.begun_at = None
+        self.place.leave("pass")
         return None
 
     def _may_work(self, state: State, best: State) -> bool:
@@ -218,11 +248,19 @@ class RefinementScheduler:
         first = self.plan.refine and math.isinf(self.before) and state.relative_residual > 0
         self.before, self.current, self.is_polish = best.objective, None, False
         if not first and self._worth_polishing(best, state):
-            self.current, self.is_polish = polish(self.problem, best.W_aug, best.H_aug), True
+            self.is_polish, self.begun_at = True, (best.W_aug, best.H_aug)
+            self._begin(polish)
         elif state.relative_residual > 0:
             refinement = next(self.refinements, None)
             if refinement is not None:
-                self.current = refinement(self.problem, state.W_aug, state.H_aug)
+                self.n_begun, self.begun_at = self.n_begun + 1, (state.W_aug, state.H_aug)
+                self._begin(refinement)
+
+    def _begin(self, refinement: Refinement) -> None:
+        """Begin a refinement at `begun_at`, or go on with it."""
+        assert self.begun_at is not None
+        inside, factors = self.place.inner("pass"), self.begun_at
+        self.current = inside.replay(lambda: refinement(self.problem, *factors, place=inside))
 
     def _sequence(self) -> Iterator[Refinement]:
         """Yield the refinements in their order."""

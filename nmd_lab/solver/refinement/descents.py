@@ -8,7 +8,6 @@ following ones begin at the best factors so far, each with a polish before it.
 
 from __future__ import annotations
 
-import itertools
 import math
 import time
 from collections.abc import Iterator
@@ -16,6 +15,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from nmd_lab._stop_reason import StopReason
+from nmd_lab.checkpoint.place import NOWHERE, Place
+from nmd_lab.data.base import FloatArray
 from nmd_lab.solver.admm import State
 from nmd_lab.solver.initialization import Start
 from nmd_lab.solver.problem import Problem
@@ -74,7 +75,14 @@ class DescentOptions:
 DESCENTS = DescentOptions()
 
 
-def descents(problem: Problem, start: Start, *, exact: float, tol: float = 0.0) -> Iterator[State]:
+def descents(
+    problem: Problem,
+    start: Start,
+    *,
+    exact: float,
+    tol: float = 0.0,
+    place: Place = NOWHERE,
+) -> Iterator[State]:
     """Iterate descents without end; an iteration is one pass over the data.
 
     Parameters
@@ -87,6 +95,8 @@ def descents(problem: Problem, start: Start, *, exact: float, tol: float = 0.0) 
         Relative error at or below which the fit is exact, and a stop reason says so.
     tol : float
         Relative decrease of the objective that is worth 100 passes.
+    place : Place, optional
+        Where the iteration stands, for checkpoints.
 
     Yields
     ------
@@ -97,7 +107,12 @@ def descents(problem: Problem, start: Start, *, exact: float, tol: float = 0.0) 
     began = time.perf_counter()
     loss, reference = problem.pair.loss, problem.reference
     best: Candidate | None = None
-    for iteration, (candidate, settled) in enumerate(_passes(problem, start, tol), 1):
+    iteration = 0
+    if place.goes_on:
+        best, iteration = place.take()["here"]
+    place.mark(lambda: {"here": (best, iteration)})
+    for candidate, settled in _passes(problem, start, tol, place.inner("passes")):
+        iteration += 1
         if best is None or candidate.objective < best.objective:
             best = candidate
         error, reason = loss.relative_error(best.data_term, reference), None
@@ -124,23 +139,24 @@ def descents(problem: Problem, start: Start, *, exact: float, tol: float = 0.0) 
         )
 
 
-def _passes(problem: Problem, start: Start, tol: float) -> Iterator[tuple[Candidate, bool]]:
+def _passes(
+    problem: Problem, start: Start, tol: float, place: Place
+) -> Iterator[tuple[Candidate, bool]]:
     """Yield the candidate of each pass, and whether the last refinements were without gain."""
     factors = problem.projected(start)
     best = Candidate(*factors, math.inf, math.inf, 0.0)
     square = problem.pair.loss.of_zero == "square"
     sequence = DESCENTS.of_squares if square else DESCENTS.of_others
-    n_without_gain = 0
-    for number in itertools.count():
-        before, first = best.objective, number < len(sequence.first)
-        begins_at = factors if first else best[:2]
+    number, passes, n_without_gain = 0, 0, 0
+    before, begins_at = best.objective, factors
+    if place.goes_on:
+        best, number, passes, n_without_gain, before, begins_at = place.take()["here"]
+    place.mark(lambda: {"here": (best, number, passes, n_without_gain, before, begins_at)})
+    while True:
+        first = number < len(sequence.first)
         growths = sequence.first if first else sequence.later
         growth = growths[number % len(growths)]
-        descent = refine(problem, *begins_at, growth, DESCENTS.patience)
-        if not first:
-            descent = itertools.chain(polish(problem, *best[:2]), descent)
-        passes = 0
-        for candidate in descent:
+        for candidate in _descent(problem, begins_at, growth, first, place.inner("descent")):
             passes += 1
             if candidate.objective < best.objective:
                 best = candidate
@@ -148,3 +164,22 @@ def _passes(problem: Problem, start: Start, tol: float) -> Iterator[tuple[Candid
         enough = max(DESCENTS.gain, tol * passes / 100) * abs(best.objective)
         gained = before - best.objective > enough
         n_without_gain = 0 if gained or first else n_without_gain + 1
+        number, passes, before = number + 1, 0, best.objective
+        begins_at = factors if number < len(sequence.first) else best[:2]
+
+
+def _descent(
+    problem: Problem,
+    begins_at: tuple[FloatArray, FloatArray],
+    growth: PenaltyGrowth,
+    first: bool,
+    place: Place,
+) -> Iterator[Candidate]:
+    """Yield the candidates of one refinement, with a polish before it unless it is a first one."""
+
+    def candidates() -> Iterator[Candidate]:
+        if not first and not place.goes_on:
+            yield from polish(problem, *begins_at)
+        yield from refine(problem, *begins_at, growth, DESCENTS.patience, place=place)
+
+    return place.replay(candidates)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -116,7 +116,7 @@ class Lagrangian:
         self.size_of_W = self.W_aug[:, self.solved_W].size
         self.natural = problem.natural_penalty
         self.penalty = math.nan
-        self.preconditioner: Preconditioner | None = None
+        self.inverses: tuple[FloatArray, FloatArray] | None = None  # of the preconditioner
         self._made_for, self._uses = math.nan, 0
         m, n = observations.shape
         self.density = observations.n_observed / (m * n)
@@ -136,11 +136,29 @@ class Lagrangian:
         self.penalty = penalty
         return Point(self.x, *self.evaluate(self.x, update_from))
 
+    KEPT = (
+        *("W_aug", "H_aug", "x", "best", "lowest", "penalty", "candidate"),
+        *("inverses", "_made_for", "_uses", "_cost"),
+    )
+
+    def kept(self) -> dict[str, Any]:
+        """Return all that changes, for a checkpoint between two stages; later steps keep it."""
+        own = {name: getattr(self, name) for name in self.KEPT}
+        multipliers = self.envelope.device.get(self.envelope.U).copy()
+        return own | {"pairs": list(self.pairs), "multipliers": multipliers}
+
+    def restore(self, kept: dict[str, Any]) -> None:
+        """Set what `kept` has returned."""
+        for name in self.KEPT:
+            setattr(self, name, kept[name])
+        self.pairs.extend(kept["pairs"])
+        self.envelope.U[:] = self.envelope.device.put(kept["multipliers"])
+
     def forget(self) -> None:
         """Reset multipliers, L-BFGS memory and preconditioner, for a very different ρ."""
         self.envelope.forget()
         self.pairs.clear()
-        self.preconditioner = None
+        self.inverses = None
 
     @property
     def relative_error(self) -> float:
@@ -188,15 +206,25 @@ class Lagrangian:
         rank = self.W_aug.shape[1]
         old = self._uses >= max(PRECONDITIONER.steps, rank)
         grown = self.penalty > PRECONDITIONER.penalty_growth * self._made_for
-        if self.preconditioner is None or old or (grown and self._uses >= rank):
-            self.preconditioner = None  # so that its memory is free for the new one
-            self.preconditioner = self._make_preconditioner(x)
+        if self.inverses is None or old or (grown and self._uses >= rank):
+            self.inverses = None  # so that their memory is free for the new ones
+            self.inverses = self._inverses_at(x)
             self._uses, self._made_for = 0, self.penalty
         self._uses += 1
-        return self.preconditioner
+        return self._precondition
 
-    def _make_preconditioner(self, x: FloatArray) -> Preconditioner:
-        """Compute the preconditioner at x.
+    def _precondition(self, gradient: FloatArray) -> FloatArray:
+        """Return the step of a gradient."""
+        assert self.inverses is not None
+        inverse_W, inverse_H = self.inverses
+        gradient_W, gradient_H = self._factors(gradient)
+        return _flat(
+            np.matmul(inverse_W, gradient_W[:, :, None])[:, :, 0],
+            np.matmul(inverse_H, gradient_H.T[:, :, None])[:, :, 0].T,
+        )
+
+    def _inverses_at(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the matrices of the preconditioner at x, for rows and for columns.
 
         It has one matrix for each row and column, or, if these need too much memory, one for all
         rows and one for all columns.
@@ -214,15 +242,7 @@ class Lagrangian:
         inverse_H = self._inverses(
             of_columns, self.solved_H, partners_H.T @ partners_H, self.alphas[1]
         )
-
-        def precondition(gradient: FloatArray) -> FloatArray:
-            gradient_W, gradient_H = self._factors(gradient)
-            return _flat(
-                np.matmul(inverse_W, gradient_W[:, :, None])[:, :, 0],
-                np.matmul(inverse_H, gradient_H.T[:, :, None])[:, :, 0].T,
-            )
-
-        return precondition
+        return inverse_W, inverse_H
 
     def _factors(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
         m, n = self.W_aug.shape[0], self.H_aug.shape[1]

@@ -14,9 +14,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import islice
 from typing import NamedTuple
 
+from nmd_lab.checkpoint.place import NOWHERE, Place
 from nmd_lab.data.base import FloatArray
 from nmd_lab.model.proximal import make_pair
 from nmd_lab.solver.constraints.optimality import constrained_optimality
@@ -135,6 +137,8 @@ def refine(
     H_aug: FloatArray,
     growth: PenaltyGrowth = STAGES.slow,
     patience: Patience = STAGES.patience,
+    *,
+    place: Place = NOWHERE,
 ) -> Iterator[Candidate]:
     """Descend from given factors while ρ grows.
 
@@ -148,6 +152,8 @@ def refine(
         Penalties of the stages.
     patience : Patience
         When there is no more progress.
+    place : Place, optional
+        Where the refinement stands: at the beginning of a stage.
 
     Yields
     ------
@@ -158,7 +164,14 @@ def refine(
     penalty, update_from = growth.first * function.natural, 0.0
     reached: list[float] = []
     try_exact = True
+    if place.goes_on:
+        kept = place.take()
+        penalty, update_from, reached, try_exact = kept["numbers"]
+        function.restore(kept["function"])
     while _is_progress(reached, patience):
+        if place.kept:
+            numbers = (penalty, update_from, list(reached), try_exact)
+            place.mark(partial(dict, numbers=numbers, function=function.kept()))
         if penalty < STAGES.remember_from * function.natural or not problem.pair.loss.smooth:
             function.pairs.clear()
         yield from _descent(function, penalty, STAGES.stage, update_from)
@@ -180,14 +193,15 @@ def _is_progress(reached: list[float], patience: Patience) -> bool:
 
 
 def refine_with_homotopy(
-    problem: Problem, W_aug: FloatArray, H_aug: FloatArray
+    problem: Problem, W_aug: FloatArray, H_aug: FloatArray, *, place: Place = NOWHERE
 ) -> Iterator[Candidate]:
     """Refine after a homotopy, in which the interval of f shrinks to its true size.
 
     Parameters
     ----------
-    problem, W_aug, H_aug
-        As for `refine`; the nonlinearity needs a wider form (`Nonlinearity.with_wider_bounds`).
+    problem, W_aug, H_aug, place
+        As for `refine`, and the place is also at the beginning of the homotopy; the nonlinearity
+        needs a wider form (`Nonlinearity.with_wider_bounds`).
 
     Yields
     ------
@@ -195,7 +209,8 @@ def refine_with_homotopy(
         Factors after each pass over the data.  Their objective is infinite during the homotopy.
     """
     f, loss = problem.pair.nonlinearity, problem.pair.loss
-    for width in STAGES.homotopy_widths:
+    widths = () if place.goes_on else STAGES.homotopy_widths  # it goes on behind them
+    for width in widths:
         wider = f.with_wider_bounds(width, loss.domain)
         assert wider is not None
         function = Lagrangian(replace(problem, pair=make_pair(wider, loss)), W_aug, H_aug)
@@ -205,10 +220,12 @@ def refine_with_homotopy(
                 yield candidate._replace(objective=math.inf)
             penalty, update_from = STAGES.slow.factor * penalty, penalty
         W_aug, H_aug = function.candidate.W_aug, function.candidate.H_aug
-    yield from refine(problem, W_aug, H_aug)
+    yield from refine(problem, W_aug, H_aug, place=place)
 
 
-def polish(problem: Problem, W_aug: FloatArray, H_aug: FloatArray) -> Iterator[Candidate]:
+def polish(
+    problem: Problem, W_aug: FloatArray, H_aug: FloatArray, *, place: Place = NOWHERE
+) -> Iterator[Candidate]:
     """Descend on the objective itself, as far as rounding allows.
 
     A problem with an exact fit has the same solutions at every ρ.  Descent therefore first tries a
@@ -219,6 +236,8 @@ def polish(problem: Problem, W_aug: FloatArray, H_aug: FloatArray) -> Iterator[C
     ----------
     problem, W_aug, H_aug
         As for `refine`.
+    place : Place, optional
+        Where the polish stands: at its beginning.
 
     Yields
     ------

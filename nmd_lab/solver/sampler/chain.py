@@ -18,6 +18,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -72,6 +73,28 @@ class ChainState:
     cuts: CutPoints | None = None
     x: FloatArray | None = None
     log_likelihood: float = math.nan
+
+    def kept(self, model: SamplerModel) -> dict[str, Any]:
+        """Return all that a sweep changes, for a checkpoint; T is None where it is X itself."""
+        own = {name: getattr(self, name) for name in KEPT}
+        cuts = None if self.cuts is None else (self.cuts.ends, self.cuts.steps)
+        return own | {"T": None if self.T is model.values else self.T, "cuts": cuts}
+
+    def restore(self, kept: dict[str, Any]) -> None:
+        """Set what `kept` has returned."""
+        T, cuts = kept.pop("T"), kept.pop("cuts")
+        vars(self).update(kept)
+        if T is not None:
+            self.T = T
+        if cuts is not None and self.cuts is not None:
+            self.cuts.ends, self.cuts.steps = cuts
+
+
+KEPT = (
+    *("rows", "columns", "rho", "beta", "sweep", "row_prior", "column_prior", "x"),
+    "log_likelihood",
+)
+"""Attributes of a chain that each sweep changes, beside T and the cut points."""
 
 
 def sweeps(model: SamplerModel, state: ChainState, seed: int, tune: int) -> Iterator[ChainState]:

@@ -7,8 +7,14 @@ from dataclasses import dataclass, fields
 from numbers import Integral
 from typing import Any
 
-from nmd_lab._checks import check_integer, check_number, check_seed, check_word
-from nmd_lab.solver.options import OFFSETS
+from nmd_lab._checks import (
+    check_checkpoint,
+    check_integer,
+    check_number,
+    check_seed,
+    check_word,
+)
+from nmd_lab.solver.options import CHECKPOINT, OFFSETS
 
 NOISES = ("auto", "before", "after")
 
@@ -36,6 +42,8 @@ class SampleOptions:
     progress: bool | None = None
     random_state: Any = None
     threads: int | None = None
+    checkpoint: Any = None
+    checkpoint_every: float = 60.0
 
     def __post_init__(self) -> None:
         """Check everything that can be checked without the data."""
@@ -52,6 +60,7 @@ class SampleOptions:
             raise TypeError(
                 f"callback={self.callback!r} is not callable: give a function of one sweep."
             )
+        check_checkpoint(self.checkpoint, self.checkpoint_every)
         check_word("noise", self.noise, NOISES)
         check_word("offsets", self.offsets, OFFSETS)
         check_word("progress", self.progress, [None, True, False])
@@ -77,7 +86,7 @@ class SampleOptions:
     def describe(self) -> dict[str, Any]:
         """Return the options as numbers and strings, for `Posterior.parameters`."""
         plain = {f.name: getattr(self, f.name) for f in fields(self)}
-        for name in ("callback", "progress", "threads", "targets"):
+        for name in ("callback", "progress", "threads", "targets", *CHECKPOINT):
             del plain[name]
         if not isinstance(self.init, str):
             plain["init"] = f"given {type(self.init).__name__}"

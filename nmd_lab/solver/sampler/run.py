@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from functools import partial
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -12,6 +13,7 @@ import numpy as np
 from nmd_lab._interruption import Interruption
 from nmd_lab._progress import with_progress
 from nmd_lab._stop_reason import StopReason
+from nmd_lab.checkpoint.place import NOWHERE, Place
 from nmd_lab.data.base import FloatArray
 
 from .chain import ChainState, sweeps
@@ -68,6 +70,7 @@ def run_chains(
     tune: int,
     targets: Targets | None,
     interruption: Interruption,
+    place: Place = NOWHERE,
 ) -> tuple[Draws, StopReason]:
     """Run one chain after the other, and return the draws of those that were begun.
 
@@ -85,6 +88,8 @@ def run_chains(
         Entries whose moments are wanted.
     interruption : Interruption
         Signals, which are noted from the first sweep on.
+    place : Place, optional
+        Where the chains stand, for checkpoints.
 
     Raises
     ------
@@ -92,13 +97,27 @@ def run_chains(
         If Ctrl-C comes before the first sweep is done.
     """
     recorder = Recorder(model, options, options.step(model.numbers), targets)
-    began = time.perf_counter()
-    reason = None
+    began, reason, begun = time.perf_counter(), None, -1
+    if place.goes_on:
+        kept = place.take()
+        begun, began = kept["chain"], began - kept["elapsed"]
+        recorder.restore(kept["recorder"])
+
+    def describe() -> dict[str, Any]:
+        elapsed = time.perf_counter() - began
+        return {"chain": chain, "elapsed": elapsed, "recorder": recorder.kept()}
+
     for chain, (state, seed) in enumerate(islice(starts, options.chains)):
-        recorder.begin(chain)
-        total = tune + options.draws
-        first = state.sweep
-        steps = islice(sweeps(model, state, seed, first + tune), total)
+        if chain < begun:
+            continue
+        total, first, inside = tune + options.draws, state.sweep, place.inner("chain")
+        if inside.goes_on:
+            state.restore(inside.take())
+        else:
+            recorder.begin(chain)
+        place.mark(describe)
+        inside.mark(partial(state.kept, model))
+        steps = islice(sweeps(model, state, seed, first + tune), total - (state.sweep - first))
         for done in with_progress(steps, total, options.progress, text=_text, unit="sweep"):
             number = done.sweep - first
             recorder.record(done, number - tune)
@@ -108,6 +127,7 @@ def run_chains(
             reason = _reason_to_end(options, told, interruption)
             if reason is not None:
                 break
+            place.tick()
         recorder.end(state)
         if reason is not None:
             return recorder.draws(), reason
@@ -162,6 +182,21 @@ class Recorder:
         self._log_likelihood: list[list[float]] = []
         self._predictions: list[list[FloatArray]] = []
         self.probes = Probes.random(model.shape, N_PROBES, seed=0)
+
+    KEPT = ("_kept", "_log_likelihood", "_predictions")
+
+    def kept(self) -> dict[str, Any]:
+        """Return all that was recorded, for a checkpoint."""
+        own = {name: getattr(self, name) for name in self.KEPT}
+        targets = None if self._targets is None else self._targets.kept()
+        return own | {"targets": targets}
+
+    def restore(self, kept: dict[str, Any]) -> None:
+        """Set what `kept` has returned."""
+        targets = kept.pop("targets")
+        vars(self).update(kept)
+        if self._targets is not None:
+            vars(self._targets).update(targets)
 
     def begin(self, chain: int) -> None:
         """Begin to record another chain."""

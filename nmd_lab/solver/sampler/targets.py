@@ -42,6 +42,10 @@ class Targets:
         self._count = 0
         self._mean, self._squares = np.zeros(rows.size), np.zeros(rows.size)
 
+    def kept(self) -> dict[str, Any]:
+        """Return what changes, for a checkpoint."""
+        return {name: getattr(self, name) for name in ("_count", "_mean", "_squares")}
+
     def add(self, products: FloatArray, rho: float) -> None:
         """Add a sweep with these WH with offsets at the targets."""
         v = products.astype(np.float64)

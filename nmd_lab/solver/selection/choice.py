@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from nmd_lab._interruption import Interruption
+from nmd_lab.checkpoint.place import NOWHERE, Place
 from nmd_lab.data.base import Observations
 from nmd_lab.data.sparse_observations import SparseObservations
 from nmd_lab.model.losses import Frobenius
@@ -107,6 +108,7 @@ def choose(
     rng: np.random.Generator,
     interruption: Interruption,
     limits: LimitModel = NO_LIMIT_MODEL,
+    place: Place = NOWHERE,
 ) -> Choice:
     """Return the setting of lowest error at held-out entries.
 
@@ -126,6 +128,8 @@ def choose(
         Signals, which are noted from the first trial on and end the search.
     limits : LimitModel, optional
         What is known of entries with limits; sd = NaN if it is to be estimated.
+    place : Place, optional
+        Where the search stands, for checkpoints.
 
     Raises
     ------
@@ -156,6 +160,7 @@ def choose(
         lambda: bool(interruption) or time.perf_counter() > deadline,
         after=interruption.begin,
         limits=limits,
+        place=place,
     )
     space = _space(observations, model, options)
     search = Search(trials, space)

@@ -6,9 +6,11 @@ import math
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
+from nmd_lab.checkpoint.place import NOWHERE, Place
 from nmd_lab.data.base import FloatArray
 from nmd_lab.model.limits import with_limit_model
 from nmd_lab.model.losses import Frobenius, Loss
@@ -92,6 +94,9 @@ class Trials:
         Called after each trial.
     limits : LimitModel, optional
         What is known of entries with limits; sd = NaN if it is to be estimated.
+    place : Place, optional
+        Where the search stands, for checkpoints: the outcomes of the trials so far.  A search that
+        goes on asks for the same trials in the same order, and gets these outcomes.
 
     Attributes
     ----------
@@ -111,6 +116,7 @@ class Trials:
         stopped: Callable[[], bool],
         after: Callable[[], None] = lambda: None,
         limits: LimitModel = NO_LIMIT_MODEL,
+        place: Place = NOWHERE,
     ) -> None:
         on_observed = observed_only(parts[0].rest, options.constraint)
         self.parts = [part.sparse() for part in parts] if on_observed else parts
@@ -126,6 +132,9 @@ class Trials:
         self._estimates_sd = math.isnan(limits.sd)
         first = first_sd(parts[0].rest) if self._estimates_sd else limits.sd
         self.limits = limits._replace(sd=first)
+        self._place = place
+        self._known: list[dict[str, Any]] = place.take()["trials"] if place.goes_on else []
+        place.mark(lambda: {"trials": self._known})
         self._problems: dict[tuple[Nonlinearity, Loss, str], list[Problem]] = {}
 
     @property
@@ -170,6 +179,8 @@ class Trials:
         refined : bool, optional
             Whether to refine the iterates as a fit does; by default if the ridge is given.
         """
+        if len(self.done) < len(self._known):
+            return self._again(setting)
         fewest = TRIALS.fewest if setting.loss.degree == 2 else TRIALS.fewest_slow
         if patient or starts is None:
             fewest = TRIALS.fewest_patient if patient else TRIALS.fewest_cold
@@ -193,6 +204,24 @@ class Trials:
             self._estimate_sd(trial)
         trial.is_exact = trial.mean <= (self._exact * self.size) ** (setting.loss.degree or 1)
         self.done.append(trial)
+        self.after()
+        self._note(trial)
+        return trial
+
+    def _note(self, trial: Trial) -> None:
+        """Keep the outcome of a trial for checkpoints."""
+        if self._place.kept:
+            outcome = {name: value for name, value in vars(trial).items() if name != "setting"}
+            state = {"rng": self.rng.bit_generator.state, "sd": self.limits.sd}
+            self._known.append({"outcome": outcome} | state)
+            self._place.tick()
+
+    def _again(self, setting: Setting) -> Trial:
+        """Return the outcome of a trial that an interrupted search has done."""
+        known = self._known[len(self.done)]
+        self.rng.bit_generator.state = known["rng"]
+        self.limits = self.limits._replace(sd=known["sd"])
+        self.done.append(Trial(setting, **known["outcome"]))
         self.after()
         return self.done[-1]
 

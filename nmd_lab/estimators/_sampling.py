@@ -9,15 +9,16 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from ._checks import check_integer, check_word
-from ._estimator_base import FactorModel
-from .data.base import FloatArray
-from .data.labels import Labels
-from .data.observations import observe
-from .model.losses import Frobenius
-from .model.ordinal import Ordinal
-from .result.posterior.posterior import Posterior
-from .sampling import sample
+from nmd_lab._checks import check_integer, check_word
+from nmd_lab.data.base import FloatArray
+from nmd_lab.data.labels import Labels
+from nmd_lab.data.observations import observe
+from nmd_lab.model.losses import Frobenius
+from nmd_lab.model.ordinal import Ordinal
+from nmd_lab.result.posterior.posterior import Posterior
+from nmd_lab.sampling import sample
+
+from ._base import FactorModel
 
 ALSO_OF_SAMPLE = (
     "nonlinearity", "loss", "dtype", "init", "offsets", "time_limit", "callback", "progress",

@@ -1,0 +1,83 @@
+"""From the arguments of `decompose` and `complete` to their labelled result."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ._fit_warnings import messages_after, messages_before, warn
+from ._interruption import interruptible
+from ._labelled import label
+from ._threads import one_thread
+from .checkpoint.call import Call
+from .data.limits import GivenLimits
+from .result.decomposition import Decomposition
+from .solver.prepare import prepare
+from .solver.restarts import solve
+
+
+def run_fit(
+    function: Callable[..., Any],
+    X: Any,
+    model: tuple[Any, Any, Any],
+    data: dict[str, Any],
+    limits: GivenLimits,
+    options: Any,
+    *,
+    absent_are_zeros: bool,
+) -> Decomposition:
+    """Prepare, solve, label and warn.
+
+    Parameters
+    ----------
+    function : callable
+        The function that was called, `decompose` or `complete`.
+    X : array_like
+        Data.
+    model : tuple
+        Rank, nonlinearity and loss.
+    data : dict
+        Mask, weights, dtype and sample_dims.
+    limits : GivenLimits
+        Limits of entries.
+    options : dict
+        Options of the fit.
+    absent_are_zeros : bool
+        Meaning of the absent entries of a sparse X.
+    """
+    call = None
+    if options.get("checkpoint") is not None:
+        call = _call(function, model, data, limits, options)
+    own = options | data | {"absent_are_zeros": absent_are_zeros, "limits": limits, "call": call}
+    with interruptible() as interruption, one_thread():
+        prepared = prepare(X, *model, interruption=interruption, **own)
+        warn(messages_before(prepared), stacklevel=3)
+        solution = solve(*prepared[:7])
+        fit = label(prepared, solution)
+        warn(messages_after(fit, prepared), stacklevel=3)
+        if interruption and not interruption.reported:
+            fit = label(prepared, solution.after(interruption))
+    return fit
+
+
+def _call(
+    function: Callable[..., Any],
+    model: tuple[Any, Any, Any],
+    data: dict[str, Any],
+    limits: GivenLimits,
+    options: dict[str, Any],
+) -> Call:
+    """Return the call of a fit, for its checkpoint."""
+    arguments = dict(zip(("rank", "nonlinearity", "loss"), model, strict=True))
+    given = vars(limits) | {"limit_noise": limits.noise}
+    del given["noise"]
+    arguments |= data | options | given
+    if arguments["dtype"] is not None:
+        arguments["dtype"] = np.dtype(arguments["dtype"]).name
+    del arguments["checkpoint"]
+    parameters = inspect.signature(function).parameters.values()
+    defaults = {p.name: p.default for p in parameters if p.default is not p.empty}
+    return Call(function.__name__, arguments, defaults)

@@ -1,0 +1,1 @@
+"""Checkpoints: where a computation stands, in a file from which a later process goes on."""

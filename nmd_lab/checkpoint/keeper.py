@@ -1,0 +1,134 @@
+"""A checkpoint of a run: written from time to time, and read when the run goes on."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from pathlib import Path
+from typing import Any
+
+from nmd_lab._atomic import check_target
+from nmd_lab._version import __version__
+from nmd_lab.warnings import CheckpointWarning
+
+from . import file
+from .call import Call
+from .encoding import Classes, Decoder, Encoder
+from .place import Place, Values
+
+
+class Keeper:
+    """Writes the checkpoints of one run.
+
+    Parameters
+    ----------
+    path : path-like
+        File.  If it holds a checkpoint, the run goes on from it.
+    every : float
+        Time between two checkpoints, in seconds.
+    call : Call
+        The call that runs.
+    data : str
+        Hash of its data.
+    classes : Classes
+        Classes of the objects that a checkpoint may hold.
+
+    Attributes
+    ----------
+    place : Place
+        Where the run stands.
+
+    Raises
+    ------
+    OSError
+        If the file cannot be written.
+    ValueError
+        If the file belongs to another call or other data, or is damaged.
+    """
+
+    def __init__(self, path: Any, every: float, call: Call, data: str, classes: Classes) -> None:
+        self.path = check_target(path, "checkpoint")
+        self._every, self._classes = every, classes
+        self._header = call.header(classes) | {"observations": data}
+        stored: Values | None = None
+        if file.exists(self.path):
+            content = file.read(self.path)
+            self._check(content.header, call, data)
+            try:
+                stored = Decoder(classes, content.arrays).decode(content.header["state"])
+            except (AttributeError, LookupError, TypeError, ValueError) as error:
+                raise ValueError(
+                    f"checkpoint={str(self.path)!r} is of nmd_lab {content.header['version']}, "
+                    f"which keeps other things than {__version__}: install that version, or give "
+                    "another checkpoint=."
+                ) from error
+        self.place = Place(stored, self.tick)
+        self._written = time.monotonic()
+        self._broken = False
+
+    def _check(self, header: dict[str, Any], call: Call, data: str) -> None:
+        """Raise ValueError if a checkpoint is of another call or of other data."""
+        call.check(self._header, header["call"], str(self.path))
+        if header["call"]["observations"] != data:
+            raise ValueError(
+                f"checkpoint={str(self.path)!r} is of other data than X: give the same X, mask and "
+                "weights, or another checkpoint=."
+            )
+
+    def tick(self) -> None:
+        """Write a checkpoint if the last one is old enough."""
+        if not self._broken and time.monotonic() - self._written >= self._every:
+            self.write()
+
+    def write(self) -> None:
+        """Write a checkpoint; if this fails, a warning says so, and the run goes on without."""
+        encoder = Encoder(self._classes)
+        state = encoder.encode(self.place.contents())
+        header = {"call": self._header, "version": __version__, "state": state}
+        try:
+            file.write(self.path, file.Content(header, encoder.arrays))
+        except OSError as error:
+            self._broken = True
+            warnings.warn(
+                f"No further checkpoint is written: {error}", CheckpointWarning, stacklevel=2
+            )
+        self._written = time.monotonic()
+
+
+def stored_arguments(path: Any, classes: Classes) -> tuple[str, dict[str, Any], list[str]]:
+    """Return what a checkpoint knows of its call.
+
+    Parameters
+    ----------
+    path : path-like
+        The checkpoint.
+    classes : Classes
+        Classes of the objects that can be read.
+
+    Returns
+    -------
+    function : str
+        Name of the function.
+    arguments : dict
+        Arguments that can be given again as they are.
+    others : list of str
+        Names of the other arguments.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no checkpoint.
+    ValueError
+        If it is damaged.
+    """
+    path = Path(path)
+    if not file.exists(path):
+        raise FileNotFoundError(f"path={str(path)!r} is no file: check the name of the checkpoint.")
+    call = file.read(path).header["call"]
+    arguments, others = dict(call["plain"]), [*call["hashes"], *call["data"]]
+    for name, encoded in call["objects"].items():
+        try:
+            arguments[name] = Decoder(classes, []).decode(encoded)
+        except LookupError:  # a class of the user
+            others.append(name)
+    return call["function"], arguments, others

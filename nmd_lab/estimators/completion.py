@@ -1,0 +1,174 @@
+"""The estimator of a completion, in which only observed entries count."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike
+from sklearn.base import OneToOneFeatureMixin
+from sklearn.utils.validation import check_is_fitted
+
+from nmd_lab.data.base import FloatArray
+from nmd_lab.data.sparse import is_sparse
+from nmd_lab.fit import complete
+from nmd_lab.model.losses import Loss
+from nmd_lab.model.nonlinearities import Nonlinearity
+from nmd_lab.model.ordinal import Ordinal
+from nmd_lab.solver.constraints.base import FactorConstraint
+from nmd_lab.solver.penalty import PenaltyRule
+
+from ._sampling import SampledModel
+
+
+class MatrixCompletion(OneToOneFeatureMixin, SampledModel):  # type: ignore[misc]
+    """Completion of a partly observed X by f(WH), to impute X or to predict single entries.
+
+    Parameters
+    ----------
+    n_components : int or "auto", default "auto"
+        Number of components r.  "auto": chosen by held-out entries.
+    inference : {"fit", "sample"}, default "fit"
+        "fit": one fit, by `complete`.  "sample": a posterior, by `sample`, which predicts with
+        standard deviations and has no ridge to choose; `n_components` is then an upper bound.
+    n_draws : int, default 300
+        Number of draws of "sample".
+    n_tune : int, optional
+        Number of sweeps of "sample" before them; by default 100.
+    nonlinearity : {"relu", "square", "minmax", "modulus", "identity", "auto"} or Nonlinearity
+        Entrywise function f, by default "auto" if `alpha` is "auto", and "identity" otherwise and
+        for "sample".
+    loss : {"frobenius", "l1", "kl", "auto"} or Loss
+        Entrywise loss d, by default "frobenius".  "kl" needs X >= 0.  "sample" takes "ordinal" too.
+    dtype, init, n_init, max_iter, tol, penalty, initial_penalty, acceleration, homotopy, polish, \
+    alpha, offsets, offset_alpha, constraint, w_constraint, h_constraint, validation, patience, \
+    epsilon, time_limit, callback, progress, random_state, threads, device, checkpoint, \
+    checkpoint_every
+        As for `complete`, with the same defaults.  "sample" refuses a value for `alpha`,
+        `offset_alpha`, `constraint`, `w_constraint`, `h_constraint` or `validation`, and ignores
+        those that say how a fit iterates.
+
+    Attributes
+    ----------
+    components_, n_components_, alpha_, offset_alpha_, decomposition_, n_iter_, \
+    reconstruction_err_, n_features_in_, feature_names_in_
+        As for `NMD`.  "sample" has no `components_`, `alpha_`, `offset_alpha_` and
+        `decomposition_`; its `n_iter_` is the number of sweeps.
+    posterior_ : Posterior
+        Result of `sample`, with the labels of X; only for "sample".
+
+    Notes
+    -----
+    NaN in X and absent entries of a sparse X are missing.  Within a `GridSearchCV`, give numbers
+    for `n_components` and `alpha`.  With "sample", a row with the observed entries of a fitted row
+    is taken as this row.  Others are drawn given the draws of H, as by `Posterior.fold_in`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from nmd_lab import MatrixCompletion
+    >>> X = np.outer([1.0, 2.0, 3.0], [1.0, 2.0, 4.0])
+    >>> X[2, 0] = np.nan
+    >>> MatrixCompletion(n_components=1, alpha=0).fit_transform(X).round(3)[2]
+    array([ 3.,  6., 12.])
+    >>> model = MatrixCompletion(n_components=1, inference="sample", random_state=0).fit(X)
+    >>> mean, std = model.predict([2], [0], return_std=True)
+    """
+
+    _command = staticmethod(complete)
+    _absent_are_zeros = False
+
+    def __init__(
+        self,
+        n_components: int | Literal["auto"] = "auto",
+        *,
+        nonlinearity: str | Nonlinearity | None = None,
+        loss: str | Loss | Ordinal = "frobenius",
+        dtype: DTypeLike | None = None,
+        init: Any = "auto",
+        n_init: int = 1,
+        max_iter: int = 500,
+        tol: float = 0.01,
+        penalty: str | float | PenaltyRule = "auto",
+        initial_penalty: float | None = None,
+        acceleration: Literal["auto"] | None = "auto",
+        homotopy: Literal["auto"] | bool = "auto",
+        polish: Literal["auto"] | bool = "auto",
+        alpha: float | Literal["auto"] = "auto",
+        offsets: Literal["auto", "none", "global", "rows", "columns", "both"] = "auto",
+        offset_alpha: float | Literal["auto"] = "auto",
+        constraint: Literal["auto", "everywhere", "observed"] = "auto",
+        w_constraint: str | FactorConstraint | None = None,
+        h_constraint: str | FactorConstraint | None = None,
+        validation: Any = None,
+        patience: int = 10,
+        epsilon: float = 1e-12,
+        time_limit: float | None = None,
+        callback: Callable[..., Any] | None = None,
+        progress: bool | None = None,
+        random_state: Any = None,
+        threads: int | None = None,
+        device: str | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
+        checkpoint_every: float = 60.0,
+        inference: Literal["fit", "sample"] = "fit",
+        n_draws: int = 300,
+        n_tune: int | None = None,
+    ) -> None:
+        self._set_parameters(locals())
+
+    def transform(self, X: Any) -> FloatArray:
+        """Return X with its missing entries filled by f(WH); with "sample", by the posterior mean.
+
+        Parameters
+        ----------
+        X : array_like, DataFrame, scipy.sparse or SparseObservations (n_samples, n_features)
+            Rows; they may be rows of the fit or new ones.
+
+        Returns
+        -------
+        ndarray (n_samples, n_features)
+            Filled rows.
+        """
+        check_is_fitted(self)
+        checked = self._checked(X, reset=False)
+        model = self._modelled(checked).astype(checked.dtype, copy=False)
+        values, seen = self._dense_and_seen(checked)
+        return np.where(seen, values, model)
+
+    def predict(self, X: Any, columns: ArrayLike | None = None, return_std: bool = False) -> Any:
+        """Return f(WH) at (row, column) pairs of the fitted matrix, or for rows of X.
+
+        Parameters
+        ----------
+        X : array_like
+            Positions of rows, if `columns` is given.  Otherwise integers (n_pairs, 2), positions of
+            rows and columns; or dense rows (n_samples, n_features), also of two features.
+        columns : array_like of int, optional
+            Positions of columns; they broadcast with those of the rows.
+        return_std : bool, default False
+            Whether to return standard deviations of new observations too, with "sample".
+
+        Returns
+        -------
+        ndarray (n_pairs,) or (n_samples, n_features)
+            Modelled values; with "sample", posterior means.  With `return_std`, a pair of arrays:
+            means and standard deviations.
+        """
+        check_is_fitted(self)
+        if return_std and not self._is_sampled:
+            raise ValueError("return_std=True needs a posterior: use inference='sample'.")
+        if columns is None and is_sparse(X):
+            whole = "posterior_" if self._is_sampled else "decomposition_"
+            raise TypeError(
+                f"X is sparse: give positions, or use transform(X) or {whole}.predict(X)."
+            )
+        if columns is not None:
+            return self._predict_entries(X, columns, return_std)
+        pairs = np.asarray(X)
+        if pairs.dtype.kind in "iu" and pairs.shape[1:] == (2,) != (self.n_features_in_,):
+            return self._predict_entries(pairs[:, 0], pairs[:, 1], return_std)
+        checked = self._checked(X, reset=False)
+        return self._rows.values(checked, std=True) if return_std else self._modelled(checked)

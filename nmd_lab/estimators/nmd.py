@@ -1,0 +1,193 @@
+"""The estimator of a decomposition, in which every entry counts."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike
+from sklearn.base import ClassNamePrefixFeaturesOutMixin
+from sklearn.utils.validation import check_array, check_is_fitted
+
+from nmd_lab.data.base import FloatArray
+from nmd_lab.data.sparse import is_sparse
+from nmd_lab.fit import decompose
+from nmd_lab.model.losses import Loss
+from nmd_lab.model.nonlinearities import Nonlinearity
+from nmd_lab.solver.constraints.base import FactorConstraint
+from nmd_lab.solver.penalty import PenaltyRule
+
+from ._base import FactorModel
+
+
+class NMD(ClassNamePrefixFeaturesOutMixin, FactorModel):  # type: ignore[misc]
+    """Nonlinear matrix decomposition X ≈ f(WH); every entry of X counts.
+
+    Parameters
+    ----------
+    n_components : int or "auto", default "auto"
+        Number of components r.  "auto": chosen by held-out entries.
+    nonlinearity : {"relu", "square", "minmax", "modulus", "identity", "auto"} or Nonlinearity
+        Entrywise function f, by default "relu".
+    loss : {"frobenius", "l1", "kl", "auto"} or Loss
+        Entrywise loss d, by default "frobenius".  "kl" needs X >= 0.
+    dtype, init, n_init, max_iter, tol, penalty, initial_penalty, acceleration, homotopy, polish, \
+    alpha, offsets, offset_alpha, constraint, w_constraint, h_constraint, validation, patience, \
+    epsilon, time_limit, callback, progress, random_state, threads, device, checkpoint, \
+    checkpoint_every
+        As for `decompose`, with the same defaults.  `offsets` of rows are refused, and so is "auto"
+        together with ``alpha="auto"``, which may choose them.
+
+    Attributes
+    ----------
+    components_ : ndarray (n_components, n_features)
+        Right factor H.
+    n_components_ : int
+        Number of components, given or chosen.
+    alpha_, offset_alpha_ : float
+        Ridges of the factors and of the offsets, given or chosen.
+    decomposition_ : Decomposition
+        Result of `decompose`, with the labels of X if X was a DataFrame.
+    n_iter_ : int
+        Number of iterations.
+    reconstruction_err_ : float
+        ‖X - f(WH)‖ of the fit for the Frobenius loss, the sum of the loss for other losses.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of str
+        Names of the features, if X was a DataFrame with strings as column names.
+
+    Notes
+    -----
+    `transform` computes each row of W for the fixed components by itself, from several starts.
+    `fit_transform` is `fit` followed by `transform`, so its W is not that of `decomposition_` and
+    may have a lower error.  NaN in X are missing.  Absent entries of a sparse X are zeros.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from nmd_lab import NMD
+    >>> X = np.maximum(np.random.default_rng(0).normal(size=(50, 20)), 0)
+    >>> model = NMD(n_components=4, loss="l1", random_state=0).fit(X)
+    >>> model.inverse_transform(model.transform(X[:3])).shape
+    (3, 20)
+    """
+
+    _command = staticmethod(decompose)
+    _absent_are_zeros = True
+
+    def __init__(
+        self,
+        n_components: int | Literal["auto"] = "auto",
+        *,
+        nonlinearity: str | Nonlinearity = "relu",
+        loss: str | Loss = "frobenius",
+        dtype: DTypeLike | None = None,
+        init: Any = "auto",
+        n_init: int = 1,
+        max_iter: int = 500,
+        tol: float = 0.01,
+        penalty: str | float | PenaltyRule = "auto",
+        initial_penalty: float | None = None,
+        acceleration: Literal["auto"] | None = "auto",
+        homotopy: Literal["auto"] | bool = "auto",
+        polish: Literal["auto"] | bool = "auto",
+        alpha: float | Literal["auto"] = 0.0,
+        offsets: Literal["auto", "none", "global", "rows", "columns", "both"] = "none",
+        offset_alpha: float | Literal["auto"] = "auto",
+        constraint: Literal["auto", "everywhere", "observed"] = "auto",
+        w_constraint: str | FactorConstraint | None = None,
+        h_constraint: str | FactorConstraint | None = None,
+        validation: Any = None,
+        patience: int = 10,
+        epsilon: float = 1e-12,
+        time_limit: float | None = None,
+        callback: Callable[..., Any] | None = None,
+        progress: bool | None = None,
+        random_state: Any = None,
+        threads: int | None = None,
+        device: str | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
+        checkpoint_every: float = 60.0,
+    ) -> None:
+        self._set_parameters(locals())
+
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        at_most: ArrayLike | None = None,
+        at_least: ArrayLike | None = None,
+        upper: ArrayLike | None = None,
+    ) -> Self:
+        """Fit the model to X; see `decompose`.
+
+        Parameters
+        ----------
+        X : array_like, DataFrame, scipy.sparse or SparseObservations (n_samples, n_features)
+            The data.
+        y : None
+            Ignored.
+        at_most, at_least, upper : array_like (n_samples, n_features), optional
+            Entries of which only limits are known.
+
+        Returns
+        -------
+        self
+        """
+        free = self._chosen()
+        if free and is_sparse(X):
+            raise ValueError(
+                f"{free[0]}='auto' does not go with a sparse X, whose absent entries are zeros "
+                "here: give a value, a dense X, or use MatrixCompletion."
+            )
+        may_be_chosen = self.offsets == "auto" and "alpha" in free
+        if self.offsets in ("rows", "both") or may_be_chosen:
+            raise ValueError(
+                f"offsets={self.offsets!r} would be lost in transform(), if they are of rows: use "
+                "'columns' or 'none', or MatrixCompletion."
+            )
+        return super().fit(X, y, at_most=at_most, at_least=at_least, upper=upper)
+
+    def transform(self, X: Any) -> FloatArray:
+        """Return the rows of W that are best for the rows of X.
+
+        Parameters
+        ----------
+        X : array_like, DataFrame, scipy.sparse or SparseObservations (n_samples, n_features)
+            Rows; NaN are missing.
+
+        Returns
+        -------
+        ndarray (n_samples, n_components)
+            Rows of W.
+        """
+        check_is_fitted(self)
+        return self._fold(self._checked(X, reset=False))[0]
+
+    def inverse_transform(self, W: ArrayLike) -> FloatArray:
+        """Return f(WH).
+
+        Parameters
+        ----------
+        W : array_like (n_samples, n_components)
+            Rows of W.
+
+        Returns
+        -------
+        ndarray (n_samples, n_features)
+            Modelled values.
+        """
+        check_is_fitted(self)
+        rows = check_array(W, dtype=(np.float64, np.float32))
+        rank = self.components_.shape[0]
+        if rows.shape[1] != rank:
+            raise ValueError(f"W has {rows.shape[1]} columns: give the {rank} of the model.")
+        return self._at(rows, np.zeros(rows.shape[0], rows.dtype))
+
+    @property
+    def _n_features_out(self) -> int:
+        return int(self.components_.shape[0])

@@ -1,0 +1,82 @@
+"""`resume`: go on with a run that was stopped, from its checkpoint."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+from .checkpoint.keeper import stored_arguments
+from .fit import complete, decompose
+from .model.proximal import make_pair
+from .result.decomposition import Decomposition
+from .result.posterior.posterior import Posterior
+from .sampling import sample
+from .solver.kept_classes import kept_classes
+
+FUNCTIONS: dict[str, Callable[..., Any]] = {
+    each.__name__: each for each in (decompose, complete, sample)
+}
+"""Functions that write checkpoints."""
+
+
+def resume(path: str | os.PathLike[str], X: Any, **arguments: Any) -> Decomposition | Posterior:
+    """Go on with a fit or a posterior as if it had never stopped.
+
+    It calls the function that wrote the checkpoint, with the arguments that it had then.  The
+    result has the bits of an uninterrupted run, on the same machine with the same number of
+    threads.  The same call with the same ``checkpoint=`` does this, too.
+
+    Parameters
+    ----------
+    path : path-like
+        Checkpoint that ``checkpoint=`` of `decompose`, `complete` or `sample` has written.  If the
+        last one is damaged, the one before it is taken.
+    X : array_like
+        The same data.
+    **arguments
+        Arguments that a checkpoint does not hold, as they were: `mask`, `weights` and limits,
+        other arrays, and objects of a class of your own.  `callback`, `progress`, `threads`,
+        `device`, `time_limit` and `checkpoint_every` may be others.
+
+    Returns
+    -------
+    Decomposition or Posterior
+        Result of the run.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no such file.
+    ValueError
+        If the file is damaged, if X or an argument is another one, or if one is missing.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> import numpy as np, nmd_lab as nmd
+    >>> X = np.maximum(np.random.default_rng(0).normal(size=(60, 40)), 0)
+    >>> path = os.path.join(tempfile.mkdtemp(), "run.checkpoint")
+    >>> def stop(state):
+    ...     if state.iteration == 20:
+    ...         raise SystemExit
+    >>> try:
+    ...     fit = nmd.decompose(X, 3, checkpoint=path, checkpoint_every=0, callback=stop)
+    ... except SystemExit:
+    ...     pass
+    >>> fit = nmd.resume(path, X)
+    >>> fit.n_iter > 20, os.path.exists(path)
+    (True, True)
+    """
+    classes = kept_classes(make_pair("identity", "frobenius"))
+    function, stored, others = stored_arguments(path, classes)
+    missing = [name for name in others if name not in arguments]
+    if missing:
+        raise ValueError(
+            f"path={os.fspath(path)!r} does not hold {' and '.join(missing)}: give "
+            f"{missing[0]}= as it was."
+        )
+    result: Decomposition | Posterior = FUNCTIONS[function](
+        X, **stored | arguments, checkpoint=path
+    )
+    return result

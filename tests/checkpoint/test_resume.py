@@ -1,0 +1,221 @@
+"""Runs that end at any checkpoint, go on, and have the bits of an uninterrupted run."""
+
+from __future__ import annotations
+
+import contextlib
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from made_runs import PAIRS, STORAGES, Run, bits_of, fit_of, noisy, others
+
+import nmd_lab as nmd
+from nmd_lab.checkpoint import keeper
+
+GIVEN_AGAIN = ("mask", "targets")
+
+
+pytestmark = pytest.mark.filterwarnings("ignore::nmd_lab.warnings.NMDWarning")
+
+
+class Killed(BaseException):
+    """Stands for the death of a process."""
+
+
+class Ticks:
+    """Counts the moments at which a checkpoint may be written, and ends the run at one of them."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.number, self.last = 0, 0
+        ticks = self
+
+        def tick(self: keeper.Keeper) -> None:
+            ticks.number += 1
+            if ticks.number == ticks.last:
+                self.write()
+                raise Killed
+
+        monkeypatch.setattr(keeper.Keeper, "tick", tick)
+
+    def until(self, last: int, run: Any) -> None:
+        """Run until a moment, from 1; 0 stands for the end."""
+        self.number, self.last = 0, last
+        with contextlib.suppress(Killed):
+            run()
+
+
+@pytest.fixture
+def ticks(monkeypatch):
+    return Ticks(monkeypatch)
+
+
+def check(run: Run, ticks: Ticks, path: Path, seed: int) -> None:
+    name, arguments, options = run
+    function, rng = getattr(nmd, name), np.random.default_rng(seed)
+    expected = bits_of(function(*arguments, **options))
+    ticks.until(0, lambda: function(*arguments, **options, checkpoint=path))
+    total = ticks.number
+    assert not path.exists()  # a short run needs none
+
+    def again() -> None:
+        function(*arguments, **options, checkpoint=path)
+
+    first = int(rng.integers(1, total + 1))
+    ticks.until(first, again)
+    assert path.exists()
+    ticks.until(int(rng.integers(1, total - first + 2)), again)
+    ticks.until(1, again)  # before anything is done
+    ticks.last = 0
+    given = {each: options[each] for each in GIVEN_AGAIN if each in options}
+    assert bits_of(nmd.resume(path, arguments[0], **given)) == expected
+
+
+@pytest.mark.parametrize("storage", STORAGES)
+@pytest.mark.parametrize(("f", "loss"), PAIRS)
+def test_a_fit_goes_on_as_if_never_stopped(f, loss, storage, ticks, tmp_path):
+    seed = PAIRS.index((f, loss)) * 4 + STORAGES.index(storage)
+    check(fit_of(f, loss, storage), ticks, tmp_path / "run.nc", seed)
+
+
+@pytest.mark.parametrize("name", [name for name in others() if name != "unseeded"])
+def test_every_other_run_goes_on_too(name, ticks, tmp_path):
+    for seed in range(3):
+        check(others()[name], ticks, tmp_path / f"run {seed}.nc", seed)
+
+
+def test_a_fit_without_a_seed_goes_on_with_its_own_random_numbers(ticks, tmp_path):
+    path, (_, arguments, options) = tmp_path / "run.nc", others()["unseeded"]
+    whole = {}
+    for last in (12, 3):
+        ticks.until(last, lambda: nmd.decompose(*arguments, **options, checkpoint=path))
+        ticks.last = 0
+        saved = path.read_bytes()
+        whole[last] = bits_of(nmd.resume(path, arguments[0]))
+        path.write_bytes(saved)
+    assert whole[12] == whole[3]
+
+
+def stopped(path: Path, ticks: Ticks, *arguments: Any, **options: Any) -> None:
+    ticks.until(9, lambda: nmd.decompose(*arguments, **options, checkpoint=path))
+    ticks.last = 0
+
+
+def test_other_data_and_options_are_refused(ticks, tmp_path):
+    X, path = noisy("relu"), tmp_path / "run.nc"
+    stopped(path, ticks, X, 2, init="svd", random_state=0)
+    with pytest.raises(ValueError, match="is of other data than X"):
+        nmd.resume(path, X + 1)
+    with pytest.raises(ValueError, match=r"rank=3 does not go with checkpoint=.* which has 2"):
+        nmd.resume(path, X, rank=3)
+    with pytest.raises(ValueError, match=r"loss='l1' does not go with .* which has 'frobenius'"):
+        nmd.decompose(X, 2, "relu", "l1", init="svd", random_state=0, checkpoint=path)
+    with pytest.raises(ValueError, match="random_state=1 does not go"):
+        nmd.resume(path, X, random_state=1)
+    with pytest.raises(ValueError, match=r"is of decompose\(\), and this is complete\(\)"):
+        nmd.complete(X, 2, alpha=0, checkpoint=path)
+    with pytest.raises(ValueError, match="max_iter=7 does not go"):
+        nmd.resume(path, X, max_iter=7)
+    assert nmd.resume(path, X, threads=1, progress=False).n_iter > 9
+
+
+def test_what_a_checkpoint_does_not_hold_is_asked_for(ticks, tmp_path):
+    X, path = noisy("relu"), tmp_path / "run.nc"
+    start = np.random.default_rng(0).normal(size=(24, 2)), np.ones((2, 18))
+    own = {"init": start, "weights": np.ones(X.shape), "nonlinearity": nmd.MinMax(0, 3)}
+    stopped(path, ticks, X, 2, **own)
+    with pytest.raises(ValueError, match=r"does not hold init and weights: give init= as it was"):
+        nmd.resume(path, X)
+    with pytest.raises(ValueError, match=r"init=.* does not go with .* which has another value"):
+        nmd.resume(path, X, init=(start[0], 2 * start[1]), weights=own["weights"])
+    with pytest.raises(ValueError, match=r"nonlinearity=MinMax\(0, 4\) does not go"):
+        nmd.resume(path, X, nonlinearity=nmd.MinMax(0, 4), init=start, weights=own["weights"])
+    fit = nmd.resume(path, X, init=start, weights=own["weights"])
+    assert fit.nonlinearity == nmd.MinMax(0, 3)
+
+
+def test_a_torn_file_falls_back_to_the_one_before(ticks, tmp_path):
+    X, path = noisy("relu"), tmp_path / "run.nc"
+    expected = bits_of(nmd.decompose(X, 2, random_state=0))
+    stopped(path, ticks, X, 2, random_state=0)
+    stopped(path, ticks, X, 2, random_state=0)
+    whole = path.read_bytes()
+    for content in (whole[: len(whole) // 2], whole[:-40] + bytes(40), b""):
+        path.write_bytes(content)
+        assert bits_of(nmd.resume(path, X)) == expected
+    path.unlink()
+    assert bits_of(nmd.resume(path, X)) == expected
+    path.write_bytes(whole[:100])
+    (tmp_path / "run.nc.earlier").write_bytes(whole[:100])
+    with pytest.raises(ValueError, match=r"is damaged, or nmd_lab did not write it"):
+        nmd.resume(path, X)
+    with pytest.raises(FileNotFoundError, match="is no file: check the name"):
+        nmd.resume(tmp_path / "other.nc", X)
+
+
+def test_a_run_goes_on_without_checkpoints_that_cannot_be_written(monkeypatch, tmp_path):
+    def full(*_: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("nmd_lab.checkpoint.file.write_atomically", full)
+    with pytest.warns(nmd.CheckpointWarning, match="No further checkpoint is written"):
+        fit = nmd.decompose(
+            noisy("relu"), 2, random_state=0, checkpoint=tmp_path / "run.nc", checkpoint_every=0
+        )
+    assert bits_of(fit) == bits_of(nmd.decompose(noisy("relu"), 2, random_state=0))
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"checkpoint": 3}, TypeError, "checkpoint=3 is no path"),
+        ({"checkpoint": "no folder/run.nc"}, FileNotFoundError, "is in no existing folder"),
+        ({"checkpoint_every": -1}, ValueError, "checkpoint_every=-1 is out of range"),
+    ],
+)
+@pytest.mark.parametrize("function", ["decompose", "complete", "sample"])
+def test_bad_arguments(function, options, error, message):
+    with pytest.raises(error, match=message):
+        getattr(nmd, function)(noisy("relu"), 2, **options)
+
+
+SCRIPT = """
+import sys
+sys.path[:0] = {paths!r}
+from killing import calls_in, killed_in
+from made_runs import bits_of, fit_of, others
+import numpy as np, nmd_lab as nmd
+
+name, arguments, options = {run}
+function, path = getattr(nmd, name), {path!r}
+expected = bits_of(function(*arguments, **options))
+own = options | dict(checkpoint=path, checkpoint_every=0)
+
+def run():
+    return function(*arguments, **own)
+
+calls = calls_in(lambda: function(*arguments, **options))
+rng = np.random.default_rng(0)
+for _ in range(4):
+    killed_in(int(rng.integers(1, calls)), run)
+assert bits_of(run()) == expected
+"""
+
+
+@pytest.mark.parametrize(
+    "run",
+    [
+        "fit_of('relu', 'frobenius', 'dense')",
+        "fit_of('minmax', 'l1', 'observed')",
+        "fit_of('square', 'kl', 'zeros')",
+        "others()['auto']",
+        "others()['poisson chains']",
+    ],
+)
+def test_four_kills_lose_nothing(run, tmp_path):
+    paths = [str(Path(__file__).parents[1])]
+    script = SCRIPT.format(paths=paths, run=run, path=str(tmp_path / "run.nc"))
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr

@@ -1,0 +1,93 @@
+"""Short runs of every kind, as (function, arguments, options)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from given import given
+
+import nmd_lab as nmd
+
+PAIRS = [
+    (f, loss)
+    for f in ("identity", "relu", "minmax", "square", "modulus")
+    for loss in ("frobenius", "l1", "kl")
+]
+STORAGES = ("dense", "masked", "observed", "zeros")
+
+Run = tuple[str, tuple[Any, ...], dict[str, Any]]
+
+
+def noisy(f: str, shape: tuple[int, int] = (24, 18)) -> np.ndarray:
+    """Return data in [0, 1] for MinMax and >= 0 for all others."""
+    rng = np.random.default_rng(0)
+    A = rng.normal(size=(shape[0], 2)) @ rng.normal(size=(2, shape[1]))
+    X = {"minmax": A / 3 + 0.5, "relu": np.maximum(A, 0), "square": A * A}.get(f, np.abs(A))
+    X = X + 0.05 * np.abs(rng.normal(size=shape))
+    return np.clip(X, 0, 1) if f == "minmax" else X
+
+
+def fit_of(f: str, loss: str, storage: str) -> Run:
+    """Return a fit of a pair."""
+    X, rng = noisy(f), np.random.default_rng(1)
+    model = (2, given(f), loss)
+    options: dict[str, Any] = {"max_iter": 40, "tol": 1e-4, "random_state": 0}
+    seen = rng.random(X.shape) < (0.25 if storage == "observed" else 0.6)
+    seen[np.arange(24) % 24, np.arange(24) % 18] = True
+    if storage == "dense":
+        return "decompose", (X, *model), options
+    if storage == "zeros":
+        return "decompose", (sp.csr_array(np.where(seen, X, 0)), *model), options
+    offsets = "both" if storage == "observed" else "none"
+    return "complete", (X, *model), options | {"mask": seen, "alpha": 0.01, "offsets": offsets}
+
+
+def others() -> dict[str, Run]:
+    """Return runs with more than one start, with a choice, constraints, learning and draws."""
+    X, rng = noisy("relu"), np.random.default_rng(2)
+    seen = rng.random(X.shape) < 0.7
+    counts = rng.poisson(3 * X).astype(float)
+    nonnegative = {"w_constraint": "nonnegative", "h_constraint": "nonnegative"}
+    short = {"max_iter": 40, "random_state": 0}
+    large = noisy("relu", (300, 230))
+    chain = {"draws": 12, "tune": 6, "chains": 2, "random_state": 0, "mask": seen}
+    levels = np.clip(np.round(2 * X) + 1, 1, 4)
+    return {
+        "starts": ("decompose", (X, 2), short | {"n_init": 3}),
+        "starts side by side": (
+            *("decompose", (large, 2)),
+            {"max_iter": 20, "n_init": 3, "threads": 2, "random_state": 0},
+        ),
+        "validation": (
+            *("complete", (X, 4, "identity")),
+            {"mask": seen, "alpha": 0.01, "validation": 0.1, "random_state": 0},
+        ),
+        "auto": ("complete", (X,), {"mask": seen, "random_state": 0}),
+        "nonnegative": ("decompose", (X, 2, "identity"), short | nonnegative),
+        "divergence": ("decompose", (X, 2, "identity", "kl"), short | nonnegative),
+        "orthonormal": ("decompose", (X, 2, "relu"), short | {"h_constraint": "orthonormal"}),
+        "homotopy": ("decompose", (noisy("minmax"), 2, "minmax"), short | {"homotopy": True}),
+        "learning": ("decompose", (counts, 2, "exp", nmd.NegativeBinomial()), short),
+        "unseeded": ("decompose", (X, 2), {"max_iter": 20, "init": "random"}),
+        "gaussian chains": ("sample", (X, 2), chain),
+        "chains with noise before f": ("sample", (X, 2, "relu"), chain),
+        "poisson chains": ("sample", (counts, 2, "relu", "kl"), chain),
+        "ordinal chains": ("sample", (levels, 2, "identity", "ordinal"), chain),
+        "chains with targets": ("sample", (X, 2), chain | {"targets": ([0, 1], [2, 3])}),
+    }
+
+
+def bits_of(result: Any) -> dict[str, bytes]:
+    """Return all numbers of a result but times, as bytes."""
+    if isinstance(result, nmd.Posterior):
+        sets = {**result.draws.data_vars, **result.trace.data_vars}
+        return {str(name): np.ascontiguousarray(each).tobytes() for name, each in sets.items()}
+    W, H = result.factors
+    arrays = {"W": W, "H": H}
+    arrays |= {str(name): each.values for name, each in result.history.items() if name != "seconds"}
+    for name, each in result.offsets._asdict().items():
+        arrays[name] = np.zeros(0) if each is None else np.asarray(each)
+    texts = {"reason": str(result.stop_reason).encode(), "loss": repr(result.loss).encode()}
+    return {name: np.ascontiguousarray(each).tobytes() for name, each in arrays.items()} | texts
