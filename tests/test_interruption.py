@@ -13,8 +13,8 @@ from numba.core import event
 from waiting import wait_for
 
 import nmd_lab as nmd
+from nmd_lab import _fitting as fit_module
 from nmd_lab import _interruption
-from nmd_lab import fit as fit_module
 from nmd_lab._numba import compile_scalar
 from nmd_lab.cli import main
 from nmd_lab.datasets import synthetic

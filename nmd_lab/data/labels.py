@@ -69,6 +69,11 @@ class Labels:
     valid_range: tuple[float, float] | None = None
     table: TypedTable | None = None
 
+    @classmethod
+    def plain(cls, shape: tuple[int, int]) -> Labels:
+        """Return the labels of an array, which has none."""
+        return cls(("row", "column"), shape, ("row",))
+
     @property
     def columns(self) -> tuple[str, ...]:
         """Dimensions that form the columns of the matrix."""

@@ -13,12 +13,14 @@ from sklearn.base import (
     BaseEstimator,
     TransformerMixin,
 )
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import (
     check_is_fitted,
     check_non_negative,
     validate_data,
 )
 
+from nmd_lab._checks import check_integer, check_share
 from nmd_lab.data.base import FloatArray
 from nmd_lab.data.labels import Labels, is_frame, plain_columns
 from nmd_lab.data.matched import known_columns
@@ -30,6 +32,17 @@ from nmd_lab.result.decomposition import Decomposition
 from nmd_lab.result.fold_in import fold_rows
 from nmd_lab.solver.columns import is_mixed
 from nmd_lab.solver.problem import constants
+
+from ._batches import Memory, with_new_rows
+
+
+def _has_batches(model: Any) -> bool:
+    """Return whether a model can learn from batches: a posterior cannot."""
+    if getattr(model, "inference", "fit") == "fit":
+        return True
+    raise AttributeError(
+        "partial_fit goes with inference='fit': use that, or nmd.sample(X, init=posterior)."
+    )
 
 
 class FactorModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -48,6 +61,8 @@ class FactorModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     offsets: str
     random_state: Any
     threads: int | None
+    memory: int
+    forgetting: float
     decomposition_: Decomposition
 
     def _set_parameters(self, parameters: dict[str, Any]) -> None:
@@ -79,13 +94,9 @@ class FactorModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         -------
         self
         """
+        self.__dict__.pop("_memory", None)
         checked = self._checked(X, reset=True)
-        if isinstance(self.n_components, int) and self.n_components > min(checked.shape):
-            m, n = checked.shape
-            raise ValueError(
-                f"n_components={self.n_components} exceeds the smaller of n_samples={m} and "
-                f"n_features={n}: give a smaller number."
-            )
+        self._check_rank(checked)
         options = {name: getattr(self, name) for name in self._get_param_names()}
         if isinstance(self.random_state, np.random.RandomState):
             options["random_state"] = self.random_state.randint(2**31)
@@ -96,18 +107,93 @@ class FactorModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self._run(data, checked, options | given)
         return self
 
+    def _check_rank(self, X: Any) -> None:
+        """Raise ValueError if X is too small for the number of components."""
+        if isinstance(self.n_components, int) and self.n_components > min(X.shape):
+            m, n = X.shape
+            raise ValueError(
+                f"n_components={self.n_components} exceeds the smaller of n_samples={m} and "
+                f"n_features={n}: give a smaller number."
+            )
+
+    @available_if(_has_batches)
+    def partial_fit(self, X: Any, y: Any = None) -> Self:
+        """Learn from a batch of rows, in addition to those of earlier calls.
+
+        W of the new rows and of those that are remembered, and H, are solved for in turn.  Whenever
+        the number of rows has doubled, all of them are fitted anew, and what is "auto" is chosen
+        again, as long as the memory holds them all.  `decomposition_` has all rows in the order of
+        their arrival.
+
+        Parameters
+        ----------
+        X : array_like, DataFrame, scipy.sparse or SparseObservations (n_samples, n_features)
+            New rows; the first batch has at least as many rows as components.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If X is invalid or has other columns than before, or if the batches are to be forgotten
+            but have no weights.
+        """
+        self._check_batches()
+        first = not hasattr(self, "_memory")
+        checked = self._checked(X, reset=first)
+        batch = observe(checked, absent_are_zeros=self._absent_are_zeros).as_sparse()
+        if first:
+            self._check_rank(checked)
+            rng = np.random.default_rng(0)
+            self._memory = Memory(int(self.memory), float(self.forgetting), rng)
+        if batch.absent_are_zeros and self.forgetting:
+            raise ValueError(
+                f"forgetting={self.forgetting} does not go with sparse zeros, which have no "
+                "weights: use 0."
+            )
+        self._memory.add(batch)
+        if self._memory.begins_anew:
+            self._fit_all(as_sparse=sparse.issparse(checked))
+        else:
+            fit = with_new_rows(self.decomposition_, self._memory, self.threads)
+            self._take(fit)
+        self._memory.forget()
+        return self
+
+    def _fit_all(self, *, as_sparse: bool) -> None:
+        """Fit all remembered rows anew."""
+        rows = self._memory.rows
+        assert rows is not None
+        checked: Any = rows.to_csr() if as_sparse else rows.to_array()
+        options = {name: getattr(self, name) for name in self._get_param_names()}
+        self._run(checked, checked, options)
+        self._memory.n_fitted = rows.shape[0]
+
+    def _check_batches(self) -> None:
+        """Check the parameters of `partial_fit`."""
+        check_integer("memory", self.memory, 1)
+        check_share("forgetting", self.forgetting)
+
     def _run(self, data: Any, checked: Any, options: dict[str, Any]) -> None:
         """Fit the model to labelled data, and set the attributes; `checked` has no labels."""
         names = set(inspect.signature(type(self)._command).parameters) & set(options)
         own = {name: options[name] for name in names}
         fit = type(self)._command(data, self.n_components, **own)
-        self.decomposition_ = fit
-        self.components_: FloatArray = fit.factors[1]
+        self._take(fit)
         self.n_components_ = fit.rank
         self.alpha_ = float(fit.parameters["alpha"])
         self.offset_alpha_ = float(fit.parameters["offset_alpha"])
         self.n_iter_ = fit.n_iter
         self.reconstruction_err_ = self._misfit(checked)
+
+    def _take(self, fit: Decomposition) -> None:
+        """Set the fit that predictions are of."""
+        self.decomposition_ = fit
+        self.components_: FloatArray = fit.factors[1]
 
     def score(self, X: Any, y: Any = None) -> float:
         """Return the score of predictions of entries of X from the other entries of their rows.

@@ -49,6 +49,10 @@ class MatrixCompletion(OneToOneFeatureMixin, SampledModel):  # type: ignore[misc
         As for `complete`, with the same defaults.  "sample" refuses a value for `alpha`,
         `offset_alpha`, `constraint`, `w_constraint`, `h_constraint` or `validation`, and ignores
         those that say how a fit iterates.
+    memory : int, default 10000
+        Largest number of rows of earlier batches that `partial_fit` remembers.
+    forgetting : float, default 0
+        Share of the weight of earlier rows that each batch of `partial_fit` takes away, below 1.
 
     Attributes
     ----------
@@ -113,6 +117,8 @@ class MatrixCompletion(OneToOneFeatureMixin, SampledModel):  # type: ignore[misc
         device: str | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
         checkpoint_every: float = 60.0,
+        memory: int = 10_000,
+        forgetting: float = 0.0,
         inference: Literal["fit", "sample"] = "fit",
         n_draws: int = 300,
         n_tune: int | None = None,

@@ -39,6 +39,10 @@ class NMD(ClassNamePrefixFeaturesOutMixin, FactorModel):  # type: ignore[misc]
     checkpoint_every
         As for `decompose`, with the same defaults.  `offsets` of rows are refused, and so is "auto"
         together with ``alpha="auto"``, which may choose them.
+    memory : int, default 10000
+        Largest number of rows of earlier batches that `partial_fit` remembers.
+    forgetting : float, default 0
+        Share of the weight of earlier rows that each batch of `partial_fit` takes away, below 1.
 
     Attributes
     ----------
@@ -111,6 +115,8 @@ class NMD(ClassNamePrefixFeaturesOutMixin, FactorModel):  # type: ignore[misc]
         device: str | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
         checkpoint_every: float = 60.0,
+        memory: int = 10_000,
+        forgetting: float = 0.0,
     ) -> None:
         self._set_parameters(locals())
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from numbers import Integral, Real
@@ -71,7 +72,7 @@ class FitOptions(TypedDict, total=False):
     random_state: Any
     threads: int | None
     device: str | None
-    checkpoint: Any
+    checkpoint: str | os.PathLike[str] | None
     checkpoint_every: float
 
 
