@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from numbers import Integral, Real
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -228,6 +229,16 @@ def check_checkpoint(path: Any, every: Any) -> None:
     if path is not None and not isinstance(path, str | os.PathLike):
         raise TypeError(f"checkpoint={path!r} is no path: give the name of a file.")
     check_number("checkpoint_every", every, 0)
+
+
+def check_folder(name: str, path: Any) -> None:
+    """Check the path of a folder; None for none."""
+    if path is None:
+        return
+    if not isinstance(path, str | os.PathLike):
+        raise TypeError(f"{name}={path!r} is no path: give the name of a folder.")
+    if not Path(path).is_dir():
+        raise NotADirectoryError(f"{name}={os.fspath(path)!r} is no folder: make it first.")
 
 
 def check_seed(random_state: Any) -> None:

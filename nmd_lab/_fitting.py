@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import inspect
 from collections.abc import Callable
 from typing import Any
@@ -14,6 +15,7 @@ from ._labelled import label
 from ._threads import one_thread
 from .checkpoint.call import Call
 from .data.limits import GivenLimits
+from .data.stored import is_stored
 from .result.decomposition import Decomposition
 from .solver.prepare import prepare
 from .solver.restarts import solve
@@ -51,15 +53,33 @@ def run_fit(
     call = None
     if options.get("checkpoint") is not None:
         call = _call(function, model, data, limits, options)
-    own = options | data | {"absent_are_zeros": absent_are_zeros, "limits": limits, "call": call}
+    try:
+        return _fitted(X, model, options | data, absent_are_zeros, limits, call)
+    finally:
+        if is_stored(X):  # T and U are on a disk until nothing holds them
+            gc.collect()
+
+
+def _fitted(
+    X: Any,
+    model: tuple[Any, Any, Any],
+    options: dict[str, Any],
+    absent_are_zeros: bool,
+    limits: GivenLimits,
+    call: Call | None,
+) -> Decomposition:
+    """Return the result of a fit."""
+    own = options | {"absent_are_zeros": absent_are_zeros, "limits": limits, "call": call}
     with interruptible() as interruption, one_thread():
         prepared = prepare(X, *model, interruption=interruption, **own)
-        warn(messages_before(prepared), stacklevel=3)
+        warn(messages_before(prepared), stacklevel=4)
         solution = solve(*prepared[:7])
         fit = label(prepared, solution)
-        warn(messages_after(fit, prepared), stacklevel=3)
+        warn(messages_after(fit, prepared), stacklevel=4)
         if interruption and not interruption.reported:
             fit = label(prepared, solution.after(interruption))
+        if (scratch := prepared.problem.observations.scratch) is not None:
+            scratch.close()
     return fit
 
 

@@ -25,7 +25,7 @@ UNLIMITED = 1 << 60
 """Limits of at least this size mean that there is none (cgroup v1 writes about 2^63)."""
 
 
-def free_memory(root: Path | None = None) -> int | None:
+def free_memory(root: Path | None = None, *, with_cache: bool = False) -> int | None:
     """Return the memory that this process can still take, in bytes; None where that is unknown.
 
     It is the least of the memory available without swapping, of what is left below the limits of
@@ -36,10 +36,14 @@ def free_memory(root: Path | None = None) -> int | None:
     ----------
     root : Path, optional
         Folder with `proc` and `sys`; by default that of the system.
+    with_cache : bool, default False
+        Whether files that groups hold in memory count as free even if they were used just now, as
+        they are while a file is read range by range.
     """
     root = ROOT if root is None else root
     limits = [left for _, left in _below_resource_limits(root)]
-    free = [*_available(root), *limits, *_left_in_groups(root)]
+    cache = ("inactive_file", "active_file") if with_cache else ("inactive_file",)
+    free = [*_available(root), *limits, *_left_in_groups(root, cache)]
     return max(min(free), 0) if free else None
 
 
@@ -99,7 +103,7 @@ def _below_resource_limits(root: Path) -> Iterator[tuple[str, int]]:
             yield name, limit - used.get(field, 0)
 
 
-def _left_in_groups(root: Path) -> Iterator[int]:
+def _left_in_groups(root: Path, cache: tuple[str, ...]) -> Iterator[int]:
     """Yield what is left in each control group of this process, and in those around it."""
     for line in _lines(root / "proc/self/cgroup"):
         _, _, rest = line.partition(":")
@@ -116,23 +120,24 @@ def _left_in_groups(root: Path) -> Iterator[int]:
         for group in (folder, *folder.parents):
             most, now = _number(group / limit), _number(group / usage)
             if most is not None and most < UNLIMITED:
-                yield most - (now or 0) + _reclaimable(group)
+                yield most - (now or 0) + _reclaimable(group, cache)
             if group == top:
                 break
 
 
-def _reclaimable(group: Path) -> int:
+def _reclaimable(group: Path, cache: tuple[str, ...]) -> int:
     """Return the file cache that a group counts as used, but gives back when memory is short."""
+    found: dict[str, int] = {}
     for line in _lines(group / "memory.stat"):
         name, _, value = line.partition(" ")
-        if name in ("inactive_file", "total_inactive_file") and value.strip().isdigit():
-            return int(value)
-    return 0
+        if name.removeprefix("total_") in cache and value.strip().isdigit():
+            found.setdefault(name.removeprefix("total_"), int(value))
+    return sum(found.values())
 
 
 def _fields(path: Path) -> dict[str, int]:
     """Return the fields of a file like /proc/meminfo that are in kB, in bytes."""
-    found = {}
+    found: dict[str, int] = {}
     for line in _lines(path):
         name, _, rest = line.partition(":")
         words = rest.split()

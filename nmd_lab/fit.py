@@ -167,6 +167,11 @@ def decompose(
         The file may be read by another process, and holds W, H, T and U.
     checkpoint_every : float, default 60
         Time between two checkpoints, in seconds.
+    work_dir : path-like, optional
+        Folder for T and U of a dense X in a file (memmap, zarr array, dataset of HDF5, DataArray
+        that is not loaded), which is then read block by block.  By default X is read as a whole if
+        a fit fits into memory, and otherwise by blocks with the system's temporary folder.  The
+        results are the same.  Rank and ridge must be given.
 
     Returns
     -------

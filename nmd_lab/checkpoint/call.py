@@ -22,7 +22,10 @@ from .encoding import Classes, Encoder
 DATA = ("mask", "weights", "at_most", "at_least", "upper", "valid")
 """Arguments that belong to X; the hash of the data covers them."""
 
-FREE = ("callback", "progress", "threads", "device", "time_limit", "checkpoint_every")
+FREE = (
+    *("callback", "progress", "threads", "device", "time_limit", "checkpoint_every"),
+    "work_dir",
+)
 """Arguments that may change when a run goes on."""
 
 KINDS = ("plain", "objects", "hashes")

@@ -38,6 +38,16 @@ class EntryWeights:
         self._bits = None if seen is None else np.packbits(seen)
         self._weights = None if weights is None else weights.ravel()
 
+    @classmethod
+    def from_bits(
+        cls, bits: NDArray[np.uint8] | None, weights: Any, shape: tuple[int, int]
+    ) -> EntryWeights:
+        """Return the weights from a mask in bits, and from flat weights that are read by ranges."""
+        own = object.__new__(cls)
+        own.shape, own.dtype = shape, np.dtype(bool) if weights is None else weights.dtype
+        own._bits, own._weights = bits, weights
+        return own
+
     def __getitem__(self, entries: slice, /) -> NDArray[Any]:
         """Return the weights of a range of entries, flat."""
         weights = None if self._weights is None else self._weights[entries]

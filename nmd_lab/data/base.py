@@ -16,6 +16,8 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 from scipy import sparse
 
+from nmd_lab._files import Scratch
+
 from .labels import Labels
 
 FloatArray = NDArray[np.floating]
@@ -160,12 +162,15 @@ class Observations(ABC):
         Dimensions and coordinates for results.
     limits : EntryLimits or None
         Limits of the stored entries; None if all observed values are known.
+    scratch : Scratch or None
+        Folder for arrays of the size of X, if X lies in a file; None (default) if not.
     """
 
     values: FloatArray
     weights: NDArray[Any] | None
     labels: Labels
     limits: EntryLimits | None
+    scratch: Scratch | None = None
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -257,10 +262,7 @@ class Observations(ABC):
         """Yield what `observed` returns in blocks of at most `BLOCK` stored entries."""
 
     def sum_of(self, function: Callable[[FloatArray, FloatArray], FloatArray]) -> float:
-        """Return the sum of a function of values and weights over the observed entries.
-
-        It needs memory for one block only.
-        """
+        """Return the sum of a function of values and weights over the entries, block by block."""
         return sum((float(np.sum(function(x, w))) for x, w in self.observed_blocks()), 0.0)
 
     def range(self) -> tuple[float, float]:

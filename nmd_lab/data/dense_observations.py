@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from nmd_lab._files import Scratch
+
 from ._csr import index_dtype, row_pointers
 from ._entry_weights import EntryWeights
 from .base import (
@@ -46,12 +48,15 @@ class DenseObservations(Observations):
         Dimensions and coordinates for results.
     limits : EntryLimits or None, default None
         Limits of all entries; None if all observed values are known.
+    scratch : Scratch or None, default None
+        Folder for arrays of the size of X, if `stored` lies in a file (`FileMatrix`).
     """
 
     stored: FloatArray
     stored_weights: EntryWeights | None
     labels: Labels
     limits: EntryLimits | None = None
+    scratch: Scratch | None = None
 
     pattern = None
     absent_are_zeros = False
@@ -104,10 +109,12 @@ class DenseObservations(Observations):
 
     def transformed(self, transform: Transform) -> FloatArray:
         """Return transform(X) as a new flat array; transform(0) at missing entries."""
-        T = np.empty(self.stored.size, self.dtype)
+        T: Any = np.empty(self.stored.size, self.dtype) if self.scratch is None else None
+        if self.scratch is not None:
+            T = self.scratch.zeros(self.stored.size, self.dtype)
         for block, x in zip(self._blocks(), self._known_blocks(), strict=True):
             T[block] = transform(x)  # it may need temporary arrays
-        return T
+        return T  # type: ignore[no-any-return]
 
     def mapped(self, transform: Transform) -> DenseObservations:
         """Return observations of transform(X), with the same weights and labels."""
@@ -125,15 +132,31 @@ class DenseObservations(Observations):
     ) -> tuple[FloatArray, float]:
         """Return transform(X) minus offsets; see `Observations.centred`."""
         offsets = has_offsets(mean, rows, columns)
-        if self.stored_weights is None and not offsets:
+        if self.stored_weights is None and not offsets and self.scratch is None:
             return np.asarray(transform(self.stored)), 0.0
         T = self.transformed(transform).reshape(self.shape)
         if offsets:
-            T = _less_offsets(T, mean, rows, columns)
-        fill = 0.0 if offsets or self.stored_weights is None else _mean(T, self.seen)
+            for block in self._row_blocks():
+                _subtract_offsets(T[block], mean, None if rows is None else rows[block], columns)
+        fill = 0.0 if offsets or self.stored_weights is None else self._mean(T)
         for block, weights in self._weight_blocks():
             np.copyto(T.reshape(-1)[block], T.dtype.type(fill), where=weights == 0)
         return T, 0.0
+
+    def _mean(self, T: FloatArray) -> float:
+        """Return the mean of T at the observed entries, in double precision."""
+        assert self.stored_weights is not None
+        total = 0.0
+        for block in self._row_blocks():
+            for row, weights in zip(T[block], self.stored_weights.of_rows(block), strict=True):
+                total += float(np.sum(row[weights > 0], dtype=np.float64))
+        return total / self.n_observed
+
+    def _row_blocks(self) -> Iterator[slice]:
+        """Yield ranges of rows of about `BLOCK` entries."""
+        m, n = self.shape
+        rows = max(1, BLOCK // n)
+        return (slice(first, min(first + rows, m)) for first in range(0, m, rows))
 
     def observed(self) -> tuple[FloatArray, FloatArray]:
         """Return the observed values and their weights, flat, in double precision."""
@@ -224,7 +247,13 @@ class DenseObservations(Observations):
         """Return the number of observed entries of each column (axis 0) or row (axis 1)."""
         if self.stored_weights is None:
             return np.full(self.shape[1 - axis], self.shape[axis])
-        counts: NDArray[np.integer] = np.asarray(np.count_nonzero(self.seen, axis=axis))
+        counts = np.zeros(self.shape[1 - axis], np.intp)
+        for rows in self._row_blocks():
+            seen = self.stored_weights.of_rows(rows) > 0
+            if axis:
+                counts[rows] = np.count_nonzero(seen, axis=1)
+            else:
+                counts += np.count_nonzero(seen, axis=0)
         return counts
 
     def content(self) -> Iterator[tuple[str, Iterable[NDArray[Any]]]]:
@@ -255,19 +284,12 @@ class DenseObservations(Observations):
                 yield block, self.stored_weights[block]
 
 
-def _less_offsets(
+def _subtract_offsets(
     T: FloatArray, mean: float, rows: FloatArray | None, columns: FloatArray | None
-) -> FloatArray:
-    """Subtract offsets from a matrix, in place, and return it."""
+) -> None:
+    """Subtract offsets from a matrix, in place."""
     T -= T.dtype.type(mean)
     if rows is not None:
         T -= rows.astype(T.dtype)[:, None]
     if columns is not None:
         T -= columns.astype(T.dtype)
-    return T
-
-
-def _mean(T: FloatArray, seen: NDArray[np.bool_]) -> float:
-    """Return the mean of the observed entries, in double precision."""
-    total = sum(float(np.sum(row[at], dtype=np.float64)) for row, at in zip(T, seen, strict=True))
-    return total / int(np.count_nonzero(seen))

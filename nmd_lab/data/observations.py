@@ -11,10 +11,13 @@ from typing import Any
 
 from numpy.typing import DTypeLike
 
+from nmd_lab._files import Scratch
+
 from .base import Observations
 from .dense import observe_dense
 from .limits import NO_LIMITS, GivenLimits, with_limits
 from .sparse import is_sparse, observe_sparse
+from .stored import observe_stored
 from .tensors import without_tensors
 from .typed_table import TypedTable
 
@@ -29,6 +32,7 @@ def observe(
     absent_are_zeros: bool = False,
     limits: GivenLimits = NO_LIMITS,
     table: TypedTable | None = None,
+    scratch: Scratch | None = None,
 ) -> Observations:
     """Return the observations of any accepted input, sparse ones of sparse input.
 
@@ -48,6 +52,8 @@ def observe(
         Entries of which only limits are known.
     table : TypedTable, optional
         Kinds of the columns of a DataFrame; by default they follow from its dtypes.
+    scratch : Scratch, optional
+        Folder for arrays of the size of X, if X lies in a file and is not to be read as a whole.
 
     Raises
     ------
@@ -55,6 +61,12 @@ def observe(
         If an argument is not valid.
     """
     X, mask, weights = (without_tensors(each) for each in (X, mask, weights))
+    if scratch is not None:
+        if limits:
+            raise ValueError("limits do not go with work_dir: give X as an array in memory.")
+        return observe_stored(
+            X, scratch, mask=mask, weights=weights, dtype=dtype, sample_dims=sample_dims
+        )
     if is_sparse(X):
         observations: Observations = observe_sparse(
             X, mask=mask, weights=weights, dtype=dtype, absent_are_zeros=absent_are_zeros

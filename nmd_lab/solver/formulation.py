@@ -15,6 +15,8 @@ from nmd_lab.model.offsets import Offsets
 
 from .constraints.given import GivenConstraints
 from .devices.choice import device_of, refuse_unsupported
+from .devices.files import FileHost
+from .devices.host import HOST
 from .memory import check_copy
 from .offsets import OffsetColumns
 from .options import Options
@@ -77,6 +79,8 @@ def make_problem(
         )
     device = device_of(options.device)
     refuse_unsupported(device, observations, scaling.pair, observed_only=observed_only)
+    if observations.scratch is not None and device is HOST:
+        device = FileHost(observations.scratch)
     if observed_only:
         observations = observations.as_sparse()
     if scaling.exponent:

@@ -102,7 +102,7 @@ def svd_start(
     R, fill = observations.centred(pair.preimage, *offsets)
     if kind == "randomized":
         W, H = _svd_by_random_range(R, fill, rank, rng)
-    elif isinstance(R, np.ndarray) and min(R.shape) <= INITIALIZATION.largest_gram:
+    elif not sparse.issparse(R) and min(R.shape) <= INITIALIZATION.largest_gram:
         W, H = _svd_through_gram(R, rank)
     else:
         W, H = _svd_by_lanczos(R, fill, rank, rng)
@@ -135,13 +135,15 @@ def _svd_through_gram(R: FloatArray, rank: int) -> tuple[FloatArray, FloatArray]
     Small singular values from the Gram matrix have half the digits only.  This is enough here.
     """
     wide = R.shape[0] < R.shape[1]
-    scale = max(float(R.max()), -float(R.min())) or 1.0  # squares must not overflow
-    A = R.T if wide else R
-    m, n = A.shape
+    ends = [(float(part.min()), float(part.max())) for part, _ in _row_blocks(R)]
+    low, high = (find(each) for find, each in zip((min, max), zip(*ends, strict=True), strict=True))
+    scale = max(high, -low) or 1.0  # squares must not overflow
+    m, n = R.shape[::-1] if wide else R.shape
     blocks = [slice(first, first + BLOCK_ROWS) for first in range(0, m, BLOCK_ROWS)]
+    columns: Any = np.asarray(R).T if wide else None
 
     def block(rows: slice) -> FloatArray:
-        return np.asarray(A[rows], dtype=np.float64) / scale
+        return np.asarray(columns[rows] if wide else R[rows], dtype=np.float64) / scale
 
     gram = np.zeros((n, n))
     for rows in blocks:  # a copy of all of A in double precision may not fit
@@ -204,14 +206,14 @@ def _filled(R: FloatArray | sparse.csr_array, fill: float) -> Any:
 
 def _product(R: Any, V: FloatArray) -> Any:
     """Return R V in double precision, without a copy of R in it."""
-    if R.dtype == V.dtype or not isinstance(R, np.ndarray):
+    if not hasattr(R, "ravel"):  # sparse
         return R @ V
     return np.concatenate([np.asarray(part, V.dtype) @ V for part, _ in _row_blocks(R)])
 
 
 def _transposed_product(R: Any, V: FloatArray) -> Any:
     """Return Rᵀ V in double precision, without a copy of R in it."""
-    if R.dtype == V.dtype or not isinstance(R, np.ndarray):
+    if not hasattr(R, "ravel"):
         return R.T @ V
     return sum(np.asarray(part, V.dtype).T @ V[rows] for part, rows in _row_blocks(R))
 

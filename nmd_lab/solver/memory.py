@@ -33,6 +33,22 @@ class MemoryOptions:
 MEMORY = MemoryOptions()
 
 
+@dataclass(frozen=True)
+class StreamingOptions:
+    """Constants of the decision whether data in files are read by blocks.
+
+    Attributes
+    ----------
+    arrays : int
+        Number of arrays of the size of X that must fit into memory, or else they are.
+    """
+
+    arrays: int = 4
+
+
+STREAMING = StreamingOptions()
+
+
 def needed_memory(problem: Problem, rank: int, options: Options, plan: RefinementPlan) -> int:
     """Return the bytes that a fit allocates after its data are prepared.
 
@@ -45,6 +61,8 @@ def needed_memory(problem: Problem, rank: int, options: Options, plan: Refinemen
     observations = problem.observations
     stored, (m, n) = observations.n_stored, observations.shape
     width = rank + problem.offset_columns.width
+    if observations.scratch is not None and not problem.observed_only:
+        stored = 0  # arrays of the size of X lie in files
     arrays = 2 * stored  # T and U
     if problem.observed_only:
         arrays += 2 * stored + stored  # S, its values by columns, and two patterns
@@ -59,7 +77,7 @@ def needed_memory(problem: Problem, rank: int, options: Options, plan: Refinemen
     numbers += 2 * min(BLOCKS.block_entries, stored) * max(problem.threads, 1)
     at_a_time = side_by_side(problem, options, options.n_init - 1)
     iteration = numbers * observations.dtype.itemsize * at_a_time
-    return max(iteration, _start_memory(observations, rank, options))
+    return max(iteration, _start_memory(observations, rank, options) if stored else 0)
 
 
 def _descent_memory(problem: Problem, rank: int, options: Options) -> int:
@@ -98,7 +116,8 @@ def check_copy(observations: Observations) -> None:
 
 def _refuse_above_free(observations: Observations, needed: int, threads: int) -> None:
     """Raise MemoryError if so many bytes are not free beside so many new threads."""
-    limits = [free_memory()]
+    on_disk = observations.scratch is not None
+    limits = [free_memory(with_cache=on_disk)]
     if observations.n_stored >= BLOCKS.share_entries:
         limits.append(free_addresses(threads))
     free = min((limit for limit in limits if limit is not None), default=None)
@@ -110,6 +129,11 @@ def _refuse_above_free(observations: Observations, needed: int, threads: int) ->
 def _message(observations: Observations, needed: int, free: int, threads: int) -> str:
     """Return the sentence of the refusal."""
     m, n = observations.shape
+    if observations.scratch is not None:
+        return (
+            f"X of shape {(m, n)} needs {needed / 2**30:.3g} GiB for the factors and the rest of a "
+            f"fit by blocks, {free / 2**30:.3g} GiB are free: give a smaller rank, or n_init=1."
+        )
     rows = int(MEMORY.share * free / needed * m)
     remedy = f"about {rows} rows of {n} columns would fit"
     if observations.dtype.itemsize == 8:

@@ -43,7 +43,8 @@ class ObservedSweep(Sweep):
     def __post_init__(self) -> None:
         """Prepare the pass over the columns."""
         super().__post_init__()
-        self.S = np.empty_like(self.split_variable.T)
+        T = self.split_variable.T
+        self.S = self.split_variable.device.zeros(T.shape, T.dtype)
         self.chunks = None
         if self.of_H is None:
             self.chunks = ColumnChunks.of(self.storage, len(self.ridge_H.alphas))
@@ -52,11 +53,11 @@ class ObservedSweep(Sweep):
 
     def kept(self) -> dict[str, Any]:
         """Return what the next steps need; S, because the H-step does."""
-        return super().kept() | {"S": self.S}
+        return super().kept() | {"S": self.split_variable.device.get(self.S)}
 
     def restore(self, kept: dict[str, Any]) -> None:
         """Set what `kept` has returned."""
-        self.S = kept.pop("S")
+        self.S = self.split_variable.device.put(kept.pop("S"))
         super().restore(kept)
 
     def _S_and_change(self, block: Block, buffers: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -14,6 +14,7 @@ import numpy as np
 from nmd_lab._checks import (
     as_generator,
     check_checkpoint,
+    check_folder,
     check_integer,
     check_number,
     check_number_or_auto,
@@ -34,6 +35,8 @@ FACTOR_CONSTRAINTS = ("w_constraint", "h_constraint")
 
 
 CHECKPOINT = ("checkpoint", "checkpoint_every")
+
+WORK_DIR = "work_dir"
 
 COMPLETION_DEFAULTS: dict[str, Any] = {"alpha": "auto", "offsets": "auto"}
 """Options of `complete` whose defaults differ from those of `decompose`."""
@@ -74,6 +77,7 @@ class FitOptions(TypedDict, total=False):
     device: str | None
     checkpoint: str | os.PathLike[str] | None
     checkpoint_every: float
+    work_dir: str | os.PathLike[str] | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,6 +110,7 @@ class Options:
     device: str | None = None
     checkpoint: Any = None
     checkpoint_every: float = 60.0
+    work_dir: Any = None
 
     def __post_init__(self) -> None:
         """Check everything that can be checked without the data."""
@@ -122,6 +127,7 @@ class Options:
         if self.device is not None and not isinstance(self.device, str):
             raise TypeError(f"device={self.device!r} is no name: give a string, such as 'cuda'.")
         check_checkpoint(self.checkpoint, self.checkpoint_every)
+        check_folder("work_dir", self.work_dir)
         if self.callback is not None and not callable(self.callback):
             raise TypeError(
                 f"callback={self.callback!r} is not callable: give a function of state."
@@ -200,7 +206,7 @@ class Options:
             Working precision, which bounds `epsilon` from below.
         """
         plain = {f.name: getattr(self, f.name) for f in fields(self)}
-        for name in ("callback", "progress", "threads", "device", *CHECKPOINT):
+        for name in ("callback", "progress", "threads", "device", *CHECKPOINT, WORK_DIR):
             del plain[name]
         if self.validation is not None and not self.holds_out_share:
             plain["validation"] = f"given {type(self.validation).__name__}"

@@ -13,14 +13,17 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
 from nmd_lab._checks import check_rank, check_size, is_auto, new_stream
+from nmd_lab._files import Scratch
 from nmd_lab._interruption import Interruption
+from nmd_lab._memory import free_memory
 from nmd_lab.checkpoint.call import Call
 from nmd_lab.checkpoint.keeper import Keeper
 from nmd_lab.checkpoint.place import NOWHERE, Place
-from nmd_lab.data.base import Observations
+from nmd_lab.data.base import Observations, float_dtype
 from nmd_lab.data.fingerprint import fingerprint
 from nmd_lab.data.limits import NO_LIMITS, GivenLimits
 from nmd_lab.data.observations import observe
+from nmd_lab.data.stored import is_stored
 from nmd_lab.data.tensors import device_of_tensor
 from nmd_lab.model.limits import with_limit_model
 from nmd_lab.model.losses import Loss
@@ -37,7 +40,7 @@ from .held_out import HeldOut, hold_out
 from .initialization import given_start, rank_of_init
 from .kept_classes import kept_classes
 from .limit_noise import limit_model, with_estimated_sd
-from .memory import check_memory
+from .memory import MEMORY, STREAMING, check_memory
 from .options import Options
 from .problem import Problem
 from .refinement.plan import RefinementPlan, make_plan
@@ -128,6 +131,7 @@ def prepare(
         "identity" if is_mixed(nonlinearity) or is_auto(nonlinearity) else nonlinearity,
         "frobenius" if is_mixed(loss) or is_auto(loss) else loss,
     )
+    scratch = _scratch(X, checked)
     observations = observe(
         X,
         mask=mask,
@@ -136,8 +140,11 @@ def prepare(
         sample_dims=sample_dims,
         absent_are_zeros=absent_are_zeros,
         limits=limits,
+        scratch=scratch,
     )
     given_rank = _given_rank(rank, observations, checked)
+    if scratch is not None:
+        _refuse_choice(given_rank, nonlinearity, loss, checked)
     if is_mixed(nonlinearity) or is_mixed(loss) or observations.labels.table is not None:
         pair = mixed_pair(nonlinearity, loss, observations)
         nonlinearity, loss = pair.nonlinearity, pair.loss
@@ -195,6 +202,37 @@ def _place_and_random_numbers(
     at_beginning = copy.deepcopy(rng)
     place.mark(lambda: {"rng": at_beginning})
     return place, rng
+
+
+def _refuse_choice(rank: int | None, nonlinearity: Any, loss: Any, options: Options) -> None:
+    """Raise ValueError for data in files if something is to be chosen, or to be held out."""
+    given = {"nonlinearity": nonlinearity, "loss": loss, "alpha": options.alpha}
+    free = [name for name, value in given.items() if is_auto(value)] + ["rank"] * (rank is None)
+    if free or options.validation is not None:
+        what = f"{free[0]}='auto'" if free else "validation="
+        raise ValueError(
+            f"{what} does not go with data that are read from a file by blocks: give values, for "
+            "example those that complete() chooses for some of the rows."
+        )
+
+
+def _scratch(X: Any, options: Options) -> Scratch | None:
+    """Return a folder for arrays of the size of X if X is to be read from its file by blocks.
+
+    It is if there is a `work_dir`, or if T and U would not fit beside X into the free memory.
+    """
+    if not is_stored(X):
+        if options.work_dir is not None:
+            raise TypeError(
+                f"work_dir={options.work_dir!r} goes with data in files, and X is a "
+                f"{type(X).__name__}: leave it out, or give a memmap, a zarr array, a dataset of "
+                "HDF5 or a DataArray that is not loaded."
+            )
+        return None
+    free = free_memory()
+    numbers = STREAMING.arrays * X.size * float_dtype(X, None).itemsize
+    fits = free is None or numbers < MEMORY.share * free
+    return None if options.work_dir is None and fits else Scratch(options.work_dir)
 
 
 def _for_data(pair: AnyPair, observations: Observations) -> AnyPair:

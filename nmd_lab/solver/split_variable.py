@@ -6,6 +6,7 @@ stored.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -108,12 +109,13 @@ class SplitVariable(StoredEntries):
     ) -> None:
         super().__init__(observations, pair, device)
         T, weights = preimages(observations, pair), observations.weight_reader()
+        squares = 0.0
         for first in range(0, T.size, BLOCK):
-            if weights is None:
-                break
-            block = slice(first, min(first + BLOCK, T.size))
-            T[block][weights[block] == 0] = 0
-        self.size_of_T = float(np.linalg.norm(T))
+            part = T[first : min(first + BLOCK, T.size)]
+            if weights is not None:
+                part[weights[first : first + part.size] == 0] = 0
+            squares += float(np.sum(np.square(part, dtype=np.float64)))
+        self.size_of_T = math.sqrt(squares)
         self.T = device.put(T)
         self.U = device.zeros(T.shape, T.dtype)
         self.dual_scale = 1.0

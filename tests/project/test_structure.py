@@ -25,6 +25,7 @@ FLOORS = (
         "_stop_reason",
         "_interruption",
         "_atomic",
+        "_files",
         "warnings",
         "checkpoint",
     },

@@ -121,7 +121,8 @@ class Lagrangian:
         m, n = observations.shape
         self.density = observations.n_observed / (m * n)
         matrices = (m + n) * W_aug.shape[1] ** 2
-        self.one_matrix = not PLAN.allows(matrices, self.envelope.size)
+        stored = self.envelope.size if observations.scratch is None else 0
+        self.one_matrix = not PLAN.allows(matrices, stored)
         self.costs = pass_costs(problem, W_aug.shape[1], one_matrix=self.one_matrix)
         self._cost = self.costs.start  # of the work since the last candidate
         self.candidate = Candidate(self.W_aug, self.H_aug, math.inf, math.inf, 0.0)
@@ -144,7 +145,8 @@ class Lagrangian:
     def kept(self) -> dict[str, Any]:
         """Return all that changes, for a checkpoint between two stages; later steps keep it."""
         own = {name: getattr(self, name) for name in self.KEPT}
-        multipliers = self.envelope.device.get(self.envelope.U).copy()
+        U, device = self.envelope.U, self.envelope.device
+        multipliers = None if U is None else device.get(U).copy()
         return own | {"pairs": list(self.pairs), "multipliers": multipliers}
 
     def restore(self, kept: dict[str, Any]) -> None:
@@ -152,7 +154,8 @@ class Lagrangian:
         for name in self.KEPT:
             setattr(self, name, kept[name])
         self.pairs.extend(kept["pairs"])
-        self.envelope.U[:] = self.envelope.device.put(kept["multipliers"])
+        if kept["multipliers"] is not None:
+            self.envelope.U = self.envelope.device.put(kept["multipliers"])
 
     def forget(self) -> None:
         """Reset multipliers, L-BFGS memory and preconditioner, for a very different ρ."""

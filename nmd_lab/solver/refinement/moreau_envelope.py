@@ -67,6 +67,8 @@ class MoreauEnvelope(StoredEntries):
     ----------
     size : int
         Number of stored entries.
+    U : array (n_stored,) on the device, or None
+        Multipliers; None as long as they are all zero.
     """
 
     def __init__(
@@ -79,7 +81,8 @@ class MoreauEnvelope(StoredEntries):
         super().__init__(observations, pair, storage.device)
         self.storage, self.size = storage, storage.n_entries
         self.parts = number_of_shares(storage, threads)
-        self.U = self.device.zeros((self.size,), observations.dtype)
+        self.U: Any = None
+        self._none = self.device.zeros((storage.block_size,), observations.dtype)
         self.envelope_pass = self.device.envelope_pass(pair, self.kind)
         self.curvature_pass = self.device.curvature_pass(pair, self.kind)
 
@@ -99,6 +102,8 @@ class MoreauEnvelope(StoredEntries):
             H, U ← T - V, and rescaled to `penalty`.  0 keeps the multipliers.
         """
         H_packed, gradient_W = self.storage.pack(H), np.empty_like(W)
+        if update_from and self.U is None:
+            self.U = self.device.zeros((self.size,), self._none.dtype)
 
         def share(part: int) -> tuple[FloatArray, FloatArray]:
             gradient, sums = np.zeros((H.shape[1], H.shape[0]), H.dtype), np.zeros(3)
@@ -151,11 +156,12 @@ class MoreauEnvelope(StoredEntries):
     def _data(self, entries: slice, A: FloatArray) -> tuple[Any, ...]:
         """Return the arrays of a block, as passes take them."""
         marks = self.marks_of(entries)
-        return self.x[entries], A, self.weights_of(entries), *marks, self.U[entries]
+        U = self._none[: len(A)] if self.U is None else self.U[entries]
+        return self.x[entries], A, self.weights_of(entries), *marks, U
 
     def forget(self) -> None:
         """Set the multipliers back to zero."""
-        self.U[:] = 0
+        self.U = None
 
 
 def outer_products(rows: FloatArray) -> FloatArray:

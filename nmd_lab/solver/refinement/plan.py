@@ -142,7 +142,7 @@ def make_plan(problem: Problem, rank: int, options: Options) -> RefinementPlan:
     adaptive = math.isfinite(problem.rule.factor) and not problem.rule.projected
     least_squares = pair.structure[:2] == (Identity, Frobenius) and problem.observed_only
     m, n = observations.shape
-    stored = observations.n_stored
+    stored = observations.n_stored if observations.scratch is None else 0  # it may be on disk
     small = PLAN.allows(2 * LBFGS.memory * (m + n) * rank, stored)
     small &= not (problem.sparse and stored > PLAN.memory_entries)
     plain = options.tol == 0 and options.penalty != "auto" and not isinstance(options.init, str)

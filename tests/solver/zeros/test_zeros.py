@@ -110,8 +110,9 @@ def test_envelope_is_that_of_all_entries_with_multipliers_at_the_stored_ones(
     assert lean.parts == threads
     whole = MoreauEnvelope(full, pair, storage_of(full))
     stored = (X.toarray() != 0).ravel()
+    assert whole.U is None
+    whole.U = np.zeros(stored.size)
     for penalty, update_from in ((0.7, 0.0), (0.7, 0.7), (1.3, 0.7)):
-        whole.U[~stored] = 0
         before = whole.U.copy()
         found = lean.evaluate(W, H, penalty, update_from)
         if update_from:  # update the multipliers, and leave out those of the zeros

@@ -1,0 +1,184 @@
+"""Arrays that lie in files: a program reads and writes ranges of them, and the system moves them.
+
+A `FileArray` is mapped into memory.  A range is a view of the mapping, so that what is written to
+it gets into the file.  Ranges that were used are given back again and again, and the next ones are
+asked for ahead, so that a pass over a large array takes little memory and does not wait for each
+range.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import shutil
+import tempfile
+import weakref
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+WINDOW = 32 << 20
+"""Bytes after which used ranges are given back, and that are asked for ahead."""
+
+SMALLEST = 1024
+"""Numbers of an array from which it lies in a file."""
+
+SPARE = 1.02
+"""Free space of a disk that is asked for, in units of what is to be written."""
+
+
+class FileArray:
+    """A flat array in a file, read and written by ranges.
+
+    Parameters
+    ----------
+    array : ndarray (size,)
+        Array whose memory is mapped.
+    mapping : mmap
+        The mapping.
+    start : int
+        Position of the array in the mapping, in bytes.
+    """
+
+    def __init__(self, array: NDArray[Any], mapping: mmap.mmap, start: int = 0) -> None:
+        self.array, self.dtype, self.size = array, array.dtype, array.size
+        self.shape, self.nbytes = array.shape, array.nbytes
+        self._mapping, self._start, self._used = mapping, start, 0
+
+    def __getitem__(self, where: Any) -> Any:
+        """Return a range as a view, or single entries."""
+        if isinstance(where, slice):
+            first, last, _ = where.indices(self.size)
+            self._use(first, last)
+        return self.array[where]
+
+    def __setitem__(self, where: Any, values: Any) -> None:
+        """Set a range, or all of the array."""
+        first, last, _ = where.indices(self.size) if isinstance(where, slice) else (0, 0, 1)
+        step = max(WINDOW // self.dtype.itemsize, 1)
+        if np.ndim(values) == 0 and last - first > step:
+            for begin in range(first, last, step):
+                self[begin : min(begin + step, last)] = values
+            return
+        self._use(first, last)
+        self.array[where] = values
+
+    def __len__(self) -> int:
+        return self.size
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        """Return the array itself, which NumPy then reads as a whole."""
+        return np.asarray(self.array, dtype=dtype)
+
+    def reshape(self, shape: tuple[int, int]) -> FileMatrix:
+        """Return the array as a matrix in C order."""
+        return FileMatrix(self, shape)
+
+    def _use(self, first: int, last: int) -> None:
+        """Give used ranges back from time to time, and ask for the next one."""
+        before, self._used = self._used, self._used + (last - first) * self.dtype.itemsize
+        if self._used < WINDOW and before:
+            return
+        self._used = 1
+        self._advise("MADV_DONTNEED", 0, self.nbytes)
+        self._advise("MADV_WILLNEED", first * self.dtype.itemsize, 2 * WINDOW)
+
+    def _advise(self, name: str, begin: int, length: int) -> None:
+        """Tell the system what is needed, where it can be told."""
+        advice = getattr(mmap, name, None)
+        if advice is None:  # not on Windows
+            return
+        page = mmap.PAGESIZE
+        first = -(-(self._start + begin) // page) * page
+        last = min(self._start + self.nbytes, self._start + begin + length) // page * page
+        if last > first:
+            self._mapping.madvise(advice, first, last - first)
+
+
+class FileMatrix:
+    """A `FileArray` as a matrix (m, n), read and written by rows.
+
+    Parameters
+    ----------
+    flat : FileArray
+        Entries in C order.
+    shape : tuple of int
+        Number of rows and columns.
+    """
+
+    ndim = 2
+
+    def __init__(self, flat: FileArray, shape: tuple[int, int]) -> None:
+        self._flat, self.shape = flat, shape
+        self.dtype, self.size, self.nbytes = flat.dtype, flat.size, flat.nbytes
+
+    def __getitem__(self, rows: Any) -> Any:
+        """Return a range of rows as a view, or other entries."""
+        n = self.shape[1]
+        if isinstance(rows, slice):
+            first, last, _ = rows.indices(self.shape[0])
+            part: NDArray[Any] = self._flat[first * n : max(first, last) * n]
+            return part.reshape(-1, n)
+        return self._flat.array.reshape(self.shape)[rows]
+
+    def ravel(self) -> FileArray:
+        """Return the entries, flat."""
+        return self._flat
+
+    def reshape(self, *_: Any) -> FileArray:
+        """Return the entries, flat."""
+        return self._flat
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        """Return the matrix, which NumPy then reads as a whole."""
+        return np.asarray(self._flat.array.reshape(self.shape), dtype=dtype)
+
+
+class Scratch:
+    """A folder for the files of one fit, which is removed with this object.
+
+    Parameters
+    ----------
+    work_dir : path-like, optional
+        Folder to make it in; by default that of the system for temporary files.
+
+    Raises
+    ------
+    OSError
+        If there is no such folder, or nothing can be written there.
+    """
+
+    def __init__(self, work_dir: str | os.PathLike[str] | None = None) -> None:
+        self.folder = Path(tempfile.mkdtemp(prefix="nmd-lab-", dir=work_dir))
+        self._count = 0
+        self._remove = weakref.finalize(self, shutil.rmtree, self.folder, ignore_errors=True)
+
+    def close(self) -> None:
+        """Remove the folder; the space is free as soon as the arrays are no longer used."""
+        self._remove()
+
+    def zeros(self, size: int, dtype: DTypeLike) -> FileArray:
+        """Return a new array of zeros in a file.
+
+        Raises
+        ------
+        OSError
+            If there is not enough space.
+        """
+        dtype, self._count = np.dtype(dtype), self._count + 1
+        length = max(size * dtype.itemsize, 1)
+        free = shutil.disk_usage(self.folder).free
+        if SPARE * length > free:
+            raise OSError(
+                f"work_dir={str(self.folder.parent)!r} has {free / 2**30:.3g} GiB left, and "
+                f"{length / 2**30:.3g} GiB more are needed: give another folder."
+            )
+        path = self.folder / str(self._count)
+        with path.open("wb+") as file:
+            file.truncate(length)
+            mapping = mmap.mmap(file.fileno(), length)
+        if os.name == "posix":  # the space is free as soon as the mapping is
+            path.unlink()
+        return FileArray(np.frombuffer(mapping, dtype, size), mapping)

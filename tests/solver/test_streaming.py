@@ -1,0 +1,191 @@
+"""Data in files: read by blocks, with the bits of a fit in memory, in little memory."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import xarray as xr
+from given import given
+from made_runs import PAIRS, bits_of, noisy
+
+import nmd_lab as nmd
+from nmd_lab._files import SMALLEST, Scratch
+
+pytestmark = pytest.mark.filterwarnings("ignore::nmd_lab.warnings.NMDWarning")
+
+SHAPE = (90, 60)
+STORAGES = ("complete", "float32", "with NaN", "masked", "observed", "weighted")
+
+
+@pytest.fixture
+def stored(tmp_path):
+    """Return a function that puts an array into a file and maps it."""
+
+    def put(X, order="C"):
+        path = tmp_path / f"{len(list(tmp_path.iterdir()))}.raw"
+        array = np.memmap(path, X.dtype, "w+", shape=X.shape, order=order)
+        array[:] = X
+        array.flush()
+        return np.memmap(path, X.dtype, "r", shape=X.shape, order=order)
+
+    return put
+
+
+def call_of(f, loss, storage):
+    X, rng = noisy(f, SHAPE), np.random.default_rng(3)
+    seen = rng.random(SHAPE) < (0.25 if storage == "observed" else 0.7)
+    options = {"max_iter": 40, "tol": 1e-4, "random_state": 0, "threads": 1}
+    partly = options | {"alpha": 0.01, "offsets": "both"}
+    return {
+        "complete": (nmd.decompose, X, options),
+        "float32": (nmd.decompose, X.astype(np.float32), options),
+        "with NaN": (nmd.complete, np.where(seen, X, np.nan), partly),
+        "masked": (nmd.complete, X, partly | {"mask": seen}),
+        "observed": (nmd.complete, X, partly | {"mask": seen}),
+        "weighted": (nmd.complete, X, partly | {"weights": np.where(seen, 2.0, 0.0)}),
+    }[storage]
+
+
+@pytest.mark.parametrize("storage", STORAGES)
+@pytest.mark.parametrize(("f", "loss"), PAIRS)
+def test_streamed_fits_have_the_bits_of_those_in_memory(f, loss, storage, stored, tmp_path):
+    function, X, options = call_of(f, loss, storage)
+    assert X.size > SMALLEST  # T and U lie in files
+    expected = bits_of(function(X, 2, given(f), loss, **options))
+    streamed = function(stored(X), 2, given(f), loss, work_dir=tmp_path, **options)
+    assert bits_of(streamed) == expected
+    del streamed
+    assert not list(tmp_path.glob("nmd-lab-*"))  # nothing is left behind
+
+
+@pytest.mark.parametrize("init", ["svd", "randomized", "random"])
+def test_every_start_is_that_of_memory(init, stored, tmp_path):
+    X = np.random.default_rng(0).normal(size=(1300, 1100))
+    options = {"init": init, "max_iter": 1, "tol": 0, "random_state": 0, "threads": 1}
+    one = nmd.decompose(X, 3, **options)
+    other = nmd.decompose(stored(X), 3, work_dir=tmp_path, **options)
+    assert bits_of(one) == bits_of(other)
+
+
+@pytest.mark.parametrize("kind", ["integers", "Fortran order", "HDF5", "xarray", "maps over time"])
+def test_other_files_are_copied_by_blocks(kind, stored, tmp_path):
+    h5py = pytest.importorskip("h5py")
+    X = np.round(20 * noisy("relu", SHAPE))
+    options = {"max_iter": 20, "random_state": 0, "threads": 1}
+    own = {"work_dir": tmp_path}
+    if kind == "integers":
+        lazy = stored(X.astype(np.int16))
+    elif kind == "Fortran order":
+        lazy = stored(X, order="F")
+    elif kind == "HDF5":
+        with h5py.File(tmp_path / "X.h5", "w") as file:
+            file["X"] = X
+        lazy = h5py.File(tmp_path / "X.h5")["X"]
+    else:
+        labelled = xr.DataArray(
+            X.reshape(90, 6, 10), dims=("time", "lat", "lon"), coords={"lat": np.arange(6.0)}
+        )
+        labelled.to_dataset(name="X").to_netcdf(tmp_path / "X.nc", engine="h5netcdf")
+        lazy = xr.open_dataset(tmp_path / "X.nc", engine="h5netcdf")["X"]
+        options["sample_dims"] = "time"
+        if kind == "maps over time":
+            options["sample_dims"] = ("time", "lat")
+            X = X.reshape(540, 10)
+    data = labelled if "sample_dims" in options else X
+    expected = nmd.decompose(data, 2, **options)
+    fit = nmd.decompose(lazy, 2, **options, **own)
+    assert bits_of(fit) == bits_of(expected)
+    assert fit.W.dims == expected.W.dims
+    assert fit.H.coords.equals(expected.H.coords)
+
+
+def test_a_checkpoint_of_a_streamed_fit_goes_on(stored, tmp_path):
+    X, path = noisy("relu", SHAPE), tmp_path / "run.nc"
+    options = {"max_iter": 40, "random_state": 0, "threads": 1}
+    expected = bits_of(nmd.decompose(X, 2, **options))
+
+    def stop(state):
+        if state.iteration == 25:
+            raise SystemExit
+
+    own = {"work_dir": tmp_path, "checkpoint": path, "checkpoint_every": 0}
+    with pytest.raises(SystemExit):
+        nmd.decompose(stored(X), 2, callback=stop, **options, **own)
+    assert bits_of(nmd.resume(path, stored(X))) == expected
+
+
+def test_what_does_not_go_with_files_is_refused(stored, tmp_path):
+    X = noisy("relu", SHAPE)
+    lazy = stored(X)
+    with pytest.raises(TypeError, match=r"goes with data in files, and X is a ndarray"):
+        nmd.decompose(X, 2, work_dir=tmp_path)
+    with pytest.raises(NotADirectoryError, match=r"work_dir=.* is no folder: make it first"):
+        nmd.decompose(lazy, 2, work_dir=tmp_path / "none")
+    for options in ({}, {"alpha": 0.1}, {"rank": 2, "alpha": 0.1, "validation": 0.1}):
+        with pytest.raises(ValueError, match="does not go with data that are read from a file"):
+            nmd.complete(lazy, work_dir=tmp_path, **options)
+    with pytest.raises(ValueError, match=r"mask has shape \(3, 3\), and X \(90, 60\)"):
+        nmd.complete(lazy, 2, alpha=0, mask=np.ones((3, 3), bool), work_dir=tmp_path)
+    infinite = X.copy()
+    infinite[70, 3] = np.inf
+    with pytest.raises(ValueError, match="infinity at row 70, column 3"):
+        nmd.decompose(stored(infinite), 2, work_dir=tmp_path)
+    with pytest.raises(ValueError, match="X has no observed entry"):
+        nmd.complete(stored(np.full(SHAPE, np.nan)), 2, alpha=0, work_dir=tmp_path)
+
+
+def test_a_full_disk_is_found_before_the_work(monkeypatch, stored, tmp_path):
+    usage = type("Usage", (), {"free": 1000})()
+    monkeypatch.setattr("shutil.disk_usage", lambda _: usage)
+    with pytest.raises(OSError, match=r"GiB left, and .* more are needed: give another folder"):
+        nmd.decompose(stored(noisy("relu", SHAPE)), 2, work_dir=tmp_path)
+
+
+def test_arrays_in_files_are_arrays(tmp_path):
+    array = Scratch(tmp_path).zeros(5000, np.float32)
+    assert not np.asarray(array).any()
+    array[10:20] = np.arange(10)
+    array[:10] = 7
+    assert array[8:12].tolist() == [7, 7, 0, 1]
+    view = array[100:200]
+    view += 3
+    assert array[150] == 3
+    matrix = array.reshape((50, 100))
+    assert np.array_equal(matrix[1:2], view[None])
+    array[:] = 1
+    assert np.asarray(matrix).sum() == 5000
+
+
+SCRIPT = """
+import sys
+import numpy as np
+import nmd_lab as nmd
+
+def peak():
+    lines = open("/proc/self/status").read().splitlines()
+    return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmHWM"))
+
+path, folder = sys.argv[1:]
+X = np.memmap(path, np.float32, "r", shape=(60_000, 1000))
+options = dict(max_iter=2, tol=0, init="random", random_state=0, threads=1)
+nmd.decompose(np.array(X[:300]), 3, **options)
+before = peak()
+nmd.decompose(X, 3, work_dir=folder, **options)
+print(peak() - before)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the peak is read from /proc")
+def test_a_streamed_fit_needs_a_part_of_the_memory_of_its_data(tmp_path):
+    rng, path = np.random.default_rng(0), tmp_path / "X.raw"
+    H = rng.standard_normal((3, 1000), dtype=np.float32)
+    with path.open("wb") as file:
+        for _ in range(20):
+            file.write((rng.standard_normal((3000, 3), dtype=np.float32) @ H).tobytes())
+    command = [sys.executable, "-W", "ignore", "-c", SCRIPT, str(path), str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert float(done.stdout) < 0.8 * path.stat().st_size / 2**20  # with T and U: 3
