@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from .data.long_table import observations_from_sparse, observations_from_table
     from .data.sparse_observations import SparseObservations
     from .data.split import split_observed
+    from .data.store import SparseStore
     from .estimators import NMD, MatrixCompletion
     from .fit import complete, decompose
     from .model.checks import check_loss, check_nonlinearity
@@ -118,6 +119,7 @@ __all__ = [
     "Softplus",
     "SparseFactor",
     "SparseObservations",
+    "SparseStore",
     "Square",
     "SquaredLog",
     "State",
@@ -179,6 +181,7 @@ _WHERE = {
     "_show_versions": ["show_versions"],
     "data.sparse": ["SparseObservations"],
     "data.split": ["split_observed"],
+    "data.store": ["SparseStore"],
     "studies": ["Study"],
     "warnings": [
         "CheckpointWarning",

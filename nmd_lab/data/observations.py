@@ -7,8 +7,10 @@ alone decide what NaN, a mask, weights and the absent entries of a sparse matrix
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
+import numpy as np
 from numpy.typing import DTypeLike
 
 from nmd_lab._files import Scratch
@@ -17,6 +19,7 @@ from .base import Observations
 from .dense import observe_dense
 from .limits import NO_LIMITS, GivenLimits, with_limits
 from .sparse import is_sparse, observe_sparse
+from .store import SparseStore
 from .stored import observe_stored
 from .tensors import without_tensors
 from .typed_table import TypedTable
@@ -61,6 +64,8 @@ def observe(
         If an argument is not valid.
     """
     X, mask, weights = (without_tensors(each) for each in (X, mask, weights))
+    if isinstance(X, SparseStore):
+        return _observe_store(X, mask, weights, dtype, absent_are_zeros, limits, scratch)
     if scratch is not None:
         if limits:
             raise ValueError("limits do not go with work_dir: give X as an array in memory.")
@@ -76,3 +81,26 @@ def observe(
             X, mask=mask, weights=weights, dtype=dtype, sample_dims=sample_dims, table=table
         )
     return with_limits(observations, X, limits)
+
+
+def _observe_store(
+    store: SparseStore,
+    mask: Any,
+    weights: Any,
+    dtype: DTypeLike | None,
+    absent_are_zeros: bool,
+    limits: GivenLimits,
+    scratch: Scratch | None,
+) -> Observations:
+    """Return the observations of a store."""
+    given = {"mask": mask is not None, "weights": weights is not None, "limits": bool(limits)}
+    for name, is_given in given.items():
+        if is_given:
+            raise ValueError(f"{name}= does not go with a SparseStore: store what is observed.")
+    if dtype is not None and np.dtype(dtype) != store.dtype:
+        raise ValueError(
+            f"dtype={dtype!r} does not go with a SparseStore of {store.dtype}: make one of that "
+            "type, or leave it out."
+        )
+    observations = store.observations(scratch)
+    return replace(observations, absent_are_zeros=True) if absent_are_zeros else observations

@@ -14,6 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from nmd_lab._files import Scratch
+
 from ._csr import check_indices, check_pointers, row_pointers
 from .base import (
     BLOCK,
@@ -29,6 +31,9 @@ from .base import (
     limits_content,
 )
 from .labels import Labels
+
+COUNTED = 1 << 22
+"""Number of entries that are counted at a time."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +56,8 @@ class SparseObservations(Observations):
         Whether entries that are not stored are observed and equal to 0.
     limits : EntryLimits or None, default None
         Limits of the stored entries; None if all values are known.
+    scratch : Scratch or None, default None
+        Folder for further arrays of this size, if the entries lie in files.
 
     Raises
     ------
@@ -72,6 +79,7 @@ class SparseObservations(Observations):
     labels: Labels
     absent_are_zeros: bool = False
     limits: EntryLimits | None = None
+    scratch: Scratch | None = None
 
     def __post_init__(self) -> None:
         """Check the structure, which compiled loops trust."""
@@ -135,7 +143,10 @@ class SparseObservations(Observations):
         """Return transform(X) at the stored entries, as a new flat array."""
         dtype = self.values.dtype
         if not self.absent_are_zeros:
-            return np.array(transform(self.values), dtype=dtype)
+            T: FloatArray = self._new(dtype)
+            for first in range(0, T.size, BLOCK):
+                T[first : first + BLOCK] = transform(self.values[first : first + BLOCK])
+            return T
         absent = transform(np.zeros(1, dtype=dtype))[0]
         T = np.full(self.shape, absent, dtype=dtype)
         T[self.rows, self.indices] = transform(self.values)
@@ -153,7 +164,26 @@ class SparseObservations(Observations):
         fill = 0.0 if has_offsets(mean, rows, columns) else float(T.mean())
         by_row = np.zeros(m) if rows is None else rows
         by_column = np.zeros(n) if columns is None else columns
-        return self.to_csr(T - fill - mean - by_row[self.rows] - by_column[self.indices]), fill
+        R: Any = self._new(np.result_type(T.dtype, by_row.dtype, by_column.dtype))
+        for first, last in self._row_blocks():
+            own = slice(int(self.indptr[first]), int(self.indptr[last]))
+            of_rows = np.repeat(by_row[first:last], np.diff(self.indptr[first : last + 1]))
+            R[own] = T[own] - fill - mean - of_rows - by_column[self.indices[own]]
+        return self.to_csr(R if self.scratch is None else R.array), fill
+
+    def _new(self, dtype: Any) -> Any:
+        """Return a new array with a number for each stored entry, in a file if the entries are."""
+        size = self.values.size
+        return np.empty(size, dtype) if self.scratch is None else self.scratch.zeros(size, dtype)
+
+    def _row_blocks(self) -> Iterator[tuple[int, int]]:
+        """Yield ranges of rows with about `BLOCK` stored entries."""
+        m, first = self.shape[0], 0
+        while first < m:
+            end = np.searchsorted(self.indptr, self.indptr[first] + BLOCK, side="right") - 1
+            last = min(max(int(end), first + 1), m)
+            yield first, last
+            first = last
 
     def observed(self) -> tuple[FloatArray, FloatArray]:
         """Return the observed values and their weights, flat, in double precision.
@@ -277,7 +307,10 @@ class SparseObservations(Observations):
             return np.full(self.shape[1 - axis], self.shape[axis])
         if axis == 1:
             return np.diff(self.indptr)
-        return np.bincount(self.indices, minlength=self.shape[1])
+        counts = np.zeros(self.shape[1], np.intp)
+        for first in range(0, self.indices.size, COUNTED):
+            counts += np.bincount(self.indices[first : first + COUNTED], minlength=counts.size)
+        return counts
 
     def __repr__(self) -> str:
         row, column = (", ".join(dims) for dims in (self.labels.rows, self.labels.columns))
@@ -315,13 +348,3 @@ def check_sparse_observations(name: str, X: SparseObservations) -> None:
             )
     check_pointers(name, "row", X.indptr, m, stored)
     check_indices(name, "column", X.indices, n)
-
-
-def nonzero_rows(observations: Observations, block: slice) -> CsrRows:
-    """Return those observed entries of a range of rows that are not zero, without weights."""
-    if isinstance(observations, SparseObservations) and observations.absent_are_zeros:
-        observations = replace(observations, absent_are_zeros=False)
-    rows = observations.csr_rows(block)
-    keep = rows.values != 0
-    ends = np.append(0, np.cumsum(keep))
-    return CsrRows.of(ends[rows.indptr], rows.indices[keep], rows.values[keep], None)

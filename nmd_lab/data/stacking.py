@@ -1,4 +1,4 @@
-"""Rows of several observations below one another."""
+"""Rows of several observations below one another, and some rows or entries of one."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ._csr import index_dtype
-from .base import EntryLimits
+from .base import CsrRows, EntryLimits, Observations
 from .labels import Labels
 from .sparse_observations import SparseObservations
 
@@ -73,3 +73,13 @@ def some_rows(observations: SparseObservations, rows: NDArray[np.intp]) -> Spars
         labels=Labels.plain((len(rows), observations.shape[1])),
         limits=None if limits is None else limits.at(entries),
     )
+
+
+def nonzero_rows(observations: Observations, block: slice) -> CsrRows:
+    """Return those observed entries of a range of rows that are not zero, without weights."""
+    if isinstance(observations, SparseObservations) and observations.absent_are_zeros:
+        observations = replace(observations, absent_are_zeros=False)
+    rows = observations.csr_rows(block)
+    keep = rows.values != 0
+    ends = np.append(0, np.cumsum(keep))
+    return CsrRows.of(ends[rows.indptr], rows.indices[keep], rows.values[keep], None)

@@ -20,10 +20,13 @@ from ._entry_weights import EntryWeights
 from .base import BLOCK, float_dtype
 from .dense_observations import DenseObservations
 from .labels import Labels, labels_of
+from .store import SparseStore
 
 
 def is_stored(X: Any) -> bool:
-    """Return whether X is a matrix in a file that has not been read."""
+    """Return whether X is a matrix in files that have not been read."""
+    if isinstance(X, SparseStore):
+        return True
     if isinstance(X, np.memmap):
         return X.ndim == 2 and X.dtype.kind in "buif"
     if isinstance(X, xr.DataArray):

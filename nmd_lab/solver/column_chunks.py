@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,6 +17,8 @@ from nmd_lab._threads import map_and_add
 from nmd_lab.data.base import FloatArray, IntArray
 
 from .cholesky import add_entries, factorize, substitute
+from .devices.base import Device
+from .devices.host import HOST
 from .storage import CsrStorage, sparse_kernel
 
 
@@ -80,15 +82,18 @@ class ColumnChunks:
     n: int
 
     @classmethod
-    def of(cls, storage: CsrStorage, size: int) -> ColumnChunks | None:
-        """Return the chunks of a storage for problems of some size; None where they do not pay."""
+    def of(cls, storage: CsrStorage, size: int, device: Device = HOST) -> ColumnChunks | None:
+        """Return the chunks of a storage for problems of some size; None where they do not pay.
+
+        On a device with arrays in files the entries of the chunks lie there, too.
+        """
         m, n = storage.shape
         few = storage.n_entries < CHUNKS.fewest * CHUNKS.entries
         if few or n * size**2 > CHUNKS.memory * storage.n_entries:
             return None
         ends = np.arange(CHUNKS.entries, storage.n_entries, CHUNKS.entries)
         borders = np.unique([0, *np.searchsorted(storage.indptr, ends), m]).tolist()
-        return cls([_chunk(storage, *pair) for pair in pairwise(borders)], n)
+        return cls([_chunk(storage, device, *pair) for pair in pairwise(borders)], n)
 
     def improve(
         self,
@@ -132,13 +137,14 @@ class ColumnChunks:
         map_and_add(share, parts)
 
 
-def _chunk(storage: CsrStorage, first: int, last: int) -> Chunk:
-    """Return the chunk of a range of rows."""
+def _chunk(storage: CsrStorage, device: Device, first: int, last: int) -> Chunk:
+    """Return the chunk of a range of rows, whose entries lie where those of a device do."""
     begin, end = int(storage.indptr[first]), int(storage.indptr[last])
     indptr = storage.indptr[first : last + 1] - storage.indptr[first]
     shape = (last - first, storage.shape[1])
     columns, positions = CsrStorage(shape, indptr, storage.indices[begin:end]).transposed()
-    return Chunk(columns.indptr, columns.indices, positions, first, begin)
+    own: list[Any] = [device.get(device.put(each)) for each in (columns.indices, positions)]
+    return Chunk(columns.indptr, own[0], own[1], first, begin)
 
 
 def _add_to_columns(indptr, rows, positions, first, S, partners, normals, steps):  # type: ignore[no-untyped-def]

@@ -61,7 +61,7 @@ def needed_memory(problem: Problem, rank: int, options: Options, plan: Refinemen
     observations = problem.observations
     stored, (m, n) = observations.n_stored, observations.shape
     width = rank + problem.offset_columns.width
-    if observations.scratch is not None and not problem.observed_only:
+    if observations.scratch is not None:
         stored = 0  # arrays of the size of X lie in files
     arrays = 2 * stored  # T and U
     if problem.observed_only:

@@ -47,7 +47,9 @@ class ObservedSweep(Sweep):
         self.S = self.split_variable.device.zeros(T.shape, T.dtype)
         self.chunks = None
         if self.of_H is None:
-            self.chunks = ColumnChunks.of(self.storage, len(self.ridge_H.alphas))
+            self.chunks = ColumnChunks.of(
+                self.storage, len(self.ridge_H.alphas), self.split_variable.device
+            )
         if self.chunks is None:
             self.columns, self.positions = self.storage.transposed()
 

@@ -70,7 +70,9 @@ def test_every_start_is_that_of_memory(init, stored, tmp_path):
     assert bits_of(one) == bits_of(other)
 
 
-@pytest.mark.parametrize("kind", ["integers", "Fortran order", "HDF5", "xarray", "maps over time"])
+@pytest.mark.parametrize(
+    "kind", ["integers", "Fortran order", "HDF5", "zarr", "xarray", "maps over time"]
+)
 def test_other_files_are_copied_by_blocks(kind, stored, tmp_path):
     h5py = pytest.importorskip("h5py")
     X = np.round(20 * noisy("relu", SHAPE))
@@ -84,6 +86,10 @@ def test_other_files_are_copied_by_blocks(kind, stored, tmp_path):
         with h5py.File(tmp_path / "X.h5", "w") as file:
             file["X"] = X
         lazy = h5py.File(tmp_path / "X.h5")["X"]
+    elif kind == "zarr":
+        zarr = pytest.importorskip("zarr")
+        lazy = zarr.create_array(tmp_path / "X.zarr", shape=X.shape, chunks=(20, 20), dtype="f8")
+        lazy[:] = X
     else:
         labelled = xr.DataArray(
             X.reshape(90, 6, 10), dims=("time", "lat", "lon"), coords={"lat": np.arange(6.0)}
