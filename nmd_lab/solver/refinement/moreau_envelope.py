@@ -82,7 +82,8 @@ class MoreauEnvelope(StoredEntries):
         self.storage, self.size = storage, storage.n_entries
         self.parts = number_of_shares(storage, threads)
         self.U: Any = None
-        self._none = self.device.zeros((storage.block_size,), observations.dtype)
+        self._none = self.device.empty((storage.block_size,), observations.dtype)
+        self._none[:] = 0
         self.envelope_pass = self.device.envelope_pass(pair, self.kind)
         self.curvature_pass = self.device.curvature_pass(pair, self.kind)
 
