@@ -128,6 +128,8 @@ class SolverOptions:
         File that keeps the state of the fit; if it exists, the fit goes on from it.
     checkpoint_every
         Seconds between two checkpoints.
+    memory_limit
+        Largest memory that the arrays of a fit may take beside the data, in GiB.
     init
         Starting factors.
     n_init
@@ -158,6 +160,7 @@ class SolverOptions:
     device: str | None = None
     checkpoint: Path | None = None
     checkpoint_every: float = Options.checkpoint_every
+    memory_limit: float | None = None
     init: Literal["auto", "svd", "randomized", "nndsvd", "random"] = "auto"
     n_init: int = Options.n_init
     validation: float | None = None

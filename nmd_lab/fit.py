@@ -172,6 +172,9 @@ def decompose(
         that is not loaded), which is then read block by block.  By default X is read as a whole if
         a fit fits into memory, and otherwise by blocks with the system's temporary folder.  The
         results are the same.  Rank and ridge must be given.
+    memory_limit : float, optional
+        Largest memory that the arrays of a fit may take beside X, in GiB.  A fit that needs more is
+        refused before the work; X in a file is then read by blocks.
 
     Returns
     -------

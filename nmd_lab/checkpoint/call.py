@@ -24,7 +24,7 @@ DATA = ("mask", "weights", "at_most", "at_least", "upper", "valid")
 
 FREE = (
     *("callback", "progress", "threads", "device", "time_limit", "checkpoint_every"),
-    "work_dir",
+    *("work_dir", "memory_limit"),
 )
 """Arguments that may change when a run goes on."""
 

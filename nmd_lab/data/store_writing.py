@@ -159,7 +159,7 @@ def _frames(path: Path, names: tuple[str, str, str], lines: int) -> Iterator[Any
         raise FileNotFoundError(f"table={str(path)!r} is no file: check the name.")
     if path.suffix in (".parquet", ".pq"):
         try:
-            from pyarrow.parquet import ParquetFile  # type: ignore[import-not-found]
+            from pyarrow.parquet import ParquetFile
         except ImportError as error:
             raise ImportError(
                 f"table={str(path)!r} needs pyarrow: pip install 'nmd-lab[parquet]'."

@@ -83,7 +83,7 @@ def make_problem(
         device = FileHost(observations.scratch)
     if observed_only:
         observations = observations.as_sparse()
-    if scaling.exponent:
+    if scaling.exponent and observations.scratch is None:
         check_copy(observations)
     observations, pair = scaling.scaled_observations(observations), scaling.scaled_pair()
     ridge = scaling.scaled_offset_alpha(options.offset_alpha, 1.0)

@@ -105,6 +105,13 @@ def check_memory(problem: Problem, rank: int, options: Options, plan: Refinement
     at_a_time = side_by_side(problem, options, options.n_init - 1)
     threads = max(threads, at_a_time) if max(threads, at_a_time) > 1 else 0
     needed = needed_memory(problem, rank, options, plan)
+    if options.memory_limit is not None and needed > options.memory_limit * 2**30:
+        m, n = problem.observations.shape
+        raise MemoryError(
+            f"X of shape {(m, n)} needs {needed / 2**30:.3g} GiB beside it, and memory_limit="
+            f"{options.memory_limit:g} allows less: give more, a smaller rank, or X as a memmap or "
+            "a SparseStore."
+        )
     _refuse_above_free(problem.observations, needed, threads)
 
 

@@ -36,7 +36,7 @@ FACTOR_CONSTRAINTS = ("w_constraint", "h_constraint")
 
 CHECKPOINT = ("checkpoint", "checkpoint_every")
 
-WORK_DIR = "work_dir"
+MEMORY = ("work_dir", "memory_limit")
 
 COMPLETION_DEFAULTS: dict[str, Any] = {"alpha": "auto", "offsets": "auto"}
 """Options of `complete` whose defaults differ from those of `decompose`."""
@@ -78,6 +78,7 @@ class FitOptions(TypedDict, total=False):
     checkpoint: str | os.PathLike[str] | None
     checkpoint_every: float
     work_dir: str | os.PathLike[str] | None
+    memory_limit: float | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,6 +112,7 @@ class Options:
     checkpoint: Any = None
     checkpoint_every: float = 60.0
     work_dir: Any = None
+    memory_limit: float | None = None
 
     def __post_init__(self) -> None:
         """Check everything that can be checked without the data."""
@@ -122,6 +124,8 @@ class Options:
             check_number_or_auto(name, getattr(self, name))
         if self.time_limit is not None:
             check_number("time_limit", self.time_limit, 0)
+        if self.memory_limit is not None:
+            check_number("memory_limit", self.memory_limit, above=0)
         if self.threads is not None:
             check_integer("threads", self.threads, 1)
         if self.device is not None and not isinstance(self.device, str):
@@ -206,7 +210,7 @@ class Options:
             Working precision, which bounds `epsilon` from below.
         """
         plain = {f.name: getattr(self, f.name) for f in fields(self)}
-        for name in ("callback", "progress", "threads", "device", *CHECKPOINT, WORK_DIR):
+        for name in ("callback", "progress", "threads", "device", *CHECKPOINT, *MEMORY):
             del plain[name]
         if self.validation is not None and not self.holds_out_share:
             plain["validation"] = f"given {type(self.validation).__name__}"

@@ -219,7 +219,8 @@ def _refuse_choice(rank: int | None, nonlinearity: Any, loss: Any, options: Opti
 def _scratch(X: Any, options: Options) -> Scratch | None:
     """Return a folder for arrays of the size of X if X is to be read from its file by blocks.
 
-    It is if there is a `work_dir`, or if T and U would not fit beside X into the free memory.
+    It is if there is a `work_dir`, or if T and U would not fit beside X into the free memory, or
+    into `memory_limit`.
     """
     if not is_stored(X):
         if options.work_dir is not None:
@@ -230,6 +231,8 @@ def _scratch(X: Any, options: Options) -> Scratch | None:
             )
         return None
     free = free_memory()
+    if options.memory_limit is not None:
+        free = int(options.memory_limit * 2**30)
     numbers = STREAMING.arrays * X.size * float_dtype(X, None).itemsize
     fits = free is None or numbers < MEMORY.share * free
     return None if options.work_dir is None and fits else Scratch(options.work_dir)

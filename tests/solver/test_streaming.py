@@ -143,6 +143,17 @@ def test_what_does_not_go_with_files_is_refused(stored, tmp_path):
         nmd.complete(stored(np.full(SHAPE, np.nan)), 2, alpha=0, work_dir=tmp_path)
 
 
+def test_a_limit_of_memory_is_kept(stored, tmp_path):
+    X = noisy("relu", (900, 300))
+    options = {"max_iter": 5, "random_state": 0, "threads": 1}
+    with pytest.raises(MemoryError, match=r"GiB beside it, and memory_limit=0.004 allows less"):
+        nmd.decompose(X, 2, memory_limit=0.004, **options)
+    expected = bits_of(nmd.decompose(X, 2, memory_limit=1, **options))
+    assert bits_of(nmd.decompose(stored(X), 2, memory_limit=0.004, **options)) == expected
+    with pytest.raises(ValueError, match="memory_limit=0 is out of range"):
+        nmd.decompose(X, 2, memory_limit=0)
+
+
 def test_a_full_disk_is_found_before_the_work(monkeypatch, stored, tmp_path):
     usage = type("Usage", (), {"free": 1000})()
     monkeypatch.setattr("shutil.disk_usage", lambda _: usage)
