@@ -16,7 +16,7 @@ NEEDED = (
 """Libraries that the package needs; a test compares them with pyproject.toml."""
 
 OPTIONAL = (
-    *("matplotlib", "pillow", "h5netcdf", "h5py", "pooch", "xlrd"),
+    *("matplotlib", "pillow", "h5netcdf", "h5py", "pooch", "xlrd", "pyarrow"),
     *("jupyterlab", "ipywidgets", "torch", "pymanopt"),
 )
 """Libraries of the extras, but for those that only developers need."""

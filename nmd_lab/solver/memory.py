@@ -124,7 +124,7 @@ def check_copy(observations: Observations) -> None:
 def _refuse_above_free(observations: Observations, needed: int, threads: int) -> None:
     """Raise MemoryError if so many bytes are not free beside so many new threads."""
     on_disk = observations.scratch is not None
-    limits = [free_memory(with_cache=on_disk)]
+    limits = [free_memory(with_cache=True) if on_disk else free_memory()]
     if observations.n_stored >= BLOCKS.share_entries:
         limits.append(free_addresses(threads))
     free = min((limit for limit in limits if limit is not None), default=None)

@@ -82,6 +82,7 @@ class MoreauEnvelope(StoredEntries):
         self.storage, self.size = storage, storage.n_entries
         self.parts = number_of_shares(storage, threads)
         self.U: Any = None
+        self._dtype = observations.dtype
         self._none = self.device.empty((storage.block_size,), observations.dtype)
         self._none[:] = 0
         self.envelope_pass = self.device.envelope_pass(pair, self.kind)
@@ -104,7 +105,7 @@ class MoreauEnvelope(StoredEntries):
         """
         H_packed, gradient_W = self.storage.pack(H), np.empty_like(W)
         if update_from and self.U is None:
-            self.U = self.device.zeros((self.size,), self._none.dtype)
+            self.U = self.device.zeros((self.size,), self._dtype)
 
         def share(part: int) -> tuple[FloatArray, FloatArray]:
             gradient, sums = np.zeros((H.shape[1], H.shape[0]), H.dtype), np.zeros(3)
