@@ -7,8 +7,6 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from ._fit_warnings import messages_after, messages_before, warn
 from ._interruption import interruptible
 from ._labelled import label
@@ -95,9 +93,6 @@ def _call(
     given = vars(limits) | {"limit_noise": limits.noise}
     del given["noise"]
     arguments |= data | options | given
-    if arguments["dtype"] is not None:
-        arguments["dtype"] = np.dtype(arguments["dtype"]).name
-    del arguments["checkpoint"]
     parameters = inspect.signature(function).parameters.values()
     defaults = {p.name: p.default for p in parameters if p.default is not p.empty}
     return Call(function.__name__, arguments, defaults)

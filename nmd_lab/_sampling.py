@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import math
 from collections.abc import Iterator
 from dataclasses import fields
@@ -90,9 +89,6 @@ def _call(
     defaults = {each.name: each.default for each in fields(SampleOptions)}
     model = {"rank": rank, "nonlinearity": nonlinearity, "loss": loss}
     given = {name: each for name, each in data.items() if name != "limits"}
-    if given["dtype"] is not None:
-        given["dtype"] = np.dtype(given["dtype"]).name
-    del own["checkpoint"]
     limits = {name: getattr(data["limits"], name) for name in ("at_most", "at_least", "upper")}
     return Call("sample", model | given | limits | own, defaults)
 
@@ -102,11 +98,9 @@ def _place_and_random_numbers(
 ) -> tuple[Place, np.random.Generator]:
     """Return where the chains stand, and the random numbers from their beginning on."""
     own, classes = fingerprint(prepared.observations), kept_classes(prepared.model.pair, [RowPrior])
-    place = Keeper(options.checkpoint, options.checkpoint_every, call, own, classes).place
-    rng = place.take()["rng"] if place.goes_on else as_generator(options.random_state)
-    at_beginning = copy.deepcopy(rng)
-    place.mark(lambda: {"rng": at_beginning})
-    return place.inner("chains"), rng
+    keeper = Keeper(options.checkpoint, options.checkpoint_every, call, own, classes)
+    rng = keeper.random_numbers(lambda: as_generator(options.random_state))
+    return keeper.place.inner("chains"), rng
 
 
 def _starts(

@@ -28,6 +28,9 @@ FREE = (
 )
 """Arguments that may change when a run goes on."""
 
+OWN = ("callback", "checkpoint")
+"""Arguments that a checkpoint never holds."""
+
 KINDS = ("plain", "objects", "hashes")
 """Kinds of stored arguments."""
 
@@ -41,7 +44,7 @@ class Call:
     function : str
         Name of the function.
     arguments : dict
-        Arguments other than X and `checkpoint`.
+        Arguments other than X.
     defaults : dict, optional
         Defaults of the arguments; what is equal to its default is not stored.
     """
@@ -69,8 +72,10 @@ class Call:
         for name, value in self.arguments.items():
             if name in DATA:
                 header["data"] += [name] if value is not None else []
-            elif name == "callback" or (value is None and self.defaults.get(name) is None):
+            elif name in OWN or (value is None and self.defaults.get(name) is None):
                 continue
+            elif name == "dtype":
+                header["plain"][name] = np.dtype(value).name
             elif is_plain(value):
                 header["plain"][name] = plain(value)
             elif classes.knows(value):

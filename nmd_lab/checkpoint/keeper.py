@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 import time
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from nmd_lab._atomic import check_target
 from nmd_lab._version import __version__
@@ -74,6 +78,19 @@ class Keeper:
                 f"checkpoint={str(self.path)!r} is of other data than X: give the same X, mask and "
                 "weights, or another checkpoint=."
             )
+
+    def random_numbers(self, make: Callable[[], np.random.Generator]) -> np.random.Generator:
+        """Return the random numbers of the run from its beginning on, which checkpoints hold.
+
+        Parameters
+        ----------
+        make : callable
+            Function that returns those of a run that begins anew.
+        """
+        rng: np.random.Generator = self.place.take()["rng"] if self.place.goes_on else make()
+        at_beginning = copy.deepcopy(rng)
+        self.place.mark(lambda: {"rng": at_beginning})
+        return rng
 
     def tick(self) -> None:
         """Write a checkpoint if the last one is old enough."""

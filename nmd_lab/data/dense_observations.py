@@ -109,9 +109,8 @@ class DenseObservations(Observations):
 
     def transformed(self, transform: Transform) -> FloatArray:
         """Return transform(X) as a new flat array; transform(0) at missing entries."""
-        T: Any = np.empty(self.stored.size, self.dtype) if self.scratch is None else None
-        if self.scratch is not None:
-            T = self.scratch.zeros(self.stored.size, self.dtype)
+        size, scratch = self.stored.size, self.scratch
+        T: Any = np.empty(size, self.dtype) if scratch is None else scratch.zeros(size, self.dtype)
         for block, x in zip(self._blocks(), self._known_blocks(), strict=True):
             T[block] = transform(x)  # it may need temporary arrays
         return T  # type: ignore[no-any-return]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -158,8 +157,6 @@ def _with(fit: Decomposition, memory: Memory, swept: Swept) -> Decomposition:
 def _more_rows(labels: Labels, m: int, n: int) -> Labels:
     """Return labels of the columns of a fit, for more rows, which have no labels."""
     (row,), (column,) = labels.rows, labels.columns
-    along: dict[Any, Any] = {
-        name: each for name, each in labels.coords.coords.items() if row not in each.dims
-    }
-    coords = labels.coords.drop_vars([name for name in labels.coords.coords if name not in along])
+    of_rows = [name for name, each in labels.coords.coords.items() if row in each.dims]
+    coords = labels.coords.drop_vars(of_rows)
     return replace(labels, dims=(row, column), shape=(m, n), coords=coords)

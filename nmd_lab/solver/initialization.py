@@ -12,6 +12,7 @@ from scipy.linalg import eigh
 from scipy.sparse.linalg import LinearOperator
 
 from nmd_lab.data.base import BLOCK, FloatArray, Observations
+from nmd_lab.data.sparse import is_sparse
 from nmd_lab.model.offsets import NO_OFFSETS, Offsets
 from nmd_lab.model.proximal import Pair
 
@@ -117,12 +118,12 @@ def svd_memory(observations: Observations, rank: int, kind: str = "svd") -> int:
     """Return about how many bytes `svd_start` takes."""
     (m, n), stored = observations.shape, observations.n_stored
     short, long = sorted((m, n))
-    is_sparse = observations.pattern is not None or observations.absent_are_zeros
-    if is_sparse:
+    is_stored = observations.pattern is not None or observations.absent_are_zeros
+    if is_stored:
         matrix = 4 * 8 * observations.values.size  # its temporary arrays have double precision
     else:
         matrix = 2 * stored * observations.dtype.itemsize + stored // 4  # and masks
-    if kind != "randomized" and not is_sparse and short <= INITIALIZATION.largest_gram:
+    if kind != "randomized" and not is_stored and short <= INITIALIZATION.largest_gram:
         doubles = 3 * short**2 + 2 * min(BLOCK_ROWS, long) * short + 5 * long * rank
     else:
         doubles = 2 * BLOCK + 4 * (m + n) * max(2 * rank + 1, rank + INITIALIZATION.oversampling)
@@ -135,9 +136,8 @@ def _svd_through_gram(R: FloatArray, rank: int) -> tuple[FloatArray, FloatArray]
     Small singular values from the Gram matrix have half the digits only.  This is enough here.
     """
     wide = R.shape[0] < R.shape[1]
-    ends = [(float(part.min()), float(part.max())) for part, _ in _row_blocks(R)]
-    low, high = (find(each) for find, each in zip((min, max), zip(*ends, strict=True), strict=True))
-    scale = max(high, -low) or 1.0  # squares must not overflow
+    sizes = [max(float(part.max()), -float(part.min())) for part, _ in _row_blocks(R)]
+    scale = max(sizes) or 1.0  # squares must not overflow
     m, n = R.shape[::-1] if wide else R.shape
     blocks = [slice(first, first + BLOCK_ROWS) for first in range(0, m, BLOCK_ROWS)]
     columns: Any = np.asarray(R).T if wide else None
@@ -206,14 +206,14 @@ def _filled(R: FloatArray | sparse.csr_array, fill: float) -> Any:
 
 def _product(R: Any, V: FloatArray) -> Any:
     """Return R V in double precision, without a copy of R in it."""
-    if not hasattr(R, "ravel"):  # sparse
+    if is_sparse(R):
         return R @ V
     return np.concatenate([np.asarray(part, V.dtype) @ V for part, _ in _row_blocks(R)])
 
 
 def _transposed_product(R: Any, V: FloatArray) -> Any:
     """Return Rᵀ V in double precision, without a copy of R in it."""
-    if not hasattr(R, "ravel"):
+    if is_sparse(R):
         return R.T @ V
     return sum(np.asarray(part, V.dtype).T @ V[rows] for part, rows in _row_blocks(R))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import math
 import time
 from collections.abc import Iterator, Sequence
@@ -197,11 +196,8 @@ def _place_and_random_numbers(
     if options.checkpoint is None or call is None:
         return NOWHERE, options.generator()
     own, classes = fingerprint(observations), kept_classes(pair)
-    place = Keeper(options.checkpoint, options.checkpoint_every, call, own, classes).place
-    rng = place.take()["rng"] if place.goes_on else options.generator()
-    at_beginning = copy.deepcopy(rng)
-    place.mark(lambda: {"rng": at_beginning})
-    return place, rng
+    keeper = Keeper(options.checkpoint, options.checkpoint_every, call, own, classes)
+    return keeper.place, keeper.random_numbers(options.generator)
 
 
 def _refuse_choice(rank: int | None, nonlinearity: Any, loss: Any, options: Options) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from nmd_lab.data.base import FloatArray, Observations
+from nmd_lab.data.sparse import is_sparse
 from nmd_lab.model.offsets import Offsets
 from nmd_lab.model.proximal import Pair
 
@@ -53,7 +54,7 @@ def _shrunken_means(
 
 def _sums(R: Any, axis: int) -> FloatArray:
     """Return the sums of all rows (axis 1) or columns (axis 0) of a sparse or a dense matrix."""
-    if hasattr(R, "tocsr"):
+    if is_sparse(R):
         return np.asarray(R.sum(axis=axis), dtype=np.float64).ravel()
     sums = np.zeros(R.shape[1 - axis])
     for first in range(0, R.shape[0], SUMMED_ROWS):
