@@ -15,6 +15,7 @@ from .checkpoint.call import Call
 from .data.limits import GivenLimits
 from .data.stored import is_stored
 from .result.decomposition import Decomposition
+from .solver.executors.inputs import is_dask
 from .solver.prepare import prepare
 from .solver.restarts import solve
 
@@ -54,8 +55,8 @@ def run_fit(
     try:
         return _fitted(X, model, options | data, absent_are_zeros, limits, call)
     finally:
-        if is_stored(X):  # T and U are on a disk until nothing holds them
-            gc.collect()
+        if is_stored(X) or options.get("client") is not None or is_dask(X):
+            gc.collect()  # T and U are on a disk, or on workers, until nothing holds them
 
 
 def _fitted(

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from ._threads import one_thread
 from .model.proximal import Pair
 from .result.decomposition import Decomposition
 from .result.provenance import provenance
 from .solver.admm import State
 from .solver.constraints.text import constraints_in_parameters
+from .solver.executors.rows import as_result
 from .solver.learning import iterate_and_learn
 from .solver.prepare import Prepared
 from .solver.refinement.stages import optimality
@@ -32,9 +35,12 @@ def label(prepared: Prepared, solution: Solution) -> Decomposition:
     problem = prepared.problem.of(outcome.state)
     state, units = outcome.state, problem.units
     observations = units.given_observations(problem.observations)
-    W, H = state.W.copy(), state.H.copy()
+    W, H = as_result(state.W), state.H.copy()
     if not problem.is_constrained:  # a constraint says what a row without an entry is
         W, H = observations.zero_unobserved(W, H)
+    offsets = state.offsets
+    if offsets.rows is not None:
+        offsets = offsets._replace(rows=np.asarray(offsets.rows))
     choice = prepared.choice
     chosen = {}
     if choice is not None:
@@ -44,7 +50,7 @@ def label(prepared: Prepared, solution: Solution) -> Decomposition:
         W,
         H,
         outcome.history,
-        offsets=state.offsets,
+        offsets=offsets,
         nonlinearity=units.pair.nonlinearity,
         loss=units.pair.loss,
         stop_reason=outcome.stop_reason,

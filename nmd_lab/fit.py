@@ -175,6 +175,11 @@ def decompose(
     memory_limit : float, optional
         Largest memory that the arrays of a fit may take beside X, in GiB.  A fit that needs more is
         refused before the work; X in a file is then read by blocks.
+    client : distributed.Client or "active", optional
+        Client of a Dask cluster whose workers make the passes over the rows (extra "dask"); by
+        default the active one if X is of Dask: an array, a DataArray over one, or for `complete` a
+        table of Dask with the columns row, column and value.  The iterates are those of Algorithm 1
+        on one machine, up to rounding.  Rank and ridge must be given.  See ``docs/scale.md``.
 
     Returns
     -------

@@ -37,7 +37,7 @@ def resume(path: str | os.PathLike[str], X: Any, **arguments: Any) -> Decomposit
     **arguments
         Arguments that a checkpoint does not hold, as they were: `mask`, `weights` and limits,
         other arrays, and objects of a class of your own.  `callback`, `progress`, `threads`,
-        `device`, `time_limit` and `checkpoint_every` may be others.
+        `device`, `client`, `time_limit` and `checkpoint_every` may be others.
 
     Returns
     -------

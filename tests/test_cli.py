@@ -455,7 +455,7 @@ def test_the_help_speaks_the_language_of_the_shell(monkeypatch, capsys):
 def test_every_option_of_a_fit_is_on_the_command_line():
     """With the choices and the defaults of the library; None stands for those of the function."""
     given = {f.name: f for each in (ModelOptions, SolverOptions) for f in fields(each)}
-    absent = {"callback", "progress", "work_dir"}  # the command reads files as a whole
+    absent = {"callback", "progress", "work_dir", "client"}  # the command reads files as a whole
     for option in fields(Options):
         assert (option.name in given) != (option.name in absent), option.name
         if option.name in given:

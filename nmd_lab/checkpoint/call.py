@@ -24,11 +24,11 @@ DATA = ("mask", "weights", "at_most", "at_least", "upper", "valid")
 
 FREE = (
     *("callback", "progress", "threads", "device", "time_limit", "checkpoint_every"),
-    *("work_dir", "memory_limit"),
+    *("work_dir", "memory_limit", "client"),
 )
 """Arguments that may change when a run goes on."""
 
-OWN = ("callback", "checkpoint")
+OWN = ("callback", "checkpoint", "client")
 """Arguments that a checkpoint never holds."""
 
 KINDS = ("plain", "objects", "hashes")

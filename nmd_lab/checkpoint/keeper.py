@@ -7,7 +7,7 @@ import time
 import warnings
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -19,6 +19,19 @@ from . import file
 from .call import Call
 from .encoding import Classes, Decoder, Encoder
 from .place import Place, Values
+
+
+class Beside(Protocol):
+    """What belongs to the checkpoints of a run, and is written by others."""
+
+    def write(self) -> str:
+        """Write what belongs to the checkpoint of now, and return its name."""
+
+    def read(self, name: str) -> None:
+        """Read what belongs to a checkpoint."""
+
+    def clean(self) -> None:
+        """Remove what is older than the last two checkpoints."""
 
 
 class Keeper:
@@ -36,6 +49,8 @@ class Keeper:
         Hash of its data.
     classes : Classes
         Classes of the objects that a checkpoint may hold.
+    beside : Beside, optional
+        What writes further files.
 
     Attributes
     ----------
@@ -50,14 +65,24 @@ class Keeper:
         If the file belongs to another call or other data, or is damaged.
     """
 
-    def __init__(self, path: Any, every: float, call: Call, data: str, classes: Classes) -> None:
+    def __init__(
+        self,
+        path: Any,
+        every: float,
+        call: Call,
+        data: str,
+        classes: Classes,
+        beside: Beside | None = None,
+    ) -> None:
         self.path = check_target(path, "checkpoint")
-        self._every, self._classes = every, classes
+        self._every, self._classes, self._beside = every, classes, beside
         self._header = call.header(classes) | {"observations": data}
         stored: Values | None = None
         if file.exists(self.path):
             content = file.read(self.path)
             self._check(content.header, call, data)
+            if beside is not None:
+                beside.read(content.header["beside"])
             try:
                 stored = Decoder(classes, content.arrays).decode(content.header["state"])
             except (AttributeError, LookupError, TypeError, ValueError) as error:
@@ -73,6 +98,12 @@ class Keeper:
     def _check(self, header: dict[str, Any], call: Call, data: str) -> None:
         """Raise ValueError if a checkpoint is of another call or of other data."""
         call.check(self._header, header["call"], str(self.path))
+        if (header.get("beside") is None) != (self._beside is None):
+            remedy = "leave client= out" if self._beside is not None else "give client="
+            raise ValueError(
+                f"checkpoint={str(self.path)!r} was written with and without a cluster: {remedy}, "
+                "as it was."
+            )
         if header["call"]["observations"] != data:
             raise ValueError(
                 f"checkpoint={str(self.path)!r} is of other data than X: give the same X, mask and "
@@ -103,7 +134,10 @@ class Keeper:
         state = encoder.encode(self.place.contents())
         header = {"call": self._header, "version": __version__, "state": state}
         try:
+            header["beside"] = None if self._beside is None else self._beside.write()
             file.write(self.path, file.Content(header, encoder.arrays))
+            if self._beside is not None:
+                self._beside.clean()
         except OSError as error:
             self._broken = True
             warnings.warn(

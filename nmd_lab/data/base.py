@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, Protocol, Self
+from typing import Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -18,114 +17,17 @@ from scipy import sparse
 
 from nmd_lab._files import Scratch
 
+from ._sums import sums_along
+from .entries import CsrRows as CsrRows
+from .entries import EntryLimits as EntryLimits
+from .entries import FloatArray as FloatArray
+from .entries import IntArray as IntArray
+from .entries import ObservedEntries as ObservedEntries
+from .entries import Transform as Transform
 from .labels import Labels
-
-FloatArray = NDArray[np.floating]
-IntArray = NDArray[np.integer]
-
-Transform = Callable[[FloatArray], FloatArray]
-"""An entrywise function of arrays."""
-
 
 BLOCK = 1 << 16
 """Entries of a block: 512 KiB of doubles, so that temporary arrays stay small and in the cache."""
-
-
-class ObservedEntries(NamedTuple):
-    """The observed entries, sorted by row and column.
-
-    Attributes
-    ----------
-    rows, columns : ndarray of int (n_observed,)
-        Positions.
-    values : ndarray of float (n_observed,)
-        Observed values.
-    """
-
-    rows: IntArray
-    columns: IntArray
-    values: FloatArray
-
-
-@dataclass(frozen=True)
-class EntryLimits:
-    """What is known of each stored entry.
-
-    Attributes
-    ----------
-    codes : ndarray of int8 (n_stored,)
-        0: the value; 1: it is at most the value; 2: it is at least the value; 3: it lies between
-        the value and an upper one.
-    uppers : ndarray (n_stored,) or None
-        Upper values; None if no entry has two limits.
-    """
-
-    codes: NDArray[np.int8]
-    uppers: FloatArray | None = None
-
-    def at(self, where: Any) -> EntryLimits:
-        """Return the limits of some entries, which a slice or an array selects."""
-        uppers = None if self.uppers is None else self.uppers[where]
-        return EntryLimits(self.codes[where], uppers)
-
-    def mapped(self, transform: Transform) -> EntryLimits:
-        """Return the limits of transformed data; the transform must increase."""
-        return self if self.uppers is None else replace(self, uppers=transform(self.uppers))
-
-    def nearest(self, x: FloatArray, y: FloatArray, smallest: float = -np.inf) -> FloatArray:
-        """Return the value nearest to y that an entry may have, x where its value is known.
-
-        Parameters
-        ----------
-        x, y : ndarray (n_stored,)
-            Stored and modelled values.
-        smallest : float, optional
-            Smallest value that an entry with an upper limit may have.
-        """
-        return np.clip(y, *self.ends(x, smallest)).astype(x.dtype, copy=False)
-
-    def ends(self, x: FloatArray, smallest: float = -np.inf) -> tuple[FloatArray, FloatArray]:
-        """Return the smallest and the largest value that each entry may have, as for `nearest`."""
-        upper = x if self.uppers is None else self.uppers
-        low = np.where(self.codes == 1, np.minimum(smallest, x), x)
-        high = np.where(self.codes == 2, np.inf, np.where(self.codes == 3, upper, x))
-        return low, high
-
-
-class CsrRows(NamedTuple):
-    """The observed entries of a range of rows, in compressed form.
-
-    Attributes
-    ----------
-    indptr : ndarray of int64 (n_rows + 1,)
-        Row pointers: row i of the range has the entries indptr[i] to indptr[i + 1].
-    indices : ndarray of int64 (n_entries,)
-        Columns of the entries.
-    values, weights : ndarray of float64 (n_entries,)
-        Observed values and their weights.
-    limits : EntryLimits or None
-        Limits of the entries; None if all values are known.
-    """
-
-    indptr: IntArray
-    indices: IntArray
-    values: NDArray[np.float64]
-    weights: NDArray[np.float64]
-    limits: EntryLimits | None = None
-
-    @classmethod
-    def of(
-        cls, indptr: Any, indices: Any, values: Any, weights: Any, limits: EntryLimits | None = None
-    ) -> CsrRows:
-        """Return the arrays with the types above; without weights, each weight is one."""
-        weights = np.ones(values.size) if weights is None else weights
-        return cls(
-            np.asarray(indptr, dtype=np.int64),
-            np.asarray(indices, dtype=np.int64),
-            np.asarray(values, dtype=np.float64),
-            np.asarray(weights, dtype=np.float64),
-            limits,
-        )
 
 
 class EntryReader(Protocol):
@@ -253,6 +155,19 @@ class Observations(ABC):
         otherwise.
         """
 
+    def centred_sums(
+        self,
+        transform: Transform,
+        mean: float,
+        rows: FloatArray | None,
+        columns: FloatArray | None,
+        *,
+        axis: int,
+    ) -> FloatArray:
+        """Return the sums of `centred` over all rows (axis 0) or over all columns (axis 1)."""
+        matrix, _ = self.centred(transform, mean, rows, columns)
+        return sums_along(matrix, axis)
+
     @abstractmethod
     def observed(self) -> tuple[FloatArray, FloatArray]:
         """Return the observed values and their weights, flat, in double precision."""
@@ -264,6 +179,10 @@ class Observations(ABC):
     def sum_of(self, function: Callable[[FloatArray, FloatArray], FloatArray]) -> float:
         """Return the sum of a function of values and weights over the entries, block by block."""
         return sum((float(np.sum(function(x, w))) for x, w in self.observed_blocks()), 0.0)
+
+    def sum_of_blocks(self, function: Callable[[FloatArray, FloatArray], Any]) -> Any:
+        """Return the sum of a function of the values and weights of a block over the blocks."""
+        return sum((function(x, w) for x, w in self.observed_blocks()), 0.0)
 
     def range(self) -> tuple[float, float]:
         """Return the smallest and the largest observed value."""
@@ -320,14 +239,6 @@ class Observations(ABC):
     def empty_rows_and_columns(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
         """Return the positions of the rows and of the columns without an observed entry."""
         return np.flatnonzero(self.counts(1) == 0), np.flatnonzero(self.counts(0) == 0)
-
-
-def limits_content(limits: EntryLimits | None) -> Iterator[tuple[str, Iterable[NDArray[Any]]]]:
-    """Yield the numbers of limits; see `Observations.content`."""
-    if limits is not None:
-        yield "limits", [limits.codes]
-        if limits.uppers is not None:
-            yield f"upper limits {limits.uppers.dtype}", [limits.uppers]
 
 
 def has_offsets(mean: float, rows: FloatArray | None, columns: FloatArray | None) -> bool:

@@ -31,6 +31,7 @@ def observe_dense(
     dtype: DTypeLike | None = None,
     sample_dims: str | Sequence[str] | None = None,
     table: TypedTable | None = None,
+    may_be_empty: bool = False,
 ) -> DenseObservations:
     """Return the observations of a dense input, which is not modified.
 
@@ -48,6 +49,8 @@ def observe_dense(
         Dimensions of a DataArray that form the rows; by default the first of two.
     table : TypedTable, optional
         Kinds of the columns of a DataFrame; by default they follow from its dtypes.
+    may_be_empty : bool, default False
+        Whether X may have no observed entry, since it is a part of a larger matrix.
 
     Raises
     ------
@@ -73,7 +76,8 @@ def observe_dense(
     if np.any(np.isinf(values) & seen):
         raise infinity_error(*np.argwhere(np.isinf(values) & seen)[0])
     floats = None if weights is None else dense_weights(weights, X, labels, values.dtype)
-    if not (seen if floats is None else seen & (floats > 0)).any():
+    observed = seen if floats is None else seen & (floats > 0)
+    if not (may_be_empty or observed.any()):
         raise ValueError("X has no observed entry: check mask=, weights= and the NaN in X.")
     missing = None if seen.all() else seen
     given = None if missing is None and floats is None else EntryWeights(missing, floats)

@@ -28,8 +28,8 @@ from .base import (
     ObservedEntries,
     Transform,
     has_offsets,
-    limits_content,
 )
+from .entries import limits_content
 from .labels import Labels
 
 COUNTED = 1 << 22

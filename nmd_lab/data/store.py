@@ -245,6 +245,19 @@ class SparseStore:
             values, None, arrays["indptr"], arrays["indices"], self._labels(), scratch=scratch
         )
 
+    def rows(self, rows: slice, *, absent_are_zeros: bool = False) -> SparseObservations:
+        """Return a range of rows, without labels, read from the files when they are used."""
+        indptr = self._mapped("indptr", ARRAYS["indptr"])[rows.start : rows.stop + 1]
+        entries = slice(int(indptr[0]), int(indptr[-1]))
+        return SparseObservations(
+            self._mapped("values", self.dtype)[entries],
+            None,
+            indptr - indptr[0],
+            self._mapped("indices", ARRAYS["indices"])[entries],
+            Labels.plain((rows.stop - rows.start, self.shape[1])),
+            absent_are_zeros,
+        )
+
     def _labels(self) -> Labels:
         """Return the labels."""
         dims = tuple(self._about["dims"])

@@ -43,6 +43,7 @@ def observe_stored(
     weights: Any = None,
     dtype: DTypeLike | None = None,
     sample_dims: Any = None,
+    may_be_empty: bool = False,
 ) -> DenseObservations:
     """Return the observations of a matrix in a file, without reading it as a whole.
 
@@ -54,6 +55,8 @@ def observe_stored(
         Folder for arrays of the size of X.
     mask, weights, dtype, sample_dims
         As for `nmd_lab.data.observations.observe`; mask and weights may be memmaps.
+    may_be_empty : bool, default False
+        Whether X may have no observed entry, since it is a part of a larger matrix.
 
     Raises
     ------
@@ -70,7 +73,7 @@ def observe_stored(
                 f"{name} has shape {np.shape(given)}, and X {stored.shape}: give one of that shape."
             )
     bits, n_seen = _seen(stored, mask, weights)
-    if not n_seen:
+    if not (n_seen or may_be_empty):
         raise ValueError("X has no observed entry: check mask=, weights= and the NaN in X.")
     floats = None
     if weights is not None:

@@ -45,7 +45,7 @@ class MatrixCompletion(OneToOneFeatureMixin, SampledModel):  # type: ignore[misc
     dtype, init, n_init, max_iter, tol, penalty, initial_penalty, acceleration, homotopy, polish, \
     alpha, offsets, offset_alpha, constraint, w_constraint, h_constraint, validation, patience, \
     epsilon, time_limit, callback, progress, random_state, threads, device, checkpoint, \
-    checkpoint_every, work_dir, memory_limit
+    checkpoint_every, work_dir, memory_limit, client
         As for `complete`, with the same defaults.  "sample" refuses a value for `alpha`,
         `offset_alpha`, `constraint`, `w_constraint`, `h_constraint` or `validation`, and ignores
         those that say how a fit iterates.
@@ -119,6 +119,7 @@ class MatrixCompletion(OneToOneFeatureMixin, SampledModel):  # type: ignore[misc
         checkpoint_every: float = 60.0,
         work_dir: str | os.PathLike[str] | None = None,
         memory_limit: float | None = None,
+        client: Any = None,
         memory: int = 10_000,
         forgetting: float = 0.0,
         inference: Literal["fit", "sample"] = "fit",

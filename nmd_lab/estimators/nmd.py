@@ -36,7 +36,7 @@ class NMD(ClassNamePrefixFeaturesOutMixin, FactorModel):  # type: ignore[misc]
     dtype, init, n_init, max_iter, tol, penalty, initial_penalty, acceleration, homotopy, polish, \
     alpha, offsets, offset_alpha, constraint, w_constraint, h_constraint, validation, patience, \
     epsilon, time_limit, callback, progress, random_state, threads, device, checkpoint, \
-    checkpoint_every, work_dir, memory_limit
+    checkpoint_every, work_dir, memory_limit, client
         As for `decompose`, with the same defaults.  `offsets` of rows are refused, and so is "auto"
         together with ``alpha="auto"``, which may choose them.
     memory : int, default 10000
@@ -117,6 +117,7 @@ class NMD(ClassNamePrefixFeaturesOutMixin, FactorModel):  # type: ignore[misc]
         checkpoint_every: float = 60.0,
         work_dir: str | os.PathLike[str] | None = None,
         memory_limit: float | None = None,
+        client: Any = None,
         memory: int = 10_000,
         forgetting: float = 0.0,
     ) -> None:

@@ -64,12 +64,14 @@ def out_of_bounds(problem: Problem) -> str:
     f, observations = problem.pair.nonlinearity, problem.observations
     if not isinstance(f, MinMax):
         return ""
-    counts = np.zeros(2, dtype=int)
-    for values, weights in observations.observed_blocks():
+    zeros = observations.absent_are_zeros
+
+    def count(values: NDArray[Any], weights: NDArray[Any]) -> NDArray[Any]:
         # A weight is the number of entries where one value stands for all absent zeros.
-        number = weights if observations.absent_are_zeros else np.ones(values.size)
-        counts += [int(number[outside].sum()) for outside in _outside(f, values)]
-    below, above = counts.tolist()
+        number = weights if zeros else np.ones(values.size)
+        return np.array([number[outside].sum() for outside in _outside(f, values)])
+
+    below, above = map(int, observations.sum_of_blocks(count))
     if not below and not above:
         return ""
     return (

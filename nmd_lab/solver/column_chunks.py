@@ -119,22 +119,53 @@ class ColumnChunks:
         parts : int
             Number of threads.
         """
-        types = f"{Ht.dtype}_{self.chunks[0].rows.dtype}"
-        add = sparse_kernel(_add_to_columns, types)
-        solve = sparse_kernel(_solve_columns, str(Ht.dtype))
-        size, borders = partners.shape[1], np.linspace(0, self.n, parts + 1).astype(int)
+        borders = np.linspace(0, self.n, parts + 1).astype(int)
 
         def share(part: int) -> tuple[FloatArray, ...]:
             first, last = int(borders[part]), int(borders[part + 1])
-            normals = np.zeros((last - first, size, size))
-            steps = np.zeros((last - first, size))
-            for chunk in self.chunks:
-                own = (S[chunk.first_entry :], partners[chunk.first_row :])
-                add(*chunk[:3], first, *own, normals, steps)
-            solve(normals, steps, solved.start or 0, ridge, Ht[first:last])
+            sums = column_sums(self.chunks, S, partners, first, last)
+            solve_columns(*sums, solved, ridge, Ht[first:last])
             return ()
 
         map_and_add(share, parts)
+
+
+def column_sums(
+    chunks: list[Chunk], S: FloatArray, partners: FloatArray, first: int, last: int
+) -> tuple[FloatArray, FloatArray]:
+    """Return the sums over the entries of each of a range of columns, without the ridge.
+
+    Parameters
+    ----------
+    chunks : list of Chunk
+        Chunks of rows.
+    S, partners
+        As for `ColumnChunks.improve`.
+    first, last : int
+        First column, and the one after the last.
+
+    Returns
+    -------
+    normals : ndarray (k, n_solved, n_solved)
+        Σ w_i w_iᵀ; the lower triangles count.
+    steps : ndarray (k, n_solved)
+        Σ s_ij w_i.
+    """
+    add = sparse_kernel(_add_to_columns, f"{S.dtype}_{chunks[0].rows.dtype}")
+    size = partners.shape[1]
+    normals, steps = np.zeros((last - first, size, size)), np.zeros((last - first, size))
+    for chunk in chunks:
+        own = (S[chunk.first_entry :], partners[chunk.first_row :])
+        add(*chunk[:3], first, *own, normals, steps)
+    return normals, steps
+
+
+def solve_columns(
+    normals: FloatArray, steps: FloatArray, solved: slice, ridge: FloatArray, Ht: FloatArray
+) -> None:
+    """Solve the least-squares problem of each column from its sums, which are overwritten."""
+    solve = sparse_kernel(_solve_columns, str(Ht.dtype))
+    solve(normals, steps, solved.start or 0, ridge, Ht)
 
 
 def _chunk(storage: CsrStorage, device: Device, first: int, last: int) -> Chunk:

@@ -17,6 +17,7 @@ from .constraints.given import GivenConstraints
 from .devices.choice import device_of, refuse_unsupported
 from .devices.files import FileHost
 from .devices.host import HOST
+from .executors.observations import ClusterObservations
 from .memory import check_copy
 from .offsets import OffsetColumns
 from .options import Options
@@ -83,7 +84,8 @@ def make_problem(
         device = FileHost(observations.scratch)
     if observed_only:
         observations = observations.as_sparse()
-    if scaling.exponent and observations.scratch is None:
+    in_memory = observations.scratch is None and not isinstance(observations, ClusterObservations)
+    if scaling.exponent and in_memory:
         check_copy(observations)
     observations, pair = scaling.scaled_observations(observations), scaling.scaled_pair()
     ridge = scaling.scaled_offset_alpha(options.offset_alpha, 1.0)

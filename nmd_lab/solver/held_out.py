@@ -1,4 +1,4 @@
-"""Held-out entries, and the error at them, for early stopping."""
+"""The error at held-out entries, for early stopping."""
 
 from __future__ import annotations
 
@@ -7,15 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nmd_lab._checks import errors_about, new_stream
-from nmd_lab.data.base import FloatArray, Observations
-from nmd_lab.data.matched import match_data
+from nmd_lab.data.base import FloatArray
 from nmd_lab.data.sparse_observations import SparseObservations
-from nmd_lab.data.split import split
 from nmd_lab.model.mixed import AnyPair, MixedPair
 from nmd_lab.model.proximal import Pair
 
-from .options import Options
 from .storage import CsrStorage
 
 
@@ -44,6 +40,19 @@ class HeldOut:
         It is in the units of X; for a mixed pair, in the units of each column.  Another pair has
         learned parameters.
         """
+        return float(np.sqrt(np.average(self._squares(W_aug, H_aug, pair), weights=self.weights)))
+
+    def squared_errors(
+        self, W_aug: FloatArray, H_aug: FloatArray, pair: AnyPair | None = None
+    ) -> tuple[float, float]:
+        """Return the weighted sum of the squared errors, and the sum of the weights."""
+        squares = self._squares(W_aug, H_aug, pair)
+        if self.weights is None:
+            return float(np.sum(squares)), float(squares.size)
+        return float(np.sum(self.weights * squares)), float(np.sum(self.weights))
+
+    def _squares(self, W_aug: FloatArray, H_aug: FloatArray, pair: AnyPair | None) -> FloatArray:
+        """Return the squared error of each entry."""
         pair, t = self.pair if pair is None else pair, self.storage.all_products(W_aug, H_aug)
         if isinstance(pair, MixedPair):
             model = pair.expected(t, *self.positions)
@@ -51,8 +60,8 @@ class HeldOut:
         else:
             model = pair.loss.expected(pair.nonlinearity(t))
             errors = self._targets(model) - model
-        squares = np.square(errors, dtype=np.float64)
-        return float(np.sqrt(np.average(squares, weights=self.weights)))
+        squares: FloatArray = np.square(errors, dtype=np.float64)
+        return squares
 
     def losses(self, W_aug: FloatArray, H_aug: FloatArray) -> FloatArray:
         """Return the weighted loss of each entry, in the units of X."""
@@ -72,71 +81,3 @@ class HeldOut:
             return self.values
         smallest = self.pair.limits.smallest if isinstance(self.pair, Pair) else -np.inf
         return self.limits.nearest(self.values, model, smallest)
-
-
-def hold_out(
-    observations: Observations, options: Options, rng: np.random.Generator
-) -> tuple[Observations, SparseObservations | None]:
-    """Return the observations for the fit, and the held-out entries.
-
-    Parameters
-    ----------
-    observations : Observations
-        All observations.
-    options : Options
-        `validation`: share of the observations to hold out, or a matrix with the held-out entries.
-    rng : Generator
-        Random numbers.  The choice of a share has a stream of its own.
-
-    Raises
-    ------
-    ValueError, TypeError
-        If no entry is held out, or none is left for the fit, or if `validation` is not a matrix of
-        the shape of X, or if the absent entries of a sparse X are zeros.
-    """
-    validation = options.validation
-    if validation is None:
-        return observations, None
-    if observations.absent_are_zeros:
-        raise ValueError(
-            "validation= does not go with a sparse X whose absent entries are zeros: use "
-            "complete(), or a dense X."
-        )
-    if options.holds_out_share:
-        rest, held_out = split(observations, float(validation), new_stream(rng))
-        if not held_out.n_observed:
-            raise ValueError(
-                f"validation={validation} holds out none of the {rest.n_observed} observed "
-                "entries, since each row and column keeps one: give validation=None, or more data."
-            )
-    else:
-        held_out = _given(validation, observations)
-        rest = _without(observations, held_out)
-    return rest, held_out.as_sparse()
-
-
-def _given(validation: Any, observations: Observations) -> SparseObservations:
-    """Return given held-out entries at their positions in X."""
-    with errors_about("validation"):
-        matched = match_data(observations.labels, validation, owner="X")
-    return matched.as_sparse(observations.labels)
-
-
-def _without(observations: Observations, held_out: Observations) -> Observations:
-    """Return the observations at all positions that are not held out."""
-    own, held = (_positions(each) for each in (observations, held_out))
-    keep = ~np.isin(own, held, assume_unique=True)
-    if keep.all():
-        return observations
-    if not keep.any():
-        raise ValueError(
-            "validation holds out every observed entry of X: give fewer entries, or a share "
-            "between 0 and 1."
-        )
-    return observations.select(keep)
-
-
-def _positions(observations: Observations) -> NDArray[np.int64]:
-    """Return the position of each observed entry in the flat matrix."""
-    rows, columns, _ = observations.entries()
-    return rows.astype(np.int64) * observations.shape[1] + columns

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -12,11 +11,11 @@ from scipy.linalg import eigh
 from scipy.sparse.linalg import LinearOperator
 
 from nmd_lab.data.base import BLOCK, FloatArray, Observations
-from nmd_lab.data.sparse import is_sparse
 from nmd_lab.model.offsets import NO_OFFSETS, Offsets
 from nmd_lab.model.proximal import Pair
 
 from .lanczos import LanczosBreakdown, largest_singular
+from .lowrank import RowBlocks, row_blocks
 
 
 @dataclass(frozen=True)
@@ -101,7 +100,12 @@ def svd_start(
         large or sparse data and many components; "nndsvd" makes both factors nonnegative.
     """
     R, fill = observations.centred(pair.preimage, *offsets)
-    if kind == "randomized":
+    if hasattr(R, "factors"):  # its rows lie on workers
+        W, H = R.factors(rank, rng, INITIALIZATION.largest_gram)
+        if kind != "nndsvd":
+            return Start(W, H, False, offsets)
+        W = np.asarray(W)
+    elif kind == "randomized":
         W, H = _svd_by_random_range(R, fill, rank, rng)
     elif not sparse.issparse(R) and min(R.shape) <= INITIALIZATION.largest_gram:
         W, H = _svd_through_gram(R, rank)
@@ -136,7 +140,7 @@ def _svd_through_gram(R: FloatArray, rank: int) -> tuple[FloatArray, FloatArray]
     Small singular values from the Gram matrix have half the digits only.  This is enough here.
     """
     wide = R.shape[0] < R.shape[1]
-    sizes = [max(float(part.max()), -float(part.min())) for part, _ in _row_blocks(R)]
+    sizes = [max(float(part.max()), -float(part.min())) for part, _ in row_blocks(R)]
     scale = max(sizes) or 1.0  # squares must not overflow
     m, n = R.shape[::-1] if wide else R.shape
     blocks = [slice(first, first + BLOCK_ROWS) for first in range(0, m, BLOCK_ROWS)]
@@ -194,36 +198,10 @@ def _svd_by_random_range(
 
 def _filled(R: FloatArray | sparse.csr_array, fill: float) -> Any:
     """Return R + fill, with `fill` added to every entry, as a linear operator."""
-    return LinearOperator(
-        R.shape,
-        matvec=lambda v: _product(R, v) + fill * np.sum(v),
-        rmatvec=lambda v: _transposed_product(R, v) + fill * np.sum(v),
-        matmat=lambda V: _product(R, V) + fill * np.sum(V, axis=0),
-        rmatmat=lambda V: _transposed_product(R, V) + fill * np.sum(V, axis=0),
-        dtype=np.float64,
-    )
-
-
-def _product(R: Any, V: FloatArray) -> Any:
-    """Return R V in double precision, without a copy of R in it."""
-    if is_sparse(R):
-        return R @ V
-    return np.concatenate([np.asarray(part, V.dtype) @ V for part, _ in _row_blocks(R)])
-
-
-def _transposed_product(R: Any, V: FloatArray) -> Any:
-    """Return Rᵀ V in double precision, without a copy of R in it."""
-    if is_sparse(R):
-        return R.T @ V
-    return sum(np.asarray(part, V.dtype).T @ V[rows] for part, rows in _row_blocks(R))
-
-
-def _row_blocks(R: FloatArray) -> Iterator[tuple[FloatArray, slice]]:
-    """Yield blocks of rows with their positions."""
-    size = max(1, BLOCK // R.shape[1])
-    for first in range(0, R.shape[0], size):
-        rows = slice(first, first + size)
-        yield R[rows], rows
+    rows = RowBlocks(R, fill)
+    both = {"matvec": rows.product, "rmatvec": rows.transposed_product}
+    more = {"matmat": rows.product, "rmatmat": rows.transposed_product}
+    return LinearOperator(R.shape, **both, **more, dtype=np.float64)
 
 
 def _nonnegative(W: FloatArray, H: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -39,12 +39,15 @@ PLAIN = (
 FACTOR_CONSTRAINTS = (NonNegative, Simplex, Orthonormal, SparseFactor)
 
 
-def kept_classes(pair: AnyPair, others: Iterable[type] = ()) -> Classes:
+def kept_classes(
+    pair: AnyPair, others: Iterable[type] = (), made: dict[type, Made] | None = None
+) -> Classes:
     """Return the classes for a fit with a pair, whose own classes are among them."""
+    further = made or {}
     parts = (pair,) if isinstance(pair, Pair) else tuple(part.pair for part in pair.parts)
     own = {type(each) for part in parts for each in (part.nonlinearity, part.loss)}
     models = {*LOSSES.values(), *NONLINEARITY_CLASSES.values(), *own}
-    made: dict[type, Made] = {cls: Made(_settings, cls) for cls in models}
+    made = further | {cls: Made(_settings, cls) for cls in models}
     made |= {cls: Made(_parameters, cls) for cls in FACTOR_CONSTRAINTS}
     made[Pair] = Made(lambda p: (p.nonlinearity, p.loss, p.limits), _pair)
     made[StopReason] = Made(lambda reason: (reason.code, str(reason)), StopReason)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from nmd_lab._memory import free_addresses, free_memory
 from nmd_lab.data.base import Observations
 
+from .executors.observations import ClusterObservations
 from .initialization import svd_memory
 from .options import Options
 from .problem import Problem
@@ -101,6 +102,8 @@ def _start_memory(observations: Observations, rank: int, options: Options) -> in
 
 def check_memory(problem: Problem, rank: int, options: Options, plan: RefinementPlan) -> None:
     """Raise MemoryError if a fit needs more than the free memory."""
+    if isinstance(problem.observations, ClusterObservations):
+        return  # the workers have memory of their own
     threads = min(problem.threads, problem.observations.n_stored // BLOCKS.share_entries)
     at_a_time = side_by_side(problem, options, options.n_init - 1)
     threads = max(threads, at_a_time) if max(threads, at_a_time) > 1 else 0

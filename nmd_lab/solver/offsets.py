@@ -68,18 +68,35 @@ class OffsetColumns:
         self, W: FloatArray, H: FloatArray, offsets: Offsets
     ) -> tuple[FloatArray, FloatArray]:
         """Return W_aug and H_aug from W (m, rank), H (rank, n) and offsets."""
-        m, n = W.shape[0], H.shape[1]
-        left, right, constant = [W], [H], self.constant
+        m, pieces, H_aug = W.shape[0], self.pieces_of_W(W, offsets), self.extended_H(H, offsets)
+        beside = getattr(W, "beside", None)
+        if beside is not None:  # the rows lie on workers
+            return beside(pieces), H_aug
+        left = [
+            np.full((m, 1), piece) if isinstance(piece, float) else piece.reshape(m, -1)
+            for piece in pieces
+        ]
+        return np.hstack(left, dtype=W.dtype), H_aug
+
+    def pieces_of_W(self, W: FloatArray, offsets: Offsets) -> list[FloatArray | float]:
+        """Return what W_aug is made of: matrices, single columns, and numbers for columns of it."""
+        pieces: list[FloatArray | float] = [W]
         if self.before:
-            left.insert(0, offsets.of_rows(m, float)[:, None] / constant)
+            rows = offsets.of_rows(W.shape[0], float) if offsets.rows is None else offsets.rows
+            pieces.insert(0, rows / self.constant)
+        ones = int(self.kind != "none") + self.after
+        return pieces + [float(self.constant)] * ones
+
+    def extended_H(self, H: FloatArray, offsets: Offsets) -> FloatArray:
+        """Return H_aug."""
+        n, constant, right = H.shape[1], self.constant, [H]
+        if self.before:
             right.insert(0, np.full((1, n), constant))
         if self.after:
-            left.append(np.full((m, 1), constant))
             right.append(offsets.of_columns(n, float)[None, :] / constant)
         if self.kind != "none":
-            left.append(np.full((m, 1), constant))
             right.append(np.full((1, n), self.mean / constant))
-        return np.hstack(left, dtype=W.dtype), np.vstack(right, dtype=H.dtype)
+        return np.vstack(right, dtype=H.dtype)
 
     def split(self, W_aug: FloatArray, H_aug: FloatArray) -> tuple[FloatArray, FloatArray, Offsets]:
         """Return W, H and the offsets from extended factors."""

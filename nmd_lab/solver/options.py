@@ -79,6 +79,7 @@ class FitOptions(TypedDict, total=False):
     checkpoint_every: float
     work_dir: str | os.PathLike[str] | None
     memory_limit: float | None
+    client: Any
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,6 +114,7 @@ class Options:
     checkpoint_every: float = 60.0
     work_dir: Any = None
     memory_limit: float | None = None
+    client: Any = None
 
     def __post_init__(self) -> None:
         """Check everything that can be checked without the data."""
@@ -201,8 +203,8 @@ class Options:
         """Return the options as numbers and strings, for `Decomposition.parameters`.
 
         An array, a fit or a generator becomes a text such as "given ndarray".  `callback`,
-        `progress`, `threads`, `device` and checkpoints are left out, because they do not change the
-        result.
+        `progress`, `threads`, `device`, `client` and checkpoints are left out, because they do not
+        change the result.
 
         Parameters
         ----------
@@ -210,7 +212,7 @@ class Options:
             Working precision, which bounds `epsilon` from below.
         """
         plain = {f.name: getattr(self, f.name) for f in fields(self)}
-        for name in ("callback", "progress", "threads", "device", *CHECKPOINT, *MEMORY):
+        for name in ("callback", "progress", "threads", "device", "client", *CHECKPOINT, *MEMORY):
             del plain[name]
         if self.validation is not None and not self.holds_out_share:
             plain["validation"] = f"given {type(self.validation).__name__}"

@@ -6,6 +6,7 @@ import math
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -33,9 +34,13 @@ from nmd_lab.model.proximal import make_pair
 from .bounds import with_bounds
 from .columns import is_mixed, mixed_pair
 from .devices.choice import device_of
+from .executors.files import PartFiles
+from .executors.inputs import client_for, observe_on_cluster
+from .executors.observations import ClusterObservations
 from .formulation import make_problem, observed_only
 from .guard import refuse_wrong_parts
-from .held_out import HeldOut, hold_out
+from .held_out import HeldOut
+from .holding_out import hold_out, judge_of
 from .initialization import given_start, rank_of_init
 from .kept_classes import kept_classes
 from .limit_noise import limit_model, with_estimated_sd
@@ -130,20 +135,18 @@ def prepare(
         "identity" if is_mixed(nonlinearity) or is_auto(nonlinearity) else nonlinearity,
         "frobenius" if is_mixed(loss) or is_auto(loss) else loss,
     )
-    scratch = _scratch(X, checked)
-    observations = observe(
-        X,
-        mask=mask,
-        weights=weights,
-        dtype=dtype,
-        sample_dims=sample_dims,
-        absent_are_zeros=absent_are_zeros,
-        limits=limits,
-        scratch=scratch,
-    )
+    client = client_for(X, checked.client)
+    scratch = None if client is not None else _scratch(X, checked)
+    data: dict[str, Any] = {"mask": mask, "weights": weights, "dtype": dtype}
+    data |= {"sample_dims": sample_dims, "absent_are_zeros": absent_are_zeros, "limits": limits}
+    if client is None:
+        observations: Observations = observe(X, **data, scratch=scratch)
+    else:
+        observations = observe_on_cluster(X, client, **data)
     given_rank = _given_rank(rank, observations, checked)
-    if scratch is not None:
-        _refuse_choice(given_rank, nonlinearity, loss, checked)
+    if client is not None or scratch is not None:
+        where = "read from a file by blocks" if client is None else "on the workers of a cluster"
+        _refuse_choice(given_rank, nonlinearity, loss, checked, where)
     if is_mixed(nonlinearity) or is_mixed(loss) or observations.labels.table is not None:
         pair = mixed_pair(nonlinearity, loss, observations)
         nonlinearity, loss = pair.nonlinearity, pair.loss
@@ -185,7 +188,7 @@ def prepare(
         pair = problem.units.pair
     start = None if choice is None else choice.start
     starts = all_starts(problem, offsets, chosen_rank, checked, rng, start)
-    judge = None if held_out is None else HeldOut(held_out, pair)
+    judge = judge_of(held_out, pair)
     return Prepared(problem, starts, checked, plan, judge, ending, place.inner("starts"), choice)
 
 
@@ -196,19 +199,29 @@ def _place_and_random_numbers(
     if options.checkpoint is None or call is None:
         return NOWHERE, options.generator()
     own, classes = fingerprint(observations), kept_classes(pair)
-    keeper = Keeper(options.checkpoint, options.checkpoint_every, call, own, classes)
+    beside = None
+    if isinstance(observations, ClusterObservations):
+        beside = PartFiles(observations.cluster, Path(options.checkpoint))
+        classes = kept_classes(pair, made=beside.made)
+    every = options.checkpoint_every
+    keeper = Keeper(options.checkpoint, every, call, own, classes, beside)
     return keeper.place, keeper.random_numbers(options.generator)
 
 
-def _refuse_choice(rank: int | None, nonlinearity: Any, loss: Any, options: Options) -> None:
-    """Raise ValueError for data in files if something is to be chosen, or to be held out."""
+def _refuse_choice(
+    rank: int | None, nonlinearity: Any, loss: Any, options: Options, where: str
+) -> None:
+    """Raise ValueError for data that are not in memory if something is to be chosen.
+
+    Data in files have no held-out entries either.
+    """
     given = {"nonlinearity": nonlinearity, "loss": loss, "alpha": options.alpha}
     free = [name for name, value in given.items() if is_auto(value)] + ["rank"] * (rank is None)
-    if free or options.validation is not None:
+    if free or (options.validation is not None and "file" in where):
         what = f"{free[0]}='auto'" if free else "validation="
         raise ValueError(
-            f"{what} does not go with data that are read from a file by blocks: give values, for "
-            "example those that complete() chooses for some of the rows."
+            f"{what} does not go with data that are {where}: give values, for example those that "
+            "complete() chooses for some of the rows."
         )
 
 

@@ -19,14 +19,19 @@ from .constraints.given import NO_CONSTRAINTS, GivenConstraints
 from .constraints.steps import ConstrainedColumns
 from .devices.base import Device
 from .devices.host import HOST
+from .everywhere_sweep import EverywhereSweep
+from .executors.observations import ClusterObservations
+from .executors.rows import stacked
+from .executors.sweeps import sweep_on_cluster
 from .initialization import Start
 from .observed_sweep import ObservedSweep
 from .offsets import NO_OFFSET_COLUMNS, OffsetColumns
 from .penalty import BALANCED, PenaltyRule
+from .ridge import Ridge
 from .scaling import Scaling
 from .split_variable import SplitVariable
 from .storage import CsrStorage, storage_of
-from .sweep import EverywhereSweep, Ridge, Sweep
+from .sweep import Sweep
 from .zeros.tiles import Tiles
 
 
@@ -122,6 +127,8 @@ class Problem:
 
     def sweep(self, rank: int) -> Sweep:
         """Return the sweep for a rank, with T and U at their start."""
+        if isinstance(self.observations, ClusterObservations):
+            return sweep_on_cluster(self, rank)
         beyond_stored = self.sparse and not self.observed_only
         _, empty_columns = self.empty
         given = (self.observations, self.pair, self.device)
@@ -171,16 +178,22 @@ class Problem:
 
         Those of rows and columns without an observed entry are the nearest to 0.
         """
-        W, H = self.offset_columns.extend(start.W, start.H, start.offsets)
         solved_W, solved_H = self.offset_columns.solved(start.W.shape[1])
         empty_rows, empty_columns = self.empty
-        W[empty_rows, solved_W], H[solved_H, empty_columns] = 0, 0
         of_W, of_H = self.constrained_columns(start.W.shape[1])
         for each, rows in ((of_W, start.W), (of_H, start.H.T)):
             if each is not None:
-                each.constraint.check(rows.astype(np.float64))
-        if of_W is not None:
-            W[:, solved_W] = of_W.project(W[:, solved_W])
+                each.constraint.check(np.asarray(rows, dtype=np.float64))
+        if isinstance(self.observations, ClusterObservations):
+            H = self.offset_columns.extended_H(start.H, start.offsets)
+            pieces = self.offset_columns.pieces_of_W(start.W, start.offsets)
+            W: Any = self.observations.begin(pieces, H.dtype, solved_W, of_W)
+        else:
+            W, H = self.offset_columns.extend(start.W, start.H, start.offsets)
+            W[empty_rows, solved_W] = 0
+            if of_W is not None:
+                W[:, solved_W] = of_W.project(W[:, solved_W])
+        H[solved_H, empty_columns] = 0
         if of_H is not None:
             H[solved_H] = of_H.project(H[solved_H].T).T
         return W, H
@@ -198,6 +211,11 @@ class Problem:
         """Return the extended factors of a state that is in the units of X."""
         start = Start(state.W, state.H, from_factors=True, offsets=state.offsets)
         scaled = self.units.scaled_start(start)
+        if isinstance(self.observations, ClusterObservations):
+            pieces = self.offset_columns.pieces_of_W(scaled.W, scaled.offsets)
+            H = self.offset_columns.extended_H(scaled.H, scaled.offsets)
+            own: Any = stacked(self.observations.cluster, pieces, H.dtype)
+            return own, H
         return self.offset_columns.extend(scaled.W, scaled.H, scaled.offsets)
 
     def solved(self, W_aug: FloatArray) -> tuple[slice, slice]:
@@ -208,7 +226,7 @@ class Problem:
 def reference_of(observations: Observations, loss: Loss) -> float:
     """Return `Loss.reference` for all observed entries, without temporary arrays of their size."""
     if loss.reference_is_sum:
-        return sum((loss.reference(x, w) for x, w in observations.observed_blocks()), 0.0)
+        return float(observations.sum_of_blocks(loss.reference))
     if type(loss).reference is not Loss.reference:
         return loss.reference(*observations.observed())
     total = observations.sum_of(lambda x, weights: weights)

@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from nmd_lab.data.base import FloatArray, Observations
-from nmd_lab.data.sparse import is_sparse
 from nmd_lab.model.offsets import Offsets
 from nmd_lab.model.proximal import Pair
-
-SUMMED_ROWS = 1024
-"""Number of rows that are summed at a time."""
 
 
 def starting_offsets(observations: Observations, pair: Pair, kind: str, zeros: float) -> Offsets:
@@ -46,22 +40,6 @@ def _shrunken_means(
     observations: Observations, pair: Pair, offsets: Offsets, axis: int, zeros: float
 ) -> FloatArray:
     """Return the means along an axis of the starting T, minus the given offsets."""
-    residual, _ = observations.centred(pair.preimage, *offsets)
-    sums = _sums(residual, axis)
+    sums = observations.centred_sums(pair.preimage, *offsets, axis=axis)
     means: FloatArray = sums / np.maximum(observations.counts(axis) + zeros, 1)
     return means
-
-
-def _sums(R: Any, axis: int) -> FloatArray:
-    """Return the sums of all rows (axis 1) or columns (axis 0) of a sparse or a dense matrix."""
-    if is_sparse(R):
-        return np.asarray(R.sum(axis=axis), dtype=np.float64).ravel()
-    sums = np.zeros(R.shape[1 - axis])
-    for first in range(0, R.shape[0], SUMMED_ROWS):
-        rows = slice(first, first + SUMMED_ROWS)
-        part = np.sum(R[rows], axis=axis, dtype=np.float64)
-        if axis:
-            sums[rows] = part
-        else:
-            sums += part
-    return sums

@@ -19,7 +19,7 @@ from nmd_lab.sampling import sample
 
 RESERVED = (
     *("X", "mask", "sample_dims", "random_state", "threads", "callback", "progress"),
-    *("checkpoint", "checkpoint_every", "work_dir", "memory_limit"),
+    *("checkpoint", "checkpoint_every", "work_dir", "memory_limit", "client"),
 )
 """Arguments of a fit that the study sets itself, or that a study cannot have."""
 

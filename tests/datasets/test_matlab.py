@@ -38,6 +38,7 @@ def test_a_matrix_is_found_by_its_name(rng, dtype, compressed):
         (stored(X=np.eye(9))[:-50], "breaks off"),
         (stored(X=np.eye(9), compressed=True)[:150] + bytes(40), "breaks off|compression"),
     ],
+    ids=["empty", "no X", "complex", "NaN", "cut", "cut and compressed"],  # a file has its date
 )
 def test_other_files_are_refused(content, message, tmp_path):
     with pytest.raises(ValueError, match=message):

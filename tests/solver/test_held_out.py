@@ -120,16 +120,16 @@ def test_bad_entries(X, held, change, message):
 
 def test_the_choice_and_the_start_have_streams_of_their_own(X, monkeypatch):
     """What the start draws is not what the choice drew."""
-    from nmd_lab.solver import held_out
+    from nmd_lab.solver import holding_out
 
     used = []
-    split = held_out.split
+    split = holding_out.split
 
     def spy(observations, share, rng):
         used.append(rng)
         return split(observations, share, rng)
 
-    monkeypatch.setattr(held_out, "split", spy)
+    monkeypatch.setattr(holding_out, "split", spy)
     given = np.random.default_rng(0)
     nmd.complete(X, 2, init="random", alpha=0, validation=0.1, max_iter=2, random_state=given)
     assert used[0] is not given

@@ -25,7 +25,7 @@ from nmd_lab._numba import compile_kernel
 from nmd_lab.data.base import BLOCK, FloatArray
 from nmd_lab.model.losses import KL_FLOOR
 from nmd_lab.solver.problem import Problem
-from nmd_lab.solver.sweep import Ridge
+from nmd_lab.solver.ridge import Ridge
 
 from .descent import Descended
 

@@ -18,8 +18,9 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from nmd_lab.data.base import FloatArray, Observations
+from nmd_lab.solver.everywhere_sweep import regularized_inverse
 from nmd_lab.solver.problem import Problem
-from nmd_lab.solver.sweep import Ridge, regularized_inverse
+from nmd_lab.solver.ridge import Ridge
 
 from .descent import Descended
 from .steps import ConstrainedColumns, RowSolver

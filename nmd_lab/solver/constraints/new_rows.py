@@ -21,7 +21,7 @@ from nmd_lab._numba import compile_kernel
 from nmd_lab.data.base import CsrRows, FloatArray
 from nmd_lab.model.proximal import Pair, Structure
 from nmd_lab.solver.devices.compiled_passes import compile_entry_update
-from nmd_lab.solver.observed_sweep import constrained_rows
+from nmd_lab.solver.row_problems import constrained_rows
 from nmd_lab.solver.scaling import Scaling
 from nmd_lab.solver.storage import Block, CsrStorage
 

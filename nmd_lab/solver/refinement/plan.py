@@ -10,6 +10,7 @@ from nmd_lab.model.losses import Frobenius
 from nmd_lab.model.nonlinearities import Identity
 from nmd_lab.solver.constraints.descent import kind_of_descent
 from nmd_lab.solver.devices.host import HOST
+from nmd_lab.solver.executors.observations import ClusterObservations
 from nmd_lab.solver.options import Options
 from nmd_lab.solver.problem import Problem
 from nmd_lab.solver.stopping import STOPPING
@@ -106,6 +107,7 @@ def make_plan(problem: Problem, rank: int, options: Options) -> RefinementPlan:
     - Identity + Frobenius on the observed entries, which is alternating least squares;
     - a memory of the quasi-Newton steps that is too large (`PlanOptions`);
     - constraints on the factors, which quasi-Newton steps would break;
+    - rows on the workers of a cluster;
     - sparse data whose absent entries are zeros, if descents take the place of Algorithm 1;
     - a sparse matrix with so many stored entries that a second pass takes too long (`PlanOptions`).
 
@@ -130,6 +132,8 @@ def make_plan(problem: Problem, rank: int, options: Options) -> RefinementPlan:
             f"homotopy=True does not go with nonlinearity={pair.nonlinearity!r}, which has no "
             "interval to widen: use MinMax, or homotopy='auto'."
         )
+    if isinstance(observations, ClusterObservations):
+        return RefinementPlan(False, False, False, fitted=STOPPING.exact_for(options.tol) / 100)
     if problem.is_constrained:
         own = options.acceleration == "auto" and options.penalty == "auto"
         own &= problem.device is HOST

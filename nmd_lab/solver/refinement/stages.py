@@ -16,12 +16,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from nmd_lab.checkpoint.place import NOWHERE, Place
 from nmd_lab.data.base import FloatArray
 from nmd_lab.model.proximal import make_pair
 from nmd_lab.solver.constraints.optimality import constrained_optimality
+from nmd_lab.solver.executors.observations import ClusterObservations
+from nmd_lab.solver.executors.optimality import optimality_on_cluster
 from nmd_lab.solver.problem import Problem
 
 from .lagrangian import Candidate, Lagrangian
@@ -293,6 +295,9 @@ def optimality(problem: Problem, W_aug: FloatArray, H_aug: FloatArray) -> float:
     float
         0 at a stationary point.
     """
+    if isinstance(problem.observations, ClusterObservations):
+        own: Any = W_aug
+        return optimality_on_cluster(problem, own, H_aug, STAGES.optimality_penalties)
     if problem.is_constrained:
         return constrained_optimality(problem, W_aug, H_aug, STAGES.optimality_penalties)
     function = Lagrangian(problem, W_aug, H_aug)

@@ -1,0 +1,88 @@
+"""Ranges of the rows of observations, as observations of their own without labels.
+
+Such a part may have no observed entry at all.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+from nmd_lab._files import Scratch
+
+from ._entry_weights import EntryWeights
+from .base import Observations
+from .dense import observe_dense
+from .dense_observations import DenseObservations
+from .labels import Labels
+from .sparse_observations import SparseObservations
+from .stored import observe_stored
+
+
+def rows_of(observations: Observations, rows: slice) -> Observations:
+    """Return a range of rows.
+
+    Parameters
+    ----------
+    observations : Observations
+        Data in memory, or in files that are read by rows.
+    rows : slice
+        First row, and the one after the last.
+    """
+    labels = Labels.plain((rows.stop - rows.start, observations.shape[1]))
+    if isinstance(observations, DenseObservations):
+        given = observations.stored_weights
+        own = None if given is None else given.of_rows(rows)
+        weights = None
+        if own is not None:
+            weights = EntryWeights(own, None) if own.dtype == bool else EntryWeights(None, own)
+        return DenseObservations(np.asarray(observations.stored[rows]), weights, labels)
+    assert isinstance(observations, SparseObservations)
+    pointers = observations.indptr[rows.start : rows.stop + 1]
+    entries = slice(int(pointers[0]), int(pointers[-1]))
+    weights_here = None if observations.weights is None else observations.weights[entries]
+    return replace(
+        observations,
+        values=observations.values[entries],
+        weights=weights_here,
+        indptr=pointers - pointers[0],
+        indices=observations.indices[entries],
+        labels=labels,
+    )
+
+
+def dense_rows(
+    X: Any, mask: Any, weights: Any, dtype: DTypeLike, scratch: Scratch | None = None
+) -> DenseObservations:
+    """Return the observations of a block of rows.
+
+    Parameters
+    ----------
+    X, mask, weights : array_like (m, n)
+        Values, mask and weights; None for a mask or weights that are not given.
+    dtype : float32 or float64
+        Working precision.
+    scratch : Scratch, optional
+        Folder for the values; by default they stay in memory.
+    """
+    given: dict[str, Any] = {"mask": mask, "weights": weights, "dtype": dtype}
+    if scratch is None:
+        return observe_dense(X, **given, may_be_empty=True)
+    return observe_stored(X, scratch, **given, may_be_empty=True)
+
+
+def in_files(observations: Observations, scratch: Scratch) -> Observations:
+    """Return observations whose values lie in files of a folder."""
+    if isinstance(observations, DenseObservations):
+        weights = observations.weights
+        is_mask = weights is not None and weights.dtype == bool
+        mask, floats = (weights, None) if is_mask else (None, weights)
+        return dense_rows(observations.stored, mask, floats, observations.dtype, scratch)
+    assert isinstance(observations, SparseObservations)
+    names = ("values", "weights", "indices")
+    arrays = {name: getattr(observations, name) for name in names}
+    own: dict[str, Any] = {name: scratch.copy_of(a) for name, a in arrays.items() if a is not None}
+    return replace(observations, **own, scratch=scratch)

@@ -1,0 +1,1 @@
+"""Fits whose rows lie on the workers of a Dask cluster."""

@@ -1,0 +1,99 @@
+"""Steps of the parts that look at observations, or make others from them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nmd_lab.data.base import Observations, Transform
+from nmd_lab.data.fingerprint import fingerprint
+from nmd_lab.data.split import split
+
+from .part import Part, set_up
+
+
+def summarize(part: Part, name: str) -> tuple[Any, ...]:
+    """Return what the client has to know of a part."""
+    own: Observations = part.objects[name]
+    weights = own.weight_reader()
+    kind = (
+        *(own.dtype, own.n_stored, own.n_observed),
+        *(own.pattern is not None, own.absent_are_zeros),
+        None if weights is None else weights.dtype,
+    )
+    ends = own.range() if own.n_observed else (np.inf, -np.inf)
+    return kind, ends, own.counts(0)
+
+
+def sum_of(part: Part, name: str, function: Callable[..., Any]) -> tuple[float]:
+    """Return the sum of a function of values and weights over a part."""
+    own: Observations = part.objects[name]
+    return (own.sum_of(function),)
+
+
+def sum_of_blocks(part: Part, name: str, function: Callable[..., Any]) -> tuple[Any]:
+    """Return the sum over the blocks of a part."""
+    own: Observations = part.objects[name]
+    return (own.sum_of_blocks(function),)
+
+
+def row_counts(part: Part, name: str) -> tuple[Any]:
+    """Return the number of observed entries of each row."""
+    return (part.objects[name].counts(1),)
+
+
+def empty_rows(part: Part, name: str) -> tuple[Any]:
+    """Return the positions in X of the rows without an observed entry."""
+    return (np.flatnonzero(part.objects[name].counts(1) == 0) + part.place.rows.start,)
+
+
+def hash_of(part: Part, name: str) -> tuple[str]:
+    """Return the hash of a part."""
+    return (fingerprint(part.objects[name]),)
+
+
+@set_up
+def map_values(part: Part, name: str, made: str, transform: Transform) -> tuple[()]:
+    """Make observations of transform(X)."""
+    part.objects[made] = part.objects[name].mapped(transform)
+    return ()
+
+
+@set_up
+def make_sparse(part: Part, name: str, made: str) -> tuple[()]:
+    """Make sparse observations."""
+    part.objects[made] = part.objects[name].as_sparse()
+    return ()
+
+
+@set_up
+def hold_out_share(
+    part: Part, name: str, rest: str, held: str, share: float, seed: int
+) -> tuple[()]:
+    """Make observations without a share of them, and that share."""
+    own: Observations = part.objects[name]
+    if own.n_observed:
+        one, other = split(own, share, np.random.default_rng(seed))
+    else:
+        one = other = own
+    part.objects[rest], part.objects[held] = one, other.as_sparse()
+    return ()
+
+
+@set_up
+def hold_out_given(part: Part, name: str, rest: str, held: str, given: Observations) -> tuple[()]:
+    """Make observations without those at the positions of given ones."""
+    own, n = part.objects[name], given.shape[1]
+    theirs, mine = (_positions(each, n) for each in (given, own))
+    keep = ~np.isin(mine, theirs, assume_unique=True)
+    part.objects[rest] = own if keep.all() else own.select(keep)
+    part.objects[held] = given.as_sparse()
+    return ()
+
+
+def _positions(observations: Observations, n: int) -> NDArray[np.int64]:
+    rows, columns, _ = observations.entries()
+    return rows.astype(np.int64) * n + columns

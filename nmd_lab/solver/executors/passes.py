@@ -1,0 +1,142 @@
+"""The steps of a fit that run on the parts: each works on rows and returns sums over them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from nmd_lab.data.base import FloatArray
+from nmd_lab.solver.devices.files import FileHost
+from nmd_lab.solver.devices.host import HOST
+from nmd_lab.solver.held_out import HeldOut
+from nmd_lab.solver.observed_sweep import ObservedSweep
+from nmd_lab.solver.refinement.moreau_envelope import MoreauEnvelope
+from nmd_lab.solver.storage import storage_of
+from nmd_lab.solver.sweep import Sweep
+
+from .part import Part, set_up
+from .rows import Taken
+
+
+@set_up
+def make_sweep(part: Part, name: str, data: str, problem: Any, rank: int) -> tuple[float]:
+    """Make the sweep over the rows of a part, and return the square of the norm of T.
+
+    Parameters
+    ----------
+    part : Part
+        The part.
+    name, data : str
+        Names of the new sweep and of the observations.
+    problem : Problem
+        Problem without its observations.
+    rank : int
+        Number of components.
+    """
+    sweep: Sweep = own_problem(part, data, problem).sweep(rank)
+    part.objects[name] = sweep
+    return (sweep.split_variable.size_of_T**2,)
+
+
+def own_problem(part: Part, data: str, problem: Any) -> Any:
+    """Return the problem for the rows of a part."""
+    device = HOST if part.scratch is None else FileHost(part.scratch)
+    own = replace(problem, observations=part.objects[data], device=device, threads=part.threads)
+    own.__dict__["empty"] = (np.empty(0, np.intp), np.empty(0, np.intp))  # the client has these
+    return own
+
+
+def sweep_rows(
+    part: Part,
+    name: str,
+    of_W: str,
+    of_next: str,
+    H: FloatArray,
+    penalty: float,
+    factor: float,
+    update: bool,
+    projected: bool,
+) -> tuple[Any, ...]:
+    """Make the pass over the rows of a part.
+
+    Parameters
+    ----------
+    part : Part
+        The part.
+    name, of_W, of_next : str
+        Names of the sweep, of W and of the next W.
+    H : ndarray (rank, n)
+        Right factor.
+    penalty : float
+        ρ.
+    factor : float
+        Number by which U is multiplied first, because ρ has changed.
+    update, projected : bool
+        As for `Sweep.work_on_rows`.
+
+    Returns
+    -------
+    tuple
+        Sums over the rows: those of `Sweep.work_on_rows`; Wᵀ W, Wᵀ D and Dᵀ D for the next W and
+        its change D; and the penalty of a constraint on W.
+    """
+    sweep: Sweep = part.objects[name]
+    W: FloatArray = part.objects[of_W]
+    sweep.split_variable.rescale(factor)
+    next_W = W.copy()
+    StW, CtW, sums = sweep.work_on_rows(W, H, penalty, next_W, update=update, projected=projected)
+    part.objects[of_next] = next_W
+    if isinstance(sweep, ObservedSweep):
+        StW = np.zeros((0, 0), StW.dtype)  # its H-step has sums of its own
+    change, value = next_W - W, 0.0
+    if sweep.of_W is not None:
+        value = sweep.of_W.value(next_W[:, sweep.solved_W])
+    return StW, CtW, sums, next_W.T @ next_W, next_W.T @ change, change.T @ change, value
+
+
+def column_sums(
+    part: Part, name: str, of_W: str, of_next: str, H: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return the sums for the H-step of `ObservedSweep`; see its method of this name."""
+    sweep: ObservedSweep = part.objects[name]
+    W, next_W = part.objects[of_W], part.objects[of_next]
+    sums: tuple[FloatArray, FloatArray] = sweep.column_sums(next_W - W, next_W, H)
+    return sums
+
+
+@set_up
+def make_held_out(part: Part, name: str, data: str, pair: Any) -> tuple[()]:
+    """Make what compares the model with the held-out entries of a part."""
+    part.objects[name] = HeldOut(part.objects[data], pair)
+    return ()
+
+
+def squared_errors(
+    part: Part, name: str, W: Taken, H: FloatArray, pair: Any
+) -> tuple[float, float]:
+    """Return the weighted sum of squared errors at held-out entries, and that of the weights."""
+    judge: HeldOut = part.objects[name]
+    return judge.squared_errors(np.ascontiguousarray(W.of(part)), H, pair)
+
+
+def slopes(
+    part: Part, data: str, problem: Any, W: Taken, H: FloatArray, penalty: float
+) -> tuple[Any, ...]:
+    """Return the sums of the augmented Lagrangian at U = 0 and of its gradients.
+
+    Returns
+    -------
+    tuple
+        Weighted loss, ‖T - WH‖², Gᵀ G and Gᵀ W for the gradient G of W, and the gradient of H.
+    """
+    own = own_problem(part, data, problem)
+    storage = storage_of(own.observations, own.device)
+    envelope = MoreauEnvelope(own.observations, own.pair, storage, own.threads)
+    rows = np.ascontiguousarray(W.of(part))
+    result = envelope.evaluate(rows, H, penalty)
+    G = result.gradient_W.astype(np.float64)
+    own_rows = rows.astype(np.float64)
+    squares = (G.T @ G, G.T @ own_rows, own_rows.T @ own_rows)
+    return result.data_term, result.primal**2, *squares, result.gradient_H

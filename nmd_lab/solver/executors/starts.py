@@ -1,0 +1,156 @@
+"""Starting factors whose rows lie on workers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.linalg import eigh
+from scipy.sparse.linalg import LinearOperator, eigsh
+
+from nmd_lab.data.base import FloatArray, Observations, Transform
+from nmd_lab.solver.constraints.steps import ConstrainedColumns
+from nmd_lab.solver.lowrank import RowBlocks
+
+from .cluster import Cluster
+from .part import Part, set_up
+from .rows import ClusterRows, Named
+
+
+class ClusterMatrix:
+    """A matrix A whose rows lie on workers.
+
+    Parameters
+    ----------
+    named : Named
+        Rows on the workers.
+    shape : tuple of int
+        Number of rows and columns.
+    dtype : dtype
+        Type of the factors.
+    """
+
+    def __init__(self, named: Named, shape: tuple[int, int], dtype: Any) -> None:
+        self.named, self.shape, self.dtype = named, shape, dtype
+
+    @property
+    def cluster(self) -> Cluster:
+        """The workers."""
+        return self.named.cluster
+
+    def factors(
+        self, rank: int, rng: np.random.Generator, largest_gram: int
+    ) -> tuple[ClusterRows, FloatArray]:
+        """Return U √Σ, whose rows stay on the workers, and √Σ Vᵀ.
+
+        They come from the eigenvectors of Aᵀ A, so that only vectors of the length of a row travel.
+
+        Parameters
+        ----------
+        rank : int
+            Number of components.
+        rng : Generator
+            Random numbers, for many columns.
+        largest_gram : int
+            Largest number of columns for which Aᵀ A is made.
+        """
+        n = self.shape[1]
+        k = min(rank, n - 1)  # iterations find no more
+        if n <= max(largest_gram, 2):
+            (gram,) = self.cluster.sum(gram_of, self.named.name)
+            found: Any = eigh(gram, subset_by_index=[max(n - rank, 0), n - 1])
+        else:
+            product = LinearOperator((n, n), matvec=self._product, dtype=np.float64)
+            found = eigsh(product, k, v0=rng.standard_normal(n), tol=1e-10)
+        order = np.argsort(found[0])[::-1]
+        root, V = np.maximum(found[0][order], 0) ** 0.25, found[1][:, order]
+        H = np.zeros((rank, n))
+        H[: len(root)] = root[:, None] * V.T
+        scaled = np.zeros((n, rank))
+        np.divide(V, root, out=scaled[:, : len(root)], where=root > 1e-12 * root.max(initial=0))
+        W = ClusterRows.new(self.cluster, rank, self.dtype)
+        names = (self.named.name, W.name)
+        self.cluster.map(multiply_rows, *names, scaled, np.dtype(self.dtype), changes=True)
+        return W, H.astype(self.dtype)
+
+    def _product(self, v: FloatArray) -> FloatArray:
+        """Return Aᵀ (A v)."""
+        (product,) = self.cluster.sum(twice_multiplied, self.named.name, v.reshape(-1, 1))
+        result: FloatArray = product.ravel()
+        return result
+
+
+@set_up
+def make_residual(
+    part: Part,
+    data: str,
+    name: str,
+    transform: Transform,
+    mean: float,
+    columns: FloatArray | None,
+    fill: float,
+    rows: FloatArray | None = None,
+) -> tuple[()]:
+    """Make the rows of transform(X) minus offsets, as `Observations.centred`.
+
+    Parameters
+    ----------
+    part : Part
+        The part.
+    data, name : str
+        Names of the observations, and of what is made.
+    transform, mean, columns
+        As for `Observations.centred`.
+    fill : float
+        Number to add to every entry.
+    rows : ndarray (m_part,), optional
+        Offsets of the rows.
+    """
+    own: Observations = part.objects[data]
+    matrix, constant = own.centred(transform, mean, rows, columns)
+    part.objects[name] = RowBlocks(matrix, constant + fill)
+    return ()
+
+
+def centred_sums(
+    part: Part,
+    data: str,
+    transform: Transform,
+    mean: float,
+    columns: FloatArray | None,
+    axis: int,
+    rows: FloatArray | None = None,
+) -> tuple[FloatArray]:
+    """Return the sums of rows or columns of transform(X) minus offsets."""
+    own: Observations = part.objects[data]
+    return (own.centred_sums(transform, mean, rows, columns, axis=axis),)
+
+
+def gram_of(part: Part, name: str) -> tuple[FloatArray]:
+    """Return Aᵀ A for the rows of a part."""
+    own: RowBlocks = part.objects[name]
+    return (own.gram(),)
+
+
+def twice_multiplied(part: Part, name: str, V: FloatArray) -> tuple[FloatArray]:
+    """Return Aᵀ (A V) for the rows of a part."""
+    own: RowBlocks = part.objects[name]
+    return (own.transposed_product(own.product(V)),)
+
+
+def multiply_rows(part: Part, name: str, made: str, V: FloatArray, dtype: Any) -> tuple[()]:
+    """Make A V for the rows of a part."""
+    own: RowBlocks = part.objects[name]
+    part.objects[made] = np.ascontiguousarray(own.product(V), dtype=dtype)
+    return ()
+
+
+def allow_rows(
+    part: Part, data: str, name: str, solved: slice, of_W: ConstrainedColumns | None
+) -> tuple[()]:
+    """Put the nearest rows that are allowed in the place of those of a start."""
+    W = part.objects[name]
+    W[part.objects[data].counts(1) == 0, solved] = 0
+    if of_W is not None:
+        W[:, solved] = of_W.project(W[:, solved])
+    return ()

@@ -1,0 +1,168 @@
+"""Tasks that are bound to one worker each, and the loss of a worker.
+
+A task whose worker is gone would wait for ever.  Its client therefore looks from time to time which
+workers there are.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from nmd_lab._errors import sentence
+
+from .part import PartIsLost
+
+
+@dataclass(frozen=True)
+class TaskOptions:
+    """Constants of the tasks.
+
+    Attributes
+    ----------
+    look : float
+        Time between two looks at which workers there are, in seconds.
+    embedded : int
+        Largest size of arguments that are sent with a task, in bytes; larger ones are sent to the
+        workers before.
+    patience : float
+        Time for which a cluster may be without workers, in seconds.
+    """
+
+    look: float = 1.0
+    embedded: int = 1 << 16
+    patience: float = 60.0
+
+
+TASKS = TaskOptions()
+
+
+class WorkersAreLost(Exception):
+    """Workers are gone whose answers are needed."""
+
+    def __init__(self, workers: set[str]) -> None:
+        super().__init__(", ".join(sorted(workers)))
+        self.workers = workers
+
+
+class PartsAreLost(Exception):
+    """A worker has no longer what a task needs."""
+
+
+class Tasks:
+    """Tasks on the workers of a client.
+
+    Parameters
+    ----------
+    client : distributed.Client
+        Client.
+    needed : list of str
+        Workers whose loss must be noticed; it may change.
+    """
+
+    def __init__(self, client: Any, needed: list[str]) -> None:
+        self.client, self._needed = client, needed
+
+    def submit(self, worker: str, function: Callable[..., Any], *arguments: Any) -> Any:
+        """Return the future of a task that runs on one worker."""
+        where = {"workers": [worker], "allow_other_workers": False}
+        return self.client.submit(function, *arguments, **where, pure=False)
+
+    def anywhere(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """Return the future of a task that runs on any worker."""
+        return self.client.submit(function, *arguments, pure=False)
+
+    def sent(self, argument: Any, workers: Iterable[str]) -> Any:
+        """Return an argument, or a future of it on some workers if it is large."""
+        if _size(argument) <= TASKS.embedded:
+            return argument
+        self.refuse_lost()
+        where = {"workers": list(workers), "broadcast": True}
+        return self.client.scatter([argument], hash=False, **where)[0]
+
+    def results(self, futures: Iterable[Any]) -> list[Any]:
+        """Return the results of futures.
+
+        Raises
+        ------
+        WorkersAreLost
+            If a worker is gone, so that a result might never come.
+        PartsAreLost
+            If a worker has not what a task needs.
+        """
+        from distributed import TimeoutError as OutOfTime
+        from distributed.client import FutureCancelledError
+        from distributed.scheduler import KilledWorker
+
+        results = []
+        for future in futures:
+            while True:
+                try:
+                    results.append(future.result(timeout=TASKS.look))
+                    break
+                except OutOfTime:
+                    self.refuse_lost()
+                except (PartIsLost, KilledWorker, FutureCancelledError) as error:
+                    self.refuse_lost()
+                    raise PartsAreLost(str(error)) from error
+        return results
+
+    def wait(self, futures: dict[Any, str]) -> None:
+        """Wait for tasks on workers, whose results stay there."""
+        self.results([self.submit(worker, _done, future) for future, worker in futures.items()])
+
+    def workers(self) -> dict[str, int]:
+        """Return the number of threads of each worker there is.
+
+        Raises
+        ------
+        ConnectionError
+            If the scheduler is gone.
+        """
+        try:
+            threads: dict[str, int] = self.client.nthreads()
+        except OSError as error:
+            raise ConnectionError(
+                "the scheduler of the cluster is gone: start a cluster, and go on from the "
+                f"checkpoint if there is one ({sentence(error)})."
+            ) from error
+        return threads
+
+    def workers_or_wait(self) -> dict[str, int]:
+        """Return the workers; wait for one if there is none.
+
+        Raises
+        ------
+        ConnectionError
+            If none comes.
+        """
+        began = time.monotonic()
+        while not (workers := self.workers()):
+            if time.monotonic() - began > TASKS.patience:
+                raise ConnectionError(
+                    f"the cluster has had no worker for {TASKS.patience:g} s: start workers, and "
+                    "go on from the checkpoint if there is one."
+                )
+            time.sleep(0.1)
+        return workers
+
+    def refuse_lost(self) -> None:
+        """Raise `WorkersAreLost` if a worker that is needed is gone."""
+        gone = set(self._needed) - set(self.workers())
+        if gone:
+            raise WorkersAreLost(gone)
+
+
+def _done(result: Any) -> None:
+    """Take what a task has made on this worker."""
+
+
+def _size(argument: Any) -> int:
+    """Return about how many bytes an argument has."""
+    if isinstance(argument, dict):
+        return sum(map(_size, argument.values()))
+    if isinstance(argument, tuple | list):
+        return sum(map(_size, argument))
+    return int(getattr(argument, "nbytes", 64))

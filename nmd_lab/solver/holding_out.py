@@ -1,0 +1,112 @@
+"""The choice of held-out entries, for early stopping."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nmd_lab._checks import errors_about, new_stream
+from nmd_lab.data.base import Observations
+from nmd_lab.data.matched import match_data
+from nmd_lab.data.sparse_observations import SparseObservations
+from nmd_lab.data.split import split
+from nmd_lab.model.mixed import AnyPair
+
+from .executors.held_out import HeldOutOnCluster
+from .executors.observations import ClusterObservations
+from .held_out import HeldOut
+from .options import Options
+
+
+def hold_out(
+    observations: Observations, options: Options, rng: np.random.Generator
+) -> tuple[Observations, SparseObservations | None]:
+    """Return the observations for the fit, and the held-out entries.
+
+    Parameters
+    ----------
+    observations : Observations
+        All observations.
+    options : Options
+        `validation`: share of the observations to hold out, or a matrix with the held-out entries.
+    rng : Generator
+        Random numbers.  The choice of a share has a stream of its own.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If no entry is held out, or none is left for the fit, or if `validation` is not a matrix of
+        the shape of X, or if the absent entries of a sparse X are zeros.
+    """
+    validation = options.validation
+    if validation is None:
+        return observations, None
+    if observations.absent_are_zeros:
+        raise ValueError(
+            "validation= does not go with a sparse X whose absent entries are zeros: use "
+            "complete(), or a dense X."
+        )
+    if isinstance(observations, ClusterObservations):
+        return _held_out_on_cluster(observations, options, rng)
+    if options.holds_out_share:
+        rest, held_out = split(observations, float(validation), new_stream(rng))
+        if not held_out.n_observed:
+            raise ValueError(
+                f"validation={validation} holds out none of the {rest.n_observed} observed "
+                "entries, since each row and column keeps one: give validation=None, or more data."
+            )
+    else:
+        held_out = _given(validation, observations)
+        rest = _without(observations, held_out)
+    return rest, held_out.as_sparse()
+
+
+def _held_out_on_cluster(
+    observations: ClusterObservations, options: Options, rng: np.random.Generator
+) -> tuple[Any, Any]:
+    """Return the observations for the fit, and the held-out entries, on the workers."""
+    if not options.holds_out_share:
+        return observations.without(_given(options.validation, observations))
+    rest, held_out = observations.split(float(options.validation), new_stream(rng))
+    if not held_out.n_observed:
+        raise ValueError(
+            f"validation={options.validation} holds out none of the {rest.n_observed} observed "
+            "entries, since each row and column keeps one: give validation=None, or more data."
+        )
+    return rest, held_out
+
+
+def judge_of(held_out: Any, pair: AnyPair) -> Any:
+    """Return what compares the model with held-out entries, None without any."""
+    if isinstance(held_out, ClusterObservations):
+        return HeldOutOnCluster(held_out, pair)
+    return None if held_out is None else HeldOut(held_out, pair)
+
+
+def _given(validation: Any, observations: Observations) -> SparseObservations:
+    """Return given held-out entries at their positions in X."""
+    with errors_about("validation"):
+        matched = match_data(observations.labels, validation, owner="X")
+    return matched.as_sparse(observations.labels)
+
+
+def _without(observations: Observations, held_out: Observations) -> Observations:
+    """Return the observations at all positions that are not held out."""
+    own, held = (_positions(each) for each in (observations, held_out))
+    keep = ~np.isin(own, held, assume_unique=True)
+    if keep.all():
+        return observations
+    if not keep.any():
+        raise ValueError(
+            "validation holds out every observed entry of X: give fewer entries, or a share "
+            "between 0 and 1."
+        )
+    return observations.select(keep)
+
+
+def _positions(observations: Observations) -> NDArray[np.int64]:
+    """Return the position of each observed entry in the flat matrix."""
+    rows, columns, _ = observations.entries()
+    return rows.astype(np.int64) * observations.shape[1] + columns

@@ -1,0 +1,201 @@
+"""Small least-squares problems, one for each row of a block, with or without constraints."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nmd_lab.data.base import FloatArray
+
+from .cholesky import add_entries, factorize, substitute
+from .constraints.steps import STEPS, ConstrainedColumns, descend, invert_diagonal
+from .storage import Block, CsrStorage, sparse_kernel
+
+
+def constrained_rows(
+    constrained: ConstrainedColumns,
+    penalty: float,
+    storage: CsrStorage,
+    block: Block,
+    S: FloatArray,
+    partners: FloatArray,
+    solved: slice,
+    ridge: FloatArray,
+    rows: FloatArray,
+) -> None:
+    """Solve the constrained least-squares problem of each row of a block, in place.
+
+    Parameters
+    ----------
+    constrained : ConstrainedColumns
+        Constraint, for each row by itself.
+    penalty : float
+        ρ.
+    storage, block, S, partners, solved, ridge, rows
+        As for `improve_rows`.
+    """
+    first, last, _ = solved.indices(rows.shape[1])
+    types, size = f"{rows.dtype}_{storage.indices.dtype}", last - first
+    pattern = (storage.indptr, storage.indices)
+    if constrained.entrywise is not None:
+        kernel = sparse_kernel(_descend_rows, types)
+        bounds = constrained.bounds(size, penalty)
+        limits = (STEPS.sweeps, STEPS.settled)
+        where = (block.rows.start, block.rows.stop)
+        kernel(*pattern, *where, S, partners, first, ridge, *bounds, *limits, rows)
+        return
+    kernel = sparse_kernel(_normal_equations, types)
+    base = storage.indptr[block.rows.start]
+    for start in range(block.rows.start, block.rows.stop, STEPS.matrices):
+        part = slice(start, min(start + STEPS.matrices, block.rows.stop))
+        normals, steps = (
+            np.empty((part.stop - start, size, size)),
+            np.empty((part.stop - start, size)),
+        )
+        where = (start, part.stop)
+        kernel(*pattern, *where, base, S, partners, first, ridge, rows, normals, steps)
+        rows[part, first:last] = _proximal_rows(
+            constrained, rows[part, first:last], steps, normals, penalty
+        )
+
+
+def constrained_from_sums(
+    constrained: ConstrainedColumns,
+    penalty: float,
+    normals: FloatArray,
+    steps: FloatArray,
+    solved: slice,
+    ridge: FloatArray,
+    rows: FloatArray,
+) -> None:
+    """Solve constrained least-squares problems from their sums, in place.
+
+    Parameters
+    ----------
+    constrained, penalty, solved, ridge, rows
+        As for `constrained_rows`.
+    normals, steps : ndarray (k, n_solved, n_solved) and (k, n_solved)
+        Sums of `nmd_lab.solver.column_chunks.column_sums`.
+    """
+    size = steps.shape[1]
+    lower = np.tril(normals)
+    normals = lower + np.tril(normals, -1).transpose(0, 2, 1) + np.diag(ridge)
+    steps = steps - ridge * rows[:, solved]
+    if constrained.entrywise is None:
+        rows[:, solved] = _proximal_rows(constrained, rows[:, solved], steps, normals, penalty)
+        return
+    kernel = sparse_kernel(_descend_from_sums, str(rows.dtype))
+    bounds, limits = constrained.bounds(size, penalty), (STEPS.sweeps, STEPS.settled)
+    kernel(normals, steps, solved.start or 0, *bounds, *limits, rows)
+
+
+def _proximal_rows(
+    constrained: ConstrainedColumns,
+    rows: FloatArray,
+    gradient: FloatArray,
+    normals: FloatArray,
+    penalty: float,
+) -> FloatArray:
+    """Return rows, each with a normal matrix of its own, after proximal gradient steps."""
+    longest = np.linalg.eigvalsh(normals)[:, -1:]
+    lengths = 1.0 / np.maximum(longest, np.finfo(float).tiny)
+
+    def times_normal(change: FloatArray) -> FloatArray:
+        product: FloatArray = np.matmul(normals, change[:, :, None])[:, :, 0]
+        return product
+
+    return constrained.proximal_gradient(rows, gradient, times_normal, lengths, penalty)
+
+
+def improve_rows(
+    storage: CsrStorage,
+    block: Block,
+    S: FloatArray,
+    partners: FloatArray,
+    solved: slice,
+    ridge: FloatArray,
+    rows: FloatArray,
+) -> None:
+    """Solve the least-squares problem of each row of a block, in place.
+
+    Parameters
+    ----------
+    storage : CsrStorage
+        Positions of the entries.
+    block : Block
+        Rows to work on.
+    S : ndarray (n_block_entries,)
+        T + U - WH at the block's entries.
+    partners : ndarray (n, n_solved)
+        Solved components of the other factor: one row for each column of the storage.
+    solved : slice
+        Components that are solved for, in `rows`.
+    ridge : ndarray (n_solved,)
+        Ridge of each solved component, the same for all rows.
+    rows : ndarray (m, rank)
+        Factor to improve.
+    """
+    kernel = sparse_kernel(_improve_rows, f"{rows.dtype}_{storage.indices.dtype}")
+    pattern = (storage.indptr, storage.indices, block.rows.start, block.rows.stop)
+    kernel(*pattern, S, partners, solved.start or 0, ridge, rows)
+
+
+def _improve_rows(indptr, indices, start, stop, S, partners, first, ridge, rows):  # type: ignore[no-untyped-def]
+    base, size = indptr[start], partners.shape[1]
+    normal, step, no_ridge = np.empty((size, size)), np.empty(size), np.zeros(size)
+    for i in range(start, stop):
+        normal[:] = 0.0
+        for a in range(size):
+            normal[a, a], step[a] = ridge[a], -ridge[a] * rows[i, first + a]
+        add_entries(indices, indptr[i], indptr[i + 1], base, S, partners, normal, step)
+        factorize(normal, no_ridge, normal)
+        substitute(normal, step)
+        for a in range(size):
+            rows[i, first + a] += step[a]
+
+
+def _descend_rows(  # type: ignore[no-untyped-def]
+    indptr, indices, start, stop, S, partners, first, ridge, weights, lowest, sweeps, settled, rows
+):
+    base, size = indptr[start], partners.shape[1]
+    normal, step = np.empty((size, size)), np.empty(size)
+    w, inverse = np.empty(size), np.empty(size)
+    for i in range(start, stop):
+        normal[:] = 0.0
+        for a in range(size):
+            w[a] = rows[i, first + a]
+            normal[a, a], step[a] = ridge[a], -ridge[a] * w[a]
+        add_entries(indices, indptr[i], indptr[i + 1], base, S, partners, normal, step)
+        for a in range(size):
+            for c in range(a):
+                normal[c, a] = normal[a, c]
+        invert_diagonal(normal, inverse)
+        descend(w, step, normal, inverse, weights, lowest, sweeps, settled)
+        for a in range(size):
+            rows[i, first + a] = w[a]
+
+
+def _descend_from_sums(normals, steps, first, weights, lowest, sweeps, settled, rows):  # type: ignore[no-untyped-def]
+    size = steps.shape[1]
+    w, inverse = np.empty(size), np.empty(size)
+    for i in range(steps.shape[0]):
+        for a in range(size):
+            w[a] = rows[i, first + a]
+        invert_diagonal(normals[i], inverse)
+        descend(w, steps[i], normals[i], inverse, weights, lowest, sweeps, settled)
+        for a in range(size):
+            rows[i, first + a] = w[a]
+
+
+def _normal_equations(  # type: ignore[no-untyped-def]
+    indptr, indices, start, stop, base, S, partners, first, ridge, rows, normals, steps
+):
+    size = partners.shape[1]
+    for i in range(start, stop):
+        normal, step = normals[i - start], steps[i - start]
+        normal[:] = 0.0
+        for a in range(size):
+            normal[a, a], step[a] = ridge[a], -ridge[a] * rows[i, first + a]
+        add_entries(indices, indptr[i], indptr[i + 1], base, S, partners, normal, step)
+        for a in range(size):
+            for c in range(a):
+                normal[c, a] = normal[a, c]

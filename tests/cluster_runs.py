@@ -1,0 +1,57 @@
+"""Fits on a cluster and in this process, for the tests that compare the two."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+import nmd_lab as nmd
+
+STORAGES = ("dense", "masked", "observed", "sparse", "zeros", "weights")
+PLAIN: dict[str, Any] = {
+    "acceleration": None,
+    "homotopy": False,
+    "polish": False,
+    "max_iter": 6,
+    "tol": 0,
+    "random_state": 0,
+}
+"""Algorithm 1 without refinements, which is what a cluster does."""
+
+
+def made(storage: str, shape: tuple[int, int] = (120, 40)) -> tuple[Any, dict[str, Any]]:
+    """Return data between 0 and 1, and the arguments with which they are fitted."""
+    rng = np.random.default_rng(0)
+    X = np.clip(rng.gamma(2.0, size=(shape[0], 3)) @ rng.random((3, shape[1])) / 6, 0.02, 0.98)
+    X *= rng.random(shape) < 0.9
+    seen = rng.random(shape) < 0.7
+    seen[:, 0] = seen[0] = True
+    return {
+        "dense": (X, {}),
+        "masked": (X, {"mask": seen, "constraint": "everywhere"}),
+        "observed": (X, {"mask": seen, "constraint": "observed"}),
+        "sparse": (sparse.csr_array(np.where(seen, X + 0.01, 0)), {"constraint": "everywhere"}),
+        "zeros": (sparse.csr_array(X), {}),
+        "weights": (X, {"weights": np.where(seen, rng.random(shape), 0)}),
+    }[storage]
+
+
+def both(X: Any, client: Any, *model: Any, **options: Any) -> tuple[Any, Any]:
+    """Return the fit of this process and that of a cluster."""
+    zeros = sparse.issparse(X) and "constraint" not in options
+    function = nmd.decompose if zeros else nmd.complete
+    options = {"alpha": 0.0, "offsets": "none"} | PLAIN | options
+    return function(X, *model, **options), function(X, *model, client=client, **options)
+
+
+def assert_close(one: nmd.Decomposition, other: nmd.Decomposition, tol: float = 1e-8) -> None:
+    """Compare all iterates by their numbers, and the last ones entry by entry."""
+    for name in ("objective", "primal_residual", "dual_residual", "penalty"):
+        expected = one.history[name].values
+        np.testing.assert_allclose(
+            other.history[name], expected, rtol=tol, atol=tol * np.abs(expected).max(), err_msg=name
+        )
+    product, found = (fit.W.values @ fit.H.values for fit in (one, other))
+    np.testing.assert_allclose(found, product, rtol=tol, atol=tol * np.abs(product).max())

@@ -1,0 +1,25 @@
+"""A cluster of four processes on this machine, for the tests of this folder."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+
+@pytest.fixture(scope="session")
+def cluster() -> Iterator[Any]:
+    """Four workers with one thread each."""
+    distributed = pytest.importorskip("distributed")
+    settings = {"n_workers": 4, "threads_per_worker": 1, "dashboard_address": ":0"}
+    with distributed.LocalCluster(**settings, processes=True) as started:
+        yield started
+
+
+@pytest.fixture
+def client(cluster: Any) -> Iterator[Any]:
+    """Return a client of the cluster, which is not the default one."""
+    distributed = pytest.importorskip("distributed")
+    with distributed.Client(cluster, set_as_default=False) as connected:
+        yield connected

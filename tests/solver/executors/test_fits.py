@@ -1,0 +1,138 @@
+"""Fits on four workers against those of this process."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from cluster_runs import PLAIN, STORAGES, assert_close, both, made
+from scipy import sparse
+
+import nmd_lab as nmd
+
+pytestmark = pytest.mark.filterwarnings("ignore::nmd_lab.warnings.NMDWarning")
+
+NONLINEARITIES = ("identity", "relu", "minmax", "modulus", "square")
+LOSSES = ("frobenius", "l1", "kl")
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("storage", STORAGES)
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("nonlinearity", NONLINEARITIES)
+def test_iterates_of_all_pairs(nonlinearity, loss, storage, client):
+    X, options = made(storage)
+    rng = np.random.default_rng(1)
+    start = (rng.random((X.shape[0], 3)) - 0.3, rng.random((3, X.shape[1])) - 0.3)
+    one, other = both(X, client, 3, nonlinearity, loss, init=start, **options)
+    assert_close(one, other)
+    assert other.optimality == pytest.approx(one.optimality, rel=1e-5)
+
+
+@pytest.mark.parametrize("storage", STORAGES)
+def test_starts_of_the_library(storage, client):
+    X, options = made(storage)
+    for pair, init in (("relu", "auto"), ("modulus", "auto"), ("relu", "random")):
+        one, other = both(X, client, 2, pair, init=init, **options)
+        assert_close(one, other, 1e-6)
+
+
+@pytest.mark.parametrize("storage", ["dense", "masked", "observed", "weights"])
+@pytest.mark.parametrize("offsets", ["global", "rows", "columns", "both"])
+def test_offsets_and_ridges(storage, offsets, client):
+    X, options = made(storage)
+    one, other = both(
+        X, client, 3, "relu", alpha=0.1, offset_alpha=0.05, offsets=offsets, **options
+    )
+    assert_close(one, other, 1e-6)  # the starts differ by rounding
+    for own, theirs in zip(one.offsets, other.offsets, strict=True):
+        if own is not None:
+            np.testing.assert_allclose(theirs, own, rtol=1e-6, atol=1e-7)
+
+
+@pytest.mark.parametrize("observed", ["everywhere", "observed"])
+@pytest.mark.parametrize(
+    "constraints",
+    [
+        {"w_constraint": "nonnegative", "h_constraint": "nonnegative"},
+        {"w_constraint": "simplex"},
+        {"h_constraint": "simplex"},
+        {"w_constraint": "sparse", "h_constraint": nmd.SparseFactor(0.1)},
+    ],
+)
+def test_constraints(constraints, observed, client):
+    X, options = made("observed")
+    options = options | {"constraint": observed, "init": "random"}
+    one, other = both(X, client, 3, "relu", **constraints, **options)
+    assert_close(one, other)
+
+
+def test_orthonormal_H(client):
+    X, _ = made("dense")
+    assert_close(*both(X, client, 3, "relu", h_constraint="orthonormal", init="random"))
+    with pytest.raises(ValueError, match=r"w_constraint=Orthonormal.* does not go with rows on a"):
+        both(X, client, 3, "relu", w_constraint="orthonormal")
+
+
+@pytest.mark.parametrize("size", [1e-20, 1e9])
+def test_large_and_small_data_have_units_of_their_own(size, client):
+    X, options = made("observed")
+    one, other = both(size * X, client, 3, "relu", offsets="both", alpha=0.1 * size, **options)
+    assert_close(one, other)
+    validation = {"validation": sparse.random_array(X.shape, density=0.05, rng=0) * size}
+    one, other = both(size * X, client, 3, "relu", offsets="both", **validation)
+    np.testing.assert_allclose(
+        other.history["validation_rmse"], one.history["validation_rmse"], rtol=1e-7
+    )
+
+
+def test_single_precision(client):
+    X, options = made("masked")
+    one, other = both(X.astype(np.float32), client, 3, "relu", **options)
+    assert other.W.dtype == other.H.dtype == np.float32
+    assert_close(one, other, 1e-4)
+
+
+def test_given_held_out_entries(client):
+    X, options = made("masked")
+    held_out = sparse.random_array(X.shape, density=0.05, rng=np.random.default_rng(2))
+    one, other = both(X, client, 3, "relu", validation=held_out, **options | {"tol": 0.01})
+    assert other.stop_reason.code == one.stop_reason.code
+    np.testing.assert_allclose(
+        other.history["validation_rmse"], one.history["validation_rmse"], rtol=1e-8
+    )
+
+
+def test_a_share_of_held_out_entries_repeats_and_leaves_each_row_one(client):
+    X, options = made("masked")
+    mask = options["mask"] & (np.arange(X.shape[1]) < 12)
+    mask[:, 0] = True
+    fits = [
+        nmd.complete(
+            X, 2, "relu", alpha=0.1, offsets="none", mask=mask, validation=0.2, **PLAIN,
+            client=client,
+        )
+        for _ in range(2)
+    ]  # fmt: skip
+    errors = [fit.history["validation_rmse"].values for fit in fits]
+    np.testing.assert_array_equal(*errors)
+    assert fits[0].parameters["n_observed"] == pytest.approx(0.8 * mask.sum(), rel=0.02)
+
+
+def test_stopping_history_and_callback_are_those_of_one_machine(client):
+    X, options = made("dense")
+    states: list[nmd.State] = []
+    settings = {"tol": 0.05, "max_iter": 300, "callback": states.append}
+    one, other = both(X, client, 3, "relu", **options | settings)
+    assert one.n_iter == other.n_iter < 300
+    assert one.stop_reason == other.stop_reason
+    assert set(one.history) == set(other.history)
+    ours, theirs = states[: one.n_iter], states[one.n_iter :]
+    np.testing.assert_allclose(np.asarray(theirs[3].W), ours[3].W, rtol=1e-7, atol=1e-9)
+    assert theirs[3].W[np.array([5, 1])].shape == (2, 3)
+    assert repr(theirs[0]).startswith("<nmd_lab.State>")
+
+
+def test_several_starts(client):
+    X, options = made("dense")
+    one, other = both(X, client, 2, "modulus", n_init=3, **options)
+    np.testing.assert_allclose(one.starts["objective"], other.starts["objective"], rtol=1e-6)
