@@ -16,7 +16,7 @@ import time
 import uuid
 import weakref
 from collections.abc import Callable, Sequence
-from itertools import pairwise
+from itertools import pairwise, zip_longest
 from typing import Any
 
 import numpy as np
@@ -246,22 +246,27 @@ class Cluster:
                 self._log[number] = Step(step.function)  # its arrays are not needed again
 
     def _make(self, numbers: Sequence[int], state: Any = None) -> None:
-        """Make parts at their homes; a state is that of now."""
-        shares = self.placement.shares()
+        """Make parts at their homes, one at a time on each worker; a state is that of now."""
         before = self._before if state is None else Before(len(self._log), state)
-        futures = {}
-        for number in numbers:
-            worker = self.placement.homes[number]
-            log = self._tasks.sent([step.of_part(number) for step in self._log], [worker])
-            futures[number] = self._tasks.submit(
-                worker,
-                *(make_part, self.name, self.places[number], self.load),
-                *(self.sources[number].on(self.client, worker), log, shares[worker]),
-                tuple(before),
-            )
         homes = self.placement.homes
-        self._tasks.wait({future: homes[number] for number, future in futures.items()})
-        self._held |= futures
+        waiting: dict[str, list[int]] = {}
+        for number in numbers:
+            waiting.setdefault(homes[number], []).append(number)
+        for several in zip_longest(*waiting.values()):
+            futures = {n: self._begin(n, before) for n in several if n is not None}
+            self._tasks.wait({future: homes[number] for number, future in futures.items()})
+            self._held |= futures
+
+    def _begin(self, number: int, before: Before) -> Any:
+        """Return the future of a part that is made at its home."""
+        worker = self.placement.homes[number]
+        log = self._tasks.sent([step.of_part(number) for step in self._log], [worker])
+        return self._tasks.submit(
+            worker,
+            *(make_part, self.name, self.places[number], self.load),
+            *(self.sources[number].on(self.client, worker), log, self.placement.shares()[worker]),
+            tuple(before),
+        )
 
     def _recover(self, workers: set[str]) -> None:
         """Make the parts of lost workers again, on those that are left."""

@@ -212,6 +212,8 @@ def make_part(
     state, (threads, scratch) = Before(*before), _of_worker(share)
     with one_thread():
         part = Part(place, {DATA: load(*source, scratch=scratch)}, threads, scratch)
+        if scratch is not None:
+            scratch.give_back()
         for number, step in enumerate(steps, 1):
             if number > state.steps or getattr(step.function, "sets_up", False):
                 part.last = step.do(part)
