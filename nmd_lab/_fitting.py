@@ -15,7 +15,7 @@ from .checkpoint.call import Call
 from .data.limits import GivenLimits
 from .data.stored import is_stored
 from .result.decomposition import Decomposition
-from .solver.executors.inputs import is_dask
+from .solver.executors.inputs import computing_on, is_dask
 from .solver.prepare import prepare
 from .solver.restarts import solve
 
@@ -74,7 +74,8 @@ def _fitted(
         warn(messages_before(prepared), stacklevel=4)
         solution = solve(*prepared[:7])
         fit = label(prepared, solution)
-        warn(messages_after(fit, prepared), stacklevel=4)
+        with computing_on(prepared.problem.observations):
+            warn(messages_after(fit, prepared), stacklevel=4)
         if interruption and not interruption.reported:
             fit = label(prepared, solution.after(interruption))
         if (scratch := prepared.problem.observations.scratch) is not None:

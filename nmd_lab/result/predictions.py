@@ -22,6 +22,7 @@ from nmd_lab.model.proximal import NO_LIMIT_MODEL, LimitModel
 from .entries import model_at
 from .factors import Factors
 from .fold_in import FittedModel, fold_in
+from .lazy_rows import fold_in_blocks, is_dask_array
 from .lookup import positions_of
 
 
@@ -165,7 +166,8 @@ class Predictions(Factors):
             New rows; a pandas.Series is one row.  NaN and masked entries are missing.  Absent
             entries of a sparse matrix are zeros for a fit of `decompose` to a sparse matrix, such
             as one of documents, and missing for any other.  Columns with labels may be some of
-            those of the fit, in any order; the others are missing.
+            those of the fit, in any order; the others are missing.  A Dask array gives a DataArray
+            over a Dask array, which is computed block by block.
         mask : array_like of bool (k, n), optional
             True where X is observed.
         weights : array_like (k, n), optional
@@ -194,4 +196,8 @@ class Predictions(Factors):
         array([[ 5., 10.]])
         """
         limits = GivenLimits(at_most, at_least, upper)
+        if is_dask_array(X):
+            if mask is not None or weights is not None or limits:
+                raise ValueError("X is an array of Dask: give NaN where an entry is missing.")
+            return fold_in_blocks(self.model, X)
         return fold_in(self.model, X, mask=mask, weights=weights, limits=limits)

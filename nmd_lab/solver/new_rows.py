@@ -141,7 +141,7 @@ def solve_new_rows(
                 W[block][chosen] = np.ldexp(found, size)
                 continue
             rule = (ridge, alphas, BALANCED.initial, BALANCED.factor, BALANCED.step)
-            found = np.empty((indptr.size - 1, Ht.shape[1]))
+            found = np.zeros((indptr.size - 1, Ht.shape[1]))  # the kernel multiplies it by 0
             entries = (indptr, indices, x, weights, *marks, t)
             kernel = row_kernel(pair, limits is not None)
             kernel(*entries, H, offset, starts, rule, tol, max_iter, scaled.model, found)

@@ -227,3 +227,14 @@ def test_bad_rows(small):
         fit.fold_in(-np.ones((2, 15)))
     with pytest.raises(ValueError, match="no observed entry"):
         fit.fold_in(np.full((2, 15), np.nan))
+
+
+def test_rows_without_entries_are_zero_whatever_the_memory_holds(monkeypatch):
+    fit = nmd_lab.decompose(np.eye(5) + 1, 2, "relu", random_state=0)
+    X = np.full((3, 5), np.nan)
+    X[1] = 1
+    with monkeypatch.context() as patch:
+        patch.setattr(np, "empty", lambda shape, dtype=float: np.full(shape, np.nan, dtype))
+        W = fit.fold_in(X).values
+    np.testing.assert_array_equal(W[[0, 2]], 0)
+    assert np.all(np.isfinite(W))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ import xarray as xr
 from numpy.typing import DTypeLike
 
 from nmd_lab._checks import check_word
-from nmd_lab.data.base import float_dtype
+from nmd_lab.data.base import Observations, float_dtype
 from nmd_lab.data.labels import Labels, labels_of
 from nmd_lab.data.limits import GivenLimits
 from nmd_lab.data.observations import observe
@@ -93,6 +94,18 @@ def _active_client(X: Any, given: str | None) -> Any:
         raise ValueError(
             f"{what}, and no client is active: start one, for example with distributed.Client()."
         ) from None
+
+
+def computing_on(observations: Observations) -> AbstractContextManager[Any]:
+    """Return a context in which arrays of Dask are computed where the observations lie."""
+    if not isinstance(observations, ClusterObservations):
+        return nullcontext()
+    import dask
+
+    context: AbstractContextManager[Any] = dask.config.set(
+        scheduler=observations.cluster.client.get
+    )
+    return context
 
 
 def observe_on_cluster(

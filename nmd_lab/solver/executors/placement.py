@@ -21,7 +21,7 @@ class PlacementOptions:
         Time of a round of the slowest worker below which no part moves, in seconds.
     """
 
-    gain: float = 0.2
+    gain: float = 0.3
     rounds: int = 4
     least: float = 0.05
 
