@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass, replace
 
 from nmd_lab._memory import free_addresses, free_memory
@@ -16,6 +17,8 @@ from .refinement.plan import PLAN, RefinementPlan
 from .restarts import side_by_side
 from .storage import BLOCKS
 from .zeros.tiles import TILES
+
+LOG = logging.getLogger("nmd_lab")
 
 
 @dataclass(frozen=True)
@@ -108,6 +111,9 @@ def check_memory(problem: Problem, rank: int, options: Options, plan: Refinement
     at_a_time = side_by_side(problem, options, options.n_init - 1)
     threads = max(threads, at_a_time) if max(threads, at_a_time) > 1 else 0
     needed = needed_memory(problem, rank, options, plan)
+    LOG.info(
+        "X of shape %s: %.3g GiB are planned beside it.", problem.observations.shape, needed / 2**30
+    )
     if options.memory_limit is not None and needed > options.memory_limit * 2**30:
         m, n = problem.observations.shape
         raise MemoryError(

@@ -180,10 +180,10 @@ class Cluster:
     ) -> tuple[list[Any], dict[int, float]]:
         """Do a step of all parts, if no worker is lost."""
         by_worker = self.placement.by_worker()
-        shared = self._tasks.sent(step.arguments, by_worker)
+        shared = self._tasks.sent(step.arguments)
         futures = []
         for worker, numbers in by_worker.items():
-            own = self._tasks.sent({n: step.own[n] for n in numbers if n in step.own}, [worker])
+            own = self._tasks.sent({n: step.own[n] for n in numbers if n in step.own})
             task = (_run, self.name, numbers, number, step.function, shared, own, step.dropped, add)
             futures.append(self._tasks.submit(worker, *task))
         if not add:
@@ -260,11 +260,11 @@ class Cluster:
     def _begin(self, number: int, before: Before) -> Any:
         """Return the future of a part that is made at its home."""
         worker = self.placement.homes[number]
-        log = self._tasks.sent([step.of_part(number) for step in self._log], [worker])
+        log = self._tasks.sent([step.of_part(number) for step in self._log])
         return self._tasks.submit(
             worker,
             *(make_part, self.name, self.places[number], self.load),
-            *(self.sources[number].on(self.client, worker), log, self.placement.shares()[worker]),
+            *(self.sources[number].on(self._tasks, worker), log, self.placement.shares()[worker]),
             tuple(before),
         )
 

@@ -16,6 +16,8 @@ from nmd_lab.data.row_parts import dense_rows, in_files, rows_of
 from nmd_lab.data.sparse_observations import SparseObservations
 from nmd_lab.data.store import SparseStore
 
+from .tasks import Tasks
+
 
 class Source(Protocol):
     """What the rows of one part are made from."""
@@ -28,7 +30,7 @@ class Source(Protocol):
     def n_bytes(self) -> int:
         """Size of the stored values."""
 
-    def on(self, client: Any, worker: str) -> list[Any]:
+    def on(self, tasks: Tasks, worker: str) -> list[Any]:
         """Return what the rows are made from on a worker, such as futures."""
 
 
@@ -58,10 +60,10 @@ class GivenRows:
         of_row = self.observations.n_stored / self.observations.shape[0]
         return int(of_row * self.n_rows * self.observations.dtype.itemsize)
 
-    def on(self, client: Any, worker: str) -> list[Any]:
+    def on(self, tasks: Tasks, worker: str) -> list[Any]:
         """Send the rows to the worker."""
         rows = rows_of(self.observations, self.rows)
-        return [client.scatter(rows, workers=[worker], hash=False, direct=False)]
+        return [tasks.put(rows, worker)]
 
 
 def load_given(observations: Observations, scratch: Scratch | None = None) -> Observations:
@@ -100,7 +102,7 @@ class StoredRows:
         """Size of values and positions."""
         return 8 * self.n_stored
 
-    def on(self, client: Any, worker: str) -> list[Any]:
+    def on(self, tasks: Tasks, worker: str) -> list[Any]:
         """Return what the worker reads."""
         return [self.path, self.rows, self.absent_are_zeros]
 
@@ -134,10 +136,10 @@ class BlockRows:
     blocks: tuple[Any, Any, Any]
     dtype: Any
 
-    def on(self, client: Any, worker: str) -> list[Any]:
+    def on(self, tasks: Tasks, worker: str) -> list[Any]:
         """Begin to make the rows on the worker."""
         where = {"workers": [worker], "allow_other_workers": True}
-        given = [b if b is None else client.compute(b, **where) for b in self.blocks]
+        given = [b if b is None else tasks.client.compute(b, **where) for b in self.blocks]
         return [*given, self.dtype]
 
 
@@ -175,10 +177,10 @@ class TableRows:
         """Size of values and positions."""
         return 12 * self.n_stored
 
-    def on(self, client: Any, worker: str) -> list[Any]:
+    def on(self, tasks: Tasks, worker: str) -> list[Any]:
         """Begin to make the pieces on the worker."""
         where = {"workers": [worker], "allow_other_workers": True}
-        pieces = [client.compute(piece, **where) for piece in self.pieces]
+        pieces = [tasks.client.compute(piece, **where) for piece in self.pieces]
         return [pieces, (self.n_rows, self.n_columns), self.dtype]
 
 

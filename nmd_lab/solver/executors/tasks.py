@@ -7,6 +7,7 @@ workers there are.
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -74,13 +75,32 @@ class Tasks:
         """Return the future of a task that runs on any worker."""
         return self.client.submit(function, *arguments, pure=False)
 
-    def sent(self, argument: Any, workers: Iterable[str]) -> Any:
-        """Return an argument, or a future of it on some workers if it is large."""
+    def sent(self, argument: Any) -> Any:
+        """Return an argument, or the future of a task that returns it if it is large.
+
+        The workers fetch the result from each other.  If one that has it is lost, the task runs
+        again, which data that are scattered could not do.
+        """
         if _size(argument) <= TASKS.embedded:
             return argument
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "Sending large graph")
+            return self.anywhere(_same, Boxed(argument))
+
+    def put(self, data: Any, worker: str) -> Any:
+        """Return the future of data that are sent to one worker, and kept by nobody else.
+
+        Raises
+        ------
+        WorkersAreLost, PartsAreLost
+            If they do not arrive.
+        """
         self.refuse_lost()
-        where = {"workers": list(workers), "broadcast": True}
-        return self.client.scatter([argument], hash=False, **where)[0]
+        try:
+            return self.client.scatter(data, workers=[worker], hash=False)
+        except (OSError, TimeoutError) as error:
+            self.refuse_lost()
+            raise PartsAreLost(str(error)) from error
 
     def results(self, futures: Iterable[Any]) -> list[Any]:
         """Return the results of futures.
@@ -153,6 +173,18 @@ class Tasks:
         gone = set(self._needed) - set(self.workers())
         if gone:
             raise WorkersAreLost(gone)
+
+
+@dataclass(frozen=True, eq=False)
+class Boxed:
+    """An argument that is not looked into for futures."""
+
+    content: Any
+
+
+def _same(boxed: Boxed) -> Any:
+    """Return an argument."""
+    return boxed.content
 
 
 def _done(result: Any) -> None:

@@ -15,8 +15,10 @@ from cluster_runs import PLAIN, assert_close, made
 
 import nmd_lab as nmd
 from nmd_lab.solver.executors import placement as placements
+from nmd_lab.solver.executors import tasks
 from nmd_lab.solver.executors.part import PARTS, Part, Place
 from nmd_lab.solver.executors.placement import Placement, PlacementOptions
+from nmd_lab.solver.executors.tasks import TaskOptions
 
 distributed = pytest.importorskip("distributed")
 
@@ -47,8 +49,10 @@ def killer(client, *iterations):
     return callback
 
 
-@pytest.mark.parametrize("storage", ["dense", "observed"])
-def test_killed_workers_cost_time_only(storage, own_client, caplog):
+@pytest.mark.parametrize(("storage", "embedded"), [("dense", 1 << 16), ("observed", 0)])
+def test_killed_workers_cost_time_only(storage, embedded, own_client, caplog, monkeypatch):
+    """Whether H is sent with each task, or before."""
+    monkeypatch.setattr(tasks, "TASKS", TaskOptions(embedded=embedded))
     X, options = made(storage, (3000, 40))
     expected = nmd.complete(X, 3, "relu", **LONG, **options)
     moments = np.random.default_rng(len(storage)).choice(np.arange(1, 24), 3, replace=False)
