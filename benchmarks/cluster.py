@@ -74,17 +74,20 @@ def per_iteration(X: Any, client: Any, iterations: int) -> tuple[float, float]:
     return float(np.min(seconds)), float(np.median(sent))
 
 
-def table_of_traffic(rows: int) -> list[str]:
+def table_of_traffic(rows: int, iterations: int) -> list[str]:
     """Return the lines about what travels."""
     lines = ["| rows | dense, kB an iteration | ratings, kB an iteration |", "| --- | --- | --- |"]
     with cluster_of(4) as client:
         for factor in (1, 4, 16):
-            sent = [per_iteration(make(factor * rows), client, 20)[1] for make in (dense, ratings)]
+            sent = [
+                per_iteration(make(factor * rows), client, iterations)[1]
+                for make in (dense, ratings)
+            ]
             lines.append(f"| {factor * rows} | {sent[0] / 1e3:.0f} | {sent[1] / 1e3:.0f} |")
     return lines
 
 
-def table_of_speed(rows: int) -> list[str]:
+def table_of_speed(rows: int, iterations: int) -> list[str]:
     """Return the lines about seconds against workers."""
     small, large, more = dense(200), dense(4 * rows), ratings(rows)
     lines = [
@@ -93,9 +96,7 @@ def table_of_speed(rows: int) -> list[str]:
     ]
     for workers in (1, 2, 4):
         with cluster_of(workers) as client:
-            own = [
-                per_iteration(X, client, n)[0] for X, n in ((small, 40), (large, 15), (more, 15))
-            ]
+            own = [per_iteration(X, client, iterations)[0] for X in (small, large, more)]
         lines.append(f"| {workers} | {1e3 * own[0]:.0f} | {own[1]:.2f} | {own[2]:.2f} |")
     return lines
 
@@ -176,8 +177,8 @@ def main() -> None:
     warnings.simplefilter("ignore")
     logging.getLogger("nmd_lab").setLevel(logging.ERROR)
     makers: list[Callable[[], list[str]]] = [
-        lambda: table_of_traffic(200 if given.quick else 4000),
-        lambda: table_of_speed(400 if given.quick else 200_000),
+        lambda: table_of_traffic(*((200, 5) if given.quick else (4000, 20))),
+        lambda: table_of_speed(*((400, 3) if given.quick else (200_000, 15))),
         lambda: table_of_estimates(1 << 16 if given.quick else 340_000_000),
     ]
     text = "\n\n".join("\n".join(make()) for make in makers) + "\n"
