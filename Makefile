@@ -97,7 +97,7 @@ build/lowest.txt: pyproject.toml tests/project/lowest.py
 
 ratings-set-up: $(VENV)/with-plot
 
-bench-set-up: $(VENV)/with-plot,io,baselines
+bench-set-up: $(VENV)/with-plot,io,dask,baselines
 
 $(VENV)-ratings/with-libraries: Makefile pyproject.toml $(CONSTRAINTS)
 	$(MAKE) ratings-set-up VENV=$(VENV)-ratings

@@ -17,7 +17,7 @@ from nmd_lab.checkpoint import file
 from nmd_lab.checkpoint.encoding import Classes, Decoder, Encoder, Made
 
 from .cluster import Cluster
-from .part import Part, restore, set_up, state_of_part
+from .part import KEPT, Part, restore, state_of_part
 from .rows import ClusterRows, Column, Named
 
 PLAIN = Classes((), {})
@@ -113,18 +113,17 @@ def stored_state(part: Part, folder: str) -> dict[str, Any]:
     return state
 
 
-@set_up
 def read_part(part: Part, folder: str) -> tuple[()]:
     """Take the matrices of a file into a part, and keep T and U for the sweeps to come."""
     state = stored_state(part, folder)
     part.objects.update(state["arrays"])
-    part.objects |= {f"kept {name}": own for name, own in state["sweeps"].items()}
+    part.objects |= {KEPT + name: own for name, own in state["sweeps"].items()}
     return ()
 
 
 def take_sweep(part: Part, name: str, before: str) -> tuple[()]:
     """Set T and U of a sweep to those that were read for an earlier one."""
-    part.objects[name].restore(dict(part.objects.pop(f"kept {before}")))
+    part.objects[name].restore(dict(part.objects.pop(KEPT + before)))
     return ()
 
 

@@ -29,6 +29,9 @@ Answer = tuple[Any, ...]
 DATA = "X"
 """Name of a part's rows of X."""
 
+KEPT = "kept "
+"""Beginning of the name of a state that was read for a sweep to come."""
+
 
 class PartIsLost(RuntimeError):
     """A worker has no part of that number, or one that has missed a step."""
@@ -242,14 +245,15 @@ def state_of_part(part: Part) -> dict[str, Any]:
     objects = part.objects
     sweeps = {name: each.kept() for name, each in objects.items() if hasattr(each, "kept")}
     arrays = {name: each for name, each in objects.items() if isinstance(each, np.ndarray)}
-    return {"sweeps": sweeps, "arrays": arrays, "names": list(objects)}
+    read = {name: each for name, each in objects.items() if name.startswith(KEPT)}
+    return {"sweeps": sweeps, "arrays": arrays, "read": read, "names": list(objects)}
 
 
 def restore(part: Part, kept: dict[str, Any]) -> None:
     """Set what `state_of` has returned."""
     for name, own in kept["sweeps"].items():
         part.objects[name].restore(dict(own))
-    part.objects.update(kept["arrays"])
+    part.objects |= kept["arrays"] | kept["read"]
     part.objects = {name: part.objects[name] for name in kept["names"] if name in part.objects}
 
 

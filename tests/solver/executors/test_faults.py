@@ -103,6 +103,25 @@ def test_a_run_goes_on_from_its_checkpoint(storage, client, tmp_path):
         nmd.resume(path, X, **data)
 
 
+def test_workers_may_die_after_a_run_went_on(own_client, tmp_path):
+    """Its files of before are gone by then."""
+    X, options = made("observed", (3000, 40))
+    settings = LONG | options
+    expected = nmd.complete(X, 3, "relu", client=own_client, **settings)
+    path = tmp_path / "run.checkpoint"
+
+    def stop(state):
+        if state.iteration == 6:
+            raise SystemExit
+
+    settings |= {"checkpoint": path, "checkpoint_every": 0}
+    with pytest.raises(SystemExit):
+        nmd.complete(X, 3, "relu", client=own_client, callback=stop, **settings)
+    kill = killer(own_client, 15)
+    fit = nmd.resume(path, X, client=own_client, callback=kill, mask=options["mask"])
+    assert_close(expected, fit, 1e-6)
+
+
 def test_checkpoints_that_workers_cannot_write_end_with_a_warning(client, tmp_path):
     X, _ = made("dense")
     (tmp_path / "run.parts").write_text("no folder")
