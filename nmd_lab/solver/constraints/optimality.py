@@ -13,7 +13,7 @@ from nmd_lab.solver.storage import storage_of
 
 from .descent import kind_of_descent
 from .divergence import DivergenceDescent
-from .steps import ConstrainedColumns
+from .steps import ConstrainedColumns, proximal_move
 
 
 def constrained_optimality(
@@ -84,9 +84,4 @@ def _move(
     """
     norm = float(np.linalg.norm(rows)) or 1.0
     length = norm**2 / size
-    moved = rows.astype(np.float64) - length * gradient
-    if constrained is not None:
-        own = constrained.components
-        step = np.full((len(rows), 1), length)
-        moved[:, own] = constrained.constraint.prox(moved[:, own], step)
-    return float(np.linalg.norm(rows - moved)) / norm
+    return float(np.linalg.norm(proximal_move(rows, gradient, length, constrained))) / norm

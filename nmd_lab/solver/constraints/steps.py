@@ -228,6 +228,32 @@ class ConstrainedColumns:
         return following.astype(rows.dtype)
 
 
+def proximal_move(
+    rows: FloatArray,
+    gradient: FloatArray,
+    length: float,
+    constrained: ConstrainedColumns | None,
+) -> FloatArray:
+    """Return what a proximal gradient step takes from rows; 0 where a constraint holds them.
+
+    Parameters
+    ----------
+    rows, gradient : ndarray (k, n_solved)
+        Rows, and the gradient at them.
+    length : float
+        Factor of the gradient.
+    constrained : ConstrainedColumns or None
+        Constraint on the rows.
+    """
+    moved = rows.astype(np.float64) - length * gradient
+    if constrained is not None:
+        own = constrained.components
+        step = np.full((len(rows), 1), length)
+        moved[:, own] = constrained.constraint.prox(moved[:, own], step)
+    taken: FloatArray = rows - moved
+    return taken
+
+
 @compile_inner
 def descend(w, g, normal, inverse, weights, lowest, sweeps, settled):  # type: ignore[no-untyped-def]
     """Minimise over a row by sweeps over its coordinates; w and g are overwritten."""

@@ -10,9 +10,11 @@ from typing import Any
 import numpy as np
 
 from nmd_lab.data.base import FloatArray
+from nmd_lab.solver.constraints.descent import kind_of_descent
+from nmd_lab.solver.constraints.steps import proximal_move
 
 from .observations import ClusterObservations
-from .passes import slopes
+from .passes import slopes, squared_move
 from .rows import ClusterRows
 
 
@@ -21,30 +23,51 @@ def optimality_on_cluster(
 ) -> float:
     """Return the distance of factors from the first-order conditions.
 
-    As `nmd_lab.solver.refinement.stages.optimality`, from sums over the rows: with W = QR, the
-    balanced factors are W M and M⁻¹ H for a matrix M that follows from Wᵀ W and H Hᵀ.
+    As `nmd_lab.solver.refinement.stages.optimality`, from sums over the rows.  Without constraints,
+    the balanced factors are W M and M⁻¹ H for a matrix M that follows from Wᵀ W and H Hᵀ.  It is
+    NaN for nonnegative factors and the divergence, whose gradients would need another pass.
 
     Parameters
     ----------
     problem : Problem
-        Problem that was solved, without constraints on the factors.
+        Problem that was solved.
     W_aug, H_aug : ClusterRows (m, rank + ...) and ndarray (rank + ..., n)
         Factors extended by the offsets.
     penalties : sequence of float
         Penalties, in units of the natural one.
     """
     data: ClusterObservations = problem.observations
-    if problem.is_constrained:
-        return math.nan
+    if problem.is_constrained and kind_of_descent(problem) == "divergence":
+        return math.nan  # the envelope is flat where x = y = 0
     without = replace(problem, observations=None)
     lowest = math.inf
     for units in penalties:
         rho = units * problem.natural_penalty
-        step = (slopes, data.name, without, W_aug.taken, H_aug, rho)
-        data_term, primal, *products, gradient_H = data.cluster.sum(*step)
-        violation = _violation(problem, H_aug, data_term, products, gradient_H)
+        given = (data.name, without, W_aug.taken, H_aug, rho)
+        data_term, primal, *products, gradient_H = data.cluster.sum(slopes, *given)
+        if problem.is_constrained:
+            size = 2 * max(data_term, problem.reference) or 1.0
+            move_of_H = _move_of_columns(problem, H_aug, gradient_H, size)
+            rows = np.diag(products[2])[problem.solved(W_aug)[0]]
+            squares = float(rows.sum()) or 1.0
+            (moved,) = data.cluster.sum(squared_move, *given, squares / size)
+            violation = max(move_of_H, math.sqrt(moved / squares))
+        else:
+            violation = _violation(problem, H_aug, data_term, products, gradient_H)
         lowest = min(lowest, max(violation, math.sqrt(primal) / problem.size_of_T))
     return lowest
+
+
+def _move_of_columns(problem: Any, H_aug: FloatArray, gradient_H: FloatArray, size: float) -> float:
+    """Return the relative length of a proximal gradient step of H."""
+    rank = H_aug.shape[0] - problem.offset_columns.width
+    _, solved = problem.offset_columns.solved(rank)
+    (_, ridge), (_, constrained) = problem.alphas(rank), problem.constrained_columns(rank)
+    columns = H_aug[solved].T
+    norm = float(np.linalg.norm(columns)) or 1.0
+    gradient = gradient_H[solved].T + ridge * columns
+    move = proximal_move(columns, gradient, norm**2 / size, constrained)
+    return float(np.linalg.norm(move)) / norm
 
 
 def _violation(

@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 
 from nmd_lab.data.base import FloatArray
+from nmd_lab.solver.constraints.steps import proximal_move
 from nmd_lab.solver.devices.files import FileHost
 from nmd_lab.solver.devices.host import HOST
 from nmd_lab.solver.held_out import HeldOut
 from nmd_lab.solver.observed_sweep import ObservedSweep
-from nmd_lab.solver.refinement.moreau_envelope import MoreauEnvelope
+from nmd_lab.solver.refinement.moreau_envelope import Evaluation, MoreauEnvelope
 from nmd_lab.solver.storage import storage_of
 from nmd_lab.solver.sweep import Sweep
 
@@ -129,14 +130,48 @@ def slopes(
     Returns
     -------
     tuple
-        Weighted loss, ‖T - WH‖², Gᵀ G and Gᵀ W for the gradient G of W, and the gradient of H.
+        Weighted loss, ‖T - WH‖², Gᵀ G, Gᵀ W and Wᵀ W for the gradient G of W, and that of H.
     """
+    result, rows = _evaluated(part, data, problem, W, H, penalty)
+    G, own_rows = result.gradient_W.astype(np.float64), rows.astype(np.float64)
+    squares = (G.T @ G, G.T @ own_rows, own_rows.T @ own_rows)
+    return result.data_term, result.primal**2, *squares, result.gradient_H
+
+
+def squared_move(
+    part: Part,
+    data: str,
+    problem: Any,
+    W: Taken,
+    H: FloatArray,
+    penalty: float,
+    length: float,
+) -> tuple[float]:
+    """Return the squared length of a proximal gradient step of W, of which `length` is the factor.
+
+    Parameters
+    ----------
+    part, data, problem, W, H, penalty
+        As for `slopes`.
+    length : float
+        Factor of the gradient.
+    """
+    result, rows = _evaluated(part, data, problem, W, H, penalty)
+    rank = rows.shape[1] - problem.offset_columns.width
+    solved, _ = problem.offset_columns.solved(rank)
+    (ridge, _), (constrained, _) = problem.alphas(rank), problem.constrained_columns(rank)
+    move = proximal_move(
+        rows[:, solved], result.gradient_W[:, solved] + ridge * rows[:, solved], length, constrained
+    )
+    return (float(np.sum(move * move)),)
+
+
+def _evaluated(
+    part: Part, data: str, problem: Any, W: Taken, H: FloatArray, penalty: float
+) -> tuple[Evaluation, FloatArray]:
+    """Return the augmented Lagrangian at U = 0 and its gradients, and the rows of W."""
     own = own_problem(part, data, problem)
     storage = storage_of(own.observations, own.device)
     envelope = MoreauEnvelope(own.observations, own.pair, storage, own.threads)
     rows = np.ascontiguousarray(W.of(part))
-    result = envelope.evaluate(rows, H, penalty)
-    G = result.gradient_W.astype(np.float64)
-    own_rows = rows.astype(np.float64)
-    squares = (G.T @ G, G.T @ own_rows, own_rows.T @ own_rows)
-    return result.data_term, result.primal**2, *squares, result.gradient_H
+    return envelope.evaluate(rows, H, penalty), rows

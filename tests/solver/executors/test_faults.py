@@ -7,7 +7,11 @@ import logging
 import os
 import pickle
 import signal
+import socket
+import subprocess
+import sys
 import time
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
@@ -120,6 +124,52 @@ def test_workers_may_die_after_a_run_went_on(own_client, tmp_path):
     kill = killer(own_client, 15)
     fit = nmd.resume(path, X, client=own_client, callback=kill, mask=options["mask"])
     assert_close(expected, fit, 1e-6)
+
+
+def test_the_death_of_the_scheduler_leaves_a_checkpoint(tmp_path):
+    X, _ = made("dense", (3000, 40))
+    options = PLAIN | {"max_iter": 12, "init": "random"}
+    expected, path = nmd.decompose(X, 3, "relu", **options), tmp_path / "run"
+    with processes(tmp_path) as (address, scheduler):
+        client = distributed.Client(address, timeout=3, set_as_default=False)
+        client.wait_for_workers(1, timeout=60)
+
+        def kill_it(state):
+            if state.iteration == 6:
+                scheduler.kill()
+
+        settings = options | {"checkpoint": path, "checkpoint_every": 0, "callback": kill_it}
+        with pytest.raises(ConnectionError, match="the scheduler of the cluster is gone"):
+            nmd.decompose(X, 3, "relu", client=client, **settings)
+        client.close(timeout=1)
+    with processes(tmp_path) as (address, _):
+        client = distributed.Client(address, timeout=10, set_as_default=False)
+        client.wait_for_workers(1, timeout=60)
+        fit = nmd.resume(path, X, client=client)
+        client.close()
+    assert fit.n_iter == 12
+    assert_close(expected, fit)
+
+
+@contextmanager
+def processes(folder):
+    """Start a scheduler and a worker in processes of their own."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{free.getsockname()[1]}"
+    host, port = address.split(":")
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "cwd": folder}
+    command = [sys.executable, "-m", "distributed.cli.dask_scheduler", "--dashboard-address", ":0"]
+    scheduler = subprocess.Popen([*command, "--host", host, "--port", port], **quiet)
+    command = [sys.executable, "-m", "distributed.cli.dask_worker", address, "--nthreads", "1"]
+    worker = subprocess.Popen([*command, "--no-dashboard", "--death-timeout", "60"], **quiet)
+    try:
+        yield address, scheduler
+    finally:
+        for process in (worker, scheduler):
+            process.terminate()
+        for process in (worker, scheduler):
+            process.wait(30)
 
 
 def test_checkpoints_that_workers_cannot_write_end_with_a_warning(client, tmp_path):

@@ -64,6 +64,7 @@ def test_constraints(constraints, observed, client):
     options = options | {"constraint": observed, "init": "random"}
     one, other = both(X, client, 3, "relu", **constraints, **options)
     assert_close(one, other)
+    assert other.optimality == pytest.approx(one.optimality, rel=1e-5)
 
 
 def test_orthonormal_H(client):
