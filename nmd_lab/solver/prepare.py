@@ -144,6 +144,8 @@ def prepare(
     else:
         observations = observe_on_cluster(X, client, **data)
     given_rank = _given_rank(rank, observations, checked)
+    if client is not None:
+        _refuse_on_cluster(checked, nonlinearity, loss)
     if client is not None or scratch is not None:
         where = "read from a file by blocks" if client is None else "on the workers of a cluster"
         _refuse_choice(given_rank, nonlinearity, loss, checked, where)
@@ -222,6 +224,19 @@ def _refuse_choice(
         raise ValueError(
             f"{what} does not go with data that are {where}: give values, for example those that "
             "complete() chooses for some of the rows."
+        )
+
+
+def _refuse_on_cluster(options: Options, nonlinearity: Any, loss: Any) -> None:
+    """Raise ValueError for what a fit on a cluster does not have."""
+    for name in ("device", "work_dir", "memory_limit"):
+        if (value := getattr(options, name)) is not None:
+            raise ValueError(f"{name}={value!r} does not go with client=: leave one of them out.")
+    if is_mixed(nonlinearity) or is_mixed(loss):
+        raise ValueError("several losses or nonlinearities do not go with client=: give one.")
+    if not is_auto(loss) and make_pair("identity", loss).loss.learns:
+        raise ValueError(
+            f"loss={loss!r} learns a parameter, which does not go with client=: give it its value."
         )
 
 

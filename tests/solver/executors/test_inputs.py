@@ -155,7 +155,11 @@ def test_a_worker_without_room_keeps_its_rows_in_files(client, monkeypatch):
         ({"at_most": np.ones((120, 40), bool)}, "do not go with client="),
         ({"client": 3}, "client=3 is no client of Dask"),
         ({"client": "actve"}, "did you mean 'active'"),
-        ({"loss": "ordinal"}, "they lie on the workers of a cluster"),
+        ({"loss": "ordinal"}, "which does not go with client=|lie on the workers"),
+        ({"loss": "negative_binomial"}, "learns a parameter, which does not go with client="),
+        ({"loss": {"a": "l1"}}, "several losses or nonlinearities do not go with client="),
+        ({"device": "cpu"}, "device='cpu' does not go with client="),
+        ({"memory_limit": 1}, "memory_limit=1 does not go with client="),
         ({"rank": 0}, "rank=0"),
     ],
 )
