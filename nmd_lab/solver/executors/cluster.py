@@ -26,7 +26,7 @@ from .part import (
     Answer,
     Before,
     Part,
-    Place,
+    RowRange,
     Step,
     add_answers,
     apply,
@@ -68,7 +68,7 @@ class Cluster:
 
     Attributes
     ----------
-    places : list of Place
+    places : list of RowRange
         Where the parts lie in X.
     recovered : list of str
         What was done about workers that were lost or came.
@@ -83,7 +83,8 @@ class Cluster:
         self.name = uuid.uuid4().hex
         ends = np.cumsum([0, *(source.n_rows for source in sources)]).tolist()
         self.places = [
-            Place(number, slice(first, last)) for number, (first, last) in enumerate(pairwise(ends))
+            RowRange(number, slice(first, last))
+            for number, (first, last) in enumerate(pairwise(ends))
         ]
         self.recovered: list[str] = []
         self.dropped: list[str] = []
@@ -310,5 +311,5 @@ def _run(
     return run(cluster, numbers, number, Step(function, shared, own, dropped), add)
 
 
-def _text(place: Place) -> str:
+def _text(place: RowRange) -> str:
     return f"{place.rows.start} to {place.rows.stop - 1}"

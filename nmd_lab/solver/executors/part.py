@@ -75,7 +75,7 @@ class Step(NamedTuple):
         return self._replace(own={number: self.own[number]} if number in self.own else {})
 
 
-class Place(NamedTuple):
+class RowRange(NamedTuple):
     """Where a part lies in X.
 
     Attributes
@@ -96,7 +96,7 @@ class Part:
 
     Attributes
     ----------
-    place : Place
+    place : RowRange
         Where it lies in X.
     objects : dict
         Everything that has rows, by name: observations, sweeps, factors.
@@ -108,7 +108,7 @@ class Part:
         Number of steps that were done.
     """
 
-    place: Place
+    place: RowRange
     objects: dict[str, Any]
     threads: int = 1
     scratch: Scratch | None = None
@@ -185,7 +185,7 @@ PARTS: WeakValueDictionary[tuple[str, int], Part] = WeakValueDictionary()
 
 def make_part(
     cluster: str,
-    place: Place,
+    place: RowRange,
     load: Callable[..., Observations],
     source: Sequence[Any],
     steps: Sequence[Step],
@@ -198,7 +198,7 @@ def make_part(
     ----------
     cluster : str
         Name of the cluster.
-    place : Place
+    place : RowRange
         Where the part lies in X.
     load : callable
         Function of `source` and of a folder (or None), which returns the rows of X.

@@ -20,7 +20,7 @@ from cluster_runs import PLAIN, assert_close, made
 import nmd_lab as nmd
 from nmd_lab.solver.executors import placement as placements
 from nmd_lab.solver.executors import tasks
-from nmd_lab.solver.executors.part import PARTS, Part, Place
+from nmd_lab.solver.executors.part import PARTS, Part, RowRange
 from nmd_lab.solver.executors.placement import Placement, PlacementOptions
 from nmd_lab.solver.executors.tasks import TaskOptions
 
@@ -230,7 +230,7 @@ def _number_of_parts():
 
 
 def test_a_part_is_not_copied():
-    part = Part(Place(0, slice(0, 1)), {})
+    part = Part(RowRange(0, slice(0, 1)), {})
     with pytest.raises(TypeError, match="stays in the memory of its worker"):
         pickle.dumps(part)
 
