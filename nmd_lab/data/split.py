@@ -75,6 +75,12 @@ def split(
     return observations.select(~test), observations.select(test)
 
 
+def flat_positions(observations: Observations) -> NDArray[np.int64]:
+    """Return the position of each observed entry in the flat matrix."""
+    rows, columns, _ = observations.entries()
+    return rows.astype(np.int64) * observations.shape[1] + columns
+
+
 def _whole_cells(observations: Observations, test: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """Return a test set in which the indicators of a category are together.
 

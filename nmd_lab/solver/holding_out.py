@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from nmd_lab._checks import errors_about, new_stream
 from nmd_lab.data.base import Observations
 from nmd_lab.data.matched import match_data
 from nmd_lab.data.sparse_observations import SparseObservations
-from nmd_lab.data.split import split
+from nmd_lab.data.split import flat_positions, split
 from nmd_lab.model.mixed import AnyPair
 
 from .executors.held_out import HeldOutOnCluster
@@ -48,10 +47,14 @@ def hold_out(
             "validation= does not go with a sparse X whose absent entries are zeros: use "
             "complete(), or a dense X."
         )
-    if isinstance(observations, ClusterObservations):
-        return _held_out_on_cluster(observations, options, rng)
+    rest: Any
+    held_out: Any
     if options.holds_out_share:
-        rest, held_out = split(observations, float(validation), new_stream(rng))
+        share, own_stream = float(validation), new_stream(rng)
+        if isinstance(observations, ClusterObservations):
+            rest, held_out = observations.split(share, own_stream)
+        else:
+            rest, held_out = split(observations, share, own_stream)
         if not held_out.n_observed:
             raise ValueError(
                 f"validation={validation} holds out none of the {rest.n_observed} observed "
@@ -59,23 +62,11 @@ def hold_out(
             )
     else:
         held_out = _given(validation, observations)
-        rest = _without(observations, held_out)
+        if isinstance(observations, ClusterObservations):
+            rest, held_out = observations.without(held_out)
+        else:
+            rest = _without(observations, held_out)
     return rest, held_out.as_sparse()
-
-
-def _held_out_on_cluster(
-    observations: ClusterObservations, options: Options, rng: np.random.Generator
-) -> tuple[Any, Any]:
-    """Return the observations for the fit, and the held-out entries, on the workers."""
-    if not options.holds_out_share:
-        return observations.without(_given(options.validation, observations))
-    rest, held_out = observations.split(float(options.validation), new_stream(rng))
-    if not held_out.n_observed:
-        raise ValueError(
-            f"validation={options.validation} holds out none of the {rest.n_observed} observed "
-            "entries, since each row and column keeps one: give validation=None, or more data."
-        )
-    return rest, held_out
 
 
 def judge_of(held_out: Any, pair: AnyPair) -> Any:
@@ -94,7 +85,7 @@ def _given(validation: Any, observations: Observations) -> SparseObservations:
 
 def _without(observations: Observations, held_out: Observations) -> Observations:
     """Return the observations at all positions that are not held out."""
-    own, held = (_positions(each) for each in (observations, held_out))
+    own, held = (flat_positions(each) for each in (observations, held_out))
     keep = ~np.isin(own, held, assume_unique=True)
     if keep.all():
         return observations
@@ -104,9 +95,3 @@ def _without(observations: Observations, held_out: Observations) -> Observations
             "between 0 and 1."
         )
     return observations.select(keep)
-
-
-def _positions(observations: Observations) -> NDArray[np.int64]:
-    """Return the position of each observed entry in the flat matrix."""
-    rows, columns, _ = observations.entries()
-    return rows.astype(np.int64) * observations.shape[1] + columns

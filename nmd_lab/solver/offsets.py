@@ -82,8 +82,7 @@ class OffsetColumns:
         """Return what W_aug is made of: matrices, single columns, and numbers for columns of it."""
         pieces: list[FloatArray | float] = [W]
         if self.before:
-            rows = offsets.of_rows(W.shape[0], float) if offsets.rows is None else offsets.rows
-            pieces.insert(0, rows / self.constant)
+            pieces.insert(0, offsets.of_rows(W.shape[0], float) / self.constant)
         ones = int(self.kind != "none") + self.after
         return pieces + [float(self.constant)] * ones
 

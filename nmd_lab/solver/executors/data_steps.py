@@ -6,11 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from nmd_lab.data.base import Observations, Transform
 from nmd_lab.data.fingerprint import fingerprint
-from nmd_lab.data.split import split
+from nmd_lab.data.split import flat_positions, split
 
 from .part import Part, set_up
 
@@ -86,14 +85,9 @@ def hold_out_share(
 @set_up
 def hold_out_given(part: Part, name: str, rest: str, held: str, given: Observations) -> tuple[()]:
     """Make observations without those at the positions of given ones."""
-    own, n = part.objects[name], given.shape[1]
-    theirs, mine = (_positions(each, n) for each in (given, own))
+    own = part.objects[name]
+    theirs, mine = (flat_positions(each) for each in (given, own))
     keep = ~np.isin(mine, theirs, assume_unique=True)
     part.objects[rest] = own if keep.all() else own.select(keep)
     part.objects[held] = given.as_sparse()
     return ()
-
-
-def _positions(observations: Observations, n: int) -> NDArray[np.int64]:
-    rows, columns, _ = observations.entries()
-    return rows.astype(np.int64) * n + columns

@@ -255,20 +255,22 @@ class ClusterObservations(Observations):
 
         Each row, and each column in each part, keeps an entry.
         """
-        rest, held = Named(self.cluster, "rest"), Named(self.cluster, "held-out")
         seeds = rng.integers(2**63, size=len(self.cluster))
         own = {place.number: (int(seeds[place.number]),) for place in self.cluster.places}
-        names = (self.name, rest.name, held.name)
-        self.cluster.map(hold_out_share, *names, share, own=own, changes=True)
-        one, other = (ClusterObservations.of(self.cluster, self.labels, n) for n in (rest, held))
-        return one, other
+        return self._divided(hold_out_share, share, own=own)
 
     def without(self, held_out: Observations) -> tuple[ClusterObservations, ClusterObservations]:
         """Return the observations at other positions than those of a matrix, and that matrix."""
-        rest, held = Named(self.cluster, "rest"), Named(self.cluster, "held-out")
         own = {place.number: (rows_of(held_out, place.rows),) for place in self.cluster.places}
+        return self._divided(hold_out_given, own=own)
+
+    def _divided(
+        self, function: Callable[..., Any], *arguments: Any, own: dict[int, tuple[Any, ...]]
+    ) -> tuple[ClusterObservations, ClusterObservations]:
+        """Return the two observations that a step makes from these."""
+        rest, held = Named(self.cluster, "rest"), Named(self.cluster, "held-out")
         names = (self.name, rest.name, held.name)
-        self.cluster.map(hold_out_given, *names, own=own, changes=True)
+        self.cluster.map(function, *names, *arguments, own=own, changes=True)
         one, other = (ClusterObservations.of(self.cluster, self.labels, n) for n in (rest, held))
         return one, other
 
