@@ -30,10 +30,12 @@ from scipy import stats
 import nmd_lab as nmd
 from nmd_lab.data.observations import observe
 from nmd_lab.model.proximal import make_pair
-from nmd_lab.solver.sampler.chain import ChainState, sweeps
+from nmd_lab.solver.sampler.chain import sweeps
 from nmd_lab.solver.sampler.model import SamplerModel
 from nmd_lab.solver.sampler.noise import NoiseKind
 from nmd_lab.solver.sampler.prior import Prior
+from nmd_lab.solver.sampler.state import ChainState
+from nmd_lab.solver.sampler.work import WorkHere
 from nmd_lab.solver.storage import storage_of
 
 Array = np.ndarray
@@ -184,7 +186,7 @@ def ranks_of(case: Case, seed: int) -> dict[str, int]:
     model, state = truth.model, truth.state
     right = quantities(truth, state)
     ranks = dict.fromkeys(right, 0)
-    chain = sweeps(model, state, seed, 0)
+    chain = sweeps(model, WorkHere(model), state, seed, 0)
     for _ in islice(chain, case.thin - 1, DRAWS * case.thin, case.thin):
         for name, value in quantities(truth, state).items():
             ranks[name] += int(value < right[name])

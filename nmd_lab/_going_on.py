@@ -11,12 +11,12 @@ import xarray as xr
 from .data.base import FloatArray
 from .result.decomposition import Decomposition
 from .result.posterior.posterior import Posterior
-from .solver.sampler.chain import ChainState
-from .solver.sampler.model import SamplerModel
+from .solver.sampler.model import Model
+from .solver.sampler.state import ChainState
 from .solver.scaling import Scaling
 
 
-def check_init(init: Any, model: SamplerModel, chains: int) -> None:
+def check_init(init: Any, model: Model, chains: int) -> None:
     """Raise an error if a given start does not go with the model.
 
     Raises
@@ -48,7 +48,7 @@ def check_init(init: Any, model: SamplerModel, chains: int) -> None:
             raise ValueError(f"init has {name}={theirs}, and this call {ours}: give the same.")
 
 
-def begin_at(fit: Decomposition, state: ChainState, model: SamplerModel, scaling: Scaling) -> None:
+def begin_at(fit: Decomposition, state: ChainState, model: Model, scaling: Scaling) -> None:
     """Put the factors and offsets of a fit into the state of a chain."""
     W, H = fit.factors
     rows, columns = fit.offsets.rows, fit.offsets.columns

@@ -22,6 +22,7 @@ from .data.observations import observe
 from .model.ordinal import Ordinal
 from .result.posterior.posterior import Posterior
 from .result.provenance import provenance
+from .solver.executors.inputs import client_for, observe_on_cluster
 from .solver.kept_classes import kept_classes
 from .solver.sampler.draws import Draws
 from .solver.sampler.hyperparameters import RowPrior
@@ -31,6 +32,7 @@ from .solver.sampler.prepare import PreparedSample, prepare_sample
 from .solver.sampler.run import ChainStart, run_chains
 from .solver.sampler.start import start_chain
 from .solver.sampler.targets import check_targets
+from .solver.sampler.work import block_rows
 
 TUNE = 100
 """Number of sweeps that are not kept by default."""
@@ -61,7 +63,13 @@ def draw_posterior(
     interruption : Interruption
         Signals, which end the run.
     """
-    observations = observe(X, **data)
+    client = client_for(X, options.client)
+    if client is None:
+        observations = observe(X, **data)
+    else:
+        observations = observe_on_cluster(
+            X, client, **data, absent_are_zeros=False, rows=block_rows
+        )
     prepared = prepare_sample(observations, rank, nonlinearity, loss, options)
     check_init(options.init, prepared.model, options.chains)
     _check_memory(prepared, options)
@@ -76,7 +84,10 @@ def draw_posterior(
         call = _call(rank, nonlinearity, loss, data, options)
         place, rng = _place_and_random_numbers(prepared, options, call)
     starts = _starts(prepared, options, before, rng)
-    draws, reason = run_chains(prepared.model, starts, options, tune, targets, interruption, place)
+    draws, reason = run_chains(
+        *(prepared.model, prepared.work, starts, options),
+        *(tune, targets, interruption, place),
+    )
     posterior = _label(prepared, draws, reason, options, tune)
     return posterior if before is None else joined(before, posterior)
 
@@ -117,7 +128,7 @@ def _starts(
         own = new_stream(rng)
         seed = int(own.integers(2**62))
         init = "random" if given else options.init
-        state = start_chain(model, observations, prepared.n_levels, init, own)
+        state = start_chain(model, prepared.work, observations, prepared.n_levels, init, own)
         if type(model.pair.loss) not in PRECISIONS:  # β is 1 in the units of X
             state.beta = math.ldexp(1.0, scaling.of_objective)
         if before is not None:
@@ -167,7 +178,8 @@ def _check_memory(prepared: PreparedSample, options: SampleOptions) -> None:
     model = prepared.model
     numbers = model.numbers
     kept = -(-options.draws // options.step(numbers)) * options.chains
-    needed = 8 * kept * numbers + 4 * model.values.nbytes  # the draws are stacked at the end
+    of_T = 4 * model.n_entries * model.dtype.itemsize if options.client is None else 0
+    needed = 8 * kept * numbers + of_T  # the draws are stacked at the end
     free = free_memory()
     if free is not None and needed > 0.9 * free:
         raise MemoryError(

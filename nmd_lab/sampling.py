@@ -56,6 +56,7 @@ def sample(
     threads: int | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
     checkpoint_every: float = 60.0,
+    client: Any = None,
     w_constraint: None = None,
     h_constraint: None = None,
 ) -> Posterior:
@@ -121,6 +122,10 @@ def sample(
         from it, with the same bits as if they had never stopped; `nmd_lab.resume` does the same.
     checkpoint_every : float, default 60
         Time between two checkpoints, in seconds.
+    client : distributed.Client or "active", optional
+        Client of a Dask cluster whose workers hold the entries and make the draws (extra "dask");
+        by default the active one if X is of Dask.  The draws have the same bits as without it.
+        For an even f, `init` must be given.
     w_constraint, h_constraint : None
         Constraints on the factors are of fits alone: any other value is an error.
 
@@ -189,6 +194,7 @@ def sample(
         threads=threads,
         checkpoint=checkpoint,
         checkpoint_every=checkpoint_every,
+        client=client,
     )
     data: dict[str, Any] = {
         "mask": mask,

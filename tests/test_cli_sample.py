@@ -156,6 +156,7 @@ def test_every_option_of_the_sampler_is_on_the_command_line(capsys, monkeypatch)
              for f in fields(each)}  # fmt: skip
     parameters = inspect.signature(nmd.sample).parameters
     elsewhere = {"X", "rank", "mask", "weights", "sample_dims", "targets", "callback", "progress"}
+    elsewhere |= {"client"}  # of Python
     elsewhere |= {"w_constraint", "h_constraint"}  # which it refuses
     elsewhere |= {"at_most", "at_least", "upper"}  # which are matrices
     assert set(given) == set(parameters) - elsewhere

@@ -184,6 +184,23 @@ class Observations(ABC):
         """Return the sum of a function of the values and weights of a block over the blocks."""
         return sum((function(x, w) for x, w in self.observed_blocks()), 0.0)
 
+    def row_sums(self, transform: Transform) -> FloatArray:
+        """Return the sum of transform(X) over the stored entries of each row.
+
+        Unlike `sum_of`, it has the same bits wherever the rows lie.
+        """
+        m, n = self.shape
+        starts = np.arange(m + 1) * n if self.pattern is None else self.pattern[0]
+        sums, filled = np.zeros(m), np.flatnonzero(np.diff(starts))
+        if filled.size:
+            values = self.transformed(transform).ravel().astype(np.float64, copy=False)
+            sums[filled] = np.add.reduceat(values, starts[filled])
+        return sums
+
+    def different_values(self) -> FloatArray:
+        """Return the different observed values, sorted."""
+        return np.unique(np.concatenate([np.unique(x) for x, _ in self.observed_blocks()]))
+
     def range(self) -> tuple[float, float]:
         """Return the smallest and the largest observed value."""
         ranges = [(x.min(), x.max()) for x, _ in self.observed_blocks() if x.size]

@@ -22,7 +22,7 @@ from ._base import FactorModel
 
 ALSO_OF_SAMPLE = (
     "nonlinearity", "loss", "dtype", "init", "offsets", "time_limit", "callback", "progress",
-    "random_state", "threads",
+    "random_state", "threads", "client", "checkpoint", "checkpoint_every",
 )  # fmt: skip
 """Parameters of `MatrixCompletion` that mean the same for a posterior."""
 

@@ -106,7 +106,7 @@ def svd_start(
             return Start(W, H, False, offsets)
         W = np.asarray(W)
     elif kind == "randomized":
-        W, H = _svd_by_random_range(R, fill, rank, rng)
+        W, H = svd_by_random_range(_filled(R, fill), rank, rng)
     elif not sparse.issparse(R) and min(R.shape) <= INITIALIZATION.largest_gram:
         W, H = _svd_through_gram(R, rank)
     else:
@@ -174,7 +174,7 @@ def _svd_by_lanczos(
     try:
         U, values, Vt = largest_singular(_filled(R, fill), k, first)
     except LanczosBreakdown:
-        return _svd_by_random_range(R, fill, rank, rng)
+        return svd_by_random_range(_filled(R, fill), rank, rng)
     root = np.sqrt(values)
     W, H = np.zeros((m, rank)), np.zeros((rank, n))
     W[:, :k], H[:k] = U * root, root[:, None] * Vt
@@ -182,13 +182,22 @@ def _svd_by_lanczos(
     return W, H
 
 
-def _svd_by_random_range(
-    R: FloatArray | sparse.csr_array, fill: float, rank: int, rng: np.random.Generator
+def svd_by_random_range(
+    A: LinearOperator, rank: int, rng: np.random.Generator
 ) -> tuple[FloatArray, FloatArray]:
-    """Return about U √Σ and √Σ Vᵀ of R + fill (Halko, Martinsson and Tropp, 2011)."""
-    A = _filled(R, fill)
-    width = min(rank + INITIALIZATION.oversampling, *R.shape)
-    Q = np.linalg.qr(A @ rng.standard_normal((R.shape[1], width)))[0]
+    """Return about U √Σ and √Σ Vᵀ of a matrix (Halko, Martinsson and Tropp, 2011).
+
+    Parameters
+    ----------
+    A : LinearOperator (m, n)
+        Matrix.
+    rank : int
+        Number of components.
+    rng : Generator
+        Random numbers.
+    """
+    width = min(rank + INITIALIZATION.oversampling, *A.shape)
+    Q = np.linalg.qr(A @ rng.standard_normal((A.shape[1], width)))[0]
     for _ in range(INITIALIZATION.power_iterations):  # sharpen the spectrum
         Q = np.linalg.qr(A @ np.linalg.qr(A.T @ Q)[0])[0]
     U, values, Vt = np.linalg.svd((A.T @ Q).T, full_matrices=False)

@@ -20,20 +20,22 @@ class RowBlocks:
         Dense or sparse matrix.
     fill : float
         Number that is added to every entry.
+    size : int, optional
+        Number of rows of a block; by default as many as have `BLOCK` entries.
     """
 
-    def __init__(self, R: Any, fill: float) -> None:
-        self.R, self.fill = R, fill
+    def __init__(self, R: Any, fill: float, size: int | None = None) -> None:
+        self.R, self.fill, self.size = R, fill, size
 
     def product(self, V: FloatArray) -> FloatArray:
         """Return (R + fill) V."""
-        own = self.R @ V if is_sparse(self.R) else _product(self.R, V)
+        own = self.R @ V if is_sparse(self.R) else self._product(V)
         result: FloatArray = own + self.fill * np.sum(V, axis=0)
         return result
 
     def transposed_product(self, V: FloatArray) -> FloatArray:
         """Return (R + fill)ᵀ V."""
-        own = self.R.T @ V if is_sparse(self.R) else _transposed_product(self.R, V)
+        own = self.R.T @ V if is_sparse(self.R) else self._transposed_product(V)
         result: FloatArray = own + self.fill * np.sum(V, axis=0)
         return result
 
@@ -51,18 +53,18 @@ class RowBlocks:
             total += block.T @ block
         return total
 
+    def _product(self, V: FloatArray) -> FloatArray:
+        blocks = row_blocks(self.R, self.size)
+        return np.concatenate([np.asarray(part, V.dtype) @ V for part, _ in blocks])
 
-def _product(R: Any, V: FloatArray) -> FloatArray:
-    return np.concatenate([np.asarray(part, V.dtype) @ V for part, _ in row_blocks(R)])
+    def _transposed_product(self, V: FloatArray) -> Any:
+        blocks = row_blocks(self.R, self.size)
+        return sum(np.asarray(part, V.dtype).T @ V[rows] for part, rows in blocks)
 
 
-def _transposed_product(R: Any, V: FloatArray) -> Any:
-    return sum(np.asarray(part, V.dtype).T @ V[rows] for part, rows in row_blocks(R))
-
-
-def row_blocks(R: Any) -> Iterator[tuple[Any, slice]]:
+def row_blocks(R: Any, size: int | None = None) -> Iterator[tuple[Any, slice]]:
     """Yield blocks of rows with their positions."""
-    size = max(1, BLOCK // R.shape[1])
+    size = size or max(1, BLOCK // R.shape[1])
     for first in range(0, R.shape[0], size):
         rows = slice(first, first + size)
         yield R[rows], rows

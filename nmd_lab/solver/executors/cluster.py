@@ -32,6 +32,7 @@ from .part import (
     apply,
     are_here,
     make_part,
+    nothing,
     run,
     state_of,
 )
@@ -65,6 +66,8 @@ class Cluster:
         Sources of the parts, in the order of the rows.
     load : callable
         Function that makes the rows of X from a source, on a worker.
+    beside : Cluster, optional
+        Other parts on the same workers, which the steps of these need.
 
     Attributes
     ----------
@@ -78,7 +81,13 @@ class Cluster:
         Objects of the parts by name.
     """
 
-    def __init__(self, client: Any, sources: Sequence[Source], load: Callable[..., Any]) -> None:
+    def __init__(
+        self,
+        client: Any,
+        sources: Sequence[Source],
+        load: Callable[..., Any],
+        beside: Cluster | None = None,
+    ) -> None:
         self.client, self.sources, self.load = client, list(sources), load
         self.name = uuid.uuid4().hex
         ends = np.cumsum([0, *(source.n_rows for source in sources)]).tolist()
@@ -96,7 +105,8 @@ class Cluster:
         self._looked = time.monotonic()
         sizes = [source.n_bytes for source in sources]
         self.placement = Placement.even(sizes, client.nthreads())
-        self._tasks = Tasks(client, self.placement.homes)
+        others = [] if beside is None else [beside.placement.homes]
+        self._tasks = Tasks(client, self.placement.homes, *others)
         self._make(range(len(self.places)))
 
     def __len__(self) -> int:
@@ -115,8 +125,10 @@ class Cluster:
         self,
         function: Callable[..., Answer],
         *arguments: Any,
-        own: dict[int, tuple[Any, ...]] | None = None,
+        own: dict[int, tuple[Any, ...]] | Callable[[], dict[int, tuple[Any, ...]]] | None = None,
         changes: bool = False,
+        replaces: bool = False,
+        timed: bool = False,
     ) -> list[Answer]:
         """Return the answers of all parts.
 
@@ -126,12 +138,22 @@ class Cluster:
             Function of a part and of the arguments; it must be importable on the workers.
         *arguments
             Arguments.
-        own : dict, optional
-            Further arguments of single parts, by their numbers.
+        own : dict or callable, optional
+            Further arguments of single parts, by their numbers; or a function that returns them,
+            which is called for each attempt.
         changes : bool, default False
             Whether the step changes the parts.
+        replaces : bool, default False
+            Whether earlier steps of the same function have no influence after this one.
+        timed : bool, default False
+            Whether parts go to other workers if this step takes long.
         """
-        by_worker, _ = self._round(Step(function, arguments, own or {}), changes, add=False)
+        if replaces:
+            self._log = [Step(nothing) if s.function is function else s for s in self._log]
+        step = Step(function, arguments, own or {})
+        by_worker, seconds = self._round(step, changes, add=False)
+        if timed:
+            self.placement.note(seconds)
         answers = {
             number: answer
             for numbers, given in by_worker
@@ -158,6 +180,16 @@ class Cluster:
         self._tasks.wait(futures)
         return list(futures)
 
+    def by_worker(self, function: Callable[..., Any], *arguments: Any) -> list[tuple[str, Any]]:
+        """Return each worker with the future of a function of its parts, whose result stays there.
+
+        The function takes the name of the cluster, the numbers of the parts, and the arguments.
+        """
+        return [
+            (worker, self._tasks.submit(worker, function, self.name, numbers, *arguments))
+            for worker, numbers in self.placement.by_worker().items()
+        ]
+
     def _round(self, step: Step, changes: bool, *, add: bool) -> tuple[list[Any], dict[int, float]]:
         """Do a step of all parts, and recover what is lost meanwhile."""
         self._look()
@@ -180,7 +212,8 @@ class Cluster:
         self, number: int | None, step: Step, add: bool
     ) -> tuple[list[Any], dict[int, float]]:
         """Do a step of all parts, if no worker is lost."""
-        by_worker = self.placement.by_worker()
+        step = step._replace(own=step.own() if callable(step.own) else step.own)
+        by_worker = self.placement.by_worker()  # after parts that `own` has made again
         shared = self._tasks.sent(step.arguments)
         futures = []
         for worker, numbers in by_worker.items():
@@ -285,6 +318,8 @@ class Cluster:
                 pass
         else:
             raise ConnectionError(_HOPELESS)
+        if not missing:
+            return
         rows = ", ".join(_text(self.places[number]) for number in sorted(missing))
         self._say(
             f"{', '.join(sorted(workers))} lost: rows {rows} were made again on other workers, "

@@ -39,6 +39,17 @@ def sum_of_blocks(part: Part, name: str, function: Callable[..., Any]) -> tuple[
     return (own.sum_of_blocks(function),)
 
 
+def row_sums(part: Part, name: str, transform: Transform) -> tuple[Any]:
+    """Return the sum of transform(X) over the stored entries of each row."""
+    return (part.objects[name].row_sums(transform),)
+
+
+def different_values(part: Part, name: str) -> tuple[Any]:
+    """Return the different observed values of a part."""
+    own: Observations = part.objects[name]
+    return (own.different_values() if own.n_observed else np.zeros(0, own.dtype),)
+
+
 def row_counts(part: Part, name: str) -> tuple[Any]:
     """Return the number of observed entries of each row."""
     return (part.objects[name].counts(1),)

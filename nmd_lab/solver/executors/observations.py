@@ -21,6 +21,7 @@ from nmd_lab.solver.constraints.steps import ConstrainedColumns
 
 from .cluster import Cluster
 from .data_steps import (
+    different_values,
     empty_rows,
     hash_of,
     hold_out_given,
@@ -28,6 +29,7 @@ from .data_steps import (
     make_sparse,
     map_values,
     row_counts,
+    row_sums,
     sum_of,
     sum_of_blocks,
     summarize,
@@ -167,6 +169,17 @@ class ClusterObservations(Observations):
     def sum_of_blocks(self, function: Callable[[FloatArray, FloatArray], Any]) -> Any:
         """Return the sum of a function of the values and weights of a block."""
         return self.cluster.sum(sum_of_blocks, self.name, function)[0]
+
+    def row_sums(self, transform: Transform) -> FloatArray:
+        """Return the sum of transform(X) over the stored entries of each row."""
+        return np.concatenate(
+            [each for (each,) in self.cluster.map(row_sums, self.name, transform)]
+        )
+
+    def different_values(self) -> FloatArray:
+        """Return the different observed values, sorted."""
+        values = [each for (each,) in self.cluster.map(different_values, self.name)]
+        return np.unique(np.concatenate(values))
 
     def centred(
         self, transform: Transform, mean: float, rows: FloatArray | None, columns: FloatArray | None

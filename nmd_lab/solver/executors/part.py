@@ -46,22 +46,22 @@ class Step(NamedTuple):
         Function of a part and of `arguments`.
     arguments : tuple
         Arguments that are the same for all parts.
-    own : dict
-        Further arguments of single parts, by their numbers.
+    own : dict or callable
+        Further arguments of single parts, by their numbers, or a function that returns them.
     dropped : tuple of str
         Names of objects that are no longer needed.
     """
 
     function: Callable[..., Answer]
     arguments: tuple[Any, ...] = ()
-    own: dict[int, tuple[Any, ...]] = {}  # noqa: RUF012  it is never changed
+    own: Any = {}  # noqa: RUF012  it is never changed
     dropped: tuple[str, ...] = ()
 
     def do(self, part: Part) -> Answer:
         """Do the step of a part."""
         for name in self.dropped:
             part.objects.pop(name, None)
-        answer = self.function(part, *self.arguments_of(part.place.number))
+        answer = self.function(part, *aligned(self.arguments_of(part.place.number)))
         if part.scratch is not None:
             part.scratch.give_back()
         return answer
@@ -73,6 +73,22 @@ class Step(NamedTuple):
     def of_part(self, number: int) -> Step:
         """Return the step with the arguments of one part alone."""
         return self._replace(own={number: self.own[number]} if number in self.own else {})
+
+
+def aligned(argument: Any) -> Any:
+    """Return an argument with its arrays aligned in memory, as those of a single machine are.
+
+    An array that came over a network may not be, and NumPy then multiplies matrices by another
+    routine, which rounds otherwise.
+    """
+    if isinstance(argument, np.ndarray):
+        return np.require(argument, requirements="A")
+    if isinstance(argument, tuple | list):
+        parts = [aligned(each) for each in argument]
+        return argument._make(parts) if hasattr(argument, "_make") else type(argument)(parts)
+    if isinstance(argument, dict):
+        return {name: aligned(each) for name, each in argument.items()}
+    return argument
 
 
 class RowRange(NamedTuple):
@@ -235,7 +251,7 @@ def set_up(function: Callable[..., Answer]) -> Callable[..., Answer]:
 
 def state_of(cluster: str, number: int) -> dict[str, Any]:
     """Return all that steps have changed in a part."""
-    part = _part(cluster, number)
+    part = part_here(cluster, number)
     with part.lock:
         return state_of_part(part)
 
@@ -273,16 +289,21 @@ def run(
     with one_thread():
         for number in numbers:
             began = time.perf_counter()
-            answers.append(_part(cluster, number).step(step_number, step))
+            answers.append(part_here(cluster, number).step(step_number, step))
             seconds[number] = time.perf_counter() - began
     return (add_up(answers) if add else answers), seconds
 
 
 def apply(cluster: str, number: int, function: Callable[..., Any], arguments: Any) -> Any:
     """Return a function of a part, which stays on this worker."""
-    part = _part(cluster, number)
+    part = part_here(cluster, number)
     with part.lock:
         return function(part, *arguments)
+
+
+def nothing(part: Part) -> Answer:
+    """Do nothing, which tells whether the part is there."""
+    return ()
 
 
 def add_up(answers: Sequence[Answer]) -> Answer:
@@ -302,7 +323,7 @@ def are_here(cluster: str, numbers: Sequence[int], steps: int) -> list[bool]:
     return [part is not None and part.done >= steps - 1 for part in parts]
 
 
-def _part(cluster: str, number: int) -> Part:
+def part_here(cluster: str, number: int) -> Part:
     """Return a part of this worker."""
     part = PARTS.get((cluster, number))
     if part is None:

@@ -59,11 +59,11 @@ class Tasks:
     ----------
     client : distributed.Client
         Client.
-    needed : list of str
-        Workers whose loss must be noticed; it may change.
+    *needed : list of str
+        Workers whose loss must be noticed; the lists may change.
     """
 
-    def __init__(self, client: Any, needed: list[str]) -> None:
+    def __init__(self, client: Any, *needed: list[str]) -> None:
         self.client, self._needed = client, needed
 
     def submit(self, worker: str, function: Callable[..., Any], *arguments: Any) -> Any:
@@ -170,7 +170,7 @@ class Tasks:
 
     def refuse_lost(self) -> None:
         """Raise `WorkersAreLost` if a worker that is needed is gone."""
-        gone = set(self._needed) - set(self.workers())
+        gone = set().union(*self._needed) - set(self.workers())
         if gone:
             raise WorkersAreLost(gone)
 

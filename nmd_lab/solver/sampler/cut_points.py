@@ -7,6 +7,7 @@ rarely be accepted.  The first one stays where it is, because offsets can shift 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
@@ -23,31 +24,73 @@ AIM = 0.44
 Doubles = NDArray[np.float64]
 
 
-class CutPoints:
-    """The cut points and their random walk.
+class Levels:
+    """The entries of each level.
 
     Parameters
     ----------
     codes : ndarray (n_entries,)
         Level of each entry, counted from 0.
+    starts : ndarray of int (m + 1,)
+        Position of the first entry of each row, and behind the last row.
     number : int
         Number of levels.
 
     Attributes
     ----------
-    ends : ndarray (number + 1,)
+    counts : ndarray of int (number,)
+        Number of entries of each level.
+    """
+
+    def __init__(self, codes: FloatArray, starts: NDArray[np.integer], number: int) -> None:
+        levels = codes.astype(np.intp)
+        order = np.argsort(levels, kind="stable")
+        self.counts = np.bincount(levels, minlength=number)
+        self._of_level = np.split(order, np.cumsum(self.counts)[:-1])
+        rows = np.searchsorted(starts, np.arange(codes.size), side="right")
+        self._ends = [_ends_of_runs(rows[entries]) for entries in self._of_level]
+        self._products: list[Doubles] = []
+
+    def look(self, v: FloatArray) -> None:
+        """Take WH with offsets at the entries, flat."""
+        self._products = [v[entries].astype(np.float64) for entries in self._of_level]
+
+    def log_likelihoods(self, level: int, low: float, high: float) -> Doubles:
+        """Return the log-likelihood of the entries of a level, for each row that has one.
+
+        The sum over all rows does not depend on how they are divided into parts.
+        """
+        ends = self._ends[level]
+        totals: Doubles = np.empty(ends.size)
+        _kernel()(self._products[level], ends, low, high, totals)
+        return totals
+
+
+def _ends_of_runs(numbers: NDArray[np.integer]) -> NDArray[np.intp]:
+    """Return the positions behind each run of equal numbers."""
+    return np.append(np.flatnonzero(np.diff(numbers)) + 1, [numbers.size] * (numbers.size > 0))
+
+
+class CutPoints:
+    """The cut points and their random walk.
+
+    Parameters
+    ----------
+    counts : ndarray of int (n_levels,)
+        Number of entries of each level.
+
+    Attributes
+    ----------
+    ends : ndarray (n_levels + 1,)
         Minus infinity, the cut points, and infinity.
     """
 
-    def __init__(self, codes: FloatArray, number: int) -> None:
-        levels = codes.astype(np.intp)
-        order = np.argsort(levels, kind="stable")
-        counts = np.bincount(levels, minlength=number)
-        self._of_level = np.split(order, np.cumsum(counts)[:-1])
-        shares = (np.cumsum(counts)[:-1] + 0.5 * np.arange(1, number)) / (codes.size + 0.5 * number)
+    def __init__(self, counts: NDArray[np.integer]) -> None:
+        number, total = counts.size, int(counts.sum())
+        shares = (np.cumsum(counts)[:-1] + 0.5 * np.arange(1, number)) / (total + 0.5 * number)
         # the spread of T is that of WH and of the noise, which is 1
         self.ends = np.concatenate([[-np.inf], math.sqrt(2) * ndtri(shares), [np.inf]])
-        self.steps = np.full(number - 1, 3.0 / math.sqrt(codes.size / number + 1))
+        self.steps = np.full(number - 1, 3.0 / math.sqrt(total / number + 1))
 
     def scores(self) -> Doubles:
         """Return a number for each level: the middle of its cut points, near them at the ends."""
@@ -56,21 +99,31 @@ class CutPoints:
         ends: Doubles = np.concatenate([beyond[:1], inner, beyond[1:]])
         return 0.5 * (ends[1:] + ends[:-1])
 
-    def draw(self, v: FloatArray, rng: np.random.Generator, *, tune: bool) -> float:
+    def draw(
+        self,
+        log_likelihood: Callable[[int, float, float], float],
+        rng: np.random.Generator,
+        *,
+        tune: bool,
+    ) -> float:
         """Do one step for each cut point, and return the log-likelihood of all levels.
 
         Parameters
         ----------
-        v : ndarray (n_entries,)
-            WH with offsets at the entries.
+        log_likelihood : callable
+            Log-likelihood of the entries of a level, given its number and its two cut points.
         rng : Generator
             Random numbers.
         tune : bool
             Whether to adapt the step widths.
         """
-        parts = [v[entries].astype(np.float64) for entries in self._of_level]
-        own = [self._likelihood(parts, level, self.ends) for level in range(len(parts))]
-        for cut in range(1, len(parts)):
+
+        def of(level: int, ends: Doubles) -> float:
+            return log_likelihood(level, float(ends[level]), float(ends[level + 1]))
+
+        n_levels = self.ends.size - 1
+        own = [of(level, self.ends) for level in range(n_levels)]
+        for cut in range(1, n_levels):
             step, threshold = rng.standard_normal(), math.log(rng.random())
             if cut == 1:
                 continue
@@ -79,18 +132,13 @@ class CutPoints:
             if not proposed[cut - 1] < proposed[cut] < proposed[cut + 1]:
                 accepted = False
             else:
-                new = [self._likelihood(parts, level, proposed) for level in (cut - 1, cut)]
+                new = [of(level, proposed) for level in (cut - 1, cut)]
                 accepted = threshold < sum(new) - own[cut - 1] - own[cut]
                 if accepted:
                     self.ends, own[cut - 1 : cut + 1] = proposed, new
             if tune:
                 self.steps[cut - 1] *= math.exp(0.2 * (accepted - AIM))
         return sum(own)
-
-    @staticmethod
-    def _likelihood(parts: list[Doubles], level: int, ends: Doubles) -> float:
-        """Return the log-likelihood of the entries of a level."""
-        return float(_kernel()(parts[level], ends[level], ends[level + 1]))
 
 
 @cache
@@ -112,8 +160,10 @@ log_mass_between = compile_inner(_log_mass_between)
 """``log_mass_between(low, high)``: log P(low < Z <= high) of a standard normal Z."""
 
 
-def _log_masses(v, low, high):  # type: ignore[no-untyped-def]
-    total = 0.0
-    for k in range(v.size):
-        total += log_mass_between(low - v[k], high - v[k])
-    return total
+def _log_masses(v, ends, low, high, totals):  # type: ignore[no-untyped-def]
+    first = 0
+    for row in range(ends.size):
+        total = 0.0
+        for k in range(first, ends[row]):
+            total += log_mass_between(low - v[k], high - v[k])
+        totals[row], first = total, ends[row]

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from nmd_lab.data.base import FloatArray
 from nmd_lab.solver.scaling import Scaling
 
-from .model import SamplerModel
+from .model import Model
 from .noise import PRECISIONS
 from .targets import Targets
 
@@ -79,14 +79,14 @@ class Draws:
     step: int
     targets: Targets | None = None
 
-    def in_units_of_X(self, scaling: Scaling, model: SamplerModel) -> dict[str, Any]:
+    def in_units_of_X(self, scaling: Scaling, model: Model) -> dict[str, Any]:
         """Return the arrays of a `Posterior`, in the units of X.
 
         Parameters
         ----------
         scaling : Scaling
             Units of the sampler.
-        model : SamplerModel
+        model : Model
             Number of components and offsets.
         """
         rank, of_T = model.rank, 2 * scaling.exponent

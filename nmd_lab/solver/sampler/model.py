@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nmd_lab.data.base import FloatArray
+from nmd_lab.data.base import FloatArray, Observations
+from nmd_lab.model.ordinal import Ordinal
 from nmd_lab.model.proximal import Pair
-from nmd_lab.solver.storage import Block, CsrStorage, DenseStorage
+from nmd_lab.solver.storage import Block, CsrStorage, DenseStorage, storage_of
 
 from .limits import SampledLimits
 from .noise import NoiseKind
@@ -20,17 +23,11 @@ from .sides import BLOCK_ROWS, DenseSide, Partner, Side, SparseSide, each_block,
 
 
 @dataclass(frozen=True)
-class SamplerModel:
-    """What is sampled.
+class Model(ABC):
+    """What is sampled, without the entries.
 
     Attributes
     ----------
-    storage : CsrStorage or DenseStorage
-        Positions of the stored entries.
-    values : ndarray (n_entries,)
-        X at these entries; for ordinal data the levels, counted from 0.
-    weights : ndarray (n_entries,) or None
-        Weights > 0; None if every one is 1.
     pair : Pair
         Nonlinearity and loss.
     kind : NoiseKind
@@ -43,15 +40,10 @@ class SamplerModel:
         Global offset, a constant.
     prior : Prior
         Scales of the priors.
-    threads : int
-        Largest number of threads.
-    limits : SampledLimits or None
-        Limits of entries; None if all observed values are known.
+    mean_of_T : float
+        Mean of f⁻¹(X), with which a start fills missing entries if there is no global offset.
     """
 
-    storage: CsrStorage | DenseStorage
-    values: FloatArray
-    weights: FloatArray | None
     pair: Pair
     kind: NoiseKind
     rank: int
@@ -59,13 +51,22 @@ class SamplerModel:
     column_offsets: bool
     mean: float
     prior: Prior
-    threads: int
-    limits: SampledLimits | None = None
+    mean_of_T: float = field(default=0.0, kw_only=True)
 
     @property
+    @abstractmethod
     def shape(self) -> tuple[int, int]:
         """Number of rows and columns."""
-        return self.storage.shape
+
+    @property
+    @abstractmethod
+    def dtype(self) -> np.dtype[Any]:
+        """Type of the entries and of the factors."""
+
+    @property
+    @abstractmethod
+    def n_entries(self) -> int:
+        """Number of stored entries."""
 
     @cached_property
     def units(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -78,28 +79,6 @@ class SamplerModel:
         """Number of numbers in a draw of all rows and columns."""
         counts = zip(self.units, self.shape, strict=True)
         return sum(units.size * count for units, count in counts)
-
-    @cached_property
-    def starts(self) -> NDArray[np.integer]:
-        """Position of the first stored entry of each row, and behind the last row."""
-        if isinstance(self.storage, CsrStorage):
-            return self.storage.indptr
-        m, n = self.shape
-        return np.arange(m + 1) * n
-
-    @cached_property
-    def sides(self) -> tuple[Side, Side]:
-        """The half-sweeps over rows and over columns."""
-        threads = self.threads
-        if isinstance(self.storage, DenseStorage):
-            return DenseSide(self.shape, False, threads), DenseSide(self.shape, True, threads)
-        # Weights belong to the loss after f, and to T where the noise is before f.
-        weights = None if self.kind == "after" else self.weights
-        transposed, order = self.storage.transposed()
-        return (
-            SparseSide(self.storage, None, weights, threads),
-            SparseSide(transposed, order, None if weights is None else weights[order], threads),
-        )
 
     def partner_of_rows(self, columns: FloatArray) -> Partner:
         """Return what a row depends on: the vectors of the columns, and their offsets."""
@@ -130,14 +109,6 @@ class SamplerModel:
         right.append(constant + dtype.type(self.mean))
         return np.hstack(left), np.hstack(right)
 
-    def products(self, A: FloatArray, B: FloatArray, block: Block) -> FloatArray:
-        """Return A Bᵀ at the entries of a block, flat."""
-        if isinstance(self.storage, DenseStorage):
-            return (A[block.rows] @ B.T).ravel()
-        out = np.empty(block.entries.stop - block.entries.start, A.dtype)
-        self.storage.products(block, A, B, out)
-        return out
-
     def at(
         self, rows: FloatArray, columns: FloatArray, i: NDArray[np.intp], j: NDArray[np.intp]
     ) -> FloatArray:
@@ -145,6 +116,79 @@ class SamplerModel:
         A, B = self.augmented(rows[i], columns[j])
         products: FloatArray = np.einsum("ij,ij->i", A, B)
         return products
+
+
+@dataclass(frozen=True)
+class SamplerModel(Model):
+    """A model with its entries, or with those of a part of the rows.
+
+    Attributes
+    ----------
+    storage : CsrStorage or DenseStorage
+        Positions of the stored entries.
+    values : ndarray (n_entries,)
+        X at these entries; for ordinal data the levels, counted from 0.
+    weights : ndarray (n_entries,) or None
+        Weights > 0; None if every one is 1.
+    threads : int
+        Largest number of threads.
+    limits : SampledLimits or None
+        Limits of entries; None if all observed values are known.
+    first_row : int
+        Number of the first row, if the rows are a part of all.
+    """
+
+    storage: CsrStorage | DenseStorage
+    values: FloatArray
+    weights: FloatArray | None
+    threads: int
+    limits: SampledLimits | None = None
+    first_row: int = 0
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Number of rows and columns."""
+        return self.storage.shape
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Type of the entries and of the factors."""
+        return self.values.dtype
+
+    @property
+    def n_entries(self) -> int:
+        """Number of stored entries."""
+        return int(self.values.size)
+
+    @cached_property
+    def starts(self) -> NDArray[np.integer]:
+        """Position of the first stored entry of each row, and behind the last row."""
+        if isinstance(self.storage, CsrStorage):
+            return self.storage.indptr
+        m, n = self.shape
+        return np.arange(m + 1) * n
+
+    @cached_property
+    def sides(self) -> tuple[Side, Side]:
+        """The half-sweeps over rows and over columns."""
+        threads = self.threads
+        if isinstance(self.storage, DenseStorage):
+            return DenseSide(self.shape, False, threads), DenseSide(self.shape, True, threads)
+        # Weights belong to the loss after f, and to T where the noise is before f.
+        weights = None if self.kind == "after" else self.weights
+        transposed, order = self.storage.transposed()
+        return (
+            SparseSide(self.storage, None, weights, threads),
+            SparseSide(transposed, order, None if weights is None else weights[order], threads),
+        )
+
+    def products(self, A: FloatArray, B: FloatArray, block: Block) -> FloatArray:
+        """Return A Bᵀ at the entries of a block, flat."""
+        if isinstance(self.storage, DenseStorage):
+            return (A[block.rows] @ B.T).ravel()
+        out = np.empty(block.entries.stop - block.entries.start, A.dtype)
+        self.storage.products(block, A, B, out)
+        return out
 
     def each_block(self, work: Callable[[Block], None]) -> None:
         """Call a function of each block of rows, in several threads."""
@@ -161,3 +205,43 @@ class SamplerModel:
             each_block(
                 self.shape[0], self.threads, lambda i: rows(i, min(i + BLOCK_ROWS, self.shape[0]))
             )
+
+
+def number_of_levels(loss: Any) -> int:
+    """Return the number of levels of an ordinal model; 0 for a loss."""
+    return loss.levels.size if isinstance(loss, Ordinal) and loss.levels is not None else 0
+
+
+def model_here(
+    stored: Observations,
+    fields: dict[str, Any],
+    ordinal: Ordinal | None,
+    threads: int,
+    first_row: int = 0,
+) -> SamplerModel:
+    """Return a model with the entries of observations in memory.
+
+    Parameters
+    ----------
+    stored : Observations
+        Entries, all of which are observed.
+    fields : dict
+        Fields of `Model`.
+    ordinal : Ordinal or None
+        Ordinal model with its levels.
+    threads : int
+        Largest number of threads.
+    first_row : int, default 0
+        Number of the first row, if the rows are a part of all.
+    """
+    values = np.ascontiguousarray(stored.values).ravel()
+    if ordinal is not None:
+        values = ordinal.codes(values).astype(values.dtype)
+    return SamplerModel(
+        **fields,
+        storage=storage_of(stored),
+        values=values,
+        weights=stored.weights,
+        threads=threads,
+        first_row=first_row,
+    )

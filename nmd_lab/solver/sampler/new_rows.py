@@ -12,15 +12,14 @@ from numpy.typing import NDArray
 from nmd_lab._threads import all_threads
 from nmd_lab.data.base import FloatArray, Observations
 from nmd_lab.model.proximal import Pair
-from nmd_lab.solver.storage import storage_of
 
-from .chain import ROWS, ChainState, draw_T
 from .cut_points import CutPoints
 from .hyperparameters import RowPrior
-from .model import SamplerModel
+from .model import SamplerModel, model_here
 from .noise import NoiseKind
 from .prior import Prior
-from .sides import Key
+from .state import ChainState
+from .work import WorkHere, draw_T_and_rows
 
 STEPS = 5
 """Draws of T and of the rows for each draw of H; one is exact without T."""
@@ -89,37 +88,18 @@ class NewRows:
                 state.cuts.ends[1:-1] = draw.cuts
             for step in range(1 if self.kind == "gaussian" else STEPS):
                 state.sweep = number * STEPS + step
-                draw_T(model, state, seed)
-                model.sides[0].draw(
-                    state.T,
-                    model.partner_of_rows(state.columns),
-                    RowPrior(draw.row_mean, draw.row_precision),
-                    state.rho,
-                    Key(seed, state.sweep, ROWS),
-                    state.rows,
-                )
+                state.row_prior = RowPrior(draw.row_mean, draw.row_precision)
+                draw_T_and_rows(model, state, seed)
             yield state.rows.copy()
 
     def _first_state(self, model: SamplerModel, draw: DrawOfH) -> ChainState:
         rows = np.tile(draw.row_mean, (model.shape[0], 1)).astype(model.values.dtype)
-        T = model.values
-        if self.kind != "gaussian":
-            T = np.full(T.size, np.nan, T.dtype)
-        cuts = None if draw.cuts is None else CutPoints(model.values, draw.cuts.size + 1)
+        cuts = None if draw.cuts is None else CutPoints(np.ones(draw.cuts.size + 1, np.intp))
+        T = WorkHere(model).first_T()
         return ChainState(rows, draw.columns, draw.rho, draw.beta, T, cuts=cuts)
 
     def _model(self) -> SamplerModel:
-        stored = self.observations.as_sparse()
-        return SamplerModel(
-            storage=storage_of(stored),
-            values=np.ascontiguousarray(stored.values),
-            weights=stored.weights,
-            pair=self.pair,
-            kind=self.kind,
-            rank=self.rank,
-            row_offsets=self.row_offsets,
-            column_offsets=self.column_offsets,
-            mean=self.mean,
-            prior=Prior(1.0, 1.0),  # the priors of the rows are drawn already
-            threads=all_threads(),
-        )
+        names = ("pair", "kind", "rank", "row_offsets", "column_offsets", "mean")
+        fields = {name: getattr(self, name) for name in names}
+        fields["prior"] = Prior(1.0, 1.0)  # the priors of the rows are drawn already
+        return model_here(self.observations.as_sparse(), fields, None, all_threads())

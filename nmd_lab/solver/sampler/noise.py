@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
-from nmd_lab.data.base import Observations
+from nmd_lab.data.base import FloatArray, Observations
 from nmd_lab.model.losses import L1, Frobenius, Loss
 from nmd_lab.model.nonlinearities import Identity, Nonlinearity
 from nmd_lab.model.ordinal import Ordinal
@@ -94,11 +96,14 @@ def _flat_values(f: Nonlinearity) -> list[float]:
 
 def _counts(f: Nonlinearity, flat: list[float], X: Observations) -> tuple[int, int]:
     """Return how many values f does not take, and how many are those of flat pieces."""
-    outside = at_limits = 0
-    for x, _ in X.observed_blocks():
-        there = f(f.preimage(x))
-        outside += int(np.count_nonzero(there != x)) if f.pieces() is not None else 0
-        at_limits += int(np.count_nonzero(np.isin(x, flat)))
-        if f.pieces() is None:
-            outside += int(np.count_nonzero(~np.isclose(there, x, rtol=1e-6, atol=0)))
-    return outside, at_limits
+    counts = X.sum_of_blocks(partial(_counts_of_block, f, flat))
+    return int(counts[0]), int(counts[1])
+
+
+def _counts_of_block(
+    f: Nonlinearity, flat: list[float], x: FloatArray, _: FloatArray
+) -> NDArray[np.intp]:
+    """Return the two counts of some values."""
+    there = f(f.preimage(x))
+    taken = there == x if f.pieces() is not None else np.isclose(there, x, rtol=1e-6, atol=0)
+    return np.array([np.count_nonzero(~taken), np.count_nonzero(np.isin(x, flat))])

@@ -44,6 +44,7 @@ class SampleOptions:
     threads: int | None = None
     checkpoint: Any = None
     checkpoint_every: float = 60.0
+    client: Any = None
 
     def __post_init__(self) -> None:
         """Check everything that can be checked without the data."""
@@ -86,7 +87,7 @@ class SampleOptions:
     def describe(self) -> dict[str, Any]:
         """Return the options as numbers and strings, for `Posterior.parameters`."""
         plain = {f.name: getattr(self, f.name) for f in fields(self)}
-        for name in ("callback", "progress", "threads", "targets", *CHECKPOINT):
+        for name in ("callback", "progress", "threads", "targets", "client", *CHECKPOINT):
             del plain[name]
         if not isinstance(self.init, str):
             plain["init"] = f"given {type(self.init).__name__}"

@@ -3,28 +3,32 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple, cast
 
 import numpy as np
 
 from nmd_lab._checks import check_rank, check_size, check_word
 from nmd_lab._threads import all_threads
-from nmd_lab.data.base import FloatArray, Observations
+from nmd_lab.data.base import FloatArray, Observations, Transform
 from nmd_lab.model.losses import LOSSES, Loss
 from nmd_lab.model.nonlinearities import Nonlinearity
 from nmd_lab.model.ordinal import Ordinal
 from nmd_lab.model.proximal import Pair, make_pair
 from nmd_lab.solver.bounds import with_bounds
 from nmd_lab.solver.columns import is_mixed
+from nmd_lab.solver.executors.observations import ClusterObservations
+from nmd_lab.solver.executors.sampling import work_on_cluster
 from nmd_lab.solver.limit_noise import smallest_value
 from nmd_lab.solver.scaling import Scaling, scaling_for
-from nmd_lab.solver.storage import storage_of
 
 from .limits import sampled_limits
-from .model import SamplerModel
+from .model import Model, model_here, number_of_levels
 from .noise import noise_kind
 from .options import SampleOptions
 from .prior import Prior
+from .work import Work, WorkHere
 
 
 class PreparedSample(NamedTuple):
@@ -32,8 +36,10 @@ class PreparedSample(NamedTuple):
 
     Attributes
     ----------
-    model : SamplerModel
+    model : Model
         Model, in the units of the sampler.
+    work : Work
+        What is done with its entries.
     observations : Observations
         Data, in the units of X.
     nonlinearity : Nonlinearity
@@ -44,7 +50,8 @@ class PreparedSample(NamedTuple):
         Units of the sampler.
     """
 
-    model: SamplerModel
+    model: Model
+    work: Work
     observations: Observations
     nonlinearity: Nonlinearity
     loss: Loss | Ordinal
@@ -53,8 +60,7 @@ class PreparedSample(NamedTuple):
     @property
     def n_levels(self) -> int:
         """Number of levels of ordinal data; 0 for others."""
-        levels = self.loss.levels if isinstance(self.loss, Ordinal) else None
-        return 0 if levels is None else levels.size
+        return number_of_levels(self.loss)
 
 
 def prepare_sample(
@@ -78,7 +84,8 @@ def prepare_sample(
     if ordinal is None:
         pair = make_pair(f, cast(Any, loss))
         pair.loss.check_data(smallest, largest)
-        pair = make_pair(f, pair.loss.for_data(*observations.observed()))
+        if type(pair.loss).for_data is not Loss.for_data:
+            pair = make_pair(f, pair.loss.for_data(*observations.observed()))
         scaling = scaling_for(pair, size)
     else:
         if not f.linear:
@@ -89,14 +96,14 @@ def prepare_sample(
         if observations.weights is not None and observations.weights.dtype != bool:
             raise ValueError("weights= do not go with ordinal data: leave them out.")
         pair = make_pair("identity", "frobenius")
-        ordinal = ordinal.for_data(_levels(observations))
+        ordinal = ordinal.for_data(observations.different_values())
         scaling = Scaling(pair)
     kind = noise_kind(options.noise, f, ordinal or pair.loss, observations)
     if scaling.exponent:
         pair = cast(Pair, scaling.scaled_pair())
     own = scaling.scaled_observations(observations)
-    model = _model(own, rank, pair, kind, ordinal, options)
-    return PreparedSample(model, observations, f, ordinal or scaling.pair.loss, scaling)
+    model, work = _model(own, rank, pair, kind, ordinal, options)
+    return PreparedSample(model, work, observations, f, ordinal or scaling.pair.loss, scaling)
 
 
 def _ordinal(loss: Any) -> Ordinal | None:
@@ -108,12 +115,6 @@ def _ordinal(loss: Any) -> Ordinal | None:
     return loss if isinstance(loss, Ordinal) else None
 
 
-def _levels(observations: Observations) -> FloatArray:
-    """Return the different values of X."""
-    blocks = [np.unique(x) for x, _ in observations.observed_blocks()]
-    return np.unique(np.concatenate(blocks))
-
-
 def _model(
     observations: Observations,
     rank: int,
@@ -121,35 +122,61 @@ def _model(
     kind: Any,
     ordinal: Ordinal | None,
     options: SampleOptions,
-) -> SamplerModel:
-    """Return the model in the units of the sampler."""
+) -> tuple[Model, Work]:
+    """Return the model in the units of the sampler, and what is done with its entries."""
     f, smallest = pair.nonlinearity, smallest_value(observations)
     complete = observations.weights is None and observations.pattern is None
     stored = observations if complete else observations.as_sparse()
-    values = np.ascontiguousarray(stored.values).ravel()
     offsets = options.offsets
     if offsets == "auto":
         offsets = "none" if f.even else "both"
     if ordinal is not None:
-        values = ordinal.codes(values).astype(values.dtype)
-        mean, spread, spread_of_X = 0.0, 1.0, 1.0
+        mean, mean_of_T, prior = 0.0, 0.0, Prior(1.0, 1.0)
     else:
-        T = pair.preimage(values)
-        mean = 0.0 if offsets == "none" else float(np.mean(T, dtype=np.float64))
-        around = math.sqrt(float(np.mean(np.square(T - mean), dtype=np.float64)))
-        spread = around or abs(mean) or 1.0
-        spread_of_X = float(np.std(values, dtype=np.float64)) or float(np.abs(values).max()) or 1.0
-    return SamplerModel(
-        storage=storage_of(stored),
-        values=values,
-        weights=stored.weights,
-        pair=pair,
-        kind=kind,
-        rank=rank,
-        row_offsets=offsets in ("rows", "both"),
-        column_offsets=offsets in ("columns", "both"),
-        mean=mean,
-        prior=Prior(spread, spread_of_X),
-        threads=options.threads or all_threads(),
-        limits=sampled_limits(stored, pair, kind, smallest),
-    )
+        mean_of_T = _mean(stored, pair.preimage)
+        mean = 0.0 if offsets == "none" else mean_of_T
+        prior = _prior(stored, pair, mean)
+    fields: dict[str, Any] = {
+        "pair": pair,
+        "kind": kind,
+        "rank": rank,
+        "row_offsets": offsets in ("rows", "both"),
+        "column_offsets": offsets in ("columns", "both"),
+        "mean": mean,
+        "prior": prior,
+        "mean_of_T": mean_of_T,
+    }
+    if isinstance(stored, ClusterObservations):
+        if f.even and options.init == "auto":
+            raise ValueError(
+                f"nonlinearity={f!r} on a cluster needs a start: give init='svd', or a fit, for "
+                "example of complete() with the same client=."
+            )
+        return work_on_cluster(stored, fields, ordinal)
+    model = model_here(stored, fields, ordinal, options.threads or all_threads())
+    limits = sampled_limits(stored, pair, kind, smallest)
+    model = replace(model, limits=limits)
+    return model, WorkHere(model, number_of_levels(ordinal))
+
+
+def _mean(stored: Observations, transform: Transform) -> float:
+    """Return the mean of transform(X) over the stored entries."""
+    return float(stored.row_sums(transform).sum()) / stored.n_stored
+
+
+def _prior(stored: Observations, pair: Pair, mean: float) -> Prior:
+    """Return the scales of the priors for T around a global offset."""
+    around = math.sqrt(_mean(stored, partial(_square, pair.preimage, mean)))
+    mean_of_X = _mean(stored, _same)
+    spread_of_X = math.sqrt(_mean(stored, partial(_square, _same, mean_of_X)))
+    largest = max(map(abs, stored.range()))
+    return Prior(around or abs(mean) or 1.0, spread_of_X or largest or 1.0)
+
+
+def _same(x: FloatArray) -> FloatArray:
+    return x
+
+
+def _square(transform: Transform, mean: float, x: FloatArray) -> FloatArray:
+    """Return (transform(x) - mean)², in double precision."""
+    return np.square(transform(x).astype(np.float64) - mean)

@@ -16,11 +16,13 @@ from nmd_lab._stop_reason import StopReason
 from nmd_lab.checkpoint.place import NOWHERE, Place
 from nmd_lab.data.base import FloatArray
 
-from .chain import ChainState, sweeps
+from .chain import sweeps
 from .draws import Draws, Probes
-from .model import SamplerModel
+from .model import Model
 from .options import SampleOptions
+from .state import ChainState
 from .targets import Targets
+from .work import Work
 
 N_PROBES = 200
 """Number of entries whose predictions are recorded."""
@@ -64,7 +66,8 @@ class ChainStart(NamedTuple):
 
 
 def run_chains(
-    model: SamplerModel,
+    model: Model,
+    work: Work,
     starts: Iterator[ChainStart],
     options: SampleOptions,
     tune: int,
@@ -76,8 +79,10 @@ def run_chains(
 
     Parameters
     ----------
-    model : SamplerModel
-        Data, model and priors.
+    model : Model
+        Model and priors.
+    work : Work
+        What is done with the entries.
     starts : iterator of ChainStart
         Chains, each made when it is its turn.
     options : SampleOptions
@@ -112,12 +117,14 @@ def run_chains(
             continue
         total, first, inside = tune + options.draws, state.sweep, place.inner("chain")
         if inside.goes_on:
-            state.restore(inside.take())
+            work.restore(state, inside.take())
         else:
             recorder.begin(chain)
         place.mark(describe)
-        inside.mark(partial(state.kept, model))
-        steps = islice(sweeps(model, state, seed, first + tune), total - (state.sweep - first))
+        inside.mark(partial(work.kept, state))
+        steps = islice(
+            sweeps(model, work, state, seed, first + tune), total - (state.sweep - first)
+        )
         for done in with_progress(steps, total, options.progress, text=_text, unit="sweep"):
             number = done.sweep - first
             recorder.record(done, number - tune)
@@ -159,8 +166,8 @@ class Recorder:
 
     Parameters
     ----------
-    model : SamplerModel
-        Data, model and priors.
+    model : Model
+        Model and priors.
     options : SampleOptions
         Numbers of draws and chains, and the targets.
     step : int
@@ -171,7 +178,7 @@ class Recorder:
 
     def __init__(
         self,
-        model: SamplerModel,
+        model: Model,
         options: SampleOptions,
         step: int,
         targets: Targets | None,

@@ -49,11 +49,20 @@ class Partner(NamedTuple):
 
 
 class Key(NamedTuple):
-    """What a stream of random numbers depends on, beside the row."""
+    """What a stream of random numbers depends on, beside the row.
+
+    Attributes
+    ----------
+    seed, sweep, kind : int
+        Seed of the chain, number of the sweep, and kind of the draw.
+    first_row : int
+        Number of the first row, if the rows are a part of all.
+    """
 
     seed: int
     sweep: int
     kind: int
+    first_row: int = 0
 
 
 class Side(Protocol):
@@ -67,8 +76,8 @@ class Side(Protocol):
         rho: float,
         key: Key,
         rows: FloatArray,
-    ) -> float:
-        """Draw all rows in place, and return the weighted sum of squares that they leave.
+    ) -> FloatArray:
+        """Draw all rows in place, and return the weighted sum of squares that each leaves.
 
         Parameters
         ----------
@@ -116,7 +125,7 @@ class SparseSide:
         rho: float,
         key: Key,
         rows: FloatArray,
-    ) -> float:
+    ) -> FloatArray:
         """Draw all rows; see `Side.draw`."""
         here = target if self.order is None else target[self.order]
         given = np.empty(0, target.dtype) if self.weights is None else self.weights
@@ -130,7 +139,7 @@ class SparseSide:
             kernel(*pattern, *data, *key, rows, misfit)
 
         each_share(self.storage.indptr, self.threads, share)
-        return float(misfit.sum())
+        return misfit
 
 
 @dataclass(frozen=True)
@@ -159,7 +168,7 @@ class DenseSide:
         rho: float,
         key: Key,
         rows: FloatArray,
-    ) -> float:
+    ) -> FloatArray:
         """Draw all rows; see `Side.draw`."""
         T = target.reshape(self.shape)
         T = T.T if self.transposed else T
@@ -179,10 +188,10 @@ class DenseSide:
             kernel(*key, first, noise)
             rows[part] = (b @ inverse.T + noise) @ inverse
             target_here -= rows[part] @ vectors.T
-            misfit[part] = np.einsum("ij,ij->i", target_here, target_here, dtype=np.float64)
+            misfit[part] = np.sum(np.square(target_here, dtype=np.float64), axis=1)
 
         each_block(rows.shape[0], self.threads if T.size >= SHARE else 1, block)
-        return float(misfit.sum())
+        return misfit
 
 
 def each_share(indptr: NDArray[np.integer], threads: int, work: Callable[[int, int], None]) -> None:
@@ -227,8 +236,8 @@ def _noise_kernel() -> Any:
     return compile_kernel(_noise, "row_noise", cached=True)
 
 
-def _noise(seed, sweep, kind, first, out):  # type: ignore[no-untyped-def]
+def _noise(seed, sweep, kind, origin, first, out):  # type: ignore[no-untyped-def]
     stream = np.empty(4, np.uint64)
     for i in range(out.shape[0]):
-        start_stream(stream, seed, sweep, kind, first + i)
+        start_stream(stream, seed, sweep, kind, origin + first + i)
         fill_normal(stream, out[i])

@@ -17,6 +17,9 @@ from nmd_lab._numba import compile_inner
 UNIT = 2.0**-53
 TWO_PI = 2 * math.pi
 
+ROWS, COLUMNS, LATENT, HYPER, LIMITS = range(5)
+"""Kinds of random numbers."""
+
 
 def _mixed(z):  # type: ignore[no-untyped-def]
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from nmd_lab.solver.sampler.cut_points import CutPoints, log_mass_between
+from nmd_lab.solver.sampler.cut_points import CutPoints, Levels, log_mass_between
 
 GRID = np.linspace(-4, 5, 400)
 
@@ -36,15 +36,23 @@ def weight_on(grid, codes, v, first):
     return np.exp(logs - logs.max())
 
 
-def chain_of(points, v, sweeps, tune=500):
+def chain_of(codes, number, v, sweeps, tune=500):
+    """Return draws of the cut points, the last log-likelihood, and the cut points at the end."""
     rng = np.random.default_rng(1)
+    levels = Levels(codes, np.array([0, codes.size // 3, codes.size]), number)
+    levels.look(v)
+    points = CutPoints(levels.counts)
+
+    def likelihood_of(level, low, high):
+        return levels.log_likelihoods(level, low, high).sum()
+
     for _ in range(tune):
-        points.draw(v, rng, tune=True)
+        points.draw(likelihood_of, rng, tune=True)
     kept = np.empty((sweeps, points.ends.size - 2))
     for k in range(sweeps):
-        likelihood = points.draw(v, rng, tune=False)
+        likelihood = points.draw(likelihood_of, rng, tune=False)
         kept[k] = points.ends[1:-1]
-    return kept, likelihood
+    return kept, likelihood, points
 
 
 @pytest.mark.parametrize(("cuts", "step"), [([-0.5, 0.9], 0.005), ([-0.5, 0.3, 1.1], 0.03)])
@@ -52,9 +60,8 @@ def test_cut_points_have_their_posterior(cuts, step):
     rng = np.random.default_rng(0)
     v = rng.normal(size=60)
     codes = levels_of(v, cuts, rng)
-    points = CutPoints(codes, len(cuts) + 1)
+    kept, _, points = chain_of(codes, len(cuts) + 1, v, 12_000)
     first = points.ends[1]
-    kept, _ = chain_of(points, v, 12_000)
     assert (kept[:, 0] == first).all()
     thinned = kept[::20, 1:]
     grid = np.arange(first + step / 2, first + 4, step)
@@ -70,8 +77,7 @@ def test_the_likelihood_is_that_of_the_levels():
     rng = np.random.default_rng(0)
     v = rng.normal(size=300)
     codes = levels_of(v, [-1, 0.5], rng)
-    points = CutPoints(codes, 3)
-    _, likelihood = chain_of(points, v, 20)
+    _, likelihood, points = chain_of(codes, 3, v, 20)
     assert likelihood == pytest.approx(log_likelihood(codes, v, points.ends), rel=1e-9)
 
 
@@ -79,16 +85,14 @@ def test_a_level_that_no_entry_has_keeps_the_order():
     rng = np.random.default_rng(0)
     v = rng.normal(size=50)
     codes = np.where(v > 0, 3.0, 0.0)
-    points = CutPoints(codes, 4)
-    kept, _ = chain_of(points, v, 500)
+    kept, _, _ = chain_of(codes, 4, v, 500)
     assert (np.diff(kept, axis=1) > 0).all()
 
 
 def test_steps_are_accepted_about_half_the_time():
     rng = np.random.default_rng(0)
     v = rng.normal(size=400)
-    points = CutPoints(levels_of(v, [-0.5, 0.5, 1.5], rng), 4)
-    kept, _ = chain_of(points, v, 2000)
+    kept, _, _ = chain_of(levels_of(v, [-0.5, 0.5, 1.5], rng), 4, v, 2000)
     moved = np.mean(np.diff(kept[:, 1:], axis=0) != 0, axis=0)
     assert ((moved > 0.3) & (moved < 0.6)).all()
 

@@ -10,7 +10,7 @@ from scipy.stats import kstest, laplace, norm, poisson, truncnorm
 import nmd_lab as nmd
 from nmd_lab._numba import compile_kernel
 from nmd_lab.model.proximal import make_pair
-from nmd_lab.solver.sampler import limits
+from nmd_lab.solver.sampler import limits, work
 from nmd_lab.solver.sampler.streams import start_stream
 
 N = 20_000
@@ -109,19 +109,17 @@ def test_one_entry_has_the_truncated_normal_distribution():
     X, below = Y.copy(), np.zeros(Y.shape, bool)
     X[0, 0], below[0, 0] = 0.7, True
     drawn = []
-    from nmd_lab.solver.sampler import chain
-
-    original = chain.draw_within_limits
+    original = work.draw_within_limits
 
     def spy(model, state, seed):
         original(model, state, seed)
         drawn.append(float(state.T[0]))
 
-    chain.draw_within_limits = spy
+    work.draw_within_limits = spy
     try:
         nmd.sample(X, 1, offsets="none", at_most=below, draws=1500, random_state=0)
     finally:
-        chain.draw_within_limits = original
+        work.draw_within_limits = original
     sample = np.array(drawn[200:])
     own = truncnorm((0 - 1) / 0.5, (0.7 - 1) / 0.5, 1, 0.5)
     if np.any(Y < 0):

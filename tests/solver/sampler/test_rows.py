@@ -61,7 +61,7 @@ def draws_of(side, target, partner, prior, dtype, m=M):
     rows, out = np.zeros((m, RANK), dtype), np.empty((DRAWS, m, RANK))
     misfits = np.empty(DRAWS)
     for sweep in range(DRAWS):
-        misfits[sweep] = side.draw(target, partner, prior, RHO, Key(11, sweep, 0), rows)
+        misfits[sweep] = side.draw(target, partner, prior, RHO, Key(11, sweep, 0), rows).sum()
         out[sweep] = rows
     return out, misfits
 

@@ -1,0 +1,71 @@
+"""The state of a chain: all that its next sweep depends on."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from nmd_lab.data.base import FloatArray
+
+from .cut_points import CutPoints
+from .hyperparameters import RowPrior
+
+
+@dataclass
+class ChainState:
+    """All that the next sweep depends on.
+
+    Attributes
+    ----------
+    rows, columns : ndarray (m, rank [+ 1]) and (n, rank [+ 1])
+        Vectors of the rows of X and of its columns: components, and the offset if there is one.
+    rho, beta : float
+        Precisions of the noise before f and after it.
+    T : ndarray (n_entries,), or what stands for it
+        T at the stored entries, as `Work.first_T` returns it; X itself if there is no T.
+    sweep : int
+        Number of sweeps so far.
+    row_prior, column_prior : RowPrior
+        Gaussian priors of the rows and of the columns.
+    x : ndarray (n_entries,) or None
+        X at the stored entries, drawn where only limits are known; None if all values are known.
+    cuts : CutPoints or None
+        Cut points of ordinal data.
+    log_likelihood : float
+        Log-likelihood of the data given T and of T given WH, up to a constant; for ordinal data
+        that of the levels given WH.
+    """
+
+    rows: FloatArray
+    columns: FloatArray
+    rho: float
+    beta: float
+    T: Any
+    sweep: int = 0
+    row_prior: RowPrior = field(default=RowPrior(np.empty(0), np.empty((0, 0))))
+    column_prior: RowPrior = field(default=RowPrior(np.empty(0), np.empty((0, 0))))
+    cuts: CutPoints | None = None
+    x: FloatArray | None = None
+    log_likelihood: float = math.nan
+
+    def kept(self) -> dict[str, Any]:
+        """Return all that a sweep changes, for a checkpoint, but T."""
+        cuts = None if self.cuts is None else (self.cuts.ends, self.cuts.steps)
+        return {name: getattr(self, name) for name in KEPT} | {"cuts": cuts}
+
+    def restore(self, kept: dict[str, Any]) -> None:
+        """Set what `kept` has returned."""
+        cuts = kept.pop("cuts")
+        vars(self).update(kept)
+        if cuts is not None and self.cuts is not None:
+            self.cuts.ends, self.cuts.steps = cuts
+
+
+KEPT = (
+    *("rows", "columns", "rho", "beta", "sweep", "row_prior", "column_prior", "x"),
+    "log_likelihood",
+)
+"""Attributes of a chain that each sweep changes, beside T and the cut points."""

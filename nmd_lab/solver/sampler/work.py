@@ -1,0 +1,273 @@
+"""What a sweep does with the entries: draws of T, of the rows and of the columns.
+
+A chain knows the rows, the columns and the hyperparameters.  The entries, and T, may be elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+from scipy.sparse.linalg import LinearOperator
+
+from nmd_lab.data.base import BLOCK, FloatArray, Transform
+from nmd_lab.solver.lowrank import RowBlocks
+from nmd_lab.solver.storage import Block, CsrStorage
+
+from .cut_points import Levels
+from .latent import latent_kernel
+from .limits import limit_kernel
+from .model import SamplerModel
+from .sides import BLOCK_ROWS, Key
+from .state import ChainState
+from .streams import COLUMNS, LATENT, LIMITS, ROWS
+
+
+class Work(Protocol):
+    """Work with the entries."""
+
+    def first_T(self) -> Any:
+        """Return T before the first sweep, or what stands for it."""
+
+    def draw_rows(self, state: ChainState, seed: int) -> tuple[float, float]:
+        """Draw T, and then the rows.
+
+        Parameters
+        ----------
+        state : ChainState
+            State; its T and its rows are overwritten.
+        seed : int
+            Seed of the chain.
+
+        Returns
+        -------
+        misfit : float
+            Weighted sum of squares of T - WH - offsets.
+        losses : float
+            Sum of the weighted losses at f(T).
+        """
+
+    def draw_columns(self, state: ChainState, seed: int) -> None:
+        """Draw the columns."""
+
+    def matrix(self, transform: Transform, fill: float) -> Any:
+        """Return transform(X) at the entries and 0 elsewhere, plus a number, as a linear operator.
+
+        Parameters
+        ----------
+        transform : callable
+            Entrywise function of X.
+        fill : float
+            Number that is added to every entry.
+        """
+
+    def level_counts(self) -> NDArray[np.integer]:
+        """Return the number of entries of each level of ordinal data."""
+
+    def look_at_levels(self, state: ChainState) -> None:
+        """Compute WH with offsets, for `log_likelihood`."""
+
+    def log_likelihood(self, level: int, low: float, high: float) -> float:
+        """Return the log-likelihood of the entries of a level, for its two cut points."""
+
+    def kept(self, state: ChainState) -> dict[str, Any]:
+        """Return the state of a chain, for a checkpoint."""
+
+    def restore(self, state: ChainState, kept: dict[str, Any]) -> None:
+        """Set what `kept` has returned."""
+
+
+class WorkHere:
+    """Work with entries in the memory of this process.
+
+    Parameters
+    ----------
+    model : SamplerModel
+        Model and entries.
+    n_levels : int, default 0
+        Number of levels of ordinal data; 0 for others.
+    """
+
+    def __init__(self, model: SamplerModel, n_levels: int = 0) -> None:
+        self._model = model
+        self._levels = Levels(model.values, model.starts, n_levels) if n_levels else None
+
+    def first_T(self) -> FloatArray:
+        """Return T before the first sweep: X itself if there is no T, NaN otherwise."""
+        values = self._model.values
+        none = self._model.kind == "gaussian"
+        return values if none else np.full(values.size, np.nan, values.dtype)
+
+    def draw_rows(self, state: ChainState, seed: int) -> tuple[float, float]:
+        """Draw T, and then the rows; see `Work.draw_rows`."""
+        misfit, losses = draw_T_and_rows(self._model, state, seed)
+        return float(misfit.sum()), float(losses.sum())
+
+    def draw_columns(self, state: ChainState, seed: int) -> None:
+        """Draw the columns."""
+        self._model.sides[1].draw(
+            state.T,
+            self._model.partner_of_columns(state.rows),
+            state.column_prior,
+            state.rho,
+            Key(seed, state.sweep, COLUMNS),
+            state.columns,
+        )
+
+    def matrix(self, transform: Transform, fill: float) -> Any:
+        """Return transform(X) plus a number; see `Work.matrix`."""
+        rows = RowBlocks(
+            entries_as_matrix(self._model, transform), fill, block_rows(self._model.shape[1])
+        )
+        return operator(self._model.shape, rows.product, rows.transposed_product)
+
+    def level_counts(self) -> NDArray[np.integer]:
+        """Return the number of entries of each level of ordinal data."""
+        assert self._levels is not None
+        return self._levels.counts
+
+    def look_at_levels(self, state: ChainState) -> None:
+        """Compute WH with offsets."""
+        assert self._levels is not None
+        self._levels.look(all_products(self._model, state))
+
+    def log_likelihood(self, level: int, low: float, high: float) -> float:
+        """Return the log-likelihood of the entries of a level."""
+        assert self._levels is not None
+        return float(self._levels.log_likelihoods(level, low, high).sum())
+
+    def kept(self, state: ChainState) -> dict[str, Any]:
+        """Return the state of a chain; T is None where it is X itself."""
+        T = None if state.T is self._model.values else state.T
+        return state.kept() | {"T": T}
+
+    def restore(self, state: ChainState, kept: dict[str, Any]) -> None:
+        """Set what `kept` has returned."""
+        T = kept.pop("T")
+        state.restore(kept)
+        if T is not None:
+            state.T = T
+
+
+def entries_as_matrix(model: SamplerModel, transform: Transform) -> Any:
+    """Return transform(X) at the stored entries, dense or sparse, in double precision."""
+    values = transform(model.values).astype(np.float64, copy=False)
+    if isinstance(model.storage, CsrStorage):
+        return csr_array((values, model.storage.indices, model.storage.indptr), shape=model.shape)
+    return values.reshape(model.shape)
+
+
+def block_rows(n: int) -> int:
+    """Return the number of rows of a dense block with n columns, a multiple of `BLOCK_ROWS`.
+
+    A part of the rows that begins with a block has the same bits as the rows among all others.
+    """
+    return max(BLOCK_ROWS, 1 << (max(BLOCK // n, 1).bit_length() - 1))
+
+
+def operator(
+    shape: tuple[int, int],
+    product: Callable[[FloatArray], FloatArray],
+    transposed_product: Callable[[FloatArray], FloatArray],
+) -> LinearOperator:
+    """Return the linear operator of two functions, which are called with arrays in C order."""
+
+    def times(V: FloatArray) -> FloatArray:
+        return product(np.ascontiguousarray(V))
+
+    def transposed_times(V: FloatArray) -> FloatArray:
+        return transposed_product(np.ascontiguousarray(V))
+
+    both = {"matvec": times, "rmatvec": transposed_times}
+    more = {"matmat": times, "rmatmat": transposed_times}
+    return LinearOperator(shape, **both, **more, dtype=np.float64)
+
+
+def draw_T_and_rows(
+    model: SamplerModel, state: ChainState, seed: int
+) -> tuple[FloatArray, FloatArray]:
+    """Draw T and then the rows in place.
+
+    Returns
+    -------
+    misfit, losses : ndarray (m,)
+        For each row the weighted sum of squares of T - WH - offsets, and that of the losses.
+    """
+    losses = draw_T(model, state, seed)
+    misfit = model.sides[0].draw(
+        state.T,
+        model.partner_of_rows(state.columns),
+        state.row_prior,
+        state.rho,
+        Key(seed, state.sweep, ROWS, model.first_row),
+        state.rows,
+    )
+    return misfit, losses
+
+
+def draw_T(model: SamplerModel, state: ChainState, seed: int) -> FloatArray:
+    """Draw T in place, and return the sum of the weighted losses at f(T) in each row."""
+    losses = np.zeros(model.shape[0])
+    if model.limits is not None and model.kind == "after":
+        draw_within_limits(model, state, seed)
+    if model.kind == "gaussian":
+        if model.limits is not None:
+            draw_within_limits(model, state, seed)
+        return losses
+    pair = model.pair
+    x = model.values if state.x is None else state.x
+    kernel = latent_kernel(model.kind, pair, f"{state.T.dtype}")
+    cuts = np.empty(0) if state.cuts is None else state.cuts.ends
+    weights = np.empty(0, state.T.dtype) if model.weights is None else model.weights
+    key = Key(seed, state.sweep, LATENT, model.first_row)
+    numbers = (state.rho, state.beta, *pair.arguments, cuts, *key)
+    A, B = model.augmented(state.rows, state.columns)
+
+    def block(here: Block) -> None:
+        rows = here.rows.start, here.rows.stop
+        V = model.products(A, B, here)
+        kernel(model.starts, *rows, x, weights, V, *numbers, state.T, losses)
+
+    model.each_block(block)
+    if model.limits is not None and model.kind == "before":
+        draw_within_limits(model, state, seed)
+    return losses
+
+
+def draw_within_limits(model: SamplerModel, state: ChainState, seed: int) -> None:
+    """Draw T in place where only limits are known; if the noise is after f, x given f(T)."""
+    limits, pair = model.limits, model.pair
+    assert limits is not None
+    if state.x is None:
+        state.x = model.values.copy()
+        state.T = state.T.copy()  # where there is no T, it is the shared X
+        state.T[np.isnan(state.T)] = pair.nonlinearity.preimage(state.x)[np.isnan(state.T)]
+    x, T = state.x, state.T
+    kernel = limit_kernel(model.kind, pair, f"{T.dtype}")
+    weights = np.empty(0, T.dtype) if model.weights is None else model.weights
+    pieces, pf, _ = pair.arguments
+    key = Key(seed, state.sweep, LIMITS, model.first_row)
+    numbers = (state.rho, state.beta, pieces, pf, *key)
+    A, B = model.augmented(state.rows, state.columns)
+
+    def block(here: Block) -> None:
+        V = model.products(A, B, here)
+        entries = (limits.limited, limits.low, limits.high, weights, V)
+        kernel(model.starts, here.rows.start, here.rows.stop, *entries, *numbers, T, x)
+
+    model.each_block(block)
+
+
+def all_products(model: SamplerModel, state: ChainState) -> FloatArray:
+    """Return WH with offsets at every stored entry, flat."""
+    A, B = model.augmented(state.rows, state.columns)
+    V = np.empty(model.values.size, A.dtype)
+
+    def block(here: Block) -> None:
+        V[here.entries] = model.products(A, B, here)
+
+    model.each_block(block)
+    return V
