@@ -90,7 +90,8 @@ def test_a_table_of_dask(client):
     rows, columns = np.nonzero(SEEN)
     order = RNG.permutation(rows.size)
     table = pd.DataFrame({"row": rows, "column": columns, "value": TRUTH[SEEN]}).iloc[order]
-    expected = nmd.sample(table, 4, **FEW)
+    X = nmd.observations_from_table(table, row="row", column="column", value="value")
+    expected = nmd.sample(X, 4, **FEW)
     lazy = dd.from_pandas(table, npartitions=5, sort=False)
     assert_same(expected, nmd.sample(lazy, 4, client=client, **FEW))
 
