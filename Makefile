@@ -24,7 +24,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test test-unit-set-up test-unit test-lowest-set-up test-lowest fuzz lab bench bench-set-up ratings-set-up ratings \
+.PHONY: help demo docs test test-unit-set-up test-unit test-lowest-set-up test-lowest fuzz lab bench bench-set-up ratings-set-up ratings \
     paper lint constraints clean
 
 help: ## list the targets
@@ -64,6 +64,11 @@ bench: $(VENV)-ratings/with-libraries ## write docs/performance.md, and print th
 
 ratings: $(VENV)-ratings/with-libraries ## predicted ratings beside other libraries, hours (set NMD_LAB_DATA), and docs/ratings.md
 	$(VENV)-ratings/bin/python -m benchmarks.ratings_table --write $(ARGS)
+
+docs: $(VENV)/with-plot,io,docs ## build the site in out/site; a warning is an error
+	rm -rf docs/reference out/site
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/sphinx-build -q -W --keep-going -b html docs out/site
+	@echo "The site is out/site/index.html"
 
 paper: $(VENV)/with-plot,baselines ## rerun the paper's experiments, up to an hour (set NMD_LAB_DATA), and write docs/paper.md
 	$(BIN)/python -m benchmarks.paper $(ARGS)

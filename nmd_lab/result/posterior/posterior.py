@@ -48,7 +48,7 @@ class Posterior(PosteriorSummary, PosteriorMatrices, PosteriorRankings, NewRowsO
         "before": x = f(T).  "after": x is f(T) plus noise of precision β, or a count of mean f(T).
         "ordinal": x is level k if T lies between the cut points k - 1 and k.
     draws : xarray.Dataset
-        Draws along `chain` and `draw`: W (*rows, component), H (component, *columns), rho, and
+        Draws along `chain` and `draw`: W (rows, component), H (component, columns), rho, and
         where the model has them row_offsets, column_offsets, beta and cut_points, and the prior of
         the rows of W, row_mean and row_precision (the offset is the last part).  All are in the
         units of X.  Components of different draws are not the same components.

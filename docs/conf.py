@@ -1,0 +1,127 @@
+"""Sphinx configuration of the site, which ``make docs`` builds into ``out/site``."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+
+from nmd_lab import __version__
+
+HERE = Path(__file__).parent
+ROOT = HERE.parent
+
+sys.path.insert(0, str(HERE))
+
+import api  # noqa: E402  these lie beside this file
+import architecture  # noqa: E402
+
+project = "nmd_lab"
+author = "the nmd_lab developers"
+version = release = __version__
+
+extensions = [
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx.ext.mathjax",
+    "numpydoc",
+    "myst_nb",
+    "sphinx_design",
+    "sphinx_copybutton",
+    "sphinx_gallery.gen_gallery",
+]
+exclude_patterns = [
+    "figures",
+    "screenshots",
+    "gallery/*.ipynb",
+    "gallery/*.py",
+    "**/sg_execution_times*",
+]
+suppress_warnings = ["config.cache"]  # functions of this file are in the configuration
+
+# Pages are Markdown, and notebooks are shown as they were committed.
+myst_enable_extensions = ["dollarmath", "amsmath", "colon_fence", "deflist"]
+myst_heading_anchors = 3
+nb_execution_mode = "off"
+nb_merge_streams = True
+
+# The reference is made from the docstrings.
+autosummary_generate = True
+autodoc_typehints = "none"  # they are in the docstrings
+default_role = "py:obj"
+numpydoc_show_class_members = False
+numpydoc_class_members_toctree = False
+
+sphinx_gallery_conf = {
+    "examples_dirs": [str(ROOT / "examples" / "gallery")],
+    "gallery_dirs": ["gallery"],
+    "filename_pattern": r"plot_",
+    "within_subsection_order": "FileNameSortKey",
+    "download_all_examples": False,
+    "show_memory": False,
+    "show_signature": False,
+    "plot_gallery": True,
+    "abort_on_example_error": True,
+    "min_reported_time": 1e9,
+}
+
+html_theme = "pydata_sphinx_theme"
+html_title = "nmd_lab"
+templates_path = ["_templates"]
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_show_sourcelink = False
+html_theme_options = {
+    "navbar_align": "left",
+    "show_prev_next": False,
+    "secondary_sidebar_items": ["page-toc"],
+    "footer_start": ["copyright"],
+    "footer_end": [],
+    "pygments_light_style": "a11y-high-contrast-light",
+    "pygments_dark_style": "a11y-high-contrast-dark",
+}
+copyright = "the nmd_lab developers, BSD 3-Clause"
+
+
+def copy_sources(app: Any) -> None:
+    """Copy what lies outside of this folder: the notebooks."""
+    target = HERE / "tutorials"
+    for folder in ("", "paper"):
+        (target / folder).mkdir(parents=True, exist_ok=True)
+        for notebook in sorted((ROOT / "notebooks" / folder).glob("*.ipynb")):
+            copy = target / folder / notebook.name
+            if not copy.exists() or copy.stat().st_mtime < notebook.stat().st_mtime:
+                shutil.copy2(notebook, copy)
+
+
+def rewrite_links(app: Any, docname: str, source: list[str]) -> None:
+    """Let links between pages and notebooks lead to where these are on the site."""
+    text = source[0]
+    if docname.startswith("tutorials/"):
+        text = text.replace("../docs/", "../")
+    else:
+        text = text.replace("](../notebooks/", "](tutorials/")
+    source[0] = text
+
+
+def escape_bars(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
+    """Keep the bars of an absolute value, which reStructuredText takes for a substitution."""
+    for number, line in enumerate(lines):
+        if not line.lstrip().startswith((">>>", "...")):
+            lines[number] = line.replace("|", r"\|")
+
+
+def skip_member(app: Any, what: str, name: str, obj: Any, skip: bool, options: Any) -> bool | None:
+    """Leave out what scikit-learn adds to each estimator."""
+    return True if name.startswith("set_") and name.endswith("_request") else None
+
+
+def setup(app: Any) -> None:
+    """Copy the notebooks before Sphinx looks for pages, and connect the functions above."""
+    app.connect("source-read", rewrite_links)
+    app.connect("autodoc-process-docstring", escape_bars)
+    app.connect("autodoc-skip-member", skip_member)
+    copy_sources(app)
+    api.write(HERE / "api.md")
+    architecture.draw(HERE / "figures" / "architecture.svg")

@@ -1,0 +1,62 @@
+"""
+A table with holes in a pipeline of scikit-learn
+================================================
+
+``nmd.MatrixCompletion`` fills the holes of a table as any imputer of scikit-learn.  What counts
+in a pipeline is how good the classifier behind it gets.
+"""
+
+import matplotlib.pyplot as plt
+import numpy as np
+from sklearn.datasets import load_breast_cancer
+from sklearn.impute import KNNImputer, SimpleImputer
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import nmd_lab as nmd
+
+X, y = load_breast_cancer(return_X_y=True, as_frame=True)
+rng = np.random.default_rng(0)
+holes = X.mask(rng.random(X.shape) < 0.5)
+print(f"{len(X)} rows, {X.shape[1]} columns, half of the cells are missing")
+
+# %%
+# The same classifier behind three imputers
+# -----------------------------------------
+
+imputers = {
+    "column means": SimpleImputer(),
+    "nearest neighbours": KNNImputer(),
+    "MatrixCompletion": nmd.MatrixCompletion(4, nonlinearity="identity", random_state=0),
+}
+scores = {}
+for name, imputer in imputers.items():
+    classifier = LogisticRegression(C=0.1, max_iter=1000)
+    pipeline = make_pipeline(StandardScaler(), imputer, classifier)
+    scores[name] = cross_val_score(pipeline, holes, y, cv=5, scoring="roc_auc")
+    print(f"{name:19} AUC {scores[name].mean():.4f} ± {scores[name].std() / np.sqrt(5):.4f}")
+
+# %%
+# How well were the cells filled? (in standard deviations of their columns)
+
+scaled = StandardScaler().fit(holes)
+given, truth = scaled.transform(holes), scaled.transform(X)
+where = np.isnan(given)
+errors = {
+    name: float(np.sqrt(np.mean((imputer.fit_transform(given) - truth)[where] ** 2)))
+    for name, imputer in imputers.items()
+}
+for name, error in errors.items():
+    print(f"{name:19} RMSE of missing cells {error:.3f}")
+
+figure, (left, right) = plt.subplots(1, 2, figsize=(10, 3.5), layout="constrained", sharey=True)
+left.barh(list(errors), list(errors.values()), color=["0.7", "0.7", "C1"])
+left.set_xlabel("RMSE of missing cells")
+right.barh(list(scores), [s.mean() for s in scores.values()], color=["0.7", "0.7", "C1"])
+right.set(xlabel="AUC of the classifier", xlim=(0.95, 1))
+left.invert_yaxis()
+plt.show()
+
+assert errors["MatrixCompletion"] == min(errors.values())

@@ -1,0 +1,49 @@
+"""
+Zeros need not cost components
+==============================
+
+Half of the pixels of handwritten digits are zero.  A linear model spends components on them.
+With ReLU, X ≈ max(0, WH), a zero only says that WH is not positive, which costs nothing.
+
+At each rank the error of the nonlinear model is set beside the best linear one, the singular
+value decomposition, and beside non-negative matrix factorisation (NMF).
+"""
+
+import matplotlib.pyplot as plt
+import numpy as np
+from sklearn.decomposition import NMF
+
+import nmd_lab as nmd
+
+digits = nmd.datasets.digits()
+size = np.linalg.norm(digits)
+ranks = [4, 8, 16, 24]
+
+# %%
+# The three models
+# ----------------
+# The SVD is the best linear model of its rank; NMF has the same form with non-negative factors.
+
+values = np.linalg.svd(digits.values, compute_uv=False)
+errors = {"SVD": [np.sqrt(np.sum(values[rank:] ** 2)) / size for rank in ranks]}
+errors["NMF"] = [
+    NMF(rank, init="nndsvda", max_iter=1000).fit(digits.values).reconstruction_err_ / size
+    for rank in ranks
+]
+fits = {rank: nmd.decompose(digits, rank, "relu", random_state=0) for rank in ranks}
+errors["ReLU"] = [float(fit.relative_error) for fit in fits.values()]
+
+for name, row in errors.items():
+    print(f"{name:5}", *(f"rank {rank}: {error:.3f}  " for rank, error in zip(ranks, row)))
+
+figure, ax = plt.subplots(figsize=(7, 4), layout="constrained")
+for (name, row), marker in zip(errors.items(), "os^"):
+    ax.plot(ranks, row, marker + "-", label=name)
+ax.set(xlabel="rank", ylabel="relative error", ylim=(0, None), xticks=ranks)
+ax.legend()
+plt.show()
+
+# %%
+# Where SVD needs 24 components, ReLU needs about 16.
+
+assert errors["ReLU"][2] < 1.15 * errors["SVD"][3]

@@ -1,0 +1,63 @@
+"""Every script of the gallery runs, and the start page has what it found."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import runpy
+from pathlib import Path
+
+import pytest
+
+mpl = pytest.importorskip("matplotlib")
+
+ROOT = Path(__file__).parents[2]
+SCRIPTS = sorted((ROOT / "examples/gallery").glob("*.py"))
+
+pytestmark = [
+    pytest.mark.exhaustive,  # the answers do not depend on the version of Python
+    pytest.mark.filterwarnings("ignore::nmd_lab.NMDWarning"),
+    pytest.mark.filterwarnings("ignore::UserWarning"),  # figures that nobody sees
+]
+
+
+def start_page():
+    """Return the module that writes the table of the start page."""
+    spec = importlib.util.spec_from_file_location("start", ROOT / "docs/start.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_there_are_enough_scripts_with_a_title():
+    assert len(SCRIPTS) >= 20
+    for path in SCRIPTS:
+        title, line = path.read_text(encoding="utf-8").splitlines()[1:3]
+        assert re.fullmatch("=+", line), path
+        assert len(line) == len(title), path
+
+
+@pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.stem)
+def test_scripts_run_and_assert_what_they_say(path, capsys):
+    mpl.use("Agg")
+    import matplotlib.pyplot as plt
+
+    text = path.read_text(encoding="utf-8")
+    assert "\nassert " in text
+    results = runpy.run_path(str(path))
+    assert plt.get_fignums()
+    plt.close("all")
+    capsys.readouterr()
+    start = start_page()
+    if path.stem in start.ROWS:
+        page = (ROOT / "docs/index.md").read_text(encoding="utf-8")
+        (written,) = [
+            line
+            for line in page.splitlines()
+            if f"gallery/{path.stem})" in line and line.startswith("|")
+        ]
+        numbers = [
+            [float(each) for each in re.findall(r"\d+\.\d+|\d+(?= %)", line.split("|", 3)[3])]
+            for line in (written, start.row(path.stem, results))
+        ]
+        assert numbers[0] == pytest.approx(numbers[1], rel=0.05)
