@@ -16,6 +16,9 @@ SEED    ?= 0
 # The libraries beside ours in `make ratings`, in an environment of their own. What cannot be installed is left out.
 RATINGS := cmfrec==3.5.1.post14 myfm==0.4.0 scikit-surprise==1.1.5
 
+# What `make dist` builds and checks with.
+RELEASE := build==1.6.1 twine==7.0.0 validate-pyproject==0.27 check-wheel-contents==0.6.3 check-jsonschema==0.39.0 zizmor==1.32.0
+
 # What the unit tests use; those that need the extra "baselines" are left out without it.
 UNIT := plot,io,data,lab,test
 
@@ -24,7 +27,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo docs test test-unit-set-up test-unit test-lowest-set-up test-lowest fuzz lab bench bench-set-up ratings-set-up ratings \
+.PHONY: help demo docs dist test test-unit-set-up test-unit test-lowest-set-up test-lowest fuzz lab bench bench-set-up ratings-set-up ratings \
     paper lint constraints clean
 
 help: ## list the targets
@@ -69,6 +72,23 @@ docs: $(VENV)/with-plot,io,docs ## build the site in out/site; a warning is an e
 	rm -rf docs/reference out/site
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/sphinx-build -q -W --keep-going -b html docs out/site
 	@echo "The site is out/site/index.html"
+
+dist: ## build the archives in dist/, check them and the workflow files, and try the wheel in fresh environments
+	rm -rf dist build/dist && mkdir -p build/dist
+	$(PYTHON) -m venv build/dist/tools
+	build/dist/tools/bin/pip install --quiet $(RELEASE)
+	build/dist/tools/bin/python -m build . > build/dist/build.log || { cat build/dist/build.log; exit 1; }
+	build/dist/tools/bin/twine check --strict dist/*
+	build/dist/tools/bin/validate-pyproject pyproject.toml
+	build/dist/tools/bin/check-wheel-contents dist/*.whl
+	build/dist/tools/bin/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
+	build/dist/tools/bin/zizmor --offline --no-progress --quiet --config .github/zizmor.yml .github/workflows
+	@set -e; for extra in none plot io data parquet dask lab; do \
+	    $(PYTHON) -m venv --clear build/dist/wheel; \
+	    wheel=$$(ls dist/*.whl); given=$$(test $$extra = none || echo "[$$extra]"); \
+	    build/dist/wheel/bin/pip install --quiet -c $(CONSTRAINTS) "$$wheel$$given"; \
+	    build/dist/wheel/bin/python -P tests/project/wheel_check.py $$(test $$extra = none || echo $$extra); \
+	done
 
 paper: $(VENV)/with-plot,baselines ## rerun the paper's experiments, up to an hour (set NMD_LAB_DATA), and write docs/paper.md
 	$(BIN)/python -m benchmarks.paper $(ARGS)
