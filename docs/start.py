@@ -1,4 +1,4 @@
-"""Write the table and the picture of the start page: results of scripts of the gallery.
+"""Write table and picture of the start page and the README: results of scripts of the gallery.
 
     python docs/start.py
 
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import re
 import runpy
 import warnings
 from pathlib import Path
@@ -23,6 +24,7 @@ import matplotlib.pyplot as plt
 HERE = Path(__file__).parent
 GALLERY = HERE.parent / "examples" / "gallery"
 MARK = "<!-- table: written by docs/start.py -->\n"
+END = "\n<!-- end of the table -->\n"
 
 HEAD = "| task | measure | without f, or usual | nmd_lab |\n| --- | --- | --- | --- |\n"
 ROWS: dict[str, Any] = {
@@ -78,10 +80,17 @@ def main() -> None:
         if name == "plot_clipped_picture":
             plt.gcf().savefig(HERE / "figures" / "start.png", dpi=90)
         plt.close("all")
-    page = HERE / "index.md"
-    before, _, after = page.read_text(encoding="utf-8").partition(MARK)
-    _, _, after = after.partition("\n::::")
-    page.write_text(f"{before}{MARK}{HEAD}{''.join(lines)}\n::::{after}", encoding="utf-8")
+    table = "".join(lines)
+    for page, own in (
+        (HERE / "index.md", table),
+        (
+            HERE.parent / "README.md",
+            re.sub(r"\(gallery/(\w+)\)", r"(examples/gallery/\1.py)", table),
+        ),
+    ):
+        before, _, after = page.read_text(encoding="utf-8").partition(MARK)
+        _, _, after = after.partition(END)
+        page.write_text(f"{before}{MARK}{HEAD}{own}{END}{after}", encoding="utf-8")
 
 
 if __name__ == "__main__":
