@@ -1,4 +1,4 @@
-"""Complete pictures and decompose handwritten digits, and compare with simple baselines.
+"""Complete pictures, predict ratings, decompose digits, and compare with simple baselines.
 
     python examples/demo.py --out out
 
@@ -120,6 +120,28 @@ def complete_fringes(table: Table, out: Path) -> None:
     }
     draw_pictures(panels, out / "fringes.png")
     save(fit.plot.selection()[0].figure, out / "fringes_selection.png")
+
+
+def rate(table: Table, out: Path) -> None:
+    """Predict ratings of films, with intervals that hold what they promise."""
+    frame = datasets.movielens_small()
+    ratings = nmd.observations_from_table(frame, row="user", column="item", value="rating")
+    train, test = nmd.split_observed(ratings, test_size=0.1, random_state=SEED)
+    rows, columns, values = test.entries()
+    print(f"\nPredicting {values.size} ratings from {train.n_observed} others, with intervals")
+    offsets = nmd.complete(train, 1, alpha=1e6, offset_alpha=5.0, offsets="both", random_state=SEED)
+    posterior = nmd.sample(train, 10, draws=150, random_state=SEED)
+    low, high = posterior.predict_interval(rows, columns, level=0.9).T
+    inside = np.mean((low <= values) & (values <= high))
+
+    table.heading(f"Ratings of films ({ratings.shape[0]} x {ratings.shape[1]})", "RMSE")
+    for method, fit in {"offsets of users and films": offsets, "nmd.sample": posterior}.items():
+        table.row(method, float(np.sqrt(np.mean((fit.predict(rows, columns) - values) ** 2))))
+    table.lines.append(f"  intervals of 90 % hold {100 * inside:.0f} % of the ratings")
+
+    figure, ax = plt.subplots(figsize=(7, 5), layout="constrained")
+    posterior.plot.calibration(test, ax=ax)
+    save(figure, out / "ratings_calibration.png")
 
 
 def complete_photograph(name: str, table: Table, out: Path) -> None:
@@ -254,6 +276,7 @@ def main() -> None:
         ]
     )
     complete_fringes(table, out)
+    rate(table, out)
     for name in datasets.PHOTOGRAPHS:
         complete_photograph(name, table, out)
     decompose_digits(table, out)

@@ -22,7 +22,7 @@ rows, columns, values = test.entries()
 # The baseline is the mean with offsets of users and items.  The fit chooses rank and ridge by
 # ratings that it holds out itself.
 
-offsets = nmd.complete(train, 1, alpha=1e6, offsets="both", random_state=0)
+offsets = nmd.complete(train, 1, alpha=1e6, offset_alpha=5.0, offsets="both", random_state=0)
 fit = nmd.complete(train, random_state=0)
 posterior = nmd.sample(train, 12, draws=200, random_state=0)
 

@@ -14,6 +14,8 @@ from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
+import nmd_lab
+
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 
@@ -63,6 +65,16 @@ def test_environment_agrees_with_pyproject():
         for name, specifier in bounds(environment["dependencies"]).items()
     }
     assert conda == CONDA_TOOLS | direct_dependencies()
+
+
+def test_the_conda_recipe_agrees_with_pyproject():
+    recipe = yaml.safe_load((ROOT / "conda/recipe.yaml").read_text(encoding="utf-8"))
+    core = bounds(PROJECT["dependencies"]) | {"python": SpecifierSet(PROJECT["requires-python"])}
+    assert bounds(recipe["requirements"]["run"]) == core
+    assert recipe["context"]["version"] == nmd_lab.__version__
+    assert recipe["about"]["summary"] == PROJECT["description"]
+    (command,) = recipe["build"]["python"]["entry_points"]
+    assert command.split(" = ") == [*PROJECT["scripts"], *PROJECT["scripts"].values()]
 
 
 def test_every_dependency_has_a_lower_bound():
