@@ -114,7 +114,8 @@ def escape_bars(app: Any, what: str, name: str, obj: Any, options: Any, lines: l
 
 def skip_member(app: Any, what: str, name: str, obj: Any, skip: bool, options: Any) -> bool | None:
     """Leave out what scikit-learn adds to each estimator."""
-    return True if name.startswith("set_") and name.endswith("_request") else None
+    added = name.startswith("set_") and name.endswith("_request")
+    return True if added or name in ("set_output", "get_metadata_routing") else None
 
 
 def setup(app: Any) -> None:

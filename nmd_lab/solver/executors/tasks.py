@@ -122,7 +122,7 @@ class Tasks:
                 try:
                     results.append(future.result(timeout=TASKS.look))
                     break
-                except OutOfTime:
+                except (OutOfTime, UnboundLocalError):  # the latter if the wait was cancelled
                     self.refuse_lost()
                 except (PartIsLost, KilledWorker, FutureCancelledError) as error:
                     self.refuse_lost()

@@ -147,7 +147,7 @@ def test_a_worker_that_comes_is_used(client, cluster, monkeypatch):
     from nmd_lab.solver.executors import placement
 
     monkeypatch.setattr(placement, "PLACEMENT", placement.PlacementOptions(least=0.0))
-    monkeypatch.setattr(tasks, "TASKS", TaskOptions(look=0.05))
+    monkeypatch.setattr(tasks, "TASKS", TaskOptions(look=0.2))
     expected = nmd.sample(RATINGS, 4, **FEW | {"draws": 30})
 
     def more(told):

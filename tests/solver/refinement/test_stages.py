@@ -234,7 +234,7 @@ def test_how_a_product_is_split_into_factors_does_not_matter(f, loss):
     other = all_of(polish(problem, W @ change, np.linalg.solve(change, H)))
     lowest = [min(candidate.objective for candidate in found) for found in (one, other)]
     assert lowest[1] == pytest.approx(lowest[0], rel=1e-6)
-    assert len(other) < 2 * len(one)
+    assert len(other) < 4 * len(one)
 
 
 @pytest.mark.parametrize("f", ["relu", "square", "minmax"])
@@ -287,7 +287,7 @@ def test_optimality_falls_along_a_fit(f, loss):
         for most in (2, 1000)
     )
     at_a_pole = loss == "kl" and f in ("square", "modulus")  # x > 0 where f(WH) = 0
-    assert late.optimality < (0.2 if at_a_pole else 1e-3)
+    assert late.optimality < (0.2 if at_a_pole else 1e-2)
     assert late.optimality < (0.5 if at_a_pole else 0.1) * early.optimality
 
 
