@@ -68,7 +68,7 @@ bench: $(VENV)-ratings/with-libraries ## write docs/performance.md, and print th
 ratings: $(VENV)-ratings/with-libraries ## predicted ratings beside other libraries, hours (set NMD_LAB_DATA), and docs/ratings.md
 	$(VENV)-ratings/bin/python -m benchmarks.ratings_table --write $(ARGS)
 
-docs: $(VENV)/with-plot,io,docs ## build the site in out/site; a warning is an error
+docs: $(VENV)/with-plot,io,lab,docs ## build the site in out/site; a warning is an error
 	rm -rf docs/reference out/site
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/sphinx-build -q -W --keep-going -b html docs out/site
 	@echo "The site is out/site/index.html"
