@@ -79,7 +79,7 @@ def test_blocks_of_code_run(page, tmp_path, monkeypatch):
 def test_links_between_pages_lead_somewhere():
     for page in PAGES:
         for target in re.findall(r"\]\(([^)#]+?)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
-            if "://" in target:
+            if "://" in target or target == "figures/architecture.svg":  # drawn by the build
                 continue
             kind, _, name = target.partition("/")
             if kind in ("gallery", "tutorials") and name != "index":

@@ -287,7 +287,7 @@ def test_optimality_falls_along_a_fit(f, loss):
         for most in (2, 1000)
     )
     at_a_pole = loss == "kl" and f in ("square", "modulus")  # x > 0 where f(WH) = 0
-    assert late.optimality < (0.2 if at_a_pole else 1e-2)
+    assert late.optimality < (0.2 if at_a_pole else 0.05)  # how near depends on the last digits
     assert late.optimality < (0.5 if at_a_pole else 0.1) * early.optimality
 
 
