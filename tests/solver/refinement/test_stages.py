@@ -280,14 +280,14 @@ def test_where_no_slope_is_left_the_constraint_still_counts():
 
 @pytest.mark.parametrize(("f", "loss"), SMOOTH)
 def test_optimality_falls_along_a_fit(f, loss):
-    X = matrix(f, seed=7)
+    X = matrix(f, seed=2)
     start = exactly(f, 16, 12)[1:]
     early, late = (
         nmd_lab.decompose(X, 3, given(f), loss, init=start, max_iter=most, tol=1e-10)
         for most in (2, 1000)
     )
     at_a_pole = loss == "kl" and f in ("square", "modulus")  # x > 0 where f(WH) = 0
-    assert late.optimality < (0.2 if at_a_pole else 0.05)  # how near depends on the last digits
+    assert late.optimality < (0.2 if at_a_pole else 1e-3)
     assert late.optimality < (0.5 if at_a_pole else 0.1) * early.optimality
 
 
