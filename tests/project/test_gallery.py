@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
 import runpy
 from pathlib import Path
 
 import pytest
+from site_modules import site_module
 
 mpl = pytest.importorskip("matplotlib")
 
@@ -19,14 +19,6 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::nmd_lab.NMDWarning"),
     pytest.mark.filterwarnings("ignore::UserWarning"),  # figures that nobody sees
 ]
-
-
-def start_page():
-    """Return the module that writes the table of the start page."""
-    spec = importlib.util.spec_from_file_location("start", ROOT / "docs/start.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def test_there_are_enough_scripts_with_a_title():
@@ -48,7 +40,7 @@ def test_scripts_run_and_assert_what_they_say(path, capsys):
     assert plt.get_fignums()
     plt.close("all")
     capsys.readouterr()
-    start = start_page()
+    start = site_module("start")
     if path.stem in start.ROWS:
         page = (ROOT / "docs/index.md").read_text(encoding="utf-8")
         (written,) = [

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
 from pathlib import Path
 
 import numpy as np
 import pytest
+from site_modules import site_module
 
 import nmd_lab as nmd
 
@@ -21,16 +21,8 @@ pytestmark = [
 ]
 
 
-def reference():
-    """Return the module that writes the reference."""
-    spec = importlib.util.spec_from_file_location("api", ROOT / "docs/api.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 def test_every_public_name_is_in_the_reference_once():
-    api = reference()
+    api = site_module("api")
     listed = [name for _, names in api.GROUPS.values() for name in names]
     assert len(listed) == len(set(listed))
     modules = set(api.MODULES)

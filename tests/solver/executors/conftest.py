@@ -23,3 +23,15 @@ def client(cluster: Any) -> Iterator[Any]:
     distributed = pytest.importorskip("distributed")
     with distributed.Client(cluster, set_as_default=False) as connected:
         yield connected
+
+
+@pytest.fixture
+def own_client() -> Iterator[Any]:
+    """Return a client of three workers, which a test may kill."""
+    distributed = pytest.importorskip("distributed")
+    settings = {"n_workers": 3, "threads_per_worker": 1, "dashboard_address": ":0"}
+    with (
+        distributed.LocalCluster(**settings) as started,
+        distributed.Client(started, set_as_default=False) as connected,
+    ):
+        yield connected

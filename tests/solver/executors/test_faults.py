@@ -31,17 +31,6 @@ pytestmark = pytest.mark.filterwarnings("ignore::nmd_lab.warnings.NMDWarning")
 LONG = PLAIN | {"max_iter": 24, "alpha": 0.1, "offsets": "both"}
 
 
-@pytest.fixture
-def own_client():
-    """Return a client of three workers, which a test may kill."""
-    settings = {"n_workers": 3, "threads_per_worker": 1, "dashboard_address": ":0"}
-    with (
-        distributed.LocalCluster(**settings) as cluster,
-        distributed.Client(cluster, set_as_default=False) as client,
-    ):
-        yield client
-
-
 def killer(client, *iterations):
     """Return a callback that kills a worker after some iterations."""
 

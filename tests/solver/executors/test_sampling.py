@@ -96,17 +96,6 @@ def test_a_table_of_dask(client):
     assert_same(expected, nmd.sample(lazy, 4, client=client, **FEW))
 
 
-@pytest.fixture
-def own_client():
-    """Return a client of three workers, which a test may kill."""
-    settings = {"n_workers": 3, "threads_per_worker": 1, "dashboard_address": ":0"}
-    with (
-        distributed.LocalCluster(**settings) as cluster,
-        distributed.Client(cluster, set_as_default=False) as client,
-    ):
-        yield client
-
-
 @pytest.mark.parametrize("case", ["ratings", "T with a memory", "levels"])
 def test_killed_workers_change_no_bit(case, own_client, caplog, monkeypatch):
     monkeypatch.setattr(tasks, "TASKS", TaskOptions(look=0.2))
