@@ -59,6 +59,7 @@ def given():
     return {"np": np, "nmd": nmd, "X": X, "rows": rows, "columns": columns, "test": test}
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("page", [p for p in PAGES if blocks(p)], ids=lambda page: page.stem)
 def test_blocks_of_code_run(page, tmp_path, monkeypatch):
     pytest.importorskip("matplotlib").use("Agg")

@@ -96,6 +96,7 @@ def test_a_table_of_dask(client):
     assert_same(expected, nmd.sample(lazy, 4, client=client, **FEW))
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("case", ["ratings", "T with a memory", "levels"])
 def test_killed_workers_change_no_bit(case, own_client, caplog, monkeypatch):
     monkeypatch.setattr(tasks, "TASKS", TaskOptions(look=0.2))
@@ -114,6 +115,7 @@ def test_killed_workers_change_no_bit(case, own_client, caplog, monkeypatch):
     assert any("lost: rows" in record.getMessage() for record in caplog.records)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("case", ["ratings", "masked with T", "levels"])
 def test_a_chain_goes_on_from_its_checkpoint(case, client, tmp_path):
     X, model, options = CASES[case]
@@ -132,6 +134,7 @@ def test_a_chain_goes_on_from_its_checkpoint(case, client, tmp_path):
     assert_same(expected, nmd.resume(path, X, client=client, **own))
 
 
+@pytest.mark.exhaustive
 def test_a_worker_that_comes_is_used(client, cluster, monkeypatch):
     from nmd_lab.solver.executors import placement
 
