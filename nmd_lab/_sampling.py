@@ -26,6 +26,7 @@ from .solver.executors.inputs import client_for, observe_on_cluster
 from .solver.kept_classes import kept_classes
 from .solver.sampler.draws import Draws
 from .solver.sampler.hyperparameters import RowPrior
+from .solver.sampler.model import SamplerModel
 from .solver.sampler.noise import PRECISIONS
 from .solver.sampler.options import SampleOptions
 from .solver.sampler.prepare import PreparedSample, prepare_sample
@@ -178,7 +179,7 @@ def _check_memory(prepared: PreparedSample, options: SampleOptions) -> None:
     model = prepared.model
     numbers = model.numbers
     kept = -(-options.draws // options.step(numbers)) * options.chains
-    of_T = 4 * model.n_entries * model.dtype.itemsize if options.client is None else 0
+    of_T = 4 * model.values.nbytes if isinstance(model, SamplerModel) else 0
     needed = 8 * kept * numbers + of_T  # the draws are stacked at the end
     free = free_memory()
     if free is not None and needed > 0.9 * free:

@@ -84,6 +84,17 @@ def test_dask_arrays_and_tables(client):
     assert_same(expected, nmd.sample(X, 4, client=client, **options))
 
 
+def test_entries_on_workers_need_no_memory_here(cluster, monkeypatch):
+    """Also where the active client is taken, and none is given."""
+    options = FEW | {"keep": 1, "draws": 2}
+    needed = 8 * (sum(SHAPE) * 5)
+    monkeypatch.setattr("nmd_lab._sampling.free_memory", lambda: 2 * needed)
+    with pytest.raises(MemoryError, match="are free: keep fewer"):
+        nmd.sample(TRUTH, 4, **options)
+    with distributed.Client(cluster):
+        nmd.sample(da.from_array(TRUTH, chunks=(256, 280)), 4, **options)
+
+
 def test_a_table_of_dask(client):
     dd = pytest.importorskip("dask.dataframe")
     pytest.importorskip("pyarrow")
