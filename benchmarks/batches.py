@@ -1,6 +1,6 @@
 """partial_fit over 20 batches of MovieLens 100K, against one fit to everything.
 
-    NMD_LAB_DATA=... python benchmarks/batches.py
+    NMD_LAB_DATA=... python benchmarks/batches.py --write
 
 A tenth of the ratings is held out at random, and the users arrive in random order.  The settings
 are given, or chosen on the training data alone by each method itself.
@@ -8,11 +8,14 @@ are given, or chosen on the training data alone by each method itself.
 
 from __future__ import annotations
 
+import argparse
 import time
 import warnings
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+from common.pages import table, write_tables
 from scipy import sparse
 
 import nmd_lab as nmd
@@ -47,13 +50,8 @@ def rmse(model: nmd.MatrixCompletion, rows: Any, columns: Any, ratings: Any) -> 
     return float(np.sqrt(np.mean(errors**2)))
 
 
-def main() -> None:
-    """Print a table."""
-    warnings.simplefilter("ignore", nmd.NMDWarning)
-    print(
-        "| settings | seed | fit to everything | s | batches, memory 10000 | s | memory 300 | s |"
-    )
-    print("| --- | --- | --- | --- | --- | --- | --- | --- |")
+def rows_of_table() -> Iterator[list[str]]:
+    """Return the RMSE and the seconds of each way, for all settings and seeds."""
     for name, settings in SETTINGS.items():
         for seed in range(SEEDS):
             X, *test = split(seed)
@@ -66,7 +64,23 @@ def main() -> None:
                 for rows in np.array_split(np.arange(X.shape[0]), BATCHES):
                     model.partial_fit(X[rows])
                 cells += [f"{rmse(model, *test):.4f}", f"{time.perf_counter() - began:.1f}"]
-            print(f"| {name} | {seed} | {' | '.join(cells)} |", flush=True)
+            print(name, seed, *cells, flush=True)
+            yield [name, str(seed), *cells]
+
+
+def main() -> None:
+    """Print the table, or write it into docs/scale.md."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--write", action="store_true", help="write the table into docs/scale.md")
+    given = parser.parse_args()
+    warnings.simplefilter("ignore", nmd.NMDWarning)
+    ways = ["fit to everything", *(f"batches, memory {memory}" for memory in MEMORIES)]
+    head = ["settings", "seed", *(word for way in ways for word in (way, "s"))]
+    text = table(head, rows_of_table())
+    if given.write:
+        write_tables("scale", "batches", text)
+    else:
+        print(text)
 
 
 if __name__ == "__main__":

@@ -15,19 +15,17 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import psutil
+from common.pages import write_tables
 from distributed import Client, LocalCluster
 from scipy import sparse
 
 import nmd_lab as nmd
 from nmd_lab.solver.executors.part import add_answers
 
-PAGE = Path(__file__).parents[1] / "docs/cluster.md"
-MARK = "<!-- tables: written by benchmarks/cluster.py --write -->\n"
 PLAIN: dict[str, Any] = {"tol": 0, "init": "random", "acceleration": None, "random_state": 0}
 WARM_UP = 3
 """Iterations that compile, and are not measured."""
@@ -215,8 +213,7 @@ def main() -> None:
     ]
     text = "\n\n".join("\n".join(make()) for make in makers) + "\n"
     if given.write:
-        page, _, _ = PAGE.read_text(encoding="utf-8").partition(MARK)
-        PAGE.write_text(f"{page}{MARK}\n{text}", encoding="utf-8")
+        write_tables("cluster", "cluster", text)
     else:
         print(text)
 

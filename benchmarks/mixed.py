@@ -14,7 +14,8 @@ Protocol, fixed before the first run:
 - Score of a class: the logarithm of its probability.  Predictions of indicators are clipped to
   [0.01, 0.99], and divided by their sum; those of the mixed fit have the same bounds.
 
-Run: python benchmarks/mixed.py [--seeds 5] [--tables diabetes wine ...]
+Run: python benchmarks/mixed.py [--seeds 5] [--tables diabetes wine ...] [--write]
+With --write the table of docs/models.md is replaced, after five seeds and all tables.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from common.pages import table, write_tables
 from numpy.typing import NDArray
 from sklearn import datasets
 from sklearn.experimental import enable_iterative_imputer  # noqa: F401
@@ -204,9 +206,9 @@ def score(
 def run(tables: list[str], seeds: int, methods: dict[str, Any]) -> pd.DataFrame:
     """Return the scores of all methods, tables and seeds."""
     rows = []
-    for table in tables:
+    for name in tables:
         for seed in range(seeds):
-            frame = TABLES[table]()
+            frame = TABLES[name]()
             seen, test, calibration = hidden(frame, seed)
             for method, fit in methods.items():
                 began = time.perf_counter()
@@ -214,10 +216,20 @@ def run(tables: list[str], seeds: int, methods: dict[str, Any]) -> pd.DataFrame:
                     warnings.simplefilter("ignore")
                     scores = score(frame, seen, test, calibration, fit(seen, seed))
                 seconds = time.perf_counter() - began
-                about = {"table": table, "method": method, "seed": seed, "seconds": seconds}
+                about = {"table": name, "method": method, "seed": seed, "seconds": seconds}
                 rows.append(about | scores)
-                print(table, seed, method, scores, flush=True)
+                print(name, seed, method, scores, flush=True)
     return pd.DataFrame(rows)
+
+
+def page_table(means: pd.DataFrame) -> str:
+    """Return log-likelihood and accuracy of every table and method, as Markdown."""
+    methods = means.index.get_level_values("method").unique()
+    rows = [
+        [name, *(f"{own.loc[m, 'all']:.3f}, {100 * own.loc[m, 'accuracy']:.0f} %" for m in methods)]
+        for name, own in ((name, means.loc[name]) for name in means.index.unique("table"))
+    ]
+    return table(["table", *methods], rows)
 
 
 def main() -> None:
@@ -225,6 +237,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--tables", nargs="+", default=list(TABLES), choices=list(TABLES))
+    parser.add_argument("--write", action="store_true", help="write the table into docs/models.md")
     arguments = parser.parse_args()
     results = run(arguments.tables, arguments.seeds, METHODS)
     columns = ["all", "numbers", "classes", "accuracy", "seconds"]
@@ -239,6 +252,8 @@ def main() -> None:
         print(f"\nSeeds, of {arguments.seeds}, in which mixed columns are above {other}")
         print("(accuracy: at least as high)")
         print(won.to_string())
+    if arguments.write:
+        write_tables("models", "mixed", page_table(means))
 
 
 if __name__ == "__main__":

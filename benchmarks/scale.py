@@ -21,14 +21,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from common.pages import write_tables
 
 import nmd_lab as nmd
 from nmd_lab.data.store_writing import _Writer
 
 COLUMNS, RANK, STORE_COLUMNS, EACH = 1000, 10, 20_000, 200
 GROUP = Path("/sys/fs/cgroup/memory/nmd-lab-benchmark")
-PAGE = Path(__file__).parents[1] / "docs/scale.md"
-MARK = "<!-- tables: written by benchmarks/scale.py --write -->\n"
 
 
 def make_dense(path: Path, rows: int) -> None:
@@ -168,8 +167,7 @@ def main() -> None:
         text = tables(given.gib, given.entries, given.limit, Path(folder))
     print(text)
     if given.write:
-        before, _, _ = PAGE.read_text(encoding="utf-8").partition(MARK)
-        PAGE.write_text(before + MARK + "\n" + text, encoding="utf-8")
+        write_tables("scale", "scale", text)
 
 
 if __name__ == "__main__":

@@ -16,6 +16,8 @@ sys.path.insert(0, str(HERE))
 
 import api  # noqa: E402  these lie beside this file
 import architecture  # noqa: E402
+import shapes  # noqa: E402
+import try_it  # noqa: E402
 
 project = "nmd_lab"
 author = "the nmd_lab developers"
@@ -72,6 +74,7 @@ templates_path = ["_templates"]
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_show_sourcelink = False
+html_sidebars = {"try_it": []}  # the pictures take the width
 html_theme_options = {
     "navbar_align": "left",
     "show_prev_next": False,
@@ -126,3 +129,5 @@ def setup(app: Any) -> None:
     copy_sources(app)
     api.write(HERE / "api.md")
     architecture.draw(HERE / "figures" / "architecture.svg")
+    shapes.draw(HERE / "figures")
+    try_it.write(HERE / "_static" / "try_it_data.js")

@@ -14,6 +14,8 @@ import nmd_lab as nmd
 ROOT = Path(__file__).parents[2]
 PAGES = sorted((ROOT / "docs").glob("*.md"))
 NOT_RUN = "<!-- not run:"
+NUMBER = re.compile(r"^(\w[\w.]*)  # (\d+\.\d+)", flags=re.MULTILINE)
+"""What a comment says a name has as its value."""
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::nmd_lab.NMDWarning"),
@@ -67,12 +69,18 @@ def test_blocks_of_code_run(page, tmp_path, monkeypatch):
     names = given()
     for block in blocks(page):
         exec(compile(block, page.name, "exec"), names)
+        for expression, number in NUMBER.findall(block):
+            assert eval(expression, names) == pytest.approx(float(number), abs=0.002), expression
 
 
 def test_links_between_pages_lead_somewhere():
     for page in PAGES:
         for target in re.findall(r"\]\(([^)#]+?)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
-            if "://" in target or target == "figures/architecture.svg":  # drawn by the build
+            if "://" in target or target == "figures/architecture.svg":
+                continue  # elsewhere, or drawn by the build
+            if target.startswith("figures/shape_"):
+                name = target.removeprefix("figures/shape_").removesuffix(".svg")
+                assert name in site_module("shapes").SHAPES, f"{page.name}: {target}"
                 continue
             kind, _, name = target.partition("/")
             if kind in ("gallery", "tutorials") and name != "index":
