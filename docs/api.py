@@ -58,7 +58,7 @@ GROUPS: dict[str, tuple[str, list[str]]] = {
         "What the library says about a fit.",
         [
             *("NMDWarning", "NotConvergedWarning", "OverfitWarning", "OutOfBoundsWarning"),
-            *("UnobservedWarning", "CheckpointWarning"),
+            *("UnobservedWarning", "UnitsWarning", "CheckpointWarning"),
         ],
     ),
     "Help": ("What a report of a problem should have.", ["show_versions"]),

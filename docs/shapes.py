@@ -1,4 +1,4 @@
-"""Draw, for the page that helps to choose a model, what values look like and the f that makes them."""
+"""Draw what values look like, and the f that makes them, for the page that helps to choose f."""
 
 from __future__ import annotations
 

@@ -74,6 +74,7 @@ if TYPE_CHECKING:
         NotConvergedWarning,
         OutOfBoundsWarning,
         OverfitWarning,
+        UnitsWarning,
         UnobservedWarning,
     )
 
@@ -125,6 +126,7 @@ __all__ = [
     "State",
     "Study",
     "Tanh",
+    "UnitsWarning",
     "UnobservedWarning",
     "Wrap",
     "baselines",
@@ -189,6 +191,7 @@ _WHERE = {
         "NotConvergedWarning",
         "OutOfBoundsWarning",
         "OverfitWarning",
+        "UnitsWarning",
         "UnobservedWarning",
     ],
     "data.long_table": ["observations_from_sparse", "observations_from_table"],

@@ -10,6 +10,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from .data.units_apart import sentence_of_units
+from .model.losses import Frobenius
+from .model.mixed import MixedPair
 from .result.decomposition import Decomposition
 from .solver.bounds import out_of_bounds
 from .solver.options import Options
@@ -20,6 +23,7 @@ from .warnings import (
     NotConvergedWarning,
     OutOfBoundsWarning,
     OverfitWarning,
+    UnitsWarning,
     UnobservedWarning,
 )
 
@@ -88,7 +92,12 @@ Messages = dict[type[NMDWarning], str]
 
 def messages_before(prepared: Prepared) -> Messages:
     """Return what is to be said about a problem before it is solved."""
-    return _without_empty({OutOfBoundsWarning: out_of_bounds(prepared.problem)})
+    return _without_empty(
+        {
+            OutOfBoundsWarning: out_of_bounds(prepared.problem),
+            UnitsWarning: _different_units(prepared.problem),
+        }
+    )
 
 
 def messages_after(
@@ -132,6 +141,21 @@ def warn(messages: Messages, stacklevel: int) -> None:
 def _without_empty(messages: Messages) -> Messages:
     """Return those messages that say something."""
     return {category: message for category, message in messages.items() if message}
+
+
+def _different_units(problem: Problem) -> str:
+    """Return the warning if entries are missing, and the columns are in different units."""
+    pair, observations = problem.pair, problem.observations
+    m, n = observations.shape
+    if isinstance(pair, MixedPair) or type(pair.loss) is not Frobenius:
+        return ""
+    if observations.n_observed == m * n:
+        return ""
+    return sentence_of_units(
+        observations,
+        "divide the columns by their standard deviations, or pass loss={}, which takes each column "
+        "in its own units",
+    )
 
 
 def _not_converged(fit: Decomposition, prepared: Prepared) -> str:

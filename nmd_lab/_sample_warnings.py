@@ -1,12 +1,15 @@
-"""The warning of chains that have not settled."""
+"""The warnings of `sample`: columns in different units, chains that have not settled."""
 
 from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
 
+from .data.units_apart import sentence_of_units
+from .model.losses import Frobenius
 from .result.posterior.posterior import Posterior
-from .warnings import NotConvergedWarning
+from .solver.sampler.prepare import PreparedSample
+from .warnings import NotConvergedWarning, UnitsWarning
 
 
 @dataclass(frozen=True)
@@ -56,6 +59,25 @@ def sentence_of_chains(posterior: Posterior, remedy: str = REMEDY) -> str:
         f"the predictions, and {float(rhat['log_likelihood']):.2f} for the log-likelihood: "
         f"{remedy}."
     )
+
+
+def warn_of_units(prepared: PreparedSample, stacklevel: int) -> None:
+    """Warn if the columns are in different units.
+
+    Parameters
+    ----------
+    prepared : PreparedSample
+        Data and model.
+    stacklevel : int
+        Number of calls between the user's line and this function.
+    """
+    if type(prepared.model.pair.loss) is not Frobenius or prepared.n_levels:
+        return
+    text = sentence_of_units(
+        prepared.observations, "divide the columns by their standard deviations"
+    )
+    if text:
+        warnings.warn(text, UnitsWarning, stacklevel=stacklevel + 1)
 
 
 def warn_of_chains(posterior: Posterior, stacklevel: int) -> None:

@@ -13,6 +13,7 @@ from ._checks import as_generator, new_stream
 from ._going_on import begin_at, check_init, continue_from, joined
 from ._interruption import Interruption
 from ._memory import free_memory
+from ._sample_warnings import warn_of_units
 from ._stop_reason import StopReason
 from .checkpoint.call import Call
 from .checkpoint.keeper import Keeper
@@ -72,6 +73,7 @@ def draw_posterior(
             X, client, **data, absent_are_zeros=False, rows=block_rows
         )
     prepared = prepare_sample(observations, rank, nonlinearity, loss, options)
+    warn_of_units(prepared, stacklevel=3)
     check_init(options.init, prepared.model, options.chains)
     _check_memory(prepared, options)
     before = options.init if isinstance(options.init, Posterior) else None

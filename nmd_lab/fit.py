@@ -210,6 +210,8 @@ def decompose(
         ``tol=0``.
     OverfitWarning
         If predictions of missing entries are far outside the observed range.
+    UnitsWarning
+        If entries are missing, and columns are in different units.
     UnobservedWarning
         If rows or columns have no observed entry and there are no offsets (`complete` only).
 
@@ -243,7 +245,9 @@ def decompose(
     DataFrame, booleans have the logistic loss, ordered levels the ordinal loss, and each category
     an indicator with the logistic loss.  A loss with a link keeps it (logistic, ordinal: identity;
     counts and positive data: exp); other columns share `nonlinearity`, unless it is a dict.  Each
-    column has units of its own (`nmd_lab.solver.column_units`), so that none drowns another.
+    column has units of its own (`nmd_lab.solver.column_units`), so that none drowns another.  The
+    same holds with ``loss={}``, and for a DataFrame of numbers in different units (two columns
+    whose spreads differ by a factor of 30) if the nonlinearity is "auto".
     `Decomposition.impute` and `Decomposition.probabilities` answer in the kind of each column.
 
     Once an iteration is done, a first Ctrl-C or SIGTERM ends the fit after the present iteration.

@@ -148,6 +148,8 @@ def sample(
 
     Warns
     -----
+    UnitsWarning
+        If columns are in different units.
     NotConvergedWarning
         If the chains do not agree with one another, or with their own halves.
 

@@ -61,6 +61,23 @@ class UnobservedWarning(NMDWarning):
     """
 
 
+class UnitsWarning(NMDWarning):
+    """Columns are in different units, so that the largest of them decide.
+
+    Examples
+    --------
+    >>> import warnings, numpy as np, nmd_lab as nmd
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(40, 2)) @ rng.normal(size=(2, 3)) * [1000, 1, 0.1]
+    >>> X[0, 0] = np.nan
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     fit = nmd.complete(X, 1, random_state=0)
+    >>> caught[0].category.__name__
+    'UnitsWarning'
+    """
+
+
 class OutOfBoundsWarning(NMDWarning):
     """Some values of X lie outside the bounds of the nonlinearity, where no fit reaches them.
 

@@ -55,6 +55,12 @@ def positions_of(labels: Labels, axis: Axis, wanted: Any) -> NDArray[np.intp]:
     return found.reshape(shape)
 
 
+def have_labels(labels: Labels, axis: Axis) -> bool:
+    """Return whether the rows or columns have labels of one dimension."""
+    dims = labels.rows if axis == "rows" else labels.columns
+    return len(dims) == 1 and dims[0] in labels.coords.indexes
+
+
 def is_one_label(labels: Labels, axis: Axis, wanted: Any) -> bool:
     """Return whether `wanted` is a single label: not an array, or one tuple of several levels."""
     if isinstance(wanted, tuple):
@@ -82,7 +88,7 @@ def _one(index: Any, axis: Axis, label: Any) -> int:
 
 def _index(labels: Labels, axis: Axis) -> Any:
     """Return the index of the rows or columns; raise ValueError if they have none."""
-    dims = labels.rows if axis == "rows" else labels.columns
-    if len(dims) != 1 or dims[0] not in labels.coords.indexes:
+    if not have_labels(labels, axis):
         raise ValueError(f"{axis} have no labels of one dimension: use positions, predict().")
+    dims = labels.rows if axis == "rows" else labels.columns
     return labels.coords.indexes[dims[0]]

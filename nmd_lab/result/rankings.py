@@ -17,7 +17,7 @@ from nmd_lab.data.matching import AXES, match
 from nmd_lab.data.sparse import is_sparse
 
 from .factors import Factors
-from .lookup import is_one_label, positions_of
+from .lookup import have_labels, is_one_label, positions_of
 
 KnownColumns = Callable[[int], NDArray[np.integer]]
 """A function of the position of a row, which returns the columns to leave out."""
@@ -66,7 +66,9 @@ class Rankings(Factors):
         exclude : sparse matrix, SparseObservations, DataFrame, DataArray or array_like, optional
             Columns to leave out, because their entries in the row are known: a sparse matrix (its
             stored entries), dense data of the shape of X (entries that are True, or not NaN), or
-            positions of columns.  Data with labels may have some of the rows and columns only.
+            positions of columns.  Data with labels may have some of the rows and columns only.  A
+            Series has the labels of columns as its index, such as the ratings of one person; it
+            holds for all rows.
 
         Returns
         -------
@@ -101,8 +103,10 @@ class Rankings(Factors):
         ----------
         row : label or array_like of labels
             Row labels.
-        k, exclude
+        k
             As for `top`.
+        exclude
+            As for `top`, but a list has labels of columns, if the columns have labels.
 
         Returns
         -------
@@ -112,7 +116,7 @@ class Rankings(Factors):
         Raises
         ------
         KeyError
-            If X had no such row label.  The message names the first one.
+            If X had no such row or column label.  The message names the first one.
         IndexError, TypeError, ValueError
             If the rows have no labels, or another argument is invalid.
 
@@ -123,10 +127,12 @@ class Rankings(Factors):
         >>> fit = nmd.complete(X, 1, alpha=0, random_state=0)
         >>> fit.top_labels("bo", k=1).column.item(), fit.top_labels(["bo", "ann"]).sizes
         ('q', Frozen({'row': 2, 'place': 2}))
+        >>> fit.top_labels("bo", k=1, exclude=["q"]).column.item()
+        'p'
         """
         positions = positions_of(self.labels, "rows", row).ravel()
         one = is_one_label(self.labels, "rows", row)
-        return ranking(self._scored, positions, one, k, exclude)
+        return ranking(self._scored, positions, one, k, exclude, by_label=True)
 
     def top_of_components(self, k: int = 10) -> xr.DataArray:
         """Return the k columns with the largest numbers in each row of H, such as the main terms.
@@ -175,7 +181,12 @@ class Rankings(Factors):
 
 
 def ranking(
-    fit: ScoredRows, rows: NDArray[np.intp], one_row: bool, k: Any, exclude: Any
+    fit: ScoredRows,
+    rows: NDArray[np.intp],
+    one_row: bool,
+    k: Any,
+    exclude: Any,
+    by_label: bool = False,
 ) -> xr.DataArray:
     """Return the largest numbers of rows; see `Rankings.top`.
 
@@ -189,10 +200,12 @@ def ranking(
         Whether the result is that of one row, without a dimension for it.
     k, exclude
         As for `Rankings.top`.
+    by_label : bool
+        Whether a list `exclude` has labels.
     """
     k = check_integer("k", k, 1)
     n = fit.shape[1]
-    known = _known_columns(fit, exclude)
+    known = _known_columns(fit, exclude, by_label)
     found = [_best(fit, row, k, known(int(row))) for row in rows]
     columns = _flat(fit.columns, "column_")
     name = fit.labels.name or "prediction"
@@ -254,13 +267,13 @@ def _flat(array: xr.DataArray, name: str) -> xr.DataArray:
     return array.stack({name: array.dims}) if array.ndim > 1 else array
 
 
-def _known_columns(fit: ScoredRows, exclude: Any) -> KnownColumns:
+def _known_columns(fit: ScoredRows, exclude: Any, by_label: bool) -> KnownColumns:
     """Return the function that gives the columns of a row to leave out."""
     n = fit.shape[1]
     if exclude is None:
         return _none
     if np.ndim(exclude) < 2 and not is_sparse(exclude):
-        columns = check_positions("exclude", exclude, n)
+        columns = _listed_columns(fit.labels, exclude, n, by_label)
         return lambda row: columns
     if _holds_nothing(exclude):
         return _none
@@ -278,6 +291,18 @@ def _known_columns(fit: ScoredRows, exclude: Any) -> KnownColumns:
     both = (i >= 0) & (j >= 0)  # what the fit does not have, it cannot recommend
     stored = sparse.csr_array((np.ones(both.sum(), bool), (i[both], j[both])), shape=fit.shape)
     return lambda row: stored.indices[stored.indptr[row] : stored.indptr[row + 1]]
+
+
+def _listed_columns(labels: Labels, exclude: Any, n: int, by_label: bool) -> NDArray[np.intp]:
+    """Return the positions of a list of columns, or of those that a Series has values for."""
+    if hasattr(exclude, "index") and hasattr(exclude, "notna") and have_labels(labels, "columns"):
+        index = labels.coords.indexes[labels.columns[0]]
+        known = exclude.astype(bool) if exclude.dtype == bool else exclude.notna()
+        found: NDArray[np.intp] = index.get_indexer(exclude.index[known.to_numpy()])
+        return found[found >= 0]  # what the fit does not have, it cannot recommend
+    if by_label and have_labels(labels, "columns"):
+        return positions_of(labels, "columns", exclude).ravel()
+    return check_positions("exclude", exclude, n, "top_labels")
 
 
 def _none(row: int) -> NDArray[np.intp]:

@@ -21,12 +21,14 @@ from nmd_lab.checkpoint.keeper import Keeper
 from nmd_lab.checkpoint.place import NOWHERE, Place
 from nmd_lab.data.base import Observations, float_dtype
 from nmd_lab.data.fingerprint import fingerprint
+from nmd_lab.data.labels import is_frame
 from nmd_lab.data.limits import NO_LIMITS, GivenLimits
 from nmd_lab.data.observations import observe
 from nmd_lab.data.stored import is_stored
 from nmd_lab.data.tensors import device_of_tensor
+from nmd_lab.data.units_apart import TABLE, units_of_columns
 from nmd_lab.model.limits import with_limit_model
-from nmd_lab.model.losses import Loss
+from nmd_lab.model.losses import Frobenius, Loss
 from nmd_lab.model.mixed import AnyPair
 from nmd_lab.model.offsets import NO_OFFSETS, Offsets
 from nmd_lab.model.proximal import make_pair
@@ -149,6 +151,8 @@ def prepare(
     if client is not None or scratch is not None:
         where = "read from a file by blocks" if client is None else "on the workers of a cluster"
         _refuse_choice(given_rank, nonlinearity, loss, checked, where)
+    if is_frame(X) and is_auto(nonlinearity) and checked.device is None:
+        loss = _with_units(loss, pair, observations)
     if is_mixed(nonlinearity) or is_mixed(loss) or observations.labels.table is not None:
         pair = mixed_pair(nonlinearity, loss, observations)
         nonlinearity, loss = pair.nonlinearity, pair.loss
@@ -192,6 +196,12 @@ def prepare(
     starts = all_starts(problem, offsets, chosen_rank, checked, rng, start)
     judge = judge_of(held_out, pair)
     return Prepared(problem, starts, checked, plan, judge, ending, place.inner("starts"), choice)
+
+
+def _with_units(loss: Any, pair: AnyPair, observations: Observations) -> Any:
+    """Return the loss of a table; {}, each column in its own units, if these are different."""
+    squares = not (is_mixed(loss) or is_auto(loss)) and type(pair.loss) is Frobenius
+    return {} if squares and units_of_columns(observations, TABLE) else loss
 
 
 def _place_and_random_numbers(

@@ -170,7 +170,7 @@ def test_the_best_columns(posterior, by):
     np.testing.assert_allclose(best, scores[3][order], atol=2e-6)
     assert list(best["item"].values) == [ITEMS[j] for j in order]
     assert best.user.item() == "d"
-    both = posterior.top_labels(["d", "a"], k=2, by=by, exclude=[int(order[0])])
+    both = posterior.top_labels(["d", "a"], k=2, by=by, exclude=[ITEMS[order[0]]])
     assert both.dims == ("user", "place")
     np.testing.assert_array_equal(both.position[0], order[1:])
     with pytest.raises(ValueError, match="by='most' is unknown"):

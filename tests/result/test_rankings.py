@@ -55,6 +55,26 @@ def test_labels_are_not_positions(fit):
         plain.top_labels(0)
 
 
+def test_columns_are_left_out_by_label(fit):
+    best = fit.top(3, k=4)
+    names = [str(name) for name in best["item"].values[:2]]
+    rest = fit.top(3, k=2, exclude=best.position.values[:2])
+    xr.testing.assert_identical(fit.top_labels(USERS[3], k=2, exclude=names), rest)
+    xr.testing.assert_identical(fit.top_labels([USERS[3]], k=2, exclude=names)[0], fit.top(
+        [3], k=2, exclude=best.position.values[:2]
+    )[0])  # fmt: skip
+    rated = pd.Series([4.0, np.nan, 2.0, 1.0], index=[names[0], "item 1", names[1], "another"])
+    kept = [name for name in names if name != "item 1"]
+    assert len(kept) == 2
+    for ranked in (fit.top_labels(USERS[3], k=2, exclude=rated), fit.top(3, k=2, exclude=rated)):
+        xr.testing.assert_identical(ranked, rest)
+    xr.testing.assert_identical(fit.top(3, k=2, exclude=rated.notna()), rest)
+    with pytest.raises(KeyError, match="no label 'itm 3': did you mean 'item 3'"):
+        fit.top_labels(USERS[3], exclude=["itm 3"])
+    with pytest.raises(TypeError, match=r"exclude has dtype .*labels to top_labels\(\)"):
+        fit.top(3, exclude=names)
+
+
 @pytest.mark.parametrize("row", [0, [0, 1]])
 def test_bad_arguments(fit, row):
     for k, error in ((0, ValueError), (True, TypeError), (2.5, TypeError), ("3", TypeError)):

@@ -71,8 +71,10 @@ class PosteriorRankings(PosteriorPredictions):
         ----------
         row : label or array_like of labels
             Row labels.
-        k, by, exclude
+        k, by
             As for `top`.
+        exclude
+            As for `top`, but a list has labels of columns, if the columns have labels.
 
         Returns
         -------
@@ -82,13 +84,13 @@ class PosteriorRankings(PosteriorPredictions):
         Raises
         ------
         KeyError
-            If X had no such row label.  The message names the first one.
+            If X had no such row or column label.  The message names the first one.
         IndexError, TypeError, ValueError
             If the rows have no labels, or another argument is invalid.
         """
         scored = self._scored_by(by)
         positions = positions_of(self.labels, "rows", row).ravel()
-        return ranking(scored, positions, is_one_label(self.labels, "rows", row), k, exclude)
+        return ranking(scored, positions, is_one_label(self.labels, "rows", row), k, exclude, True)
 
     def _scored_by(self, by: str) -> ScoredRows:
         """Return the numbers that are compared, by row."""

@@ -1,0 +1,99 @@
+"""Whether the columns of a table are in units of their own, such as years and shares.
+
+>>> import numpy as np
+>>> from nmd_lab.data.observations import observe
+>>> years, share = np.arange(1900.0, 2000.0), np.linspace(0.0, 0.1, 100)
+>>> units_of_columns(observe(np.column_stack([years, share])))
+UnitsApart(smallest=1, largest=0, ratio=990.0)
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from .base import Observations
+from .dense_observations import DenseObservations
+from .matching import plain_label
+
+MATRIX, TABLE = 100.0, 30.0
+"""Ratios of the largest and the smallest column of an array, and of a DataFrame, from which their
+units are taken to be different."""
+
+WIDEST = 100
+"""Number of columns above which a matrix is not taken for a table of variables."""
+
+
+class UnitsApart(NamedTuple):
+    """Columns in different units.
+
+    Attributes
+    ----------
+    smallest, largest : int
+        Positions of the columns of smallest and largest spread.
+    ratio : float
+        Ratio of their standard deviations.
+    """
+
+    smallest: int
+    largest: int
+    ratio: float
+
+
+def units_of_columns(observations: Observations, at_least: float = MATRIX) -> UnitsApart | None:
+    """Return the columns whose units are most different, None if the units seem to be the same.
+
+    Both the spread and the largest absolute value have to differ by a large factor, so that
+    pixels or counts that are rarely above zero are not taken for other units.  Constant columns do
+    not count.  Sparse observations and data in files have the same unit everywhere.
+
+    Parameters
+    ----------
+    observations : Observations
+        Data.
+    at_least : float
+        Ratio of different units.
+    """
+    if not isinstance(observations, DenseObservations) or observations.scratch is not None:
+        return None
+    if observations.shape[1] > WIDEST:
+        return None
+    _, columns, x = observations.entries()
+    n, x = observations.shape[1], x.astype(np.float64)
+    counts = np.bincount(columns, minlength=n)
+    mean = np.bincount(columns, x, n) / np.maximum(counts, 1)
+    spread = np.sqrt(np.bincount(columns, np.square(x - mean[columns]), n) / np.maximum(counts, 1))
+    largest = np.zeros(n)
+    np.maximum.at(largest, columns, np.abs(x))
+    varying = np.flatnonzero(spread > 1e-9 * largest)
+    if varying.size < 2:
+        return None
+    order = varying[np.argsort(spread[varying], kind="stable")]
+    first, last = int(order[0]), int(order[-1])
+    sizes = largest[varying]
+    ratio = float(spread[last] / spread[first])
+    if ratio < at_least or sizes.max() < at_least * sizes.min():
+        return None
+    return UnitsApart(first, last, float(f"{ratio:.3g}"))
+
+
+def sentence_of_units(observations: Observations, remedy: str) -> str:
+    """Return a sentence that says which columns are in different units; empty if there are none.
+
+    Parameters
+    ----------
+    observations : Observations
+        Data.
+    remedy : str
+        What to do.
+    """
+    apart = units_of_columns(observations)
+    if apart is None:
+        return ""
+    names = observations.labels.flat(observations.labels.columns)
+    small, large = (plain_label(names[k]) for k in apart[:2])
+    return (
+        f"column {large!r} has {apart.ratio:g} times the standard deviation of column {small!r}, "
+        f"so that the result follows the large columns alone: {remedy}."
+    )

@@ -1,0 +1,112 @@
+"""Tables whose columns are in different units."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import nmd_lab as nmd
+from nmd_lab.data.observations import observe
+from nmd_lab.data.units_apart import MATRIX, units_of_columns
+
+SCALES = np.array([1000.0, 100.0, 10.0, 1.0, 1.0, 0.1, 0.01, 0.01])
+NAMES = [f"c{k}" for k in range(SCALES.size)]
+
+
+@pytest.fixture(scope="module")
+def table():
+    """Return a table of low rank in different units, and its missing entries."""
+    rng = np.random.default_rng(0)
+    plain = rng.normal(size=(150, 2)) @ rng.normal(size=(2, SCALES.size))
+    truth = pd.DataFrame((plain + 0.1 * rng.normal(size=plain.shape) + 3) * SCALES, columns=NAMES)
+    return truth, rng.random(truth.shape) < 0.2
+
+
+def errors(filled, truth, hidden):
+    """Return the RMSE of each column at missing entries, in standard deviations."""
+    off = (np.asarray(filled) - truth.values) / truth.std().values
+    return np.sqrt(np.sum(np.square(off) * hidden, axis=0) / hidden.sum(axis=0))
+
+
+def told(function, *args, **options):
+    """Return a result, and the warnings of units that it gave."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        result = function(*args, random_state=0, **options)
+    return result, [str(w.message) for w in caught if w.category is nmd.UnitsWarning]
+
+
+def test_a_data_frame_is_fitted_in_the_units_of_its_columns(table):
+    truth, hidden = table
+    X = truth.mask(hidden)
+    fit, said = told(nmd.complete, X)
+    assert not said
+    assert errors(fit.impute(X), truth, hidden).max() < 0.5
+    same = nmd.complete(X.values, loss={}, random_state=0)
+    np.testing.assert_array_equal(fit.reconstruct().values, same.reconstruct().values)
+
+
+def test_an_array_is_warned_of(table):
+    truth, hidden = table
+    X = truth.mask(hidden).values
+    fit, said = told(nmd.complete, X)
+    assert errors(fit.reconstruct(), truth, hidden).max() > 5  # why there is a warning
+    assert len(said) == 1
+    assert "column 0 has " in said[0]
+    assert "loss={}" in said[0]
+    assert not told(nmd.complete, X, loss={})[1]
+
+
+def test_one_nonlinearity_for_all_keeps_the_units_of_x(table):
+    truth, hidden = table
+    _, said = told(nmd.complete, truth.mask(hidden), 2, "identity", alpha=1.0)
+    assert "column 'c0' has " in said[0]
+    assert not told(nmd.complete, truth, 2, "identity", alpha=1.0)[1]  # nothing is missing
+
+
+def test_the_sampler_warns(table):
+    truth, hidden = table
+    _, said = told(nmd.sample, truth.mask(hidden), 2, draws=8, tune=2)
+    assert len(said) == 1
+    assert "divide the columns by their standard deviations" in said[0]
+
+
+def test_estimators_take_a_data_frame_in_its_units(table):
+    truth, hidden = table
+    model = nmd.MatrixCompletion(random_state=0).set_output(transform="pandas")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", nmd.UnitsWarning)
+        filled = model.fit_transform(truth.mask(hidden))
+    assert list(filled.columns) == NAMES
+    assert errors(filled, truth, hidden).max() < 0.5
+
+
+def test_pictures_and_ratings_have_one_unit():
+    digits = nmd.datasets.digits()
+    assert units_of_columns(observe(digits)) is None
+    rng = np.random.default_rng(0)
+    rare = rng.poisson(0.01 * np.arange(1, 31), size=(400, 30)).astype(float)
+    assert units_of_columns(observe(rare)) is None
+    assert units_of_columns(observe(np.column_stack([rare[:, 29], np.full(400, 1e9)]))) is None
+
+
+@given(
+    st.integers(0, 2**32 - 1),
+    st.floats(2.0, 1e5).filter(lambda r: not 0.5 * MATRIX < r < 2 * MATRIX),
+)
+def test_the_ratio_is_found_whatever_the_unit_of_x(seed, ratio):
+    rng = np.random.default_rng(seed)
+    x = rng.permutation(np.linspace(-1, 1, 40))
+    X = np.column_stack([x, ratio * x[::-1], np.sqrt(ratio) * x])
+    for size in (1.0, 2.0**20):
+        apart = units_of_columns(observe(X * size))
+        if ratio < MATRIX:
+            assert apart is None
+        else:
+            assert apart[:2] == (0, 1)
+            assert apart.ratio == pytest.approx(ratio, rel=0.01)
