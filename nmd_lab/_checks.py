@@ -247,6 +247,14 @@ def check_seed(random_state: Any) -> None:
         as_generator(random_state)
 
 
+def refuse_class(name: str, value: Any) -> None:
+    """Raise TypeError for a class in the place of an object of it."""
+    if isinstance(value, type):
+        raise TypeError(
+            f"{name}={value.__name__} is a class: give an object of it, {value.__name__}()."
+        )
+
+
 def check_positions(name: str, positions: Any, size: int, labels: str = "") -> NDArray[np.intp]:
     """Return positions as flat integers from 0; they must be integers from -size to size - 1.
 

@@ -40,6 +40,7 @@ class Failure(NamedTuple):
 
 MINIMISER = "the T-update is the minimiser"
 PROXIMAL = "the proximal map is the minimiser"
+CONVEX = "d is convex in y, or says convex = False"
 RELATIVE = 1e-6
 """Share by which an objective may exceed a better one that the check has found."""
 
@@ -88,8 +89,7 @@ def loss_is_convex(d: Loss, x: Array, y: Array) -> Iterator[Failure]:
     middle, chord = values_of(d, a, (b + c) / 2), (ends[0] + ends[1]) / 2
     with np.errstate(invalid="ignore"):
         bad = np.isfinite(chord) & ~(middle <= chord + 1e-9 * (1e-3 + np.abs(chord)))
-    law = "d is convex in y, or says convex = False"
-    yield from _first(law, bad, middle, chord, x=a, y=(b + c) / 2)
+    yield from _first(CONVEX, bad, middle, chord, x=a, y=(b + c) / 2)
 
 
 def loss_derivatives(d: Loss, x: Array, y: Array) -> Iterator[Failure]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import html
 import math
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
@@ -81,6 +82,12 @@ class CheckReport:
         return f"<p><b>{html.escape(self.subject)}</b>: {title} ({len(self.laws)} tried)</p>{table}"
 
 
+COMPILED = (
+    "a static method that Numba compiles: its arguments are numbers, so that if and else take the "
+    "place of np.where, with functions of math or NumPy, and the arguments of the base class"
+)
+"""What is expected of the functions of a loss or a nonlinearity."""
+
 Law = tuple[str, Callable[[], Iterator[Failure]]]
 
 
@@ -93,8 +100,20 @@ def report_of(subject: object, tried: list[Law]) -> CheckReport:
         except NotImplementedError:
             failures.append(Failure(law, "", "a method is missing", "a static method"))
         except Exception as error:
+            if type(error).__module__.startswith("numba."):
+                failures.append(Failure(law, "", _cause(error), COMPILED))
+                continue
             failures.append(Failure(law, "", sentence(error)[:300], "no error"))
     return CheckReport(repr(subject), tuple(law for law, _ in tried), tuple(failures))
+
+
+def _cause(error: Exception) -> str:
+    """Return the line of an error of the compiler that says what is wrong."""
+    lines = [line.strip() for line in str(error).splitlines()]
+    told = (line for line in lines if line and not line.startswith("Failed in nopython mode"))
+    cause = next(told, type(error).__name__)
+    told_of = re.split(r", defined at | Raised from ", cause)[0].removesuffix(".")
+    return f"an error of the compiler ({told_of})"
 
 
 def check_loss(loss: Loss, *, x: object = None, n: int = 300, random_state: int = 0) -> CheckReport:
@@ -139,7 +158,7 @@ def check_loss(loss: Loss, *, x: object = None, n: int = 300, random_state: int 
             "d is a number inside its domain, and bounded below",
             lambda: laws.loss_values(loss, few, y),
         ),
-        ("d is convex in y", lambda: laws.loss_is_convex(loss, few[::3], y[::2])),
+        (laws.CONVEX, lambda: laws.loss_is_convex(loss, few[::3], y[::2])),
         ("derivatives are those of d", lambda: laws.loss_derivatives(loss, few, y)),
         (laws.PROXIMAL, lambda: laws.proximal_is_minimiser(loss, data, centre, rho)),
     ]

@@ -16,7 +16,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from nmd_lab._checks import check_word
+from nmd_lab._checks import check_word, refuse_class
 
 from ._logarithm import excess_over_log
 from .likelihoods.binary import Logistic
@@ -187,6 +187,7 @@ def as_loss(loss: str | Loss) -> Loss:
     """Return the loss of this name; a Loss object is returned as it is."""
     if isinstance(loss, Loss):
         return loss
+    refuse_class("loss", loss)
     name = loss.lower() if isinstance(loss, str) else loss
     check_word("loss", name, sorted(LOSSES), " or a Loss object")
     return LOSSES[name]()

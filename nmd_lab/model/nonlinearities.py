@@ -18,7 +18,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from nmd_lab._checks import check_word
+from nmd_lab._checks import check_word, refuse_class
 
 from ._divergence import minmax_kl, relu_kl
 from ._square import square_frobenius, square_kl, square_l1
@@ -237,6 +237,7 @@ def as_nonlinearity(nonlinearity: str | Nonlinearity) -> Nonlinearity:
     """Return the nonlinearity of this name; a Nonlinearity object is returned as it is."""
     if isinstance(nonlinearity, Nonlinearity):
         return nonlinearity
+    refuse_class("nonlinearity", nonlinearity)
     name = nonlinearity.lower() if isinstance(nonlinearity, str) else nonlinearity
     check_word("nonlinearity", name, sorted(NONLINEARITIES), " or a Nonlinearity object")
     return NONLINEARITIES[name]()

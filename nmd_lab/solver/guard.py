@@ -41,6 +41,7 @@ def refuse_wrong_parts(pair: AnyPair, observations: Observations) -> None:
             d,
             [
                 ("d is a number", lambda: laws.loss_values(d, few, y)),
+                (laws.CONVEX, lambda: laws.loss_is_convex(d, few[::3], y)),
                 ("derivatives are those of d", lambda: laws.loss_derivatives(d, few, y)),
                 (laws.PROXIMAL, lambda: laws.proximal_is_minimiser(d, x, centre, rho)),
             ],

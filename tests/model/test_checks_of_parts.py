@@ -92,6 +92,70 @@ def test_a_wrong_loss_is_found_and_no_fit_begins(loss, law, rng):
         nmd.decompose(rng.random((8, 6)), 1, "identity", loss)
 
 
+class Cauchy(nmd.Loss):
+    """A loss that is not convex, and does not say so."""
+
+    name = "cauchy"
+
+    @staticmethod
+    def value(x, y, p):
+        return math.log1p((x - y) ** 2)
+
+
+class WithoutParameters(nmd.Loss):
+    name = "without p"
+
+    @staticmethod
+    def value(x, y):
+        return (x - y) ** 2
+
+
+class Arrays(nmd.Loss):
+    name = "arrays"
+
+    @staticmethod
+    def value(x, y, p):
+        return np.where(x > y, 2 * (x - y), y - x)
+
+
+class Misspelt(nmd.Loss):
+    name = "misspelt"
+
+    @staticmethod
+    def value(x, y, p):
+        return dleta * abs(x - y)  # noqa: F821
+
+
+def test_a_fit_refuses_a_loss_that_claims_to_be_convex(rng):
+    X = 10 * rng.random((20, 10))
+    with pytest.raises(ValueError, match="d is convex in y, or says convex = False"):
+        nmd.decompose(X, 1, "identity", Cauchy())
+
+
+@pytest.mark.parametrize(
+    ("loss", "cause"),
+    [
+        (WithoutParameters(), r"signature '\(x, y\)'"),
+        (Arrays(), "Cannot unify float64 and array"),
+        (Misspelt(), "name 'dleta' is not defined"),
+    ],
+)
+def test_errors_of_the_compiler_say_cause_and_remedy(loss, cause, rng):
+    with pytest.raises(ValueError, match=cause) as caught:
+        nmd.decompose(rng.random((8, 6)), 1, "identity", loss)
+    told = str(caught.value)
+    assert "if and else take the place of np.where" in told
+    assert "Failed in nopython" not in told
+    assert len(told) < 500
+
+
+def test_a_class_in_the_place_of_an_object():
+    with pytest.raises(TypeError, match=r"loss=L1 is a class: give an object of it, L1\(\)"):
+        nmd.decompose(np.eye(3), 1, "identity", nmd.L1)
+    with pytest.raises(TypeError, match=r"nonlinearity=ReLU is a class"):
+        nmd.decompose(np.eye(3), 1, nmd.ReLU)
+
+
 def test_a_jump_is_found_and_no_fit_begins(rng):
     f = nmd.Smooth(jump)
     assert "f is continuous" in broken(nmd.check_nonlinearity(f, loss=nmd.Frobenius(), n=40))
