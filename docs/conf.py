@@ -59,7 +59,7 @@ sphinx_gallery_conf = {
     "examples_dirs": [str(ROOT / "examples" / "gallery")],
     "gallery_dirs": ["gallery"],
     "filename_pattern": r"plot_",
-    "within_subsection_order": "FileNameSortKey",
+    "within_subsection_order": "gallery_order.by_subject",
     "download_all_examples": False,
     "show_memory": False,
     "show_signature": False,
@@ -74,7 +74,8 @@ templates_path = ["_templates"]
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_show_sourcelink = False
-html_sidebars = {"try_it": []}  # the pictures take the width
+# Pages without pages below them have the width for their tables and pictures.
+html_sidebars = {name: [] for name in ("install", "how_to", "which_model", "try_it")}
 html_theme_options = {
     "navbar_align": "left",
     "show_prev_next": False,

@@ -2,9 +2,9 @@
 New rows: a user who comes after the fit
 ========================================
 
-``fit.fold_in`` finds the components of a new row for the H that was fitted.  It takes a few
-milliseconds and changes nothing else.  The posterior does the same, with the doubt that a few
-ratings leave.
+``fit.append`` and ``fit.fold_in`` find the components of a new row for the H that was fitted.  It
+takes a few milliseconds and changes nothing else.  ``fold_in`` of a posterior does the same, with
+the doubt that a few ratings leave.  ``top`` and ``top_labels`` of the result recommend.
 """
 
 import matplotlib.pyplot as plt
@@ -29,12 +29,7 @@ numbers, errors = [1, 2, 4, 8, 12], {"complete": [], "sample": []}
 for number in numbers:
     first = np.where(np.cumsum(~np.isnan(new), axis=1) <= number, new, np.nan)
     hidden = np.isnan(first)
-    rows = fit.fold_in(first)
-    predicted = fit.offsets.mean + rows.values @ fit.H.values
-    if fit.offsets.columns is not None:
-        predicted = predicted + fit.offsets.columns
-    if "offset" in rows.coords:
-        predicted = predicted + rows.offset.values[:, None]
+    predicted = fit.append(first).reconstruct().values[len(old) :]
     everywhere = np.indices(first.shape).reshape(2, -1)
     drawn = posterior.fold_in(first).predict(*everywhere).reshape(first.shape)
     for name, model in {"complete": predicted, "sample": drawn}.items():

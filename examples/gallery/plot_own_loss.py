@@ -3,9 +3,12 @@ A loss of your own
 ==================
 
 Stock-outs cost more than left-overs: an error below the demand is worth four times one above it.
-A loss is a class with one function.  Numba compiles it, and ``nmd.check_loss`` says whether it
-keeps the laws that the solver needs.
+A loss is a class with a function of numbers.  Numba compiles it, and ``nmd.check_loss`` says
+whether it keeps the laws that the solver needs.  A second function, the proximal map, makes fits
+faster where its formula is known.
 """
+
+import time
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -26,7 +29,18 @@ class StockOut(nmd.Loss):
         return 2.0 * r * r if r > 0 else 0.5 * r * r
 
 
-nmd.check_loss(StockOut())
+class WithProximalMap(StockOut):
+    """The same loss, with the minimiser of value + rho/2 (y - q)^2 as a formula."""
+
+    @staticmethod
+    def proximal(q, x, rho, parameters):
+        """Return the mean of x and q with the weights of the two terms."""
+        weight = 4.0 if x > q else 1.0
+        return (weight * x + rho * q) / (weight + rho)
+
+
+print(nmd.check_loss(StockOut()))
+assert nmd.check_loss(WithProximalMap()).passed
 
 # %%
 # Demand of 60 products in 200 shops, with noise
@@ -39,7 +53,7 @@ next_week = mean + rng.normal(0, 2, mean.shape)
 
 fits = {
     "squares": nmd.decompose(demand, 2, "identity", random_state=0),
-    "stock-out": nmd.decompose(demand, 2, "identity", StockOut(), random_state=0),
+    "stock-out": nmd.decompose(demand, 2, "identity", WithProximalMap(), random_state=0),
 }
 costs, short = {}, {}
 for name, fit in fits.items():
@@ -59,4 +73,17 @@ ax.set(xlabel="stock minus demand of the next week", yticks=[])
 ax.legend()
 plt.show()
 
+# %%
+# Without the formula each entry is found by a search, which takes longer and finds the same.
+
+seconds, found = {}, {}
+for loss in (StockOut(), WithProximalMap()):
+    for _ in range(2):  # the first call compiles
+        began = time.perf_counter()
+        fit = nmd.decompose(demand[:50], 2, "identity", loss, max_iter=20, tol=0, random_state=0)
+        seconds[type(loss).__name__] = time.perf_counter() - began
+    found[type(loss).__name__] = fit.objective
+print(f"the formula is {seconds['StockOut'] / seconds['WithProximalMap']:.0f} times as fast")
+
 assert costs["stock-out"] < costs["squares"]
+assert np.isclose(found["StockOut"], found["WithProximalMap"], rtol=1e-4)

@@ -18,12 +18,13 @@ from .base import ModelPart
 class Loss(ModelPart):
     """An entrywise loss d(x, y).
 
-    A subclass sets `name` and writes the static methods `value` and `proximal` in plain scalar
-    Python.  Numba compiles them, so they may use `math` but no Python objects.  Their argument `p`
-    is the tuple `parameters`.  Outside its domain, `value` is infinite.
+    A subclass sets `name` and writes the static method `value` in plain scalar Python, and
+    `proximal` where its formula is known.  Numba compiles them, so they may use functions of `math`
+    or NumPy of one number, ``if`` and ``else``, but no arrays and no Python objects.  Their
+    argument `p` is the tuple `parameters`.  Outside its domain, `value` is infinite.
 
     A loss that is not convex in y says so and writes `proximal_within` in the place of `proximal`.
-    A loss with neither is solved by a search, which takes more time.
+    A loss with neither is solved by a search, with which a fit takes many times as long.
 
     Attributes
     ----------

@@ -21,6 +21,10 @@ pytestmark = [
 ]
 
 
+def test_every_script_has_a_place():
+    assert sorted(site_module("gallery_order").ORDER) == [path.name for path in SCRIPTS]
+
+
 def test_there_are_enough_scripts_with_a_title():
     assert len(SCRIPTS) >= 20
     for path in SCRIPTS:
