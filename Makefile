@@ -42,8 +42,8 @@ test: $(VENV)/with-dev ## unit and browser tests, then every notebook
 
 test-unit-set-up: $(VENV)/with-$(UNIT)
 
-test-unit: test-unit-set-up ## unit tests without the extra "baselines" and those of many pairs
-	$(PYTEST) --dist worksteal -m "not browser and not exhaustive"
+test-unit: test-unit-set-up ## unit tests without the extra "baselines" and those of many pairs (ARGS="..." goes to pytest)
+	$(PYTEST) --dist worksteal -m "not browser and not exhaustive" $(ARGS)
 
 test-lowest-set-up: build/lowest.txt
 	$(MAKE) test-unit-set-up VENV=$(VENV)-lowest CONSTRAINTS=build/lowest.txt

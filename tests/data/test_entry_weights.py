@@ -33,10 +33,10 @@ def test_any_range_is_that_of_the_matrix(kind):
 def test_what_a_mask_hides_is_never_used(pair, scale):
     X = RNG.random((30, 20)) * scale
     seen = RNG.random(X.shape) < 0.7
-    fits = []
+    fits, plain = [], {"alpha": 0.1, "offsets": "both", "max_iter": 30, "tol": 0}
     for hidden in (np.nan, np.inf, -1e300, 0.0):
         given = np.where(seen, X, hidden)
-        fit = nmd.complete(given, 3, *pair, mask=seen, max_iter=30, tol=0, random_state=0)
+        fit = nmd.complete(given, 3, *pair, mask=seen, **plain, random_state=0)
         fits.append(fit)
         assert fit.parameters["observations_hash"] == fits[0].parameters["observations_hash"]
         for one, other in zip(fit.factors, fits[0].factors, strict=True):

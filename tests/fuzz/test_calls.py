@@ -17,7 +17,7 @@ from fuzz.ledger import known_as
 
 
 @settings(
-    max_examples=250,
+    max_examples=120,
     derandomize=True,
     database=None,
     deadline=None,

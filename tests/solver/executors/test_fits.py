@@ -13,12 +13,21 @@ pytestmark = pytest.mark.filterwarnings("ignore::nmd_lab.warnings.NMDWarning")
 
 NONLINEARITIES = ("identity", "relu", "minmax", "modulus", "square")
 LOSSES = ("frobenius", "l1", "kl")
+KINDS_OF_PASSES = ("dense", "observed")
+EVERYWHERE = (("relu", "frobenius"), ("square", "kl"), ("minmax", "l1"))
+"""Pairs that are fitted to every kind of storage; the others to one for each kind of passes."""
 
 
 @pytest.mark.exhaustive
-@pytest.mark.parametrize("storage", STORAGES)
-@pytest.mark.parametrize("loss", LOSSES)
-@pytest.mark.parametrize("nonlinearity", NONLINEARITIES)
+@pytest.mark.parametrize(
+    ("nonlinearity", "loss", "storage"),
+    [
+        (f, loss, storage)
+        for f in NONLINEARITIES
+        for loss in LOSSES
+        for storage in (STORAGES if (f, loss) in EVERYWHERE else KINDS_OF_PASSES)
+    ],
+)
 def test_iterates_of_all_pairs(nonlinearity, loss, storage, client):
     X, options = made(storage)
     rng = np.random.default_rng(1)
