@@ -55,8 +55,9 @@ fuzz: $(VENV)/with-$(UNIT) ## look for faults for MINUTES=60 from SEED=0; the ta
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 NUMBA_NUM_THREADS=1 PYTHONPATH=tests \
 	    $(BIN)/python -m fuzz --minutes $(MINUTES) --seed $(SEED) --out out/fuzz
 
-lab: $(VENV)/with-lab,plot,io ## open JupyterLab on the first tutorial (ARGS="..." goes to jupyter)
-	$(BIN)/jupyter lab $(ARGS) notebooks/01_quickstart.ipynb
+lab: $(VENV)/with-lab,plot,io ## open JupyterLab on a copy of the tutorials in out/notebooks (ARGS="..." goes to jupyter)
+	test -d out/notebooks || { mkdir -p out && cp -R notebooks out/notebooks; }
+	$(BIN)/jupyter lab $(ARGS) out/notebooks/01_quickstart.ipynb
 
 bench: $(VENV)-ratings/with-libraries ## write docs/performance.md, and print the tables of the other benchmarks
 	$(MAKE) bench-set-up VENV=$(VENV)-ratings

@@ -115,7 +115,10 @@ class MinMax(Nonlinearity):
     closed_forms: ClassVar[dict[type[Loss], Callable[..., float]]] = {KL: minmax_kl}
 
     def __init__(self, a: float = 0.0, b: float = 1.0) -> None:
-        a, b = float(a), float(b)
+        try:
+            a, b = float(a), float(b)
+        except (TypeError, ValueError) as error:
+            raise TypeError(f"MinMax({a!r}, {b!r}) has no bounds: give two numbers.") from error
         if math.isnan(a) or math.isnan(b):
             raise ValueError(f"MinMax(a={a}, b={b}) has a NaN bound: give two numbers a <= b.")
         if a > b:

@@ -8,6 +8,7 @@
 """
 
 try:
+    import anywidget  # noqa: F401
     import ipywidgets  # noqa: F401
     import matplotlib  # noqa: ICN001, F401
 except ImportError as error:

@@ -10,6 +10,9 @@ from typing import Any, Literal
 
 from nmd_lab._errors import sentence
 
+STARTING = "starting; the first run of a model is compiled, which takes some seconds …"
+"""Message until the first progress."""
+
 Phase = Literal["ready", "running", "stopped", "finished", "failed"]
 
 
@@ -17,11 +20,11 @@ Phase = Literal["ready", "running", "stopped", "finished", "failed"]
 class RedrawOptions:
     """How often running work is shown."""
 
-    interval: float = 0.25
+    interval: float = 0.06
     """Shortest time between the end of a call of the listeners and the next call, in seconds."""
 
-    pause: float = 19.0
-    """Shortest such time, in durations of the call: listeners take at most 1/20 of the time."""
+    pause: float = 11.0
+    """Shortest such time, in durations of the call: listeners take at most 1/12 of the time."""
 
 
 REDRAW = RedrawOptions()
@@ -42,7 +45,7 @@ class Background:
         Number of steps at the end of the present run.
     listeners : list of callable
         Functions without arguments that are called after a change of the above, from any thread.
-        While the work runs they are called at most four times a second.
+        While the work runs they are called at most sixteen times a second.
     """
 
     def __init__(self) -> None:
@@ -98,7 +101,7 @@ class Background:
     def _begin(self, work: Callable[[threading.Event], Any], name: str) -> None:
         """Run work in a thread; its argument is set when it is to stop, and tells runs apart."""
         self._stop = threading.Event()
-        self.phase, self.message = "running", "starting …"
+        self.phase, self.message = "running", STARTING
         self._thread = threading.Thread(
             target=self._guard, args=(work, self._stop), name=name, daemon=True
         )

@@ -54,7 +54,9 @@ class Control:
     @property
     def value(self) -> Any:
         """What the user has entered."""
-        return "auto" if self.auto is not None and self.auto.value else self.input.value
+        if self.auto is not None and self.auto.value:
+            return "auto"
+        return number_of(self.input.value, self.field.kind)
 
     def write(self, value: Any) -> None:
         """Show another value, without a call of `changed`."""
@@ -63,7 +65,7 @@ class Control:
             if self.auto is not None:
                 self.auto.value = value == "auto"
             if self.auto is None or value != "auto":
-                self.input.value = value
+                self.input.value = _entered(value, self.field.kind)
         finally:
             self._writing = False
 
@@ -104,8 +106,23 @@ def _input(field: Field, value: Any, options: Sequence[str]) -> Any:
             value=value, min=0, max=0.95, step=0.05, readout_format=".2f",
             continuous_update=False, **common,
         )  # fmt: skip
-    kind = widgets.IntText if field.kind == "integer" else widgets.FloatText
-    return kind(value=value, **common)
+    # Not an input of type "number", which rereads 2.7 as 27
+    return widgets.Text(_entered(value, field.kind), continuous_update=False, **common)
+
+
+def number_of(entered: Any, kind: str) -> Any:
+    """Return what was entered: as a number where the kind asks for one and it is one."""
+    if kind not in ("integer", "number"):
+        return entered
+    try:
+        return int(entered) if kind == "integer" else float(entered)
+    except ValueError:
+        return entered  # which the check of the setting refuses, with what was entered
+
+
+def _entered(value: Any, kind: str) -> Any:
+    """Return a value as an input has it."""
+    return f"{value:.12g}" if kind in ("integer", "number") and value != "" else value
 
 
 def _auto_button(field: Field, pressed: bool) -> Any:

@@ -1,4 +1,4 @@
-"""The curves of a running fit."""
+"""The curves of a running fit, and their lowest held-out error in words."""
 
 from __future__ import annotations
 
@@ -7,34 +7,33 @@ from html import escape
 
 import ipywidgets as widgets
 
-from ._charts import CurveChart, Panel
+from ._curves import CurveView, Panel, Points
 from ._held_out import lowest
 
 Numbers = Sequence[float]
 
 
 class LiveChart:
-    """An image of curves, which is drawn again when there are new numbers.
+    """Curves, which change when there are new numbers.
 
     Parameters
     ----------
     panels : sequence of Panel
         Panels from left to right.
     hide_empty : bool, default True
-        Whether the image is hidden while there are no numbers.
+        Whether the curves are hidden while there are no numbers.
 
     Attributes
     ----------
-    image : Image
+    view : CurveView
         The widget.
     caption : HTML
         The lowest held-out error in words.
     """
 
     def __init__(self, panels: Sequence[Panel], *, hide_empty: bool = True) -> None:
-        self.image = widgets.Image().add_class("nmd-chart")
+        self.view = CurveView(panels).add_class("nmd-curves")
         self.caption = widgets.HTML(layout={"display": "none"}).add_class("nmd-caption")
-        self._chart = CurveChart(panels)
         self._hide_empty = hide_empty
         self._drawn: list[int] | None = None
 
@@ -56,16 +55,14 @@ class LiveChart:
             At which entries the held-out errors were measured, for the caption.
         """
         iterations, held_out = curves.get("iteration", ()), held_out or {}
-        data: dict[str, tuple[Numbers, Numbers]] = {
-            key: (iterations, numbers) for key, numbers in curves.items()
-        }
+        data: dict[str, Points] = {key: (iterations, numbers) for key, numbers in curves.items()}
         data["held_out"] = tuple(held_out), tuple(held_out.values())
         self._say_lowest(held_out, where)
         lengths = [len(numbers) for _, numbers in data.values()]
         hidden = self._hide_empty and not any(lengths)
-        self.image.layout.display = "none" if hidden else None
+        self.view.layout.display = "none" if hidden else None
         if lengths != self._drawn and not hidden:
-            self.image.value = self._chart.draw(data)
+            self.view.show(data)
         self._drawn = lengths
 
     def _say_lowest(self, held_out: Mapping[int, float], where: str) -> None:

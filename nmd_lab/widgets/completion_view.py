@@ -7,9 +7,9 @@ from typing import Any
 
 import ipywidgets as widgets
 
-from ._charts import Panel
 from ._completion_data import DEFAULT_COLUMNS
 from ._controls import Control, toggle_class
+from ._curves import Panel
 from ._intervals import LEVEL
 from ._live_chart import LiveChart
 from ._row_entries import Entry
@@ -84,7 +84,7 @@ class CompletionExplorer(SamplingExplorer):
                 Panel("relative error of the others", {"relative_error": "observed"}),
             ]
         )
-        self.chart = self._curves.image.add_class("nmd-plot")
+        self.chart = self._curves.view
         self.search = Control(
             Field("row", "Row", "text", help="Label of a row, such as a user"),
             self._query["row"],
@@ -140,7 +140,8 @@ class CompletionExplorer(SamplingExplorer):
             row = self.state.data.find(self._query["row"])
         except ValueError as error:
             no_row = str(error)
-        wrong_top = "" if top >= 1 else f"{top} is no number of entries"
+        is_count = isinstance(top, int) and top >= 1
+        wrong_top = "" if is_count else f"{top!r} is no number of entries: give one from 1 on"
         self.search.show(no_row, None)
         self.top.show(wrong_top, None)
         if no_row or wrong_top:

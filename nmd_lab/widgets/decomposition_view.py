@@ -11,8 +11,8 @@ import ipywidgets as widgets
 from nmd_lab.plots._canvas import color_limit
 from nmd_lab.solver.admm import State
 
-from ._charts import Panel
 from ._controls import Debounced
+from ._curves import Panel
 from ._decomposition_data import MatrixData
 from ._gallery import ComponentGallery, typical_rows
 from ._images import gray, mosaic, png, signed
@@ -76,7 +76,7 @@ class DecompositionExplorer(ChoosingExplorer):
         labels = {"relative_error": "observed", "held_out": "held out"}
         errors = Panel("relative error", labels, lowest="held_out")
         self._curves = LiveChart([errors, RESIDUALS], hide_empty=False)
-        self.chart = self._curves.image.add_class("nmd-curves")
+        self.chart = self._curves.view
         self.gallery = ComponentGallery(f"nmd-{self.model_id}", self._guarded, self._refresh)
         self._table = widgets.HTML().add_class("nmd-table").add_class("nmd-errors")
         return (

@@ -17,7 +17,7 @@ from nmd_lab.plots._canvas import color_limit
 from nmd_lab.result import netcdf
 from nmd_lab.result.decomposition import Decomposition
 
-from ._charts import Panel
+from ._curves import Panel
 from ._gallery import ComponentGallery, typical_rows
 from ._images import gray, mosaic, png, signed, stride, thin
 from ._live_chart import RESIDUALS, LiveChart
@@ -183,7 +183,7 @@ class FitExplorer(Explorer):
         if {"primal_residual", "dual_residual"} <= set(curves):
             panels.append(RESIDUALS)
         self._curves = LiveChart(panels[:2])
-        self.chart = self._curves.image.add_class("nmd-curves")
+        self.chart = self._curves.view
         self.trials = widgets.Image(value=trials_chart(self.state.decomposition))
         self.trials.add_class("nmd-chart").add_class("nmd-trials")
         self.trials.layout.display = None if self.trials.value else "none"

@@ -13,7 +13,7 @@ from nmd_lab.solver.prepare import Prepared
 from nmd_lab.solver.run import VALIDATION
 from nmd_lab.warnings import NotConvergedWarning
 
-from ._background import Background
+from ._background import STARTING, Background
 from ._choice import Choose, Choosing
 from ._recording import Measure, Recording
 from ._snapshots import Snapshots
@@ -52,7 +52,7 @@ class LiveFit(Background):
         Iteration at which the present run ends.
     listeners : list of callable
         Functions without arguments that are called after a change of the above, from any thread.
-        While the fit runs they are called at most four times a second.
+        While the fit runs they are called at most sixteen times a second.
     finishing : callable or None
         Function that is called with the result, in the worker thread, after each run.
     """
@@ -184,7 +184,7 @@ class LiveFit(Background):
                 self.phase, self.message = "stopped", "stopped before a choice was made"
             else:
                 keep()
-                self.message = "starting …"
+                self.message = STARTING
         self.tell()
         return not stopped
 

@@ -15,8 +15,8 @@ import xarray as xr
 
 from nmd_lab.result import netcdf
 
-from ._charts import Panel
 from ._controls import button, toggle_class
+from ._curves import Panel
 from ._dot_charts import DotSeries, dot_chart
 from ._live_chart import RESIDUALS, LiveChart
 from ._study_points import NO_DIMENSION, ChartPoint, is_numeric, label_text
@@ -85,7 +85,7 @@ class StudyExplorer(Explorer):
         self._curves = LiveChart(
             [Panel("relative error", {"relative_error": "observed"}), RESIDUALS]
         )
-        self.curves = self._curves.image.add_class("nmd-curves")
+        self.curves = self._curves.view
         return (
             widgets.Box([self.chart, self._buttons]).add_class("nmd-clickable"),
             self._details,
@@ -167,7 +167,7 @@ class StudyExplorer(Explorer):
     def _choose(self, point: ChartPoint) -> None:
         """Choose a point, and show its details."""
         self.state.choose(point)
-        self.controls["iterations"].input.value = self.state.values["iterations"]
+        self.controls["iterations"].write(self.state.values["iterations"])
         self._settings_changed()
 
     def _about(self, point: ChartPoint, most: int = 12) -> str:

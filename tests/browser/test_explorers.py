@@ -60,9 +60,25 @@ def number_after(word, text):
     return float(re.search(rf"{word} ([\d.e-]+)", text).group(1))
 
 
+CURVES = ".nmd-curves .nmd-curves-panel"
+
+
+def read_curve(page, key):
+    """Return the points of a curve, as the page has them."""
+    return page.evaluate(
+        "key => { const { x, y } = document.querySelector('.nmd-curves-view').curves[key];"
+        " return [[...x], [...y]]; }",
+        key,
+    )
+
+
 def watch_and_stop(page, pictures):
-    """See the pictures change while it runs; stop; return the iteration at which it stands."""
+    """See pictures and curves change while it runs; stop; return the iteration at which it is."""
     status_says(page, r"running: iteration \d+")
+    seen = page.evaluate("document.querySelector('.nmd-curves-view').frames")
+    page.wait_for_function(
+        "seen => document.querySelector('.nmd-curves-view').frames > seen + 2", arg=seen
+    )
     for picture in pictures:
         seen = page.locator(picture).first.get_attribute("src")
         page.wait_for_function(
@@ -110,12 +126,14 @@ def test_decomposition(notebook):
     notebook.open("decomposition.ipynb", [DECOMPOSITION])
     page = notebook.page
     page.click(".nmd-run")
-    pictures = [".nmd-tile:nth-child(3) img.nmd-plot", "img.nmd-curves"]
+    pictures = [".nmd-tile:nth-child(3) img.nmd-plot"]
     first = watch_and_stop(page, pictures)
     page.click(".nmd-continue")
     assert watch_and_stop(page, pictures) > first
     page.wait_for_selector(".nmd-errors td")
     pasted_code_agrees(notebook)
+
+    curves_can_be_read(notebook)
 
     # The slider over snapshots, and a component's rows
     reconstruction = page.locator(pictures[0])
@@ -139,13 +157,56 @@ def test_decomposition(notebook):
     assert notebook.errors == []
 
 
+def curves_can_be_read(notebook):
+    """Compare the curves with the fit, and use the cursor, the zoom, the legend and the keys."""
+    page = notebook.page
+    code = "import json; h = explorer.result.history; "
+    code += "print(json.dumps([h.iteration.values.tolist(), h.relative_error.values.tolist()]))"
+    iterations, errors = ast.literal_eval(notebook.run(code))
+    x, y = read_curve(page, "relative_error")
+    if len(iterations) <= 800:
+        assert [x, y] == [iterations, errors]
+    for iteration, error in zip(x, y, strict=True):
+        assert errors[iterations.index(iteration)] == error
+
+    panel = page.locator(CURVES).first
+    drawing, read = panel.locator("svg"), panel.locator("output")
+    assert "Last: observed" in drawing.get_attribute("aria-label")
+    box = drawing.bounding_box()
+    page.mouse.move(box["x"] + 0.5 * box["width"], box["y"] + 0.5 * box["height"])
+    said = read.inner_text()
+    at = int(re.search(r"iteration (\d+)", said)[1])
+    assert 0.3 * x[-1] < at < 0.7 * x[-1]
+    assert number_after("observed", said) == pytest.approx(y[x.index(at)], rel=1e-3)
+    drawing.press("ArrowRight")
+    after = x[x.index(at) + 1]
+    assert read.inner_text().startswith(f"iteration {after}: observed ")
+
+    wide = drawing.locator("path").first.get_attribute("d")
+    page.mouse.move(box["x"] + 0.5 * box["width"], box["y"] + 0.5 * box["height"])
+    page.mouse.down()
+    page.mouse.move(box["x"] + 0.8 * box["width"], box["y"] + 0.5 * box["height"])
+    page.mouse.up()
+    assert drawing.locator("path").first.get_attribute("d") != wide
+    drawing.press("Escape")
+    assert drawing.locator("path").first.get_attribute("d") == wide
+
+    assert drawing.locator("path").count() == 2
+    assert drawing.locator(".nmd-lowest").count() == 1
+    panel.locator("button", has_text="held out").click()
+    assert drawing.locator("path").count() == 1
+    assert drawing.locator(".nmd-lowest").count() == 0
+    panel.locator("button", has_text="held out").press("Enter")
+    assert drawing.locator("path").count() == 2
+
+
 def test_completion(notebook):
     notebook.open("completion.ipynb", [COMPLETION])
     page = notebook.page
     page.click(".nmd-run")
-    first = watch_and_stop(page, ["img.nmd-plot"])
+    first = watch_and_stop(page, [])
     page.click(".nmd-continue")
-    assert watch_and_stop(page, ["img.nmd-plot"]) > first
+    assert watch_and_stop(page, []) > first
     pasted_code_agrees(notebook)
 
     enter(page, ".nmd-row", "2")
@@ -240,9 +301,9 @@ def test_study(notebook):
     refuses(page, ".nmd-iterations", 0, "max_iter=0 is too small")
     enter(page, ".nmd-iterations", 100_000_000)
     page.click(".nmd-run")
-    first = watch_and_stop(page, ["img.nmd-curves"])
+    first = watch_and_stop(page, [])
     page.click(".nmd-continue")
-    assert watch_and_stop(page, ["img.nmd-curves"]) > first
+    assert watch_and_stop(page, []) > first
     pasted_code_agrees(notebook)
 
     seen = page.locator("img.nmd-plot").get_attribute("src")

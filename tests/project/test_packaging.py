@@ -149,7 +149,9 @@ def test_a_wheel_has_code_and_the_licence_alone(built):
         f"{about[0].partition('/')[0]}/licenses/LICENSE"
     ]
     code = set(wheel) - set(about)
-    assert not [name for name in code if not name.endswith((".py", "/py.typed"))]
+    front = {name for name in code if name.startswith("nmd_lab/widgets/front/")}
+    assert {name.rpartition(".")[2] for name in front} == {"mjs", "css"}
+    assert not [name for name in code - front if not name.endswith((".py", "/py.typed"))]
 
 
 def test_a_source_archive_has_no_ratings(built):

@@ -220,7 +220,7 @@ def test_controls_show_auto_and_then_what_was_chosen(monkeypatch):
     assert shown(explorer) == {name: explorer.state.values[name] for name in CHOOSABLE}
     assert (rank.value, rank.auto.value, rank.input.disabled) == (3, False, False)
     assert "nmd-is-auto" not in rank.box._dom_classes
-    assert explorer.controls["high"].input.value == 5.0
+    assert explorer.controls["high"].value == 5.0
     assert not explorer.controls["high"].input.disabled
     assert "chosen: f minmax, rank 3, alpha 2.346" in explorer.choice.value
     assert explorer.choice.layout.display is None
@@ -249,7 +249,7 @@ def test_choose_for_me(monkeypatch):
     explorer = widgets.CompletionExplorer(data="generated", rank=999, alpha=1.0, iterations=0)
     assert explorer.chooser.disabled
     assert "max_iter=0 is too small" in explorer.chooser.tooltip
-    explorer.controls["iterations"].input.value = 5
+    explorer.controls["iterations"].input.value = "5"
     assert explorer.buttons["run"].disabled  # but a choice replaces the wrong rank
     assert not explorer.chooser.disabled
     explorer.chooser.click()

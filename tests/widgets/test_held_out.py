@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from waiting import PATIENCE, wait_for
 
 import nmd_lab as nmd
 from nmd_lab import datasets, widgets
 from nmd_lab.data.observations import observe
 from nmd_lab.metrics import relative_error
-from nmd_lab.widgets._charts import CurveChart, Panel
 from nmd_lab.widgets._held_out import HiddenEntries, is_measured
 from nmd_lab.widgets.completion_state import CompletionState
 from nmd_lab.widgets.decomposition_state import DecompositionState
@@ -142,26 +140,6 @@ def test_float32_is_kept():
     state.fit.join(PATIENCE)
     assert state.fit.state.W.dtype == np.float32
     assert len(state.fit.held_out) == 5
-
-
-def test_the_chart_marks_the_minimum_and_each_measured_iteration():
-    chart = CurveChart([Panel("error", {"a": "a", "held_out": "held out"}, lowest="held_out")])
-    FigureCanvasAgg(chart.figure)
-    (ax,) = chart.figure.axes
-
-    def marked():
-        ring = next(line for line in ax.lines if line.get_markersize() == 8)
-        return list(ring.get_xdata()), list(ring.get_ydata()), ax.texts[0].get_text()
-
-    chart.draw({"a": (range(1, 11), np.linspace(1, 0.1, 10)), "held_out": ((1, 2, 9), (3, 1, 2.0))})
-    assert marked() == ([2], [1], "1 at 2")
-    assert [line.get_marker() for line in ax.lines[:2]] == ["", "o"]
-    numbers = np.linspace(2, 1, 3000)
-    numbers[1234] = 0.25  # thinning a long curve must not lose it
-    chart.draw({"held_out": (range(1, 3001), numbers)})
-    assert marked() == ([1235], [0.25], "0.25 at 1235")
-    chart.draw({})
-    assert marked() == ([], [], "")
 
 
 def test_the_schedule_does_not_depend_on_the_number_of_iterations():

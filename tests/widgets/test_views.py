@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import io
 import subprocess
 import sys
@@ -19,7 +20,6 @@ from waiting import PATIENCE
 import nmd_lab as nmd
 from nmd_lab import datasets, widgets
 from nmd_lab.widgets import _images as images
-from nmd_lab.widgets._charts import CurveChart, Panel
 
 
 def done(explorer):
@@ -99,14 +99,14 @@ def test_pictures_of_other_matrices(name):
 
 def test_a_wrong_value_is_said_beside_its_control(explorer):
     control = explorer.controls["rank"]
-    control.input.value = 0
+    control.input.value = "0"
     assert "rank=0 is too small" in control.note.value
     assert "nmd-wrong" in control.box._dom_classes
     assert explorer.buttons["run"].disabled
     assert "rank=0" in explorer.buttons["run"].tooltip
     with pytest.raises(ValueError, match="rank=0"):
         explorer.start()
-    control.input.value = 3
+    control.input.value = "3"
     assert control.note.value == ""
     assert not explorer.buttons["run"].disabled
 
@@ -119,7 +119,7 @@ def test_disabled_buttons_say_why(explorer):
         "reset": "there is nothing to forget",
     }
     done(explorer)
-    explorer.controls["seed"].input.value = 5
+    explorer.controls["seed"].input.value = "5"
     assert "changed" in explorer.buttons["continue"].tooltip
 
 
@@ -176,7 +176,7 @@ def test_several_at_once_do_not_mix():
 
 
 def test_closing_ends_the_fit(explorer):
-    explorer.controls["iterations"].input.value = 10**9
+    explorer.controls["iterations"].input.value = "1000000000"
     explorer.start()
     explorer.close()
     assert explorer.join(PATIENCE)
@@ -193,12 +193,28 @@ def test_completion_tables():
     assert "predictions come with a fit" in explorer.tables[1].value
     done(explorer)
     assert explorer.tables[1].value.count("<tr>") == 11
-    explorer.top.input.value = 3
+    explorer.top.input.value = "3"
     assert explorer.tables[1].value.count("<tr>") == 4
     explorer.search.input.value = "12345"
     assert "no row is labelled" in explorer.search.note.value
     explorer.search.input.value = "7"
     assert explorer.search.note.value == ""
+
+
+@pytest.mark.parametrize("entered", ["2.7", "1,5", "", "ten"])
+def test_what_is_no_number_is_refused_as_it_was_entered(entered):
+    explorer = widgets.DecompositionExplorer(noise="gaussian", nonlinearity="minmax")
+    for name in ("rank", "iterations", "seed", "level", "high"):
+        control = explorer.controls[name]
+        if entered == "2.7" and control.field.kind == "number":
+            continue
+        right = control.input.value
+        control.input.value = entered
+        assert control.input.value == entered
+        assert repr(entered) in html.unescape(control.note.value), name
+        assert explorer.buttons["run"].disabled
+        control.input.value = right
+        assert not explorer.buttons["run"].disabled
 
 
 def test_study_points_lie_on_the_picture(tmp_path):
@@ -241,12 +257,6 @@ def test_explore_picks_the_explorer(tmp_path):
         (tmp_path / "study.nc", widgets.StudyExplorer),
     ]:
         assert type(widgets.explore(X)) is kind
-
-
-def test_charts_cope_with_nothing_and_with_zeros():
-    curves = CurveChart([Panel("error", {"a": "a"}), Panel("other", {"b": "b"})])
-    for drawn in ({}, {"a": ([1], [0.0])}, {"a": ([1, 2], [0.0, 1e-9]), "b": ([1], [3.0])}):
-        assert curves.draw(drawn).startswith(b"\x89PNG")
 
 
 def test_signed_colours_are_see_through_at_zero():
