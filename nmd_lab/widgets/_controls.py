@@ -156,6 +156,29 @@ def toggle_class(widget: Any, name: str, on: bool) -> None:
     (widget.add_class if on else widget.remove_class)(name)
 
 
+def parts_of(widget: Any) -> list[Any]:
+    """Return the widgets inside a widget, with their layouts and styles."""
+    found: list[Any] = []
+    waiting = [widget]
+    while waiting:
+        for value in waiting.pop().trait_values(sync=True).values():
+            inner = value if isinstance(value, list | tuple) else [value]
+            new = [each for each in inner if isinstance(each, widgets.Widget)]
+            new = [each for each in new if all(each is not other for other in [widget, *found])]
+            found += new
+            waiting += new
+    return found
+
+
+def replace_children(box: Any, children: Iterable[Any]) -> None:
+    """Put other widgets into a box, and give those before back."""
+    before = box.children
+    box.children = tuple(children)
+    for widget in before:
+        for part in (*parts_of(widget), widget):
+            part.close()
+
+
 class Debounced:
     """A function that runs once after a burst of calls.
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from nmd_lab.data.pictures import Picture
 
-from ._controls import button, toggle_class
+from ._controls import button, replace_children, toggle_class
 from ._images import png, signed, thin
 
 Array = NDArray[np.floating]
@@ -85,12 +85,11 @@ class ComponentGallery:
         count = min(rank, most)
         if len(self.box.children) != count:
             self.selected = None
-            self.box.children = tuple(
-                button(str(k), "component", self._guarded(partial(self._choose, k))).add_class(
-                    f"nmd-c{k}"
-                )
+            made = (
+                button(str(k), "component", self._guarded(partial(self._choose, k)))
                 for k in range(count)
             )
+            replace_children(self.box, (each.add_class(f"nmd-c{k}") for k, each in enumerate(made)))
         for k, each in enumerate(self.box.children):
             each.tooltip = f"Component {k}: show where there is most of it"
             toggle_class(each, "nmd-selected", k == self.selected)

@@ -12,7 +12,7 @@ import ipywidgets as widgets
 
 from nmd_lab._errors import sentence
 
-from ._controls import Control, button, copy_button, grouped
+from ._controls import Control, button, copy_button, grouped, parts_of
 from ._file_data import READER_IMPORT
 from ._style import CSS
 from .code import name_in_notebook
@@ -188,9 +188,13 @@ class Explorer(widgets.VBox):  # type: ignore[misc]
         self.result.save(path)
 
     def close(self) -> None:
-        """Stop the fit and remove the widgets."""
-        self.fit.reset(tell=False)
-        self.fit.listeners.clear()
+        """Stop the fit, and give back all widgets."""
+        fit: LiveFit | None = getattr(self, "fit", None)  # None where the settings were refused
+        if fit is not None:
+            fit.reset(tell=False)
+            fit.listeners.clear()
+        for part in parts_of(self):
+            part.close()
         super().close()
 
     def _run(self) -> None:

@@ -15,7 +15,7 @@ import xarray as xr
 
 from nmd_lab.result import netcdf
 
-from ._controls import button, toggle_class
+from ._controls import button, replace_children, toggle_class
 from ._curves import Panel
 from ._dot_charts import DotSeries, dot_chart
 from ._live_chart import RESIDUALS, LiveChart
@@ -90,6 +90,7 @@ class StudyExplorer(Explorer):
             widgets.Box([self.chart, self._buttons]).add_class("nmd-clickable"),
             self._details,
             self.curves,
+            self._curves.caption,
         )
 
     def code(self) -> str:
@@ -151,10 +152,13 @@ class StudyExplorer(Explorer):
             ],
             joined=joined,
         )
-        self._buttons.children = tuple(
-            self._button(point, *position)
-            for (panel, color), points in series.items()
-            for point, position in zip(points, positions[titles[panel], color], strict=True)
+        replace_children(
+            self._buttons,
+            (
+                self._button(point, *position)
+                for (panel, color), points in series.items()
+                for point, position in zip(points, positions[titles[panel], color], strict=True)
+            ),
         )
 
     def _button(self, point: ChartPoint, left: float, top: float) -> Any:

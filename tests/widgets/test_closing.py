@@ -1,0 +1,76 @@
+"""Explorers that are closed, or never came to be, leave nothing behind."""
+
+from __future__ import annotations
+
+import gc
+import sys
+import weakref
+
+import pytest
+from waiting import PATIENCE
+
+pytest.importorskip("anywidget")
+
+from ipywidgets.widgets.widget import _instances
+
+import nmd_lab as nmd
+from nmd_lab import datasets, widgets
+
+
+def decomposition():
+    return widgets.DecompositionExplorer(datasets.digits(30), iterations=3)
+
+
+def completion():
+    return widgets.CompletionExplorer(data="generated", iterations=3, rank=2)
+
+
+def fitted():
+    fit = nmd.decompose(datasets.digits(30), 2, random_state=0, max_iter=3, tol=0)
+    return widgets.FitExplorer(fit)
+
+
+def study():
+    made = nmd.Study(datasets.digits(30), rank=[1, 2], n_splits=1, max_iter=3, alpha=0)
+    made.run(progress=False)
+    return widgets.StudyExplorer(made)
+
+
+@pytest.mark.filterwarnings("ignore::nmd_lab.NMDWarning")
+@pytest.mark.parametrize("make", [decomposition, completion, fitted, study])
+def test_a_closed_explorer_gives_all_models_back(make):
+    make().close()  # what is made once for all
+    gc.collect()
+    before = len(_instances)
+    explorer = make()
+    assert len(_instances) > before + 20
+    if not explorer.buttons["run"].disabled:
+        explorer.start()
+        explorer.join(PATIENCE)
+    gone = weakref.ref(explorer)
+    explorer.close()
+    explorer.close()  # a second time does no harm
+    assert len(_instances) == before
+    del explorer
+    gc.collect()
+    assert gone() is None
+
+
+def test_refused_settings_leave_no_exception_behind(monkeypatch):
+    ignored = []
+    monkeypatch.setattr(sys, "unraisablehook", ignored.append)
+    with pytest.raises(KeyError, match="'nosuch' is no setting"):
+        widgets.DecompositionExplorer(datasets.digits(30), nosuch=3)
+    gc.collect()
+    assert ignored == []
+
+
+@pytest.mark.filterwarnings("ignore::nmd_lab.NMDWarning")
+def test_what_is_drawn_anew_gives_the_models_before_back():
+    explorer = study()
+    counts = []
+    for metric in ("seconds", "held_out_rmse", "seconds"):
+        explorer.controls["metric"].input.value = metric
+        counts.append(len(_instances))
+    assert len(set(counts)) == 1
+    explorer.close()
