@@ -173,7 +173,13 @@ def curves_can_be_read(notebook):
     drawing, read = panel.locator("svg"), panel.locator("output")
     assert "Last: observed" in drawing.get_attribute("aria-label")
     box = drawing.bounding_box()
-    page.mouse.move(box["x"] + 0.5 * box["width"], box["y"] + 0.5 * box["height"])
+
+    def point(share):
+        """Move the mouse to a share of the width; the page may have scrolled."""
+        position = {"x": share * box["width"], "y": 0.5 * box["height"]}
+        drawing.hover(position=position)
+
+    point(0.5)
     said = read.inner_text()
     at = int(re.search(r"iteration (\d+)", said)[1])
     assert 0.3 * x[-1] < at < 0.7 * x[-1]
@@ -183,9 +189,9 @@ def curves_can_be_read(notebook):
     assert read.inner_text().startswith(f"iteration {after}: observed ")
 
     wide = drawing.locator("path").first.get_attribute("d")
-    page.mouse.move(box["x"] + 0.5 * box["width"], box["y"] + 0.5 * box["height"])
+    point(0.5)
     page.mouse.down()
-    page.mouse.move(box["x"] + 0.8 * box["width"], box["y"] + 0.5 * box["height"])
+    point(0.8)
     page.mouse.up()
     assert drawing.locator("path").first.get_attribute("d") != wide
     drawing.press("Escape")
