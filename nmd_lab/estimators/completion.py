@@ -65,8 +65,10 @@ class MatrixCompletion(OneToOneFeatureMixin, SampledModel):  # type: ignore[misc
 
     Notes
     -----
-    NaN in X and absent entries of a sparse X are missing.  Within a `GridSearchCV`, give numbers
-    for `n_components` and `alpha`.  With "sample", a row with the observed entries of a fitted row
+    NaN in X and absent entries of a sparse X are missing.  With all that is "auto" left so, a
+    DataFrame in different units is fitted in the units of its columns; standardise an array, or
+    give ``loss={}``.  Within a `GridSearchCV`, numbers for `n_components` and `alpha` save the
+    search in each fit.  With "sample", a row with the observed entries of a fitted row
     is taken as this row.  Others are drawn given the draws of H, as by `Posterior.fold_in`.
 
     Examples
