@@ -2,9 +2,9 @@
 
 >>> import numpy as np
 >>> from nmd_lab.data.observations import observe
->>> years, share = np.arange(1900.0, 2000.0), np.linspace(0.0, 0.1, 100)
+>>> years, share = np.arange(1900.0, 2000.0), np.linspace(0.0, 0.05, 100)
 >>> units_of_columns(observe(np.column_stack([years, share])))
-UnitsApart(smallest=1, largest=0, ratio=990.0)
+UnitsApart(smallest=1, largest=0, ratio=1980.0)
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from .base import Observations
 from .dense_observations import DenseObservations
 from .matching import plain_label
 
-MATRIX, TABLE = 100.0, 30.0
+MATRIX, TABLE = 1000.0, 30.0
 """Ratios of the largest and the smallest column of an array, and of a DataFrame, from which their
 units are taken to be different."""
 
