@@ -59,13 +59,13 @@ def units_of_columns(observations: Observations, at_least: float = MATRIX) -> Un
         return None
     if observations.shape[1] > WIDEST:
         return None
-    _, columns, x = observations.entries()
-    n, x = observations.shape[1], x.astype(np.float64)
-    counts = np.bincount(columns, minlength=n)
-    mean = np.bincount(columns, x, n) / np.maximum(counts, 1)
-    spread = np.sqrt(np.bincount(columns, np.square(x - mean[columns]), n) / np.maximum(counts, 1))
-    largest = np.zeros(n)
-    np.maximum.at(largest, columns, np.abs(x))
+    spread, largest = np.zeros((2, observations.shape[1]))
+    for j, (column, seen) in enumerate(
+        zip(observations.stored.T, observations.seen.T, strict=True)
+    ):
+        if seen.any():
+            x = column[seen].astype(np.float64)
+            spread[j], largest[j] = np.std(x), np.max(np.abs(x))
     varying = np.flatnonzero(spread > 1e-9 * largest)
     if varying.size < 2:
         return None

@@ -100,10 +100,9 @@ def report_of(subject: object, tried: list[Law]) -> CheckReport:
         except NotImplementedError:
             failures.append(Failure(law, "", "a method is missing", "a static method"))
         except Exception as error:
-            if type(error).__module__.startswith("numba."):
-                failures.append(Failure(law, "", _cause(error), COMPILED))
-                continue
-            failures.append(Failure(law, "", sentence(error)[:300], "no error"))
+            compiling = type(error).__module__.startswith("numba.")
+            told = (_cause(error), COMPILED) if compiling else (sentence(error)[:300], "no error")
+            failures.append(Failure(law, "", *told))
     return CheckReport(repr(subject), tuple(law for law, _ in tried), tuple(failures))
 
 

@@ -297,7 +297,7 @@ def _listed_columns(labels: Labels, exclude: Any, n: int, by_label: bool) -> NDA
     """Return the positions of a list of columns, or of those that a Series has values for."""
     if hasattr(exclude, "index") and hasattr(exclude, "notna") and have_labels(labels, "columns"):
         index = labels.coords.indexes[labels.columns[0]]
-        known = exclude.astype(bool) if exclude.dtype == bool else exclude.notna()
+        known = exclude if exclude.dtype == bool else exclude.notna()
         found: NDArray[np.intp] = index.get_indexer(exclude.index[known.to_numpy()])
         return found[found >= 0]  # what the fit does not have, it cannot recommend
     if by_label and have_labels(labels, "columns"):
