@@ -10,15 +10,12 @@
 try:
     import anywidget  # noqa: F401
     import ipywidgets  # noqa: F401
-    import matplotlib  # noqa: ICN001, F401
+    import PIL  # noqa: F401
 except ImportError as error:
     raise ImportError("Explorers need ipywidgets: pip install 'nmd-lab[lab]'.") from error
 
-from .completion_view import CompletionExplorer
-from .decomposition_view import DecompositionExplorer
 from .explore import explore
-from .fit_view import FitExplorer
-from .study_view import StudyExplorer
+from .explorers import CompletionExplorer, DecompositionExplorer, FitExplorer, StudyExplorer
 
 __all__ = [
     "CompletionExplorer",

@@ -6,26 +6,29 @@ import os
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import xarray as xr
-
-from nmd_lab.data.dense import observe_dense
-from nmd_lab.data.readers import read_file
-from nmd_lab.data.sparse import is_sparse
-from nmd_lab.result.decomposition import Decomposition
-from nmd_lab.studies import Study
-
-from ._completion_data import DEFAULT_COLUMNS, table_columns
-from ._file_data import file_code, kind_of_dataset, kind_of_result
-from .completion_view import CompletionExplorer
-from .decomposition_view import DecompositionExplorer
-from .fit_view import FitExplorer
-from .study_view import StudyExplorer
+from .explorer import Explorer
+from .explorers import (
+    CompletionExplorer,
+    DecompositionExplorer,
+    FitExplorer,
+    StudyExplorer,
+)
+from .views.completion import CompletionView
+from .views.decomposition import DecompositionView
+from .views.fit import FitView
+from .views.opening import view_of, view_of_file
+from .views.study import StudyView
+from .views.view import View
 
 AnyExplorer = DecompositionExplorer | CompletionExplorer | StudyExplorer | FitExplorer
 
-FILE_OPTIONS = ("variable", "row", "column", "value", "header", "index", "max_bytes")
-"""Options that say what to read of a file."""
+EXPLORERS: dict[type[View], type[AnyExplorer]] = {
+    DecompositionView: DecompositionExplorer,
+    CompletionView: CompletionExplorer,
+    StudyView: StudyExplorer,
+    FitView: FitExplorer,
+}
+"""The explorer of each view."""
 
 
 def explore(X: Any = None, **options: Any) -> AnyExplorer:
@@ -61,37 +64,12 @@ def explore(X: Any = None, **options: Any) -> AnyExplorer:
     'DecompositionExplorer'
     """
     if isinstance(X, str | os.PathLike):
-        return _explore_file(Path(X), options)
-    if isinstance(X, Decomposition):
-        return FitExplorer(X, **options)
-    if isinstance(X, xr.Dataset) and kind_of_dataset(X) == "fit":
-        return FitExplorer(Decomposition.from_dataset(X), **options)
-    if isinstance(X, Study) or (isinstance(X, xr.Dataset) and kind_of_dataset(X) == "study"):
-        return StudyExplorer(X, **options)
-    asked = {name: options.get(name, default) for name, default in DEFAULT_COLUMNS.items()}
-    if table_columns(X, asked) is not None or _is_mostly_missing(X):
-        return CompletionExplorer(X, **options)
-    return DecompositionExplorer(X, **options)
-
-
-def _explore_file(path: Path, options: dict[str, Any]) -> AnyExplorer:
-    """Return the explorer of a file of results or of data."""
-    kind = kind_of_result(path)
-    if kind is not None:
-        return (FitExplorer if kind == "fit" else StudyExplorer)(path, **options)
-    reading = {name: value for name, value in options.items() if name in FILE_OPTIONS}
-    settings = {name: value for name, value in options.items() if name not in FILE_OPTIONS}
-    file = read_file(path, **reading)
-    explorer = explore(file.X, **settings)
-    explorer.take_file(file.what, file_code(path, reading))
+        view = view_of_file(Path(X), **options)
+    else:
+        view = view_of(X, **options)
+    kind = EXPLORERS[type(view)]
+    explorer = kind.__new__(kind)
+    Explorer.__init__(explorer, view)
+    if view.said:
+        explorer._tell(view.said)
     return explorer
-
-
-def _is_mostly_missing(X: Any, smallest_share: float = 1 / 3) -> bool:
-    """Return whether data are sparse, or dense with less than this share of entries observed."""
-    if X is None:
-        return False
-    if is_sparse(X):
-        return True
-    observations = observe_dense(X)
-    return bool(observations.n_observed < smallest_share * np.prod(observations.shape))

@@ -1,140 +1,117 @@
-"""The base of all explorers: controls, buttons, status line, saving and code."""
+"""The widget of all explorers: it shows the parts of a view, and passes on what the user does.
+
+An explorer is one model.  Each synchronized trait is one part of the page, numbers travel as bytes,
+and what the user does comes as a message ``{"do": name, ...}``.
+"""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
-from html import escape
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-import ipywidgets as widgets
+import anywidget
+import ipywidgets
+import traitlets
 
 from nmd_lab._errors import sentence
 
-from ._controls import Control, button, copy_button, grouped, parts_of
-from ._file_data import READER_IMPORT
-from ._style import CSS
-from .code import name_in_notebook
-from .fields import FitState
-from .live_fit import LiveFit
+from .front_end import script, style
+from .live.fit import LiveFit
+from .parts.controls import controls_part, value_of
+from .parts.static import static_html
+from .views.history import History
+from .views.opening import view_of_file, view_of_upload
+from .views.status import status_part
+from .views.view import View
 
-TOOLTIPS = {
-    "run": "Fit with these settings, from the start",
-    "stop": "Stop at the next iteration",
-    "continue": "Continue where it stopped",
-    "reset": "Forget the fit",
-}
-"""Tooltips of the buttons that are enabled."""
+Message = Mapping[str, Any]
+
+SETTINGS = ("rank", "alpha", "nonlinearity")
+"""Settings that are traits, too."""
+
+PARTS = (
+    "facts", "curves", "pictures", "modelled", "components", "scatter", "dots", "tables",
+)  # fmt: skip
+"""Parts of the page that come from the view."""
 
 
-class Explorer(widgets.VBox):  # type: ignore[misc]
-    """A view of a state: it shows the state, and passes on what the user changes.
+def _part() -> Any:
+    """Return a trait that is one part of the page."""
+    return traitlets.Any(None, allow_none=True).tag(sync=True)
+
+
+class Explorer(anywidget.AnyWidget, ipywidgets.ValueWidget):  # type: ignore[misc]
+    """A page about a fit that runs in the background.
 
     Parameters
     ----------
-    state : FitState
-        Data, settings and fit.
-    filename : str
-        Name of the file that Save writes unless the user gives another.
+    view : View
+        What is shown, and the state behind it.
 
     Attributes
     ----------
+    view : View
+        What is shown.
     state : FitState
         Data, settings and fit.
-    fit : LiveFit
-        The fit of the state.
-    controls : dict of str to Control
-        Controls by the name of their setting.
-    buttons : dict of str to Button
-        Buttons "run", "stop", "continue" and "reset".
-    status, warnings : HTML
-        Line that says what goes on, and the warnings of the fit.
-    sidebar, tools : VBox and Box
-        Parts of the page with the controls, and with the buttons.
+    result, value : Decomposition, Dataset or None
+        Result so far; `observe` and `interact` hear of a new one when a run ends.
+    rank, alpha, nonlinearity : object
+        Settings; None where there is no such setting.  A value that is set changes the control.
+    selection : dict or None
+        What was picked: positions "row" and "column", and the list "rows".
     """
 
-    state: FitState
+    _esm = traitlets.Unicode(script()).tag(sync=True)
+    _css = traitlets.Unicode(style()).tag(sync=True)
+    # An explorer is one model: a layout would be a second one
+    layout: Any = traitlets.Any(None, allow_none=True).tag(
+        sync=True, **ipywidgets.widget_serialization
+    )
+    description = traitlets.Unicode("")
 
-    def __init__(self, state: FitState, filename: str) -> None:
-        super().__init__()
-        self.add_class("nmd-explorer")
-        self.state = state
-        self.fit: LiveFit = state.fit
+    controls, status, runs, code_text = _part(), _part(), _part(), _part()
+    facts, curves, pictures, modelled = _part(), _part(), _part(), _part()
+    components, scatter, dots, tables = _part(), _part(), _part(), _part()
+    selection: Any = _part()
+    static_id = traitlets.Unicode("").tag(sync=True)
+
+    result: Any = traitlets.Any(None, allow_none=True)
+    rank: Any = traitlets.Any(None, allow_none=True)
+    alpha: Any = traitlets.Any(None, allow_none=True)
+    nonlinearity: Any = traitlets.Any(None, allow_none=True)
+
+    def __init__(self, view: View) -> None:
         self._lock = threading.RLock()
         self._note: tuple[str, bool] | None = None
         self._saved: set[Path] = set()
-        self._code = ""
-        self._source: str | None = None
-        self.controls = {
-            field.name: Control(
-                field,
-                state.values[field.name],
-                state.options.get(field.name, field.options),
-                self._set,
-                state.numbers.get(field.name, 1),
-            )
-            for field in state.fields
-        }
-        self.sidebar = widgets.VBox(self._sidebar()).add_class("nmd-controls")
-        self.tools, footer = self._toolbar(), self._footer(filename)
-        above = self.tools, self.status, *self._notes()
-        main = widgets.VBox([*above, *self.body(), footer]).add_class("nmd-main")
-        columns = widgets.Box([self.sidebar, main]).add_class("nmd-columns")
-        self.children = (widgets.HTML(f"<style>{CSS}</style>", layout={"display": "none"}), columns)
-        self.fit.listeners.append(self._refresh)
+        self._reflecting = False
+        super().__init__()
+        self.static_id = self.model_id or ""
+        self.on_msg(self._receive)
+        self.observe(self._setting_given, list(SETTINGS))
+        self.observe(self._selection_given, "selection")
+        self._take(view)
+
+    def _take(self, view: View) -> None:
+        """Show a view; one before it is closed by `show`."""
+        self.view, self.history = view, History()
+        for work in view.works:
+            work.listeners.append(self._refresh)
         self._settings_changed()
 
-    def _sidebar(self) -> list[Any]:
-        """Return the boxes of the controls."""
-        return grouped(self.controls.values())
-
-    def _notes(self) -> list[Any]:
-        """Return the widgets below the status line."""
-        return [self.warnings]
-
-    def _toolbar(self) -> Any:
-        """Make the buttons, the progress bar, the status line and the place of the warnings."""
-        actions = {
-            "run": self._run,
-            "stop": self.stop,
-            "continue": self._proceed,
-            "reset": self._reset,
-        }
-        self.buttons = {
-            name: button(name.capitalize(), name, self._guarded(action))
-            for name, action in actions.items()
-        }
-        self.buttons["run"].button_style = "primary"
-        self.progress = widgets.IntProgress(min=0, max=1, tooltip="Progress of the run")
-        self.progress.add_class("nmd-progress")
-        self.status = widgets.HTML().add_class("nmd-status")
-        self.warnings = widgets.HTML().add_class("nmd-warnings")
-        return widgets.Box([*self.buttons.values(), self.progress]).add_class("nmd-toolbar")
-
-    def _footer(self, filename: str) -> Any:
-        """Make what saves the result and copies the code."""
-        self._file = widgets.Text(
-            filename, description="File", tooltip="File that Save writes", continuous_update=False,
-            style={"description_width": "32px"},
-        ).add_class("nmd-filename")  # fmt: skip
-        self._save = button(
-            "Save", "save", self._guarded(self.save), "Write the result to the file"
-        )
-        self._copy = widgets.HTML().add_class("nmd-copy")
-        return widgets.Box([self._file, self._save, self._copy]).add_class("nmd-footer")
-
-    def body(self) -> Sequence[Any]:
-        """Return the widgets between the status line and the footer."""
-        return ()
-
-    def draw(self) -> None:
-        """Bring the body up to date; one thread at a time calls this, but it may be any."""
+    @property
+    def state(self) -> Any:
+        """Data, settings and fit."""
+        return self.view.state
 
     @property
-    def result(self) -> Any:
-        """The result of the iterations so far, or None."""
-        return self.fit.result
+    def fit(self) -> LiveFit:
+        """The fit of the state."""
+        fit: LiveFit = self.state.fit
+        return fit
 
     def start(self) -> None:
         """Start a fit, as Run does.
@@ -144,14 +121,12 @@ class Explorer(widgets.VBox):  # type: ignore[misc]
         ValueError
             If a setting is wrong.
         """
-        problem = self.cannot_run()
+        self.view.prepare_start()
+        problem = self.view.cannot_run()
         if problem:
             raise ValueError(problem)
-        self._run()
-
-    def cannot_run(self) -> str:
-        """Return why no fit can be started now, or an empty string."""
-        return next(iter(self.state.problems().values()), "")
+        self._note = None
+        self.state.start()
 
     def stop(self) -> None:
         """Stop at the next iteration, as Stop does."""
@@ -160,89 +135,147 @@ class Explorer(widgets.VBox):  # type: ignore[misc]
 
     def join(self, timeout: float | None = None) -> bool:
         """Wait at most `timeout` seconds for the run to end, and return whether it has ended."""
-        return self.state.active.join(timeout)
+        ended: bool = self.state.active.join(timeout)
+        return ended
 
     def code(self) -> str:
         """Return the notebook cell that Copy as code copies."""
-        return self.state.code()
+        return self.view.code(self)
 
-    def save(self) -> None:
-        """Write the result to the file named beside the button.
+    def save(self, filename: str | None = None) -> Path:
+        """Write the result to a file, and return its path.
+
+        Parameters
+        ----------
+        filename : str, optional
+            Name of the file; by default that which the page shows at first.
 
         Raises
         ------
         ValueError
             If there is no result, or if the explorer would replace a file of another origin.
         """
-        path = Path(self._file.value).expanduser()
-        if self.result is None:
+        path = Path(filename or self.view.filename).expanduser()
+        if self.view.result is None:
             raise ValueError("there is no result yet: press Run first.")
         if path.exists() and path.absolute() not in self._saved:
             raise ValueError(f"{path.name} exists already: give another name.")
-        self.write(path)
+        self.view.write(path)
         self._saved.add(path.absolute())
         self._tell(f"saved as {path}")
+        return path
 
-    def write(self, path: Path) -> None:
-        """Write the result to a file."""
-        self.result.save(path)
+    def select(self, **what: Any) -> None:
+        """Pick a row, a column or several rows: all parts of the page show it.
+
+        Parameters
+        ----------
+        **what
+            Positions `row`, `column`, `pixel` of a picture, and list `rows`; others stay.
+        """
+        self.selection = (self.selection or {}) | what
+
+    def show(self, view: View) -> None:
+        """Show another view in the place of the present one, whose work is stopped."""
+        self.view.close()
+        self._note, self.selection = None, None
+        self._take(view)
 
     def close(self) -> None:
-        """Stop the fit, and give back all widgets."""
-        fit: LiveFit | None = getattr(self, "fit", None)  # None where the settings were refused
-        if fit is not None:
-            fit.reset(tell=False)
-            fit.listeners.clear()
-        for part in parts_of(self):
-            part.close()
+        """Stop the fit, and give the model back."""
+        view: View | None = getattr(self, "view", None)  # None where the settings were refused
+        if view is not None:
+            view.close()
         super().close()
 
-    def _run(self) -> None:
-        """Start a fit."""
-        self._note = None
-        self.state.start()
+    def _repr_mimebundle_(self, **kwargs: Any) -> Any:
+        """Return the widget, and a picture of it for readers without a kernel."""
+        bundle = super()._repr_mimebundle_(**kwargs)
+        data = bundle[0] if isinstance(bundle, tuple) else bundle
+        if data is not None:
+            data["text/html"] = static_html(self)
+        return bundle
 
-    def _proceed(self) -> None:
-        """Continue the fit."""
-        self._note = None
-        self.state.proceed()
-
-    def _reset(self) -> None:
-        """Forget the fit."""
-        self._note = None
-        self.state.reset()
+    def _receive(self, _: Any, message: Message, buffers: list[Any]) -> None:
+        """Do what the user asks for; errors appear in the status line."""
+        actions: dict[str, Callable[[Message], Any]] = {
+            "run": lambda _: self.start(),
+            "stop": lambda _: self.stop(),
+            "continue": lambda _: self.state.proceed(),
+            "reset": lambda _: self.state.reset(),
+            "set": lambda m: self._set(m["name"], m["value"]),
+            "save": lambda m: self.save(m["filename"]),
+            "select": self._select,
+            "lasso": lambda m: self.select(rows=list(m["rows"])),
+            "history": self._recall,
+            "open": lambda m: self._open_file(m, buffers),
+            **self.view.actions,
+        }
+        if message["do"] != "stop":
+            self._note = None
+        try:
+            actions[message["do"]](message)
+        except Exception as error:
+            self._tell(sentence(error), failed=True)
+            return
+        if message["do"] != "stop":
+            self._refresh()
 
     def _set(self, name: str, value: Any) -> None:
-        """Change a setting, and show errors in the status line."""
-        self._guarded(lambda: self._change(name, value))()
-
-    def _change(self, name: str, value: Any) -> None:
-        """Change a setting."""
-        self._note = None
-        self.state.set(name, value)
+        """Change a setting to what the user entered."""
+        field = next(each for each in self.state.fields if each.name == name)
+        if value == "" and name in self.state.numbers:  # "auto" was turned off
+            value = self.state.numbers[name]
+        self.state.set(name, value_of(value, field.kind))
+        self.view.setting_changed(name)
         self._settings_changed()
 
-    def _settings_changed(self) -> None:
-        """Show which settings are wrong or without effect, and bring everything else up to date."""
-        self._show_problems()
+    def _select(self, message: Message) -> None:
+        """Pick what the message says."""
+        if "picture" in message:
+            self.select(**self.view.place(message))
+        else:
+            self.select(**{name: value for name, value in message.items() if name != "do"})
+
+    def _recall(self, message: Message) -> None:
+        """Overlay a run, lay it beside the present one, or go back to it."""
+        self.history.act(self.state, message["number"], message["what"])
+        if message["what"] == "back":
+            self._settings_changed()
+
+    def _open_file(self, message: Message, buffers: list[Any]) -> None:
+        """Show what is in a file that was uploaded, or that has a path on this machine."""
+        name = message["name"]
+        self.show(view_of_upload(name, bytes(buffers[0])) if buffers else view_of_file(Path(name)))
+        self._tell(self.view.said or f"{name} is shown")
+
+    def _setting_given(self, change: Any) -> None:
+        """Change the setting whose trait was set from outside."""
+        if not self._reflecting:
+            self.state.set(change.name, change.new)
+            self.view.setting_changed(change.name)
+            self._settings_changed()
+
+    def _selection_given(self, change: Any) -> None:
+        """Tell the view what was picked."""
+        self.view.select(change.new)
         self._refresh()
 
-    def _show_problems(self) -> None:
-        """Show beside the controls which settings are wrong or without effect."""
-        problems, reasons = self.state.problems(), self.state.reasons()
-        for name, control in self.controls.items():
-            control.show(problems.get(name), reasons.get(name))
+    def _settings_changed(self) -> None:
+        """Show the settings, and bring everything else up to date."""
+        self._show_settings()
+        self._refresh()
 
-    def _guarded(self, action: Callable[[], Any]) -> Callable[[], None]:
-        """Return an action whose errors appear in the status line."""
-
-        def guarded() -> None:
+    def _show_settings(self) -> None:
+        """Show the settings in the controls and the traits."""
+        with self._lock:
+            self.controls = controls_part(self.state) if self.view.can_fit else []
+            self._reflecting = True
             try:
-                action()
-            except Exception as error:
-                self._tell(sentence(error), failed=True)
-
-        return guarded
+                for name in SETTINGS:
+                    setattr(self, name, self.state.values.get(name))
+            finally:
+                self._reflecting = False
 
     def _tell(self, message: str, *, failed: bool = False) -> None:
         """Show a message in the status line until the next action of the user."""
@@ -251,86 +284,28 @@ class Explorer(widgets.VBox):  # type: ignore[misc]
 
     def _show_status(self) -> None:
         """Show the message, or how far it is if there is none."""
-        active = self.state.active
-        message, failed = self._note or (active.message, active.phase == "failed")
-        kind = f"nmd-{'failed' if failed else active.phase}"
-        self.status.value = (
-            f'<span role="status" aria-live="polite" class="{kind}">{escape(message)}</span>'
-        )
-        self.warnings.value = "".join(
-            f'<div role="status">Warning: {escape(warning)}</div>' for warning in active.warnings
-        )
+        with self._lock:
+            self.status = status_part(self.view, self._note)
 
     def _refresh(self) -> None:
-        """Bring everything up to date."""
-        with self._lock:
+        """Bring everything up to date; any thread may call this."""
+        with self._lock, self.hold_sync():
             try:
-                self._show_buttons()
-                active = self.state.active
-                self.progress.max, self.progress.value = max(active.planned, 1), active.done
-                if active.phase != "running":
-                    # Before the status: whoever reads that the fit has stopped may copy at once
+                if self.state.active.phase != "running":
+                    self._show_settings()  # a choice may have put numbers in the place of "auto"
                     self._show_code()
+                    self.runs = self.history.part(self.state)
+                parts = self.view.parts(self.history)
+                for name in PARTS:
+                    setattr(self, name, parts.get(name))
                 self._show_status()
-                self.draw()
             except Exception as error:
                 self._tell(sentence(error), failed=True)
-
-    def _show_buttons(self) -> None:
-        """Disable the buttons that have no use now, and show why."""
-        running = self.state.active.phase == "running"
-        busy = "it is running" if running else ""
-        problem = "" if running else self.cannot_run()
-        no_fit = "" if self.fit.can_proceed else "there is nothing to go on from"
-        changed = "the settings have changed: Run starts a new fit" if self.state.changed else ""
-        no_result = "" if self.state.active.phase != "ready" else "there is nothing to forget"
-        reasons = {
-            "run": busy or problem,
-            "stop": "" if running else "nothing runs",
-            "continue": busy or no_fit or changed,
-            "reset": no_result,
-        }
-        for name, reason in reasons.items():
-            self.buttons[name].disabled = bool(reason)
-            self.buttons[name].tooltip = reason or TOOLTIPS[name]
-        self._save.disabled = running or self.result is None
-        self._save.tooltip = (busy or "there is no result yet") if self._save.disabled else "Save"
+        result = self.view.result
+        if self.state.active.phase != "running" and self.result is not result:
+            self.value = self.result = result
 
     def _show_code(self) -> None:
-        """Put the present code behind Copy as code, unless the settings are wrong."""
-        if self.state.problems() and self.fit.result is None:
-            return
-        code = self.code()
-        if code != self._code:
-            self._code, self._copy.value = code, copy_button(code)
-
-    def take_file(self, what: str, code: str) -> None:
-        """Say in the status line and in the code that the data are from a file.
-
-        Parameters
-        ----------
-        what : str
-            Line that says what was read.
-        code : str
-            Code that reads it.
-        """
-        self._source, self.state.imports = code, READER_IMPORT
-        self._refresh()
-        self._tell(what)
-
-    def _data_name(self, data: Any, attribute: str) -> str | None:
-        """Return the code that gives the user's data in the notebook, or None if there is none.
-
-        Parameters
-        ----------
-        data : object
-            Data of the user, or None.
-        attribute : str
-            Attribute of the state that holds the data.
-        """
-        if data is None or self._source is not None:
-            return self._source
-        name = name_in_notebook(data)
-        if name is None and (explorer := name_in_notebook(self)):
-            return f"{explorer}.state.{attribute}"
-        return name
+        """Show the present code, unless the settings are wrong."""
+        if not self.state.problems() or self.view.result is not None:
+            self.code_text = self.code()

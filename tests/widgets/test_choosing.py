@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import io
 from types import SimpleNamespace
 
 import chosen
 import numpy as np
 import pytest
-from PIL import Image
+from explorer_page import act, button, control, enter, said, table
 from waiting import PATIENCE, wait_for
 
 import nmd_lab as nmd
@@ -16,23 +15,13 @@ from nmd_lab import datasets, widgets
 from nmd_lab.model.losses import Frobenius
 from nmd_lab.solver.selection.setting import Setting
 from nmd_lab.solver.selection.trials import Trials
-from nmd_lab.widgets import choosing_state
-from nmd_lab.widgets.completion_state import CompletionState
-from nmd_lab.widgets.decomposition_state import DecompositionState
+from nmd_lab.widgets.states import choosing as choosing_state
+from nmd_lab.widgets.states.completion import CompletionState
+from nmd_lab.widgets.states.decomposition import DecompositionState
 
 CHOOSABLE = ["nonlinearity", "rank", "alpha", "offsets", "offset_alpha"]
 
 SETTING = Setting(nmd.MinMax(1, 5), Frobenius(), np.int64(3), 2.345678, "both", 1.0)
-
-
-@pytest.fixture(autouse=True)
-def no_event_loop(monkeypatch):
-    """Hide the event loop that browser tests leave behind: it does not run, so calls would wait."""
-
-    def fails():
-        raise RuntimeError("no running event loop")
-
-    monkeypatch.setattr("nmd_lab.widgets._controls.asyncio.get_running_loop", fails)
 
 
 def made_up(setting=SETTING):
@@ -204,59 +193,67 @@ def test_a_wrong_number_is_named_and_auto_is_right():
 
 
 def shown(explorer, names=CHOOSABLE):
-    return {name: explorer.controls[name].value for name in names}
+    return {name: control(explorer, name)["value"] for name in names}
 
 
 def test_controls_show_auto_and_then_what_was_chosen(monkeypatch):
     monkeypatch.setattr(choosing_state, "choice_for", lambda *_, **__: made_up())
     explorer = widgets.CompletionExplorer(data="generated", iterations=5)
     assert shown(explorer) == dict.fromkeys(CHOOSABLE, "auto")
-    rank = explorer.controls["rank"]
-    assert rank.input.disabled
-    assert "nmd-is-auto" in rank.box._dom_classes
-    assert explorer.choice.layout.display == "none"
+    assert explorer.status["notes"] == []
     explorer.start()
     joined(explorer.state)
-    assert shown(explorer) == {name: explorer.state.values[name] for name in CHOOSABLE}
-    assert (rank.value, rank.auto.value, rank.input.disabled) == (3, False, False)
-    assert "nmd-is-auto" not in rank.box._dom_classes
-    assert explorer.controls["high"].value == 5.0
-    assert not explorer.controls["high"].input.disabled
-    assert "chosen: f minmax, rank 3, alpha 2.346" in explorer.choice.value
-    assert explorer.choice.layout.display is None
-    assert not explorer.buttons["continue"].disabled
-    explorer.buttons["reset"].click()
-    assert explorer.choice.layout.display == "none"
-    assert rank.value == 3
+    values = {name: explorer.state.values[name] for name in CHOOSABLE}
+    texts = {
+        name: value if isinstance(value, str) else f"{value:g}" for name, value in values.items()
+    }
+    assert shown(explorer) == texts
+    assert control(explorer, "rank")["value"] == "3"
+    assert control(explorer, "high")["value"] == "5"
+    assert control(explorer, "high")["reason"] == ""
+    assert "chosen: f minmax, rank 3, alpha 2.346" in explorer.status["notes"][0]
+    assert not button(explorer, "continue")["disabled"]
+    act(explorer, "reset")
+    assert explorer.status["notes"] == []
+    assert control(explorer, "rank")["value"] == "3"
 
 
 def test_auto_of_a_single_setting():
     explorer = widgets.CompletionExplorer(data="generated", rank=4, alpha=2.0)
-    alpha = explorer.controls["alpha"]
-    assert (alpha.value, alpha.input.disabled) == (2.0, False)
-    alpha.auto.value = True
-    assert explorer.state.values["alpha"] == "auto"
-    assert alpha.input.disabled
-    alpha.auto.value = False
+    enter(explorer, "alpha", "auto")
+    assert explorer.state.values["alpha"] == explorer.alpha == "auto"
+    enter(explorer, "alpha", "")  # what the page sends when "auto" is turned off
+    assert explorer.state.values["alpha"] == 15.0
+    enter(explorer, "alpha", "2")
     assert explorer.state.values["alpha"] == 2.0
     explorer = widgets.CompletionExplorer(data="generated")
-    explorer.controls["rank"].auto.value = False
+    enter(explorer, "rank", "")
     assert explorer.state.values["rank"] == 8
 
 
 def test_choose_for_me(monkeypatch):
     monkeypatch.setattr(choosing_state, "choice_for", lambda *_, **__: made_up())
     explorer = widgets.CompletionExplorer(data="generated", rank=999, alpha=1.0, iterations=0)
-    assert explorer.chooser.disabled
-    assert "max_iter=0 is too small" in explorer.chooser.tooltip
-    explorer.controls["iterations"].input.value = "5"
-    assert explorer.buttons["run"].disabled  # but a choice replaces the wrong rank
-    assert not explorer.chooser.disabled
-    explorer.chooser.click()
+    assert "max_iter=0 is too small" in button(explorer, "choose")["title"]
+    enter(explorer, "iterations", "5")
+    assert button(explorer, "run")["disabled"]  # but a choice replaces the wrong rank
+    assert not button(explorer, "choose")["disabled"]
+    act(explorer, "choose")
     joined(explorer.state)
-    assert shown(explorer)["rank"] == explorer.result.rank == 3
-    other = widgets.DecompositionExplorer(datasets.digits(30), rank=2, iterations=5)
-    assert "Rank, Ridge alpha" in other.chooser.tooltip
+    assert shown(explorer)["rank"] == "3"
+    assert explorer.result.rank == explorer.rank == 3
+
+
+def test_the_scan_tries_ranks():
+    explorer = widgets.DecompositionExplorer(datasets.digits(80), rank=2, alpha=1.0, iterations=20)
+    act(explorer, "scan")
+    assert joined(explorer.state).rank == explorer.rank
+    (line,) = explorer.dots["ranks"]["panels"][0]["series"]
+    trials = explorer.result.selection
+    best = trials.groupby("rank").map(lambda each: each["error"].min())
+    assert len(line["x"]) > 2
+    assert line["x"] == best["rank"].values.tolist()
+    np.testing.assert_allclose(line["y"], best.values)
 
 
 def test_nothing_else_can_be_started_during_a_choice(monkeypatch):
@@ -267,10 +264,10 @@ def test_nothing_else_can_be_started_during_a_choice(monkeypatch):
     monkeypatch.setattr(choosing_state, "choice_for", endless)
     explorer = widgets.CompletionExplorer(data="generated", iterations=5)
     explorer.start()
-    assert explorer.buttons["run"].disabled
-    assert explorer.chooser.disabled
-    assert not explorer.buttons["stop"].disabled
-    wait_for(lambda: "choosing by held-out entries" in explorer.status.value)
+    assert button(explorer, "run")["disabled"]
+    assert button(explorer, "choose")["disabled"]
+    assert not button(explorer, "stop")["disabled"]
+    wait_for(lambda: "choosing by held-out entries" in said(explorer))
     explorer.close()
     assert explorer.join(PATIENCE)
 
@@ -282,10 +279,10 @@ def test_a_study_shows_and_repeats_fits_that_choose():
     )  # fmt: skip
     study.run(progress=False)
     explorer = widgets.StudyExplorer(study)
-    by_alpha = {str(p.labels["alpha"]): p for p in explorer._points if p.labels["rank"] == 2}
+    by_alpha = {str(p.labels["alpha"]): p for p in explorer.view.points if p.labels["rank"] == 2}
     assert set(by_alpha) == {"auto", "1.0"}
-    explorer._choose(by_alpha["auto"])
-    assert "alpha auto" in explorer._details.value
+    act(explorer, "point", id=explorer.view.points.index(by_alpha["auto"]))
+    assert "alpha auto" in table(explorer, "details")["caption"]
     explorer.start()
     fit = joined(explorer.state)
     assert fit.parameters["alpha"] > 0
@@ -299,12 +296,14 @@ def test_the_explorer_of_a_fit_shows_the_choice():
     rows = chosen.trials([2, 4, 8], [0.3, 3.0, 30.0])
     fit = chosen.with_selection(plain, chosen.selection(rows))
     explorer = widgets.explore(fit)
-    assert "rank 8, alpha 3, offset_alpha 1.5, offsets both" in explorer._facts.value
-    assert "the lowest of 9 trials" in explorer._facts.value
-    assert Image.open(io.BytesIO(explorer.trials.value)).width > 600
-    assert explorer.trials.layout.display is None
+    facts = dict(table(explorer, "facts")["rows"])
+    assert facts["chosen"].startswith("rank 8, alpha 3, offset_alpha 1.5, offsets both")
+    assert "the lowest of 9 trials" in str(facts)
+    (line,) = explorer.dots["ranks"]["panels"][0]["series"]
+    assert line["x"] == [2, 4, 8]
+    assert len(explorer.dots["alphas"]["panels"][0]["series"]) == 3
     assert "fit.plot.selection()\n" in explorer.code()
     explorer = widgets.explore(plain)
-    assert explorer.trials.layout.display == "none"
-    assert "chosen" not in explorer._facts.value
+    assert explorer.dots == {}
+    assert "chosen" not in str(table(explorer, "facts"))
     assert "selection" not in explorer.code()

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import json
-import shutil
 import subprocess
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from node import node
 from waiting import PATIENCE
 
 pytest.importorskip("anywidget")
 
-from nmd_lab.widgets._curves import FRONT, MOST_POINTS, CurveView, Panel
-from nmd_lab.widgets._live_chart import LiveChart
+from nmd_lab.widgets.front_end import FOLDER
+from nmd_lab.widgets.parts.curves import MOST_POINTS, Panel, arrays_of, curves_part
 
 PANELS = [
     Panel("error", {"a": "seen", "held_out": "held out"}, lowest="held_out"),
@@ -21,37 +22,25 @@ PANELS = [
 ]
 
 
-def points_of(view):
-    """Return the points that the browser gets, by key."""
-    numbers, points, begin = np.frombuffer(view.values, "<f8"), {}, 0
-    for key, size in view.sizes.items():
-        points[key] = numbers[begin : begin + 2 * size].reshape(2, size)
-        begin += 2 * size
-    assert begin == numbers.size
-    return points
+def recording(held_out=(), **curves):
+    n = max((len(numbers) for numbers in curves.values()), default=0)
+    return SimpleNamespace(curves={"iteration": range(1, n + 1), **curves}, held_out=dict(held_out))
 
 
 def test_all_numbers_arrive_as_they_are():
-    view = CurveView(PANELS)
-    assert {key: each.shape for key, each in points_of(view).items()} == dict.fromkeys(
-        ("a", "held_out", "b"), (2, 0)
-    )
     a = np.geomspace(1, 1e-300, MOST_POINTS)
-    view.show({"a": (range(1, a.size + 1), a), "b": ([1, 2], [0.0, np.inf]), "other": ([1], [2])})
-    points = points_of(view)
+    b = np.full(a.size, np.inf)
+    points = arrays_of(curves_part(PANELS, recording(a=a, b=b, other=a)))
+    assert list(points) == ["a", "b"]
     np.testing.assert_array_equal(points["a"], [np.arange(1, a.size + 1), a])
-    np.testing.assert_array_equal(points["b"], [[1, 2], [0, np.inf]])
-    assert list(points) == ["a", "held_out", "b"]
-    view.show({})
-    assert view.values == b""
+    np.testing.assert_array_equal(points["b"][1], b)
+    assert curves_part(PANELS, recording()) is None
 
 
 def test_a_long_curve_is_thinned_but_keeps_its_ends_and_its_minimum():
-    view = CurveView(PANELS)
     numbers = np.linspace(2, 1, 3000)
     numbers[1234], numbers[77] = 0.25, 0.0
-    view.show({"held_out": (range(1, 3001), numbers)})
-    x, y = points_of(view)["held_out"]
+    x, y = arrays_of(curves_part(PANELS, recording(enumerate(numbers, 1))))["held_out"]
     assert x.size <= MOST_POINTS
     assert (x[0], x[-1]) == (1, 3000)
     assert np.all(np.diff(x) > 0)
@@ -59,35 +48,27 @@ def test_a_long_curve_is_thinned_but_keeps_its_ends_and_its_minimum():
     np.testing.assert_array_equal(y, numbers[x.astype(int) - 1])
 
 
-def test_one_message_has_all_that_changes():
-    view, sent = CurveView(PANELS), []
-    view.comm.send = lambda data=None, buffers=(), **rest: sent.append((data, buffers))
-    view.show({"a": ([1, 2], [1.0, 0.5])})
-    ((message, buffers),) = sent
-    assert message["state"] == {"sizes": {"a": 2, "held_out": 0, "b": 0}}
-    assert message["buffer_paths"] == [["values"]]  # no text, no base64
-    assert bytes(buffers[0]) == view.values
+def test_other_runs_have_curves_of_their_own():
+    part = curves_part(PANELS, recording(a=[2.0, 1.0]), [("run 3", recording({1: 0.5}, a=[4.0]))])
+    labels = [[each["label"] for each in panel["curves"]] for panel in part["panels"]]
+    assert labels == [["seen", "held out", "seen, run 3", "held out, run 3"], ["b"]]
+    assert [each["past"] for each in part["panels"][0]["curves"]] == [False, False, True, True]
+    assert {key: points[1].tolist() for key, points in arrays_of(part).items()} == {
+        "a": [2, 1], "a run 3": [4], "held_out run 3": [0.5],
+    }  # fmt: skip
 
 
-def test_the_caption_and_what_is_hidden():
-    chart = LiveChart(PANELS)
-    chart.show({})
-    assert chart.view.layout.display == "none"
-    chart.show({"iteration": [1, 2, 3], "a": [3.0, 2.0, 1.0]}, {1: 3.0, 2: 1.0, 3: 2.0}, " of X")
-    assert chart.view.layout.display is None
-    assert chart.caption.value == "held-out error: lowest 1 at iteration 2, 2 at 3 of X"
-    assert points_of(chart.view)["held_out"].tolist() == [[1, 2, 3], [3, 1, 2]]
+def test_the_caption():
+    part = curves_part(PANELS, recording({1: 3.0, 2: 1.0, 3: 2.0}, a=[3.0]), where=" of X")
+    assert part["caption"] == "held-out error: lowest 1 at iteration 2, 2 at 3 of X"
 
 
 def in_node(code):
     """Return what an expression of the functions in curves.js gives, as JSON."""
-    node = shutil.which("node")
-    if node is None:
-        pytest.skip("node is missing")
-    module = json.dumps((FRONT / "curves.mjs").as_uri())
-    names = "decode, logTicks, wholeTicks, nearest"
+    module = json.dumps((FOLDER / "curves.mjs").as_uri())
+    names = "decodeCurves, logTicks, wholeTicks, nearest"
     script = f"import {{ {names} }} from {module}; console.log(JSON.stringify({code}))"
-    command = [node, "--input-type=module", "-e", script]
+    command = [node(), "--input-type=module", "-e", script]
     done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import io
-
 import numpy as np
 import pandas as pd
 import pytest
+from explorer_page import act, enter, picture, said, table
 from PIL import Image
 from waiting import PATIENCE
 
@@ -15,16 +14,6 @@ from nmd_lab import datasets, widgets
 from nmd_lab.data.readers import read_file
 
 RATINGS = datasets.make_ratings(20, 15, 80, random_state=0)
-
-
-@pytest.fixture(autouse=True)
-def no_event_loop(monkeypatch):
-    """Hide the event loop that browser tests leave behind: it does not run, so calls would wait."""
-
-    def fails():
-        raise RuntimeError("no running event loop")
-
-    monkeypatch.setattr("nmd_lab.widgets._controls.asyncio.get_running_loop", fails)
 
 
 def renamed(row, column, value):
@@ -79,9 +68,9 @@ def test_a_file_with_a_long_table(tmp_path):
     assert isinstance(explorer, widgets.CompletionExplorer)
     shape = RATINGS.user.nunique(), RATINGS.item.nunique()
     assert explorer.state.observations.shape == shape
-    assert read_file(path).what in explorer.status.value
+    assert read_file(path).what in said(explorer)
     for word in ("20 rows (userId)", "15 columns (movieId)", "from ratings.csv"):
-        assert word in explorer.status.value
+        assert word in said(explorer)
     run(explorer)
     assert str(path) in explorer.code()
 
@@ -104,7 +93,7 @@ def test_columns_of_a_file_can_be_given(tmp_path):
     explorer = widgets.explore(path, rank=2, alpha=15.0, **columns)
     assert isinstance(explorer, widgets.CompletionExplorer)
     assert explorer.state.observations.labels.dims == ("who", "where")
-    explorer.controls["iterations"].input.value = "5"
+    enter(explorer, "iterations", "5")
     run(explorer)
 
 
@@ -120,10 +109,10 @@ def test_a_file_with_a_matrix(ending, tmp_path):
         digits.to_netcdf(path, engine="h5netcdf")
     explorer = widgets.explore(path, rank=2, iterations=5)
     assert isinstance(explorer, widgets.DecompositionExplorer)
-    assert "30 " in explorer.status.value
-    assert f"from matrix{ending}" in explorer.status.value
+    assert "30 " in said(explorer)
+    assert f"from matrix{ending}" in said(explorer)
     run(explorer)
-    assert "relative error" in explorer.status.value
+    assert "relative error" in said(explorer)
 
 
 def test_a_file_that_is_not_there_or_of_no_known_kind(tmp_path):
@@ -148,24 +137,34 @@ def test_a_fit(fit, tmp_path):
     explorer = widgets.explore(fit)
     assert isinstance(explorer, widgets.FitExplorer)
     assert explorer.result is fit
-    assert f"relative error {fit.relative_error:.6g}" in explorer.status.value
-    assert "relu" in explorer._facts.value.lower()
-    assert len(explorer.gallery.box.children) == 5
+    assert f"relative error {fit.relative_error:.6g}" in said(explorer)
+    facts = dict(table(explorer, "facts")["rows"])
+    assert "relu" in facts["model"].lower()
+    assert explorer.components["count"] == 5
     assert explorer.state.curves["relative_error"] == fit.history.relative_error.values.tolist()
-    assert explorer.chart.sizes["relative_error"] == fit.n_iter
+    assert explorer.curves["sizes"]["relative_error"] == fit.n_iter
     every = np.linspace(0, 59, 9).astype(int)
-    np.testing.assert_allclose(explorer.state.window(None), fit.reconstruct().values[every])
-    assert Image.open(io.BytesIO(explorer.plot.value)).width > 30
-    before = explorer.plot.value
-    explorer.gallery.box.children[2].click()
-    assert explorer.plot.value != before
+    model = fit.reconstruct().values
+    shown = picture(explorer, "reconstruction").reshape(9, 64)
+    np.testing.assert_allclose(shown, model[every], atol=1e-6)
+    act(explorer, "component", k=2, what="rows")
     rows = np.argsort(-np.abs(fit.W.values[:, 2]), kind="stable")[:9]
-    np.testing.assert_allclose(explorer.state.window(2), fit.reconstruct().values[rows])
+    shown = picture(explorer, "reconstruction").reshape(9, 64)
+    np.testing.assert_allclose(shown, model[rows], atol=1e-6)
     with pytest.raises(ValueError, match="a fit holds no data"):
         explorer.start()
-    explorer._file.value = str(tmp_path / "copy.nc")
-    explorer._save.click()
+    act(explorer, "save", filename=str(tmp_path / "copy.nc"))
     assert nmd.load(tmp_path / "copy.nc").W.identical(fit.W)
+
+
+def test_a_fit_without_a_component(fit):
+    ratings = nmd.observations_from_table(RATINGS)
+    completed = nmd.complete(ratings, 3, "identity", offsets="both", alpha=1, random_state=0)
+    explorer = widgets.explore(completed)
+    act(explorer, "component", k=1, what="off")
+    W, H = completed.factors
+    expected = completed.reconstruct().values - np.outer(W[:, 1], H[1])
+    np.testing.assert_allclose(picture(explorer, "reconstruction")[0, ..., 0], expected, atol=1e-5)
 
 
 def test_the_file_and_the_dataset_of_a_fit(fit, tmp_path):
@@ -188,8 +187,9 @@ def test_fits_of_other_kinds():
     explorer = widgets.explore(completed)
     errors = completed.history.validation_rmse
     assert list(explorer.state.held_out.values()) == errors.values.tolist()
-    assert f"lowest {float(errors.min()):.4g}" in explorer._curves.caption.value
-    np.testing.assert_allclose(explorer.state.window(None), completed.reconstruct().values)
+    assert f"lowest {float(errors.min()):.4g}" in explorer.curves["caption"]
+    shown = picture(explorer, "reconstruction")[0, ..., 0]
+    np.testing.assert_allclose(shown, completed.reconstruct().values, rtol=1e-5)
     photograph = datasets.photograph("flower", size=(40, 60))
     for other in (
         nmd.baselines.truncated_svd(photograph, 3),
@@ -198,5 +198,41 @@ def test_fits_of_other_kinds():
     ):
         explorer = widgets.explore(other)
         assert explorer.fit.phase == "finished"
-        assert "Error" not in explorer.status.value
-        assert bytes(explorer.plot.value).startswith(b"\x89PNG")
+        assert "Error" not in said(explorer)
+        assert np.isfinite(picture(explorer, "reconstruction")).all()
+
+
+def test_a_picture_is_read_with_its_colours(tmp_path):
+    pixels = np.random.default_rng(0).integers(0, 256, (12, 9, 3), dtype=np.uint8)
+    Image.fromarray(pixels).save(tmp_path / "colours.png")
+    explorer = widgets.explore(tmp_path / "colours.png", rank=2, iterations=5)
+    assert said(explorer) == "a picture of 12 x 9 pixels in colours"
+    np.testing.assert_allclose(picture(explorer, "original")[0], pixels / 255, rtol=1e-6)
+    run(explorer)
+    Image.fromarray(pixels[..., 0]).save(tmp_path / "grey.png")
+    explorer = widgets.explore(tmp_path / "grey.png", rank=2, iterations=5)
+    np.testing.assert_allclose(picture(explorer, "original")[0, ..., 0], pixels[..., 0] / 255)
+    run(explorer)
+    (tmp_path / "broken.png").write_text("hello")
+    with pytest.raises(ValueError, match=r"broken\.png holds no picture"):
+        widgets.explore(tmp_path / "broken.png")
+
+
+def test_an_upload_takes_the_place_of_the_data(tmp_path, fit):
+    explorer = widgets.explore(datasets.digits(20), rank=2, iterations=5)
+    path = tmp_path / "ratings.csv"
+    renamed("userId", "movieId", "rating").to_csv(path, index=False)
+    act(explorer, "open", path.read_bytes(), name="ratings.csv")
+    assert "15 columns (movieId)" in said(explorer)
+    assert explorer.state.observations.shape == (20, 15)
+    assert 'read_matrix("ratings.csv")' in explorer.code_text
+    fit.save(tmp_path / "fit.nc")
+    act(explorer, "open", (tmp_path / "fit.nc").read_bytes(), name="fit.nc")
+    assert explorer.result.W.identical(fit.W)
+    act(explorer, "open", name=str(path))
+    assert str(path) in explorer.code_text
+    act(explorer, "open", b"hello", name="text.doc")
+    assert "unknown ending" in said(explorer)
+    assert explorer.state.observations.shape == (20, 15)  # what was shown stays
+    act(explorer, "open", b"hello", name="../../etc/x.png")
+    assert "x.png holds no picture" in said(explorer)

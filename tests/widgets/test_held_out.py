@@ -10,9 +10,9 @@ import nmd_lab as nmd
 from nmd_lab import datasets, widgets
 from nmd_lab.data.observations import observe
 from nmd_lab.metrics import relative_error
-from nmd_lab.widgets._held_out import HiddenEntries, is_measured
-from nmd_lab.widgets.completion_state import CompletionState
-from nmd_lab.widgets.decomposition_state import DecompositionState
+from nmd_lab.widgets.live.held_out import HiddenEntries, is_measured
+from nmd_lab.widgets.states.completion import CompletionState
+from nmd_lab.widgets.states.decomposition import DecompositionState
 
 ENDLESS = 10**9
 
@@ -46,7 +46,7 @@ def test_the_curve_is_measured_on_a_schedule_of_its_own():
     best = min(held_out, key=held_out.get)
     assert 1 < best < 120
     said = f"lowest {held_out[best]:.4g} at iteration {best}, {held_out[120]:.4g} at 120"
-    assert said in explorer._curves.caption.value
+    assert said in explorer.curves["caption"]
 
 
 def test_pauses_add_their_last_iteration(small, rng):

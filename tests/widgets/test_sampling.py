@@ -11,9 +11,9 @@ from waiting import PATIENCE, wait_for
 
 import nmd_lab as nmd
 from nmd_lab._sample_warnings import REMEDY
-from nmd_lab.widgets import live_sample
-from nmd_lab.widgets.completion_state import CompletionState
-from nmd_lab.widgets.live_sample import LiveSample
+from nmd_lab.widgets.live import sample as live_sample
+from nmd_lab.widgets.live.sample import LiveSample
+from nmd_lab.widgets.states.completion import CompletionState
 
 TUNE = 100
 MODEL = {"data": "generated", "rank": 2, "alpha": 15.0, "iterations": 5}

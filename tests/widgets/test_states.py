@@ -12,10 +12,10 @@ import nmd_lab as nmd
 from nmd_lab import datasets
 from nmd_lab.metrics import relative_error
 from nmd_lab.result import netcdf
-from nmd_lab.widgets._gallery import typical_rows
-from nmd_lab.widgets.completion_state import CompletionState
-from nmd_lab.widgets.decomposition_state import DecompositionState
-from nmd_lab.widgets.study_state import StudyState
+from nmd_lab.widgets.parts.components import typical_rows
+from nmd_lab.widgets.states.completion import CompletionState
+from nmd_lab.widgets.states.decomposition import DecompositionState
+from nmd_lab.widgets.states.study import StudyState
 
 SETTINGS = [
     {},

@@ -2,44 +2,21 @@
 
 from __future__ import annotations
 
-import html
-import io
 import subprocess
 import sys
 import warnings
-from html import escape
 
 import matplotlib.pyplot as plt
 import numpy as np
+import pandas as pd
 import pytest
 import xarray as xr
-from PIL import Image
+from explorer_page import act, button, control, done, enter, picture, said, table
 from scipy import sparse
 from waiting import PATIENCE
 
 import nmd_lab as nmd
 from nmd_lab import datasets, widgets
-from nmd_lab.widgets import _images as images
-
-
-def done(explorer):
-    explorer.start()
-    assert explorer.join(PATIENCE)
-    return explorer
-
-
-def pixels(picture):
-    return np.asarray(Image.open(io.BytesIO(picture.value)))
-
-
-@pytest.fixture(autouse=True)
-def no_event_loop(monkeypatch):
-    """Hide the event loop that browser tests leave behind: it does not run, so calls would wait."""
-
-    def fails():
-        raise RuntimeError("no running event loop")
-
-    monkeypatch.setattr("nmd_lab.widgets._controls.asyncio.get_running_loop", fails)
 
 
 @pytest.fixture
@@ -49,118 +26,213 @@ def explorer():
 
 def test_a_run_fills_everything(explorer):
     assert explorer.result is None
+    assert picture(explorer, "reconstruction") is None
     done(explorer)
     assert explorer.result.n_iter == 10
-    assert "relative error" in explorer.status.value
-    assert explorer.progress.value == explorer.progress.max == 10
-    assert all(bytes(picture.value).startswith(b"\x89PNG") for picture in explorer.plots.values())
-    assert explorer.slider.options[-1] == explorer.slider.value == 10
-    assert "SVD, rank 4" in explorer._table.value
-    assert len(explorer.gallery.box.children) == 4
+    assert "relative error" in said(explorer)
+    assert explorer.status["done"] == explorer.status["planned"] == 10
+    assert explorer.facts["iterations"][-1] == explorer.facts["iteration"] == 10
+    assert table(explorer, "errors")["rows"][1][0] == "SVD, rank 4"
+    assert explorer.components["count"] == 4
+    assert explorer.scatter["rank"] == 4
+    assert explorer.curves["sizes"]["relative_error"] == 10
 
 
-def test_pictures_show_the_data_with_holes(explorer):
+def test_pictures_show_the_data_with_holes_and_the_model(explorer):
     done(explorer)
-    original, seen = pixels(explorer.plots["original"]), pixels(explorer.plots["seen"])
-    holes = (seen[..., :3] == images.STYLE.missing).all(axis=-1)
-    opaque = seen[..., 3] == 255
-    assert holes[opaque].mean() == pytest.approx(0.2, abs=0.07)
+    original, seen = picture(explorer, "original"), picture(explorer, "seen")
+    holes = np.isnan(seen)
+    assert holes.mean() == pytest.approx(0.2, abs=0.07)
     np.testing.assert_array_equal(original[~holes], seen[~holes])
+    rows = explorer.pictures["ids"]
+    X = datasets.digits(60).values
+    np.testing.assert_allclose(original.reshape(9, 64), X[rows], rtol=1e-6)
+    model = explorer.result.reconstruct().values[rows]
+    np.testing.assert_allclose(picture(explorer, "reconstruction").reshape(9, 64), model, atol=1e-6)
 
 
 def test_the_slider_shows_earlier_iterations(explorer):
     done(explorer)
-    last = explorer.plots["reconstruction"].value
-    explorer.slider.value = 1
-    first = explorer.plots["reconstruction"].value
-    assert first != last
-    explorer.slider.value = 10
-    assert explorer.plots["reconstruction"].value == last
+    last = explorer.modelled
+    act(explorer, "iteration", iteration=1)
+    assert explorer.modelled != last
+    assert explorer.facts["iteration"] == 1
+    act(explorer, "iteration", iteration=10)
+    assert explorer.modelled == last
 
 
 def test_a_component_shows_its_rows(explorer):
     done(explorer)
-    before = explorer.plots["original"].value
-    tile = explorer.gallery.box.children[2]
-    tile.click()
-    assert "nmd-selected" in tile._dom_classes
-    assert explorer.plots["original"].value != before
-    tile.click()
-    assert explorer.plots["original"].value == before
+    before = explorer.pictures["ids"]
+    act(explorer, "component", k=2, what="rows")
+    assert explorer.components["chosen"] == 2
+    largest = np.argsort(-np.abs(explorer.result.W.values[:, 2]), kind="stable")[:9]
+    assert explorer.pictures["ids"] == largest.tolist()
+    act(explorer, "component", k=2, what="rows")
+    assert explorer.pictures["ids"] == before
+
+
+def test_without_a_component_the_loss_is_said(explorer):
+    done(explorer)
+    act(explorer, "component", k=1, what="off")
+    fit, rows = explorer.result, explorer.pictures["ids"]
+    W, H = fit.W.values, fit.H.values
+    kept = [0, 2, 3]
+    without = np.maximum(W[:, kept] @ H[kept], 0)
+    shown = picture(explorer, "reconstruction").reshape(9, 64)
+    np.testing.assert_allclose(shown, without[rows], atol=1e-6)
+    seen = explorer.state.data.observed
+    there = ~np.isnan(seen)
+    lost = np.linalg.norm((seen - without)[there]) / np.linalg.norm(seen[there])
+    before = fit.relative_error
+    expected = f"without component 1: relative error {before:.4g} becomes {lost:.4g}"
+    assert explorer.components["said"] == expected
+    assert explorer.components["off"] == [1]
+    act(explorer, "component", k=1, what="off")
+    assert explorer.components["said"] == ""
+
+
+def test_rows_that_are_picked_are_shown(explorer):
+    done(explorer)
+    act(explorer, "lasso", rows=[3, 50, 7])
+    assert explorer.selection["rows"] == [3, 50, 7]
+    assert explorer.pictures["ids"] == [3, 50, 7]
+    act(explorer, "select", picture=1, y=2, x=5)
+    assert explorer.selection["row"] == 50
+    assert explorer.selection["column"] == explorer.selection["pixel"] == 21
+    act(explorer, "lasso", rows=[])
+    assert len(explorer.pictures["ids"]) == 9
+
+
+def test_another_plane_of_the_rows(explorer):
+    done(explorer)
+    act(explorer, "plane", a=3, b=1)
+    shown = explorer.scatter
+    W = explorer.result.W.values
+    np.testing.assert_allclose(np.frombuffer(shown["x"], "<f4"), W[:, 3], rtol=1e-6)
+    np.testing.assert_allclose(np.frombuffer(shown["y"], "<f4"), W[:, 1], rtol=1e-6)
+    digit = datasets.digits(60).digit.values
+    assert (shown["color"], shown["groups"]) == ("digit", digit.tolist())
 
 
 @pytest.mark.parametrize("name", ["photograph of a flower", "synthetic"])
 def test_pictures_of_other_matrices(name):
     explorer = done(widgets.DecompositionExplorer(data=name, rank=3, iterations=3))
-    explorer.gallery.box.children[1].click()
-    assert explorer.status.value.count("failed") == 0
-    assert max(pixels(explorer.plots["residual"]).shape) <= images.STYLE.most_pixels
+    act(explorer, "component", k=1, what="rows")
+    assert not explorer.status["failed"]
+    assert explorer.pictures["layout"] == "matrix"
+    assert picture(explorer, "seen").shape[1:3] == explorer.state.data.shape
+
+
+def test_a_table_with_names_has_components_with_names():
+    X = pd.DataFrame(np.random.default_rng(0).random((20, 12)), columns=list("abcdefghijkl"))
+    explorer = done(widgets.DecompositionExplorer(X, rank=3, iterations=5))
+    shown = explorer.components
+    assert shown["kind"] == "list"
+    h = explorer.result.H.values[1]
+    order = np.argsort(-np.abs(h), kind="stable")[:5]
+    assert [label for label, _ in shown["lists"][1]] == [X.columns[k] for k in order]
+
+
+def test_a_plain_array_of_pictures_is_seen_as_pictures():
+    X = datasets.digits(80).values
+    explorer = widgets.DecompositionExplorer(X)
+    assert (explorer.pictures["height"], explorer.pictures["width"]) == (8, 8)
+    enter(explorer, "shape", "4 x 16")
+    assert (explorer.pictures["height"], explorer.pictures["width"]) == (4, 16)
+    enter(explorer, "shape", "none")
+    assert explorer.pictures["layout"] == "matrix"
+    enter(explorer, "shape", "8 by 8")
+    assert "give auto, none, or height x width" in control(explorer, "shape")["problem"]
+    enter(explorer, "shape", "7 x 8")
+    assert "does not hold 64 columns" in control(explorer, "shape")["problem"]
+
+
+def test_a_picture_in_colours():
+    image = np.random.default_rng(0).random((20, 30, 3))
+    explorer = done(widgets.explore(image, rank=2, iterations=5))
+    assert explorer.pictures["scale"] == "rgb"
+    np.testing.assert_allclose(picture(explorer, "original")[0], image, rtol=1e-6)
+    names = {"image": image}
+    exec(explorer.state.code("image"), names)
+    np.testing.assert_array_equal(names["fit"].W, explorer.result.W)
+    with pytest.raises(ValueError, match=r"give a matrix, or a picture \(height, width, 3\)"):
+        widgets.explore(np.zeros((3, 4, 5)))
 
 
 def test_a_wrong_value_is_said_beside_its_control(explorer):
-    control = explorer.controls["rank"]
-    control.input.value = "0"
-    assert "rank=0 is too small" in control.note.value
-    assert "nmd-wrong" in control.box._dom_classes
-    assert explorer.buttons["run"].disabled
-    assert "rank=0" in explorer.buttons["run"].tooltip
+    enter(explorer, "rank", "0")
+    assert "rank=0 is too small" in control(explorer, "rank")["problem"]
+    assert button(explorer, "run")["disabled"]
+    assert "rank=0" in button(explorer, "run")["title"]
     with pytest.raises(ValueError, match="rank=0"):
         explorer.start()
-    control.input.value = "3"
-    assert control.note.value == ""
-    assert not explorer.buttons["run"].disabled
+    act(explorer, "run")
+    assert "rank=0" in said(explorer)
+    assert explorer.status["failed"]
+    enter(explorer, "rank", "3")
+    assert control(explorer, "rank")["problem"] == ""
+    assert not button(explorer, "run")["disabled"]
 
 
 def test_disabled_buttons_say_why(explorer):
-    why = {name: button.tooltip for name, button in explorer.buttons.items() if button.disabled}
-    assert why == {
+    shown = explorer.status["buttons"]
+    assert {name: each["title"] for name, each in shown.items() if each["disabled"]} == {
         "stop": "nothing runs",
         "continue": "there is nothing to go on from",
         "reset": "there is nothing to forget",
     }
     done(explorer)
-    explorer.controls["seed"].input.value = "5"
-    assert "changed" in explorer.buttons["continue"].tooltip
+    enter(explorer, "seed", "5")
+    assert "changed" in button(explorer, "continue")["title"]
 
 
 def test_an_error_in_the_solver_is_in_the_status_line(explorer, monkeypatch):
     def fails(*arguments, **options):
         raise MemoryError("no room for T & U")
 
-    monkeypatch.setattr("nmd_lab.widgets.choosing_state.prepare", fails)
+    monkeypatch.setattr("nmd_lab.widgets.states.choosing.prepare", fails)
     done(explorer)
-    assert "MemoryError: no room for T &amp; U" in explorer.status.value
-    assert not explorer.buttons["run"].disabled
+    assert said(explorer) == "MemoryError: no room for T & U"
+    assert explorer.status["failed"]
+    assert not button(explorer, "run")["disabled"]
     monkeypatch.undo()
     assert done(explorer).result.n_iter == 10
 
 
 def test_an_error_in_the_picture_does_not_end_the_fit(explorer, monkeypatch):
-    monkeypatch.setattr(explorer, "draw", lambda: 1 / 0)
+    monkeypatch.setattr(explorer.view, "parts", lambda history: 1 / 0)
     done(explorer)
-    assert "ZeroDivisionError" in explorer.status.value
+    assert "ZeroDivisionError" in said(explorer)
     assert explorer.result.n_iter == 10
 
 
+def test_an_unknown_message_is_an_error_in_the_status_line(explorer):
+    act(explorer, "nosuch")
+    assert explorer.status["failed"]
+    assert "nosuch" in said(explorer)
+
+
 def test_saving(explorer, tmp_path):
-    explorer._file.value = str(tmp_path / "fit.nc")
-    assert explorer._save.disabled
+    path = str(tmp_path / "fit.nc")
+    assert explorer.status["save"] == "there is no result yet"
+    act(explorer, "save", filename=path)
+    assert "there is no result yet: press Run first." in said(explorer)
     done(explorer)
-    explorer._save.click()
-    assert nmd.load(tmp_path / "fit.nc").W.identical(explorer.result.W)
-    explorer._save.click()  # its own file is written again
-    assert "saved as" in explorer.status.value
+    act(explorer, "save", filename=path)
+    assert nmd.load(path).W.identical(explorer.result.W)
+    act(explorer, "save", filename=path)  # its own file is written again
+    assert "saved as" in said(explorer)
     (tmp_path / "mine.nc").write_text("precious")
-    explorer._file.value = str(tmp_path / "mine.nc")
-    explorer._save.click()
-    assert "mine.nc exists already" in explorer.status.value
+    act(explorer, "save", filename=str(tmp_path / "mine.nc"))
+    assert "mine.nc exists already" in said(explorer)
     assert (tmp_path / "mine.nc").read_text() == "precious"
 
 
 def test_the_copied_code_is_in_the_page(explorer):
     done(explorer)
-    assert "nmd.complete(" in explorer._copy.value
-    assert "max_iter=10" in explorer._copy.value
+    assert "nmd.complete(" in explorer.code_text
+    assert "max_iter=10" in explorer.code_text
 
 
 def test_several_at_once_do_not_mix():
@@ -176,68 +248,93 @@ def test_several_at_once_do_not_mix():
 
 
 def test_closing_ends_the_fit(explorer):
-    explorer.controls["iterations"].input.value = "1000000000"
+    enter(explorer, "iterations", "1000000000")
     explorer.start()
     explorer.close()
     assert explorer.join(PATIENCE)
 
 
-def test_nothing_is_drawn_with_pyplot(explorer):
+def test_nothing_is_drawn_with_matplotlib(explorer):
     before = plt.get_fignums()
     done(explorer)
     assert plt.get_fignums() == before
+    code = "import sys, nmd_lab as nmd; nmd.widgets.explore(nmd.datasets.digits(20), rank=2)\n"
+    code += "assert 'matplotlib' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=PATIENCE)
 
 
 def test_completion_tables():
     explorer = widgets.CompletionExplorer(data="generated", rank=2, alpha=15.0, iterations=10)
-    assert "predictions come with a fit" in explorer.tables[1].value
+    assert table(explorer, "top")["head"] == ["predictions come with a fit"]
     done(explorer)
-    assert explorer.tables[1].value.count("<tr>") == 11
-    explorer.top.input.value = "3"
-    assert explorer.tables[1].value.count("<tr>") == 4
-    explorer.search.input.value = "12345"
-    assert "no row is labelled" in explorer.search.note.value
-    explorer.search.input.value = "7"
-    assert explorer.search.note.value == ""
+    assert len(table(explorer, "top")["rows"]) == 10
+    act(explorer, "ask", name="top", value="3")
+    assert len(table(explorer, "top")["rows"]) == 3
+    act(explorer, "ask", name="row", value="12345")
+    assert "no row is labelled" in explorer.facts["query"][0]["problem"]
+    assert explorer.tables == []
+    act(explorer, "ask", name="row", value="7")
+    assert explorer.facts["query"][0]["problem"] == ""
+    act(explorer, "ask", name="top", value="2.5")
+    assert "'2.5' is no number of entries" in explorer.facts["query"][1]["problem"]
+
+
+def test_a_row_that_is_picked_is_asked_for():
+    explorer = done(widgets.CompletionExplorer(data="generated", rank=2, alpha=15.0, iterations=10))
+    act(explorer, "select", row=11)
+    label = str(explorer.state.data.labels("rows")[11])
+    assert explorer.facts["query"][0]["value"] == label
+    entries = explorer.state.entries(11, 10)[1]
+    assert table(explorer, "top")["ids"] == [entry.column for entry in entries]
+
+
+def test_without_a_component_of_ratings_the_loss_is_said():
+    explorer = done(widgets.CompletionExplorer(data="generated", rank=3, alpha=2.0, iterations=30))
+    act(explorer, "component", k=0, what="off")
+    words = explorer.components["said"].split()
+    before, after = float(words[5]), float(words[7])
+    rows, columns, x = explorer.state.observations.entries()
+    predicted = explorer.result.predict(rows, columns)
+    assert before == pytest.approx(np.linalg.norm(x - predicted) / np.linalg.norm(x), rel=1e-3)
+    W, H = explorer.result.factors
+    predicted -= W[rows, 0] * H[0, columns]
+    assert after == pytest.approx(np.linalg.norm(x - predicted) / np.linalg.norm(x), rel=1e-3)
 
 
 @pytest.mark.parametrize("entered", ["2.7", "1,5", "", "ten"])
 def test_what_is_no_number_is_refused_as_it_was_entered(entered):
     explorer = widgets.DecompositionExplorer(noise="gaussian", nonlinearity="minmax")
     for name in ("rank", "iterations", "seed", "level", "high"):
-        control = explorer.controls[name]
-        if entered == "2.7" and control.field.kind == "number":
+        shown = control(explorer, name)
+        if (entered == "2.7" and shown["kind"] == "number") or (not entered and shown["auto"]):
             continue
-        right = control.input.value
-        control.input.value = entered
-        assert control.input.value == entered
-        assert repr(entered) in html.unescape(control.note.value), name
-        assert explorer.buttons["run"].disabled
-        control.input.value = right
-        assert not explorer.buttons["run"].disabled
+        enter(explorer, name, entered)
+        assert control(explorer, name)["value"] == entered
+        assert repr(entered) in control(explorer, name)["problem"], name
+        assert button(explorer, "run")["disabled"]
+        enter(explorer, name, shown["value"])
+        assert not button(explorer, "run")["disabled"]
 
 
-def test_study_points_lie_on_the_picture(tmp_path):
+def test_study_points(tmp_path):
     study = nmd.Study(datasets.digits(40), rank=[1, 3, 5], n_splits=2, max_iter=10, alpha=0)
     results = study.run(progress=False)
     explorer = widgets.StudyExplorer(study)
-    picture = pixels(explorer.chart)
-    for point in explorer._buttons.children:
-        x, y = (float(getattr(point.layout, edge)[:-1]) / 100 for edge in ("left", "top"))
-        colour = picture[int(y * picture.shape[0]), int(x * picture.shape[1])]
-        assert colour[3] == 255
-        assert tuple(colour[:3]) == (0x1F, 0x6F, 0xB5)
-    explorer._buttons.children[1].click()
-    assert "rank 3" in explorer._details.value
+    ((line,),) = ([panel["series"][0]] for panel in explorer.dots["study"]["panels"])
+    mean = results[explorer.state.values["metric"]].mean("seed").values.ravel()
+    assert (line["x"], line["ids"]) == ([1, 3, 5], [0, 1, 2])
+    np.testing.assert_allclose(line["y"], mean)
+    act(explorer, "point", chart="study", id=1)
+    assert "rank 3" in table(explorer, "details")["caption"]
+    assert explorer.facts["point"] == 1
     assert isinstance(explorer.result, xr.Dataset)
-    explorer._file.value = str(tmp_path / "cells.nc")
-    explorer._save.click()
+    act(explorer, "save", filename=str(tmp_path / "cells.nc"))
     assert (tmp_path / "cells.nc").is_file()
     done(explorer)
     assert explorer.result.rank == 3
     only = widgets.StudyExplorer(results)
-    assert only.buttons["run"].disabled
-    assert "give the Study itself" in only.buttons["run"].tooltip
+    assert button(only, "run")["disabled"]
+    assert "give the Study itself" in button(only, "run")["title"]
 
 
 def test_explore_picks_the_explorer(tmp_path):
@@ -245,25 +342,18 @@ def test_explore_picks_the_explorer(tmp_path):
     sparse_one = digits.where(np.random.default_rng(0).random(digits.shape) < 0.2)
     study = nmd.Study(digits, rank=[1, 2], n_splits=1, max_iter=3, alpha=0)
     study.run(tmp_path / "study.nc", progress=False)
-    table = datasets.make_ratings(20, 15, 80, random_state=0)
+    ratings = datasets.make_ratings(20, 15, 80, random_state=0)
     for X, kind in [
         (None, widgets.DecompositionExplorer),
         (digits, widgets.DecompositionExplorer),
         (sparse_one, widgets.CompletionExplorer),
-        (table, widgets.CompletionExplorer),
-        (nmd.observations_from_table(table), widgets.CompletionExplorer),
+        (ratings, widgets.CompletionExplorer),
+        (nmd.observations_from_table(ratings), widgets.CompletionExplorer),
         (study, widgets.StudyExplorer),
         (study.results, widgets.StudyExplorer),
         (tmp_path / "study.nc", widgets.StudyExplorer),
     ]:
-        assert type(widgets.explore(X)) is kind
-
-
-def test_signed_colours_are_see_through_at_zero():
-    pixels = images.signed(np.array([[-2.0, 0.0, np.nan, 1.0]]), 2.0)
-    assert pixels[0, :, 3].tolist() == [255, 0, 0, 127]
-    assert tuple(pixels[0, 0, :3]) == images.STYLE.negative
-    assert tuple(pixels[0, 3, :3]) == images.STYLE.positive
+        assert isinstance(widgets.explore(X), kind)
 
 
 def test_without_ipywidgets_the_remedy_is_said():
@@ -288,11 +378,11 @@ def test_warnings_of_a_fit_are_a_line_in_the_explorer(settings, begins):
         digits = datasets.digits(300)
         explorer = done(widgets.explore(digits, missing=0.5, rank=12, iterations=120, **settings))
     assert not [each for each in given if issubclass(each.category, nmd.NMDWarning)]
-    (said,) = explorer.fit.warnings
-    assert said.startswith(begins)
-    assert f"Warning: {escape(said)}" in explorer.warnings.value
-    explorer.buttons["reset"].click()
-    assert (explorer.fit.warnings, explorer.warnings.value) == ((), "")
+    (warning,) = explorer.fit.warnings
+    assert warning.startswith(begins)
+    assert explorer.status["warnings"] == [warning]
+    act(explorer, "reset")
+    assert (explorer.fit.warnings, explorer.status["warnings"]) == ((), [])
 
 
 @pytest.mark.parametrize("ratings", [False, True])

@@ -1,20 +1,17 @@
 // Curves over iterations: log axes, values under the cursor, zoom, and a legend that switches.
-//
-// The model has `panels` (title, curves with key and label, the key whose lowest point is marked),
-// `sizes` (number of points by key) and `values` (for each key all x, then all y, float64).
+
+import { COLORS, downloadSvg, html, numbers, short, svg } from "./dom.mjs";
 
 const WIDTH = 380, HEIGHT = 200;
 const EDGE = { left: 46, right: 10, top: 8, bottom: 26 };
-const COLORS = ["#1f6fb5", "#d1642c", "#2a8f6d", "#8a56b0", "#b8860b", "#c23b6b"];
 
-/** Return the points of each curve from the bytes of the kernel. */
-export function decode(sizes, values) {
-  const bytes = values.buffer.slice(values.byteOffset, values.byteOffset + values.byteLength);
-  const numbers = new Float64Array(bytes);
+/** Return the points of each curve: by key the number of points, and all x, then all y, of each as float64. */
+export function decodeCurves(sizes, values) {
+  const all = numbers(values, Float64Array);
   const curves = {};
   let begin = 0;
   for (const [key, size] of Object.entries(sizes)) {
-    curves[key] = { x: numbers.subarray(begin, begin + size), y: numbers.subarray(begin + size, begin + 2 * size) };
+    curves[key] = { x: all.subarray(begin, begin + size), y: all.subarray(begin + size, begin + 2 * size) };
     begin += 2 * size;
   }
   return curves;
@@ -66,24 +63,8 @@ export function nearest(x, number) {
 
 /** Return the curve with most points; one without points if there is none. */
 const longest = (curves) => curves.reduce((a, b) => (b.x.length > a.x.length ? b : a), { x: [] });
-const short = (number) => String(Number(number.toPrecision(4)));
-
-function svg(tag, attributes = {}, text = "") {
-  const made = document.createElementNS("http://www.w3.org/2000/svg", tag);
-  for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
-  made.textContent = text;
-  return made;
-}
-
-function html(tag, attributes = {}, ...children) {
-  const made = document.createElement(tag);
-  for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
-  made.append(...children);
-  return made;
-}
-
 /** One pair of axes with its curves. */
-class Panel {
+class CurvePanel {
   constructor(about, number) {
     this.about = about;
     this.off = new Set();
@@ -93,7 +74,7 @@ class Panel {
     this.read = html("output", { class: "nmd-read" });
     this.legend = about.curves.map(({ key, label }, k) => {
       const button = html("button", { type: "button", "aria-pressed": "true", title: `Show or hide: ${label}` }, label);
-      button.style.setProperty("--curve", COLORS[k]);
+      button.style.setProperty("--curve", COLORS[k % COLORS.length]);
       button.addEventListener("click", () => {
         if (!this.off.delete(key)) this.off.add(key);
         button.setAttribute("aria-pressed", String(!this.off.has(key)));
@@ -101,7 +82,11 @@ class Panel {
       });
       return button;
     });
-    const head = html("div", { class: "nmd-curves-head" }, html("strong", {}, about.title), ...this.legend);
+    const save = html("button", {
+      type: "button", class: "nmd-save", title: "Save these curves as an SVG file", "aria-label": `save ${about.title} as SVG`,
+      click: () => downloadSvg(this.drawing, `${about.title}.svg`),
+    }, "SVG");
+    const head = html("div", { class: "nmd-curves-head" }, html("strong", {}, about.title), ...this.legend, save);
     this.element = html("div", { class: "nmd-curves-panel", "data-panel": number }, head, this.drawing, this.read);
     this.listen();
   }
@@ -167,7 +152,7 @@ class Panel {
 
   get shown() {
     return this.about.curves
-      .map((each, k) => ({ ...each, color: COLORS[k], ...this.curves[each.key] }))
+      .map((each, k) => ({ ...each, color: COLORS[k % COLORS.length], ...this.curves[each.key] }))
       .filter(({ key, x }) => x?.length && !this.off.has(key));
   }
 
@@ -201,7 +186,7 @@ class Panel {
     const shown = this.shown;
     this.fit(shown);
     const parts = this.axes();
-    for (const { key, x, y, color } of shown) {
+    for (const { key, x, y, color, past } of shown) {
       const gaps = x.length < 2 || x[x.length - 1] - x[0] >= x.length;
       let path = "", pen = "M";
       for (let k = 0; k < x.length; k++) {
@@ -211,7 +196,7 @@ class Panel {
         pen = "L";
         if (gaps) parts.push(svg("circle", { cx: left, cy: top, r: 1.8, fill: color }));
       }
-      parts.push(svg("path", { d: path, stroke: color, "data-key": key }));
+      parts.push(svg("path", { d: path, stroke: color, "data-key": key, "stroke-dasharray": past ? "4 3" : null }));
     }
     parts.push(...this.lowest(shown));
     this.cursor = svg("g", { class: "nmd-cursor" });
@@ -285,19 +270,32 @@ class Panel {
   }
 }
 
-function render({ model, el }) {
-  const panels = model.get("panels").map((about, k) => new Panel(about, k));
-  const show = () => {
-    const curves = decode(model.get("sizes"), model.get("values"));
-    for (const panel of panels) panel.take(curves);
-    el.frames = (el.frames ?? 0) + 1;
-    el.curves = curves;
-  };
-  el.classList.add("nmd-curves-view");
-  el.append(...panels.map((panel) => panel.element));
-  model.on("change:values", show);
-  show();
-  return () => model.off("change:values", show);
-}
+/** All panels of a run, and of the runs that are drawn beside it. */
+export class Curves {
+  constructor() {
+    this.place = html("div", { class: "nmd-curves-view" });
+    this.caption = html("p", { class: "nmd-caption" });
+    this.element = html("section", { class: "nmd-curves", "aria-label": "curves" }, this.place, this.caption);
+    this.element.frames = 0;
+    this.described = "";
+    this.panels = [];
+  }
 
-export default { render };
+  show(data) {
+    this.element.hidden = !data;
+    if (!data || data === this.data) return;
+    this.data = data;
+    const described = JSON.stringify(data.panels);
+    if (described !== this.described) {
+      this.described = described;
+      this.panels = data.panels.map((about, k) => new CurvePanel(about, k));
+      this.place.replaceChildren(...this.panels.map((panel) => panel.element));
+    }
+    const curves = decodeCurves(data.sizes, data.values);
+    for (const panel of this.panels) panel.take(curves);
+    this.caption.textContent = data.caption;
+    this.caption.hidden = !data.caption;
+    this.element.frames += 1;
+    this.element.curves = curves;
+  }
+}

@@ -1,0 +1,224 @@
+"""The four explorers: each is the same widget with another view."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import xarray as xr
+
+from nmd_lab.result.decomposition import Decomposition
+
+from .explorer import Explorer
+from .states.completion import CompletionState
+from .states.decomposition import DecompositionState
+from .states.ratings import DEFAULT_COLUMNS
+from .states.study import StudyState
+from .views.completion import CompletionView
+from .views.decomposition import DecompositionView
+from .views.fit import FittedState, FitView
+from .views.study import StudyView
+
+if TYPE_CHECKING:
+    from nmd_lab.studies import Study
+
+
+class DecompositionExplorer(Explorer):
+    """Decompose a matrix: choose a model, watch the fit, hide pixels, and look at the result.
+
+    Parameters
+    ----------
+    X : array_like, pandas.DataFrame or xarray.DataArray (m, n), or ndarray (m, n, 3), optional
+        Data, or a picture in colours; by default a data set of `nmd_lab.datasets`, which is chosen
+        in the explorer.
+    shape : (int, int), optional
+        Height and width of the picture that each row is; by default from the labels of X, or from
+        the values of an array.
+    **settings
+        Starting values of the controls: data, noise, level, missing, shape, seed, nonlinearity,
+        low, high, loss, rank, alpha, penalty, tol, iterations.  Rank and alpha may be "auto":
+        chosen by held-out entries at Run, which then shows them in the controls.
+
+    Attributes
+    ----------
+    result : Decomposition or None
+        Result so far.
+    state : DecompositionState
+        Data, settings and fit.
+
+    Examples
+    --------
+    >>> import nmd_lab as nmd
+    >>> explorer = nmd.widgets.DecompositionExplorer(nmd.datasets.digits(100), iterations=20)
+    >>> explorer.start()
+    >>> explorer.join(60), explorer.result.n_iter
+    (True, 20)
+    """
+
+    view: DecompositionView
+
+    def __init__(
+        self, X: Any = None, shape: tuple[int, int] | None = None, **settings: Any
+    ) -> None:
+        super().__init__(DecompositionView(DecompositionState(X, shape, **settings)))
+
+    def choose(self) -> None:
+        """Choose rank and alpha, and fit with them, as Choose for me does.
+
+        Raises
+        ------
+        ValueError
+            If another setting is wrong.
+        """
+        self.view.choose()
+
+
+class CompletionExplorer(Explorer):
+    """Complete ratings or any partly observed matrix, and look at single rows.
+
+    Parameters
+    ----------
+    ratings : DataFrame, scipy.sparse matrix, SparseObservations or array_like, optional
+        A long table with one observation a line, or anything that `nmd_lab.complete` takes; by
+        default a data set of the library, which is chosen in the explorer.
+    row, column, value : str, default "user", "item" and "rating"
+        Columns of a long table that hold the labels and the values.  Where a default name is not in
+        the table, a usual one takes its place, such as userId, movieId or stars.
+    titles : mapping, optional
+        Titles by column label; by default the table's column "title", if there is one.
+    **settings
+        Starting values of the controls: data, validation, seed, nonlinearity, low, high, rank,
+        alpha, offsets, offset_alpha, constraint, patience, iterations, draws.  By default,
+        nonlinearity, rank, alpha, offsets and offset_alpha are "auto": chosen by held-out entries
+        at Run, which then shows them in the controls.
+
+    Attributes
+    ----------
+    result : Decomposition or None
+        Result so far.
+    state : CompletionState
+        Data, settings, fit and sampler.
+    posterior : Posterior or None
+        Draws that "How sure?" has made.
+
+    Examples
+    --------
+    >>> import nmd_lab as nmd
+    >>> explorer = nmd.widgets.CompletionExplorer(data="generated", rank=3, alpha=5.0)
+    >>> explorer.start()
+    >>> explorer.join(60), explorer.result.rank
+    (True, 3)
+    >>> explorer.how_sure()
+    >>> explorer.join(60), explorer.posterior.predict_interval(0, [0, 1]).shape
+    (True, (2, 2))
+    """
+
+    view: CompletionView
+
+    def __init__(
+        self,
+        ratings: Any = None,
+        *,
+        row: str = DEFAULT_COLUMNS["row"],
+        column: str = DEFAULT_COLUMNS["column"],
+        value: str = DEFAULT_COLUMNS["value"],
+        titles: Mapping[Any, str] | None = None,
+        **settings: Any,
+    ) -> None:
+        names = {"row": row, "column": column, "value": value}
+        super().__init__(
+            CompletionView(CompletionState(ratings, titles=titles, **names, **settings))
+        )
+
+    @property
+    def posterior(self) -> Any:
+        """Draws from the posterior; None until the sampler has stopped."""
+        return self.state.posterior
+
+    def choose(self) -> None:
+        """Choose all settings that may be "auto", and fit with them, as Choose for me does.
+
+        Raises
+        ------
+        ValueError
+            If another setting is wrong.
+        """
+        self.view.choose()
+
+    def how_sure(self) -> None:
+        """Draw from the posterior with the present settings, as How sure? does.
+
+        Raises
+        ------
+        ValueError
+            If a setting is wrong, or not chosen yet.
+        """
+        self._note = None
+        self.view.how_sure()
+
+
+class StudyExplorer(Explorer):
+    """Look at the results of a study from any side, and at the fit behind each point.
+
+    Parameters
+    ----------
+    study : Study, Dataset or path-like
+        A study that was run, its results, or the path of their file.  Only a Study can repeat
+        fits, since the results hold no data.
+    **settings
+        Starting values of the controls: metric, x, color, panel, iterations.
+
+    Attributes
+    ----------
+    result : Decomposition, Dataset or None
+        The repeated fit, or else the cells of the point that was clicked.
+    state : StudyState
+        Results, layout of the chart, and the repeated fit.
+
+    Examples
+    --------
+    >>> import nmd_lab as nmd
+    >>> study = nmd.Study(nmd.datasets.digits(40), rank=[1, 2, 3], n_splits=2, max_iter=10)
+    >>> _ = study.run(progress=False)
+    >>> explorer = nmd.widgets.StudyExplorer(study)
+    >>> explorer.start()
+    >>> explorer.join(60), explorer.result.n_iter
+    (True, 10)
+    """
+
+    def __init__(self, study: Study | xr.Dataset | str | os.PathLike[str], **settings: Any) -> None:
+        super().__init__(StudyView(StudyState(study, **settings), study))
+
+
+class FitExplorer(Explorer):
+    """Look at a fit that was made or saved before: reconstruction, history and components.
+
+    Parameters
+    ----------
+    fit : Decomposition or path-like
+        The fit, or the path of the file that `Decomposition.save` wrote.
+    shape : (int, int), optional
+        Height and width of the picture that each row is; by default from the labels of the fit.
+
+    Attributes
+    ----------
+    result : Decomposition
+        The fit.
+    state : FittedState
+        The fit and the layout of its pictures.
+
+    Examples
+    --------
+    >>> import nmd_lab as nmd
+    >>> fit = nmd.decompose(nmd.datasets.digits(50), 4, random_state=0, max_iter=20)
+    >>> nmd.widgets.FitExplorer(fit).result is fit
+    True
+    """
+
+    def __init__(
+        self,
+        fit: Decomposition | str | os.PathLike[str],
+        shape: tuple[int, int] | None = None,
+    ) -> None:
+        super().__init__(FitView(FittedState(fit, shape)))

@@ -1,0 +1,279 @@
+// The rows of a matrix in the plane of two components, on a canvas: lasso, selection and values.
+
+import { COLORS, clamp, html, numbers, short } from "./dom.mjs";
+
+const SCATTER_EDGE = { left: 46, right: 10, top: 8, bottom: 34 };
+const SCATTER_REACH = 12, SCATTER_MANY = 2000, SCATTER_DRAG = 4;
+
+/** Return the positions of the points inside a closed polygon of [x, y] (even-odd rule). */
+export function insideOf(polygon, xs, ys) {
+  const found = [];
+  for (let k = 0; k < xs.length; k++) {
+    let inside = false;
+    for (let i = 0, j = polygon.length - 1; i < polygon.length; j = i++) {
+      const [[ax, ay], [bx, by]] = [polygon[i], polygon[j]];
+      if (ay > ys[k] !== by > ys[k] && xs[k] < ax + ((bx - ax) * (ys[k] - ay)) / (by - ay)) inside = !inside;
+    }
+    if (inside) found.push(k);
+  }
+  return found;
+}
+
+/** Return the position of the point nearest to a place; -1 if none is within reach. */
+export function nearestDot(lefts, tops, left, top, reach) {
+  let [best, least] = [-1, reach * reach];
+  for (let k = 0; k < lefts.length; k++) {
+    const square = (lefts[k] - left) ** 2 + (tops[k] - top) ** 2;
+    if (square <= least) [best, least] = [k, square];
+  }
+  return best;
+}
+
+/** Return the multiples of 1, 2 or 5 times a power of ten in a range, about so many. */
+export function linearTicks(low, high, count = 5) {
+  const rough = (high - low) / count;
+  if (!(rough > 0 && rough < Infinity)) return Number.isFinite(low) ? [low] : [];
+  const power = 10 ** Math.floor(Math.log10(rough));
+  const step = [1, 2, 5, 10].find((each) => each * power >= 0.999 * rough) * power;
+  const [first, last] = [Math.ceil(low / step - 1e-9), Math.floor(high / step + 1e-9)];
+  return Array.from({ length: last - first + 1 }, (_, k) => Number(((first + k) * step).toPrecision(12)));
+}
+
+/** Return the text of a tick. */
+export function tickText(tick) {
+  const plain = tick === 0 || (Math.abs(tick) >= 0.001 && Math.abs(tick) < 1e5);
+  return plain ? String(tick) : tick.toExponential().replace("e+", "e");
+}
+
+/** Return a range with some room around all numbers that an axis can show. */
+export function dotRange(all, log = false, share = 0.06) {
+  const good = all.filter((each) => Number.isFinite(each) && (!log || each > 0));
+  if (!good.length) return log ? [0.1, 1] : [0, 1];
+  const [low, high] = good.reduce(([a, b], each) => [Math.min(a, each), Math.max(b, each)], [Infinity, -Infinity]);
+  const factor = Math.max(1.05, (high / low) ** share);
+  const room = share * (high - low) || 0.1 * Math.abs(high) || 1;
+  return log ? [low / factor, high * factor] : [low - room, high + room];
+}
+
+/** Return the colours for the page around an element: brighter ones where its text is light. */
+export function pageColors(element) {
+  const [red, green, blue] = getComputedStyle(element).color.match(/[\d.]+/g)?.map(Number) ?? [0, 0, 0];
+  const brighter = (part) => Math.min(255, Math.round(1.7 * parseInt(part, 16))).toString(16).padStart(2, "0");
+  return red + green + blue > 384 ? COLORS.map((color) => color.replace(/[\da-f]{2}/g, brighter)) : COLORS;
+}
+
+/** The rows as points that a lasso, a click or the keyboard selects. */
+export class Scatter {
+  constructor(send) {
+    Object.assign(this, { send, data: null, at: null, lasso: null, selected: new Set(), rows: [], orders: {} });
+    this.positions = { left: new Float32Array(0), top: new Float32Array(0) };
+    this.choices = ["a", "b"].map((key) => html("select", { change: () => this.choose(), "data-axis": key }));
+    this.note = html("span", { class: "nmd-scatter-note" });
+    const labels = ["across:", "up:"].map((text, k) => html("label", {}, text, this.choices[k]));
+    this.canvas = html("canvas", { role: "img", tabindex: 0 });
+    this.base = html("canvas");
+    this.read = html("output", { class: "nmd-read" });
+    const head = html("div", { class: "nmd-scatter-head" }, ...labels, this.note);
+    this.element = html("div", { class: "nmd-scatter", hidden: true }, head, this.canvas, this.read);
+    this.element.scatter = this;
+    this.listen();
+    new ResizeObserver(() => ![0, this.width].includes(this.canvas.clientWidth) && this.draw()).observe(this.element);
+  }
+
+  listen() {
+    const on = (kind, action) => this.canvas.addEventListener(kind, action);
+    on("pointerdown", (event) => {
+      if (event.button !== 0) return;
+      this.canvas.setPointerCapture?.(event.pointerId);
+      this.lasso = [this.placeOf(event)];
+    });
+    on("pointermove", (event) => {
+      if (this.lasso) this.lasso.push(this.placeOf(event));
+      this.look(this.lasso ? null : this.near(this.placeOf(event)));
+    });
+    on("pointerup", (event) => this.lasso && this.release(this.placeOf(event)));
+    on("pointerleave", () => this.look(null));
+    on("pointercancel", () => this.drop());
+    on("keydown", (event) => this.press(event));
+    on("transitionend", () => this.draw());
+  }
+
+  /** Show other points, or nothing for null, with these rows selected. */
+  show(data, selectedRows = []) {
+    Object.assign(this, { data, selected: new Set(selectedRows), orders: {} });
+    this.element.hidden = !data;
+    if (!data) return;
+    [this.x, this.y, this.rows] = [numbers(data.x), numbers(data.y), numbers(data.rows, Int32Array)];
+    if (this.at >= this.rows.length) this.at = null;
+    this.choices.forEach((choice, k) => {
+      const names = Array.from({ length: data.rank }, (_, c) => `component ${c}`);
+      if (choice.length !== data.rank) choice.replaceChildren(...names.map((name, c) => html("option", { value: c }, name)));
+      choice.value = String(k ? data.b : data.a);
+    });
+    this.note.textContent = data.total > this.rows.length ? `a sample of ${this.rows.length} of ${data.total} rows` : "";
+    this.draw();
+  }
+
+  choose() {
+    const [a, b] = this.choices.map(({ value }) => Number(value));
+    this.send({ do: "plane", a, b });
+  }
+
+  placeOf(event) {
+    const box = this.canvas.getBoundingClientRect();
+    return [((event.clientX - box.left) / box.width) * this.width, ((event.clientY - box.top) / box.height) * this.height];
+  }
+
+  /** Return the point near a place, or null. */
+  near([left, top]) {
+    const k = nearestDot(this.positions.left, this.positions.top, left, top, SCATTER_REACH);
+    return k < 0 ? null : k;
+  }
+
+  /** Select what the lasso holds, or the point under a click. */
+  release(place) {
+    const path = [...this.lasso, place], [[left, top]] = path;
+    const click = path.every(([x, y]) => Math.hypot(x - left, y - top) < SCATTER_DRAG);
+    const near = this.near(place);
+    const inside = click ? [near].filter((k) => k !== null) : insideOf(path, this.positions.left, this.positions.top);
+    this.drop();
+    this.select(inside.map((k) => this.rows[k]));
+  }
+
+  drop() {
+    this.lasso = null;
+    this.paint();
+  }
+
+  select(rows) {
+    this.selected = new Set(rows);
+    this.draw();
+    this.send({ do: "lasso", rows });
+  }
+
+  press(event) {
+    const step = { ArrowRight: 1, ArrowLeft: -1, ArrowUp: 1, ArrowDown: -1 }[event.key];
+    const row = this.at === null ? null : this.rows[this.at];
+    if (step) this.step(event.key === "ArrowRight" || event.key === "ArrowLeft" ? "x" : "y", step);
+    else if (event.key === "Escape" && this.lasso) this.drop();
+    else if (event.key === "Escape") this.select([]);
+    else if ((event.key === "Enter" || event.key === " ") && row === null) return;
+    else if (event.key === "Enter" || event.key === " ") {
+      const rest = [...this.selected].filter((each) => each !== row);
+      this.select(this.selected.has(row) ? rest : [...rest, row]);
+    } else return;
+    event.preventDefault();
+    event.stopPropagation();
+  }
+
+  /** Move the cursor to the next point in the order of an axis. */
+  step(axis, by) {
+    const values = this[axis];
+    const finite = () => Array.from(values.keys()).filter((k) => Number.isFinite(this.x[k] + this.y[k]));
+    const order = (this.orders[axis] ??= finite().sort((a, b) => values[a] - values[b]));
+    const next = this.at === null ? (by > 0 ? 0 : order.length - 1) : clamp(order.indexOf(this.at) + by, 0, order.length - 1);
+    this.look(order[next] ?? null);
+  }
+
+  /** Show the row and the values of a point; nothing for null. */
+  look(k) {
+    this.at = k;
+    const { a, b, labels } = this.data ?? {}, label = labels?.[k] ? ` (${labels[k]})` : "";
+    const said = () => `row ${this.rows[k]}${label}: component ${a} ${short(this.x[k])}, component ${b} ${short(this.y[k])}`;
+    this.read.textContent = k === null ? "" : said();
+    this.paint();
+  }
+
+  /** Set the size of the canvas and the places of the points, and draw everything but the cursor. */
+  draw() {
+    if (!this.data) return;
+    const { left, right, top, bottom } = SCATTER_EDGE;
+    this.width = this.canvas.clientWidth || this.width || 560;
+    this.height = Math.round(clamp(0.62 * this.width, 220, 440));
+    this.canvas.style.height = `${this.height}px`;
+    this.ratio = globalThis.devicePixelRatio || 1;
+    const size = { width: Math.round(this.width * this.ratio), height: Math.round(this.height * this.ratio) };
+    for (const each of [this.canvas, this.base]) Object.assign(each, size);
+    const [xs, ys] = [dotRange(this.x), dotRange(this.y)];
+    this.across = (x) => left + ((x - xs[0]) / (xs[1] - xs[0])) * (this.width - left - right);
+    this.up = (y) => this.height - bottom - ((y - ys[0]) / (ys[1] - ys[0])) * (this.height - top - bottom);
+    this.positions = { left: this.x.map(this.across), top: this.y.map(this.up) };
+    const pen = this.base.getContext("2d");
+    pen.scale(this.ratio, this.ratio);
+    this.axes(pen, xs, ys);
+    this.dots(pen);
+    const names = `component ${this.data.a} and component ${this.data.b}`;
+    this.canvas.setAttribute("aria-label", `${this.rows.length} rows by ${names}, ${this.selected.size} selected`);
+    this.look(this.at);
+  }
+
+  /** Draw the ticks, the names of the components and the lines at zero. */
+  axes(pen, xs, ys) {
+    const { color, fontFamily } = getComputedStyle(this.canvas);
+    const { left, right, top, bottom } = SCATTER_EDGE, floor = this.height - bottom, end = this.width - right;
+    Object.assign(pen, { fillStyle: color, strokeStyle: color, font: `11px ${fontFamily || "sans-serif"}` });
+    const line = (alpha, ...box) => {
+      pen.globalAlpha = alpha;
+      pen.strokeRect(...box);
+      pen.globalAlpha = 1;
+    };
+    line(0.25, left, top, end - left, floor - top);
+    pen.textAlign = "center";
+    for (const tick of linearTicks(...xs)) {
+      pen.fillText(tickText(tick), this.across(tick), floor + 14);
+      if (tick === 0) line(0.4, this.across(0), top, 0, floor - top);
+    }
+    pen.fillText(`component ${this.data.a}`, (left + end) / 2, this.height - 5);
+    pen.textAlign = "right";
+    for (const tick of linearTicks(...ys)) {
+      pen.fillText(tickText(tick), left - 5, this.up(tick) + 4);
+      if (tick === 0) line(0.4, left, this.up(0), end - left, 0);
+    }
+  }
+
+  /** Draw all points: the selected ones last, larger and with an outline. */
+  dots(pen) {
+    const colors = pageColors(this.canvas), groups = this.data.groups ?? [], { left, top } = this.positions;
+    const [chosen, others] = [[], []];
+    this.rows.forEach((row, k) => (this.selected.has(row) ? chosen : others).push(k));
+    const dot = (k, r, simple) => {
+      if (simple) return pen.fillRect(left[k] - r, top[k] - r, 2 * r, 2 * r);
+      pen.beginPath();
+      pen.arc(left[k], top[k], r, 0, 2 * Math.PI);
+      pen.fill();
+    };
+    for (const [points, r, alpha] of [[others, 3, this.selected.size ? 0.3 : 0.75], [chosen, 5, 1]]) {
+      const simple = points.length > SCATTER_MANY;
+      pen.globalAlpha = alpha;
+      for (const k of points) {
+        pen.fillStyle = colors[Math.abs(groups[k] ?? 0) % colors.length];
+        dot(k, simple ? r / 2 : r, simple);
+        if (alpha === 1 && !simple) pen.stroke();
+      }
+    }
+  }
+
+  /** Draw the lasso and the ring of the cursor over the points, once in a frame. */
+  paint() {
+    if (this.frame || !this.data) return;
+    this.frame = requestAnimationFrame(() => {
+      this.frame = null;
+      const pen = this.canvas.getContext("2d");
+      pen.setTransform(1, 0, 0, 1, 0, 0);
+      pen.clearRect(0, 0, this.canvas.width, this.canvas.height);
+      pen.drawImage(this.base, 0, 0);
+      pen.scale(this.ratio, this.ratio);
+      pen.strokeStyle = pen.fillStyle = getComputedStyle(this.canvas).color;
+      pen.beginPath();
+      if (this.at !== null) pen.arc(this.positions.left[this.at], this.positions.top[this.at], 8, 0, 2 * Math.PI);
+      pen.stroke();
+      pen.beginPath();
+      for (const place of this.lasso ?? []) pen.lineTo(...place);
+      pen.closePath();
+      pen.stroke();
+      pen.globalAlpha = 0.1;
+      pen.fill("evenodd");
+      pen.globalAlpha = 1;
+    });
+  }
+}

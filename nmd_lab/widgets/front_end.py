@@ -1,0 +1,31 @@
+"""The front end: the ES modules of ``front/`` as one, since a widget has a single module.
+
+No build step: import lines are left out, and exports become plain functions.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+FOLDER = Path(__file__).parent / "front"
+
+MODULES = (
+    "dom", "controls", "curves", "pictures", "components", "scatter", "dots", "runs", "explorer",
+)  # fmt: skip
+"""Modules in the order in which they need each other."""
+
+IMPORT = re.compile(r"^import [^;]*;\n", re.MULTILINE)
+EXPORT = re.compile(r"^export (?!default)", re.MULTILINE)
+
+
+def script() -> str:
+    """Return all modules as one, with the default export of the last."""
+    parts = [(FOLDER / f"{name}.mjs").read_text(encoding="utf-8") for name in MODULES]
+    return "\n".join(EXPORT.sub("", IMPORT.sub("", part)) for part in parts)
+
+
+def style() -> str:
+    """Return all style sheets as one."""
+    parts = sorted(FOLDER.glob("*.css"))
+    return "\n".join(part.read_text(encoding="utf-8") for part in parts)

@@ -1,0 +1,113 @@
+"""What a posterior says beside data: how well its intervals hold, as a number and as a chart."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nmd_lab.data.observations import observe
+from nmd_lab.data.sparse_observations import SparseObservations
+from nmd_lab.result.posterior.posterior import Posterior
+
+LEVEL = 0.9
+"""Probability of the intervals."""
+
+MOST_CHECKED, MOST_DRAWN = 5000, 500
+"""Largest numbers of entries that are checked and drawn; of more, a random sample."""
+
+
+class Findings(NamedTuple):
+    """What a posterior says at known entries.
+
+    Attributes
+    ----------
+    held_out : bool
+        Whether the sampler has not seen the entries.
+    n_entries : int
+        Number of entries.
+    coverage : float
+        Share of the intervals that hold the observed value.
+    rmse : float
+        Root mean squared error of the posterior mean.
+    entries : SparseObservations
+        The entries, or a sample of them, to be drawn.
+    mean, low, high : ndarray
+        Posterior mean, and the ends of the intervals, at these.
+    """
+
+    held_out: bool
+    n_entries: int
+    coverage: float
+    rmse: float
+    entries: SparseObservations
+    mean: NDArray[Any]
+    low: NDArray[Any]
+    high: NDArray[Any]
+
+    @property
+    def summary(self) -> str:
+        """The coverage in one line."""
+        which = "held-out" if self.held_out else "known"
+        return (
+            f"{100 * self.coverage:.0f} % of the {100 * LEVEL:.0f} % intervals hold the {which} "
+            "value"
+        )
+
+    @property
+    def caption(self) -> str:
+        """The line below the chart."""
+        if not self.held_out:
+            return (
+                f"{self.n_entries} entries that the sampler has seen, RMSE {self.rmse:.4g}: hold "
+                "some out to judge the intervals"
+            )
+        return f"{self.n_entries} held-out entries: RMSE of the posterior mean {self.rmse:.4g}"
+
+
+def findings(posterior: Posterior, X: Any, held_out: Any) -> Findings:
+    """Return what a posterior says at held-out entries, or at seen ones if there are none.
+
+    Parameters
+    ----------
+    posterior : Posterior
+        The posterior.
+    X : matrix
+        All observed entries.
+    held_out : matrix or None
+        Those that the posterior has not seen.
+    """
+    entries = None if held_out is None else observe(held_out).as_sparse()
+    unseen = entries is not None and entries.n_observed > 0
+    known = entries if entries is not None and unseen else observe(X).as_sparse()
+    checked = sample(known, MOST_CHECKED)
+    mean, low, high = _at(posterior, checked)
+    x = checked.values
+    drawn = sample(checked, MOST_DRAWN)
+    return Findings(
+        unseen,
+        x.size,
+        float(np.mean((low <= x) & (x <= high))),
+        float(np.sqrt(np.mean((mean - x) ** 2))),
+        drawn,
+        *_at(posterior, drawn),
+    )
+
+
+def _at(
+    posterior: Posterior, entries: SparseObservations
+) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+    """Return the posterior mean and the ends of the intervals of new observations."""
+    rows, columns, _ = entries.entries()
+    low, high = posterior.predict_interval(rows, columns, level=LEVEL).T
+    return posterior.predict(rows, columns), low, high
+
+
+def sample(entries: SparseObservations, most: int) -> SparseObservations:
+    """Return observations, or a random sample of them that is always the same."""
+    if entries.n_observed <= most:
+        return entries
+    kept = np.zeros(entries.n_observed, dtype=bool)
+    kept[np.random.default_rng(0).choice(kept.size, most, replace=False)] = True
+    return entries.select(kept)

@@ -1,0 +1,245 @@
+"""A fit in a thread of its own, which can be stopped at any iteration and continued from there."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Collection
+from typing import Any
+
+from nmd_lab._fit_warnings import OPTIONS, Messages, messages_after, messages_before
+from nmd_lab._labelled import ResumableFit
+from nmd_lab.result.decomposition import Decomposition
+from nmd_lab.solver.admm import State
+from nmd_lab.solver.prepare import Prepared
+from nmd_lab.solver.run import VALIDATION
+from nmd_lab.warnings import NotConvergedWarning
+from nmd_lab.widgets.states.choice import Choose, Choosing
+
+from .background import STARTING, Background
+from .recording import Measure, Recording
+from .snapshots import Snapshots
+
+KEPT = ("phase", "message", "warnings", "planned", "result", "_recording", "_resumable")
+"""Attributes that belong to one fit."""
+
+
+class LiveFit(Background):
+    """The fit of an explorer, in a worker thread; at most one fit runs at a time.
+
+    Parameters
+    ----------
+    settings : collection of str
+        Names of the settings that the explorer has; by default all options of a fit.
+
+    Attributes
+    ----------
+    phase : {"ready", "running", "stopped", "finished", "failed"}
+        Phase of the fit.
+    settings : collection of str
+        Names that the advice of warnings may name.
+    message : str
+        Phase and progress in one sentence.
+    warnings : tuple of str
+        Sentences that a fit outside an explorer would give as warnings.  That more iterations would
+        help is not among them, since the curves show it.
+    result : Decomposition or None
+        Result of the iterations so far; None until the fit first stops.
+    snapshots : Snapshots
+        Iterates that can be looked at again.
+    curves : dict of str to list of float
+        Iteration numbers, errors and residuals of all iterations so far.
+    held_out : dict of int to float
+        Held-out errors by iteration, if there are held-out entries.
+    state : State or None
+        Last iterate.
+    planned : int
+        Iteration at which the present run ends.
+    listeners : list of callable
+        Functions without arguments that are called after a change of the above, from any thread.
+        While the fit runs they are called at most sixteen times a second.
+    finishing : callable or None
+        Function that is called with the result, in the worker thread, after each run.
+    """
+
+    def __init__(self, settings: Collection[str] = OPTIONS) -> None:
+        self.settings = settings
+        self.finishing: Callable[[Decomposition], None] | None = None
+        super().__init__()
+
+    def _clear(self) -> None:
+        super()._clear()
+        self.result: Decomposition | None = None
+        self._recording = Recording()
+        self._resumable: ResumableFit | None = None
+
+    @property
+    def done(self) -> int:
+        """Number of the last iteration."""
+        return 0 if self.state is None else self.state.iteration
+
+    @property
+    def snapshots(self) -> Snapshots:
+        """Iterates that can be looked at again."""
+        return self._recording.snapshots
+
+    @property
+    def curves(self) -> dict[str, list[float]]:
+        """A copy of the numbers of all iterations so far."""
+        return self._recording.curves
+
+    @property
+    def held_out(self) -> dict[int, float]:
+        """A copy of the held-out errors so far, by iteration."""
+        return self._recording.held_out
+
+    @property
+    def state(self) -> State | None:
+        """Last iterate."""
+        return self._recording.state
+
+    @property
+    def can_proceed(self) -> bool:
+        """Whether there is a fit that has stopped before it converged."""
+        if self.result is None or self._resumable is None:
+            return False
+        converged = self.result.stop_reason.code == "converged"
+        return self.phase in ("stopped", "finished") and not converged
+
+    def start(
+        self,
+        prepare: Callable[[], Prepared],
+        iterations: int,
+        measure: Measure | None = None,
+        choose: Choose | None = None,
+    ) -> None:
+        """Start a new fit.
+
+        Parameters
+        ----------
+        prepare : callable
+            Function that checks the arguments and returns the prepared fit.  It is called in the
+            worker thread.
+        iterations : int
+            Number of iterations.
+        measure : callable, optional
+            Function that returns the held-out error of a state, for a fit that holds no entries out
+            itself; see `Recording`.
+        choose : callable, optional
+            Function that chooses settings, called before `prepare` in the worker thread.  It ends
+            early when its argument becomes true, which also has to be asked for progress to be
+            shown.  The function that it returns keeps the choice; it is called unless the run has
+            been stopped or forgotten, and cannot be forgotten meanwhile.
+        """
+        self._forget()
+        self._recording = Recording(measure)
+        self._launch(lambda: ResumableFit(prepare()), iterations, choose)
+
+    def proceed(self, iterations: int) -> None:
+        """Continue the fit for so many iterations, if `can_proceed` holds."""
+        resumable = self._resumable
+        if self.can_proceed and resumable is not None:
+            self._launch(lambda: resumable, iterations)
+
+    def show(self, result: Decomposition) -> None:
+        """Take a fit that was made elsewhere as the result; it cannot be continued."""
+        self._forget()
+        self.phase, self.result, self.planned = "finished", result, result.n_iter
+        self.message = f"{result.stop_reason}; relative error {result.relative_error:.6g}"
+
+    def keep(self) -> dict[str, Any]:
+        """Return what `recall` needs to come back to the present fit."""
+        return {name: getattr(self, name) for name in KEPT}
+
+    def recall(self, kept: dict[str, Any]) -> None:
+        """Come back to a fit, which can be continued if it could be before."""
+        self._forget()
+        for name, value in kept.items():
+            setattr(self, name, value)
+
+    def _launch(
+        self, fit: Callable[[], ResumableFit], iterations: int, choose: Choose | None = None
+    ) -> None:
+        self.planned = iterations + self.done
+        recording = self._recording
+        self._begin(lambda stop: self._work(fit, iterations, stop, recording, choose), "nmd-fit")
+
+    def _work(
+        self,
+        make: Callable[[], ResumableFit],
+        iterations: int,
+        stop: threading.Event,
+        recording: Recording,
+        choose: Choose | None,
+    ) -> None:
+        """Do the fit; `stop` tells this run from later ones."""
+        if choose is not None and not self._chosen(choose, stop):
+            return
+        fit = make()
+        before = messages_before(fit.prepared)
+        self._warn(before, stop)
+        result = fit.advance(iterations, lambda state: self._watch(state, fit, stop, recording))
+        recording.measure_last()
+        self._warn(before | messages_after(result, fit.prepared, self.settings), stop)
+        if not self._ended(fit, result, stop):
+            return
+        self.tell()
+        if self.finishing is not None:
+            self.finishing(result)
+            self.tell()
+
+    def _chosen(self, choose: Choose, stop: threading.Event) -> bool:
+        """Let a run choose its settings; return False if it has been stopped or forgotten."""
+        keep = choose(Choosing(stop, lambda trials: self._watch_choice(trials, stop)))
+        with self._lock:
+            if stop is not self._stop:
+                return False
+            stopped = stop.is_set()
+            if stopped:
+                self.phase, self.message = "stopped", "stopped before a choice was made"
+            else:
+                keep()
+                self.message = STARTING
+        self.tell()
+        return not stopped
+
+    def _watch_choice(self, trials: int, stop: threading.Event) -> None:
+        """Show now and then how many trials a choice has made."""
+        if self._is_time_to_look():
+            self._show_progress(f"choosing by held-out entries: {trials} trials so far", stop)
+
+    def _warn(self, messages: Messages, stop: threading.Event) -> None:
+        """Keep what a fit would warn of, unless the run is forgotten already."""
+        with self._lock:
+            if stop is self._stop:
+                self.warnings = tuple(
+                    message
+                    for category, message in messages.items()
+                    if category is not NotConvergedWarning
+                )
+
+    def _ended(self, fit: ResumableFit, result: Decomposition, stop: threading.Event) -> bool:
+        """Show the end of a run; return False if the run is forgotten already."""
+        with self._lock:
+            if stop is not self._stop:
+                return False
+            self._resumable, self.result = fit, result
+            if stop.is_set() and result.stop_reason.code == "callback":
+                self.phase = "stopped"
+                why = f"stopped after {result.n_iter} iterations"
+            else:
+                self.phase, why = "finished", str(result.stop_reason)
+            self.message = f"{why}; relative error {result.relative_error:.6g}"
+        return True
+
+    def _watch(
+        self, state: State, fit: ResumableFit, stop: threading.Event, recording: Recording
+    ) -> bool:
+        """Keep what is to be shown of a state; return whether to stop."""
+        if stop is not self._stop:
+            return True
+        validated = fit.run is not None and VALIDATION in fit.run.history
+        recording.add(state, fit.run.history[VALIDATION][-1] if fit.run and validated else None)
+        if self._is_time_to_look():
+            progress = f"running: iteration {state.iteration} of {self.planned}"
+            self._show_progress(f"{progress}, relative error {state.relative_error:.4g}", stop)
+        return stop.is_set()

@@ -1,0 +1,83 @@
+"""What is kept of the iterates of one fit, written by its thread and read by others."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+from nmd_lab.solver.admm import State
+
+from .held_out import is_measured
+from .snapshots import Snapshots
+
+Measure = Callable[[State], float]
+
+CURVES = ("iteration", "relative_error", "primal_residual", "dual_residual")
+"""Numbers of a state that are kept for each iteration."""
+
+
+class Recording:
+    """The iterates of one fit: curves of all, held-out errors, and snapshots of some.
+
+    Parameters
+    ----------
+    measure : callable, optional
+        Function that returns the held-out error of a state.  It is called in the thread of the fit,
+        at the iterations that `is_measured` chooses and at the last one of each run.
+
+    Attributes
+    ----------
+    snapshots : Snapshots
+        Iterates that can be looked at again.
+    state : State or None
+        Last iterate.
+    """
+
+    def __init__(self, measure: Measure | None = None) -> None:
+        self.snapshots = Snapshots()
+        self.state: State | None = None
+        self._measure = measure
+        self._lock = threading.Lock()
+        self._curves: dict[str, list[float]] = {name: [] for name in CURVES}
+        self._held_out: dict[int, float] = {}
+
+    @property
+    def curves(self) -> dict[str, list[float]]:
+        """A copy of the numbers of all iterations so far; empty before the first one."""
+        with self._lock:
+            return {name: list(numbers) for name, numbers in self._curves.items() if numbers}
+
+    @property
+    def held_out(self) -> dict[int, float]:
+        """A copy of the held-out errors so far, by iteration."""
+        with self._lock:
+            return dict(self._held_out)
+
+    def add(self, state: State, validation: float | None = None) -> None:
+        """Take the next iterate.
+
+        Parameters
+        ----------
+        state : State
+            The iterate.
+        validation : float, optional
+            Its held-out error, if the fit itself has measured it.
+        """
+        if validation is None and self._measure is not None and is_measured(state.iteration):
+            validation = self._measure(state)
+        with self._lock:
+            for name, numbers in self._curves.items():
+                numbers.append(getattr(state, name))
+            if validation is not None:
+                self._held_out[state.iteration] = validation
+        self.snapshots.add(state)
+        self.state = state
+
+    def measure_last(self) -> None:
+        """Measure the held-out error of the last iterate, unless that is done."""
+        state = self.state
+        if self._measure is None or state is None or state.iteration in self._held_out:
+            return
+        error = self._measure(state)
+        with self._lock:
+            self._held_out[state.iteration] = error

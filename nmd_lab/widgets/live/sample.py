@@ -1,0 +1,130 @@
+"""The sampler of an explorer, in a thread of its own; it can be stopped at any sweep."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from nmd_lab._interruption import Interruption
+from nmd_lab._sample_warnings import sentence_of_chains
+from nmd_lab._sampling import TUNE, draw_posterior
+from nmd_lab._threads import one_thread
+from nmd_lab.data.split import split_observed
+from nmd_lab.result.posterior.posterior import Posterior
+from nmd_lab.solver.sampler.options import SampleOptions
+
+from .background import Background
+from .findings import Findings, findings
+
+
+class SampleSettings(NamedTuple):
+    """What `nmd_lab.sample` is called with, and which entries it does not see.
+
+    Attributes
+    ----------
+    rank : int
+        Largest number of components.
+    nonlinearity : str or Nonlinearity
+        Nonlinearity f.
+    options : dict of str to object
+        Options draws, offsets and random_state.
+    held_out : float
+        Share of the observed entries that are held out; 0 for none.
+    """
+
+    rank: int
+    nonlinearity: Any
+    options: dict[str, Any]
+    held_out: float
+
+    def parts(self, X: Any) -> tuple[Any, Any]:
+        """Return the entries that the sampler sees and those that it does not, or None."""
+        if self.held_out == 0:
+            return X, None
+        return split_observed(X, self.held_out, self.options["random_state"])
+
+
+class LiveSample(Background):
+    """Draws from a posterior in a worker thread; at most one run at a time.
+
+    Attributes
+    ----------
+    posterior : Posterior or None
+        Draws of the last run; None until it ends.
+    findings : Findings or None
+        What the posterior says beside the data.
+    settings : SampleSettings or None
+        What the posterior was drawn with.
+    """
+
+    def _clear(self) -> None:
+        super()._clear()
+        self.posterior: Posterior | None = None
+        self.findings: Findings | None = None
+        self.settings: SampleSettings | None = None
+        self._done = 0
+
+    @property
+    def done(self) -> int:
+        """Number of sweeps that are done."""
+        return self._done
+
+    def start(self, X: Any, settings: SampleSettings) -> None:
+        """Draw from the posterior.
+
+        Parameters
+        ----------
+        X : matrix
+            Data as `nmd_lab.sample` takes them.
+        settings : SampleSettings
+            Model, options and held-out entries.
+        """
+        self._forget()
+        self.planned = TUNE + settings.options["draws"]
+        self._begin(lambda stop: self._work(X, settings, stop), "nmd-sample")
+
+    def _work(self, X: Any, settings: SampleSettings, stop: threading.Event) -> None:
+        """Draw and look at the draws; `stop` tells this run from later ones."""
+        self._show_progress("preparing the sampler …", stop)
+        seen, held_out = settings.parts(X)
+        posterior = _drawn(seen, settings, lambda sweep: self._watch(sweep.sweep, stop))
+        n_draws = posterior.trace.sizes["sweep"]
+        found = None
+        if n_draws:
+            self._show_progress("computing intervals …", stop)
+            found = findings(posterior, X, held_out)
+        with self._lock:
+            if stop is not self._stop:
+                return
+            stopped = posterior.stop_reason.code == "callback"
+            self.phase = "stopped" if stopped else "finished"
+            if found is None:
+                self.message = "stopped before the first draw: let it run longer"
+            else:
+                self.posterior, self.findings, self.settings = posterior, found, settings
+                begins = "stopped after" if stopped else "finished:"
+                self.message = f"{begins} {n_draws} draws; {found.summary}"
+                warning = sentence_of_chains(posterior, "raise Draws")
+                self.warnings = (warning,) if warning else ()
+        self.tell()
+
+    def _watch(self, sweep: int, stop: threading.Event) -> bool:
+        """Show how far it is; return whether to stop."""
+        if stop is not self._stop:
+            return True
+        self._done = sweep
+        if self._is_time_to_look():
+            tuning = ", tuning" if sweep <= TUNE else ""
+            self._show_progress(f"sampling: sweep {sweep} of {self.planned}{tuning}", stop)
+        return stop.is_set()
+
+
+def _drawn(X: Any, settings: SampleSettings, callback: Callable[[Any], bool]) -> Posterior:
+    """Return what `nmd_lab.sample` returns; only that nothing is said outside the explorer."""
+    options = SampleOptions(**settings.options, callback=callback, progress=False)
+    data = dict.fromkeys(("mask", "weights", "dtype", "sample_dims"))
+    with one_thread():
+        return draw_posterior(
+            X, settings.rank, settings.nonlinearity, "frobenius", data, options, Interruption()
+        )

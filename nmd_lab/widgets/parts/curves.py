@@ -1,0 +1,141 @@
+"""Curves over iterations, as numbers that ``front/curves.mjs`` draws."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nmd_lab.widgets.live.held_out import lowest
+from nmd_lab.widgets.live.recording import Recording
+
+MOST_POINTS = 800
+"""Number of points above which a curve is thinned to half as many."""
+
+COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#b38600", "#3d8fc4", "#7a5195", "#6b6b6b")
+"""Colours of the curves (Okabe and Ito, 2008), as in ``front/dom.mjs``."""
+
+Points = tuple[Sequence[float], Sequence[float]]
+"""Iterations, and numbers."""
+
+
+class Panel(NamedTuple):
+    """One pair of axes.
+
+    Attributes
+    ----------
+    title : str
+        Title above the axes.
+    labels : dict of str to str
+        Label in the legend of each curve, by the curve's key.
+    lowest : str or None, default None
+        Key of the curve whose lowest point is marked.
+    """
+
+    title: str
+    labels: Mapping[str, str]
+    lowest: str | None = None
+
+
+RESIDUALS = Panel("residuals", {"primal_residual": "‖T − WH‖", "dual_residual": "dual"})
+"""Panel that several explorers show."""
+
+
+def curves_part(
+    panels: Sequence[Panel],
+    recording: Recording | Any,
+    past: Sequence[tuple[str, Recording]] = (),
+    where: str = "",
+) -> dict[str, Any] | None:
+    """Return panels and points, or None if there are no points.
+
+    Parameters
+    ----------
+    panels : sequence of Panel
+        The panels.
+    recording : object with `curves` and `held_out`
+        Numbers of the present run.
+    past : sequence of (str, Recording)
+        Label and numbers of other runs that are drawn, too.
+    where : str, default ""
+        At which entries the held-out errors were measured, for the caption.
+
+    Returns
+    -------
+    dict or None
+        `panels`, `sizes` (number of points by key), `values` (for each key all iterations and then
+        all numbers, float64) and `caption`.
+    """
+    keys = [key for panel in panels for key in panel.labels]
+    data = points_of(recording, keys, "")
+    if not data:
+        return None
+    for label, other in past:
+        data |= points_of(other, keys, f" {label}")
+    thinned = {key: _thinned(*points) for key, points in data.items()}
+    labels = ["", *(f" {label}" for label, _ in past)]
+    return {
+        "panels": [_described(panel, labels, thinned) for panel in panels],
+        "sizes": {key: points.shape[1] for key, points in thinned.items()},
+        "values": b"".join(points.tobytes() for points in thinned.values()),
+        "caption": caption(recording.held_out, where),
+    }
+
+
+def points_of(recording: Any, keys: Sequence[str], suffix: str) -> dict[str, Points]:
+    """Return the points of those curves that have some, by key and suffix."""
+    curves, held_out = recording.curves, recording.held_out
+    iterations = curves.get("iteration", ())
+    found: dict[str, Points] = {key: (iterations, curves[key]) for key in keys if key in curves}
+    if "held_out" in keys:
+        found["held_out"] = tuple(held_out), tuple(held_out.values())
+    return {f"{key}{suffix}": points for key, points in found.items() if len(points[0])}
+
+
+def arrays_of(part: Mapping[str, Any]) -> dict[str, tuple[NDArray[Any], NDArray[Any]]]:
+    """Return the points of a part by key."""
+    numbers, found, begin = np.frombuffer(part["values"], dtype="<f8"), {}, 0
+    for key, size in part["sizes"].items():
+        found[key] = numbers[begin : begin + size], numbers[begin + size : begin + 2 * size]
+        begin += 2 * size
+    return found
+
+
+def caption(held_out: Mapping[int, float], where: str = "") -> str:
+    """Return the lowest and the last held-out error in words; empty without one.
+
+    >>> caption({1: 0.5, 2: 0.25, 3: 0.4})
+    'held-out error: lowest 0.25 at iteration 2, 0.4 at 3'
+    """
+    point = lowest(held_out)
+    if point is None:
+        return ""
+    last = max(held_out)
+    return (
+        f"held-out error: lowest {point[1]:.4g} at iteration {point[0]}, "
+        f"{held_out[last]:.4g} at {last}{where}"
+    )
+
+
+def _described(panel: Panel, suffixes: Sequence[str], known: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a panel with one entry for each of its curves in each run."""
+    curves = [
+        {"key": f"{key}{suffix}", "label": f"{label}{suffix and ','}{suffix}", "past": bool(suffix)}
+        for suffix in suffixes
+        for key, label in panel.labels.items()
+        if not suffix or f"{key}{suffix}" in known
+    ]
+    return {"title": panel.title, "curves": curves, "lowest": panel.lowest}
+
+
+def _thinned(x: Sequence[float], y: Sequence[float]) -> Any:
+    """Return points (2, n); thinning keeps the first, the last and the lowest positive one."""
+    points = np.array([x, y], dtype="<f8")
+    count = points.shape[1]
+    if count <= MOST_POINTS:
+        return points
+    kept = np.linspace(0, count - 1, MOST_POINTS // 2).astype(int)
+    lowest_one = int(np.argmin(np.where(points[1] > 0, points[1], np.inf)))
+    return points[:, np.union1d(kept, lowest_one)]

@@ -1,0 +1,103 @@
+"""Components and the plane of the rows: what several views show of W and H."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from nmd_lab.data.labels import Labels
+from nmd_lab.widgets.states.frame import MOST_ROWS, Frame
+from nmd_lab.widgets.states.iterate import AnyIterate
+
+from .axis_labels import texts
+from .components import components_part, typical_rows
+from .scatter import Plane
+
+
+class FactorsPart:
+    """Components, some of which are switched off, and rows in the plane of two of them.
+
+    Attributes
+    ----------
+    chosen : int or None
+        Component whose rows are shown.
+    actions : dict of str to callable
+        What the messages of the front end do, by their name.
+    """
+
+    def __init__(self) -> None:
+        self._plane: tuple[Labels, Plane] | None = None
+        self.actions = {"component": self._act, "plane": self._choose_plane}
+        self.forget()
+
+    def forget(self) -> None:
+        """Switch all components on, since they are those of another model."""
+        self._off: set[int] = set()
+        self.chosen: int | None = None
+
+    def off(self, iterate: AnyIterate | None) -> list[int]:
+        """Return the components of a model that are switched off."""
+        return [] if iterate is None else sorted(k for k in self._off if k < iterate.H.shape[0])
+
+    def rows(self, iterate: AnyIterate | None, count: int = MOST_ROWS) -> Any:
+        """Return the rows with most of the chosen component; None without one."""
+        if iterate is None or self.chosen is None or self.chosen >= iterate.H.shape[0]:
+            return None
+        return typical_rows(np.asarray(iterate.W), self.chosen, count)
+
+    def parts(
+        self,
+        iterate: AnyIterate | None,
+        frame: Frame | None,
+        labels: Labels,
+        said: str,
+        columns: Sequence[str] | None = None,
+    ) -> dict[str, Any]:
+        """Return the components and the plane.
+
+        Parameters
+        ----------
+        iterate : State, Iterate or None
+            The model; None: there is nothing to show.
+        frame : Frame or None
+            How the data are shown as pictures; None if they are not.
+        labels : Labels
+            Labels of the data.
+        said : str
+            Line below the components.
+        columns : sequence of str, optional
+            Names of the columns; by default their labels.
+        """
+        if self._plane is None or self._plane[0] is not labels:
+            self._plane = labels, Plane(labels)
+        if iterate is None:
+            return {}
+        factors = np.asarray(iterate.W), iterate.H
+        names = texts(labels, "columns") if columns is None else columns
+        return {
+            "components": components_part(
+                factors, frame, names, self.off(iterate), self.chosen, said
+            ),
+            "scatter": self._plane[1].part(factors[0]),
+        }
+
+    def _act(self, message: Mapping[str, Any]) -> None:
+        """Switch a component off or on, or show the rows that have most of it."""
+        k = int(message["k"])
+        if message["what"] == "off":
+            self._off ^= {k}
+        else:
+            self.chosen = None if self.chosen == k else k
+
+    def _choose_plane(self, message: Mapping[str, Any]) -> None:
+        """Show the plane of other components."""
+        if self._plane is not None:
+            self._plane[1].choose(message["a"], message["b"])
+
+
+def lost_text(off: Sequence[int], before: float, after: float) -> str:
+    """Return what is lost without some components in words."""
+    named = ", ".join(map(str, off))
+    return f"without component {named}: relative error {before:.4g} becomes {after:.4g}"

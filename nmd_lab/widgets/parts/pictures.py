@@ -1,0 +1,89 @@
+"""The pictures of an explorer: data, reconstruction and standard deviation, as numbers."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nmd_lab.widgets.states.frame import Frame
+
+Array = NDArray[Any]
+
+
+class Shown(NamedTuple):
+    """What the pictures show beside the model.
+
+    Attributes
+    ----------
+    frame : Frame
+        Which entries.
+    original, seen, spread : ndarray or None
+        Data, what the fit sees of them, and the standard deviation of a posterior, at the entries.
+    limits : (float, float)
+        Smallest and largest value of the data.
+    names : list of str
+        Labels of all rows; empty if there are none.
+    can_brush : bool
+        Whether entries can be hidden and revealed.
+    n_painted : int
+        Number of entries that were.
+    """
+
+    frame: Frame
+    original: Array | None
+    seen: Array | None
+    limits: tuple[float, float]
+    names: list[str]
+    spread: Array | None = None
+    can_brush: bool = False
+    n_painted: int = 0
+
+
+def pictures_part(
+    shown: Shown, beside: Array | None = None, beside_title: str = ""
+) -> dict[str, Any]:
+    """Return the pictures that stay as they are while a fit runs.
+
+    Parameters
+    ----------
+    shown : Shown
+        The pictures.
+    beside : ndarray, optional
+        Model of another run at the same entries.
+    beside_title : str, default ""
+        Title of that picture.
+    """
+    frame, (low, high) = shown.frame, shown.limits
+    rows = frame.rows.tolist() if frame.picture is not None else [0]
+    return {
+        "count": frame.n_pictures,
+        "height": frame.height,
+        "width": frame.width,
+        "channels": frame.channels,
+        "step": frame.step,
+        "layout": "matrix" if frame.picture is None else "rows",
+        "scale": "rgb" if frame.channels == 3 else "gray" if low >= 0 else "signed",
+        "low": low,
+        "high": high,
+        "ids": rows,
+        "labels": [shown.names[row] if shown.names else "" for row in rows],
+        "original": _bytes(frame, shown.original),
+        "seen": _bytes(frame, shown.seen),
+        "spread": _bytes(frame, shown.spread),
+        "beside": _bytes(frame, beside),
+        "beside_title": beside_title,
+        "can_brush": shown.can_brush,
+        "n_painted": shown.n_painted,
+    }
+
+
+def _bytes(frame: Frame, values: Array | None) -> bytes | None:
+    return None if values is None else frame.arranged(values)
+
+
+def at(frame: Frame, matrix: Array) -> Array:
+    """Return a matrix at the entries of a frame."""
+    found: Array = matrix[np.ix_(frame.rows, frame.columns)]
+    return found

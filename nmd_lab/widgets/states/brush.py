@@ -1,0 +1,138 @@
+"""Entries that the user hides or reveals with a brush, and the code that does the same."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .frame import Frame
+
+WIDTH = 92
+"""Longest line of the code."""
+
+
+class Paint:
+    """What the brush has done to the entries of a matrix.
+
+    Parameters
+    ----------
+    shape : (int, int)
+        Number of rows and columns.
+
+    Attributes
+    ----------
+    signs : ndarray of int8 (m, n)
+        -1 for hidden entries, 1 for revealed ones, 0 for the others.
+    """
+
+    def __init__(self, shape: tuple[int, int]) -> None:
+        self.signs = np.zeros(shape, dtype=np.int8)
+
+    @property
+    def n_painted(self) -> int:
+        """Number of entries that were hidden or revealed."""
+        return int(np.count_nonzero(self.signs))
+
+    def touched(
+        self,
+        frame: Frame,
+        picture: int,
+        points: Iterable[Sequence[float]],
+        radius: float,
+        *,
+        hide: bool,
+    ) -> Paint:
+        """Return the paint after discs around some points of a picture have been touched.
+
+        Parameters
+        ----------
+        frame : Frame
+            What of the matrix is shown.
+        picture : int
+            Number of the picture.
+        points : iterable of (float, float)
+            Centres (y, x), in shown pixels.
+        radius : float
+            Radius, in shown pixels.
+        hide : bool
+            Whether the entries are hidden; otherwise they are revealed.
+        """
+        made = Paint(self.signs.shape)
+        made.signs = self.signs.copy()
+        step, sign = frame.step, -1 if hide else 1
+        for y, x in points:
+            if frame.picture is None:
+                m, n = self.signs.shape
+                rows, pixels = disc((m, n // frame.channels), y * step, x * step, radius * step)
+                for channel in range(frame.channels):
+                    made.signs[rows, pixels * frame.channels + channel] = sign
+            else:
+                rows, columns = disc((frame.height, frame.width), y, x, radius)
+                at = frame.columns_at(rows * frame.width + columns)
+                made.signs[frame.rows[picture], at] = sign
+        return made
+
+    def mask(self, observed: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Return which entries a fit sees, of those that it saw before."""
+        return np.where(self.signs == 0, observed, self.signs > 0)
+
+    def code(self) -> str:
+        """Return the lines that change an array ``mask`` in the same way; empty without paint."""
+        return "".join(
+            _loop(runs(self.signs == sign), word) for sign, word in ((-1, "False"), (1, "True"))
+        )
+
+
+def disc(
+    shape: tuple[int, int], y: float, x: float, radius: float
+) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Return rows and columns of the pixels whose centres are within a radius of a point.
+
+    Parameters
+    ----------
+    shape : (int, int)
+        Height and width.
+    y, x : float
+        The point; pixel (0, 0) has its centre at (0.5, 0.5).
+    radius : float
+        Radius in pixels; the pixel of the point itself belongs to the disc in any case.
+    """
+    height, width = shape
+    (top, bottom), (left, right) = (
+        np.clip([math.floor(at - radius), math.floor(at + radius) + 1], 0, size)
+        for at, size in ((y, height), (x, width))
+    )
+    i, j = np.arange(top, bottom)[:, None], np.arange(left, right)
+    inside = (i + 0.5 - y) ** 2 + (j + 0.5 - x) ** 2 <= radius**2
+    inside |= (i == math.floor(y)) & (j == math.floor(x))
+    rows, columns = np.nonzero(inside)
+    return rows + top, columns + left
+
+
+def runs(painted: NDArray[np.bool_]) -> list[tuple[int, int, int]]:
+    """Return row, first column and column after the last of each run of painted entries.
+
+    >>> runs(np.array([[0, 1, 1], [1, 0, 1]], dtype=bool))
+    [(0, 1, 3), (1, 0, 1), (1, 2, 3)]
+    """
+    edges = np.diff(painted.astype(np.int8), axis=1, prepend=0, append=0)
+    (rows, begins), (_, ends) = np.nonzero(edges == 1), np.nonzero(edges == -1)
+    return list(zip(rows.tolist(), begins.tolist(), ends.tolist(), strict=True))
+
+
+def _loop(painted: list[tuple[int, int, int]], word: str) -> str:
+    """Return a loop that sets runs of ``mask``."""
+    if not painted:
+        return ""
+    lines, line = [], "   "
+    for run in painted:
+        text = f" {run},"
+        if len(line) + len(text) > WIDTH:
+            lines.append(line)
+            line = "   "
+        line += text
+    body = "\n".join([*lines, line])
+    return f"for row, begin, end in [\n{body}\n]:\n    mask[row, begin:end] = {word}\n"

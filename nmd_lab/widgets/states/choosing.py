@@ -1,0 +1,172 @@
+"""State of an explorer whose settings may be "auto": chosen by held-out entries before the fit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+from nmd_lab._checks import check_rank
+from nmd_lab._interruption import Interruption
+from nmd_lab.model.nonlinearities import NONLINEARITIES, Nonlinearity
+from nmd_lab.solver.prepare import Prepared, prepare
+from nmd_lab.solver.selection.choice import Choice
+from nmd_lab.widgets.live.recording import Measure
+
+from .choice import Keep, choice_for, has_bounds, is_open, parted, sentence_of, settings_of
+from .fields import FitState
+
+
+class ChoosingState(FitState):
+    """Settings of a fit of a matrix, some of which may be "auto".
+
+    A choice puts numbers in the place of "auto".  The fit then begins as one with these numbers
+    does, so that the copied code repeats it.
+
+    Parameters
+    ----------
+    values : dict
+        Value of each field by name.
+
+    Attributes
+    ----------
+    decided : dict of str to object
+        Values that the last run found for settings that were "auto"; a new dict for each run.
+    choice : str
+        Sentence that says what was chosen and why; empty if there was no choice.
+    """
+
+    kept = (*FitState.kept, "decided", "choice", "_arguments")
+
+    def __init__(self, values: dict[str, Any]) -> None:
+        super().__init__(values)
+        self._forget_choice()
+
+    def _forget_choice(self) -> None:
+        self.decided: dict[str, Any] = {}
+        self.choice = ""
+        self._arguments: dict[str, Any] = {}
+
+    @property
+    def choosable(self) -> list[str]:
+        """Names of the settings that may be "auto"."""
+        return [field.name for field in self.fields if field.auto]
+
+    def choose_all(self) -> None:
+        """Make all settings "auto" that may be."""
+        for name in self.choosable:
+            self.set(name, "auto")
+
+    @property
+    def _has_bounds(self) -> bool:
+        """Whether the present f has bounds."""
+        name = self.values["nonlinearity"]
+        return name != "auto" and has_bounds(NONLINEARITIES[name])
+
+    def nonlinearity(self, values: Mapping[str, Any] | None = None) -> str | Nonlinearity:
+        """Return f as a fit takes it.
+
+        Parameters
+        ----------
+        values : mapping, optional
+            Values of the settings; by default the present ones.
+        """
+        values = self.values if values is None else values
+        name = str(values["nonlinearity"])
+        if name == "auto" or not has_bounds(NONLINEARITIES[name]):
+            return name
+        bounds = {"a": values["low"], "b": values["high"]}
+        return NONLINEARITIES[name](**bounds)
+
+    def arguments(self, values: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """Return the arguments of the fit without the matrix.
+
+        Parameters
+        ----------
+        values : mapping, optional
+            Values of the settings; by default the present ones.
+        """
+        raise NotImplementedError
+
+    def check_rank(self, shape: tuple[int, int]) -> None:
+        """Raise an error if the rank is neither "auto" nor right for a matrix of a shape."""
+        if self.values["rank"] != "auto":
+            check_rank(self.values["rank"], shape)
+
+    def reset(self) -> None:
+        """Forget the fit."""
+        self.fit.reset(tell=False)  # first: from now on a running choice changes nothing
+        self._forget_choice()
+        super().reset()
+
+    def _launch(
+        self,
+        X: Any,
+        *,
+        absent_are_zeros: bool,
+        measure: Measure | None = None,
+        mask: Any = None,
+    ) -> None:
+        """Choose what is "auto", and fit; all of it in the thread of the fit.
+
+        Parameters
+        ----------
+        X : matrix
+            Data.
+        absent_are_zeros : bool
+            Meaning of the absent entries of a sparse X.
+        measure : callable, optional
+            See `LiveFit.start`.
+        mask : ndarray of bool (m, n), optional
+            Entries that the fit sees.
+        """
+        self.fit.reset(tell=False)
+        self._forget_choice()
+        settings, asked_for = dict(self.values), self.arguments()
+        choice: Choice | None = None
+
+        def choose(asked: Interruption) -> Keep:
+            nonlocal choice
+            seen = asked_for if mask is None else asked_for | {"mask": mask}
+            choice = choice_for(X, seen, absent_are_zeros=absent_are_zeros, asked=asked)
+            return partial(self._decide, settings, choice)
+
+        def prepared() -> Prepared:
+            model, named = parted(self.arguments(settings))
+            made = prepare(X, *model, absent_are_zeros=absent_are_zeros, mask=mask, **named)
+            return made._replace(choice=choice)
+
+        open_ones = is_open(asked_for)
+        if open_ones:
+            self._settle(settings, {})
+        else:
+            self._settle(settings, {"offsets": "none", "offset_alpha": settings["alpha"]})
+        iterations = settings["iterations"]
+        self.fit.start(prepared, iterations, measure, choose if open_ones else None)
+
+    def _decide(self, settings: dict[str, Any], choice: Choice) -> None:
+        """Take the values of a choice for what is "auto" in the settings of a run."""
+        self._settle(settings, settings_of(choice))
+        names = [name for name in self.choosable if name in self.decided]
+        self.choice = sentence_of(choice, names)
+
+    def _settle(self, settings: dict[str, Any], found: Mapping[str, Any]) -> None:
+        """Put values in the place of "auto", unless the user has changed the setting meanwhile.
+
+        Parameters
+        ----------
+        settings : dict
+            Settings of the run.  They are changed.
+        found : mapping
+            Values by the name of their setting.
+        """
+        names = [name for name in self.choosable if settings.get(name) == "auto" and name in found]
+        if "nonlinearity" in names:
+            names += [name for name in ("low", "high") if name in found]
+        self.decided = {name: found[name] for name in names}
+        for name, value in self.decided.items():
+            if self.values[name] == settings[name]:
+                self.values[name] = value
+        settings |= self.decided
+        self.fitted_settings = self._settings(settings)
+        self._arguments = self.arguments(settings)

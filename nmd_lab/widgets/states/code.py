@@ -1,0 +1,129 @@
+"""Notebook cells that repeat without an explorer what was done with it."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from typing import Any
+
+from nmd_lab.fit import complete, decompose
+from nmd_lab.model.nonlinearities import Nonlinearity
+
+from .choice import default_nonlinearity
+
+PRINT_ERROR = 'print(f"relative error {fit.relative_error:.6g}")\n'
+"""Last line of a cell that fits."""
+
+
+class Code(str):
+    """Code that stands for itself, not for a text."""
+
+
+def expression(value: Any) -> str:
+    """Return the code of a value.
+
+    >>> import nmd_lab as nmd
+    >>> expression(nmd.MinMax(0, 1)), expression("l1")
+    ('nmd.MinMax(0.0, 1.0)', '"l1"')
+    """
+    if isinstance(value, Nonlinearity):
+        inner = ", ".join(map(repr, value.parameters))
+        return f"nmd.{type(value).__name__}({inner})"
+    if isinstance(value, Code):
+        return str(value)
+    if isinstance(value, str):
+        escaped = value.replace("\\", "\\\\").replace('"', '\\"')
+        return f'"{escaped}"'
+    return repr(value.item() if hasattr(value, "item") else value)
+
+
+def call(function: str, *positional: str, **named: Any) -> str:
+    """Return the code of a call.
+
+    Parameters
+    ----------
+    function : str
+        Name of the function.
+    *positional : str
+        Code of the positional arguments.
+    **named : object
+        Values of the named arguments.
+
+    Examples
+    --------
+    >>> call("nmd.complete", "X", rank=3, loss="l1")
+    'nmd.complete(X, rank=3, loss="l1")'
+    """
+    named_code = [f"{name}={expression(value)}" for name, value in named.items()]
+    return _wrapped(function, [*positional, *named_code])
+
+
+def _wrapped(function: str, arguments: list[str], width: int = 88) -> str:
+    """Return a call on one line, or with an argument a line if it is longer than `width`."""
+    line = f"{function}({', '.join(arguments)})"
+    if len(line) <= width:
+        return line
+    return f"{function}(\n" + "".join(f"    {argument},\n" for argument in arguments) + ")"
+
+
+def fit_call(fit: Any, verb: str, data: str, arguments: Mapping[str, Any]) -> str:
+    """Return the code of a fit and of a line that prints its relative error.
+
+    Parameters
+    ----------
+    fit : Decomposition or None
+        Result whose number of iterations is repeated; None: the one in `arguments`.
+    verb : {"decompose", "complete"}
+        Name of the function that fits.
+    data : str
+        Name of its matrix.
+    arguments : mapping
+        The other arguments; those that have their default values are left out.
+
+    Examples
+    --------
+    >>> print(fit_call(None, "decompose", "X", {"rank": 3, "loss": "frobenius", "alpha": 0.5}))
+    fit = nmd.decompose(X, rank=3, alpha=0.5)
+    print(f"relative error {fit.relative_error:.6g}")
+    <BLANKLINE>
+    """
+    named = dict(arguments)
+    if fit is not None:
+        named |= stopping_arguments(fit, validated=named.get("validation") is not None)
+    function = {"decompose": decompose, "complete": complete}[verb]
+    known = {name: each.default for name, each in inspect.signature(function).parameters.items()}
+    if known["nonlinearity"] is None:
+        known["nonlinearity"] = default_nonlinearity(named.get("alpha", known["alpha"]))
+    named = {name: value for name, value in named.items() if value != known[name]}
+    return f"fit = {call(f'nmd.{verb}', data, **named)}\n{PRINT_ERROR}"
+
+
+def stopping_arguments(fit: Any, *, validated: bool) -> dict[str, Any]:
+    """Return the arguments that stop a repeated fit where the first one stopped.
+
+    Parameters
+    ----------
+    fit : Decomposition
+        The first fit.
+    validated : bool
+        Whether it held entries out; early stopping is then put off to its last iteration.
+    """
+    # The iteration that overflowed is not part of the result, but it has to be repeated
+    overflowed = fit.stop_reason.code == "not finite"
+    iterations = fit.n_iter + overflowed
+    patience = {"patience": iterations} if validated else {}
+    return {"max_iter": iterations, **patience}
+
+
+def name_in_notebook(value: Any) -> str | None:
+    """Return the name of the variable that holds an object in the notebook, or None."""
+    try:
+        from IPython import get_ipython
+    except ImportError:
+        return None
+    shell = get_ipython()
+    variables = {} if shell is None else shell.user_ns
+    return next(
+        (name for name, held in variables.items() if held is value and not name.startswith("_")),
+        None,
+    )

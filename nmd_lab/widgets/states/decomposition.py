@@ -1,0 +1,316 @@
+"""State of the decomposition explorer: data, settings and fit, without any widget."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+
+from nmd_lab._checks import check_share
+from nmd_lab.baselines import truncated_svd
+from nmd_lab.data.pictures import picture_of
+from nmd_lab.data.sparse import is_sparse
+from nmd_lab.model.losses import LOSSES
+from nmd_lab.model.nonlinearities import NONLINEARITIES
+from nmd_lab.model.proximal import make_pair
+from nmd_lab.result.decomposition import Decomposition
+from nmd_lab.solver.options import Options
+from nmd_lab.widgets.live.held_out import HiddenEntries, relative
+from nmd_lab.widgets.live.recording import Measure
+
+from .data_choices import load_matrix, matrix_choices
+from .decomposition_code import Cell, loading_lines
+from .fields import Field, as_penalty, check_option
+from .frame import guessed_shape
+from .iterate import AnyIterate, product
+from .matrix_data import (
+    NO_PICTURE,
+    NOISES,
+    MatrixData,
+    as_matrix,
+    as_shape,
+    corrupted,
+)
+from .painting import PaintingState
+
+OWN_DATA = "your X"
+"""Option for the data that the user gave."""
+
+SHAPES = ("auto", "none")
+"""Suggestions for the shape of a picture: from labels or values, or none."""
+
+PENALTIES = ("auto", "balanced", "paper")
+"""Rules for ρ that are suggested."""
+
+
+class DecompositionState(PaintingState):
+    """A matrix, a model of it, and a fit that can be stopped.
+
+    Parameters
+    ----------
+    X : matrix, optional
+        Data; by default a data set of the library, chosen by its name.
+    shape : (int, int), optional
+        Height and width of the picture that each row of X is.
+    **values
+        Starting values of settings, see `fields`.
+
+    Attributes
+    ----------
+    X : matrix or None
+        Data of the user.
+    options : dict of str to list of str
+        Options of the settings whose options depend on the data.
+    errors : dict of str to (float, float)
+        Relative errors at observed and at hidden entries, of the finished fit and of the SVD.
+    hidden : HiddenEntries or None
+        The hidden entries at which the iterates of the fit are measured, see `LiveFit.held_out`.
+
+    Raises
+    ------
+    TypeError
+        If X is sparse.
+
+    Examples
+    --------
+    >>> state = DecompositionState(rank=5, iterations=20)
+    >>> state.start()
+    >>> state.fit.join(60), state.fit.result.n_iter
+    (True, 20)
+    """
+
+    fields = (
+        Field("data", "Data", "choice", group="Data"),
+        Field("noise", "Noise", "choice", NOISES, "Data", "Noise added to every entry",
+              {"salt_and_pepper": "salt and pepper"}),
+        Field("level", "Noise level", "number", (), "Data"),
+        Field("missing", "Missing", "share", (), "Data", "Share of hidden entries"),
+        Field("shape", "Picture", "text", SHAPES, "Data",
+              "Height x width of the picture that each row is"),
+        Field("seed", "Seed", "integer", (), "Data", "Seed of noise, holes and random starts"),
+        Field("nonlinearity", "f", "choice", tuple(NONLINEARITIES), "Model", "X ≈ f(W H)",
+              {name: f.label for name, f in NONLINEARITIES.items()}),
+        Field("low", "Lower bound", "number", (), "Model"),
+        Field("high", "Upper bound", "number", (), "Model"),
+        Field("loss", "Loss", "choice", tuple(LOSSES), "Model", "",
+              {name: loss.label for name, loss in LOSSES.items()}),
+        Field("rank", "Rank", "integer", (), "Model", "Number of components", auto=True),
+        Field("alpha", "Ridge alpha", "number", (), "Solver", "Keeps W and H small", auto=True),
+        Field("penalty", "Penalty", "text", PENALTIES, "Solver", "A rule or a number"),
+        Field("tol", "Tolerance", "number", (), "Solver",
+              "Relative gain that is worth 100 more iterations; 0: all iterations"),
+        Field("iterations", "Iterations", "integer", (), "Solver", "Number of each run"),
+    )  # fmt: skip
+    numbers = MappingProxyType({"rank": 10, "alpha": 0.0})
+    kept = (*PaintingState.kept, "errors", "hidden", "_f")
+
+    def __init__(self, X: Any = None, shape: tuple[int, int] | None = None, **values: Any) -> None:
+        if is_sparse(X):
+            raise TypeError("X is sparse: give it to CompletionExplorer, or X.toarray() here.")
+        self.given, (self.X, self._channels) = X, as_matrix(X)
+        self.options = {"data": ([OWN_DATA] if X is not None else []) + list(matrix_choices())}
+        defaults = {
+            "data": self.options["data"][0],
+            "noise": "none",
+            "level": 0.1,
+            "missing": 0.0,
+            "shape": "auto" if shape is None else f"{shape[0]} x {shape[1]}",
+            "seed": 0,
+            "nonlinearity": "relu",
+            "low": 0.0,
+            "high": 1.0,
+            "loss": "frobenius",
+            "rank": 10,
+            "alpha": 0.0,
+            "penalty": "auto",
+            "tol": Options().tol,
+            "iterations": 300,
+        }
+        super().__init__(defaults)
+        self._data: tuple[Any, MatrixData] | None = None
+        for name, value in values.items():
+            self.set(name, value)
+        if "rank" not in values:
+            self.values["rank"] = min(10, *self.data.shape)
+        self.fit.finishing = self._compare
+        self._clear()
+
+    def _clear(self) -> None:
+        """Forget what belongs to a fit."""
+        self.errors: dict[str, tuple[float, float]] = {}
+        self.hidden: HiddenEntries | None = None
+        self.before_brush = None
+
+    def source(self) -> Any:
+        """Return the original matrix."""
+        return self.X if self.values["data"] == OWN_DATA else load_matrix(self.values["data"])
+
+    @property
+    def data(self) -> MatrixData:
+        """The data with the noise and the holes of the present settings."""
+        names = ("data", "noise", "level", "missing", "seed", "shape")
+        key = (*(self.values[name] for name in names), id(self.paint))
+        if self._data is None or self._data[0] != key:
+            channels = self._channels if self.values["data"] == OWN_DATA else 1
+            self._data = (
+                key,
+                MatrixData(self.source(), self.values, self._layout(), channels, self.paint),
+            )
+        return self._data[1]
+
+    def _layout(self) -> tuple[int, int] | None:
+        """Return the shape of the picture that each row is; None for that of the labels, if any.
+
+        Raises
+        ------
+        ValueError
+            If the setting is neither a word nor a shape.
+        """
+        text = self.values["shape"].strip()
+        if text == "none":
+            return NO_PICTURE
+        if text != "auto":
+            return as_shape(text)
+        X = self.source()
+        return guessed_shape(np.asarray(X, dtype=float)) if type(X) is np.ndarray else None
+
+    def _check_shape(self) -> None:
+        """Raise an error if rows cannot be pictures of the given shape."""
+        layout = self._layout()
+        if layout is not None and layout != NO_PICTURE:
+            picture_of(xr.DataArray(np.zeros(np.shape(self.source())[1])), layout)
+
+    def arguments(self, values: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """Return the arguments of the fit without the matrix, see `ChoosingState.arguments`."""
+        values = self.values if values is None else values
+        return {
+            "rank": values["rank"],
+            "nonlinearity": self.nonlinearity(values),
+            "loss": values["loss"],
+            "penalty": as_penalty(values["penalty"]),
+            "alpha": values["alpha"],
+            "offsets": "none",
+            "tol": values["tol"],
+            "random_state": values["seed"],
+            "max_iter": values["iterations"],
+        }
+
+    def reasons(self) -> dict[str, str]:
+        """Return why settings have no effect now, by the name of each such setting."""
+        values, reasons = self.values, {}
+        if len(self.options["data"]) == 1:
+            reasons["data"] = "there is only one matrix"
+        if self._channels > 1 and values["data"] == OWN_DATA:
+            reasons["shape"] = "the matrix is one picture in colours"
+        if values["noise"] == "none":
+            reasons["level"] = "no noise is added"
+        if not self._has_bounds:
+            reasons["low"] = reasons["high"] = f"{values['nonlinearity']} has no bounds"
+        return reasons
+
+    def checks(self) -> dict[str, Callable[[], Any]]:
+        """Return a function for each checked setting that raises an error if it is wrong."""
+        values = self.values
+
+        def loss() -> None:
+            if not 0 <= values["missing"] < 1:
+                return
+            pair = make_pair(self.nonlinearity(), values["loss"])
+            observed = self.data.observed
+            pair.loss.check_data(float(np.nanmin(observed)), float(np.nanmax(observed)))
+
+        return {
+            "missing": lambda: check_share("missing", values["missing"]),
+            "level": lambda: corrupted(self.source(), values | {"missing": 0}),
+            "seed": lambda: check_option("random_state", values["seed"]),
+            "shape": self._check_shape,
+            "high": self.nonlinearity,
+            "rank": lambda: self.check_rank(np.shape(self.source())),
+            "alpha": lambda: check_option("alpha", values["alpha"]),
+            "penalty": lambda: as_penalty(values["penalty"]),
+            "tol": lambda: check_option("tol", values["tol"]),
+            "iterations": lambda: check_option("max_iter", values["iterations"]),
+            "loss": loss,
+        }
+
+    def set(self, name: str, value: Any) -> None:
+        """Change a setting; other data have no paint."""
+        super().set(name, value)
+        if name == "data":
+            self.paint = None
+
+    def start(self) -> None:
+        """Start a fit with the present settings."""
+        self._clear()
+        measure, data = self.prepare_measure(), self.fitted_data
+        holes = data.has_holes
+        self._launch(data.seen, absent_are_zeros=not holes, measure=measure, mask=data.mask)
+
+    def prepare_measure(self) -> Measure | None:
+        """Take the present data as those of the fit; measure the entries that it does not see."""
+        data = self.fitted_data = self.data
+        pair = make_pair(self.nonlinearity(), self.values["loss"])
+        self._f = pair.nonlinearity
+        rows, columns = data.hidden
+        self.hidden = HiddenEntries(data.original, rows, columns, self._f) if rows.size else None
+        return None if self.hidden is None else self.hidden.error
+
+    def reset(self) -> None:
+        """Forget the fit."""
+        self._clear()
+        super().reset()
+
+    def model(
+        self, state: AnyIterate, rows: Any, columns: Any, off: Collection[int] = ()
+    ) -> NDArray[np.floating]:
+        """Return f(WH) of an iterate at the given rows and columns, without some components."""
+        return product(state, self._f, rows, columns, off)
+
+    def loss_without(self, state: AnyIterate, off: Collection[int]) -> tuple[float, float]:
+        """Return the relative error at the observed entries with and without some components."""
+        data = self.fitted_data
+        seen = ~np.isnan(data.observed)
+        every = np.arange(data.shape[0]), np.arange(data.shape[1])
+        with_all, without = (
+            relative(data.observed[seen], self.model(state, *every, which)[seen])
+            for which in ((), off)
+        )
+        return with_all, without
+
+    def _compare(self, fit: Decomposition) -> None:
+        """Measure the finished fit and the SVD of equal rank, and keep their errors."""
+        data, errors = self.fitted_data, {}
+        baseline = truncated_svd(data.observed, fit.rank)
+        for name, each in ((f"{fit.nonlinearity.name}, {fit.loss.name}", fit), ("SVD", baseline)):
+            model = each.labels.flatten(each.reconstruct().values)
+            seen = ~np.isnan(data.observed)
+            held_out = relative(data.original[data.hidden], model[data.hidden])
+            errors[name] = relative(data.observed[seen], model[seen]), held_out
+        if self.fit.result is fit:  # no new run has begun meanwhile
+            self.errors = errors
+
+    def code(self, name: str | None = None) -> str:
+        """Return a notebook cell that repeats the fit, or that makes one if there is none.
+
+        Parameters
+        ----------
+        name : str, optional
+            Name of the user's X in the notebook.
+        """
+        result, values = self.fit.result, self.values
+        if result is not None and self._arguments:
+            values, arguments = values | self.fitted_settings, self._arguments
+            data = self.fitted_data
+        else:
+            result, arguments, data = None, self.arguments(), self.data
+        given = name if values["data"] == OWN_DATA else matrix_choices()[values["data"]].code
+        own = values["data"] == OWN_DATA
+        load = loading_lines(given, is_own=own, in_colours=own and self._channels > 1)
+        cell = Cell(self.imports, load, values, data, arguments, result)
+        if data.mask is None or self.paint is None:
+            return cell.plain()
+        return cell.painted(self.paint, self.before_brush)

@@ -1,0 +1,215 @@
+"""The settings of an explorer: fields, their values, and what is wrong or without effect."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, Literal, NamedTuple
+
+from nmd_lab._errors import sentence
+from nmd_lab.solver.options import Options
+from nmd_lab.solver.penalty import as_penalty_rule
+from nmd_lab.widgets.live.background import Background
+from nmd_lab.widgets.live.fit import LiveFit
+
+
+class Field(NamedTuple):
+    """One setting.
+
+    Attributes
+    ----------
+    name : str
+        Name in the state's dict of values.
+    label : str
+        Label in front of the input.
+    kind : {"choice", "integer", "number", "share", "text"}
+        Kind of the input.
+    options : tuple of str
+        Options of a choice, or suggestions for a text.
+    group : str
+        Heading above the field.
+    help : str
+        Tooltip of one line.
+    option_labels : mapping of str to str
+        Labels of options whose names alone would not do.
+    auto : bool
+        Whether "auto" is a value, which is then chosen by held-out entries.
+    """
+
+    name: str
+    label: str
+    kind: Literal["choice", "integer", "number", "share", "text"]
+    options: tuple[str, ...] = ()
+    group: str = ""
+    help: str = ""
+    option_labels: Mapping[str, str] = MappingProxyType({})
+    auto: bool = False
+
+
+class SettingsState:
+    """Values of fields, with one sentence for each that is wrong or without effect.
+
+    Parameters
+    ----------
+    values : dict
+        Value of each field by name.
+    """
+
+    fields: Sequence[Field] = ()
+
+    def __init__(self, values: dict[str, Any]) -> None:
+        self.values = values
+
+    def set(self, name: str, value: Any) -> None:
+        """Change a setting.
+
+        Raises
+        ------
+        KeyError
+            If there is no setting of this name.
+        """
+        if name not in self.values:
+            raise KeyError(f"{name!r} is no setting: choose from {list(self.values)}.")
+        self.values[name] = value
+
+    def reasons(self) -> dict[str, str]:
+        """Return why settings have no effect now, by the name of each such setting."""
+        return {}
+
+    def checks(self) -> dict[str, Callable[[], Any]]:
+        """Return a function for each checked setting that raises an error if it is wrong."""
+        return {}
+
+    def problems(self) -> dict[str, str]:
+        """Return what is wrong and what to do, by the name of each wrong setting."""
+        problems: dict[str, str] = {}
+        without_effect = self.reasons()
+        for name, check in self.checks().items():
+            if name not in without_effect:
+                try:
+                    check()
+                except Exception as error:
+                    message = sentence(error)
+                    if message not in problems.values():
+                        problems[name] = message
+        return problems
+
+
+class FitState(SettingsState):
+    """Settings, and the fit that is made with them.
+
+    Parameters
+    ----------
+    values : dict
+        Value of each field by name; "iterations" is the length of a run.
+
+    Attributes
+    ----------
+    options : dict of str to list of str
+        Options of the settings whose options depend on the data.
+    numbers : mapping of str to number
+        Numbers that an input shows when the user turns "auto" off.
+    fit : LiveFit
+        The fit, which can be stopped and continued.
+    fitted_settings : dict
+        Settings with which the fit was started, without `lengths`; empty before a fit.
+    lengths : tuple of str
+        Names of the settings that say how long something runs, and change no model.
+    kept : tuple of str
+        Names of the attributes that belong to one fit.
+    imports : str
+        Lines of the copied code that import what reads the data of the user.
+    """
+
+    options: dict[str, list[str]]
+    numbers: Mapping[str, Any] = MappingProxyType({})
+    imports: str = ""
+    lengths: tuple[str, ...] = ("iterations",)
+    kept: tuple[str, ...] = ("fitted_settings",)
+
+    def __init__(self, values: dict[str, Any]) -> None:
+        super().__init__(values)
+        self.fit = LiveFit(settings=tuple(values))
+        self.fitted_settings: dict[str, Any] = {}
+
+    @property
+    def active(self) -> Background:
+        """The work that was begun last; its progress is shown."""
+        return self.fit
+
+    @property
+    def changed(self) -> bool:
+        """Whether the settings differ from those of the fit."""
+        return bool(self.fitted_settings) and self._settings() != self.fitted_settings
+
+    def _settings(self, values: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """Return settings without `lengths`, by default the present ones."""
+        values = self.values if values is None else values
+        return {name: value for name, value in values.items() if name not in self.lengths}
+
+    def start(self) -> None:
+        """Start a fit with the present settings."""
+        raise NotImplementedError
+
+    def proceed(self) -> None:
+        """Continue the fit."""
+        self.fit.proceed(self.values["iterations"])
+
+    def reset(self) -> None:
+        """Forget the fit."""
+        self.fitted_settings = {}
+        self.fit.reset()
+
+    def keep(self) -> dict[str, Any]:
+        """Return what `recall` needs to come back to the present fit."""
+        kept: dict[str, Any] = {name: getattr(self, name) for name in self.kept}
+        return kept | {"fit": self.fit.keep(), "values": dict(self.fitted_settings)}
+
+    def recall(self, kept: dict[str, Any]) -> None:
+        """Come back to a fit, and to its settings."""
+        self.fit.recall(kept["fit"])
+        for name in self.kept:
+            setattr(self, name, kept[name])
+        self.values |= kept["values"]
+
+    def code(self, name: str | None = None) -> str:
+        """Return a notebook cell that repeats the fit.
+
+        Parameters
+        ----------
+        name : str, optional
+            Name of the user's data in the notebook.
+        """
+        raise NotImplementedError
+
+
+def check_option(name: str, value: Any) -> Options:
+    """Check one option of a fit as a fit does.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If the value is wrong.
+    """
+    return Options.of({name: value})
+
+
+def as_penalty(text: str) -> str | float:
+    """Return the name of a penalty rule or a fixed penalty.
+
+    Parameters
+    ----------
+    text : str
+        A rule or a number, as the user writes it.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If it is neither.
+    """
+    try:
+        penalty: str | float = float(text)
+    except ValueError:
+        penalty = text.strip()
+    as_penalty_rule(penalty)
+    return penalty

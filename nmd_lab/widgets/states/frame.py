@@ -1,0 +1,166 @@
+"""Which entries of a matrix an explorer shows as pictures, and how they are arranged."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nmd_lab.data.pictures import Picture
+
+MOST_PIXELS = 640
+"""Largest number of pixels along a side; of longer sides, every k-th row or column is shown."""
+
+MOST_ROWS = 9
+"""Number of rows that are shown if each is a picture."""
+
+Array = NDArray[Any]
+Rows = NDArray[np.intp]
+
+
+class Frame(NamedTuple):
+    """Entries of a matrix as pictures.
+
+    Attributes
+    ----------
+    rows, columns : ndarray of int
+        The entries: those at the crossings.
+    n_pictures, height, width, channels : int
+        Number and size of the pictures; 3 channels for colours.
+    step : int
+        Every so many rows and columns of the matrix are shown.
+    picture : Picture or None
+        Layout of a row, if each is a picture.
+    """
+
+    rows: Rows
+    columns: Rows
+    n_pictures: int
+    height: int
+    width: int
+    channels: int
+    step: int
+    picture: Picture | None
+
+    @property
+    def size(self) -> int:
+        """Number of values in all pictures."""
+        return self.n_pictures * self.height * self.width * self.channels
+
+    def arranged(self, values: Array) -> bytes:
+        """Return the values at the crossings, picture after picture, as float32."""
+        if self.picture is not None:
+            values = np.stack([self.picture(row) for row in values])
+        return np.ascontiguousarray(values, dtype="<f4").tobytes()
+
+    def place(self, picture: int, y: float, x: float) -> tuple[int, int, int]:
+        """Return row and column of the matrix at a pixel, and the number of the pixel.
+
+        Raises
+        ------
+        ValueError
+            If no entry is there.
+        """
+        y, x = int(y), int(x)
+        pixel = y * self.width + x
+        if self.picture is None:
+            return int(self.rows[y]), int(self.columns[x * self.channels]), pixel
+        at = self.columns_at(np.array([pixel]))
+        if not at.size:
+            raise ValueError("no entry of the matrix is at this pixel.")
+        return int(self.rows[picture]), int(at[0]), pixel
+
+    def entry(self, at: Mapping[str, Any]) -> dict[str, int]:
+        """Return `place` by name, for a mapping with `picture`, `y` and `x`."""
+        row, column, pixel = self.place(int(at["picture"]), at["y"], at["x"])
+        return {"row": row, "column": column, "pixel": pixel}
+
+    def columns_at(self, pixels: Rows) -> Rows:
+        """Return the columns at pixels of a row that is a picture, where there are some."""
+        assert self.picture is not None
+        if self.picture.positions is None:
+            return pixels
+        columns = np.full(self.height * self.width, -1)
+        columns[self.picture.positions] = np.arange(self.picture.positions.size)
+        found: Rows = columns[pixels]
+        return found[found >= 0]
+
+
+def frame_of(
+    shape: tuple[int, int], picture: Picture | None, channels: int = 1, rows: Rows | None = None
+) -> Frame:
+    """Return what is shown of a matrix.
+
+    Parameters
+    ----------
+    shape : (int, int)
+        Number of rows and columns.
+    picture : Picture or None
+        Layout of a row, if each is a picture; otherwise the whole matrix is one.
+    channels : int, default 1
+        Number of neighbouring columns that make a pixel of the whole matrix.
+    rows : ndarray of int, optional
+        Rows that are shown as pictures; by default evenly spaced ones.
+    """
+    m, n = shape
+    if picture is not None:
+        if rows is None or not rows.size:
+            rows = np.unique(np.linspace(0, m - 1, min(MOST_ROWS, m)).astype(np.intp))
+        return Frame(rows, np.arange(n), rows.size, *picture.shape, 1, 1, picture)
+    step = max(1, math.ceil(max(m, n // channels) / MOST_PIXELS))
+    every = np.arange(0, m, step)
+    pixels = np.arange(0, n // channels, step)
+    columns = (pixels[:, None] * channels + np.arange(channels)).ravel()
+    return Frame(every, columns, 1, every.size, pixels.size, channels, step, None)
+
+
+def guessed_shape(X: Array, most: float = 2.5, share: float = 0.75) -> tuple[int, int] | None:
+    """Return the height and width of the pictures that rows seem to be, or None.
+
+    Pixels one below the other are alike, more than those a column further left or right.
+
+    Parameters
+    ----------
+    X : ndarray (m, n)
+        Matrix.
+    most : float, default 2.5
+        Largest ratio of the sides.
+    share : float, default 0.75
+        Largest mean difference of pixels one below the other, in mean differences of any two.
+
+    Examples
+    --------
+    >>> import nmd_lab as nmd
+    >>> guessed_shape(nmd.datasets.digits(300).values)
+    (8, 8)
+    """
+    m, n = X.shape
+    if n < 36 or m < 5:
+        return None
+    some = X[np.unique(np.linspace(0, m - 1, min(m, 500)).astype(int))]
+    shuffled = np.random.default_rng(0).permutation(n)
+    any_two = _difference(some, some[:, shuffled])
+    best, shape = share, None
+    for width in range(6, n // 6 + 1):
+        height = n // width
+        if n % width or max(height, width) > most * min(height, width):
+            continue
+        below = _difference(some[:, :-width], some[:, width:]) / (any_two or 1.0)
+        beside = [
+            _difference(some[:, :-lag], some[:, lag:]) / (any_two or 1.0)
+            for lag in (width - 2, width + 2)
+        ]
+        if below < best and below < 0.97 * min(beside):
+            best, shape = below, (height, width)
+    return shape
+
+
+def _difference(a: Array, b: Array) -> float:
+    """Return the mean absolute difference of entries that are both there."""
+    with np.errstate(all="ignore"):
+        differences = np.abs(a - b)
+    known = differences[np.isfinite(differences)]
+    return float(known.mean()) if known.size else 0.0

@@ -1,0 +1,248 @@
+"""State of the study explorer: the points of a chart, and the fit behind one of them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import xarray as xr
+
+from nmd_lab._interruption import Interruption
+from nmd_lab.fit import complete
+from nmd_lab.result import netcdf
+from nmd_lab.solver.prepare import Prepared, prepare
+from nmd_lab.studies import Study
+from nmd_lab.studies.summary import about, select, variable
+
+from .choice import Keep, choice_for, chosen_arguments, is_open, parted
+from .code import PRINT_ERROR, call, expression, stopping_arguments
+from .fields import Field, FitState, check_option
+from .study_points import NO_DIMENSION, ChartPoint, as_python, chart_points, is_numeric
+
+
+class StudyState(FitState):
+    """The results of a study, the layout of their chart, and a repeated fit.
+
+    Parameters
+    ----------
+    study : Study, Dataset or path-like
+        A study that was run, its results, or the path of their file.  Only a Study can repeat
+        fits, since the results hold no data.
+    **values
+        Starting values of settings, see `fields`.
+
+    Attributes
+    ----------
+    study : Study or None
+        The study, if it was given.
+    path : Path or None
+        The path, if it was given.
+    results : Dataset
+        Results of the study.
+    options : dict of str to list of str
+        Options of the settings.
+    selected : ChartPoint or None
+        The chosen point.
+    fitted_point : ChartPoint or None
+        The point whose fit is repeated.
+
+    Raises
+    ------
+    ValueError
+        If the Dataset or the file holds no results of a study, or the study varies nothing.
+    FileNotFoundError
+        If there is no file at the path.
+
+    Examples
+    --------
+    >>> import nmd_lab as nmd
+    >>> study = nmd.Study(nmd.datasets.digits(40), rank=[1, 2, 3], n_splits=2, max_iter=10)
+    >>> _ = study.run(progress=False)
+    >>> [point.labels["rank"] for point in StudyState(study).points()]
+    [1, 2, 3]
+    """
+
+    fields = (
+        Field("metric", "Measure", "choice", group="Picture"),
+        Field("x", "Along x", "choice", group="Picture"),
+        Field("color", "Colour", "choice", group="Picture"),
+        Field("panel", "Panels", "choice", group="Picture"),
+        Field(
+            "iterations", "Iterations", "integer", (), "The fit of a point", "Number of each run"
+        ),
+    )
+
+    def __init__(self, study: Study | xr.Dataset | str | os.PathLike[str], **values: Any) -> None:
+        self.study = study if isinstance(study, Study) else None
+        self.path = Path(study) if isinstance(study, str | os.PathLike) else None
+        if isinstance(study, Study):
+            self.results = study.results
+        else:
+            self.results = study if isinstance(study, xr.Dataset) else netcdf.read(study)
+        constants = about(self.results)["constants"]
+        dims = [str(dim) for dim in self.results.dims if dim != "seed"]
+        if not dims:
+            raise ValueError("results has no dimension but the seed: give a study that varies one.")
+        columns = self.results.data_vars.items()
+        metrics = [str(name) for name, column in columns if column.dtype.kind in "iuf"]
+        self.options = {"metric": metrics, "x": dims}
+        self.options |= {name: [NO_DIMENSION, *dims] for name in ("color", "panel")}
+        self.selected: ChartPoint | None = None
+        self.fitted_point: ChartPoint | None = None
+        self._chosen: dict[str, Any] = {}
+        super().__init__(
+            {
+                "metric": variable(self.results, None),
+                **self._first_layout(dims),
+                "iterations": int(constants.get("max_iter", 500)),
+            }
+        )
+        for name, value in values.items():
+            self.set(name, value)
+
+    def _first_layout(self, dims: list[str]) -> dict[str, str]:
+        """Return the dimensions along x and of the colours with which the chart starts."""
+        x = max(
+            dims, key=lambda dim: (dim == "rank", is_numeric(self.results, dim), self._size(dim))
+        )
+        varied = (dim for dim in dims if dim != x and self._size(dim) > 1)
+        return {"x": x, "color": next(varied, NO_DIMENSION), "panel": NO_DIMENSION}
+
+    def _size(self, dim: str) -> int:
+        """Return the number of labels of a dimension."""
+        return int(self.results.sizes[dim])
+
+    def reasons(self) -> dict[str, str]:
+        """Return why settings have no effect now, by the name of each such setting."""
+        reasons = {}
+        if len(self.options["x"]) == 1:
+            reasons = dict.fromkeys(("x", "color", "panel"), "the study varies nothing else")
+        if (why := self.why_not()) is not None:
+            reasons["iterations"] = why
+        return reasons
+
+    def checks(self) -> dict[str, Callable[[], Any]]:
+        """Return a function for each checked setting that raises an error if it is wrong."""
+        values = self.values
+
+        def check_unused(name: str) -> None:
+            others = {values["x"]} if name == "color" else {values["x"], values["color"]}
+            if values[name] != NO_DIMENSION and values[name] in others:
+                raise ValueError(f"{values[name]} is shown already: choose another, or none.")
+
+        return {
+            "color": lambda: check_unused("color"),
+            "panel": lambda: check_unused("panel"),
+            "iterations": lambda: check_option("max_iter", values["iterations"]),
+        }
+
+    def points(self) -> list[ChartPoint]:
+        """Return the points of the chart, see `chart_points`."""
+        x, color, panel = (self.values[name] for name in ("x", "color", "panel"))
+        return chart_points(self.results, self.values["metric"], x, color, panel)
+
+    def cells(self, point: ChartPoint) -> xr.Dataset:
+        """Return the results of the cells that a point stands for."""
+        dims = self.results.dims
+        return select(self.results, {dim: v for dim, v in point.labels.items() if dim in dims})
+
+    def set(self, name: str, value: Any) -> None:
+        """Change a setting; another measure gives the chosen point other scores."""
+        super().set(name, value)
+        if name == "metric" and self.selected is not None:
+            scores = self.cells(self.selected)[value].transpose(..., "seed").values
+            self.selected = self.selected._replace(scores=scores.reshape(-1, scores.shape[-1]))
+
+    def labels(self, point: ChartPoint) -> dict[str, Any]:
+        """Return the labels of the first cell of a point."""
+        cells = self.cells(point)
+        return {str(dim): as_python(cells[dim].values[0]) for dim in cells.dims}
+
+    def why_not(self) -> str | None:
+        """Return why the fit of the chosen point cannot be repeated, or None if it can."""
+        if self.study is None:
+            return "results hold no data: give the Study itself to repeat a fit"
+        if self.selected is None:
+            return "click a point first"
+        method = self.study.cell(**self.labels(self.selected)).task.method
+        if method.function is not complete:
+            return f"{method.name} has no iterations to follow"
+        return None
+
+    @property
+    def changed(self) -> bool:
+        """Whether the chosen point is not the one whose fit is repeated."""
+        if self.fitted_point is None or self.selected is None:
+            return self.fitted_point is not self.selected
+        return self.fitted_point.labels != self.selected.labels
+
+    def choose(self, point: ChartPoint | None) -> None:
+        """Choose a point, and set the iterations to those of its fit."""
+        self.selected = point
+        if point is not None and self.study is not None:
+            arguments = self.study.cell(**self.labels(point)).arguments
+            self.values["iterations"] = int(arguments.get("max_iter", 500))
+
+    def start(self) -> None:
+        """Repeat the fit of the chosen point with its first seed.
+
+        Raises
+        ------
+        ValueError
+            If the fit cannot be repeated, see `why_not`.
+        """
+        why = self.why_not()
+        if why is not None or self.study is None or self.selected is None:
+            raise ValueError(f"this fit cannot be repeated: {why}.")
+        self.fitted_point = self.selected
+        cell = self.study.cell(**self.labels(self.selected))
+        chosen = self._chosen = {}
+
+        def prepared() -> Prepared:
+            model, named = parted(cell.arguments | chosen)
+            return prepare(cell.X, *model, absent_are_zeros=False, **named)
+
+        def choose(asked: Interruption) -> Keep:
+            choice = choice_for(cell.X, cell.arguments, absent_are_zeros=False, asked=asked)
+            return partial(chosen.update, chosen_arguments(cell.arguments, choice))
+
+        iterations = self.values["iterations"]
+        self.fit.start(prepared, iterations, choose=choose if is_open(cell.arguments) else None)
+
+    def reset(self) -> None:
+        """Forget the fit."""
+        self.fitted_point = None
+        super().reset()
+
+    def code(self, name: str | None = None) -> str:
+        """Return a notebook cell that repeats the fit, or that draws the chart if there is none.
+
+        Parameters
+        ----------
+        name : str, optional
+            Name in the notebook of what the explorer was given.
+        """
+        lines = "import nmd_lab as nmd\n"
+        if self.fitted_point is not None and self.fit.result is not None:
+            cell = call(f"{name or 'study'}.cell", **self.labels(self.fitted_point))
+            other = self._chosen | stopping_arguments(self.fit.result, validated=False)
+            items = [f'"{option}": {expression(value)}' for option, value in other.items()]
+            fit = call("nmd.complete", "cell.X", f"**cell.arguments | {{{', '.join(items)}}}")
+            return f"{lines}\ncell = {cell}\nfit = {fit}\n{PRINT_ERROR}"
+        results = name or "results"
+        if self.path is not None:
+            lines += "from nmd_lab.result import netcdf\n"
+            results = call("netcdf.read", f'"{self.path.as_posix()}"')
+        elif self.study is not None:
+            results = f"{name or 'study'}.results"
+        values = self.values
+        color = {} if values["color"] == NO_DIMENSION else {"color": values["color"]}
+        chart = call("error", "results", f'"{values["x"]}"', metric=values["metric"], **color)
+        lines += f"from nmd_lab.studies.plots import error\n\nresults = {results}\n{chart}\n"
+        if self.selected is None:
+            return lines
+        chosen = call("results.sel", repr(self.labels(self.selected)))
+        return f'{lines}print({chosen}["{values["metric"]}"].item())\n'

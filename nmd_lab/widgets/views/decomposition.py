@@ -1,0 +1,183 @@
+"""The decomposition explorer: pictures, brush, curves, components and errors of a fit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from nmd_lab.solver.admm import State
+from nmd_lab.widgets.parts.axis_labels import texts
+from nmd_lab.widgets.parts.charts import trials_charts
+from nmd_lab.widgets.parts.curves import RESIDUALS, Panel, curves_part
+from nmd_lab.widgets.parts.factors import FactorsPart, lost_text
+from nmd_lab.widgets.parts.pictures import Shown, at, pictures_part
+from nmd_lab.widgets.parts.tables import errors_table
+from nmd_lab.widgets.states.decomposition import DecompositionState
+from nmd_lab.widgets.states.frame import MOST_ROWS, Frame
+from nmd_lab.widgets.states.matrix_data import MatrixData
+
+from .choosing import ChoosingView
+from .history import History
+
+PANELS = (
+    Panel("relative error", {"relative_error": "observed", "held_out": "held out"}, "held_out"),
+    RESIDUALS,
+)
+
+DATA_SETTINGS = ("data", "noise", "level", "missing", "seed", "shape")
+"""Settings that change what is shown before a fit."""
+
+
+class DecompositionView(ChoosingView):
+    """Pictures of the data and of the model, the brush, components and the plane of the rows.
+
+    Parameters
+    ----------
+    state : DecompositionState
+        Data, settings and fit.
+    """
+
+    state: DecompositionState
+
+    def __init__(self, state: DecompositionState) -> None:
+        super().__init__(state, "fit.nc")
+        self.factors = FactorsPart()
+        self.iteration: int | None = None
+        self._frame: tuple[Any, Frame] | None = None
+        self._still: tuple[Any, dict[str, Any]] | None = None
+        self.buttons |= {"scan": "Scan ranks"}
+        self.actions |= self.factors.actions | {
+            "scan": self._scan,
+            "brush": self._brush,
+            "brush_end": lambda _: None,
+            "unpaint": lambda _: self.state.unpaint(),
+            "iteration": self._show_iteration,
+        }
+
+    @property
+    def given(self) -> tuple[Any, str]:
+        """What the user gave, and the attribute of the state that holds it."""
+        return self.state.given, "given"
+
+    def parts(self, history: History) -> dict[str, Any]:
+        """Return the pictures, curves, components, plane, trials and errors."""
+        state, data = self._shown_state(), self._data()
+        hidden = self.state.hidden
+        curves = curves_part(
+            PANELS, self.state.fit, history.overlays(self.state), hidden.sample if hidden else ""
+        )
+        parts: dict[str, Any] = {
+            "curves": curves,
+            "dots": trials_charts(self.state.fit.result),
+            "tables": errors_table(self.state.errors, self.state.fitted_settings.get("rank")),
+            "facts": {"iterations": self._iterations(), "iteration": state and state.iteration},
+        }
+        if data is None:
+            return parts
+        frame = self._frame_of(data, state)
+        parts["pictures"] = self._pictures(data, frame, history)
+        if state is not None:
+            model = self.state.model(state, frame.rows, frame.columns, self.factors.off(state))
+            parts["modelled"] = frame.arranged(model)
+        parts |= self.factors.parts(state, frame, data.labels, self._lost(state))
+        return parts
+
+    def place(self, message: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the entry at a pixel of a picture."""
+        data = self._data()
+        return {} if data is None else self._frame_of(data, self._shown_state()).entry(message)
+
+    def setting_changed(self, name: str) -> None:
+        """Forget the switched-off components of another model."""
+        if name in ("data", "rank"):
+            self.factors.forget()
+
+    def why_disabled(self, name: str) -> str:
+        """Return why a button has no use now, or an empty string."""
+        if name == "scan":
+            return next((s for n, s in self.state.problems().items() if n != "rank"), "")
+        return super().why_disabled(name)
+
+    def _data(self) -> MatrixData | None:
+        """Return the data of the settings, or those of the fit where the settings are wrong."""
+        if self.state.fit.phase == "running":
+            return self.state.fitted_data
+        if not {*DATA_SETTINGS} & set(self.state.problems()):
+            return self.state.data
+        fitted: MatrixData | None = getattr(self.state, "fitted_data", None)
+        return fitted
+
+    def _shown_state(self) -> State | None:
+        """Return the last iterate while the fit runs, and the chosen one afterwards."""
+        fit = self.state.fit
+        if fit.phase == "running" or fit.state is None or self.iteration is None:
+            return fit.state
+        kept = fit.snapshots.iterations
+        return fit.snapshots[self.iteration] if self.iteration in kept else fit.state
+
+    def _iterations(self) -> list[int]:
+        """Return the iterations that can be shown again, once the fit has stopped."""
+        fit = self.state.fit
+        return [] if fit.phase == "running" else fit.snapshots.iterations
+
+    def _frame_of(self, data: MatrixData, state: State | None) -> Frame:
+        """Return which entries are shown: selected rows, those of a component, or all."""
+        rows = (self.selection or {}).get("rows") or []
+        picked = np.asarray(rows[:MOST_ROWS], dtype=np.intp)
+        shown = picked if rows else self.factors.rows(state)
+        key = data, None if shown is None else shown.tolist()
+        if self._frame is None or self._frame[0] != key:
+            self._frame = key, data.frame(shown)
+        return self._frame[1]
+
+    def _pictures(self, data: MatrixData, frame: Frame, history: History) -> dict[str, Any]:
+        """Return the pictures that do not change while the fit runs."""
+        run = history.beside_run()
+        key = data, frame, run
+        if self._still is None or any(
+            one is not other for one, other in zip(self._still[0], key, strict=True)
+        ):
+            paint = self.state.paint
+            shown = Shown(
+                frame,
+                at(frame, data.original),
+                at(frame, data.observed),
+                data.limits,
+                texts(data.labels, "rows"),
+                can_brush=True,
+                n_painted=0 if paint is None else paint.n_painted,
+            )
+            beside, title = None, ""
+            if run is not None and run.fit.shape == data.shape:
+                cells = run.fit.predict(frame.rows[:, None], frame.columns)
+                beside, title = cells.reshape(frame.rows.size, -1), f"run {run.number}"
+            self._still = key, pictures_part(shown, beside, title)
+        return self._still[1]
+
+    def _lost(self, state: State | None) -> str:
+        """Return what is lost without the switched-off components."""
+        off = self.factors.off(state)
+        if state is None or not off or self.state.fit.phase == "running":
+            return ""
+        return lost_text(off, *self.state.loss_without(state, off))
+
+    def _show_iteration(self, message: Mapping[str, Any]) -> None:
+        """Show an earlier iterate; the last one follows the fit."""
+        last = self.state.fit.done
+        self.iteration = None if message["iteration"] == last else int(message["iteration"])
+
+    def _brush(self, message: Mapping[str, Any]) -> None:
+        """Hide or reveal what the brush has touched."""
+        data = self._data()
+        if data is None:
+            raise ValueError("the settings of the data are wrong: put them right first.")
+        frame = self._frame_of(data, self._shown_state())
+        points, radius = message["points"], float(message["radius"])
+        self.state.brush(frame, int(message["picture"]), points, radius, bool(message["hide"]))
+
+    def _scan(self, _: Mapping[str, Any]) -> None:
+        """Try ranks by held-out entries, and fit with the best one."""
+        self.state.set("rank", "auto")
+        self.state.start()

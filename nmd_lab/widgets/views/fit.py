@@ -1,0 +1,183 @@
+"""The explorer of a finished fit: reconstruction, history, components and the plane of the rows."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from nmd_lab.data.pictures import Picture, picture_of
+from nmd_lab.result import netcdf
+from nmd_lab.result.decomposition import Decomposition
+from nmd_lab.widgets.parts.axis_labels import texts
+from nmd_lab.widgets.parts.charts import trials_charts
+from nmd_lab.widgets.parts.curves import RESIDUALS, Panel, curves_part
+from nmd_lab.widgets.parts.factors import FactorsPart
+from nmd_lab.widgets.parts.pictures import Shown, pictures_part
+from nmd_lab.widgets.parts.tables import table
+from nmd_lab.widgets.states.code import PRINT_ERROR, call
+from nmd_lab.widgets.states.fields import FitState
+from nmd_lab.widgets.states.frame import MOST_ROWS, Frame, frame_of
+from nmd_lab.widgets.states.iterate import iterate_of, product
+
+from .history import History
+from .view import View
+
+
+class FittedState(FitState):
+    """A finished fit, without the data that it was made of.
+
+    Parameters
+    ----------
+    fit : Decomposition or path-like
+        The fit, or the path of its file.
+    shape : (int, int), optional
+        Height and width of the picture that each row is; by default from the labels.
+
+    Attributes
+    ----------
+    decomposition : Decomposition
+        The fit.
+    picture : Picture or None
+        Layout of a row as a picture, if the rows are pictures.
+
+    Raises
+    ------
+    FileNotFoundError, ValueError
+        If the file does not exist or holds no fit.
+
+    Examples
+    --------
+    >>> import nmd_lab as nmd
+    >>> state = FittedState(nmd.decompose(nmd.datasets.digits(30), 3, random_state=0, max_iter=9))
+    >>> state.curves["iteration"][:3]
+    [1, 2, 3]
+    """
+
+    def __init__(
+        self,
+        fit: Decomposition | str | os.PathLike[str],
+        shape: tuple[int, int] | None = None,
+    ) -> None:
+        self.path = None if isinstance(fit, Decomposition) else Path(fit)
+        if not isinstance(fit, Decomposition):
+            fit = Decomposition.from_dataset(netcdf.read(fit))
+        self.decomposition = fit
+        self.options = {}
+        super().__init__({"iterations": self.decomposition.n_iter})
+        row = self.decomposition.H.isel(component=0, drop=True)
+        self.picture: Picture | None = picture_of(row, shape)
+        self.fit.show(self.decomposition)
+
+    @property
+    def held_out(self) -> dict[int, float]:
+        """Validation errors by iteration; empty if nothing was held out."""
+        history = self.decomposition.history
+        if "validation_rmse" not in history:
+            return {}
+        errors = history.validation_rmse.values.tolist()
+        return dict(zip(history.iteration.values.tolist(), errors, strict=True))
+
+    @property
+    def curves(self) -> dict[str, list[float]]:
+        """The history of the fit, as `LiveFit.curves`."""
+        history = self.decomposition.history
+        return {str(name): history[name].values.tolist() for name in history.variables}
+
+    def code(self, name: str | None = None) -> str:
+        """Return a notebook cell that shows the same without an explorer.
+
+        Parameters
+        ----------
+        name : str, optional
+            Name of the fit in the notebook.
+        """
+        given = name or "..."
+        if self.path is not None:
+            given = call("nmd.load", f'"{self.path.as_posix()}"')
+        reading = "" if given == "fit" else f"fit = {given}\n"
+        plots = "fit.plot.convergence()\nfit.plot.components()\n"
+        if self.decomposition._choice:
+            plots += "fit.plot.selection()\n"
+        return f"import nmd_lab as nmd\n\n{reading}{PRINT_ERROR}{plots}"
+
+
+class FitView(View):
+    """Facts, the reconstruction, the curves, the trials, the components and the plane of the rows.
+
+    Parameters
+    ----------
+    state : FittedState
+        The fit.
+    """
+
+    state: FittedState
+    can_fit = False
+
+    def __init__(self, state: FittedState) -> None:
+        super().__init__(state, "fit-copy.nc")
+        self.factors, self._iterate = FactorsPart(), iterate_of(state.decomposition)
+        self._trials = trials_charts(state.decomposition)
+        self.actions |= self.factors.actions
+
+    @property
+    def given(self) -> tuple[Any, str]:
+        """The fit, unless it is from a file."""
+        return (None if self.state.path is not None else self.state.decomposition), "decomposition"
+
+    def place(self, message: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the entry at a pixel of a picture."""
+        return self._frame().entry(message)
+
+    def cannot_run(self) -> str:
+        """Return why nothing runs here."""
+        return "a fit holds no data: give the data to make a new one"
+
+    def parts(self, history: History) -> dict[str, Any]:
+        """Return all parts."""
+        state, fit = self.state, self.state.decomposition
+        frame = self._frame()
+        off = self.factors.off(self._iterate)
+        window = product(self._iterate, fit.nonlinearity, frame.rows, frame.columns, off)
+        limits = float(np.nanmin(window)), float(np.nanmax(window))
+        names = texts(fit.labels, "rows")
+        held_out = {"held_out": "held out"}
+        panels = [Panel("error of held-out entries (RMSE)", held_out, "held_out")]
+        panels = panels * bool(state.held_out) + [
+            Panel("relative error", {"relative_error": "observed"})
+        ]
+        if "primal_residual" in state.curves:
+            panels.append(RESIDUALS)
+        facts = [list(each) for each in _facts(fit)]
+        return {
+            "curves": curves_part(panels[:2], state),
+            "pictures": pictures_part(Shown(frame, None, None, limits, names)),
+            "modelled": frame.arranged(window),
+            "dots": self._trials,
+            "tables": [table("facts", ("", ""), facts)],
+            **self.factors.parts(self._iterate, frame, fit.labels, ""),
+        }
+
+    def _frame(self) -> Frame:
+        """Return which entries are shown."""
+        fit, rows = self.state.decomposition, self.factors.rows(self._iterate)
+        picked = (self.selection or {}).get("rows") or []
+        if picked:
+            rows = np.asarray(picked[:MOST_ROWS], dtype=np.intp)
+        return frame_of(fit.shape, self.state.picture, rows=rows)
+
+
+def _facts(fit: Decomposition) -> list[tuple[str, str]]:
+    """Return what a fit is, in pairs of a name and a text."""
+    m, n = fit.shape
+    return [
+        ("model", f"X ≈ {fit.nonlinearity!r}(W H), loss {fit.loss.name}, rank {fit.rank}"),
+        ("size", f"{m} x {n}"),
+        ("relative error", f"{fit.relative_error:.4g}"),
+        ("iterations", f"{fit.n_iter} in {float(fit.history.seconds[-1]):.2f} s"),
+        ("ended", str(fit.stop_reason)),
+        *fit._choice.items(),
+    ]

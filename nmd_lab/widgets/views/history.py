@@ -1,0 +1,153 @@
+"""The runs of an explorer: a table, curves beside the present ones, and the way back."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from nmd_lab.widgets.live.held_out import lowest
+from nmd_lab.widgets.states.fields import FitState
+
+MOST = 12
+"""Number of runs that are kept; the oldest one is forgotten first."""
+
+
+class PastRun(NamedTuple):
+    """One run, and what is needed to go back to it.
+
+    Attributes
+    ----------
+    number : int
+        Number of the run, from 1 on.
+    kept : dict
+        What `FitState.keep` returned.
+    settings : dict
+        Settings of the fit.
+    """
+
+    number: int
+    kept: dict[str, Any]
+    settings: dict[str, Any]
+
+    @property
+    def fit(self) -> Any:
+        """The result."""
+        return self.kept["fit"]["result"]
+
+    @property
+    def recording(self) -> Any:
+        """Curves and iterates."""
+        return self.kept["fit"]["_recording"]
+
+
+class History:
+    """Runs of one state, the newest last.
+
+    Attributes
+    ----------
+    entries : list of PastRun
+        The runs that are kept.
+    overlaid : set of int
+        Numbers of the runs whose curves are drawn, too.
+    beside : int or None
+        Number of the run whose picture is shown beside the present one.
+    """
+
+    def __init__(self) -> None:
+        self.entries: list[PastRun] = []
+        self.overlaid: set[int] = set()
+        self.beside: int | None = None
+        self._count = 0
+
+    def part(self, state: FitState) -> list[dict[str, Any]]:
+        """Keep the present run if it has ended, and return a line for each run."""
+        self._keep(state)
+        current = self.current(state)
+        return [self._line(entry, entry is current) for entry in self.entries]
+
+    def current(self, state: FitState) -> PastRun | None:
+        """Return the entry of the present run, or None."""
+        recording = state.fit._recording
+        return next((each for each in self.entries if each.recording is recording), None)
+
+    def act(self, state: FitState, number: int, what: str) -> None:
+        """Do what a button beside a run asks for.
+
+        Parameters
+        ----------
+        state : FitState
+            The state whose runs these are.
+        number : int
+            Number of the run.
+        what : {"overlay", "beside", "back"}
+            Draw its curves too or no longer, show its picture or no longer, go back to it.
+        """
+        entry = next(each for each in self.entries if each.number == number)
+        if what == "overlay":
+            self.overlaid ^= {number}
+        elif what == "beside":
+            self.beside = None if self.beside == number else number
+        else:
+            state.recall(entry.kept)
+
+    def overlays(self, state: FitState) -> list[tuple[str, Any]]:
+        """Return label and recording of the runs that are drawn beside the present one."""
+        current = self.current(state)
+        return [
+            (f"run {entry.number}", entry.recording)
+            for entry in self.entries
+            if entry.number in self.overlaid and entry is not current
+        ]
+
+    def beside_run(self) -> PastRun | None:
+        """Return the run whose picture is shown beside the present one, or None."""
+        return next((each for each in self.entries if each.number == self.beside), None)
+
+    def _keep(self, state: FitState) -> None:
+        """Add the present run, or bring its entry up to date."""
+        if state.fit.result is None or state.fit.phase not in ("stopped", "finished"):
+            return
+        known = self.current(state)
+        if known is not None and known.fit is state.fit.result:
+            return
+        if known is None:
+            self._count += 1
+        self.entries = [each for each in self.entries if not _same_stroke(each, state)]
+        number = self._count if known is None else known.number
+        entry = PastRun(number, state.keep(), dict(state.fitted_settings))
+        others = [each for each in self.entries if each is not known]
+        self.entries = sorted([*others, entry], key=lambda each: each.number)[-MOST:]
+
+    def _line(self, entry: PastRun, is_current: bool) -> dict[str, Any]:
+        """Return a line of the table."""
+        best = lowest(entry.recording.held_out)
+        return {
+            "number": entry.number,
+            "settings": self._differences(entry),
+            "error": f"{entry.fit.relative_error:.4g}",
+            "held_out": "" if best is None else f"{best[1]:.4g}",
+            "iterations": entry.fit.n_iter,
+            "current": is_current,
+            "overlaid": entry.number in self.overlaid,
+            "beside": entry.number == self.beside,
+        }
+
+    def _differences(self, entry: PastRun) -> str:
+        """Return the settings of a run that are not those of all runs; the rank in any case."""
+        different = [
+            name
+            for name, value in entry.settings.items()
+            if name == "rank" or any(each.settings.get(name) != value for each in self.entries)
+        ]
+        shown = [f"{name.replace('_', ' ')} {_text(entry.settings[name])}" for name in different]
+        paint = entry.kept.get("paint")
+        return ", ".join([*shown, *([f"{paint.n_painted} entries painted"] if paint else [])])
+
+
+def _same_stroke(entry: PastRun, state: FitState) -> bool:
+    """Return whether an entry and the present fit are both of a brush that began at one fit."""
+    before = entry.kept.get("before_brush")
+    return before is not None and before is getattr(state, "before_brush", None)
+
+
+def _text(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,105 @@
+"""The view that suits data, results or a file."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from nmd_lab.data.dense import observe_dense
+from nmd_lab.data.readers import read_file
+from nmd_lab.data.sparse import is_sparse
+from nmd_lab.result.decomposition import Decomposition
+from nmd_lab.studies import Study
+from nmd_lab.widgets.states.completion import CompletionState
+from nmd_lab.widgets.states.decomposition import DecompositionState
+from nmd_lab.widgets.states.file_data import (
+    PICTURE_IMPORT,
+    PICTURES,
+    READER_IMPORT,
+    file_code,
+    kind_of_dataset,
+    kind_of_result,
+    picture_code,
+    read_picture,
+)
+from nmd_lab.widgets.states.matrix_data import as_matrix
+from nmd_lab.widgets.states.ratings import DEFAULT_COLUMNS, table_columns
+from nmd_lab.widgets.states.study import StudyState
+
+from .completion import CompletionView
+from .decomposition import DecompositionView
+from .fit import FittedState, FitView
+from .study import StudyView
+from .view import View
+
+FILE_OPTIONS = ("variable", "row", "column", "value", "header", "index", "max_bytes")
+"""Options that say what to read of a file."""
+
+
+def view_of(X: Any, **options: Any) -> View:
+    """Return the view that suits what `explore` takes, but no path."""
+    if isinstance(X, Decomposition):
+        return FitView(FittedState(X, **options))
+    if isinstance(X, xr.Dataset) and kind_of_dataset(X) == "fit":
+        return FitView(FittedState(Decomposition.from_dataset(X), **options))
+    if isinstance(X, Study) or (isinstance(X, xr.Dataset) and kind_of_dataset(X) == "study"):
+        return StudyView(StudyState(X, **options), X)
+    asked = {name: options.get(name, default) for name, default in DEFAULT_COLUMNS.items()}
+    if table_columns(X, asked) is not None or _is_mostly_missing(X):
+        return CompletionView(CompletionState(X, **options))
+    return DecompositionView(DecompositionState(X, **options))
+
+
+def view_of_file(path: Path, **options: Any) -> View:
+    """Return the view of a file of results or of data."""
+    kind = kind_of_result(path)
+    if kind == "fit":
+        return FitView(FittedState(path, **options))
+    if kind == "study":
+        return StudyView(StudyState(path, **options), path)
+    reading = {name: value for name, value in options.items() if name in FILE_OPTIONS}
+    settings = {name: value for name, value in options.items() if name not in FILE_OPTIONS}
+    if path.suffix.lower() in PICTURES:
+        X, said = read_picture(path)
+        code = picture_code(path, X)
+    else:
+        file = read_file(path, **reading)
+        X, said, code = file.X, file.what, file_code(path, reading)
+    view = view_of(X, **settings)
+    view.data_code, view.said = code, said
+    view.state.imports = READER_IMPORT if path.suffix.lower() not in PICTURES else PICTURE_IMPORT
+    return view
+
+
+def view_of_upload(name: str, content: bytes) -> View:
+    """Return the view of a file that was uploaded; it is written to a folder of its own.
+
+    Parameters
+    ----------
+    name : str
+        Name of the file.
+    content : bytes
+        What is in it.
+    """
+    with tempfile.TemporaryDirectory(prefix="nmd-lab-") as folder:
+        path = Path(folder) / Path(name).name
+        path.write_bytes(content)
+        view = view_of_file(path)
+        if isinstance(view, FitView | StudyView):
+            view = view_of(view.result if isinstance(view, FitView) else view.state.results.load())
+    view.data_code = view.data_code and view.data_code.replace(path.as_posix(), path.name)
+    return view
+
+
+def _is_mostly_missing(X: Any, smallest_share: float = 1 / 3) -> bool:
+    """Return whether data are sparse, or dense with less than this share of entries observed."""
+    if X is None:
+        return False
+    if is_sparse(X):
+        return True
+    observations = observe_dense(as_matrix(X)[0])
+    return bool(observations.n_observed < smallest_share * np.prod(observations.shape))

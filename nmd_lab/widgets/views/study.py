@@ -1,0 +1,217 @@
+"""The study explorer: a chart with points to click, the fits behind each, and one fit repeated."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import xarray as xr
+
+from nmd_lab.result import netcdf
+from nmd_lab.widgets.parts.charts import chart, series
+from nmd_lab.widgets.parts.curves import RESIDUALS, Panel, curves_part
+from nmd_lab.widgets.parts.tables import table
+from nmd_lab.widgets.states.study import StudyState
+from nmd_lab.widgets.states.study_points import NO_DIMENSION, ChartPoint, is_numeric, label_text
+
+from .history import History
+from .view import View
+
+if TYPE_CHECKING:
+    pass
+
+CHOSEN = "_chosen"
+"""How the names of variables end that hold what the fits chose by held-out entries."""
+
+MOST_CELLS = 12
+"""Largest number of fits of a point that are listed."""
+
+PANELS = (Panel("relative error", {"relative_error": "observed"}), RESIDUALS)
+
+
+class StudyView(View):
+    """The chart with its points, the details of one, and the curves of its fit.
+
+    Parameters
+    ----------
+    state : StudyState
+        Results, layout of the chart, and the repeated fit.
+    study : Study, Dataset or path-like
+        What the user gave.
+    """
+
+    state: StudyState
+
+    def __init__(self, state: StudyState, study: Any) -> None:
+        super().__init__(state, "study-fit.nc")
+        self._study = study
+        self.points: list[ChartPoint] = []
+        self._drawn: tuple[Any, dict[str, Any]] | None = None
+        self.actions["point"] = lambda m: self.choose(self.points[m["id"]])
+
+    @property
+    def given(self) -> tuple[Any, str]:
+        """What the user gave."""
+        if self.state.path is not None:
+            return None, ""
+        return self._study, "results" if self.state.study is None else "study"
+
+    @property
+    def result(self) -> Any:
+        """The repeated fit, or the cells of the point that was clicked, or None."""
+        chosen = self.state.selected
+        if self.state.fit.result is not None or chosen is None:
+            return self.state.fit.result
+        if self._cells is None or self._cells[0] is not chosen:
+            self._cells = chosen, self.state.cells(chosen)
+        return self._cells[1]
+
+    _cells: tuple[ChartPoint, xr.Dataset] | None = None
+
+    def cannot_run(self) -> str:
+        """Return why the fit of the point cannot be repeated, or an empty string."""
+        return self.state.why_not() or super().cannot_run()
+
+    def prepare_start(self) -> None:
+        """Choose the lowest point if none is chosen."""
+        if self.state.selected is None and self.points:
+            self.choose(min(self.points, key=lambda point: point.mean))
+
+    def choose(self, point: ChartPoint) -> None:
+        """Choose a point, and show its details."""
+        self.state.choose(point)
+
+    def write(self, path: Path) -> None:
+        """Write the repeated fit, or the cells of the point, to a file."""
+        if isinstance(self.result, xr.Dataset):
+            netcdf.write(self.result, path)
+        else:
+            self.result.save(path)
+
+    def parts(self, history: History) -> dict[str, Any]:
+        """Return the chart, the details of the chosen point, and its curves."""
+        chosen = self.state.selected
+        shown = self._chart()
+        labels = None if chosen is None else chosen.labels
+        at = next((k for k, point in enumerate(self.points) if point.labels == labels), None)
+        said = "click a point to see the fits behind it"
+        tables = (
+            [table("details", [], [], caption=said)] if chosen is None else [self._about(chosen)]
+        )
+        return {
+            "dots": {"study": shown},
+            "facts": {"point": at},
+            "tables": tables,
+            "curves": curves_part(PANELS, self.state.fit, history.overlays(self.state)),
+        }
+
+    def _chart(self) -> dict[str, Any]:
+        """Return the chart; that before while the layout is wrong."""
+        values = self.state.values
+        layout = tuple(values[name] for name in ("metric", "x", "color", "panel"))
+        wrong = {"color", "panel"} & set(self.state.problems())
+        if self._drawn is None or (self._drawn[0] != layout and not wrong):
+            self._drawn = layout, self._points_chart()
+        return self._drawn[1]
+
+    def _points_chart(self) -> dict[str, Any]:
+        """Return the chart of the present layout, and keep its points."""
+        state, values = self.state, self.state.values
+        results, x, metric = state.results, values["x"], values["metric"]
+        points = state.points()
+        if not points:
+            raise ValueError(f"{metric} is NaN everywhere: choose another measure.")
+        joined = is_numeric(results, x)
+        self.points = [
+            point
+            for panel in dict.fromkeys(point.panel for point in points)
+            for color in dict.fromkeys(point.color for point in points)
+            for point in points
+            if (point.panel, point.color) == (panel, color)
+        ]
+        ticks = [
+            [float(label) if joined else float(k), label_text(label)]
+            for k, label in enumerate(results[x].values)
+        ]
+        return chart(
+            "",
+            label_text(x),
+            str(results[metric].attrs.get("long_name", metric)),
+            _panels(self.points, joined, values["panel"]),
+            color="" if values["color"] == NO_DIMENSION else label_text(values["color"]),
+            ticks=ticks,
+            joined=joined,
+        )
+
+    def _about(self, point: ChartPoint) -> dict[str, Any]:
+        """Return the table of the fits behind a point."""
+        cells = self.state.cells(point)
+        metric = self.state.values["metric"]
+        dims = [str(dim) for dim in cells.dims if cells.sizes[dim] > 1]
+        chosen = [str(name) for name in cells.data_vars if str(name).endswith(CHOSEN)]
+        names = dict.fromkeys([metric, *chosen, "n_iter", "seconds", "stop_reason"])
+        columns = [name for name in names if name in cells]
+        indices = list(np.ndindex(*(cells.sizes[dim] for dim in dims)))
+        rows = []
+        for index in indices[:MOST_CELLS]:
+            cell = cells.isel(dict(zip(dims, index, strict=True))).squeeze()
+            rows.append(
+                [label_text(cell[dim].values.item()) for dim in dims]
+                + [_value_text(cell[name].values.item()) for name in columns]
+            )
+        more = len(indices) - MOST_CELLS
+        caption = f"{_labels_text(point.labels)}: {point.mean:.4g} ± {point.spread:.2g}"
+        caption += f" (the first {MOST_CELLS} of {len(indices)} fits)" if more > 0 else ""
+        head = [name.replace("_", " ") for name in [*dims, *columns]]
+        return table("details", head, rows, caption=caption)
+
+
+def _panels(
+    points: list[ChartPoint], joined: bool, panel_dim: str, shift: float = 0.1
+) -> list[dict[str, Any]]:
+    """Return the points of each panel, with their numbers.
+
+    Parameters
+    ----------
+    points : list of ChartPoint
+        All points, those of one panel and colour together.
+    joined : bool
+        Whether lines join the points; otherwise colours stand side by side.
+    panel_dim : str
+        Dimension of the panels.
+    shift : float, default 0.1
+        Distance along x between neighbouring colours.
+    """
+    panels = []
+    for panel in dict.fromkeys(point.panel for point in points):
+        colors = list(dict.fromkeys(point.color for point in points if point.panel == panel))
+        lines = []
+        for k, color in enumerate(colors):
+            found = [(i, p) for i, p in enumerate(points) if (p.panel, p.color) == (panel, color)]
+            offset = 0.0 if joined else shift * (k - (len(colors) - 1) / 2)
+            means = np.array([point.mean for _, point in found])
+            spread = np.array([point.spread for _, point in found])
+            lines.append(
+                series(
+                    color,
+                    [point.place + offset for _, point in found],
+                    means,
+                    [_labels_text(point.labels) for _, point in found],
+                    (means - spread, means + spread),
+                    [i for i, _ in found],
+                )
+            )
+        panels.append({"title": panel and f"{label_text(panel_dim)} {panel}", "series": lines})
+    return panels
+
+
+def _labels_text(labels: Mapping[str, Any]) -> str:
+    """Return the labels of a point on one line."""
+    return ", ".join(f"{label_text(name)} {label_text(value)}" for name, value in labels.items())
+
+
+def _value_text(value: Any) -> str:
+    """Return a result of a cell: a number with four digits, or a text."""
+    return f"{value:.4g}" if isinstance(value, float | int) else str(value)

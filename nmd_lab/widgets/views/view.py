@@ -1,0 +1,128 @@
+"""What an explorer shows of a state, and what the user's actions do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from nmd_lab.widgets.live.background import Background
+from nmd_lab.widgets.states.code import name_in_notebook
+from nmd_lab.widgets.states.fields import FitState
+
+from .history import History
+
+Action = Callable[[Mapping[str, Any]], None]
+"""What a message of the front end does."""
+
+
+class View:
+    """The base of the views.
+
+    Parameters
+    ----------
+    state : FitState
+        Data, settings and fit.
+    filename : str
+        Name of the file that Save writes unless the user gives another.
+
+    Attributes
+    ----------
+    actions : dict of str to Action
+        What the messages of the front end do, by their name.
+    buttons : dict of str to str
+        Labels of the buttons beside Run, Stop, Continue and Reset, by the name of their action.
+    selection : dict or None
+        Positions "row" and "column", "pixel" in a picture, and list "rows".
+    data_code, said : str or None, and str
+        Code that gives the data and a line about them, if they are from a file.
+    can_fit : bool
+        Whether there are data to fit, and so buttons and controls.
+    """
+
+    can_fit = True
+
+    def __init__(self, state: FitState, filename: str) -> None:
+        self.state, self.filename = state, filename
+        self.actions: dict[str, Action] = {}
+        self.buttons: dict[str, str] = {}
+        self.selection: dict[str, Any] | None = None
+        self.data_code: str | None = None
+        self.said = ""
+
+    @property
+    def works(self) -> list[Background]:
+        """What runs in the background, and whose changes are shown."""
+        return [self.state.fit]
+
+    def parts(self, history: History) -> dict[str, Any]:
+        """Return the parts of the page between the buttons and the runs, by their names.
+
+        Parameters
+        ----------
+        history : History
+            Runs, of which some are shown beside the present one.
+        """
+        raise NotImplementedError
+
+    def setting_changed(self, name: str) -> None:
+        """Adapt what is shown to a setting that has changed."""
+
+    def place(self, message: Mapping[str, Any]) -> dict[str, Any]:
+        """Return positions "row", "column" and "pixel" at `picture`, `y` and `x` of a message."""
+        return {}
+
+    def select(self, selection: dict[str, Any] | None) -> None:
+        """Take what was picked."""
+        self.selection = selection
+
+    @property
+    def given(self) -> tuple[Any, str]:
+        """What the user gave, and the attribute of the state that holds it."""
+        return None, ""
+
+    @property
+    def result(self) -> Any:
+        """Result so far, or None."""
+        return self.state.fit.result
+
+    def cannot_run(self) -> str:
+        """Return why no fit can be started now, or an empty string."""
+        return next(iter(self.state.problems().values()), "")
+
+    def why_disabled(self, name: str) -> str:
+        """Return why a button of `buttons` has no use now, or an empty string."""
+        raise NotImplementedError(name)
+
+    def prepare_start(self) -> None:
+        """Set what a fit needs before `start` checks whether it can run."""
+
+    def notes(self) -> list[str]:
+        """Return lines below the status line."""
+        return []
+
+    def write(self, path: Path) -> None:
+        """Write the result to a file."""
+        self.result.save(path)
+
+    def code(self, explorer: Any) -> str:
+        """Return a notebook cell that repeats what was done.
+
+        Parameters
+        ----------
+        explorer : Explorer
+            Explorer of this view, whose name in the notebook leads to data without a name.
+        """
+        data, attribute = self.given
+        name = self.data_code
+        if data is not None and name is None:
+            name = name_in_notebook(data)
+            if name is None and (variable := name_in_notebook(explorer)):
+                name = f"{variable}.state.{attribute}"
+        return self.state.code(name)
+
+    def close(self) -> None:
+        """Stop everything, and forget it."""
+        for work in self.works:
+            work.reset(tell=False)
+            work.listeners.clear()

@@ -1,0 +1,156 @@
+"""The brush: what it hides and reveals, the fit that follows, and the code that repeats it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from explorer_page import act, done, picture, said
+from hypothesis import given
+from hypothesis import strategies as st
+from waiting import PATIENCE
+
+import nmd_lab as nmd
+from nmd_lab import datasets, widgets
+from nmd_lab.data.pictures import Picture
+from nmd_lab.widgets.states.brush import Paint, disc, runs
+from nmd_lab.widgets.states.frame import frame_of
+
+
+def smooth(size=(40, 60)):
+    y, x = np.mgrid[0 : 1 : size[0] * 1j, 0 : 1 : size[1] * 1j]
+    return 0.5 + 0.3 * np.sin(5 * x) * np.cos(3 * y) + 0.2 * x * y
+
+
+def painted(explorer, points, radius=3.0, *, hide=True, number=0):
+    act(explorer, "brush", hide=hide, picture=number, points=points, radius=radius)
+    act(explorer, "brush_end")
+    assert explorer.join(PATIENCE)
+
+
+@given(
+    st.tuples(st.integers(1, 12), st.integers(1, 12)),
+    st.floats(-3, 15), st.floats(-3, 15), st.floats(0, 9),
+)  # fmt: skip
+def test_a_disc_has_the_pixels_within_its_radius(shape, y, x, radius):
+    found = set(zip(*(each.tolist() for each in disc(shape, y, x, radius)), strict=True))
+    expected = {
+        (i, j)
+        for i in range(shape[0])
+        for j in range(shape[1])
+        if (i + 0.5 - y) ** 2 + (j + 0.5 - x) ** 2 <= radius**2 or (i == y // 1 and j == x // 1)
+    }
+    assert found == expected
+
+
+@given(st.lists(st.lists(st.booleans(), min_size=7, max_size=7), min_size=1, max_size=5))
+def test_runs_give_the_entries_back(rows):
+    entries = np.array(rows)
+    again = np.zeros_like(entries)
+    for row, begin, end in runs(entries):
+        assert not again[row, begin:end].any()
+        again[row, begin:end] = True
+    np.testing.assert_array_equal(again, entries)
+
+
+def test_the_brush_reaches_all_of_a_matrix_that_is_thinned_and_all_colours():
+    frame = frame_of((2000, 900), None, channels=3)
+    assert frame.step == 4
+    paint = Paint((2000, 900)).touched(frame, 0, [(100, 20)], 5, hide=True)
+    rows, columns = np.nonzero(paint.signs)
+    assert (rows.min(), rows.max()) == (380, 419)
+    assert (columns.min() // 3, columns.max() // 3) == (60, 99)
+    counts = np.bincount(columns[rows == 400])
+    assert counts[180:300].tolist() == [1] * 120  # every colour of every pixel
+
+
+def test_the_brush_finds_the_columns_of_pixels_that_are_in_another_order():
+    positions = np.array([3, 2, 1, 0])
+    frame = frame_of((5, 4), Picture((2, 2), positions), rows=np.array([4, 1]))
+    paint = Paint((5, 4)).touched(frame, 1, [(0.5, 0.5)], 0.4, hide=True)
+    assert np.argwhere(paint.signs).tolist() == [[1, 3]]
+
+
+def test_hidden_pixels_are_not_seen_and_the_fit_follows():
+    X = smooth()
+    explorer = done(widgets.DecompositionExplorer(X, rank=4, alpha=0.01, iterations=30))
+    before = explorer.result
+    painted(explorer, [(20, 30)], 6)
+    seen = picture(explorer, "seen")[0, ..., 0]
+    hidden = np.isnan(seen)
+    i, j = np.mgrid[0:40, 0:60] + 0.5
+    np.testing.assert_array_equal(hidden, (i - 20) ** 2 + (j - 30) ** 2 <= 36)
+    assert explorer.pictures["n_painted"] == hidden.sum()
+    assert explorer.result is not before
+    expected = nmd.complete(
+        X, 4, "relu", mask=~hidden, init=before, alpha=0.01, random_state=0,
+        max_iter=explorer.result.n_iter,
+    )  # fmt: skip
+    np.testing.assert_array_equal(explorer.result.W, expected.W)
+    truth, model = X[hidden], explorer.result.reconstruct().values[hidden]
+    error = np.linalg.norm(truth - model) / np.linalg.norm(truth)
+    assert explorer.fit.held_out[explorer.result.n_iter] == pytest.approx(error)
+    painted(explorer, [(20, 30)], 20, hide=False)
+    assert not np.isnan(picture(explorer, "seen")).any()
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.3])
+@pytest.mark.parametrize("noise", ["none", "gaussian"])
+@pytest.mark.parametrize("kind", ["array", "labels", "table"])
+def test_the_code_repeats_what_was_painted(kind, noise, missing):
+    X = smooth((20, 30))
+    if kind == "labels":
+        X = datasets.digits(20)
+    elif kind == "table":
+        X = pd.DataFrame(X)
+    settings = {"missing": missing, "noise": noise, "rank": 3, "alpha": 0.1, "iterations": 15}
+    explorer = done(widgets.DecompositionExplorer(X, **settings))
+    painted(explorer, [(3, 3), (4, 3.5)], 2.5)
+    painted(explorer, [(6, 6)], 1.0, hide=False)
+    names = {"X": X}
+    exec(explorer.state.code("X"), names)
+    assert names["fit"].W.identical(explorer.result.W)
+    assert names["fit"].relative_error == explorer.result.relative_error
+
+
+def test_paint_before_a_fit_counts_in_the_fit():
+    explorer = widgets.DecompositionExplorer(smooth(), rank=3, iterations=10)
+    painted(explorer, [(10, 10)], 4)
+    assert explorer.result is None
+    done(explorer)
+    names = {"X": explorer.state.X}
+    exec(explorer.state.code("X"), names)
+    np.testing.assert_array_equal(names["fit"].W, explorer.result.W)
+    act(explorer, "unpaint")
+    assert explorer.join(PATIENCE)
+    assert explorer.pictures["n_painted"] == 0
+    assert not np.isnan(picture(explorer, "seen")).any()
+
+
+def test_a_brush_during_a_run_goes_on_from_where_it_was():
+    explorer = widgets.DecompositionExplorer(
+        smooth(), rank=3, iterations=100_000_000, tol=0, penalty="1"
+    )
+    explorer.start()
+    painted(explorer, [(10, 10)], 4)
+    assert explorer.fit.phase == "finished"
+    names = {"X": explorer.state.X}
+    exec(explorer.state.code("X"), names)
+    np.testing.assert_array_equal(names["fit"].W, explorer.result.W)
+
+
+def test_not_everything_can_be_hidden():
+    explorer = done(widgets.DecompositionExplorer(smooth(), rank=3, iterations=10))
+    act(explorer, "brush", hide=True, picture=0, points=[(20, 30)], radius=100)
+    assert "the brush would hide everything" in said(explorer)
+    act(explorer, "brush", hide=False, picture=0, points=[(20, 30)], radius=100)
+    assert explorer.join(PATIENCE)
+    assert not explorer.status["failed"]
+
+
+def test_other_data_have_no_paint():
+    explorer = widgets.DecompositionExplorer(data="synthetic", rank=3, iterations=5)
+    painted(explorer, [(10, 10)], 4)
+    assert explorer.pictures["n_painted"] > 0
+    act(explorer, "set", name="data", value="digits")
+    assert explorer.pictures["n_painted"] == 0

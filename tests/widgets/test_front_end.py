@@ -1,0 +1,70 @@
+"""The modules of the front end without a browser: their own tests, and what they are joined to."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+from node import node
+from waiting import PATIENCE
+
+pytest.importorskip("anywidget")
+
+from nmd_lab.widgets.front_end import FOLDER, MODULES, script, style
+
+IMPORTED = re.compile(r'^import \{([^}]*)\} from "\./(\w+)\.mjs";', re.MULTILINE)
+
+TESTS = sorted((Path(__file__).parent / "front").glob("*.test.mjs"))
+
+
+@pytest.mark.parametrize("path", TESTS, ids=lambda path: path.stem)
+def test_own_tests_of_the_modules(path):
+    run = subprocess.run(
+        [node(), "--test", str(path)], capture_output=True, text=True, timeout=PATIENCE
+    )
+    assert run.returncode == 0, run.stdout
+    assert int(re.search(r"pass (\d+)", run.stdout)[1]) >= 3
+
+
+def test_all_modules_are_joined():
+    assert sorted(MODULES) == sorted(path.stem for path in FOLDER.glob("*.mjs"))
+    assert len(MODULES) > 5
+
+
+def test_the_joined_module_has_no_name_twice_and_one_export(tmp_path):
+    joined = tmp_path / "joined.mjs"
+    joined.write_text(script(), encoding="utf-8")
+    code = f"import explorer from {joined.as_uri()!r}; console.log(Object.keys(explorer).join())"
+    run = subprocess.run(
+        [node(), "--input-type=module", "-e", code],
+        capture_output=True, text=True, timeout=PATIENCE,
+    )  # fmt: skip
+    assert (run.returncode, run.stdout.strip()) == (0, "render"), run.stderr
+    names = re.findall(r"^(?:async )?(?:function|class|const|let) (\w+)", script(), re.MULTILINE)
+    assert len(names) == len(set(names)) > 30
+    assert "import " not in re.sub(r"//.*", "", script())
+
+
+def test_imports_come_before():
+    """A module imports only from those before it, and only what they export."""
+    for name in MODULES:
+        text = (FOLDER / f"{name}.mjs").read_text(encoding="utf-8")
+        for names, other in IMPORTED.findall(text):
+            assert MODULES.index(other) < MODULES.index(name)
+            exported = (FOLDER / f"{other}.mjs").read_text(encoding="utf-8")
+            for each in names.split(","):
+                pattern = rf"^export (function|class|const|let) {each.strip()}\b"
+                assert re.search(pattern, exported, re.MULTILINE)
+
+
+def test_no_address_is_asked_for():
+    allowed = {"http://www.w3.org/2000/svg"}
+    assert set(re.findall(r"https?://[^\s\"'`)]+", script() + style())) <= allowed
+
+
+def test_the_front_end_is_small():
+    files = [*FOLDER.glob("*.mjs"), *FOLDER.glob("*.css")]
+    lines = sum(path.read_text(encoding="utf-8").count("\n") for path in files)
+    assert lines <= 1500

@@ -1,0 +1,106 @@
+"""Explorers among other widgets: traits, links, boxes, interact, and readers without a kernel."""
+
+from __future__ import annotations
+
+import re
+
+import ipywidgets
+import numpy as np
+import pytest
+from explorer_page import act, control, done, enter
+from ipywidgets.widgets.widget import _instances
+
+from nmd_lab import datasets, widgets
+
+
+@pytest.fixture
+def explorer():
+    return widgets.DecompositionExplorer(datasets.digits(40), rank=3, iterations=5)
+
+
+def test_settings_are_traits_in_both_directions(explorer):
+    changes = []
+    explorer.observe(lambda change: changes.append((change.name, change.new)))
+    explorer.rank = 5
+    assert control(explorer, "rank")["value"] == "5"
+    assert explorer.state.values["rank"] == 5
+    enter(explorer, "alpha", "0.5")
+    enter(explorer, "nonlinearity", "minmax")
+    assert ("alpha", 0.5) in changes
+    assert explorer.nonlinearity == "minmax"
+    explorer.rank = 0
+    assert "rank=0 is too small" in control(explorer, "rank")["problem"]
+
+
+def test_the_result_is_observed_once_a_run(explorer):
+    seen = []
+    explorer.observe(lambda change: seen.append(change.new), "result")
+    done(explorer)
+    done(explorer)
+    assert [each.n_iter for each in seen] == [5, 5]
+    assert explorer.result is explorer.value is seen[-1]
+
+
+def test_two_explorers_and_a_slider_can_be_linked(explorer):
+    other = widgets.DecompositionExplorer(datasets.digits(40), rank=2, iterations=5)
+    slider = ipywidgets.IntSlider(4, min=1, max=9)
+    links = [
+        ipywidgets.link((slider, "value"), (explorer, "rank")),
+        ipywidgets.link((explorer, "rank"), (other, "rank")),
+        ipywidgets.link((explorer, "selection"), (other, "selection")),
+    ]
+    assert (explorer.rank, other.rank) == (4, 4)
+    enter(other, "rank", "7")
+    assert (slider.value, explorer.state.values["rank"]) == (7, 7)
+    act(explorer, "lasso", rows=[1, 2, 3])
+    assert other.selection == {"rows": [1, 2, 3]}
+    assert other.pictures["ids"] == [1, 2, 3]
+    for each in links:
+        each.unlink()
+
+
+def test_interact_and_boxes(explorer):
+    ranks = []
+    answer = ipywidgets.interactive(lambda fit: ranks.append(fit and fit.rank), fit=explorer)
+    done(explorer)
+    answer.update()
+    assert ranks[-1] == 3
+    box = ipywidgets.VBox([explorer, ipywidgets.Label("below")])
+    assert box.get_state()["children"][0] == f"IPY_MODEL_{explorer.model_id}"
+
+
+def test_one_model_an_explorer():
+    before = len(_instances)
+    explorer = widgets.explore(datasets.digits(40), rank=3, iterations=5)
+    done(explorer)
+    act(explorer, "component", k=1, what="off")
+    assert len(_instances) == before + 1
+    explorer.close()
+    assert len(_instances) == before
+
+
+def test_one_message_a_frame_has_all_that_changes(explorer):
+    sent = []
+    explorer.comm.send = lambda data=None, buffers=(), **rest: sent.append((data, buffers))
+    done(explorer)
+    messages = [data for data, _ in sent if data["method"] == "update"]
+    frames = [each for each in messages if {"status", "curves"} <= set(each["state"])]
+    assert frames
+    for each in frames:  # numbers are binary: no text, no base64
+        assert ["curves", "values"] in each["buffer_paths"]
+    assert any(["modelled"] in each["buffer_paths"] for each in frames)
+
+
+def test_readers_without_a_kernel_see_the_last_picture(explorer):
+    done(explorer)
+    data = explorer._repr_mimebundle_()
+    data = data[0] if isinstance(data, tuple) else data
+    assert data["application/vnd.jupyter.widget-view+json"]["model_id"] == explorer.model_id
+    shown = data["text/html"]
+    assert f'data-explorer="{explorer.static_id}"' in shown
+    assert f"relative error {explorer.result.relative_error:.6g}" in shown
+    assert 'alt="reconstruction: 9 pictures of 8 x 8"' in shown
+    for points in re.findall(r'points="([^"]*)"', shown):
+        numbers = np.array([pair.split(",") for pair in points.split()], dtype=float)
+        assert np.all(np.diff(numbers[:, 0]) > 0)
+    assert "relative error: observed" in shown
