@@ -27,7 +27,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo docs dist test test-unit-set-up test-unit test-lowest-set-up test-lowest fuzz lab bench bench-set-up ratings-set-up ratings \
+.PHONY: help app demo docs dist test test-unit-set-up test-unit test-lowest-set-up test-lowest fuzz lab bench bench-set-up ratings-set-up ratings \
     paper lint constraints clean
 
 help: ## list the targets
@@ -58,6 +58,10 @@ fuzz: $(VENV)/with-$(UNIT) ## look for faults for MINUTES=60 from SEED=0; the ta
 lab: $(VENV)/with-lab,plot,io ## open JupyterLab on a copy of the tutorials in out/notebooks (ARGS="..." goes to jupyter)
 	test -d out/notebooks || { mkdir -p out && cp -R notebooks out/notebooks; }
 	$(BIN)/jupyter lab $(ARGS) out/notebooks/01_quickstart.ipynb
+
+app: $(VENV)/with-app,plot,io ## show the explorers without their code, by Voila on this machine alone (ARGS="..." goes to voila)
+	$(BIN)/voila notebooks/04_explorers.ipynb --Voila.ip=127.0.0.1 \
+	    "--VoilaConfiguration.extension_denylist=['@jupyter-notebook/lab-extension']" $(ARGS)
 
 bench: $(VENV)-ratings/with-libraries ## write docs/performance.md, and print the tables of the other benchmarks
 	$(MAKE) bench-set-up VENV=$(VENV)-ratings

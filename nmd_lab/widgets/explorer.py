@@ -36,6 +36,9 @@ PARTS = (
 )  # fmt: skip
 """Parts of the page that come from the view."""
 
+STAYING = ("curves", "modelled", "components", "scatter")
+"""Parts that stay until a run has its first iterate, so that nothing on the page moves."""
+
 
 def _part() -> Any:
     """Return a trait that is one part of the page."""
@@ -291,13 +294,15 @@ class Explorer(anywidget.AnyWidget, ipywidgets.ValueWidget):  # type: ignore[mis
         """Bring everything up to date; any thread may call this."""
         with self._lock, self.hold_sync():
             try:
-                if self.state.active.phase != "running":
+                running = self.state.active.phase == "running"
+                if not running:
                     self._show_settings()  # a choice may have put numbers in the place of "auto"
                     self._show_code()
                     self.runs = self.history.part(self.state)
                 parts = self.view.parts(self.history)
                 for name in PARTS:
-                    setattr(self, name, parts.get(name))
+                    if name not in STAYING or not running or parts.get(name) is not None:
+                        setattr(self, name, parts.get(name))
                 self._show_status()
             except Exception as error:
                 self._tell(sentence(error), failed=True)

@@ -11,7 +11,8 @@ from pathlib import Path
 FOLDER = Path(__file__).parent / "front"
 
 MODULES = (
-    "dom", "controls", "curves", "pictures", "components", "scatter", "dots", "runs", "explorer",
+    "dom", "axes", "mosaic", "controls", "curves", "pictures", "components", "scatter", "dots",
+    "runs", "explorer",
 )  # fmt: skip
 """Modules in the order in which they need each other."""
 

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 
 import pytest
-from own_lab import FLAGS, Notebook, find_chromium, serve
+from own_lab import FLAGS, LAB, NOTEBOOK_7, Notebook, find_chromium, serve
+from own_marimo import serve_marimo
+from own_server import Shown
+from own_voila import serve_voila
+
+PROGRAMS = {"jupyterlab": LAB, "notebook": NOTEBOOK_7, "voila": serve_voila, "marimo": serve_marimo}
+"""What shows explorers: where the server has it, or its own server."""
 
 
 @pytest.fixture(scope="session")
@@ -38,3 +45,26 @@ def notebook(lab, chromium):
     yield opened
     opened.close()
     context.close()
+
+
+@pytest.fixture(params=PROGRAMS)
+def show(request, chromium, tmp_path):
+    """Return a function that shows cells in one of the programs."""
+    pytest.importorskip(request.param)
+    way = PROGRAMS[request.param]
+    with contextlib.ExitStack() as stack:
+        if isinstance(way, str):
+            notebook = request.getfixturevalue("notebook")
+
+        def shown(*cells):
+            if isinstance(way, str):
+                notebook.open(f"{tmp_path.name}.ipynb", cells, way)
+                return notebook
+            address = stack.enter_context(way(tmp_path, cells))
+            context = chromium.new_context(viewport={"width": 1100, "height": 1500})
+            stack.callback(context.close)
+            opened = Shown(context.new_page(), address)
+            opened.page.goto(address)
+            return opened
+
+        yield shown

@@ -4,26 +4,23 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import shutil
-import socket
-import subprocess
-import sys
 import urllib.request
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import nbformat
-from waiting import PATIENCE, wait_for
+import own_server
+from own_server import Shown, free_port, write_notebook
+from waiting import PATIENCE
 
-ROOT = Path(__file__).parents[2]
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 FLAGS = [
     "--no-sandbox",
     "--disable-gpu",
     "--disable-background-networking",
     "--disable-dev-shm-usage",
+    "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
 ]
 OVERRIDES = {
     "@jupyterlab/notebook-extension:tracker": {
@@ -36,6 +33,8 @@ OVERRIDES = {
         "fetchNews": "false",
     },
 }
+LAB, NOTEBOOK_7 = "lab/tree/{}?reset", "notebooks/{}"
+"""Where the server shows a notebook: in JupyterLab, or in Notebook 7 if that is installed."""
 
 
 def find_chromium() -> str | None:
@@ -45,58 +44,29 @@ def find_chromium() -> str | None:
 
 @contextlib.contextmanager
 def serve(folder: Path) -> Iterator[str]:
-    """Run JupyterLab in a folder and yield its address."""
-    homes = {name: folder / name for name in ("config", "data", "runtime", "ipython", "work")}
-    for home in homes.values():
-        home.mkdir()
+    """Run JupyterLab in a folder, with Notebook 7 if that is installed, and yield its address."""
     settings = folder / "settings"
     settings.mkdir()
     (settings / "overrides.json").write_text(json.dumps(OVERRIDES))
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    environment = os.environ | {
-        "JUPYTER_CONFIG_DIR": str(homes["config"]),
-        "JUPYTER_DATA_DIR": str(homes["data"]),
-        "JUPYTER_RUNTIME_DIR": str(homes["runtime"]),
-        "IPYTHONDIR": str(homes["ipython"]),
-        "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]),
-        "JUPYTER_PLATFORM_DIRS": "1",
-    }
-    command = [
-        sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root",
+    notebook_7 = folder / "config/jupyter_notebook_config.json"  # it takes no options here
+    notebook_7.parent.mkdir(exist_ok=True)
+    notebook_7.write_text('{"JupyterNotebookApp": {"expose_app_in_browser": true}}')
+    port = free_port()
+    options = [
+        "--no-browser", "--allow-root",
         "--ServerApp.ip=127.0.0.1", f"--ServerApp.port={port}", "--ServerApp.port_retries=0",
         "--IdentityProvider.token=", "--ServerApp.password=", "--ServerApp.disable_check_xsrf=True",
-        f"--ServerApp.root_dir={homes['work']}", f"--LabApp.app_settings_dir={settings}",
+        f"--ServerApp.root_dir={folder / 'work'}", f"--LabApp.app_settings_dir={settings}",
         f"--LabApp.user_settings_dir={folder / 'user'}",
         f"--LabApp.workspaces_dir={folder / 'workspaces'}",
         "--LabApp.expose_app_in_browser=True", "--LabApp.extension_manager=readonly",
         "--LabApp.news_url=None",
     ]  # fmt: skip
-    with (folder / "log").open("w") as log:
-        server = subprocess.Popen(command, env=environment, stdout=log, stderr=log)
-    try:
-        address = f"http://127.0.0.1:{port}"
-        wait_for(lambda: server.poll() is not None or _answers(f"{address}/api"))
-        if server.poll() is not None:
-            raise RuntimeError(f"JupyterLab did not start:\n{(folder / 'log').read_text()}")
+    with own_server.serve(folder, port, "jupyterlab", *options) as address:
         yield address
-    finally:
-        server.terminate()
-        try:
-            server.wait(10)
-        except subprocess.TimeoutExpired:
-            server.kill()
 
 
-def _answers(address: str) -> bool:
-    with contextlib.suppress(OSError):
-        urllib.request.urlopen(address, timeout=10).close()
-        return True
-    return False
-
-
-class Notebook:
+class Notebook(Shown):
     """A notebook that is open in a browser.
 
     Parameters
@@ -110,26 +80,13 @@ class Notebook:
     """
 
     def __init__(self, page: Any, address: str, folder: Path) -> None:
-        self.page, self.address, self.folder = page, address, folder
-        self.errors: list[str] = []
-        page.set_default_timeout(1000 * PATIENCE)
-        page.on("pageerror", lambda error: self.errors.append(str(error)))
-        page.on("console", self._console)
+        super().__init__(page, address)
+        self.folder = folder
 
-    def _console(self, message: Any) -> None:
-        where = message.location.get("url", "")
-        ours = not any(word in where + message.text for word in IGNORED)
-        if message.type == "error" and ours:
-            self.errors.append(f"{message.text} ({where})")
-
-    def open(self, name: str, cells: Sequence[str]) -> None:
+    def open(self, name: str, cells: Sequence[str], where: str = LAB) -> None:
         """Write a notebook, open it and run its cells."""
-        written = nbformat.v4.new_notebook(
-            cells=[nbformat.v4.new_code_cell(cell) for cell in cells],
-            metadata={"kernelspec": {"name": "python3", "display_name": "Python 3"}},
-        )
-        nbformat.write(written, self.folder / "work" / name)
-        self.page.goto(f"{self.address}/lab/tree/{name}?reset")
+        write_notebook(self.folder / "work" / name, cells)
+        self.page.goto(f"{self.address}/{where.format(name)}")
         self.page.wait_for_selector(".jp-Notebook .jp-CodeCell")
         self.page.wait_for_function(KERNEL_IDLE)
         self.command("notebook:run-all-cells")
@@ -162,8 +119,6 @@ class Notebook:
             )
             urllib.request.urlopen(request, timeout=PATIENCE).close()
 
-
-IGNORED = ("favicon", "/lsp", "WebSocket connection", "net::ERR_NETWORK_CHANGED")
 
 KERNEL_IDLE = (
     "() => window.jupyterapp?.shell.currentWidget?.sessionContext?.session?.kernel?.status"

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import ast
+import json
 import re
 
+import numpy as np
 import pytest
+
+import nmd_lab as nmd
 
 pytestmark = pytest.mark.browser
 
@@ -13,6 +17,20 @@ DECOMPOSITION = """
 import nmd_lab as nmd
 settings = {"iterations": 100_000_000, "penalty": "1", "tol": 0}
 explorer = nmd.widgets.DecompositionExplorer(missing=0.1, **settings)
+explorer
+"""
+PICTURE = """
+import nmd_lab as nmd
+explorer = nmd.widgets.DecompositionExplorer(
+    data="photograph of a flower", rank=12, alpha=0.1, iterations=40
+)
+explorer.start()
+explorer
+"""
+DIGITS = """
+import nmd_lab as nmd
+explorer = nmd.widgets.explore(nmd.datasets.digits(300), rank=6, iterations=60)
+explorer.start()
 explorer
 """
 COMPLETION = """
@@ -41,8 +59,21 @@ study.run(progress=False)
 explorer = nmd.widgets.StudyExplorer(study)
 explorer
 """
+BOX = """
+import ipywidgets, nmd_lab as nmd
+explorer = nmd.widgets.explore(nmd.datasets.digits(50), rank=3, iterations=5)
+slider = ipywidgets.IntSlider(3, min=1, max=9, description="rank")
+ipywidgets.link((slider, "value"), (explorer, "rank"))
+ipywidgets.VBox([slider, explorer])
+"""
 
 STATUS = ".nmd-status"
+
+SUM = (
+    "document.querySelector('.nmd-pictures').pictures.values.reconstruction"
+    ".reduce((sum, each, k) => sum + each * (k + 1), 0)"
+)
+"""A number that changes with the reconstruction."""
 
 
 def status_says(page, pattern):
@@ -60,31 +91,39 @@ def number_after(word, text):
     return float(re.search(rf"{word} ([\d.e-]+)", text).group(1))
 
 
-CURVES = ".nmd-curves .nmd-curves-panel"
-
-
 def read_curve(page, key):
     """Return the points of a curve, as the page has them."""
     return page.evaluate(
-        "key => { const { x, y } = document.querySelector('.nmd-curves-view').curves[key];"
+        "key => { const { x, y } = document.querySelector('.nmd-curves').curves[key];"
         " return [[...x], [...y]]; }",
         key,
     )
 
 
-def watch_and_stop(page, pictures):
-    """See pictures and curves change while it runs; stop; return the iteration at which it is."""
-    status_says(page, r"running: iteration \d+")
-    seen = page.evaluate("document.querySelector('.nmd-curves-view').frames")
+def frames(page):
+    return page.evaluate("document.querySelector('.nmd-curves').frames")
+
+
+def drawn(page):
+    """Return how often the reconstruction was drawn."""
+    return page.evaluate("document.querySelector('.nmd-pictures').pictures.frames")
+
+
+def wait_for_frames(page, what, more=1):
+    """Wait until curves or pictures were drawn some more times."""
+    seen = what(page)
+    where = {"frames": "curves').frames", "drawn": "pictures').pictures.frames"}[what.__name__]
     page.wait_for_function(
-        "seen => document.querySelector('.nmd-curves-view').frames > seen + 2", arg=seen
+        f"at => document.querySelector('.nmd-{where} >= at", arg=seen + more, polling=20
     )
-    for picture in pictures:
-        seen = page.locator(picture).first.get_attribute("src")
-        page.wait_for_function(
-            "([where, seen]) => document.querySelector(where).src !== seen",
-            arg=[picture, seen],
-        )
+
+
+def watch_and_stop(page, *, pictures=False):
+    """See curves and pictures change while it runs; stop; return the iteration at which it is."""
+    status_says(page, r"running: iteration \d+")
+    wait_for_frames(page, frames, 3)
+    if pictures:
+        wait_for_frames(page, drawn, 3)
     said = page.inner_text(STATUS)
     assert said.startswith("running")
     assert page.locator(".nmd-run").is_disabled()
@@ -102,14 +141,16 @@ def enter(page, where, value):
 
 
 def pasted_code_agrees(notebook):
-    """Copy the code, run it in a new cell, and compare the error that both show."""
+    """Copy the code, run it in a new cell, and compare error and factor with the explorer's."""
     page = notebook.page
     said = page.inner_text(STATUS)
     page.click(".nmd-copy-button")
     page.wait_for_function("document.querySelector('.nmd-copy-button').textContent === 'Copied'")
     code = page.evaluate("navigator.clipboard.readText()")
-    printed = notebook.run(code)
-    assert number_after("relative error", printed) == number_after("relative error", said)
+    printed = notebook.run(f"{code}\nprint(bool((fit.W == explorer.result.W).all()))")
+    last = printed.splitlines()[-2]  # a fit before the brush prints its error, too
+    assert number_after("relative error", last) == number_after("relative error", said)
+    assert printed.endswith("True")
 
 
 def refuses(page, where, value, words):
@@ -122,33 +163,51 @@ def refuses(page, where, value, words):
     page.wait_for_function("!document.querySelector('.nmd-run').disabled")
 
 
+def values(page, tile):
+    """Return the numbers of a tile, as the page has them."""
+    code = "tile => [...document.querySelector('.nmd-pictures').pictures.values[tile]]"
+    return np.array(page.evaluate(code, tile), dtype=float)
+
+
+def holes(page):
+    """Return where the tile of what is seen has holes."""
+    return np.isnan(
+        np.array(
+            page.evaluate(
+                "[...document.querySelector('.nmd-pictures').pictures.values.seen]"
+                ".map((each) => (Number.isNaN(each) ? null : each))"
+            ),
+            dtype=float,
+        )
+    )
+
+
 def test_decomposition(notebook):
     notebook.open("decomposition.ipynb", [DECOMPOSITION])
     page = notebook.page
     page.click(".nmd-run")
-    pictures = [".nmd-tile:nth-child(3) img.nmd-plot"]
-    first = watch_and_stop(page, pictures)
+    first = watch_and_stop(page, pictures=True)
     page.click(".nmd-continue")
-    assert watch_and_stop(page, pictures) > first
+    assert watch_and_stop(page, pictures=True) > first
     page.wait_for_selector(".nmd-errors td")
     pasted_code_agrees(notebook)
-
     curves_can_be_read(notebook)
 
-    # The slider over snapshots, and a component's rows
-    reconstruction = page.locator(pictures[0])
+    # The slider over snapshots, and the rows of a component
     for act in (
-        lambda: page.locator(".nmd-slider .noUi-handle").press("Home"),
-        lambda: page.locator(".nmd-component").nth(2).press("Enter"),
+        lambda: page.locator(".nmd-slider input").press("Home"),
+        lambda: page.locator(".nmd-rows").nth(2).press("Enter"),
     ):
-        seen = reconstruction.get_attribute("src")
+        before = page.evaluate(SUM)
         act()
-        page.wait_for_function(
-            "([where, seen]) => document.querySelector(where).src !== seen",
-            arg=[pictures[0], seen],
-        )
+        page.wait_for_function(f"before => {SUM} !== before", arg=before)
+    page.locator(".nmd-component").nth(1).click()
+    page.locator(".nmd-components .nmd-caption", has_text="without component 1").wait_for()
+    assert page.locator(".nmd-component").nth(1).get_attribute("aria-pressed") == "false"
 
     refuses(page, ".nmd-rank", 0, "rank=0 is too small")
+    refuses(page, ".nmd-rank", "2.7", "'2.7'")
+    refuses(page, ".nmd-alpha", "1,5", "'1,5'")
     enter(page, ".nmd-seed", 1)
     page.wait_for_function("document.querySelector('.nmd-continue').disabled")
     assert "changed" in page.locator(".nmd-continue").get_attribute("title")
@@ -169,7 +228,7 @@ def curves_can_be_read(notebook):
     for iteration, error in zip(x, y, strict=True):
         assert errors[iterations.index(iteration)] == error
 
-    panel = page.locator(CURVES).first
+    panel = page.locator(".nmd-curves-panel").first
     drawing, read = panel.locator("svg"), panel.locator("output")
     assert "Last: observed" in drawing.get_attribute("aria-label")
     box = drawing.bounding_box()
@@ -206,18 +265,163 @@ def curves_can_be_read(notebook):
     assert drawing.locator("path").count() == 2
 
 
+def paint(page, mode, begin, end):
+    """Drag the brush over the tile of what is seen, between two places in shares of the tile."""
+    page.get_by_role("button", name=mode, exact=True).click()
+    canvas = page.locator('.nmd-tile[data-name="seen"] canvas')
+    canvas.scroll_into_view_if_needed()
+    box = canvas.bounding_box()
+
+    def at(place, share=1.0):
+        y, x = (a + share * (b - a) for a, b in zip(begin, place, strict=True))
+        return box["x"] + x * box["width"], box["y"] + y * box["height"]
+
+    page.mouse.move(*at(begin))
+    page.mouse.down()
+    for k in range(1, 9):
+        page.mouse.move(*at(end, k / 8))
+    page.mouse.up()
+
+
+def test_brush_history_and_upload(notebook, tmp_path):
+    notebook.open("picture.ipynb", [PICTURE])
+    page = notebook.page
+    status_says(page, "^(?!running).*relative error")
+    assert not holes(page).any()
+    paint(page, "hide pixels", (0.4, 0.3), (0.4, 0.7))
+    wait_for_frames(page, drawn, 1)
+    status_says(page, "^(?!running).*relative error")
+    page.wait_for_function("!document.querySelector('.nmd-run').disabled")
+    hidden = holes(page).reshape(213, 320)
+    assert hidden[85, 100:220].all()
+    assert not hidden[:40].any()
+    assert not hidden[150:].any()
+    seen = notebook.run(
+        "import numpy as np; print(int(np.isnan(explorer.state.data.observed).sum()))"
+    )
+    assert int(seen) == hidden.sum()
+    pasted_code_agrees(notebook)
+
+    paint(page, "reveal pixels", (0.4, 0.5), (0.4, 0.55))
+    page.wait_for_function(
+        "n => document.querySelector('.nmd-pictures').pictures.values.seen"
+        ".filter(Number.isNaN).length < n",
+        arg=int(hidden.sum()),
+    )
+    page.locator('.nmd-tile[data-name="seen"] canvas').press("Space")  # one disc by the keyboard
+    page.get_by_role("button", name="forget paint").click()
+    page.wait_for_function(
+        "!document.querySelector('.nmd-pictures').pictures.values.seen.some(Number.isNaN)"
+    )
+
+    # Two runs: curves of both, the picture of one beside, and back to it
+    status_says(page, "^(?!running).*relative error")
+    page.click(".nmd-runs summary")
+    assert page.locator(".nmd-runs tbody tr").count() == 2
+    page.get_by_role("button", name="run 1: draw its curves, too").click()
+    page.wait_for_function(
+        "document.querySelector('.nmd-curves').curves['relative_error run 1']?.x.length > 0"
+    )
+    page.get_by_role("button", name="run 1: show its picture beside").click()
+    page.locator('.nmd-tile[data-name="beside"] figcaption', has_text="run 1").wait_for()
+    page.get_by_role("button", name="run 1: go back to it").click()
+    page.locator(".nmd-runs tr[aria-current] th", has_text="1").wait_for()
+    status_says(page, "40 iterations|converged")
+    np.testing.assert_array_equal(values(page, "beside"), values(page, "reconstruction"))
+
+    # A pixel that is picked, and zoom
+    page.get_by_role("button", name="look", exact=True).click()
+    canvas = page.locator('.nmd-tile[data-name="original"] canvas')
+    box = canvas.bounding_box()
+    canvas.click(position={"x": 0.25 * box["width"], "y": 0.5 * box["height"]})
+    row, column = ast.literal_eval(
+        notebook.run('s = explorer.selection; print([s["row"], s["column"]])')
+    )
+    assert abs(row - 106) <= 2
+    assert abs(column - 80) <= 2
+    said = page.locator(".nmd-pictures .nmd-read")
+    canvas.hover(position={"x": 0.25 * box["width"], "y": 0.5 * box["height"]})
+    text = said.inner_text()
+    assert re.match(r"row \d+, column \d+: original [\d.]+, seen [\d.]+, reconstruction", text)
+    at = [int(number) for number in re.findall(r"\d+", text)[:2]]
+    X = nmd.datasets.photograph("flower", size=(213, 320)).values
+    assert number_after("original", text) == pytest.approx(X[at[0], at[1]], rel=5e-3)
+    canvas.press("+")
+    page.wait_for_selector(".nmd-zoomed")
+    canvas.press("Escape")
+    page.wait_for_selector(".nmd-pictures:not(.nmd-zoomed)")
+
+    # A file takes the place of the data
+    np.save(tmp_path / "uploaded.npy", np.random.default_rng(0).random((30, 20)))
+    page.click(".nmd-opener summary")
+    page.set_input_files(".nmd-opener input[type=file]", tmp_path / "uploaded.npy")
+    status_says(page, "30 x 20|30 rows|uploaded")
+    page.click(".nmd-run")
+    status_says(page, "^(?!running).*relative error")
+    assert notebook.run("print(explorer.result.shape)") == "(30, 20)"
+    assert notebook.errors == []
+
+
+def test_lasso_and_links(notebook):
+    notebook.open("digits.ipynb", [DIGITS])
+    page = notebook.page
+    status_says(page, "^(?!running).*relative error")
+    scatter = page.locator(".nmd-scatter canvas")
+    scatter.scroll_into_view_if_needed()
+    box = scatter.bounding_box()
+    lefts, rows = page.evaluate(
+        "(() => { const s = document.querySelector('.nmd-scatter').scatter;"
+        " return [[...s.positions.left], [...s.rows]]; })()"
+    )
+    middle = np.median(lefts)
+    corners = [(middle, 1), (box["width"] - 2, 1), (box["width"] - 2, box["height"] - 2)]
+    corners += [(middle, box["height"] - 2), (middle, 1)]
+    page.mouse.move(box["x"] + corners[0][0], box["y"] + corners[0][1])
+    page.mouse.down()
+    for x, y in corners[1:]:
+        page.mouse.move(box["x"] + x, box["y"] + y, steps=4)
+    page.mouse.up()
+    expected = {row for row, left in zip(rows, lefts, strict=True) if left > middle + 1}
+    code = "import json; print(json.dumps((explorer.selection or {}).get('rows')))"
+    chosen = set(json.loads(notebook.run(code)))
+    assert expected <= chosen <= {r for r, x in zip(rows, lefts, strict=True) if x > middle - 1}
+    shown = page.evaluate("document.querySelector('.nmd-pictures').pictures.data.ids")
+    assert set(shown) <= chosen
+    scatter.press("Escape")
+    page.wait_for_function(
+        "ids => document.querySelector('.nmd-pictures').pictures.data.ids.join() !== ids",
+        arg=",".join(map(str, shown)),
+    )
+    page.locator(".nmd-scatter select").first.select_option("3")
+    page.wait_for_function("document.querySelector('.nmd-scatter').scatter.data.a === 3")
+    assert notebook.errors == []
+
+
+def test_in_a_box_with_a_linked_slider(notebook):
+    notebook.open("box.ipynb", [BOX])
+    page = notebook.page
+    page.wait_for_selector(".nmd-rank input")
+    notebook.run("slider.value = 7")
+    page.wait_for_function("document.querySelector('.nmd-rank input').value === '7'")
+    enter(page, ".nmd-rank", 5)
+    page.locator(".widget-readout", has_text="5").wait_for()
+    assert notebook.errors == []
+
+
 def test_completion(notebook):
     notebook.open("completion.ipynb", [COMPLETION])
     page = notebook.page
     page.click(".nmd-run")
-    first = watch_and_stop(page, [])
+    first = watch_and_stop(page)
     page.click(".nmd-continue")
-    assert watch_and_stop(page, []) > first
+    assert watch_and_stop(page) > first
     pasted_code_agrees(notebook)
 
     enter(page, ".nmd-row", "2")
-    page.locator(".nmd-known td", has_text="Apollo 13").wait_for()
+    page.locator(".nmd-known tbody th", has_text="Apollo 13").wait_for()
     assert page.locator(".nmd-top tbody tr").count() == 10
+    page.locator(".nmd-known tbody button").first.click()
+    page.locator(".nmd-known tr[aria-selected]").wait_for()
     enter(page, ".nmd-row", "nobody")
     page.locator(".nmd-row .nmd-note", has_text="no row is labelled 'nobody'").wait_for()
     refuses(page, ".nmd-alpha", -1, "alpha=-1.0 is out of range")
@@ -243,18 +447,21 @@ def test_choose_for_me(notebook):
     shown.append(float(page.locator(".nmd-offset-alpha input").first.input_value()))
     assert shown == chosen
     assert chosen[0] != 7
-    said = page.inner_text(".nmd-choice")
+    said = page.locator(".nmd-choice").first.inner_text()
     assert f"rank {chosen[0]}, alpha {chosen[1]:g}, offsets {chosen[2]}" in said
+    assert page.locator(".nmd-dots svg").count() >= 2  # the trials, by rank and by alpha
     pasted_code_agrees(notebook)
 
     # Beside each number is a button that makes it "auto" again
     assert not rank.is_disabled()
     page.click(".nmd-rank .nmd-auto")
     page.wait_for_function("document.querySelector('.nmd-rank input').disabled")
-    color = page.evaluate("getComputedStyle(document.querySelector('.nmd-rank input')).color")
-    assert color == "rgba(0, 0, 0, 0)"  # a number that does not count is not to be read
+    assert rank.input_value() == ""  # a number that does not count is not to be read
+    assert rank.get_attribute("placeholder") == "auto"
     assert notebook.run('print(explorer.state.values["rank"])') == "auto"
-    assert notebook.errors == []
+    page.click(".nmd-rank .nmd-auto")
+    page.wait_for_function("!document.querySelector('.nmd-rank input').disabled")
+    assert rank.input_value() == "8"
     page.set_viewport_size({"width": 720, "height": 1500})
     page.wait_for_function("document.querySelector('.nmd-rank input').clientWidth > 60")
     assert notebook.errors == []
@@ -264,18 +471,20 @@ def test_how_sure(notebook):
     notebook.open("sample.ipynb", [SAMPLE])
     page = notebook.page
     page.wait_for_selector(".nmd-sample")
-    assert not page.locator("img.nmd-intervals").is_visible()
+    assert page.locator(".nmd-dots:visible").count() == 0
     page.click(".nmd-sample")
-    said = status_says(page, r"sampling: sweep \d+ of \d+$")  # after the tuning
+    said = status_says(page, r"sampling: sweep \d+ of \d+(, about .*)?$")  # after the tuning
     assert number_after("of", said) == 20_100
     assert page.locator(".nmd-run").is_disabled()
     page.click(".nmd-stop")
     said = status_says(page, r"stopped after \d+ draws; \d+ % of the 90 % intervals hold")
-    page.locator("img.nmd-intervals").wait_for()
-    assert not page.locator(".nmd-maps").is_visible()  # ratings are no picture
+    page.locator(".nmd-dots svg").wait_for()
+    assert page.evaluate("document.querySelector('.nmd-dots').points.length") == 500
+    assert not page.locator(".nmd-pictures").is_visible()  # ratings are no picture
     page.locator(".nmd-top th", has_text="90 % interval").wait_for()
-    low, high = map(float, page.locator(".nmd-top tbody td").nth(2).inner_text().split(" – "))
-    assert low < float(page.locator(".nmd-top tbody td").nth(1).inner_text()) < high
+    row = page.locator(".nmd-top tbody tr").first
+    low, high = map(float, row.locator("td").last.inner_text().split(" – "))
+    assert low < float(row.locator("td").first.inner_text()) < high
     page.click(".nmd-copy-button")
     page.wait_for_function("document.querySelector('.nmd-copy-button').textContent === 'Copied'")
     notebook.run(page.evaluate("navigator.clipboard.readText()"))
@@ -289,7 +498,7 @@ def test_how_sure(notebook):
     page.locator(".nmd-draws .nmd-note", has_text="draws=0").wait_for()
     page.wait_for_function("document.querySelector('.nmd-sample').disabled")
     page.click(".nmd-reset")
-    page.locator("img.nmd-intervals").wait_for(state="hidden")
+    page.locator(".nmd-dots svg").wait_for(state="hidden")
     assert notebook.errors == []
 
 
@@ -299,20 +508,31 @@ def test_study(notebook):
     page.wait_for_selector(".nmd-run")
     controls = page.locator(".nmd-controls select")
     assert controls.count() == 4
-    assert all(controls.nth(k).bounding_box()["height"] > 20 for k in range(4))
+    assert all(controls.nth(k).bounding_box()["height"] > 18 for k in range(4))
     assert "click a point" in page.locator(".nmd-run").get_attribute("title")
-    page.locator(".nmd-point").nth(1).click()
-    page.locator(".nmd-details", has_text="rank 8").wait_for()
+    page.locator('.nmd-dots circle[role="button"]').nth(1).press("Enter")
+    page.locator(".nmd-details-box", has_text="rank 8").wait_for()
     page.wait_for_function("!document.querySelector('.nmd-run').disabled")
     refuses(page, ".nmd-iterations", 0, "max_iter=0 is too small")
     enter(page, ".nmd-iterations", 100_000_000)
     page.click(".nmd-run")
-    first = watch_and_stop(page, [])
+    first = watch_and_stop(page)
     page.click(".nmd-continue")
-    assert watch_and_stop(page, []) > first
+    assert watch_and_stop(page) > first
     pasted_code_agrees(notebook)
 
-    seen = page.locator("img.nmd-plot").get_attribute("src")
+    before = page.evaluate("document.querySelector('.nmd-dots').points[0].y")
     page.locator(".nmd-metric select").select_option("seconds")
-    page.wait_for_function("seen => document.querySelector('img.nmd-plot').src !== seen", arg=seen)
+    page.wait_for_function("y => document.querySelector('.nmd-dots').points[0].y !== y", arg=before)
     assert notebook.errors == []
+
+
+def test_a_restarted_kernel_is_said(notebook):
+    notebook.open("restart.ipynb", [DIGITS])
+    page = notebook.page
+    status_says(page, "^(?!running).*relative error")
+    page.evaluate(
+        "() => window.jupyterapp.shell.currentWidget.sessionContext.session.kernel.restart()"
+    )
+    status_says(page, "the kernel was restarted|The kernel was restarted")
+    assert page.locator(".nmd-run").is_disabled()

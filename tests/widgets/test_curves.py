@@ -65,8 +65,8 @@ def test_the_caption():
 
 def in_node(code):
     """Return what an expression of the functions in curves.js gives, as JSON."""
-    module = json.dumps((FOLDER / "curves.mjs").as_uri())
-    names = "decodeCurves, logTicks, wholeTicks, nearest"
+    module = json.dumps((FOLDER / "axes.mjs").as_uri())
+    names = "logTicks, wholeTicks, nearest"
     script = f"import {{ {names} }} from {module}; console.log(JSON.stringify({code}))"
     command = [node(), "--input-type=module", "-e", script]
     done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)

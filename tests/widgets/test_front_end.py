@@ -62,9 +62,3 @@ def test_imports_come_before():
 def test_no_address_is_asked_for():
     allowed = {"http://www.w3.org/2000/svg"}
     assert set(re.findall(r"https?://[^\s\"'`)]+", script() + style())) <= allowed
-
-
-def test_the_front_end_is_small():
-    files = [*FOLDER.glob("*.mjs"), *FOLDER.glob("*.css")]
-    lines = sum(path.read_text(encoding="utf-8").count("\n") for path in files)
-    assert lines <= 1500

@@ -1,6 +1,7 @@
 // Curves over iterations: log axes, values under the cursor, zoom, and a legend that switches.
 
 import { COLORS, downloadSvg, html, numbers, short, svg } from "./dom.mjs";
+import { logTicks, nearest, wholeTicks } from "./axes.mjs";
 
 const WIDTH = 380, HEIGHT = 200;
 const EDGE = { left: 46, right: 10, top: 8, bottom: 26 };
@@ -15,50 +16,6 @@ export function decodeCurves(sizes, values) {
     begin += 2 * size;
   }
   return curves;
-}
-
-/** Return 1, 2 or 5 times a power of ten, the smallest that is at least as large as a number. */
-function niceStep(number) {
-  const power = 10 ** Math.floor(Math.log10(number));
-  return [1, 2, 5, 10].find((each) => each * power >= 0.999 * number) * power;
-}
-
-/** Return the multiples of a step in a range. */
-function multiples(step, low, high) {
-  const ticks = [];
-  for (let k = Math.ceil(low / step); k * step <= high; k++) ticks.push(Number((k * step).toPrecision(12)));
-  return ticks;
-}
-
-/** Return the tick values of a logarithmic axis: few of 1, 2 and 5 times a power of ten. */
-export function logTicks(low, high) {
-  if (high < 5 * low) return multiples(niceStep((high - low) / 4), low, high);
-  const ticks = [];
-  const steps = high / low > 1000 ? [1] : [1, 2, 5];
-  for (let power = Math.floor(Math.log10(low)); power <= Math.ceil(Math.log10(high)); power++) {
-    for (const step of steps) {
-      const tick = step * 10 ** power;
-      if (tick >= low && tick <= high) ticks.push(Number(tick.toPrecision(2)));
-    }
-  }
-  const every = Math.ceil(ticks.length / 5);
-  return ticks.filter((_, k) => k % every === 0);
-}
-
-/** Return the tick values of an axis of whole numbers. */
-export function wholeTicks(low, high) {
-  return multiples(niceStep(Math.max((high - low) / 5, 1)), low, high);
-}
-
-/** Return the position of the x nearest to a number; x is ascending. */
-export function nearest(x, number) {
-  let [low, high] = [0, x.length - 1];
-  while (high - low > 1) {
-    const middle = (low + high) >> 1;
-    if (x[middle] <= number) low = middle;
-    else high = middle;
-  }
-  return Math.abs(x[low] - number) <= Math.abs(x[high] - number) ? low : high;
 }
 
 /** Return the curve with most points; one without points if there is none. */

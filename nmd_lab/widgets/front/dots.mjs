@@ -3,10 +3,9 @@
 // While there are few points, each is a button that the keyboard reaches; otherwise they only show their values.
 
 import { clamp, downloadSvg, html, short, svg } from "./dom.mjs";
-import { logTicks, wholeTicks } from "./curves.mjs";
-import { dotRange, linearTicks, nearestDot, pageColors, tickText } from "./scatter.mjs";
+import { dotRange, linearTicks, logTicks, nearestDot, pageColors, tickText, wholeTicks } from "./axes.mjs";
 
-const DOT_LEFT = 56, DOT_RIGHT = 12, DOT_BETWEEN = 18, DOT_HIGH = 200, DOT_BUTTONS = 150, DOT_REACH = 20, DOT_LETTER = 5.9;
+const DOT_LEFT = 56, DOT_RIGHT = 12, DOT_BETWEEN = 18, DOT_HIGH = 200, DOT_BUTTONS = 150, DOT_REACH = 20, DOT_LETTER = 6.3;
 
 /** Return the points that the axes can show, of all panels, with the label of their series. */
 export function dotPoints({ panels, log, joined }) {
@@ -141,7 +140,8 @@ export class DotChart {
   }
 
   up(y) {
-    const [low, at, high] = [this.ys[0], clamp(y, ...this.ys), this.ys[1]].map((each) => (this.data.log ? Math.log(each) : each));
+    const scale = this.data.log ? Math.log : Number;
+    const [low, high, at] = [...this.ys, clamp(y, ...this.ys)].map(scale);
     return this.bottom - ((at - low) / (high - low)) * DOT_HIGH;
   }
 
@@ -161,7 +161,8 @@ export class DotChart {
   /** Return the legend, in as many lines as it needs, and set where it ends. */
   legend() {
     this.labels = [...new Set(this.data.panels.flatMap(({ series }) => series.map(({ label }) => label)))];
-    this.colors = this.labels.map((_, k) => pageColors(this.drawing)[k % 8]);
+    const colors = pageColors(this.drawing);
+    this.colors = this.labels.map((_, k) => colors[k % colors.length]);
     let left = DOT_LEFT;
     this.top = this.labels.some(Boolean) ? 18 : 0;
     return !this.top ? [] : [this.data.color, ...this.labels].flatMap((label, k) => {
@@ -176,8 +177,10 @@ export class DotChart {
 
   /** Return the grid, the ticks and the titles of a panel, with the line y = x if it is asked for. */
   axes({ title }, panel) {
-    const { log, x, y, diagonal } = this.data, first = panel === 0, [start, end] = this.xs.map((each) => this.across(panel, each));
-    const line = (d, opacity, dash) => svg("path", { d, opacity, "stroke-dasharray": dash, stroke: "currentColor", fill: "none" });
+    const { log, x, y, diagonal } = this.data, first = panel === 0;
+    const [start, end] = this.xs.map((each) => this.across(panel, each));
+    const pen = { stroke: "currentColor", fill: "none" };
+    const line = (d, opacity, dash) => svg("path", { d, opacity, "stroke-dasharray": dash, ...pen });
     const parts = (log ? logTicks : linearTicks)(...this.ys).flatMap((tick) => [
       line(`M${start} ${this.up(tick)}H${end}`, 0.15), first ? dotText(tickText(tick), start - 5, this.up(tick) + 4, "end") : "",
     ]);
@@ -201,13 +204,15 @@ export class DotChart {
   marks() {
     return this.data.panels.flatMap(({ series }, panel) => series.flatMap(({ label }, number) => {
       const points = this.points.filter((point) => point.panel === panel && point.number === number);
-      const color = this.colors[this.labels.indexOf(label)], barred = points.filter(({ low, high }) => low !== null && high !== null);
+      const color = this.colors[this.labels.indexOf(label)];
+      const barred = points.filter(({ low, high }) => low !== null && high !== null);
       const way = (all, height) => all.map((each) => `${each.left} ${this.up(height(each))}`).join("L");
       const band = `${way(barred, ({ low }) => low)}L${way([...barred].reverse(), ({ high }) => high)}Z`;
       const bar = ({ left, low, high }) => `M${left} ${this.up(low)}V${this.up(high)}m-3 0h6M${left - 3} ${this.up(low)}h6`;
       const drawn = (d, fill, stroke, opacity) => svg("path", { d, fill, stroke, opacity, "stroke-width": 1.5 });
       if (!this.data.joined) return [drawn(barred.map(bar).join(""), "none", color, 0.7)];
-      return [drawn(barred.length ? `M${band}` : "", color, "none", 0.18), drawn(`M${way(points, ({ y }) => y)}`, "none", color, 1)];
+      const line = points.length ? `M${way(points, ({ y }) => y)}` : "";
+      return [drawn(barred.length ? `M${band}` : "", color, "none", 0.18), drawn(line, "none", color, 1)];
     }));
   }
 

@@ -1,8 +1,9 @@
 // The rows of a matrix in the plane of two components, on a canvas: lasso, selection and values.
 
-import { COLORS, clamp, html, numbers, short } from "./dom.mjs";
+import { clamp, html, numbers, short } from "./dom.mjs";
+import { dotRange, linearTicks, nearestDot, pageColors, tickText } from "./axes.mjs";
 
-const SCATTER_EDGE = { left: 46, right: 10, top: 8, bottom: 34 };
+const SCATTER_EDGE = { left: 54, right: 10, top: 8, bottom: 34 };
 const SCATTER_REACH = 12, SCATTER_MANY = 2000, SCATTER_DRAG = 4;
 
 /** Return the positions of the points inside a closed polygon of [x, y] (even-odd rule). */
@@ -17,49 +18,6 @@ export function insideOf(polygon, xs, ys) {
     if (inside) found.push(k);
   }
   return found;
-}
-
-/** Return the position of the point nearest to a place; -1 if none is within reach. */
-export function nearestDot(lefts, tops, left, top, reach) {
-  let [best, least] = [-1, reach * reach];
-  for (let k = 0; k < lefts.length; k++) {
-    const square = (lefts[k] - left) ** 2 + (tops[k] - top) ** 2;
-    if (square <= least) [best, least] = [k, square];
-  }
-  return best;
-}
-
-/** Return the multiples of 1, 2 or 5 times a power of ten in a range, about so many. */
-export function linearTicks(low, high, count = 5) {
-  const rough = (high - low) / count;
-  if (!(rough > 0 && rough < Infinity)) return Number.isFinite(low) ? [low] : [];
-  const power = 10 ** Math.floor(Math.log10(rough));
-  const step = [1, 2, 5, 10].find((each) => each * power >= 0.999 * rough) * power;
-  const [first, last] = [Math.ceil(low / step - 1e-9), Math.floor(high / step + 1e-9)];
-  return Array.from({ length: last - first + 1 }, (_, k) => Number(((first + k) * step).toPrecision(12)));
-}
-
-/** Return the text of a tick. */
-export function tickText(tick) {
-  const plain = tick === 0 || (Math.abs(tick) >= 0.001 && Math.abs(tick) < 1e5);
-  return plain ? String(tick) : tick.toExponential().replace("e+", "e");
-}
-
-/** Return a range with some room around all numbers that an axis can show. */
-export function dotRange(all, log = false, share = 0.06) {
-  const good = all.filter((each) => Number.isFinite(each) && (!log || each > 0));
-  if (!good.length) return log ? [0.1, 1] : [0, 1];
-  const [low, high] = good.reduce(([a, b], each) => [Math.min(a, each), Math.max(b, each)], [Infinity, -Infinity]);
-  const factor = Math.max(1.05, (high / low) ** share);
-  const room = share * (high - low) || 0.1 * Math.abs(high) || 1;
-  return log ? [low / factor, high * factor] : [low - room, high + room];
-}
-
-/** Return the colours for the page around an element: brighter ones where its text is light. */
-export function pageColors(element) {
-  const [red, green, blue] = getComputedStyle(element).color.match(/[\d.]+/g)?.map(Number) ?? [0, 0, 0];
-  const brighter = (part) => Math.min(255, Math.round(1.7 * parseInt(part, 16))).toString(16).padStart(2, "0");
-  return red + green + blue > 384 ? COLORS.map((color) => color.replace(/[\da-f]{2}/g, brighter)) : COLORS;
 }
 
 /** The rows as points that a lasso, a click or the keyboard selects. */
@@ -84,8 +42,8 @@ export class Scatter {
     const on = (kind, action) => this.canvas.addEventListener(kind, action);
     on("pointerdown", (event) => {
       if (event.button !== 0) return;
-      this.canvas.setPointerCapture?.(event.pointerId);
       this.lasso = [this.placeOf(event)];
+      this.canvas.setPointerCapture?.(event.pointerId);
     });
     on("pointermove", (event) => {
       if (this.lasso) this.lasso.push(this.placeOf(event));
@@ -229,6 +187,12 @@ export class Scatter {
       pen.fillText(tickText(tick), left - 5, this.up(tick) + 4);
       if (tick === 0) line(0.4, left, this.up(0), end - left, 0);
     }
+    pen.textAlign = "center";
+    pen.save();
+    pen.translate(11, (top + floor) / 2);
+    pen.rotate(-Math.PI / 2);
+    pen.fillText(`component ${this.data.b}`, 0, 0);
+    pen.restore();
   }
 
   /** Draw all points: the selected ones last, larger and with an outline. */

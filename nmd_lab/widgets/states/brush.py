@@ -66,7 +66,8 @@ class Paint:
         for y, x in points:
             if frame.picture is None:
                 m, n = self.signs.shape
-                rows, pixels = disc((m, n // frame.channels), y * step, x * step, radius * step)
+                centre = (y + 0.5) * step - 0.5, (x + 0.5) * step - 0.5
+                rows, pixels = disc((m, n // frame.channels), *centre, radius * step)
                 for channel in range(frame.channels):
                     made.signs[rows, pixels * frame.channels + channel] = sign
             else:
@@ -96,18 +97,17 @@ def disc(
     shape : (int, int)
         Height and width.
     y, x : float
-        The point; pixel (0, 0) has its centre at (0.5, 0.5).
+        The point; whole numbers are the centres of pixels.
     radius : float
-        Radius in pixels; the pixel of the point itself belongs to the disc in any case.
+        Radius in pixels.
     """
     height, width = shape
     (top, bottom), (left, right) = (
-        np.clip([math.floor(at - radius), math.floor(at + radius) + 1], 0, size)
+        np.clip([math.ceil(at - radius), math.floor(at + radius) + 1], 0, size)
         for at, size in ((y, height), (x, width))
     )
     i, j = np.arange(top, bottom)[:, None], np.arange(left, right)
-    inside = (i + 0.5 - y) ** 2 + (j + 0.5 - x) ** 2 <= radius**2
-    inside |= (i == math.floor(y)) & (j == math.floor(x))
+    inside = (i - y) ** 2 + (j - x) ** 2 <= radius**2
     rows, columns = np.nonzero(inside)
     return rows + top, columns + left
 

@@ -4,7 +4,7 @@ import test from "node:test";
 import {
   PICTURE_PALETTES, absoluteLimit, channelMeans, discSpans, fillMosaic, mosaicCorner, mosaicOf, mosaicPixel, pictureScale,
   strokePoints,
-} from "../../../nmd_lab/widgets/front/pictures.mjs";
+} from "../../../nmd_lab/widgets/front/mosaic.mjs";
 
 const colorOf = (pixel) => [pixel & 255, (pixel >> 8) & 255, (pixel >> 16) & 255, pixel >>> 24];
 

@@ -1,0 +1,98 @@
+"""An explorer in each program: run, stop, continue, brush, axe-core in both themes, no errors."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from axe import violations
+
+pytestmark = pytest.mark.browser
+
+EXPLORER = """
+import nmd_lab as nmd
+
+explorer = nmd.widgets.DecompositionExplorer(
+    nmd.datasets.digits(200), rank=5, missing=0.1, iterations=100_000_000, penalty="1", tol=0
+)
+explorer
+"""
+FITTED = """
+import nmd_lab as nmd
+
+explorer = nmd.widgets.DecompositionExplorer(
+    nmd.datasets.digits(60), rank="auto", alpha=1.0, missing=0.1, iterations=30
+)
+explorer.start()
+explorer.join(300)
+explorer
+"""
+
+
+def says(page, pattern):
+    """Wait until the status line matches, and return what it says."""
+    line = page.locator(".nmd-status")
+    line.filter(has_text=re.compile(pattern)).wait_for()
+    return line.inner_text()
+
+
+def frames(page):
+    return page.locator(".nmd-curves").evaluate("each => each.frames")
+
+
+def test_an_explorer(show):
+    shown = show(EXPLORER)
+    page = shown.page
+    page.locator(".nmd-run").click()
+    says(page, r"running: iteration \d+")
+    page.locator(".nmd-stop").click()
+    first = int(re.search(r"\d+", says(page, r"stopped after \d+ iterations"))[0])
+    before = frames(page)
+    page.locator(".nmd-continue").click()
+    says(page, r"running: iteration \d+")
+    page.locator(".nmd-stop").click()
+    assert int(re.search(r"\d+", says(page, r"stopped after \d+ iterations"))[0]) > first
+    assert frames(page) > before
+
+    holes = "each => each.pictures.values.seen.filter(Number.isNaN).length"
+    pictures = page.locator(".nmd-pictures")
+    begun = pictures.evaluate(holes)
+    page.get_by_role("button", name="hide pixels").click()
+    canvas = page.locator('.nmd-tile[data-name="seen"] canvas')
+    canvas.scroll_into_view_if_needed()
+    box = canvas.bounding_box()
+    page.mouse.move(box["x"] + 0.1 * box["width"], box["y"] + 0.1 * box["height"])
+    page.mouse.down()
+    page.mouse.move(box["x"] + 0.2 * box["width"], box["y"] + 0.2 * box["height"], steps=5)
+    page.mouse.up()
+    says(page, r"^(?!running).*100 iterations|converged")
+    assert pictures.evaluate(holes) > begun
+    assert shown.errors == []
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_axe_finds_nothing(show, theme):
+    shown = show(FITTED)
+    page = shown.page
+    page.locator(".nmd-components canvas").first.wait_for()
+    if theme == "dark":
+        page.evaluate(
+            "() => { for (const each of [document.documentElement, document.body]) {"
+            " each.style.setProperty('background', '#111', 'important');"
+            " each.style.setProperty('color', '#eee', 'important'); } }"
+        )
+        page.add_style_tag(content=DARK)
+        page.locator('.nmd-explorer[data-theme="dark"]').wait_for()
+    assert violations(page, ".nmd-explorer") == []
+    pictures = page.locator(".nmd-explorer :is(canvas:not([aria-hidden]), svg[role]):visible")
+    assert pictures.count() >= 4
+    for k in range(pictures.count()):
+        assert pictures.nth(k).get_attribute("aria-label")
+
+
+DARK = """
+.jp-Notebook, .jp-OutputArea, .jp-OutputArea-output, .jp-Cell, .jp-WindowedPanel-outer,
+.jp-NotebookPanel, #rendered_cells, main, marimo-ui-element, .output-area, #App, #root {
+  background: #111 !important; color: #eee !important; }
+"""
+"""What makes pages dark whose own dark theme takes more than a style."""
