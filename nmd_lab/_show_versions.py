@@ -17,7 +17,7 @@ NEEDED = (
 
 OPTIONAL = (
     *("matplotlib", "pillow", "h5netcdf", "h5py", "pooch", "xlrd", "pyarrow"),
-    *("jupyterlab", "ipywidgets", "anywidget", "dask", "distributed", "torch", "pymanopt"),
+    *("jupyterlab", "ipywidgets", "anywidget", "voila", "dask", "distributed", "torch", "pymanopt"),
 )
 """Libraries of the extras, but for those that only developers need."""
 

@@ -76,12 +76,7 @@ def test_axe_finds_nothing(show, theme):
     page = shown.page
     page.locator(".nmd-components canvas").first.wait_for()
     if theme == "dark":
-        page.evaluate(
-            "() => { for (const each of [document.documentElement, document.body]) {"
-            " each.style.setProperty('background', '#111', 'important');"
-            " each.style.setProperty('color', '#eee', 'important'); } }"
-        )
-        page.add_style_tag(content=DARK)
+        page.locator(".nmd-explorer").evaluate(DARKEN)
         page.locator('.nmd-explorer[data-theme="dark"]').wait_for()
     assert violations(page, ".nmd-explorer") == []
     pictures = page.locator(".nmd-explorer :is(canvas:not([aria-hidden]), svg[role]):visible")
@@ -90,9 +85,10 @@ def test_axe_finds_nothing(show, theme):
         assert pictures.nth(k).get_attribute("aria-label")
 
 
-DARK = """
-.jp-Notebook, .jp-OutputArea, .jp-OutputArea-output, .jp-Cell, .jp-WindowedPanel-outer,
-.jp-NotebookPanel, #rendered_cells, main, marimo-ui-element, .output-area, #App, #root {
-  background: #111 !important; color: #eee !important; }
-"""
-"""What makes pages dark whose own dark theme takes more than a style."""
+DARKEN = """explorer => {
+  for (let at = explorer.parentElement ?? explorer.getRootNode().host; at; at = at.parentElement ?? at.getRootNode().host) {
+    at.style.setProperty('background', '#111', 'important');
+    at.style.setProperty('color', '#eee', 'important');
+  }
+}"""
+"""Make a page dark around an explorer; a program's own theme does it by a style sheet."""

@@ -60,9 +60,12 @@ def tracked_texts() -> dict[str, str]:
 
 def test_environment_agrees_with_pyproject():
     environment = yaml.safe_load((ROOT / "environment.yml").read_text(encoding="utf-8"))
+    listed = environment["dependencies"]
+    by_pip = [name for each in listed if isinstance(each, dict) for name in each["pip"]]
+    listed = [each for each in listed if isinstance(each, str)]
     conda = {
         CONDA_NAMES.get(name, name): specifier
-        for name, specifier in bounds(environment["dependencies"]).items()
+        for name, specifier in bounds([*listed, *by_pip]).items()
     }
     assert conda == CONDA_TOOLS | direct_dependencies()
 

@@ -49,7 +49,7 @@ class Control {
       (this.list ?? this.input).replaceChildren(...(this.list || this.field.kind === "choice" ? made : []));
     }
     const value = String(isAuto ? "" : field.value);
-    if (this.value !== value || document.activeElement !== this.input) this.input.value = value;
+    if (this.value !== value || !this.input.matches(":focus")) this.input.value = value;
     this.value = value;
     if (this.shown) this.shown.textContent = this.input.value;
     this.input.disabled = Boolean(reason) || isAuto;

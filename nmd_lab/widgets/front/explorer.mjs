@@ -19,7 +19,7 @@ const PARTS = [
 
 /** Return whether the page behind an element is dark. */
 export function isDark(element) {
-  for (let at = element; at; at = at.parentElement) {
+  for (let at = element; at; at = at.parentElement ?? at.getRootNode().host) {
     const parts = getComputedStyle(at).backgroundColor.match(/[\d.]+/g)?.map(Number) ?? [];
     if (parts.length >= 3 && (parts[3] ?? 1) > 0.5) return 0.3 * parts[0] + 0.59 * parts[1] + 0.11 * parts[2] < 128;
   }
@@ -162,7 +162,7 @@ function render({ model, el }) {
   let asked = false;
   const show = () => {
     asked = false;
-    if (document.body.contains(el)) el.dataset.theme = isDark(el) ? "dark" : "light";
+    if (el.isConnected) el.dataset.theme = isDark(el) ? "dark" : "light";
     page.show();
   };
   const change = () => {

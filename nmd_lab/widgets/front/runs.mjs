@@ -50,7 +50,7 @@ export class Runs {
     if (this.element.hidden || runs === this.runs) return;
     this.runs = runs;
     this.element.firstChild.textContent = `Runs (${runs.length})`;
-    const at = [...this.body.querySelectorAll("button")].indexOf(document.activeElement);
+    const at = [...this.body.querySelectorAll("button")].findIndex((each) => each.matches(":focus"));
     this.body.replaceChildren(...runs.map((run) => this.line(run)));
     this.body.querySelectorAll("button")[at]?.focus();
   }
