@@ -53,6 +53,15 @@ explorer = nmd.widgets.explore(study, panel="missing")
 explorer.start(); explorer.join()
 explorer
 """
+INTERVALS = """
+import numpy as np, nmd_lab as nmd
+palace = nmd.datasets.photograph("china", size=(71, 107))
+seen = palace.where(np.random.default_rng(0).random(palace.shape) < 0.3)
+explorer = nmd.widgets.explore(seen, rank=8, alpha=1.0, nonlinearity="identity")
+explorer.start(); explorer.join()
+explorer.how_sure(); explorer.join()
+explorer
+"""
 BRUSH = """
 import nmd_lab as nmd
 explorer = nmd.widgets.DecompositionExplorer(
@@ -67,6 +76,7 @@ PICTURES = {
     "decomposition_narrow": DECOMPOSITION,
     "completion_light": COMPLETION,
     "completion_dark": COMPLETION,
+    "intervals_light": INTERVALS,
     "study_light": STUDY,
     "study_dark": STUDY,
 }

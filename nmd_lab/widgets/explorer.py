@@ -14,6 +14,7 @@ from typing import Any
 import anywidget
 import ipywidgets
 import traitlets
+from IPython.display import display
 
 from nmd_lab._errors import sentence
 
@@ -91,6 +92,7 @@ class Explorer(anywidget.AnyWidget, ipywidgets.ValueWidget):  # type: ignore[mis
         self._note: tuple[str, bool] | None = None
         self._saved: set[Path] = set()
         self._reflecting = False
+        self._picture: Any = None
         super().__init__()
         self.static_id = self.model_id or ""
         self.on_msg(self._receive)
@@ -191,13 +193,24 @@ class Explorer(anywidget.AnyWidget, ipywidgets.ValueWidget):  # type: ignore[mis
             view.close()
         super().close()
 
-    def _repr_mimebundle_(self, **kwargs: Any) -> Any:
-        """Return the widget, and a picture of it for readers without a kernel."""
-        bundle = super()._repr_mimebundle_(**kwargs)
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {self.status['message']}>"
+
+    def _ipython_display_(self) -> None:
+        """Display the widget, and below it a picture for readers without a kernel.
+
+        The front end hides the picture.  Each run brings it up to date, so that a saved notebook
+        has the last one.
+        """
+        bundle = self._repr_mimebundle_()
         data = bundle[0] if isinstance(bundle, tuple) else bundle
-        if data is not None:
-            data["text/html"] = static_html(self)
-        return bundle
+        show: Any = display  # which has no types
+        show(data, raw=True)
+        self._picture = show(self._static(), raw=True, display_id=True)
+
+    def _static(self) -> dict[str, str]:
+        """Return the picture for readers without a kernel."""
+        return {"text/html": static_html(self), "text/plain": ""}
 
     def _receive(self, _: Any, message: Message, buffers: list[Any]) -> None:
         """Do what the user asks for; errors appear in the status line."""
@@ -309,6 +322,8 @@ class Explorer(anywidget.AnyWidget, ipywidgets.ValueWidget):  # type: ignore[mis
         result = self.view.result
         if self.state.active.phase != "running" and self.result is not result:
             self.value = self.result = result
+            if self._picture is not None:
+                self._picture.update(self._static(), raw=True)
 
     def _show_code(self) -> None:
         """Show the present code, unless the settings are wrong."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import xarray as xr
@@ -72,6 +72,35 @@ class DecompositionExplorer(Explorer):
             If another setting is wrong.
         """
         self.view.choose()
+
+    def brush(
+        self,
+        points: Iterable[Sequence[float]],
+        radius: float = 5.0,
+        *,
+        hide: bool = True,
+        picture: int = 0,
+    ) -> None:
+        """Hide or reveal pixels, and fit again from the present factors, as the brush does.
+
+        Parameters
+        ----------
+        points : iterable of (float, float)
+            Centres (y, x) of discs, in pixels that are shown.
+        radius : float, default 5
+            Radius of the discs, in the same pixels.
+        hide : bool, default True
+            Whether the pixels are hidden; otherwise they are revealed.
+        picture : int, default 0
+            Number of the picture, if rows are pictures.
+
+        Raises
+        ------
+        ValueError
+            If nothing would be left to see.
+        """
+        self.view.brush(picture, points, radius, hide=hide)
+        self._refresh()
 
 
 class CompletionExplorer(Explorer):

@@ -536,3 +536,19 @@ def test_a_restarted_kernel_is_said(notebook):
     )
     status_says(page, "the kernel was restarted|The kernel was restarted")
     assert page.locator(".nmd-run").is_disabled()
+
+
+def test_a_saved_notebook_shows_the_last_picture(notebook):
+    notebook.open("saved.ipynb", [DIGITS])
+    page = notebook.page
+    status_says(page, "^(?!running).*relative error")
+    assert page.locator(".nmd-static").count() == 1
+    assert not page.locator(".nmd-static").is_visible()  # beside the living explorer
+    said = page.inner_text(STATUS)
+    page.locator(".nmd-static", has_text=said).wait_for(state="attached")
+    page.evaluate("async () => { await window.jupyterapp.commands.execute('docmanager:save'); }")
+    page.evaluate("() => window.jupyterapp.commands.execute('kernelmenu:shutdown')")
+    page.reload()
+    page.locator(".nmd-static").wait_for()
+    assert said in page.locator(".nmd-static").inner_text()
+    assert page.locator(".nmd-static img").get_attribute("alt").startswith("reconstruction")

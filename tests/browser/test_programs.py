@@ -86,7 +86,8 @@ def test_axe_finds_nothing(show, theme):
 
 
 DARKEN = """explorer => {
-  for (let at = explorer.parentElement ?? explorer.getRootNode().host; at; at = at.parentElement ?? at.getRootNode().host) {
+  const above = (element) => element.parentElement ?? element.getRootNode().host;
+  for (let at = above(explorer); at; at = above(at)) {
     at.style.setProperty('background', '#111', 'important');
     at.style.setProperty('color', '#eee', 'important');
   }

@@ -62,3 +62,27 @@ def test_imports_come_before():
 def test_no_address_is_asked_for():
     allowed = {"http://www.w3.org/2000/svg"}
     assert set(re.findall(r"https?://[^\s\"'`)]+", script() + style())) <= allowed
+
+
+def test_the_modules_are_tidy():
+    for path in [*FOLDER.glob("*.mjs"), *FOLDER.glob("*.css")]:
+        text = path.read_text(encoding="utf-8")
+        assert max(map(len, text.splitlines())) <= 200, path.name
+        assert not re.search(r"[ \t]+$|\t", text, re.MULTILINE), path.name
+        for word in ("console.", "debugger", "var ", "TODO", " == ", " != ", "innerHTML", "eval("):
+            assert word not in text, (path.name, word)
+        for names, _ in IMPORTED.findall(text):
+            for name in filter(None, (each.strip() for each in names.split(","))):
+                assert len(re.findall(rf"\b{name}\b", text)) > 1, f"{path.name}: unused {name}"
+
+
+def test_what_is_exported_is_used_elsewhere_or_tested():
+    texts = {path: path.read_text(encoding="utf-8") for path in [*FOLDER.glob("*.mjs"), *TESTS]}
+    texts[Path(__file__)] = (Path(__file__).parent / "test_curves.py").read_text(encoding="utf-8")
+    for path in FOLDER.glob("*.mjs"):
+        exported = re.findall(
+            r"^export (?:function|class|const|let) (\w+)", texts[path], re.MULTILINE
+        )
+        for name in exported:
+            users = [each for each, text in texts.items() if re.search(rf"\b{name}\b", text)]
+            assert len(users) > 1, f"{path.name} exports {name}, which nothing uses"

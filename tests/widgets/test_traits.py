@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from types import SimpleNamespace
 
 import ipywidgets
 import numpy as np
@@ -91,12 +92,23 @@ def test_one_message_a_frame_has_all_that_changes(explorer):
     assert any(["modelled"] in each["buffer_paths"] for each in frames)
 
 
-def test_readers_without_a_kernel_see_the_last_picture(explorer):
+def test_readers_without_a_kernel_see_the_last_picture(explorer, monkeypatch):
+    displayed, updated = [], []
+    handle = SimpleNamespace(update=lambda data, raw: updated.append(data))
+
+    def display(data, *, raw, display_id=None):
+        displayed.append(data)
+        return handle if display_id else None
+
+    monkeypatch.setattr("nmd_lab.widgets.explorer.display", display)
+    explorer._ipython_display_()
+    widget, first = displayed
+    assert widget["application/vnd.jupyter.widget-view+json"]["model_id"] == explorer.model_id
+    assert "text/html" not in widget
+    assert 'alt="data: 9 pictures of 8 x 8"' in first["text/html"]
     done(explorer)
-    data = explorer._repr_mimebundle_()
-    data = data[0] if isinstance(data, tuple) else data
-    assert data["application/vnd.jupyter.widget-view+json"]["model_id"] == explorer.model_id
-    shown = data["text/html"]
+    (last,) = updated
+    shown = last["text/html"]
     assert f'data-explorer="{explorer.static_id}"' in shown
     assert f"relative error {explorer.result.relative_error:.6g}" in shown
     assert 'alt="reconstruction: 9 pictures of 8 x 8"' in shown

@@ -1,6 +1,6 @@
 // Axes of charts: ticks, ranges, the point near a place, and colours for the page.
 
-import { COLORS } from "./dom.mjs";
+import { COLORS, colorParts } from "./dom.mjs";
 
 /** Return 1, 2 or 5 times a power of ten, the smallest that is at least as large as a number. */
 function niceStep(number) {
@@ -81,7 +81,7 @@ export function dotRange(all, log = false, share = 0.06) {
 
 /** Return the colours for the page around an element: brighter ones where its text is light. */
 export function pageColors(element) {
-  const [red, green, blue] = getComputedStyle(element).color.match(/[\d.]+/g)?.map(Number) ?? [0, 0, 0];
+  const [red, green, blue] = colorParts(getComputedStyle(element).color);
   const brighter = (part) => Math.min(255, Math.round(1.7 * parseInt(part, 16))).toString(16).padStart(2, "0");
   return red + green + blue > 384 ? COLORS.map((color) => color.replace(/[\da-f]{2}/g, brighter)) : COLORS;
 }

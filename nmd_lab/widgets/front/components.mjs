@@ -3,7 +3,7 @@
 import { html, numbers, short } from "./dom.mjs";
 
 /** Return the colour of a number between -1 and 1: blue, white, orange; transparent for NaN. */
-export function componentColor(share) {
+function componentColor(share) {
   if (!Number.isFinite(share)) return [0, 0, 0, 0];
   const [red, green, blue] = share > 0 ? [213, 94, 0] : [0, 114, 178], part = Math.min(1, Math.abs(share));
   return [red, green, blue].map((each) => Math.round(255 + part * (each - 255))).concat(255);

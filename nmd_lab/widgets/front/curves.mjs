@@ -7,7 +7,7 @@ const WIDTH = 380, HEIGHT = 200;
 const EDGE = { left: 46, right: 10, top: 8, bottom: 26 };
 
 /** Return the points of each curve: by key the number of points, and all x, then all y, of each as float64. */
-export function decodeCurves(sizes, values) {
+function decodeCurves(sizes, values) {
   const all = numbers(values, Float64Array);
   const curves = {};
   let begin = 0;

@@ -34,7 +34,16 @@ export function short(number, digits = 4) {
 export const clamp = (number, low, high) => Math.min(high, Math.max(low, number));
 
 /** Colours of curves and dots that people with any kind of colour blindness tell apart (Okabe and Ito, 2008). */
-export const COLORS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#b38600", "#3d8fc4", "#7a5195", "#6b6b6b"];
+export const COLORS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#b38600", "#3d8fc4", "#7a5195", "#6b6b6b",
+  "#9c4f00", "#004d73", "#66b38f", "#8c1d40"];
+
+/** Return red, green, blue and opacity of a colour in any notation of CSS, from 0 to 255. */
+export function colorParts(color) {
+  const context = html("canvas", { width: 1, height: 1 }).getContext("2d", { willReadFrequently: true });
+  context.fillStyle = color;
+  context.fillRect(0, 0, 1, 1);
+  return [...context.getImageData(0, 0, 1, 1).data];
+}
 
 /** Return a function that runs at once, and then at most once in so many milliseconds, with the last arguments. */
 export function throttled(action, pause) {

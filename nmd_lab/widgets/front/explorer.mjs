@@ -1,6 +1,6 @@
 // The page of an explorer: controls on the left, the run and what it found on the right.
 
-import { html, svg } from "./dom.mjs";
+import { colorParts, html } from "./dom.mjs";
 import { Controls } from "./controls.mjs";
 import { Curves } from "./curves.mjs";
 import { Pictures } from "./pictures.mjs";
@@ -18,10 +18,10 @@ const PARTS = [
 ];
 
 /** Return whether the page behind an element is dark. */
-export function isDark(element) {
+function isDark(element) {
   for (let at = element; at; at = at.parentElement ?? at.getRootNode().host) {
-    const parts = getComputedStyle(at).backgroundColor.match(/[\d.]+/g)?.map(Number) ?? [];
-    if (parts.length >= 3 && (parts[3] ?? 1) > 0.5) return 0.3 * parts[0] + 0.59 * parts[1] + 0.11 * parts[2] < 128;
+    const [red, green, blue, opacity] = colorParts(getComputedStyle(at).backgroundColor);
+    if (opacity > 128) return 0.3 * red + 0.59 * green + 0.11 * blue < 128;
   }
   return false;
 }

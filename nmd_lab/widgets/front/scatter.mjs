@@ -68,7 +68,14 @@ export class Scatter {
       if (choice.length !== data.rank) choice.replaceChildren(...names.map((name, c) => html("option", { value: c }, name)));
       choice.value = String(k ? data.b : data.a);
     });
-    this.note.textContent = data.total > this.rows.length ? `a sample of ${this.rows.length} of ${data.total} rows` : "";
+    const sampled = data.total > this.rows.length ? `a sample of ${this.rows.length} of ${data.total} rows` : "";
+    const colors = pageColors(this.canvas), named = data.color ? [`${data.color}: `] : [];
+    const legend = (data.values ?? []).map((text, k) => {
+      const dot = html("span", { "aria-hidden": "true" }, "● ");
+      dot.style.color = colors[k % colors.length];
+      return html("span", {}, dot, `${text} `);
+    });
+    this.note.replaceChildren(sampled, ...named, ...legend);
     this.draw();
   }
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -168,14 +168,19 @@ class DecompositionView(ChoosingView):
         last = self.state.fit.done
         self.iteration = None if message["iteration"] == last else int(message["iteration"])
 
-    def _brush(self, message: Mapping[str, Any]) -> None:
-        """Hide or reveal what the brush has touched."""
+    def brush(
+        self, picture: int, points: Iterable[Sequence[float]], radius: float, *, hide: bool
+    ) -> None:
+        """Hide or reveal what the brush has touched, see `PaintingState.brush`."""
         data = self._data()
         if data is None:
             raise ValueError("the settings of the data are wrong: put them right first.")
-        frame = self._frame_of(data, self._shown_state())
-        points, radius = message["points"], float(message["radius"])
-        self.state.brush(frame, int(message["picture"]), points, radius, bool(message["hide"]))
+        self.state.brush(self._frame_of(data, self._shown_state()), picture, points, radius, hide)
+
+    def _brush(self, message: Mapping[str, Any]) -> None:
+        """Do what a stroke asks for."""
+        picture, hide = int(message["picture"]), bool(message["hide"])
+        self.brush(picture, message["points"], float(message["radius"]), hide=hide)
 
     def _scan(self, _: Mapping[str, Any]) -> None:
         """Try ranks by held-out entries, and fit with the best one."""
