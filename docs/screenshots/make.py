@@ -1,4 +1,4 @@
-"""Make the pictures of the explorers: in JupyterLab, light and dark, narrow, in Voila and in marimo.
+"""Make the pictures of the explorers: in JupyterLab (light, dark, narrow), Voila and marimo.
 
     PYTHONPATH=tests:tests/browser python docs/screenshots/make.py [name ...]
 

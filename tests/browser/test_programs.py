@@ -17,7 +17,7 @@ explorer = nmd.widgets.DecompositionExplorer(
 )
 explorer
 """
-FITTED = """
+CHOSEN = """
 import nmd_lab as nmd
 
 explorer = nmd.widgets.DecompositionExplorer(
@@ -67,18 +67,25 @@ def test_an_explorer(show):
     page.mouse.up()
     says(page, r"^(?!running).*100 iterations|converged")
     assert pictures.evaluate(holes) > begun
+    axe_finds_nothing(page)
     assert shown.errors == []
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-def test_axe_finds_nothing(show, theme):
-    shown = show(FITTED)
-    page = shown.page
-    page.locator(".nmd-components canvas").first.wait_for()
-    if theme == "dark":
-        page.locator(".nmd-explorer").evaluate(DARKEN)
-        page.locator('.nmd-explorer[data-theme="dark"]').wait_for()
-    assert violations(page, ".nmd-explorer") == []
+def test_axe_finds_nothing_in_an_explorer_with_all_its_parts(notebook):
+    notebook.open("parts.ipynb", [CHOSEN])
+    notebook.page.locator(".nmd-dots svg").first.wait_for()
+    axe_finds_nothing(notebook.page)
+    assert notebook.errors == []
+
+
+def axe_finds_nothing(page):
+    """Check with axe-core on a light and on a dark page; pictures have an alternative text."""
+    explorer = page.locator(".nmd-explorer")
+    for theme in ("light", "dark"):
+        if theme == "dark":
+            explorer.evaluate(DARKEN)
+        page.locator(f'.nmd-explorer[data-theme="{theme}"]').wait_for()
+        assert violations(page, ".nmd-explorer") == []
     pictures = page.locator(".nmd-explorer :is(canvas:not([aria-hidden]), svg[role]):visible")
     assert pictures.count() >= 4
     for k in range(pictures.count()):

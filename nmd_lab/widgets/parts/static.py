@@ -56,7 +56,8 @@ def _chart(panel: Mapping[str, Any], curves: Mapping[str, Any]) -> str:
         left = x / max(last, 1) * (WIDTH - 10) + 5
         top = (high - y) / ((high - low) or 1.0) * (HEIGHT - 30) + 5
         points = " ".join(f"{a:.1f},{b:.1f}" for a, b in zip(left, top, strict=True))
-        lines.append(f'<polyline points="{points}" fill="none" stroke="{COLORS[k % len(COLORS)]}"/>')
+        color = COLORS[k % len(COLORS)]
+        lines.append(f'<polyline points="{points}" fill="none" stroke="{color}"/>')
     said = ", ".join(f"{each['label']} {10 ** y[-1]:.4g}" for each, _, y in shown)
     text = escape(f"{panel['title']}: {said} at iteration {last:.0f}")
     return (
