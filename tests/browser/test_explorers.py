@@ -334,6 +334,7 @@ def test_brush_history_and_upload(notebook, tmp_path):
     canvas = page.locator('.nmd-tile[data-name="original"] canvas')
     box = canvas.bounding_box()
     canvas.click(position={"x": 0.25 * box["width"], "y": 0.5 * box["height"]})
+    page.wait_for_function("document.querySelector('.nmd-pictures').pictures.selection?.row > 0")
     row, column = ast.literal_eval(
         notebook.run('s = explorer.selection; print([s["row"], s["column"]])')
     )
@@ -366,6 +367,7 @@ def test_lasso_and_links(notebook):
     notebook.open("digits.ipynb", [DIGITS])
     page = notebook.page
     status_says(page, "^(?!running).*relative error")
+    begun = page.evaluate("document.querySelector('.nmd-pictures').pictures.data.ids.join()")
     scatter = page.locator(".nmd-scatter canvas")
     scatter.scroll_into_view_if_needed()
     box = scatter.bounding_box()
@@ -381,6 +383,9 @@ def test_lasso_and_links(notebook):
     for x, y in corners[1:]:
         page.mouse.move(box["x"] + x, box["y"] + y, steps=4)
     page.mouse.up()
+    page.wait_for_function(
+        "ids => document.querySelector('.nmd-pictures').pictures.data.ids.join() !== ids", arg=begun
+    )
     expected = {row for row, left in zip(rows, lefts, strict=True) if left > middle + 1}
     code = "import json; print(json.dumps((explorer.selection or {}).get('rows')))"
     chosen = set(json.loads(notebook.run(code)))

@@ -154,10 +154,24 @@ def test_a_picture_in_colours():
     assert explorer.pictures["scale"] == "rgb"
     np.testing.assert_allclose(picture(explorer, "original")[0], image, rtol=1e-6)
     names = {"image": image}
-    exec(explorer.state.code("image"), names)
+    exec(explorer.state.code("image"), names)  # a name of the user's own
     np.testing.assert_array_equal(names["fit"].W, explorer.result.W)
     with pytest.raises(ValueError, match=r"give a matrix, or a picture \(height, width, 3\)"):
         widgets.explore(np.zeros((3, 4, 5)))
+
+
+def test_an_array_of_pictures_with_labels():
+    images = datasets.digits(40).values.reshape(40, 8, 8)
+    images = xr.DataArray(images, dims=("image", "lat", "lon"))
+    explorer = done(widgets.explore(images, rank=2, iterations=5))
+    assert explorer.pictures["layout"] == "rows"
+    rows = explorer.pictures["ids"]
+    np.testing.assert_allclose(
+        picture(explorer, "original")[..., 0], images.values[rows][:, ::-1], rtol=1e-6
+    )  # latitudes point up
+    names = {"images": images}
+    exec(explorer.state.code("images"), names)
+    np.testing.assert_array_equal(names["fit"].W, explorer.result.W)
 
 
 def test_a_wrong_value_is_said_beside_its_control(explorer):

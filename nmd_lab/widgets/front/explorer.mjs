@@ -12,6 +12,8 @@ import { Runs, Tables } from "./runs.mjs";
 const RESTARTED = "The kernel was restarted or has ended: run the cell again to work with this explorer.";
 const FILES = ".csv,.tsv,.txt,.gz,.data,.npy,.npz,.mtx,.nc,.png,.jpg,.jpeg,.tif,.tiff,.bmp";
 
+const MOST_BYTES = 8e6; // of an upload: servers of notebooks take messages of 10 MiB
+
 const PARTS = [
   "controls", "status", "facts", "pictures", "modelled", "curves", "components", "scatter", "dots", "tables", "runs",
   "code_text", "selection",
@@ -30,7 +32,13 @@ function isDark(element) {
 class Page {
   constructor(model, el) {
     this.model = model;
-    const send = (message, buffers) => model.send(message, undefined, buffers);
+    const send = (message, buffers) => {
+      try {
+        model.send(message, undefined, buffers)?.catch?.(() => this.ended());
+      } catch {
+        this.ended();
+      }
+    };
     const enter = (name, value) => send({ do: "set", name, value });
     this.controls = new Controls(enter);
     this.query = new Controls((name, value) => send({ do: "ask", name, value }), "which row");
@@ -56,7 +64,11 @@ class Page {
 
   /** Return what opens a file: by upload, by a drop, or by its path. */
   opener() {
-    const read = async (file) => file && this.send({ do: "open", name: file.name }, [await file.arrayBuffer()]);
+    const read = async (file) => {
+      if (!file) return;
+      if (file.size > MOST_BYTES) this.say(`${file.name} is too large for an upload: give its path.`, "failed");
+      else this.send({ do: "open", name: file.name }, [await file.arrayBuffer()]);
+    };
     const file = html("input", { type: "file", accept: FILES, "aria-label": "file to upload", change: () => read(file.files[0]) });
     const path = html("input", { type: "text", placeholder: "path on the kernel's machine", "aria-label": "path of a file" });
     path.addEventListener("change", () => path.value && this.send({ do: "open", name: path.value }));
@@ -117,12 +129,22 @@ class Page {
     for (const name of names) Object.assign(this.buttons[name], { disabled: buttons[name].disabled, title: buttons[name].title });
     Object.assign(this.progress, { max: planned, value: Math.min(done, planned) });
     this.toolbar.hidden = !names.length;
-    this.said.textContent = left ? `${message}, ${left}` : message;
-    this.said.className = `nmd-status nmd-${failed ? "failed" : phase}`;
+    this.say(left ? `${message}, ${left}` : message, failed ? "failed" : phase);
     const lines = [...notes.map((text) => ["nmd-choice", text]), ...warnings.map((text) => ["nmd-warning", `Warning: ${text}`])];
     this.notes.replaceChildren(...lines.map(([kind, text]) => html("div", { class: kind }, text)));
     Object.assign(this.saving, { disabled: Boolean(save), title: save || "Write the result to the file" });
     if (filename !== this.offered) this.filename.value = this.offered = filename;
+  }
+
+  say(message, kind) {
+    this.said.textContent = message;
+    this.said.className = `nmd-status nmd-${kind}`;
+  }
+
+  /** Say that nobody listens any more. */
+  ended() {
+    this.say(RESTARTED, "failed");
+    for (const button of Object.values(this.buttons)) button.disabled = true;
   }
 
   rebuild(buttons) {
@@ -169,11 +191,7 @@ function render({ model, el }) {
     if (!asked) requestAnimationFrame(show);
     asked = true;
   };
-  const ended = () => {
-    page.said.textContent = RESTARTED;
-    page.said.className = "nmd-status nmd-failed";
-    for (const button of Object.values(page.buttons)) button.disabled = true;
-  };
+  const ended = () => page.ended();
   const theme = new MutationObserver(change);
   for (const each of [document.documentElement, document.body]) theme.observe(each, { attributes: true });
   for (const part of PARTS) model.on(`change:${part}`, change);

@@ -111,7 +111,8 @@ class DecompositionState(PaintingState):
     def __init__(self, X: Any = None, shape: tuple[int, int] | None = None, **values: Any) -> None:
         if is_sparse(X):
             raise TypeError("X is sparse: give it to CompletionExplorer, or X.toarray() here.")
-        self.given, (self.X, self._channels) = X, as_matrix(X)
+        self.given, self._made = X, as_matrix(X)
+        self.X = self._made.matrix
         self.options = {"data": ([OWN_DATA] if X is not None else []) + list(matrix_choices())}
         defaults = {
             "data": self.options["data"][0],
@@ -155,7 +156,7 @@ class DecompositionState(PaintingState):
         names = ("data", "noise", "level", "missing", "seed", "shape")
         key = (*(self.values[name] for name in names), id(self.paint))
         if self._data is None or self._data[0] != key:
-            channels = self._channels if self.values["data"] == OWN_DATA else 1
+            channels = self._made.channels if self.values["data"] == OWN_DATA else 1
             self._data = (
                 key,
                 MatrixData(self.source(), self.values, self._layout(), channels, self.paint),
@@ -204,7 +205,7 @@ class DecompositionState(PaintingState):
         values, reasons = self.values, {}
         if len(self.options["data"]) == 1:
             reasons["data"] = "there is only one matrix"
-        if self._channels > 1 and values["data"] == OWN_DATA:
+        if self._made.channels > 1 and values["data"] == OWN_DATA:
             reasons["shape"] = "the matrix is one picture in colours"
         if values["noise"] == "none":
             reasons["level"] = "no noise is added"
@@ -309,7 +310,7 @@ class DecompositionState(PaintingState):
             result, arguments, data = None, self.arguments(), self.data
         given = name if values["data"] == OWN_DATA else matrix_choices()[values["data"]].code
         own = values["data"] == OWN_DATA
-        load = loading_lines(given, is_own=own, in_colours=own and self._channels > 1)
+        load = loading_lines(given, self._made.code if own else "", is_own=own)
         cell = Cell(self.imports, load, values, data, arguments, result)
         if data.mask is None or self.paint is None:
             return cell.plain()

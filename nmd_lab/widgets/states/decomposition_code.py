@@ -83,21 +83,21 @@ class Cell(NamedTuple):
         return {k: v for k, v in self.arguments.items() if k != "offsets" or chosen}
 
 
-def loading_lines(given: str | None, *, is_own: bool, in_colours: bool) -> str:
+def loading_lines(given: str | None, making: str, *, is_own: bool) -> str:
     """Return the lines that give X.
 
     Parameters
     ----------
     given : str or None
         Name of the data in the notebook, or code that gives them; None if there is none.
+    making : str
+        Code after the name ``images`` that makes the matrix; empty if they are one.
     is_own : bool
         Whether the data are the user's.
-    in_colours : bool
-        Whether they are a picture in colours.
     """
-    if in_colours:
-        lines = "" if given == "image" else f"image = {given or '...'}  # your picture\n"
-        return f"{lines}X = image[..., :3].reshape(len(image), -1)\n"
+    if making:
+        lines = "" if given == "images" else f"images = {given or '...'}  # your data\n"
+        return f"{lines}X = images{making}\n"
     if given == "X":
         return ""
     return f"X = {given or '...'}{'  # your data' if is_own else ''}\n"

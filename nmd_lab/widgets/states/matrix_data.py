@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import xarray as xr
@@ -26,21 +26,42 @@ NO_PICTURE = (0, 0)
 """Layout of rows that are no pictures, whatever the labels say."""
 
 
-def as_matrix(X: Any) -> tuple[Any, int]:
-    """Return X as a matrix, and its number of colours: a picture in colours has them side by side.
+class Given(NamedTuple):
+    """What the user gave, as a matrix.
+
+    Attributes
+    ----------
+    matrix : matrix
+        The matrix.
+    channels : int
+        Number of neighbouring columns that make a pixel: 3 for a picture in colours.
+    code : str
+        Code after the name ``images`` that makes the matrix; empty if it was given as it is.
+    """
+
+    matrix: Any
+    channels: int = 1
+    code: str = ""
+
+
+def as_matrix(X: Any) -> Given:
+    """Return X as a matrix: colours of a picture side by side, all but the first dimension stacked.
 
     Raises
     ------
     ValueError
         If X is an array of more than two dimensions and no picture in colours.
     """
+    if isinstance(X, xr.DataArray) and X.ndim > 2:
+        dims = tuple(map(str, X.dims[1:]))
+        return Given(X.stack(pixel=dims), code=f".stack(pixel={dims!r})")
     if not isinstance(X, np.ndarray) or X.ndim != 3:
-        return X, 1
+        return Given(X)
     if X.shape[2] not in (3, 4):
         raise ValueError(
             f"X has the shape {X.shape}: give a matrix, or a picture (height, width, 3)."
         )
-    return X[..., :3].reshape(len(X), -1), 3
+    return Given(X[..., :3].reshape(len(X), -1), 3, "[..., :3].reshape(len(images), -1)")
 
 
 def as_shape(text: str) -> tuple[int, int]:

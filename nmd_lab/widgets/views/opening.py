@@ -101,5 +101,5 @@ def _is_mostly_missing(X: Any, smallest_share: float = 1 / 3) -> bool:
         return False
     if is_sparse(X):
         return True
-    observations = observe_dense(as_matrix(X)[0])
+    observations = observe_dense(as_matrix(X).matrix)
     return bool(observations.n_observed < smallest_share * np.prod(observations.shape))
