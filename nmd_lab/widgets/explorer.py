@@ -126,6 +126,8 @@ class Explorer(anywidget.AnyWidget, ipywidgets.ValueWidget):  # type: ignore[mis
         ValueError
             If a setting is wrong.
         """
+        if self.comm is None:
+            raise ValueError("the explorer is closed: make another one.")
         self.view.prepare_start()
         problem = self.view.cannot_run()
         if problem:
@@ -233,17 +235,22 @@ class Explorer(anywidget.AnyWidget, ipywidgets.ValueWidget):  # type: ignore[mis
             actions[message["do"]](message)
         except Exception as error:
             self._tell(sentence(error), failed=True)
-            return
         if message["do"] != "stop":
             self._refresh()
 
     def _set(self, name: str, value: Any) -> None:
         """Change a setting to what the user entered."""
-        field = next(each for each in self.state.fields if each.name == name)
+        kinds = {field.name: field.kind for field in self.state.fields}
         if value == "" and name in self.state.numbers:  # "auto" was turned off
             value = self.state.numbers[name]
-        self.state.set(name, value_of(value, field.kind))
+        self._change(name, value_of(value, kinds.get(name, "text")))
+
+    def _change(self, name: str, value: Any) -> None:
+        """Change a setting; other data have other rows."""
+        self.state.set(name, value)
         self.view.setting_changed(name)
+        if name == "data":
+            self.selection = None
         self._settings_changed()
 
     def _select(self, message: Message) -> None:
@@ -262,15 +269,22 @@ class Explorer(anywidget.AnyWidget, ipywidgets.ValueWidget):  # type: ignore[mis
     def _open_file(self, message: Message, buffers: list[Any]) -> None:
         """Show what is in a file that was uploaded, or that has a path on this machine."""
         name = message["name"]
-        self.show(view_of_upload(name, bytes(buffers[0])) if buffers else view_of_file(Path(name)))
+        self.show(
+            view_of_upload(name, bytes(buffers[0]))
+            if buffers
+            else view_of_file(Path(name).expanduser())
+        )
         self._tell(self.view.said or f"{name} is shown")
 
     def _setting_given(self, change: Any) -> None:
         """Change the setting whose trait was set from outside."""
-        if not self._reflecting:
-            self.state.set(change.name, change.new)
-            self.view.setting_changed(change.name)
-            self._settings_changed()
+        if self._reflecting:
+            return
+        try:
+            if change.name in self.state.values:
+                self._change(change.name, change.new)
+        finally:
+            self._show_settings()  # what is refused, or is no setting here, has no effect
 
     def _selection_given(self, change: Any) -> None:
         """Tell the view what was picked."""

@@ -156,3 +156,81 @@ def test_other_data_have_no_paint():
     assert explorer.pictures["n_painted"] > 0
     act(explorer, "set", name="data", value="digits")
     assert explorer.pictures["n_painted"] == 0
+
+
+def repeated(explorer, X):
+    """Run the code of an explorer, and compare its factor with that of the result."""
+    names = {"X": X}
+    exec(explorer.state.code("X"), names)
+    np.testing.assert_array_equal(names["fit"].W, explorer.result.W)
+
+
+def test_forgotten_paint_leads_back_to_the_fit_before_it():
+    X = smooth()
+    explorer = done(widgets.DecompositionExplorer(X, rank=3, alpha=0.1, iterations=15))
+    first = explorer.result
+    painted(explorer, [(10, 10)], 4)
+    painted(explorer, [(20, 30)], 4)
+    act(explorer, "unpaint")
+    assert explorer.result is first
+    assert explorer.pictures["n_painted"] == 0
+    repeated(explorer, X)
+    act(explorer, "continue")
+    assert explorer.join(PATIENCE)
+    repeated(explorer, X)
+
+
+def test_strokes_before_and_after_a_run_are_repeated():
+    X = smooth()
+    explorer = done(widgets.DecompositionExplorer(X, rank=3, alpha=0.1, iterations=15))
+    painted(explorer, [(10, 10)], 4)
+    done(explorer)
+    repeated(explorer, X)
+    painted(explorer, [(20, 30)], 4)
+    repeated(explorer, X)
+    act(explorer, "unpaint")  # back to the run, which has paint of its own
+    repeated(explorer, X)
+    act(explorer, "unpaint")
+    assert explorer.join(PATIENCE)
+    assert not np.isnan(explorer.state.fitted_data.observed).any()
+    repeated(explorer, X)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("missing", 0.5), ("nonlinearity", "identity"), ("rank", 5), ("noise", "gaussian")],
+)
+def test_a_stroke_after_a_changed_setting_counts_in_the_next_run(name, value):
+    X = smooth()
+    explorer = done(widgets.DecompositionExplorer(X, rank=3, alpha=0.1, iterations=15))
+    first = explorer.result
+    act(explorer, "set", name=name, value=value)
+    painted(explorer, [(10, 10)], 4)
+    assert explorer.result is first
+    repeated(explorer, X)
+    done(explorer)
+    assert np.isnan(explorer.state.fitted_data.observed[10, 10])
+    repeated(explorer, X)
+
+
+def test_the_code_of_a_painted_result_stays_when_other_data_are_chosen():
+    X = smooth()
+    explorer = done(widgets.DecompositionExplorer(X, rank=3, alpha=0.1, iterations=15))
+    painted(explorer, [(10, 10)], 4)
+    act(explorer, "set", name="data", value="digits")
+    repeated(explorer, X)
+    assert explorer.modelled is None  # a model of other data is not shown beside these
+    painted(explorer, [(2, 2)], 1)
+    act(explorer, "set", name="data", value="your X")
+    assert explorer.modelled is not None
+
+
+def test_a_refused_stroke_changes_nothing():
+    X = smooth()
+    explorer = done(widgets.DecompositionExplorer(X, rank=3, alpha=0.1, iterations=15))
+    painted(explorer, [(10, 10)], 4)
+    before = explorer.result, explorer.state.paint.n_painted
+    act(explorer, "brush", hide=True, picture=0, points=[(20, 30)], radius=300)
+    assert "the brush would hide everything" in said(explorer)
+    assert (explorer.result, explorer.state.paint.n_painted) == before
+    repeated(explorer, X)

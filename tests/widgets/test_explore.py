@@ -233,6 +233,7 @@ def test_an_upload_takes_the_place_of_the_data(tmp_path, fit):
     assert str(path) in explorer.code_text
     act(explorer, "open", b"hello", name="text.doc")
     assert "unknown ending" in said(explorer)
+    assert "nmd-lab-" not in said(explorer)  # the folder of the upload
     assert explorer.state.observations.shape == (20, 15)  # what was shown stays
     act(explorer, "open", b"hello", name="../../etc/x.png")
     assert "x.png holds no picture" in said(explorer)

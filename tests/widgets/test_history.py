@@ -80,6 +80,11 @@ def test_pictures_side_by_side(explorer):
     assert picture(explorer, "beside") is None
 
 
+def test_a_run_that_is_not_kept(explorer):
+    act(explorer, "history", number=99, what="back")
+    assert "run 99 is not kept" in explorer.status["message"]
+
+
 def test_strokes_of_the_brush_are_one_run(explorer):
     for x in (1, 2, 3):
         act(explorer, "brush", hide=True, picture=0, points=[(x, x)], radius=1)

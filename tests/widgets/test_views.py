@@ -115,6 +115,77 @@ def test_another_plane_of_the_rows(explorer):
     assert (shown["color"], shown["groups"]) == ("digit", digit.tolist())
 
 
+def test_other_data_are_shown_without_the_old_model():
+    explorer = done(widgets.DecompositionExplorer(rank=5, iterations=5))
+    act(explorer, "lasso", rows=[1700, 1750])
+    for name in ("photograph of a palace", "photograph of a flower", "synthetic"):
+        enter(explorer, "data", name)
+        assert not explorer.status["failed"], said(explorer)
+        assert explorer.selection is None
+        assert picture(explorer, "seen").shape[1:3] == explorer.state.data.shape
+        assert explorer.modelled is explorer.components is explorer.scatter is None
+    enter(explorer, "data", "digits")
+    assert explorer.components["count"] == 5
+    enter(explorer, "missing", 0.5)
+    assert explorer.modelled is None
+
+
+def test_data_may_be_changed_during_a_run():
+    explorer = widgets.DecompositionExplorer(rank=5, iterations=10**8, tol=0, penalty="1")
+    explorer.start()
+    enter(explorer, "data", "photograph of a palace")
+    assert explorer.pictures["layout"] == "rows"
+    explorer.stop()
+    assert explorer.join(PATIENCE)
+    assert explorer.pictures["layout"] == "matrix"
+    assert not explorer.status["failed"], said(explorer)
+
+
+def test_an_earlier_iteration_is_not_shown_of_a_later_run(explorer):
+    done(explorer)
+    for again in ("continue", "run"):
+        act(explorer, "iteration", iteration=2)
+        assert explorer.facts["iteration"] == 2
+        act(explorer, again)
+        assert explorer.join(PATIENCE)
+        assert explorer.facts["iteration"] == explorer.result.n_iter
+    act(explorer, "iteration", iteration=12345)
+    assert "iteration 12345 is not kept" in said(explorer)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"noise": 0.1}, "noise=0.1 is unknown"),
+        ({"noise": "foo"}, "noise='foo' is unknown"),
+        ({"data": "foo"}, "data='foo' is unknown"),
+        ({"nonlinearity": "foo"}, "nonlinearity='foo' is unknown"),
+        ({"loss": 3}, "loss=3 is unknown"),
+    ],
+)
+def test_wrong_choices_are_refused_at_the_start(settings, message):
+    with pytest.raises(ValueError, match=message):
+        widgets.DecompositionExplorer(datasets.digits(20), **settings)
+
+
+def test_other_wrong_starts_are_said_beside_their_controls():
+    explorer = widgets.DecompositionExplorer(datasets.digits(20), missing=2.0)
+    assert "missing=2.0 is out of range" in control(explorer, "missing")["problem"]
+    explorer.rank = None
+    assert control(explorer, "rank")["problem"]
+    explorer.close()
+    with pytest.raises(ValueError, match="the explorer is closed"):
+        explorer.start()
+    fitted = widgets.explore(nmd.decompose(datasets.digits(20), 2, max_iter=3, random_state=0))
+    fitted.rank = 5
+    assert fitted.rank is None  # a fit has no settings
+
+
+def test_small_tables_do_not_begin_with_the_full_rank():
+    assert widgets.explore(np.random.default_rng(0).random((60, 8))).rank == 4
+    assert widgets.explore(np.ones((30, 1))).rank == 1
+
+
 @pytest.mark.parametrize("name", ["photograph of a flower", "synthetic"])
 def test_pictures_of_other_matrices(name):
     explorer = done(widgets.DecompositionExplorer(data=name, rank=3, iterations=3))

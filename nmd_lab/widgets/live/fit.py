@@ -78,6 +78,11 @@ class LiveFit(Background):
         return 0 if self.state is None else self.state.iteration
 
     @property
+    def recording(self) -> Recording:
+        """What is kept of the iterates; another one for each fit."""
+        return self._recording
+
+    @property
     def snapshots(self) -> Snapshots:
         """Iterates that can be looked at again."""
         return self._recording.snapshots

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 from typing import Any
 
 from nmd_lab.widgets.states.fields import Field, FitState
@@ -44,9 +45,11 @@ def entered(value: Any, kind: str) -> Any:
     ... )
     ('3', '12', 'auto', 0.5)
     """
-    if kind in ("integer", "number") and not isinstance(value, str):
+    if value is None:
+        return ""
+    if kind in ("integer", "number") and isinstance(value, numbers.Number):
         return f"{value:.12g}"
-    return value
+    return value if kind == "share" else str(value)
 
 
 def value_of(given: Any, kind: str) -> Any:

@@ -22,6 +22,7 @@ from nmd_lab.solver.options import Options
 from nmd_lab.widgets.live.held_out import HiddenEntries, relative
 from nmd_lab.widgets.live.recording import Measure
 
+from .brush import Paint
 from .data_choices import load_matrix, matrix_choices
 from .decomposition_code import Cell, loading_lines
 from .fields import Field, as_penalty, check_option
@@ -36,6 +37,9 @@ from .matrix_data import (
     corrupted,
 )
 from .painting import PaintingState
+
+MOST_COMPARED = 2_000_000
+"""Largest number of entries of a matrix that is compared with its SVD."""
 
 OWN_DATA = "your X"
 """Option for the data that the user gave."""
@@ -107,6 +111,7 @@ class DecompositionState(PaintingState):
     )  # fmt: skip
     numbers = MappingProxyType({"rank": 10, "alpha": 0.0})
     kept = (*PaintingState.kept, "errors", "hidden", "_f")
+    lengths = (*PaintingState.lengths, "shape")
 
     def __init__(self, X: Any = None, shape: tuple[int, int] | None = None, **values: Any) -> None:
         if is_sparse(X):
@@ -119,7 +124,7 @@ class DecompositionState(PaintingState):
             "noise": "none",
             "level": 0.1,
             "missing": 0.0,
-            "shape": "auto" if shape is None else f"{shape[0]} x {shape[1]}",
+            "shape": "auto" if shape is None else " x ".join(map(str, shape)),
             "seed": 0,
             "nonlinearity": "relu",
             "low": 0.0,
@@ -133,10 +138,11 @@ class DecompositionState(PaintingState):
         }
         super().__init__(defaults)
         self._data: tuple[Any, MatrixData] | None = None
+        self._guess: tuple[Any, tuple[int, int] | None] | None = None
         for name, value in values.items():
             self.set(name, value)
         if "rank" not in values:
-            self.values["rank"] = min(10, *self.data.shape)
+            self.values["rank"] = max(1, min(10, min(np.shape(self.source())) // 2))
         self.fit.finishing = self._compare
         self._clear()
 
@@ -150,17 +156,14 @@ class DecompositionState(PaintingState):
         """Return the original matrix."""
         return self.X if self.values["data"] == OWN_DATA else load_matrix(self.values["data"])
 
-    @property
-    def data(self) -> MatrixData:
-        """The data with the noise and the holes of the present settings."""
+    def data_with(self, paint: Paint | None) -> MatrixData:
+        """Return the data with the noise and the holes of the present settings, and some paint."""
         names = ("data", "noise", "level", "missing", "seed", "shape")
-        key = (*(self.values[name] for name in names), id(self.paint))
+        key = (*(self.values[name] for name in names), paint)
         if self._data is None or self._data[0] != key:
             channels = self._made.channels if self.values["data"] == OWN_DATA else 1
-            self._data = (
-                key,
-                MatrixData(self.source(), self.values, self._layout(), channels, self.paint),
-            )
+            layout = self._layout()
+            self._data = key, MatrixData(self.source(), self.values, layout, channels, paint)
         return self._data[1]
 
     def _layout(self) -> tuple[int, int] | None:
@@ -176,8 +179,11 @@ class DecompositionState(PaintingState):
             return NO_PICTURE
         if text != "auto":
             return as_shape(text)
-        X = self.source()
-        return guessed_shape(np.asarray(X, dtype=float)) if type(X) is np.ndarray else None
+        if self._guess is None or self._guess[0] is not self.source():
+            X = self.source()
+            plain = type(X) is np.ndarray
+            self._guess = X, guessed_shape(np.asarray(X, dtype=float)) if plain else None
+        return self._guess[1]
 
     def _check_shape(self) -> None:
         """Raise an error if rows cannot be pictures of the given shape."""
@@ -221,8 +227,7 @@ class DecompositionState(PaintingState):
             if not 0 <= values["missing"] < 1:
                 return
             pair = make_pair(self.nonlinearity(), values["loss"])
-            observed = self.data.observed
-            pair.loss.check_data(float(np.nanmin(observed)), float(np.nanmax(observed)))
+            pair.loss.check_data(*self.data.observed_limits)
 
         return {
             "missing": lambda: check_share("missing", values["missing"]),
@@ -246,6 +251,7 @@ class DecompositionState(PaintingState):
 
     def start(self) -> None:
         """Start a fit with the present settings."""
+        self.fit.reset(tell=False)  # first: nothing draws the old fit beside the new data
         self._clear()
         measure, data = self.prepare_measure(), self.fitted_data
         holes = data.has_holes
@@ -254,6 +260,7 @@ class DecompositionState(PaintingState):
     def prepare_measure(self) -> Measure | None:
         """Take the present data as those of the fit; measure the entries that it does not see."""
         data = self.fitted_data = self.data
+        self.fitted_paint, self.errors = self.paint, {}
         pair = make_pair(self.nonlinearity(), self.values["loss"])
         self._f = pair.nonlinearity
         rows, columns = data.hidden
@@ -285,6 +292,8 @@ class DecompositionState(PaintingState):
     def _compare(self, fit: Decomposition) -> None:
         """Measure the finished fit and the SVD of equal rank, and keep their errors."""
         data, errors = self.fitted_data, {}
+        if data.original.size > MOST_COMPARED:
+            return
         baseline = truncated_svd(data.observed, fit.rank)
         for name, each in ((f"{fit.nonlinearity.name}, {fit.loss.name}", fit), ("SVD", baseline)):
             model = each.labels.flatten(each.reconstruct().values)
@@ -311,7 +320,6 @@ class DecompositionState(PaintingState):
         given = name if values["data"] == OWN_DATA else matrix_choices()[values["data"]].code
         own = values["data"] == OWN_DATA
         load = loading_lines(given, self._made.code if own else "", is_own=own)
-        cell = Cell(self.imports, load, values, data, arguments, result)
-        if data.mask is None or self.paint is None:
-            return cell.plain()
-        return cell.painted(self.paint, self.before_brush)
+        paint = self.paint if result is None else self.fitted_paint
+        before = None if result is None else self.before_brush
+        return Cell(self.imports, load, values, data, arguments).code(result, paint, before)

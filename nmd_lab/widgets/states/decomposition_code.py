@@ -12,6 +12,7 @@ from nmd_lab.result.decomposition import Decomposition
 from .brush import Paint
 from .code import Code, fit_call
 from .matrix_data import MatrixData, corrupting_code
+from .painting import BeforeBrush
 
 IMPORT = "import nmd_lab as nmd\n"
 
@@ -31,8 +32,6 @@ class Cell(NamedTuple):
         The data.
     arguments : mapping
         Arguments of the fit.
-    result : Decomposition or None
-        The fit, if there is one.
     """
 
     imports: str
@@ -40,41 +39,42 @@ class Cell(NamedTuple):
     values: Mapping[str, Any]
     data: MatrixData
     arguments: Mapping[str, Any]
-    result: Decomposition | None
 
-    def plain(self) -> str:
-        """Return the cell of a fit without paint."""
-        lines, fitted = self._fit(self.result)
-        return f"{IMPORT}{self.imports}\n{self.load}{lines}{fitted}"
-
-    def painted(self, paint: Paint, before: Decomposition | None) -> str:
-        """Return the cell of a fit of a painted matrix.
+    def code(
+        self, result: Decomposition | None, paint: Paint | None, before: BeforeBrush | None
+    ) -> str:
+        """Return the cell.
 
         Parameters
         ----------
-        paint : Paint
-            Entries that are hidden or revealed.
-        before : Decomposition or None
-            Fit from whose factors this one began; None: it began as others do.
+        result : Decomposition or None
+            The fit that is repeated; None: there is none yet.
+        paint : Paint or None
+            Entries of its data that are hidden or revealed.
+        before : BeforeBrush or None
+            Fit from whose factors it began; None: it began as others do.
         """
-        lines, seen = corrupting_code(self.values)
-        _, noisy = corrupting_code({**self.values, "missing": 0})
-        options: dict[str, Any] = {"mask": Code("mask")}
-        first = lines
-        if before is not None and self.result is not None:
-            first += self._fit(before)[1]
-            options["init"] = Code("fit")
-        mask = f"mask = np.isfinite(np.asarray({seen}, dtype=float))\n{paint.code()}"
-        fitted = fit_call(self.result, "complete", noisy, self._named | options)
-        imports = f"import numpy as np\n\n{IMPORT}{self.imports}"
-        return f"{imports}\n{self.load}{first}{mask}{fitted}"
+        body, _ = corrupting_code(self.values)
+        if before is not None:
+            body += self._fit(before.fit, before.paint, {})
+        body += self._fit(result, paint, {} if before is None else {"init": Code("fit")})
+        imports = "import numpy as np\n\n" if "np." in body else ""
+        return f"{imports}{IMPORT}{self.imports}\n{self.load}{body}"
 
-    def _fit(self, result: Decomposition | None) -> tuple[str, str]:
-        """Return the lines before a fit without paint, and its call."""
-        lines, seen = corrupting_code(self.values)
-        holes = self.values["missing"] > 0 or bool(np.isnan(self.data.original).any())
-        verb = "complete" if holes else "decompose"
-        return lines, fit_call(result, verb, seen, self._named)
+    def _fit(
+        self, result: Decomposition | None, paint: Paint | None, options: dict[str, Any]
+    ) -> str:
+        """Return the lines of a fit, with the mask of its paint before it."""
+        _, seen = corrupting_code(self.values)
+        if paint is None or not paint.n_painted:
+            holes = self.values["missing"] > 0 or bool(np.isnan(self.data.original).any())
+            verb = "complete" if holes or options else "decompose"
+            return fit_call(result, verb, seen, self._named | options)
+        _, noisy = corrupting_code({**self.values, "missing": 0})
+        mask = f"mask = np.isfinite(np.asarray({seen}, dtype=float))\n{paint.code()}"
+        return mask + fit_call(
+            result, "complete", noisy, self._named | options | {"mask": Code("mask")}
+        )
 
     @property
     def _named(self) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
+from nmd_lab._checks import check_word
 from nmd_lab._errors import sentence
 from nmd_lab.solver.options import Options
 from nmd_lab.solver.penalty import as_penalty_rule
@@ -56,6 +57,7 @@ class SettingsState:
     """
 
     fields: Sequence[Field] = ()
+    options: Mapping[str, Sequence[str]] = MappingProxyType({})
 
     def __init__(self, values: dict[str, Any]) -> None:
         self.values = values
@@ -67,9 +69,14 @@ class SettingsState:
         ------
         KeyError
             If there is no setting of this name.
+        ValueError
+            If a choice has no such option.
         """
         if name not in self.values:
             raise KeyError(f"{name!r} is no setting: choose from {list(self.values)}.")
+        field = next((each for each in self.fields if each.name == name), None)
+        if field is not None and field.kind == "choice":
+            check_word(name, value, tuple(self.options.get(name, field.options)))
         self.values[name] = value
 
     def reasons(self) -> dict[str, str]:
@@ -121,7 +128,7 @@ class FitState(SettingsState):
         Lines of the copied code that import what reads the data of the user.
     """
 
-    options: dict[str, list[str]]
+    options: Mapping[str, Sequence[str]]
     numbers: Mapping[str, Any] = MappingProxyType({})
     imports: str = ""
     lengths: tuple[str, ...] = ("iterations",)

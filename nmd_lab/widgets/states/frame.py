@@ -140,7 +140,7 @@ def guessed_shape(X: Array, most: float = 2.5, share: float = 0.75) -> tuple[int
     m, n = X.shape
     if n < 36 or m < 5:
         return None
-    some = X[np.unique(np.linspace(0, m - 1, min(m, 500)).astype(int))]
+    some = X[np.unique(np.linspace(0, m - 1, min(m, 200)).astype(int))]
     shuffled = np.random.default_rng(0).permutation(n)
     any_two = _difference(some, some[:, shuffled])
     best, shape = share, None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -180,7 +181,12 @@ class MatrixData:
         m, n = self.original.shape
         return m, n
 
-    @property
+    @cached_property
+    def observed_limits(self) -> tuple[float, float]:
+        """The smallest and the largest value that the fit sees."""
+        return float(np.nanmin(self.observed)), float(np.nanmax(self.observed))
+
+    @cached_property
     def limits(self) -> tuple[float, float]:
         """The smallest and the largest original value."""
         return float(np.nanmin(self.original)), float(np.nanmax(self.original))

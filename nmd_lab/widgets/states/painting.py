@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -24,6 +24,24 @@ JOIN = 5.0
 """Longest time that a stroke of the brush waits for a run to stop, in seconds."""
 
 
+class BeforeBrush(NamedTuple):
+    """What was there before the first stroke of the brush.
+
+    Attributes
+    ----------
+    fit : Decomposition
+        The fit.
+    paint : Paint or None
+        Its paint.
+    kept : dict
+        What brings it back, see `FitState.recall`.
+    """
+
+    fit: Decomposition
+    paint: Paint | None
+    kept: dict[str, Any]
+
+
 class PaintingState(ChoosingState):
     """Settings of a fit of a matrix whose entries can be hidden and revealed.
 
@@ -39,24 +57,29 @@ class PaintingState(ChoosingState):
     ----------
     paint : Paint or None
         What the brush has done.
-    before_brush : Decomposition or None
-        The fit before the first stroke.
-    fitted_data : MatrixData
-        Data of the fit.
+    before_brush : BeforeBrush or None
+        What was there before the first stroke after the last run.
+    fitted_data, fitted_paint : MatrixData, and Paint or None
+        Data of the fit, and their paint.
     """
 
-    kept = (*ChoosingState.kept, "fitted_data", "paint", "before_brush")
+    kept = (*ChoosingState.kept, "fitted_data", "fitted_paint", "paint", "before_brush")
     fitted_data: MatrixData
 
     def __init__(self, values: dict[str, Any]) -> None:
         super().__init__(values)
         self.paint: Paint | None = None
-        self.before_brush: Decomposition | None = None
+        self.fitted_paint: Paint | None = None
+        self.before_brush: BeforeBrush | None = None
+
+    def data_with(self, paint: Paint | None) -> MatrixData:
+        """Return the data of the present settings, with some paint."""
+        raise NotImplementedError
 
     @property
     def data(self) -> MatrixData:
-        """The data of the present settings, with the paint."""
-        raise NotImplementedError
+        """The data of the present settings, with the present paint."""
+        return self.data_with(self.paint)
 
     def prepare_measure(self) -> Measure | None:
         """Take the present data as those of the fit; return what measures its held-out error."""
@@ -89,24 +112,34 @@ class PaintingState(ChoosingState):
         self._repaint(paint.touched(frame, picture, points, radius, hide=hide))
 
     def unpaint(self) -> None:
-        """Forget what the brush has done."""
-        self._repaint(None)
+        """Go back to the fit before the first stroke; without one, fit again without paint."""
+        if self.before_brush is not None and not self.changed:
+            self.recall(self.before_brush.kept)
+            self.fit.tell()
+        else:
+            self._repaint(None)
 
     def _repaint(self, paint: Paint | None) -> None:
-        """Take other painted entries, and fit again from the factors before the first stroke."""
+        """Take other painted entries, and fit again from the factors before the first stroke.
+
+        While the settings are not those of the fit, the paint only counts in the next run.
+        """
         if self.fit.phase == "running" and self.before_brush is None:
             self.fit.stop()
             self.fit.join(JOIN)
-        before = self.before_brush or self.fit.result
-        self.paint = paint
-        if before is None or not self._arguments:
-            return
-        if np.isnan(self.data.observed).all():
+        data = self.data_with(paint)
+        if np.isnan(data.observed).all():
             raise ValueError("the brush would hide everything: reveal some pixels first.")
+        before = self.before_brush
+        if before is None and self.fit.result is not None:
+            before = BeforeBrush(self.fit.result, self.fitted_paint, self.keep())
+        self.paint = paint
+        if before is None or not self._arguments or self.changed:
+            return
         measure = self.prepare_measure()
         self.before_brush = before
-        model, named = parted(self._arguments | {"max_iter": BRUSH_ITERATIONS, "init": before})
-        data = self.fitted_data
+        options = {"max_iter": BRUSH_ITERATIONS, "init": before.fit}
+        model, named = parted(self._arguments | options)
 
         def prepared() -> Prepared:
             return prepare(data.seen, *model, absent_are_zeros=False, mask=data.mask, **named)

@@ -26,6 +26,9 @@ PANELS = (
     RESIDUALS,
 )
 
+FITTED_SETTINGS = ("data", "noise", "level", "missing", "seed")
+"""Settings that change the data of a fit."""
+
 DATA_SETTINGS = ("data", "noise", "level", "missing", "seed", "shape")
 """Settings that change what is shown before a fit."""
 
@@ -44,7 +47,7 @@ class DecompositionView(ChoosingView):
     def __init__(self, state: DecompositionState) -> None:
         super().__init__(state, "fit.nc")
         self.factors = FactorsPart()
-        self.iteration: int | None = None
+        self._chosen_iteration: tuple[Any, int, int] | None = None
         self._frame: tuple[Any, Frame] | None = None
         self._still: tuple[Any, dict[str, Any]] | None = None
         self.buttons |= {"scan": "Scan ranks"}
@@ -102,20 +105,28 @@ class DecompositionView(ChoosingView):
 
     def _data(self) -> MatrixData | None:
         """Return the data of the settings, or those of the fit where the settings are wrong."""
-        if self.state.fit.phase == "running":
-            return self.state.fitted_data
-        if not {*DATA_SETTINGS} & set(self.state.problems()):
-            return self.state.data
         fitted: MatrixData | None = getattr(self.state, "fitted_data", None)
-        return fitted
+        if self.state.fit.phase == "running" or {*DATA_SETTINGS} & set(self.state.problems()):
+            return fitted
+        return self.state.data
 
     def _shown_state(self) -> State | None:
-        """Return the last iterate while the fit runs, and the chosen one afterwards."""
-        fit = self.state.fit
-        if fit.phase == "running" or fit.state is None or self.iteration is None:
+        """Return the iterate that belongs to the data that are shown, if there is one.
+
+        While the fit runs it is the last one, and afterwards the chosen one.
+        """
+        fit, fitted = self.state.fit, self.state.fitted_settings
+        if fit.phase == "running" or fit.state is None:
             return fit.state
-        kept = fit.snapshots.iterations
-        return fit.snapshots[self.iteration] if self.iteration in kept else fit.state
+        if any(self.state.values[name] != fitted.get(name) for name in FITTED_SETTINGS):
+            return None
+        if self._chosen_iteration is None or self._chosen_iteration[:2] != self._run():
+            return fit.state
+        return fit.snapshots[self._chosen_iteration[2]]
+
+    def _run(self) -> tuple[Any, int]:
+        """Return what tells the present run from others, and from its continuation."""
+        return self.state.fit.recording, self.state.fit.done
 
     def _iterations(self) -> list[int]:
         """Return the iterations that can be shown again, once the fit has stopped."""
@@ -125,6 +136,7 @@ class DecompositionView(ChoosingView):
     def _frame_of(self, data: MatrixData, state: State | None) -> Frame:
         """Return which entries are shown: selected rows, those of a component, or all."""
         rows = (self.selection or {}).get("rows") or []
+        rows = [row for row in rows if 0 <= row < data.shape[0]]
         picked = np.asarray(rows[:MOST_ROWS], dtype=np.intp)
         shown = picked if rows else self.factors.rows(state)
         key = data, None if shown is None else shown.tolist()
@@ -165,8 +177,10 @@ class DecompositionView(ChoosingView):
 
     def _show_iteration(self, message: Mapping[str, Any]) -> None:
         """Show an earlier iterate; the last one follows the fit."""
-        last = self.state.fit.done
-        self.iteration = None if message["iteration"] == last else int(message["iteration"])
+        iteration = int(message["iteration"])
+        if iteration not in self.state.fit.snapshots.iterations:
+            raise ValueError(f"iteration {iteration} is not kept: choose another.")
+        self._chosen_iteration = *self._run(), iteration
 
     def brush(
         self, picture: int, points: Iterable[Sequence[float]], radius: float, *, hide: bool

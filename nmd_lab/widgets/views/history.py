@@ -66,7 +66,7 @@ class History:
 
     def current(self, state: FitState) -> PastRun | None:
         """Return the entry of the present run, or None."""
-        recording = state.fit._recording
+        recording = state.fit.recording
         return next((each for each in self.entries if each.recording is recording), None)
 
     def act(self, state: FitState, number: int, what: str) -> None:
@@ -81,7 +81,9 @@ class History:
         what : {"overlay", "beside", "back"}
             Draw its curves too or no longer, show its picture or no longer, go back to it.
         """
-        entry = next(each for each in self.entries if each.number == number)
+        entry = next((each for each in self.entries if each.number == number), None)
+        if entry is None:
+            raise ValueError(f"run {number} is not kept: choose another.")
         if what == "overlay":
             self.overlaid ^= {number}
         elif what == "beside":
@@ -145,8 +147,8 @@ class History:
 
 def _same_stroke(entry: PastRun, state: FitState) -> bool:
     """Return whether an entry and the present fit are both of a brush that began at one fit."""
-    before = entry.kept.get("before_brush")
-    return before is not None and before is getattr(state, "before_brush", None)
+    before, now = entry.kept.get("before_brush"), getattr(state, "before_brush", None)
+    return before is not None and now is not None and before.fit is now.fit
 
 
 def _text(value: Any) -> str:

@@ -88,7 +88,10 @@ def view_of_upload(name: str, content: bytes) -> View:
     with tempfile.TemporaryDirectory(prefix="nmd-lab-") as folder:
         path = Path(folder) / Path(name).name
         path.write_bytes(content)
-        view = view_of_file(path)
+        try:
+            view = view_of_file(path)
+        except ValueError as error:
+            raise ValueError(str(error).replace(f"{path.parent.as_posix()}/", "")) from error
         if isinstance(view, FitView | StudyView):
             view = view_of(view.result if isinstance(view, FitView) else view.state.results.load())
     view.data_code = view.data_code and view.data_code.replace(path.as_posix(), path.name)
