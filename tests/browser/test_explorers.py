@@ -363,6 +363,29 @@ def test_brush_history_and_upload(notebook, tmp_path):
     assert notebook.errors == []
 
 
+def test_every_control(notebook):
+    """Change each control by the keyboard or its menu, and find the value in the state."""
+    notebook.open("controls.ipynb", [DIGITS.replace("explorer.start()\n", "")])
+    page = notebook.page
+    page.wait_for_selector(".nmd-run:enabled")
+    entered = {
+        "level": 0.2, "seed": 3, "low": -1.5, "high": 2.5, "rank": 4, "alpha": 0.25, "tol": 0.125,
+        "iterations": 7, "penalty": "balanced", "shape": "16 x 4",
+    }  # fmt: skip
+    chosen = {"data": "synthetic", "noise": "gaussian", "nonlinearity": "minmax", "loss": "l1"}
+    for name, value in chosen.items():
+        page.locator(f".nmd-{name} select").select_option(value)
+    page.wait_for_function("!document.querySelector('.nmd-low input').disabled")
+    page.locator(".nmd-missing input").press("ArrowRight")
+    for name, value in entered.items():
+        enter(page, f".nmd-{name}", value)
+    page.wait_for_function("document.querySelector('.nmd-shape .nmd-note').textContent")
+    values = ast.literal_eval(notebook.run("print(explorer.state.values)"))
+    assert values == entered | chosen | {"missing": 0.05}
+    assert page.locator(".nmd-controls :is(input, select)").count() == len(values)
+    assert notebook.errors == []
+
+
 def test_lasso_and_links(notebook):
     notebook.open("digits.ipynb", [DIGITS])
     page = notebook.page

@@ -178,6 +178,8 @@ class Page {
 
 function render({ model, el }) {
   el.classList.add("nmd-explorer");
+  // Keys belong to the controls: JupyterLab would take arrows, letters and more for its shortcuts
+  el.addEventListener("keydown", (event) => event.ctrlKey || event.metaKey || event.stopPropagation());
   // A picture for readers without a kernel is not needed beside the living explorer
   el.append(html("style", {}, `.nmd-static[data-explorer="${model.get("static_id")}"] { display: none; }`));
   const page = new Page(model, el);
