@@ -238,6 +238,7 @@ def test_choose_for_me(monkeypatch):
     enter(explorer, "iterations", "5")
     assert button(explorer, "run")["disabled"]  # but a choice replaces the wrong rank
     assert not button(explorer, "choose")["disabled"]
+    assert button(explorer, "choose")["title"].startswith("Choose f, Rank, Ridge alpha, Offsets")
     act(explorer, "choose")
     joined(explorer.state)
     assert shown(explorer)["rank"] == "3"

@@ -17,6 +17,8 @@ class ChoosingView(View):
     def __init__(self, state: ChoosingState, filename: str) -> None:
         super().__init__(state, filename)
         self.buttons["choose"] = "Choose for me"
+        labels = [field.label for field in state.fields if field.auto]
+        self.titles["choose"] = CHOOSE_TITLE.format(", ".join(labels))
         self.actions["choose"] = lambda _: self.choose()
 
     def choose(self) -> None:

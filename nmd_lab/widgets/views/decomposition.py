@@ -50,7 +50,8 @@ class DecompositionView(ChoosingView):
         self._chosen_iteration: tuple[Any, int, int] | None = None
         self._frame: tuple[Any, Frame] | None = None
         self._still: tuple[Any, dict[str, Any]] | None = None
-        self.buttons |= {"scan": "Scan ranks"}
+        self.buttons["scan"] = "Scan ranks"
+        self.titles["scan"] = "Try ranks by held-out entries, and fit with the best one"
         self.actions |= self.factors.actions | {
             "scan": self._scan,
             "brush": self._brush,

@@ -20,6 +20,7 @@ class SamplingView(ChoosingView):
     def __init__(self, state: SamplingState, filename: str) -> None:
         super().__init__(state, filename)
         self.buttons["sample"] = "How sure?"
+        self.titles["sample"] = "Draw from the posterior of this model: predictions with intervals"
         self.actions["sample"] = lambda _: self.how_sure()
 
     @property

@@ -57,12 +57,13 @@ def buttons(view: View) -> dict[str, dict[str, Any]]:
         "reset": "" if begun else "there is nothing to forget",
     }
     why |= {name: busy or view.why_disabled(name) for name in view.buttons}
+    titles = TITLES | view.titles
     labels = {name: name.capitalize() for name in why} | view.buttons
     return {
         name: {
             "label": labels[name],
             "disabled": bool(reason),
-            "title": reason or TITLES.get(name, ""),
+            "title": reason or titles.get(name, ""),
         }
         for name, reason in why.items()
     }

@@ -32,6 +32,8 @@ class View:
         What the messages of the front end do, by their name.
     buttons : dict of str to str
         Labels of the buttons beside Run, Stop, Continue and Reset, by the name of their action.
+    titles : dict of str to str
+        Tooltips of these buttons while they are enabled.
     selection : dict or None
         Positions "row" and "column", "pixel" in a picture, and list "rows".
     data_code, said : str or None, and str
@@ -46,6 +48,7 @@ class View:
         self.state, self.filename = state, filename
         self.actions: dict[str, Action] = {}
         self.buttons: dict[str, str] = {}
+        self.titles: dict[str, str] = {}
         self.selection: dict[str, Any] | None = None
         self.data_code: str | None = None
         self.said = ""
