@@ -314,19 +314,19 @@ def test_brush_history_and_upload(notebook, tmp_path):
         "!document.querySelector('.nmd-pictures').pictures.values.seen.some(Number.isNaN)"
     )
 
-    # Two runs: curves of both, the picture of one beside, and back to it
+    # The run before the brush is back; lay that of the brush beside it, and go back to that
     status_says(page, "^(?!running).*relative error")
     page.click(".nmd-runs summary")
     assert page.locator(".nmd-runs tbody tr").count() == 2
-    page.get_by_role("button", name="run 1: draw its curves, too").click()
+    page.get_by_role("button", name="run 2: draw its curves, too").click()
     page.wait_for_function(
-        "document.querySelector('.nmd-curves').curves['relative_error run 1']?.x.length > 0"
+        "document.querySelector('.nmd-curves').curves['relative_error run 2']?.x.length > 0"
     )
-    page.get_by_role("button", name="run 1: show its picture beside").click()
-    page.locator('.nmd-tile[data-name="beside"] figcaption', has_text="run 1").wait_for()
-    page.get_by_role("button", name="run 1: go back to it").click()
-    page.locator(".nmd-runs tr[aria-current] th", has_text="1").wait_for()
-    status_says(page, "40 iterations|converged")
+    page.get_by_role("button", name="run 2: show its picture beside").click()
+    page.locator('.nmd-tile[data-name="beside"] figcaption', has_text="run 2").wait_for()
+    page.get_by_role("button", name="run 2: go back to it").click()
+    page.locator(".nmd-runs tr[aria-current] th", has_text="2").wait_for()
+    status_says(page, "100 iterations|converged")
     np.testing.assert_array_equal(values(page, "beside"), values(page, "reconstruction"))
 
     # A pixel that is picked, and zoom
