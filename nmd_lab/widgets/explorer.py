@@ -225,7 +225,7 @@ class Explorer(anywidget.AnyWidget, ipywidgets.ValueWidget):  # type: ignore[mis
             "save": lambda m: self.save(m["filename"]),
             "select": self._select,
             "lasso": lambda m: self.select(rows=list(m["rows"])),
-            "history": self._recall,
+            "history": lambda m: self.history.act(self.state, m["number"], m["what"]),
             "open": lambda m: self._open_file(m, buffers),
             **self.view.actions,
         }
@@ -260,12 +260,6 @@ class Explorer(anywidget.AnyWidget, ipywidgets.ValueWidget):  # type: ignore[mis
         else:
             self.select(**{name: value for name, value in message.items() if name != "do"})
 
-    def _recall(self, message: Message) -> None:
-        """Overlay a run, lay it beside the present one, or go back to it."""
-        self.history.act(self.state, message["number"], message["what"])
-        if message["what"] == "back":
-            self._settings_changed()
-
     def _open_file(self, message: Message, buffers: list[Any]) -> None:
         """Show what is in a file that was uploaded, or that has a path on this machine."""
         name = message["name"]
@@ -292,8 +286,9 @@ class Explorer(anywidget.AnyWidget, ipywidgets.ValueWidget):  # type: ignore[mis
         self._refresh()
 
     def _settings_changed(self) -> None:
-        """Show the settings, and bring everything else up to date."""
-        self._show_settings()
+        """Show the settings, which `_refresh` leaves alone during a run, and everything else."""
+        if self.state.active.phase == "running":
+            self._show_settings()
         self._refresh()
 
     def _show_settings(self) -> None:

@@ -157,6 +157,13 @@ def test_a_fit(fit, tmp_path):
     assert nmd.load(tmp_path / "copy.nc").W.identical(fit.W)
 
 
+def test_a_fit_shows_picked_rows_that_it_has(fit):
+    explorer = widgets.explore(fit)
+    explorer.selection = {"rows": [5, 1000, 2]}  # perhaps of a linked explorer with more rows
+    assert explorer.pictures["ids"] == [5, 2]
+    assert not explorer.status["failed"]
+
+
 def test_a_fit_without_a_component(fit):
     ratings = nmd.observations_from_table(RATINGS)
     completed = nmd.complete(ratings, 3, "identity", offsets="both", alpha=1, random_state=0)

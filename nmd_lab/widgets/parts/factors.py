@@ -41,6 +41,23 @@ class FactorsPart:
         """Return the components of a model that are switched off."""
         return [] if iterate is None else sorted(k for k in self._off if k < iterate.H.shape[0])
 
+    def shown_rows(
+        self, iterate: AnyIterate | None, selection: Mapping[str, Any] | None, m: int
+    ) -> Any:
+        """Return the rows that were picked, or those of the chosen component; None for neither.
+
+        Parameters
+        ----------
+        iterate : State, Iterate or None
+            The model.
+        selection : mapping or None
+            What was picked, perhaps in a linked explorer with more rows.
+        m : int
+            Number of rows.
+        """
+        picked = [row for row in (selection or {}).get("rows") or [] if 0 <= row < m]
+        return np.asarray(picked[:MOST_ROWS], np.intp) if picked else self.rows(iterate)
+
     def rows(self, iterate: AnyIterate | None, count: int = MOST_ROWS) -> Any:
         """Return the rows with most of the chosen component; None without one."""
         if iterate is None or self.chosen is None or self.chosen >= iterate.H.shape[0]:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 from nmd_lab.solver.admm import State
 from nmd_lab.widgets.parts.axis_labels import texts
 from nmd_lab.widgets.parts.charts import trials_charts
@@ -15,7 +13,7 @@ from nmd_lab.widgets.parts.factors import FactorsPart, lost_text
 from nmd_lab.widgets.parts.pictures import Shown, at, pictures_part
 from nmd_lab.widgets.parts.tables import errors_table
 from nmd_lab.widgets.states.decomposition import DecompositionState
-from nmd_lab.widgets.states.frame import MOST_ROWS, Frame
+from nmd_lab.widgets.states.frame import Frame
 from nmd_lab.widgets.states.matrix_data import MatrixData
 
 from .choosing import ChoosingView
@@ -50,6 +48,7 @@ class DecompositionView(ChoosingView):
         self._chosen_iteration: tuple[Any, int, int] | None = None
         self._frame: tuple[Any, Frame] | None = None
         self._still: tuple[Any, dict[str, Any]] | None = None
+        self._said: tuple[Any, str] | None = None
         self.buttons["scan"] = "Scan ranks"
         self.titles["scan"] = "Try ranks by held-out entries, and fit with the best one"
         self.actions |= self.factors.actions | {
@@ -136,10 +135,7 @@ class DecompositionView(ChoosingView):
 
     def _frame_of(self, data: MatrixData, state: State | None) -> Frame:
         """Return which entries are shown: selected rows, those of a component, or all."""
-        rows = (self.selection or {}).get("rows") or []
-        rows = [row for row in rows if 0 <= row < data.shape[0]]
-        picked = np.asarray(rows[:MOST_ROWS], dtype=np.intp)
-        shown = picked if rows else self.factors.rows(state)
+        shown = self.factors.shown_rows(state, self.selection, data.shape[0])
         key = data, None if shown is None else shown.tolist()
         if self._frame is None or self._frame[0] != key:
             self._frame = key, data.frame(shown)
@@ -174,7 +170,10 @@ class DecompositionView(ChoosingView):
         off = self.factors.off(state)
         if state is None or not off or self.state.fit.phase == "running":
             return ""
-        return lost_text(off, *self.state.loss_without(state, off))
+        key = state.H_aug, off
+        if self._said is None or self._said[0][0] is not key[0] or self._said[0][1] != off:
+            self._said = key, lost_text(off, *self.state.loss_without(state, off))
+        return self._said[1]
 
     def _show_iteration(self, message: Mapping[str, Any]) -> None:
         """Show an earlier iterate; the last one follows the fit."""

@@ -20,7 +20,7 @@ from nmd_lab.widgets.parts.pictures import Shown, pictures_part
 from nmd_lab.widgets.parts.tables import table
 from nmd_lab.widgets.states.code import PRINT_ERROR, call
 from nmd_lab.widgets.states.fields import FitState
-from nmd_lab.widgets.states.frame import MOST_ROWS, Frame, frame_of
+from nmd_lab.widgets.states.frame import Frame, frame_of
 from nmd_lab.widgets.states.iterate import iterate_of, product
 
 from .history import History
@@ -163,10 +163,8 @@ class FitView(View):
 
     def _frame(self) -> Frame:
         """Return which entries are shown."""
-        fit, rows = self.state.decomposition, self.factors.rows(self._iterate)
-        picked = (self.selection or {}).get("rows") or []
-        if picked:
-            rows = np.asarray(picked[:MOST_ROWS], dtype=np.intp)
+        fit = self.state.decomposition
+        rows = self.factors.shown_rows(self._iterate, self.selection, fit.shape[0])
         return frame_of(fit.shape, self.state.picture, rows=rows)
 
 
