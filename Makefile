@@ -7,7 +7,13 @@ CONSTRAINTS := constraints.txt
 
 # Tests run in as many processes as there are cores, and each process uses one thread.
 CORES  := $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1)
-PYTEST  = OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 NUMBA_NUM_THREADS=1 $(BIN)/pytest -n $(CORES)
+PYTEST  = OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 NUMBA_NUM_THREADS=1 $(BIN)/pytest -n $(CORES) --dist worksteal
+NBVAL   = $(PYTEST) --dist loadfile --nbval-lax --nbval-current-env --nbval-cell-timeout=1200
+
+# Notebooks of less than a minute, and folders of tests: `make test-all` takes new processes for each,
+# since a process grows with the kernels that it compiles.
+SHORT_NOTEBOOKS := $(addprefix notebooks/,01_quickstart.ipynb)
+FOLDERS := nmd_lab $(wildcard tests/test_*.py) $(sort $(dir $(wildcard tests/*/test_*.py tests/*/*/test_*.py)))
 
 # How long `make fuzz` looks for faults, and from which seed.
 MINUTES ?= 60
@@ -23,11 +29,13 @@ RELEASE := build==1.6.1 twine==7.0.0 validate-pyproject==0.27 check-wheel-conten
 UNIT := plot,io,data,lab,test
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
+# Python compiles what it imports.
+export PIP_NO_COMPILE := 1
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help app demo docs dist test test-unit-set-up test-unit test-lowest-set-up test-lowest fuzz lab bench bench-set-up ratings-set-up ratings \
+.PHONY: help app demo docs dist test test-all how-long test-unit-set-up test-unit test-lowest-set-up test-lowest fuzz lab bench bench-set-up ratings-set-up ratings \
     paper lint constraints clean
 
 help: ## list the targets
@@ -36,14 +44,25 @@ help: ## list the targets
 demo: $(VENV)/with-plot,io ## the main job on real data; pictures, table and result go to out/
 	$(BIN)/python examples/demo.py --out out
 
-test: $(VENV)/with-dev ## unit and browser tests, then every notebook
-	$(PYTEST) --dist worksteal
-	$(PYTEST) --dist loadfile --nbval-lax --nbval-current-env --nbval-cell-timeout=1200 notebooks
+test: $(VENV)/with-dev ## every claim once: unit tests, a browser test an explorer, short notebooks (about ten minutes)
+	$(PYTEST)
+	$(NBVAL) $(SHORT_NOTEBOOKS)
+
+test-all: how-long $(VENV)/with-dev ## everything, on every Python of this machine and with the lowest versions (hours)
+	@set -e; for folder in $(FOLDERS); do $(PYTEST) --all $$folder; done
+	$(NBVAL) notebooks
+	@set -e; for python in $$(.ci/pythons | tail -n +2); do \
+	    $(MAKE) test-unit PYTHON=$$python ARGS=--all \
+	    VENV=$(VENV)-$$($$python -c "import sys; print('%d.%d' % sys.version_info[:2])"); done
+	$(MAKE) test-lowest ARGS=--all
+
+how-long:
+	@echo "make test-all takes about three hours on two cores."
 
 test-unit-set-up: $(VENV)/with-$(UNIT)
 
-test-unit: test-unit-set-up ## unit tests without the extra "baselines" and those of many pairs (ARGS="..." goes to pytest)
-	$(PYTEST) --dist worksteal -m "not browser and not exhaustive" $(ARGS)
+test-unit: test-unit-set-up ## unit tests without the extra "baselines" (ARGS="..." goes to pytest)
+	$(PYTEST) -m "not browser" $(ARGS)
 
 test-lowest-set-up: build/lowest.txt
 	$(MAKE) test-unit-set-up VENV=$(VENV)-lowest CONSTRAINTS=build/lowest.txt

@@ -1,10 +1,11 @@
-"""Shared fixtures."""
+"""Shared fixtures, and which tests `make test` leaves to `make test-all`."""
 
 from __future__ import annotations
 
 import os
 import signal
 import time
+from collections import defaultdict
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -24,14 +25,55 @@ hypothesis.settings.load_profile("any speed")
 OPTIONAL = {"adam": "torch", "rtrmc": "pymanopt"}
 """Methods of the extra "baselines", and what each is made with."""
 
+SMALL_TABLE = 8
+"""A test with at most so many parameter sets runs with all of them."""
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Skip what calls a method whose library is missing."""
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the option of `make test-all`."""
+    parser.addoption("--all", action="store_true", help="exhaustive tests, all parameter sets")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Skip methods whose library is missing; without `--all`, test every claim once."""
     missing = {name: library for name, library in OPTIONAL.items() if find_spec(library) is None}
     for item in items:
         for name, library in missing.items():
             if name in item.name:
                 item.add_marker(pytest.mark.skip(reason=f"{name} needs {library}"))
+    if not config.getoption("--all"):
+        repeated = repeats(items)
+        later = {i for i in items if i in repeated or i.get_closest_marker("exhaustive")}
+        config.hook.pytest_deselected(items=list(later))
+        items[:] = [item for item in items if item not in later]
+
+
+def repeats(items: list[pytest.Item]) -> set[pytest.Item]:
+    """Return the parameter sets of each test whose values all stand in a set that runs, too."""
+    tests: dict[str, list[pytest.Item]] = defaultdict(list)
+    for item in items:
+        if hasattr(item, "callspec"):
+            tests[item.nodeid.partition("[")[0]].append(item)
+    left = set()
+    for sets in tests.values():
+        if len(sets) > SMALL_TABLE:
+            left |= set(sets) - set(cover({item: values(item) for item in sets}))
+    return left
+
+
+def values(item: pytest.Item) -> set[str]:
+    """Return the names and values of the parameters of a test."""
+    parameters = item.callspec.params.items()  # type: ignore[attr-defined]
+    return {f"{name}={value!r}" for name, value in parameters}
+
+
+def cover(sets: dict[pytest.Item, set[str]]) -> Iterator[pytest.Item]:
+    """Yield few parameter sets that have every value of every parameter."""
+    missing = set().union(*sets.values())
+    while missing:
+        best = max(sets, key=lambda item: len(sets[item] & missing))
+        missing -= sets[best]
+        yield best
 
 
 @pytest.fixture(autouse=True)

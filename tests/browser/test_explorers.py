@@ -283,6 +283,7 @@ def paint(page, mode, begin, end):
     page.mouse.up()
 
 
+@pytest.mark.exhaustive
 def test_brush_history_and_upload(notebook, tmp_path):
     notebook.open("picture.ipynb", [PICTURE])
     page = notebook.page
@@ -363,6 +364,7 @@ def test_brush_history_and_upload(notebook, tmp_path):
     assert notebook.errors == []
 
 
+@pytest.mark.exhaustive
 def test_every_control(notebook):
     """Change each control by the keyboard or its menu, and find the value in the state."""
     notebook.open("controls.ipynb", [DIGITS.replace("explorer.start()\n", "")])
@@ -386,6 +388,7 @@ def test_every_control(notebook):
     assert notebook.errors == []
 
 
+@pytest.mark.exhaustive
 def test_lasso_and_links(notebook):
     notebook.open("digits.ipynb", [DIGITS])
     page = notebook.page
@@ -425,6 +428,7 @@ def test_lasso_and_links(notebook):
     assert notebook.errors == []
 
 
+@pytest.mark.exhaustive
 def test_in_a_box_with_a_linked_slider(notebook):
     notebook.open("box.ipynb", [BOX])
     page = notebook.page
@@ -458,6 +462,7 @@ def test_completion(notebook):
     assert notebook.errors == []
 
 
+@pytest.mark.exhaustive
 def test_choose_for_me(notebook):
     notebook.open("choice.ipynb", [CHOICE])
     page = notebook.page
@@ -495,6 +500,7 @@ def test_choose_for_me(notebook):
     assert notebook.errors == []
 
 
+@pytest.mark.exhaustive
 def test_how_sure(notebook):
     notebook.open("sample.ipynb", [SAMPLE])
     page = notebook.page
@@ -555,6 +561,7 @@ def test_study(notebook):
     assert notebook.errors == []
 
 
+@pytest.mark.exhaustive
 def test_a_restarted_kernel_is_said(notebook):
     notebook.open("restart.ipynb", [DIGITS])
     page = notebook.page
@@ -566,6 +573,7 @@ def test_a_restarted_kernel_is_said(notebook):
     assert page.locator(".nmd-run").is_disabled()
 
 
+@pytest.mark.exhaustive
 def test_a_saved_notebook_shows_the_last_picture(notebook):
     notebook.open("saved.ipynb", [DIGITS])
     page = notebook.page

@@ -80,10 +80,10 @@ def test_a_fit_goes_on_as_if_never_stopped(f, loss, storage, ticks, tmp_path):
     check(fit_of(f, loss, storage), ticks, tmp_path / "run.nc", seed)
 
 
+@pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("name", [name for name in others() if name != "unseeded"])
-def test_every_other_run_goes_on_too(name, ticks, tmp_path):
-    for seed in range(3):
-        check(others()[name], ticks, tmp_path / f"run {seed}.nc", seed)
+def test_every_other_run_goes_on_too(name, seed, ticks, tmp_path):
+    check(others()[name], ticks, tmp_path / "run.nc", seed)
 
 
 def test_a_fit_without_a_seed_goes_on_with_its_own_random_numbers(ticks, tmp_path):
@@ -208,10 +208,10 @@ assert bits_of(run()) == expected
     "run",
     [
         "fit_of('relu', 'frobenius', 'dense')",
-        "fit_of('minmax', 'l1', 'observed')",
-        "fit_of('square', 'kl', 'zeros')",
-        "others()['auto']",
-        "others()['poisson chains']",
+        pytest.param("fit_of('minmax', 'l1', 'observed')", marks=pytest.mark.exhaustive),
+        pytest.param("fit_of('square', 'kl', 'zeros')", marks=pytest.mark.exhaustive),
+        pytest.param("others()['auto']", marks=pytest.mark.exhaustive),
+        pytest.param("others()['poisson chains']", marks=pytest.mark.exhaustive),
     ],
 )
 def test_four_kills_lose_nothing(run, tmp_path):

@@ -16,6 +16,7 @@ from fuzz.faults import is_documented
 from fuzz.ledger import known_as
 
 
+@pytest.mark.exhaustive
 @settings(
     max_examples=120,
     derandomize=True,
