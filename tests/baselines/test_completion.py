@@ -280,6 +280,7 @@ def test_the_linear_methods_tie_on_faces(faces):
 
 
 @pytest.mark.data
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("missing", MISSING)
 def test_every_method_completes_faces(missing, faces):
     train, test = split(faces, missing, 1)

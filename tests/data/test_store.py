@@ -112,6 +112,7 @@ def test_columns_in_chunks_lie_in_files_too(monkeypatch, tmp_path):
     assert bits_of(fit) == expected
 
 
+@pytest.mark.exhaustive
 def test_settings_are_chosen_and_chains_drawn_where_the_data_fit_into_memory(table, tmp_path):
     store = nmd.SparseStore.from_table(table, tmp_path / "store")
     known = nmd.observations_from_table(table)

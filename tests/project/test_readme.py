@@ -6,14 +6,10 @@ import os
 import re
 import subprocess
 import sys
-import tomllib
 from pathlib import Path
 
 import pytest
 from waiting import PATIENCE
-
-from nmd_lab import datasets
-from nmd_lab.studies import Study
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -94,16 +90,3 @@ def test_the_install_line_comes_first_and_has_what_the_blocks_need():
 def test_the_study_is_the_one_of_the_examples():
     (printed,) = blocks("toml")
     assert printed.strip() in STUDY.read_text(encoding="utf-8")
-
-
-def test_the_study_of_the_examples_shows_fits_that_beat_the_svd():
-    sections = tomllib.loads(STUDY.read_text(encoding="utf-8"))
-    assert sections["data"]["dataset"] == "digits"
-    X, settings = datasets.digits(sections["data"]["n"]), sections["study"]
-    small = {"nonlinearity": "relu", "rank": [8, 16], "n_splits": 1}
-    error = Study(X, **settings | small).run(progress=False).held_out_rmse
-    assert settings["method"] == ["admm", "svd"]  # the first dimension
-    ours, svd = (error.isel({error.dims[0]: k}) for k in range(2))
-    lost = (ours > svd).mean(["loss", "rank", "missing", "noise", "seed"])
-    assert float(lost.sel(alpha="auto")) == 0
-    assert float(lost.sel(alpha="0")) > 0.5  # so that the choice has something to show

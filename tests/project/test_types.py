@@ -22,6 +22,7 @@ reveal_type(nmd.complete(X, 2))
 """
 
 
+@pytest.mark.exhaustive
 def test_misspelt_options_are_errors(tmp_path):
     mypy = pytest.importorskip("mypy.api")
     script = tmp_path / "script.py"

@@ -114,7 +114,7 @@ def test_nothing_is_said_where_nothing_is_outside(ratings):
 def test_a_study_takes_the_bounds_of_the_data_before_noise(ratings):
     study = nmd.Study(
         documented(ratings, valid_range=[0.5, 5]), rank=2, max_iter=3,
-        nonlinearity=["minmax", nmd.MinMax(0, 1)], noise={"gaussian": [0, 2.0]},
+        alpha=1.0, nonlinearity=["minmax", nmd.MinMax(0, 1)], noise={"gaussian": [0, 2.0]},
     )  # fmt: skip
     assert study.cell(nonlinearity="minmax", noise=2.0, seed=0).fit().nonlinearity == nmd.MinMax(
         0.5, 5
@@ -126,6 +126,7 @@ def test_a_study_takes_the_bounds_of_the_data_before_noise(ratings):
     assert (results.status == "done").all()
     said = results.warnings.sel(nonlinearity="minmax").values
     assert not any("OutOfBounds" in each for each in said.ravel())
-    left_out = nmd.Study(ratings, rank=2, nonlinearity="minmax", max_iter=3).run(progress=False)
+    left_out = nmd.Study(ratings, rank=2, nonlinearity="minmax", alpha=1.0, max_iter=3)
+    left_out = left_out.run(progress=False)
     assert (left_out.status == "left out").all()
     assert "nonlinearity='minmax' has the bounds 0 and 1" in str(left_out.stop_reason.values)

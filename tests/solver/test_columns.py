@@ -159,10 +159,9 @@ def test_a_fit_is_read_back(tmp_path):
 
 
 def test_settings_are_chosen():
-    fit = nmd.complete(table(80), loss=LOSSES, nonlinearity=FUNCTIONS, random_state=0)
+    fit = nmd.complete(table(40), loss=LOSSES, nonlinearity=FUNCTIONS, random_state=0)
     assert 1 <= fit.rank <= 4
-    again = nmd.complete(table(80), loss=LOSSES, nonlinearity=FUNCTIONS, random_state=0)
-    np.testing.assert_array_equal(again.W, fit.W)
+    assert fit.selection.sizes["trial"] > 3
 
 
 @pytest.mark.parametrize(

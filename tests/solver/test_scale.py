@@ -134,18 +134,18 @@ def test_results_are_in_the_units_of_the_data(f, loss, scale):
         assert fit.nonlinearity == nmd_lab.MinMax(0, 1.5 * scale)
 
 
-def test_residuals_and_penalties_are_in_the_units_of_the_data():
-    for f, loss in PAIRS:
-        one, other = (
-            fit_of(scale, f, loss, penalty="paper", initial_penalty=penalty, **PLAIN).history
-            for scale, penalty in ((1, 1.0), (4.0**40, 4.0 ** (40 * power_of_rho(f, loss))))
-        )
-        T = 4.0**20 if f == "square" else 4.0**40
-        rho = 4.0 ** (40 * power_of_rho(f, loss))
-        assert other["penalty"][0] == rho
-        np.testing.assert_allclose(other["primal_residual"][0], T * one["primal_residual"][0])
-        expected = rho * T * math.sqrt(T) * one["dual_residual"][0]
-        np.testing.assert_allclose(other["dual_residual"][0], expected)
+@pytest.mark.parametrize(("f", "loss"), PAIRS)
+def test_residuals_and_penalties_are_in_the_units_of_the_data(f, loss):
+    one, other = (
+        fit_of(scale, f, loss, penalty="paper", initial_penalty=penalty, **PLAIN).history
+        for scale, penalty in ((1, 1.0), (4.0**40, 4.0 ** (40 * power_of_rho(f, loss))))
+    )
+    T = 4.0**20 if f == "square" else 4.0**40
+    rho = 4.0 ** (40 * power_of_rho(f, loss))
+    assert other["penalty"][0] == rho
+    np.testing.assert_allclose(other["primal_residual"][0], T * one["primal_residual"][0])
+    expected = rho * T * math.sqrt(T) * one["dual_residual"][0]
+    np.testing.assert_allclose(other["dual_residual"][0], expected)
 
 
 def power_of_rho(f, loss):
