@@ -12,8 +12,8 @@ from .executors.observations import ClusterObservations
 from .initialization import svd_memory
 from .options import Options
 from .problem import Problem
-from .refinement.lbfgs import LBFGS
-from .refinement.plan import PLAN, RefinementPlan
+from .refinement.lbfgs import MOST_PAIRS, pairs_for
+from .refinement.plan import RefinementPlan, memory_allows
 from .restarts import side_by_side
 from .storage import BLOCKS
 from .zeros.tiles import TILES
@@ -76,8 +76,8 @@ def needed_memory(problem: Problem, rank: int, options: Options, plan: Refinemen
     numbers = arrays + 8 * factors
     if plan:
         matrices = (m + n) * width**2
-        numbers += stored + (2 * LBFGS.memory + 12) * factors
-        numbers += 2 * matrices if PLAN.allows(matrices, stored) else 0
+        numbers += stored + (2 * MOST_PAIRS + 12) * factors
+        numbers += 2 * matrices if memory_allows(matrices, stored) else 0
     numbers += 2 * min(BLOCKS.block_entries, stored) * max(problem.threads, 1)
     at_a_time = side_by_side(problem, options, options.n_init - 1)
     iteration = numbers * observations.dtype.itemsize * at_a_time
@@ -89,7 +89,7 @@ def _descent_memory(problem: Problem, rank: int, options: Options) -> int:
     observations = problem.observations
     stored, factors = observations.values.size, sum(observations.shape) * rank
     itemsize = observations.dtype.itemsize
-    vectors = 2 * LBFGS.memory_for(factors) + 14 + 2 * problem.threads
+    vectors = 2 * pairs_for(factors) + 14 + 2 * problem.threads
     numbers = 2 * stored + vectors * factors + TILES.entries * problem.threads
     patterns = 32 * stored  # positions, and what sorts them
     start = _start_memory(observations, rank, replace(options, init="randomized"))
