@@ -16,7 +16,7 @@ from .refinement.lbfgs import MOST_PAIRS, pairs_for
 from .refinement.plan import RefinementPlan, memory_allows
 from .restarts import side_by_side
 from .storage import BLOCKS
-from .zeros.tiles import TILES
+from .zeros.tiles import ENTRIES
 
 LOG = logging.getLogger("nmd_lab")
 
@@ -90,7 +90,7 @@ def _descent_memory(problem: Problem, rank: int, options: Options) -> int:
     stored, factors = observations.values.size, sum(observations.shape) * rank
     itemsize = observations.dtype.itemsize
     vectors = 2 * pairs_for(factors) + 14 + 2 * problem.threads
-    numbers = 2 * stored + vectors * factors + TILES.entries * problem.threads
+    numbers = 2 * stored + vectors * factors + ENTRIES * problem.threads
     patterns = 32 * stored  # positions, and what sorts them
     start = _start_memory(observations, rank, replace(options, init="randomized"))
     return max(numbers * itemsize + patterns, start)

@@ -24,7 +24,7 @@ from nmd_lab.solver.refinement.moreau_envelope import MoreauEnvelope
 from nmd_lab.solver.storage import BLOCKS, storage_of
 from nmd_lab.solver.zeros import tiles
 from nmd_lab.solver.zeros.envelope import SparseEnvelope
-from nmd_lab.solver.zeros.tiles import TileOptions, Tiles
+from nmd_lab.solver.zeros.tiles import Tiles
 
 WITH_OTHERS = [*PAIRS, ("softplus", "frobenius"), ("relu", "huber"), ("leaky_relu", "kl")]
 """The pairs of the paper, and some whose loss of a zero is not 0 at WH = 0, or has no form."""
@@ -42,7 +42,8 @@ def factors(m=23, n=31, rank=3, dtype=np.float64):
 
 @pytest.fixture
 def small_tiles(monkeypatch):
-    monkeypatch.setattr(tiles, "TILES", TileOptions(rows=4, entries=30))
+    monkeypatch.setattr(tiles, "ROWS", 4)
+    monkeypatch.setattr(tiles, "ENTRIES", 30)
 
 
 @settings(max_examples=40, deadline=None)
@@ -50,7 +51,8 @@ def small_tiles(monkeypatch):
 def test_tiles_have_each_entry_once(m, n, seed, parts):
     X = random_data(m, n, 0.3, seed)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(tiles, "TILES", TileOptions(rows=3, entries=12))
+        patch.setattr(tiles, "ROWS", 3)
+        patch.setattr(tiles, "ENTRIES", 12)
         cut = Tiles((m, n), X.indptr, X.indices, X.data)
     rebuilt, covered = np.zeros((m, n)), np.zeros((m, n), int)
     for part in range(parts):
