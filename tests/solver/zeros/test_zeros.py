@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import tracemalloc
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -21,7 +20,7 @@ from nmd_lab.solver.devices import compiled_zeros
 from nmd_lab.solver.devices.compiled_zeros import ZeroLoss
 from nmd_lab.solver.prepare import prepare
 from nmd_lab.solver.refinement.moreau_envelope import MoreauEnvelope
-from nmd_lab.solver.storage import BLOCKS, storage_of
+from nmd_lab.solver.storage import storage_of
 from nmd_lab.solver.zeros import tiles
 from nmd_lab.solver.zeros.envelope import SparseEnvelope
 from nmd_lab.solver.zeros.tiles import Tiles
@@ -104,7 +103,7 @@ def test_a_loss_with_a_value_of_its_own_has_no_form():
 def test_envelope_is_that_of_all_entries_with_multipliers_at_the_stored_ones(
     f, loss, threads, small_tiles, monkeypatch
 ):
-    monkeypatch.setattr("nmd_lab.solver.zeros.envelope.BLOCKS", replace(BLOCKS, share_entries=50))
+    monkeypatch.setattr("nmd_lab.solver.storage.SHARE_ENTRIES", 50)
     X, pair = random_data(), make_pair(f, loss)
     W, H = factors()
     full = observe(X.toarray())
