@@ -34,7 +34,7 @@ from .lbfgs import descend
 QUICK = (0.3, 1.6)  # first ρ and its growth from stage to stage, to the nearest minimum
 SLOW = (0.1, 1.2)  # the same to a better minimum, since a small ρ avoids poor ones
 PATIENCE = (20, 1e-4, 0.0)  # stages, their least relative decrease, and ρ from which they count
-STAGE_END = (3, 1e-2)  # of a stage: more steps at one ρ would not pay
+STAGE_END = (3, 1e-2)  # of a stage
 REMEMBER_FROM = 1.0  # least ρ with the L-BFGS memory of the stage before; L changes too much below
 HOMOTOPY_WIDTHS = (1.0, 0.5, 0.25, 0.125)  # moves of the bounds of f, in lengths of its interval
 HOMOTOPY_STAGES = 3  # stages of each of these widths

@@ -5,7 +5,7 @@ from __future__ import annotations
 from .moves import Moves
 from .setting import Setting, Trial
 
-STEP = 10**0.5  # factor between the ridges of patient trials, coarse since each takes long
+STEP = 10**0.5  # factor between the ridges of patient trials
 SURELY = 2.0  # standard errors by which the short trial must be better for no further ones
 CLEARLY = 3.0  # standard errors by which trials without refinements must be better
 
