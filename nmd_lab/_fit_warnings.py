@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Collection
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import NamedTuple
 
 import numpy as np
@@ -27,43 +27,14 @@ from .warnings import (
     UnobservedWarning,
 )
 
+DECREASE = 1e-3  # fall of the objective in the last tenth of the run from which it is unfinished
+ENTRIES_PER_NUMBER = 3.0  # observed entries a number of W and H; with fewer, a long run fits noise
+SHORT_LINES = 0.01  # share of lines with fewer entries than components, from which it does, too
+SAMPLES = 20_000  # entries at which predictions are compared with the data
+BEYOND = 1.0  # distance from the range of the data, over its width, at which a prediction is far
+SHARE_BEYOND = 0.002  # share of far ones among the missing entries that is overfitted
+FEWEST_BEYOND = 3  # least number of far ones: fewer show nothing
 
-@dataclass(frozen=True)
-class WarningOptions:
-    """Constants of the warnings.
-
-    Attributes
-    ----------
-    decrease : float
-        Relative decrease of the objective in the last tenth of the iterations above which a fit is
-        not converged.
-    entries_per_number : float
-        Number of observed entries for each number in W and H below which more iterations without a
-        ridge may fit noise.
-    short_lines : float
-        Share of rows and columns with fewer observed entries than components above which the same
-        holds.
-    samples : int
-        Number of entries at which predictions are compared with the data.
-    beyond : float
-        Distance from the range of the data, in units of that range, at which a prediction is far
-        from it.
-    share_beyond : float
-        Share of such predictions among the missing entries above which a fit is overfitted.
-    fewest_beyond : int
-        Least number of such predictions.
-    """
-
-    decrease: float = 1e-3
-    entries_per_number: float = 3.0
-    short_lines: float = 0.01
-    samples: int = 20_000
-    beyond: float = 1.0
-    share_beyond: float = 0.002
-    fewest_beyond: int = 3
-
-
-WARNINGS = WarningOptions()
 
 OPTIONS = tuple(field.name for field in fields(Options))
 """Names of the options of a fit."""
@@ -165,7 +136,7 @@ def _not_converged(fit: Decomposition, prepared: Prepared) -> str:
         return ""
     lowest = np.minimum.accumulate(fit.history["objective"].values)
     before, after = lowest[-1 - max(1, fit.n_iter // 10) :][0], lowest[-1]
-    if before - after <= WARNINGS.decrease * abs(after):
+    if before - after <= DECREASE * abs(after):
         return ""
     remedy = (
         "raise max_iter, or pass tol=0 if so many iterations are what you want."
@@ -190,8 +161,8 @@ def _determined(prepared: Prepared, rank: int) -> bool:
     counts = np.concatenate([observations.counts(1), observations.counts(0)])
     counts = counts[counts > 0]
     short = np.count_nonzero(counts < rank)
-    enough = observations.n_observed >= WARNINGS.entries_per_number * rank * counts.size
-    return bool(enough and short <= WARNINGS.short_lines * counts.size)
+    enough = observations.n_observed >= ENTRIES_PER_NUMBER * rank * counts.size
+    return bool(enough and short <= SHORT_LINES * counts.size)
 
 
 def _overfit(fit: Decomposition, prepared: Prepared, settings: Collection[str]) -> str:
@@ -216,18 +187,18 @@ def _far_predictions(fit: Decomposition, problem: Problem) -> Beyond | None:
     missing = m * n - observations.n_observed
     if not missing:
         return None
-    if m * n > WARNINGS.samples:
-        positions = np.random.default_rng(0).integers(m * n, size=WARNINGS.samples)
+    if m * n > SAMPLES:
+        positions = np.random.default_rng(0).integers(m * n, size=SAMPLES)
     else:
         positions = np.arange(m * n)
     rows, columns = np.divmod(positions, n)
     seen = (observations.counts(1) > 0)[rows] & (observations.counts(0) > 0)[columns]
     low, high = (math.ldexp(end, problem.units.of_X) for end in observations.range())
-    margin = WARNINGS.beyond * ((high - low) or abs(high))
+    margin = BEYOND * ((high - low) or abs(high))
     predictions = np.asarray(fit.predict(rows[seen], columns[seen]), dtype=np.float64)
     far = np.count_nonzero((predictions < low - margin) | (predictions > high + margin))
-    limit = WARNINGS.share_beyond * missing / (m * n) * positions.size
-    if far < max(limit, WARNINGS.fewest_beyond):
+    limit = SHARE_BEYOND * missing / (m * n) * positions.size
+    if far < max(limit, FEWEST_BEYOND):
         return None
     return Beyond(float(predictions.min()), float(predictions.max()), low, high)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
 
 from .data.units_apart import sentence_of_units
 from .model.losses import Frobenius
@@ -11,27 +10,9 @@ from .result.posterior.posterior import Posterior
 from .solver.sampler.prepare import PreparedSample
 from .warnings import NotConvergedWarning, UnitsWarning
 
-
-@dataclass(frozen=True)
-class ConvergenceOptions:
-    """Limits of the warning.
-
-    Attributes
-    ----------
-    rhat : float
-        Split R-hat of a prediction from which it has not converged.
-    share : float
-        Share of such predictions above which there is a warning.
-    fewest : int
-        Number of sweeps below which split R-hat says nothing.
-    """
-
-    rhat: float = 1.2
-    share: float = 0.1
-    fewest: int = 8
-
-
-CONVERGENCE = ConvergenceOptions()
+RHAT = 1.2  # split R-hat of a prediction from which it has not converged
+SHARE = 0.1  # share of such predictions above which there is a warning
+FEWEST = 8  # sweeps below which split R-hat says nothing
 
 
 REMEDY = "raise tune= and draws=, or go on with init=posterior"
@@ -48,14 +29,14 @@ def sentence_of_chains(posterior: Posterior, remedy: str = REMEDY) -> str:
         What to do.
     """
     sweeps = posterior.trace.sizes["sweep"]
-    if sweeps < CONVERGENCE.fewest:
+    if sweeps < FEWEST:
         return f"the chains have {sweeps} sweeps after tuning, too few to judge them: {remedy}."
     rhat = posterior.rhat
-    share = float((rhat["prediction"] > CONVERGENCE.rhat).mean())
-    if share <= CONVERGENCE.share:
+    share = float((rhat["prediction"] > RHAT).mean())
+    if share <= SHARE:
         return ""
     return (
-        f"the chains have not settled: split R-hat is above {CONVERGENCE.rhat} for {share:.0%} of "
+        f"the chains have not settled: split R-hat is above {RHAT} for {share:.0%} of "
         f"the predictions, and {float(rhat['log_likelihood']):.2f} for the log-likelihood: "
         f"{remedy}."
     )

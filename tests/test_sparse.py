@@ -9,8 +9,7 @@ from oracles import PAIRS, forward
 from scipy import sparse
 
 import nmd_lab as nmd
-from nmd_lab.solver import storage, sweep
-from nmd_lab.solver.storage import BlockOptions
+from nmd_lab.solver import storage
 
 FORMATS = ["csr", "csc", "coo"]
 
@@ -171,7 +170,7 @@ def test_a_stored_zero_counts(constraint, f):
 
 @pytest.mark.parametrize("threads", [1, 2, 3])
 def test_the_same_number_of_threads_gives_the_same_bits(threads, monkeypatch):
-    monkeypatch.setattr(sweep, "BLOCKS", BlockOptions(share_entries=500))
+    monkeypatch.setattr(storage, "SHARE_ENTRIES", 500)
     X, seen, _ = example("minmax", "l1")
     for constraint in ("everywhere", "observed"):
         options = {"random_state": 3, "max_iter": 8, "alpha": 0.1, "constraint": constraint}
@@ -261,7 +260,7 @@ def test_bad_sparse_input_is_refused():
 
 
 def test_decompose_counts_absent_entries_as_zeros(monkeypatch):
-    monkeypatch.setattr(storage, "BLOCKS", BlockOptions(block_entries=400))
+    monkeypatch.setattr(storage, "BLOCK_ENTRIES", 400)
     X, seen, init = example("relu", "frobenius", shape=(90, 40), share=0.2)
     X = np.where(seen, X, 0.0)
     for f, loss in PAIRS:

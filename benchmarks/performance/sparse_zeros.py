@@ -9,7 +9,7 @@ import numpy as np
 
 import nmd_lab as nmd
 from benchmarks.common.memory import Peak, in_own_process
-from nmd_lab.solver.zeros.tiles import TILES
+from nmd_lab.solver.zeros.tiles import ENTRIES, ROWS
 
 from .sparse_sets import documents
 from .timing import seconds, table
@@ -22,14 +22,14 @@ def bare_products(W: np.ndarray, H: np.ndarray) -> None:
     """Do the products WH, G Hᵀ and Gᵀ W tile by tile, and nothing else."""
     (m, rank), n = W.shape, H.shape[1]
     gradient_W, gradient_H = np.zeros_like(W), np.zeros((n, rank), W.dtype)
-    buffer, width = np.empty(TILES.entries, W.dtype), TILES.entries // TILES.rows
-    for top in range(0, m, TILES.rows):
-        rows = W[top : top + TILES.rows]
+    buffer, width = np.empty(ENTRIES, W.dtype), ENTRIES // ROWS
+    for top in range(0, m, ROWS):
+        rows = W[top : top + ROWS]
         for left in range(0, n, width):
             columns = H[:, left : left + width]
             A = buffer[: rows.shape[0] * columns.shape[1]].reshape(rows.shape[0], -1)
             np.dot(rows, columns, out=A)
-            gradient_W[top : top + TILES.rows] += A @ columns.T
+            gradient_W[top : top + ROWS] += A @ columns.T
             gradient_H[left : left + width] += A.T @ rows
 
 

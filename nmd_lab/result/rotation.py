@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, Literal, NamedTuple, Self, cast, get_args
+from typing import Any, Literal, Self, cast, get_args
 
 import numpy as np
 import xarray as xr
@@ -20,23 +20,8 @@ Rotation = Literal["size", "svd", "varimax", "quartimax"]
 SIMPLICITY = {"varimax": 1.0, "quartimax": 0.0}
 """Weight of the spread within a component in the criterion of each orthogonal rotation."""
 
-
-class RotationOptions(NamedTuple):
-    """Constants of the iteration for an orthogonal rotation.
-
-    Attributes
-    ----------
-    max_iter : int
-        Largest number of iterations.
-    tol : float
-        Relative increase of the criterion below which the iteration ends.
-    """
-
-    max_iter: int = 1000
-    tol: float = 1e-12
-
-
-ROTATION = RotationOptions()
+MAX_ITER = 1000  # largest number of iterations for an orthogonal rotation
+TOL = 1e-12  # relative increase of the criterion below which the iteration ends
 
 
 class Rotations(Factors):
@@ -141,12 +126,12 @@ def orthogonal_rotation(loadings: FloatArray, weight: float) -> NDArray[np.float
     """
     n, rank = loadings.shape
     R, reached = np.eye(rank), 0.0
-    for _ in range(ROTATION.max_iter):
+    for _ in range(MAX_ITER):
         rotated = loadings @ R
         gradient = rotated**3 - weight / n * rotated * np.sum(rotated**2, axis=0)
         U, sizes, Vt = np.linalg.svd(loadings.T @ gradient)
         R, before, reached = U @ Vt, reached, float(sizes.sum())
-        if reached <= before * (1 + ROTATION.tol):
+        if reached <= before * (1 + TOL):
             break
     return R
 

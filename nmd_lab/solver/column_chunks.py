@@ -21,27 +21,9 @@ from .devices.base import Device
 from .devices.host import HOST
 from .storage import CsrStorage, sparse_kernel
 
-
-@dataclass(frozen=True)
-class ChunkOptions:
-    """Sizes of chunks.
-
-    Attributes
-    ----------
-    entries : int
-        Entries of a chunk of rows.
-    fewest : int
-        Smallest number of chunks; fewer entries are no problem for the cache.
-    memory : float
-        Largest size of all normal matrices, in numbers for each entry.
-    """
-
-    entries: int = 1 << 21
-    fewest: int = 4
-    memory: float = 0.5
-
-
-CHUNKS = ChunkOptions()
+ENTRIES = 1 << 21  # entries of a chunk of rows, 16 MiB of doubles
+FEWEST = 4  # smallest number of chunks; fewer entries are no problem for the cache
+MEMORY = 0.5  # largest size of all normal matrices, in numbers for each entry
 
 
 class Chunk(NamedTuple):
@@ -88,10 +70,10 @@ class ColumnChunks:
         On a device with arrays in files the entries of the chunks lie there, too.
         """
         m, n = storage.shape
-        few = storage.n_entries < CHUNKS.fewest * CHUNKS.entries
-        if few or n * size**2 > CHUNKS.memory * storage.n_entries:
+        few = storage.n_entries < FEWEST * ENTRIES
+        if few or n * size**2 > MEMORY * storage.n_entries:
             return None
-        ends = np.arange(CHUNKS.entries, storage.n_entries, CHUNKS.entries)
+        ends = np.arange(ENTRIES, storage.n_entries, ENTRIES)
         borders = np.unique([0, *np.searchsorted(storage.indptr, ends), m]).tolist()
         return cls([_chunk(storage, device, *pair) for pair in pairwise(borders)], n)
 

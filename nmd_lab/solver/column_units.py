@@ -6,10 +6,9 @@ Its centre is the T with f(T) = y, so that WH = 0 stands for the constant.
 **Weight.**  A loss that measures a distance, such as the Frobenius loss, has no natural unit.  It
 is divided by twice its mean at the best constant.  For the Frobenius loss the column then has
 variance one.  Every other loss is minus the logarithm of a likelihood, whose unit is that of noise.
-It has the weight `UnitOptions.noise`, as if this were the share of noise in the variance of the
-numbers: with more, classes drown numbers, of which most is usually explained.  For a divergence
-whose mean at the constant is large, as that of large counts may be, the smaller of the two weights
-is taken.
+It has the weight `NOISE`, as if this were the share of noise in the variance of the numbers: with
+more, classes drown numbers, of which most is usually explained.  For a divergence whose mean at the
+constant is large, as that of large counts may be, the smaller of the two weights is taken.
 
 **Size.**  The unit of WH is such that the mean of the loss, weighted if it measures a distance, has
 the second derivative one at the centre, so that a ridge restricts all columns alike.  For the
@@ -20,7 +19,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 from scipy.optimize import minimize_scalar
@@ -30,40 +28,13 @@ from nmd_lab.model.losses import Frobenius, Loss
 from nmd_lab.model.mixed import Part
 from nmd_lab.model.proximal import Pair
 
-
-@dataclass(frozen=True)
-class UnitOptions:
-    """Constants of the units.
-
-    Attributes
-    ----------
-    reach : float
-        Distance from the mean of the starting T, in standard deviations, in which the best constant
-        is looked for.
-    grid : int
-        Number of constants that are compared first.
-    precision : float
-        Error of the best constant, as a share of this distance.
-    step : float
-        Distance for the second derivative, in standard deviations of the starting T.
-    largest : float
-        Largest size of a column whose T has a unit of its own (log-odds, logarithms).
-    null : float
-        Mean loss at the best constant, to which a loss without a unit is brought.
-    noise : float
-        Weight of minus the logarithm of a likelihood; share of noise in the variance of numbers.
-    """
-
-    reach: float = 5.0
-    grid: int = 17
-    precision: float = 1e-8
-    step: float = 1e-2
-    largest: float = 3.0
-    null: float = 0.5
-    noise: float = 0.3
-
-
-UNITS = UnitOptions()
+REACH = 5.0  # standard deviations of the starting T in which the best constant is looked for
+GRID = 17  # constants that are compared first
+PRECISION = 1e-8  # error of the best constant, as a share of this distance
+STEP = 1e-2  # distance for the second derivative, in standard deviations of the starting T
+LARGEST = 3.0  # size of a column whose T has a unit of its own (log-odds, logarithms), at most
+NULL = 0.5  # mean loss at the best constant, to which a loss without a unit is brought
+NOISE = 0.3  # weight of minus the logarithm of a likelihood; share of noise in the variance
 
 
 def with_units(pair: Pair, x: FloatArray, weights: FloatArray) -> Part:
@@ -91,7 +62,7 @@ def with_units(pair: Pair, x: FloatArray, weights: FloatArray) -> Part:
     plain = type(loss) is Frobenius and f.linear
     centre = mean if plain else _best_constant(cost, mean, spread)
     median = float(np.median(T))
-    if cost(median) <= (1 + UNITS.precision) * cost(centre):
+    if cost(median) <= (1 + PRECISION) * cost(centre):
         centre = median  # many constants may be best for absolute errors
     weight = _weight(loss, cost(centre))
     return Part(pair, centre, _size(pair, cost, centre, spread, weight), weight)
@@ -105,12 +76,12 @@ def _measures_distance(loss: Loss) -> bool:
 def _weight(loss: Loss, null: float) -> float:
     """Return the factor of a loss, given its mean at the best constant."""
     distance = _measures_distance(loss)
-    largest = 1.0 if distance else UNITS.noise
+    largest = 1.0 if distance else NOISE
     if not 0 < null < math.inf:
         return largest
     if distance:
-        return UNITS.null / null
-    return largest if loss.degree is None else min(largest, UNITS.null / null)
+        return NULL / null
+    return largest if loss.degree is None else min(largest, NULL / null)
 
 
 def _size(
@@ -118,26 +89,26 @@ def _size(
 ) -> float:
     """Return the unit of T."""
     distance = _measures_distance(pair.loss)
-    step = UNITS.step * (spread or 1.0)
+    step = STEP * (spread or 1.0)
     size = spread or 1.0
     if pair.loss.smooth and spread:
         change = cost(centre + step) + cost(centre - step) - 2 * cost(centre)
-        curvature = (weight if distance else weight / UNITS.noise) * change / step**2
+        curvature = (weight if distance else weight / NOISE) * change / step**2
         if 0 < curvature < math.inf:
             size = 1 / math.sqrt(curvature)
-    return size if distance else min(size, UNITS.largest)
+    return size if distance else min(size, LARGEST)
 
 
 def _best_constant(cost: Callable[[float], float], mean: float, spread: float) -> float:
     """Return the T of lowest cost near the mean of the starting T."""
-    reach = UNITS.reach * (spread or 1.0)
-    grid = np.append(np.linspace(-1.0, 1.0, UNITS.grid), 0.0)
+    reach = REACH * (spread or 1.0)
+    grid = np.append(np.linspace(-1.0, 1.0, GRID), 0.0)
     costs = [cost(mean + reach * float(s)) for s in grid]
-    best, step = int(np.argmin(costs)), 2.0 / (UNITS.grid - 1)
+    best, step = int(np.argmin(costs)), 2.0 / (GRID - 1)
     found = minimize_scalar(
         lambda s: cost(mean + reach * s),
         bounds=(grid[best] - step, grid[best] + step),
         method="bounded",
-        options={"xatol": UNITS.precision},
+        options={"xatol": PRECISION},
     )
     return mean + reach * float(found.x if found.fun < costs[best] else grid[best])

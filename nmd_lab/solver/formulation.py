@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -27,29 +27,9 @@ from .scaling import Scaling
 from .starting_data import starting_data
 from .starting_offsets import starting_offsets
 
-
-@dataclass(frozen=True)
-class FormulationOptions:
-    """Constants of the problem.
-
-    Attributes
-    ----------
-    observed_share : float
-        Share of observed entries below which ``constraint="auto"`` means "observed".
-    even_share : float
-        ρ and its unit under ``penalty="auto"``, as a share of the natural penalty, for an even f.
-        A larger ρ holds entries of T on their side of zero, so that their signs are not found.
-    component : float
-        Singular value of an ordinary component, as a share of the norm of T, for the default weight
-        of an l1 penalty.
-    """
-
-    observed_share: float = 1 / 3
-    even_share: float = 0.1
-    component: float = 0.5
-
-
-FORMULATION = FormulationOptions()
+OBSERVED_SHARE = 1 / 3  # share of observed entries below which "auto" means "observed"
+EVEN_SHARE = 0.1  # ρ for an even f, in natural ones: a larger ρ holds T on its side of zero
+COMPONENT = 0.5  # singular value of a usual component over ‖T‖, for the weight of l1 penalties
 
 
 def make_problem(
@@ -122,7 +102,7 @@ def _with_constraints(problem: Problem, options: Options) -> Problem:
         options.alpha,
         problem.observations.shape,
         natural=math.ldexp(problem.natural_penalty, units.of_penalty),
-        size=math.ldexp(FORMULATION.component * problem.size_of_T, 2 * units.exponent),
+        size=math.ldexp(COMPONENT * problem.size_of_T, 2 * units.exponent),
     )
     pair, weights = problem.pair, problem.observations.weight_reader()
     plain = weights is None or weights.dtype == bool
@@ -149,7 +129,7 @@ def _penalty_rule(observations: Observations, scaling: Scaling, options: Options
     pair = scaling.scaled_pair()
     natural = natural_penalty(observations, pair)
     if pair.nonlinearity.even:
-        natural *= FORMULATION.even_share
+        natural *= EVEN_SHARE
     initial = natural if options.initial_penalty is None else rule.initial
     # From a small ρ, `BALANCED` may stay there with an even f and a loss other than a square.
     settles = not pair.loss.smooth or (pair.nonlinearity.even and pair.loss.degree != 2)
@@ -170,5 +150,5 @@ def observed_only(observations: Observations, constraint: str) -> bool:
             "constraint='observed' does not go with a sparse X whose absent entries are zeros: "
             "use complete(), or constraint='everywhere'."
         )
-    few = observations.n_observed < FORMULATION.observed_share * m * n
+    few = observations.n_observed < OBSERVED_SHARE * m * n
     return constraint == "observed" or (constraint == "auto" and few)

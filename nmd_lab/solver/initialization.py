@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,31 +16,10 @@ from nmd_lab.model.proximal import Pair
 from .lanczos import LanczosBreakdown, largest_singular
 from .lowrank import RowBlocks, row_blocks
 
-
-@dataclass(frozen=True)
-class InitializationOptions:
-    """Constants of the starting factors.
-
-    Attributes
-    ----------
-    random_scale : float
-        Standard deviation of random factors, in units of (mean of T² / √rank)^(1/4).
-    largest_gram : int
-        Largest min(m, n) of a dense matrix whose SVD is computed from its Gram matrix.  For larger
-        matrices, and for sparse ones, it is computed by Lanczos iterations.
-    oversampling : int
-        Number of columns of the random range in addition to the rank, for "randomized".
-    power_iterations : int
-        Number of power iterations, for "randomized".
-    """
-
-    random_scale: float = 0.3
-    largest_gram: int = 1000
-    oversampling: int = 10
-    power_iterations: int = 2
-
-
-INITIALIZATION = InitializationOptions()
+RANDOM_SCALE = 0.3  # standard deviation of random factors, over (mean of T² / √rank)^(1/4)
+LARGEST_GRAM = 1000  # largest min(m, n) of an SVD from the Gram matrix; Lanczos beyond it
+OVERSAMPLING = 10  # columns of the random range beyond the rank, for "randomized"
+POWER_ITERATIONS = 2  # for "randomized", which sharpen the spectrum
 
 
 BLOCK_ROWS = 2048
@@ -101,13 +79,13 @@ def svd_start(
     """
     R, fill = observations.centred(pair.preimage, *offsets)
     if hasattr(R, "factors"):  # its rows lie on workers
-        W, H = R.factors(rank, rng, INITIALIZATION.largest_gram)
+        W, H = R.factors(rank, rng, LARGEST_GRAM)
         if kind != "nndsvd":
             return Start(W, H, False, offsets)
         W = np.asarray(W)
     elif kind == "randomized":
         W, H = svd_by_random_range(_filled(R, fill), rank, rng)
-    elif not sparse.issparse(R) and min(R.shape) <= INITIALIZATION.largest_gram:
+    elif not sparse.issparse(R) and min(R.shape) <= LARGEST_GRAM:
         W, H = _svd_through_gram(R, rank)
     else:
         W, H = _svd_by_lanczos(R, fill, rank, rng)
@@ -127,10 +105,10 @@ def svd_memory(observations: Observations, rank: int, kind: str = "svd") -> int:
         matrix = 4 * 8 * observations.values.size  # its temporary arrays have double precision
     else:
         matrix = 2 * stored * observations.dtype.itemsize + stored // 4  # and masks
-    if kind != "randomized" and not is_stored and short <= INITIALIZATION.largest_gram:
+    if kind != "randomized" and not is_stored and short <= LARGEST_GRAM:
         doubles = 3 * short**2 + 2 * min(BLOCK_ROWS, long) * short + 5 * long * rank
     else:
-        doubles = 2 * BLOCK + 4 * (m + n) * max(2 * rank + 1, rank + INITIALIZATION.oversampling)
+        doubles = 2 * BLOCK + 4 * (m + n) * max(2 * rank + 1, rank + OVERSAMPLING)
     return matrix + 8 * doubles
 
 
@@ -196,9 +174,9 @@ def svd_by_random_range(
     rng : Generator
         Random numbers.
     """
-    width = min(rank + INITIALIZATION.oversampling, *A.shape)
+    width = min(rank + OVERSAMPLING, *A.shape)
     Q = np.linalg.qr(A @ rng.standard_normal((A.shape[1], width)))[0]
-    for _ in range(INITIALIZATION.power_iterations):  # sharpen the spectrum
+    for _ in range(POWER_ITERATIONS):  # sharpen the spectrum
         Q = np.linalg.qr(A @ np.linalg.qr(A.T @ Q)[0])[0]
     U, values, Vt = np.linalg.svd((A.T @ Q).T, full_matrices=False)
     root = np.sqrt(values[:rank])
@@ -241,7 +219,7 @@ def random_start(
     total = observations.sum_of(lambda x, weights: weights)
     size = np.sqrt(squares / total / np.sqrt(rank))
     m, n = observations.shape
-    scale = INITIALIZATION.random_scale * (np.sqrt(size) if size > 0 else 1.0)
+    scale = RANDOM_SCALE * (np.sqrt(size) if size > 0 else 1.0)
     dtype = observations.dtype
     W = (scale * rng.standard_normal((m, rank))).astype(dtype)
     H = (scale * rng.standard_normal((rank, n))).astype(dtype)

@@ -10,7 +10,7 @@ nothing.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -29,27 +29,9 @@ from .run import Outcome
 from .starts import NamedStart, iterate
 from .storage import CsrStorage, storage_of
 
-
-@dataclass(frozen=True)
-class LearningOptions:
-    """Constants of the rounds.
-
-    Attributes
-    ----------
-    first : int
-        Number of iterations of the first round.
-    growth : float
-        Ratio of the length of a round to that of the one before.
-    little : float
-        Relative fall of the objective by new parameters that is not worth a new round.
-    """
-
-    first: int = 10
-    growth: float = 2.0
-    little: float = 1e-4
-
-
-LEARNING = LearningOptions()
+FIRST = 10  # iterations of the first round
+GROWTH = 2.0  # ratio of the length of a round to that of the one before
+LITTLE = 1e-4  # relative fall of the objective by new parameters that is not worth a new round
 
 
 def iterate_and_learn(
@@ -71,7 +53,7 @@ def iterate_and_learn(
         yield from iterate(problem, named, options, plan, cancelled, place)
         return
     begun = named.kind in ("chosen", "given")  # factors to learn from are there already
-    done, seconds, length = 0, 0.0, 1 if begun else LEARNING.first
+    done, seconds, length = 0, 0.0, 1 if begun else FIRST
     check, best, going_on = length, None, None
     if place.goes_on:
         done, length, check, best, named, going_on = place.take()["here"]
@@ -88,7 +70,7 @@ def iterate_and_learn(
                 best = state
             if state.iteration >= check or state.stop_reason is not None:
                 learned = _learned(problem, state, best)
-                length = max(round(LEARNING.growth * length), LEARNING.first)
+                length = max(round(GROWTH * length), FIRST)
                 check = state.iteration + length
             yield state if learned is None else learned
             if learned is not None:
@@ -135,7 +117,7 @@ def _learned(problem: Problem, last: State, best: State) -> State | None:
         float(np.sum(weights * _losses(pair, x, t, rows, columns))) for pair in (old, new)
     )
     gain = before - after
-    if not gain > LEARNING.little * abs(best.objective):
+    if not gain > LITTLE * abs(best.objective):
         return None
     error = best.relative_error
     if observations.limits is None and not problem.units.exponent:

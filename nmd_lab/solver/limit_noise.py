@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import islice
 from typing import Any
 
@@ -27,28 +27,10 @@ from .options import Options
 from .problem import Problem
 from .starts import first_start
 
-
-@dataclass(frozen=True)
-class PilotOptions:
-    """Constants of the pilot run.
-
-    Attributes
-    ----------
-    rounds, iterations : int
-        Number of estimates, and of iterations before each of them.
-    fewest_free : float
-        Least number of degrees of freedom that are left, as a share of the known values.
-    block : int
-        Number of entries that are read at a time.
-    """
-
-    rounds: int = 4
-    iterations: int = 20
-    fewest_free: float = 0.1
-    block: int = 1 << 18
-
-
-PILOT = PilotOptions()
+ROUNDS = 4  # number of estimates
+ITERATIONS = 20  # iterations before each of them
+FEWEST_FREE = 0.1  # least degrees of freedom that are left, as a share of the known values
+BLOCK = 1 << 18  # entries that are read at a time: 2 MiB of doubles
 
 
 def smallest_value(observations: Observations) -> float:
@@ -127,14 +109,14 @@ def pilot_sd(problem: Problem, start: Start) -> float:
     free = 1.0 - rank * (m + n - rank) / max(known, 1)
     unit = 2.0**problem.units.of_X
     with np.errstate(over="ignore", invalid="ignore"):
-        for _ in range(PILOT.rounds):
+        for _ in range(ROUNDS):
             own = with_limit_model(pair, LimitModel(pair.limits.smallest, sd))
             state = None
-            for state in islice(admm(replace(problem, pair=own), start), PILOT.iterations):
+            for state in islice(admm(replace(problem, pair=own), start), ITERATIONS):
                 if not state.is_finite:
                     return sd * unit
             assert state is not None
-            sd = min(sd, _rmse(problem, state) / math.sqrt(max(free, PILOT.fewest_free)))
+            sd = min(sd, _rmse(problem, state) / math.sqrt(max(free, FEWEST_FREE)))
             start = Start(state.W.copy(), state.H.copy(), True, state.offsets)
     return sd * unit
 
@@ -161,7 +143,7 @@ def _known_entries(observations: Observations) -> Iterator[tuple[slice, Any, Any
     """
     (m, n), dense = observations.shape, observations.pattern is None
     per_row = n if dense else observations.n_observed / m
-    step = max(1, int(PILOT.block / max(per_row, 1)))
+    step = max(1, int(BLOCK / max(per_row, 1)))
     for first in range(0, m, step):
         rows = slice(first, min(first + step, m))
         indptr, indices, x, weights, limits = observations.csr_rows(rows)

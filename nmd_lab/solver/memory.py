@@ -12,11 +12,11 @@ from .executors.observations import ClusterObservations
 from .initialization import svd_memory
 from .options import Options
 from .problem import Problem
-from .refinement.lbfgs import LBFGS
-from .refinement.plan import PLAN, RefinementPlan
+from .refinement.lbfgs import MOST_PAIRS, pairs_for
+from .refinement.plan import RefinementPlan, memory_allows
 from .restarts import side_by_side
-from .storage import BLOCKS
-from .zeros.tiles import TILES
+from .storage import BLOCK_ENTRIES, thread_shares
+from .zeros.tiles import ENTRIES
 
 LOG = logging.getLogger("nmd_lab")
 
@@ -76,9 +76,9 @@ def needed_memory(problem: Problem, rank: int, options: Options, plan: Refinemen
     numbers = arrays + 8 * factors
     if plan:
         matrices = (m + n) * width**2
-        numbers += stored + (2 * LBFGS.memory + 12) * factors
-        numbers += 2 * matrices if PLAN.allows(matrices, stored) else 0
-    numbers += 2 * min(BLOCKS.block_entries, stored) * max(problem.threads, 1)
+        numbers += stored + (2 * MOST_PAIRS + 12) * factors
+        numbers += 2 * matrices if memory_allows(matrices, stored) else 0
+    numbers += 2 * min(BLOCK_ENTRIES, stored) * max(problem.threads, 1)
     at_a_time = side_by_side(problem, options, options.n_init - 1)
     iteration = numbers * observations.dtype.itemsize * at_a_time
     return max(iteration, _start_memory(observations, rank, options) if stored else 0)
@@ -89,8 +89,8 @@ def _descent_memory(problem: Problem, rank: int, options: Options) -> int:
     observations = problem.observations
     stored, factors = observations.values.size, sum(observations.shape) * rank
     itemsize = observations.dtype.itemsize
-    vectors = 2 * LBFGS.memory_for(factors) + 14 + 2 * problem.threads
-    numbers = 2 * stored + vectors * factors + TILES.entries * problem.threads
+    vectors = 2 * pairs_for(factors) + 14 + 2 * problem.threads
+    numbers = 2 * stored + vectors * factors + ENTRIES * problem.threads
     patterns = 32 * stored  # positions, and what sorts them
     start = _start_memory(observations, rank, replace(options, init="randomized"))
     return max(numbers * itemsize + patterns, start)
@@ -107,7 +107,7 @@ def check_memory(problem: Problem, rank: int, options: Options, plan: Refinement
     """Raise MemoryError if a fit needs more than the free memory."""
     if isinstance(problem.observations, ClusterObservations):
         return  # the workers have memory of their own
-    threads = min(problem.threads, problem.observations.n_stored // BLOCKS.share_entries)
+    threads = min(problem.threads, thread_shares(problem.observations.n_stored))
     at_a_time = side_by_side(problem, options, options.n_init - 1)
     threads = max(threads, at_a_time) if max(threads, at_a_time) > 1 else 0
     needed = needed_memory(problem, rank, options, plan)
@@ -134,7 +134,7 @@ def _refuse_above_free(observations: Observations, needed: int, threads: int) ->
     """Raise MemoryError if so many bytes are not free beside so many new threads."""
     on_disk = observations.scratch is not None
     limits = [free_memory(with_cache=True) if on_disk else free_memory()]
-    if observations.n_stored >= BLOCKS.share_entries:
+    if thread_shares(observations.n_stored):
         limits.append(free_addresses(threads))
     free = min((limit for limit in limits if limit is not None), default=None)
     if free is None or needed < MEMORY.share * free:

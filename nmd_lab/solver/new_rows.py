@@ -34,9 +34,13 @@ from nmd_lab.model.proximal import Pair
 from .constraints.base import FactorConstraint, couples_rows
 from .constraints.new_rows import ConstrainedRows
 from .penalty import BALANCED
-from .row_kernel import NEW_ROWS, row_kernel
+from .row_kernel import row_kernel
 from .scaling import Scaling, scaling_for
-from .zeros.new_rows import ZERO_ROWS, ZeroRows, handles_rows
+from .zeros.new_rows import ZeroRows, handles_rows
+
+RANDOM_STARTS = 8  # of a row, in addition to one of least squares, if the problem is not convex
+BLOCK_ENTRIES = 1 << 16  # stored entries of the rows that a thread solves at a time
+BATCH_ENTRIES = 1 << 22  # entries of WH of these rows with implicit zeros: 32 MiB of doubles
 
 
 @dataclass(frozen=True)
@@ -94,7 +98,7 @@ def solve_new_rows(
         New rows, whose columns are `problem.columns` of H.
     tol : float
         Tolerance.  A row ends when ‖t - wH‖ and ‖t - t_previous‖, relative to the norm of its
-        starting t, are at most `tol`, or when it makes no more progress (`NewRowOptions`).
+        starting t, are at most `tol`, or when it makes no more progress.
     max_iter : int
         Largest number of iterations of a row.
     threads : int, optional
@@ -107,7 +111,7 @@ def solve_new_rows(
     if problem.row_offsets:
         Ht = np.hstack([np.full((Ht.shape[0], 1), ones), Ht])
     epsilon = max(problem.epsilon, np.finfo(float).eps)
-    n_starts = 0 if pair.nonlinearity.linear else NEW_ROWS.random_starts
+    n_starts = 0 if pair.nonlinearity.linear else RANDOM_STARTS
     starts = np.random.default_rng(0).standard_normal((n_starts, Ht.shape[1]))
     W = np.empty((observations.shape[0], Ht.shape[1]))
     constraint = None if couples_rows(problem.constraint) else problem.constraint
@@ -147,7 +151,7 @@ def solve_new_rows(
             kernel(*entries, H, offset, starts, rule, tol, max_iter, scaled.model, found)
             W[block][chosen] = np.ldexp(found, size)
 
-    entries = ZERO_ROWS.batch_entries if with_zeros else NEW_ROWS.block_entries
+    entries = BATCH_ENTRIES if with_zeros else BLOCK_ENTRIES
     with ThreadPoolExecutor(threads or all_threads()) as pool:
         list(pool.map(solve_block, _blocks(observations, entries)))
     W[:, 0] *= ones if problem.row_offsets else 1.0

@@ -21,10 +21,12 @@ from nmd_lab._threads import map_and_add
 from nmd_lab.data.base import FloatArray
 
 from .column_chunks import Chunk, ColumnChunks, column_sums
-from .constraints.steps import STEPS, ConstrainedColumns
+from .constraints.steps import ConstrainedColumns
 from .row_problems import constrained_rows, improve_rows
 from .storage import Block, CsrStorage
 from .sweep import RowStep, Sweep, SweepResult
+
+COUPLINGS = 3  # steps of rows under a constraint that couples them, each a pass over the data
 
 
 class ObservedSweep(Sweep):
@@ -179,7 +181,7 @@ class ObservedSweep(Sweep):
         observed entries.
         """
         gram, current = Ht[:, solved].T @ Ht[:, solved], rows
-        for _ in range(STEPS.couplings):
+        for _ in range(COUPLINGS):
             gradient = np.empty_like(rows[:, solved])
 
             def multiply(part: int, out: FloatArray = gradient) -> tuple[FloatArray, ...]:

@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -31,26 +31,10 @@ from .refinement.plan import RefinementPlan
 from .refinement.stages import optimality
 from .run import Ending, Outcome, Run
 from .starts import NamedStart
-from .stopping import STOPPING, Trend
+from .stopping import TREND_WINDOW, WINDOW_CHOSEN, Trend, exact_for
 
-
-@dataclass(frozen=True)
-class RestartOptions:
-    """Constants of restarts.
-
-    Attributes
-    ----------
-    fewest_side_by_side, most_side_by_side : int
-        Smallest and largest number of entries for which several starts run at the same time.  For
-        fewer entries the interpreter lock is the bottleneck.  For more entries the sweeps
-        themselves use the threads.
-    """
-
-    fewest_side_by_side: int = 1 << 16
-    most_side_by_side: int = 1 << 19
-
-
-RESTARTS = RestartOptions()
+FEWEST_SIDE_BY_SIDE = 1 << 16  # entries; for fewer, the interpreter lock is the bottleneck
+MOST_SIDE_BY_SIDE = 1 << 19  # entries; for more, the sweeps themselves use the threads
 
 
 class Solution(NamedTuple):
@@ -115,7 +99,7 @@ def solve(
         outcome = runner.outcomes[0]
         if not outcome.complete:
             not_run = "the first start was stopped"
-        elif held_out is None and outcome.state.relative_error <= STOPPING.exact_for(options.tol):
+        elif held_out is None and outcome.state.relative_error <= exact_for(options.tol):
             not_run = "the first start left nothing to gain"
         else:
             not_run = "an earlier start was stopped"
@@ -245,7 +229,7 @@ class _Runner:
             tol=options.tol,
             held_out=self.held_out,
             patience=options.patience,
-            window=self.plan.window or (STOPPING.window_chosen if named.kind == "chosen" else None),
+            window=self.plan.window or (WINDOW_CHOSEN if named.kind == "chosen" else None),
             last=self.ending.last,
             place=place.inner("run"),
         )
@@ -323,7 +307,7 @@ def side_by_side(problem: Problem, options: Options, starts: int) -> int:
     alone = options.callback is not None or options.time_limit is not None
     entries = problem.observations.n_stored
     alone |= isinstance(problem.observations, ClusterObservations)
-    suitable = RESTARTS.fewest_side_by_side <= entries <= RESTARTS.most_side_by_side
+    suitable = FEWEST_SIDE_BY_SIDE <= entries <= MOST_SIDE_BY_SIDE
     return max(1, min(problem.threads, starts)) if suitable and not alone else 1
 
 
@@ -338,7 +322,7 @@ def _stop_when_behind(
     place.mark(lambda: {"lowest": trend.lowest})
     for state in states:
         trend.add(state.objective)
-        late = state.iteration >= 2 * STOPPING.trend_window
+        late = state.iteration >= 2 * TREND_WINDOW
         if late and not trend.reaches(target, max_iter - state.iteration):
             state = replace(state, stop_reason=reason)
         yield state

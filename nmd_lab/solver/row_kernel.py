@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
@@ -17,37 +16,10 @@ from .cholesky import factorize, substitute
 from .devices.compiled_passes import compile_entry_update, has_limits
 from .penalty import compare_residuals, relaxed_ratio
 
-
-@dataclass(frozen=True)
-class NewRowOptions:
-    """Constants of the solver of rows.
-
-    Attributes
-    ----------
-    random_starts : int
-        Number of random starts of a row, in addition to the least-squares start, if f makes the
-        problem non-convex.
-    trial : int
-        Number of iterations of each start before the best one continues.
-    period : int
-        Number of iterations over which the progress is measured.
-    progress : float
-        Largest relative decrease of the objective in a period that counts as no progress.
-    patience : int
-        Number of successive periods without progress after which a row ends.
-    block_entries : int
-        Number of entries of the rows that a thread solves at a time.
-    """
-
-    random_starts: int = 8
-    trial: int = 30
-    period: int = 25
-    progress: float = 1e-6
-    patience: int = 5
-    block_entries: int = 1 << 16
-
-
-NEW_ROWS = NewRowOptions()
+TRIAL = 30  # iterations of each start before the best one continues
+PERIOD = 25  # iterations over which the progress is measured
+PROGRESS = 1e-6  # largest relative decrease of the objective in a period that is no progress
+PATIENCE = 5  # periods in turn without progress after which a row ends
 
 
 def row_kernel(pair: AnyPair, limited: bool) -> Callable[..., None]:
@@ -64,7 +36,6 @@ def row_kernel(pair: AnyPair, limited: bool) -> Callable[..., None]:
 @cache
 def _row_kernel(structure: AnyStructure, name: str, cached: bool) -> Callable[..., None]:
     improve = _improve_kernel(structure, name)
-    trial = NEW_ROWS.trial
 
     def solve_rows(  # type: ignore[no-untyped-def]
         indptr,
@@ -116,7 +87,7 @@ def _row_kernel(structure: AnyStructure, name: str, cached: bool) -> Callable[..
                     put(w, spread, starts[start - 1])
                 if start > n_starts:
                     put(w, 1.0, found)
-                iterations = trial if start <= n_starts else max_iter
+                iterations = TRIAL if start <= n_starts else max_iter
                 reached = improve(problem, rule, tol, iterations, model, w, best, step, damping, L)
                 if reached < lowest:
                     lowest = reached
@@ -129,7 +100,6 @@ def _improve_kernel(structure: AnyStructure, name: str) -> Callable[..., float]:
     """Return the compiled loop that improves w of a row and returns the lowest objective."""
     update_entry = compile_entry_update(structure, has_limits(name))
     compare, relax = compile_scalar(compare_residuals), compile_scalar(relaxed_ratio)
-    period, progress, patience = NEW_ROWS.period, NEW_ROWS.progress, NEW_ROWS.patience
 
     def improve(problem, rule, tol, max_iter, model, w, best, step, damping, L):  # type: ignore[no-untyped-def]
         x, weights, (limits, uppers, parts), start_t, H, offset, normal = problem
@@ -166,14 +136,14 @@ def _improve_kernel(structure: AnyStructure, name: str) -> Callable[..., float]:
             substitute(L, step)
             add_multiple(w, 1.0, step)
             direction, dual_scale = 0, 1.0
-            if iteration % period == 0:
-                stuck = earlier - lowest <= progress * lowest
+            if iteration % PERIOD == 0:
+                stuck = earlier - lowest <= PROGRESS * lowest
                 halts, earlier = (halts + 1 if stuck else 0), lowest
-                if halts == patience:
+                if halts == PATIENCE:
                     break
                 direction = 1 if stuck else 0
             if direction == 0:
-                most = relax(ratio, iteration, period)
+                most = relax(ratio, iteration, PERIOD)
                 direction = compare(primal, rho * rho * change, most * most)
             if direction != 0:
                 dual_scale = 1.0 / rho_step if direction > 0 else rho_step

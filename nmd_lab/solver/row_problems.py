@@ -7,8 +7,10 @@ import numpy as np
 from nmd_lab.data.base import FloatArray
 
 from .cholesky import add_entries, factorize, substitute
-from .constraints.steps import STEPS, ConstrainedColumns, descend, invert_diagonal
+from .constraints.steps import SETTLED, SWEEPS, ConstrainedColumns, descend, invert_diagonal
 from .storage import Block, CsrStorage, sparse_kernel
+
+MATRICES = 2048  # normal matrices that are held at a time, which bounds the temporary arrays
 
 
 def constrained_rows(
@@ -39,14 +41,14 @@ def constrained_rows(
     if constrained.entrywise is not None:
         kernel = sparse_kernel(_descend_rows, types)
         bounds = constrained.bounds(size, penalty)
-        limits = (STEPS.sweeps, STEPS.settled)
+        limits = (SWEEPS, SETTLED)
         where = (block.rows.start, block.rows.stop)
         kernel(*pattern, *where, S, partners, first, ridge, *bounds, *limits, rows)
         return
     kernel = sparse_kernel(_normal_equations, types)
     base = storage.indptr[block.rows.start]
-    for start in range(block.rows.start, block.rows.stop, STEPS.matrices):
-        part = slice(start, min(start + STEPS.matrices, block.rows.stop))
+    for start in range(block.rows.start, block.rows.stop, MATRICES):
+        part = slice(start, min(start + MATRICES, block.rows.stop))
         normals, steps = (
             np.empty((part.stop - start, size, size)),
             np.empty((part.stop - start, size)),
@@ -84,7 +86,7 @@ def constrained_from_sums(
         rows[:, solved] = _proximal_rows(constrained, rows[:, solved], steps, normals, penalty)
         return
     kernel = sparse_kernel(_descend_from_sums, str(rows.dtype))
-    bounds, limits = constrained.bounds(size, penalty), (STEPS.sweeps, STEPS.settled)
+    bounds, limits = constrained.bounds(size, penalty), (SWEEPS, SETTLED)
     kernel(normals, steps, solved.start or 0, *bounds, *limits, rows)
 
 

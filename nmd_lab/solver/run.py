@@ -17,7 +17,7 @@ from nmd_lab.checkpoint.place import NOWHERE, Place
 
 from .admm import State
 from .held_out import HeldOut
-from .stopping import STOPPING, UNFINISHED, Stopping
+from .stopping import UNFINISHED, Stopping, window_for
 
 RECORDED = (
     "objective",
@@ -94,7 +94,7 @@ class Run:
         Iterations without a lower validation error after which the run ends.
     window : int, optional
         Number of iterations in which the objective must fall by the tolerance, or by a part of it
-        if they are fewer than usual (`StoppingOptions`).
+        if they are fewer than usual.
     last : bool, default False
         Whether the outcome has the last state, and not that of lowest score.
     last_when_stopped : bool, default False
@@ -139,7 +139,7 @@ class Run:
         self.last: State | None = None
         self.best: State | None = None
         self._lowest = math.inf
-        self._recent: deque[float] = deque(maxlen=(window or STOPPING.window_for(tol)) + 1)
+        self._recent: deque[float] = deque(maxlen=(window or window_for(tol)) + 1)
         self._last_score = math.inf
         self._paused_at: float | None = None
         self._paused_for = 0.0

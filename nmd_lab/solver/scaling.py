@@ -28,25 +28,9 @@ from .initialization import Start
 from .offsets import NO_OFFSET_COLUMNS, OffsetColumns
 from .penalty import PenaltyRule
 
+NEARBY = 18.0  # largest |log2 of the largest |x|| of data that are fitted as they are, not copied
+FARTHEST = 400.0  # log2 of the largest unit of X, and minus that of the smallest
 
-@dataclass(frozen=True)
-class ScalingOptions:
-    """Constants of the choice of units.
-
-    Attributes
-    ----------
-    nearby : float
-        Data are fitted as they are, without a copy, if the logarithm to base 2 of the largest
-        magnitude is at most this far from 0.
-    farthest : float
-        Logarithm to base 2 of the largest unit of X, and minus that of the smallest.
-    """
-
-    nearby: float = 18.0
-    farthest: float = 400.0
-
-
-SCALING = ScalingOptions()
 
 State = TypeVar("State")
 """A state of the iteration (`nmd_lab.solver.admm.State`)."""
@@ -191,9 +175,9 @@ def scaling_for(pair: AnyPair, largest: float) -> Scaling:
     degree = pair.nonlinearity.degree
     if degree is None or pair.loss.degree is None or largest == 0:
         return Scaling(pair)
-    logarithm = min(max(math.log2(largest), -SCALING.farthest), SCALING.farthest)
+    logarithm = min(max(math.log2(largest), -FARTHEST), FARTHEST)
     size_of_W = logarithm / (2 * degree)
-    exponent = 0 if abs(logarithm) <= SCALING.nearby else round(size_of_W)
+    exponent = 0 if abs(logarithm) <= NEARBY else round(size_of_W)
     return Scaling(pair, exponent=exponent, ones=2.0 ** (size_of_W - exponent))
 
 

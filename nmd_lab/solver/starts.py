@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,23 +27,9 @@ from .refinement.descents import descents
 from .refinement.plan import RefinementPlan, descends, make_plan
 from .run import Run
 from .starting_data import starting_data
-from .stopping import STOPPING
+from .stopping import exact_for
 
-
-@dataclass(frozen=True)
-class WarmUpOptions:
-    """Constants of the warm-up.
-
-    Attributes
-    ----------
-    iterations : int
-        Number of iterations of Modulus + Frobenius before a fit with an even f (``init="auto"``).
-    """
-
-    iterations: int = 200
-
-
-WARM_UP = WarmUpOptions()
+WARM_UP = 200  # iterations of Modulus + Frobenius before a fit with an even f, init="auto"
 
 
 class NamedStart(NamedTuple):
@@ -228,7 +214,7 @@ def warmed_up(
     observations = problem.observations.mapped(problem.pair.preimage)
     free = replace(problem, constraints=NO_CONSTRAINTS)
     warm_up = replace(free, observations=observations, pair=pair, rule=BALANCED)
-    exact = STOPPING.exact_for(options.tol)
+    exact = exact_for(options.tol)
     inside = place.inner("iteration")
     if plan.descends:
         states = descents(warm_up, start, exact=exact, place=inside)
@@ -236,7 +222,7 @@ def warmed_up(
         states = admm(warm_up, start, inside)
     run = Run(states, tol=exact, place=place)
     state, _, reason, _ = run.advance(
-        WARM_UP.iterations - run.n_iter,
+        WARM_UP - run.n_iter,
         callback=lambda _: cancelled(),
         time_limit=options.time_limit,
     )

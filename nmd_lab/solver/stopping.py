@@ -12,57 +12,34 @@ from nmd_lab._stop_reason import StopReason
 
 from .admm import State
 
+# Refinements need up to 60 iterations to overtake, and an even f finds its signs in leaps.
+WINDOW = 100  # iterations in which the objective must fall by more than tol, relative to itself
+WINDOW_STRICT = 200  # the same for a strict tol
+WINDOW_CHOSEN = 20  # the same, for a part of tol, from the factors of the choice
+STRICT = 1e-4  # largest strict tol
+EXACT = 1e-10  # relative residual at or below which a run ends as solved exactly, or tol
+TREND_WINDOW = 50  # iterations from which the present rate of decrease is estimated
 
-@dataclass(frozen=True)
-class StoppingOptions:
-    """Constants of the stopping rules.
-
-    Attributes
-    ----------
-    window : int
-        Number of iterations.  A run ends when its lowest objective has fallen in them by at most
-        `tol`, relative to that objective.  Refinements need up to 60 iterations to overtake, and
-        an even f finds its signs in leaps.
-    window_strict : int
-        The same for a strict `tol`.
-    window_chosen : int
-        The same for a start from the factors with which the setting was chosen, and for a part of
-        `tol`.
-    strict : float
-        Largest strict `tol`.
-    exact : float
-        Relative residual at or below which a run ends as solved exactly, or `tol` if that is less.
-    trend_window : int
-        Number of iterations from which the present rate of decrease is estimated.
-    """
-
-    window: int = 100
-    window_strict: int = 200
-    window_chosen: int = 20
-    strict: float = 1e-4
-    exact: float = 1e-10
-    trend_window: int = 50
-
-    def window_for(self, tol: float) -> int:
-        """Return the number of iterations in which the objective must fall by more than `tol`."""
-        return self.window_strict if tol <= self.strict else self.window
-
-    def exact_for(self, tol: float) -> float:
-        """Return the relative residual at or below which a run ends."""
-        return min(tol, self.exact)
-
-
-STOPPING = StoppingOptions()
 
 UNFINISHED = ("callback", "time_limit", "interrupted")
 """Codes of runs that the user or the time limit ended."""
+
+
+def window_for(tol: float) -> int:
+    """Return the number of iterations in which the objective must fall by more than `tol`."""
+    return WINDOW_STRICT if tol <= STRICT else WINDOW
+
+
+def exact_for(tol: float) -> float:
+    """Return the relative residual at or below which a run ends."""
+    return min(tol, EXACT)
 
 
 class Trend:
     """The lowest objective of a run so far, and its recent rate of decrease."""
 
     def __init__(self) -> None:
-        self.lowest: deque[float] = deque([math.inf], maxlen=STOPPING.trend_window + 1)
+        self.lowest: deque[float] = deque([math.inf], maxlen=TREND_WINDOW + 1)
 
     def add(self, objective: float) -> None:
         """Record the objective of an iteration."""
@@ -71,7 +48,7 @@ class Trend:
     @property
     def decrease(self) -> float:
         """Mean decrease for each iteration; infinite until there are enough iterations."""
-        return (self.lowest[0] - self.lowest[-1]) / STOPPING.trend_window
+        return (self.lowest[0] - self.lowest[-1]) / TREND_WINDOW
 
     def reaches(self, objective: float, iterations: int) -> bool:
         """Return whether more iterations at this rate would reach an objective."""
@@ -89,7 +66,7 @@ class Stopping:
     tol : float
         Tolerance.  A run ends when its lowest objective falls by at most `tol`, relative to itself,
         in as many iterations as `lowest` has entries, less one; or when `State.relative_residual`
-        is negligible (`StoppingOptions.exact`).  0 switches these rules off.
+        is negligible (`exact_for`).  0 switches these rules off.
     time_limit : float or None
         Time limit, in seconds.
     callback : callable or None
@@ -118,7 +95,7 @@ class Stopping:
         """
         stop_requested = self.callback is not None and self.callback(state)
         n_iter = state.iteration
-        exact = STOPPING.exact_for(self.tol)
+        exact = exact_for(self.tol)
         if self.tol > 0 and state.relative_residual <= exact:
             return StopReason("converged", f"converged: residuals at or below {exact:g}")
         if self.tol > 0 and state.stop_reason is not None:
@@ -142,7 +119,7 @@ class Stopping:
         if self.tol <= 0 or len(lowest) < (lowest.maxlen or 0):
             return None
         window = len(lowest) - 1
-        share = min(1.0, window / STOPPING.window_for(self.tol))
+        share = min(1.0, window / window_for(self.tol))
         if lowest[0] - lowest[-1] > share * self.tol * abs(lowest[-1]):
             return None
         return StopReason(

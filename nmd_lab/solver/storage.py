@@ -11,7 +11,6 @@ vectorise.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import cache
 from typing import Any, NamedTuple, Protocol
 
@@ -32,23 +31,13 @@ class Block(NamedTuple):
     entries: slice
 
 
-@dataclass(frozen=True)
-class BlockOptions:
-    """Sizes of blocks and of the parts of the rows that threads work on.
-
-    Attributes
-    ----------
-    block_entries : int
-        Entries of a block: 512 KiB of doubles, so that a block stays in a second-level cache.
-    share_entries : int
-        Smallest number of entries of a part.  For fewer entries another thread does not pay.
-    """
-
-    block_entries: int = 1 << 16
-    share_entries: int = 1 << 18
+BLOCK_ENTRIES = 1 << 16  # of a block: 512 KiB of doubles, which stay in a second-level cache
+SHARE_ENTRIES = 1 << 18  # entries of a part of the rows below which another thread does not pay
 
 
-BLOCKS = BlockOptions()
+def thread_shares(entries: int) -> int:
+    """Return for how many threads some entries are enough."""
+    return entries // SHARE_ENTRIES
 
 
 class Storage(Protocol):
@@ -103,7 +92,7 @@ class DenseStorage:
     def __init__(self, shape: tuple[int, int], device: Device = HOST) -> None:
         self.shape, self.device = shape, device
         self.n_entries = shape[0] * shape[1]
-        entries = BLOCKS.block_entries * device.factor
+        entries = BLOCK_ENTRIES * device.factor
         self.block_rows = max(1, min(entries // shape[1], shape[0]))
         self.block_size = self.block_rows * shape[1]
 
@@ -156,7 +145,7 @@ class CsrStorage:
         self.indptr, self.indices = indptr, indices
         self.n_entries = indices.size
         longest = int(np.diff(indptr).max(initial=0))
-        self.block_size = min(self.n_entries, max(BLOCKS.block_entries, longest))
+        self.block_size = min(self.n_entries, max(BLOCK_ENTRIES, longest))
 
     def blocks(self, part: int = 0, parts: int = 1) -> Iterator[Block]:
         """Yield the blocks of one of `parts` parts of the rows, with about equally many entries."""
@@ -165,7 +154,7 @@ class CsrStorage:
         first = 0 if part == 0 else self._row_of(shares[part])
         end = self.shape[0] if part == parts - 1 else self._row_of(shares[part + 1])
         while first < end:
-            last = self._row_of(self.indptr[first] + BLOCKS.block_entries)
+            last = self._row_of(self.indptr[first] + BLOCK_ENTRIES)
             last = min(max(last, first + 1), end)
             yield Block(slice(first, last), slice(int(self.indptr[first]), int(self.indptr[last])))
             first = last

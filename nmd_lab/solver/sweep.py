@@ -29,7 +29,7 @@ from nmd_lab.data.base import FloatArray
 from .constraints.steps import ConstrainedColumns
 from .ridge import Ridge
 from .split_variable import SplitVariable
-from .storage import BLOCKS, Block, Storage
+from .storage import Block, Storage, thread_shares
 
 RowStep = Callable[[Block, FloatArray, FloatArray], None]
 """Function of a block, its S and StW.  It computes the block's rows of the next W.  If the H-step
@@ -241,4 +241,4 @@ class Sweep:
 def number_of_shares(storage: Storage, threads: int) -> int:
     """Return the number of parts of the rows: at most one for each thread, and none too small."""
     threads = storage.device.threads(threads)
-    return max(1, min(threads, storage.n_entries // BLOCKS.share_entries))
+    return max(1, min(threads, thread_shares(storage.n_entries)))

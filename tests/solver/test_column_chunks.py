@@ -8,7 +8,7 @@ from scipy import sparse
 
 import nmd_lab as nmd
 from nmd_lab.solver import column_chunks
-from nmd_lab.solver.column_chunks import ChunkOptions, ColumnChunks
+from nmd_lab.solver.column_chunks import ColumnChunks
 from nmd_lab.solver.storage import CsrStorage
 
 
@@ -28,9 +28,12 @@ def ratings(m=90, n=30):
 
 @pytest.fixture
 def small_chunks(monkeypatch):
-    return lambda entries: monkeypatch.setattr(
-        column_chunks, "CHUNKS", ChunkOptions(entries=entries, fewest=1, memory=100)
-    )
+    def shrink(entries, fewest=1, memory=100):
+        monkeypatch.setattr(column_chunks, "ENTRIES", entries)
+        monkeypatch.setattr(column_chunks, "FEWEST", fewest)
+        monkeypatch.setattr(column_chunks, "MEMORY", memory)
+
+    return shrink
 
 
 @pytest.mark.filterwarnings("ignore::nmd_lab.warnings.UnobservedWarning")
@@ -64,11 +67,10 @@ def test_chunks_hold_every_entry_once(small_chunks):
     np.testing.assert_array_equal(found.toarray(), X.toarray())
 
 
-def test_chunks_are_for_large_data_and_small_ranks():
+def test_chunks_are_for_large_data_and_small_ranks(small_chunks):
     X = ratings()
     storage = CsrStorage(X.shape, X.indptr, X.indices)
     assert ColumnChunks.of(storage, 3) is None
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(column_chunks, "CHUNKS", ChunkOptions(entries=20, fewest=4, memory=1.0))
-        assert ColumnChunks.of(storage, 3) is not None
-        assert ColumnChunks.of(storage, 30) is None  # its normal matrices would be too large
+    small_chunks(20, fewest=4, memory=1.0)
+    assert ColumnChunks.of(storage, 3) is not None
+    assert ColumnChunks.of(storage, 30) is None  # its normal matrices would be too large

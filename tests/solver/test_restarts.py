@@ -205,7 +205,7 @@ def medium():
 
 @pytest.mark.parametrize(("f", "loss"), [("relu", "frobenius"), ("minmax", "l1"), ("square", "kl")])
 def test_threads_change_nothing(medium, f, loss, monkeypatch):
-    assert restarts.RESTARTS.fewest_side_by_side < medium.size < restarts.RESTARTS.most_side_by_side
+    assert restarts.FEWEST_SIDE_BY_SIDE < medium.size < restarts.MOST_SIDE_BY_SIDE
     together = []
     run = restarts._Runner._side_by_side
 

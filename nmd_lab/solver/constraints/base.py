@@ -11,7 +11,7 @@ NonNegative()
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -302,6 +302,3 @@ BY_NAME: dict[str, type[FactorConstraint]] = {
     each.name: each for each in (NonNegative, Simplex, Orthonormal, SparseFactor)
 }
 """Constraints of the package by name."""
-
-Constraint = Any
-"""A name, a `FactorConstraint` or None."""

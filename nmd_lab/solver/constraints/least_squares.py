@@ -11,7 +11,6 @@ factorization algorithms using extrapolation", 2019.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -25,36 +24,13 @@ from nmd_lab.solver.ridge import Ridge
 from .descent import Descended
 from .steps import ConstrainedColumns, RowSolver
 
-
-@dataclass(frozen=True)
-class ExtrapolationOptions:
-    """Constants of the extrapolation.
-
-    Attributes
-    ----------
-    plain : int
-        Number of first steps without extrapolation, in which a random start finds its scale.
-    first : float
-        First share of the last change that is added.
-    growth, growth_of_limit, shrinkage : float
-        Factors of the share and of its limit after a good step, and divisor after a bad one.
-    sweeps : int
-        Number of sweeps over the coordinates of a row.
-    rounding : float
-        Objective, relative to ‖X‖² / 2 and in numbers of rounding units, below which it is computed
-        from the residuals.
-    """
-
-    plain: int = 3
-    first: float = 0.5
-    growth: float = 1.05
-    growth_of_limit: float = 1.01
-    shrinkage: float = 1.5
-    sweeps: int = 1
-    rounding: float = 1e5
-
-
-EXTRAPOLATION = ExtrapolationOptions()
+PLAIN = 3  # first steps without extrapolation, in which a random start finds its scale
+FIRST = 0.5  # first share of the last change that is added
+GROWTH = 1.05  # factor of the share after a good step
+GROWTH_OF_LIMIT = 1.01  # factor of its limit after a good step
+SHRINKAGE = 1.5  # divisor of the share after a bad step
+SWEEPS = 1  # sweeps over the coordinates of a row
+ROUNDING = 1e5  # objective, in rounding units of ‖X‖² / 2, below which residuals give it
 
 
 class LeastSquaresDescent:
@@ -81,7 +57,7 @@ class LeastSquaresDescent:
         alphas = problem.alphas(rank)
         self.ridge_W, self.ridge_H = (Ridge(problem.epsilon, each) for each in alphas)
         eps = float(np.finfo(problem.observations.dtype).eps)
-        self.least_exact = EXTRAPOLATION.rounding * eps
+        self.least_exact = ROUNDING * eps
 
     def begin(self, W_aug: FloatArray, H_aug: FloatArray) -> None:
         """Begin anew from feasible factors."""
@@ -89,20 +65,20 @@ class LeastSquaresDescent:
         self.ahead_W, self.ahead_H = W_aug, H_aug
         self.XHt = self._times_Ht(H_aug)
         self.share, self.limit, self.steps = 0.0, 1.0, 0
-        self.last_good = EXTRAPOLATION.first
+        self.last_good = FIRST
         self.best: Descended | None = None
 
     def step(self) -> Descended:
         """Do one step in W and in H, and return the factors of lowest objective."""
         self.steps += 1
-        if self.steps == EXTRAPOLATION.plain:
-            self.share = EXTRAPOLATION.first
+        if self.steps == PLAIN:
+            self.share = FIRST
         W = self._next_W()
         ahead_W = _ahead(self.W, W, self.share, self.of_W, self.solved_W)
         XtW, H = self._next_H(ahead_W)
         reached = self._descended(ahead_W, H, XtW)
         if self.best is not None and reached.objective > self.best.objective:
-            self.limit, self.share = self.last_good, self.share / EXTRAPOLATION.shrinkage
+            self.limit, self.share = self.last_good, self.share / SHRINKAGE
             self.ahead_W, self.ahead_H = self.W, self.H
             self.XHt = self._times_Ht(self.H)
             return self.best
@@ -112,8 +88,8 @@ class LeastSquaresDescent:
         self.XHt = self._times_Ht(self.ahead_H)
         if self.share:
             self.last_good = self.share
-            self.share = min(self.limit, EXTRAPOLATION.growth * self.share)
-            self.limit = min(1.0, EXTRAPOLATION.growth_of_limit * self.limit)
+            self.share = min(self.limit, GROWTH * self.share)
+            self.limit = min(1.0, GROWTH_OF_LIMIT * self.limit)
         self.best = reached
         return reached
 
@@ -180,7 +156,7 @@ def _solver(
 ) -> RowSolver:
     """Return the solver of rows that share one normal matrix."""
     if constrained is not None:
-        return constrained.row_solver(gram, ridge, 1.0, sweeps=EXTRAPOLATION.sweeps)
+        return constrained.row_solver(gram, ridge, 1.0, sweeps=SWEEPS)
     inverse = regularized_inverse(gram, ridge).astype(gram.dtype)
     return lambda rows, gradient: rows + gradient @ inverse
 

@@ -29,30 +29,10 @@ from .base import FactorConstraint
 from .given import is_nonnegative
 from .steps import ConstrainedColumns
 
-
-@dataclass(frozen=True)
-class ConstrainedRowOptions:
-    """Constants of the solver of rows.
-
-    Attributes
-    ----------
-    iterations : int
-        Largest number of iterations of a start.
-    period : int
-        Number of iterations over which the progress is measured.
-    progress : float
-        Largest relative decrease of the objective of a row in a period at which the row ends.
-    starts : int
-        Number of random starts in addition to one at 0, if f makes the problem non-convex.
-    """
-
-    iterations: int = 600
-    period: int = 30
-    progress: float = 1e-9
-    starts: int = 4
-
-
-CONSTRAINED_ROWS = ConstrainedRowOptions()
+ITERATIONS = 600  # largest number of iterations of a start
+PERIOD = 30  # iterations over which the progress is measured
+PROGRESS = 1e-9  # relative decrease of the objective of a row in a period at which the row ends
+STARTS = 4  # random starts in addition to one at 0, if f makes the problem non-convex
 
 
 @dataclass(frozen=True)
@@ -122,7 +102,7 @@ class ConstrainedRows:
         rng = np.random.default_rng(0)
         starts = [np.zeros(width)]
         if not self.pair.nonlinearity.linear:
-            starts += list(rng.standard_normal((CONSTRAINED_ROWS.starts, width)))
+            starts += list(rng.standard_normal((STARTS, width)))
         best, lowest = np.zeros((count, width)), np.full(count, math.inf)
         spread = self._spread(rows)
         for start in starts:
@@ -153,7 +133,7 @@ class ConstrainedRows:
         ridge = self.epsilon_ridge + self.alphas / rho
         best, lowest, earlier = W.copy(), np.full(len(W), math.inf), np.full(len(W), math.inf)
         active = np.ones(len(W), bool)
-        for iteration in range(1, CONSTRAINED_ROWS.iterations + 1):
+        for iteration in range(1, ITERATIONS + 1):
             storage.products(block, W, self.Ht, S)
             S += offset
             update(rows.indptr, rows.values, rows.weights, rho, t, u, S, self.pair.model, loss_sums)
@@ -161,8 +141,8 @@ class ConstrainedRows:
             objective += [columns.value(row[None]) for row in W]
             better = active & (objective < lowest)
             best[better], lowest[better] = W[better], objective[better]
-            if iteration % CONSTRAINED_ROWS.period == 0:
-                active &= earlier - lowest > CONSTRAINED_ROWS.progress * np.abs(lowest)
+            if iteration % PERIOD == 0:
+                active &= earlier - lowest > PROGRESS * np.abs(lowest)
                 earlier = lowest.copy()
                 if not active.any():
                     break

@@ -14,7 +14,7 @@ import math
 import time
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -34,35 +34,12 @@ from .divergence import DivergenceDescent
 from .least_squares import LeastSquaresDescent
 from .starts import filled, with_simplex
 
-
-@dataclass(frozen=True)
-class SearchOptions:
-    """Constants of the search.
-
-    Attributes
-    ----------
-    window : int
-        Number of steps over which the progress of a descent is measured.
-    settled, settled_again : float
-        Relative decrease in a window at or below which a descent has settled, and one that goes on
-        from the best factors.
-    horizon : float
-        Number of windows in which a descent must reach the best objective at its present pace.
-    replaced : float
-        Largest share of the components that are replaced.
-    first_squares : int
-        Number of steps of least squares before the first descent on the divergence.
-    """
-
-    window: int = 20
-    settled: float = 1e-4
-    settled_again: float = 1e-7
-    horizon: float = 4.0
-    replaced: float = 0.4
-    first_squares: int = 10
-
-
-SEARCH = SearchOptions()
+WINDOW = 20  # steps over which the progress of a descent is measured
+SETTLED = 1e-4  # relative decrease in a window at or below which a descent has settled
+SETTLED_AGAIN = 1e-7  # the same for one that goes on from the best factors
+HORIZON = 4.0  # windows in which a descent must reach the best objective at its present pace
+REPLACED = 0.4  # largest share of the components that are replaced
+FIRST_SQUARES = 10  # steps of least squares before the first descent on the divergence
 
 
 def make_descent(problem: Problem, rank: int) -> Descent | None:
@@ -87,7 +64,7 @@ def after_least_squares(problem: Problem, start: Start) -> Start:
         return start
     descent = LeastSquaresDescent(free, start.W.shape[1])
     descent.begin(*problem.projected(start))
-    for _ in range(SEARCH.first_squares):
+    for _ in range(FIRST_SQUARES):
         reached = descent.step()
     W, H, offsets = problem.offset_columns.split(reached.W_aug, reached.H_aug)
     W, H = (np.maximum(each, each.dtype.type(1e-3 * each.mean())) for each in (W, H))
@@ -168,7 +145,7 @@ class _Search:
         self.descent.begin(*problem.projected(start))
         self.rng = np.random.default_rng(0)
         self.best: Descended | None = None
-        self.recent: deque[float] = deque(maxlen=SEARCH.window + 1)
+        self.recent: deque[float] = deque(maxlen=WINDOW + 1)
         self.goes_on = False  # whether this descent continues from the best factors
         self.jumps = 0
         self.steps = self.in_vain = 0  # of this descent, and of the one before
@@ -196,16 +173,16 @@ class _Search:
 
     def _has_ended(self) -> bool:
         """Return whether the descent has settled, or is too far behind."""
-        if len(self.recent) <= SEARCH.window:
+        if len(self.recent) <= WINDOW:
             return False
         assert self.best is not None
         if self.goes_on and self.steps >= self.in_vain:
             return True
         fell, last = self.recent[0] - self.recent[-1], self.recent[-1]
-        limit = SEARCH.settled_again if self.goes_on else SEARCH.settled
+        limit = SETTLED_AGAIN if self.goes_on else SETTLED
         if fell <= limit * abs(last):
             return True
-        return last - SEARCH.horizon * fell > self.best.objective
+        return last - HORIZON * fell > self.best.objective
 
     def _begin_next(self) -> None:
         """Begin another descent: from other components, or, after one in vain, from the best."""
@@ -232,7 +209,7 @@ class _Search:
             data = starting_data(problem.observations, problem.pair)
             start = svd_start(*data, rank, offsets, self.rng, "nndsvd")
             return problem.projected(with_simplex(problem, filled(start, self.rng)))
-        most = -(-SEARCH.replaced * rank // 1)
+        most = -(-REPLACED * rank // 1)
         count = int(self.rng.integers(1, most + 1))
         chosen = self.rng.choice(rank, count, replace=False)
         W, H = with_other_components(W, H, chosen, self.rng)

@@ -33,36 +33,10 @@ from .base import Entrywise, FactorConstraint, couples_rows
 RowSolver = Callable[[FloatArray, FloatArray], FloatArray]
 """Function of rows (k, n_solved) and their negative gradients that returns the next rows."""
 
-
-@dataclass(frozen=True)
-class StepOptions:
-    """Constants of the factor steps under a constraint.
-
-    Attributes
-    ----------
-    sweeps : int
-        Largest number of sweeps over the coordinates of a row.
-    settled : float
-        Decrease by a sweep, as a share of that by the first one, at which a row ends.
-    proximal_steps : int
-        Largest number of accelerated proximal gradient steps.
-    proximal_settled : float
-        Length of such a step, as a share of the longest one, at which the rows end.
-    couplings : int
-        Number of steps of orthonormal columns if T = WH is imposed on observed entries only.
-    matrices : int
-        Number of normal matrices that are held at a time.
-    """
-
-    sweeps: int = 8
-    settled: float = 1e-2
-    proximal_steps: int = 40
-    proximal_settled: float = 1e-2
-    couplings: int = 3
-    matrices: int = 2048
-
-
-STEPS = StepOptions()
+SWEEPS = 8  # largest number of sweeps over the coordinates of a row
+SETTLED = 1e-2  # decrease by a sweep, over that by the first one, at which a row ends
+PROXIMAL_STEPS = 40  # largest number of accelerated proximal gradient steps
+PROXIMAL_SETTLED = 1e-2  # length of such a step, over the longest one, at which rows end
 
 
 @dataclass(frozen=True)
@@ -114,7 +88,7 @@ class ConstrainedColumns:
         ridge: FloatArray,
         penalty: float,
         *,
-        sweeps: int = STEPS.sweeps,
+        sweeps: int = SWEEPS,
     ) -> RowSolver:
         """Return the solver of rows that share one normal matrix.
 
@@ -149,7 +123,7 @@ class ConstrainedColumns:
             following = np.ascontiguousarray(rows).copy()
             kernel = rows_kernel(str(following.dtype))
             slopes = np.ascontiguousarray(gradient, dtype=following.dtype)
-            kernel(following, slopes, normal, weights, lowest, sweeps, STEPS.settled)
+            kernel(following, slopes, normal, weights, lowest, sweeps, SETTLED)
             return following
 
         return solve
@@ -179,7 +153,7 @@ class ConstrainedColumns:
         current, ahead = begin, begin
         momentum, longest = np.ones((len(rows), 1)), np.zeros((len(rows), 1))
         active = np.ones((len(rows), 1), bool)
-        for _ in range(STEPS.proximal_steps):
+        for _ in range(PROXIMAL_STEPS):
             following = ahead + lengths * (slope - times_normal(ahead - begin))
             following[:, self.components] = self.constraint.prox(
                 following[:, self.components], lengths / penalty
@@ -193,7 +167,7 @@ class ConstrainedColumns:
             current, momentum = following, after
             moved = np.linalg.norm(step, axis=1, keepdims=True)
             longest = np.maximum(longest, moved)
-            active &= moved > STEPS.proximal_settled * longest
+            active &= moved > PROXIMAL_SETTLED * longest
             if not active.any():
                 break
         return current.astype(rows.dtype)

@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from . import tasks
 from .part import (
     BEFORE_ALL,
     Answer,
@@ -38,7 +39,7 @@ from .part import (
 )
 from .placement import Placement
 from .sources import Source
-from .tasks import TASKS, PartsAreLost, Tasks, WorkersAreLost
+from .tasks import PartsAreLost, Tasks, WorkersAreLost
 
 LOG = logging.getLogger("nmd_lab")
 
@@ -244,7 +245,7 @@ class Cluster:
 
     def _look(self) -> None:
         """Use new workers, and take work from slow ones, if it is time to look."""
-        if time.monotonic() - self._looked < TASKS.look:
+        if time.monotonic() - self._looked < tasks.LOOK:
             return
         self._looked = time.monotonic()
         workers = self._tasks.workers()

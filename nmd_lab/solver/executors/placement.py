@@ -5,28 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-
-@dataclass(frozen=True)
-class PlacementOptions:
-    """Constants of the moves.
-
-    Attributes
-    ----------
-    gain : float
-        Smallest distance between the two workers after a move, as a share of the time of the
-        slowest, that is worth it.
-    rounds : int
-        Number of rounds over which longer times are averaged, about.
-    least : float
-        Time of a round of the slowest worker below which no part moves, in seconds.
-    """
-
-    gain: float = 0.3
-    rounds: int = 4
-    least: float = 0.05
-
-
-PLACEMENT = PlacementOptions()
+GAIN = 0.3  # least distance of two workers after a move, over the time of the slowest, that pays
+ROUNDS = 4  # rounds over which longer times are averaged, about
+LEAST = 0.05  # seconds of a round of the slowest worker below which no part moves
 
 
 @dataclass
@@ -96,7 +77,7 @@ class Placement:
         """
         for number, time in seconds.items():
             before = self.seconds.get(number, time)
-            self.seconds[number] = min(time, before + (time - before) / PLACEMENT.rounds)
+            self.seconds[number] = min(time, before + (time - before) / ROUNDS)
 
     def leave(self, workers: Iterable[str], others: dict[str, int]) -> None:
         """Give the parts of some workers to those of others that have least."""
@@ -119,7 +100,7 @@ class Placement:
             return None
         loads = {w: sum(self.seconds[n] for n in own.get(w, ())) for w in workers}
         slowest, idlest = max(loads, key=loads.__getitem__), min(loads, key=loads.__getitem__)
-        if len(own.get(slowest, ())) < 2 or loads[slowest] < PLACEMENT.least:
+        if len(own.get(slowest, ())) < 2 or loads[slowest] < LEAST:
             return None
         paces = [self._pace(numbers) for w, numbers in own.items() if w != slowest]
         pace = self._pace(own[idlest]) if idlest in own else min(paces, default=0.0)
@@ -128,7 +109,7 @@ class Placement:
             return pace * self.sizes[number] or self.seconds[number]
 
         best = min(own[slowest], key=there)
-        if loads[idlest] + there(best) > (1 - PLACEMENT.gain) * loads[slowest]:
+        if loads[idlest] + there(best) > (1 - GAIN) * loads[slowest]:
             return None
         self.seconds[best] = there(best)
         return best, idlest

@@ -16,28 +16,9 @@ from nmd_lab._errors import sentence
 
 from .part import PartIsLost
 
-
-@dataclass(frozen=True)
-class TaskOptions:
-    """Constants of the tasks.
-
-    Attributes
-    ----------
-    look : float
-        Time between two looks at which workers there are, in seconds.
-    embedded : int
-        Largest size of arguments that are sent with a task, in bytes; larger ones are sent to the
-        workers before.
-    patience : float
-        Time for which a cluster may be without workers, in seconds.
-    """
-
-    look: float = 1.0
-    embedded: int = 1 << 16
-    patience: float = 60.0
-
-
-TASKS = TaskOptions()
+LOOK = 1.0  # seconds between two looks at which workers there are
+EMBEDDED = 1 << 16  # bytes of arguments sent with a task; larger ones go to the workers before
+PATIENCE = 60.0  # seconds for which a cluster may be without workers
 
 
 class WorkersAreLost(Exception):
@@ -81,7 +62,7 @@ class Tasks:
         The workers fetch the result from each other.  If one that has it is lost, the task runs
         again, which data that are scattered could not do.
         """
-        if _size(argument) <= TASKS.embedded:
+        if _size(argument) <= EMBEDDED:
             return argument
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "Sending large graph")
@@ -120,7 +101,7 @@ class Tasks:
         for future in futures:
             while True:
                 try:
-                    results.append(future.result(timeout=TASKS.look))
+                    results.append(future.result(timeout=LOOK))
                     break
                 except (OutOfTime, UnboundLocalError):  # the latter if the wait was cancelled
                     self.refuse_lost()
@@ -160,9 +141,9 @@ class Tasks:
         """
         began = time.monotonic()
         while not (workers := self.workers()):
-            if time.monotonic() - began > TASKS.patience:
+            if time.monotonic() - began > PATIENCE:
                 raise ConnectionError(
-                    f"the cluster has had no worker for {TASKS.patience:g} s: start workers, and "
+                    f"the cluster has had no worker for {PATIENCE:g} s: start workers, and "
                     "go on from the checkpoint if there is one."
                 )
             time.sleep(0.1)

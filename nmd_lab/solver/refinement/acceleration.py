@@ -18,7 +18,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property, partial
 from itertools import islice
 from typing import Any
@@ -33,38 +33,20 @@ from nmd_lab.solver.stopping import Trend
 
 from .cost import pass_costs
 from .lagrangian import Candidate
-from .pace import PACE, Pace
+from .pace import Pace
 from .plan import RefinementPlan
-from .stages import STAGES, polish, refine, refine_with_homotopy
+from .stages import QUICK, polish, refine, refine_with_homotopy
 
 Refinement = Callable[..., Iterator[Candidate]]
 """Function of a problem, extended factors and a place that yields candidates."""
 
-
-@dataclass(frozen=True)
-class SchedulerOptions:
-    """Constants of the scheduler.
-
-    Attributes
-    ----------
-    first_polish : int
-        Iteration of the first polish, in a plan without refinements.  The next polishes are at
-        twice this iteration, four times this iteration, and so on.
-    gain : float
-        Largest relative decrease of the objective by a refinement that counts as no gain.
-    without_gain : int
-        Number of successive refinements without gain after which a run may end.
-    nearly_exact : float
-        Relative error above which a fit is not checked for being exact, which needs a pass.
-    """
-
-    first_polish: int = 32
-    gain: float = 1e-6
-    without_gain: int = 2
-    nearly_exact: float = 0.01
-
-
-SCHEDULER = SchedulerOptions()
+CATCH_UP = 4  # most passes after an iteration; in all there are at most as many as iterations
+TO_BEGIN = 3  # evaluations for which there must be time when a refinement begins
+NEARLY_EXACT = 0.02  # relative error from which refinements always run: they reach 0 much faster
+FIRST_POLISH = 32  # iteration of the first polish without refinements; it doubles from then on
+GAIN = 1e-6  # largest relative decrease by a refinement that counts as no gain
+WITHOUT_GAIN = 2  # refinements in turn without gain after which a run may end
+MAYBE_EXACT = 0.01  # relative error above which a fit is not checked for being exact, a pass
 
 
 def accelerated(
@@ -97,7 +79,7 @@ def accelerated(
         if best is None or state.objective < best.objective or not state.is_finite:
             best = state
         scheduler.iterated(state)
-        for _ in range(PACE.catch_up):
+        for _ in range(CATCH_UP):
             candidate = scheduler.step(state, best)
             if candidate is None:
                 break
@@ -180,7 +162,7 @@ class RefinementScheduler:
         if candidate is not None:
             self.pace.passed(candidate.cost)
             return candidate
-        gained = self.before - best.objective > SCHEDULER.gain * abs(best.objective)
+        gained = self.before - best.objective > GAIN * abs(best.objective)
         if self.is_polish:
             self.polished = best.objective
         else:
@@ -193,9 +175,9 @@ class RefinementScheduler:
         """Return whether there is room for a pass, or for the beginning of a refinement."""
         cost = self.costs.evaluation
         if self.current is None:
-            cost = self.costs.start + self.costs.preconditioner + PACE.to_begin * cost
+            cost = self.costs.start + self.costs.preconditioner + TO_BEGIN * cost
         converged = state.relative_residual <= 100 * self.plan.fitted
-        exact = best.relative_error <= PACE.nearly_exact
+        exact = best.relative_error <= NEARLY_EXACT
         limited = self.plan.limited and not (converged or exact)
         begins = self.current is None
         return self.pace.allows(cost, best.objective, limited=limited, begins=begins)
@@ -206,11 +188,11 @@ class RefinementScheduler:
 
     def stop_reason(self, state: State, best: State) -> StopReason | None:
         """Return the reason to expect no further decrease of the objective, or None."""
-        if best.relative_error <= SCHEDULER.nearly_exact and best.relative_error <= self.fitted:
+        if best.relative_error <= MAYBE_EXACT and best.relative_error <= self.fitted:
             return StopReason(
                 "converged", f"converged: relative error at or below {self.plan.fitted:g}"
             )
-        if self.n_without_gain < SCHEDULER.without_gain or self._worth_polishing(best, state):
+        if self.n_without_gain < WITHOUT_GAIN or self._worth_polishing(best, state):
             return None
         if self.trend.reaches(best.objective, state.iteration):
             return None
@@ -268,7 +250,7 @@ class RefinementScheduler:
         if plan.homotopy is True:
             yield refine_with_homotopy
         elif plan.refine:  # find the nearest minimum first: it pays soonest
-            yield partial(refine, growth=STAGES.quick)
+            yield partial(refine, growth=QUICK)
         if plan.refine:
             yield refine
         if plan.homotopy == "auto":
@@ -277,7 +259,7 @@ class RefinementScheduler:
             yield refine
 
     def _worth_polishing(self, best: State, state: State) -> bool:
-        doublings = math.log2(state.iteration / SCHEDULER.first_polish)
+        doublings = math.log2(state.iteration / FIRST_POLISH)
         due = self.plan.refine or (doublings >= 0 and doublings.is_integer())
-        lower = best.objective < self.polished * (1 - SCHEDULER.gain)
+        lower = best.objective < self.polished * (1 - GAIN)
         return self.plan.polish and due and lower

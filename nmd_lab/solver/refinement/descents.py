@@ -11,8 +11,6 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import NamedTuple
 
 from nmd_lab._stop_reason import StopReason
 from nmd_lab.checkpoint.place import NOWHERE, Place
@@ -22,57 +20,16 @@ from nmd_lab.solver.initialization import Start
 from nmd_lab.solver.problem import Problem
 
 from .lagrangian import Candidate
-from .stages import Patience, PenaltyGrowth, polish, refine
+from .stages import polish, refine
 
-
-class Penalties(NamedTuple):
-    """The penalties of descents.
-
-    Attributes
-    ----------
-    first : tuple of PenaltyGrowth
-        Those of the refinements from the start.
-    later : tuple of PenaltyGrowth
-        Those of the refinements from the best factors, in turn.
-    """
-
-    first: tuple[PenaltyGrowth, ...]
-    later: tuple[PenaltyGrowth, ...]
-
-
-@dataclass(frozen=True)
-class DescentOptions:
-    """Constants of the descents.
-
-    Attributes
-    ----------
-    of_squares, of_others : Penalties
-        Penalties for a loss whose loss of a zero is a square, and for any other.  Without
-        multipliers, the envelope of zeros is a multiple of a square at any ρ, while a kink is
-        smooth at a small ρ only.
-    patience : Patience
-        End of a refinement.
-    without_gain : int
-        Number of refinements from the best factors in turn, none of which lowers the objective
-        enough, after which the run ends.
-    gain : float
-        Smallest relative decrease of the objective that is enough.
-    """
-
-    of_squares: Penalties = Penalties(
-        (PenaltyGrowth(1.0, 1.6), PenaltyGrowth(0.1, 1.2)),
-        (PenaltyGrowth(0.3, 1.6), PenaltyGrowth(0.1, 1.2)),
-    )
-    of_others: Penalties = Penalties(
-        (PenaltyGrowth(0.1, 1.2), PenaltyGrowth(0.03, 1.2)),
-        (PenaltyGrowth(0.3, 1.2), PenaltyGrowth(0.1, 1.2)),
-    )
-    patience: Patience = Patience(6, 1e-2, 1.0)
-    without_gain: int = 2
-    gain: float = 1e-7
-
-
-DESCENTS = DescentOptions()
+# Pairs of the first ρ and its growth, for the refinements from the start, and for the later ones,
+# in turn.  Without multipliers, the envelope of zeros is a multiple of a square at any ρ if their
+# loss is a square, while a kink is smooth at a small ρ only.
+OF_SQUARES = ((1.0, 1.6), (0.1, 1.2)), ((0.3, 1.6), (0.1, 1.2))  # if the loss of a zero is a square
+OF_OTHERS = ((0.1, 1.2), (0.03, 1.2)), ((0.3, 1.2), (0.1, 1.2))  # for any other loss: a smaller ρ
+PATIENCE = (6, 1e-2, 1.0)  # stages, their decrease, and ρ from which they count: it may rise below
+WITHOUT_GAIN = 2  # refinements from the best factors in turn without gain that end a run
+GAIN = 1e-7  # smallest relative decrease of the objective that is a gain
 
 
 def descents(
@@ -120,8 +77,8 @@ def descents(
             reason = f"converged: relative error at or below {exact:g}"
         elif settled:
             reason = (
-                f"converged: {DESCENTS.without_gain} refinements in turn lowered the objective by "
-                f"at most {max(tol, DESCENTS.gain):g} of itself in 100 iterations"
+                f"converged: {WITHOUT_GAIN} refinements in turn lowered the objective by "
+                f"at most {max(tol, GAIN):g} of itself in 100 iterations"
             )
         yield State(
             iteration,
@@ -146,32 +103,32 @@ def _passes(
     factors = problem.projected(start)
     best = Candidate(*factors, math.inf, math.inf, 0.0)
     square = problem.pair.loss.of_zero == "square"
-    sequence = DESCENTS.of_squares if square else DESCENTS.of_others
+    of_first, of_later = OF_SQUARES if square else OF_OTHERS
     number, passes, n_without_gain = 0, 0, 0
     before, begins_at = best.objective, factors
     if place.goes_on:
         best, number, passes, n_without_gain, before, begins_at = place.take()["here"]
     place.mark(lambda: {"here": (best, number, passes, n_without_gain, before, begins_at)})
     while True:
-        first = number < len(sequence.first)
-        growths = sequence.first if first else sequence.later
+        first = number < len(of_first)
+        growths = of_first if first else of_later
         growth = growths[number % len(growths)]
         for candidate in _descent(problem, begins_at, growth, first, place.inner("descent")):
             passes += 1
             if candidate.objective < best.objective:
                 best = candidate
-            yield candidate, n_without_gain >= DESCENTS.without_gain
-        enough = max(DESCENTS.gain, tol * passes / 100) * abs(best.objective)
+            yield candidate, n_without_gain >= WITHOUT_GAIN
+        enough = max(GAIN, tol * passes / 100) * abs(best.objective)
         gained = before - best.objective > enough
         n_without_gain = 0 if gained or first else n_without_gain + 1
         number, passes, before = number + 1, 0, best.objective
-        begins_at = factors if number < len(sequence.first) else best[:2]
+        begins_at = factors if number < len(of_first) else best[:2]
 
 
 def _descent(
     problem: Problem,
     begins_at: tuple[FloatArray, FloatArray],
-    growth: PenaltyGrowth,
+    growth: tuple[float, float],
     first: bool,
     place: Place,
 ) -> Iterator[Candidate]:
@@ -180,6 +137,6 @@ def _descent(
     def candidates() -> Iterator[Candidate]:
         if not first and not place.goes_on:
             yield from polish(problem, *begins_at)
-        yield from refine(problem, *begins_at, growth, DESCENTS.patience, place=place)
+        yield from refine(problem, *begins_at, growth, PATIENCE, place=place)
 
     return place.replay(candidates)

@@ -9,7 +9,6 @@ and each column of H.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,33 +22,12 @@ from nmd_lab.solver.zeros.envelope import SparseEnvelope, handles
 from .cost import pass_costs
 from .lbfgs import Point, Preconditioner, no_pairs
 from .moreau_envelope import MoreauEnvelope, symmetric
-from .plan import PLAN
+from .plan import memory_allows
 
-
-@dataclass(frozen=True)
-class PreconditionerOptions:
-    """Constants of the preconditioner.
-
-    Attributes
-    ----------
-    flat_weight : float
-        Weight, relative to ρ, of an entry at which the Lagrangian is flat.
-    steps : int
-        Number of steps after which the preconditioner is computed again.  It is the rank if that
-        is larger, since the cost is proportional to the rank.
-    penalty_growth : float
-        Growth factor of ρ after which the preconditioner is computed again.
-    block : int
-        Number of matrices that are inverted at a time, which bounds the temporary arrays.
-    """
-
-    flat_weight: float = 0.01
-    steps: int = 20
-    penalty_growth: float = 2.0
-    block: int = 256
-
-
-PRECONDITIONER = PreconditionerOptions()
+FLAT_WEIGHT = 0.01  # weight, relative to ρ, of an entry at which the Lagrangian is flat
+STEPS = 20  # steps between two preconditioners, or the rank, to which their cost is proportional
+PENALTY_GROWTH = 2.0  # growth of ρ after which the preconditioner is computed again
+BLOCK = 256  # matrices that are inverted at a time, which bounds the temporary arrays
 
 
 class Candidate(NamedTuple):
@@ -100,7 +78,7 @@ class Lagrangian:
     candidate : Candidate
         Factors of the last evaluation.
     natural : float
-        Natural penalty of the problem, the unit of ρ in `StageOptions`.
+        Natural penalty of the problem, the unit of ρ in `stages`.
     pairs : Pairs
         L-BFGS memory of the descent.
     """
@@ -122,7 +100,7 @@ class Lagrangian:
         self.density = observations.n_observed / (m * n)
         matrices = (m + n) * W_aug.shape[1] ** 2
         stored = self.envelope.size if observations.scratch is None else 0
-        self.one_matrix = not PLAN.allows(matrices, stored)
+        self.one_matrix = not memory_allows(matrices, stored)
         self.costs = pass_costs(problem, W_aug.shape[1], one_matrix=self.one_matrix)
         self._cost = self.costs.start  # of the work since the last candidate
         self.candidate = Candidate(self.W_aug, self.H_aug, math.inf, math.inf, 0.0)
@@ -207,8 +185,8 @@ class Lagrangian:
     def preconditioner_at(self, x: FloatArray) -> Preconditioner:
         """Return the preconditioner, computed again at x if the last one is too old."""
         rank = self.W_aug.shape[1]
-        old = self._uses >= max(PRECONDITIONER.steps, rank)
-        grown = self.penalty > PRECONDITIONER.penalty_growth * self._made_for
+        old = self._uses >= max(STEPS, rank)
+        grown = self.penalty > PENALTY_GROWTH * self._made_for
         if self.inverses is None or old or (grown and self._uses >= rank):
             self.inverses = None  # so that their memory is free for the new ones
             self.inverses = self._inverses_at(x)
@@ -260,14 +238,14 @@ class Lagrangian:
         self, normal: FloatArray | None, solved: slice, gram: FloatArray, alphas: FloatArray
     ) -> FloatArray:
         """Return an inverse for each of the normal matrices, or one if there are none."""
-        weight = self.density if self.one_matrix else PRECONDITIONER.flat_weight
+        weight = self.density if self.one_matrix else FLAT_WEIGHT
         share = self.penalty * weight
         ridge = alphas + 1e-10 * share * float(np.trace(gram)) + 1e-300
         flat = share * gram
         count = 1 if normal is None else len(normal)
         inverses = np.empty((count, *gram.shape), gram.dtype)
-        for first in range(0, count, PRECONDITIONER.block):  # in double precision
-            block = slice(first, first + PRECONDITIONER.block)
+        for first in range(0, count, BLOCK):  # in double precision
+            block = slice(first, first + BLOCK)
             total = flat
             if normal is not None:
                 matrices = symmetric(normal[block], self.W_aug.shape[1])

@@ -12,41 +12,16 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
 from nmd_lab.data.base import FloatArray
 
-
-@dataclass(frozen=True)
-class LbfgsOptions:
-    """Constants of the descent.
-
-    Attributes
-    ----------
-    memory : int
-        Number of pairs of a step and its change of the gradient that are kept.
-    large : int
-        Size of a vector, in numbers, from which half as many are kept.
-    sufficient : float
-        Smallest accepted decrease, relative to that predicted by the slope (Armijo condition).
-    trials : int
-        Largest number of evaluations in a line search.
-    """
-
-    memory: int = 10
-    large: int = 1 << 19
-    sufficient: float = 1e-4
-    trials: int = 10
-
-    def memory_for(self, size: int) -> int:
-        """Return the number of pairs that are kept for vectors of a size."""
-        return self.memory if size < self.large else self.memory // 2
-
-
-LBFGS = LbfgsOptions()
+MOST_PAIRS = 10  # pairs of a step and its change of the gradient that are kept
+LARGE = 1 << 19  # size of a vector from which half as many are kept, to save memory
+SUFFICIENT = 1e-4  # smallest decrease, relative to that by the slope (Armijo condition)
+TRIALS = 10  # largest number of evaluations in a line search
 
 
 class Point(NamedTuple):
@@ -74,9 +49,14 @@ Pairs = deque[tuple[FloatArray, FloatArray]]
 """The last steps, each with the change of the gradient in it."""
 
 
+def pairs_for(size: int) -> int:
+    """Return the number of pairs that are kept for vectors of a size."""
+    return MOST_PAIRS if size < LARGE else MOST_PAIRS // 2
+
+
 def no_pairs(size: int) -> Pairs:
     """Return an empty memory for vectors of a size."""
-    return deque(maxlen=LBFGS.memory_for(size))
+    return deque(maxlen=pairs_for(size))
 
 
 Preconditioner = Callable[[FloatArray], FloatArray]
@@ -141,11 +121,11 @@ def _search(
     Each length minimises a parabola that fits the start and the last point, within bounds.
     """
     length = 1.0
-    for _ in range(LBFGS.trials):
+    for _ in range(TRIALS):
         x = start.x + start.x.dtype.type(length) * direction
         value, gradient = evaluate(x)
         excess = value - start.value - length * slope  # above the tangent
-        enough = value <= start.value + LBFGS.sufficient * length * slope
+        enough = value <= start.value + SUFFICIENT * length * slope
         yield Point(x, value, gradient, enough)
         if enough:
             return

@@ -13,45 +13,11 @@ measured, so that a fit repeats bit for bit.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
-
-@dataclass(frozen=True)
-class PaceOptions:
-    """Constants of the pace.
-
-    Attributes
-    ----------
-    first : int
-        Number of iterations before the first refinement.
-    slack : float
-        Largest ratio of the best objective to the forecast of Algorithm 1 alone.
-    share : float
-        Share of the work that refinements always have, from which a wrong forecast cannot keep
-        them.
-    horizon : float
-        Largest work, over the iterations so far, with which a refinement may begin while none is
-        ahead of Algorithm 1: a forecast that looks further ahead may be far from what comes.
-    to_begin : int
-        Number of evaluations for which there must be room when a refinement begins.
-    nearly_exact : float
-        Relative error at or below which refinements may run after each iteration, since they
-        reach an exact fit much faster than Algorithm 1.
-    catch_up : int
-        Largest number of passes of refinements after an iteration.  Their number in all is at most
-        that of the iterations.
-    """
-
-    first: int = 16
-    slack: float = 1.1
-    share: float = 0.02
-    horizon: float = 0.25
-    to_begin: int = 3
-    nearly_exact: float = 0.02
-    catch_up: int = 4
-
-
-PACE = PaceOptions()
+FIRST = 16  # iterations before the first refinement: Algorithm 1 is fastest then
+SLACK = 1.1  # largest ratio of the best objective to the forecast of Algorithm 1 alone
+SHARE = 0.02  # share of the work that refinements always have, whatever a wrong forecast says
+HORIZON = 0.25  # largest work to begin with, over the iterations so far: no forecast sees further
 
 
 class Pace:
@@ -102,14 +68,14 @@ class Pace:
             return False
         if not limited:
             return True
-        if self.iterations < PACE.first:
+        if self.iterations < FIRST:
             return False
         spent = self.spent + cost
-        if spent <= PACE.share * self.iterations:
+        if spent <= SHARE * self.iterations:
             return True
-        if begins and best >= self.lowest[-1] and cost > PACE.horizon * self.iterations:
+        if begins and best >= self.lowest[-1] and cost > HORIZON * self.iterations:
             return False
-        return best <= PACE.slack * self.forecast(spent)
+        return best <= SLACK * self.forecast(spent)
 
     def forecast(self, more: float) -> float:
         """Return the objective of Algorithm 1 after some more iterations at its recent rate.

@@ -13,10 +13,10 @@ from nmd_lab.solver.devices.host import HOST
 from nmd_lab.solver.executors.observations import ClusterObservations
 from nmd_lab.solver.options import Options
 from nmd_lab.solver.problem import Problem
-from nmd_lab.solver.stopping import STOPPING
+from nmd_lab.solver.stopping import exact_for
 from nmd_lab.solver.zeros.envelope import handles
 
-from .lbfgs import LBFGS
+from .lbfgs import MOST_PAIRS
 
 
 @dataclass(frozen=True)
@@ -70,31 +70,14 @@ class RefinementPlan:
         return bool(self.refine or self.homotopy or self.polish)
 
 
-@dataclass(frozen=True)
-class PlanOptions:
-    """Limits of the automatic choice.
-
-    Attributes
-    ----------
-    memory_entries : int
-        Size of an array that refinements may always keep, in numbers: 32 MiB of doubles.  It is
-        also the largest number of stored entries of a sparse matrix that is refined.
-    memory_ratio : int
-        Size of an array that refinements may keep, divided by the number of stored values.
-    sparse : float
-        Share of stored entries below which zeros that are not stored are fitted without T and U.
-    """
-
-    memory_entries: int = 1 << 22
-    memory_ratio: int = 4
-    sparse: float = 0.3
-
-    def allows(self, numbers: int, stored: int) -> bool:
-        """Return whether refinements may keep an array, given its size and that of the data."""
-        return numbers <= max(self.memory_ratio * stored, self.memory_entries)
+MEMORY_ENTRIES = 1 << 22  # numbers that refinements may always keep, 32 MiB of doubles
+MEMORY_RATIO = 4  # numbers that they may keep for each stored value
+SPARSE = 0.3  # share of stored entries below which other zeros are fitted without T and U
 
 
-PLAN = PlanOptions()
+def memory_allows(numbers: int, stored: int) -> bool:
+    """Return whether refinements may keep an array, given its size and that of the data."""
+    return numbers <= max(MEMORY_RATIO * stored, MEMORY_ENTRIES)
 
 
 def make_plan(problem: Problem, rank: int, options: Options) -> RefinementPlan:
@@ -105,11 +88,11 @@ def make_plan(problem: Problem, rank: int, options: Options) -> RefinementPlan:
     - a fixed ρ, or the paper's rule;
     - given factors, ``tol=0`` and a `penalty` other than "auto", since this is Algorithm 1 alone;
     - Identity + Frobenius on the observed entries, which is alternating least squares;
-    - a memory of the quasi-Newton steps that is too large (`PlanOptions`);
+    - a memory of the quasi-Newton steps that is too large (`memory_allows`);
     - constraints on the factors, which quasi-Newton steps would break;
     - rows on the workers of a cluster;
     - sparse data whose absent entries are zeros, if descents take the place of Algorithm 1;
-    - a sparse matrix with so many stored entries that a second pass takes too long (`PlanOptions`).
+    - a sparse matrix with so many stored entries that a second pass takes too long.
 
     Parameters
     ----------
@@ -133,22 +116,22 @@ def make_plan(problem: Problem, rank: int, options: Options) -> RefinementPlan:
             "interval to widen: use MinMax, or homotopy='auto'."
         )
     if isinstance(observations, ClusterObservations):
-        return RefinementPlan(False, False, False, fitted=STOPPING.exact_for(options.tol) / 100)
+        return RefinementPlan(False, False, False, fitted=exact_for(options.tol) / 100)
     if problem.is_constrained:
         own = options.acceleration == "auto" and options.penalty == "auto"
         own &= problem.device is HOST
         searches = own and kind_of_descent(problem) is not None
-        fitted = STOPPING.exact_for(options.tol) / 100
+        fitted = exact_for(options.tol) / 100
         return RefinementPlan(False, False, False, fitted, searches)
     if descends(problem, options):
-        fitted = STOPPING.exact_for(options.tol) / 100
+        fitted = exact_for(options.tol) / 100
         return RefinementPlan(False, False, False, fitted, descends=True, tol=options.tol)
     adaptive = math.isfinite(problem.rule.factor) and not problem.rule.projected
     least_squares = pair.structure[:2] == (Identity, Frobenius) and problem.observed_only
     m, n = observations.shape
     stored = observations.n_stored if observations.scratch is None else 0  # it may be on disk
-    small = PLAN.allows(2 * LBFGS.memory * (m + n) * rank, stored)
-    small &= not (problem.sparse and stored > PLAN.memory_entries)
+    small = memory_allows(2 * MOST_PAIRS * (m + n) * rank, stored)
+    small &= not (problem.sparse and stored > MEMORY_ENTRIES)
     plain = options.tol == 0 and options.penalty != "auto" and not isinstance(options.init, str)
     auto = adaptive and small and not least_squares and not plain
     refine = auto and options.acceleration == "auto"
@@ -156,7 +139,7 @@ def make_plan(problem: Problem, rank: int, options: Options) -> RefinementPlan:
     if homotopy == "auto" and not (refine and has_interval):
         homotopy = False
     polish = auto if options.polish == "auto" else bool(options.polish)
-    return RefinementPlan(refine, homotopy, polish, fitted=STOPPING.exact_for(options.tol) / 100)
+    return RefinementPlan(refine, homotopy, polish, fitted=exact_for(options.tol) / 100)
 
 
 def descends(problem: Problem, options: Options) -> bool:
@@ -165,7 +148,7 @@ def descends(problem: Problem, options: Options) -> bool:
     observations, (m, n) = problem.observations, problem.observations.shape
     if not handles(observations, pair) or pair.loss.learns or problem.reference <= 0:
         return False
-    if observations.values.size >= PLAN.sparse * m * n:
+    if observations.values.size >= SPARSE * m * n:
         return False
     automatic = (options.acceleration, options.penalty, options.homotopy, options.polish)
     return all(each == "auto" for each in automatic) and options.initial_penalty is None

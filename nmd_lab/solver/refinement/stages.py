@@ -13,10 +13,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any
 
 from nmd_lab.checkpoint.place import NOWHERE, Place
 from nmd_lab.data.base import FloatArray
@@ -29,116 +29,30 @@ from nmd_lab.solver.problem import Problem
 from .lagrangian import Candidate, Lagrangian
 from .lbfgs import descend
 
-
-class PenaltyGrowth(NamedTuple):
-    """The penalties of the stages.
-
-    Attributes
-    ----------
-    first : float
-        ρ of the first stage, in units of the natural penalty.
-    factor : float
-        Growth of ρ from stage to stage.
-    """
-
-    first: float
-    factor: float
-
-
-class Patience(NamedTuple):
-    """When a refinement ends.
-
-    Attributes
-    ----------
-    stages : int
-        Number of stages over which the progress is measured.
-    decrease : float
-        Relative decrease of the objective over these stages, at or below which it ends.
-    counted_from : float
-        ρ from which stages count, in units of the natural penalty.  At a smaller one, a descent may
-        raise the objective.
-    """
-
-    stages: int
-    decrease: float
-    counted_from: float = 0.0
-
-
-class DescentRule(NamedTuple):
-    """When a descent at one ρ ends.
-
-    Attributes
-    ----------
-    steps : int
-        Number of steps over which the decrease is measured.
-    decrease : float
-        Relative decrease of the objective at or below which the descent ends.
-    """
-
-    steps: int
-    decrease: float
-
-
-@dataclass(frozen=True)
-class StageOptions:
-    """Constants of the refinements; penalties are in units of the natural penalty.
-
-    Attributes
-    ----------
-    quick, slow : PenaltyGrowth
-        Penalties on the way to the nearest minimum, and to a better one.
-    stage : DescentRule
-        End of a stage.
-    remember_from : float
-        Smallest ρ at which a stage keeps the L-BFGS memory of the stage before, if the loss is
-        smooth.  For a smaller ρ or a loss with a kink, the function changes too much.
-    patience : Patience
-        End of a refinement.
-    homotopy_widths : tuple of float
-        Distances by which the homotopy moves the bounds of f, in units of the interval.
-    homotopy_stages : int
-        Number of stages of each width.
-    nearly_exact : float
-        Relative error at or below which an exact fit is tried.
-    exact : float
-        ρ for that trial.  It is so small that L has a gradient even far out on a flat piece.
-    exact_descent : DescentRule
-        End of that trial.
-    polish : float
-        ρ of a polish.  It is so large that L is close to the objective.
-    polish_descent : DescentRule
-        End of a polish.
-    polish_passes : int
-        Largest number of passes over the data in the descent at that ρ.
-    optimality_penalties : tuple of float
-        Penalties for which the first-order conditions are checked.
-    """
-
-    quick: PenaltyGrowth = PenaltyGrowth(0.3, 1.6)
-    slow: PenaltyGrowth = PenaltyGrowth(0.1, 1.2)
-    stage: DescentRule = DescentRule(3, 1e-2)
-    remember_from: float = 1.0
-    patience: Patience = Patience(20, 1e-4)
-    homotopy_widths: tuple[float, ...] = (1.0, 0.5, 0.25, 0.125)
-    homotopy_stages: int = 3
-    nearly_exact: float = 0.02
-    exact: float = 1e-6
-    exact_descent: DescentRule = DescentRule(20, 0.05)
-    polish: float = 1e4
-    polish_descent: DescentRule = DescentRule(20, 1e-10)
-    polish_passes: int = 300
-    optimality_penalties: tuple[float, ...] = tuple(10.0**k for k in range(7))
-
-
-STAGES = StageOptions()
+# All ρ are in units of the natural penalty.  The end of a descent is a number of steps and the
+# relative decrease of the objective in them, at or below which it ends.
+QUICK = (0.3, 1.6)  # first ρ and its growth from stage to stage, to the nearest minimum
+SLOW = (0.1, 1.2)  # the same to a better minimum, since a small ρ avoids poor ones
+PATIENCE = (20, 1e-4, 0.0)  # stages, their least relative decrease, and ρ from which they count
+STAGE_END = (3, 1e-2)  # of a stage
+REMEMBER_FROM = 1.0  # least ρ with the L-BFGS memory of the stage before; L changes too much below
+HOMOTOPY_WIDTHS = (1.0, 0.5, 0.25, 0.125)  # moves of the bounds of f, in lengths of its interval
+HOMOTOPY_STAGES = 3  # stages of each of these widths
+NEARLY_EXACT = 0.02  # relative error at or below which an exact fit is tried
+EXACT = 1e-6  # ρ for that trial, so small that L has a gradient far out on a flat piece
+EXACT_END = (20, 0.05)  # of that trial, which goes on only while the objective falls fast
+POLISH = 1e4  # ρ of a polish, so large that L is close to the objective
+POLISH_END = (20, 1e-10)  # of a polish, which goes as far as rounding allows
+POLISH_PASSES = 300  # most passes over the data in a descent at that ρ
+OPTIMALITY_PENALTIES = tuple(10.0**k for k in range(7))  # ρ at which KKT conditions are checked
 
 
 def refine(
     problem: Problem,
     W_aug: FloatArray,
     H_aug: FloatArray,
-    growth: PenaltyGrowth = STAGES.slow,
-    patience: Patience = STAGES.patience,
+    growth: tuple[float, float] = SLOW,
+    patience: tuple[int, float, float] = PATIENCE,
     *,
     place: Place = NOWHERE,
 ) -> Iterator[Candidate]:
@@ -150,10 +64,11 @@ def refine(
         Problem to solve.
     W_aug, H_aug : ndarray (m, rank + ...) and (rank + ..., n)
         Starting factors, extended by the offsets.
-    growth : PenaltyGrowth
-        Penalties of the stages.
-    patience : Patience
-        When there is no more progress.
+    growth : tuple of float
+        First ρ, and its growth from stage to stage.
+    patience : tuple
+        Number of stages, their relative decrease of the objective at or below which there is no
+        more progress, and the ρ from which stages count: at a smaller one, a descent may raise it.
     place : Place, optional
         Where the refinement stands: at the beginning of a stage.
 
@@ -163,7 +78,8 @@ def refine(
         Factors after each pass over the data, until there is no progress.
     """
     function = Lagrangian(problem, W_aug, H_aug)
-    penalty, update_from = growth.first * function.natural, 0.0
+    (first, factor), (_, _, counted_from) = growth, patience
+    penalty, update_from = first * function.natural, 0.0
     reached: list[float] = []
     try_exact = True
     if place.goes_on:
@@ -174,24 +90,25 @@ def refine(
         if place.kept:
             numbers = (penalty, update_from, list(reached), try_exact)
             place.mark(partial(dict, numbers=numbers, function=function.kept()))
-        if penalty < STAGES.remember_from * function.natural or not problem.pair.loss.smooth:
+        if penalty < REMEMBER_FROM * function.natural or not problem.pair.loss.smooth:
             function.pairs.clear()
-        yield from _descent(function, penalty, STAGES.stage, update_from)
-        if penalty >= patience.counted_from * function.natural:
+        yield from _descent(function, penalty, STAGE_END, update_from)
+        if penalty >= counted_from * function.natural:
             reached.append(function.lowest)
-        penalty, update_from = growth.factor * penalty, penalty
-        if try_exact and function.relative_error <= STAGES.nearly_exact:
+        penalty, update_from = factor * penalty, penalty
+        if try_exact and function.relative_error <= NEARLY_EXACT:
             try_exact, update_from = False, 0.0
             function.forget()
-            yield from _descent(function, STAGES.exact * function.natural, STAGES.exact_descent)
+            yield from _descent(function, EXACT * function.natural, EXACT_END)
             function.forget()
 
 
-def _is_progress(reached: list[float], patience: Patience) -> bool:
+def _is_progress(reached: list[float], patience: tuple[int, float, float]) -> bool:
     """Return whether the last stages have lowered the objective enough for another stage."""
-    if len(reached) <= patience.stages:
+    stages, decrease, _ = patience
+    if len(reached) <= stages:
         return True
-    return reached[-patience.stages - 1] - reached[-1] > patience.decrease * reached[-1]
+    return reached[-stages - 1] - reached[-1] > decrease * reached[-1]
 
 
 def refine_with_homotopy(
@@ -211,16 +128,17 @@ def refine_with_homotopy(
         Factors after each pass over the data.  Their objective is infinite during the homotopy.
     """
     f, loss = problem.pair.nonlinearity, problem.pair.loss
-    widths = () if place.goes_on else STAGES.homotopy_widths  # it goes on behind them
+    widths = () if place.goes_on else HOMOTOPY_WIDTHS  # it goes on behind them
+    first, factor = SLOW
     for width in widths:
         wider = f.with_wider_bounds(width, loss.domain)
         assert wider is not None
         function = Lagrangian(replace(problem, pair=make_pair(wider, loss)), W_aug, H_aug)
-        penalty, update_from = STAGES.slow.first * function.natural, 0.0
-        for _ in range(STAGES.homotopy_stages):
-            for candidate in _descent(function, penalty, STAGES.stage, update_from):
+        penalty, update_from = first * function.natural, 0.0
+        for _ in range(HOMOTOPY_STAGES):
+            for candidate in _descent(function, penalty, STAGE_END, update_from):
                 yield candidate._replace(objective=math.inf)
-            penalty, update_from = STAGES.slow.factor * penalty, penalty
+            penalty, update_from = factor * penalty, penalty
         W_aug, H_aug = function.candidate.W_aug, function.candidate.H_aug
     yield from refine(problem, W_aug, H_aug, place=place)
 
@@ -247,21 +165,22 @@ def polish(
         Factors after each pass over the data.
     """
     function = Lagrangian(problem, W_aug, H_aug)
-    function.point(STAGES.polish * function.natural)
+    function.point(POLISH * function.natural)
     yield function.candidate
-    if function.relative_error <= STAGES.nearly_exact:
-        yield from _descent(function, STAGES.exact * function.natural, STAGES.exact_descent)
+    if function.relative_error <= NEARLY_EXACT:
+        yield from _descent(function, EXACT * function.natural, EXACT_END)
         function.x = function.best
         function.forget()
     if problem.pair.loss.smooth:
-        polishing = _descent(function, STAGES.polish * function.natural, STAGES.polish_descent)
-        yield from islice(polishing, STAGES.polish_passes)
+        polishing = _descent(function, POLISH * function.natural, POLISH_END)
+        yield from islice(polishing, POLISH_PASSES)
 
 
 def _descent(
-    function: Lagrangian, penalty: float, rule: DescentRule, update_from: float = 0.0
+    function: Lagrangian, penalty: float, end: tuple[int, float], update_from: float = 0.0
 ) -> Iterator[Candidate]:
-    """Descend at one ρ, until the rule ends the descent."""
+    """Descend at one ρ, until the objective falls too little in a number of steps."""
+    period, decrease = end
     start = function.point(penalty, update_from)
     yield function.candidate
     earlier, steps = function.lowest, 0
@@ -270,8 +189,8 @@ def _descent(
         if not point.accepted:
             continue
         function.x, steps = point.x, steps + 1
-        if steps % rule.steps == 0:
-            if earlier - function.lowest <= rule.decrease * abs(function.lowest):
+        if steps % period == 0:
+            if earlier - function.lowest <= decrease * abs(function.lowest):
                 return
             earlier = function.lowest
 
@@ -297,8 +216,8 @@ def optimality(problem: Problem, W_aug: FloatArray, H_aug: FloatArray) -> float:
     """
     if isinstance(problem.observations, ClusterObservations):
         own: Any = W_aug
-        return optimality_on_cluster(problem, own, H_aug, STAGES.optimality_penalties)
+        return optimality_on_cluster(problem, own, H_aug, OPTIMALITY_PENALTIES)
     if problem.is_constrained:
-        return constrained_optimality(problem, W_aug, H_aug, STAGES.optimality_penalties)
+        return constrained_optimality(problem, W_aug, H_aug, OPTIMALITY_PENALTIES)
     function = Lagrangian(problem, W_aug, H_aug)
-    return min(function.violation(rho * function.natural) for rho in STAGES.optimality_penalties)
+    return min(function.violation(rho * function.natural) for rho in OPTIMALITY_PENALTIES)

@@ -10,7 +10,6 @@ leaves the exact density invariant.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -20,36 +19,13 @@ from nmd_lab.model._search import ScalarMap
 from .streams import uniform
 from .truncated_normal import TRIES
 
-
-@dataclass(frozen=True)
-class GridOptions:
-    """Numbers that steer the grid.
-
-    Attributes
-    ----------
-    depth : float
-        Rise of the energy above its minimum at which the grid ends.
-    cap : float
-        Rise of the energy that stands for any larger one, and for infinity.
-    steep : float
-        Rise within a cell from which on all of the cell's mass counts as uncertain.
-    tolerance : float
-        Largest share of the mass that one more halving of a cell may move.
-    n_points : int
-        Largest number of points.
-    n_coarse : int
-        Number of points on each side of v, before the first halving.
-    n_passes : int
-        Largest number of halvings of one cell.
-    """
-
-    depth: float = 40.0
-    cap: float = 600.0
-    steep: float = 50.0
-    tolerance: float = 3e-4
-    n_points: int = 1000
-    n_coarse: int = 12
-    n_passes: int = 24
+DEPTH = 40.0  # rise of the energy above its minimum at which the grid ends
+CAP = 600.0  # rise of the energy that stands for any larger one, and for infinity
+STEEP = 50.0  # rise within a cell from which on all of its mass counts as uncertain
+TOLERANCE = 3e-4  # largest share of the mass that one more halving of a cell may move
+N_POINTS = 1000  # largest number of points
+N_COARSE = 12  # points on each side of v, before the first halving
+N_PASSES = 24  # largest number of halvings of one cell
 
 
 def compile_grid_draw(
@@ -57,7 +33,6 @@ def compile_grid_draw(
     forward: ScalarMap,
     value: ScalarMap,
     even: bool,
-    options: GridOptions | None = None,
 ) -> ScalarMap:
     """Return the compiled draw of T, ``(t_old, v, x, rho, beta, pieces, pf, pd, stream) -> t``.
 
@@ -69,11 +44,9 @@ def compile_grid_draw(
         Compiled f and d.
     even : bool
         Whether f is even.
-    options : GridOptions, optional
-        Numbers that steer the grid.
     """
     energy = _compile_energy(forward, value)
-    make_grid = _compile_grid(energy, even, options or GridOptions())
+    make_grid = _compile_grid(energy, even)
 
     def draw(t_old, v, x, rho, beta, pieces, pf, pd, stream):  # type: ignore[no-untyped-def]
         best = solve(v, x, rho / beta, pieces, pf, pd)
@@ -105,12 +78,8 @@ def _compile_energy(forward: ScalarMap, value: ScalarMap) -> ScalarMap:
     return compile_scalar(energy)
 
 
-def _compile_grid(energy: ScalarMap, even: bool, options: GridOptions) -> ScalarMap:
+def _compile_grid(energy: ScalarMap, even: bool) -> ScalarMap:
     """Return a compiled function for points, their energies and the masses of the cells."""
-    # Numba captures plain numbers, not the attributes of an object.
-    cap, tolerance, n_points = options.cap, options.tolerance, options.n_points
-    depth, n_coarse, n_passes = options.depth, options.n_coarse, options.n_passes
-    steep = options.steep
 
     def spread_points(points, n, centre, near, far, lowest, v, x, rho, beta, pf, pd):  # type: ignore[no-untyped-def]
         # From the distance at which the energy rises by a few units, outwards in powers of two.
@@ -134,13 +103,13 @@ def _compile_grid(energy: ScalarMap, even: bool, options: GridOptions) -> Scalar
     spread = compile_scalar(spread_points)
 
     def first_points(points, best, lowest, v, x, rho, beta, pf, pd):  # type: ignore[no-untyped-def]
-        radius = math.sqrt(2.0 * (max(lowest, 0.0) + depth) / rho)
+        radius = math.sqrt(2.0 * (max(lowest, 0.0) + DEPTH) / rho)
         near, far = min(v - radius, best), max(v + radius, best)
         n = spread(points, 0, best, near, far, lowest, v, x, rho, beta, pf, pd)
         if even and near < -best < far:
             n = spread(points, n, -best, near, far, lowest, v, x, rho, beta, pf, pd)
-        for k in range(-n_coarse, n_coarse + 1):
-            t = v + radius * (k / n_coarse) * abs(k / n_coarse)
+        for k in range(-N_COARSE, N_COARSE + 1):
+            t = v + radius * (k / N_COARSE) * abs(k / N_COARSE)
             points[n] = min(max(t, near), far)
             n += 1
         return n
@@ -148,17 +117,17 @@ def _compile_grid(energy: ScalarMap, even: bool, options: GridOptions) -> Scalar
     first = compile_scalar(first_points)
 
     def make_grid(best, lowest, v, x, rho, beta, pf, pd):  # type: ignore[no-untyped-def]
-        points = np.empty(n_points)
+        points = np.empty(N_POINTS)
         n = first(points, best, lowest, v, x, rho, beta, pf, pd)
         points = np.sort(points[:n])
         energies, masses, is_open = np.empty(n), np.zeros(n), np.ones(n, np.bool_)
         for k in range(n):
-            energies[k] = min(energy(points[k], v, x, rho, beta, pf, pd) - lowest, cap)
+            energies[k] = min(energy(points[k], v, x, rho, beta, pf, pd) - lowest, CAP)
             if k > 0:
                 masses[k - 1] = _cell_mass(points[k] - points[k - 1], energies[k - 1], energies[k])
         total = masses.sum()
-        for _ in range(n_passes):
-            if 2 * n > n_points:
+        for _ in range(N_PASSES):
+            if 2 * n > N_POINTS:
                 break
             old, old_energies, old_masses, old_open = points, energies, masses, is_open
             points, energies, masses = np.empty(2 * n), np.empty(2 * n), np.empty(2 * n)
@@ -169,13 +138,13 @@ def _compile_grid(energy: ScalarMap, even: bool, options: GridOptions) -> Scalar
                 if k + 1 == old.size or not old_open[k]:
                     continue
                 t, width = 0.5 * (old[k] + old[k + 1]), 0.5 * (old[k + 1] - old[k])
-                e = min(energy(t, v, x, rho, beta, pf, pd) - lowest, cap)
+                e = min(energy(t, v, x, rho, beta, pf, pd) - lowest, CAP)
                 left = _cell_mass(width, old_energies[k], e)
                 right = _cell_mass(width, e, old_energies[k + 1])
                 moved = left + right - old_masses[k]
-                if abs(old_energies[k + 1] - old_energies[k]) > steep:  # perhaps an edge inside
+                if abs(old_energies[k + 1] - old_energies[k]) > STEEP:  # perhaps an edge inside
                     moved = width * math.exp(-min(old_energies[k], old_energies[k + 1]))
-                if abs(moved) > tolerance * total:
+                if abs(moved) > TOLERANCE * total:
                     masses[n - 1], points[n], energies[n], masses[n] = left, t, e, right
                     is_open[n - 1] = is_open[n] = True
                     total += left + right - old_masses[k]

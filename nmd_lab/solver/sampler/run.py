@@ -101,7 +101,7 @@ def run_chains(
     KeyboardInterrupt
         If Ctrl-C comes before the first sweep is done.
     """
-    recorder = Recorder(model, options, options.step(model.numbers), targets)
+    recorder = Recorder(model, options.step(model.numbers), targets)
     began, reason, begun = time.perf_counter(), None, -1
     if place.goes_on:
         kept = place.take()
@@ -168,23 +168,14 @@ class Recorder:
     ----------
     model : Model
         Model and priors.
-    options : SampleOptions
-        Numbers of draws and chains, and the targets.
     step : int
         Number of sweeps from one kept draw to the next.
     targets : Targets or None
         Entries whose moments are wanted.
     """
 
-    def __init__(
-        self,
-        model: Model,
-        options: SampleOptions,
-        step: int,
-        targets: Targets | None,
-    ) -> None:
-        self._model, self._step, self._chains = model, step, options.chains
-        self._targets = targets
+    def __init__(self, model: Model, step: int, targets: Targets | None) -> None:
+        self._model, self._step, self._targets = model, step, targets
         self._kept: dict[str, list[list[Any]]] = {}
         self._log_likelihood: list[list[float]] = []
         self._predictions: list[list[FloatArray]] = []

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 from scipy.special import gammaln, xlogy
@@ -12,21 +11,7 @@ from nmd_lab.data.base import FloatArray, Observations
 from nmd_lab.model.losses import KL, L1, Frobenius, Loss
 from nmd_lab.model.nonlinearities import Identity, MinMax, Nonlinearity, ReLU
 
-
-@dataclass(frozen=True)
-class CandidateOptions:
-    """Constants of the choice.
-
-    Attributes
-    ----------
-    at_bound : float
-        Share of the values that must be equal to the smallest (or largest) one if that is a bound.
-    """
-
-    at_bound: float = 0.005
-
-
-CANDIDATES = CandidateOptions()
+AT_BOUND = 0.005  # least share of values at the smallest (or largest) one if that is a bound
 
 
 def suitable_nonlinearities(observations: Observations) -> list[Nonlinearity]:
@@ -43,12 +28,12 @@ def suitable_nonlinearities(observations: Observations) -> list[Nonlinearity]:
     found: list[Nonlinearity] = [Identity()]
     if low == high:
         return found
-    if low == 0 and at_low >= CANDIDATES.at_bound:
+    if low == 0 and at_low >= AT_BOUND:
         found.append(ReLU())
     documented = observations.labels.valid_range
     if documented is not None and np.isfinite(documented).all():
         found.append(MinMax(*documented))
-    elif min(at_low, at_high) >= CANDIDATES.at_bound:
+    elif min(at_low, at_high) >= AT_BOUND:
         found.append(MinMax(low, high))
     return found
 

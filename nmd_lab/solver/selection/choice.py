@@ -25,28 +25,9 @@ from .setting import Setting, Trial
 from .space import Model, Space
 from .trials import Trials
 
-
-@dataclass(frozen=True)
-class ChoiceOptions:
-    """Constants of the choice.
-
-    Attributes
-    ----------
-    share_of_time : float
-        Share of a time limit that the trials may take.
-    noisy : float
-        Held-out error, as a share of the largest magnitude of the data, from which the fit ends
-        after as many iterations as the trial.  With less noise it ends as any fit.
-    fewest : int
-        Least number of these iterations.
-    """
-
-    share_of_time: float = 0.5
-    noisy: float = 1e-3
-    fewest: int = 8
-
-
-CHOICE = ChoiceOptions()
+SHARE_OF_TIME = 0.5  # share of a time limit that the trials may take; the fit has the rest
+NOISY = 1e-3  # held-out error, over the largest |x|, from which the fit ends like its trial
+FEWEST = 8  # least number of iterations of such a fit
 
 
 @dataclass(frozen=True)
@@ -151,7 +132,7 @@ def choose(
         parts, drawn = [Part(observations, held_out)], "given"
     low, high = observations.range()
     limit = np.inf if options.time_limit is None else options.time_limit
-    deadline = time.perf_counter() + CHOICE.share_of_time * limit
+    deadline = time.perf_counter() + SHARE_OF_TIME * limit
     trials = Trials(
         parts or [Part(observations, observations.as_sparse())],
         options,
@@ -177,13 +158,13 @@ def choose(
 
 def _ending(chosen: Trial, trials: Trials, options: Options) -> Ending:
     """Return how the fit ends: as the trial did, unless there is hardly any noise."""
-    size = (CHOICE.noisy * trials.size) ** (chosen.setting.loss.degree or 1)
+    size = (NOISY * trials.size) ** (chosen.setting.loss.degree or 1)
     if chosen.refined or options.tol == 0:
         return Ending(last=not chosen.refined)
     if chosen.mean < size:
         return Ending()
     iterations = round(chosen.n_iter / len(trials.parts))
-    return Ending(max(CHOICE.fewest, iterations), last=True)
+    return Ending(max(FEWEST, iterations), last=True)
 
 
 def _space(observations: Observations, model: Model, options: Options) -> Space:

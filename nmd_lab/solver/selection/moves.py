@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -17,36 +16,12 @@ from .setting import Setting, Trial
 from .space import Space
 from .trials import Trials
 
-
-@dataclass(frozen=True)
-class MoveOptions:
-    """Constants of the moves.
-
-    Attributes
-    ----------
-    no_components : float
-        Ridge without components, relative to the least one that removes them all.
-    offset_ridge : float
-        First ridge of the offsets, relative to the natural penalty.
-    fine : float
-        Factor between ridges when the rank has changed.
-    most_steps : int
-        Largest number of steps in one direction.
-    hopeless : float
-        Relative growth of the mean loss with another nonlinearity at which no other ridge is tried.
-    little : float
-        Relative decrease of the mean loss after which a number is not changed further.
-    """
-
-    no_components: float = 4.0
-    offset_ridge: float = 3.0
-    fine: float = 10**0.25
-    most_steps: int = 14
-    hopeless: float = 0.04
-    little: float = 1e-3
-
-
-MOVES = MoveOptions()
+NO_COMPONENTS = 4.0  # ridge without components, relative to the least one that removes all
+OFFSET_RIDGE = 3.0  # first ridge of the offsets, relative to the natural penalty
+FINE = 10**0.25  # factor between ridges when the rank has changed
+MOST_STEPS = 14  # largest number of steps in one direction
+HOPELESS = 0.04  # growth of the mean loss with another f, from which no other ridge is tried
+LITTLE = 1e-3  # relative decrease of the mean loss after which a number is not changed further
 
 
 class Moves:
@@ -87,8 +62,8 @@ class Moves:
         space, kind = self.space, self.space.kinds[0]
         setting = Setting(f, loss, space.rank or 1, space.alpha or 1.0, kind, 1.0)
         unit, unit_of_offsets = self._units(setting)
-        alpha = MOVES.no_components * unit if space.alpha is None else space.alpha
-        offset_alpha = MOVES.offset_ridge * unit_of_offsets
+        alpha = NO_COMPONENTS * unit if space.alpha is None else space.alpha
+        offset_alpha = OFFSET_RIDGE * unit_of_offsets
         if space.offset_alpha is not None:
             offset_alpha = space.offset_alpha
         return setting._replace(alpha=alpha, offset_alpha=offset_alpha), unit
@@ -125,14 +100,14 @@ class Moves:
             return trial
         for step in (1 / factor, factor):
             begun_at = trial
-            for _ in range(MOVES.most_steps):
+            for _ in range(MOST_STEPS):
                 if self.stopped or trial.is_exact:
                     return trial
                 number = getattr(trial.setting, name) * step
                 other = run(trial.setting._replace(**{name: number}))
                 before = trial.mean
                 trial = other if other.mean < before else trial
-                if not other.mean < (1 - MOVES.little) * before:
+                if not other.mean < (1 - LITTLE) * before:
                     break
             if trial is not begun_at:
                 break
@@ -151,14 +126,14 @@ class Moves:
             nonlinearity=f, loss=loss, alpha=alpha, offset_alpha=offset_alpha
         )
         moved = self.trials.run(own, trial.starts)
-        if loss == trial.setting.loss and moved.mean > (1 + MOVES.hopeless) * trial.mean:
+        if loss == trial.setting.loss and moved.mean > (1 + HOPELESS) * trial.mean:
             return moved
-        return self.climb(moved, "alpha", MOVES.fine)
+        return self.climb(moved, "alpha", FINE)
 
     def at_rank(self, trial: Trial, rank: int) -> Trial:
         """Return the best trial with another rank."""
         moved = self.trials.run(trial.setting._replace(rank=rank), trial.starts)
-        return self.climb(moved, "alpha", MOVES.fine)
+        return self.climb(moved, "alpha", FINE)
 
     def _units(self, setting: Setting) -> tuple[float, float]:
         """Return the ridge that removes all components, and the natural ridge of the offsets."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -13,48 +12,16 @@ from nmd_lab.data.base import Observations
 from nmd_lab.data.sparse_observations import SparseObservations
 from nmd_lab.data.split import split
 
-
-@dataclass(frozen=True)
-class PartOptions:
-    """Constants of the draw.
-
-    Attributes
-    ----------
-    share : float
-        Share of the observed entries that a part holds out.
-    wanted : int
-        Number of held-out entries from which one part is enough.
-    most : int
-        Largest number of held-out entries of a part.
-    most_parts : int
-        Largest number of parts.
-    fewest_observed : float
-        Share of observed entries below which holes are not looked at: such data are mostly holes.
-    dependence : float
-        How much more pairs of columns must be missing together than they would be by chance.
-    sampled : int
-        Largest number of rows, and of columns, from which this is computed.
-    kept : float
-        Share of its entries that each row and column keeps at least.
-    moved : float
-        Share of the rows into which holes can be moved that get them.
-    fewest_moved : int
-        Least number of parts with moved holes.
-    """
-
-    share: float = 0.1
-    wanted: int = 2000
-    most: int = 100_000
-    most_parts: int = 10
-    fewest_observed: float = 1 / 3
-    dependence: float = 2.0
-    sampled: int = 500
-    kept: float = 0.5
-    moved: float = 0.2
-    fewest_moved: int = 2
-
-
-PARTS = PartOptions()
+SHARE = 0.1  # share of the observed entries that a part holds out
+WANTED = 2000  # held-out entries from which one part is enough
+MOST = 100_000  # largest number of held-out entries of a part
+MOST_PARTS = 10  # largest number of parts, with which each entry is held out about once
+FEWEST_OBSERVED = 1 / 3  # share of observed entries below which data are mostly holes
+DEPENDENCE = 2.0  # pairs of columns missing together, over chance, above which holes depend
+SAMPLED = 500  # largest number of rows, and of columns, from which this is computed
+KEPT = 0.5  # share of its entries that each row and column keeps at least
+MOVED = 0.2  # share of the rows into which holes can be moved that get them
+FEWEST_MOVED = 2  # least number of parts with moved holes
 
 
 class Part(NamedTuple):
@@ -103,10 +70,10 @@ def draw_parts(observations: Observations, rng: np.random.Generator) -> tuple[li
         How entries were drawn.
     """
     n_observed = observations.n_observed
-    share = min(PARTS.share, PARTS.most / n_observed)
-    n_parts = int(np.clip(np.ceil(PARTS.wanted / (share * n_observed)), 1, PARTS.most_parts))
+    share = min(SHARE, MOST / n_observed)
+    n_parts = int(np.clip(np.ceil(WANTED / (share * n_observed)), 1, MOST_PARTS))
     structured = holes_depend_on_each_other(observations)
-    n_parts = max(n_parts, PARTS.fewest_moved) if structured else n_parts
+    n_parts = max(n_parts, FEWEST_MOVED) if structured else n_parts
     parts = []
     for _ in range(n_parts):
         if structured:
@@ -143,10 +110,10 @@ def holes_depend_on_each_other(observations: Observations) -> bool:
     """
     m, n = observations.shape
     share = observations.n_observed / (m * n)
-    if share == 1 or share < PARTS.fewest_observed or min(m, n) < 4:
+    if share == 1 or share < FEWEST_OBSERVED or min(m, n) < 4:
         return False
-    rows = np.linspace(0, m - 1, min(m, PARTS.sampled)).astype(int)
-    columns = np.linspace(0, n - 1, min(n, PARTS.sampled)).astype(int)
+    rows = np.linspace(0, m - 1, min(m, SAMPLED)).astype(int)
+    columns = np.linspace(0, n - 1, min(n, SAMPLED)).astype(int)
     if observations.labels.table is not None:  # the indicators of a category are always together
         columns = np.unique(observations.labels.table.first_of_block[columns])
     excess = _missing(observations)[np.ix_(rows, columns)].astype(float)
@@ -154,7 +121,7 @@ def holes_depend_on_each_other(observations: Observations) -> bool:
     together = np.square(excess.T @ excess)
     variances = np.square(excess).mean(axis=0)
     by_chance = rows.size * (variances.sum() ** 2 - np.square(variances).sum())
-    return bool(together.sum() - np.trace(together) > PARTS.dependence * by_chance > 0)
+    return bool(together.sum() - np.trace(together) > DEPENDENCE * by_chance > 0)
 
 
 def _missing(observations: Observations) -> NDArray[np.bool_]:
@@ -184,7 +151,7 @@ def _shifted_holes(
         return hidden
     order = np.roll(affected, int(rng.integers(affected.size)))
     enough = int(np.searchsorted(np.cumsum(counts[order]), share * rows.size)) + 1
-    enough = min(enough, math.ceil(PARTS.moved * affected.size))
+    enough = min(enough, math.ceil(MOVED * affected.size))
     chosen = np.zeros(m, dtype=bool)
     chosen[order[:enough]] = True
     result: NDArray[np.bool_] = hidden & chosen[rows]
@@ -195,5 +162,5 @@ def _keeps_enough(hidden: NDArray[np.bool_], lines: NDArray[np.integer]) -> NDAr
     """Return a mask of the entries in rows (or columns) that keep most of their entries."""
     counts = np.bincount(lines)
     left = counts - np.bincount(lines[hidden], minlength=counts.size)
-    enough: NDArray[np.bool_] = (left >= np.maximum(PARTS.kept * counts, 1))[lines]
+    enough: NDArray[np.bool_] = (left >= np.maximum(KEPT * counts, 1))[lines]
     return enough

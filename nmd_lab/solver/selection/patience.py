@@ -2,32 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from .moves import Moves
 from .setting import Setting, Trial
 
-
-@dataclass(frozen=True)
-class PatienceOptions:
-    """Constants of patient trials.
-
-    Attributes
-    ----------
-    step : float
-        Factor between their ridges.
-    surely : float
-        Number of standard errors by which the short trial must be better for no further ones.
-    clearly : float
-        Number of standard errors by which trials without refinements must be better.
-    """
-
-    step: float = 10**0.5
-    surely: float = 2.0
-    clearly: float = 3.0
-
-
-PATIENCE = PatienceOptions()
+STEP = 10**0.5  # factor between the ridges of patient trials
+SURELY = 2.0  # standard errors by which the short trial must be better for no further ones
+CLEARLY = 3.0  # standard errors by which trials without refinements must be better
 
 
 def best_of_patient(moves: Moves, best: Trial) -> Trial:
@@ -44,11 +24,11 @@ def best_of_patient(moves: Moves, best: Trial) -> Trial:
         Best short trial.
     """
     usual = _patient(moves, best.setting, refined=True)
-    if best.setting.loss.degree == 2 and best.clearly_below(usual, PATIENCE.surely):
+    if best.setting.loss.degree == 2 and best.clearly_below(usual, SURELY):
         return best  # the iteration is not slow
     usual = _climb(moves, usual)
     plain = _climb(moves, _patient(moves, usual.setting, refined=False))
-    chosen = plain if plain.clearly_below(usual, PATIENCE.clearly) else usual
+    chosen = plain if plain.clearly_below(usual, CLEARLY) else usual
     return chosen if chosen.mean < best.mean else best
 
 
@@ -60,7 +40,7 @@ def _patient(moves: Moves, setting: Setting, *, refined: bool) -> Trial:
 def _climb(moves: Moves, first: Trial) -> Trial:
     """Return the best trial with weaker ridges, with stronger ones, and with none."""
     best = first
-    for step in (1 / PATIENCE.step, PATIENCE.step):
+    for step in (1 / STEP, STEP):
         last = first
         while not moves.stopped:
             setting = last.setting._replace(alpha=step * last.setting.alpha)

@@ -10,78 +10,30 @@ than few.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from .candidates import log_likelihood
-from .moves import MOVES, Moves
+from .moves import FINE, Moves
 from .patience import best_of_patient
 from .setting import Setting, Trial
 from .space import KINDS
 
-
-@dataclass(frozen=True)
-class SearchOptions:
-    """Constants of the search.
-
-    Attributes
-    ----------
-    first_rank : int
-        Rank of the first trials.
-    first_ridge : float
-        First ridge, relative to the one that removes all components.
-    coarse, finest : float
-        Factors between the ridges of the first path, and of the steps before the ranks are compared
-        and at the end.
-    offset_step : float
-        Factor between ridges of the offsets.
-    most_ridges : int
-        Largest number of ridges of the first path.
-    grown : float
-        Relative growth of the mean loss, in each of two steps, at which the path ends.
-    ratio : float
-        Least ratio between a rank and a larger one to try.
-    many : int
-        A number of components with which trials take long.
-    gain : float
-        Relative decrease of the mean loss that is worth so many components; less is worth fewer.
-    no_gain : int
-        Number of larger ranks without such a gain after which no further one is tried; it is one
-        for more components than `many`.
-    worse : float
-        Relative growth of the mean loss at which a search for fewer components ends.
-    tolerated : float
-        Largest relative growth of the error that fewer components may cost.
-    rounding : int
-        A rank is found up to a rounding of one in as many.
-    clearly : float
-        Number of standard errors by which components must be better than offsets alone, and offsets
-        than none where entries have limits.
-    little_noise : float
-        Error, as a share of the largest magnitude of the data, below which few components are tried
-        from starts of their own: the steps from many components to few end in poor minima there.
-    """
-
-    first_rank: int = 8
-    first_ridge: float = 0.5
-    coarse: float = 10**0.5
-    finest: float = 10**0.125
-    offset_step: float = 4.0
-    most_ridges: int = 14
-    grown: float = 0.02
-    ratio: float = 4 / 3
-    many: int = 32
-    gain: float = 0.002
-    no_gain: int = 3
-    worse: float = 0.05
-    tolerated: float = 0.0005
-    rounding: int = 10
-    clearly: float = 2.0
-    little_noise: float = 0.02
-
-
-SEARCH = SearchOptions()
+FIRST_RANK = 8  # rank of the first trials
+FIRST_RIDGE = 0.5  # first ridge, relative to the one that removes all components
+COARSE = 10**0.5  # factor between ridges of the first path
+FINEST = 10**0.125  # factor between ridges before the ranks are compared, and at the end
+OFFSET_STEP = 4.0  # factor between ridges of the offsets
+MOST_RIDGES = 14  # largest number of ridges of the first path, over six powers of ten
+GROWN = 0.02  # growth of the mean loss, in each of two steps, at which the path ends
+RATIO = 4 / 3  # least ratio between a rank and a larger one to try
+MANY = 32  # number of components with which trials take long
+GAIN = 0.002  # decrease of the mean loss that is worth so many components; less is worth fewer
+NO_GAIN = 3  # larger ranks without such a gain that end the search; one above MANY
+WORSE = 0.05  # growth of the mean loss at which a search for fewer components ends
+TOLERATED = 0.0005  # largest growth of the error that fewer components may cost
+ROUNDING = 10  # a rank is found up to a rounding of one in as many
+CLEARLY = 2.0  # standard errors by which components, or offsets with limits, must be better
+LITTLE_NOISE = 0.02  # error, over the largest |x|, below which few components start afresh
 
 
 class Search(Moves):
@@ -94,11 +46,11 @@ class Search(Moves):
         best = self.best_nonlinearity(best)
         best = self.best_loss(best)
         if self.space.rank is None:
-            best = self.climb(best, "alpha", SEARCH.finest)  # it says how many components live
+            best = self.climb(best, "alpha", FINEST)  # it says how many components live
             best = self.few_components(self.simplest(self.ranks(best)))
             best = self.best_nonlinearity(best)
         best = self.offsets_again(best)
-        best = self.climb(best, "alpha", SEARCH.finest)
+        best = self.climb(best, "alpha", FINEST)
         if self.space.alpha is not None:
             return best
         if len(self.space.nonlinearities) == 1 and not best.setting.nonlinearity.linear:
@@ -114,12 +66,12 @@ class Search(Moves):
         first, *others = self.space.kinds
         best = self.offsets_alone(self.first)
         if first not in ("none", "global"):
-            best = self.climb_with(best, "offset_alpha", SEARCH.offset_step, self.offsets_alone)
+            best = self.climb_with(best, "offset_alpha", OFFSET_STEP, self.offsets_alone)
         for kind in others:
             if self.stopped or best.is_exact:
                 break
             other = self.offsets_alone(best.setting._replace(offsets=kind))
-            simpler = kind == "global" and not best.clearly_below(other, SEARCH.clearly)
+            simpler = kind == "global" and not best.clearly_below(other, CLEARLY)
             best = other if simpler or other.mean < best.mean else best
         self.alone = best.setting
         return best
@@ -127,12 +79,12 @@ class Search(Moves):
     def ridge_path(self, null: Trial) -> Trial:
         """Return the best trial along ever weaker ridges, for the first rank."""
         space = self.space
-        rank = space.rank or min(SEARCH.first_rank, space.largest_rank)
+        rank = space.rank or min(FIRST_RANK, space.largest_rank)
         offset_alpha = min(null.setting.offset_alpha, self.first.offset_alpha)
         setting = null.setting._replace(rank=rank, offset_alpha=offset_alpha)
         if space.alpha is not None:
             return self.trials.run(setting)
-        alphas = SEARCH.first_ridge * self.unit / SEARCH.coarse ** np.arange(SEARCH.most_ridges)
+        alphas = FIRST_RIDGE * self.unit / COARSE ** np.arange(MOST_RIDGES)
         even = setting.nonlinearity.even  # strong ridges lose the signs of WH
         best, last, grown = null, None, 0
         for alpha in (alphas[::-1] if even else alphas).tolist():
@@ -141,12 +93,12 @@ class Search(Moves):
             starts = None if last is None else last.starts
             last = self.trials.run(setting._replace(alpha=alpha), starts)
             best = min(best, last, key=_mean)
-            grown = grown + 1 if last.mean > (1 + SEARCH.grown) * best.mean else 0
+            grown = grown + 1 if last.mean > (1 + GROWN) * best.mean else 0
             if grown == 2 and not even:
                 break
         if best is null:
             return null if last is None else last
-        return self.climb(best, "alpha", MOVES.fine)
+        return self.climb(best, "alpha", FINE)
 
     def without_offsets(self, best: Trial) -> Trial:
         """Return the best trial, or one without offsets if it is clearly better.
@@ -157,10 +109,10 @@ class Search(Moves):
         if self.space.offsets is not None or best.setting.offsets == "none" or self.stopped:
             return best
         without = self.trials.run(best.setting._replace(offsets="none"), best.starts)
-        if without.mean < (1 + SEARCH.worse) * best.mean:
-            without = self.climb(without, "alpha", MOVES.fine)
+        if without.mean < (1 + WORSE) * best.mean:
+            without = self.climb(without, "alpha", FINE)
         if self.trials.has_limits:
-            return best if best.clearly_below(without, SEARCH.clearly) else without
+            return best if best.clearly_below(without, CLEARLY) else without
         return without if without.clearly_below(best, 1.0) else best
 
     def best_nonlinearity(self, first: Trial) -> Trial:
@@ -197,13 +149,13 @@ class Search(Moves):
         """Return the best trial of all ranks."""
         best, last, rank, no_gain = first, first, first.setting.rank, 0
         for larger in self.space.ranks:
-            if larger < SEARCH.ratio * rank:
+            if larger < RATIO * rank:
                 continue
-            allowed = SEARCH.no_gain if larger <= SEARCH.many else 1
+            allowed = NO_GAIN if larger <= MANY else 1
             if self.stopped or best.is_exact or no_gain >= allowed:
                 break
             last, rank = self.at_rank(last, larger), larger
-            gain = SEARCH.gain * larger / SEARCH.many
+            gain = GAIN * larger / MANY
             no_gain = 0 if last.mean < (1 - gain) * best.mean else no_gain + 1
             best = best if no_gain else last
         last = first
@@ -212,23 +164,23 @@ class Search(Moves):
                 break
             last = self.at_rank(last, smaller)
             best = min(best, last, key=_mean)
-            if not last.mean <= (1 + SEARCH.worse) * best.mean:
+            if not last.mean <= (1 + WORSE) * best.mean:
                 break
         return best
 
     def offsets_again(self, best: Trial) -> Trial:
         """Return the best trial with other ridges and other kinds of offsets."""
         if best.setting.offsets not in ("none", "global"):
-            best = self.climb(best, "offset_alpha", SEARCH.offset_step)
+            best = self.climb(best, "offset_alpha", OFFSET_STEP)
         kinds = KINDS if self.space.offsets is None else ()
         first = best
         for kind in kinds:
             if kind == first.setting.offsets or self.stopped or best.is_exact:
                 continue
             other = self.trials.run(first.setting._replace(offsets=kind), first.starts)
-            if other.clearly_below(best, SEARCH.clearly if self.trials.has_limits else 1.0):
+            if other.clearly_below(best, CLEARLY if self.trials.has_limits else 1.0):
                 best = other
-        return best if best is first else self.climb(best, "alpha", MOVES.fine)
+        return best if best is first else self.climb(best, "alpha", FINE)
 
     def simplest(self, best: Trial) -> Trial:
         """Return the trial of smallest rank whose error is not clearly above the lowest.
@@ -240,7 +192,7 @@ class Search(Moves):
         below = max(
             (t.setting.rank for t in trials if t.setting.rank < chosen.setting.rank), default=0
         )
-        while chosen.setting.rank - below > max(1, chosen.setting.rank // SEARCH.rounding):
+        while chosen.setting.rank - below > max(1, chosen.setting.rank // ROUNDING):
             if self.stopped:
                 break
             rank = (chosen.setting.rank + below) // 2
@@ -253,9 +205,9 @@ class Search(Moves):
 
     def few_components(self, best: Trial) -> Trial:
         """Return the best trial, or one of smaller rank with a start of its own, if as good."""
-        if best.error > SEARCH.little_noise * self.trials.size or not best.starts:
+        if best.error > LITTLE_NOISE * self.trials.size or not best.starts:
             return best
-        for rank in range(1, min(best.setting.rank, SEARCH.first_rank)):
+        for rank in range(1, min(best.setting.rank, FIRST_RANK)):
             if self.stopped:
                 break
             trial = self.trials.run(best.setting._replace(rank=rank), patient=True)
@@ -271,7 +223,7 @@ class Search(Moves):
 
     def _close(self, trial: Trial, best: Trial) -> bool:
         """Return whether the error of a trial is not clearly above the lowest."""
-        allowed = min(trial.spread(best), SEARCH.tolerated * best.error)
+        allowed = min(trial.spread(best), TOLERATED * best.error)
         return trial is best or trial.error <= best.error + allowed
 
     def or_offsets_alone(self, best: Trial) -> Trial:
@@ -284,7 +236,7 @@ class Search(Moves):
         null = self.offsets_alone(
             alone._replace(offsets=self.alone.offsets, offset_alpha=offset_alpha)
         )
-        return best if best.clearly_below(null, SEARCH.clearly) else null
+        return best if best.clearly_below(null, CLEARLY) else null
 
 
 def _mean(trial: Trial) -> float:

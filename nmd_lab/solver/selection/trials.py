@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -37,42 +37,15 @@ from .parts import Part
 from .setting import Setting, Trial
 from .trial_starts import alive_components, components, singular_components, with_offsets_of
 
-
-@dataclass(frozen=True)
-class TrialOptions:
-    """Constants of a trial.
-
-    Attributes
-    ----------
-    fewest, fewest_slow, fewest_cold, fewest_patient : int
-        Smallest number of iterations, that for a loss that is not a square, that of a trial without
-        factors to begin with, and that of a patient one.
-    most : int
-        Largest number of iterations; half as many again as the smallest one, if that is more.
-    settled : float
-        Relative change of the mean loss that is not worth further iterations.  It is predicted
-        from the last two changes, as if all were a geometric series.
-    slowest : float
-        Largest ratio of this series.
-    exact : float
-        Error, as a share of the largest magnitude of the data, that counts as none; at least a
-        hundred rounding units of the precision.
-    seed_size : float
-        Least size of a new component, as a share of that in the residual.
-    """
-
-    fewest: int = 3
-    fewest_slow: int = 10
-    fewest_cold: int = 12
-    fewest_patient: int = 100
-    most: int = 80
-    settled: float = 5e-4
-    slowest: float = 0.97
-    exact: float = 1e-8
-    seed_size: float = 0.1
-
-
-TRIALS = TrialOptions()
+FEWEST = 3  # least number of iterations from the factors of another trial
+FEWEST_SLOW = 10  # the same for a loss that is not a square
+FEWEST_COLD = 12  # the same without factors to begin with
+FEWEST_PATIENT = 100  # the same for a patient trial
+MOST = 80  # largest number of iterations; half as many again as the least one, if that is more
+SETTLED = 5e-4  # predicted relative change of the mean loss that is not worth further iterations
+SLOWEST = 0.97  # largest ratio of the geometric series that predicts it
+EXACT = 1e-8  # error, over the largest |x|, that counts as none; at least 100 rounding units
+SEED_SIZE = 0.1  # least size of a new component, as a share of that in the residual
 
 
 class Trials:
@@ -128,7 +101,7 @@ class Trials:
         given = [each for each in weights if each is not None]
         self.mean_weight = float(np.mean(np.concatenate(given))) if given else 1.0
         rounding = 100 * float(np.finfo(parts[0].rest.dtype).eps)
-        self._exact = max(TRIALS.exact, rounding)
+        self._exact = max(EXACT, rounding)
         self._estimates_sd = math.isnan(limits.sd)
         first = first_sd(parts[0].rest) if self._estimates_sd else limits.sd
         self.limits = limits._replace(sd=first)
@@ -181,9 +154,9 @@ class Trials:
         """
         if len(self.done) < len(self._known):
             return self._again(setting)
-        fewest = TRIALS.fewest if setting.loss.degree == 2 else TRIALS.fewest_slow
+        fewest = FEWEST if setting.loss.degree == 2 else FEWEST_SLOW
         if patient or starts is None:
-            fewest = TRIALS.fewest_patient if patient else TRIALS.fewest_cold
+            fewest = FEWEST_PATIENT if patient else FEWEST_COLD
         refined = self.options.alpha != "auto" if refined is None else refined
         began = time.perf_counter()
         losses, last, n_iter = [], [], 0
@@ -301,7 +274,7 @@ class Trials:
         identity = make_pair("identity", "frobenius")
         new = svd_start(rest, identity, added, NO_OFFSETS, self.rng, kind)
         sizes = np.linalg.norm(new.H, axis=1) ** 2
-        kept = np.maximum(sizes - problem.alpha, TRIALS.seed_size * sizes)
+        kept = np.maximum(sizes - problem.alpha, SEED_SIZE * sizes)
         root = np.sqrt(np.divide(kept, sizes, out=np.zeros_like(kept), where=sizes > 0))
         root = root.astype(start.W.dtype)
         return start._replace(
@@ -311,18 +284,18 @@ class Trials:
 
 def _ended(means: list[float], lowest: float, fewest: int) -> bool:
     """Return whether a trial with these mean losses ends; `fewest` is not too few iterations."""
-    if len(means) >= max(TRIALS.most, 1.5 * fewest) or not math.isfinite(means[-1]):
+    if len(means) >= max(MOST, 1.5 * fewest) or not math.isfinite(means[-1]):
         return True
     if len(means) < fewest:
         return False
     *_, earlier, before, last = means
-    change, rate = abs(last - before), TRIALS.slowest
+    change, rate = abs(last - before), SLOWEST
     if abs(before - earlier) > 0:
-        rate = min(change / abs(before - earlier), TRIALS.slowest)
+        rate = min(change / abs(before - earlier), SLOWEST)
     further = change * rate / (1 - rate)  # of a geometric series
-    if last - (further if last < before else 0.0) > (1 + TRIALS.settled) * lowest:
+    if last - (further if last < before else 0.0) > (1 + SETTLED) * lowest:
         return True
-    return bool(0 < further <= TRIALS.settled * last)
+    return bool(0 < further <= SETTLED * last)
 
 
 def _start_from(state: State) -> Start:

@@ -18,7 +18,7 @@ from nmd_lab.data.sparse_observations import SparseObservations
 from nmd_lab.model.mixed import AnyPair
 from nmd_lab.model.proximal import Pair
 from nmd_lab.solver.refinement.moreau_envelope import Evaluation, outer_products
-from nmd_lab.solver.storage import BLOCKS
+from nmd_lab.solver.storage import thread_shares
 
 from .tiles import Tile, Tiles
 
@@ -52,7 +52,7 @@ class SparseEnvelope:
         self.curvature_pass = device.curvature_pass(pair, f"{dtype}_every")
         self.zero_pass = device.zero_pass(pair, dtype)
         self.model = pair.model
-        shares = min(m * n // BLOCKS.share_entries, -(-m // tiles.height))
+        shares = min(thread_shares(m * n), -(-m // tiles.height))
         self.parts = max(1, min(device.threads(threads), shares))
 
     def evaluate(

@@ -24,46 +24,15 @@ from nmd_lab.solver.refinement.moreau_envelope import outer_products, symmetric
 
 Array = NDArray[np.floating]
 
-
-@dataclass(frozen=True)
-class ZeroRowOptions:
-    """Constants of the solver of rows.
-
-    Attributes
-    ----------
-    penalties : tuple of float
-        ρ of each stage, in units of the row's natural penalty.
-    steps : int
-        Largest number of steps of a stage.
-    decrease : float
-        Relative decrease of a row's envelope at or below which its stage ends.
-    damping : float
-        First damping, relative to ρ times the Gram matrix of H.
-    success, failure : float
-        Factors of the damping after a step that lowers the envelope, and after one that does not.
-    most : float
-        Damping from which a row ends its stage.
-    random_starts : int
-        Number of random starts, in addition to one of least squares, unless f is the identity.
-    batch_entries : int
-        Number of entries of WH of a batch.
-    columns_entries : int
-        Numbers of the outer products of columns of H that are there at a time.
-    """
-
-    penalties: tuple[float, ...] = (10.0, 1e3, 1e5, 1e7, 1e9)
-    steps: int = 20
-    decrease: float = 1e-4
-    damping: float = 1e-5
-    success: float = 0.2
-    failure: float = 10.0
-    most: float = 1e6
-    random_starts: int = 2
-    batch_entries: int = 1 << 22
-    columns_entries: int = 1 << 20
-
-
-ZERO_ROWS = ZeroRowOptions()
+PENALTIES = (10.0, 1e3, 1e5, 1e7, 1e9)  # ρ of each stage, in natural ones of a row
+STEPS = 20  # largest number of steps of a stage
+DECREASE = 1e-4  # relative decrease of a row's envelope at or below which its stage ends
+DAMPING = 1e-5  # first damping, relative to ρ times the Gram matrix of H
+SUCCESS = 0.2  # factor of the damping after a step that lowers the envelope
+FAILURE = 10.0  # factor of the damping after any other step
+MOST = 1e6  # damping from which a row ends its stage
+RANDOM_STARTS = 2  # in addition to one of least squares, unless f is the identity
+COLUMNS_ENTRIES = 1 << 20  # numbers of outer products of columns of H at a time: 8 MiB
 
 
 @dataclass
@@ -127,7 +96,7 @@ class ZeroRows:
         start = np.linalg.lstsq(damped, whole.T, rcond=None)[0].T
         yield start
         rng, scale = np.random.default_rng(0), np.sqrt(np.mean(start**2, axis=1, keepdims=True))
-        for _ in range(0 if self.pair.nonlinearity.linear else ZERO_ROWS.random_starts):
+        for _ in range(0 if self.pair.nonlinearity.linear else RANDOM_STARTS):
             yield scale * rng.standard_normal((1, len(self.gram)))
 
     def _descend(
@@ -136,12 +105,12 @@ class ZeroRows:
         """Yield the positions of some rows, a W of each, and their objectives."""
         everywhere = np.arange(len(natural))
         W = np.broadcast_to(W, (len(natural), W.shape[1])).copy()
-        for penalty in ZERO_ROWS.penalties:
+        for penalty in PENALTIES:
             rho, active = penalty * natural, everywhere
-            damping = np.full(len(W), ZERO_ROWS.damping)
+            damping = np.full(len(W), DAMPING)
             at = self._point(rows, W, rho)
             yield everywhere, W, at.objective
-            for _ in range(ZERO_ROWS.steps):
+            for _ in range(STEPS):
                 weight = (damping * rho)[active][:, None, None]
                 normal = at.normal[active] + weight * self.gram
                 step = -np.linalg.solve(normal, at.gradient[active][:, :, None])[:, :, 0]
@@ -151,9 +120,9 @@ class ZeroRows:
                 gain = np.where(lower, at.value[active] - trial.value, np.inf)
                 W[active[lower]] += step[lower]
                 at.take(trial, active[lower], lower)
-                damping[active] *= np.where(lower, ZERO_ROWS.success, ZERO_ROWS.failure)
-                little = gain <= ZERO_ROWS.decrease * np.abs(trial.value)
-                active = active[~little & (damping[active] < ZERO_ROWS.most)]
+                damping[active] *= np.where(lower, SUCCESS, FAILURE)
+                little = gain <= DECREASE * np.abs(trial.value)
+                active = active[~little & (damping[active] < MOST)]
                 if not active.size:
                     break
 
@@ -191,7 +160,7 @@ class ZeroRows:
         """Return Σ c_j h_j h_jᵀ for each row, as lower triangles, some columns at a time."""
         rank = len(self.gram)
         triangle = rank * (rank + 1) // 2
-        total, width = np.zeros((len(C), triangle)), max(1, ZERO_ROWS.columns_entries // triangle)
+        total, width = np.zeros((len(C), triangle)), max(1, COLUMNS_ENTRIES // triangle)
         for first in range(0, len(self.Ht), width):
             part = slice(first, first + width)
             total += C[:, part] @ outer_products(self.Ht[part])

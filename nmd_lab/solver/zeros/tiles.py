@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -18,24 +17,8 @@ from nmd_lab.data.base import FloatArray, IntArray
 from nmd_lab.solver.devices.base import Device
 from nmd_lab.solver.devices.host import HOST
 
-
-@dataclass(frozen=True)
-class TileOptions:
-    """Sizes of tiles.
-
-    Attributes
-    ----------
-    rows : int
-        Largest number of rows of a tile.
-    entries : int
-        Entries of a tile: 1 MiB of doubles, so that a tile stays in a second-level cache.
-    """
-
-    rows: int = 256
-    entries: int = 1 << 17
-
-
-TILES = TileOptions()
+ROWS = 256  # largest number of rows of a tile
+ENTRIES = 1 << 17  # entries of a tile: 1 MiB of doubles, which stay in a second-level cache
 
 
 class Tile(NamedTuple):
@@ -93,8 +76,8 @@ class Tiles:
     ) -> None:
         m, n = self.shape = shape
         self.device, self.n_stored, self.dtype = device, values.size, values.dtype
-        self.height = min(m, TILES.rows * math.isqrt(device.factor))
-        self.width = min(n, max(1, TILES.entries * device.factor // self.height))
+        self.height = min(m, ROWS * math.isqrt(device.factor))
+        self.width = min(n, max(1, ENTRIES * device.factor // self.height))
         self.size = self.height * self.width
         self.across = -(-n // self.width)
         rows = np.repeat(np.arange(m, dtype=np.int32), np.diff(indptr))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Literal
 
 from nmd_lab._errors import sentence
@@ -15,19 +14,8 @@ STARTING = "starting; the first run of a model is compiled, which takes some sec
 
 Phase = Literal["ready", "running", "stopped", "finished", "failed"]
 
-
-@dataclass(frozen=True)
-class RedrawOptions:
-    """How often running work is shown."""
-
-    interval: float = 0.06
-    """Shortest time between the end of a call of the listeners and the next call, in seconds."""
-
-    pause: float = 11.0
-    """Shortest such time, in durations of the call: listeners take at most 1/12 of the time."""
-
-
-REDRAW = RedrawOptions()
+INTERVAL = 0.06  # seconds, at least, from the end of a call of the listeners to the next call
+PAUSE = 11.0  # the same in durations of the call: listeners take at most 1/12 of the time
 
 
 class Background:
@@ -136,4 +124,4 @@ class Background:
         began = time.perf_counter()
         self.tell()
         later = time.perf_counter()
-        self._next_look = later + max(REDRAW.interval, REDRAW.pause * (later - began))
+        self._next_look = later + max(INTERVAL, PAUSE * (later - began))

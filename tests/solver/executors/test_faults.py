@@ -21,8 +21,7 @@ import nmd_lab as nmd
 from nmd_lab.solver.executors import placement as placements
 from nmd_lab.solver.executors import tasks
 from nmd_lab.solver.executors.part import PARTS, Part, RowRange
-from nmd_lab.solver.executors.placement import Placement, PlacementOptions
-from nmd_lab.solver.executors.tasks import TaskOptions
+from nmd_lab.solver.executors.placement import Placement
 
 distributed = pytest.importorskip("distributed")
 
@@ -45,7 +44,7 @@ def killer(client, *iterations):
 @pytest.mark.parametrize(("storage", "embedded"), [("dense", 1 << 16), ("observed", 0)])
 def test_killed_workers_cost_time_only(storage, embedded, own_client, caplog, monkeypatch):
     """Whether H is sent with each task, or before."""
-    monkeypatch.setattr(tasks, "TASKS", TaskOptions(embedded=embedded))
+    monkeypatch.setattr(tasks, "EMBEDDED", embedded)
     X, options = made(storage, (3000, 40))
     expected = nmd.complete(X, 3, "relu", **LONG, **options)
     moments = np.random.default_rng(len(storage)).choice(np.arange(1, 24), 3, replace=False)
@@ -169,7 +168,7 @@ def test_checkpoints_that_workers_cannot_write_end_with_a_warning(client, tmp_pa
 
 
 def test_a_new_worker_is_used(monkeypatch):
-    monkeypatch.setattr(placements, "PLACEMENT", PlacementOptions(least=0.0))
+    monkeypatch.setattr(placements, "LEAST", 0.0)
     X, _ = made("dense", (40_000, 60))
     settings = {"n_workers": 1, "threads_per_worker": 1, "dashboard_address": ":0"}
     homes = []

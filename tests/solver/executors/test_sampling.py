@@ -13,7 +13,6 @@ from scipy import sparse
 
 import nmd_lab as nmd
 from nmd_lab.solver.executors import tasks
-from nmd_lab.solver.executors.tasks import TaskOptions
 
 da = pytest.importorskip("dask.array")
 distributed = pytest.importorskip("distributed")
@@ -110,7 +109,7 @@ def test_a_table_of_dask(client):
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("case", ["ratings", "T with a memory", "levels"])
 def test_killed_workers_change_no_bit(case, own_client, caplog, monkeypatch):
-    monkeypatch.setattr(tasks, "TASKS", TaskOptions(look=0.2))
+    monkeypatch.setattr(tasks, "LOOK", 0.2)
     X, model, options = CASES[case]
     options = FEW | options | {"draws": 10}
     expected = nmd.sample(X, 4, *model, **options)
@@ -149,8 +148,8 @@ def test_a_chain_goes_on_from_its_checkpoint(case, client, tmp_path):
 def test_a_worker_that_comes_is_used(client, cluster, monkeypatch):
     from nmd_lab.solver.executors import placement
 
-    monkeypatch.setattr(placement, "PLACEMENT", placement.PlacementOptions(least=0.0))
-    monkeypatch.setattr(tasks, "TASKS", TaskOptions(look=0.2))
+    monkeypatch.setattr(placement, "LEAST", 0.0)
+    monkeypatch.setattr(tasks, "LOOK", 0.2)
     expected = nmd.sample(RATINGS, 4, **FEW | {"draws": 30})
 
     def more(told):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize, rosen, rosen_der
 
-from nmd_lab.solver.refinement.lbfgs import LBFGS, Point, descend
+from nmd_lab.solver.refinement.lbfgs import TRIALS, Point, descend
 
 
 def plainly(x):
@@ -149,7 +149,7 @@ def test_only_the_last_point_of_a_search_is_accepted_and_a_search_is_short():
     refused = 0
     for point in itertools.islice(descend(kinked, plainly, start), 300):
         refused = 0 if point.accepted else refused + 1
-        assert refused <= 2 * LBFGS.trials  # with the memory, then once more without
+        assert refused <= 2 * TRIALS  # with the memory, then once more without
 
 
 def test_a_start_at_the_minimum_ends_at_once():
@@ -165,7 +165,7 @@ def test_values_that_are_not_finite_end_it(value):
     assert not any(point.accepted for point in nowhere)
     start = begin(rosenbrock, [-1.2, 1.0])
     tried = list(descend(lost, plainly, start))
-    assert len(tried) == LBFGS.trials
+    assert len(tried) == TRIALS
     assert not any(point.accepted for point in tried)
 
 

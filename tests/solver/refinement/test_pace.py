@@ -11,9 +11,9 @@ from scipy import sparse
 import nmd_lab as nmd
 from nmd_lab.datasets import synthetic
 from nmd_lab.solver.prepare import prepare
-from nmd_lab.solver.refinement.acceleration import accelerated
+from nmd_lab.solver.refinement.acceleration import NEARLY_EXACT, accelerated
 from nmd_lab.solver.refinement.cost import pass_costs
-from nmd_lab.solver.refinement.pace import PACE, Pace
+from nmd_lab.solver.refinement.pace import HORIZON, SLACK, Pace
 from nmd_lab.solver.starts import warmed_up
 
 PLAIN = {"acceleration": None, "homotopy": False, "polish": False}
@@ -42,16 +42,16 @@ def test_refinements_that_have_paid_run_until_the_iteration_would_catch_up():
     for spent in (10.0, 20.0, 60.0):
         pace = after(objectives, spent)
         reached = objectives[-1] * 0.99 ** (spent + 1)
-        assert pace.allows(1.0, best=reached * PACE.slack * 0.999)
-        assert not pace.allows(1.0, best=reached * PACE.slack * 1.001)
+        assert pace.allows(1.0, best=reached * SLACK * 0.999)
+        assert not pace.allows(1.0, best=reached * SLACK * 1.001)
 
 
 def test_a_refinement_that_has_not_paid_waits_until_its_work_is_small_beside_the_iterations():
     def may_begin(iterations):
         return after([1.0] * iterations).allows(23.0, best=1.0, begins=True)
 
-    assert not may_begin(int(23 / PACE.horizon) - 1)
-    assert may_begin(int(23 / PACE.horizon) + 1)
+    assert not may_begin(int(23 / HORIZON) - 1)
+    assert may_begin(int(23 / HORIZON) + 1)
     assert after([1.0] * 40, spent=100.0).allows(10.0, best=0.9, begins=True)
 
 
@@ -110,7 +110,7 @@ def test_after_the_same_counted_work_the_best_is_at_most_a_tenth_above_the_plain
         if work[-1] >= 600 or state.stop_reason is not None:
             break
     there = np.searchsorted(work, np.arange(1, 601) + 1, side="right") - 1
-    far = plain.history.relative_error.values > PACE.nearly_exact
+    far = plain.history.relative_error.values > NEARLY_EXACT
     ratios = np.array(best)[there] / lowest
     assert ratios[far & (np.arange(600) < int(work[-1]))].max() <= LIMITS.get(kind, 1.1)
 

@@ -15,7 +15,7 @@ import nmd_lab
 from nmd_lab.model.losses import KL_FLOOR
 from nmd_lab.solver.prepare import prepare
 from nmd_lab.solver.refinement.lagrangian import Lagrangian
-from nmd_lab.solver.refinement.lbfgs import LBFGS, descend, no_pairs
+from nmd_lab.solver.refinement.lbfgs import MOST_PAIRS, descend, no_pairs
 from nmd_lab.solver.refinement.stages import optimality, polish, refine, refine_with_homotopy
 
 ENDS = 3000
@@ -319,6 +319,6 @@ def test_a_new_preconditioner_takes_the_memory_of_the_old_one():
             pass
     finally:
         tracemalloc.stop()
-    pairs = 2 * LBFGS.memory * start.x.nbytes
+    pairs = 2 * MOST_PAIRS * start.x.nbytes
     assert peaks[0] <= 2.1 * matrices
     assert peaks[-1] <= 2.3 * matrices + pairs

@@ -13,7 +13,8 @@ from scipy import stats
 import nmd_lab
 from nmd_lab._numba import compile_scalar
 from nmd_lab.model.proximal import compile_t_update, make_pair
-from nmd_lab.solver.sampler.grid_draws import GridOptions, compile_grid_draw
+from nmd_lab.solver.sampler import grid_draws
+from nmd_lab.solver.sampler.grid_draws import compile_grid_draw
 from nmd_lab.solver.sampler.t_draw import compile_t_draw
 
 N_INPUTS, N_DRAWS = 20, 3000
@@ -105,12 +106,13 @@ def test_a_step_keeps_the_density(loss):
 
 
 @pytest.mark.parametrize("loss", ["frobenius", "l1"])
-def test_a_step_corrects_a_coarse_grid(loss):
+def test_a_step_corrects_a_coarse_grid(loss, monkeypatch):
     """The points before the first halving miss the density; steps from it must not."""
     pair = make_pair("square", loss)
     parts = [compile_scalar(part) for part in (pair.nonlinearity.forward, pair.loss.value)]
-    solve, coarse = compile_t_update(pair.structure), GridOptions(n_passes=0, n_coarse=1)
-    step = many_steps(compile_grid_draw(solve, *parts, True, coarse))
+    monkeypatch.setattr(grid_draws, "N_PASSES", 0)
+    monkeypatch.setattr(grid_draws, "N_COARSE", 1)
+    step = many_steps(compile_grid_draw(compile_t_update(pair.structure), *parts, True))
     inputs, n = (0.5, 2.0, 0.7, 1.5), 40_000
     exact = density_of("square", loss, *inputs)
     proposals = step(np.full(n, math.nan), (*inputs, *pair.arguments), 0)

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from scipy import sparse
 
 from nmd_lab.data.observations import observe
 from nmd_lab.solver.selection import parts as module
-from nmd_lab.solver.selection.parts import PARTS, draw_parts, holes_depend_on_each_other
+from nmd_lab.solver.selection.parts import draw_parts, holes_depend_on_each_other
 
 
 def random_holes(shape=(40, 30), share=0.6, seed=0):
@@ -133,7 +131,7 @@ def test_a_tenth_is_held_out_several_times_if_that_is_little(name):
     shares = [part.held_out.n_observed / n_observed for part in parts]
     assert min(shares) >= 0.01  # moved holes are few
     assert max(shares) <= 0.2
-    assert 1 < len(parts) <= PARTS.most_parts
+    assert 1 < len(parts) <= module.MOST_PARTS
     first, second = (masks(part)[1] for part in parts[:2])
     assert np.any(first != second)
 
@@ -141,11 +139,12 @@ def test_a_tenth_is_held_out_several_times_if_that_is_little(name):
 def test_one_part_is_enough_for_many_entries():
     parts, _ = draw(random_holes((200, 150), 0.9))
     assert len(parts) == 1
-    assert parts[0].held_out.n_observed >= PARTS.wanted
+    assert parts[0].held_out.n_observed >= module.WANTED
 
 
 def test_no_more_are_held_out_than_are_needed(monkeypatch):
-    monkeypatch.setattr(module, "PARTS", replace(PARTS, wanted=100, most=300))
+    monkeypatch.setattr(module, "WANTED", 100)
+    monkeypatch.setattr(module, "MOST", 300)
     (part,), _ = draw(random_holes((100, 80), 0.9))
     assert part.held_out.n_observed == 300
 

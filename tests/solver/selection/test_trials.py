@@ -17,7 +17,7 @@ from nmd_lab.solver.initialization import Start
 from nmd_lab.solver.options import Options
 from nmd_lab.solver.selection.parts import draw_parts
 from nmd_lab.solver.selection.setting import Setting, Trial
-from nmd_lab.solver.selection.trials import TRIALS, Trials
+from nmd_lab.solver.selection.trials import MOST, Trials
 
 MODELS = {
     "relu": nmd.ReLU(), "identity": nmd.Identity(), "modulus": nmd.Modulus(),
@@ -181,7 +181,7 @@ def test_a_strong_ridge_removes_all_and_a_weak_one_finds_them_again():
 def test_a_trial_has_few_iterations_and_a_row(f):
     trials = trials_of(np.abs(data()) / 8)
     trial = trials.run(setting(f, alpha=0.02))
-    assert len(trials.parts) <= trial.n_iter <= TRIALS.most * len(trials.parts)
+    assert len(trials.parts) <= trial.n_iter <= MOST * len(trials.parts)
     assert trials.done == [trial]
     row = trial.row(trial)
     assert row["spread"] == 0

@@ -10,7 +10,7 @@ from scipy.optimize import minimize
 import nmd_lab as nmd
 from nmd_lab.model.proximal import make_pair
 from nmd_lab.solver.zeros import new_rows
-from nmd_lab.solver.zeros.new_rows import ZeroRowOptions, handles_rows
+from nmd_lab.solver.zeros.new_rows import handles_rows
 
 PAIRS = [
     ("relu", "frobenius"),
@@ -78,9 +78,8 @@ def test_a_row_does_not_depend_on_the_others(f, loss, monkeypatch):
     W = fit.fold_in(new).values
     for i in (0, 4, 9):
         np.testing.assert_allclose(fit.fold_in(new[i : i + 1]).values, W[i : i + 1], atol=1e-6)
-    small = ZeroRowOptions(batch_entries=120, columns_entries=70)
-    monkeypatch.setattr(new_rows, "ZERO_ROWS", small)
-    monkeypatch.setattr("nmd_lab.solver.new_rows.ZERO_ROWS", small)
+    monkeypatch.setattr(new_rows, "COLUMNS_ENTRIES", 70)
+    monkeypatch.setattr("nmd_lab.solver.new_rows.BATCH_ENTRIES", 120)
     np.testing.assert_allclose(fit.fold_in(new).values, W, atol=1e-6)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import tracemalloc
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -21,10 +20,10 @@ from nmd_lab.solver.devices import compiled_zeros
 from nmd_lab.solver.devices.compiled_zeros import ZeroLoss
 from nmd_lab.solver.prepare import prepare
 from nmd_lab.solver.refinement.moreau_envelope import MoreauEnvelope
-from nmd_lab.solver.storage import BLOCKS, storage_of
+from nmd_lab.solver.storage import storage_of
 from nmd_lab.solver.zeros import tiles
 from nmd_lab.solver.zeros.envelope import SparseEnvelope
-from nmd_lab.solver.zeros.tiles import TileOptions, Tiles
+from nmd_lab.solver.zeros.tiles import Tiles
 
 WITH_OTHERS = [*PAIRS, ("softplus", "frobenius"), ("relu", "huber"), ("leaky_relu", "kl")]
 """The pairs of the paper, and some whose loss of a zero is not 0 at WH = 0, or has no form."""
@@ -42,7 +41,8 @@ def factors(m=23, n=31, rank=3, dtype=np.float64):
 
 @pytest.fixture
 def small_tiles(monkeypatch):
-    monkeypatch.setattr(tiles, "TILES", TileOptions(rows=4, entries=30))
+    monkeypatch.setattr(tiles, "ROWS", 4)
+    monkeypatch.setattr(tiles, "ENTRIES", 30)
 
 
 @settings(max_examples=40, deadline=None)
@@ -50,7 +50,8 @@ def small_tiles(monkeypatch):
 def test_tiles_have_each_entry_once(m, n, seed, parts):
     X = random_data(m, n, 0.3, seed)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(tiles, "TILES", TileOptions(rows=3, entries=12))
+        patch.setattr(tiles, "ROWS", 3)
+        patch.setattr(tiles, "ENTRIES", 12)
         cut = Tiles((m, n), X.indptr, X.indices, X.data)
     rebuilt, covered = np.zeros((m, n)), np.zeros((m, n), int)
     for part in range(parts):
@@ -102,7 +103,7 @@ def test_a_loss_with_a_value_of_its_own_has_no_form():
 def test_envelope_is_that_of_all_entries_with_multipliers_at_the_stored_ones(
     f, loss, threads, small_tiles, monkeypatch
 ):
-    monkeypatch.setattr("nmd_lab.solver.zeros.envelope.BLOCKS", replace(BLOCKS, share_entries=50))
+    monkeypatch.setattr("nmd_lab.solver.storage.SHARE_ENTRIES", 50)
     X, pair = random_data(), make_pair(f, loss)
     W, H = factors()
     full = observe(X.toarray())
