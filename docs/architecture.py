@@ -1,7 +1,7 @@
-"""Draw the rooms of the package and who imports whom, from the code.
+"""Draw the packages of ``nmd_lab`` and who imports whom, from the code.
 
-Rooms are the packages and the public modules of ``nmd_lab``.  A room stands one floor above the
-highest room that it imports.
+Public modules at the top count as packages.  A package stands one layer above the highest package
+that it imports.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ ENTRANCES = {"cli", "__main__", "__init__"}
 """Modules that import everything, or that are imported by name alone."""
 
 
-def rooms() -> dict[str, list[Path]]:
-    """Return the files of each room."""
+def packages() -> dict[str, list[Path]]:
+    """Return the files of each package."""
     found = {
         path.name: sorted(path.rglob("*.py"))
         for path in sorted(PACKAGE.iterdir())
@@ -52,8 +52,8 @@ def imports_of(path: Path) -> set[str]:
 
 
 def arrows() -> dict[str, set[str]]:
-    """Return the rooms that each room imports, also through helper modules."""
-    own = rooms()
+    """Return the packages that each package imports, also through helper modules."""
+    own = packages()
     helpers = {path.stem: imports_of(path) for path in PACKAGE.glob("_*.py")}
     found = {}
     for name, paths in own.items():
@@ -66,35 +66,35 @@ def arrows() -> dict[str, set[str]]:
     return found
 
 
-def floors(graph: dict[str, set[str]]) -> dict[str, int]:
-    """Return the floor of each room."""
+def layers(graph: dict[str, set[str]]) -> dict[str, int]:
+    """Return the layer of each package."""
     found: dict[str, int] = {}
 
-    def floor(name: str, above: tuple[str, ...] = ()) -> int:
+    def layer_of(name: str, above: tuple[str, ...] = ()) -> int:
         if name not in found:
             below = [n for n in graph[name] if n not in above]
-            found[name] = 1 + max((floor(n, (*above, name)) for n in below), default=-1)
+            found[name] = 1 + max((layer_of(n, (*above, name)) for n in below), default=-1)
         return found[name]
 
     for name in sorted(graph):
-        floor(name)
+        layer_of(name)
     return found
 
 
 def draw(path: Path) -> None:
-    """Draw the rooms on their floors."""
+    """Draw the packages on their layers."""
     graph = arrows()
-    level = floors(graph)
-    by_floor = {
+    level = layers(graph)
+    by_layer = {
         k: sorted(n for n in level if level[n] == k) for k in range(max(level.values()) + 1)
     }
-    widest = max(map(len, by_floor.values()))
+    widest = max(map(len, by_layer.values()))
     place = {
         name: ((position + 0.5) * widest / len(names), k)
-        for k, names in by_floor.items()
+        for k, names in by_layer.items()
         for position, name in enumerate(names)
     }
-    figure, ax = plt.subplots(figsize=(1.5 * widest, 1.05 * len(by_floor)), layout="constrained")
+    figure, ax = plt.subplots(figsize=(1.5 * widest, 1.05 * len(by_layer)), layout="constrained")
     for name, below in graph.items():
         for other in below:
             if level[other] < level[name]:
@@ -105,7 +105,7 @@ def draw(path: Path) -> None:
     for name, (x, y) in place.items():
         box = {"boxstyle": "round,pad=0.4", "facecolor": "#e8f0f8", "edgecolor": "#4477aa"}
         ax.text(x, y, name, ha="center", va="center", bbox=box, color="black")
-    ax.set(xlim=(0, widest), ylim=(-0.6, len(by_floor) - 0.4))
+    ax.set(xlim=(0, widest), ylim=(-0.6, len(by_layer) - 0.4))
     ax.axis("off")
     figure.savefig(path, facecolor="white")
     plt.close(figure)

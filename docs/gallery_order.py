@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 SUBJECTS = {
-    "what f does": ["zeros", "clipped_picture", "counts", "phase", "angles", "compression"],
+    "what f does": ["zeros", "counts", "phase", "angles", "compression", "clipped_picture"],
     "holes": ["ratings", "new_rows", "photograph", "gappy_maps", "detection_limits"],
     "tables": ["survey", "mixed_table", "multiple_imputation", "pipeline"],
     "other noise, other data": ["outliers", "own_loss", "graph", "parts"],

@@ -23,6 +23,7 @@ mpl.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
 from numpy.typing import NDArray
+from scipy.interpolate import griddata
 from sklearn.decomposition import NMF
 from sklearn.exceptions import ConvergenceWarning
 
@@ -86,6 +87,14 @@ def digits() -> dict[str, Any]:
     return {"pictures": short(X[rows], 2), "labels": labels[rows].tolist(), "fits": fits}
 
 
+def interpolation(given: NDArray[Any]) -> NDArray[Any]:
+    """Return a picture whose holes are interpolated linearly; outside the hull, the nearest."""
+    seen = ~np.isnan(given)
+    grid, pixels = tuple(np.indices(given.shape)), np.argwhere(seen)
+    linear, nearest = (griddata(pixels, given[seen], grid, way) for way in ("linear", "nearest"))
+    return np.where(np.isnan(linear), nearest, linear)
+
+
 def holes() -> dict[str, Any]:
     """Return a clipped picture, completed from fewer and fewer pixels."""
     with contextlib.redirect_stdout(io.StringIO()):
@@ -110,6 +119,7 @@ def holes() -> dict[str, Any]:
         interval = np.asarray(posterior.predict_interval(rows.ravel(), columns.ravel(), level=0.9))
         low, high = interval.T.reshape(2, *picture.shape)
         models["posterior mean"] = posterior.reconstruct().values
+        models["interpolation"] = interpolation(given)
         cases.append(
             {
                 "share": share,

@@ -1,4 +1,4 @@
-"""Chains that begin at a fit, or where those of an earlier posterior ended."""
+"""Warm starts of chains: from a fit, or from the end of an earlier posterior."""
 
 from __future__ import annotations
 

@@ -179,7 +179,7 @@ def decompose(
         Client of a Dask cluster whose workers make the passes over the rows (extra "dask"); by
         default the active one if X is of Dask: an array, a DataArray over one, or for `complete` a
         table of Dask with the columns row, column and value.  The iterates are those of Algorithm 1
-        on one machine, up to rounding.  Rank and ridge must be given.  See ``docs/scale.md``.
+        on one machine, up to rounding.  Rank and ridge must be given.  See ``docs/cluster.md``.
 
     Returns
     -------

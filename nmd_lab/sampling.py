@@ -72,7 +72,8 @@ def sample(
         Data (m, n).  NaN, masked entries, and entries that a sparse matrix does not store are
         missing.
     rank : int
-        Upper bound for the number of components; more than enough does no harm.
+        Upper bound for the number of components.  More than enough does no harm, except in a small
+        table with near copies of columns: there take one less than it has columns.
     nonlinearity : str or Nonlinearity, default "identity"
         Nonlinearity f.
     loss : str, Loss or Ordinal, default "frobenius"

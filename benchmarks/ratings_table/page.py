@@ -30,7 +30,7 @@ def page(store: Store, sets: dict[str, Set], methods: list[Method], effort: Effo
     Parameters
     ----------
     store : Store
-        The answers. One that is `Finished` does nothing: what is missing is named.
+        The answers. One that is `Finished` does nothing: what is missing is left out.
     sets : dict
         The sets.
     methods : list of Method
@@ -38,12 +38,17 @@ def page(store: Store, sets: dict[str, Set], methods: list[Method], effort: Effo
     effort : Effort
         How much is tried.
     """
+    records = {name: answered(store, name, each, methods, effort) for name, each in sets.items()}
+    methods = [
+        method for method in methods if any(method.name in each for each in records.values())
+    ]
     parts = [TITLE, protocol(effort)]
     if effort != FULL:
         parts.append("**This is a small version, to see that it runs.**")
     parts.append(f"{prose(GRIDS)}\n\n{grids(methods)}\n\n{left_out()}")
-    for name, each in sets.items():
-        parts += [f"## {name}", section(store, name, each, methods, effort)]
+    for name, answers in records.items():
+        if answers:
+            parts += [f"## {name}", section(sets[name], answers)]
     if METHODS["nmd.sample"] in methods and effort == FULL:
         parts += ["## More rank", more_rank(store, sets)]
     parts += ["## Published figures", prose(PUBLISHED)]
@@ -78,22 +83,23 @@ def left_out() -> str:
     return prose("\n".join([IMPLICIT, *lines]))
 
 
-def section(store: Store, name: str, each: Set, methods: list[Method], effort: Effort) -> str:
-    """Return the table of a set."""
+def answered(
+    store: Store, name: str, each: Set, methods: list[Method], effort: Effort
+) -> dict[str, list[Answer]]:
+    """Return the answers of the methods that were run on a set."""
     records = {method.name: runs(store, name, each, method, effort) for method in methods}
+    return {method: answers for method, answers in records.items() if answers}
+
+
+def section(each: Set, records: dict[str, list[Answer]]) -> str:
+    """Return the table of a set."""
     reference = records.get(REFERENCE, [])
-    done = max((len(found) for found in records.values()), default=0)
-    if not done:
-        return "Not run yet."
+    done = max(map(len, records.values()))
     rows = []
-    for method, found in records.items():
-        if not found:
-            continue
-        words = method if len(found) == done else f"{method} ({len(found)} of {each.runs})"
-        rows.append(row(words, found, reference))
-    missing = [name for name, found in records.items() if not found]
-    note = f"  Not run yet: {', '.join(missing)}." if missing else ""
-    return f"{done} of {each.runs} {each.what}.{note}\n\n{table(HEADER, rows)}"
+    for method, answers in records.items():
+        words = method if len(answers) == done else f"{method} ({len(answers)} of {each.runs})"
+        rows.append(row(words, answers, reference))
+    return f"{done} of {each.runs} {each.what}.\n\n{table(HEADER, rows)}"
 
 
 def runs(store: Store, name: str, each: Set, method: Method, effort: Effort) -> list[Answer]:
@@ -170,8 +176,8 @@ def more_rank(store: Store, sets: dict[str, Set]) -> str:
             rows.append((name, *(mean_std(found) for found in errors)))
     text = prose(
         """
-        RMSE of `nmd.sample` at every rank, without a choice: an upper bound for the rank is enough
-        if more rank does not hurt.
+        RMSE of `nmd.sample` at every rank, without a choice: more rank than needed does no harm
+        here. In a small table with near copies of columns it does: `docs/sampling.md`.
         """
     )
     return f"{text}\n\n{table(('data', *(f'rank {rank}' for rank in SAMPLER_RANKS)), rows)}"

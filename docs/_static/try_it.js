@@ -3,7 +3,7 @@
 
 (() => {
   const SVG = "http://www.w3.org/2000/svg";
-  const COLOURS = { ReLU: "#0072b2", MinMax: "#0072b2", linear: "#d55e00", NMF: "#009e73", "posterior mean": "#009e73" };
+  const COLOURS = { ReLU: "#0072b2", MinMax: "#0072b2", linear: "#d55e00", NMF: "#009e73", "posterior mean": "#009e73", interpolation: "#777777" };
 
   /** Return an element with attributes (functions become listeners) and children. */
   function node(tag, attributes = {}, ...children) {

@@ -5,6 +5,7 @@ Counts whose effects multiply
 Sales per shop and product, or cases per town and week: a shop sells twice as much of everything,
 a season doubles some products.  Effects multiply, so their logarithms add: the mean is exp(WH).
 The noise of a count grows with its mean, which the Kullback-Leibler loss (Poisson noise) knows.
+The data are generated.
 """
 
 import matplotlib.pyplot as plt

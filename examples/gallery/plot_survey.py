@@ -3,7 +3,8 @@ Answers of a survey: ordered levels
 ===================================
 
 "Disagree", "neutral", "agree" are ordered, and nobody knows how far apart they are.  The ordinal
-model learns cut points between the levels.  It predicts a probability of each answer.
+model learns cut points between the levels.  It predicts a probability of each answer.  The data
+are generated.
 """
 
 import matplotlib.pyplot as plt

@@ -1,4 +1,4 @@
-"""Where a computation stands: a tree of places, each with what is needed to go on from there.
+"""State of running computations as a tree: each nested loop keeps what it needs to resume.
 
 A fit is one computation inside another: a start inside the list of starts, Algorithm 1 inside the
 start, a refinement beside it.  Each of them gets a `Place` and tells it how to describe itself

@@ -1,4 +1,4 @@
-"""Entries of a matrix as plain arrays, and what is known of them."""
+"""Observed entries as plain arrays, their lower and upper limits, and rows in CSR form."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether the columns of a table are in units of their own, such as years and shares.
+"""Detection of tables whose columns have different units, such as years and shares.
 
 >>> import numpy as np
 >>> from nmd_lab.data.observations import observe

@@ -32,7 +32,8 @@ class MatrixCompletion(OneToOneFeatureMixin, SampledModel):  # type: ignore[misc
         Number of components r.  "auto": chosen by held-out entries.
     inference : {"fit", "sample"}, default "fit"
         "fit": one fit, by `complete`.  "sample": a posterior, by `sample`, which predicts with
-        standard deviations and has no ridge to choose; `n_components` is then an upper bound.
+        standard deviations and has no ridge to choose; `n_components` is then an upper bound (see
+        `sample` for small tables with near copies of columns).
     n_draws : int, default 300
         Number of draws of "sample".
     n_tune : int, optional

@@ -1,4 +1,4 @@
-"""What a pair knows of entries with limits."""
+"""The loss of censored entries as a parameter of a pair."""
 
 from __future__ import annotations
 

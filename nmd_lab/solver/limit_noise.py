@@ -1,4 +1,4 @@
-"""What a fit knows of entries with limits: the smallest possible value, and the size of the noise.
+"""The noise level at censored entries, estimated by a pilot run, and the smallest possible value.
 
 The loss of an entry with limits needs the standard deviation of the noise (`LimitModel`).  Where
 settings are chosen by held-out entries, it is their error.  Otherwise a pilot run estimates it: a

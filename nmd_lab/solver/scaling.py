@@ -1,4 +1,4 @@
-"""The units of a problem, in which its data have a size near one.
+"""Scaling of a problem: units in which its data have a size near one.
 
 For a loss of degree q and an f of degree p, d(s x, f(t)) = s^q d(x, f(t / s^(1/p))).  A problem for
 X is therefore the same as one for X / s, with these units:

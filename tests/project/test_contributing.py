@@ -1,9 +1,10 @@
-"""The page on how to extend the library shows the real classes."""
+"""CONTRIBUTING.md shows the real classes and the present modules."""
 
 import inspect
 from pathlib import Path
 
 import pytest
+from site_modules import site_module
 
 import nmd_lab as nmd
 
@@ -13,3 +14,8 @@ PAGE = Path(__file__).parents[2] / "CONTRIBUTING.md"
 @pytest.mark.parametrize("example", [nmd.L1, nmd.Modulus])
 def test_the_recipe_shows_the_real_class(example):
     assert inspect.getsource(example) in PAGE.read_text(encoding="utf-8")
+
+
+def test_the_modules_are_those_of_the_package():
+    page = PAGE.read_text(encoding="utf-8")
+    assert site_module("modules").updated(page) == page, "run python docs/modules.py"

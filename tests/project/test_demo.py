@@ -1,4 +1,4 @@
-"""The first case of the demo: a picture that its sensor has clipped."""
+"""The demo's picture that its sensor has clipped, and its default call."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def demo():
         yield module
 
 
-def test_the_nonlinearity_matters_in_the_first_case(demo, tmp_path):
+def test_minmax_beats_a_linear_model_and_interpolation_beats_minmax(demo, tmp_path):
     picture = demo.fringes()
     assert 0.1 < float((picture == 0).mean()) < 0.4
     assert 0.1 < float((picture == 1).mean()) < 0.4
@@ -34,9 +34,9 @@ def test_the_nonlinearity_matters_in_the_first_case(demo, tmp_path):
     demo.complete_fringes(table, tmp_path)
     rows = [line for line in table.lines if line.startswith("  ") and "." in line]
     errors = {line[:48].strip(): float(line[48:].split()[0]) for line in rows}
-    (mean, svd, linear, default) = errors.values()
-    assert default < 0.85 * linear < linear < svd < mean
-    assert "MinMax" in list(errors)[-1]
+    (mean, svd, linear, default, interpolated) = errors.values()
+    assert interpolated < default < 0.85 * linear < linear < svd < mean
+    assert "MinMax" in list(errors)[-2]
     assert sorted(path.name for path in tmp_path.iterdir()) == [
         "fringes.png", "fringes_selection.png"
     ]  # fmt: skip

@@ -162,3 +162,17 @@ def test_a_source_archive_has_no_ratings(built):
     assert [name for name in archive if name.endswith("/data/README.md")]
     assert not [name for name in archive if "movielens-latest-small" in name]
     assert not [name for name in archive if re.search(r"ratings\.csv|movies\.csv", name)]
+
+
+def test_classifiers_workflow_and_page_name_the_same_systems():
+    workflow = yaml.safe_load((ROOT / ".github/workflows/test.yml").read_text(encoding="utf-8"))
+    page = (ROOT / "docs/install.md").read_text(encoding="utf-8")
+    systems = {"Linux": "ubuntu-latest", "MacOS": "macos-latest", "Windows": "windows-latest"}
+    tested = {
+        system
+        for job in workflow["jobs"].values()
+        for system in job.get("strategy", {}).get("matrix", {}).get("os", [job["runs-on"]])
+    }
+    classified = [c.split(" :: ")[-1] for c in PROJECT["classifiers"] if c.startswith("Operating")]
+    assert {systems[name] for name in classified} == tested
+    assert all(re.search(name, page, re.IGNORECASE) for name in classified)

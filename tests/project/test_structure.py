@@ -1,8 +1,7 @@
-"""The rooms of the package: what may import what.  CONTRIBUTING.md describes the rooms."""
+"""The layers of the package: what may import what.  CONTRIBUTING.md describes the layers."""
 
 from __future__ import annotations
 
-import re
 import shutil
 from pathlib import Path
 
@@ -12,7 +11,7 @@ from imports import cycles, imports_of
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "nmd_lab"
 
-FLOORS = (
+LAYERS = (
     {
         "_version",
         "_show_versions",
@@ -50,10 +49,10 @@ FLOORS = (
     {"studies"},
     {"widgets", "cli", "_command_line", "__main__"},
 )
-"""Rooms from the bottom to the top; a room imports only from its own floor and those below."""
+"""Packages and modules from the bottom to the top; each imports from its own layer and below."""
 
 STRANGERS = [("model", "data"), ("data", "model")]
-"""Rooms of one floor that do not know each other."""
+"""Packages of one layer that do not know each other."""
 
 LAZY = {
     ("nmd_lab.result.decomposition", "nmd_lab.plots"): "fit.plot, which needs matplotlib",
@@ -84,12 +83,12 @@ UP = [
 """The two imports that go up, and the only ones that may close a cycle."""
 
 
-def room_of(module: str) -> str:
+def top_of(module: str) -> str:
     return module.split(".")[1] if "." in module else ""
 
 
-def floor_of(module: str) -> int:
-    return next(number for number, rooms in enumerate(FLOORS) if room_of(module) in rooms)
+def layer_of(module: str) -> int:
+    return next(number for number, names in enumerate(LAYERS) if top_of(module) in names)
 
 
 def problems(package: Path) -> list[str]:
@@ -102,18 +101,18 @@ def problems(package: Path) -> list[str]:
         elif lazy and (source, target) not in LAZY:
             found.append(f"{source} imports {target} in a function, which is not in the list")
         elif (source, target) not in UP:
-            if floor_of(target) > floor_of(source):
+            if layer_of(target) > layer_of(source):
                 found.append(f"{source} imports {target} from above")
-            if (room_of(source), room_of(target)) in STRANGERS:
+            if (top_of(source), top_of(target)) in STRANGERS:
                 found.append(f"{source} imports {target}, which it should not know")
     down = [one for one in imports if (one.source, one.target) not in UP]
     found += [f"{sorted(group)} import one another" for group in cycles(down)]
     return found
 
 
-def test_every_room_has_a_floor():
-    rooms = {path.stem for path in PACKAGE.iterdir() if path.suffix == ".py" or path.is_dir()}
-    assert rooms - {"__init__", "__pycache__", "py"} == set().union(*FLOORS)
+def test_every_package_has_a_layer():
+    names = {path.stem for path in PACKAGE.iterdir() if path.suffix == ".py" or path.is_dir()}
+    assert names - {"__init__", "__pycache__", "py"} == set().union(*LAYERS)
 
 
 def test_imports_go_down_and_close_no_cycle():
@@ -155,10 +154,3 @@ def test_no_file_is_long():
         for path in PACKAGE.rglob("*.py")
     }
     assert not {name: length for name, length in lengths.items() if length > 350}
-
-
-def test_contributing_describes_every_room():
-    page = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
-    named = set(re.findall(r"`(\w+)(?:\.py|/)`", page))
-    rooms = set().union(*FLOORS)
-    assert rooms <= named, sorted(rooms - named)

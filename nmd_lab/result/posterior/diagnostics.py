@@ -1,4 +1,4 @@
-"""What can be known of the chains and of the components of a posterior."""
+"""Diagnostics of a posterior: convergence of its chains, singular values, effective rank."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the distribution of an observation given a draw depends on, and the pieces of f."""
+"""Parameters of the noise of an observation given a draw, and helpers of normal distributions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The augmented Lagrangian with T eliminated, a smooth function of W and H alone.
+"""The augmented Lagrangian with T eliminated, a continuous function of W and H alone.
 
 For fixed multipliers U and penalty ρ the best T is the T-update, T = prox(WH - U), so
 
@@ -6,8 +6,10 @@ For fixed multipliers U and penalty ρ the best T is the T-update, T = prox(WH -
 
 is the Moreau envelope of the loss, entry by entry.  Its gradient with respect to WH is ρ (V - T).
 The exact T-update therefore gives an exact gradient, even if f and d have kinks, flat pieces and
-poles, and methods for smooth functions apply to every pair.  Where the loss is flat in WH (a
-clipped entry, a dead ReLU), a small ρ still gives a gradient in the right direction.
+poles, except where two minimisers T tie: there L has a kink that points upwards, which a descent
+leaves (ReLU + Frobenius, x = ρ = 1: the slope jumps from 0 to -0.707 at v = 1 - √2).  Where the
+loss is flat in WH (a clipped entry, a dead ReLU), a small ρ still gives a gradient in the right
+direction.
 
 With U = 0 and a large ρ, L is close to the objective itself.  With the right U, both have the same
 stationary points at any ρ (the method of multipliers).

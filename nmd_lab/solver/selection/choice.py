@@ -1,4 +1,4 @@
-"""The entrance: settings for a fit, chosen by held-out entries."""
+"""The choice of the settings of a fit by held-out entries, as a fit calls it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What may be chosen, and what is given."""
+"""The search space of a choice: which settings are open, and which are fixed."""
 
 from __future__ import annotations
 

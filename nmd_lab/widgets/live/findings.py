@@ -1,4 +1,4 @@
-"""What a posterior says beside data: how well its intervals hold, as a number and as a chart."""
+"""Coverage of the intervals of a posterior at held-out data, as a number and as a chart."""
 
 from __future__ import annotations
 

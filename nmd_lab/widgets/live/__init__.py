@@ -1,0 +1,1 @@
+"""Background work of the explorers: fits, draws and snapshots in threads."""

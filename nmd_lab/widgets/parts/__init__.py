@@ -1,0 +1,1 @@
+"""Parts of the page of an explorer, as numbers and texts that the front end draws."""

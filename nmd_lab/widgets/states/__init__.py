@@ -1,0 +1,1 @@
+"""States of the explorers: data, settings and fit, without any widget."""
