@@ -256,11 +256,11 @@ def with_categories(X: Any, names: Sequence[str]) -> Any:
     """Return a table with some of its columns as categories."""
     if names and not is_frame(X):
         raise ValueError(f"categories={names[0]!r} is meant for tables: leave it out.")
+    by_text = {str(name): name for name in X.columns} if names else {}
     for name in names:
-        if name not in X.columns:
-            has = [*map(str, X.columns)]
-            raise ValueError(f"categories={name!r} is no column of the table: it has {has}.")
-    return X.astype(dict.fromkeys(names, "category")) if names else X
+        if name not in by_text:
+            raise ValueError(f"categories={name!r} is no column of the table: it has {[*by_text]}.")
+    return X.astype({by_text[name]: "category" for name in names}) if names else X
 
 
 def check_columns(X: Any, command: Literal["fit", "sample"]) -> None:
