@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import re
+import shlex
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from cyclopts import Group, Parameter
 
+from .data.labels import is_frame
+from .data.refused_columns import description, refused_columns
 from .solver.options import COMPLETION_DEFAULTS, Options
 from .solver.sampler.options import SampleOptions
 
@@ -21,6 +25,7 @@ SOLVER = Group("Solver", sort_key=4)
 SAMPLER = Group("Sampler", sort_key=4)
 
 Switch = Literal["auto", "true", "false"]
+Seed = Annotated[int | None, Parameter(name=["--seed", "--random-state"])]
 FactorConstraintName = Literal["nonnegative", "orthonormal", "simplex", "sparse"]
 
 
@@ -155,7 +160,7 @@ class SolverOptions:
     max_iter: int = Options.max_iter
     tol: float = Options.tol
     time_limit: float | None = None
-    random_state: int | None = None
+    random_state: Seed = None
     threads: int | None = None
     device: str | None = None
     checkpoint: Path | None = None
@@ -234,7 +239,7 @@ class SamplerOptions:
     chains: int = SampleOptions.chains
     keep: int | None = None
     time_limit: float | None = None
-    random_state: Annotated[int | None, Parameter(name=["--seed", "--random-state"])] = None
+    random_state: Seed = None
     threads: int | None = None
     checkpoint: Path | None = None
     checkpoint_every: float = SampleOptions.checkpoint_every
@@ -245,6 +250,35 @@ def in_shell(text: str) -> str:
     """Return an error message with the bounds of MinMax and `complete` as the shell has them."""
     text = text.replace("use complete()", "leave out --decompose")
     return re.sub(r"nonlinearity=nmd\.MinMax(\([^)]*\))", r'--nonlinearity "minmax\1"', text)
+
+
+def with_categories(X: Any, names: Sequence[str]) -> Any:
+    """Return a table with some of its columns as categories."""
+    if names and not is_frame(X):
+        raise ValueError(f"categories={names[0]!r} is meant for tables: leave it out.")
+    by_text = {str(name): name for name in X.columns} if names else {}
+    for name in names:
+        if name not in by_text:
+            raise ValueError(f"categories={name!r} is no column of the table: it has {[*by_text]}.")
+    return X.astype({by_text[name]: "category" for name in names}) if names else X
+
+
+def check_columns(X: Any, command: Literal["fit", "sample"]) -> None:
+    """Raise ValueError if columns of a table hold no numbers, with the words that mend it."""
+    refused = refused_columns(X) if is_frame(X) else {}
+    if not refused:
+        return
+    classes = [*refused.get("text", []), *refused.get("booleans", [])]
+    others = [name for names in refused.values() for name in names if name not in classes]
+    remedies = []
+    if classes:
+        words = shlex.join(["--categories", *map(str, classes)])
+        remedies.append(f"give {words}" if command == "fit" else f"use nmd-lab fit with {words}")
+    if others:
+        remedies.append(f"leave {', '.join(map(repr, others))} out of the file")
+    if "limits" in refused:
+        remedies.append("or give limits to nmd_lab.complete in Python, which says how")
+    raise ValueError(f"the table has {description(X, refused)}: {', '.join(remedies)}.")
 
 
 def is_to_be_chosen(rank: int | str, options: dict[str, Any], decompose: bool) -> bool:

@@ -29,7 +29,7 @@ from nmd_lab.data.observations import observe
 from nmd_lab.data.readers import read_file
 from nmd_lab.result import netcdf
 from nmd_lab.result.decomposition import Decomposition
-from nmd_lab.result.exports import check_export, check_export_size, export
+from nmd_lab.result.exports import TABLES, check_export, check_export_size, export
 from nmd_lab.result.posterior.exports import check_posterior_export, export_posterior
 from nmd_lab.result.posterior.files import is_posterior
 from nmd_lab.result.posterior.posterior import Posterior
@@ -43,9 +43,11 @@ from ._command_line import (
     SampledModelOptions,
     SamplerOptions,
     SolverOptions,
+    check_columns,
     given,
     in_shell,
     is_to_be_chosen,
+    with_categories,
 )
 from ._interruption import Interruption, Terminated, interruptible
 from ._version import __version__
@@ -129,6 +131,8 @@ def fit(
     *,
     rank: Literal["auto"] | int = "auto",
     out: Path | None = None,
+    categories: Annotated[tuple[str, ...], Parameter(consume_multiple=True)] = (),
+    reconstruction: Annotated[bool, Parameter(show_default=False)] = False,
     decompose_: Annotated[bool, Parameter(name="--decompose", show_default=False)] = False,
     quiet: Annotated[bool, Parameter(show_default=False)] = False,
     reading: DataOptions | None = None,
@@ -138,7 +142,7 @@ def fit(
     """Fit one model to a matrix.
 
     The file is .npy, .npz, .mtx, .nc, or a table .csv, .tsv, .txt with or without names of rows
-    and columns.  A table with columns such as userId, movieId, rating is taken as a long table.
+    and columns.  A table of columns such as userId, movieId, rating is taken as a long table.
     Missing entries are completed.  Rank, ridge, offsets and nonlinearity are chosen by held-out
     entries unless they are given.
 
@@ -150,7 +154,11 @@ def fit(
         Number of components; auto: chosen by held-out entries.
     out
         File for the result: .nc (the fit, for "nmd-lab show" and nmd_lab.load), .npz (W, H and
-        offsets), .csv or .parquet (the reconstruction as a table).
+        offsets), .csv or .parquet (the data with their holes filled).
+    categories
+        Columns of a table that hold categories.
+    reconstruction
+        Write the reconstruction f(WH) to .csv or .parquet, in place of the data.
     decompose_
         Take absent entries of a sparse matrix as zeros, not as missing.
     quiet
@@ -158,8 +166,12 @@ def fit(
     """
     if out is not None and check_export(out, "out") == data.resolve():
         raise ValueError(f"out={str(out)!r} is the file of the data: give another path.")
+    if reconstruction and (out is None or out.suffix.lower() not in TABLES):
+        raise ValueError("--reconstruction goes with a table: give --out with .csv or .parquet.")
     options = _with_models(given(model or ModelOptions()) | given(solver or SolverOptions()))
     X, options = _read(data, reading, options)
+    X = with_categories(X, categories)
+    check_columns(X, "fit")
     if out is not None and len(X.shape) == 2:
         check_export_size(out, X.shape)
     function = decompose if decompose_ else complete
@@ -169,7 +181,7 @@ def fit(
         result = function(X, rank, progress=not quiet, **options)
         print(result)
         if out is not None:
-            export(result, out)
+            export(result, out, None if reconstruction else X)
             print(f"saved as {out}")
     return _code(result, interruption)
 
@@ -238,6 +250,7 @@ def sample(
         raise ValueError(f"out={str(out)!r} is the file of the data: give another path.")
     options = given(model or SampledModelOptions()) | given(sampler or SamplerOptions())
     X, options = _read(data, reading, _with_models(options))
+    check_columns(X, "sample")
     if out is not None:
         check_posterior_export(out, X.shape)
     with interruptible() as interruption:  # until the posterior is saved

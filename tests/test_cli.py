@@ -20,13 +20,14 @@ from waiting import PATIENCE
 import nmd_lab as nmd
 from nmd_lab._command_line import ModelOptions, SolverOptions
 from nmd_lab.cli import main
-from nmd_lab.data.readers import read_matrix
+from nmd_lab.data.observations import observe
 from nmd_lab.result import exports, netcdf
 from nmd_lab.solver.options import COMPLETION_DEFAULTS, CONSTRAINTS, INITS, OFFSETS, Options
 from nmd_lab.studies import configuration
 
 PLAIN = ["--alpha", "0", "--rank"]
 EXAMPLE = Path(__file__).parents[1] / "examples" / "study.toml"
+MIXED = "id,age,sex,ill\na,60,m,True\nb,50,f,\nc,,f,False\nd,41,,True\ne,55,m,False\n"
 
 
 @pytest.fixture
@@ -57,109 +58,141 @@ def files(X: np.ndarray, folder: Path) -> dict[str, Path]:
     return paths
 
 
-def test_every_format_gives_the_same_fit(matrix, tmp_path, capsys):
-    # No refinements yet, whose pace depends on how the entries are stored
-    options = {"constraint": "everywhere", "max_iter": 15, "tol": 0}
-    expected = nmd.complete(matrix, 2, "relu", alpha=0, **options)
-    for path in files(matrix, tmp_path).values():
-        out = tmp_path / "fit.nc"
-        argv = ["fit", path, "--rank", 2, "--alpha", 0, "--nonlinearity", "relu",
-                "--constraint", "everywhere", "--max-iter", 15, "--tol", 0, "--quiet",
-                "--out", out]  # fmt: skip
-        assert main([str(word) for word in argv]) == 0, path
-        shown = capsys.readouterr()
-        assert "relative error" in shown.out
-        assert not shown.err
-        fit = nmd.load(out)
-        assert fit.n_iter == 15
-        values = fit.reconstruct().values
-        np.testing.assert_allclose(values, expected.reconstruct(), rtol=1e-6, err_msg=str(path))
+@pytest.fixture
+def asked(monkeypatch):
+    """The calls of the library as (function, X, rank, options), which are noted and not made."""
+    calls = []
+
+    def noting(name):
+        def note(X, rank, *, progress, **options):
+            calls.append((name, X, rank, options))
+            raise LookupError("noted")
+
+        return note
+
+    for name in ("complete", "decompose"):
+        monkeypatch.setattr(f"nmd_lab.cli.{name}", noting(name))
+    return calls
 
 
-def test_labels_come_along(matrix, tmp_path):
-    paths = files(matrix, tmp_path)
-    named = read_matrix(paths["named.csv"])
-    assert named.index[3] == "r3"
-    assert named.columns.tolist() == [f"c{j}" for j in range(8)]
-    assert read_matrix(paths["columns.tsv"]).columns[0] == "c0"
-    assert read_matrix(paths["a.nc"]).dims == ("time", "place")
-    long = tmp_path / "ratings.csv"
-    long.write_text("user,movie,stars,when\nann,7,4,1\nann,9,5,2\nbo,7,3,3\n")
-    ratings = read_matrix(long, row="user", column="movie", value="stars")
-    assert ratings.labels.dims == ("user", "movie")
-    assert ratings.values.tolist() == [4, 5, 3]
+def test_every_format_is_read_with_its_labels(matrix, tmp_path, asked):
+    read = {}
+    for name, path in files(matrix, tmp_path).items():
+        assert main(["fit", str(path)]) == 2
+        read[name] = asked[-1][1]
+        np.testing.assert_allclose(observe(read[name]).to_array(), matrix, err_msg=name)
+    assert read["named.csv"].index[3] == "r3"
+    assert read["columns.tsv"].columns.tolist() == [f"c{j}" for j in range(8)]
+    assert read["a.nc"].dims == ("time", "place")
 
 
-def test_a_long_table_is_fitted_and_saved(tmp_path):
-    path, out = tmp_path / "ratings.csv", tmp_path / "fit.nc"
-    path.write_text("userId,movieId,rating\n1,7,4\n1,9,5\n2,7,3\n2,9,4\n3,9,2\n3,7,1\n")
-    assert main(["fit", str(path), *PLAIN, "1", "--quiet", "--out", str(out)]) == 0
-    assert nmd.load(out).labels.dims == ("userId", "movieId")
-
-
-def test_options_of_a_fit(matrix, tmp_path):
-    path, out = files(matrix, tmp_path)["a.npy"], tmp_path / "fit.nc"
-    argv = ["fit", str(path), "--rank", "2", "--nonlinearity", "minmax(0, 4)", "--loss", "l1",
-             "--alpha", "0.5", "--penalty", "2", "--random-state", "3", "--quiet",
-             "--time-limit", "none", "--out", str(out)]  # fmt: skip
-    assert main(argv) == 0
-    fit = nmd.load(out)
-    assert fit.nonlinearity == nmd.MinMax(0, 4)
-    assert fit.loss == nmd.L1()
-    expected = {"alpha": 0.5, "penalty": 2, "random_state": 3, "time_limit": None}
-    assert {name: fit.parameters[name] for name in expected} == expected
-
-
-def test_what_is_not_given_is_chosen(matrix, tmp_path, capsys):
-    path, out = files(matrix, tmp_path)["named.csv"], tmp_path / "fit.nc"
-    argv = ["fit", str(path), "--random-state", "0", "--out", str(out)]
-    assert main([*argv, "--quiet"]) == 0
-    shown = capsys.readouterr()
-    assert not shown.err
-    assert "choosing" not in shown.out
-    assert "  chosen: " in shown.out
-    assert "  held-out error: " in shown.out
-    fit = nmd.load(out)
-    xr.testing.assert_equal(fit.reconstruct(), nmd.complete(read_matrix(path), random_state=0)
-                            .reconstruct())  # fmt: skip
-    assert main(["show", str(out)]) == 0
-    assert "  chosen: " in capsys.readouterr().out
-    assert main([*argv, *PLAIN, "2"]) == 0
-    shown = capsys.readouterr()
-    assert "chosen: " not in shown.out
-    assert "choosing" not in shown.out
-    plain = {"alpha": 0, "offset_alpha": 0, "offsets": "none"}
-    assert {name: nmd.load(out).parameters[name] for name in plain} == plain
+def test_a_long_table_by_its_names_and_by_others(tmp_path, asked, capsys):
+    usual, other = tmp_path / "usual.csv", tmp_path / "other.csv"
+    usual.write_text("userId,movieId,rating\n1,31,2.5\n1,10,3.0\n2,10,4.0\n2,31,1.0\n")
+    other.write_text("who,movie,stars,seat\nann,7,4,1\nann,9,5,2\nbo,7,3,3\n")
+    assert main(["fit", str(usual)]) == 2
+    assert "2 rows (userId) x 2 columns (movieId), 4 values (rating)" in capsys.readouterr().out
+    names = ["--row", "who", "--column", "movie", "--value", "stars"]
+    assert main(["fit", str(other), *names]) == 2
+    assert asked[-1][1].labels.dims == ("who", "movie")
+    assert asked[-1][1].values.tolist() == [4, 5, 3]
 
 
 @pytest.mark.parametrize(
-    ("words", "options"),
-    [("--rank auto --alpha 0.5", "rank"), ("--rank 2 --alpha auto", "alpha"),
-     ("--rank 2 --alpha auto --offset-alpha 3 --offsets both", "alpha"),
-     ("--rank 2 --alpha 1 --loss auto --nonlinearity identity", "loss"),
-     ("--rank 2 --alpha 1 --nonlinearity auto --offsets auto", "nonlinearity")],
+    ("words", "rank", "options"),
+    [
+        ("", "auto", {}),
+        ("--rank auto --alpha 0.5", "auto", {"alpha": 0.5}),
+        ("--rank 2 --alpha auto --offset-alpha 3 --offsets both", 2,
+         {"alpha": "auto", "offset_alpha": 3.0, "offsets": "both"}),
+        ("--rank 2 --alpha 1 --loss auto", 2, {"alpha": 1.0, "loss": "auto"}),
+        ("--rank 2 --alpha 1 --nonlinearity auto", 2, {"alpha": 1.0, "nonlinearity": "auto"}),
+        ("--rank 2 --alpha 1 --time-limit none", 2, {"alpha": 1.0}),
+        ("--rank 2 --alpha 1 --seed 3", 2, {"alpha": 1.0, "random_state": 3}),
+        ("--rank 2 --alpha 1 --random-state 3", 2, {"alpha": 1.0, "random_state": 3}),
+        ("--rank 2 --alpha 1 --loss l1 --nonlinearity minmax(0,4)", 2,
+         {"alpha": 1.0, "loss": "l1", "nonlinearity": nmd.MinMax(0, 4)}),
+        ("--rank 2 --alpha 1 --acceleration none --homotopy true --polish false", 2,
+         {"alpha": 1.0, "acceleration": None, "homotopy": True, "polish": False}),
+    ],
 )  # fmt: skip
-def test_each_option_that_can_be_auto(words, options, matrix, tmp_path, capsys):
-    path, out = files(np.clip(matrix, 1, 3), tmp_path)["a.npy"], tmp_path / "fit.nc"
-    assert main(["fit", str(path), "--random-state", "0", *words.split(), "--out", str(out)]) == 0
-    assert "choosing by held-out entries" in capsys.readouterr().out
-    fit = nmd.load(out)
-    assert options in fit.selection.attrs["options"]
-    given = dict(zip(words.split()[::2], words.split()[1::2], strict=True))
-    for name, word in given.items():
-        value = fit.parameters.get(name.removeprefix("--").replace("-", "_"))
-        assert word == "auto" or value is None or str(value) in (word, f"{word}.0")
+def test_options_of_a_fit(words, rank, options, tmp_path, asked, capsys):
+    np.save(tmp_path / "a.npy", np.eye(3))
+    assert main(["fit", str(tmp_path / "a.npy"), *words.split()]) == 2
+    assert asked[0][0] == "complete"
+    assert asked[0][2:] == (rank, options)
+    is_chosen = not words or "auto" in words
+    assert ("choosing by held-out entries" in capsys.readouterr().out) == is_chosen
 
 
-@pytest.mark.filterwarnings("ignore::nmd_lab.NMDWarning")  # of few entries
-def test_absent_entries_are_zeros_if_asked(matrix, tmp_path):
-    path = files(np.where(matrix > 3, matrix, np.nan), tmp_path)["a.mtx"]
-    out = tmp_path / "fit.nc"
-    argv = ["fit", str(path), *PLAIN, "2", "--quiet", "--out", str(out)]
-    assert main([*argv, "--decompose"]) == 0
-    assert nmd.load(out).parameters["n_observed"] == matrix.size
+def test_absent_entries_are_zeros_if_asked(tmp_path, asked):
+    np.save(tmp_path / "a.npy", np.eye(3))
+    assert main(["fit", str(tmp_path / "a.npy"), "--decompose"]) == 2
+    assert asked[0][0] == "decompose"
+
+
+@pytest.mark.parametrize("name", ["fit.csv", "fit.parquet"])
+def test_known_cells_stay_and_the_reconstruction_is_an_option(name, tmp_path):
+    if name.endswith("parquet") and not any(map(find_spec, ("pyarrow", "fastparquet"))):
+        pytest.skip("needs pyarrow")
+    data, out = tmp_path / "t.csv", tmp_path / name
+    data.write_text("id,time,age\na,400.5,60\nb,100.25,50\nc,,70\nd,300.0,40\n")
+    before = pd.read_csv(data, index_col=0)
+    argv = ["fit", str(data), *PLAIN, "1", "--max-iter", "3", "--quiet", "--out", str(out)]
+
+    def written():
+        return pd.read_csv(out, index_col=0) if out.suffix == ".csv" else pd.read_parquet(out)
+
     assert main(argv) == 0
-    assert nmd.load(out).parameters["n_observed"] == np.count_nonzero(matrix > 3)
+    filled = written()
+    hole = filled.loc["c", "time"]
+    assert np.isfinite(hole)
+    pd.testing.assert_frame_equal(filled, before.fillna({"time": hole}), check_exact=True)
+    assert main([*argv, "--reconstruction"]) == 0
+    assert written().loc["c", "time"] == pytest.approx(hole, rel=1e-12)
+    assert (written()["time"] != filled["time"])[["a", "b", "d"]].all()
+
+
+def test_a_reconstruction_needs_a_table(tmp_path, capsys):
+    for words in ([], ["--out", str(tmp_path / "fit.nc")]):
+        assert main(["fit", "a.csv", "--reconstruction", *words]) == 2
+        assert "give --out with .csv or .parquet." in capsys.readouterr().err
+
+
+def test_classes_are_filled_as_numbers_are(tmp_path):
+    data, out = tmp_path / "t.csv", tmp_path / "o.csv"
+    data.write_text(MIXED)
+    argv = ["fit", str(data), "--rank", "1", "--alpha", "0.1", "--max-iter", "20", "--quiet"]
+    assert main([*argv, "--categories", "sex", "ill", "--out", str(out)]) == 0
+    before, filled = pd.read_csv(data, index_col=0), pd.read_csv(out, index_col=0)
+    seen = before.notna()
+    pd.testing.assert_frame_equal(filled.astype(object).where(seen), before.astype(object))
+    assert filled.loc["d", "sex"] in ("m", "f")
+    assert filled.loc["b", "ill"] in (True, False)
+    assert np.isfinite(filled.loc["c", "age"])
+
+
+def test_columns_without_numbers_are_refused_in_words_of_the_shell(tmp_path, asked, capsys):
+    data = tmp_path / "t.csv"
+    data.write_text("lead,the sex,ill,name\n<0.5,m,,w\n2,f,True,x\n3,f,False,y\n4,m,True,z\n")
+    said = (
+        "the table has text in column 'the sex', identifiers or free text in column 'name', limits "
+        "such as '<0.5' in column 'lead' and booleans among objects in column 'ill': {}, leave "
+        "'name', 'lead' out of the file, or give limits to nmd_lab.complete in Python, which says "
+        "how."
+    )
+    assert main(["fit", str(data)]) == 2
+    words = "--categories 'the sex' ill"
+    assert capsys.readouterr().err == f"nmd-lab: error: {said.format('give ' + words)}\n"
+    assert main(["sample", str(data), "--rank", "1"]) == 2
+    assert said.format(f"use nmd-lab fit with {words}") in capsys.readouterr().err
+    assert main(["fit", str(data), "--categories", "sex"]) == 2
+    assert "categories='sex' is no column of the table: it has" in capsys.readouterr().err
+    data.write_text(MIXED)
+    assert main(["fit", str(data), "--categories", "sex", "ill"]) == 2
+    assert asked[0][1].dtypes.map(str).to_dict() == {
+        "age": "float64", "sex": "category", "ill": "category",
+    }  # fmt: skip
 
 
 def test_show(matrix, tmp_path, capsys):
@@ -382,16 +415,13 @@ def test_an_unforeseen_error_is_one_line(monkeypatch, capsys):
 
 
 def test_the_ending_decides_what_is_written(matrix, tmp_path):
-    paths = files(matrix, tmp_path)
-    argv = ["fit", str(paths["named.csv"]), *PLAIN, "2", "--offsets", "both", "--max-iter", "9",
-            "--tol", "0", "--quiet", "--out"]  # fmt: skip
-    for name in ("fit.nc", "fit.csv", "fit.npz"):
+    path = files(matrix, tmp_path)["named.csv"]
+    argv = ["fit", str(path), *PLAIN, "2", "--offsets", "both", "--max-iter", "3", "--tol", "0",
+            "--quiet", "--out"]  # fmt: skip
+    for name in ("fit.nc", "fit.npz"):
         assert main([*argv, str(tmp_path / name)]) == 0
     fit = nmd.load(tmp_path / "fit.nc")
-    table = pd.read_csv(tmp_path / "fit.csv", index_col=0)
-    assert table.index.tolist() == [f"r{i}" for i in range(12)]
-    assert table.columns.tolist() == [f"c{j}" for j in range(8)]
-    np.testing.assert_allclose(table, fit.reconstruct())
+    assert fit.labels.coords["row"].values[3] == "r3"
     with np.load(tmp_path / "fit.npz") as arrays:
         np.testing.assert_array_equal(arrays["W"], fit.W)
         np.testing.assert_array_equal(arrays["H"], fit.H)
@@ -400,36 +430,18 @@ def test_the_ending_decides_what_is_written(matrix, tmp_path):
         assert arrays["mean_offset"] == fit.offsets.mean
 
 
-def test_a_reconstruction_as_parquet(matrix, tmp_path):
-    if not any(map(find_spec, ("pyarrow", "fastparquet"))):
-        pytest.skip("needs pyarrow")
-    out = tmp_path / "fit.parquet"
-    argv = ["fit", str(files(matrix, tmp_path)["a.npy"]), *PLAIN, "2", "--quiet", "--out"]
-    assert main([*argv, str(out)]) == 0
-    assert pd.read_parquet(out).shape == matrix.shape
-
-
 def test_a_table_of_too_many_entries_is_refused_before_the_fit(matrix, tmp_path, monkeypatch):
     monkeypatch.setattr(exports, "LARGEST_TABLE", 10)
     path, out = files(matrix, tmp_path)["a.npy"], tmp_path / "fit.csv"
     assert main(["fit", str(path), "--rank", "2", "--quiet", "--out", str(out)]) == 2
 
 
-def test_a_written_table_is_read_with_its_labels(matrix, tmp_path, capsys):
+def test_a_written_table_is_read_with_its_labels(matrix, tmp_path, asked, capsys):
     pd.DataFrame(np.nan_to_num(matrix)).to_csv(tmp_path / "x.csv")
-    argv = ["fit", str(tmp_path / "x.csv"), *PLAIN, "2", "--quiet", "--max-iter", "3"]
-    assert main(argv) == 0
+    assert main(["fit", str(tmp_path / "x.csv")]) == 2
     assert "read 12 rows x 8 columns from x.csv" in capsys.readouterr().out
-    assert main([*argv, "--no-header", "--no-index"]) == 0
+    assert main(["fit", str(tmp_path / "x.csv"), "--no-header", "--no-index"]) == 2
     assert "read 13 rows x 9 columns from x.csv" in capsys.readouterr().out
-
-
-def test_a_long_table_needs_no_options(tmp_path, capsys):
-    (tmp_path / "ratings.csv").write_text(
-        "userId,movieId,rating\n1,31,2.5\n1,10,3.0\n2,10,4.0\n2,31,1.0\n"
-    )
-    assert main(["fit", str(tmp_path / "ratings.csv"), *PLAIN, "1", "--quiet"]) == 0
-    assert "2 rows (userId) x 2 columns (movieId), 4 values (rating)" in capsys.readouterr().out
 
 
 def test_the_help_speaks_the_language_of_the_shell(monkeypatch, capsys):
@@ -470,16 +482,6 @@ def test_every_option_of_a_fit_is_on_the_command_line():
     assert get_args(choices["constraint"]) == CONSTRAINTS
 
 
-@pytest.mark.parametrize("option", ["acceleration none", "homotopy true", "polish false"])
-def test_words_for_values_of_python(option, matrix, tmp_path):
-    path, out = files(matrix, tmp_path)["a.npy"], tmp_path / "fit.nc"
-    name, word = option.split()
-    argv = ["fit", str(path), *PLAIN, "2", "--quiet", "--max-iter", "3", "--out", str(out),
-            "--nonlinearity", "minmax(0, 9)"]  # fmt: skip
-    assert main([*argv, f"--{name}", word]) == 0
-    assert nmd.load(out).parameters[name] is {"none": None, "true": True, "false": False}[word]
-
-
 def test_as_a_program(tmp_path):
     run = subprocess.run(
         [sys.executable, "-m", "nmd_lab", "--version"],
@@ -507,4 +509,3 @@ def test_bounds_are_advised_as_the_shell_takes_them(tmp_path, capsys):
     assert main([*call, "minmax"]) == 2
     said = capsys.readouterr().err
     assert 'for example --nonlinearity "minmax(0, 11)".' in said
-    assert main([*call, "minmax(0, 11)"]) == 0

@@ -59,18 +59,16 @@ def test_a_filled_table_has_the_ends_of_intervals_beside(frame, table, tmp_path,
 
 def test_the_posterior_itself_is_saved_and_shown(frame, table, tmp_path, capsys):
     out = tmp_path / "posterior.nc"
-    assert run(table, *SHORT, "--chains", 2, "--offsets", "columns", "--out", out) == 0
+    assert run(table, *SHORT, "--chains", 2, "--out", out) == 0
     posterior = nmd.load(out)
     assert isinstance(posterior, nmd.Posterior)
-    again = nmd.sample(
-        frame, 2, draws=40, tune=20, chains=2, offsets="columns", random_state=0, progress=False
-    )
+    again = nmd.sample(frame, 2, draws=40, tune=20, chains=2, random_state=0, progress=False)
     # older versions of pandas read some numbers of a text with an error of one unit of rounding
     xr.testing.assert_allclose(posterior.draws, again.draws, rtol=1e-9)
     capsys.readouterr()
     assert main(["show", str(out)]) == 0
     shown = capsys.readouterr().out
-    for words in ("nmd_lab.Posterior", "draws: 80 in 2 chains", "offsets: columns", "R-hat"):
+    for words in ("nmd_lab.Posterior", "draws: 80 in 2 chains", "offsets: ", "R-hat"):
         assert words in shown
 
 
@@ -98,16 +96,22 @@ def test_a_filled_table_as_parquet(frame, table, tmp_path):
     assert list(written.columns[:3]) == ["c0", "c0 lower", "c0 upper"]
 
 
-def test_levels_and_limits(table, frame, tmp_path):
-    stars = frame.clip(-1, 1).round() + 2
-    stars.to_csv(tmp_path / "stars.csv")
-    out = tmp_path / "posterior.nc"
-    assert run(tmp_path / "stars.csv", *SHORT, "--loss", "ordinal", "--out", out) == 0
-    assert nmd.load(out).levels == (1, 2, 3)
-    words = ["--nonlinearity", "minmax(1, 3)", "--noise", "after", "--out", out]
-    assert run(tmp_path / "stars.csv", *SHORT, *words) == 0
-    posterior = nmd.load(out)
-    assert (posterior.nonlinearity, posterior.noise) == (nmd.MinMax(1, 3), "after")
+@pytest.mark.parametrize(
+    ("words", "options"),
+    [
+        (["--loss", "ordinal", "--chains", "2"], {"loss": "ordinal", "chains": 2}),
+        (["--nonlinearity", "minmax(1, 3)", "--noise", "after"],
+         {"nonlinearity": nmd.MinMax(1, 3), "noise": "after"}),
+        (["--random-state", "3"], {"random_state": 3}),
+    ],
+)  # fmt: skip
+def test_options_of_a_posterior(words, options, table, monkeypatch):
+    def note(X, rank, *, progress, **given):
+        assert (rank, progress, given) == (2, False, options)
+        raise LookupError("noted")
+
+    monkeypatch.setattr("nmd_lab.cli.draw_from_posterior", note)
+    assert run(table, "--rank", 2, "--quiet", *words) == 2
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from typing import Any
 from ._file_limits import FileError, errors_of, read_bytes
 from ._separators import Notation, find_notation, ungrouped
 from .long_table import observations_from_table
-from .usual_columns import long_table_columns
+from .usual_columns import has_repeats, long_table_columns
 
 INDEX_NAMES = ("index", "id", "row")
 """Names of a first column of whole numbers that holds row labels."""
@@ -68,7 +68,9 @@ def read_table(
         )
     names = columns if given else _long_columns(first_lines, layout, header, index)
     if names is not None:
-        return _long_table(path, text, notation, names, layout.header)
+        lines = _parse(path, text, notation, header=0 if layout.header else None)
+        if given or not layout.header or has_repeats(lines[names["row"]]):
+            return _long_table(path, lines, names, layout.header)
     frame = _parse(
         path,
         text,
@@ -158,7 +160,7 @@ def _has_index(head: Any, header: bool) -> bool:
     if head.shape[1] == 1:
         return False
     labels = head.iloc[int(header) :, 0]
-    if _has_text(labels):
+    if _has_text(labels.astype(str).str.lstrip("<>≤≥= ")):  # a limit such as <0.5 is no label
         return True
     if not header or labels.isna().any() or labels.duplicated().any():
         return False
@@ -213,21 +215,18 @@ def _long_columns(head: Any, layout: Layout, header: Any, index: Any) -> dict[st
     if index != "auto" and index:
         return None
     if layout.header:
-        return long_table_columns(head.iloc[0])
+        return long_table_columns(head.iloc[0].dropna())  # an index has no name
     whole = header == "auto" and head.shape[1] == 4 and _are_whole(head.to_numpy().ravel())
     if whole and head.iloc[:, 3].astype(float).between(*TIMES).all():
         return {"row": 0, "column": 1, "value": 2}
     return None
 
 
-def _long_table(
-    path: Path, text: bytes, notation: Notation, columns: dict[str, Any], header: bool
-) -> tuple[Any, str]:
+def _long_table(path: Path, frame: Any, columns: dict[str, Any], header: bool) -> tuple[Any, str]:
     """Return the observations of a table with one in each line, and what was read."""
     for argument, name in columns.items():
         if name is None:
             raise ValueError(f"{argument} is not given: a long table needs row, column and value.")
-    frame = _parse(path, text, notation, header=0 if header else None)
     if not header:
         frame = frame.rename(columns=dict(enumerate(("user", "item", "rating"))))
         columns = {

@@ -220,7 +220,8 @@ def labels_of(X: Any, sample_dims: str | Sequence[str] | None = None) -> Labels:
     if len(shape) != 2:
         raise ValueError(f"X has {len(shape)} dimensions: give a matrix with rows and columns.")
     names = X.columns if is_frame(X) else column_names(X)
-    check_no_long_table(() if names is None else names)
+    if names is not None:
+        check_no_long_table(X, names)
     if is_frame(X):
         return _frame_labels(X)
     coords = xr.Dataset() if names is None else xr.Dataset(coords={"column": names})

@@ -61,9 +61,10 @@ def read_matrix(
         Name of the array in a .npz or .nc file; required if there are several.
     row, column, value : str, optional
         Columns of a long table with one observation in each line: row labels, column labels and
-        values of the matrix.  By default a table with columns such as userId, movieId and rating is
-        a long table of these, and so is one of four columns without names, the last of which holds
-        times; ``index=True`` reads it as a matrix.
+        values of the matrix.  By default a table of three columns such as userId, movieId and
+        rating, with a time or a title or neither, is a long table if row labels come more than
+        once, and so is one of four columns without names, the last of which holds times;
+        ``index=True`` reads it as a matrix.
     header, index : {"auto", True, False}, default "auto"
         Whether the first line and the first column of a table hold labels.  "auto": text is a
         label; so are whole numbers beside an empty first cell, as `DataFrame.to_csv` writes them.

@@ -26,6 +26,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from .refused_columns import refuse_columns
+
 Kind = Literal["number", "boolean", "ordered", "categories"]
 
 
@@ -165,6 +167,7 @@ class TypedTable:
     def columns_of(self, frame: Any) -> TypedTable:
         """Return the columns of another DataFrame, those of the same name as they are here."""
         known = {column.name: column for column in self.columns}
+        refuse_columns(frame, known)
         pairs = zip(frame.columns, frame.dtypes, strict=True)
         return TypedTable(tuple(known.get(name) or _typed(name, dtype) for name, dtype in pairs))
 
@@ -225,8 +228,9 @@ def table_of(frame: Any, *, numbers_too: bool = False) -> TypedTable | None:
     Raises
     ------
     TypeError
-        If a column holds something else, such as text.
+        If columns hold something else, such as text.
     """
+    refuse_columns(frame)
     pairs = zip(frame.columns, frame.dtypes, strict=True)
     columns = tuple(_typed(name, dtype) for name, dtype in pairs)
     if not numbers_too and all(column.kind == "number" for column in columns):
@@ -240,22 +244,14 @@ def table_of(frame: Any, *, numbers_too: bool = False) -> TypedTable | None:
 
 
 def _typed(name: Any, dtype: Any) -> TypedColumn:
-    """Return a column with its kind."""
+    """Return a column that is not refused, with its kind."""
     if hasattr(dtype, "categories"):
         categories = tuple(_python(category) for category in dtype.categories)
         if len(categories) == 0:
             raise ValueError(f"X has no category in column {name!r}: drop the column.")
         ordered = dtype.ordered and len(categories) > 1
         return TypedColumn(name, "ordered" if ordered else "categories", categories)
-    kind = getattr(dtype, "kind", "O")
-    if kind == "b":
-        return TypedColumn(name, "boolean")
-    if kind not in "uif":
-        raise TypeError(
-            f"X has dtype {dtype} in column {name!r}: convert it to real numbers, or, if it holds "
-            f"categories, to X[{name!r}].astype('category')."
-        )
-    return TypedColumn(name, "number")
+    return TypedColumn(name, "boolean" if dtype.kind == "b" else "number")
 
 
 def _plain(value: Any) -> Any:

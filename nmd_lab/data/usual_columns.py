@@ -7,6 +7,8 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Any
 
+import numpy as np
+
 USUAL_COLUMNS = {
     "row": ("user", "userid", "reader", "readerid", "customer", "customerid"),
     "column": ("item", "itemid", "movie", "movieid", "book", "bookid", "product", "productid"),
@@ -15,47 +17,56 @@ USUAL_COLUMNS = {
 """Usual names of the columns with the labels and the values, in lower case and without "_", "-"
 and spaces."""
 
+COLUMNS_BESIDE = ("timestamp", "time", "date", "when", "t", "title", "expected")
+"""Names of further columns that a long table may have."""
+
 
 def long_table_columns(
-    names: Iterable[Any], given: Mapping[str, Any] = MappingProxyType({})
+    names: Iterable[Any], named: Mapping[str, Any] = MappingProxyType({})
 ) -> dict[str, Any] | None:
-    """Return the columns of a long table by "row", "column" and "value", None if one is not there.
+    """Return the columns of a long table by "row", "column" and "value", None if it is none.
 
     Parameters
     ----------
     names : iterable
         Names of all columns of the table.
-    given : mapping, optional
-        Those of the three columns that are known; the others are found by their usual names, such
-        as userId or movie_id.
+    named : mapping, optional
+        Those of the three columns that the user has named; the others are found by their usual
+        names, such as userId or movie_id.  If none is named, the table may have no other columns
+        but a time and a title.
 
     Examples
     --------
     >>> long_table_columns(["userId", "movie_id", "rating", "timestamp"])
     {'row': 'userId', 'column': 'movie_id', 'value': 'rating'}
+    >>> long_table_columns(["user", "item", "rating", "age"])
     """
-    names = list(names)
     by_key = {re.sub("[-_ ]", "", str(name).lower()): name for name in names}
-    found = {}
-    for role, usual in USUAL_COLUMNS.items():
-        known = (by_key[key] for key in usual if key in by_key)
-        name = given[role] if role in given else next(known, None)
-        if name is None or name not in names:
-            return None
-        found[role] = name
-    return found
+    found = {
+        role: named.get(role, next((by_key[key] for key in usual if key in by_key), None))
+        for role, usual in USUAL_COLUMNS.items()
+    }
+    if None in found.values() or not set(found.values()) <= set(by_key.values()):
+        return None
+    beside = {key for key, name in by_key.items() if name not in found.values()}
+    return found if named or beside <= set(COLUMNS_BESIDE) else None
 
 
-def check_no_long_table(names: Iterable[Any]) -> None:
-    """Refuse the columns of a long table, which would be taken for those of a matrix.
+def has_repeats(labels: Any) -> bool:
+    """Return whether a label comes more than once, as those of the rows of a long table do."""
+    import pandas as pd
 
-    Raises
-    ------
-    ValueError
-        If there are usual names for the row labels, the column labels and the values.
-    """
+    return bool(pd.Index(labels).has_duplicates)
+
+
+def check_no_long_table(X: Any, names: Iterable[Any]) -> None:
+    """Raise ValueError if a table with these column names is a long table, not a matrix."""
+    names = list(names)
     found = long_table_columns(names)
-    if found is not None:
+    if found is None:
+        return
+    position = names.index(found["row"])
+    if has_repeats(X.iloc[:, position] if hasattr(X, "iloc") else np.asarray(X)[:, position]):
         arguments = ", ".join(f"{role}={name!r}" for role, name in found.items())
         raise ValueError(
             f"X has the columns {', '.join(map(repr, found.values()))}, one observation in each "

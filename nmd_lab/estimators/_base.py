@@ -260,12 +260,13 @@ class FactorModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def _refuse_classes(self, X: Any) -> None:
         """Raise TypeError if a column of a DataFrame holds levels or categories."""
-        for name, dtype in zip(X.columns, X.dtypes, strict=True):
-            if hasattr(dtype, "categories"):
-                raise TypeError(
-                    f"X has categories in column {name!r}, which {type(self).__name__} does not "
-                    "take: use nmd.complete(X), whose fit.impute(X) returns a DataFrame."
-                )
+        names = [name for name, dtype in X.dtypes.items() if hasattr(dtype, "categories")]
+        if names:
+            raise TypeError(
+                f"X has categories in column{'s' * (len(names) > 1)} "
+                f"{', '.join(map(repr, names))}, which {type(self).__name__} does not take: use "
+                "nmd.complete(X), whose fit.impute(X) returns a DataFrame."
+            )
 
     def _in_own_order(self, X: SparseObservations) -> Any:
         """Return observations of rows as a CSR matrix with the columns of the fit."""

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nmd_lab._atomic import check_target, write_atomically
+from nmd_lab.data.labels import is_frame
+from nmd_lab.data.matched import observe_beside
 
 from .decomposition import Decomposition
 
@@ -21,6 +23,10 @@ if TYPE_CHECKING:
 
 LARGEST_TABLE = 100_000_000
 """Largest number of entries of a reconstruction that is written as a table."""
+
+
+TABLES = (".csv", ".parquet")
+"""Endings of tables."""
 
 
 def check_export(path: str | os.PathLike[str], name: str = "path") -> Path:
@@ -47,7 +53,7 @@ def check_export(path: str | os.PathLike[str], name: str = "path") -> Path:
     if ending not in WRITERS:
         raise ValueError(
             f"{name}={str(path)!r} has an unknown ending: give .nc (the fit), .npz (W, H and the "
-            "offsets), .csv or .parquet (the reconstruction as a table)."
+            "offsets), .csv or .parquet (a table)."
         )
     libraries = {".nc": ("h5netcdf",), ".parquet": ("pyarrow", "fastparquet")}.get(ending, ())
     if libraries and not any(map(find_spec, libraries)):
@@ -67,13 +73,13 @@ def check_export_size(path: str | os.PathLike[str], shape: tuple[int, int]) -> N
         Shape (m, n) of X.
     """
     m, n = shape
-    if Path(path).suffix.lower() in (".csv", ".parquet") and m * n > LARGEST_TABLE:
+    if Path(path).suffix.lower() in TABLES and m * n > LARGEST_TABLE:
         raise ValueError(
             f"out={str(path)!r} would hold {m} x {n} numbers: give .nc or .npz, which hold W and H."
         )
 
 
-def export(fit: Decomposition, path: str | os.PathLike[str]) -> None:
+def export(fit: Decomposition, path: str | os.PathLike[str], X: Any = None) -> None:
     """Write a fit in the format that the ending says; an older file is kept if this fails.
 
     Parameters
@@ -83,8 +89,11 @@ def export(fit: Decomposition, path: str | os.PathLike[str]) -> None:
     path : path-like
         Path of the file.  With .nc it holds the fit, for `nmd_lab.load`.  With .npz it holds the
         arrays ``W`` (m, r), ``H`` (r, n), ``mean_offset``, and ``row_offsets`` (m,) and
-        ``column_offsets`` (n,) if the fit has them.  With .csv and .parquet it holds the
-        reconstruction f(WH) (m, n) as a table with the labels of rows and columns.
+        ``column_offsets`` (n,) if the fit has them.  With .csv and .parquet it holds a table with
+        the labels of rows and columns.
+    X : array_like, DataFrame, DataArray, scipy.sparse matrix or SparseObservations, optional
+        The fitted data.  The table has them with their holes filled; by default it has the
+        reconstruction f(WH) (m, n).
 
     Raises
     ------
@@ -104,10 +113,24 @@ def export(fit: Decomposition, path: str | os.PathLike[str]) -> None:
     """
     target = check_export(path)
     check_export_size(path, fit.shape)
-    WRITERS[target.suffix.lower()](fit, target)
+    WRITERS[target.suffix.lower()](fit, target, X)
 
 
-def _write_arrays(fit: Decomposition, path: Path) -> None:
+def filled_table(fit: Decomposition, X: Any) -> pd.DataFrame:
+    """Return the fitted data as a table with its holes filled; None gives the reconstruction."""
+    if is_frame(X):
+        frame: Any = fit.impute(X)
+        return frame  # type: ignore[no-any-return]
+    matrix = fit.block(slice(None), slice(None))
+    if X is not None:
+        i, j, observed = observe_beside(fit.labels, X).entries()
+        if fit.model.absent_are_zeros:
+            matrix[...] = 0
+        matrix[i, j] = observed
+    return table_of(fit.labels.label(matrix), fit.labels.rows)
+
+
+def _write_arrays(fit: Decomposition, path: Path, _: Any) -> None:
     """Write W, H and the offsets as NumPy arrays."""
     rank = fit.W.sizes["component"]
     offsets = fit.offsets
@@ -142,14 +165,21 @@ def table_of(array: xr.DataArray, rows: Sequence[str]) -> pd.DataFrame:
     return frame  # type: ignore[no-any-return]
 
 
-def _write_text(fit: Decomposition, path: Path) -> None:
-    """Write the reconstruction as a table of text."""
-    write_atomically(path, [table_of(fit.reconstruct(), fit.labels.rows).to_csv().encode()])
+def _write_text(fit: Decomposition, path: Path, X: Any) -> None:
+    """Write a table of text, with the labels that the data have."""
+    frame = filled_table(fit, X)
+    row, column = (is_frame(X) and _are_positions(axis) for axis in (frame.index, frame.columns))
+    write_atomically(path, [frame.to_csv(index=not row, header=not column).encode()])
 
 
-def _write_parquet(fit: Decomposition, path: Path) -> None:
-    """Write the reconstruction as a table in the format Parquet, which has text as column names."""
-    frame = table_of(fit.reconstruct(), fit.labels.rows)
+def _are_positions(index: Any) -> bool:
+    """Return whether pandas has numbered rows or columns that have no labels."""
+    return type(index).__name__ == "RangeIndex" and index.name is None
+
+
+def _write_parquet(fit: Decomposition, path: Path, X: Any) -> None:
+    """Write a table in the format Parquet, which has text as column names."""
+    frame = filled_table(fit, X)
     frame.columns = [as_text(label) for label in frame.columns]
     content = io.BytesIO()
     frame.to_parquet(content)
@@ -161,8 +191,8 @@ def as_text(label: Any) -> str:
     return ", ".join(map(str, label)) if isinstance(label, tuple) else str(label)
 
 
-WRITERS: dict[str, Callable[[Decomposition, Path], None]] = {
-    ".nc": lambda fit, path: fit.save(path),
+WRITERS: dict[str, Callable[[Decomposition, Path, Any], None]] = {
+    ".nc": lambda fit, path, _: fit.save(path),
     ".npz": _write_arrays,
     ".csv": _write_text,
     ".parquet": _write_parquet,

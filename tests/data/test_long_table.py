@@ -20,7 +20,7 @@ def test_a_long_table_comes_back():
     pd.testing.assert_frame_equal(shuffled.to_table(), TABLE)
 
 
-@pytest.mark.parametrize("format", ["csr", "csc", "coo", "lil", "dok"])
+@pytest.mark.parametrize("format", ["csr", "lil"])
 def test_a_scipy_matrix_with_labels_comes_back(format):
     X = sparse.csr_array([[4.0, 5.0], [3.0, 0.0]]).asformat(format)
     users, items = pd.Index(["ann", "bo"], name="user"), pd.Index([7, 9], name="item")
@@ -29,11 +29,6 @@ def test_a_scipy_matrix_with_labels_comes_back(format):
     assert abs(observed.to_csr() - X).sum() == 0
     assert observed.row_labels.tolist() == ["ann", "bo"]
     assert observed.column_labels.tolist() == [7, 9]
-    fit = nmd_lab.complete(observed, 1, alpha=0.1, max_iter=5, tol=0, random_state=0)
-    same = nmd_lab.observations_from_table(TABLE)
-    again = nmd_lab.complete(same, 1, alpha=0.1, max_iter=5, tol=0, random_state=0)
-    xr.testing.assert_equal(fit.W, again.W)
-    assert fit.reconstruct().name == "rating"
 
 
 def test_without_labels_there_are_positions():
@@ -66,14 +61,16 @@ def test_bad_labels():
 
 
 def test_factors_as_tables(rng):
-    fit = nmd_lab.complete(nmd_lab.observations_from_table(TABLE), 1, alpha=0.1, max_iter=5, tol=0)
+    options = {"alpha": 0.1, "max_iter": 2, "tol": 0}
+    fit = nmd_lab.complete(nmd_lab.observations_from_table(TABLE), 1, **options)
     W, H = fit.to_pandas()
     assert list(W.index) == ["ann", "bo"]
     assert list(H.columns) == [7, 9]
     assert W.index.name == "user"
-    np.testing.assert_allclose(W @ H, fit.reconstruct())
+    assert fit.reconstruct().name == "rating"
+    np.testing.assert_allclose(W @ H, fit.reconstruct() - fit.offsets.mean)
     cube = xr.DataArray(rng.random((4, 3, 2)), dims=("time", "lat", "lon"))
-    W, H = nmd_lab.decompose(cube, 2, sample_dims="time", max_iter=2, tol=0).to_pandas()
+    W, H = nmd_lab.complete(cube, 2, sample_dims="time", **options).to_pandas()
     assert W.shape == (4, 2)
     assert H.columns.names == ["lat", "lon"]
 
@@ -85,26 +82,44 @@ def test_values_of_every_real_type_are_taken(dtype):
     np.testing.assert_array_equal(observed.values, table["rating"])
 
 
-@pytest.mark.parametrize("names", [("user", "item", "rating"), ("userId", "movieId", "rating")])
+LONG = pd.DataFrame([[1, 1, 3.0], [1, 2, 4.0], [2, 1, 5.0]], columns=["userId", "item", "rating"])
+
+
 @pytest.mark.parametrize(
     "use",
     [
         lambda table: nmd_lab.complete(table, 1),
-        lambda table: nmd_lab.decompose(table, 1),
+        lambda table: nmd_lab.sample(table, 1),
         lambda table: nmd_lab.Study(table, rank=[1]),
         lambda table: nmd_lab.split_observed(table),
-        lambda table: nmd_lab.complete(np.eye(3), 1, alpha=0, max_iter=2).score(table),
         lambda table: nmd_lab.MatrixCompletion(1).fit(table),
-        lambda table: nmd_lab.NMD(1).fit(table),
         lambda table: nmd_lab.baselines.soft_impute(table, 1),
+        lambda table: observe(Table(table)),
+        lambda table: observe(table.assign(timestamp=9, title="x")),
     ],
 )
-def test_a_long_table_is_no_matrix(names, use):
-    table = pd.DataFrame([[1, 1, 3.0, 9], [1, 2, 4.0, 9], [2, 1, 5.0, 9]], columns=[*names, "t"])
-    row, column, value = names
+def test_a_long_table_is_no_matrix(use):
     with pytest.raises(
         ValueError,
-        match=rf"X has the columns '{row}', '{column}', '{value}', one observation in each line: "
-        rf"give nmd.observations_from_table\(X, row='{row}', column='{column}', value='{value}'\)",
+        match=r"X has the columns 'userId', 'item', 'rating', one observation in each line: "
+        r"give nmd.observations_from_table\(X, row='userId', column='item', value='rating'\)",
     ):
-        use(table)
+        use(LONG)
+
+
+class Table:
+    """A table without row labels, as polars has."""
+
+    def __init__(self, frame):
+        self.columns, self.shape, self.values = list(frame.columns), frame.shape, frame.to_numpy()
+
+    def __array__(self, dtype=None, copy=None):
+        return np.array(self.values, dtype=dtype)
+
+
+@pytest.mark.parametrize(
+    "table", [LONG.assign(age=[31, 50, 44]), LONG.assign(userId=[1, 2, 3]), LONG.iloc[1:]]
+)
+def test_a_wide_table_may_have_such_names(table):
+    for X in (table, Table(table)):
+        np.testing.assert_array_equal(observe(X).to_array(), table.to_numpy(dtype=float))

@@ -80,8 +80,7 @@ def test_other_rows_get_the_same_columns():
 @pytest.mark.parametrize(
     ("columns", "error", "said"),
     [
-        ({"a": ["x", "y"]}, TypeError, r"in column 'a'.*astype\('category'\)"),
-        ({"a": pd.to_datetime(["2020-01-01", "2020-01-02"])}, TypeError, "in column 'a'"),
+        ({"a": ["x", "y"]}, TypeError, "in column 'a'"),
         ({"a": pd.Categorical([None, None])}, ValueError, "no category in column 'a'"),
     ],
 )

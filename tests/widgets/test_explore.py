@@ -58,7 +58,9 @@ def test_columns_that_are_asked_for_win_and_others_are_no_table():
     explorer = widgets.explore(frame, value="stars", rank=1)
     assert set(explorer.state.observations.values) == {1.0}
     plain = pd.DataFrame({"a": [1.0, 2, 3], "b": [2.0, 4, 5], "rating": [1.0, 0, 1]})
-    assert isinstance(widgets.explore(plain, rank=1), widgets.DecompositionExplorer)
+    wide = renamed("user", "item", "rating").assign(age=1.0)
+    for matrix in (plain, wide):
+        assert isinstance(widgets.explore(matrix, rank=1), widgets.DecompositionExplorer)
 
 
 def test_a_file_with_a_long_table(tmp_path):

@@ -12,7 +12,7 @@ from nmd_lab.data.labels import is_frame
 from nmd_lab.data.long_table import observations_from_table
 from nmd_lab.data.observations import observe
 from nmd_lab.data.sparse_observations import SparseObservations
-from nmd_lab.data.usual_columns import long_table_columns
+from nmd_lab.data.usual_columns import has_repeats, long_table_columns
 
 from .code import call, expression
 
@@ -109,11 +109,13 @@ def table_columns(X: Any, asked: Mapping[str, str] = DEFAULT_COLUMNS) -> dict[st
     """
     if not is_frame(X):
         return None
-    names = list(X.columns)
-    given = {r: name for r, name in asked.items() if name in names or name != DEFAULT_COLUMNS[r]}
-    return long_table_columns(names, given)
+    named = {role: name for role, name in asked.items() if name != DEFAULT_COLUMNS[role]}
+    columns = long_table_columns(X.columns, named)
+    if columns is None or not (named or has_repeats(X[columns["row"]])):
+        return None
+    return columns
 
 
 def is_table(X: Any, columns: Mapping[str, str]) -> bool:
     """Return whether data are a long table with these columns."""
-    return is_frame(X) and set(columns.values()) <= set(X.columns)
+    return table_columns(X, columns) is not None
