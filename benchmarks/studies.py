@@ -18,7 +18,7 @@ from typing import Any
 
 import nmd_lab as nmd
 from nmd_lab import datasets
-from nmd_lab.studies.journal import Journal
+from nmd_lab.studies.journal import open_journal
 
 GRID: dict[str, Any] = {
     "nonlinearity": ["relu", "square", "minmax", "modulus"],
@@ -44,10 +44,10 @@ def processes() -> None:
     with tempfile.TemporaryDirectory() as folder:
         one = timed(Path(folder) / "one.nc", 1, progress=True)
         two = timed(Path(folder) / "two.nc", 2)
-        with Journal(Path(folder) / "none.nc", {"layout": 1}, {}) as journal:
+        with open_journal(Path(folder) / "none.nc", {"layout": 1}, {}) as add:
             began = time.perf_counter()
             for k in range(100):
-                journal.add({"key": str(k), "scores": dict.fromkeys("abcdefgh", k / 7)})
+                add({"key": str(k), "scores": dict.fromkeys("abcdefgh", k / 7)})
             added = (time.perf_counter() - began) / 100
     print(f"{cells} fits of 1000 iterations, 4 nonlinearities x 3 losses x 3 ranks x 3 shares x 3")
     print(f"  one process             {one:7.1f} s")

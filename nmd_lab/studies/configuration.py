@@ -52,26 +52,10 @@ RUN_ARGUMENTS = ("n_jobs", "time_limit", "retry")
 
 
 def read_configuration(path: str | os.PathLike[str]) -> tuple[Study, dict[str, Any]]:
-    """Return the study that a TOML file describes, and the arguments of its run.
+    """Return the study that a TOML file describes, and the keyword arguments of `Study.run`.
 
-    Parameters
-    ----------
-    path : path-like
-        TOML file; names of other files in it are relative to its folder.
-
-    Returns
-    -------
-    study : Study
-        The study.
-    run : dict
-        Keyword arguments of `Study.run`.
-
-    Raises
-    ------
-    FileNotFoundError
-        If there is no such file.
-    ValueError, TypeError
-        If the file makes no sense; the message proposes the nearest name for a misspelt one.
+    Names of other files in it are relative to its folder.  The message of an error proposes the
+    nearest name for a misspelt one.
     """
     path = Path(path)
     if not path.is_file():
@@ -81,69 +65,47 @@ def read_configuration(path: str | os.PathLike[str]) -> tuple[Study, dict[str, A
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ValueError(f"config={str(path)!r} is not TOML: {error}.") from error
     check_words("section", sections, ("data", "study", "run"))
-    for section in ("data", "study"):
-        if section not in sections:
-            raise ValueError(f"config={str(path)!r} has no section [{section}]: add it.")
-    for section, content in sections.items():
-        if not isinstance(content, dict):
-            raise ValueError(f"{section}={content!r} is no section: write [{section}].")
+    for name in ("data", "study", "run"):
+        if not isinstance(sections.get(name, {} if name == "run" else None), dict):
+            raise ValueError(f"config={str(path)!r} has no section [{name}]: add it.")
     run = sections.get("run", {})
     check_words("run", run, RUN_ARGUMENTS)
-    arguments = {name: _with_models(name, value) for name, value in sections["study"].items()}
+    arguments = sections["study"]
+    for name in {"nonlinearity", "loss"} & arguments.keys():
+        value = arguments[name]
+        texts = value if isinstance(value, list) else [value]
+        models = [named_model(name, text) for text in texts]
+        arguments[name] = models if isinstance(value, list) else models[0]
     return Study(_read_data(sections["data"], path.parent), **arguments), run
 
 
 def named_model(name: str, text: Any) -> Any:
-    """Return the nonlinearity or loss for a text such as "minmax(1, 5)".
-
-    Parameters
-    ----------
-    name : {"nonlinearity", "loss"}
-        Kind of model.
-    text : str
-        Name of the model, with or without parameters; a name alone is returned as it is.
-
-    Raises
-    ------
-    ValueError
-        If there is no such model, or it does not take these parameters.
-    """
+    """Return the nonlinearity or loss for a text such as "minmax(1, 5)"; a name alone as it is."""
     call = re.fullmatch(r"\s*(\w+)\s*\((.*)\)\s*", text) if isinstance(text, str) else None
     if call is None:
         return text
-    model_name, numbers = call[1], call[2]
     models: dict[str, Any] = dict(NONLINEARITY_CLASSES if name == "nonlinearity" else LOSSES)
-    check_word(name, model_name, models)
+    check_word(name, call[1], models)
     try:
-        finite = re.sub(r"\binf(inity)?\b", "1e999", numbers, flags=re.IGNORECASE)
-        return models[model_name](*literal_eval(f"[{finite}]"))
+        finite = re.sub(r"\binf(inity)?\b", "1e999", call[2], flags=re.IGNORECASE)
+        return models[call[1]](*literal_eval(f"[{finite}]"))
     except (SyntaxError, TypeError, ValueError) as error:
         raise ValueError(f"{name}={text!r} makes no sense: {error}") from error
 
 
-def _with_models(name: str, value: Any) -> Any:
-    """Return an argument of the study, with objects for the models that have parameters."""
-    if name not in ("nonlinearity", "loss"):
-        return value
-    if isinstance(value, list):
-        return [named_model(name, text) for text in value]
-    return named_model(name, value)
-
-
 def _read_data(section: dict[str, Any], folder: Path) -> Any:
     """Return the data that the section ``[data]`` describes."""
-    if ("file" in section) == ("dataset" in section):
-        check_words("data", section, ["file", "dataset", "variable", "row", "column", "value"])
+    file, dataset = section.pop("file", None), section.pop("dataset", None)
+    if (file is None) == (dataset is None):
+        check_words("data", section, ["file", "dataset"])
         raise ValueError("data has neither or both of file and dataset: give one of them.")
-    options = dict(section)
-    if "file" in options:
-        check_words("data", options, ["file", *list(inspect.signature(read_matrix).parameters)[1:]])
-        return read_matrix(folder / options.pop("file"), **options)
+    if file is not None:
+        check_words("data", section, list(inspect.signature(read_matrix).parameters)[1:])
+        return read_matrix(folder / file, **section)
     functions = {name: getattr(datasets, name) for name in datasets.__all__}
-    name = options.pop("dataset")
-    check_word("dataset", name, functions)
-    check_words("data", options, inspect.signature(functions[name]).parameters)
-    X = functions[name](**options)
+    check_word("dataset", dataset, functions)
+    check_words("data", section, inspect.signature(functions[dataset]).parameters)
+    X = functions[dataset](**section)
     if is_frame(X):  # a long table of ratings
         return observations_from_table(X)
     return X["X"] if isinstance(X, xr.Dataset) else X

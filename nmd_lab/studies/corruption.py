@@ -1,4 +1,4 @@
-"""What a study does to X before each fit: it adds noise, and hides some of the known entries.
+"""Corruption of X before each fit of a study: noise, and known entries that are hidden.
 
 Both draws depend on the seed and on their kind only.  So every method, rank and loss sees the same
 missing entries and the same noise, and comparisons are paired.  Entries that are hidden at a small
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,23 +20,23 @@ from nmd_lab.data.pictures import Picture
 
 from .known_entries import KnownEntries
 
+PATCHES_PER_SIDE = 4  # hidden patches are a quarter as long as the shorter side of a picture
+OUTLIER_SIZE = 5.0  # standard deviations of X, far outside ordinary errors
+
+FloatArray = NDArray[np.floating]
+BoolArray = NDArray[np.bool_]
+
 
 class Corruption(NamedTuple):
-    """One way to hide entries, or one kind of noise, at one level; for example ("random", 0.2).
-
-    Attributes
-    ----------
-    kind : str
-        A key of `HIDE` or `NOISE`.
-    level : float
-        Share of hidden entries, or strength of the noise.
-    picture : Picture or None
-        Layout of the picture that each row is, for "blocks"; None: X itself is one picture.
-    """
+    """One way to hide entries, or one kind of noise, at one level; for example ("random", 0.2)."""
 
     kind: str
     level: float
     picture: Picture | None = None
+
+    def __str__(self) -> str:
+        """Return kind and level."""
+        return f"{self.kind} {self.level:g}"
 
     def generator(self, seed: int) -> np.random.Generator:
         """Return a random number generator, which is the same for all levels."""
@@ -44,84 +44,49 @@ class Corruption(NamedTuple):
         return np.random.default_rng([seed, int.from_bytes(digest, "little")])
 
 
-def hidden_entries(data: KnownEntries, missing: Corruption, seed: int) -> NDArray[np.bool_]:
-    """Return a mask of the known entries that is True where they are hidden.
-
-    Parameters
-    ----------
-    data : KnownEntries
-        The known entries of X.
-    missing : Corruption
-        Way to hide entries, and share of them.
-    seed : int
-        Seed of the draw.
-    """
+def hidden_entries(data: KnownEntries, missing: Corruption, seed: int) -> BoolArray:
+    """Return a mask of the known entries that is True where they are hidden."""
     if missing.level == 0:
         return np.zeros(data.size, dtype=bool)
-    return HIDE[missing.kind](data, missing.level, missing.generator(seed), missing.picture)
+    rng = missing.generator(seed)
+    if missing.kind == "blocks":
+        return _blocks(data, missing.level, rng, missing.picture)
+    return HIDE[missing.kind](data, missing.level, rng)
 
 
-def noisy_values(data: KnownEntries, noise: Corruption, seed: int) -> NDArray[np.floating]:
-    """Return the known values with noise, in the precision of X.
-
-    Parameters
-    ----------
-    data : KnownEntries
-        The known entries of X.
-    noise : Corruption
-        Kind and level of the noise.
-    seed : int
-        Seed of the draw.
-    """
+def noisy_values(data: KnownEntries, noise: Corruption, seed: int) -> FloatArray:
+    """Return the known values with noise, in the precision of X."""
     if noise.level == 0:
         return data.values
     values = NOISE[noise.kind](data.values.astype(float), noise.level, noise.generator(seed))
     return values.astype(data.values.dtype)
 
 
-def _random(data: KnownEntries, share: float, rng: Any, picture: Any) -> NDArray[np.bool_]:
+def _random(data: KnownEntries, share: float, rng: np.random.Generator) -> BoolArray:
     """Hide entries with equal probabilities."""
     return _lowest(_spare_rows_and_columns(data, rng.random(data.size)), share)
 
 
-def _by_value(data: KnownEntries, share: float, rng: Any, picture: Any) -> NDArray[np.bool_]:
+def _by_value(data: KnownEntries, share: float, rng: np.random.Generator) -> BoolArray:
     """Hide entries with probabilities in proportion to the rank of their value."""
     weights = rankdata(data.values) / data.size
     return _lowest(_spare_rows_and_columns(data, rng.exponential(size=data.size) / weights), share)
 
 
-def _spare_rows_and_columns(
-    data: KnownEntries, draws: NDArray[np.floating]
-) -> NDArray[np.floating]:
-    """Raise the largest draw of each row and column above all others, so that it is hidden last."""
-    spared = np.zeros(data.size, dtype=bool)
-    for indices, count in zip((data.rows, data.columns), data.shape, strict=True):
-        largest = np.zeros(count)
-        np.maximum.at(largest, indices, draws)
-        spared |= draws == largest[indices]
-    return np.where(spared, draws + draws.max() + 1, draws)
-
-
-def _lowest(draws: NDArray[np.floating], share: float) -> NDArray[np.bool_]:
-    """Return a mask of the lowest draws, whose number is the given share of all."""
-    hidden = np.zeros(draws.size, dtype=bool)
-    count = min(round(share * draws.size), draws.size - 1)
-    hidden[np.argpartition(draws, count)[:count]] = True
-    return hidden
-
-
-def _rows(data: KnownEntries, share: float, rng: Any, picture: Any) -> NDArray[np.bool_]:
+def _rows(data: KnownEntries, share: float, rng: np.random.Generator) -> BoolArray:
     """Hide whole rows."""
     return _lowest(rng.random(data.shape[0]), share)[data.rows]
 
 
-def _columns(data: KnownEntries, share: float, rng: Any, picture: Any) -> NDArray[np.bool_]:
+def _columns(data: KnownEntries, share: float, rng: np.random.Generator) -> BoolArray:
     """Hide whole columns."""
     return _lowest(rng.random(data.shape[1]), share)[data.columns]
 
 
-def _blocks(data: KnownEntries, share: float, rng: Any, picture: Any) -> NDArray[np.bool_]:
-    """Hide square patches of each picture."""
+def _blocks(
+    data: KnownEntries, share: float, rng: np.random.Generator, picture: Picture | None = None
+) -> BoolArray:
+    """Hide square patches of each picture; without a picture, X itself is one."""
     m, n = data.shape
     if picture is None:
         hidden = _patches((m, n), share, rng)
@@ -131,14 +96,27 @@ def _blocks(data: KnownEntries, share: float, rng: Any, picture: Any) -> NDArray
     return hidden[data.rows, data.columns]
 
 
-def _patches(
-    shape: tuple[int, int], share: float, rng: Any, *, patches_per_side: int = 4
-) -> NDArray[np.bool_]:
-    """Return a mask with square patches at random places, until the share is reached.
+def _spare_rows_and_columns(data: KnownEntries, draws: FloatArray) -> FloatArray:
+    """Raise the largest draw of each row and column above all others, so that it is hidden last."""
+    spared = np.zeros(data.size, dtype=bool)
+    for indices, count in zip((data.rows, data.columns), data.shape, strict=True):
+        largest = np.zeros(count)
+        np.maximum.at(largest, indices, draws)
+        spared |= draws == largest[indices]
+    return np.where(spared, draws + draws.max() + 1, draws)
 
-    The shorter side of the picture is as long as `patches_per_side` patches.
-    """
-    side = max(1, min(shape) // patches_per_side)
+
+def _lowest(draws: FloatArray, share: float) -> BoolArray:
+    """Return a mask of the lowest draws, whose number is the given share of all."""
+    hidden = np.zeros(draws.size, dtype=bool)
+    count = min(round(share * draws.size), draws.size - 1)
+    hidden[np.argpartition(draws, count)[:count]] = True
+    return hidden
+
+
+def _patches(shape: tuple[int, int], share: float, rng: np.random.Generator) -> BoolArray:
+    """Return a mask with square patches at random places, until the share is reached."""
+    side = max(1, min(shape) // PATCHES_PER_SIDE)
     hidden = np.zeros(shape, dtype=bool)
     # One seed for each picture, so that others do not depend on its number of patches
     places = np.random.default_rng(rng.integers(2**63))
@@ -148,23 +126,19 @@ def _patches(
     return hidden
 
 
-def _salt_and_pepper(
-    values: NDArray[np.floating], share: float, rng: np.random.Generator
-) -> NDArray[np.floating]:
+def _salt_and_pepper(values: FloatArray, share: float, rng: np.random.Generator) -> FloatArray:
     """Set a share of the entries to the smallest or largest value of the data."""
     low, high = float(values.min()), float(values.max())
     return datasets.salt_and_pepper(values, share, low=low, high=high, random_state=rng)
 
 
-def _outliers(
-    values: NDArray[np.floating], share: float, rng: np.random.Generator, *, size: float = 5.0
-) -> NDArray[np.floating]:
-    """Add Gaussian errors to a share of the entries; `size` is in standard deviations of X."""
+def _outliers(values: FloatArray, share: float, rng: np.random.Generator) -> FloatArray:
+    """Add Gaussian errors to a share of the entries."""
     draws, errors = rng.random(values.size), rng.standard_normal(values.size)
-    return values + np.where(draws < share, size * values.std() * errors, 0.0)
+    return values + np.where(draws < share, OUTLIER_SIZE * values.std() * errors, 0.0)
 
 
-HIDE: dict[str, Callable[..., NDArray[np.bool_]]] = {
+HIDE: dict[str, Callable[..., BoolArray]] = {
     "random": _random,
     "rows": _rows,
     "columns": _columns,
@@ -173,7 +147,7 @@ HIDE: dict[str, Callable[..., NDArray[np.bool_]]] = {
 }
 """Ways to hide entries; the level is the share of the known entries, rows, columns or pixels."""
 
-NOISE: dict[str, Callable[..., NDArray[np.floating]]] = {
+NOISE: dict[str, Callable[..., FloatArray]] = {
     "gaussian": lambda values, level, rng: datasets.gaussian(values, level, random_state=rng),
     "salt_and_pepper": _salt_and_pepper,
     "poisson": lambda values, level, rng: datasets.poisson(values, level, random_state=rng),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -12,109 +12,63 @@ import xarray as xr
 
 from nmd_lab.data.labels import RESULT_ATTRIBUTE
 from nmd_lab.result.netcdf import SCHEMA
+from nmd_lab.sampling import sample
 
-from .cell import StudyProblem
-from .grid import CONDITIONS, SOLVER, Grid, Task
-from .hashing import plain_value
-from .summary import CHOSEN, CHOSEN_TEXTS
-from .uncertainty import OF_A_POSTERIOR
+from .cell import POSTERIOR_SCORES, StudyProblem
+from .grid import CONDITIONS, SOLVER, Grid
 
-NUMBERS = {
-    "objective": {"long_name": "objective"},
-    "n_iter": {"long_name": "iterations"},
-    "seconds": {"long_name": "seconds for a fit"},  # with units xarray would read durations
-    "peak_memory": {"long_name": "peak memory of the fit", "units": "byte"},
+NUMBERS = {"objective": "objective", "n_iter": "iterations", "seconds": "seconds for a fit"}
+"""Numbers of a fit beside its errors, with their long names."""
+
+CHOSEN = {
+    "rank_chosen": "chosen rank",
+    "alpha_chosen": "chosen ridge",
+    "offset_alpha_chosen": "chosen ridge of the offsets",
 }
-"""Numbers of a fit beside its errors, with the attributes of their variables."""
+"""Numbers that a fit may choose by held-out entries, with their long names."""
+
+CHOSEN_TEXTS = ("nonlinearity_chosen", "loss_chosen", "offsets_chosen")
+TEXTS = dict.fromkeys(CHOSEN_TEXTS, "")
+TEXTS |= {"status": "not done", "stop_reason": "not done", "warnings": ""}
+"""Variables of text, with their values in cells without any."""
 
 
-CHOSEN_NUMBERS: dict[str, dict[str, str]] = {
-    "rank": {"long_name": "chosen rank"},
-    "alpha": {"long_name": "chosen ridge"},
-    "offset_alpha": {"long_name": "chosen ridge of the offsets"},
-}
-"""Numbers that a fit may choose by held-out entries, with the attributes of their variables."""
+def to_dataset(grid: Grid, records: Mapping[str, Any], problem: StudyProblem) -> xr.Dataset:
+    """Return all results over the dimensions of the grid; cells without a record are NaN."""
+    keys = [task.key for task in grid]
+    cells = [records.get(key, {}) for key in keys]
+    present = {name for cell in cells for name in cell}
+    long_names = {
+        f"{entry_set}_{metric}": f"{_title(metric)} on {entry_set.replace('_', '-')} entries"
+        for metric in problem.metrics
+        for entry_set in problem.entry_sets
+    }
+    if any(method.function is sample for method in grid.values(SOLVER)):
+        long_names |= POSTERIOR_SCORES
+    long_names |= NUMBERS | {name: text for name, text in CHOSEN.items() if name in present}
+    texts = {name: v for name, v in TEXTS.items() if name in present or name not in CHOSEN_TEXTS}
+    variables: dict[str, Any] = {}
+    for name in (*long_names, *texts):
+        default, dtype = (texts[name], object) if name in texts else (math.nan, float)
+        values = [cell.get(name, default) for cell in cells]
+        variables[name] = tuple(grid.dims), np.array(values, dtype).reshape(grid.shape)
+    variables["fit"] = tuple(grid.dims), np.array(keys, object).reshape(grid.shape)
+    description = {RESULT_ATTRIBUTE: json.dumps(_description(grid, problem))}
+    results = xr.Dataset(variables, grid.coordinates(), description)
+    for name, long_name in (long_names | {"fit": "name of the fit"}).items():
+        results[name].attrs["long_name"] = long_name
+    return results
 
 
-def to_dataset(
-    grid: Grid, tasks: Sequence[Task], records: Mapping[str, Any], problem: StudyProblem
-) -> xr.Dataset:
-    """Return all results over the dimensions of the grid.
-
-    Parameters
-    ----------
-    grid : Grid
-        Grid of the study.
-    tasks : sequence of Task
-        Task of each cell, in the order of the grid.
-    records : dict
-        Records of finished fits by key; cells without one are NaN.
-    problem : StudyProblem
-        Data and errors of the study.
-    """
-    dims = tuple(grid.dims)
-    cells: list[dict[str, Any]] = [records.get(task.key, {}) for task in tasks]
-
-    def variable(value: Callable[[dict[str, Any]], Any], dtype: type[Any], **attrs: str) -> Any:
-        array: Any = np.array([value(cell) for cell in cells], dtype=dtype)
-        return dims, array.reshape(grid.shape), attrs
-
-    def score(name: str) -> Any:
-        return lambda cell: cell.get("scores", {}).get(name, math.nan)
-
-    def entry(name: str, default: Any) -> Any:
-        return lambda cell: cell.get(name, default)
-
-    def choice(name: str, default: Any) -> Any:
-        return lambda cell: cell.get("chosen", {}).get(name, default)
-
-    variables = {}
-    for metric in problem.metrics:
-        for entry_set in problem.entry_sets:
-            name = f"{entry_set}_{metric}"
-            title = metric.upper() if metric in ("rmse", "mae") else metric.replace("_", " ")
-            long_name = f"{title} on {entry_set.replace('_', '-')} entries"
-            variables[name] = variable(score(name), float, long_name=long_name)
-    has_posteriors = any(each.is_sampler for each in grid.axis("method").values)
-    scored = {name for cell in cells for name in cell.get("scores", {})}
-    if has_posteriors or scored & set(OF_A_POSTERIOR):
-        for name, attrs in OF_A_POSTERIOR.items():
-            variables[name] = variable(score(name), float, **attrs)
-    for name, attrs in NUMBERS.items():
-        variables[name] = variable(entry(name, math.nan), float, **attrs)
-    chosen = {name for cell in cells for name in cell.get("chosen", {})}
-    for name, attrs in CHOSEN_NUMBERS.items():
-        if name in chosen:
-            variables[f"{name}{CHOSEN}"] = variable(choice(name, math.nan), float, **attrs)
-    for name in CHOSEN_TEXTS:
-        if name in chosen:
-            variables[f"{name}{CHOSEN}"] = variable(choice(name, ""), object)
-    for name in ("status", "stop_reason"):
-        variables[name] = variable(entry(name, "not done"), object)
-    variables["warnings"] = variable(lambda cell: " | ".join(cell.get("warnings", [])), object)
-    keys = np.array([task.key for task in tasks], dtype=object).reshape(grid.shape)
-    variables["fit"] = dims, keys, {"long_name": "name of the fit"}
-    return xr.Dataset(
-        variables, grid.coordinates(), {RESULT_ATTRIBUTE: json.dumps(description(grid, problem))}
-    )
+def _title(metric: str) -> str:
+    """Return the name of a metric in a title."""
+    return metric.upper() if metric in ("rmse", "mae") else metric.replace("_", " ")
 
 
-def description(grid: Grid, problem: StudyProblem) -> dict[str, Any]:
+def _description(grid: Grid, problem: StudyProblem) -> dict[str, Any]:
     """Return what the numbers of a study alone do not tell, in numbers and text.
 
-    Parameters
-    ----------
-    grid : Grid
-        Grid of the study.
-    problem : StudyProblem
-        Data and errors of the study.
-
-    Returns
-    -------
-    dict
-        "schema" (version of the layout of files) and "study", which holds "shape", "n_known",
-        "metrics", "constants" (arguments with one value), "missing" (level of each label), and
-        "ignored" (for each method the dimensions without effect).
+    "ignored" has for each method the dimensions without effect, "missing" the level of each label.
     """
     arguments = [name for name in grid.dims if name not in (SOLVER, *CONDITIONS)]
     return {
@@ -123,15 +77,11 @@ def description(grid: Grid, problem: StudyProblem) -> dict[str, Any]:
             "shape": list(problem.data.shape),
             "n_known": problem.data.size,
             "metrics": list(problem.metrics),
-            "constants": {
-                axis.name: axis.labels[0] if axis.name == "method" else plain_value(axis.values[0])
-                for axis in grid.axes
-                if not axis.varied
-            },
-            "missing": [corruption.level for corruption in grid.axis("missing").values],
+            "constants": {axis.name: axis.labels[0] for axis in grid.axes if not axis.varied},
+            "missing": [corruption.level for corruption in grid.values("missing")],
             "ignored": {
                 method.name: [name for name in arguments if name not in method.defaults]
-                for method in grid.axis("method").values
+                for method in grid.values(SOLVER)
             },
         },
     }

@@ -10,34 +10,40 @@ from __future__ import annotations
 import hashlib
 import itertools
 import json
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from inspect import Parameter
+from numbers import Real
 from typing import Any
 
 import numpy as np
+import xarray as xr
+from joblib import hash as hash_of
 
-from nmd_lab._checks import check_number, check_rank, check_share, check_words
+from nmd_lab._checks import check_number, check_rank, check_share, check_words, is_auto
 from nmd_lab.data.pictures import Picture
-from nmd_lab.result.netcdf import FORMER_DIMENSIONS
+from nmd_lab.model.losses import Loss, as_loss
+from nmd_lab.model.nonlinearities import Nonlinearity, as_nonlinearity
+from nmd_lab.solver.constraints.base import FactorConstraint
+from nmd_lab.solver.options import Options
+from nmd_lab.solver.penalty import PenaltyRule
 
 from .corruption import HIDE, NOISE, Corruption
-from .hashing import plain_value
 from .methods import Method
-from .values import AUTO, checked_value, labels_of, position_of
 
 CONDITIONS = ("missing", "noise", "seed")
 """Dimensions that describe the data of a fit, not the model."""
 
-SOLVER = FORMER_DIMENSIONS["method"]
-"""Dimension of the methods."""
+SOLVER = "solver"
+"""Dimension of the methods; ``sel(method=...)`` means something else in xarray."""
+
+SEVERAL = (list, tuple, range, np.ndarray)
+"""Types that hold several levels."""
+
+FIRST = ("nonlinearity", "loss", "rank", "alpha", "offset_alpha")
+"""Arguments whose dimensions come first, in this order."""
 
 NOTHING_HIDDEN, NO_NOISE = Corruption("random", 0.0), Corruption("gaussian", 0.0)
-
-
-def dimension(name: str) -> str:
-    """Return the dimension of the results for an argument: "solver" for "method"."""
-    return FORMER_DIMENSIONS.get(name, name)
 
 
 @dataclass(frozen=True)
@@ -61,48 +67,131 @@ class Axis:
     labels: tuple[Any, ...]
     varied: bool
 
-    @property
-    def dim(self) -> str:
-        """Dimension of the results: "solver" for the methods, else the name of the argument."""
-        return dimension(self.name)
+    def __post_init__(self) -> None:
+        """Refuse an argument without values, and one with equal values."""
+        if not self.values:
+            raise ValueError(f"{self.name}=[] is empty: give at least one value.")
+        for label in self.labels:
+            if self.labels.count(label) > 1:
+                raise ValueError(f"{self.name} has the value {label!r} twice: give each once.")
 
     @classmethod
     def of(cls, name: str, argument: Any) -> Axis:
         """Return the axis of an argument; a list, a range or a 1-D array has several values."""
         is_vector = isinstance(argument, np.ndarray) and argument.ndim == 1
         varied = isinstance(argument, list | range) or is_vector
-        values = tuple(argument) if varied else (argument,)
-        if not values:
-            raise ValueError(f"{name}=[] is empty: give at least one value.")
-        checked = tuple(checked_value(name, value) for value in values)
-        labels = labels_of(checked)
-        for label in labels:
-            if labels.count(label) > 1:
-                raise ValueError(f"{name} has the value {label!r} twice: give each once.")
-        return cls(name, checked, labels, varied)
+        values = tuple(_checked(name, v) for v in (argument if varied else [argument]))
+        booleans = {isinstance(v, bool) for v in values}
+        plain = all(isinstance(v, Real) for v in values) and len(booleans) == 1
+        return cls(name, values, values if plain else tuple(map(_as_text, values)), varied)
+
+    @classmethod
+    def of_corruption(
+        cls, name: str, argument: Any, kinds: Iterable[str], picture: Picture | None = None
+    ) -> Axis:
+        """Return the axis of `missing` or `noise`; levels without a kind are of the first kind."""
+        first, *_ = kinds
+        argument = 0.0 if argument is None else argument
+        levels_of = argument if isinstance(argument, Mapping) else {first: argument}
+        check_words(name, levels_of, kinds)
+        lists = {kind: v if isinstance(v, SEVERAL) else [v] for kind, v in levels_of.items()}
+        values = [
+            Corruption(kind, _checked_level(name, kind, v), picture if kind == "blocks" else None)
+            for kind, levels in lists.items()
+            for v in levels
+        ]
+        varied = len(lists) > 1 or any(isinstance(v, SEVERAL) for v in levels_of.values())
+        labels = [str(v) if len(levels_of) > 1 else v.level for v in values]
+        return cls(name, tuple(values), tuple(labels), varied)
+
+
+def _checked(name: str, value: Any) -> Any:
+    """Return one value of an argument in the form that the study keeps, if it makes sense."""
+    if name == SOLVER:
+        return Method.of(value)
+    if name in ("nonlinearity", "loss", "rank") and is_auto(value):
+        return value
+    if name == "rank":
+        return check_rank(value)
+    if name in ("nonlinearity", "loss"):
+        if isinstance(value, Mapping):
+            raise TypeError(
+                f"{name}={value!r} is for single columns, which a study does not compare: give one "
+                "for all columns, or a table whose types say what each column is."
+            )
+        model: Nonlinearity | Loss = as_loss(value) if name == "loss" else as_nonlinearity(value)
+        return value if isinstance(value, str) else model
+    if name in {field.name for field in fields(Options)}:
+        Options.of({name: value})
+    try:
+        as_json(value)
+    except TypeError as error:
+        raise TypeError(
+            f"{name}={value!r} cannot be kept in a study: use numbers, text, arrays or nmd_lab's "
+            "objects."
+        ) from error
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _checked_level(name: str, kind: str, level: Any) -> float:
+    """Return one level of one kind as a float, if it is within its bounds."""
+    if name == "missing":
+        return check_share(name, level)
+    if kind in ("salt_and_pepper", "outliers"):
+        return check_share(name, level, one=True)
+    return check_number(name, level, 0, above=0 if kind == "poisson" else None)
+
+
+def _as_text(value: Any) -> str:
+    """Return the label of a value that is not a number."""
+    return str(value) if isinstance(value, str | Method) else repr(value)
+
+
+def position_of(label: Any, labels: Sequence[Any], dim: str) -> int:
+    """Return the position of a label; a number stands for its text beside a word such as "auto"."""
+    label = label.item() if isinstance(label, np.generic) else label
+    for candidate in (label, _as_text(label)):
+        if candidate in labels:
+            return labels.index(candidate)
+    raise ValueError(f"{dim}={label!r} is not in the study: choose from {list(labels)}.")
+
+
+def as_json(value: Any) -> str:
+    """Return an argument as text that identifies it; TypeError if it is, say, a function."""
+    return json.dumps(value, sort_keys=True, default=_plain)
+
+
+def _plain(value: Any) -> Any:
+    """Return what JSON does not know as numbers and text."""
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, np.ndarray | xr.DataArray):
+        return ["array", hash_of(np.ascontiguousarray(value))]
+    if isinstance(value, Nonlinearity | Loss):
+        return [type(value).__qualname__, *value.settings]
+    if isinstance(value, FactorConstraint | PenaltyRule | Picture):
+        return [type(value).__qualname__, vars(value)]
+    if isinstance(value, Method | np.dtype | type):
+        return str(value)
+    raise TypeError(f"{value!r} has no plain form")
 
 
 @dataclass(frozen=True)
 class Task:
-    """One fit: a method, its arguments, and the corruption of X.
-
-    Attributes
-    ----------
-    method : Method
-        Function that fits.
-    arguments : dict
-        Arguments of the method beside X and the seed.
-    missing, noise : Corruption
-        Way to hide entries, and kind of noise.
-    seed : int
-        Seed of the missing entries, the noise and the fit.
-    """
+    """One fit: a method, its arguments beside X and the seed, and the corruption of X."""
 
     method: Method
     arguments: dict[str, Any]
     missing: Corruption
     noise: Corruption
     seed: int
+
+    @classmethod
+    def of(cls, values: dict[str, Any]) -> Task:
+        """Return the task for one value of each axis."""
+        method = values[SOLVER]
+        arguments = {name: v for name, v in values.items() if name in method.defaults}
+        return cls(method, arguments, values["missing"], values["noise"], int(values["seed"]))
 
     def on_all_data(self) -> Task:
         """Return the same fit with nothing hidden and no noise."""
@@ -111,82 +200,55 @@ class Task:
     @property
     def key(self) -> str:
         """Hash of everything that decides the result of the fit, apart from X."""
+        function, arguments = self.method.function, self.method.defaults | self.arguments
         content = {
-            "method": f"{self.method.function.__module__}.{self.method.function.__qualname__}",
-            "arguments": plain_value(self.method.settled(self.arguments)),
-            "missing": plain_value(self.missing if self.missing.level else NOTHING_HIDDEN),
-            "noise": plain_value(self.noise if self.noise.level else NO_NOISE),
+            "method": f"{function.__module__}.{function.__qualname__}",
+            "arguments": arguments,
+            "missing": self.missing if self.missing.level else NOTHING_HIDDEN,
+            "noise": self.noise if self.noise.level else NO_NOISE,
             "seed": self.seed,
         }
-        return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:20]
+        return hashlib.sha256(as_json(content).encode()).hexdigest()[:20]
 
 
 @dataclass(frozen=True)
 class Grid:
-    """All axes of a study, and the tasks of its cells.
-
-    Attributes
-    ----------
-    axes : tuple of Axis
-        Arguments with their values, whether they vary or not.
-    """
+    """All axes of a study, and the tasks of its cells."""
 
     axes: tuple[Axis, ...]
 
     @property
     def dims(self) -> dict[str, Axis]:
         """Axes that are dimensions of the results."""
-        return {axis.dim: axis for axis in self.axes if axis.varied}
+        return {axis.name: axis for axis in self.axes if axis.varied}
 
     @property
     def shape(self) -> tuple[int, ...]:
         """Sizes of the dimensions."""
         return tuple(len(axis.values) for axis in self.dims.values())
 
-    def axis(self, name: str) -> Axis:
-        """Return the axis of an argument."""
-        return next(axis for axis in self.axes if axis.name == name)
+    def values(self, name: str) -> tuple[Any, ...]:
+        """Return the values of an argument, none if it is not given."""
+        return next((axis.values for axis in self.axes if axis.name == name), ())
 
     def __iter__(self) -> Iterator[Task]:
         """Yield the task of each cell, the last dimension fastest."""
+        names = [axis.name for axis in self.axes]
         for values in itertools.product(*(axis.values for axis in self.axes)):
-            yield task_of(dict(zip((axis.name for axis in self.axes), values, strict=True)))
+            yield Task.of(dict(zip(names, values, strict=True)))
 
     def task(self, labels: Mapping[str, Any]) -> Task:
-        """Return the task of a cell.
-
-        Parameters
-        ----------
-        labels : dict
-            Coordinates of the cell; a dimension with one value needs none.
-
-        Raises
-        ------
-        ValueError
-            If there is no such cell.
-        """
-        labels = {dimension(name): label for name, label in labels.items()}
+        """Return the task of a cell; a dimension with one value needs no label."""
         check_words("dimension", labels, self.dims)
         values = {}
         for axis in self.axes:
-            if axis.dim in labels:
-                values[axis.name] = axis.values[
-                    position_of(labels[axis.dim], axis.labels, axis.dim)
-                ]
-            elif len(axis.values) == 1:
-                (values[axis.name],) = axis.values
-            else:
+            if axis.name not in labels and len(axis.values) > 1:
                 raise ValueError(
-                    f"{axis.dim} is not given: choose one of {list(axis.labels)} for the cell."
+                    f"{axis.name} is not given: choose one of {list(axis.labels)} for the cell."
                 )
-        return task_of(values)
-
-    def check_ranks(self, shape: tuple[int, int]) -> None:
-        """Raise ValueError if a rank that is given exceeds a side of the matrix."""
-        ranks = next((axis.values for axis in self.axes if axis.name == "rank"), ())
-        for rank in ranks:
-            if rank != AUTO:
-                check_rank(rank, shape)
+            label = labels.get(axis.name, axis.labels[0])
+            values[axis.name] = axis.values[position_of(label, axis.labels, axis.name)]
+        return Task.of(values)
 
     def coordinates(self) -> dict[str, Any]:
         """Return the coordinates of the results."""
@@ -200,100 +262,34 @@ class Grid:
         return coords
 
 
-def task_of(values: dict[str, Any]) -> Task:
-    """Return the task for one value of each argument."""
-    method = values["method"]
-    arguments = {name: v for name, v in values.items() if name in method.defaults}
-    return Task(method, arguments, values["missing"], values["noise"], int(values["seed"]))
-
-
 def make_grid(
     arguments: dict[str, Any],
+    method: Any,
     missing: Any,
     noise: Any,
-    method: Any,
     seeds: range,
-    study_arguments: Iterable[str] = (),
-    picture: Picture | None = None,
+    *,
+    shape: tuple[int, int],
+    picture: Picture | None,
+    study_arguments: Iterable[str],
 ) -> Grid:
-    """Return the grid of a study, after all checks that need no data.
-
-    Parameters
-    ----------
-    arguments : dict
-        Arguments of the fits, each a value or a list of values.
-    missing, noise, method
-        Arguments of `Study`.
-    seeds : range
-        Seeds of the study.
-    study_arguments : iterable of str
-        Names of the other arguments of `Study`, which are proposed for a misspelt name.
-    picture : Picture, optional
-        Layout of the picture that each row is.
-
-    Raises
-    ------
-    ValueError, TypeError
-        If an argument makes no sense.
-    """
-    methods = Axis.of("method", method)
+    """Return the grid of a study of a matrix of this shape, after the checks of its arguments."""
+    methods = Axis.of(SOLVER, method)
     accepted = dict.fromkeys(name for each in methods.values for name in each.defaults)
     check_words("argument", arguments, [*accepted, *study_arguments])
     for each in methods.values:
         for name, default in each.defaults.items():
             if default is Parameter.empty and name not in arguments:
                 raise TypeError(f"{name} is not given: {each.name} needs it, for example {name}=5.")
-    first = ("nonlinearity", "loss", "rank", "alpha", "offset_alpha")
-    order = [n for n in first if n in arguments] + [n for n in arguments if n not in first]
-    if methods.varied and methods.dim in arguments:
+    if SOLVER in arguments:
         raise ValueError(
-            f"{methods.dim}= is an argument of a method and the dimension of the methods: give one "
-            "method, or rename the argument."
+            f"{SOLVER}= is the dimension of the methods: rename this argument of the method."
         )
+    order = sorted(arguments, key=lambda name: FIRST.index(name) if name in FIRST else len(FIRST))
     axes = [methods, *(Axis.of(name, arguments[name]) for name in order)]
-    axes.append(_corruption_axis("missing", missing, HIDE, "random", picture))
-    axes.append(_corruption_axis("noise", noise, NOISE, "gaussian"))
-    return Grid((*axes, Axis.of("seed", seeds)))
-
-
-def _corruption_axis(
-    name: str,
-    argument: Any,
-    kinds: Mapping[str, Any],
-    default_kind: str,
-    picture: Picture | None = None,
-) -> Axis:
-    """Return the axis of `missing` or `noise`."""
-    levels_of: Mapping[str, Any] = (
-        argument
-        if isinstance(argument, Mapping)
-        else {default_kind: 0.0 if argument is None else argument}
-    )
-    check_words(name, levels_of, kinds)
-    if not levels_of:
-        raise ValueError(f"{name}={argument!r} is empty: give a kind with levels, or leave it out.")
-    several_kinds = varied = len(levels_of) > 1
-    values = []
-    for kind, levels in levels_of.items():
-        is_list = isinstance(levels, list | tuple | range | np.ndarray)
-        varied = varied or is_list
-        layout = picture if kind == "blocks" else None
-        values += [
-            Corruption(kind, _checked_level(name, kind, level), layout)
-            for level in (levels if is_list else [levels])
-        ]
-    if not values:
-        raise ValueError(f"{name}={argument!r} is empty: give at least one level.")
-    labels = tuple(f"{c.kind} {c.level:g}" if several_kinds else float(c.level) for c in values)
-    if len(set(labels)) < len(labels):
-        raise ValueError(f"{name}={argument!r} has the same level twice: give each once.")
-    return Axis(name, tuple(values), labels, varied)
-
-
-def _checked_level(name: str, kind: str, level: Any) -> float:
-    """Return one level of one kind as a float, if it is within its bounds."""
-    if name == "missing":
-        return check_share(name, level)
-    if kind in ("salt_and_pepper", "outliers"):
-        return check_share(name, level, one=True)
-    return check_number(name, level, 0, above=0 if kind == "poisson" else None)
+    axes.append(Axis.of_corruption("missing", missing, HIDE, picture))
+    axes.append(Axis.of_corruption("noise", noise, NOISE))
+    grid = Grid((*axes, Axis.of("seed", seeds)))
+    for rank in set(grid.values("rank")) - {"auto"}:
+        check_rank(rank, shape)
+    return grid

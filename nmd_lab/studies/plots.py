@@ -6,6 +6,7 @@ A plot shows some dimensions of the results only.  It takes the mean over the ot
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,11 +16,45 @@ from numpy.typing import NDArray
 from nmd_lab._checks import check_words
 from nmd_lab.plots._canvas import axes, quantity, text_color
 
-from .grid import CONDITIONS, SOLVER, dimension
-from .summary import ModelCandidate, candidates, choices, select, trials, variable
+from .grid import SOLVER
+from .summary import candidates, choices, ranked, select, trials, variable
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+
+@dataclass(frozen=True)
+class StudyPlots:
+    """The plots of one study as methods.
+
+    Parameters
+    ----------
+    results : Dataset
+        Results of `Study.run`, or of a file that it wrote.
+
+    Examples
+    --------
+    >>> import nmd_lab as nmd
+    >>> study = nmd.Study(nmd.datasets.digits(50), rank=[1, 2], method=["admm", "svd"],
+    ...                   max_iter=20)
+    >>> results = study.run(progress=False)
+    >>> study.plot.error("rank", color="solver").get_xlabel()
+    'rank'
+    """  # fmt: skip
+
+    results: xr.Dataset
+
+    def error(self, x: str, **options: Any) -> Axes:
+        """Draw an error against a dimension; see `nmd_lab.studies.plots.error`."""
+        return error(self.results, x, **options)
+
+    def heatmap(self, x: str, y: str, **options: Any) -> Axes:
+        """Draw an error over two dimensions; see `nmd_lab.studies.plots.heatmap`."""
+        return heatmap(self.results, x, y, **options)
+
+    def cost(self, **options: Any) -> Axes:
+        """Draw an error against seconds; see `nmd_lab.studies.plots.cost`."""
+        return cost(self.results, **options)
 
 
 def error(
@@ -52,7 +87,7 @@ def error(
     Returns
     -------
     Axes
-        Axes with a line of means and a band of one standard deviation for each colour.
+        Axes with means and bars of one standard deviation for each colour.
 
     Raises
     ------
@@ -60,33 +95,24 @@ def error(
         If a dimension or label is not in the study.
     """
     results, name = select(results, conditions), variable(results, metric)
-    x = dimension(x)
-    color = _color(results, color, {x})
+    color = _color(results, color, x)
+    means, sds = _best(results, name, *filter(None, (color, x)))
     ax = axes(ax, 6.4, 4.0)
     labels = results[x].values
     is_numeric = labels.dtype.kind in "iuf"
-    positions = labels.astype(float) if is_numeric else np.arange(len(labels), dtype=float)
-    groups = _groups(results, color)
-    for k, (label, group) in enumerate(groups):
-        scores = [_best_scores(group.isel({x: [i]}), name) for i in range(len(labels))]
-        mean = np.array([s.mean() for s in scores])
-        sd = np.array([s.mean(axis=0).std(ddof=1) if s.shape[1] > 1 else 0.0 for s in scores])
-        if is_numeric:
-            (line,) = ax.plot(positions, mean, marker="o", markersize=4.5, label=label)
-            low, high, color_of_line = mean - sd, mean + sd, line.get_color()
-            ax.fill_between(positions, low, high, color=color_of_line, alpha=0.18, lw=0)
-        else:
-            shifted = positions + 0.12 * (k - (len(groups) - 1) / 2) * min(1, 6 / len(groups))
-            ax.errorbar(shifted, mean, sd, marker="o", linestyle="", capsize=3, label=label)
-    if is_numeric and len(positions) <= 12:
-        ax.set_xticks(positions, [f"{label:g}" for label in labels])
+    positions = labels.astype(float) if is_numeric else np.arange(labels.size, dtype=float)
+    colors = [""] if color is None else results[color].values
+    for k, label in enumerate(colors):
+        shift = 0 if is_numeric else 0.12 * (k - (len(colors) - 1) / 2) * min(1, 6 / len(colors))
+        mean, sd = means.reshape(-1, labels.size)[k], sds.reshape(-1, labels.size)[k]
+        style = {"linestyle": "-" if is_numeric else "", "label": _as_text(label)}
+        ax.errorbar(positions + shift, mean, sd, marker="o", elinewidth=0.8, **style)
+    if labels.size <= 12 or not is_numeric:
+        slanted: Any = {} if is_numeric or labels.size <= 4 else {"rotation": 20, "ha": "right"}
+        ax.set_xticks(positions, list(map(_as_text, labels)), **slanted)
         ax.minorticks_off()
-    elif not is_numeric:
-        slanted: dict[str, Any] = {"rotation": 20, "ha": "right"} if len(positions) > 4 else {}
-        ax.set_xticks(positions, [_as_text(label) for label in labels], **slanted)
     ax.set(xlabel=_dimension_name(x), ylabel=quantity(results[name], name))
-    ax.set_title(_subtitle(results, {x, color}))
-    _finish(ax, color)
+    _finish(ax, results, color, {x, color})
     return ax
 
 
@@ -121,37 +147,28 @@ def heatmap(
         If a dimension or label is not in the study.
     """
     results, name = select(results, conditions), variable(results, metric)
-    x, y = dimension(x), dimension(y)
     check_words("dimension", [x, y], [str(dim) for dim in results.dims])
     if x == y:
         raise ValueError(f"y={y!r} equals x: give two different dimensions.")
-    shape = results.sizes[y], results.sizes[x]
-    means = np.full(shape, np.nan)
-    for i, j in np.ndindex(shape):
-        means[i, j] = _best_scores(results.isel({y: [i], x: [j]}), name).mean()
-    ax = axes(ax, 1.6 + 0.95 * shape[1], 1.3 + 0.55 * shape[0])
+    means, _ = _best(results, name, y, x)
+    ax = axes(ax, 1.6 + 0.95 * means.shape[1], 1.3 + 0.55 * means.shape[0])
     from matplotlib import colormaps
     from matplotlib.patches import Rectangle
 
     colors = colormaps["viridis_r"].with_extremes(bad="#8888")
     image = ax.imshow(means, cmap=colors, aspect="auto")
-    for i, j in np.ndindex(shape):
-        if np.isfinite(means[i, j]):
-            red, green, blue, _ = image.cmap(image.norm(means[i, j]))
-            dark = 0.3 * red + 0.6 * green + 0.1 * blue < 0.5
-            text = f"{means[i, j]:.3g}"
-            ax.text(j, i, text, ha="center", va="center", color="w" if dark else "k", fontsize=9)
-    if np.isfinite(means).any():
-        i, j = np.unravel_index(np.nanargmin(means), shape)
-        frame = Rectangle((j - 0.5, i - 0.5), 1, 1, fill=False, lw=2.5, ec=text_color())
-        frame.set_clip_on(False)
-        ax.add_patch(frame)
-    ax.set_xticks(range(shape[1]), [_as_text(label) for label in results[x].values])
-    ax.set_yticks(range(shape[0]), [_as_text(label) for label in results[y].values])
+    for i, j in np.argwhere(np.isfinite(means)):
+        red, green, blue, _ = image.cmap(image.norm(means[i, j]))
+        ink = "w" if 0.3 * red + 0.6 * green + 0.1 * blue < 0.5 else "k"
+        ax.text(j, i, f"{means[i, j]:.3g}", ha="center", va="center", color=ink, fontsize=9)
+        if means[i, j] == np.nanmin(means):
+            edge = {"fill": False, "lw": 2.5, "ec": text_color(), "clip_on": False}
+            ax.add_patch(Rectangle((j - 0.5, i - 0.5), 1, 1, **edge))
+    ax.set_xticks(range(means.shape[1]), list(map(_as_text, results[x].values)))
+    ax.set_yticks(range(means.shape[0]), list(map(_as_text, results[y].values)))
     ax.tick_params(length=0)
     ax.spines[:].set_visible(False)
-    ax.set(xlabel=_dimension_name(x), ylabel=_dimension_name(y))
-    ax.set_title(_subtitle(results, {x, y}))
+    ax.set(xlabel=_dimension_name(x), ylabel=_dimension_name(y), title=_subtitle(results, {x, y}))
     ax.figure.colorbar(image, ax=ax, label=quantity(results[name], name))
     return ax
 
@@ -187,57 +204,47 @@ def cost(
     from matplotlib.ticker import LogLocator
 
     results, name = select(results, conditions), variable(results, metric)
-    color = _color(results, color, set())
+    color = _color(results, color)
     ax = axes(ax, 6.4, 4.0)
-    for label, group in _groups(results, color):
+    for k, label in enumerate([""] if color is None else results[color].values):
+        group = results if color is None else results.isel({color: [k]})
         pairs = zip(candidates(group, "seconds"), candidates(group, name), strict=True)
-        complete = [(s, e) for s, e in pairs if np.isfinite(s.scores + e.scores).all()]
-        if complete:
-            seconds = [np.median(s.scores) for s, _ in complete]
-            mean, sd = _means_and_deviations([e for _, e in complete])
-            ax.errorbar(seconds, mean, sd, marker="o", linestyle="", elinewidth=0.8, label=label)
+        scores = [(s.scores, e.scores) for s, e in pairs if np.isfinite(s.scores + e.scores).all()]
+        if scores:
+            seconds = [np.median(s) for s, _ in scores]
+            mean, sd = np.transpose([_mean_and_deviation(errors) for _, errors in scores])
+            style = {"linestyle": "", "label": _as_text(label)}
+            ax.errorbar(seconds, mean, sd, marker="o", elinewidth=0.8, **style)
     ax.set(xscale="log", xlabel="seconds for a fit", ylabel=quantity(results[name], name))
     low, high = ax.get_xlim()
     ax.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if high < 100 * low else (1,)))
     ax.xaxis.set_major_formatter("{x:g}")
     ax.minorticks_off()
-    ax.set_title(_subtitle(results, {color, *choices(results)}))
-    _finish(ax, color)
+    _finish(ax, results, color, {color, *choices(results)})
     return ax
 
 
-def _means_and_deviations(models: list[ModelCandidate]) -> NDArray[np.floating]:
-    """Return means and standard deviations over the seeds, shape (2, models)."""
-    by_seed = np.array([model.scores.mean(axis=0) for model in models])
-    sd = by_seed.std(axis=1, ddof=1) if by_seed.shape[1] > 1 else np.zeros(len(by_seed))
-    return np.stack([by_seed.mean(axis=1), sd])
+def _mean_and_deviation(scores: NDArray[np.floating]) -> tuple[float, float]:
+    """Return the mean of the scores of a model, and its standard deviation over the seeds."""
+    by_seed = scores.mean(axis=0)
+    return by_seed.mean(), by_seed.std(ddof=1) if by_seed.size > 1 else 0.0
 
 
-def _best_scores(results: xr.Dataset, name: str) -> NDArray[np.floating]:
-    """Return the scores of the best model, shape (conditions, seeds); NaN if there is none."""
-    models = [c for c in candidates(results, name) if np.isfinite(c.scores).all()]
-    if not models:
-        return np.full((1, results.sizes["seed"]), np.nan)
-    return min(models, key=lambda model: model.mean).scores
+def _best(results: xr.Dataset, name: str, *dims: str) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return mean and deviation of the best model at each label of dimensions, NaN without one."""
+    reduced = np.full((2, *(results.sizes[dim] for dim in dims)), np.nan)
+    for index in np.ndindex(reduced.shape[1:]):
+        here = results.isel({dim: [i] for dim, i in zip(dims, index, strict=True)})
+        if models := ranked(here, name):
+            reduced[:, *index] = _mean_and_deviation(models[0].scores)
+    return reduced[0], reduced[1]
 
 
-def _color(results: xr.Dataset, color: str | None, shown: set[str]) -> str | None:
+def _color(results: xr.Dataset, color: str | None, *shown: str) -> str | None:
     """Return the dimension of the colours; by default one that is not shown yet."""
-    dims = [str(dim) for dim in results.dims]
-    color = dimension(color) if color else None
-    check_words("dimension", [*shown, *([color] if color else [])], dims)
-    if color is not None:
-        return color
+    check_words("dimension", [*shown, color] if color else shown, map(str, results.dims))
     free = [dim for dim in choices(results) if dim not in shown and results.sizes[dim] > 1]
-    return SOLVER if SOLVER in free else next(iter(free), None)
-
-
-def _groups(results: xr.Dataset, color: str | None) -> list[tuple[str, xr.Dataset]]:
-    """Return the results of each colour, with its label."""
-    if color is None:
-        return [("", results)]
-    labels = results[color].values
-    return [(_as_text(label), results.isel({color: [i]})) for i, label in enumerate(labels)]
+    return color or (SOLVER if SOLVER in free else next(iter(free), None))
 
 
 def _as_text(label: Any) -> str:
@@ -250,28 +257,23 @@ def _dimension_name(dim: str) -> str:
     return {"missing": "hidden share"}.get(dim, dim.replace("_", " "))
 
 
-def _subtitle(results: xr.Dataset, shown: set[str | None]) -> str:
+def _subtitle(results: xr.Dataset, shown: set[Any]) -> str:
     """Return a text that tells how the dimensions that are not shown were reduced."""
-    best = [d for d in choices(results) if d not in shown and results.sizes[d] > 1]
-    mean = [d for d in trials(results) if d not in shown and results.sizes[d] > 1]
-    fixed = [
-        f"{_dimension_name(str(d))} {_as_text(results[d].values[0])}"
-        for d in results.dims
-        if results.sizes[d] == 1 and d not in shown and d in CONDITIONS and d != "seed"
+    texts = [
+        f"{_dimension_name(dim)} {_as_text(results[dim].values[0])}"
+        for dim in trials(results)
+        if results.sizes[dim] == 1 and dim not in shown
     ]
-    reduced = [f"best {_enumeration(best)}"] if best else []
-    reduced += [f"mean over {_enumeration(mean)}"] if mean else []
-    return ", ".join(fixed + reduced)
+    for word, dims in (("best", choices(results)), ("mean over", trials(results))):
+        names = [_dimension_name(d) for d in dims if d not in shown and results.sizes[d] > 1]
+        if names:
+            texts.append(f"{word} {' and '.join(filter(None, [', '.join(names[:-1]), names[-1]]))}")
+    return ", ".join(texts)
 
 
-def _enumeration(dims: list[str]) -> str:
-    """Return the names of dimensions, joined by commas and "and"."""
-    names = [_dimension_name(dim) for dim in dims]
-    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
-
-
-def _finish(ax: Axes, color: str | None) -> None:
-    """Add the legend and the grid."""
+def _finish(ax: Axes, results: xr.Dataset, color: str | None, shown: set[Any]) -> None:
+    """Add the title, the legend and the grid."""
+    ax.set_title(_subtitle(results, shown))
     if color is not None:
         ax.legend(title=_dimension_name(color), frameon=False)
     ax.grid(alpha=0.25)

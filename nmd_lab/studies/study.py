@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import inspect
 import os
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
+import pandas as pd
 import xarray as xr
+from joblib import effective_n_jobs
 from numpy.typing import ArrayLike
 
 from nmd_lab._checks import check_integer
@@ -18,16 +21,29 @@ from nmd_lab.solver.options import Options
 
 from .cell import Cell, StudyProblem, make_metrics
 from .dataset import to_dataset
-from .grid import CONDITIONS, SOLVER, Grid, make_grid
-from .journal import Journal, journal_header
-from .known_entries import picture_of_rows, read_known_entries
-from .processes import failure_counts, number_of_processes, run_tasks
-from .summary import BestModel, choose, rank_test, table
+from .execution import Record, run_tasks
+from .grid import CONDITIONS, SOLVER, make_grid
+from .journal import journal_header, open_journal
+from .known_entries import read_known_entries
+from .methods import Result
+from .plots import StudyPlots
+from .summary import StudyTable, choose, rank_test, table
 
-if TYPE_CHECKING:
-    import pandas as pd
 
-    from .accessor import StudyPlots
+class BestModel(NamedTuple):
+    """The best model of a study.
+
+    Attributes
+    ----------
+    parameters : dict
+        Arguments of the model, and "solver" with the name of its method if that varies.  What is
+        "auto" is chosen anew for all data, and ``fit.parameters`` has the numbers.
+    fit : Decomposition or Posterior
+        Fit of the model to all data.
+    """
+
+    parameters: dict[str, Any]
+    fit: Result
 
 
 class Study:
@@ -123,20 +139,25 @@ class Study:
     ) -> None:
         check_integer("n_splits", n_splits, 1)
         check_integer("random_state", random_state, 0)
-        first, count = int(random_state), int(n_splits)
-        seeds, named = range(first, first + count), list(inspect.signature(Study).parameters)
         data = read_known_entries(X, mask=mask, clean=clean, sample_dims=sample_dims)
         has_blocks = isinstance(missing, Mapping) and "blocks" in missing
-        picture = picture_of_rows(data, shape) if has_blocks or shape is not None else None
-        self.grid: Grid = make_grid(arguments, missing, noise, method, seeds, named, picture)
-        self.grid.check_ranks(data.shape)
+        self.grid = make_grid(
+            arguments,
+            method,
+            missing,
+            noise,
+            range(int(random_state), int(random_state) + int(n_splits)),
+            shape=data.shape,
+            picture=data.picture_of_rows(shape) if has_blocks or shape is not None else None,
+            study_arguments=inspect.signature(Study).parameters,
+        )
         self.problem = StudyProblem(
             data=data,
             metrics=make_metrics(metrics),
-            noisy=any(c.level > 0 for c in self.grid.axis("noise").values),
+            noisy=any(corruption.level > 0 for corruption in self.grid.values("noise")),
             constants={} if sample_dims is None else {"sample_dims": sample_dims},
         )
-        self._records: dict[str, dict[str, Any]] = {}
+        self._records: dict[str, Record] = {}
         self._results: xr.Dataset | None = None
 
     def run(
@@ -161,7 +182,8 @@ class Study:
         progress : bool, default True
             Whether to show a progress bar.
         time_limit : float, optional
-            Largest duration of each fit in seconds; the results of a longer one are NaN.
+            Largest duration in seconds of each fit whose method takes a time limit, as `complete`
+            and `sample` do; the results of a longer one are NaN.
         retry : bool, default False
             Whether to repeat fits that failed or exceeded the time limit.
 
@@ -170,8 +192,8 @@ class Study:
         Dataset
             Results over every argument that varies and `seed`: ``held_out_rmse``,
             ``observed_rmse``, ``clean_rmse`` and so on for each metric, `objective`, `n_iter`,
-            `seconds`, `peak_memory` (in bytes), `status` ("done", "left out", "timed out",
-            "failed"), `stop_reason`, `warnings` and `fit`, the key of the fit.  What fits have
+            `seconds`, `status` ("done", "left out", "timed out", "failed"), `stop_reason`,
+            `warnings` and `fit`, the key of the fit.  What fits have
             chosen is in `rank_chosen`, `alpha_chosen` and so on; NaN or "" where it was given.
             "sample" adds ``held_out_coverage_90`` and ``held_out_log_density``.  Cells that differ
             only in arguments that their method ignores share a fit.  Methods make `solver`.
@@ -186,31 +208,30 @@ class Study:
         Notes
         -----
         The errors on held-out and observed entries compare a fit with the values with noise, those
-        on clean entries with all known true values.  The seconds do not include compilation.  The
-        peak memory is the growth of the resident size of the process during the fit, exact to a
-        fraction of a MiB; outside Linux it is NaN.
+        on clean entries with all known true values.  The seconds do not include compilation.
         """
-        processes = number_of_processes(n_jobs)
+        if n_jobs == 0:
+            raise ValueError("n_jobs=0 means no process: give a number >= 1, or -1 for all.")
+        n_jobs = effective_n_jobs(n_jobs)
         Options.of({"time_limit": time_limit})
         path = None if path is None else Path(path)
-        tasks = list(self.grid)
-        with Journal(path, journal_header(self.grid, self.problem), self._records) as journal:
-            self._records = journal.records
+        tasks = {task.key: task for task in self.grid}
+        header = journal_header(self.grid, self.problem)
+        with open_journal(path, header, self._records) as add:
             repeated = ("failed", "timed out") if retry else ()
-            done = {key for key, r in journal.records.items() if r["status"] not in repeated}
+            done = {key for key, r in self._records.items() if r["status"] not in repeated}
             # By key, which is as good as at random: so the rate predicts the remaining time
-            todo = sorted({t.key: t for t in tasks if t.key not in done}.items())
-            records = run_tasks(self.problem, [t for _, t in todo], processes, time_limit)
-            for record in with_progress(
-                records,
-                len(todo),
-                bool(progress),
-                text=failure_counts(),
-                unit="fit",
-                smoothing=0.05,
-            ):
-                journal.add(record)
-            self._results = to_dataset(self.grid, tasks, journal.records, self.problem)
+            todo = [task for key, task in sorted(tasks.items()) if key not in done]
+            records = run_tasks(self.problem, todo, n_jobs, time_limit)
+            counts: Counter[str] = Counter()
+
+            def trouble(record: Record) -> str:
+                counts[record["status"]] += record["status"] != "done"
+                return ", ".join(f"{count} {status}" for status, count in counts.items() if count)
+
+            for record in with_progress(records, len(todo), progress, text=trouble, unit="fit"):
+                add(record)
+            self._results = to_dataset(self.grid, self._records, self.problem)
             if path is not None:
                 netcdf.write(self._results, path)
         return self._results
@@ -270,14 +291,13 @@ class Study:
             If the metric is unknown, or no model has a score in all its cells.
         """
         best = choose(self.results, metric, simplest=one_standard_error, conditions=conditions)
-        dims = self.grid.dims
-        any_condition = {name: dims[name].labels[0] for name in CONDITIONS if name in dims}
+        any_condition = {n: a.labels[0] for n, a in self.grid.dims.items() if n in CONDITIONS}
         task = self.grid.task(best | any_condition)
-        solver = {SOLVER: task.method.name} if SOLVER in dims else {}
+        solver = {SOLVER: task.method.name} if SOLVER in best else {}
         fit = Cell(self.problem, task.on_all_data()).fit()
         return BestModel(solver | task.arguments, fit)
 
-    def table(self, *metrics: str, **conditions: Any) -> pd.DataFrame:
+    def table(self, *metrics: str, **conditions: Any) -> StudyTable:
         """Return a table of means and standard deviations over the seeds.
 
         Parameters
@@ -333,18 +353,14 @@ class Study:
     @property
     def plot(self) -> StudyPlots:
         """Plots of the results: ``error``, ``heatmap`` and ``cost``."""
-        from .accessor import StudyPlots
-
         return StudyPlots(self.results)
 
     def __repr__(self) -> str:
         """Return the size of the data, the dimensions and the number of finished fits."""
-        m, n = self.problem.data.shape
+        (m, n), size = self.problem.data.shape, self.problem.data.size
         dims = ", ".join(f"{name}: {len(axis.values)}" for name, axis in self.grid.dims.items())
         keys = {task.key for task in self.grid}
-        done = sum(key in self._records for key in keys)
         return (
-            f"<nmd_lab.Study>  {m} x {n}, {self.problem.data.size} known entries\n"
-            f"  {dims}\n"
-            f"  {done} of {len(keys)} fits done"
+            f"<nmd_lab.Study>  {m} x {n}, {size} known entries\n  {dims}\n"
+            f"  {len(keys & self._records.keys())} of {len(keys)} fits done"
         )

@@ -1,7 +1,8 @@
-"""The best model of a study, a table of its errors, and a test of its ranking."""
+"""The models of a study and their scores: the best one, a table, and a paired comparison."""
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 from collections.abc import Iterator, Mapping
@@ -11,26 +12,13 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 from numpy.typing import NDArray
+from scipy import stats
 
-from nmd_lab._checks import check_words
+from nmd_lab._checks import check_word, check_words
 from nmd_lab.data.labels import RESULT_ATTRIBUTE
 
-from .grid import CONDITIONS, SOLVER, dimension
-from .methods import Result
-from .table import StudyTable
-from .uncertainty import OF_A_POSTERIOR
-from .values import position_of
-
-CHOSEN = "_chosen"
-"""End of the name of a variable that holds what each fit has chosen for an argument."""
-
-CHOSEN_TEXTS = ("nonlinearity", "loss", "offsets")
-"""Arguments whose choice is text."""
-
-TEXT_VARIABLES = (
-    "status", "stop_reason", "warnings", "fit", *(f"{name}{CHOSEN}" for name in CHOSEN_TEXTS)
-)  # fmt: skip
-"""Variables of the results that hold text."""
+from .cell import POSTERIOR_SCORES
+from .grid import CONDITIONS, SOLVER, position_of
 
 IGNORED = "–"
 """Label of an argument that a method ignores."""
@@ -64,75 +52,37 @@ class ModelCandidate(NamedTuple):
     @property
     def simplicity(self) -> tuple[float, float, float]:
         """Sort key that is lowest for the simplest model: rank, minus alpha, mean score."""
-        used = {name: v for name, v in self.labels.items() if name not in self.ignored}
-        rank, alpha = (self.chosen.get(n, _number(used.get(n, 0))) for n in ("rank", "alpha"))
-        return rank, -alpha, self.mean
-
-
-def _number(label: Any) -> float:
-    """Return the number of a label, which is text beside a word such as "auto"; 0 for a word."""
-    try:
-        return float(label)
-    except ValueError:
-        return 0.0
-
-
-class BestModel(NamedTuple):
-    """The best model of a study.
-
-    Attributes
-    ----------
-    parameters : dict
-        Arguments of the model, and "solver" with the name of its method if that varies.  What is
-        "auto" is chosen anew for all data, and ``fit.parameters`` has the numbers.
-    fit : Decomposition or Posterior
-        Fit of the model to all data.
-    """
-
-    parameters: dict[str, Any]
-    fit: Result
+        used = {
+            name: v for name, v in self.labels.items() if name not in self.ignored
+        } | self.chosen
+        rank, alpha = (pd.to_numeric(used.get(n, 0), errors="coerce") for n in ("rank", "alpha"))
+        return np.nan_to_num(rank), -np.nan_to_num(alpha), self.mean  # 0 for a word
 
 
 def about(results: xr.Dataset) -> dict[str, Any]:
-    """Return the description of a study, which its results carry as an attribute.
-
-    Raises
-    ------
-    ValueError
-        If the Dataset does not come from a study.
-    """
+    """Return the description of a study, which its results carry as an attribute."""
     attribute = json.loads(results.attrs.get(RESULT_ATTRIBUTE, "{}"))
     if "study" not in attribute:
         raise ValueError("results holds no study: give the Dataset that Study.run returned.")
-    study: dict[str, Any] = attribute["study"]
-    return study
+    return dict(attribute["study"])
 
 
 def variable(results: xr.Dataset, metric: str | None) -> str:
-    """Return the name of the variable for a metric.
+    """Return the variable for its name, or for a metric: its error on held-out entries.
 
-    Parameters
-    ----------
-    results : Dataset
-        Results of a study.
-    metric : str or None
-        Name of a variable, or of a metric, which stands for its error on held-out entries.  None
-        is the first metric; where nothing was held out, its error on observed entries.
-
-    Raises
-    ------
-    ValueError
-        If there is no such variable.
+    None is the first metric; where nothing was held out, its error on observed entries.
     """
     first = about(results)["metrics"][0]
-    name = first if metric is None else metric
-    numbers = [str(each) for each in results.data_vars if each not in TEXT_VARIABLES]
-    for candidate in (name, f"held_out_{name}"):
-        if candidate in numbers:
-            has_values = metric is not None or bool(np.isfinite(results[candidate]).any())
-            return candidate if has_values else f"observed_{first}"
-    check_words("metric", [name], numbers)
-    raise AssertionError("check_words raises an error here")
+    if metric is None:
+        held_out = np.isfinite(results[f"held_out_{first}"]).any()
+        return f"held_out_{first}" if held_out else f"observed_{first}"
+    numbers = [
+        str(name) for name, values in results.data_vars.items() if values.dtype.kind in "iuf"
+    ]
+    if f"held_out_{metric}" in numbers:
+        return f"held_out_{metric}"
+    check_word("metric", metric, numbers)
+    return metric
 
 
 def choices(results: xr.Dataset) -> list[str]:
@@ -146,21 +96,7 @@ def trials(results: xr.Dataset) -> list[str]:
 
 
 def select(results: xr.Dataset, conditions: Mapping[str, Any]) -> xr.Dataset:
-    """Return the cells with the given labels, with all dimensions.
-
-    Parameters
-    ----------
-    results : Dataset
-        Results of a study.
-    conditions : dict
-        One label, or a list of labels, for each dimension that is restricted.
-
-    Raises
-    ------
-    ValueError
-        If there is no such dimension or label.
-    """
-    conditions = {dimension(name): label for name, label in conditions.items()}
+    """Return the cells with the given label, or list of labels, of dimensions, which all stay."""
     check_words("dimension", conditions, [str(dim) for dim in results.dims])
     for name, condition in conditions.items():
         labels = condition if isinstance(condition, list | tuple) else [condition]
@@ -170,180 +106,154 @@ def select(results: xr.Dataset, conditions: Mapping[str, Any]) -> xr.Dataset:
 
 
 def candidates(results: xr.Dataset, metric: str) -> Iterator[ModelCandidate]:
-    """Yield each model with its scores; cells that share all their fits are one model.
-
-    Parameters
-    ----------
-    results : Dataset
-        Results of a study.
-    metric : str
-        Name of a variable of the results.
-    """
-    ignored = about(results)["ignored"]
-    model_dims, trial_dims = choices(results), [*trials(results), "seed"]
-    values = results[metric].transpose(*model_dims, *trial_dims).values
-    fits = results["fit"].transpose(*model_dims, *trial_dims).values
-    chosen = {
-        name: results[f"{name}{CHOSEN}"].transpose(*model_dims, *trial_dims).values
-        for name in ("rank", "alpha")
-        if f"{name}{CHOSEN}" in results
-    }
-    only_method = next(iter(ignored)) if SOLVER not in model_dims else None
+    """Yield each model with its scores; cells that share all their fits are one model."""
+    ignored, dims = about(results)["ignored"], choices(results)
+    coordinates = [results[dim].values.tolist() for dim in dims]
+    names = [name for name in ("rank", "alpha") if f"{name}_chosen" in results]
+    columns = results[[metric, "fit", *(f"{name}_chosen" for name in names)]]
+    scores, fits, *chosen = (
+        columns[name].transpose(*dims, *trials(results), "seed").values for name in columns
+    )
     seen = set()
-    for index in np.ndindex(*(results.sizes[name] for name in model_dims)):
+    for index in np.ndindex(*(results.sizes[dim] for dim in dims)):
         keys = tuple(fits[index].ravel())
         if keys in seen:
             continue
         seen.add(keys)
-        labels = {n: results[n].values[i] for n, i in zip(model_dims, index, strict=True)}
-        labels = {n: v.item() if isinstance(v, np.generic) else v for n, v in labels.items()}
-        method = labels.get(SOLVER, only_method)
-        scores = values[index].reshape(-1, results.sizes["seed"])
-        means = {name: float(each[index].mean()) for name, each in chosen.items()}
-        means = {name: mean for name, mean in means.items() if math.isfinite(mean)}
-        yield ModelCandidate(labels, set(ignored[method]), scores, means)
+        labels = {d: c[i] for d, c, i in zip(dims, coordinates, index, strict=True)}
+        means = {name: float(v[index].mean()) for name, v in zip(names, chosen, strict=True)}
+        yield ModelCandidate(
+            labels,
+            set(ignored[labels.get(SOLVER, next(iter(ignored)))]),
+            scores[index].reshape(-1, results.sizes["seed"]),
+            {name: mean for name, mean in means.items() if math.isfinite(mean)},
+        )
 
 
 def ranked(results: xr.Dataset, metric: str) -> list[ModelCandidate]:
-    """Return the models that have a score under all conditions and seeds, best first.
+    """Return the models that have a score under all conditions and seeds, best first."""
+    models = [model for model in candidates(results, metric) if np.isfinite(model.scores).all()]
+    return sorted(models, key=lambda model: model.mean)
 
-    Raises
-    ------
-    ValueError
-        If there is no such model.
-    """
-    if metric in OF_A_POSTERIOR:
+
+def _compared(
+    results: xr.Dataset, metric: str | None, conditions: Mapping[str, Any]
+) -> tuple[xr.Dataset, str, list[ModelCandidate]]:
+    """Return the selected results, the variable, and the ranked models, at least one."""
+    selected = select(results, conditions)
+    name = variable(selected, metric)
+    if name in POSTERIOR_SCORES:
         raise ValueError(
-            f"metric={metric!r} is no error of which the lowest is the best: give an error, or "
-            "look at the table of this one."
+            f"metric={name!r} is no error of which the lowest is the best: give an error, or look "
+            "at the table of this one."
         )
-    complete = [c for c in candidates(results, metric) if np.isfinite(c.scores).all()]
-    if not complete:
-        raise ValueError(
-            f"metric={metric!r} is NaN somewhere for every model: see stop_reason in the results."
-        )
-    return sorted(complete, key=lambda candidate: candidate.mean)
+    if models := ranked(selected, name):
+        return selected, name, models
+    raise ValueError(
+        f"metric={name!r} is NaN somewhere for every model: see stop_reason in the results."
+    )
 
 
 def choose(
     results: xr.Dataset, metric: str | None, *, simplest: bool, conditions: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return the labels of the best model, or of the simplest within one standard error of it.
-
-    Parameters
-    ----------
-    results : Dataset
-        Results of a study.
-    metric, conditions
-        Arguments of `variable` and `select`.
-    simplest : bool
-        Whether to apply the one-standard-error rule.
-    """
-    selected = select(results, conditions)
-    models = ranked(selected, variable(selected, metric))
-    if not simplest:
-        return models[0].labels
-    good = [model for model in models if _within_one_standard_error(model, models[0])]
-    return min(good, key=lambda model: model.simplicity).labels
+    """Return the labels of the best model, or of the simplest within one standard error of it."""
+    *_, models = _compared(results, metric, conditions)
+    if simplest:
+        models = [model for model in models if _within_one_standard_error(model, models[0])]
+        models.sort(key=lambda model: model.simplicity)
+    return models[0].labels
 
 
 def _within_one_standard_error(model: ModelCandidate, best: ModelCandidate) -> bool:
     """Return whether the paired difference to the best is at most its standard error."""
     differences = (model.scores - best.scores).mean(axis=0)
-    error = np.std(differences, ddof=1) / math.sqrt(differences.size) if differences.size > 1 else 0
+    error = differences.std(ddof=1) / math.sqrt(differences.size) if differences.size > 1 else 0
     return bool(differences.mean() <= error)
-
-
-def table(results: xr.Dataset, *metrics: str, conditions: Mapping[str, Any]) -> StudyTable:
-    """Return a table of means and standard deviations over the seeds; see `Study.table`.
-
-    Parameters
-    ----------
-    results : Dataset
-        Results of a study.
-    *metrics : str
-        Metrics or variables; by default the first metric and the seconds.
-    conditions : dict
-        Labels to which the table is restricted.
-    """
-    selected = select(results, conditions)
-    names = [variable(selected, m) for m in metrics] or [variable(selected, None), "seconds"]
-    dims = trials(selected)
-    columns: dict[tuple[Any, ...], list[float]] = {}
-    models: list[ModelCandidate] = []
-    for name in names:
-        models = list(candidates(selected, name))
-        for k, index in enumerate(np.ndindex(*(selected.sizes[dim] for dim in dims))):
-            labels = tuple(selected[dim].values[i] for dim, i in zip(dims, index, strict=True))
-            scores = [model.scores[k] for model in models]
-            columns[name, *labels, "mean"] = [float(s.mean()) for s in scores]
-            columns[name, *labels, "sd"] = [
-                float(s.std(ddof=1)) if s.size > 1 else math.nan for s in scores
-            ]
-    header = pd.MultiIndex.from_tuples(list(columns), names=["", *dims, "over seeds"])
-    return StudyTable(np.array(list(columns.values())).T, columns=header, index=_index(models))
-
-
-def _index(models: list[ModelCandidate]) -> pd.Index[Any]:
-    """Return the labels of models, with a dash for arguments that their method ignores."""
-    names = list(models[0].labels)
-    if not names:
-        return pd.Index(["model"])
-    rows = [tuple(IGNORED if n in m.ignored else m.labels[n] for n in names) for m in models]
-    return pd.MultiIndex.from_tuples(rows, names=names)
 
 
 def rank_test(
     results: xr.Dataset, metric: str | None, *, confidence: float, conditions: Mapping[str, Any]
 ) -> pd.DataFrame:
-    """Return the paired differences of all models to the best; see `Study.rank_test`.
-
-    Parameters
-    ----------
-    results : Dataset
-        Results of a study.
-    metric, conditions
-        Arguments of `variable` and `select`.
-    confidence : float
-        Confidence of the intervals, between 0 and 1.
-    """
-    from scipy import stats
-
+    """Return the paired differences of all models to the best; see `Study.rank_test`."""
     if not 0 < confidence < 1:
         raise ValueError(f"confidence={confidence} is out of range: give a number between 0 and 1.")
-    selected = select(results, conditions)
-    name = variable(selected, metric)
-    models = ranked(selected, name)
-    best, n_seeds = models[0], selected.sizes["seed"]
-    scores = np.stack([model.scores for model in models])
-    differences = (scores - best.scores).mean(axis=1)
-    factor = 1 / n_seeds + (_hidden_to_kept(selected) if "held_out" in name else 0.0)
+    selected, name, models = _compared(results, metric, conditions)
+    scores, n_seeds = np.stack([model.scores for model in models]), selected.sizes["seed"]
+    differences = (scores - scores[0]).mean(axis=1)
+    mean, half_width = differences.mean(axis=1), math.nan
     if n_seeds > 1:
+        factor = 1 / n_seeds + (_hidden_to_observed(selected) if "held_out" in name else 0.0)
         error = differences.std(axis=1, ddof=1) * math.sqrt(factor)
         half_width = error * stats.t.ppf((1 + confidence) / 2, n_seeds - 1)
-    else:
-        half_width = np.full(len(models), math.nan)
-    mean = differences.mean(axis=1)
-    beaten = (scores > best.scores) + 0.5 * (scores == best.scores)
-    frame = pd.DataFrame(
-        {
-            "mean": scores.mean(axis=(1, 2)),
-            "mean_rank": stats.rankdata(scores, axis=0).mean(axis=(1, 2)),
-            "difference": mean,
-            "low": mean - half_width,
-            "high": mean + half_width,
-            "beaten": beaten.mean(axis=(1, 2)),
-        },
-        index=_index(models),
-    )
+    beaten = (scores > scores[0]) + 0.5 * (scores == scores[0])
+    columns = {
+        "mean": scores.mean(axis=(1, 2)),
+        "mean_rank": stats.rankdata(scores, axis=0).mean(axis=(1, 2)),
+        "difference": mean,
+        "low": mean - half_width,
+        "high": mean + half_width,
+        "beaten": beaten.mean(axis=(1, 2)),
+    }
+    frame = pd.DataFrame(columns, index=_index(models))
     frame.loc[frame.index[0], ["low", "high", "beaten"]] = math.nan
     frame.attrs = {"metric": name, "confidence": confidence}
     return frame
 
 
-def _hidden_to_kept(results: xr.Dataset) -> float:
-    """Return the ratio of hidden to kept entries, as a mean over the conditions."""
+def _hidden_to_observed(results: xr.Dataset) -> float:
+    """Return the ratio of hidden to observed entries, as a mean over the conditions."""
     coordinate = results.get("missing_level", results.get("missing"))
-    levels = about(results)["missing"] if coordinate is None else coordinate.values
-    shares = np.asarray(levels, dtype=float)
+    shares = np.asarray(about(results)["missing"] if coordinate is None else coordinate, float)
     return float(np.mean(shares / (1 - shares)))
+
+
+def _index(models: list[ModelCandidate]) -> pd.Index[Any]:
+    """Return the labels of models, with a dash for arguments that their method ignores."""
+    if not (names := list(models[0].labels)):
+        return pd.Index(["model"])
+    rows = [tuple(IGNORED if n in m.ignored else m.labels[n] for n in names) for m in models]
+    return pd.MultiIndex.from_tuples(rows, names=names)
+
+
+def table(results: xr.Dataset, *metrics: str, conditions: Mapping[str, Any]) -> StudyTable:
+    """Return a table of means and standard deviations over the seeds; see `Study.table`."""
+    selected = select(results, conditions)
+    names = [variable(selected, m) for m in metrics] or [variable(selected, None), "seconds"]
+    models = {name: list(candidates(selected, name)) for name in names}
+    dims = trials(selected)
+    columns = {}
+    for name, k in itertools.product(names, range(math.prod(selected.sizes[d] for d in dims))):
+        index = np.unravel_index(k, [selected.sizes[d] for d in dims])
+        label = (selected[d].values[i] for d, i in zip(dims, index, strict=True))
+        scores = pd.DataFrame([model.scores[k] for model in models[name]])
+        columns[name, *label] = pd.DataFrame(
+            {"mean": scores.mean(axis=1), "sd": scores.std(axis=1)}
+        )
+    frame = pd.concat(columns, axis=1, names=["", *dims, "over seeds"])
+    return StudyTable(frame.set_axis(_index(models[names[0]]), axis=0))
+
+
+class StudyTable(pd.DataFrame):
+    """A DataFrame with pairs of columns "mean" and "sd", the last level of its columns.
+
+    As HTML, a pair is one column "mean ± sd", and the smallest mean is in bold if it is the best.
+    """
+
+    @property
+    def _constructor(self) -> type[StudyTable]:
+        return StudyTable
+
+    def joined(self, best: str = "{}") -> pd.DataFrame:
+        """Return the table with one column of text "mean ± sd" for each pair of columns."""
+        means, sds = (self.xs(name, axis=1, level=-1) for name in ("mean", "sd"))
+        texts = means.map("{:.4g}".format) + sds.map(" ± {:.2g}".format)
+        texts = texts.replace({"nan ± nan": IGNORED, " ± nan": ""}, regex=True)
+        is_error = ~means.columns.get_level_values(0).isin([*POSTERIOR_SCORES])
+        return texts.mask((means == means.min()) & is_error, texts.map(best.format))
+
+    def _repr_html_(self) -> str:
+        if set(self.columns.get_level_values(-1)) != {"mean", "sd"} or self.columns.nlevels < 2:
+            return self.to_html()
+        html = self.joined("<b>{}</b>").to_html()
+        return html.replace("&lt;b&gt;", "<b>").replace("&lt;/b&gt;", "</b>")

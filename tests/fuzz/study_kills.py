@@ -17,7 +17,7 @@ from .faults import Fault, kind_of
 from .ledger import Ledger
 from .processes import forked, stop, wait_until_gone
 
-MEASURED = ["seconds", "peak_memory"]
+MEASURED = ["seconds"]
 WORKERS_LEAVE = 10.0
 """Seconds within which workers end after their parent."""
 

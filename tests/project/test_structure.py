@@ -70,7 +70,6 @@ LAZY = {
     ): "only new rows need the sampler",
     ("nmd_lab.solver.devices.choice", "nmd_lab.solver.devices.tensors"): "it needs PyTorch",
     ("nmd_lab.solver.devices.choice", "nmd_lab.solver.devices.tensor_pair"): "likewise",
-    ("nmd_lab.studies.study", "nmd_lab.studies.accessor"): "study.plot, which needs matplotlib",
     ("nmd_lab.cli", "nmd_lab.studies.configuration"): "a fit needs no study",
     ("nmd_lab.cli", "nmd_lab.studies.summary"): "a fit needs no study",
 }

@@ -9,7 +9,7 @@ from scipy import stats
 
 import nmd_lab as nmd
 from nmd_lab.studies import Study
-from nmd_lab.studies.accessor import StudyPlots
+from nmd_lab.studies.plots import error
 from nmd_lab.studies.summary import choose, rank_test, table
 
 
@@ -153,14 +153,14 @@ def test_plots_show_the_means(prescribed):
         expected = by_method.sel(solver=method).min("nonlinearity")
         np.testing.assert_allclose(line.get_ydata(), expected)
     assert "best nonlinearity" in ax.get_title()
-    ax = plot.heatmap("missing", "rank", method="admm")
+    ax = plot.heatmap("missing", "rank", solver="admm")
     shown = np.array([float(text.get_text()) for text in ax.texts]).reshape(3, 2)
     expected = results.held_out_rmse.sel(solver="admm").mean("seed").min("nonlinearity")
     np.testing.assert_allclose(shown, expected.transpose("rank", "missing"), rtol=5e-3)
     ax = plot.cost(missing=0.2)
     assert len(ax.containers) == 2
     assert ax.get_xscale() == "log"
-    ax = StudyPlots(results).error("nonlinearity", metric="seconds")
+    ax = error(results, "nonlinearity", metric="seconds")
     assert ax.get_ylabel() == "seconds for a fit"
     plt.close("all")
     with pytest.raises(ValueError, match="did you mean 'rank'"):

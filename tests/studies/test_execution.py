@@ -1,9 +1,7 @@
-"""Processes of a study end with the one that started them, however it ends."""
+"""Processes of a study: they give the same results, and end with the one that started them."""
 
 from __future__ import annotations
 
-import os
-import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -11,14 +9,15 @@ from pathlib import Path
 import pytest
 from waiting import PATIENCE, wait_for
 
+import nmd_lab as nmd
+
 PROC = Path("/proc")
 
 needs_proc = pytest.mark.skipif(not (PROC / "self/stat").exists(), reason="looks into /proc")
 
 STUDY = """
-import os, signal, sys, time
+import os, sys, time
 from pathlib import Path
-signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell in the background ignores it
 import nmd_lab as nmd
 
 def endless(X, rank):
@@ -28,7 +27,7 @@ def endless(X, rank):
 
 if __name__ == "__main__":
     study = nmd.Study(nmd.datasets.digits(20), method=endless, rank=[2, 3], n_splits=1)
-    study.run(n_jobs=4, progress=False)
+    study.run(n_jobs=3, progress=False)
 """
 
 
@@ -50,9 +49,8 @@ def has_ended(process: Path) -> bool:
 
 
 @needs_proc
-@pytest.mark.parametrize("name", ["SIGKILL", "SIGTERM", "SIGINT"])
-def test_no_process_outlives_a_study(name, tmp_path):
-    """Four processes for two fits: two of them work, the others wait for work."""
+def test_no_process_outlives_a_killed_study(tmp_path):
+    """Three processes for two fits: two of them work, the other waits for work."""
     script, fits = tmp_path / "study.py", tmp_path / "fits"
     script.write_text(STUDY)
     fits.mkdir()
@@ -61,15 +59,17 @@ def test_no_process_outlives_a_study(name, tmp_path):
     ) as study:
         wait_for(lambda: len(list(fits.iterdir())) == 2)
         started = children(study.pid)
-        assert len(started) >= 4
-        os.kill(study.pid, getattr(signal, name))
+        assert len(started) >= 3
+        study.kill()
         study.wait(PATIENCE)
     wait_for(lambda: all(map(has_ended, started)))
 
 
-def test_a_process_that_starts_after_the_end_of_its_parent_ends():
-    begin = "from nmd_lab.studies.processes import exit_with_parent; import os, time\n"
-    wait = "exit_with_parent(os.getppid() + 1)\nwhile True: time.sleep(0.01)"
-    command = [sys.executable, "-c", begin + wait]
-    run = subprocess.run(command, timeout=PATIENCE, check=False, stderr=subprocess.PIPE)
-    assert (run.returncode, run.stderr) == (1, b"")
+def test_processes_give_the_same():
+    """Without kernels to compile, two processes differ from one in nothing but time."""
+    options = {"method": ["svd", "mean_fill"], "rank": [2, 3], "n_splits": 2}
+    one, two = (
+        nmd.Study(nmd.datasets.digits(20), **options).run(n_jobs=n_jobs, progress=False)
+        for n_jobs in (1, 2)
+    )
+    assert one.drop_vars("seconds").identical(two.drop_vars("seconds"))

@@ -1,0 +1,98 @@
+"""Cells of the method "sample": errors of posterior means, coverage and log-density."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import sparse, stats
+
+import nmd_lab as nmd
+from nmd_lab.studies.cell import POSTERIOR_SCORES
+
+SHORT = {"draws": 60, "tune": 40}
+
+
+@pytest.fixture(scope="module")
+def X():
+    rng = np.random.default_rng(0)
+    truth = rng.normal(size=(60, 2)) @ rng.normal(size=(2, 30)) + 3
+    return truth + 0.3 * rng.normal(size=truth.shape)
+
+
+@pytest.fixture(scope="module")
+def study(X):
+    study = nmd.Study(
+        X, method=["admm", "sample"], rank=2, alpha=[0, 1], missing=[0.0, 0.3], n_splits=2,
+        max_iter=15, tol=0, **SHORT,
+    )  # fmt: skip
+    study.run(progress=False)
+    return study
+
+
+def test_a_cell_is_a_single_call(study):
+    where = {"solver": "sample", "alpha": 1, "missing": 0.3, "seed": 1}
+    cell, result = study.cell(**where), study.results.sel(where)
+    assert cell.arguments == {"rank": 2, "random_state": 1, "threads": 1, **SHORT}
+    posterior = nmd.sample(cell.X, **cell.arguments)
+    i, j = np.nonzero(np.isnan(cell.X))
+    x = cell.values[cell.hidden]
+    error = np.sqrt(np.mean((posterior.predict(i, j) - x) ** 2))
+    assert float(result.held_out_rmse) == pytest.approx(error, rel=1e-9)
+    low, high = posterior.predict_interval(i, j, level=0.9).T
+    assert result.held_out_coverage_90 == np.mean((low <= x) & (x <= high))
+    places = zip(np.atleast_2d(i).T, np.atleast_2d(j).T, strict=True)
+    v = np.stack([posterior.linear_at(*place)[:, 0] for place in places])
+    density = stats.norm.pdf(x[:, None], v, 1 / np.sqrt(posterior.draws.rho.values.ravel()))
+    expected = np.log(density.mean(axis=1)).mean()
+    assert float(result.held_out_log_density) == pytest.approx(expected, abs=1e-4)
+    assert result.n_iter == 100
+    assert np.isnan(result.objective)
+
+
+def test_what_other_methods_do_not_have_is_nan(study):
+    results = study.results
+    for name in POSTERIOR_SCORES:
+        assert np.isnan(results[name].sel(solver="admm")).all()
+        assert np.isnan(results[name].sel(missing=0.0)).all()
+        assert np.isfinite(results[name].sel(solver="sample", missing=0.3)).all()
+    coverage = results.held_out_coverage_90.sel(solver="sample", missing=0.3).mean()
+    assert abs(coverage - 0.9) < 0.04
+
+
+def test_cells_that_differ_in_a_ridge_share_their_chain(study):
+    keys = study.results.fit.sel(solver="sample")
+    assert len(np.unique(keys)) == 2 * 2
+    assert (keys.sel(alpha=0, drop=True) == keys.sel(alpha=1, drop=True)).all()
+
+
+def test_the_best_model_may_be_a_posterior(study):
+    parameters, posterior = study.best("rmse", solver="sample", missing=0.3)
+    assert isinstance(posterior, nmd.Posterior)
+    assert (parameters["solver"], parameters["draws"]) == ("sample", 60)
+    assert "<b>" in study.table("rmse", missing=0.3)._repr_html_()
+    assert "<b>" not in study.table("log_density", missing=0.3)._repr_html_()
+    for metric in ("coverage_90", "log_density"):
+        with pytest.raises(ValueError, match="is no error of which the lowest is the best"):
+            study.best(metric, missing=0.3)
+
+
+def test_sparse_data_and_true_values(X):
+    seen = np.random.default_rng(1).random(X.shape) < 0.5
+    thin = sparse.csr_array((X[seen], np.nonzero(seen)), shape=X.shape)
+    options = {"method": "sample", "rank": 2, "n_splits": 1, **SHORT}
+    assert nmd.Study(thin, **options).run(progress=False).held_out_rmse.item() < 0.5
+    study = nmd.Study(np.where(seen, X, np.nan), clean=X, **options)
+    error = np.sqrt(np.mean((study.cell(seed=0).fit().reconstruct().values - X) ** 2))
+    assert study.run(progress=False).clean_rmse.item() == pytest.approx(error, rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [({"rank": "auto"}, "rank='auto'"), ({"loss": "auto"}, "loss='auto'"),
+     ({"draws": 0}, "draws=0")],
+)  # fmt: skip
+def test_what_a_posterior_cannot_have_is_left_out(arguments, message, X):
+    options = {"method": "sample", "rank": 2, "n_splits": 1} | arguments
+    results = nmd.Study(X, **options).run(progress=False)
+    assert results.status.item() == "left out"
+    assert message in results.stop_reason.item()

@@ -1,0 +1,169 @@
+"""The arguments of a study: which are refused, which fits are equal, and what "auto" leads to."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import nmd_lab as nmd
+from nmd_lab.result import netcdf
+from nmd_lab.studies.configuration import read_configuration
+from nmd_lab.studies.grid import NO_NOISE, NOTHING_HIDDEN, Task
+from nmd_lab.studies.methods import Method
+
+BAD = {
+    "misspelt argument": ({"nonlinearty": "relu"}, "did you mean 'nonlinearity'?"),
+    "misspelt method": ({"method": ["admm", "svdd"]}, "did you mean 'svd'?"),
+    "misspelt missing": ({"missing": {"colums": 0.1}}, "did you mean 'columns'?"),
+    "misspelt noise": ({"noise": {"gausian": 0.1}}, "did you mean 'gaussian'?"),
+    "misspelt metric": ({"metrics": ["rmsee"]}, "did you mean 'rmse'?"),
+    "misspelt loss": ({"loss": ["l3"]}, "loss='l3'"),
+    "misspelt auto": ({"alpha": "atuo"}, "alpha='atuo'"),
+    "draws without a sampler": ({"draws": 3}, "draws"),
+    "all hidden": ({"missing": 1.0}, "missing=1.0"),
+    "negative noise": ({"noise": {"gaussian": [-1]}}, "noise=-1"),
+    "no noise at all": ({"noise": {}}, "noise="),
+    "share above one": ({"noise": {"outliers": 1.5}}, "noise=1.5"),
+    "no light": ({"noise": {"poisson": 0}}, "noise=0"),
+    "word as level": ({"missing": ["much"]}, "missing='much'"),
+    "rank too large": ({"rank": [3, 31]}, "rank=31"),
+    "rank missing": ({"rank": None}, "rank"),
+    "alpha": ({"alpha": [0, -1]}, "alpha=-1"),
+    "twice": ({"alpha": [0, 0.0]}, "alpha"),
+    "empty": ({"loss": []}, "loss=[]"),
+    "columns": ({"loss": [{"a": "l1"}]}, "single columns"),
+    "n_splits": ({"n_splits": 0}, "n_splits=0"),
+    "random_state": ({"random_state": None}, "random_state=None"),
+    "callback": ({"callback": print}, "callback"),
+    "function": ({"init": print}, "init"),
+    "lambda": ({"method": lambda X, rank: None}, "method"),
+    "clean": ({"clean": np.ones((3, 3))}, "clean"),
+    "shape": ({"shape": (7, 7)}, "shape"),
+    "no rank": ({"method": "svd", "rank": ...}, "rank is not given"),
+}
+
+
+@pytest.fixture(scope="module")
+def digits():
+    return nmd.datasets.digits(30)
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_arguments_are_refused_in_one_sentence(case, digits):
+    options, text = BAD[case]
+    options = {name: v for name, v in ({"rank": 2} | options).items() if v is not ...}
+    with pytest.raises((ValueError, TypeError)) as caught:
+        nmd.Study(digits, **options)
+    assert text in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_unknown_cells_and_results_are_refused(digits):
+    study = nmd.Study(digits, rank=[2, 3])
+    with pytest.raises(ValueError, match="call run"):
+        study.results  # noqa: B018
+    with pytest.raises(ValueError, match=r"rank=4 is not in the study: choose from \[2, 3\]"):
+        study.cell(rank=4, seed=0)
+    with pytest.raises(ValueError, match="seed is not given"):
+        study.cell(rank=2)
+    with pytest.raises(ValueError, match="did you mean 'rank'"):
+        study.cell(rnk=2, seed=0)
+    with pytest.raises(ValueError, match="n_jobs=0"):
+        study.run(n_jobs=0)
+
+
+def test_an_argument_called_like_the_dimension_of_the_methods(digits):
+    def mine(X, rank, solver="lu"):
+        return nmd.baselines.truncated_svd(X, rank)
+
+    with pytest.raises(ValueError, match="rename this argument"):
+        nmd.Study(digits, method=["svd", mine], rank=2, solver=["lu", "qr"])
+
+
+def key(**arguments):
+    """Return the key of a fit by `complete`."""
+    return Task(Method.of("admm"), {"rank": 2} | arguments, NOTHING_HIDDEN, NO_NOISE, 0).key
+
+
+def test_equal_fits_have_one_key():
+    assert key() == key(max_iter=500)  # the default
+    factors = np.ones((3, 2)), np.ones((2, 3))
+    assert key(init=factors) == key(init=tuple(a.copy() for a in factors))
+    others = [
+        key(), key(alpha=1), key(rank="auto"), key(nonlinearity="relu"), key(init=factors),
+        key(nonlinearity=nmd.MinMax(0, 1)), key(nonlinearity=nmd.MinMax(0, 1 / 3)),
+        key(h_constraint=nmd.SparseFactor(0.1)), key(h_constraint=nmd.SparseFactor(0.2)),
+    ]  # fmt: skip
+    assert len(set(others)) == len(others)
+
+
+@pytest.fixture(scope="module")
+def noisy():
+    rng = np.random.default_rng(5)
+    return rng.normal(size=(40, 2)) @ rng.normal(size=(2, 25)) + 0.1 * rng.normal(size=(40, 25))
+
+
+SOME = {"n_splits": 2, "metrics": "rmse", "nonlinearity": "identity", "max_iter": 50}
+
+
+def test_what_was_chosen_is_in_the_results(noisy, tmp_path):
+    options = SOME | {"n_splits": 1, "random_state": 1}
+    study = nmd.Study(noisy, method=["admm", "svd"], rank=[2, 12], alpha=[0, "auto"], **options)
+    results = study.run(tmp_path / "study.nc", progress=False)
+    assert results.alpha.values.tolist() == ["0", "auto"]
+    chosen = [name for name in results.data_vars if name.endswith("_chosen")]
+    assert chosen == ["alpha_chosen", "offset_alpha_chosen", "offsets_chosen"]
+    ours = results.sel(solver="admm", alpha="auto")
+    assert not np.isfinite(results.alpha_chosen.sel(solver="svd")).any()
+    assert not np.isfinite(results.alpha_chosen.sel(alpha="0")).any()
+    assert results.alpha_chosen.attrs["long_name"] == "chosen ridge"
+    fit = study.cell(solver="admm", rank=12, alpha="auto", seed=1).fit()
+    first = ours.sel(rank=12, seed=1)
+    assert first.alpha_chosen.item() == fit.parameters["alpha"]
+    assert first.offsets_chosen.item() == fit.parameters["offsets"]
+    assert study.cell(solver="admm", rank=2, alpha=0).arguments["alpha"] == 0
+    assert study.table(alpha=0).equals(study.table(alpha="0"))  # a number beside the word
+    assert netcdf.read(tmp_path / "study.nc").identical(results)
+
+
+def test_the_simplest_model_counts_what_was_chosen(noisy):
+    """Ranks beside the word are text, which would put 12 before 2."""
+    study = nmd.Study(noisy, rank=[12, 2, "auto"], alpha=1, **SOME)
+    results = study.run(progress=False)
+    results["held_out_rmse"][:] = 1.0
+    results["rank_chosen"].loc[{"rank": "auto"}] = [3, 4]
+    assert study.best().parameters["rank"] == 2
+    results["rank_chosen"].loc[{"rank": "auto"}] = [1, 2]
+    parameters, fit = study.best()
+    assert parameters["rank"] == "auto"
+    assert fit.parameters["n_observed"] == noisy.size
+
+
+def test_hidden_entries_choose_nothing(noisy):
+    settings = SOME | {"rank": 2, "offsets": "none", "missing": 0.3, "n_splits": 1}
+    cell = nmd.Study(noisy, **settings).cell()
+    other = noisy.copy()
+    other.ravel()[cell.hidden] += 1000
+    changed = nmd.Study(other, **settings).cell()
+    np.testing.assert_array_equal(cell.X, changed.X)
+    np.testing.assert_array_equal(cell.fit().W, changed.fit().W)
+
+
+def test_a_method_without_a_choice_is_left_out(noisy):
+    results = nmd.Study(noisy, method="svd", rank=[2, "auto"], n_splits=1).run(progress=False)
+    assert (results.status.sel(rank="2") == "done").all()
+    assert (results.status.sel(rank="auto") == "left out").all()
+    assert "rank='auto'" in results.stop_reason.values.flat[-1]
+
+
+def test_a_file_can_say_auto(noisy, tmp_path):
+    np.save(tmp_path / "x.npy", noisy)
+    config = tmp_path / "study.toml"
+    config.write_text(
+        '[data]\nfile = "x.npy"\n[study]\nrank = ["auto", 2]\nalpha = "auto"\nloss = "auto"\n'
+        'nonlinearity = ["auto", "relu"]\noffsets = "auto"\noffset_alpha = "auto"\n'
+    )
+    study, _ = read_configuration(config)
+    arguments = study.cell(rank="auto", nonlinearity="auto", seed=0).arguments
+    words = {name for name, value in arguments.items() if value == "auto"}
+    assert words == {"rank", "alpha", "loss", "nonlinearity", "offsets", "offset_alpha"}

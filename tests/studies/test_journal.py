@@ -1,0 +1,279 @@
+"""Studies that were killed, interrupted, enlarged or changed: resumed without loss, or refused."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import xarray as xr
+from killing import calls_in, killed_in
+
+import nmd_lab as nmd
+from nmd_lab import _version
+from nmd_lab._stop_reason import StopReason
+from nmd_lab.result import netcdf
+from nmd_lab.solver.options import Options
+from nmd_lab.studies import execution
+from nmd_lab.studies.journal import journal_path, open_journal
+
+SETTINGS = {"method": "svd", "rank": [2, 3], "n_splits": 3}
+ONE = {"method": "svd", "rank": 2, "n_splits": 1}
+HEADER = {"X": "", "version": "1", "metrics": [], "values": {}}
+
+
+@pytest.fixture(scope="module")
+def digits():
+    return nmd.datasets.digits(20)
+
+
+@pytest.fixture
+def computed(monkeypatch):
+    """Record which fits are computed."""
+    keys = []
+    measure = execution.measure
+
+    def recording(problem, task, time_limit):
+        keys.append(task.key)
+        return measure(problem, task, time_limit)
+
+    monkeypatch.setattr(execution, "measure", recording)
+    return keys
+
+
+def lines(path: Path) -> list[str]:
+    return journal_path(path).read_text().splitlines()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_five_kills_lose_nothing(digits, tmp_path, computed):
+    """A child runs the study, and is killed at a function call that nobody chose."""
+    path, options = tmp_path / "study.nc", SETTINGS | {"rank": [1, 2, 3, 4, 5, 6]}
+    study = nmd.Study(digits, **options)
+    whole = study.run(progress=False)
+    one_fit = calls_in(execution.measure, study.problem, next(iter(study.grid)), None)
+    chance, finished = random.Random(1), [0]
+    for _ in range(5):
+        again = nmd.Study(digits, **options)
+        assert killed_in(
+            int(chance.uniform(2, 4) * one_fit), lambda s=again: s.run(path, progress=False)
+        )
+        content = journal_path(path).read_text() if journal_path(path).exists() else ""
+        finished.append(max(0, content.count("\n") - 1))
+    assert finished == sorted(finished)
+    assert 0 < finished[-1] < 18
+    computed.clear()
+    results = nmd.Study(digits, **options).run(path, progress=False)
+    assert len(computed) == 18 - finished[-1]
+    assert results.drop_vars("seconds").identical(whole.drop_vars("seconds"))
+    assert netcdf.read(path).identical(results)
+
+
+def test_a_grown_grid_computes_only_what_is_new(digits, tmp_path, computed):
+    path = tmp_path / "study.nc"
+    first = nmd.Study(digits, **SETTINGS).run(path, progress=False)
+    assert len(computed) == 6
+    assert nmd.Study(digits, **SETTINGS).run(path, progress=False).identical(first)
+    assert len(computed) == 6  # seconds too: nothing was measured again
+    grown = SETTINGS | {"rank": [2, 3, 4], "n_splits": 4, "missing": [0.2, 0.4]}
+    results = nmd.Study(digits, **grown).run(path, progress=False)
+    assert len(set(computed)) == len(computed) == 3 * 4 * 2
+    old = results.sel(rank=[2, 3], missing=0.2, seed=[0, 1, 2], drop=True)
+    assert old.drop_attrs().identical(first.drop_attrs())
+    # and back: the small study takes its fits from the larger journal
+    assert nmd.Study(digits, **SETTINGS).run(path, progress=False).identical(first)
+    assert len(computed) == 3 * 4 * 2
+
+
+def test_blocks_join_later_and_know_their_picture(digits, tmp_path, computed):
+    path, options = tmp_path / "study.nc", ONE | {"missing": {"random": 0.2, "blocks": 0.2}}
+    nmd.Study(digits, **ONE).run(path, progress=False)
+    nmd.Study(digits, **options).run(path, progress=False)
+    assert len(computed) == 2
+    nmd.Study(digits, shape=(4, 16), **options).run(path, progress=False)
+    assert len(computed) == 3
+
+
+@pytest.mark.parametrize("n_lines", [1, 0])
+def test_a_torn_line_is_dropped(n_lines, digits, tmp_path, computed):
+    path = tmp_path / "study.nc"
+    first = nmd.Study(digits, **ONE).run(path, progress=False)
+    content = journal_path(path).read_text().splitlines(keepends=True)
+    journal_path(path).write_text("".join(content[:n_lines]) + content[n_lines][:-30])
+    again = nmd.Study(digits, **ONE).run(path, progress=False)
+    assert len(computed) == 2
+    assert again.drop_vars("seconds").identical(first.drop_vars("seconds"))
+    assert len(lines(path)) == 2
+
+
+def test_a_fit_that_ctrl_c_cuts_short_is_no_result(digits, tmp_path, monkeypatch):
+    """Where a fit returns its best iterate on Ctrl-C, a study must not keep it."""
+    path, count = tmp_path / "study.nc", []
+
+    def cut_short(X, rank):
+        count.append(1)
+        if len(count) == 2:
+            return SimpleNamespace(stop_reason=StopReason("interrupted", "interrupted: Ctrl-C"))
+        return nmd.baselines.truncated_svd(X, rank)
+
+    options = {"method": cut_short, "rank": 2, "n_splits": 3}
+    with pytest.raises(KeyboardInterrupt):
+        nmd.Study(digits, **options).run(path, progress=False)
+    assert len(lines(path)) == 1 + 1
+    assert (nmd.Study(digits, **options).run(path, progress=False).status == "done").all()
+    assert len(count) == 2 + 2
+
+
+def test_what_failed_is_done_again_on_request(digits, tmp_path):
+    broken = [3]
+
+    def moody(X, rank):
+        if rank in broken:
+            raise RuntimeError("not today")
+        return nmd.baselines.truncated_svd(X, rank)
+
+    path, options = tmp_path / "study.nc", {"method": moody, "rank": [2, 3], "n_splits": 1}
+    study = nmd.Study(digits, **options)
+    assert study.run(path, progress=False).status.values.ravel().tolist() == ["done", "failed"]
+    broken.clear()
+    again = nmd.Study(digits, **options)
+    assert again.run(path, progress=False).status.values.ravel().tolist() == ["done", "failed"]
+    results = again.run(path, progress=False, retry=True)
+    assert (results.status == "done").all()
+    assert nmd.Study(digits, **options).run(path, progress=False).identical(results)
+
+
+def changed(digits):
+    X = digits.copy(deep=True)
+    X[3, 5] += 1e-9
+    return X
+
+
+CHANGES = {
+    "data": (lambda X: {"X": changed(X)}, "another X"),
+    "hidden data": (lambda X: {"mask": X.values >= 0.5}, "another X"),
+    "constant": (lambda X: {"max_iter": 11}, r"max_iter=\[10\], not \[11\]"),
+    "default": (lambda X: {"tol": 1e-3}, rf"tol=\[{Options().tol:g}\], not \[0\.001\]"),
+    "missing": (lambda X: {"missing": [0.5]}, r"missing=\[\['random', 0\.2"),
+    "seeds": (lambda X: {"random_state": 10}, r"seed=\[0\], not \[10\]"),
+    "metric": (lambda X: {"metrics": "relative_error_l1"}, "relative_error_l1"),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_another_study_is_refused(change, digits, tmp_path, computed):
+    path = tmp_path / "study.nc"
+    options = {"rank": 2, "alpha": 0, "n_splits": 1, "max_iter": 10}
+    nmd.Study(digits, **options).run(path, progress=False)
+    before = lines(path)
+    make, message = CHANGES[change]
+    with pytest.raises(ValueError, match=message) as caught:
+        nmd.Study(**{"X": digits} | options | make(digits)).run(path, progress=False)
+    assert "another path" in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert len(computed) == 1
+    assert lines(path) == before
+
+
+def test_another_version_is_refused(digits, tmp_path, monkeypatch):
+    path = tmp_path / "study.nc"
+    nmd.Study(digits, **ONE).run(path, progress=False)
+    monkeypatch.setattr(_version, "__version__", "99.0")
+    with pytest.raises(ValueError, match=r"another version \(.*, and now 99\.0\)"):
+        nmd.Study(digits, **ONE).run(path, progress=False)
+
+
+def test_values_under_a_mask_are_not_in_the_data(digits, tmp_path, computed):
+    path, mask = tmp_path / "study.nc", digits.values < 0.9
+    nmd.Study(digits, mask=mask, **ONE).run(path, progress=False)
+    nmd.Study(digits.where(mask, 17.0), mask=mask, **ONE).run(path, progress=False)
+    assert len(computed) == 1
+
+
+def test_two_processes_do_not_write_one_study(digits, tmp_path):
+    fcntl = pytest.importorskip("fcntl")
+    path, study = tmp_path / "study.nc", nmd.Study(digits, **ONE)
+    study.run(path, progress=False)
+    with journal_path(path).open("rb") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        with pytest.raises(RuntimeError, match="in use by another process"):
+            study.run(path, progress=False)
+    study.run(path, progress=False)
+
+
+DAMAGED = {
+    "no JSON": lambda line: line[:-9] + "}",
+    "another value": lambda line: line.replace('"n_iter": 0', '"n_iter": 7'),
+    "a list": lambda line: "[1, 2]",
+    "deep": lambda line: "[" * 100_000,
+    "no checksum": lambda line: line.replace("crc32", "crc33"),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGED)
+def test_a_damaged_line_is_done_again_and_a_damaged_header_refused(
+    damage, digits, tmp_path, computed
+):
+    path = tmp_path / "study.nc"
+    first = nmd.Study(digits, **SETTINGS).run(path, progress=False)
+    header, one, *rest = lines(path)
+    assert DAMAGED[damage](one) != one
+    journal_path(path).write_text("\n".join([header, DAMAGED[damage](one), *rest]) + "\n")
+    with pytest.warns(nmd.NMDWarning, match="has 1 damaged of 6 lines"):
+        again = nmd.Study(digits, **SETTINGS).run(path, progress=False)
+    assert len(computed) == 6 + 1
+    assert again.drop_vars("seconds").identical(first.drop_vars("seconds"))
+    journal_path(path).write_text(DAMAGED[damage](one) + "\n")
+    with pytest.raises(ValueError, match="is damaged, or no journal"):
+        nmd.Study(digits, **SETTINGS).run(path, progress=False)
+
+
+def test_bad_paths_are_refused(digits, tmp_path):
+    study = nmd.Study(digits, **ONE)
+    with pytest.raises(FileNotFoundError, match="in no existing folder"):
+        study.run(tmp_path / "none" / "study.nc")
+    with pytest.raises(IsADirectoryError, match="is a folder"):
+        study.run(tmp_path)
+
+
+def test_a_record_is_on_disk_at_once_and_a_full_disk_keeps_what_it_has(tmp_path):
+    resource = pytest.importorskip("resource")
+    path, before = tmp_path / "study.nc", resource.getrlimit(resource.RLIMIT_FSIZE)
+    record = {"key": "first", "status": "done", "seconds": 1 / 3}
+    with open_journal(path, HEADER, {}) as add:
+        add(record)
+        assert json.loads(lines(path)[-1]).items() >= record.items()
+        size = journal_path(path).stat().st_size
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size + 20, before[1]))
+        try:
+            with pytest.raises(OSError, match=r"study\.nc\.journal.*cannot be written"):
+                add({"key": "second", "status": "done"})
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    records = {}
+    with open_journal(path, HEADER, records):
+        assert records == {"first": record}
+        assert journal_path(path).stat().st_size == size
+
+
+def test_memory_moves_to_disk(digits, tmp_path, computed):
+    """A study that ran without a path writes its records when it gets one."""
+    study = nmd.Study(digits, **SETTINGS)
+    first = study.run(progress=False)
+    assert study.run(tmp_path / "study.nc", progress=False).identical(first)
+    nmd.Study(digits, **SETTINGS).run(tmp_path / "study.nc", progress=False)
+    assert len(computed) == 6
+
+
+def test_the_file_is_plain_netcdf(digits, tmp_path):
+    path = tmp_path / "study.nc"
+    results = nmd.Study(digits, **SETTINGS).run(path, progress=False)
+    with xr.open_dataset(path, engine="h5netcdf") as opened:
+        np.testing.assert_array_equal(opened.held_out_rmse, results.held_out_rmse)
+        assert opened.seconds.dtype == float
+    with pytest.raises(ValueError, match="holds no decomposition"):
+        nmd.load(path)
