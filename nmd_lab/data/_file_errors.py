@@ -5,11 +5,10 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 
 @contextmanager
-def errors_of(path: Path) -> Iterator[None]:
+def errors_of(path: object) -> Iterator[None]:
     """Turn any error of a reader into a ValueError of one sentence that names the file.
 
     The libraries that read files raise almost any error for a damaged one, zlib.error and KeyError
@@ -27,5 +26,5 @@ def errors_of(path: Path) -> Iterator[None]:
         sentence = text.partition(". ")[0].partition(": build it")[0]
         reason = sentence.rstrip(".:") or type(error).__name__
         raise ValueError(
-            f"file={str(path)!r} cannot be read: {reason}; check it, or write it anew."
+            f"file={str(path)!r} cannot be read: {reason}; check it, or get it again."
         ) from error

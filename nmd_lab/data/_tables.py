@@ -64,7 +64,8 @@ def read_table(
         )
     names = names or _long_columns(head, layout, header, index)
     if names is not None:
-        return _long_table(path, notation, names, layout.header)
+        lines = _parse(path, notation, header=0 if layout.header else None)
+        return _long_table(path, lines, names, layout.header)
     frame = _matrix(path, notation, layout)
     used = ["first column taken as row labels"] * layout.index
     used += ["first line taken as column labels"] * layout.header
@@ -219,14 +220,11 @@ def _long_columns(head: Any, layout: Layout, header: Any, index: Any) -> dict[st
     return None
 
 
-def _long_table(
-    path: Path, notation: Notation, columns: dict[str, Any], header: bool
-) -> tuple[Any, str]:
+def _long_table(path: Path, frame: Any, columns: dict[str, Any], header: bool) -> tuple[Any, str]:
     """Return the observations of a table with one in each line, and what was read."""
     for argument, name in columns.items():
         if name is None:
             raise ValueError(f"{argument} is not given: a long table needs row, column and value.")
-    frame = _parse(path, notation, header=0 if header else None)
     if not header:
         frame = frame.rename(columns=dict(enumerate(("user", "item", "rating"))))
         columns = {

@@ -21,9 +21,7 @@ from waiting import PATIENCE
 import nmd_lab
 from nmd_lab.result import netcdf
 
-LOSSES = ["frobenius", "l1", "kl"]
-NONLINEARITIES = ["relu", "square", "minmax", "modulus", "identity"]
-PAIRS = [(f, d) for f in NONLINEARITIES for d in LOSSES]
+PAIRS = [("relu", "frobenius"), ("minmax", "l1"), ("identity", "kl")]
 
 
 def assert_same(one: nmd_lab.Decomposition, other: nmd_lab.Decomposition) -> None:
@@ -168,7 +166,7 @@ print(len(fits))
 """
 
 
-def test_round_trip_of_all_pairs_in_a_fresh_process(tmp_path):
+def test_round_trip_in_a_fresh_process(tmp_path):
     frame = pd.DataFrame(SEEDED, index=ROWS["days"], columns=["ä", "ö", "ü"])
     holes = frame.where(frame > 0.1)
     fits = {}
