@@ -28,22 +28,25 @@ def read_npy(path: Path) -> Any:
 
 def read_npz(path: Path, variable: str | None) -> Any:
     """Return an array or the sparse matrix of a file .npz."""
-    with errors_of(path), np.load(path, allow_pickle=False) as archive:
-        names = list(archive.files)
-        if set(names) >= SPARSE:
-            return _checked(sparse.load_npz(path))
-    name = _array_name(path, names, variable)
-    with errors_of(path), np.load(path, allow_pickle=False) as archive:
-        return _array(archive[name])
+    with path.open("rb") as stream:  # NumPy leaves a damaged file open
+        with errors_of(path):
+            archive = np.load(stream, allow_pickle=False)
+            names = list(archive.files)
+            if set(names) >= SPARSE:
+                return _checked(sparse.load_npz(path))
+        name = _array_name(path, names, variable)
+        with errors_of(path):
+            return _array(archive[name])
 
 
 def read_matrix_market(path: Path) -> Any:
     """Return the sparse or dense matrix of a file .mtx or .mtx.gz."""
     with errors_of(path):
         content = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
-        if b"\0" in content:  # ends the process in SciPy's reader
+        # SciPy's reader leaves its memory at a zero byte, and after a last line without an end.
+        if b"\0" in content:
             raise ValueError("it holds a zero byte, which is no text")
-        X = mmread(io.BytesIO(content), spmatrix=False)
+        X = mmread(io.BytesIO(content + b"\n"), spmatrix=False)
         return _checked(X) if sparse.issparse(X) else X
 
 

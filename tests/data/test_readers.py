@@ -165,6 +165,11 @@ def test_matrix_market_files_plain_and_compressed(case, tmp_path):
         np.testing.assert_array_equal(np.asarray(X.sum(axis=0)), np.asarray(expected.sum(axis=0)))
 
 
+def test_matrix_market_cut_in_an_exponent_does_not_end_the_process(tmp_path):
+    path = written(tmp_path, START + "coordinate real general\n1 1 1\n1 1 0.5E", "x.mtx")
+    assert read_matrix(path).shape == (1, 1)
+
+
 WRONG_MARKET = {
     "row outside": "coordinate real general\n2 3 1\n3 1 0.5\n",
     "mirrored outside": "coordinate real symmetric\n2 3 1\n1 3 0.5\n",

@@ -179,7 +179,7 @@ def test_round_trip_in_a_fresh_process(tmp_path):
             fits[path] = fit
     f = nmd_lab.MinMax(0, np.inf)
     path = str(tmp_path / "bounds.nc")
-    fits[path] = fitted(frame, nonlinearity=f, n_init=2, init="random", time_limit=9.0)
+    fits[path] = fitted(frame, nonlinearity=f, n_init=2, init="random", time_limit=1e6)
     fits[path].save(path)
     pickled = tmp_path / "fits.pickle"
     pickled.write_bytes(pickle.dumps(fits))
