@@ -70,9 +70,9 @@ test-lowest-set-up: build/lowest.txt
 test-lowest: build/lowest.txt ## the same with the lowest versions that pyproject.toml allows
 	$(MAKE) test-unit VENV=$(VENV)-lowest CONSTRAINTS=build/lowest.txt
 
-fuzz: $(VENV)/with-$(UNIT) ## look for faults for MINUTES=60 from SEED=0; the table goes to out/fuzz/table.txt
+fuzz: $(VENV)/with-$(UNIT) ## look for faults for MINUTES=60 from SEED=0
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 NUMBA_NUM_THREADS=1 PYTHONPATH=tests \
-	    $(BIN)/python -m fuzz --minutes $(MINUTES) --seed $(SEED) --out out/fuzz
+	    $(BIN)/python -m fuzz --minutes $(MINUTES) --seed $(SEED)
 
 lab: $(VENV)/with-lab,plot,io ## open JupyterLab on a copy of the tutorials in out/notebooks (ARGS="..." goes to jupyter)
 	test -d out/notebooks || { mkdir -p out && cp -R notebooks out/notebooks; }

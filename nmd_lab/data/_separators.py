@@ -23,6 +23,7 @@ GROUPED = re.compile(
 it may be anything: 1,000 is a thousand or one."""
 
 FIRST_BYTES = 100_000
+"""Length of the beginning of a file, which shows how its cells are written."""
 
 
 class Notation(NamedTuple):
@@ -61,12 +62,12 @@ def find_notation(text: bytes, ending: str) -> Notation:
     Parameters
     ----------
     text : bytes
-        Contents of the file.
+        Beginning of the file.
     ending : str
         File ending with the point.
     """
     encoding = ENCODINGS.get(text[:2], "utf-8")
-    beginning = text[:FIRST_BYTES].decode(encoding, errors="replace")
+    beginning = text.decode(encoding, errors="replace")
     lines = [line for line in re.sub(r'"[^"]*"', "", beginning).splitlines() if line.strip()][:20]
     separator = next((one for one in _candidates(lines, ending) if _is_regular(lines, one)), None)
     if separator is None:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import io
+import gzip
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from ._file_limits import FileError, errors_of, read_bytes
-from ._separators import Notation, find_notation, ungrouped
+from ._file_errors import errors_of
+from ._separators import FIRST_BYTES, Notation, find_notation, ungrouped
 from .long_table import observations_from_table
 from .usual_columns import has_repeats, long_table_columns
 
@@ -37,7 +37,7 @@ class Layout:
 
 
 def read_table(
-    path: Path, columns: dict[str, str | None], header: Any, index: Any, largest: float
+    path: Path, columns: dict[str, str | None], header: bool | str, index: bool | str
 ) -> tuple[Any, str]:
     """Return a table as a matrix or observations, and a line that says what was read.
 
@@ -50,62 +50,61 @@ def read_table(
         out.
     header, index : bool or "auto"
         Whether the first line and the first column hold labels.
-    largest : float
-        Largest number of bytes of the text.
     """
-    with errors_of(path):
-        text = read_bytes(path, largest)
     ending = path.with_suffix("").suffix if path.suffix == ".gz" else path.suffix
-    notation = find_notation(text, ending)
-    given = any(name is not None for name in columns.values())
-    first_lines = _parse(path, text, notation, header=None, nrows=20, dtype=object)
-    _refuse_grouped(path, first_lines.iloc[int(header is True) :, int(index is True) :], notation)
-    layout = find_layout(first_lines, True if given and header == "auto" else header, index)
-    if layout.index and first_lines.shape[1] > 2 and first_lines.iloc[0, :2].isna().all():
-        raise FileError(
+    notation = find_notation(_beginning(path), ending)
+    given = columns if set(columns.values()) != {None} else None
+    head = _parse(path, notation, header=None, nrows=20, dtype=object)
+    _refuse_grouped(path, head.iloc[int(header is True) :, int(index is True) :], notation)
+    layout = find_layout(head, True if given and header == "auto" else header, index)
+    if layout.index and head.shape[1] > 2 and head.iloc[0, :2].isna().all():
+        raise ValueError(
             f"file={str(path)!r} has two columns without a name, as row labels of several levels "
             "are written: join these into one, or use index=False."
         )
-    names = columns if given else _long_columns(first_lines, layout, header, index)
+    names = given or _long_columns(head, layout, header, index)
     if names is not None:
-        lines = _parse(path, text, notation, header=0 if layout.header else None)
+        lines = _parse(path, notation, header=0 if layout.header else None)
         if given or not layout.header or has_repeats(lines[names["row"]]):
             return _long_table(path, lines, names, layout.header)
-    frame = _parse(
-        path,
-        text,
-        notation,
-        header=0 if layout.header else None,
-        index_col=0 if layout.index else None,
-    )
+    frame = _matrix(path, notation, layout)
+    used = ["first column taken as row labels"] * layout.index
+    used += ["first line taken as column labels"] * layout.header
+    used += filter(None, [notation.differs_from(ending)])
+    m, n = frame.shape
+    labels = "" if layout.index or layout.header else ", no labels"
+    return frame, ", ".join([f"{m} rows x {n} columns from {path.name}{labels}", *used])
+
+
+def _beginning(path: Path) -> bytes:
+    """Return the first bytes of a text file, maybe compressed."""
+    with errors_of(path), gzip.open(path) if path.suffix == ".gz" else path.open("rb") as stream:
+        return stream.read(FIRST_BYTES)
+
+
+def _matrix(path: Path, notation: Notation, layout: Layout) -> Any:
+    """Return a table with its labels as a DataFrame."""
+    places = {
+        "header": 0 if layout.header else None,
+        "index_col": 0 if layout.index else None,
+    }
+    frame = _parse(path, notation, **places)
     _refuse_grouped(path, frame, notation)
     if layout.header:
         frame.columns = _whole_numbers(frame.columns)
     elif layout.index:
         frame.columns = range(frame.shape[1])
-    used = [
-        f"{part} taken as {kind} labels"
-        for part, kind, taken in (
-            ("first column", "row", layout.index),
-            ("first line", "column", layout.header),
-        )
-        if taken
-    ]
-    if unusual := notation.differs_from(ending):
-        used.append(unusual)
-    m, n = frame.shape
-    taken = "" if layout.index or layout.header else ", no labels"
-    return frame, ", ".join([f"{m} rows x {n} columns from {path.name}{taken}", *used])
+    return frame
 
 
 def _refuse_grouped(path: Path, cells: Any, notation: Notation) -> None:
-    """Raise FileError if text among some cells is a number with a thousands separator."""
+    """Raise ValueError if text among some cells is a number with a thousands separator."""
     for position in range(cells.shape[1]):
         column = cells.iloc[:, position]
         for cell in () if column.dtype.kind in "biufc" else column:
             plain = ungrouped(cell, notation.separator)
             if plain is not None:
-                raise FileError(
+                raise ValueError(
                     f"file={str(path)!r} has the cell {cell!r}, whose thousands separator is not "
                     f"understood: write it as {plain!r}."
                 )
@@ -123,7 +122,7 @@ def find_layout(head: Any, header: bool | str = "auto", index: bool | str = "aut
     head : DataFrame of str
         First lines of the table.
     header, index : bool or "auto"
-        What is known already.
+        Answers that are settled, or "auto" to find out.
     """
     has_header = _has_header(head) if header == "auto" else bool(header)
     return Layout(has_header, _has_index(head, has_header) if index == "auto" else bool(index))
@@ -258,13 +257,13 @@ def _whole_numbers(names: Any) -> Any:
     return names
 
 
-def _parse(path: Path, text: bytes, notation: Notation, **options: Any) -> Any:
+def _parse(path: Path, notation: Notation, **options: Any) -> Any:
     """Return a table as a DataFrame."""
     import pandas as pd
 
     with errors_of(path):
         return pd.read_csv(
-            io.BytesIO(text),
+            path,
             sep=notation.separator,
             decimal=notation.decimal,
             encoding=notation.encoding,

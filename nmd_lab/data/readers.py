@@ -11,13 +11,9 @@ import xarray as xr
 
 from nmd_lab._checks import check_word
 
-from ._file_limits import errors_of, largest_contents
-from ._hdf5 import try_hdf5
-from ._matrix_market import read_matrix_market
-from ._numpy_files import Archive, read_npy
+from ._binary_files import read_matrix_market, read_netcdf, read_npy, read_npz
 from ._separators import SEPARATORS
 from ._tables import read_table
-from .labels import RESULT_ATTRIBUTE
 
 
 class FileContents(NamedTuple):
@@ -45,7 +41,6 @@ def read_matrix(
     value: str | None = None,
     header: bool | str = "auto",
     index: bool | str = "auto",
-    max_bytes: int | str | None = "auto",
 ) -> Any:
     r"""Return the matrix in a file, as input for `complete`; `read_file` also says what it read.
 
@@ -69,10 +64,6 @@ def read_matrix(
         Whether the first line and the first column of a table hold labels.  "auto": text is a
         label; so are whole numbers beside an empty first cell, as `DataFrame.to_csv` writes them.
         A number with a thousands separator, such as 1.000,5, is refused, not taken as a label.
-    max_bytes : int, "auto" or None, default "auto"
-        Largest number of bytes that the contents may take in memory.  "auto": 32 MiB, or 100 times
-        the size of the file if that is more.  None: any number.  Unless None, .nc files are first
-        read in another process, since a damaged one may end it.
 
     Returns
     -------
@@ -82,8 +73,7 @@ def read_matrix(
     Raises
     ------
     FileNotFoundError, ValueError, KeyError
-        If the file does not exist, cannot be read, is larger than `max_bytes`, or has no such
-        matrix.
+        If the file does not exist, cannot be read, or has no such matrix.
 
     Examples
     --------
@@ -105,7 +95,6 @@ def read_matrix(
         value=value,
         header=header,
         index=index,
-        max_bytes=max_bytes,
     ).X
 
 
@@ -118,13 +107,12 @@ def read_file(
     value: str | None = None,
     header: bool | str = "auto",
     index: bool | str = "auto",
-    max_bytes: int | str | None = "auto",
 ) -> FileContents:
     r"""Return the matrix in a file, and a line that says what was read.
 
     Parameters
     ----------
-    path, variable, row, column, value, header, index, max_bytes
+    path, variable, row, column, value, header, index
         See `read_matrix`.
 
     Raises
@@ -149,21 +137,20 @@ def read_file(
         check_word(name, choice, ("auto", True, False))
     if not path.is_file():
         raise FileNotFoundError(f"file={str(path)!r} does not exist: check the name.")
-    largest = largest_contents(path, max_bytes)
     ending = (path.with_suffix("") if path.suffix == ".gz" else path).suffix
     columns: dict[str, str | None] = {"row": row, "column": column, "value": value}
     if ending in SEPARATORS:
-        return FileContents(*read_table(path, columns, header, index, largest))
+        return FileContents(*read_table(path, columns, header, index))
     _refuse_table_options(path, columns | {"header": header, "index": index})
+    X: Any
     if ending == ".mtx":
-        with errors_of(path):
-            X = read_matrix_market(path, largest)
+        X = read_matrix_market(path)
     elif path.suffix == ".npy":
-        X = read_npy(path, largest)
+        X = read_npy(path)
     elif path.suffix == ".npz":
-        X = _npz(path, variable, largest)
+        X = read_npz(path, variable)
     elif path.suffix == ".nc":
-        X = _netcdf(path, variable, largest)
+        X = read_netcdf(path, variable)
     else:
         raise ValueError(
             f"file={str(path)!r} has an unknown ending: give .npy, .npz, .mtx, .csv, .tsv, .txt, "
@@ -187,33 +174,3 @@ def _sizes(X: Any) -> str:
         return f"array of shape {X.shape}"
     stored = "" if isinstance(X, np.ndarray) else f", {X.nnz} stored entries"
     return f"{X.shape[0]} rows x {X.shape[1]} columns{stored}"
-
-
-def _npz(path: Path, variable: str | None, largest: float) -> Any:
-    """Return an array or a sparse matrix of a .npz file."""
-    archive = Archive(path, largest)
-    if archive.is_sparse:
-        return archive.read_sparse(largest)
-    return archive.read(_array_name(path, archive.names, variable))
-
-
-def _netcdf(path: Path, variable: str | None, largest: float) -> Any:
-    """Return an array of a NetCDF file."""
-    with errors_of(path):
-        try_hdf5(path, largest)
-        with xr.open_dataset(path) as opened:
-            dataset = opened.load()
-    if RESULT_ATTRIBUTE in dataset.attrs:
-        raise ValueError(f"file={str(path)!r} is a result of nmd_lab: give one with data.")
-    names = [str(name) for name, array in dataset.data_vars.items() if array.ndim > 1]
-    return dataset[_array_name(path, names, variable)]
-
-
-def _array_name(path: Path, names: list[str], variable: str | None) -> str:
-    """Return the name of the array to read: `variable`, or the only one."""
-    if variable is None and len(names) == 1:
-        return names[0]
-    if variable in names:
-        return variable
-    problem = "variable is not given" if variable is None else f"variable={variable!r} is unknown"
-    raise ValueError(f"{problem}: file={str(path)!r} has {names}.")

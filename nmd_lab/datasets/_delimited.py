@@ -6,13 +6,15 @@ import csv
 import gzip
 import io
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.resources.abc import Traversable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+from nmd_lab.data._file_errors import errors_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -61,36 +63,20 @@ def read_ratings(file: Traversable, file_format: RatingsFormat) -> pd.DataFrame:
     Raises
     ------
     ValueError
-        If a line does not have this format. The message holds the number of the first one.
+        If the file does not have this format.
     """
-    import pandas as pd
-
-    low, high = file_format.scale
-    table: pd.DataFrame | None = None
-    cause: Exception | None = None
-    try:
+    with errors_of(file):
         table = _parse(file, file_format)
-    except (ValueError, OSError, EOFError, pd.errors.ParserWarning) as error:
-        cause = error
-    if table is not None:
-        nonnegative = (table["user"] >= 0) & (table["item"] >= 0)
-        if (nonnegative & table["rating"].between(low, high)).all() and table.notna().all(
-            axis=None
-        ):
-            return table[["user", "item", "rating"]]
-
-    def is_valid(fields: list[str]) -> bool:
-        user, item, rating, *rest = (float(field) for field in fields)
-        ids_are_valid = user.is_integer() and item.is_integer() and min(user, item) >= 0
-        return ids_are_valid and low <= rating <= high and len(rest) == file_format.fields - 3
-
-    expected = (
-        f"{file_format.fields} numbers: a user, an item, a rating from {low:g} to {high:g}, ..."
-    )
-    refuse_first_damaged_line(
-        file, file_format.separator, int(file_format.header), is_valid, expected, cause
-    )
-    raise ValueError(f"{str(file)!r} cannot be read: get the original again.") from cause
+        low, high = file_format.scale
+        ids = table["user"].ge(0) & table["item"].ge(0)
+        valid = ids & table["rating"].between(low, high) & table.notna().all(axis=1)
+        if not valid.all():
+            line = int(valid.argmin()) + int(file_format.header) + 1
+            raise ValueError(
+                f"line {line} is no user, item and rating from {low:g} to {high:g} of "
+                f"{file_format.fields} numbers"
+            )
+    return table[["user", "item", "rating"]]
 
 
 def _parse(file: Traversable, file_format: RatingsFormat) -> pd.DataFrame:
@@ -133,26 +119,15 @@ def read_titles(file: Traversable, file_format: RatingsFormat) -> dict[int, str]
     Raises
     ------
     ValueError
-        If a line does not have this format. The message holds the number of the first one.
+        If a line does not have this format.
     """
-    titles: dict[int, str] = {}
-    with open_binary(file) as stream:
+    separator = file_format.titles_separator
+    with errors_of(file), open_binary(file) as stream:
         lines = io.TextIOWrapper(stream, file_format.encoding, newline="")
-        rows = (
-            csv.reader(lines)
-            if file_format.titles_separator == ","
-            else (line.rstrip("\r\n").split(file_format.titles_separator) for line in lines)
-        )
-        for number, row in enumerate(rows, start=1):
-            if number <= file_format.header or row in ([], [""]):
-                continue
-            try:
-                titles[int(row[0])] = row[1]
-            except (ValueError, IndexError) as error:
-                raise ValueError(
-                    _damage(file, number, str(row), "an item and its title")
-                ) from error
-    return titles
+        split = (line.rstrip("\r\n").split(separator) for line in lines)
+        rows = csv.reader(lines) if separator == "," else split
+        body = list(rows)[int(file_format.header) :]
+        return {int(row[0]): row[1] for row in body if row not in ([], [""])}
 
 
 @contextmanager
@@ -164,61 +139,3 @@ def open_binary(file: Traversable) -> Iterator[Any]:
                 yield unpacked
         else:
             yield stream
-
-
-def refuse_first_damaged_line(
-    file: Traversable,
-    separator: str,
-    skip: int,
-    is_valid: Callable[[list[str]], bool],
-    expected: str,
-    cause: Exception | None,
-) -> None:
-    """Raise a ValueError with the number of the first damaged line, if there is one.
-
-    Parameters
-    ----------
-    file : Traversable
-        File to check.
-    separator : str
-        Separator of the fields.
-    skip : int
-        Number of header lines.
-    is_valid : callable
-        Function of the fields of a line, which returns whether they are valid or raises
-        ValueError.
-    expected : str
-        Description of a valid line, for the message.
-    cause : Exception or None
-        Error of the first attempt to read the file.
-    """
-    number = 0
-    for number, line in enumerate(_lines(file), start=1):
-        if number <= skip or not line.strip():
-            continue
-        try:
-            valid = is_valid(line.rstrip("\r\n").split(separator))
-        except ValueError:
-            valid = False
-        if not valid:
-            raise ValueError(_damage(file, number, line, expected)) from cause
-    if isinstance(cause, EOFError | OSError):  # the compressed file is truncated
-        raise ValueError(_damage(file, number + 1, "", expected)) from cause
-
-
-def _lines(file: Traversable) -> Iterator[str]:
-    """Yield the lines of a file, up to the first that cannot be read."""
-    with open_binary(file) as stream:
-        try:
-            for line in stream:
-                yield line.decode("latin-1")
-        except (EOFError, OSError):
-            return
-
-
-def _damage(file: Traversable, number: int, line: Sequence[str], expected: str) -> str:
-    """Return the message about a damaged line."""
-    return (
-        f"{str(file)!r}, line {number} is {str(line).strip()[:60]!r}, not {expected}: the file is "
-        "damaged, get the original again."
-    )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zipfile
 from importlib.resources.abc import Traversable
 from typing import TYPE_CHECKING
 
@@ -10,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nmd_lab._checks import check_word
+from nmd_lab.data._file_errors import errors_of
 
-from ._delimited import open_binary, refuse_first_damaged_line
+from ._delimited import open_binary
 from ._files import PathLike, locate
 from ._sources import JESTER
 
@@ -80,21 +80,11 @@ def _read_matrix(file: Traversable) -> NDArray[np.float64]:
 
     if file.name.endswith(".xls"):
         return _read_sheet(file)
-    cause = None
-    try:
-        with open_binary(file) as stream:
-            lines = pd.read_csv(stream, header=None, dtype=float)
-        if lines.shape[1] == N_JOKES + 1 and not lines.isna().to_numpy().any():
-            return lines.to_numpy()
-    except (ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
-        cause = error
-
-    def is_valid(fields: list[str]) -> bool:
-        return len([float(field) for field in fields]) == N_JOKES + 1
-
-    expected = f"{N_JOKES + 1} numbers"
-    refuse_first_damaged_line(file, ",", 0, is_valid, expected, cause)
-    raise ValueError(f"{str(file)!r} cannot be read: get the original again.") from cause
+    with errors_of(file), open_binary(file) as stream:
+        lines = pd.read_csv(stream, header=None, dtype=float)
+        if lines.shape[1] != N_JOKES + 1 or lines.isna().to_numpy().any():
+            raise ValueError(f"its lines are not all of {N_JOKES + 1} numbers")
+    return lines.to_numpy()
 
 
 def _read_sheet(file: Traversable) -> NDArray[np.float64]:

@@ -126,8 +126,7 @@ def movielens(edition: str, path: PathLike | None = None) -> pd.DataFrame:
     Raises
     ------
     ValueError
-        If the edition is unknown, if a download has a wrong checksum, or if a file is damaged
-        (with the number of the line).
+        If the edition is unknown, if a download has a wrong checksum, or if a file is damaged.
     FileNotFoundError, ConnectionError, ImportError
         If the data set is not found and cannot be downloaded.
 

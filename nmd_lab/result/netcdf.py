@@ -1,12 +1,16 @@
 """NetCDF files of Datasets, which restore the value and the type of every label.
 
-NetCDF stores only numbers and text.  Booleans, dates, durations and the types of text are stored as
-numbers or text, and a MultiIndex is stored as its levels.  The attribute ``nmd_lab`` (JSON) records
-the original types.  Nothing is pickled, and reading runs no code from the file.
+NetCDF stores only numbers and text.  Dates, durations and the types of text are stored as numbers
+or text, and a MultiIndex is stored as its levels.  The attribute ``nmd_lab`` (JSON) records the
+original types.  Nothing is pickled, and reading runs no code from the file.
+
+A file ends with the SHA-256 of its content, behind the part that HDF5 reads: with damaged lengths
+and addresses HDF5 takes minutes, gigabytes, or ends the process, so it only reads what is whole.
 """
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 import os
@@ -21,8 +25,6 @@ from xarray.indexes import PandasIndex, PandasMultiIndex
 from nmd_lab._atomic import check_target, write_atomically
 from nmd_lab.data.labels import RESULT_ATTRIBUTE
 
-from ._damage import check_file, check_size, with_checksum
-
 SCHEMA = 1
 """Version of the layout of Datasets and files."""
 
@@ -31,6 +33,10 @@ FORMER_DIMENSIONS = {"method": "solver"}
 
 _UNITS = {"s": "seconds", "ms": "milliseconds", "us": "microseconds", "ns": "nanoseconds"}
 """Units of time in NetCDF, by NumPy's abbreviation."""
+
+
+_MARK = b"\nnmd_lab sha256 "
+"""What stands before the checksum of a file."""
 
 
 def write(dataset: xr.Dataset, path: str | os.PathLike[str]) -> None:
@@ -52,19 +58,14 @@ def write(dataset: xr.Dataset, path: str | os.PathLike[str]) -> None:
     TypeError
         If a coordinate has values that a file cannot hold.
     """
-    h5netcdf, h5py = _libraries()
+    h5netcdf = _library()
     path = check_target(path)
-    header, arrays = _encode(dataset)
+    encoded = _encode(dataset)
     # In memory, because HDF5 ends the process if it cannot write the last bytes of a file.
     content = io.BytesIO()
     with h5netcdf.File(content, "w") as file:
-        file.attrs[RESULT_ATTRIBUTE] = json.dumps(header, default=_as_json)
-        file.dimensions = dict(dataset.sizes)
-        for name, (dims, array, attributes) in arrays.items():
-            dtype = h5py.string_dtype() if array.dtype == object else array.dtype
-            variable = file.create_variable(name, dims, dtype=dtype, data=array)
-            variable.attrs.update(attributes)
-    write_atomically(path, with_checksum(content.getbuffer()))
+        encoded.dump_to_store(xr.backends.H5NetCDFStore(file))
+    write_atomically(path, [content.getbuffer(), _checksum(content.getbuffer())])
 
 
 def read(path: str | os.PathLike[str]) -> xr.Dataset:
@@ -84,39 +85,39 @@ def read(path: str | os.PathLike[str]) -> xr.Dataset:
     ImportError
         If h5netcdf is not installed.
     """
-    h5netcdf, _ = _libraries()
+    _library()
     path = Path(path)
     if not path.is_file():
         raise FileNotFoundError(f"path={str(path)!r} is not a file: check the name.")
     if not os.access(path, os.R_OK):
         raise PermissionError(f"path={str(path)!r} may not be read: change its permissions.")
-    try:
-        check_file(path)
-        size = path.stat().st_size
-        with h5netcdf.File(path, "r") as file:
-            header = json.loads(file.attrs[RESULT_ATTRIBUTE])
-            for variable in file.variables.values():
-                check_size(variable, size)
-            arrays = {name: (v.dimensions, v[...]) for name, v in file.variables.items()}
-        newer = header["schema"] > SCHEMA
-        if not newer:
-            return _decode(header, arrays)
-    except MemoryError:
-        raise
-    except Exception as error:  # what a damaged file leads to has no list
+    content = path.read_bytes()
+    end = content.rfind(_MARK)
+    if end < 0 or content[end:] != _checksum(memoryview(content)[:end]):
         raise ValueError(
-            f"path={str(path)!r} cannot be read: it is damaged, or nmd_lab did not write it."
-        ) from error
-    raise ValueError(
-        f"path={str(path)!r} has the layout {header['schema']}, this version reads up to "
-        f"{SCHEMA}: install a newer nmd_lab."
-    )
+            f"path={str(path)!r} cannot be read: it is damaged or changed, or nmd_lab did not "
+            "write it."
+        )
+    with xr.open_dataset(io.BytesIO(content), engine="h5netcdf", decode_cf=False) as file:
+        encoded = file.load()
+    header = json.loads(encoded.attrs[RESULT_ATTRIBUTE])
+    if header["schema"] > SCHEMA:
+        raise ValueError(
+            f"path={str(path)!r} has the layout {header['schema']}, this version reads up to "
+            f"{SCHEMA}: install a newer nmd_lab."
+        )
+    return _decode(header, encoded)
 
 
-def _encode(dataset: xr.Dataset) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the description, and (dimensions, array, attributes) of each variable by name."""
+def _checksum(content: memoryview) -> bytes:
+    """Return the end of a file with this content."""
+    return _MARK + hashlib.sha256(content).hexdigest().encode() + b"\n"
+
+
+def _encode(dataset: xr.Dataset) -> xr.Dataset:
+    """Return the same Dataset in numbers and text, with a description of the original types."""
     about: dict[str, dict[str, Any]] = {"variables": {}, "levels": {}, "attrs": {}}
-    arrays: dict[str, Any] = {}
+    encoded: dict[str, xr.Variable] = {}
     for hashable, variable in dataset.variables.items():
         name = str(hashable)
         about["attrs"][name] = variable.attrs
@@ -138,20 +139,19 @@ def _encode(dataset: xr.Dataset) -> tuple[dict[str, Any], dict[str, Any]]:
                 "convert it, for example to text."
             ) from error
         about["variables"][name] = {"kind": kind, "coordinate": name in dataset.coords}
-        arrays[name] = (variable.dims, array, _standard_attributes(kind))
-    header: dict[str, Any] = json.loads(dataset.attrs[RESULT_ATTRIBUTE])
-    return header | {"file": about}, arrays
+        encoded[name] = xr.Variable(variable.dims, array, _units(kind), {"_FillValue": None})
+    header = json.loads(dataset.attrs[RESULT_ATTRIBUTE]) | {"file": about}
+    return xr.Dataset(encoded, attrs={RESULT_ATTRIBUTE: json.dumps(header, default=_as_json)})
 
 
-def _decode(header: dict[str, Any], arrays: dict[str, Any]) -> xr.Dataset:
-    """Return the Dataset from the two results of `_encode`."""
+def _decode(header: dict[str, Any], encoded: xr.Dataset) -> xr.Dataset:
+    """Return the Dataset that `_encode` was given, and of which the header tells the types."""
     about = header.pop("file")
     variables: dict[str, Any] = {}
     coords: dict[str, Any] = {}
     for name, entry in about["variables"].items():
-        dims, array = arrays[name]
         group = coords if entry["coordinate"] else variables
-        group[name] = (dims, _restored(array, entry["kind"]))
+        group[name] = (encoded[name].dims, _restored(encoded[name].values, entry["kind"]))
     multi_indexes = []
     for dim, orders in about["levels"].items():
         levels = {name: (coords.pop(name)[1], order) for name, order in orders.items()}
@@ -172,13 +172,11 @@ def _level_order(index: pd.MultiIndex, name: Any) -> list[int] | None:
     Unstacking follows this order, for example latitudes from north to south.  A sorted level needs
     no positions, and the result is None.
     """
-    level = index.remove_unused_levels().levels[index.names.index(name)]
-    if level.is_monotonic_increasing:
+    index, axis = index.remove_unused_levels(), index.names.index(name)
+    if index.levels[axis].is_monotonic_increasing:
         return None
-    values = index.get_level_values(name)
-    first = values.drop_duplicates()
-    positions = np.flatnonzero(~values.duplicated())
-    return [int(i) for i in positions[first.get_indexer(level)]]
+    present, first = np.unique(index.codes[axis], return_index=True)
+    return [int(i) for i in first[present >= 0]]
 
 
 def _multi_index(dim: str, levels: dict[str, tuple[Any, list[int] | None]]) -> xr.Coordinates:
@@ -207,8 +205,7 @@ def _plain(values: Any) -> tuple[Any, str]:
         raise TypeError(f"dtype {kind}")
     if values.dtype.kind in "mM":
         return values.view(np.int64), kind
-    stored = {"bool": np.int8, "float16": np.float32}.get(kind, values.dtype)
-    return values.astype(stored), kind
+    return values.astype(np.float32) if kind == "float16" else values, kind
 
 
 def _plain_text(values: Any, kind: str) -> tuple[Any, str]:
@@ -225,8 +222,8 @@ def _plain_text(values: Any, kind: str) -> tuple[Any, str]:
 
 def _restored(array: Any, kind: str) -> Any:
     """Return the values of an array and type from `_plain`."""
-    if array.dtype == object:
-        items = [item.decode() if isinstance(item, bytes) else item for item in array.ravel()]
+    if array.dtype.kind in "OUT":
+        items = array.ravel().tolist()
         if kind.startswith("json "):
             items, kind = [json.loads(item) for item in items], kind.removeprefix("json ")
         flat = np.empty(len(items), dtype=object)
@@ -243,15 +240,13 @@ def _restored(array: Any, kind: str) -> Any:
     return pd.Index(array, dtype=dtype)
 
 
-def _standard_attributes(kind: str) -> dict[str, Any]:
-    """Return the attributes from which other programs recognise dates, durations, booleans."""
-    if kind == "bool":
-        return {"dtype": "bool"}
+def _units(kind: str) -> dict[str, Any]:
+    """Return the attributes from which other programs recognise dates and durations."""
     name, _, unit = kind.removesuffix("]").partition("[")
-    if name in ("datetime64", "timedelta64"):
-        units = _UNITS[unit.split(",")[0]]
-        return {"units": f"{units} since 1970-01-01" if name == "datetime64" else units}
-    return {}
+    if name not in ("datetime64", "timedelta64"):
+        return {}
+    units = _UNITS[unit.split(",")[0]]
+    return {"units": f"{units} since 1970-01-01" if name == "datetime64" else units}
 
 
 def _as_json(value: Any) -> Any:
@@ -259,11 +254,10 @@ def _as_json(value: Any) -> Any:
     return value.tolist() if isinstance(value, np.ndarray | np.generic) else str(value)
 
 
-def _libraries() -> tuple[Any, Any]:
-    """Return h5netcdf and h5py."""
+def _library() -> Any:
+    """Return h5netcdf."""
     try:
         import h5netcdf
-        import h5py
     except ImportError as error:
         raise ImportError("Saving and loading need h5netcdf: pip install 'nmd-lab[io]'.") from error
-    return h5netcdf, h5py
+    return h5netcdf

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any, TypedDict
 
 import numpy as np
@@ -26,8 +27,8 @@ from .selection import trials_of
 Model = Nonlinearity | Loss
 
 
-class UnknownModelError(ValueError):
-    """Raised for a nonlinearity or a loss whose class is not known."""
+class UnknownContentError(ValueError):
+    """Raised for a model whose class is not known, and for a layout that is newer."""
 
 
 class Fields(TypedDict):
@@ -56,23 +57,13 @@ def to_dataset(fit: Fields) -> xr.Dataset:
     taken = {"W", "H", COMPONENT, PART, *OFFSET_NAMES, *map(str, history.variables)}
     renamed = labels.clashes(taken)
     labels = labels.rename(renamed)
-    description = {
-        "schema": SCHEMA,
-        "nonlinearity": describe(fit["nonlinearity"]),
-        "loss": describe(fit["loss"]),
+    models, reason = (fit["nonlinearity"], fit["loss"]), fit["stop_reason"]
+    description = describe_result(models, reason, fit["parameters"], labels, renamed) | {
         "table": None if labels.table is None else labels.table.describe(),
-        "stop_reason": str(fit["stop_reason"]),
-        "stop_code": fit["stop_reason"].code,
         "n_iter": history.sizes[ITERATION],
         "seconds": float(history["seconds"][-1]),
-        "parameters": fit["parameters"],
         "start_codes": _start_codes(fit["parameters"]),
         "mean_offset": offsets.mean,
-        "dims": labels.dims,
-        "rows": labels.rows,
-        "name": labels.name,
-        "attrs": writable(labels.attrs),
-        "renamed": {new: old for old, new in renamed.items()},
     }
     rank = fit["W"].sizes[COMPONENT]
     matrices = fit["W"].values.reshape(-1, rank), fit["H"].values.reshape(rank, -1)
@@ -97,27 +88,10 @@ def from_dataset(dataset: xr.Dataset, known: Iterable[type[Model] | Model] = ())
         If `to_dataset` did not make the Dataset, if its layout is newer than this version, or if
         its nonlinearity or loss is neither of this package nor in `known`.
     """
-    refusal = "dataset holds no decomposition: give one that to_dataset() made."
-    try:
-        description = json.loads(dataset.attrs.get(RESULT_ATTRIBUTE, "{}"))
-        is_fit = {"W", "H", ITERATION} <= set(dataset.variables) and "schema" in description
-        newer = is_fit and description["schema"] > SCHEMA
-    except (TypeError, ValueError) as error:
-        raise ValueError(refusal) from error
-    if not is_fit:
-        raise ValueError(refusal)
-    if newer:
-        raise ValueError(
-            f"dataset has the layout {description['schema']}, this version reads up to "
-            f"{SCHEMA}: install a newer nmd_lab."
-        )
-    try:
-        classes = (part if isinstance(part, type) else type(part) for part in known)
-        return _fields(dataset, description, tuple(classes))
-    except UnknownModelError:
-        raise
-    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-        raise ValueError(refusal) from error
+    with refused_as("dataset holds no decomposition: give one that to_dataset() made."):
+        description = description_of(dataset)
+        classes = tuple(model if isinstance(model, type) else type(model) for model in known)
+        return _fields(dataset, description, classes)
 
 
 def _fields(
@@ -125,16 +99,8 @@ def _fields(
 ) -> Fields:
     """Return the fields of a decomposition, given the description of it in the Dataset."""
     history = {name: v.variable for name, v in dataset.data_vars.items() if v.dims == (ITERATION,)}
-    dims = tuple(description["dims"])
-    labels = Labels(
-        dims=dims,
-        shape=tuple(dataset.sizes[dim] for dim in dims),
-        rows=tuple(description["rows"]),
-        coords=xr.Dataset().assign_coords(dataset.drop_vars([COMPONENT, ITERATION]).coords),
-        name=description["name"],
-        attrs=description["attrs"],
-        table=None if description.get("table") is None else TypedTable.read(description["table"]),
-    ).rename(description["renamed"])
+    coords = dataset.drop_vars([COMPONENT, ITERATION]).coords
+    labels = labels_from(coords, description)
     trials_of(description["parameters"])  # raises an error if they are damaged
     rank = dataset.sizes[COMPONENT]
     W = dataset["W"].values.reshape(-1, rank)
@@ -154,6 +120,65 @@ def _fields(
             *(dataset[name].values.ravel() if name in dataset else None for name in OFFSET_NAMES),
         ),
     }
+
+
+def describe_result(
+    models: tuple[Nonlinearity, Loss],
+    stop_reason: StopReason,
+    parameters: dict[str, Any],
+    labels: Labels,
+    renamed: dict[str, str],
+) -> dict[str, Any]:
+    """Return what every result has, for JSON; `labels` have the new names of `renamed`."""
+    return {
+        "schema": SCHEMA,
+        "nonlinearity": describe(models[0]),
+        "loss": describe(models[1]),
+        "stop_reason": str(stop_reason),
+        "stop_code": stop_reason.code,
+        "parameters": parameters,
+        "dims": labels.dims,
+        "rows": labels.rows,
+        "name": labels.name,
+        "attrs": writable(labels.attrs),
+        "renamed": {new: old for old, new in renamed.items()},
+    }
+
+
+def description_of(dataset: xr.Dataset) -> dict[str, Any]:
+    """Return the description in a Dataset; its layout must not be newer than this version."""
+    description: dict[str, Any] = json.loads(dataset.attrs[RESULT_ATTRIBUTE])
+    if description["schema"] > SCHEMA:
+        raise UnknownContentError(
+            f"dataset has the layout {description['schema']}, this version reads up to "
+            f"{SCHEMA}: install a newer nmd_lab."
+        )
+    return description
+
+
+def labels_from(coords: Any, description: dict[str, Any]) -> Labels:
+    """Return the labels of X, given its coordinates and the description of the result."""
+    dims = tuple(description["dims"])
+    return Labels(
+        dims=dims,
+        shape=tuple(coords.sizes[dim] for dim in dims),
+        rows=tuple(description["rows"]),
+        coords=xr.Dataset().assign_coords(coords),
+        name=description["name"],
+        attrs=description["attrs"],
+        table=None if description.get("table") is None else TypedTable.read(description["table"]),
+    ).rename(description["renamed"])
+
+
+@contextmanager
+def refused_as(sentence: str) -> Iterator[None]:
+    """Turn the errors to which a wrong description leads into one ValueError."""
+    try:
+        yield
+    except UnknownContentError:
+        raise
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        raise ValueError(sentence) from error
 
 
 def _models(
@@ -219,7 +244,7 @@ def model_from(
         remedy = "install the version that made it"
         if not about["ours"]:
             remedy = "give known=[its class], or known=[nmd.Smooth(f, name=...)] for a function"
-        raise UnknownModelError(
+        raise UnknownContentError(
             f"The fit uses the {kind} {about['name']!r}, which is unknown: {remedy}."
         )
     return classes[about["name"]](*about["parameters"])

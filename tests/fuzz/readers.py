@@ -19,7 +19,6 @@ import numpy as np
 from .faults import Fault, check_warnings, is_documented, kind_of, message_of
 from .ledger import Ledger
 from .mutate import mutated
-from .quotas import Save, wanted
 from .specimens import KINDS, Kind, intact
 
 SECONDS = 20
@@ -62,42 +61,18 @@ def problem_of(kind: Kind, content: bytes) -> tuple[str, str] | None:
     return None
 
 
-def run(
-    ledger: Ledger, seconds: float, seed: int, save: Save, hours: float, first: int = 0
-) -> None:
-    """Read damaged files until the time is over, or there were enough; see `calls.run`.
-
-    The kind with the fewest files is next.
-    """
-    end = time.monotonic() + seconds
-    indices = {name: first for name in KINDS if is_read(name, ledger)}
-    while indices and time.monotonic() < end:
-        tried = save()
-        name = min(indices, key=lambda name: tried[f"readers: {name}"])
-        if tried[f"readers: {name}"] >= wanted(f"readers: {name}", hours):
-            return
-        begin = indices[name]
-        read_many(name, seed, range(begin, begin + BATCH), ledger, Path("out/fuzz/files"))
-        indices[name] += BATCH
-    save()
+def run(ledger: Ledger, seconds: float, seed: int) -> None:
+    """Read damaged files of each kind in turn until the time is over."""
+    end, first = time.monotonic() + seconds, 0
+    while time.monotonic() < end:
+        for name in KINDS:
+            read_many(name, seed, range(first, first + BATCH), ledger, Path("out/fuzz/files"))
+        first += BATCH
 
 
-def is_read(name: str, ledger: Ledger) -> bool:
+def is_read(name: str) -> bool:
     """Return whether intact files of a kind are read, so that damaged ones mean something."""
-    kind = KINDS[name]
-    for content in intact(name):
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / kind.name
-            path.write_bytes(content)
-            try:
-                kind.read(path)
-            except Exception as error:
-                if not kind.optional:
-                    part = f"readers: {name}"
-                    ledger.passed(part)
-                    ledger.failed(part, f"an intact file is refused: {name}", str(error), "")
-                return False
-    return True
+    return all(problem_of(KINDS[name], content) is None for content in intact(name))
 
 
 def read_many(name: str, seed: int, indices: range, ledger: Ledger, folder: Path) -> None:

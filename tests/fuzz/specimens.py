@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import xarray as xr
 from scipy import sparse
 from scipy.io import mmwrite, savemat
 
@@ -38,14 +37,11 @@ class Kind:
         Returns the contents of intact files.
     read : callable
         Reads a file.
-    optional : bool
-        Whether it is no fault if even an intact file is refused.
     """
 
     name: str
     specimens: Callable[[], list[bytes]]
     read: Callable[[Path], Any]
-    optional: bool = False
 
 
 @cache
@@ -119,12 +115,6 @@ def _long() -> list[bytes]:
     return [pd.DataFrame({"user": rows, "item": columns, "rating": values}).to_csv().encode()]
 
 
-def _nc() -> list[bytes]:
-    X = xr.DataArray(_matrix(), dims=("t", "x"), coords={"t": np.arange(7), "x": list("abcdef")})
-    dataset = X.to_dataset(name="X")
-    return [_file_of("x.nc", lambda p: dataset.to_netcdf(p, engine="h5netcdf"))]
-
-
 @cache
 def _fits() -> list[bytes]:
     frame = _frame()
@@ -189,11 +179,10 @@ KINDS: dict[str, Kind] = {
     "csv": Kind("x.csv", _csv, _sound),
     "tsv": Kind("x.tsv", lambda: _csv("\t"), _sound),
     "txt": Kind("x.txt", _txt, _sound),
-    "csv.gz": Kind("x.csv.gz", lambda: list(map(gzip.compress, _csv())), _sound, optional=True),
+    "csv.gz": Kind("x.csv.gz", lambda: list(map(gzip.compress, _csv())), _sound),
     "long csv": Kind(
         "x.csv", _long, lambda path: _sound(path, row="user", column="item", value="rating")
     ),
-    "nc": Kind("x.nc", _nc, _sound),
     "fit": Kind("fit.nc", _fits, _load),
     "study": Kind("study.nc", lambda: [_studies()[0]], netcdf.read),
     "journal": Kind("x.journal", lambda: [_studies()[1]], _resume),

@@ -16,7 +16,7 @@ def test_a_killed_save_leaves_a_whole_file():
     ledger = Ledger()
     for seed in range(4):
         save_kills.look(ledger, seed)
-    assert not ledger.unknown
+    assert not ledger.failures
 
 
 @pytest.mark.parametrize("signal", ["SIGINT", "SIGTERM"])
@@ -24,10 +24,10 @@ def test_a_signal_gives_the_best_so_far(signal):
     ledger = Ledger()
     for seed in range(6):
         interrupts.look(ledger, seed, signal)
-    assert not ledger.unknown
+    assert not ledger.failures
 
 
 def test_a_killed_study_resumes():
     ledger = Ledger()
     study_kills.look(ledger, 0, n_jobs=1)
-    assert not ledger.unknown
+    assert not ledger.failures

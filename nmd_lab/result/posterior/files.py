@@ -9,11 +9,17 @@ from typing import Any
 import xarray as xr
 
 from nmd_lab._stop_reason import StopReason
-from nmd_lab.data.labels import COMPONENT, RESULT_ATTRIBUTE, Labels
+from nmd_lab.data.labels import COMPONENT, RESULT_ATTRIBUTE
 from nmd_lab.model.losses import LOSSES
 from nmd_lab.model.nonlinearities import NONLINEARITY_CLASSES
-from nmd_lab.result.netcdf import SCHEMA
-from nmd_lab.result.serialization import Model, UnknownModelError, describe, model_from, writable
+from nmd_lab.result.serialization import (
+    Model,
+    describe_result,
+    description_of,
+    labels_from,
+    model_from,
+    refused_as,
+)
 
 from .draws import CHAIN, DRAW, SWEEP, DrawnFactors
 from .labels import PROBES, TAKEN, TARGETS, TRACE, VARIABLES
@@ -27,22 +33,12 @@ def to_dataset(posterior: DrawnFactors) -> xr.Dataset:
     labels = posterior.labels
     renamed = labels.clashes(TAKEN)
     labels = labels.rename(renamed)
-    description = {
-        "schema": SCHEMA,
+    models, reason = (posterior.nonlinearity, posterior.loss), posterior.stop_reason
+    description = describe_result(models, reason, posterior.parameters, labels, renamed) | {
         "kind": KIND,
-        "nonlinearity": describe(posterior.nonlinearity),
-        "loss": describe(posterior.loss),
         "noise": posterior.noise,
         "mean": posterior.mean,
         "levels": posterior.levels,
-        "stop_reason": str(posterior.stop_reason),
-        "stop_code": posterior.stop_reason.code,
-        "parameters": posterior.parameters,
-        "dims": labels.dims,
-        "rows": labels.rows,
-        "name": labels.name,
-        "attrs": writable(labels.attrs),
-        "renamed": {new: old for old, new in renamed.items()},
     }
     # As in memory, where a row of H is a column of X.
     H = posterior.draws["H"].transpose(CHAIN, DRAW, *labels.columns, COMPONENT)
@@ -68,37 +64,19 @@ def from_dataset(dataset: xr.Dataset, known: Iterable[type[Model]] = ()) -> dict
         If `to_dataset` did not make the Dataset, if its layout is newer than this version, or if
         its nonlinearity or loss is neither of this package nor in `known`.
     """
-    refusal = "dataset holds no posterior: give one that Posterior.to_dataset() made."
-    if not is_posterior(dataset):
-        raise ValueError(refusal)
-    description = json.loads(dataset.attrs[RESULT_ATTRIBUTE])
-    if description["schema"] > SCHEMA:
-        raise ValueError(
-            f"dataset has the layout {description['schema']}, this version reads up to "
-            f"{SCHEMA}: install a newer nmd_lab."
-        )
-    try:
+    with refused_as("dataset holds no posterior: give one that Posterior.to_dataset() made."):
+        description = description_of(dataset)
+        if description["kind"] != KIND:
+            raise ValueError(description["kind"])
         return _arguments(dataset, description, tuple(known))
-    except UnknownModelError:
-        raise
-    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-        raise ValueError(refusal) from error
 
 
 def _arguments(
     dataset: xr.Dataset, description: dict[str, Any], known: tuple[type[Model], ...]
 ) -> dict[str, Any]:
     """Return the arguments, given the description in the Dataset."""
-    dims = tuple(description["dims"])
-    own = dataset.drop_vars([CHAIN, DRAW, SWEEP, COMPONENT, *PROBES], errors="ignore").coords
-    labels = Labels(
-        dims=dims,
-        shape=tuple(dataset.sizes[dim] for dim in dims),
-        rows=tuple(description["rows"]),
-        coords=xr.Dataset().assign_coords(own),
-        name=description["name"],
-        attrs=description["attrs"],
-    ).rename(description["renamed"])
+    counts = [CHAIN, DRAW, SWEEP, COMPONENT, *PROBES]
+    labels = labels_from(dataset.drop_vars(counts, errors="ignore").coords, description)
     arrays = {
         name: dataset[name].values if name in dataset else None
         for name in (*VARIABLES, *TRACE, *PROBES)

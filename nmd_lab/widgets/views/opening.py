@@ -36,7 +36,7 @@ from .fit import FittedState, FitView
 from .study import StudyView
 from .view import View
 
-FILE_OPTIONS = ("variable", "row", "column", "value", "header", "index", "max_bytes")
+FILE_OPTIONS = ("variable", "row", "column", "value", "header", "index")
 """Options that say what to read of a file."""
 
 
