@@ -63,7 +63,7 @@ def draw_posterior(
     options : SampleOptions
         The others.
     interruption : Interruption
-        Signals, which end the run.
+        Ctrl-C, which ends the run.
     """
     client = client_for(X, options.client)
     if client is None:

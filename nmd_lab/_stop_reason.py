@@ -22,7 +22,7 @@ StopCode = Literal[
 
 "converged": a stopping rule of `tol`.  "max_iter", "time_limit", "callback": the argument of that
 name.  "validation": early stopping.  "behind": the start could no longer reach the objective of the
-first start.  "not finite": an overflow.  "interrupted": Ctrl-C or SIGTERM.  "not run": the start
+first start.  "not finite": an overflow.  "interrupted": Ctrl-C.  "not run": the start
 was not run.  "direct": the method has no iterations.  "draws": a sampler
 has done all its draws.  "other": the reason has no code, as in files
 of version 0.1.0 and in results of functions outside the package.

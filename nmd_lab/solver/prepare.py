@@ -117,7 +117,7 @@ def prepare(
     absent_are_zeros : bool
         Meaning of the absent entries of a sparse X: zeros for `decompose`, missing for `complete`.
     interruption : Interruption, optional
-        Signals, which end the choice of what is "auto".
+        Ctrl-C, which ends the choice of what is "auto".
     call : Call, optional
         The call, for checkpoints.
 

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from nmd_lab import metrics
 from nmd_lab._checks import check_words
 from nmd_lab._errors import sentence
-from nmd_lab._interruption import interruptible
 from nmd_lab._threads import one_thread
 from nmd_lab.model.nonlinearities import MinMax
 from nmd_lab.result.decomposition import Decomposition
@@ -227,12 +226,12 @@ def measure(problem: StudyProblem, task: Task, limit: float | None) -> dict[str,
             with warnings.catch_warnings(action="ignore"):
                 tiny = problem.data.tiny_matrix(with_missing=task.missing.level > 0)
                 task.method.compile(tiny, arguments)
-            with interruptible() as interruption, peak_memory() as memory, time_limit(limit):
+            with peak_memory() as memory, time_limit(limit):
                 began = time.perf_counter()
                 fit = task.method.function(X, **arguments)
                 record["seconds"] = time.perf_counter() - began
             if fit.stop_reason.code == "interrupted":
-                raise interruption.error()  # a signal has ended the fit early: it is no result
+                raise KeyboardInterrupt  # it has ended the fit early, which is no result
             record["peak_memory"] = memory[0]
             record |= _ending(fit)
             record |= {"scores": cell.scores(fit)}

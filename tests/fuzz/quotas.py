@@ -14,7 +14,6 @@ KILLS = {
     "kills: study, 1 process": 50,
     "kills: study, 2 processes": 50,
     "kills: SIGINT": 200,
-    "kills: SIGTERM": 50,
 }
 FITS = {"memory: fits": 300}
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 import sys
 from pathlib import Path
 from typing import Any
@@ -10,12 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-import nmd_lab as nmd
-
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))  # the benchmarks are not installed
 
-from benchmarks.selection import __main__ as command  # noqa: E402
 from benchmarks.selection import compared, fits, hindsight, never_worse, recovery, simple  # noqa: E402
 from benchmarks.selection.generated import MAKERS, generate  # noqa: E402
 from benchmarks.selection.problems import hide, hide_share, moving_block  # noqa: E402
@@ -46,31 +42,6 @@ def test_answers_that_depend_on_the_code_are_worked_out_again(
         Store(tmp_path).get(work, number=5)
         Store(tmp_path).get(work, depends_on_code=False, number=6)
     assert DONE == [5, 6, 5]
-
-
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_ends_the_run_before_a_fit_cut_short_is_stored(
-    number: signal.Signals, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    usual = {each: signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)}
-
-    def fit_with_a_signal(*, name: str) -> dict[str, float]:
-        X = np.random.default_rng(0).normal(size=(20, 15))
-        nmd.decompose(X, 3, callback=lambda state: signal.raise_signal(number), max_iter=3)
-        return {}
-
-    def sections(store: Store, *arguments: object) -> list[str]:
-        store.get(fit_with_a_signal, name="a set")
-        return []
-
-    monkeypatch.setattr(command.page, "sections", sections)
-    try:
-        with pytest.raises(SystemExit, match=str(128 + number)):
-            command.main(["recovery", "--folder", str(tmp_path)])
-    finally:
-        for each, handler in usual.items():
-            signal.signal(each, handler)
-    assert not list(tmp_path.glob("*.json"))
 
 
 def test_test_entries_are_hidden_from_the_fit() -> None:
