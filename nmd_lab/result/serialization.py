@@ -133,7 +133,7 @@ def _fields(
         coords=xr.Dataset().assign_coords(dataset.drop_vars([COMPONENT, ITERATION]).coords),
         name=description["name"],
         attrs=description["attrs"],
-        table=None if description.get("table") is None else TypedTable.read(description["table"]),
+        table=None if description["table"] is None else TypedTable.read(description["table"]),
     ).rename(description["renamed"])
     trials_of(description["parameters"])  # raises an error if they are damaged
     rank = dataset.sizes[COMPONENT]
@@ -146,7 +146,7 @@ def _fields(
         "nonlinearity": nonlinearity,
         "loss": loss,
         "history": xr.Dataset(history, {ITERATION: dataset[ITERATION].variable}),
-        "stop_reason": StopReason.read(description.get("stop_code"), description["stop_reason"]),
+        "stop_reason": StopReason.read(description["stop_code"], description["stop_reason"]),
         "labels": labels,
         "parameters": _with_start_codes(description),
         "offsets": Offsets(
@@ -178,11 +178,11 @@ def _start_codes(parameters: dict[str, Any]) -> list[str]:
 
 
 def _with_start_codes(description: dict[str, Any]) -> dict[str, Any]:
-    """Return the parameters of a fit, with the codes of its starts if the file has them."""
+    """Return the parameters of a fit, with the codes of its starts."""
     parameters: dict[str, Any] = description["parameters"]
-    starts, codes = parameters.get("starts", []), description.get("start_codes", [])
-    if not starts or len(starts) != len(codes):
+    if "starts" not in parameters:
         return parameters
+    starts, codes = parameters["starts"], description["start_codes"]
     with_codes = [
         start | {"stop_reason": StopReason.read(code, start["stop_reason"])}
         for start, code in zip(starts, codes, strict=True)

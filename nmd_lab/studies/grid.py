@@ -19,7 +19,6 @@ import numpy as np
 
 from nmd_lab._checks import check_number, check_rank, check_share, check_words
 from nmd_lab.data.pictures import Picture
-from nmd_lab.result.netcdf import FORMER_DIMENSIONS
 
 from .corruption import HIDE, NOISE, Corruption
 from .hashing import plain_value
@@ -29,15 +28,15 @@ from .values import AUTO, checked_value, labels_of, position_of
 CONDITIONS = ("missing", "noise", "seed")
 """Dimensions that describe the data of a fit, not the model."""
 
-SOLVER = FORMER_DIMENSIONS["method"]
-"""Dimension of the methods."""
+SOLVER = "solver"
+"""Dimension of the methods; ``sel(method=...)`` means something else in xarray."""
 
 NOTHING_HIDDEN, NO_NOISE = Corruption("random", 0.0), Corruption("gaussian", 0.0)
 
 
 def dimension(name: str) -> str:
     """Return the dimension of the results for an argument: "solver" for "method"."""
-    return FORMER_DIMENSIONS.get(name, name)
+    return SOLVER if name == "method" else name
 
 
 @dataclass(frozen=True)

@@ -31,9 +31,7 @@ JOURNAL_LAYOUT = 1
 """Version of the layout of journals."""
 
 CHECKSUM = "crc32"
-"""Field of a line with the checksum of the others; earlier versions wrote none."""
-
-STATUSES = ("done", "left out", "timed out", "failed")
+"""Field of a line with the checksum of the others."""
 
 
 class Journal:
@@ -135,8 +133,7 @@ def _read(content: bytes, header: dict[str, Any], path: Path) -> dict[str, dict[
         )
     if differences:
         raise ValueError(differences[0])
-    checked = f'"{CHECKSUM}"'.encode() in first  # then all lines have one
-    records = [r for r in (_parsed(line, checked=checked) for line in lines) if _is_record(r)]
+    records = [record for record in map(_parsed, lines) if record is not None]
     if damaged := len(lines) - len(records):
         warnings.warn(
             f"path={str(path)!r} has {damaged} damaged of {len(lines)} lines: their fits are done "
@@ -147,39 +144,14 @@ def _read(content: bytes, header: dict[str, Any], path: Path) -> dict[str, dict[
     return {record["key"]: record for record in records}
 
 
-def _parsed(line: bytes, *, checked: bool = False) -> Any:
-    """Return the content of a line without its checksum, or None if the two disagree.
-
-    With `checked`, a line without a checksum is None, too.
-    """
+def _parsed(line: bytes) -> Any:
+    """Return the content of a line without its checksum, or None if the two disagree."""
     try:
         content = json.loads(line)
-    except (RecursionError, ValueError):
-        return None
-    if isinstance(content, dict) and CHECKSUM in content:
         checksum = content.pop(CHECKSUM)
-        if checksum != zlib.crc32(json.dumps(content).encode()):
-            return None
-    elif checked:
+    except (AttributeError, LookupError, RecursionError, TypeError, ValueError):
         return None
-    return content
-
-
-def _is_record(content: Any) -> bool:
-    """Return whether the content of a line can be the record of a fit."""
-    if not isinstance(content, dict) or content.get("status") not in STATUSES:
-        return False
-    numbers = [content.get(name, 0.0) for name in ("objective", "n_iter", "seconds", "peak_memory")]
-    texts = [content.get(name, "") for name in ("key", "stop_reason")]
-    scores = content.get("scores", {})
-    return (
-        "key" in content
-        and isinstance(scores, dict)
-        and all(isinstance(number, int | float) for number in [*numbers, *scores.values()])
-        and all(isinstance(text, str) for text in texts)
-        and isinstance(content.get("warnings", []), list)
-        and all(isinstance(text, str) for text in content.get("warnings", []))
-    )
+    return content if checksum == zlib.crc32(json.dumps(content).encode()) else None
 
 
 def _write(file: IO[bytes], line: dict[str, Any], path: Path) -> None:

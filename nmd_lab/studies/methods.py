@@ -23,11 +23,6 @@ RESERVED = (
 )
 """Arguments of a fit that the study sets itself, or that a study cannot have."""
 
-LATER_OPTIONS = {
-    *("at_most", "at_least", "upper", "limit_noise", "w_constraint", "h_constraint", "device"),
-}
-"""Arguments younger than the first studies; one with its default is no part of a fit's key."""
-
 ALIASES = {"svd": "truncated_svd"}
 """Short names of methods."""
 
@@ -111,15 +106,8 @@ class Method:
         return {name: value for name, value in arguments.items() if name in parameters}
 
     def settled(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the arguments of a fit with its defaults, the same for the same fit.
-
-        With a number for `alpha`, `complete` has no other defaults than in the versions that chose
-        nothing, so that their fits keep their names.
-        """
+        """Return the arguments of a fit with its defaults, the same for the same fit."""
         values = self.defaults | dict(arguments)
-        for name in LATER_OPTIONS.intersection(self.defaults):
-            if values[name] is self.defaults[name]:
-                del values[name]
         if self.function is not complete or values["alpha"] == "auto":
             return values
         if values["nonlinearity"] is None:

@@ -448,14 +448,15 @@ def test_a_file_that_is_cut_short_needs_no_trial(tmp_path, monkeypatch):
         assert "bytes are missing at the end" in str(caught.value.__cause__)
 
 
-def test_damaged_files_without_a_checksum_are_read_within_limits(tmp_path):
-    """Files of earlier versions have none; some damages make HDF5 hang, or take gigabytes."""
-    good = (Path(__file__).parents[1] / "previous_version/relu.nc").read_bytes()
+def test_damaged_files_without_a_checksum_are_read_within_limits(tmp_path, small):
+    """Other programs drop it; some damages make HDF5 hang, or take gigabytes."""
     path, rng = tmp_path / "fit.nc", np.random.default_rng(0)
+    fitted(small).save(path)
+    good = path.read_bytes()[: -_damage.LENGTH]
     for _ in range(40):
         path.write_bytes(mutated(good, rng))
         fit = loaded(path)
-        assert fit is None or fit.W.shape == (40, 3)
+        assert fit is None or fit.W.shape == (20, 3)
 
 
 def test_no_damage_of_a_new_file_goes_unnoticed(tmp_path, small):

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
-import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -26,7 +23,6 @@ from nmd_lab.studies import processes
 from nmd_lab.studies.configuration import read_configuration
 from nmd_lab.studies.journal import Journal, journal_path
 
-PREVIOUS = Path(__file__).parents[1] / "previous_version"
 MEASURED = ["seconds", "peak_memory"]
 SETTINGS = {"nonlinearity": ["identity", "relu"], "rank": [2, 3], "n_splits": 3, "alpha": 0,
             "max_iter": 10}  # fmt: skip
@@ -361,26 +357,6 @@ def test_a_damaged_line_is_done_again(damage, digits, tmp_path, computed):
 
 
 @pytest.mark.parametrize(
-    "line",
-    ['{"key": "a"}', '{"key": "a", "status": "done", "scores": {"held_out_rmse": "x"}}',
-     '{"key": "a", "status": "done", "warnings": 3}', '{"key": 1, "status": "done"}'],
-)  # fmt: skip
-def test_a_damaged_line_of_an_earlier_version_is_ignored(line, digits, tmp_path):
-    """Those had no checksums."""
-    path = tmp_path / "study.nc"
-    study = nmd.Study(digits, rank=2, alpha=0, n_splits=1)
-    first = study.run(path, progress=False)
-    without = [re.sub(r', "crc32": \d+', "", each) for each in lines(path)]
-    journal_path(path).write_text("\n".join([*without, line]) + "\n")
-    with pytest.warns(nmd.NMDWarning, match="has 1 damaged of 2 lines"):
-        assert (
-            nmd.Study(digits, rank=2, alpha=0, n_splits=1)
-            .run(path, progress=False)
-            .identical(first)
-        )
-
-
-@pytest.mark.parametrize(
     "damage",
     [lambda h: h.replace('"data"', '"dato"'), lambda h: "[]", lambda h: '{"layout": 1}',
      lambda h: '{"layout": 1, "data": 1, "version": 1, "metrics": 1, "settings": 2, "values": 3}',
@@ -449,59 +425,3 @@ def test_a_record_is_on_disk_when_add_returns(tmp_path):
             on_disk = json.loads(lines(path)[-1])
             assert isinstance(on_disk.pop("crc32"), int)
             assert on_disk == record
-
-
-@pytest.fixture
-def previous_study():
-    """Return the study whose half-done journal version 0.1.0 left behind."""
-    spec = importlib.util.spec_from_file_location("previous", PREVIOUS / "make.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module.study()
-
-
-def test_a_journal_of_the_previous_version_goes_on(previous_study, tmp_path, computed):
-    path = tmp_path / "study.nc"
-    shutil.copy(journal_path(PREVIOUS / "study.nc"), journal_path(path))
-    whole = [line for line in lines(path)[1:] if line.endswith("}")]
-    assert len(whole) == len(lines(path)) - 2  # the last line was cut short
-    finished = {json.loads(line)["key"] for line in whole}
-    keys = {task.key for task in previous_study.grid}
-    assert finished < keys
-
-    results = previous_study.run(path, progress=False)
-    assert sorted(computed) == sorted(keys - finished)
-    assert (results.status == "done").all()
-    old = netcdf.read(PREVIOUS / "study.nc")
-    with np.load(PREVIOUS / "study_scores.npz") as scores:
-        expected = scores["held_out_rmse"]
-    kept = np.isin(results.fit.values, list(finished))
-    assert kept.any()
-    assert not kept.all()
-    np.testing.assert_array_equal(results.fit, old.fit)
-    np.testing.assert_array_equal(results.held_out_rmse.values[kept], expected[kept])
-    for name in old.data_vars:  # seconds too: what is in the journal is not measured again
-        np.testing.assert_array_equal(results[name].values[kept], old[name].values[kept])
-    # The other cells are fitted anew, with the refinements of this version, and perhaps on another
-    # machine, whose BLAS rounds differently.  Changing X by a relative 1e-15 changes these scores
-    # by 1e-14: 15 iterations enlarge rounding errors by little.  Other draws change them by far
-    # more than 1e-6.
-    direct = results.solver.isin(["svd", "mean_fill"])
-    np.testing.assert_allclose(results.held_out_rmse[direct], old.held_out_rmse[direct], rtol=1e-6)
-    np.testing.assert_allclose(results.objective[direct], old.objective[direct], rtol=1e-6)
-    np.testing.assert_array_equal(results.n_iter, old.n_iter)  # 0 for direct methods
-    anew = previous_study.run(progress=False)
-    for name in ("held_out_rmse", "objective"):
-        np.testing.assert_array_equal(results[name].values[~kept], anew[name].values[~kept])
-
-
-def test_a_file_of_the_previous_version_is_shown(capsys):
-    path = PREVIOUS / "study.nc"
-    results = netcdf.read(path)
-    with np.load(PREVIOUS / "study_scores.npz") as scores:
-        np.testing.assert_array_equal(results.held_out_rmse, scores["held_out_rmse"])
-    assert main(["show", str(path)]) == 0
-    shown = capsys.readouterr().out
-    assert "solver: 3, nonlinearity: 2, rank: 2, alpha: 2, missing: 2, seed: 2" in shown
-    first = results.held_out_rmse.isel(dict.fromkeys(results.dims, 0) | {"seed": slice(None)})
-    assert f"{float(first.mean()):.4g} ± {float(first.std(ddof=1)):.2g}" in shown

@@ -13,7 +13,6 @@ from scipy import sparse
 from waiting import PATIENCE
 
 import nmd_lab as nmd
-from nmd_lab.result import netcdf
 from nmd_lab.studies.cell import METRICS
 
 QUICK = {"alpha": 0, "max_iter": 15, "tol": 0}
@@ -304,9 +303,6 @@ def test_the_dimension_of_the_methods_is_selected_by_name(digits, tmp_path):
     assert svd.held_out_rmse.item(1) == cell.scores(cell.fit())["held_out_rmse"]
     assert study.cell(method="svd", rank=2).task == cell.task  # the argument of the study, too
     assert study.table(method="svd").equals(study.table(solver="svd"))
-    former = results.rename(solver="method")  # as in files of earlier versions
-    netcdf.write(former, tmp_path / "former.nc")
-    xr.testing.assert_identical(netcdf.read(tmp_path / "former.nc"), results)
 
 
 def test_an_argument_called_like_the_dimension_of_the_methods(digits):
