@@ -191,9 +191,9 @@ def decompose(
     ValueError, TypeError
         If an argument is invalid; this is checked before any work.
     MemoryError
-        If the fit would not fit into what is left of the memory: the free memory, the limits of
-        the process, or those of its control groups.  A default fit of dense data needs about 3 to
-        4 times their size.
+        If the fit would not fit into what is left of the memory: the free memory, the limit of the
+        process, or that of its container.  A default fit of dense data needs about 3 to 4 times
+        their size.
     FloatingPointError
         If the first iteration overflows.
     KeyboardInterrupt
