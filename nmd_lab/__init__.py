@@ -198,9 +198,6 @@ _WHERE = {
 }
 """The module of each public name; the other names are modules themselves."""
 
-_FORMER = {"netcdf": "result.netcdf"}
-"""Former paths of modules, which code that an explorer wrote may name."""
-
 _MODULE_OF = {name: module for module, names in _WHERE.items() for name in names}
 
 
@@ -208,8 +205,8 @@ def __getattr__(name: str) -> Any:
     """Import a public name on first use, so that ``import nmd_lab`` stays light."""
     if name in _MODULE_OF:
         value = getattr(import_module(f".{_MODULE_OF[name]}", __name__), name)
-    elif name in __all__ or name in _FORMER:
-        value = import_module(f".{_FORMER.get(name, name)}", __name__)
+    elif name in __all__:
+        value = import_module(f".{name}", __name__)
     else:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     globals()[name] = value

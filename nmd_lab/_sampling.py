@@ -12,7 +12,7 @@ import numpy as np
 from ._checks import as_generator, new_stream
 from ._going_on import begin_at, check_init, continue_from, joined
 from ._interruption import Interruption
-from ._memory import free_memory
+from ._memory import refuse_above
 from ._sample_warnings import warn_of_units
 from ._stop_reason import StopReason
 from .checkpoint.call import Call
@@ -63,7 +63,7 @@ def draw_posterior(
     options : SampleOptions
         The others.
     interruption : Interruption
-        Signals, which end the run.
+        Ctrl-C, which ends the run.
     """
     client = client_for(X, options.client)
     if client is None:
@@ -183,10 +183,5 @@ def _check_memory(prepared: PreparedSample, options: SampleOptions) -> None:
     kept = -(-options.draws // options.step(numbers)) * options.chains
     of_T = 4 * model.values.nbytes if isinstance(model, SamplerModel) else 0
     needed = 8 * kept * numbers + of_T  # the draws are stacked at the end
-    free = free_memory()
-    if free is not None and needed > 0.9 * free:
-        raise MemoryError(
-            f"draws={options.draws} of {numbers} numbers each need {needed / 2**30:.3g} GiB, "
-            f"{free / 2**30:.3g} GiB are free: keep fewer, for example keep={FEW}, or give "
-            "targets=."
-        )
+    what = f"a posterior with draws={options.draws} of {numbers} numbers each"
+    refuse_above(needed, what, f"keep fewer, for example keep={FEW}, or give targets=")

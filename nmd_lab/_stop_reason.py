@@ -22,10 +22,10 @@ StopCode = Literal[
 
 "converged": a stopping rule of `tol`.  "max_iter", "time_limit", "callback": the argument of that
 name.  "validation": early stopping.  "behind": the start could no longer reach the objective of the
-first start.  "not finite": an overflow.  "interrupted": Ctrl-C or SIGTERM.  "not run": the start
+first start.  "not finite": an overflow.  "interrupted": Ctrl-C.  "not run": the start
 was not run.  "direct": the method has no iterations.  "draws": a sampler
-has done all its draws.  "other": the reason has no code, as in files
-of version 0.1.0 and in results of functions outside the package.
+has done all its draws.  "other": the reason has no code, as in results
+of functions outside the package.
 """
 
 
@@ -63,8 +63,8 @@ class StopReason(str):
         return self.code, str(self)
 
     @classmethod
-    def read(cls, code: str | None, text: str) -> StopReason:
-        """Return a reason from a file; "other" for a code that is missing or of a newer version."""
+    def read(cls, code: str, text: str) -> StopReason:
+        """Return a reason from a file; "other" for a code of a newer version."""
         known: Any = code if code in get_args(StopCode) else "other"
         return cls(known, text)
 

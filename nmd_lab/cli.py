@@ -14,10 +14,10 @@ Progress and errors go to stderr, results to stdout and files.  `ExitCode` lists
 from __future__ import annotations
 
 import json
-import signal
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from enum import IntEnum
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -49,8 +49,8 @@ from ._command_line import (
     is_to_be_chosen,
     with_categories,
 )
-from ._interruption import Interruption, Terminated, interruptible
 from ._version import __version__
+from .checkpoint.file import exists
 from .fit import complete, decompose
 from .sampling import sample as draw_from_posterior
 
@@ -72,9 +72,7 @@ class ExitCode(IntEnum):
     INCOMPLETE = 3
     """A study some of whose fits failed or exceeded the time limit."""
     INTERRUPTED = 130
-    """Ctrl-C; the best fit so far, or the finished fits of a study, are saved."""
-    TERMINATED = 143
-    """SIGTERM; the same is saved."""
+    """Ctrl-C; the last checkpoint, or the finished fits of a study, are there."""
 
 
 app = App(
@@ -101,8 +99,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             warnings.showwarning = _print_warning
             code = app(tokens, exit_on_error=False, print_error=False, result_action="return_value")
     except KeyboardInterrupt as error:
-        code = ExitCode.TERMINATED if isinstance(error, Terminated) else ExitCode.INTERRUPTED
-        return _refuse("interrupted: finished fits are kept", code, "")
+        text = ": ".join(["interrupted", *map(str, error.args)])
+        return _refuse(text, ExitCode.INTERRUPTED, kind="")
     except CycloptsError as error:
         return _refuse(str(error), ExitCode.BAD_INPUT)
     except BAD_INPUT as error:
@@ -117,6 +115,17 @@ def _refuse(text: str, code: ExitCode, kind: str = "error: ") -> ExitCode:
     """Print a message in one line, and return the exit code."""
     print(f"nmd-lab: {kind}{' '.join(text.split())}", file=sys.stderr)
     return code
+
+
+@contextmanager
+def _going_on_from(path: Path | None) -> Iterator[None]:
+    """Say at Ctrl-C that the command goes on from a checkpoint or a journal, if there is one."""
+    try:
+        yield
+    except KeyboardInterrupt as error:
+        if path is None or not exists(path):
+            raise
+        raise KeyboardInterrupt(f"the same command goes on from {path}") from error
 
 
 def _print_warning(message: Warning | str, *_: Any, **__: Any) -> None:
@@ -177,13 +186,13 @@ def fit(
     function = decompose if decompose_ else complete
     if not quiet and is_to_be_chosen(rank, options, decompose_):
         print("choosing by held-out entries, which takes several fits", flush=True)
-    with interruptible() as interruption:  # until the fit is saved
+    with _going_on_from(options.get("checkpoint")):
         result = function(X, rank, progress=not quiet, **options)
         print(result)
         if out is not None:
             export(result, out, None if reconstruction else X)
             print(f"saved as {out}")
-    return _code(result, interruption)
+    return ExitCode.OK
 
 
 def _read(
@@ -202,13 +211,6 @@ def _with_models(options: dict[str, Any]) -> dict[str, Any]:
 
     models = {name: options[name] for name in ("nonlinearity", "loss") if name in options}
     return options | {name: named_model(name, text) for name, text in models.items()}
-
-
-def _code(result: Decomposition | Posterior, interruption: Interruption) -> ExitCode:
-    """Return the exit code of a finished run."""
-    if interruption.signal == signal.SIGTERM:
-        return ExitCode.TERMINATED
-    return ExitCode.INTERRUPTED if result.stop_reason.code == "interrupted" else ExitCode.OK
 
 
 @app.command
@@ -253,14 +255,14 @@ def sample(
     check_columns(X, "sample")
     if out is not None:
         check_posterior_export(out, X.shape)
-    with interruptible() as interruption:  # until the posterior is saved
+    with _going_on_from(options.get("checkpoint")):
         result = draw_from_posterior(X, rank, progress=not quiet, **options)
         print(result)
         if out is not None:
             observations = observe(X, sample_dims=options.get("sample_dims"))
             export_posterior(result, observations, out, level)
             print(f"saved as {out}")
-    return _code(result, interruption)
+    return ExitCode.OK
 
 
 @app.command
@@ -292,6 +294,7 @@ def study(
         No progress bar.
     """
     from nmd_lab.studies.configuration import read_configuration
+    from nmd_lab.studies.journal import journal_path
 
     check_target(out, "out")
     if out.suffix.lower() != ".nc":
@@ -300,7 +303,8 @@ def study(
     numbers = {"n_jobs": jobs, "time_limit": time_limit}
     options |= {name: value for name, value in numbers.items() if value is not None}
     options |= {"retry": True} if retry else {}
-    results = the_study.run(out, progress=not quiet, **options)
+    with _going_on_from(journal_path(out)):
+        results = the_study.run(out, progress=not quiet, **options)
     _print_study(results)
     print(f"saved as {out}")
     incomplete = results.status.isin(["failed", "timed out"]).any()

@@ -191,13 +191,13 @@ def decompose(
     ValueError, TypeError
         If an argument is invalid; this is checked before any work.
     MemoryError
-        If the fit would not fit into what is left of the memory: the free memory, the limits of
-        the process, or those of its control groups.  A default fit of dense data needs about 3 to
-        4 times their size.
+        If the fit would not fit into what is left of the memory: the free memory, the limit of the
+        process, or that of its container.  A default fit of dense data needs about 3 to 4 times
+        their size.
     FloatingPointError
         If the first iteration overflows.
     KeyboardInterrupt
-        If Ctrl-C comes before the first iteration is done; see the notes.
+        If Ctrl-C comes in a script, or before the first iteration is done; see the notes.
     OSError
         If `checkpoint` cannot be written.
 
@@ -250,9 +250,11 @@ def decompose(
     whose spreads differ by a factor of 30) if the nonlinearity is "auto".
     `Decomposition.impute` and `Decomposition.probabilities` answer in the kind of each column.
 
-    Once an iteration is done, a first Ctrl-C or SIGTERM ends the fit after the present iteration.
-    The best iterate is returned, with the stop reason "interrupted".  A second signal has its usual
-    effect.  This holds in the main thread, and where the program has no handler of its own.
+    In an interactive session (the Python prompt, IPython, Jupyter), once an iteration is done, a
+    first Ctrl-C or the stop button ends the fit after the present iteration.  The best iterate is
+    returned, with the stop reason "interrupted".  A second one raises KeyboardInterrupt at once, as
+    the first one does in a script.  SIGTERM ends the process.  In all cases the last `checkpoint`
+    is there.
 
     Examples
     --------

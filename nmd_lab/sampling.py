@@ -144,8 +144,8 @@ def sample(
     MemoryError
         If the draws would not fit into what is left of the memory.
     KeyboardInterrupt
-        If Ctrl-C comes before the first sweep is done.  Later it ends the run, and the draws so far
-        are returned.
+        If Ctrl-C comes in a script, or before the first sweep is done.  Later, in an interactive
+        session, it ends the run, and the draws so far are returned.
 
     Warns
     -----

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import time
 from collections import defaultdict
 from collections.abc import Iterator
@@ -83,6 +84,12 @@ def signals_are_given_back() -> Iterator[None]:
     before = [signal.getsignal(number) for number in numbers]
     yield
     assert [signal.getsignal(number) for number in numbers] == before
+
+
+@pytest.fixture
+def interactive(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A session in which somebody types commands."""
+    monkeypatch.setattr(sys, "ps1", ">>> ", raising=False)
 
 
 @pytest.fixture

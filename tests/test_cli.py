@@ -341,7 +341,8 @@ def test_ctrl_c(monkeypatch, capsys, tmp_path):
     assert "interrupted" in capsys.readouterr().err
 
 
-def test_ctrl_c_in_a_fit_saves_the_best_so_far(matrix, monkeypatch, tmp_path):
+@pytest.mark.parametrize("every", [0, 1000])
+def test_ctrl_c_in_a_fit_names_the_checkpoint(every, matrix, monkeypatch, tmp_path, capsys):
     from nmd_lab.solver import stopping
 
     reason, seen = stopping.Stopping.reason, []
@@ -352,10 +353,16 @@ def test_ctrl_c_in_a_fit_saves_the_best_so_far(matrix, monkeypatch, tmp_path):
             raise KeyboardInterrupt
         return reason(*arguments)
 
-    monkeypatch.setattr(stopping.Stopping, "reason", interrupted)
-    path, out = files(matrix, tmp_path)["a.npy"], tmp_path / "fit.nc"
-    assert main(["fit", str(path), *PLAIN, "2", "--quiet", "--out", str(out)]) == 130
-    assert nmd.load(out).stop_reason.code == "interrupted"
+    path, out, run = files(matrix, tmp_path)["a.npy"], tmp_path / "fit.nc", tmp_path / "run.nc"
+    argv = ["fit", str(path), *PLAIN, "2", "--quiet", "--out", str(out)]
+    argv += ["--checkpoint", str(run), "--checkpoint-every", str(every)]
+    with monkeypatch.context() as patch:
+        patch.setattr(stopping.Stopping, "reason", interrupted)
+        assert main(argv) == 130
+    goes_on = "" if every else f": the same command goes on from {run}"
+    assert capsys.readouterr().err == f"nmd-lab: interrupted{goes_on}\n"
+    assert not out.exists()
+    assert main(argv) == 0
 
 
 @pytest.fixture

@@ -67,7 +67,7 @@ def test_stops_when_the_callback_says_so(small):
 
 
 @pytest.mark.parametrize("verb", ["decompose", "complete"])
-def test_interrupt_returns_what_there_is(small, verb):
+def test_interrupt_returns_what_there_is(small, verb, interactive):
     calls = []
 
     def callback(state):

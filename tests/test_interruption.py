@@ -1,28 +1,47 @@
-"""Ctrl-C and SIGTERM at any moment of a fit: the best so far is returned, if there is one."""
+"""Ctrl-C at any moment: the best so far in an interactive session, the end of a script."""
 
 from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import sys
 
 import numpy as np
 import pytest
 from killing import calls_in
 from numba.core import event
-from waiting import wait_for
+from waiting import PATIENCE, wait_for
 
 import nmd_lab as nmd
 from nmd_lab import _fitting as fit_module
 from nmd_lab import _interruption
 from nmd_lab._numba import compile_scalar
-from nmd_lab.cli import main
+from nmd_lab.checkpoint import file
 from nmd_lab.datasets import synthetic
 from nmd_lab.solver import restarts, starts
 from nmd_lab.solver.run import Run
 
 OPTIONS = {"max_iter": 12, "tol": 0, "random_state": 0, "progress": False}
 FIT, NOTHING, WRONG = 0, 10, 11
+
+LOOP = """
+import signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell in the background ignores it
+import numpy as np, nmd_lab as nmd
+X = np.random.default_rng(0).random((20, 15))
+
+def callback(state):
+    if state.iteration == 3:
+        print("begun", flush=True)
+
+for _ in range(10):
+    options |= {"tol": 0, "max_iter": 10**9, "acceleration": None, "progress": False}
+    fit = nmd.decompose(X, 2, callback=callback, **options)
+    print(fit.stop_reason.code, flush=True)
+    break_after_the_first
+"""
+"""Ten fits without end."""
 
 
 @pytest.fixture(scope="module")
@@ -31,16 +50,73 @@ def noisy():
 
 
 @pytest.fixture(autouse=True)
-def _usual_handlers():
+def _nothing_is_left():
     yield
-    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
     assert _interruption._current is None
 
 
-def sent(number, function):
-    """Return a function that sends a signal to this process once, and then is another one."""
-    numbers = [number]
+# Sessions and scripts ---------------------------------------------------------------------------
+
+
+def script(options, *, first_only=False):
+    """Return the loop with options of its fits, or only its first fit."""
+    end = "break" if first_only else ""
+    return f"options = {options}\n" + LOOP.replace("break_after_the_first", end)
+
+
+def ended_by(number, *arguments):
+    """Return how a Python process ends that gets a signal in a fit: code, output and errors."""
+    with subprocess.Popen(
+        [sys.executable, *arguments],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout.readline() == "begun\n"
+        process.send_signal(number)
+        out, err = process.communicate(timeout=PATIENCE)
+    return process.returncode, out, err
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="sends signals")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_a_script_with_a_loop_of_fits(number, tmp_path):
+    path = tmp_path / "run.nc"
+    options = {"checkpoint": str(path), "checkpoint_every": 0}
+    code, out, err = ended_by(number, "-c", script(options))
+    assert (code, out) == (-number, "")
+    assert err.strip().endswith("KeyboardInterrupt") == (number == signal.SIGINT)
+    assert file.read(path).arrays  # whole
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="sends signals")
+def test_ctrl_c_at_the_prompt_returns_the_best_so_far():
+    code, out, _ = ended_by(signal.SIGINT, "-i", "-c", script({}, first_only=True))
+    assert (code, out) == (0, "interrupted\n")
+
+
+def test_the_stop_button_of_jupyter_returns_the_best_so_far():
+    start_new_kernel = pytest.importorskip("jupyter_client.manager").start_new_kernel
+    pytest.importorskip("ipykernel")
+    manager, client = start_new_kernel()
+    try:
+        client.execute(script({}, first_only=True))
+        seen: list[str] = []
+        while "{'name': 'stdout', 'text': 'begun\\n'}" not in seen:
+            seen.append(str(client.get_iopub_msg(timeout=PATIENCE)["content"]))
+        manager.interrupt_kernel()
+        while "'execution_state': 'idle'" not in seen[-1]:
+            seen.append(str(client.get_iopub_msg(timeout=PATIENCE)["content"]))
+        assert "'text': 'interrupted\\n'" in seen[-2]
+    finally:
+        client.stop_channels()
+        manager.shutdown_kernel(now=True)
+
+
+def sent(function):
+    """Return a function that gets Ctrl-C at its first call, and then is another one."""
+    numbers = [signal.SIGINT]
 
     def sending(*arguments, **options):
         while numbers:
@@ -66,13 +142,13 @@ def is_valid(fit, n_starts):
 # Any moment -------------------------------------------------------------------------------------
 
 
-def outcome_of(number, calls, X):
-    """Return how a child ends that gets a signal after so many calls within a fit."""
+def outcome_of(calls, X):
+    """Return how a child ends that gets Ctrl-C after so many calls within a fit."""
     child = os.fork()
     if child == 0:
         iterates, code = [], WRONG
         try:
-            _send_after(calls, number)
+            _send_after(calls)
             fit = nmd.decompose(
                 X, 3, "modulus", "l1", n_init=3, callback=iterates.append, **OPTIONS
             )
@@ -86,49 +162,34 @@ def outcome_of(number, calls, X):
     return -os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
 
 
-def _send_after(calls, number):
+def _send_after(calls):
     left = calls
 
     def look(*_):
         nonlocal left
         left -= 1
         if left == 0:
-            os.kill(os.getpid(), number)
+            os.kill(os.getpid(), signal.SIGINT)
 
     sys.setprofile(look)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_at_any_moment(noisy, number):
+def test_ctrl_c_at_any_moment(noisy, interactive):
     def whole():
         nmd.decompose(noisy, 3, "modulus", "l1", n_init=3, callback=lambda state: None, **OPTIONS)
 
     whole()  # compiles
     calls = calls_in(whole)
-    moments = np.random.default_rng(0).integers(1, calls - 300, size=40)
-    found = {outcome_of(number, int(moment), noisy) for moment in moments}
-    nothing = NOTHING if number == signal.SIGINT else -signal.SIGTERM
-    assert found == {FIT, nothing}
+    moments = np.random.default_rng(0).integers(1, calls - 300, size=20)
+    found = {outcome_of(int(moment), noisy) for moment in moments}
+    assert found == {FIT, NOTHING}
 
 
 # Chosen moments ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("number", "name"), [(signal.SIGINT, "Ctrl-C"),
-                                              (signal.SIGTERM, "SIGTERM")])  # fmt: skip
-def test_the_reason_names_the_signal(noisy, number, name):
-    def callback(state):
-        if state.iteration == 5:
-            signal.raise_signal(number)
-
-    fit = nmd.decompose(noisy, 3, callback=callback, **OPTIONS)
-    assert fit.stop_reason == f"interrupted: {name} after 5 iterations"
-    assert fit.stop_reason.code == "interrupted"
-    assert fit.n_iter == 5
-
-
-def test_the_warm_up_of_a_later_start_loses_nothing(noisy, monkeypatch):
+def test_the_warm_up_of_a_later_start_loses_nothing(noisy, monkeypatch, interactive):
     warmed_up, count = starts.warmed_up, []
 
     def second_is_interrupted(*arguments):
@@ -149,22 +210,21 @@ def test_the_warm_up_of_a_later_start_loses_nothing(noisy, monkeypatch):
 
 
 @pytest.mark.parametrize(("module", "name"), [(restarts, "optimality"), (fit_module, "label")])
-def test_a_signal_after_the_last_iteration(noisy, module, name, monkeypatch):
+def test_ctrl_c_after_the_last_iteration(noisy, module, name, monkeypatch, interactive):
     alone = nmd.decompose(noisy, 3, **OPTIONS)
-    monkeypatch.setattr(module, name, sent(signal.SIGTERM, getattr(module, name)))
+    monkeypatch.setattr(module, name, sent(getattr(module, name)))
     fit = nmd.decompose(noisy, 3, **OPTIONS)
-    assert fit.stop_reason == "interrupted: SIGTERM after 12 iterations"
+    assert fit.stop_reason == "interrupted: Ctrl-C after 12 iterations"
     np.testing.assert_array_equal(fit.W.values, alone.W.values)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_starts_side_by_side_all_end(number, monkeypatch):
+def test_starts_side_by_side_all_end(monkeypatch, interactive):
     X = np.abs(synthetic(320, 240, 3, "modulus", noise=0.2, random_state=0).X.values)
     run = restarts._Runner._run_or_none
 
     def interrupted(self, *arguments):
         if not self.interruption:
-            os.kill(os.getpid(), number)
+            os.kill(os.getpid(), signal.SIGINT)
             wait_for(lambda: self.interruption)
         return run(self, *arguments)
 
@@ -177,14 +237,14 @@ def test_starts_side_by_side_all_end(number, monkeypatch):
     assert fit.objective <= alone.objective
 
 
-def test_before_the_first_iterate_there_is_nothing_to_return(noisy, monkeypatch):
-    iterate = sent(signal.SIGINT, restarts.iterate_and_learn)
+def test_before_the_first_iterate_there_is_nothing_to_return(noisy, monkeypatch, interactive):
+    iterate = sent(restarts.iterate_and_learn)
     monkeypatch.setattr(restarts, "iterate_and_learn", iterate)
     with pytest.raises(KeyboardInterrupt):
         nmd.decompose(noisy, 3, **OPTIONS)
 
 
-def test_a_second_signal_ends_the_iteration_at_once(noisy, monkeypatch):
+def test_a_second_ctrl_c_ends_the_iteration_at_once(noisy, monkeypatch, interactive):
     step, count = Run._step, []
 
     def interrupted(self, rules):
@@ -199,20 +259,20 @@ def test_a_second_signal_ends_the_iteration_at_once(noisy, monkeypatch):
     assert fit.stop_reason == "interrupted: Ctrl-C after 3 iterations"
 
 
-def test_a_handler_of_the_user_stays(noisy):
+def test_a_handler_of_the_user_stays(noisy, interactive):
     heard = []
-    previous = signal.signal(signal.SIGTERM, lambda number, frame: heard.append(number))
+    previous = signal.signal(signal.SIGINT, lambda number, frame: heard.append(number))
     try:
         fit = nmd.decompose(
-            noisy, 3, callback=lambda state: signal.raise_signal(signal.SIGTERM), **OPTIONS
+            noisy, 3, callback=lambda state: signal.raise_signal(signal.SIGINT), **OPTIONS
         )
     finally:
-        signal.signal(signal.SIGTERM, previous)
-    assert heard == [signal.SIGTERM] * 12
+        signal.signal(signal.SIGINT, previous)
+    assert heard == [signal.SIGINT] * 12
     assert fit.stop_reason.code == "max_iter"
 
 
-def test_a_fit_within_a_fit_ends_with_it(noisy):
+def test_a_fit_within_a_fit_ends_with_it(noisy, interactive):
     inner = []
 
     def callback(state):
@@ -225,33 +285,7 @@ def test_a_fit_within_a_fit_ends_with_it(noisy):
     assert outer.stop_reason == "interrupted: Ctrl-C after 2 iterations"
 
 
-def test_the_command_saves_and_exits_with_143(noisy, monkeypatch, tmp_path):
-    np.save(tmp_path / "X.npy", noisy)
-    record = Run._record
-
-    def interrupted(self, state):
-        if state.iteration == 3:
-            signal.raise_signal(signal.SIGTERM)
-        return record(self, state)
-
-    monkeypatch.setattr(Run, "_record", interrupted)
-    out = tmp_path / "fit.nc"
-    code = main(["fit", str(tmp_path / "X.npy"), "--rank", "2", "--out", str(out), "--quiet"])
-    assert code == 143
-    assert nmd.load(out).stop_reason == "interrupted: SIGTERM after 3 iterations"
-
-
-def test_the_time_limit_bounds_every_warm_up(noisy, clock):
-    fit = nmd.decompose(
-        noisy, 3, "modulus", "l1", n_init=5, max_iter=5, time_limit=3.0, random_state=0
-    )
-    run = fit.starts["n_iter"].values > 0
-    assert run.sum() == 2  # the first warm-up takes more than half of the time
-    assert fit.starts["seconds"].values[run].sum() < 3.2
-    assert fit.stop_reason == "time_limit: 3 s passed"
-
-
-def test_a_signal_while_a_kernel_is_compiled():
+def test_ctrl_c_while_a_kernel_is_compiled():
     class Once(event.Listener):
         def __init__(self):
             self.sent = 0
@@ -273,7 +307,7 @@ def test_a_signal_while_a_kernel_is_compiled():
     assert twice(3.0) == 6.0
 
 
-def test_a_second_signal_ends_a_compiler_too():
+def test_a_second_ctrl_c_ends_a_compiler_too():
     done = []
 
     def interrupted():

@@ -272,9 +272,9 @@ def test_decompose_counts_absent_entries_as_zeros(monkeypatch):
 
 @pytest.mark.filterwarnings("ignore::nmd_lab.NMDWarning")  # of a single iteration
 def test_a_state_that_does_not_fit_is_refused_before_any_work(monkeypatch):
-    monkeypatch.setattr("nmd_lab.solver.memory.free_memory", lambda: 10**7)
+    monkeypatch.setattr("nmd_lab._memory.free_memory", lambda: 10**7)
     matrix = sparse.random_array((4000, 300), density=0.01, rng=np.random.default_rng(0))
-    with pytest.raises(MemoryError, match=r"GiB .* are free: about \d+ rows of 300 columns"):
+    with pytest.raises(MemoryError, match=r"GiB are free: give a share of \d+% of its rows"):
         nmd.decompose(matrix, 3, acceleration=None)  # T and U of all entries
     nmd.decompose(matrix, 3, max_iter=1)  # its state has the size of what is stored
     nmd.complete(matrix, 3, alpha=0, max_iter=1)

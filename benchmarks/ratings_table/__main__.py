@@ -21,10 +21,8 @@ for variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "
     os.environ[variable] = "1"  # before NumPy is loaded
 
 import argparse
-import signal
 from pathlib import Path
 
-from benchmarks.selection.__main__ import stop
 from benchmarks.selection.store import Store
 
 from . import page
@@ -36,8 +34,6 @@ ROOT = Path(__file__).parents[2]
 
 def main(arguments: list[str] | None = None) -> None:
     """Read the command line and run."""
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, stop)
     parser = argparse.ArgumentParser(
         "python -m benchmarks.ratings_table",
         description=__doc__,

@@ -18,9 +18,7 @@ for variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ[variable] = "1"  # before NumPy is loaded
 
 import argparse
-import signal
 from pathlib import Path
-from typing import Any
 
 from . import page
 from .problems import NEED_DATA
@@ -29,15 +27,8 @@ from .store import Store
 ROOT = Path(__file__).parents[2]
 
 
-def stop(number: int, frame: Any) -> None:
-    """End at once: otherwise a signal would cut a fit short, whose result would be stored."""
-    raise SystemExit(128 + number)
-
-
 def main(arguments: list[str] | None = None) -> None:
     """Read the command line and run."""
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, stop)
     parser = argparse.ArgumentParser(
         "python -m benchmarks.selection",
         description=__doc__,

@@ -28,9 +28,6 @@ from nmd_lab.data.labels import RESULT_ATTRIBUTE
 SCHEMA = 1
 """Version of the layout of Datasets and files."""
 
-FORMER_DIMENSIONS = {"method": "solver"}
-"""New names of dimensions of studies; ``sel(method=...)`` means something else in xarray."""
-
 _UNITS = {"s": "seconds", "ms": "milliseconds", "us": "microseconds", "ns": "nanoseconds"}
 """Units of time in NetCDF, by NumPy's abbreviation."""
 
@@ -161,8 +158,6 @@ def _decode(header: dict[str, Any], encoded: xr.Dataset) -> xr.Dataset:
         dataset = dataset.assign_coords(index_coords)
     for name, attrs in about["attrs"].items():
         dataset[name].attrs = attrs
-    if "study" in header:
-        dataset = dataset.rename({old: n for old, n in FORMER_DIMENSIONS.items() if old in dataset})
     return dataset
 
 

@@ -33,7 +33,7 @@ class Predictions(Factors):
     def model(self) -> FittedModel:
         """The parts of the fit that determine W for new rows."""
         alpha = self.parameters.get("alpha", 0.0)
-        offset_alpha = self.parameters.get("offset_alpha", alpha)  # of earlier versions
+        offset_alpha = self.parameters.get("offset_alpha", alpha)
         extra, extra_of_H = self.parameters.get("constraint_ridges", (0.0, 0.0))
         _, H = self.factors
         smallest = self.parameters.get("smallest_value", NO_LIMIT_MODEL.smallest)

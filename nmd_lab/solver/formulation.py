@@ -18,7 +18,7 @@ from .devices.choice import device_of, refuse_unsupported
 from .devices.files import FileHost
 from .devices.host import HOST
 from .executors.observations import ClusterObservations
-from .memory import check_copy
+from .memory import refuse_fit
 from .offsets import OffsetColumns
 from .options import Options
 from .penalty import BALANCED, RELAXING, PenaltyRule, as_penalty_rule
@@ -66,7 +66,8 @@ def make_problem(
         observations = observations.as_sparse()
     in_memory = observations.scratch is None and not isinstance(observations, ClusterObservations)
     if scaling.exponent and in_memory:
-        check_copy(observations)
+        three = 3 * observations.n_stored * observations.dtype.itemsize
+        refuse_fit(observations, three)  # a copy of the data, T and U
     observations, pair = scaling.scaled_observations(observations), scaling.scaled_pair()
     ridge = scaling.scaled_offset_alpha(options.offset_alpha, 1.0)
     zeros = ridge / natural_penalty(observations, pair) if ridge else 0.0

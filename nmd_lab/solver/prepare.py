@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, DTypeLike
 from nmd_lab._checks import check_rank, check_size, is_auto, new_stream
 from nmd_lab._files import Scratch
 from nmd_lab._interruption import Interruption
-from nmd_lab._memory import free_memory
+from nmd_lab._memory import SHARE, free_memory
 from nmd_lab.checkpoint.call import Call
 from nmd_lab.checkpoint.keeper import Keeper
 from nmd_lab.checkpoint.place import NOWHERE, Place
@@ -46,7 +46,7 @@ from .holding_out import hold_out, judge_of
 from .initialization import given_start, rank_of_init
 from .kept_classes import kept_classes
 from .limit_noise import limit_model, with_estimated_sd
-from .memory import MEMORY, STREAMING, check_memory
+from .memory import STREAMED_ARRAYS, check_memory
 from .options import Options
 from .problem import Problem
 from .refinement.plan import RefinementPlan, make_plan
@@ -117,7 +117,7 @@ def prepare(
     absent_are_zeros : bool
         Meaning of the absent entries of a sparse X: zeros for `decompose`, missing for `complete`.
     interruption : Interruption, optional
-        Signals, which end the choice of what is "auto".
+        Ctrl-C, which ends the choice of what is "auto".
     call : Call, optional
         The call, for checkpoints.
 
@@ -264,11 +264,9 @@ def _scratch(X: Any, options: Options) -> Scratch | None:
                 "HDF5 or a DataArray that is not loaded."
             )
         return None
-    free = free_memory()
-    if options.memory_limit is not None:
-        free = int(options.memory_limit * 2**30)
-    numbers = STREAMING.arrays * X.size * float_dtype(X, None).itemsize
-    fits = free is None or numbers < MEMORY.share * free
+    limit = options.memory_limit
+    free = free_memory() if limit is None else limit * 2**30
+    fits = STREAMED_ARRAYS * X.size * float_dtype(X, None).itemsize < SHARE * free
     return None if options.work_dir is None and fits else Scratch(options.work_dir)
 
 

@@ -16,7 +16,7 @@ from dataclasses import replace
 from itertools import islice
 from typing import Any, NamedTuple
 
-from nmd_lab._interruption import Interruption, interruptible
+from nmd_lab._interruption import Interruption, interruptible, is_interactive
 from nmd_lab._progress import with_progress
 from nmd_lab._stop_reason import StopReason
 from nmd_lab.checkpoint.place import NOWHERE, Place
@@ -55,7 +55,7 @@ class Solution(NamedTuple):
     starts: list[dict[str, Any]]
 
     def after(self, interruption: Interruption) -> Solution:
-        """Return the solution with a stop reason that tells of a signal, if one came."""
+        """Return the solution with a stop reason that tells of Ctrl-C, if it came."""
         if not interruption or interruption.reported:
             return self
         reason = interruption.reason(len(self.outcome.history["seconds"]))
@@ -200,6 +200,8 @@ class _Runner:
                     named = next(starts)
                     self._record(named.kind, self._run_or_none(named, target))
         except KeyboardInterrupt:
+            if not is_interactive():
+                raise
             self._record_interruption()
 
     def run(
@@ -255,6 +257,8 @@ class _Runner:
         try:
             return self.run(named, target, cancelled)
         except KeyboardInterrupt:
+            if not is_interactive():
+                raise
             return None
 
     def _side_by_side(self, starts: Sequence[NamedStart], target: float, at_a_time: int) -> None:
@@ -271,6 +275,8 @@ class _Runner:
                     outcome = future.result()
                 except KeyboardInterrupt:
                     stop.set()
+                    if not is_interactive():
+                        raise
                     outcome = future.result()
                 if outcome is not None and not outcome.complete:
                     reason = self.interruption.reason(len(outcome.history["seconds"]))
@@ -290,7 +296,7 @@ class _Runner:
             self.stopped = outcome.stop_reason
 
     def _record_interruption(self) -> None:
-        """Record that Ctrl-C or SIGTERM came between the iterations of starts."""
+        """Record that Ctrl-C came between the iterations of starts."""
         self.stopped = self.interruption.reason(len(self.outcomes[0].history["seconds"]))
 
     def _time_left(self) -> float:

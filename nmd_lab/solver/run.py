@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from nmd_lab._interruption import Interruption
+from nmd_lab._interruption import Interruption, is_interactive
 from nmd_lab._stop_reason import StopCode, StopReason
 from nmd_lab.checkpoint.place import NOWHERE, Place
 
@@ -174,14 +174,14 @@ class Run:
         time_limit : float, optional
             Time limit since the start of the run, pauses excluded, in seconds.
         interruption : Interruption, optional
-            Signals, which are noted from the first iterate on and end the run.
+            Ctrl-C, which is noted from the first iterate on and ends the run.
 
         Raises
         ------
         FloatingPointError
             If the first iterate of the run is not finite.
         KeyboardInterrupt
-            If Ctrl-C comes before the first iterate of the run.
+            If Ctrl-C comes before the first iterate of the run, or in a script.
         """
         rules = Stopping(self.n_iter + iterations, self._tol, time_limit, callback, self._patience)
         if self._paused_at is not None:
@@ -197,7 +197,7 @@ class Run:
                 if reason is None and signals:
                     reason = signals.reason(self.n_iter)
         except KeyboardInterrupt:
-            if self.best is None:
+            if self.best is None or not is_interactive():
                 raise
             reason = signals.reason(self.n_iter)
         self._paused_at = time.perf_counter()

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM at random moments of a fit: the best so far with its reason."""
+"""Ctrl-C at random moments of a fit in a session: the best so far with its reason."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 import os
 import random
 import signal
+import sys
 import time
 import warnings
 from functools import cache
@@ -32,7 +33,7 @@ KINDS: dict[str, dict[str, Any]] = {
 """Kinds of fits; each has three starts."""
 
 FIRST_DONE = "the first iteration is done\n"
-"""What a child writes when a fit has something to return; SIGTERM before ends the process."""
+"""What a child writes when a fit has something to return."""
 
 ALL_DONE = "all iterations are done\n"
 """What a child writes when a fit may return at any moment."""
@@ -63,8 +64,8 @@ def duration(kind: str) -> float:
     return time.monotonic() - began
 
 
-def interrupt_once(seed: int, name: str) -> None:
-    """Send a signal to a fit at a random moment, and look at what it gives."""
+def interrupt_once(seed: int) -> None:
+    """Send Ctrl-C to a fit at a random moment, and look at what it gives."""
     chance = random.Random(seed)
     kind = chance.choice(list(KINDS))
     moment = chance.uniform(0, 1.1 * duration(kind))
@@ -74,28 +75,26 @@ def interrupt_once(seed: int, name: str) -> None:
     with os.fdopen(reading) as told:
         told.readline()  # the fit begins
         time.sleep(moment)
-        os.kill(child, getattr(signal, name))
-        *first_done, rest = told.read().split(FIRST_DONE)
+        os.kill(child, signal.SIGINT)
+        rest = told.read().split(FIRST_DONE)[-1]
         *all_done, text = rest.split(ALL_DONE)
     _, status = os.waitpid(child, 0)
-    # Before the first iterate, and when the fit may have returned, a signal has its usual effect.
-    if not text and (all_done or not first_done) and os.WIFSIGNALED(status):
-        return
     if not text:
         ended = f"signal {os.WTERMSIG(status)}" if os.WIFSIGNALED(status) else "nothing said"
-        raise Fault(f"{name} ends a fit without a result", f"{kind}: {ended}")
+        raise Fault("Ctrl-C ends a fit without a result", f"{kind}: {ended}")
     answer = json.loads(text)
     if "error" in answer and answer["error"] != "KeyboardInterrupt":
-        raise Fault(f"{name} gives another exception", f"{kind}: {answer['error']}")
+        raise Fault("Ctrl-C gives another exception", f"{kind}: {answer['error']}")
     if "error" in answer and answer["iterations"] > 0 and not all_done:
-        raise Fault(f"{name} loses a fit that has iterates", f"{kind}: {answer['iterations']}")
+        raise Fault("Ctrl-C loses a fit that has iterates", f"{kind}: {answer['iterations']}")
     if "code" in answer and not (answer["finite"] and answer["n_iter"] >= 1 and answer["sentence"]):
-        raise Fault(f"{name} gives a fit that is not valid", f"{kind}: {answer}")
+        raise Fault("Ctrl-C gives a fit that is not valid", f"{kind}: {answer}")
 
 
 def _fit_and_tell(kind: str, writing: int) -> None:
     """Fit, and write as JSON what came of it; run in a child."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    sys.ps1 = ">>> "  # a session in which somebody types commands
     told = os.fdopen(writing, "w")
     done = _count_iterations(told)
     answer: dict[str, Any] = {}
@@ -113,7 +112,6 @@ def _fit_and_tell(kind: str, writing: int) -> None:
         if not answer:
             answer = {"error": type(error).__name__, "iterations": done()}
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
     told.write(json.dumps(answer))
     told.close()
 
@@ -143,12 +141,12 @@ def _count_iterations(told: TextIO) -> Any:
     return lambda: count
 
 
-def look(ledger: Ledger, seed: int, name: str) -> None:
+def look(ledger: Ledger, seed: int) -> None:
     """Interrupt once, and record it."""
-    part = f"kills: {name}"
+    part = "kills: SIGINT"
     ledger.passed(part)
     try:
-        interrupt_once(seed, name)
+        interrupt_once(seed)
     except Exception as error:
-        again = f"fuzz.interrupts.interrupt_once({seed}, {name!r})"
+        again = f"fuzz.interrupts.interrupt_once({seed})"
         ledger.failed(part, kind_of(error), str(error), again)

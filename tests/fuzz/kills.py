@@ -10,8 +10,7 @@ from .ledger import Ledger
 
 ROUND: dict[str, tuple[int, Callable[[Ledger, int], None]]] = {
     "kills: save": (2, save_kills.look),
-    "kills: SIGINT": (4, lambda ledger, seed: interrupts.look(ledger, seed, "SIGINT")),
-    "kills: SIGTERM": (1, lambda ledger, seed: interrupts.look(ledger, seed, "SIGTERM")),
+    "kills: SIGINT": (4, interrupts.look),
     "kills: study, 1 process": (1, lambda ledger, seed: study_kills.look(ledger, seed, 1)),
     "kills: study, 2 processes": (1, lambda ledger, seed: study_kills.look(ledger, seed, 2)),
 }

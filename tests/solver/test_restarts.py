@@ -161,7 +161,7 @@ def test_nothing_is_tried_again_once_nothing_can_be_gained():
 
 @pytest.mark.parametrize("start", [0, 1, 2])
 @pytest.mark.parametrize("how", ["callback", "interrupted"])
-def test_a_stop_ends_all_starts(noisy, start, how):
+def test_a_stop_ends_all_starts(noisy, start, how, interactive):
     calls = []
 
     def callback(state):
@@ -181,6 +181,15 @@ def test_a_stop_ends_all_starts(noisy, start, how):
     assert all("stopped" in reason for reason in reasons[start + 1 :])
     assert np.isnan(fit.starts["objective"].values[start + 1 :]).all()
     assert fit.objective == np.nanmin(fit.starts["objective"])
+
+
+def test_the_time_limit_bounds_every_warm_up(noisy, clock):
+    options = {"n_init": 5, "max_iter": 5, "time_limit": 3.0, "random_state": 0}
+    fit = nmd_lab.decompose(noisy[:16, :12], 3, "modulus", "l1", **options)
+    run = fit.starts["n_iter"].values > 0
+    assert run.sum() == 2  # the first warm-up takes more than half of the time
+    assert fit.starts["seconds"].values[run].sum() < 3.2
+    assert fit.stop_reason == "time_limit: 3 s passed"
 
 
 def test_the_time_limit_is_for_all_starts_together(noisy, clock):

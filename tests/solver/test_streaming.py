@@ -146,7 +146,7 @@ def test_what_does_not_go_with_files_is_refused(stored, tmp_path):
 def test_a_limit_of_memory_is_kept(stored, tmp_path):
     X = noisy("relu", (900, 300))
     options = {"max_iter": 5, "random_state": 0, "threads": 1}
-    with pytest.raises(MemoryError, match=r"GiB beside it, and memory_limit=0.004 allows less"):
+    with pytest.raises(MemoryError, match=r"GiB are free and memory_limit=0.004: give"):
         nmd.decompose(X, 2, memory_limit=0.004, **options)
     expected = bits_of(nmd.decompose(X, 2, memory_limit=1, **options))
     assert bits_of(nmd.decompose(stored(X), 2, memory_limit=0.004, **options)) == expected

@@ -100,7 +100,7 @@ def _arguments(
         "noise": description["noise"],
         "mean": description["mean"],
         "levels": description["levels"],
-        "stop_reason": StopReason.read(description.get("stop_code"), description["stop_reason"]),
+        "stop_reason": StopReason.read(description["stop_code"], description["stop_reason"]),
         "parameters": description["parameters"],
     }
 

@@ -92,14 +92,14 @@ def run_chains(
     targets : Targets or None
         Entries whose moments are wanted.
     interruption : Interruption
-        Signals, which are noted from the first sweep on.
+        Ctrl-C, which is noted from the first sweep on.
     place : Place, optional
         Where the chains stand, for checkpoints.
 
     Raises
     ------
     KeyboardInterrupt
-        If Ctrl-C comes before the first sweep is done.
+        If Ctrl-C comes before the first sweep is done, or in a script.
     """
     recorder = Recorder(model, options.step(model.numbers), targets)
     began, reason, begun = time.perf_counter(), None, -1

@@ -106,7 +106,7 @@ def choose(
     rng : Generator
         Random numbers.
     interruption : Interruption
-        Signals, which are noted from the first trial on and end the search.
+        Ctrl-C, which is noted from the first trial on and ends the search.
     limits : LimitModel, optional
         What is known of entries with limits; sd = NaN if it is to be estimated.
     place : Place, optional

@@ -45,7 +45,7 @@ class Choosing(Interruption):
         return self._stop.is_set()
 
     def begin(self) -> None:
-        """Count a trial; signals are noted in the main thread only."""
+        """Count a trial."""
         self._trials += 1
 
 

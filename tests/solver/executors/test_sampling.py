@@ -87,7 +87,7 @@ def test_entries_on_workers_need_no_memory_here(cluster, monkeypatch):
     """Also where the active client is taken, and none is given."""
     options = FEW | {"keep": 1, "draws": 2}
     needed = 8 * (sum(SHAPE) * 5)
-    monkeypatch.setattr("nmd_lab._sampling.free_memory", lambda: 2 * needed)
+    monkeypatch.setattr("nmd_lab._memory.free_memory", lambda: 2 * needed)
     with pytest.raises(MemoryError, match="are free: keep fewer"):
         nmd.sample(TRUTH, 4, **options)
     with distributed.Client(cluster):

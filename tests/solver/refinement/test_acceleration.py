@@ -236,7 +236,7 @@ def test_single_precision_stays_and_is_finite(f, loss):
 
 
 @pytest.mark.parametrize("raised", [False, True])
-def test_a_callback_sees_the_best_and_can_end_it(raised):
+def test_a_callback_sees_the_best_and_can_end_it(raised, interactive):
     seen = []
 
     def callback(state):
