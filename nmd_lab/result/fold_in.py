@@ -45,10 +45,6 @@ class FittedModel(NamedTuple):
         What the fit knows of entries with limits.
     absent_are_zeros : bool
         Whether absent entries of new sparse rows are zeros.
-    h_constraint : str or None
-        Constraint on the columns of H.
-    alpha_of_H : float
-        Ridge of H in the objective.
     """
 
     nonlinearity: Nonlinearity
@@ -62,8 +58,6 @@ class FittedModel(NamedTuple):
     constraint: str | None = None
     limits: LimitModel = NO_LIMIT_MODEL
     absent_are_zeros: bool = False
-    h_constraint: str | None = None
-    alpha_of_H: float = 0.0
 
 
 def fold_in(

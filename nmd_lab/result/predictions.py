@@ -34,7 +34,7 @@ class Predictions(Factors):
         """The parts of the fit that determine W for new rows."""
         alpha = self.parameters.get("alpha", 0.0)
         offset_alpha = self.parameters.get("offset_alpha", alpha)  # of earlier versions
-        extra, extra_of_H = self.parameters.get("constraint_ridges", (0.0, 0.0))
+        extra = self.parameters.get("constraint_ridges", (0.0, 0.0))[0]
         _, H = self.factors
         smallest = self.parameters.get("smallest_value", NO_LIMIT_MODEL.smallest)
         limits = LimitModel(float(smallest), float(self.parameters.get("limit_noise", 0.0)))
@@ -50,8 +50,6 @@ class Predictions(Factors):
             constraint=self.parameters.get("w_constraint"),
             limits=limits,
             absent_are_zeros=bool(self.parameters.get("absent_are_zeros", False)),
-            h_constraint=self.parameters.get("h_constraint"),
-            alpha_of_H=float(alpha + extra_of_H),
         )
 
     @overload
