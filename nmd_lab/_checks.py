@@ -10,7 +10,7 @@ import difflib
 import math
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from numbers import Integral, Real
 from pathlib import Path
@@ -302,28 +302,49 @@ def check_no_fit(name: str, value: Any) -> None:
         )
 
 
-def label_error(name: str, label: Any, known: Any) -> KeyError:
-    """Return the error for a label that X does not have; the message names the nearest one.
+UNKNOWN = ("error", "offsets")
+"""What may be done with labels that a fit does not know, and with rows without entries."""
+
+
+def first_few(labels: Iterable[Any], most: int = 5) -> str:
+    """Return labels as a text: the first few, and how many there are beyond them."""
+    unique = list(
+        dict.fromkeys(one.item() if isinstance(one, np.generic) else one for one in labels)
+    )
+    text = ", ".join(map(repr, unique[:most]))
+    return text if len(unique) <= most else f"{text} and {len(unique) - most} more"
+
+
+def label_error(name: str, labels: Sequence[Any], known: Any, remedy: str = "") -> KeyError:
+    """Return the error for labels that X does not have; a single one gets the nearest label.
 
     Parameters
     ----------
     name : str
         Name of the argument, for the message.
-    label : object
-        Unknown label.
+    labels : sequence
+        Unknown labels.
     known : pandas.Index
         Labels that there are.
+    remedy : str
+        Argument that takes unknown labels, such as "unknown='offsets'".
     """
-    hint = "the fit was made without it."
-    label = label.item() if isinstance(label, np.generic) else label
-    same = [one for one in known.tolist() if str(one) == str(label)]
-    if same:
-        hint = f"did you mean {same[0]!r}?"
-    elif isinstance(label, str):
-        hint = _nearest(label, known.tolist()) or hint
-    elif isinstance(label, Real) and known.dtype.kind in "iuf":
-        hint = f"the labels are numbers from {known.min()} to {known.max()}."
-    return KeyError(f"{name} has no label {label!r}: {hint}")
+    label = labels[0].item() if isinstance(labels[0], np.generic) else labels[0]
+    named = first_few(labels)
+    hint = ""
+    if named == repr(label):
+        same = [one for one in known.tolist() if str(one) == str(label)]
+        if same:
+            hint = f"did you mean {same[0]!r}?"
+        elif isinstance(label, str):
+            hint = _nearest(label, known.tolist()) or ""
+        elif isinstance(label, Real) and known.dtype.kind in "iuf":
+            hint = f"the labels are numbers from {known.min()} to {known.max()}."
+    if hint and remedy:
+        hint = f"{hint[:-1]} (or give {remedy}){hint[-1]}"
+    elif not hint:
+        hint = f"give {remedy}, or labels of the fit." if remedy else "use labels of the fit."
+    return KeyError(f"{name} has no label {named}: {hint}")
 
 
 def as_generator(random_state: Any) -> np.random.Generator:

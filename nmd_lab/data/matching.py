@@ -8,6 +8,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from nmd_lab._checks import first_few
+
 from .labels import Labels
 
 Axis = Literal["rows", "columns"]
@@ -62,16 +64,14 @@ def match(own: Labels, other: Labels, axis: Axis) -> NDArray[np.intp] | None:
     return matched
 
 
-def unknown_label(own: Labels, other: Labels, axis: Axis, positions: NDArray[np.intp]) -> str:
-    """Return the name of an axis, and a label that `match` did not find, for a message."""
+def unknown_labels(own: Labels, other: Labels, axis: Axis) -> str:
+    """Return the name of an axis, and the labels that `match` did not find, for a message."""
     dims = getattr(own, axis)
-    first = int(np.argmax(positions < 0))
-    places = np.unravel_index(first, [own.shape[own.dims.index(dim)] for dim in dims])
-    for dim, place in zip(dims, places, strict=True):
+    for dim in dims:
         other_dim = dim if len(dims) > 1 else getattr(other, axis)[0]
         along = _match_dimension(own, dim, other, other_dim)
-        if along is not None and along[place] < 0:
-            return f"{dim!r}, such as {plain_label(_index(own, dim)[place])!r}"
+        if along is not None and np.any(along < 0):
+            return f"{dim!r}, such as {first_few(_index(own, dim)[along < 0])}"
     return repr(", ".join(dims))
 
 

@@ -127,7 +127,7 @@ class FactorModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         The first batch is fitted.  Each later one is appended, and at most 20 iterations on all
         rows so far go on from there, so that earlier rows are not forgotten.  The estimator
         therefore keeps all these rows, sparse ones as they are: its memory, and the time of a call,
-        grow with them.  `transform` and `Decomposition.append` take rows that H need not learn from.
+        grow with them.  `transform` takes rows that H need not learn from.
 
         What is "auto" is chosen with the first batch: make it large, or give values.
         `decomposition_` has all rows in the order of their arrival.  After `fit`, the next batch is
@@ -167,7 +167,7 @@ class FactorModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         both = [earlier, batch]
         rows = sparse.vstack(both, format="csr") if sparse.issparse(batch) else np.vstack(both)
         options |= self._chosen_before(options) | {
-            "init": self.decomposition_.append(batch),
+            "init": self.decomposition_.append(batch, unknown="offsets"),
             "n_init": 1,
             "max_iter": min(self.max_iter, BATCH_ITERATIONS),
         }
@@ -282,7 +282,7 @@ class FactorModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def _dense_and_seen(self, X: Any) -> tuple[FloatArray, NDArray[np.bool_]]:
         """Return checked X as a dense array, and a mask that is True at observed entries."""
         if sparse.issparse(X):
-            X = observe(X, absent_are_zeros=self._absent_are_zeros).to_array()
+            X = observe(X, absent_are_zeros=self._absent_are_zeros, may_be_empty=True).to_array()
         return X, ~np.isnan(X)
 
     @property
@@ -293,9 +293,7 @@ class FactorModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def _fold(self, X: Any) -> tuple[FloatArray, FloatArray]:
         """Return the rows of W for checked rows of X, and their offsets, zeros without offsets."""
         m = X.shape[0]
-        if not sparse.issparse(X) and np.isnan(X).all():
-            return np.zeros((m, self.components_.shape[0]), X.dtype), np.zeros(m, X.dtype)
-        observations = observe(X, absent_are_zeros=self._absent_are_zeros)
+        observations = observe(X, absent_are_zeros=self._absent_are_zeros, may_be_empty=True)
         W, offsets = fold_rows(self.decomposition_.model, observations, threads=self.threads)
         return W, np.zeros(m, W.dtype) if offsets is None else offsets
 

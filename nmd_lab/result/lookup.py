@@ -12,7 +12,9 @@ from nmd_lab.data.labels import Labels
 from nmd_lab.data.matching import Axis, plain_label
 
 
-def positions_of(labels: Labels, axis: Axis, wanted: Any) -> NDArray[np.intp]:
+def positions_of(
+    labels: Labels, axis: Axis, wanted: Any, unknown: str | None = None
+) -> NDArray[np.intp]:
     """Return the positions of row or column labels.
 
     Parameters
@@ -23,6 +25,8 @@ def positions_of(labels: Labels, axis: Axis, wanted: Any) -> NDArray[np.intp]:
         Axis of X that has the labels.
     wanted : array_like
         Labels, or a single one (`is_one_label`).
+    unknown : {"error", "offsets"} or None
+        "offsets": an unknown label gets the position -1.  None: there is no such choice.
 
     Returns
     -------
@@ -32,7 +36,7 @@ def positions_of(labels: Labels, axis: Axis, wanted: Any) -> NDArray[np.intp]:
     Raises
     ------
     KeyError
-        If X had no such label.  The message names the first one.
+        If X had no such labels; the message names them.
     ValueError
         If the rows or columns have no labels, labels of more than one dimension, or the label more
         than once.
@@ -46,12 +50,14 @@ def positions_of(labels: Labels, axis: Axis, wanted: Any) -> NDArray[np.intp]:
                 raise ValueError(
                     f"{axis} have the label {plain_label(label)!r} more than once: use positions."
                 )
-        return np.array([_one(index, axis, label) for label in listed], dtype=np.intp).reshape(
-            shape
-        )
-    found: NDArray[np.intp] = index.get_indexer(listed) if listed else np.empty(0, np.intp)
-    if np.any(found < 0):
-        raise label_error(axis, listed[int(np.argmax(found < 0))], index)
+        places = [index.get_loc(label) if label in index else -1 for label in listed]
+        found: NDArray[np.intp] = np.array(places, dtype=np.intp)
+    else:
+        found = index.get_indexer(listed) if listed else np.empty(0, np.intp)
+    if unknown != "offsets" and np.any(found < 0):
+        missing = [label for label, place in zip(listed, found, strict=True) if place < 0]
+        remedy = "" if unknown is None else "unknown='offsets'"
+        raise label_error(axis, missing, index, remedy)
     return found.reshape(shape)
 
 
@@ -77,13 +83,6 @@ def _listed(index: Any, wanted: Any) -> tuple[list[Any], tuple[int, ...]]:
         return list(wanted), (len(wanted),)  # NumPy would make one type of 1 and "1"
     array = np.asarray(wanted)
     return list(array.ravel()), array.shape or (1,)
-
-
-def _one(index: Any, axis: Axis, label: Any) -> int:
-    """Return the position of a label that an index has once."""
-    if label not in index:
-        raise label_error(axis, label, index)
-    return int(index.get_loc(label))
 
 
 def _index(labels: Labels, axis: Axis) -> Any:

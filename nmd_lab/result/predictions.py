@@ -5,13 +5,13 @@ None of these functions forms the m x n matrix.
 
 from __future__ import annotations
 
-from typing import Any, overload
+from typing import Any, Literal, overload
 
 import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike
 
-from nmd_lab._checks import check_positions
+from nmd_lab._checks import UNKNOWN, check_positions, check_word
 from nmd_lab.data.base import FloatArray
 from nmd_lab.data.containers import like
 from nmd_lab.data.limits import GivenLimits
@@ -24,6 +24,8 @@ from .factors import Factors
 from .fold_in import FittedModel, fold_in
 from .lazy_rows import fold_in_blocks, is_dask_array
 from .lookup import positions_of
+
+Unknown = Literal["error", "offsets"]
 
 
 class Predictions(Factors):
@@ -53,12 +55,16 @@ class Predictions(Factors):
         )
 
     @overload
-    def predict(self, rows: ArrayLike, columns: ArrayLike) -> FloatArray: ...
+    def predict(
+        self, rows: ArrayLike, columns: ArrayLike, *, unknown: Unknown = "error"
+    ) -> FloatArray: ...
 
     @overload
-    def predict(self, rows: Any, columns: None = None) -> Any: ...
+    def predict(self, rows: Any, columns: None = None, *, unknown: Unknown = "error") -> Any: ...
 
-    def predict(self, rows: Any, columns: ArrayLike | None = None) -> Any:
+    def predict(
+        self, rows: Any, columns: ArrayLike | None = None, *, unknown: Unknown = "error"
+    ) -> Any:
         """Return f(WH) at the given positions, or at the entries of test data.
 
         Parameters
@@ -69,6 +75,10 @@ class Predictions(Factors):
             SparseObservations of the shape of X, or with labels that X has, in any order.
         columns : array_like of int, optional
             Positions.  They broadcast with those of the rows.
+        unknown : {"error", "offsets"}, default "error"
+            What is done with labels that X did not have.  "error": a sentence names them.
+            "offsets": the prediction is f of the offsets that there are: f(mean + c_j) in an
+            unknown row, f(mean + b_i) in an unknown column, f(mean) for both; f(0) without offsets.
 
         Returns
         -------
@@ -96,13 +106,14 @@ class Predictions(Factors):
               q
         bo  4.0
         """
+        check_word("unknown", unknown, UNKNOWN)
         if columns is None:
             if not is_sparse(rows) and np.ndim(rows) < 2:
                 raise TypeError(
                     "columns=None goes with test data only: give the positions of columns, or "
                     "data with rows and columns."
                 )
-            data = match_data(self.labels, rows)
+            data = match_data(self.labels, rows, unknown=unknown)
             return like(rows, data.observations, model_at(self, data))
         i, j = np.broadcast_arrays(np.atleast_1d(rows), np.atleast_1d(columns))
         m, n = self.shape
@@ -111,13 +122,17 @@ class Predictions(Factors):
             check_positions("columns", j, n, "predict_labels"),
         )
 
-    def predict_labels(self, rows: ArrayLike, columns: ArrayLike) -> FloatArray:
+    def predict_labels(
+        self, rows: ArrayLike, columns: ArrayLike, *, unknown: Unknown = "error"
+    ) -> FloatArray:
         """Return f(WH) at the given labels, without forming the matrix.
 
         Parameters
         ----------
         rows, columns : array_like
             Row and column labels.  They broadcast.
+        unknown : {"error", "offsets"}, default "error"
+            What is done with labels that X did not have; see `predict`.
 
         Returns
         -------
@@ -127,7 +142,7 @@ class Predictions(Factors):
         Raises
         ------
         KeyError
-            If X had no such label.  The message names the first one.
+            If X had no such labels; the message names them.
         ValueError
             If rows or columns have no labels, or one of these labels more than once.
 
@@ -138,8 +153,10 @@ class Predictions(Factors):
         >>> nmd.complete(X, 1, alpha=0, random_state=0).predict_labels("bo", ["p", "q"]).round(6)
         array([2., 4.])
         """
+        check_word("unknown", unknown, UNKNOWN)
         i, j = np.broadcast_arrays(
-            positions_of(self.labels, "rows", rows), positions_of(self.labels, "columns", columns)
+            positions_of(self.labels, "rows", rows, unknown),
+            positions_of(self.labels, "columns", columns, unknown),
         )
         return self.at(i.ravel(), j.ravel())
 
@@ -152,6 +169,7 @@ class Predictions(Factors):
         at_most: ArrayLike | None = None,
         at_least: ArrayLike | None = None,
         upper: ArrayLike | None = None,
+        unknown: Unknown = "error",
     ) -> xr.DataArray:
         """Return the rows of W for new rows of X, with H fixed.
 
@@ -173,17 +191,22 @@ class Predictions(Factors):
         at_most, at_least, upper : array_like (k, n), optional
             Entries of which only limits are known, as for `nmd_lab.complete`; the noise is that of
             the fit.
+        unknown : {"error", "offsets"}, default "error"
+            What is done with rows without entries and with columns that the fit does not have.
+            "error": a sentence names them.  "offsets": the row of W and its offset are 0, and
+            unknown columns are left out.
 
         Returns
         -------
         xarray.DataArray (row, component)
-            Rows of W with the row labels of X; 0 for rows without observed entries.  If the fit has
-            row offsets, the coordinate `offset` has those of the new rows.  `append` takes them.
+            Rows of W with the row labels of X; 0 for rows of a Dask array without entries.  If the
+            fit has row offsets, the coordinate `offset` has those of the new rows.  `append` takes
+            them.
 
         Raises
         ------
         ValueError, TypeError
-            If X is invalid, or has columns that the fit does not have.
+            If X is invalid, or has rows without entries or columns that the fit does not have.
 
         Examples
         --------
@@ -193,9 +216,11 @@ class Predictions(Factors):
         >>> (w.values @ fit.H.values).round(6)
         array([[ 5., 10.]])
         """
+        check_word("unknown", unknown, UNKNOWN)
         limits = GivenLimits(at_most, at_least, upper)
         if is_dask_array(X):
             if mask is not None or weights is not None or limits:
                 raise ValueError("X is an array of Dask: give NaN where an entry is missing.")
             return fold_in_blocks(self.model, X)
-        return fold_in(self.model, X, mask=mask, weights=weights, limits=limits)
+        given = {"mask": mask, "weights": weights, "limits": limits}
+        return fold_in(self.model, X, unknown, **given)
