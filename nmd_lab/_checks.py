@@ -10,7 +10,7 @@ import difflib
 import math
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from numbers import Integral, Real
 from pathlib import Path
@@ -122,7 +122,7 @@ def check_word(name: str, value: Any, choices: Iterable[Any], others: str = "") 
     """
     choices = list(choices)
     if _key(value) not in map(_key, choices):
-        hint = _nearest(value, choices) or f"choose one of {choices}{others}."
+        hint = nearest(value, choices) or f"choose one of {choices}{others}."
         raise ValueError(f"{name}={value!r} is unknown: {hint}")
 
 
@@ -133,7 +133,7 @@ def _key(value: Any) -> Any:
     return None
 
 
-def _nearest(value: Any, choices: list[Any]) -> str:
+def nearest(value: Any, choices: list[Any]) -> str:
     """Return a question for the string that is most similar to the value, "" if none is."""
     strings = [choice for choice in choices if isinstance(choice, str)]
     near = difflib.get_close_matches(value, strings, n=1) if isinstance(value, str) else []
@@ -194,7 +194,7 @@ def check_option_names(names: Iterable[str], options: Iterable[str], owner: str)
     options = list(options)
     for name in names:
         if name not in options:
-            hint = _nearest(name, options)
+            hint = nearest(name, options)
             if name in SYNONYMS:
                 hint = f"did you mean {SYNONYMS[name]!r}?"
             hint = hint or f"the options are {options}."
@@ -300,51 +300,6 @@ def check_no_fit(name: str, value: Any) -> None:
         raise TypeError(
             f"{name} is a {type(value).__name__}: give data, for example its reconstruct()."
         )
-
-
-UNKNOWN = ("error", "offsets")
-"""What may be done with labels that a fit does not know, and with rows without entries."""
-
-
-def first_few(labels: Iterable[Any], most: int = 5) -> str:
-    """Return labels as a text: the first few, and how many there are beyond them."""
-    unique = list(
-        dict.fromkeys(one.item() if isinstance(one, np.generic) else one for one in labels)
-    )
-    text = ", ".join(map(repr, unique[:most]))
-    return text if len(unique) <= most else f"{text} and {len(unique) - most} more"
-
-
-def label_error(name: str, labels: Sequence[Any], known: Any, remedy: str = "") -> KeyError:
-    """Return the error for labels that X does not have; a single one gets the nearest label.
-
-    Parameters
-    ----------
-    name : str
-        Name of the argument, for the message.
-    labels : sequence
-        Unknown labels.
-    known : pandas.Index
-        Labels that there are.
-    remedy : str
-        Argument that takes unknown labels, such as "unknown='offsets'".
-    """
-    label = labels[0].item() if isinstance(labels[0], np.generic) else labels[0]
-    named = first_few(labels)
-    hint = ""
-    if named == repr(label):
-        same = [one for one in known.tolist() if str(one) == str(label)]
-        if same:
-            hint = f"did you mean {same[0]!r}?"
-        elif isinstance(label, str):
-            hint = _nearest(label, known.tolist()) or ""
-        elif isinstance(label, Real) and known.dtype.kind in "iuf":
-            hint = f"the labels are numbers from {known.min()} to {known.max()}."
-    if hint and remedy:
-        hint = f"{hint[:-1]} (or give {remedy}){hint[-1]}"
-    elif not hint:
-        hint = f"give {remedy}, or labels of the fit." if remedy else "use labels of the fit."
-    return KeyError(f"{name} has no label {named}: {hint}")
 
 
 def as_generator(random_state: Any) -> np.random.Generator:

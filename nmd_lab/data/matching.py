@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-
-from nmd_lab._checks import first_few
 
 from .labels import Labels
 
@@ -120,3 +119,10 @@ def _size(labels: Labels, dims: tuple[str, ...]) -> int:
 def plain_label(label: Any) -> Any:
     """Return a label as a Python object, for a message."""
     return label.item() if isinstance(label, np.generic) else label
+
+
+def first_few(labels: Iterable[Any], most: int = 5) -> str:
+    """Return labels as a text: the first few, and how many there are beyond them."""
+    unique = list(dict.fromkeys(map(plain_label, labels)))
+    text = ", ".join(map(repr, unique[:most]))
+    return text if len(unique) <= most else f"{text} and {len(unique) - most} more"

@@ -14,7 +14,8 @@ from nmd_lab.data.labels import COMPONENT, Labels
 from nmd_lab.data.matching import is_default, plain_label
 
 from .factors import Factors
-from .predictions import Predictions, Unknown
+from .lookup import Unknown
+from .predictions import Predictions
 
 
 class Appending(Predictions):

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from numbers import Real
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nmd_lab._checks import label_error
+from nmd_lab._checks import check_word, nearest
 from nmd_lab.data.labels import Labels
-from nmd_lab.data.matching import Axis, plain_label
+from nmd_lab.data.matching import Axis, first_few, plain_label
+
+Unknown = Literal["error", "offsets"]
+"""What may be done with labels that a fit does not know, and with rows without entries."""
 
 
 def positions_of(
@@ -57,8 +62,13 @@ def positions_of(
     if unknown != "offsets" and np.any(found < 0):
         missing = [label for label, place in zip(listed, found, strict=True) if place < 0]
         remedy = "" if unknown is None else "unknown='offsets'"
-        raise label_error(axis, missing, index, remedy)
+        raise _label_error(axis, missing, index, remedy)
     return found.reshape(shape)
+
+
+def check_unknown(unknown: str) -> None:
+    """Raise ValueError if `unknown` is no such choice."""
+    check_word("unknown", unknown, get_args(Unknown))
 
 
 def have_labels(labels: Labels, axis: Axis) -> bool:
@@ -83,6 +93,26 @@ def _listed(index: Any, wanted: Any) -> tuple[list[Any], tuple[int, ...]]:
         return list(wanted), (len(wanted),)  # NumPy would make one type of 1 and "1"
     array = np.asarray(wanted)
     return list(array.ravel()), array.shape or (1,)
+
+
+def _label_error(name: str, labels: Sequence[Any], known: Any, remedy: str = "") -> KeyError:
+    """Return the error for labels that X does not have; a single one gets the nearest label."""
+    label = plain_label(labels[0])
+    named = first_few(labels)
+    hint = ""
+    if named == repr(label):
+        same = [one for one in known.tolist() if str(one) == str(label)]
+        if same:
+            hint = f"did you mean {same[0]!r}?"
+        elif isinstance(label, str):
+            hint = nearest(label, known.tolist()) or ""
+        elif isinstance(label, Real) and known.dtype.kind in "iuf":
+            hint = f"the labels are numbers from {known.min()} to {known.max()}."
+    if hint and remedy:
+        hint = f"{hint[:-1]} (or give {remedy}){hint[-1]}"
+    elif not hint:
+        hint = f"give {remedy}, or labels of the fit." if remedy else "use labels of the fit."
+    return KeyError(f"{name} has no label {named}: {hint}")
 
 
 def _index(labels: Labels, axis: Axis) -> Any:

@@ -5,13 +5,13 @@ None of these functions forms the m x n matrix.
 
 from __future__ import annotations
 
-from typing import Any, Literal, overload
+from typing import Any, overload
 
 import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike
 
-from nmd_lab._checks import UNKNOWN, check_positions, check_word
+from nmd_lab._checks import check_positions
 from nmd_lab.data.base import FloatArray
 from nmd_lab.data.containers import like
 from nmd_lab.data.limits import GivenLimits
@@ -23,9 +23,7 @@ from .entries import model_at
 from .factors import Factors
 from .fold_in import FittedModel, fold_in
 from .lazy_rows import fold_in_blocks, is_dask_array
-from .lookup import positions_of
-
-Unknown = Literal["error", "offsets"]
+from .lookup import Unknown, check_unknown, positions_of
 
 
 class Predictions(Factors):
@@ -106,7 +104,7 @@ class Predictions(Factors):
               q
         bo  4.0
         """
-        check_word("unknown", unknown, UNKNOWN)
+        check_unknown(unknown)
         if columns is None:
             if not is_sparse(rows) and np.ndim(rows) < 2:
                 raise TypeError(
@@ -153,7 +151,7 @@ class Predictions(Factors):
         >>> nmd.complete(X, 1, alpha=0, random_state=0).predict_labels("bo", ["p", "q"]).round(6)
         array([2., 4.])
         """
-        check_word("unknown", unknown, UNKNOWN)
+        check_unknown(unknown)
         i, j = np.broadcast_arrays(
             positions_of(self.labels, "rows", rows, unknown),
             positions_of(self.labels, "columns", columns, unknown),
@@ -216,7 +214,7 @@ class Predictions(Factors):
         >>> (w.values @ fit.H.values).round(6)
         array([[ 5., 10.]])
         """
-        check_word("unknown", unknown, UNKNOWN)
+        check_unknown(unknown)
         limits = GivenLimits(at_most, at_least, upper)
         if is_dask_array(X):
             if mask is not None or weights is not None or limits:

@@ -8,12 +8,12 @@ from typing import Any, Self, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from nmd_lab._checks import UNKNOWN, as_generator, check_word
+from nmd_lab._checks import as_generator
 from nmd_lab.data.labels import Labels
 from nmd_lab.data.sparse_observations import SparseObservations
 from nmd_lab.model.proximal import make_pair
 from nmd_lab.result.fold_in import match_rows, observe_rows
-from nmd_lab.result.predictions import Unknown
+from nmd_lab.result.lookup import Unknown, check_unknown
 
 from .draws import CHAIN, DRAW, DrawnFactors
 
@@ -64,7 +64,7 @@ class NewRowsOfPosterior(DrawnFactors):
         >>> bool(abs(new.predict(0, 1)[0] - 20) < 1)
         True
         """
-        check_word("unknown", unknown, UNKNOWN)
+        check_unknown(unknown)
         observed = observe_rows(self.labels, X, mask=mask, weights=weights)
         observations, columns = match_rows(self.labels, observed, unknown)
         seen = _at_columns(observations, columns, self.shape[1])

@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from nmd_lab._checks import UNKNOWN, check_number, check_share, check_word
-from nmd_lab.result.lookup import positions_of
-from nmd_lab.result.predictions import Unknown
+from nmd_lab._checks import check_number, check_share
+from nmd_lab.result.lookup import Unknown, check_unknown, positions_of
 
 from .draws import DrawnFactors
 from .entries import Entries, entries_of, summarise
@@ -63,7 +62,7 @@ class PosteriorPredictions(DrawnFactors):
         >>> posterior.predict([0, 1], 2)
         array([1., 1.])
         """
-        check_word("unknown", unknown, UNKNOWN)
+        check_unknown(unknown)
         entries = entries_of(self, rows, columns, unknown)
         return entries.back(summarise(self, entries, lambda p, v, _: mean_of(p, v)))
 
@@ -101,7 +100,7 @@ class PosteriorPredictions(DrawnFactors):
         >>> Posterior.from_arrays(labels_of(X), W, H, rho).predict_labels("ann", ["p", "q"])
         array([1., 1.])
         """
-        check_word("unknown", unknown, UNKNOWN)
+        check_unknown(unknown)
         i, j = np.broadcast_arrays(
             positions_of(self.labels, "rows", rows, unknown),
             positions_of(self.labels, "columns", columns, unknown),
