@@ -122,7 +122,7 @@ def check_word(name: str, value: Any, choices: Iterable[Any], others: str = "") 
     """
     choices = list(choices)
     if _key(value) not in map(_key, choices):
-        hint = _nearest(value, choices) or f"choose one of {choices}{others}."
+        hint = nearest(value, choices) or f"choose one of {choices}{others}."
         raise ValueError(f"{name}={value!r} is unknown: {hint}")
 
 
@@ -133,7 +133,7 @@ def _key(value: Any) -> Any:
     return None
 
 
-def _nearest(value: Any, choices: list[Any]) -> str:
+def nearest(value: Any, choices: list[Any]) -> str:
     """Return a question for the string that is most similar to the value, "" if none is."""
     strings = [choice for choice in choices if isinstance(choice, str)]
     near = difflib.get_close_matches(value, strings, n=1) if isinstance(value, str) else []
@@ -194,7 +194,7 @@ def check_option_names(names: Iterable[str], options: Iterable[str], owner: str)
     options = list(options)
     for name in names:
         if name not in options:
-            hint = _nearest(name, options)
+            hint = nearest(name, options)
             if name in SYNONYMS:
                 hint = f"did you mean {SYNONYMS[name]!r}?"
             hint = hint or f"the options are {options}."
@@ -300,30 +300,6 @@ def check_no_fit(name: str, value: Any) -> None:
         raise TypeError(
             f"{name} is a {type(value).__name__}: give data, for example its reconstruct()."
         )
-
-
-def label_error(name: str, label: Any, known: Any) -> KeyError:
-    """Return the error for a label that X does not have; the message names the nearest one.
-
-    Parameters
-    ----------
-    name : str
-        Name of the argument, for the message.
-    label : object
-        Unknown label.
-    known : pandas.Index
-        Labels that there are.
-    """
-    hint = "the fit was made without it."
-    label = label.item() if isinstance(label, np.generic) else label
-    same = [one for one in known.tolist() if str(one) == str(label)]
-    if same:
-        hint = f"did you mean {same[0]!r}?"
-    elif isinstance(label, str):
-        hint = _nearest(label, known.tolist()) or hint
-    elif isinstance(label, Real) and known.dtype.kind in "iuf":
-        hint = f"the labels are numbers from {known.min()} to {known.max()}."
-    return KeyError(f"{name} has no label {label!r}: {hint}")
 
 
 def as_generator(random_state: Any) -> np.random.Generator:

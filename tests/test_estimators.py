@@ -79,8 +79,7 @@ def test_parameters_and_defaults_are_those_of_the_command(estimator, verb):
         if name not in of_the_data
     }
     sampling = {"inference": "fit", "n_draws": 300, "n_tune": None} if verb == "complete" else {}
-    batches = {"memory": 10_000, "forgetting": 0.0}
-    assert own == {"n_components": "auto"} | defaults | sampling | batches
+    assert own == {"n_components": "auto"} | defaults | sampling
     assert own["max_iter"] == Options.max_iter
     with pytest.raises(TypeError, match="max_iters"):
         estimator(max_iters=3)

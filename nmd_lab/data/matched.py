@@ -17,7 +17,7 @@ from nmd_lab._checks import check_no_fit
 from ._csr import index_dtype, row_pointers
 from .base import FloatArray, Observations
 from .labels import Labels
-from .matching import Axis, match, unknown_label
+from .matching import Axis, match, unknown_labels
 from .observations import observe
 from .sparse_observations import SparseObservations
 
@@ -85,7 +85,13 @@ class MatchedData(NamedTuple):
 
 
 def match_data(
-    labels: Labels, X: Any, *, mask: Any = None, weights: Any = None, owner: str = "the fit"
+    labels: Labels,
+    X: Any,
+    *,
+    mask: Any = None,
+    weights: Any = None,
+    owner: str = "the fit",
+    unknown: str | None = None,
 ) -> MatchedData:
     """Return any accepted input with the positions of its rows and columns in another matrix.
 
@@ -99,6 +105,9 @@ def match_data(
         Mask of the observed entries of X, and their weights.
     owner : str, default "the fit"
         Name of the other matrix, for messages.
+    unknown : {"error", "offsets"} or None
+        "offsets": labels that the other matrix does not have get the position -1.  None: there is
+        no such choice.
 
     Raises
     ------
@@ -110,8 +119,8 @@ def match_data(
     rows, columns = match(own, labels, "rows"), match(own, labels, "columns")
     if rows is None or columns is None:
         raise ValueError(f"X has shape {own.shape}: give the shape of {owner}, {labels.shape}.")
-    _check_known(own, labels, "rows", rows, owner)
-    _check_known(own, labels, "columns", columns, owner)
+    _check_known(own, labels, "rows", rows, owner, unknown)
+    _check_known(own, labels, "columns", columns, owner, unknown)
     return MatchedData(observations, rows, columns)
 
 
@@ -126,20 +135,28 @@ def observe_beside(
     return observe(X, mask=mask, weights=weights, sample_dims=sample_dims, table=labels.table)
 
 
-def known_columns(labels: Labels, observations: Observations) -> NDArray[np.intp]:
-    """Return the position in the fit of each column of new rows."""
+def known_columns(
+    labels: Labels, observations: Observations, unknown: str | None = None
+) -> NDArray[np.intp]:
+    """Return the position in the fit of each column of new rows, -1 as `match_data` does."""
     n = labels.matrix_shape[1]
     columns = match(observations.labels, labels, "columns")
     if columns is None:
         raise ValueError(f"X has {observations.shape[1]} columns: give the {n} of the fit.")
-    _check_known(observations.labels, labels, "columns", columns)
+    _check_known(observations.labels, labels, "columns", columns, "the fit", unknown)
     return columns
 
 
 def _check_known(
-    own: Labels, labels: Labels, axis: Axis, positions: NDArray[np.intp], owner: str = "the fit"
+    own: Labels,
+    labels: Labels,
+    axis: Axis,
+    positions: NDArray[np.intp],
+    owner: str,
+    unknown: str | None,
 ) -> None:
-    """Raise ValueError if a label of X is not among those of the other matrix."""
-    if np.any(positions < 0):
-        where = unknown_label(own, labels, axis, positions)
-        raise ValueError(f"X has other labels along {where}: select those of {owner}.")
+    """Raise ValueError if labels of X are not among those of the other matrix, and have to be."""
+    if unknown != "offsets" and np.any(positions < 0):
+        where = unknown_labels(own, labels, axis)
+        remedy = "" if unknown is None else ", or give unknown='offsets'"
+        raise ValueError(f"X has other labels along {where}: select those of {owner}{remedy}.")

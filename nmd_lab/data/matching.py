@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import Any, Literal
 
 import numpy as np
@@ -62,16 +63,14 @@ def match(own: Labels, other: Labels, axis: Axis) -> NDArray[np.intp] | None:
     return matched
 
 
-def unknown_label(own: Labels, other: Labels, axis: Axis, positions: NDArray[np.intp]) -> str:
-    """Return the name of an axis, and a label that `match` did not find, for a message."""
+def unknown_labels(own: Labels, other: Labels, axis: Axis) -> str:
+    """Return the name of an axis, and the labels that `match` did not find, for a message."""
     dims = getattr(own, axis)
-    first = int(np.argmax(positions < 0))
-    places = np.unravel_index(first, [own.shape[own.dims.index(dim)] for dim in dims])
-    for dim, place in zip(dims, places, strict=True):
+    for dim in dims:
         other_dim = dim if len(dims) > 1 else getattr(other, axis)[0]
         along = _match_dimension(own, dim, other, other_dim)
-        if along is not None and along[place] < 0:
-            return f"{dim!r}, such as {plain_label(_index(own, dim)[place])!r}"
+        if along is not None and np.any(along < 0):
+            return f"{dim!r}, such as {first_few(_index(own, dim)[along < 0])}"
     return repr(", ".join(dims))
 
 
@@ -120,3 +119,10 @@ def _size(labels: Labels, dims: tuple[str, ...]) -> int:
 def plain_label(label: Any) -> Any:
     """Return a label as a Python object, for a message."""
     return label.item() if isinstance(label, np.generic) else label
+
+
+def first_few(labels: Iterable[Any], most: int = 5) -> str:
+    """Return labels as a text: the first few, and how many there are beyond them."""
+    unique = list(dict.fromkeys(map(plain_label, labels)))
+    text = ", ".join(map(repr, unique[:most]))
+    return text if len(unique) <= most else f"{text} and {len(unique) - most} more"

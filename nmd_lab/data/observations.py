@@ -36,6 +36,7 @@ def observe(
     limits: GivenLimits = NO_LIMITS,
     table: TypedTable | None = None,
     scratch: Scratch | None = None,
+    may_be_empty: bool = False,
 ) -> Observations:
     """Return the observations of any accepted input, sparse ones of sparse input.
 
@@ -57,6 +58,8 @@ def observe(
         Kinds of the columns of a DataFrame; by default they follow from its dtypes.
     scratch : Scratch, optional
         Folder for arrays of the size of X, if X lies in a file and is not to be read as a whole.
+    may_be_empty : bool, default False
+        Whether X may have no observed entry.
 
     Raises
     ------
@@ -74,11 +77,22 @@ def observe(
         )
     if is_sparse(X):
         observations: Observations = observe_sparse(
-            X, mask=mask, weights=weights, dtype=dtype, absent_are_zeros=absent_are_zeros
+            X,
+            mask=mask,
+            weights=weights,
+            dtype=dtype,
+            absent_are_zeros=absent_are_zeros,
+            may_be_empty=may_be_empty,
         )
     else:
         observations = observe_dense(
-            X, mask=mask, weights=weights, dtype=dtype, sample_dims=sample_dims, table=table
+            X,
+            mask=mask,
+            weights=weights,
+            dtype=dtype,
+            sample_dims=sample_dims,
+            table=table,
+            may_be_empty=may_be_empty,
         )
     return with_limits(observations, X, limits)
 

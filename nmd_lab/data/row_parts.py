@@ -14,7 +14,7 @@ from numpy.typing import DTypeLike
 from nmd_lab._files import Scratch
 
 from ._entry_weights import EntryWeights
-from .base import Observations
+from .base import CsrRows, Observations
 from .dense import observe_dense
 from .dense_observations import DenseObservations
 from .labels import Labels
@@ -52,6 +52,16 @@ def rows_of(observations: Observations, rows: slice) -> Observations:
         indices=observations.indices[entries],
         labels=labels,
     )
+
+
+def nonzero_rows(observations: Observations, block: slice) -> CsrRows:
+    """Return the observed nonzero entries of a range of rows, without weights."""
+    if isinstance(observations, SparseObservations) and observations.absent_are_zeros:
+        observations = replace(observations, absent_are_zeros=False)
+    rows = observations.csr_rows(block)
+    keep = rows.values != 0
+    ends = np.append(0, np.cumsum(keep))
+    return CsrRows.of(ends[rows.indptr], rows.indices[keep], rows.values[keep], None)
 
 
 def dense_rows(

@@ -27,6 +27,7 @@ def observe_sparse(
     weights: Any = None,
     dtype: DTypeLike | None = None,
     absent_are_zeros: bool = False,
+    may_be_empty: bool = False,
 ) -> SparseObservations:
     """Return the observations of a sparse input, which is neither modified nor made dense.
 
@@ -43,6 +44,8 @@ def observe_sparse(
         Working precision; by default float32 for float32 input and float64 otherwise.
     absent_are_zeros : bool, default False
         Whether entries that are not stored are observed and equal to 0.
+    may_be_empty : bool, default False
+        Whether X may have no observed entry.
 
     Raises
     ------
@@ -81,7 +84,7 @@ def observe_sparse(
         values, indices = values[keep], indices[keep]
         weights = None if weights is None else weights[keep]
         indptr = row_pointers(rows[keep], m, indptr.dtype)
-    if not values.size and not absent_are_zeros:
+    if not (values.size or absent_are_zeros or may_be_empty):
         raise ValueError("X has no observed entry: check mask=, weights= and what X stores.")
     limits = X.limits if isinstance(X, SparseObservations) else None
     if limits is not None and not keep.all():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import warnings
 from collections.abc import Callable
 from typing import Any, ClassVar, Literal, Self
 
@@ -20,7 +21,6 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from nmd_lab._checks import check_integer, check_share
 from nmd_lab.data.base import FloatArray
 from nmd_lab.data.labels import Labels, is_frame, plain_columns
 from nmd_lab.data.matched import known_columns
@@ -32,8 +32,9 @@ from nmd_lab.result.decomposition import Decomposition
 from nmd_lab.result.fold_in import fold_rows
 from nmd_lab.solver.columns import is_mixed
 from nmd_lab.solver.problem import constants
+from nmd_lab.warnings import NotConvergedWarning
 
-from ._batches import Memory, with_new_rows
+BATCH_ITERATIONS = 20  # of `partial_fit` on all rows: digits in 6 batches end within 1 % of a fit
 
 
 def _has_batches(model: Any) -> bool:
@@ -61,8 +62,7 @@ class FactorModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     offsets: str
     random_state: Any
     threads: int | None
-    memory: int
-    forgetting: float
+    max_iter: int
     decomposition_: Decomposition
 
     def _set_parameters(self, parameters: dict[str, Any]) -> None:
@@ -94,7 +94,8 @@ class FactorModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         -------
         self
         """
-        self.__dict__.pop("_memory", None)
+        self._check_options(X)
+        self.__dict__.pop("_batches", None)
         checked = self._checked(X, reset=True)
         self._check_rank(checked)
         options = {name: getattr(self, name) for name in self._get_param_names()}
@@ -106,6 +107,9 @@ class FactorModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         given = {name: each for name, each in limits.items() if each is not None}
         self._run(data, checked, options | given)
         return self
+
+    def _check_options(self, X: Any) -> None:
+        """Raise ValueError if the parameters do not go with the estimator or with X."""
 
     def _check_rank(self, X: Any) -> None:
         """Raise ValueError if X is too small for the number of components."""
@@ -120,10 +124,14 @@ class FactorModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def partial_fit(self, X: Any, y: Any = None) -> Self:
         """Learn from a batch of rows, in addition to those of earlier calls.
 
-        W of the new rows and of those that are remembered, and H, are solved for in turn.  Whenever
-        the number of rows has doubled, all of them are fitted anew, and what is "auto" is chosen
-        again, as long as the memory holds them all.  `decomposition_` has all rows in the order of
-        their arrival.
+        The first batch is fitted.  Each later one is appended, and at most 20 iterations on all
+        rows so far go on from there, so that earlier rows are not forgotten.  The estimator
+        therefore keeps all these rows, sparse ones as they are: its memory, and the time of a call,
+        grow with them.  `transform` takes rows that H need not learn from.
+
+        What is "auto" is chosen with the first batch: make it large, or give values.
+        `decomposition_` has all rows in the order of their arrival.  After `fit`, the next batch is
+        a first one.
 
         Parameters
         ----------
@@ -139,61 +147,59 @@ class FactorModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         Raises
         ------
         ValueError
-            If X is invalid or has other columns than before, or if the batches are to be forgotten
-            but have no weights.
+            If X is invalid, has other columns than before, or is sparse and earlier batches were
+            dense, or the other way round.
         """
-        self._check_batches()
-        first = not hasattr(self, "_memory")
-        checked = self._checked(X, reset=first)
-        batch = observe(checked, absent_are_zeros=self._absent_are_zeros).as_sparse()
-        if first:
-            self._check_rank(checked)
-            rng = np.random.default_rng(0)
-            self._memory = Memory(int(self.memory), float(self.forgetting), rng)
-        if batch.absent_are_zeros and self.forgetting:
+        self._check_options(X)
+        earlier = getattr(self, "_batches", None)
+        batch = self._checked(X, reset=earlier is None)
+        options = {name: getattr(self, name) for name in self._get_param_names()}
+        if earlier is None:
+            self._check_rank(batch)
+            self._run(batch, batch, options)
+            self._batches = batch.copy()
+            return self
+        if sparse.issparse(batch) != sparse.issparse(earlier):
             raise ValueError(
-                f"forgetting={self.forgetting} does not go with sparse zeros, which have no "
-                "weights: use 0."
+                "X is sparse and the earlier batches were dense, or the other way round: give all "
+                "batches alike."
             )
-        self._memory.add(batch)
-        if self._memory.begins_anew:
-            self._fit_all(as_sparse=sparse.issparse(checked))
-        else:
-            fit = with_new_rows(self.decomposition_, self._memory, self.threads)
-            self._take(fit)
-        self._memory.forget()
+        both = [earlier, batch]
+        rows = sparse.vstack(both, format="csr") if sparse.issparse(batch) else np.vstack(both)
+        options |= self._chosen_before(options) | {
+            "init": self.decomposition_.append(batch, unknown="offsets"),
+            "n_init": 1,
+            "max_iter": min(self.max_iter, BATCH_ITERATIONS),
+        }
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", NotConvergedWarning)
+            FactorModel._run(self, rows, rows, options)
+        self._batches = rows
         return self
 
-    def _fit_all(self, *, as_sparse: bool) -> None:
-        """Fit all remembered rows anew."""
-        rows = self._memory.rows
-        assert rows is not None
-        checked: Any = rows.to_csr() if as_sparse else rows.to_array()
-        options = {name: getattr(self, name) for name in self._get_param_names()}
-        self._run(checked, checked, options)
-        self._memory.n_fitted = rows.shape[0]
-
-    def _check_batches(self) -> None:
-        """Check the parameters of `partial_fit`."""
-        check_integer("memory", self.memory, 1)
-        check_share("forgetting", self.forgetting)
+    def _chosen_before(self, options: dict[str, Any]) -> dict[str, Any]:
+        """Return what the first batch chose for the parameters that are "auto" or None."""
+        fit = self.decomposition_
+        found = {"nonlinearity": fit.nonlinearity, "loss": fit.loss}
+        found |= {name: fit.parameters[name] for name in ("alpha", "offsets", "offset_alpha")}
+        return {
+            name: value
+            for name, value in found.items()
+            if options[name] is None or (isinstance(options[name], str) and options[name] == "auto")
+        }
 
     def _run(self, data: Any, checked: Any, options: dict[str, Any]) -> None:
         """Fit the model to labelled data, and set the attributes; `checked` has no labels."""
         names = set(inspect.signature(type(self)._command).parameters) & set(options)
         own = {name: options[name] for name in names}
         fit = type(self)._command(data, self.n_components, **own)
-        self._take(fit)
+        self.decomposition_ = fit
+        self.components_: FloatArray = fit.factors[1]
         self.n_components_ = fit.rank
         self.alpha_ = float(fit.parameters["alpha"])
         self.offset_alpha_ = float(fit.parameters["offset_alpha"])
         self.n_iter_ = fit.n_iter
         self.reconstruction_err_ = self._misfit(checked)
-
-    def _take(self, fit: Decomposition) -> None:
-        """Set the fit that predictions are of."""
-        self.decomposition_ = fit
-        self.components_: FloatArray = fit.factors[1]
 
     def score(self, X: Any, y: Any = None) -> float:
         """Return the score of predictions of entries of X from the other entries of their rows.
@@ -277,7 +283,7 @@ class FactorModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def _dense_and_seen(self, X: Any) -> tuple[FloatArray, NDArray[np.bool_]]:
         """Return checked X as a dense array, and a mask that is True at observed entries."""
         if sparse.issparse(X):
-            X = observe(X, absent_are_zeros=self._absent_are_zeros).to_array()
+            X = observe(X, absent_are_zeros=self._absent_are_zeros, may_be_empty=True).to_array()
         return X, ~np.isnan(X)
 
     @property
@@ -288,9 +294,7 @@ class FactorModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def _fold(self, X: Any) -> tuple[FloatArray, FloatArray]:
         """Return the rows of W for checked rows of X, and their offsets, zeros without offsets."""
         m = X.shape[0]
-        if not sparse.issparse(X) and np.isnan(X).all():
-            return np.zeros((m, self.components_.shape[0]), X.dtype), np.zeros(m, X.dtype)
-        observations = observe(X, absent_are_zeros=self._absent_are_zeros)
+        observations = observe(X, absent_are_zeros=self._absent_are_zeros, may_be_empty=True)
         W, offsets = fold_rows(self.decomposition_.model, observations, threads=self.threads)
         return W, np.zeros(m, W.dtype) if offsets is None else offsets
 

@@ -89,7 +89,9 @@ class SampledRows:
         parts = [(self.posterior, np.flatnonzero(place >= 0), place[place >= 0])]
         if other.size:
             new = X.tocsr()[other] if hasattr(X, "tocsr") else X[other]
-            parts.append((self._folded(new), other, np.arange(other.size)))
+            parts.append(
+                (self.posterior.fold_in(new, unknown="offsets"), other, np.arange(other.size))
+            )
         columns = np.arange(X.shape[1])
         for posterior, rows, at in parts:
             grid = at[:, None], columns
@@ -97,17 +99,6 @@ class SampledRows:
             if deviation is not None:
                 deviation[rows] = posterior.predict_std(*grid).reshape(at.size, columns.size)
         return RowValues(mean, deviation)
-
-    def _folded(self, X: Any) -> Posterior:
-        """Return the posterior of new rows, perhaps with one more row after them."""
-        empty = X.nnz == 0 if hasattr(X, "tocsr") else bool(np.isnan(X).all())
-        if not empty:
-            return self.posterior.fold_in(X)
-        # Nothing is observed, which `observe` refuses: one more row has a typical entry
-        rows = np.full((X.shape[0] + 1, X.shape[1]), np.nan)
-        levels = self.posterior.levels
-        rows[-1, 0] = levels[0] if levels else self.posterior.predict(0, 0).item()
-        return self.posterior.fold_in(rows)
 
 
 def row_keys(X: Any) -> list[bytes]:

@@ -50,10 +50,6 @@ class MatrixCompletion(OneToOneFeatureMixin, SampledModel):  # type: ignore[misc
         As for `complete`, with the same defaults.  "sample" refuses a value for `alpha`,
         `offset_alpha`, `constraint`, `w_constraint`, `h_constraint` or `validation`, and ignores
         those that say how a fit iterates.
-    memory : int, default 10000
-        Largest number of rows of earlier batches that `partial_fit` remembers.
-    forgetting : float, default 0
-        Share of the weight of earlier rows that each batch of `partial_fit` takes away, below 1.
 
     Attributes
     ----------
@@ -123,8 +119,6 @@ class MatrixCompletion(OneToOneFeatureMixin, SampledModel):  # type: ignore[misc
         work_dir: str | os.PathLike[str] | None = None,
         memory_limit: float | None = None,
         client: Any = None,
-        memory: int = 10_000,
-        forgetting: float = 0.0,
         inference: Literal["fit", "sample"] = "fit",
         n_draws: int = 300,
         n_tune: int | None = None,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
@@ -39,10 +39,6 @@ class NMD(ClassNamePrefixFeaturesOutMixin, FactorModel):  # type: ignore[misc]
     checkpoint_every, work_dir, memory_limit, client
         As for `decompose`, with the same defaults.  `offsets` of rows are refused, and so is "auto"
         together with ``alpha="auto"``, which may choose them.
-    memory : int, default 10000
-        Largest number of rows of earlier batches that `partial_fit` remembers.
-    forgetting : float, default 0
-        Share of the weight of earlier rows that each batch of `partial_fit` takes away, below 1.
 
     Attributes
     ----------
@@ -118,35 +114,10 @@ class NMD(ClassNamePrefixFeaturesOutMixin, FactorModel):  # type: ignore[misc]
         work_dir: str | os.PathLike[str] | None = None,
         memory_limit: float | None = None,
         client: Any = None,
-        memory: int = 10_000,
-        forgetting: float = 0.0,
     ) -> None:
         self._set_parameters(locals())
 
-    def fit(
-        self,
-        X: Any,
-        y: Any = None,
-        *,
-        at_most: ArrayLike | None = None,
-        at_least: ArrayLike | None = None,
-        upper: ArrayLike | None = None,
-    ) -> Self:
-        """Fit the model to X; see `decompose`.
-
-        Parameters
-        ----------
-        X : array_like, DataFrame, scipy.sparse or SparseObservations (n_samples, n_features)
-            The data.
-        y : None
-            Ignored.
-        at_most, at_least, upper : array_like (n_samples, n_features), optional
-            Entries of which only limits are known.
-
-        Returns
-        -------
-        self
-        """
+    def _check_options(self, X: Any) -> None:
         free = self._chosen()
         if free and is_sparse(X):
             raise ValueError(
@@ -159,7 +130,6 @@ class NMD(ClassNamePrefixFeaturesOutMixin, FactorModel):  # type: ignore[misc]
                 f"offsets={self.offsets!r} would be lost in transform(), if they are of rows: use "
                 "'columns' or 'none', or MatrixCompletion."
             )
-        return super().fit(X, y, at_most=at_most, at_least=at_least, upper=upper)
 
     def transform(self, X: Any) -> FloatArray:
         """Return the rows of W that are best for the rows of X.

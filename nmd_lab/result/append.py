@@ -14,6 +14,7 @@ from nmd_lab.data.labels import COMPONENT, Labels
 from nmd_lab.data.matching import is_default, plain_label
 
 from .factors import Factors
+from .lookup import Unknown
 from .predictions import Predictions
 
 
@@ -29,6 +30,7 @@ class Appending(Predictions):
         at_most: ArrayLike | None = None,
         at_least: ArrayLike | None = None,
         upper: ArrayLike | None = None,
+        unknown: Unknown = "error",
     ) -> Self:
         """Return the fit with new rows in it, for predictions, rankings and saving.
 
@@ -38,6 +40,8 @@ class Appending(Predictions):
             New rows of X, as for `fold_in`; or their rows of W, which `fold_in` returned.
         mask, weights, at_most, at_least, upper : array_like (k, n), optional
             As for `fold_in`, if `rows` are rows of X.
+        unknown : {"error", "offsets"}, default "error"
+            As for `fold_in`.
 
         Returns
         -------
@@ -68,8 +72,8 @@ class Appending(Predictions):
             )
         W = rows
         if not _are_factors(self, rows):
-            limits = {"at_most": at_most, "at_least": at_least, "upper": upper}
-            W = self.fold_in(rows, mask=mask, weights=weights, **limits)
+            limits: dict[str, Any] = {"at_most": at_most, "at_least": at_least, "upper": upper}
+            W = self.fold_in(rows, mask=mask, weights=weights, unknown=unknown, **limits)
         matrix, offsets = _checked_rows(self, W)
         labels = _with_rows(self.labels, W)
         own_W, H = self.factors

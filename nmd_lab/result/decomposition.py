@@ -19,20 +19,20 @@ from nmd_lab.model.nonlinearities import Nonlinearity
 from nmd_lab.model.offsets import NO_OFFSETS, Offsets
 
 from . import netcdf, serialization
+from .append import Appending
 from .data_errors import DataErrors
 from .filling import Filling
 from .html import to_html
 from .rankings import Rankings
 from .rotation import Rotations
 from .selection import Selections, in_short
-from .update import Updating
 
 if TYPE_CHECKING:
     from nmd_lab.plots import PlotAccessor
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Decomposition(DataErrors, Filling, Updating, Rankings, Rotations, Selections):
+class Decomposition(DataErrors, Filling, Appending, Rankings, Rotations, Selections):
     """X ≈ f(WH), with the labels of X.
 
     Attributes

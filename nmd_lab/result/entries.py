@@ -29,7 +29,7 @@ class ComparedEntries(NamedTuple):
 def model_at(fit: Factors, data: MatchedData) -> FloatArray:
     """Return f(WH) at the observed entries of data, sorted by row and column of the data."""
     i, j, _ = data.observations.entries()
-    if data.is_sparse:
+    if data.is_sparse or np.any(data.rows < 0) or np.any(data.columns < 0):
         return fit.at(data.rows[i], data.columns[j])
     return fit.block(data.rows, data.columns)[i, j]
 

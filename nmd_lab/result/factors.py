@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from nmd_lab.data.base import FloatArray
 from nmd_lab.data.labels import COMPONENT, Labels
 from nmd_lab.model.losses import Loss
+from nmd_lab.model.mixed import MixedPair
 from nmd_lab.model.nonlinearities import Nonlinearity
 from nmd_lab.model.offsets import Offsets
 
@@ -100,15 +101,23 @@ class Factors:
         Parameters
         ----------
         i, j : ndarray of int (n_entries,)
-            Positions from 0 of the rows and columns.
+            Positions from 0 of the rows and columns; -1 stands for a row or column that X did not
+            have, whose factor and offset are 0.
         at_a_time : int
             Number of entries that are computed together.
         """
         W, H = self.factors
+        if isinstance(self.loss.pair, MixedPair) and np.any(j < 0):
+            raise ValueError(
+                "columns has labels that the fit does not know, and its columns have losses of "
+                "their own: leave them out."
+            )
         out = np.empty(i.size, dtype=W.dtype)
         for start in range(0, i.size, at_a_time):
             part = slice(start, start + at_a_time)
             rows, columns = self.offsets_at(i[part], j[part])
             products = np.einsum("pk,kp->p", W[i[part]], H[:, j[part]])
+            rows[i[part] < 0], columns[j[part] < 0] = self.offsets.mean, 0
+            products[(i[part] < 0) | (j[part] < 0)] = 0
             out[part] = self.expected(products + rows + columns, i[part], j[part])
         return out

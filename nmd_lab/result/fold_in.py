@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -9,10 +10,12 @@ import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
 from nmd_lab._checks import check_no_fit
+from nmd_lab.data._csr import row_pointers
 from nmd_lab.data.base import FloatArray, Observations
 from nmd_lab.data.labels import COMPONENT, Labels
 from nmd_lab.data.limits import NO_LIMITS, GivenLimits
 from nmd_lab.data.matched import known_columns
+from nmd_lab.data.matching import first_few
 from nmd_lab.data.observations import observe
 from nmd_lab.model.limits import with_limit_model
 from nmd_lab.model.losses import Loss
@@ -45,10 +48,6 @@ class FittedModel(NamedTuple):
         What the fit knows of entries with limits.
     absent_are_zeros : bool
         Whether absent entries of new sparse rows are zeros.
-    h_constraint : str or None
-        Constraint on the columns of H.
-    alpha_of_H : float
-        Ridge of H in the objective.
     """
 
     nonlinearity: Nonlinearity
@@ -62,32 +61,22 @@ class FittedModel(NamedTuple):
     constraint: str | None = None
     limits: LimitModel = NO_LIMIT_MODEL
     absent_are_zeros: bool = False
-    h_constraint: str | None = None
-    alpha_of_H: float = 0.0
 
 
 def fold_in(
     model: FittedModel,
     X: Any,
-    *,
-    mask: ArrayLike | None = None,
-    weights: ArrayLike | None = None,
-    limits: GivenLimits = NO_LIMITS,
+    unknown: str,
+    **given: Any,
 ) -> xr.DataArray:
     """Return the labelled rows of W for new rows of X; see `Predictions.fold_in`."""
-    observations = observe_rows(
-        model.labels,
-        X,
-        mask=mask,
-        weights=weights,
-        limits=limits,
-        absent_are_zeros=model.absent_are_zeros,
-    )
-    W, offsets = fold_rows(model, observations)
-    labelled = observations.labels.label_rows(W)
+    observed = observe_rows(model.labels, X, absent_are_zeros=model.absent_are_zeros, **given)
+    observations, columns = match_rows(model.labels, observed, unknown)
+    W, offsets = fold_rows(model, observations, columns)
+    labelled = observed.labels.label_rows(W)
     if offsets is None:
         return labelled
-    per_row = observations.labels.label_rows(offsets[:, None]).isel({COMPONENT: 0}, drop=True)
+    per_row = observed.labels.label_rows(offsets[:, None]).isel({COMPONENT: 0}, drop=True)
     return labelled.assign_coords(offset=per_row)
 
 
@@ -117,11 +106,53 @@ def observe_rows(
         table=labels.table,
         limits=limits,
         absent_are_zeros=absent_are_zeros,
+        may_be_empty=True,
     )
 
 
+def match_rows(
+    labels: Labels, observations: Observations, unknown: str
+) -> tuple[Observations, NDArray[np.intp]]:
+    """Return new rows without unknown columns, and the position in the fit of each other column.
+
+    Raises
+    ------
+    ValueError
+        If unknown is "error", and a column is unknown or a row has no observed entry.
+    """
+    of_rows = observations.labels
+    columns = known_columns(labels, observations, unknown)
+    known = columns >= 0
+    if not known.all():
+        rows = observations.as_sparse()
+        keep = known[rows.indices]
+        m, dtype = rows.shape[0], rows.indptr.dtype
+        observations = replace(
+            rows,
+            values=rows.values[keep],
+            weights=None if rows.weights is None else rows.weights[keep],
+            indptr=row_pointers(rows.rows[keep], m, dtype),
+            indices=(np.cumsum(known) - 1)[rows.indices[keep]].astype(rows.indices.dtype),
+            labels=Labels.plain((m, int(known.sum()))),
+            limits=None if rows.limits is None else rows.limits.at(keep),
+        )
+    empty = np.flatnonzero(observations.counts(1) == 0)
+    if unknown == "error" and empty.size:
+        places = of_rows.at_positions(of_rows.rows, empty).values()
+        names = next(iter(places)) if len(places) == 1 else zip(*places, strict=True)
+        raise ValueError(
+            f"X has no observed entry in the rows {first_few(names)}: leave them out, or give "
+            "unknown='offsets'."
+        )
+    return observations, columns[known]
+
+
 def fold_rows(
-    model: FittedModel, observations: Observations, *, threads: int | None = None
+    model: FittedModel,
+    observations: Observations,
+    columns: NDArray[np.intp] | None = None,
+    *,
+    threads: int | None = None,
 ) -> tuple[FloatArray, FloatArray | None]:
     """Return W (m, rank) of new rows, and their offsets (m,) if the fit has row offsets.
 
@@ -131,6 +162,8 @@ def fold_rows(
         Model of the fit.
     observations : Observations
         New rows, with columns of the fit, some or all, in any order.
+    columns : ndarray of int, optional
+        Their positions in the fit; by default those of their labels.
     threads : int, optional
         Number of threads, each for one block of rows at a time; by default all.
     """
@@ -138,13 +171,15 @@ def fold_rows(
     from nmd_lab.solver.new_rows import RowProblem, solve_new_rows
 
     n = model.H.shape[1]
-    columns = known_columns(model.labels, observations)
+    if columns is None:
+        columns = known_columns(model.labels, observations)
     pair: AnyPair = with_limit_model(make_pair(model.nonlinearity, model.loss), model.limits)
     if isinstance(pair, MixedPair):
         _check_columns(pair, columns, observations)
     values, weights = observations.observed()
-    pair.loss.check_data(float(values.min()), float(values.max()))
-    pair.loss.for_data(values, weights)  # refuses what the loss does not define
+    if values.size:
+        pair.loss.check_data(float(values.min()), float(values.max()))
+        pair.loss.for_data(values, weights)  # refuses what the loss does not define
     problem = RowProblem(
         pair,
         np.ascontiguousarray(model.H.T),

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from numbers import Real
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nmd_lab._checks import label_error
+from nmd_lab._checks import check_word, nearest
 from nmd_lab.data.labels import Labels
-from nmd_lab.data.matching import Axis, plain_label
+from nmd_lab.data.matching import Axis, first_few, plain_label
+
+Unknown = Literal["error", "offsets"]
+"""What may be done with labels that a fit does not know, and with rows without entries."""
 
 
-def positions_of(labels: Labels, axis: Axis, wanted: Any) -> NDArray[np.intp]:
+def positions_of(
+    labels: Labels, axis: Axis, wanted: Any, unknown: str | None = None
+) -> NDArray[np.intp]:
     """Return the positions of row or column labels.
 
     Parameters
@@ -23,6 +30,8 @@ def positions_of(labels: Labels, axis: Axis, wanted: Any) -> NDArray[np.intp]:
         Axis of X that has the labels.
     wanted : array_like
         Labels, or a single one (`is_one_label`).
+    unknown : {"error", "offsets"} or None
+        "offsets": an unknown label gets the position -1.  None: there is no such choice.
 
     Returns
     -------
@@ -32,7 +41,7 @@ def positions_of(labels: Labels, axis: Axis, wanted: Any) -> NDArray[np.intp]:
     Raises
     ------
     KeyError
-        If X had no such label.  The message names the first one.
+        If X had no such labels; the message names them.
     ValueError
         If the rows or columns have no labels, labels of more than one dimension, or the label more
         than once.
@@ -46,13 +55,20 @@ def positions_of(labels: Labels, axis: Axis, wanted: Any) -> NDArray[np.intp]:
                 raise ValueError(
                     f"{axis} have the label {plain_label(label)!r} more than once: use positions."
                 )
-        return np.array([_one(index, axis, label) for label in listed], dtype=np.intp).reshape(
-            shape
-        )
-    found: NDArray[np.intp] = index.get_indexer(listed) if listed else np.empty(0, np.intp)
-    if np.any(found < 0):
-        raise label_error(axis, listed[int(np.argmax(found < 0))], index)
+        places = [index.get_loc(label) if label in index else -1 for label in listed]
+        found: NDArray[np.intp] = np.array(places, dtype=np.intp)
+    else:
+        found = index.get_indexer(listed) if listed else np.empty(0, np.intp)
+    if unknown != "offsets" and np.any(found < 0):
+        missing = [label for label, place in zip(listed, found, strict=True) if place < 0]
+        remedy = "" if unknown is None else "unknown='offsets'"
+        raise _label_error(axis, missing, index, remedy)
     return found.reshape(shape)
+
+
+def check_unknown(unknown: str) -> None:
+    """Raise ValueError if `unknown` is no such choice."""
+    check_word("unknown", unknown, get_args(Unknown))
 
 
 def have_labels(labels: Labels, axis: Axis) -> bool:
@@ -79,11 +95,24 @@ def _listed(index: Any, wanted: Any) -> tuple[list[Any], tuple[int, ...]]:
     return list(array.ravel()), array.shape or (1,)
 
 
-def _one(index: Any, axis: Axis, label: Any) -> int:
-    """Return the position of a label that an index has once."""
-    if label not in index:
-        raise label_error(axis, label, index)
-    return int(index.get_loc(label))
+def _label_error(name: str, labels: Sequence[Any], known: Any, remedy: str = "") -> KeyError:
+    """Return the error for labels that X does not have; a single one gets the nearest label."""
+    label = plain_label(labels[0])
+    named = first_few(labels)
+    hint = ""
+    if named == repr(label):
+        same = [one for one in known.tolist() if str(one) == str(label)]
+        if same:
+            hint = f"did you mean {same[0]!r}?"
+        elif isinstance(label, str):
+            hint = nearest(label, known.tolist()) or ""
+        elif isinstance(label, Real) and known.dtype.kind in "iuf":
+            hint = f"the labels are numbers from {known.min()} to {known.max()}."
+    if hint and remedy:
+        hint = f"{hint[:-1]} (or give {remedy}){hint[-1]}"
+    elif not hint:
+        hint = f"give {remedy}, or labels of the fit." if remedy else "use labels of the fit."
+    return KeyError(f"{name} has no label {named}: {hint}")
 
 
 def _index(labels: Labels, axis: Axis) -> Any:

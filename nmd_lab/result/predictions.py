@@ -23,7 +23,7 @@ from .entries import model_at
 from .factors import Factors
 from .fold_in import FittedModel, fold_in
 from .lazy_rows import fold_in_blocks, is_dask_array
-from .lookup import positions_of
+from .lookup import Unknown, check_unknown, positions_of
 
 
 class Predictions(Factors):
@@ -34,7 +34,7 @@ class Predictions(Factors):
         """The parts of the fit that determine W for new rows."""
         alpha = self.parameters.get("alpha", 0.0)
         offset_alpha = self.parameters.get("offset_alpha", alpha)
-        extra, extra_of_H = self.parameters.get("constraint_ridges", (0.0, 0.0))
+        extra = self.parameters.get("constraint_ridges", (0.0, 0.0))[0]
         _, H = self.factors
         smallest = self.parameters.get("smallest_value", NO_LIMIT_MODEL.smallest)
         limits = LimitModel(float(smallest), float(self.parameters.get("limit_noise", 0.0)))
@@ -50,17 +50,19 @@ class Predictions(Factors):
             constraint=self.parameters.get("w_constraint"),
             limits=limits,
             absent_are_zeros=bool(self.parameters.get("absent_are_zeros", False)),
-            h_constraint=self.parameters.get("h_constraint"),
-            alpha_of_H=float(alpha + extra_of_H),
         )
 
     @overload
-    def predict(self, rows: ArrayLike, columns: ArrayLike) -> FloatArray: ...
+    def predict(
+        self, rows: ArrayLike, columns: ArrayLike, *, unknown: Unknown = "error"
+    ) -> FloatArray: ...
 
     @overload
-    def predict(self, rows: Any, columns: None = None) -> Any: ...
+    def predict(self, rows: Any, columns: None = None, *, unknown: Unknown = "error") -> Any: ...
 
-    def predict(self, rows: Any, columns: ArrayLike | None = None) -> Any:
+    def predict(
+        self, rows: Any, columns: ArrayLike | None = None, *, unknown: Unknown = "error"
+    ) -> Any:
         """Return f(WH) at the given positions, or at the entries of test data.
 
         Parameters
@@ -71,6 +73,10 @@ class Predictions(Factors):
             SparseObservations of the shape of X, or with labels that X has, in any order.
         columns : array_like of int, optional
             Positions.  They broadcast with those of the rows.
+        unknown : {"error", "offsets"}, default "error"
+            What is done with labels that X did not have.  "error": a sentence names them.
+            "offsets": the prediction is f of the offsets that there are: f(mean + c_j) in an
+            unknown row, f(mean + b_i) in an unknown column, f(mean) for both; f(0) without offsets.
 
         Returns
         -------
@@ -98,13 +104,14 @@ class Predictions(Factors):
               q
         bo  4.0
         """
+        check_unknown(unknown)
         if columns is None:
             if not is_sparse(rows) and np.ndim(rows) < 2:
                 raise TypeError(
                     "columns=None goes with test data only: give the positions of columns, or "
                     "data with rows and columns."
                 )
-            data = match_data(self.labels, rows)
+            data = match_data(self.labels, rows, unknown=unknown)
             return like(rows, data.observations, model_at(self, data))
         i, j = np.broadcast_arrays(np.atleast_1d(rows), np.atleast_1d(columns))
         m, n = self.shape
@@ -113,13 +120,17 @@ class Predictions(Factors):
             check_positions("columns", j, n, "predict_labels"),
         )
 
-    def predict_labels(self, rows: ArrayLike, columns: ArrayLike) -> FloatArray:
+    def predict_labels(
+        self, rows: ArrayLike, columns: ArrayLike, *, unknown: Unknown = "error"
+    ) -> FloatArray:
         """Return f(WH) at the given labels, without forming the matrix.
 
         Parameters
         ----------
         rows, columns : array_like
             Row and column labels.  They broadcast.
+        unknown : {"error", "offsets"}, default "error"
+            What is done with labels that X did not have; see `predict`.
 
         Returns
         -------
@@ -129,7 +140,7 @@ class Predictions(Factors):
         Raises
         ------
         KeyError
-            If X had no such label.  The message names the first one.
+            If X had no such labels; the message names them.
         ValueError
             If rows or columns have no labels, or one of these labels more than once.
 
@@ -140,8 +151,10 @@ class Predictions(Factors):
         >>> nmd.complete(X, 1, alpha=0, random_state=0).predict_labels("bo", ["p", "q"]).round(6)
         array([2., 4.])
         """
+        check_unknown(unknown)
         i, j = np.broadcast_arrays(
-            positions_of(self.labels, "rows", rows), positions_of(self.labels, "columns", columns)
+            positions_of(self.labels, "rows", rows, unknown),
+            positions_of(self.labels, "columns", columns, unknown),
         )
         return self.at(i.ravel(), j.ravel())
 
@@ -154,6 +167,7 @@ class Predictions(Factors):
         at_most: ArrayLike | None = None,
         at_least: ArrayLike | None = None,
         upper: ArrayLike | None = None,
+        unknown: Unknown = "error",
     ) -> xr.DataArray:
         """Return the rows of W for new rows of X, with H fixed.
 
@@ -175,17 +189,22 @@ class Predictions(Factors):
         at_most, at_least, upper : array_like (k, n), optional
             Entries of which only limits are known, as for `nmd_lab.complete`; the noise is that of
             the fit.
+        unknown : {"error", "offsets"}, default "error"
+            What is done with rows without entries and with columns that the fit does not have.
+            "error": a sentence names them.  "offsets": the row of W and its offset are 0, and
+            unknown columns are left out.
 
         Returns
         -------
         xarray.DataArray (row, component)
-            Rows of W with the row labels of X; 0 for rows without observed entries.  If the fit has
-            row offsets, the coordinate `offset` has those of the new rows.  `append` takes them.
+            Rows of W with the row labels of X; 0 for rows of a Dask array without entries.  If the
+            fit has row offsets, the coordinate `offset` has those of the new rows.  `append` takes
+            them.
 
         Raises
         ------
         ValueError, TypeError
-            If X is invalid, or has columns that the fit does not have.
+            If X is invalid, or has rows without entries or columns that the fit does not have.
 
         Examples
         --------
@@ -195,9 +214,11 @@ class Predictions(Factors):
         >>> (w.values @ fit.H.values).round(6)
         array([[ 5., 10.]])
         """
+        check_unknown(unknown)
         limits = GivenLimits(at_most, at_least, upper)
         if is_dask_array(X):
             if mask is not None or weights is not None or limits:
                 raise ValueError("X is an array of Dask: give NaN where an entry is missing.")
             return fold_in_blocks(self.model, X)
-        return fold_in(self.model, X, mask=mask, weights=weights, limits=limits)
+        given = {"mask": mask, "weights": weights, "limits": limits}
+        return fold_in(self.model, X, unknown, **given)

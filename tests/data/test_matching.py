@@ -8,7 +8,7 @@ import pytest
 import xarray as xr
 
 from nmd_lab.data.labels import labels_of
-from nmd_lab.data.matching import match, unknown_label
+from nmd_lab.data.matching import match, unknown_labels
 
 
 def labels(*columns, name=None, index=None):
@@ -48,10 +48,9 @@ def test_default_labels_of_a_table_are_positions():
     assert match(labels(0, 1, name="item"), named, "columns").tolist() == [0, 1]
 
 
-def test_the_first_unknown_label_is_named():
-    own = labels("q", "x")
-    found = match(own, FIT, "columns")
-    assert unknown_label(own, FIT, "columns", found) == "'column', such as 'x'"
+def test_unknown_labels_are_named():
+    own = labels("q", "x", "y")
+    assert unknown_labels(own, FIT, "columns") == "'column', such as 'x', 'y'"
 
 
 def test_a_label_that_comes_twice():
@@ -76,7 +75,7 @@ def test_several_dimensions_are_matched_one_by_one(rng):
     stranger = labels_of(part.assign_coords(lon=["d", "?", "a"]), "time")
     found = match(stranger, fit, "columns")
     assert found.reshape(3, 2)[1].tolist() == [-1, -1]
-    assert unknown_label(stranger, fit, "columns", found) == "'lon', such as '?'"
+    assert unknown_labels(stranger, fit, "columns") == "'lon', such as '?'"
     assert match(labels_of(np.zeros((5, 12))), fit, "columns").tolist() == list(range(12))
     assert match(labels_of(cube.drop_vars("lat").isel(lat=[0]), "time"), fit, "columns") is None
 

@@ -153,7 +153,7 @@ def _score(use: Use) -> None:
 
 
 def _fold_in(use: Use) -> None:
-    if not np.isfinite(use.fit.fold_in(use.X, **use.mask).values).all():
+    if not np.isfinite(use.fit.fold_in(use.X, unknown="offsets", **use.mask).values).all():
         raise Fault("fold_in is not finite")
 
 
@@ -161,8 +161,8 @@ def _append(use: Use) -> None:
     fit, X = use.fit, use.X
     if use.case.container == "frame":
         X = X.set_axis([f"new {i}" for i in range(len(X))])
-    longer = fit.append(X, **use.mask)
-    again = fit.append(fit.fold_in(X, **use.mask))
+    longer = fit.append(X, unknown="offsets", **use.mask)
+    again = fit.append(fit.fold_in(X, unknown="offsets", **use.mask))
     m, n = fit.shape
     if longer.shape[1] != n or longer.shape[0] <= m:
         raise Fault("append gives another shape", f"{fit.shape} became {longer.shape}")

@@ -118,14 +118,14 @@ def test_every_way_to_say_missing_is_the_same(rng):
     seen = rng.random(X.shape) < 0.6
     seen[3] = False
     fit = fit_with(H, "relu")
-    W = fit.fold_in(X, mask=seen).values
+    W = fit.fold_in(X, mask=seen, unknown="offsets").values
     assert not W[3].any()
     holes = np.where(seen, X, np.nan)
     garbage = np.where(seen, X, 1e9)
     stored = sparse.csr_array(np.where(seen, X, 0))
     for other in (holes, stored, stored.tocoo(), np.ma.masked_array(X, ~seen)):
-        np.testing.assert_array_equal(fit.fold_in(other).values, W)
-    np.testing.assert_array_equal(fit.fold_in(garbage, mask=seen).values, W)
+        np.testing.assert_array_equal(fit.fold_in(other, unknown="offsets").values, W)
+    np.testing.assert_array_equal(fit.fold_in(garbage, mask=seen, unknown="offsets").values, W)
 
 
 def test_labels_of_rows_and_order_of_columns():
@@ -235,6 +235,6 @@ def test_rows_without_entries_are_zero_whatever_the_memory_holds(monkeypatch):
     X[1] = 1
     with monkeypatch.context() as patch:
         patch.setattr(np, "empty", lambda shape, dtype=float: np.full(shape, np.nan, dtype))
-        W = fit.fold_in(X).values
+        W = fit.fold_in(X, unknown="offsets").values
     np.testing.assert_array_equal(W[[0, 2]], 0)
     assert np.all(np.isfinite(W))

@@ -125,9 +125,10 @@ class DrawnFactors:
         out = np.empty((W.shape[0], i.size))
         positions = (np.ascontiguousarray(part, dtype=np.int64) for part in (i, j))
         _products(f"posterior_products_{W.dtype}")(W, H, self.mean, *positions, out)
+        out[:, (i < 0) | (j < 0)] = self.mean  # -1: a row or column that X did not have
         for offsets, at in ((rows, i), (columns, j)):
             if offsets is not None:
-                out += offsets[:, at]
+                out += np.where(at < 0, 0, offsets[:, at])
         return out
 
     def linear_block(self, i: slice, j: slice) -> NDArray[np.float64]:

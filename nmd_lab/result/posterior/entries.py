@@ -48,7 +48,9 @@ class Entries(NamedTuple):
         return like(self.data, self.observations, values)
 
 
-def entries_of(posterior: DrawnFactors, rows: Any, columns: Any) -> Entries:
+def entries_of(
+    posterior: DrawnFactors, rows: Any, columns: Any, unknown: str | None = None
+) -> Entries:
     """Return the entries at positions, or the observed ones of test data if columns is None."""
     if columns is None:
         if not is_sparse(rows) and np.ndim(rows) < 2:
@@ -56,7 +58,7 @@ def entries_of(posterior: DrawnFactors, rows: Any, columns: Any) -> Entries:
                 "columns=None goes with test data only: give the positions of columns, or "
                 "data with rows and columns."
             )
-        data = match_data(posterior.labels, rows, owner="the posterior")
+        data = match_data(posterior.labels, rows, owner="the posterior", unknown=unknown)
         i, j, _ = data.observations.entries()
         return Entries(data.rows[i], data.columns[j], rows, data.observations)
     i, j = np.broadcast_arrays(np.atleast_1d(rows), np.atleast_1d(columns))

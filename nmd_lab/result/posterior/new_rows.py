@@ -10,10 +10,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from nmd_lab._checks import as_generator
 from nmd_lab.data.labels import Labels
-from nmd_lab.data.matched import known_columns
 from nmd_lab.data.sparse_observations import SparseObservations
 from nmd_lab.model.proximal import make_pair
-from nmd_lab.result.fold_in import observe_rows
+from nmd_lab.result.fold_in import match_rows, observe_rows
+from nmd_lab.result.lookup import Unknown, check_unknown
 
 from .draws import CHAIN, DRAW, DrawnFactors
 
@@ -27,6 +27,7 @@ class NewRowsOfPosterior(DrawnFactors):
         *,
         mask: ArrayLike | None = None,
         weights: ArrayLike | None = None,
+        unknown: Unknown = "error",
         random_state: Any = 0,
     ) -> Self:
         """Return the posterior of new rows, given the draws of H; these do not learn from them.
@@ -37,6 +38,10 @@ class NewRowsOfPosterior(DrawnFactors):
             New rows, with the columns of this posterior: all, or with labels some.
         mask, weights : array_like, optional
             Mask of the observed entries, and weights.
+        unknown : {"error", "offsets"}, default "error"
+            What is done with rows without entries and with columns that the fit does not have.
+            "error": a sentence names them.  "offsets": the row is drawn from its prior, and
+            unknown columns are left out.
         random_state : int, Generator or None, default 0
             Seed.
 
@@ -48,7 +53,7 @@ class NewRowsOfPosterior(DrawnFactors):
         Raises
         ------
         ValueError, TypeError
-            If X is invalid, or has other columns.
+            If X is invalid, or has rows without entries or other columns.
 
         Examples
         --------
@@ -59,8 +64,9 @@ class NewRowsOfPosterior(DrawnFactors):
         >>> bool(abs(new.predict(0, 1)[0] - 20) < 1)
         True
         """
-        observations = observe_rows(self.labels, X, mask=mask, weights=weights)
-        columns = known_columns(self.labels, observations)
+        check_unknown(unknown)
+        observed = observe_rows(self.labels, X, mask=mask, weights=weights)
+        observations, columns = match_rows(self.labels, observed, unknown)
         seen = _at_columns(observations, columns, self.shape[1])
         rows = self._draw_rows(seen, int(as_generator(random_state).integers(2**62)))
         chains, draws, rank = self.draws.sizes[CHAIN], self.draws.sizes[DRAW], self.rank
@@ -70,7 +76,7 @@ class NewRowsOfPosterior(DrawnFactors):
         _, H, _, of_columns = self.stacked
         n = self.shape[1]
         made: Self = cast(Any, type(self)).from_arrays(
-            labels_of_new_rows(self.labels, observations.labels),
+            labels_of_new_rows(self.labels, observed.labels),
             rows[..., :rank],
             H.reshape(chains, draws, n, rank),
             nonlinearity=self.nonlinearity,

@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from nmd_lab._checks import check_number, check_share
-from nmd_lab.result.lookup import positions_of
+from nmd_lab.result.lookup import Unknown, check_unknown, positions_of
 
 from .draws import DrawnFactors
-from .entries import entries_of, summarise
+from .entries import Entries, entries_of, summarise
 from .noise import Array
 from .ordinal import OrdinalNoise
 from .summaries import interval_of, mean_of, std_of
@@ -23,7 +23,9 @@ class PosteriorPredictions(DrawnFactors):
     All methods compute blocks of entries, and never the whole matrix.  They draw no random numbers.
     """
 
-    def predict(self, rows: Any, columns: ArrayLike | None = None) -> Any:
+    def predict(
+        self, rows: Any, columns: ArrayLike | None = None, *, unknown: Unknown = "error"
+    ) -> Any:
         """Return the posterior mean of f at the given positions, or at the entries of test data.
 
         Parameters
@@ -33,6 +35,9 @@ class PosteriorPredictions(DrawnFactors):
             test data of any type that `Decomposition.predict` takes.
         columns : array_like of int, optional
             Positions.  They broadcast with those of the rows.
+        unknown : {"error", "offsets"}, default "error"
+            What is done with labels that X did not have, as for `Decomposition.predict`.  The
+            methods for intervals have no such choice: `fold_in` draws a new row from its prior.
 
         Returns
         -------
@@ -57,16 +62,21 @@ class PosteriorPredictions(DrawnFactors):
         >>> posterior.predict([0, 1], 2)
         array([1., 1.])
         """
-        entries = entries_of(self, rows, columns)
+        check_unknown(unknown)
+        entries = entries_of(self, rows, columns, unknown)
         return entries.back(summarise(self, entries, lambda p, v, _: mean_of(p, v)))
 
-    def predict_labels(self, rows: ArrayLike, columns: ArrayLike) -> Array:
+    def predict_labels(
+        self, rows: ArrayLike, columns: ArrayLike, *, unknown: Unknown = "error"
+    ) -> Array:
         """Return the posterior mean of f at the given labels.
 
         Parameters
         ----------
         rows, columns : array_like
             Row and column labels.  They broadcast.
+        unknown : {"error", "offsets"}, default "error"
+            What is done with labels that X did not have; see `predict`.
 
         Returns
         -------
@@ -76,7 +86,7 @@ class PosteriorPredictions(DrawnFactors):
         Raises
         ------
         KeyError
-            If X had no such label.  The message names the first one.
+            If X had no such labels; the message names them.
         ValueError
             If rows or columns have no labels, or one of these labels more than once.
 
@@ -90,11 +100,13 @@ class PosteriorPredictions(DrawnFactors):
         >>> Posterior.from_arrays(labels_of(X), W, H, rho).predict_labels("ann", ["p", "q"])
         array([1., 1.])
         """
+        check_unknown(unknown)
         i, j = np.broadcast_arrays(
-            positions_of(self.labels, "rows", rows), positions_of(self.labels, "columns", columns)
+            positions_of(self.labels, "rows", rows, unknown),
+            positions_of(self.labels, "columns", columns, unknown),
         )
-        predictions: Array = self.predict(i.ravel(), j.ravel())
-        return predictions
+        entries = Entries(i.ravel(), j.ravel())
+        return summarise(self, entries, lambda p, v, _: mean_of(p, v))
 
     def predict_std(
         self, rows: Any, columns: ArrayLike | None = None, *, noise: bool = True

@@ -1,0 +1,125 @@
+"""Labels that a fit does not know, and rows without entries: named, or predicted from offsets."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+
+import nmd_lab as nmd
+
+ROWS, COLUMNS = [f"u{i}" for i in range(12)], list("abcdef")
+RNG = np.random.default_rng(0)
+X = pd.DataFrame(3 + RNG.normal(size=(12, 2)) @ RNG.normal(size=(2, 6)), ROWS, COLUMNS)
+NEW = X.iloc[:3].set_axis(["n0", "n1", "n2"]).copy()
+NEW.iloc[1] = np.nan
+
+
+@pytest.fixture(scope="module")
+def fit():
+    return nmd.complete(X, 2, "relu", alpha=0.1, offsets="both", random_state=0, max_iter=30)
+
+
+@pytest.fixture(scope="module")
+def posterior():
+    return nmd.sample(X, 2, draws=10, tune=10, offsets="both", random_state=0, progress=False)
+
+
+@pytest.fixture(params=["fit", "posterior"])
+def result(request):
+    return request.getfixturevalue(request.param)
+
+
+def expected(result, row, column):
+    """Return the prediction from the offsets that there are, by their definition."""
+    at = lambda labels, label: labels.index(label) if label in labels else None  # noqa: E731
+    i, j = at(ROWS, row), at(COLUMNS, column)
+    if isinstance(result, nmd.Decomposition):
+        mean, b, c = result.offsets
+        return max(mean + (0 if i is None else b[i]) + (0 if j is None else c[j]), 0)
+    b, c = (result.draws[name].values for name in ("row_offsets", "column_offsets"))
+    v = result.mean + (0 if i is None else b[..., i]) + (0 if j is None else c[..., j])
+    return np.mean(v)
+
+
+@pytest.mark.parametrize(("row", "column"), [("zed", "a"), ("u1", "zz"), ("zed", "zz")])
+def test_what_is_unknown_is_predicted_from_offsets(result, row, column):
+    found = result.predict_labels([row, "u2"], [column, "b"], unknown="offsets")
+    np.testing.assert_allclose(found[0], expected(result, row, column), rtol=1e-6)
+    np.testing.assert_array_equal(found[1:], result.predict_labels("u2", "b"))
+    frame = pd.DataFrame(1.0, ["u2", row], ["b", column])
+    table = result.predict(frame, unknown="offsets")
+    np.testing.assert_allclose(table.loc[row, column], found[0], rtol=1e-6)
+    np.testing.assert_allclose(table.loc["u2", "b"], found[1], rtol=1e-6)
+
+
+def test_a_fit_without_offsets_predicts_f_of_0():
+    plain = nmd.complete(X, 2, alpha=0.1, offsets="none", random_state=0, max_iter=5)
+    assert plain.predict_labels("zed", "a", unknown="offsets") == 0
+
+
+def test_all_that_is_unknown_is_named_with_the_remedy(result):
+    rows = [f"new {i}" for i in range(7)]
+    with pytest.raises(KeyError, match=r"'new 0', .*'new 4' and 2 more: give unknown='offsets'"):
+        result.predict_labels(["u1", *rows], "a")
+    with pytest.raises(KeyError, match=r"did you mean 'u1' \(or give unknown='offsets'\)\?"):
+        result.predict_labels("uu1", "a")
+    frame = pd.DataFrame(1.0, ["u1", *rows], ["a"])
+    with pytest.raises(ValueError, match=r"'new 4' and 2 more: .*, or give unknown='offsets'"):
+        result.predict(frame)
+    with pytest.raises(ValueError, match="unknown='mean' is unknown"):
+        result.predict(frame, unknown="mean")
+
+
+def test_rows_without_entries_and_unknown_columns_are_named(result):
+    with pytest.raises(ValueError, match=r"no observed entry in the rows 'n1': .*'offsets'"):
+        result.fold_in(NEW)
+    with pytest.raises(ValueError, match=r"along 'column', such as 'zz': .*unknown='offsets'"):
+        result.fold_in(NEW.rename(columns={"a": "zz"}))
+
+
+@pytest.mark.parametrize("as_sparse", [False, True])
+def test_rows_without_entries_get_zeros(fit, as_sparse):
+    holes = sparse.csr_array(NEW.fillna(0).values) if as_sparse else NEW
+    W = fit.fold_in(holes, unknown="offsets")
+    assert not W[1].any()
+    assert W.offset[1] == 0
+    np.testing.assert_array_equal(W[[0, 2]], fit.fold_in(NEW.iloc[[0, 2]]))
+    assert not fit.fold_in(holes[[1]] if as_sparse else NEW.iloc[[1]], unknown="offsets").any()
+    longer = fit.append(NEW, unknown="offsets")
+    zeros = fit.predict_labels("?", COLUMNS, unknown="offsets")
+    np.testing.assert_allclose(longer.predict_labels("n1", COLUMNS), zeros)
+
+
+def test_unknown_columns_say_nothing_of_new_rows(fit):
+    some = NEW[["b", "d"]].iloc[[0]]
+    more = some.assign(zz=7.0)[["zz", "d", "b"]]
+    np.testing.assert_array_equal(fit.fold_in(more, unknown="offsets"), fit.fold_in(some))
+
+
+def test_a_posterior_draws_rows_without_entries_from_their_prior(posterior):
+    new = posterior.fold_in(NEW, unknown="offsets")
+    columns = np.arange(6)
+    assert np.all(
+        new.predict_std(1, columns, noise=False) > new.predict_std(0, columns, noise=False)
+    )
+    alone = posterior.fold_in(NEW.iloc[[1]], unknown="offsets")
+    assert np.all(np.isfinite(alone.predict_interval(0, columns)))
+    with pytest.raises(ValueError, match="other labels along 'row', such as 'n1': select those"):
+        posterior.predict_interval(NEW.iloc[[1]].fillna(1.0))
+
+
+def test_columns_with_losses_of_their_own_have_none_for_an_unknown_column():
+    frame = pd.DataFrame({"size": [1.0, 2, 3, 4], "adult": pd.array([True, False] * 2, "boolean")})
+    mixed = nmd.complete(frame.set_axis(list("wxyz")), 1, alpha=0.1, random_state=0, max_iter=3)
+    assert np.isfinite(mixed.predict_labels("?", "size", unknown="offsets"))
+    with pytest.raises(ValueError, match="columns has labels that the fit does not know"):
+        mixed.predict_labels("w", "age", unknown="offsets")
+
+
+def test_estimators_predict_rows_without_entries_from_offsets():
+    model = nmd.MatrixCompletion(2, alpha=0.1, offsets="columns", random_state=0).fit(X.values)
+    filled = model.transform(sparse.csr_array((1, 6)))
+    mean, _, c = model.decomposition_.offsets
+    np.testing.assert_allclose(filled[0], mean + c)
