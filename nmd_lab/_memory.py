@@ -18,7 +18,7 @@ def free_memory() -> int:
     """Return the bytes that this process can still take, by what is free and by its limits."""
     process = psutil.Process().memory_info()
     resident = process.rss - getattr(process, "shared", 0)  # without the pages of mapped files
-    free = [psutil.virtual_memory().available]
+    free: list[int] = [psutil.virtual_memory().available]
     free += [limit - resident for limit in _group_limits()]
     with contextlib.suppress(ImportError):  # on Windows
         import resource
