@@ -29,9 +29,11 @@ BINADES = 8
 DEGREE = 5
 TOLERANCE = 1e-13  # largest error of a polynomial, relative to the largest |f| on its cell
 TINY, LOOSE = 1e-16, 1e-11  # the same where f almost vanishes, relative to |f| near 0 and there
+ROUGH = 1e-2  # largest error of a polynomial that gives bounds, relative to the range on its cell
 SCALES = (1.0, 2.0**-4, 2.0**4, 2.0**-8, 2.0**8, 2.0**-14, 2.0**14)  # the first that suits is taken
-CELL, ROW = 8, 6  # numbers of a cell and of a block
+CELL, ROW = 8, 7  # numbers of a cell and of a block
 BLOCK = 8  # cells that share one row of bounds
+STEP = 2.0  # longest step of a scan, in units of |f'| / |f''|: a third of a period
 LARGEST = OFFSET * 2.0**BINADES - OFFSET  # largest |t| / scale in the table
 SIDE = CELLS_PER_BINADE * BINADES
 N_BLOCKS = 2 * SIDE // BLOCK
@@ -49,7 +51,7 @@ class Curve(NamedTuple):
         distance from it; NaN where f is not smooth.
     blocks : ndarray (N_BLOCKS + 1, ROW)
         For each block of cells its left end, the least f'', the largest f'', the largest |f'|, the
-        least f and the largest f.
+        least f, the largest f, and the longest step of a scan.
     per_scale : float
         1 / scale, with the unit of t for which the cells were made.
     least, largest : float
@@ -104,40 +106,42 @@ def _tabulate(f: Nonlinearity, scale: float) -> Curve:
         size = peak[np.abs(centre) < scale].max()
         good = (error <= TOLERANCE * peak) | ((error <= TINY * size) & (error <= LOOSE * peak))
         good &= peak < 1e100
+        # A poor polynomial still gives bounds, and the ends of a cell bound a monotone f.
+        rough = good | (error <= ROUGH * np.ptp(exact, axis=1)) | (f.monotone & np.isfinite(peak))
         cells = np.full((centre.size, CELL), np.nan)
         cells[:, 0], cells[:, 1 : DEGREE + 2] = centre, local / half**powers
-        cells[~good, 1:] = np.nan
-    good |= f.monotone & np.isfinite(peak)  # where the ends bound f
-    values = np.where(good[:, None], exact, np.nan)
-    return _with_bounds(cells, edges, half * np.linspace(-1, 1, 5), values, scale)
-
-
-def _with_bounds(cells: Array, edges: Array, d: Array, values: Array, scale: float) -> Curve:
-    """Return the curve with bounds at distances d from the centres, a little wider for safety."""
-    c = [cells[:, 1 + k, None] for k in range(DEGREE + 1)]
-    slope = np.abs(sum(k * c[k] * d ** (k - 1) for k in range(1, DEGREE + 1))).max(axis=1)
-    bend = sum(k * (k - 1) * c[k] * d ** (k - 2) for k in range(2, DEGREE + 1))
-    floor = 1e-9 * np.abs(cells[:, 1])
-    bounds = [1.01 * slope + floor]
-    for samples in (bend, values):
-        low, high = np.min(samples, axis=1), np.max(samples, axis=1)
-        spread = 0.1 * (high - low) + (floor if samples is bend else 1e-12 * np.abs(low))
-        bounds += [low - spread, high + spread]
-    steepest, least, largest, lowest, highest = bounds
-    blocks = np.zeros((N_BLOCKS + 1, ROW))
+        blocks = _bounds(cells, half * np.linspace(-1, 1, 5), exact, good, rough)
     blocks[:, 0] = edges[::BLOCK]
-    for k, b in ((1, least), (4, lowest)):
-        blocks[:-1, k] = np.nan_to_num(b, nan=-np.inf).reshape(-1, BLOCK).min(axis=1)
-    for k, b in ((2, largest), (3, steepest), (5, highest)):
-        blocks[:-1, k] = np.nan_to_num(b, nan=np.inf).reshape(-1, BLOCK).max(axis=1)
-    bad = np.flatnonzero(np.isnan(cells[:, 1]))
+    cells[~good, 1:] = np.nan
+    bad = np.flatnonzero(~good)
     at = np.searchsorted(bad, SIDE)
-    start = bad[at - 1] + 1 if at else 0
-    stop = bad[at] if at < bad.size else cells.shape[0]
-    if start == stop:
-        return Curve(cells, blocks, 1.0 / scale, -np.inf, np.inf, 0.0, 0.0)
-    low, high = np.min(least[start:stop]), np.max(largest[start:stop])
-    return Curve(cells, blocks, 1.0 / scale, low, high, edges[start], edges[stop])
+    first = -(-(bad[at - 1] + 1) // BLOCK) if at else 0
+    last = bad[at] // BLOCK if at < bad.size else N_BLOCKS
+    least, largest, left, right = -np.inf, np.inf, 0.0, 0.0
+    if first < last:
+        least, largest = blocks[first:last, 1].min(), blocks[first:last, 2].max()
+        left, right = blocks[first, 0], blocks[last, 0]
+    return Curve(cells, blocks, 1.0 / scale, least, largest, left, right)
+
+
+def _bounds(cells: Array, d: Array, values: Array, good: Any, rough: Any) -> Array:
+    """Return the bounds of each block, a little wider for safety, at distances d from centres."""
+    c = [cells[:, 1 + k, None] for k in range(DEGREE + 1)]
+    slope = np.abs(sum(k * c[k] * d ** (k - 1) for k in range(1, DEGREE + 1)))
+    bend = sum(k * (k - 1) * c[k] * d ** (k - 2) for k in range(2, DEGREE + 1))
+
+    def bounds(samples: Array, usable: Any, slack: float) -> tuple[Array, Array]:
+        spread = 0.1 * np.ptp(samples, axis=1) + slack * np.abs(values[:, 3])
+        low = np.where(usable, samples.min(axis=1) - spread, -np.inf)
+        high = np.where(usable, samples.max(axis=1) + spread, np.inf)
+        return low.reshape(-1, BLOCK).min(axis=1), high.reshape(-1, BLOCK).max(axis=1)
+
+    flat = 1e-9 * np.abs(values[SIDE - CELLS_PER_BINADE : SIDE + CELLS_PER_BINADE]).max()
+    step = STEP * (bounds(slope, rough, 1e-9)[1] + flat) / bounds(np.abs(bend), rough, 0.0)[1]
+    f_bounds, bend_bounds = bounds(values, rough, 1e-12), bounds(bend, good, 1e-9)
+    blocks = np.zeros((N_BLOCKS + 1, ROW))
+    blocks[:-1, 1:] = np.stack([*bend_bounds, bounds(slope, good, 1e-9)[1], *f_bounds, step], 1)
+    return blocks
 
 
 @compile_scalar

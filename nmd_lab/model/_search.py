@@ -29,14 +29,15 @@ from nmd_lab._numba import compile_scalar
 
 from ._curve import BLOCK, LARGEST, bound_at, cell_of, curve_at
 from .loss import Loss
+from .losses import Frobenius
 
 ScalarMap = Callable[..., Any]
 """A compiled function of scalars."""
 
 MARGIN = 0.9  # share of rho that the harmful bend may reach
-MOST_STEPS = 60  # of Newton's method
-NEGLIGIBLE = 1e-5  # square of the last step in the norm of g'', relative to rho (t - v)^2
-AT_KINK = 1e-20  # the same for a step to a kink, or a bisection
+MOST_STEPS, MOST_FREE_STEPS = 60, 12  # of Newton's method; after the latter it bisects a bracket
+CUBIC = 1e-5  # square of the last step in the norm of g'', relative to rho (t - v)^2, if d'' is 1
+QUADRATIC, AT_KINK = 1e-10, 1e-20  # the same for other losses, and for those with a kink
 N_GOLDEN = 120
 SHARE = 0.5 * (3.0 - math.sqrt(5.0))  # of the longer side, at which golden sections look
 TOLERANCE = 1e-15  # width of the last bracket of golden sections, relative to |t|
@@ -69,7 +70,7 @@ def compile_search(forward: ScalarMap, d: type[Loss]) -> ScalarMap:
     value = value_inside(d)
     has_slopes = d.derivatives is not Loss.derivatives
     slopes, newton = compile_scalar(d.derivatives), _compile_newton(d)
-    is_tried = d.convex and has_slopes
+    is_tried, has_kink = d.convex and has_slopes, not d.smooth
 
     def objective(t, v, x, rho, curve, pf, pd):  # type: ignore[no-untyped-def]
         return value(x, forward(t, curve, pf), pd) + 0.5 * rho * (t - v) * (t - v)
@@ -78,14 +79,12 @@ def compile_search(forward: ScalarMap, d: type[Loss]) -> ScalarMap:
 
     def search(v, x, rho, curve, pf, pd):  # type: ignore[no-untyped-def]
         at_v = curve_at(v, curve)
-        y = at_v[0]
-        drop = value(x, y, pd) - min(value(x, x, pd), 0.0)
+        drop = value(x, at_v[0], pd) - min(value(x, x, pd), 0.0)
         if drop < math.inf:
             radius = math.sqrt(2.02 * drop / rho)
-            pull = slopes(x, y, pd)[0]
-            if is_convex(v, rho, radius, pull, curve):
-                t = newton(v, at_v, v - radius, v + radius, v, x, rho, curve, pd)
-                if t == t:
+            if is_convex(v, rho, radius, slopes(x, at_v[0], pd)[0], curve):
+                t = newton(v, at_v, v - radius, v + radius, has_kink, v, x, rho, curve, pd)
+                if abs(t - v) <= radius:
                     return t
         return scan(v, x, rho, curve, pf, pd)
 
@@ -120,14 +119,15 @@ def is_convex(v, rho, radius, pull, curve):  # type: ignore[no-untyped-def]
 def _compile_newton(d: type[Loss]) -> ScalarMap:
     """Return compiled Newton steps from t to a minimum between two points; NaN without one.
 
-    They take what `curve_at` returns at t.  Where d has a kink at y = x, a step that would leave
-    the bracket goes to this kink.
+    They take what `curve_at` returns at t.  Guarded steps stay in the bracket.  Where d has a kink
+    at y = x, a step ends there if the gradient changes its sign.
     """
     slopes, has_kink, (lowest, highest) = compile_scalar(d.derivatives), not d.smooth, d.domain
+    enough = AT_KINK if has_kink else CUBIC if d is Frobenius else QUADRATIC
 
-    def newton(t, at, left, right, v, x, rho, curve, pd):  # type: ignore[no-untyped-def]
+    def newton(t, at, left, right, guarded, v, x, rho, curve, pd):  # type: ignore[no-untyped-def]
         y, slope, bend, third = at
-        for _ in range(MOST_STEPS):
+        for k in range(MOST_STEPS if guarded else MOST_FREE_STEPS):
             if not lowest <= y <= highest:
                 return np.nan
             if has_kink and y == x:
@@ -135,25 +135,28 @@ def _compile_newton(d: type[Loss]) -> ScalarMap:
             first, second = slopes(x, y, pd)
             gradient = first * slope + rho * (t - v)
             curvature = second * slope * slope + first * bend + rho
-            if gradient > 0.0:
-                right = t
-            else:
-                left = t
             # Halley's step; the derivative of d'' is left out.
             square = curvature * curvature
             higher = 0.5 * gradient * (3.0 * second * slope * bend + first * third)
-            other = t - gradient * curvature / max(square - higher, 0.25 * square)
-            enough = NEGLIGIBLE
-            if not (left <= other <= right and curvature > 0.0):
-                enough = AT_KINK
-                other = t + (x - y) / slope if has_kink else np.nan
-                if not left <= other <= right:
+            damped = min(max(square - higher, 0.25 * square), 4.0 * square)
+            other = t - gradient * curvature / damped
+            if guarded:
+                if gradient > 0.0:
+                    right = t
+                else:
+                    left = t
+                if has_kink:
+                    kink = t + (x - y) / slope
+                    beyond = slopes(x, x + (x - y), pd)[0] * slope + rho * (kink - v)
+                    passed = (kink - t) * (other - kink) >= 0.0
+                    other = kink if passed and gradient * beyond <= 0.0 else other
+                if not left <= other <= right or k > MOST_FREE_STEPS:
                     other = 0.5 * (left + right)
             step, moved, t = other - t, other - v, other
-            if step * step * abs(curvature) <= enough * rho * moved * moved:
+            if step * step * max(curvature, rho) <= enough * rho * moved * moved:
                 return t
             y, slope, bend, third = curve_at(t, curve)
-        return t
+        return t if guarded else np.nan
 
     return compile_scalar(newton)
 
@@ -233,6 +236,8 @@ def next_block(t, side, curve):  # type: ignore[no-untyped-def]
         return math.copysign(far, t), -math.inf, math.inf
     block = cell // BLOCK
     end = bound_at(block + 1 if side > 0.0 else block, 0, curve)
+    step = bound_at(block, 6, curve)
+    end = t + side * step if step < abs(end - t) else end
     return end, bound_at(block, 4, curve), bound_at(block, 5, curve)
 
 
@@ -244,7 +249,8 @@ def _compile_refinement(objective: ScalarMap, newton: ScalarMap | None) -> Scala
     steps = newton
 
     def refine(a, t, b, at_t, v, x, rho, curve, pf, pd):  # type: ignore[no-untyped-def]
-        found = steps(t, curve_at(t, curve), min(a, b), max(a, b), v, x, rho, curve, pd)
+        left, right = min(a, b), max(a, b)
+        found = steps(t, curve_at(t, curve), left, right, True, v, x, rho, curve, pd)
         if found != found:
             return golden(a, t, b, at_t, v, x, rho, curve, pf, pd)
         attained = objective(found, v, x, rho, curve, pf, pd)
