@@ -1,241 +1,278 @@
-"""The T-update of any continuous f with any loss, by steps on a certificate or by a search."""
+"""The T-update of any continuous f with any loss: one minimiser on a bracket.
+
+The objective is g(t) = d(x, f(t)) + rho/2 (t - v)^2.  The best value so far bounds the distance of
+the minimiser from v.  No minimiser lies beyond a t where f takes the value at which d is least.
+
+Where g is convex on this bracket, Newton steps find its minimum.  Its second derivative is
+
+    g'' = d'' f'^2 + d' f'' + rho    (d', d'' with respect to y = f(t)).
+
+On the way from v to the minimiser, |d'| of a convex d is at most |d'(f(v))|.  So bounds of f'' in
+the table of f show that g is convex (`nmd_lab.model._curve`).
+
+Otherwise g is scanned outwards from v, block by block of the table.  A block is left out if the
+distance from v, and d at the best value of f in it, show that no t in it is better than the best so
+far.  A point that is lower than its neighbours is refined, by Newton steps within its bracket or by
+golden sections.  A minimum narrower than a block, an eighth of a unit of t or a 32nd of |t|, can be
+missed.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from nmd_lab._numba import compile_scalar
+
+from ._curve import BLOCK, LARGEST, bound_at, cell_of, curve_at
+from .loss import Loss
+from .losses import Frobenius
 
 ScalarMap = Callable[..., Any]
 """A compiled function of scalars."""
 
-
-@dataclass(frozen=True)
-class SearchOptions:
-    """Numbers that steer the search.
-
-    Attributes
-    ----------
-    first_step : float
-        First distance of a scanned point from v, relative to the radius of the bracket.
-    growth : float
-        Ratio of two steps near v.
-    share : float
-        Longest step, relative to the radius of the bracket.
-    reach : float
-        Longest step at the distance D from v, relative to D; steps of `step` are always allowed.
-    step : float
-        Longest step near v, in units of t.
-    tolerance : float
-        Width of the last bracket of a golden-section search, relative to 1 + |t|.
-    n_golden : int
-        Largest number of golden-section steps.
-    first_radius : float
-        Half of the first distance from v at which a t with finite loss is sought, relative to
-        1 + |v|.
-    last_radius : float
-        Distance from v at which that search ends without success.
-    most_points : int
-        Largest number of scanned points on each side of v.
-    """
-
-    first_step: float = 1e-5
-    growth: float = 1.6
-    share: float = 1.0 / 48.0
-    reach: float = 1.0 / 32.0
-    step: float = 1.0 / 16.0
-    tolerance: float = 1e-15
-    n_golden: int = 90
-    first_radius: float = 1e-6
-    last_radius: float = 1e30
-    most_points: int = 20_000
+MARGIN = 0.9  # share of rho that the harmful bend may reach
+MOST_STEPS, MOST_FREE_STEPS = 60, 12  # of Newton's method; after the latter it bisects a bracket
+CUBIC = 1e-5  # square of the last step in the norm of g'', relative to rho (t - v)^2, if d'' is 1
+QUADRATIC, AT_KINK = 1e-10, 1e-20  # the same for other losses, and for those with a kink
+N_GOLDEN = 120
+SHARE = 0.5 * (3.0 - math.sqrt(5.0))  # of the longer side, at which golden sections look
+TOLERANCE = 1e-15  # width of the last bracket of golden sections, relative to |t|
+FIRST_REACH, LAST_REACH = 1e-6, 1e30  # distances from v at which a t with finite loss is sought
+MOST_BLOCKS = 5_000  # on each side of v
+BEYOND = 1.0 / 32.0  # length of a block beyond the table, relative to |t|
 
 
-def compile_search(
-    forward: ScalarMap,
-    value: ScalarMap,
-    descent: ScalarMap | None = None,
-    options: SearchOptions | None = None,
-) -> ScalarMap:
-    """Return a compiled search for the minimiser of d(x, f(t)) + rho/2 (t - v)^2.
+def value_inside(d: type[Loss]) -> ScalarMap:
+    """Return compiled d, infinite outside the domain of the loss and where it is no number."""
+    (low, high), value = d.domain, compile_scalar(d.value)
+
+    def inside(x, y, p):  # type: ignore[no-untyped-def]
+        attained = value(x, y, p) if low <= y <= high else math.inf
+        return attained if attained > -math.inf else math.inf
+
+    return compile_scalar(inside)
+
+
+def compile_search(forward: ScalarMap, d: type[Loss]) -> ScalarMap:
+    """Return the compiled T-update ``(v, x, rho, curve, pf, pd) -> t``.
 
     Parameters
     ----------
-    forward, value : callable
-        Compiled f and d, with d >= min(0, d(x, x)).
-    descent : callable, optional
-        Compiled steps (`nmd_lab.model._descent`), whose result is taken unless it is NaN.
-    options : SearchOptions, optional
-        Numbers that steer the search.
-
-    Returns
-    -------
-    callable
-        ``(v, x, rho, curve, pf, pd) -> t``, with the curve of f for `descent`, and the parameters
-        `pf` of f and `pd` of d.
-
-    Notes
-    -----
-    The best objective so far bounds the distance of the minimiser from v.  The search scans both
-    sides outwards from v, with short steps near v, until this distance is reached.  Each point
-    that is lower than its neighbours is refined by a golden-section search, and a t with f(t) = x
-    is found by bisection, since d may have a kink there.  A minimum narrower than a step, a 16th of
-    a unit of t or a 32nd of the distance from v, can be missed.
+    forward : callable
+        Compiled f, ``(t, curve, pf) -> y``.
+    d : type
+        Class of the loss.
     """
-    search = _compile_search(forward, value, options or SearchOptions())
-    if descent is None:
+    value = value_inside(d)
+    has_slopes = d.derivatives is not Loss.derivatives
+    slopes, newton = compile_scalar(d.derivatives), _compile_newton(d)
+    is_tried, has_kink = d.convex and has_slopes, not d.smooth
 
-        def solution(v, x, rho, curve, pf, pd):  # type: ignore[no-untyped-def]
-            return search(v, x, rho, pf, pd)
+    def objective(t, v, x, rho, curve, pf, pd):  # type: ignore[no-untyped-def]
+        return value(x, forward(t, curve, pf), pd) + 0.5 * rho * (t - v) * (t - v)
 
-    else:
+    scan = _compile_scan(forward, compile_scalar(objective), d, newton if has_slopes else None)
 
-        def solution(v, x, rho, curve, pf, pd):  # type: ignore[no-untyped-def]
-            t = descent(v, x, rho, curve, pd)
-            return t if math.isfinite(t) else search(v, x, rho, pf, pd)
+    def search(v, x, rho, curve, pf, pd):  # type: ignore[no-untyped-def]
+        at_v = curve_at(v, curve)
+        drop = value(x, at_v[0], pd) - min(value(x, x, pd), 0.0)
+        if drop < math.inf:
+            radius = math.sqrt(2.02 * drop / rho)
+            if is_convex(v, rho, radius, slopes(x, at_v[0], pd)[0], curve):
+                t = newton(v, at_v, v - radius, v + radius, has_kink, v, x, rho, curve, pd)
+                if abs(t - v) <= radius:
+                    return t
+        return scan(v, x, rho, curve, pf, pd)
 
-    return compile_scalar(solution)
-
-
-def _compile_search(forward: ScalarMap, value: ScalarMap, options: SearchOptions) -> ScalarMap:
-    """Return the compiled search from a point with a finite objective."""
-    first_point = _compile_first_point(forward, value, options)
-    scan = _compile_scan(forward, value, options)
-    refine = _compile_refinement(forward, value, options)
-
-    def search(v, x, rho, pf, pd):  # type: ignore[no-untyped-def]
-        best, lowest = first_point(v, x, rho, pf, pd)
-        if not lowest < math.inf:
-            return v
-        bottom = value(x, x, pd)
-        bottom = bottom if bottom < 0.0 else 0.0
-        for side in (-1.0, 1.0):
-            best, lowest = scan(side, best, lowest, bottom, v, x, rho, pf, pd)
-        width = max(abs(best - v) * 1e-3, 1e-9 * (1.0 + abs(best)))
-        return refine(best - width, best + width, best, lowest, v, x, rho, pf, pd)[0]
-
-    return compile_scalar(search)
+    return compile_scalar(search) if is_tried else scan
 
 
-def _compile_scan(forward: ScalarMap, value: ScalarMap, options: SearchOptions) -> ScalarMap:
-    """Return the compiled scan of one side of v."""
-    # Numba captures plain numbers, not the attributes of an object.
-    first_step, growth, share = options.first_step, options.growth, options.share
-    reach, step_of_t, most_points = options.reach, options.step, options.most_points
-    objective = _compile_objective(forward, value)
-    refine = _compile_refinement(forward, value, options)
-    crossing = _compile_crossing(forward)
+@compile_scalar
+def is_convex(v, rho, radius, pull, curve):  # type: ignore[no-untyped-def]
+    """Return whether g is certainly convex within a radius of v, with d' = pull at f(v)."""
+    _, _, per_scale, least, largest, left, right = curve
+    steepest = abs(pull)
+    harm = max(-least if pull > 0.0 else largest, 0.0)
+    if v - radius >= left and v + radius <= right and steepest * harm <= MARGIN * rho:
+        return True
+    for _ in range(3):
+        first, last = cell_of(v - radius, per_scale), cell_of(v + radius, per_scale)
+        if first < 0 or last < 0:
+            return False
+        harm, slope = 0.0, 0.0
+        for k in range(first // BLOCK, last // BLOCK + 1):
+            harm = max(harm, -bound_at(k, 1, curve) if pull > 0.0 else bound_at(k, 2, curve))
+            slope = max(slope, bound_at(k, 3, curve))
+        if steepest * harm <= MARGIN * rho:
+            return True
+        nearer = 1.01 * steepest * slope / rho  # since rho (t - v) = -d' f'
+        if not nearer < 0.7 * radius:
+            return False
+        radius = nearer
+    return False
 
-    def scan(side, best, lowest, bottom, v, x, rho, pf, pd):  # type: ignore[no-untyped-def]
-        radius = math.sqrt(2.0 * (lowest - bottom) / rho)
-        step = first_step * radius
-        # Three points side by side and their objectives; the one at v begins.
-        before, at_before = v - side * step, objective(v - side * step, v, x, rho, pf, pd)
-        middle, at_middle = v, objective(v, v, x, rho, pf, pd)
-        above = forward(v, pf) > x
-        distance = 0.0
-        for _ in range(most_points):
-            radius = math.sqrt(2.0 * max(lowest - bottom, 0.0) / rho)
-            longest = min(share * radius, max(step_of_t, reach * distance))
-            distance += step
-            step = min(growth * step, max(longest, step))
-            t = v + side * distance
-            now_above = forward(t, pf) > x
-            n_points = 1
-            if now_above != above:
-                middle_t = crossing(middle, t, x, above, pf)
-                n_points = 2 if middle_t != middle and middle_t != t else 1
-            for k in range(n_points):
-                after = middle_t if n_points == 2 and k == 0 else t
-                at_after = objective(after, v, x, rho, pf, pd)
-                if at_middle <= at_before and at_middle <= at_after:
-                    deepest = 3.0 * at_middle - 2.0 * max(at_before, at_after)
-                    if deepest < lowest or not deepest > -math.inf:
-                        best, lowest = refine(before, after, best, lowest, v, x, rho, pf, pd)
-                if at_after < lowest:
-                    best, lowest = after, at_after
-                before, at_before, middle, at_middle = middle, at_middle, after, at_after
-            above = now_above
-            if distance > radius:
+
+def _compile_newton(d: type[Loss]) -> ScalarMap:
+    """Return compiled Newton steps from t to a minimum between two points; NaN without one.
+
+    They take what `curve_at` returns at t.  Guarded steps stay in the bracket.  Where d has a kink
+    at y = x, a step ends there if the gradient changes its sign.
+    """
+    slopes, has_kink, (lowest, highest) = compile_scalar(d.derivatives), not d.smooth, d.domain
+    enough = AT_KINK if has_kink else CUBIC if d is Frobenius else QUADRATIC
+
+    def newton(t, at, left, right, guarded, v, x, rho, curve, pd):  # type: ignore[no-untyped-def]
+        y, slope, bend, third = at
+        for k in range(MOST_STEPS if guarded else MOST_FREE_STEPS):
+            if not lowest <= y <= highest:
+                return np.nan
+            if has_kink and y == x:
+                return t
+            first, second = slopes(x, y, pd)
+            gradient = first * slope + rho * (t - v)
+            curvature = second * slope * slope + first * bend + rho
+            # Halley's step; the derivative of d'' is left out.
+            square = curvature * curvature
+            higher = 0.5 * gradient * (3.0 * second * slope * bend + first * third)
+            damped = min(max(square - higher, 0.25 * square), 4.0 * square)
+            other = t - gradient * curvature / damped
+            if guarded:
+                if gradient > 0.0:
+                    right = t
+                else:
+                    left = t
+                if has_kink:
+                    kink = t + (x - y) / slope
+                    beyond = slopes(x, x + (x - y), pd)[0] * slope + rho * (kink - v)
+                    passed = (kink - t) * (other - kink) >= 0.0
+                    other = kink if passed and gradient * beyond <= 0.0 else other
+                if not left <= other <= right or k > MOST_FREE_STEPS:
+                    other = 0.5 * (left + right)
+            step, moved, t = other - t, other - v, other
+            if step * step * max(curvature, rho) <= enough * rho * moved * moved:
+                return t
+            y, slope, bend, third = curve_at(t, curve)
+        return t if guarded else np.nan
+
+    return compile_scalar(newton)
+
+
+def _compile_scan(
+    forward: ScalarMap, objective: ScalarMap, d: type[Loss], newton: ScalarMap | None
+) -> ScalarMap:
+    """Return the compiled scan of both sides of v."""
+    value, least_at, (smallest, largest) = value_inside(d), compile_scalar(d.least_at), d.domain
+    refine = _compile_refinement(objective, newton)
+
+    def one_side(side, before, at_before, at_v, best, lowest, v, x, rho, curve, pf, pd):  # type: ignore[no-untyped-def]
+        target, bottom = min(max(least_at(x, pd), smallest), largest), min(value(x, x, pd), 0.0)
+        middle, at_middle, left_out = v, at_v, False
+        above = forward(v, curve, pf) > target
+        for _ in range(MOST_BLOCKS):
+            cost = 0.5 * rho * (middle - v) * (middle - v) + bottom
+            if cost >= lowest:
                 break
+            after, low, high = next_block(middle, side, curve)
+            least = value(x, min(max(target, low), high), pd) - bottom
+            at_after, passed = math.inf, False
+            if not cost + least >= lowest:
+                after = middle if left_out else after
+                y = forward(after, curve, pf)
+                square = 0.5 * rho * (after - v) * (after - v)
+                at_after = value(x, y, pd) + square
+                passed = (y > target) != above or square + bottom >= lowest
+                if left_out and not passed:
+                    at_middle, left_out = at_after, False
+                    continue
+            else:
+                left_out = True
+            a, t, at_t = before, middle, at_middle
+            is_low = at_t <= at_before and at_t <= at_after
+            if passed and at_after < at_middle:
+                a, t, at_t, is_low = middle, after, at_after, True
+            if is_low and at_t < math.inf:
+                t, at_t = refine(a, t, after, at_t, v, x, rho, curve, pf, pd)
+            if at_t < lowest:
+                best, lowest = t, at_t
+            if passed:
+                break
+            before, at_before, middle, at_middle = middle, at_middle, after, at_after
         return best, lowest
+
+    side_of = compile_scalar(one_side)
+
+    def scan(v, x, rho, curve, pf, pd):  # type: ignore[no-untyped-def]
+        at_v = objective(v, v, x, rho, curve, pf, pd)
+        best, lowest, step = v, at_v, FIRST_REACH * (1.0 + abs(v))
+        while not lowest < math.inf and abs(step) < LAST_REACH:  # f(v) outside the loss's domain
+            at = objective(v + step, v, x, rho, curve, pf, pd)
+            if at < lowest:
+                best, lowest = v + step, at
+            step *= -1.5
+        before = next_block(v, -1.0, curve)[0]
+        at_before = objective(before, v, x, rho, curve, pf, pd)
+        for side in (1.0, -1.0):
+            best, lowest = side_of(
+                side, before, at_before, at_v, best, lowest, v, x, rho, curve, pf, pd
+            )
+            at_before = -math.inf  # a minimum at v has been refined
+        return best
 
     return compile_scalar(scan)
 
 
-def _compile_crossing(forward: ScalarMap) -> ScalarMap:
-    """Return the compiled bisection for a t with f(t) = x between two points."""
+@compile_scalar
+def next_block(t, side, curve):  # type: ignore[no-untyped-def]
+    """Return the end of the block that begins at t, and the least and largest f in it."""
+    scale = 1.0 / curve[2]
+    cell = cell_of(t + side * 1e-9 * (scale + abs(t)), curve[2])
+    if cell < 0:
+        inwards = side * t < 0.0 and abs(t) > LARGEST * scale
+        far = max(abs(t) * (1.0 - BEYOND), LARGEST * scale) if inwards else abs(t) * (1.0 + BEYOND)
+        return math.copysign(far, t), -math.inf, math.inf
+    block = cell // BLOCK
+    end = bound_at(block + 1 if side > 0.0 else block, 0, curve)
+    step = bound_at(block, 6, curve)
+    end = t + side * step if step < abs(end - t) else end
+    return end, bound_at(block, 4, curve), bound_at(block, 5, curve)
 
-    def crossing(a, b, x, above, pf):  # type: ignore[no-untyped-def]
-        for _ in range(60):
-            t = a + 0.5 * (b - a)
-            if t in (a, b):
-                break
-            if (forward(t, pf) > x) == above:
-                a = t
-            else:
-                b = t
-        return b if abs(forward(b, pf) - x) < abs(forward(a, pf) - x) else a
 
-    return compile_scalar(crossing)
+def _compile_refinement(objective: ScalarMap, newton: ScalarMap | None) -> ScalarMap:
+    """Return the compiled search for a minimum between a and b, no higher than that at t."""
+    golden = compile_golden(objective)
+    if newton is None:
+        return golden
+    steps = newton
 
-
-def _compile_refinement(forward: ScalarMap, value: ScalarMap, options: SearchOptions) -> ScalarMap:
-    """Return the compiled golden-section search between two points."""
-    n_golden, tolerance = options.n_golden, options.tolerance
-    golden = 0.5 * (math.sqrt(5.0) - 1.0)
-    objective = _compile_objective(forward, value)
-
-    def refine(a, b, best, lowest, v, x, rho, pf, pd):  # type: ignore[no-untyped-def]
+    def refine(a, t, b, at_t, v, x, rho, curve, pf, pd):  # type: ignore[no-untyped-def]
         left, right = min(a, b), max(a, b)
-        inner_left, inner_right = right - golden * (right - left), left + golden * (right - left)
-        at_left = objective(inner_left, v, x, rho, pf, pd)
-        at_right = objective(inner_right, v, x, rho, pf, pd)
-        for _ in range(n_golden):
-            if at_left < lowest:
-                best, lowest = inner_left, at_left
-            if at_right < lowest:
-                best, lowest = inner_right, at_right
-            if right - left <= tolerance * (1.0 + abs(left)):
-                break
-            if at_left < at_right or not at_right < math.inf:
-                right, inner_right, at_right = inner_right, inner_left, at_left
-                inner_left = right - golden * (right - left)
-                at_left = objective(inner_left, v, x, rho, pf, pd)
-            else:
-                left, inner_left, at_left = inner_left, inner_right, at_right
-                inner_right = left + golden * (right - left)
-                at_right = objective(inner_right, v, x, rho, pf, pd)
-        return best, lowest
+        found = steps(t, curve_at(t, curve), left, right, True, v, x, rho, curve, pd)
+        if found != found:
+            return golden(a, t, b, at_t, v, x, rho, curve, pf, pd)
+        attained = objective(found, v, x, rho, curve, pf, pd)
+        return (found, attained) if attained < at_t else (t, at_t)
 
     return compile_scalar(refine)
 
 
-def _compile_objective(forward: ScalarMap, value: ScalarMap) -> ScalarMap:
-    """Return the compiled objective of the T-update."""
+def compile_golden(objective: ScalarMap) -> ScalarMap:
+    """Return the compiled golden sections between a and b around t, where g is finite."""
 
-    def objective(t, v, x, rho, pf, pd):  # type: ignore[no-untyped-def]
-        attained = value(x, forward(t, pf), pd) + 0.5 * rho * (t - v) * (t - v)
-        return attained if attained > -math.inf else math.inf  # NaN and -inf are no minimum
+    def golden(a, t, b, at_t, v, x, rho, curve, pf, pd):  # type: ignore[no-untyped-def]
+        for _ in range(N_GOLDEN):
+            if abs(b - a) <= TOLERANCE * abs(t):
+                break
+            to_b = abs(b - t) > abs(a - t)
+            other = t + SHARE * ((b if to_b else a) - t)
+            attained = objective(other, v, x, rho, curve, pf, pd)
+            if attained < at_t:
+                a, t, at_t, b = (t, other, attained, b) if to_b else (a, other, attained, t)
+            else:
+                a, b = (a, other) if to_b else (other, b)
+        return t, at_t
 
-    return compile_scalar(objective)
-
-
-def _compile_first_point(forward: ScalarMap, value: ScalarMap, options: SearchOptions) -> ScalarMap:
-    """Return a compiled search for a t with finite objective near v."""
-    objective = _compile_objective(forward, value)
-    first_radius, last_radius = options.first_radius, options.last_radius
-
-    def first_point(v, x, rho, pf, pd):  # type: ignore[no-untyped-def]
-        best, lowest, reach = v, objective(v, v, x, rho, pf, pd), first_radius * (1.0 + abs(v))
-        while not lowest < math.inf and reach < last_radius:  # f(v) outside the loss's domain
-            reach *= 2.0
-            for t in (v - reach, v + reach):
-                if objective(t, v, x, rho, pf, pd) < lowest:
-                    best, lowest = t, objective(t, v, x, rho, pf, pd)
-        return best, lowest
-
-    return compile_scalar(first_point)
+    return compile_scalar(golden)

@@ -122,6 +122,17 @@ class CensoredFrobenius(Loss):
             y = new
         return y
 
+    @staticmethod
+    def derivatives(x: float, y: float, p: tuple[float, ...]) -> tuple[float, float]:
+        """Return y - m(y) and its slope."""
+        mean, variance = moments_between(y, p[0], p[1], p[2])
+        return y - mean, 1.0 - variance
+
+    @staticmethod
+    def least_at(x: float, p: tuple[float, ...]) -> float:
+        """Return the middle between the limits."""
+        return 0.5 * p[0] + 0.5 * p[1]
+
 
 @compile_scalar
 def square_between(v: float, rho: float, low: float, high: float, sd: float) -> float:

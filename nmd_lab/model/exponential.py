@@ -101,7 +101,6 @@ class Exp(Nonlinearity):
     name = "exp"
     label = "exp(t)"
     monotone = True
-    steep = True
     closed_forms: ClassVar[dict[type[Loss], Callable[..., float]]] = {
         Frobenius: exp_frobenius,
         KL: exp_kl,
@@ -124,11 +123,6 @@ class Exp(Nonlinearity):
     def derivative(t: float, p: tuple[float, ...]) -> float:
         """Return exp(t)."""
         return math.exp(1.0 * float(t)) if -LARGEST < t < LARGEST else 0.0
-
-    @staticmethod
-    def inverse(y: float, p: tuple[float, ...]) -> float:
-        """Return log(y), between -300 and 300, beyond which f is constant."""
-        return min(max(math.log(y), -LARGEST), LARGEST) if y > 0.0 else -LARGEST
 
     def preimage(self, x: NDArray[np.floating]) -> NDArray[np.floating]:
         """Return log(x), and log(0.1) where x is not positive."""

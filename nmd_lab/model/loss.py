@@ -129,13 +129,17 @@ class Loss(ModelPart):
     def derivatives(x: float, y: float, p: tuple[float, ...]) -> tuple[float, float]:
         """Return the first and the second derivative of d(x, y) in y.
 
-        A loss may leave it out.  With it, the T-update of a smooth f takes fewer steps.
+        A loss may leave it out.  With it, the T-update of a smooth f takes Newton steps, which are
+        many times faster.
         """
         raise NotImplementedError
 
     @staticmethod
     def least_at(x: float, p: tuple[float, ...]) -> float:
-        """Return the y, perhaps infinite, from which d(x, y) never falls; x by default."""
+        """Return the y, perhaps infinite, from which d(x, y) never falls; x by default.
+
+        The search for the T-update of an f without pieces ends where f takes this value.
+        """
         return x
 
     @classmethod

@@ -104,6 +104,11 @@ class L1(Loss):
         """Return x clipped to q ± 1/rho."""
         return min(max(x, q - 1.0 / rho), q + 1.0 / rho)
 
+    @staticmethod
+    def derivatives(x: float, y: float, p: tuple[float, ...]) -> tuple[float, float]:
+        """Return the sign of y - x and 0."""
+        return (1.0 if y > x else -1.0 if y < x else 0.0), 0.0
+
     def reference(self, x: NDArray[np.floating], weights: NDArray[np.floating]) -> float:
         """Return the sum of |X|."""
         return float(np.sum(weights * np.abs(x), dtype=np.float64))

@@ -209,11 +209,6 @@ class Square(Nonlinearity):
         """Return t squared."""
         return t * t
 
-    @staticmethod
-    def inverse(y: float, p: tuple[float, ...]) -> float:
-        """Return √y, 0 for negative y."""
-        return math.sqrt(max(y, 0.0))
-
     def preimage(self, x: NDArray[np.floating]) -> NDArray[np.floating]:
         """Return √X, 0 for negative x."""
         return np.asarray(np.sqrt(np.maximum(x, 0)))

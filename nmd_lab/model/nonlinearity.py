@@ -45,7 +45,7 @@ class Nonlinearity(ModelPart):
 
     A subclass sets `name` and writes `forward` in plain scalar Python.  Numba compiles it; its
     argument `p` is the tuple `parameters`.  A piecewise-linear f also returns its `pieces`.  A
-    smooth f can have a `derivative`, with which the search for the T-update takes fewer steps.
+    smooth f can have a `derivative`, which `check_nonlinearity` compares with f.
 
     Attributes
     ----------
@@ -62,8 +62,6 @@ class Nonlinearity(ModelPart):
     even : bool
         Whether f(-t) = f(t); False by default.  If so, pieces and closed forms cover t >= 0 only,
         and the T-update has the sign of v.
-    steep : bool
-        Whether the slope of f has no bound; False by default.
     periodic : bool
         Whether f is `nmd_lab.Wrap`, or another f(t) = t - k period with k such that f(t) lies
         between start and start + period; `parameters` are then (period, start).  False by default.
@@ -89,7 +87,6 @@ class Nonlinearity(ModelPart):
     even: ClassVar[bool] = False
     monotone: ClassVar[bool] = False
     periodic: ClassVar[bool] = False
-    steep: ClassVar[bool] = False
     closed_forms: ClassVar[dict[type[Loss], Callable[..., float]]] = {}
 
     @staticmethod
@@ -100,14 +97,6 @@ class Nonlinearity(ModelPart):
     @staticmethod
     def derivative(t: float, p: tuple[float, ...]) -> float:
         """Return the derivative of f at t."""
-        raise NotImplementedError
-
-    @staticmethod
-    def inverse(y: float, p: tuple[float, ...]) -> float:
-        """Return the finite t with f(t) nearest to y; for an even f, that with t >= 0.
-
-        Only a smooth f that rises, for t >= 0 if it is even, can have one.  It bounds the T-update.
-        """
         raise NotImplementedError
 
     @property

@@ -11,8 +11,8 @@ first of four constructions that applies to the pair:
    loss.  A loss that is not convex has its own map of an interval instead.
 3. The best of three branches of a periodic f.  On the branch of v the quadratic has its centre, and
    a branch that lies farther away than its neighbour is not better than this.
-4. Newton steps on a table of f where they certainly find the minimum, and else a search over a
-   bracket that contains it.
+4. A search over a bracket that contains the minimiser: Newton steps on a table of f where the
+   objective is convex, else a scan.
 
 These maps replace the case lists of the paper's appendix, some of which miss the minimum.
 
@@ -34,10 +34,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from nmd_lab._numba import compile_kernel, compile_scalar, is_ours
 
-from ._bracket import compile_bracket_search, is_bracketed
 from ._curve import curve_of, value_at
 from ._pieces import best_branch, best_piece
-from ._proximal_map import compile_proximal, descent_of, value_inside
+from ._proximal_map import compile_proximal
 from ._search import ScalarMap, compile_search
 from .loss import Loss
 from .losses import as_loss
@@ -177,7 +176,7 @@ def is_searched(structure: Structure) -> bool:
     f, d, flat = structure
     by_branches = f.periodic and d.is_solved_on_pieces()
     by_formula = d in f.closed_forms or bool(flat)
-    return not (by_formula or by_branches or is_bracketed(f, d))
+    return not (by_formula or by_branches)
 
 
 @cache
@@ -208,11 +207,8 @@ def compile_t_update(structure: Structure) -> ScalarMap:
         solve = best_piece(flat, d, compile_proximal(d))  # type: ignore[arg-type]
     elif f.periodic and d.is_solved_on_pieces():
         solve = best_branch(compile_scalar(f.forward), d, compile_proximal(d))  # type: ignore[arg-type]
-    elif is_bracketed(f, d):
-        solve = compile_bracket_search(f, d)
     else:
-        value = value_inside(compile_scalar(d.value), d.domain)
-        solve = compile_search(compile_scalar(f.forward), value, descent_of(d, value))
+        solve = compile_search(compile_forward(structure), d)
     return _with_sign_of_v(solve) if f.even else solve
 
 

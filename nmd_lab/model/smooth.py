@@ -24,8 +24,8 @@ ScalarFunction = Callable[[float], float]
 class Smooth(Nonlinearity):
     """f given by any continuous function of one number.
 
-    The T-update finds the global minimiser on a bracket, with every loss.  Where f is smooth, it
-    takes a few Newton steps along a table of f; elsewhere it searches, which is slower.
+    The T-update searches for the global minimiser on a bracket, with every loss.  Where f is
+    smooth, it takes Newton steps along a table of f; elsewhere golden sections, which are slower.
 
     Parameters
     ----------

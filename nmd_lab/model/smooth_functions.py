@@ -51,13 +51,6 @@ class Sigmoid(Nonlinearity):
         small = math.exp(-abs(t))
         return small / ((1.0 + small) * (1.0 + small))
 
-    @staticmethod
-    def inverse(y: float, p: tuple[float, ...]) -> float:
-        """Return log(y / (1 - y)), between -700 and 40, beyond which f is 0 or 1."""
-        if y <= 0.0:
-            return -700.0
-        return max(math.log(y / (1.0 - y)), -700.0) if y < 1.0 else 40.0
-
     def preimage(self, x: NDArray[np.floating]) -> NDArray[np.floating]:
         """Return log(x / (1 - x)) for x moved away from 0 and 1."""
         inner = np.clip(x, EDGE, 1 - EDGE)
@@ -94,11 +87,6 @@ class Tanh(Nonlinearity):
         small = math.exp(-2.0 * abs(t))
         return 4.0 * small / ((1.0 + small) * (1.0 + small))
 
-    @staticmethod
-    def inverse(y: float, p: tuple[float, ...]) -> float:
-        """Return artanh(y), between -20 and 20, beyond which f is -1 or 1."""
-        return math.atanh(y) if abs(y) < 1.0 else math.copysign(20.0, y)
-
     def preimage(self, x: NDArray[np.floating]) -> NDArray[np.floating]:
         """Return artanh(x) for x moved away from -1 and 1."""
         return np.asarray(np.arctanh(np.clip(x, 2 * EDGE - 1, 1 - 2 * EDGE)), dtype=x.dtype)
@@ -133,11 +121,6 @@ class Softplus(Nonlinearity):
         """Return 1 / (1 + exp(-t))."""
         small = math.exp(-abs(t))
         return 1.0 / (1.0 + small) if t > 0.0 else small / (1.0 + small)
-
-    @staticmethod
-    def inverse(y: float, p: tuple[float, ...]) -> float:
-        """Return log(exp(y) - 1), at least -700, below which f is 0."""
-        return max(y + math.log(-math.expm1(-y)), -700.0) if y > 0.0 else -700.0
 
     def preimage(self, x: NDArray[np.floating]) -> NDArray[np.floating]:
         """Return log(exp(x) - 1), at least about -4."""
@@ -192,11 +175,6 @@ class Power(Nonlinearity):
         if t == 0.0:
             return math.inf if p[0] < 1.0 else 0.0
         return math.copysign(p[0] * math.pow(abs(t), p[0] - 1.0), t)
-
-    @staticmethod
-    def inverse(y: float, p: tuple[float, ...]) -> float:
-        """Return y^(1/p), 0 for negative y."""
-        return math.pow(max(y, 0.0), 1.0 / p[0])
 
     def preimage(self, x: NDArray[np.floating]) -> NDArray[np.floating]:
         """Return X^(1/p), 0 for negative x."""

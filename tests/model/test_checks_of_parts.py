@@ -51,15 +51,12 @@ def broken(report):
 
 
 LOSSES = [
-    nmd.Frobenius(), nmd.L1(), nmd.KL(), nmd.Huber(0.5), nmd.Quantile(0.2), nmd.Logistic(0),
-    nmd.Logistic(-1), nmd.NegativeBinomial(0.5), nmd.ItakuraSaito(), nmd.SquaredLog(),
+    nmd.L1(),
+    nmd.Logistic(-1),
+    nmd.NegativeBinomial(0.5),
     nmd.Ordinal([0, 1, 2], [-0.5, 0.7]),
-]  # fmt: skip
-FUNCTIONS = [
-    nmd.Identity(), nmd.ReLU(), nmd.MinMax(0, 2), nmd.Modulus(), nmd.Square(), nmd.LeakyReLU(0.1),
-    nmd.SoftThreshold(0.5), nmd.AbsoluteOffset(0.3), nmd.PiecewiseLinear([0.0, 1.0], [0.2, 1, 0]),
-    nmd.Sigmoid(), nmd.Softplus(), nmd.Exp(), nmd.Tanh(), nmd.Power(1.5), nmd.Wrap(),
-]  # fmt: skip
+]
+FUNCTIONS = [nmd.MinMax(0, 2), nmd.Square(), nmd.Sigmoid(), nmd.Power(1.5), nmd.Wrap()]
 
 
 @pytest.mark.parametrize("loss", LOSSES, ids=repr)

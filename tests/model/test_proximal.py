@@ -284,10 +284,17 @@ class Softplus(nmd_lab.Nonlinearity):
         return math.log1p(math.exp(-abs(t))) + max(t, 0.0)
 
 
-@pytest.mark.parametrize("loss", [Huber(0.5), nmd_lab.Frobenius(), nmd_lab.L1(), nmd_lab.KL()])
-@pytest.mark.parametrize("f", [LeakyReLU(0.2), Softplus(), nmd_lab.Square()])
+@pytest.mark.parametrize(
+    ("f", "loss"),
+    [
+        (LeakyReLU(0.2), Huber(0.5)),
+        (LeakyReLU(0.2), nmd_lab.KL()),
+        (Softplus(), nmd_lab.L1()),
+        (nmd_lab.Square(), Huber(0.5)),
+    ],
+)
 def test_models_of_the_users_own_are_solved(f, loss, rng):
-    """Leaky ReLU by its pieces, softplus (and Square with Huber) by the search."""
+    """Leaky ReLU by its pieces, softplus and Square by the search."""
     v, x = 3 * rng.normal(size=200), 2 * np.abs(rng.normal(size=200))
     rho = 10 ** rng.uniform(-2, 2, size=200)
     grid = np.linspace(-40, 40, 100_001)

@@ -1,4 +1,7 @@
-"""The T-update of an f without pieces is the global minimiser, with every kind of loss."""
+"""The T-update of an f of the user's own is the global minimiser, also among several minima.
+
+The nonlinearities and losses of the package are in `test_parts`.
+"""
 
 from __future__ import annotations
 
@@ -24,10 +27,6 @@ def power(t):
     return abs(t) ** 1.5
 
 
-def sigmoid(t):
-    return 1.0 / (1.0 + math.exp(-t))
-
-
 class Pseudo(nmd.Loss):
     """A loss with values alone."""
 
@@ -46,8 +45,7 @@ def distance(d, x, y):
         if d == "l1":
             return np.abs(x - y)
         if d == "kl":
-            positive = np.where(y > 0, x * (y / x - 1 - np.log(y / x)), np.inf)
-            return np.where(x > 0, positive, np.where(y >= 0, y, np.inf))
+            return np.where(y > 0, x * (y / x - 1 - np.log(y / x)), np.inf)
         return np.sqrt(1 + (x - y) ** 2) - 1
 
 
@@ -55,7 +53,6 @@ TEXTBOOK = {
     "softplus": lambda t: np.logaddexp(0, t),
     "wave": lambda t: np.sin(t) + 0.1 * t,
     "power": lambda t: np.abs(t) ** 1.5,
-    "sigmoid": lambda t: 1 / (1 + np.exp(-t)),
 }
 
 
@@ -85,11 +82,8 @@ def lowest(f, d, v, x, rho, attained):
 
 @pytest.mark.parametrize(
     ("f", "d"),
-    [
-        *((softplus, d) for d in ("frobenius", "l1", "kl", Pseudo())),
-        (sigmoid, "frobenius"), (sigmoid, "l1"), (wave, "frobenius"), (wave, "l1"), (power, "l1"),
-    ],
-)  # fmt: skip
+    [(wave, "frobenius"), (wave, "l1"), (wave, "kl"), (power, "l1"), (softplus, Pseudo())],
+)
 def test_no_point_is_better(f, d):
     rng = np.random.default_rng(1)
     v, rho = 3 * rng.normal(size=400), 10 ** rng.uniform(-2, 3, 400)
@@ -108,9 +102,3 @@ def test_values_alone_are_enough_with_pieces():
     for i in range(3):
         g = distance("pseudo", x[i], np.maximum(grid, 0)) + rho[i] / 2 * (grid - v[i]) ** 2
         assert abs(t[i] - grid[np.argmin(g)]) <= 1e-4
-
-
-def test_single_precision_stays():
-    t = nmd.prox(np.float32([1, 2]), np.float32([1, 1]), 1.0, nonlinearity=nmd.Smooth(softplus),
-                 loss="frobenius")  # fmt: skip
-    assert t.dtype == np.float32

@@ -89,6 +89,13 @@ class Logistic(Loss):
         return s * z
 
     @staticmethod
+    def derivatives(x: float, y: float, p: tuple[float, ...]) -> tuple[float, float]:
+        """Return P(x = 1) - x for x = 0 and 1, and the variance of x."""
+        small = math.exp(-abs(y))
+        share = 1.0 / (1.0 + small) if y > 0.0 else small / (1.0 + small)
+        return share - (1.0 if x > 0.5 else 0.0), small / ((1.0 + small) * (1.0 + small))
+
+    @staticmethod
     def least_at(x: float, p: tuple[float, ...]) -> float:
         """Return plus or minus infinity."""
         return math.inf if x > 0.5 else -math.inf

@@ -59,6 +59,11 @@ class Huber(Loss):
         step = (x - q) / (1.0 + rho)
         return q + min(max(step, -p[0] / rho), p[0] / rho)
 
+    @staticmethod
+    def derivatives(x: float, y: float, p: tuple[float, ...]) -> tuple[float, float]:
+        """Return y - x and 1 for small residuals, ± delta and 0 for large ones."""
+        return min(max(y - x, -p[0]), p[0]), 1.0 if abs(y - x) <= p[0] else 0.0
+
     def scaled(self, size: float) -> Huber:
         """Return the same loss for data that are divided by `size`."""
         return Huber(self.delta / size)
@@ -107,6 +112,11 @@ class Quantile(Loss):
     def value(x: float, y: float, p: tuple[float, ...]) -> float:
         """Return q (x - y) or (1 - q) (y - x), whichever is positive."""
         return p[0] * (x - y) if x > y else (1.0 - p[0]) * (y - x)
+
+    @staticmethod
+    def derivatives(x: float, y: float, p: tuple[float, ...]) -> tuple[float, float]:
+        """Return -q below x and 1 - q above, and 0."""
+        return (-p[0] if y < x else 1.0 - p[0] if y > x else 0.0), 0.0
 
     @staticmethod
     def proximal(q: float, x: float, rho: float, p: tuple[float, ...]) -> float:
