@@ -25,18 +25,6 @@ def check_target(path: str | os.PathLike[str], name: str = "path") -> Path:
     """Return the absolute path of a file that can be written, or raise an error that says why not.
 
     A file without a name is made in the folder for a moment, and nothing stays.
-
-    Parameters
-    ----------
-    path : path-like
-        Path of the file, which need not exist.
-    name : str, default "path"
-        Name of the argument, for the message.
-
-    Raises
-    ------
-    OSError
-        If the path is a folder, or its folder does not exist or cannot be written.
     """
     path = Path(path).resolve()
     if path.is_dir():
@@ -56,20 +44,7 @@ def check_target(path: str | os.PathLike[str], name: str = "path") -> Path:
 
 
 def write_atomically(path: str | os.PathLike[str], parts: Iterable[bytes | memoryview]) -> None:
-    """Write a file; if this fails, an older file of this name is kept.
-
-    Parameters
-    ----------
-    path : path-like
-        Path of the file.
-    parts : iterable of bytes
-        Content of the file, in its order.
-
-    Raises
-    ------
-    OSError
-        If the file cannot be written, for example because the disk is full.
-    """
+    """Write a file; if this fails, an older file of this name is kept."""
     path = check_target(path)
     _remove_leftovers(path)
     unfinished = path.with_name(f"{_prefix(path)}{uuid.uuid4().hex}.partial")

@@ -37,19 +37,7 @@ def check_number(
     *,
     above: float | None = None,
 ) -> float:
-    """Return the value as a float; it must be a finite number within bounds.
-
-    Parameters
-    ----------
-    name : str
-        Name of the argument, for the message.
-    value : float
-        Value of the argument.
-    smallest, largest : float
-        Bounds, both included; none by default.
-    above : float, optional
-        Lower bound that is excluded, instead of `smallest`.
-    """
+    """Return the value as a float; it must be a finite number within bounds."""
     allowed = "" if smallest == -math.inf else f" >= {smallest:g}"
     if above is not None:
         allowed = f" > {above:g}"
@@ -70,17 +58,7 @@ sum of the squares of the errors of a fit is an ordinary number."""
 
 
 def check_size(name: str, largest: float, dtype: Any) -> float:
-    """Return the largest magnitude of data, if the precision can hold the errors of their fits.
-
-    Parameters
-    ----------
-    name : str
-        Name of the data, for the message.
-    largest : float
-        Largest magnitude of an entry; 0 is allowed.
-    dtype : dtype
-        Precision of the data.
-    """
+    """Return the largest magnitude of data, if the precision can hold the errors of their fits."""
     precision = np.dtype(dtype).name
     limit = LARGEST_SIZE[precision]
     if largest and not 1 / limit <= largest <= limit:
@@ -107,19 +85,7 @@ def check_share(name: str, value: Any, *, zero: bool = True, one: bool = False) 
 
 
 def check_word(name: str, value: Any, choices: Iterable[Any], others: str = "") -> None:
-    """Raise ValueError if a value is not one of the choices; the message names the nearest one.
-
-    Parameters
-    ----------
-    name : str
-        Name of the argument, for the message.
-    value : object
-        Value of the argument.
-    choices : iterable
-        Allowed values, usually strings.
-    others : str, default ""
-        Text on other allowed values, such as ", a pair (W, H) or a fit".
-    """
+    """Raise ValueError if a value is not one of the choices; the message names the nearest one."""
     choices = list(choices)
     if _key(value) not in map(_key, choices):
         hint = nearest(value, choices) or f"choose one of {choices}{others}."
@@ -180,17 +146,7 @@ SYNONYMS = {
 
 
 def check_option_names(names: Iterable[str], options: Iterable[str], owner: str) -> None:
-    """Raise TypeError if a keyword is not an option; the message names the nearest one.
-
-    Parameters
-    ----------
-    names : iterable of str
-        Keywords of a call.
-    options : iterable of str
-        Names of the options.
-    owner : str
-        What the options belong to, for the message, such as "a fit".
-    """
+    """Raise TypeError if a keyword is not an option; the message names the nearest one."""
     options = list(options)
     for name in names:
         if name not in options:
@@ -256,19 +212,7 @@ def refuse_class(name: str, value: Any) -> None:
 
 
 def check_positions(name: str, positions: Any, size: int, labels: str = "") -> NDArray[np.intp]:
-    """Return positions as flat integers from 0; they must be integers from -size to size - 1.
-
-    Parameters
-    ----------
-    name : str
-        Name of the argument, for the message.
-    positions : array_like of int
-        Positions; negative ones count from the end.
-    size : int
-        Number of positions there are.
-    labels : str, default ""
-        Name of the function that takes labels instead, for the message.
-    """
+    """Return positions as flat integers from 0; they must be integers from -size to size - 1."""
     array = np.asarray(positions).ravel()
     if array.size == 0:
         return np.empty(0, dtype=np.intp)

@@ -30,17 +30,7 @@ SPARE = 1.02
 
 
 class FileArray:
-    """A flat array in a file, read and written by ranges.
-
-    Parameters
-    ----------
-    array : ndarray (size,)
-        Array whose memory is mapped.
-    mapping : mmap
-        The mapping.
-    start : int
-        Position of the array in the mapping, in bytes.
-    """
+    """A flat array in a file, read and written by ranges."""
 
     def __init__(self, array: NDArray[Any], mapping: mmap.mmap, start: int = 0) -> None:
         self.array, self.dtype, self.size = array, array.dtype, array.size
@@ -98,15 +88,7 @@ class FileArray:
 
 
 class FileMatrix:
-    """A `FileArray` as a matrix (m, n), read and written by rows.
-
-    Parameters
-    ----------
-    flat : FileArray
-        Entries in C order.
-    shape : tuple of int
-        Number of rows and columns.
-    """
+    """A `FileArray` as a matrix (m, n), read and written by rows."""
 
     ndim = 2
 
@@ -137,18 +119,7 @@ class FileMatrix:
 
 
 class Scratch:
-    """A folder for the files of one fit, which is removed with this object.
-
-    Parameters
-    ----------
-    work_dir : path-like, optional
-        Folder to make it in; by default that of the system for temporary files.
-
-    Raises
-    ------
-    OSError
-        If there is no such folder, or nothing can be written there.
-    """
+    """A folder for the files of one fit, which is removed with this object."""
 
     def __init__(self, work_dir: str | os.PathLike[str] | None = None) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="nmd-lab-", dir=work_dir))
@@ -161,13 +132,7 @@ class Scratch:
         self._remove()
 
     def zeros(self, size: int, dtype: DTypeLike) -> FileArray:
-        """Return a new array of zeros in a file.
-
-        Raises
-        ------
-        OSError
-            If there is not enough space.
-        """
+        """Return a new array of zeros in a file."""
         dtype, self._count = np.dtype(dtype), self._count + 1
         length = max(size * dtype.itemsize, 1)
         free = shutil.disk_usage(self.folder).free

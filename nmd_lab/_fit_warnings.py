@@ -74,18 +74,7 @@ def messages_before(prepared: Prepared) -> Messages:
 def messages_after(
     fit: Decomposition, prepared: Prepared, settings: Collection[str] = OPTIONS
 ) -> Messages:
-    """Return what is to be said about a fit of a problem.
-
-    Parameters
-    ----------
-    fit : Decomposition
-        The fit.
-    prepared : Prepared
-        Its problem and options.
-    settings : collection of str
-        Names of the arguments that the user can change; advice of unobserved entries and of
-        overfitting names no others.
-    """
+    """Return what is to be said about a fit of a problem."""
     return _without_empty(
         {
             UnobservedWarning: _unobserved(prepared, settings),
@@ -96,15 +85,7 @@ def messages_after(
 
 
 def warn(messages: Messages, stacklevel: int) -> None:
-    """Give warnings.
-
-    Parameters
-    ----------
-    messages : dict of str by category
-        The warnings.
-    stacklevel : int
-        Number of calls between the user's line and this function.
-    """
+    """Give warnings."""
     for category, message in messages.items():
         warnings.warn(message, category, stacklevel=stacklevel + 1)
 

@@ -30,25 +30,7 @@ def run_fit(
     *,
     absent_are_zeros: bool,
 ) -> Decomposition:
-    """Prepare, solve, label and warn.
-
-    Parameters
-    ----------
-    function : callable
-        The function that was called, `decompose` or `complete`.
-    X : array_like
-        Data.
-    model : tuple
-        Rank, nonlinearity and loss.
-    data : dict
-        Mask, weights, dtype and sample_dims.
-    limits : GivenLimits
-        Limits of entries.
-    options : dict
-        Options of the fit.
-    absent_are_zeros : bool
-        Meaning of the absent entries of a sparse X.
-    """
+    """Prepare, solve, label and warn."""
     call = None
     if options.get("checkpoint") is not None:
         call = _call(function, model, data, limits, options)

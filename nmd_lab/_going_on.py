@@ -17,15 +17,7 @@ from .solver.scaling import Scaling
 
 
 def check_init(init: Any, model: Model, chains: int) -> None:
-    """Raise an error if a given start does not go with the model.
-
-    Raises
-    ------
-    TypeError
-        If it is neither a name nor a result.
-    ValueError
-        If its shape, its rank, its offsets, its kind of noise or its number of chains is another.
-    """
+    """Raise an error if a given start does not go with the model."""
     if isinstance(init, str):
         return
     if not isinstance(init, Decomposition | Posterior):

@@ -22,15 +22,7 @@ from .solver.run import Run
 
 
 def label(prepared: Prepared, solution: Solution) -> Decomposition:
-    """Return the labelled result of a fit.
-
-    Parameters
-    ----------
-    prepared : Prepared
-        Problem and options of the fit.
-    solution : Solution
-        Best outcome of the solver, with a summary of its starts.
-    """
+    """Return the labelled result of a fit."""
     outcome = solution.outcome
     problem = prepared.problem.of(outcome.state)
     state, units = outcome.state, problem.units
@@ -83,11 +75,6 @@ class ResumableFit:
 
     Its iterates are those of an uninterrupted fit.  With ``tol=0`` and no held-out entries, the
     result after k iterations is that of ``max_iter=k``.
-
-    Parameters
-    ----------
-    prepared : Prepared
-        Result of `nmd_lab.solver.prepare.prepare`; only the first of its starts is run.
     """
 
     def __init__(self, prepared: Prepared) -> None:
@@ -95,15 +82,7 @@ class ResumableFit:
         self.run: Run | None = None
 
     def advance(self, iterations: int, callback: Callable[[State], Any]) -> Decomposition:
-        """Do at most `iterations` more iterations, and return the result so far.
-
-        Parameters
-        ----------
-        iterations : int
-            Largest number of further iterations.
-        callback : callable
-            Function called with each state; a true return value stops the fit.
-        """
+        """Do at most `iterations` more iterations, and return the result so far."""
         problem, starts, options, plan, held_out, *_ = self.prepared
         with one_thread():
             if self.run is None:

@@ -172,18 +172,7 @@ def compile_inner(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def compile_kernel(function: Callable[..., Any], name: str, *, cached: bool) -> Callable[..., Any]:
-    """Compile a loop over flat arrays, which releases the interpreter lock.
-
-    Parameters
-    ----------
-    function : callable
-        Plain Python function, or closure over compiled scalar functions.
-    name : str
-        Name that identifies everything the closure captures.  Each name must have one signature
-        only, so that processes that compile at the same time write the same content.
-    cached : bool
-        Whether to cache the compiled code on disk.
-    """
+    """Compile a loop over flat arrays, which releases the interpreter lock."""
     named = _named(function, name)
     dispatcher: Any = _dispatcher(named, _KERNEL)
     if cached:

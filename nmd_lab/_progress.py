@@ -17,25 +17,7 @@ def with_progress(
     unit: str = "it",
     smoothing: float = 0.3,
 ) -> Iterator[T]:
-    """Yield the items and show how many of them are done.
-
-    Parameters
-    ----------
-    items : iterable
-        Items of the iteration.
-    total : int
-        Largest number of items.
-    show : bool or None
-        Whether to show a bar; it stays when the iteration ends.  None shows one on a terminal
-        only, after a second, and removes it at the end.
-    text : callable, optional
-        Function of an item that returns the text behind the bar.
-    unit : str, default "it"
-        Name of an item.
-    smoothing : float, default 0.3
-        Weight of the latest rate in the estimate of the remaining time: 0 takes the mean of all
-        rates, 1 the latest rate.
-    """
+    """Yield the items and show how many of them are done."""
     if show is False or total == 0:
         yield from items
         return

@@ -19,15 +19,7 @@ REMEDY = "raise tune= and draws=, or go on with init=posterior"
 
 
 def sentence_of_chains(posterior: Posterior, remedy: str = REMEDY) -> str:
-    """Return a sentence that says that the predictions have not settled; empty if they have.
-
-    Parameters
-    ----------
-    posterior : Posterior
-        Result.
-    remedy : str
-        What to do.
-    """
+    """Return a sentence that says that the predictions have not settled; empty if they have."""
     sweeps = posterior.trace.sizes["sweep"]
     if sweeps < FEWEST:
         return f"the chains have {sweeps} sweeps after tuning, too few to judge them: {remedy}."
@@ -43,15 +35,7 @@ def sentence_of_chains(posterior: Posterior, remedy: str = REMEDY) -> str:
 
 
 def warn_of_units(prepared: PreparedSample, stacklevel: int) -> None:
-    """Warn if the columns are in different units.
-
-    Parameters
-    ----------
-    prepared : PreparedSample
-        Data and model.
-    stacklevel : int
-        Number of calls between the user's line and this function.
-    """
+    """Warn if the columns are in different units."""
     if type(prepared.model.pair.loss) is not Frobenius or prepared.n_levels:
         return
     text = sentence_of_units(
@@ -62,15 +46,7 @@ def warn_of_units(prepared: PreparedSample, stacklevel: int) -> None:
 
 
 def warn_of_chains(posterior: Posterior, stacklevel: int) -> None:
-    """Warn if the predictions of the chains have not settled.
-
-    Parameters
-    ----------
-    posterior : Posterior
-        Result.
-    stacklevel : int
-        Number of calls between the user's line and this function.
-    """
+    """Warn if the predictions of the chains have not settled."""
     text = sentence_of_chains(posterior)
     if text:
         warnings.warn(text, NotConvergedWarning, stacklevel=stacklevel + 1)

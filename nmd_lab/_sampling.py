@@ -52,19 +52,7 @@ def draw_posterior(
     options: SampleOptions,
     interruption: Interruption,
 ) -> Posterior:
-    """Check the arguments of `sample`, run the chains and label the draws.
-
-    Parameters
-    ----------
-    X, rank, nonlinearity, loss
-        As for `sample`.
-    data : dict
-        The keyword arguments of `sample` that belong to X.
-    options : SampleOptions
-        The others.
-    interruption : Interruption
-        Ctrl-C, which ends the run.
-    """
+    """Check the arguments of `sample`, run the chains and label the draws."""
     client = client_for(X, options.client)
     if client is None:
         observations = observe(X, **data)

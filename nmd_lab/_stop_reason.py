@@ -30,23 +30,7 @@ of functions outside the package.
 
 
 class StopReason(str):
-    """Why a fit stopped: a string for people, with the attribute `code` for programs.
-
-    Parameters
-    ----------
-    code : str
-        One of the codes in `StopCode`.
-    text : str
-        Reason in one sentence.
-
-    Examples
-    --------
-    >>> reason = StopReason("max_iter", "max_iter: 500 iterations done")
-    >>> reason.code
-    'max_iter'
-    >>> print(reason)
-    max_iter: 500 iterations done
-    """
+    """Why a fit stopped: a string for people, with the attribute `code` for programs."""
 
     code: StopCode
 

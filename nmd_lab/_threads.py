@@ -69,20 +69,7 @@ def one_thread() -> Iterator[None]:
 def map_and_add(
     share: Callable[[int], tuple[NDArray[Any], ...]], parts: int
 ) -> tuple[NDArray[Any], ...]:
-    """Work on several shares at a time and return the sums of their results.
-
-    Parameters
-    ----------
-    share : callable
-        Function of the number of a share, from 0; it returns a tuple of arrays.
-    parts : int
-        Number of shares; each gets a thread.
-
-    Returns
-    -------
-    tuple of ndarray
-        Sums over the shares, always in the same order, so that results repeat bit for bit.
-    """
+    """Work on several shares at a time and return the sums of their results."""
     if parts == 1:
         return share(0)
     with ThreadPoolExecutor(parts) as pool:

@@ -88,23 +88,7 @@ def update_factor(
     H: FloatArray,
     relu: bool,
 ) -> None:
-    """Give each entry of W its best value in turn, in place.
-
-    Parameters
-    ----------
-    X : ndarray (m, n)
-        Data.
-    seen : ndarray of bool (m, n)
-        True where X is observed.
-    WH : ndarray (m, n)
-        Product of the factors; updated in place.
-    W : ndarray (m, rank)
-        Factor to update in place.
-    H : ndarray (rank, n)
-        Fixed factor.
-    relu : bool
-        True for f = ReLU, False for f = Square.
-    """
+    """Give each entry of W its best value in turn, in place."""
     m, rank = W.shape
     for i in range(m):
         x, p, seen_row = X[i], WH[i], seen[i]

@@ -33,11 +33,6 @@ from ._start import first_factors
 class LatentProblem:
     """Data and starting factors of a latent-variable method.
 
-    Parameters
-    ----------
-    X, rank, mask, dtype, init, random_state
-        As for `nmd_lab.baselines.anmd`.
-
     Attributes
     ----------
     observations : Observations
@@ -49,11 +44,6 @@ class LatentProblem:
         observed.
     W, H : ndarray (m, rank), (rank, n)
         Starting factors.
-
-    Raises
-    ------
-    ValueError, TypeError
-        If an argument is invalid, for example if X has a negative entry.
     """
 
     def __init__(

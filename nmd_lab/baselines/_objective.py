@@ -61,24 +61,7 @@ class Iterate:
 
 @dataclass(frozen=True)
 class Objective:
-    """The weighted loss of f(WH) on the observed entries, plus a ridge on the factors.
-
-    Parameters
-    ----------
-    observations : Observations
-        The data. Absent entries of sparse data are missing.
-    nonlinearity : Nonlinearity
-        The nonlinearity f.
-    loss : Loss
-        The loss d.
-    alpha : float, default 0
-        Weight of the ridge alpha/2 (‖W‖² + ‖H‖²).
-
-    Raises
-    ------
-    ValueError
-        If the loss does not allow the data, or if these are too large or too small.
-    """
+    """The weighted loss of f(WH) on the observed entries, plus a ridge on the factors."""
 
     observations: Observations
     nonlinearity: Nonlinearity

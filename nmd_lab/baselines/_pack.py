@@ -22,23 +22,7 @@ def pack(
     stop_reason: StopReason,
     **parameters: Any,
 ) -> Decomposition:
-    """Return the result of a baseline, with the labels of X.
-
-    Parameters
-    ----------
-    objective : Objective
-        Data, nonlinearity and loss.
-    iterate : Iterate
-        Factors of the result.
-    history : sequence of Record, optional
-        Numbers of all iterations. Default: those of `iterate`, for a method without iterations.
-    method : str
-        Name of the baseline.
-    stop_reason : StopReason
-        Code and sentence that say why the method stopped.
-    **parameters
-        Arguments to keep in `Decomposition.parameters`; see `storable`.
-    """
+    """Return the result of a baseline, with the labels of X."""
     observations = objective.observations
     records = [iterate.record] if history is None else history
     columns = zip(Record._fields, zip(*records, strict=True), strict=True)

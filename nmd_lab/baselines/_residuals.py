@@ -18,13 +18,7 @@ from nmd_lab.solver.storage import CsrStorage
 
 
 class ObservedMatrices:
-    """X and its weights at the observed entries, as two sparse matrices.
-
-    Parameters
-    ----------
-    values, weights : sparse array (m, n)
-        X and the weights, with the same sparsity pattern.
-    """
+    """X and its weights at the observed entries, as two sparse matrices."""
 
     def __init__(self, values: sparse.csr_array, weights: sparse.csr_array) -> None:
         self.values, self.weights = values, weights
@@ -33,15 +27,7 @@ class ObservedMatrices:
 
     @classmethod
     def of(cls, observations: Observations, dtype: DTypeLike | None = None) -> ObservedMatrices:
-        """Return the observed entries of a matrix.
-
-        Parameters
-        ----------
-        observations : Observations
-            The data. Absent entries of sparse data are missing.
-        dtype : float32 or float64, optional
-            Working precision. Default: that of the observations.
-        """
+        """Return the observed entries of a matrix."""
         stored = observations.as_sparse()
         values = stored.values.astype(dtype or stored.values.dtype, copy=False)
         weights = np.ones_like(values) if stored.weights is None else stored.weights
@@ -67,20 +53,7 @@ class ObservedMatrices:
 
 
 def normal_matrices(weights: sparse.csr_array, factor: FloatArray) -> NDArray[np.float64]:
-    """Return the normal matrix of the weighted least-squares problem of each row.
-
-    Parameters
-    ----------
-    weights : sparse array (m, n)
-        Weights w_ij of the observed entries.
-    factor : ndarray (n, rank)
-        Fixed factor, with one row h_j for each column of X.
-
-    Returns
-    -------
-    ndarray (m, rank, rank)
-        Σ w_ij h_j h_jᵀ over the observed entries of each row i.
-    """
+    """Return the normal matrix of the weighted least-squares problem of each row."""
     rank = factor.shape[1]
     first, second = np.tril_indices(rank)
     lower_triangles = weights @ (factor[:, first] * factor[:, second])
@@ -95,20 +68,6 @@ def solve_rows(entries: ObservedMatrices, factor: FloatArray, ridge: float = 0.0
     It minimises Σ w_ij (x_ij - u_i·h_j)² + ridge ‖u_i‖² over the observed entries of the row. A
     ridge of the size of rounding is added, so that a row with too few entries gets (nearly) the
     solution of smallest norm.
-
-    Parameters
-    ----------
-    entries : ObservedMatrices
-        X and the weights, shape (m, n).
-    factor : ndarray (n, rank)
-        Fixed factor, with one row h_j for each column of X.
-    ridge : float, default 0
-        Ridge of each row.
-
-    Returns
-    -------
-    ndarray (m, rank)
-        Solutions u_i, in the dtype of the factor.
     """
     matrices, rank = normal_matrices(entries.weights, factor), factor.shape[1]
     rounding = np.finfo(factor.dtype).eps * np.trace(matrices, axis1=1, axis2=2)

@@ -33,25 +33,6 @@ class BaselineRun:
 
     It evaluates each iterate, keeps the best one and decides when to stop.
 
-    Parameters
-    ----------
-    observations : Observations
-        The data. Absent entries of sparse data are missing.
-    nonlinearity : Nonlinearity
-        The nonlinearity f of the model f(WH).
-    loss : Loss
-        The loss d of the objective.
-    max_iter : int
-        Largest number of iterations.
-    tol : float, default 0
-        Largest relative change of the objective at which the run stops. 0 switches this rule off.
-    time_limit : float, optional
-        Largest time of the iterations, in seconds. Default: no limit.
-    callback : callable, optional
-        Function called with each `Iterate`. A true return value stops the run.
-    alpha : float, default 0
-        Weight of the ridge in the objective.
-
     Attributes
     ----------
     objective : Objective
@@ -62,23 +43,6 @@ class BaselineRun:
         Numbers of all iterations.
     stop_reason : StopReason or None
         Code and sentence that say why the run stopped, None while it goes on.
-
-    Raises
-    ------
-    ValueError, TypeError
-        If an argument is invalid, or if the loss does not allow the data.
-
-    Examples
-    --------
-    >>> import numpy as np, nmd_lab as nmd
-    >>> from nmd_lab.data.observations import observe
-    >>> data = observe(np.full((3, 2), 4.0))
-    >>> run = BaselineRun(data, nmd.Identity(), nmd.Frobenius(), max_iter=3)
-    >>> W, H = np.ones((3, 1)), np.ones((1, 2))
-    >>> while run.record(W, H):
-    ...     H = H + 1
-    >>> run.result(method="counting").history.objective.values
-    array([12.,  3.,  0.])
     """
 
     def __init__(
@@ -108,11 +72,6 @@ class BaselineRun:
 
         The first call takes the starting factors. It starts the clock and records nothing. The
         factors are copied, so a step may change them in place.
-
-        Raises
-        ------
-        FloatingPointError
-            If the first iterate is not finite.
         """
         if self._resumed is not None:
             self._seconds += time.perf_counter() - self._resumed
@@ -132,25 +91,7 @@ class BaselineRun:
         zero_unobserved: bool = True,
         **parameters: Any,
     ) -> Decomposition:
-        """Return the iterate of lowest objective as a `Decomposition`.
-
-        Parameters
-        ----------
-        method : str
-            Name of the baseline.
-        stop_reason : StopReason, optional
-            Why the method stopped. Default: the reason of this run.
-        zero_unobserved : bool, default True
-            Whether to set the factors of rows and columns without observed entries to zero, as
-            `complete` does.
-        **parameters
-            Arguments of the baseline to keep in `Decomposition.parameters`.
-
-        Raises
-        ------
-        RuntimeError
-            If there was no iteration.
-        """
+        """Return the iterate of lowest objective as a `Decomposition`."""
         if self.best is None:
             raise RuntimeError("the run has no iterate yet: call record after each step.")
         best = self.best

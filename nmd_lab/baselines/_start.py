@@ -22,38 +22,7 @@ def first_factors(
     random_state: Any,
     nonlinearity: Nonlinearity | None = None,
 ) -> tuple[FloatArray, FloatArray]:
-    """Return new arrays W (m, rank) and H (rank, n) to start from.
-
-    Parameters
-    ----------
-    observations : Observations
-        The data.
-    rank : int
-        Number of components.
-    init : {"svd", "random"}, (W, H) or Decomposition
-        Kind of start, or the factors themselves. "svd" is the truncated singular value
-        decomposition of X (√X for Square) with missing entries replaced by the mean. "random" are
-        Gaussian factors whose product is small compared with X.
-    random_state : int, Generator or None
-        Seed of a random start.
-    nonlinearity : Nonlinearity, optional
-        The nonlinearity f. Default: Identity.
-
-    Raises
-    ------
-    ValueError, TypeError
-        If `init` or `random_state` is invalid, or if the given factors have other shapes.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from nmd_lab.data.observations import observe
-    >>> W, H = first_factors(observe(np.full((3, 2), 4.0)), 1, "svd", random_state=0)
-    >>> (W @ H).round(6)
-    array([[4., 4.],
-           [4., 4.],
-           [4., 4.]])
-    """
+    """Return new arrays W (m, rank) and H (rank, n) to start from."""
     f, rng = nonlinearity or Identity(), as_generator(random_state)
     if not isinstance(init, str):
         start = given_start(observations, rank, init, NO_OFFSETS)

@@ -179,17 +179,7 @@ def _update_rows(
     low: float,
     high: float,
 ) -> None:
-    """Give each entry of W its best value in turn, in place.
-
-    Parameters
-    ----------
-    indptr, indices, values : ndarray
-        Observed entries of X in CSR format.
-    W, H : ndarray (m, rank), (rank, n)
-        Factors whose product lies within the bounds. W is updated in place.
-    low, high : float
-        Bounds of the products.
-    """
+    """Give each entry of W its best value in turn, in place."""
     for i in range(W.shape[0]):
         model = W[i] @ H
         for k in range(W.shape[1]):

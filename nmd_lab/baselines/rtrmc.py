@@ -141,13 +141,6 @@ class SubspaceProblem:
     The subspace of the shorter side is spanned by the orthonormal columns of U. The other factor V
     is the solution of one least-squares problem for each row of X, with the normal matrix
     (1 - λ²) Σ u_j u_jᵀ + λ² I. Error, gradient and Hessian are divided by ‖X‖².
-
-    Parameters
-    ----------
-    entries : ObservedMatrices
-        X with the longer side as rows, in double precision.
-    regularization : float
-        Parameter λ.
     """
 
     def __init__(self, entries: ObservedMatrices, regularization: float) -> None:
@@ -213,17 +206,6 @@ class SubspaceProblem:
         """BaselineRun the trust-region method of Pymanopt until a stopping rule holds.
 
         Pymanopt has no callback. But it computes the gradient exactly once at each accepted point.
-
-        Parameters
-        ----------
-        start : ndarray (short side, rank)
-            Starting point, with orthonormal columns.
-        record : callable
-            Function that records an accepted point, and returns whether to go on.
-        max_inner, max_iter : int
-            Largest number of conjugate gradient steps in an iteration, and of iterations.
-        gradient_norm : float, default 1e-13
-            Norm of the gradient at which the run stops.
         """
         try:
             import pymanopt

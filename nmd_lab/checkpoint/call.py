@@ -37,36 +37,14 @@ KINDS = ("plain", "objects", "hashes")
 
 @dataclass(frozen=True)
 class Call:
-    """A call of `decompose`, `complete` or `sample`.
-
-    Parameters
-    ----------
-    function : str
-        Name of the function.
-    arguments : dict
-        Arguments other than X.
-    defaults : dict, optional
-        Defaults of the arguments; what is equal to its default is not stored.
-    """
+    """A call of `decompose`, `complete` or `sample`."""
 
     function: str
     arguments: dict[str, Any]
     defaults: dict[str, Any] = field(default_factory=dict)
 
     def header(self, classes: Classes) -> dict[str, Any]:
-        """Return the call as JSON.
-
-        Parameters
-        ----------
-        classes : Classes
-            Classes of objects that can be stored.
-
-        Returns
-        -------
-        dict
-            "function"; "plain", arguments as JSON; "objects", arguments as `Encoder` encodes them;
-            "hashes" of other arguments; and "data", names of arguments that belong to X.
-        """
+        """Return the call as JSON."""
         header: dict[str, Any] = {"function": self.function, "data": []}
         header |= {"plain": {}, "objects": {}, "hashes": {}}
         for name, value in self.arguments.items():
@@ -85,15 +63,7 @@ class Call:
         return header
 
     def check(self, own: Mapping[str, Any], stored: Mapping[str, Any], path: str) -> None:
-        """Raise ValueError if a checkpoint belongs to another call; a sentence says which.
-
-        Parameters
-        ----------
-        own, stored : dict
-            Headers of this call and of the checkpoint.
-        path : str
-            Path of the checkpoint, for the message.
-        """
+        """Raise ValueError if a checkpoint belongs to another call; a sentence says which."""
         if stored["function"] != self.function:
             raise ValueError(
                 f"checkpoint={path!r} is of {stored['function']}(), and this is "

@@ -45,15 +45,7 @@ class Made(NamedTuple):
 
 
 class Classes:
-    """The classes of the objects that a checkpoint may hold.
-
-    Parameters
-    ----------
-    plain : iterable of type
-        Named tuples and dataclasses, whose fields are stored.
-    made : dict of type to Made
-        Other classes.
-    """
+    """The classes of the objects that a checkpoint may hold."""
 
     def __init__(self, plain: Iterable[type], made: dict[type, Made]) -> None:
         self.plain = {cls.__name__: cls for cls in plain}
@@ -68,11 +60,6 @@ class Classes:
 class Encoder:
     """Turns values into JSON; the arrays are collected.
 
-    Parameters
-    ----------
-    classes : Classes
-        Classes of objects that may occur.
-
     Attributes
     ----------
     arrays : list of ndarray
@@ -86,13 +73,7 @@ class Encoder:
         self._kept: list[Any] = []  # an id is unique only as long as the object lives
 
     def encode(self, value: Any) -> Any:
-        """Return a value as JSON.
-
-        Raises
-        ------
-        TypeError
-            If a class is not in the list.
-        """
+        """Return a value as JSON."""
         kind, name = type(value), type(value).__name__
         if value is None or kind in (bool, str, int):
             return value
@@ -152,15 +133,7 @@ class Encoder:
 
 
 class Decoder:
-    """Turns what `Encoder` made back into values.
-
-    Parameters
-    ----------
-    classes : Classes
-        Classes of objects that may occur.
-    arrays : list of ndarray
-        Arrays of the encoder.
-    """
+    """Turns what `Encoder` made back into values."""
 
     def __init__(self, classes: Classes, arrays: list[NDArray[Any]]) -> None:
         self._classes, self._arrays = classes, arrays

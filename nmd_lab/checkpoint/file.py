@@ -56,26 +56,14 @@ def exists(path: Path) -> bool:
 
 
 def write(path: Path, content: Content) -> None:
-    """Write a checkpoint; the present one becomes the earlier one.
-
-    Raises
-    ------
-    OSError
-        If the file cannot be written; the present one stays.
-    """
+    """Write a checkpoint; the present one becomes the earlier one."""
     if path.exists():
         _keep(path, earlier(path))
     write_atomically(path, _parts(content))
 
 
 def read(path: Path) -> Content:
-    """Return the last checkpoint that is whole.
-
-    Raises
-    ------
-    DamagedCheckpointError
-        If neither file is whole.
-    """
+    """Return the last checkpoint that is whole."""
     for candidate in (path, earlier(path)):
         with contextlib.suppress(OSError, DamagedCheckpointError):
             return _read(candidate)

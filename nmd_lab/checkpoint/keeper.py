@@ -37,32 +37,10 @@ class Beside(Protocol):
 class Keeper:
     """Writes the checkpoints of one run.
 
-    Parameters
-    ----------
-    path : path-like
-        File.  If it holds a checkpoint, the run goes on from it.
-    every : float
-        Time between two checkpoints, in seconds.
-    call : Call
-        The call that runs.
-    data : str
-        Hash of its data.
-    classes : Classes
-        Classes of the objects that a checkpoint may hold.
-    beside : Beside, optional
-        What writes further files.
-
     Attributes
     ----------
     place : Place
         Where the run stands.
-
-    Raises
-    ------
-    OSError
-        If the file cannot be written.
-    ValueError
-        If the file belongs to another call or other data, or is damaged.
     """
 
     def __init__(
@@ -111,13 +89,7 @@ class Keeper:
             )
 
     def random_numbers(self, make: Callable[[], np.random.Generator]) -> np.random.Generator:
-        """Return the random numbers of the run from its beginning on, which checkpoints hold.
-
-        Parameters
-        ----------
-        make : callable
-            Function that returns those of a run that begins anew.
-        """
+        """Return the random numbers of the run from its beginning on, which checkpoints hold."""
         rng: np.random.Generator = self.place.take()["rng"] if self.place.goes_on else make()
         at_beginning = copy.deepcopy(rng)
         self.place.mark(lambda: {"rng": at_beginning})
@@ -147,31 +119,7 @@ class Keeper:
 
 
 def stored_arguments(path: Any, classes: Classes) -> tuple[str, dict[str, Any], list[str]]:
-    """Return what a checkpoint knows of its call.
-
-    Parameters
-    ----------
-    path : path-like
-        The checkpoint.
-    classes : Classes
-        Classes of the objects that can be read.
-
-    Returns
-    -------
-    function : str
-        Name of the function.
-    arguments : dict
-        Arguments that can be given again as they are.
-    others : list of str
-        Names of the other arguments.
-
-    Raises
-    ------
-    FileNotFoundError
-        If there is no checkpoint.
-    ValueError
-        If it is damaged.
-    """
+    """Return what a checkpoint knows of its call."""
     path = Path(path)
     if not file.exists(path):
         raise FileNotFoundError(f"path={str(path)!r} is no file: check the name of the checkpoint.")

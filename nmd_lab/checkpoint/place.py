@@ -31,15 +31,7 @@ Values = dict[str, Any]
 
 
 class Place:
-    """One place of the tree.
-
-    Parameters
-    ----------
-    stored : dict, optional
-        Description of the place in a checkpoint; by default the computation begins anew.
-    tick : callable, optional
-        Called where all computations of the tree can be described; it may write a checkpoint.
-    """
+    """One place of the tree."""
 
     def __init__(
         self, stored: Values | None = None, tick: Callable[[], None] = lambda: None

@@ -97,19 +97,7 @@ def _all_equal(name: str, indexes: Mapping[Any, tuple[Any, Any]]) -> bool:
 def at_entries(
     name: str, other: Any, shape: tuple[int, int], rows: IntArray, columns: IntArray
 ) -> NDArray[Any]:
-    """Return a mask or weights at the stored entries of a sparse matrix.
-
-    Parameters
-    ----------
-    name : {"mask", "weights"}
-        Argument that an error names.
-    other : array_like (m, n) or (n_stored,), or scipy.sparse matrix (m, n)
-        Mask or weights.
-    shape : tuple of int
-        Shape (m, n) of X.
-    rows, columns : ndarray of int (n_stored,)
-        Positions of the stored entries.
-    """
+    """Return a mask or weights at the stored entries of a sparse matrix."""
     if not sparse.issparse(other):
         other = np.asarray(other)
         if other.shape == rows.shape:

@@ -28,31 +28,7 @@ def first_duplicate(rows: IntArray, columns: IntArray) -> int | None:
 
 
 def sorted_entries(X: Any) -> tuple[NDArray[Any], IntArray, IntArray, IntArray]:
-    """Return the stored entries of a SciPy matrix, sorted by row and column.
-
-    Parameters
-    ----------
-    X : scipy.sparse matrix or array (m, n)
-        Data in any format.
-
-    Returns
-    -------
-    values : ndarray (n_stored,)
-        Stored values.
-    rows : ndarray of int (n_stored,)
-        Rows of the values.
-    indptr : ndarray of int (m + 1,)
-        Row pointers.
-    indices : ndarray of int (n_stored,)
-        Columns of the values.
-
-    Raises
-    ------
-    TypeError
-        If X does not hold real numbers.
-    ValueError
-        If X stores an entry outside its shape, or an entry more than once.
-    """
+    """Return the stored entries of a SciPy matrix, sorted by row and column."""
     if X.dtype.kind not in "buif":
         raise TypeError(f"X has dtype {X.dtype}: convert it to real numbers, X.astype(float).")
     csr = checked_csr("X", X)
@@ -71,20 +47,7 @@ def sorted_entries(X: Any) -> tuple[NDArray[Any], IntArray, IntArray, IntArray]:
 
 
 def checked_csr(name: str, X: Any) -> Any:
-    """Return a sparse matrix in the format CSR, not sorted, after a check of its structure.
-
-    Parameters
-    ----------
-    name : str
-        Argument that an error names.
-    X : scipy.sparse matrix or array (m, n)
-        Matrix in any format; it is returned itself if it is CSR.
-
-    Raises
-    ------
-    ValueError
-        If it stores an entry outside its shape.
-    """
+    """Return a sparse matrix in the format CSR, not sorted, after a check of its structure."""
     X = X.tocoo() if X.format in ("dok", "dia") else X
     check_structure(name, X)
     csr = X.tocsr()
@@ -97,13 +60,6 @@ def check_structure(name: str, X: Any) -> None:
     """Raise ValueError if a sparse matrix stores an entry outside its shape.
 
     SciPy and compiled loops trust the indices of a sparse matrix: a wrong one ends the process.
-
-    Parameters
-    ----------
-    name : str
-        Argument that an error names.
-    X : scipy.sparse matrix or array (m, n)
-        Matrix in any format.
     """
     m, n = X.shape
     if X.format == "coo":

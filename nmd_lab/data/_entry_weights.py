@@ -16,13 +16,6 @@ from .base import FloatArray
 class EntryWeights:
     """Weights of all entries of a matrix, 0 where an entry is missing.
 
-    Parameters
-    ----------
-    seen : ndarray of bool (m, n) or None
-        Mask of the observed entries; None if all are.  It is stored in bits.
-    weights : ndarray of float (m, n) or None
-        Weights, which count where an entry is observed; None if they are all one.
-
     Attributes
     ----------
     shape : tuple of int

@@ -9,18 +9,7 @@ import xarray as xr
 
 
 def index_labels(index: Any, axis: str, taken: Collection[Any]) -> tuple[str, Any]:
-    """Return the name of the dimension of a pandas index, and its coordinates.
-
-    Parameters
-    ----------
-    index : pandas.Index
-        Index of a DataFrame.
-    axis : {"row", "column"}
-        Name of the dimension if the index has no name or several levels.
-    taken : collection
-        Names that get "_row" or "_column" appended.  For example, a correlation matrix may have
-        both its rows and its columns named "gene", so that the latter become "gene_column".
-    """
+    """Return the name of the dimension of a pandas index, and its coordinates."""
 
     def free_name(name: Any, default: str) -> str:
         name = default if name is None else str(name)

@@ -58,13 +58,6 @@ def find_notation(text: bytes, ending: str) -> Notation:
 
     The separator is the first that stands equally often in each of the first lines, or else that
     of the file ending. Semicolons come before commas, which may belong to the numbers.
-
-    Parameters
-    ----------
-    text : bytes
-        Beginning of the file.
-    ending : str
-        File ending with the point.
     """
     encoding = ENCODINGS.get(text[:2], "utf-8")
     beginning = text.decode(encoding, errors="replace")
@@ -113,15 +106,7 @@ def _have_decimal_commas(lines: list[str]) -> bool:
 
 
 def ungrouped(cell: Any, separator: str) -> str | None:
-    """Return how to write a number with a thousands separator, or None if a cell holds none.
-
-    Parameters
-    ----------
-    cell : str or other
-        Contents of a cell.
-    separator : str
-        What stands between two cells; only beside ";" are decimal commas understood.
-    """
+    """Return how to write a number with a thousands separator, or None if a cell holds none."""
     found = GROUPED.fullmatch(cell.strip()) if isinstance(cell, str) else None
     if found is None:
         return None

@@ -39,18 +39,7 @@ class Layout:
 def read_table(
     path: Path, columns: dict[str, str | None], header: bool | str, index: bool | str
 ) -> tuple[Any, str]:
-    """Return a table as a matrix or observations, and a line that says what was read.
-
-    Parameters
-    ----------
-    path : Path
-        Text file, maybe compressed.
-    columns : dict
-        Columns of a long table by "row", "column" and "value"; all None for a matrix, or to find
-        out.
-    header, index : bool or "auto"
-        Whether the first line and the first column hold labels.
-    """
+    """Return a table as a matrix or observations, and a line that says what was read."""
     ending = path.with_suffix("").suffix if path.suffix == ".gz" else path.suffix
     notation = find_notation(_beginning(path), ending)
     given = columns if set(columns.values()) != {None} else None
@@ -116,13 +105,6 @@ def find_layout(head: Any, header: bool | str = "auto", index: bool | str = "aut
     Text that is no number is a label.  Numbers are labels where a table with an unnamed index was
     written (its first cell is empty, and whole numbers follow along the first line), where a name
     of the index stands before them, or where whole numbers stand above a table of fractions.
-
-    Parameters
-    ----------
-    head : DataFrame of str
-        First lines of the table.
-    header, index : bool or "auto"
-        Answers that are settled, or "auto" to find out.
     """
     has_header = _has_header(head) if header == "auto" else bool(header)
     return Layout(has_header, _has_index(head, has_header) if index == "auto" else bool(index))

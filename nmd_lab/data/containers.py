@@ -14,23 +14,7 @@ from .sparse_observations import SparseObservations
 
 
 def like(X: Any, observations: Observations, values: FloatArray | None = None) -> Any:
-    """Return observations in the type of X.
-
-    Parameters
-    ----------
-    X : any accepted input
-        Data whose type and labels the result gets.
-    observations : Observations
-        Observed entries of X, or some of them.
-    values : ndarray (n_observed,), optional
-        Other values for these entries, sorted by row and column.
-
-    Returns
-    -------
-    same type as X
-        CSR for a SciPy matrix of any format, an ndarray for lists and masked arrays.  Missing
-        entries of dense types are NaN.
-    """
+    """Return observations in the type of X."""
     if values is not None:
         observations = _with_observed(observations, values)
     if isinstance(X, SparseObservations):
@@ -42,17 +26,7 @@ def like(X: Any, observations: Observations, values: FloatArray | None = None) -
 
 
 def dense_like(X: Any, labels: Labels, array: FloatArray) -> Any:
-    """Return a matrix in the type of dense data, an ndarray for lists and masked arrays.
-
-    Parameters
-    ----------
-    X : array_like, masked array, DataFrame or DataArray
-        Data whose type and labels the result gets.
-    labels : Labels
-        Labels of X.
-    array : ndarray (m, n)
-        Values.
-    """
+    """Return a matrix in the type of dense data, an ndarray for lists and masked arrays."""
     if isinstance(X, xr.DataArray):
         return X.copy(data=labels.label(array).values)
     if is_frame(X):

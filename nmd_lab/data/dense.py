@@ -33,30 +33,7 @@ def observe_dense(
     table: TypedTable | None = None,
     may_be_empty: bool = False,
 ) -> DenseObservations:
-    """Return the observations of a dense input, which is not modified.
-
-    Parameters
-    ----------
-    X : array_like (m, n), masked array, pandas.DataFrame or xarray.DataArray
-        Data.
-    mask : array_like of bool (m, n), optional
-        Mask of the observed entries.
-    weights : array_like (m, n), optional
-        Weights of the entries, finite and >= 0.
-    dtype : float32 or float64, optional
-        Working precision; by default float32 for float32 input and float64 otherwise.
-    sample_dims : str or sequence of str, optional
-        Dimensions of a DataArray that form the rows; by default the first of two.
-    table : TypedTable, optional
-        Kinds of the columns of a DataFrame; by default they follow from its dtypes.
-    may_be_empty : bool, default False
-        Whether X may have no observed entry, since it is a part of a larger matrix.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If X, the mask or the weights are not valid.
-    """
+    """Return the observations of a dense input, which is not modified."""
     if is_sparse(X):
         raise TypeError("X is a scipy.sparse matrix: only decompose() and complete() take one.")
     labels, plain = labels_of(X, sample_dims), X

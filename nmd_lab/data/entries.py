@@ -58,15 +58,7 @@ class EntryLimits:
         return self if self.uppers is None else replace(self, uppers=transform(self.uppers))
 
     def nearest(self, x: FloatArray, y: FloatArray, smallest: float = -np.inf) -> FloatArray:
-        """Return the value nearest to y that an entry may have, x where its value is known.
-
-        Parameters
-        ----------
-        x, y : ndarray (n_stored,)
-            Stored and modelled values.
-        smallest : float, optional
-            Smallest value that an entry with an upper limit may have.
-        """
+        """Return the value nearest to y that an entry may have, x where its value is known."""
         return np.clip(y, *self.ends(x, smallest)).astype(x.dtype, copy=False)
 
     def ends(self, x: FloatArray, smallest: float = -np.inf) -> tuple[FloatArray, FloatArray]:

@@ -120,15 +120,7 @@ class Labels:
         return labelled.assign_coords({COMPONENT: np.arange(rank)})
 
     def at_positions(self, dims: Sequence[str], positions: NDArray[Any]) -> dict[str, NDArray[Any]]:
-        """Return the labels of some rows (or columns) by dimension, positions where it has none.
-
-        Parameters
-        ----------
-        dims : sequence of str
-            Dimensions that make the rows (or columns).
-        positions : ndarray of int
-            Positions of rows (or columns).
-        """
+        """Return the labels of some rows (or columns) by dimension, positions where it has none."""
         along = np.unravel_index(positions, self._shape(dims))
         indexes = self.coords.indexes
         return {
@@ -153,18 +145,7 @@ class Labels:
         return replace(self, dims=dims, rows=rows, coords=coords)
 
     def clashes(self, taken: Collection[str]) -> dict[str, str]:
-        """Return new names for those that are taken, or that a file cannot hold.
-
-        Parameters
-        ----------
-        taken : collection of str
-            Names that dimensions and coordinates must not have.
-
-        Returns
-        -------
-        dict
-            New names by old name, for `rename`.
-        """
+        """Return new names for those that are taken, or that a file cannot hold."""
         names = {*self.dims, *map(str, self.coords.coords)}
         renamed: dict[str, str] = {}
         for old in sorted(name for name in names if name in taken or "/" in name):
@@ -189,21 +170,7 @@ class Labels:
 
 
 def labels_of(X: Any, sample_dims: str | Sequence[str] | None = None) -> Labels:
-    """Return the labels of an input.
-
-    Parameters
-    ----------
-    X : array_like, scipy.sparse matrix, pandas.DataFrame or xarray.DataArray
-        Data; only a DataArray may have more than two dimensions.
-    sample_dims : str or sequence of str, optional
-        Dimensions of a DataArray that form the rows; by default the first of two.
-
-    Raises
-    ------
-    ValueError, TypeError
-        If X is not a matrix but, for example, a long table, or if `sample_dims` does not split its
-        dimensions.
-    """
+    """Return the labels of an input."""
     if isinstance(X, xr.DataArray):
         return _array_labels(X, sample_dims)
     if sample_dims is not None:
@@ -234,13 +201,7 @@ def is_frame(X: Any) -> bool:
 
 
 def plain_columns(frame: Any) -> Any:
-    """Return a DataFrame with its sparse columns as plain ones, since they are only stored so.
-
-    Parameters
-    ----------
-    frame : DataFrame
-        Table without a column name twice.
-    """
+    """Return a DataFrame with its sparse columns as plain ones, since they are only stored so."""
     sparse = {name: kind.subtype for name, kind in frame.dtypes.items() if _is_sparse_kind(kind)}
     return frame.astype(sparse) if sparse else frame
 

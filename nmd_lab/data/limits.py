@@ -54,22 +54,7 @@ NO_LIMITS = GivenLimits()
 
 
 def with_limits(observations: Observations, X: Any, given: GivenLimits) -> Observations:
-    """Return observations with limits.
-
-    Parameters
-    ----------
-    observations : Observations
-        Observations of X.
-    X : array_like or scipy.sparse matrix
-        Data, whose labels those of the limits follow.
-    given : GivenLimits
-        Limits.
-
-    Raises
-    ------
-    ValueError, TypeError
-        If a limit has another shape than X, lies where X has no value, or is above its upper one.
-    """
+    """Return observations with limits."""
     if not given:
         return observations
     read = _Reader(observations, X)

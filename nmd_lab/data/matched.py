@@ -93,27 +93,7 @@ def match_data(
     owner: str = "the fit",
     unknown: str | None = None,
 ) -> MatchedData:
-    """Return any accepted input with the positions of its rows and columns in another matrix.
-
-    Parameters
-    ----------
-    labels : Labels
-        Labels of the other matrix, such as the data of a fit.
-    X : array_like, masked array, DataFrame, DataArray, scipy.sparse matrix or SparseObservations
-        Data of the same shape, or with labels that the other matrix has.
-    mask, weights : array_like, optional
-        Mask of the observed entries of X, and their weights.
-    owner : str, default "the fit"
-        Name of the other matrix, for messages.
-    unknown : {"error", "offsets"} or None
-        "offsets": labels that the other matrix does not have get the position -1.  None: there is
-        no such choice.
-
-    Raises
-    ------
-    ValueError, TypeError
-        If X is invalid, or its shape or labels are not those of the other matrix.
-    """
+    """Return any accepted input with the positions of its rows and columns in another matrix."""
     observations = observe_beside(labels, X, mask=mask, weights=weights)
     own = observations.labels
     rows, columns = match(own, labels, "rows"), match(own, labels, "columns")

@@ -21,24 +21,6 @@ def match(own: Labels, other: Labels, axis: Axis) -> NDArray[np.intp] | None:
     An axis with labels in both matrices is matched by label, so that `own` may have some of the
     rows only, in any order.  The default labels 0, 1, 2, ... of a table whose index has no name
     count as no labels.  Other axes are matched by position and must have equal sizes.
-
-    Parameters
-    ----------
-    own, other : Labels
-        Labels of the two matrices.
-    axis : {"rows", "columns"}
-        Axis to match.
-
-    Returns
-    -------
-    ndarray of int, or None
-        Positions in `other`, with -1 for labels that it does not have; None if the axis has to be
-        matched by position and the sizes differ.
-
-    Raises
-    ------
-    ValueError
-        If a label comes twice, so that it does not tell one row (or column).
     """
     dims, other_dims = getattr(own, axis), getattr(other, axis)
     if len(dims) == 1 and len(other_dims) == 1:

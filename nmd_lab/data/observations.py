@@ -38,34 +38,7 @@ def observe(
     scratch: Scratch | None = None,
     may_be_empty: bool = False,
 ) -> Observations:
-    """Return the observations of any accepted input, sparse ones of sparse input.
-
-    Parameters
-    ----------
-    X : array_like, masked array, DataFrame, DataArray, sparse matrix, tensor or SparseObservations
-        Data.
-    mask, weights : array_like (m, n), optional
-        Mask of the observed entries, and weights of the entries.
-    dtype : float32 or float64, optional
-        Working precision; by default float32 for float32 input and float64 otherwise.
-    sample_dims : str or sequence of str, optional
-        Dimensions of a DataArray that form the rows; by default the first of two.
-    absent_are_zeros : bool, default False
-        Whether entries that a sparse matrix does not store are observed and equal to 0.
-    limits : GivenLimits, optional
-        Entries of which only limits are known.
-    table : TypedTable, optional
-        Kinds of the columns of a DataFrame; by default they follow from its dtypes.
-    scratch : Scratch, optional
-        Folder for arrays of the size of X, if X lies in a file and is not to be read as a whole.
-    may_be_empty : bool, default False
-        Whether X may have no observed entry.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument is not valid.
-    """
+    """Return the observations of any accepted input, sparse ones of sparse input."""
     X, mask, weights = (without_tensors(each) for each in (X, mask, weights))
     if isinstance(X, SparseStore):
         return _observe_store(X, mask, weights, dtype, absent_are_zeros, limits, scratch)

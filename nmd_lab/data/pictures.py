@@ -12,16 +12,7 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True)
 class Picture:
-    """Height and width of a picture, and the pixel of each value.
-
-    Parameters
-    ----------
-    shape : (int, int)
-        Height and width in pixels.
-    positions : ndarray of int or None, default None
-        Pixel of each value, counted row by row from the top left. None stands for
-        0, 1, 2, ... .
-    """
+    """Height and width of a picture, and the pixel of each value."""
 
     shape: tuple[int, int]
     positions: NDArray[np.intp] | None = None
@@ -36,22 +27,7 @@ class Picture:
 
 
 def picture_of(array: xr.DataArray, shape: tuple[int, int] | None) -> Picture | None:
-    """Return how the values of an array make a picture, or None if they do not make one.
-
-    Parameters
-    ----------
-    array : DataArray
-        One row of the matrix. All its dimensions are dimensions of the columns.
-    shape : (int, int) or None
-        Height and width. None takes them from the labels: two dimensions make a picture, and so
-        does one dimension with two coordinates on a grid (`y` and `x`, or the two levels of a
-        stacked index).
-
-    Raises
-    ------
-    ValueError
-        If `shape` has another number of pixels than the array has values.
-    """
+    """Return how the values of an array make a picture, or None if they do not make one."""
     if shape is not None:
         if len(shape) != 2 or shape[0] * shape[1] != array.size:
             raise ValueError(

@@ -42,51 +42,7 @@ def read_matrix(
     header: bool | str = "auto",
     index: bool | str = "auto",
 ) -> Any:
-    r"""Return the matrix in a file, as input for `complete`; `read_file` also says what it read.
-
-    Parameters
-    ----------
-    path : path-like
-        Path of the file.  Its ending gives the format: .npy, .npz (of NumPy, or of
-        ``scipy.sparse.save_npz``), .mtx (Matrix Market), .csv, .tsv, .txt or .data (a matrix with
-        or without names of its rows and columns, in which empty cells are missing, or a long
-        table; semicolons and decimal commas are found), or .nc (NetCDF).  Text files may be
-        compressed, as in .csv.gz.
-    variable : str, optional
-        Name of the array in a .npz or .nc file; required if there are several.
-    row, column, value : str, optional
-        Columns of a long table with one observation in each line: row labels, column labels and
-        values of the matrix.  By default a table of three columns such as userId, movieId and
-        rating, with a time or a title or neither, is a long table if row labels come more than
-        once, and so is one of four columns without names, the last of which holds times;
-        ``index=True`` reads it as a matrix.
-    header, index : {"auto", True, False}, default "auto"
-        Whether the first line and the first column of a table hold labels.  "auto": text is a
-        label; so are whole numbers beside an empty first cell, as `DataFrame.to_csv` writes them.
-        A number with a thousands separator, such as 1.000,5, is refused, not taken as a label.
-
-    Returns
-    -------
-    ndarray, DataArray, DataFrame, scipy.sparse matrix or SparseObservations
-        Matrix, with the labels of the file.
-
-    Raises
-    ------
-    FileNotFoundError, ValueError, KeyError
-        If the file does not exist, cannot be read, or has no such matrix.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> from nmd_lab.data.readers import read_matrix
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = Path(folder) / "matrix.csv"
-    ...     _ = path.write_text("1,2\n3,\n")
-    ...     read_matrix(path).to_numpy()
-    array([[ 1.,  2.],
-           [ 3., nan]])
-    """
+    r"""Return the matrix in a file, as input for `complete`; `read_file` also says what it read."""
     return read_file(
         path,
         variable=variable,
@@ -108,30 +64,7 @@ def read_file(
     header: bool | str = "auto",
     index: bool | str = "auto",
 ) -> FileContents:
-    r"""Return the matrix in a file, and a line that says what was read.
-
-    Parameters
-    ----------
-    path, variable, row, column, value, header, index
-        See `read_matrix`.
-
-    Raises
-    ------
-    FileNotFoundError, ValueError, KeyError
-        As `read_matrix` does.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> from nmd_lab.data.readers import read_file
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = Path(folder) / "ratings.csv"
-    ...     _ = path.write_text("userId,movieId,rating\n1,31,2.5\n1,10,3.0\n2,10,4.0\n")
-    ...     print(read_file(path).what)  # doctest: +NORMALIZE_WHITESPACE
-    2 rows (userId) x 2 columns (movieId), 3 values (rating) from ratings.csv, a long table with one
-    value in each line
-    """
+    r"""Return the matrix in a file, and a line that says what was read."""
     path = Path(path)
     for name, choice in (("header", header), ("index", index)):
         check_word(name, choice, ("auto", True, False))

@@ -23,15 +23,7 @@ from .stored import observe_stored
 
 
 def rows_of(observations: Observations, rows: slice) -> Observations:
-    """Return a range of rows.
-
-    Parameters
-    ----------
-    observations : Observations
-        Data in memory, or in files that are read by rows.
-    rows : slice
-        First row, and the one after the last.
-    """
+    """Return a range of rows."""
     labels = Labels.plain((rows.stop - rows.start, observations.shape[1]))
     if isinstance(observations, DenseObservations):
         given = observations.stored_weights
@@ -67,17 +59,7 @@ def nonzero_rows(observations: Observations, block: slice) -> CsrRows:
 def dense_rows(
     X: Any, mask: Any, weights: Any, dtype: DTypeLike, scratch: Scratch | None = None
 ) -> DenseObservations:
-    """Return the observations of a block of rows.
-
-    Parameters
-    ----------
-    X, mask, weights : array_like (m, n)
-        Values, mask and weights; None for a mask or weights that are not given.
-    dtype : float32 or float64
-        Working precision.
-    scratch : Scratch, optional
-        Folder for the values; by default they stay in memory.
-    """
+    """Return the observations of a block of rows."""
     given: dict[str, Any] = {"mask": mask, "weights": weights, "dtype": dtype}
     if scratch is None:
         return observe_dense(X, **given, may_be_empty=True)

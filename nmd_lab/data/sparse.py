@@ -29,29 +29,7 @@ def observe_sparse(
     absent_are_zeros: bool = False,
     may_be_empty: bool = False,
 ) -> SparseObservations:
-    """Return the observations of a sparse input, which is neither modified nor made dense.
-
-    Parameters
-    ----------
-    X : scipy.sparse matrix or array, or SparseObservations
-        Data in any format; a stored NaN is missing.  An entry that is stored twice is refused,
-        since its two values may be meant to be added, or one of them to be dropped.
-    mask : array_like (m, n) or scipy.sparse matrix, optional
-        Mask of the observed entries among those stored.
-    weights : array_like (m, n) or scipy.sparse matrix, optional
-        Weights of the stored entries, finite and >= 0.
-    dtype : float32 or float64, optional
-        Working precision; by default float32 for float32 input and float64 otherwise.
-    absent_are_zeros : bool, default False
-        Whether entries that are not stored are observed and equal to 0.
-    may_be_empty : bool, default False
-        Whether X may have no observed entry.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If X, the mask or the weights are not valid.
-    """
+    """Return the observations of a sparse input, which is neither modified nor made dense."""
     labels = X.labels if isinstance(X, SparseObservations) else labels_of(X)
     m, n = labels.matrix_shape
     if m * n == 0:

@@ -45,24 +45,7 @@ def observe_stored(
     sample_dims: Any = None,
     may_be_empty: bool = False,
 ) -> DenseObservations:
-    """Return the observations of a matrix in a file, without reading it as a whole.
-
-    Parameters
-    ----------
-    X : memmap, h5py.Dataset, zarr.Array or DataArray
-        Data for which `is_stored` is True.
-    scratch : Scratch
-        Folder for arrays of the size of X.
-    mask, weights, dtype, sample_dims
-        As for `nmd_lab.data.observations.observe`; mask and weights may be memmaps.
-    may_be_empty : bool, default False
-        Whether X may have no observed entry, since it is a part of a larger matrix.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument is not valid.
-    """
+    """Return the observations of a matrix in a file, without reading it as a whole."""
     labels = labels_of(X, sample_dims) if isinstance(X, xr.DataArray) else Labels.plain(X.shape)
     if X.size == 0:
         raise ValueError(f"X has shape {X.shape}, which holds no entry: give a larger matrix.")

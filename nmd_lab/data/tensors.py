@@ -18,18 +18,7 @@ def device_of_tensor(X: Any) -> str | None:
 
 
 def without_tensors(X: Any) -> Any:
-    """Return a tensor as an array, which shares its memory where it can, and others as they are.
-
-    Parameters
-    ----------
-    X : object
-        A sparse tensor becomes a CSR array, a dense one an ndarray.
-
-    Raises
-    ------
-    TypeError
-        If a tensor has no such form.
-    """
+    """Return a tensor as an array, which shares its memory where it can, and others as they are."""
     if not is_tensor(X):
         return X
     try:

@@ -100,15 +100,7 @@ class TypedColumn:
         return np.array(codes, dtype=np.intp)
 
     def filled(self, column: Any, values: NDArray[np.floating]) -> Any:
-        """Return a pandas.Series with values where it has none.
-
-        Parameters
-        ----------
-        column : pandas.Series
-            Column of this kind.
-        values : ndarray (m,)
-            A number for each row, or the position of a category.
-        """
+        """Return a pandas.Series with values where it has none."""
         missing = column.isna().to_numpy()
         if self.kind in ("ordered", "categories"):
             import pandas as pd
@@ -216,20 +208,7 @@ class TypedTable:
 
 
 def table_of(frame: Any, *, numbers_too: bool = False) -> TypedTable | None:
-    """Return the typed columns of a DataFrame, None if all are numbers.
-
-    Parameters
-    ----------
-    frame : DataFrame
-        Table.
-    numbers_too : bool, default False
-        Whether a table of numbers has typed columns, too.
-
-    Raises
-    ------
-    TypeError
-        If columns hold something else, such as text.
-    """
+    """Return the typed columns of a DataFrame, None if all are numbers."""
     refuse_columns(frame)
     pairs = zip(frame.columns, frame.dtypes, strict=True)
     columns = tuple(_typed(name, dtype) for name, dtype in pairs)

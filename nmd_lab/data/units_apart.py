@@ -47,13 +47,6 @@ def units_of_columns(observations: Observations, at_least: float = MATRIX) -> Un
     Both the spread and the largest absolute value have to differ by a large factor, so that
     pixels or counts that are rarely above zero are not taken for other units.  Constant columns do
     not count.  Sparse observations and data in files have the same unit everywhere.
-
-    Parameters
-    ----------
-    observations : Observations
-        Data.
-    at_least : float
-        Ratio of different units.
     """
     if not isinstance(observations, DenseObservations) or observations.scratch is not None:
         return None
@@ -79,15 +72,7 @@ def units_of_columns(observations: Observations, at_least: float = MATRIX) -> Un
 
 
 def sentence_of_units(observations: Observations, remedy: str) -> str:
-    """Return a sentence that says which columns are in different units; empty if there are none.
-
-    Parameters
-    ----------
-    observations : Observations
-        Data.
-    remedy : str
-        What to do.
-    """
+    """Return a sentence that says which columns are in different units; empty if there are none."""
     apart = units_of_columns(observations)
     if apart is None:
         return ""

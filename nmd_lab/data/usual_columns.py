@@ -24,23 +24,7 @@ COLUMNS_BESIDE = ("timestamp", "time", "date", "when", "t", "title", "expected")
 def long_table_columns(
     names: Iterable[Any], named: Mapping[str, Any] = MappingProxyType({})
 ) -> dict[str, Any] | None:
-    """Return the columns of a long table by "row", "column" and "value", None if it is none.
-
-    Parameters
-    ----------
-    names : iterable
-        Names of all columns of the table.
-    named : mapping, optional
-        Those of the three columns that the user has named; the others are found by their usual
-        names, such as userId or movie_id.  If none is named, the table may have no other columns
-        but a time and a title.
-
-    Examples
-    --------
-    >>> long_table_columns(["userId", "movie_id", "rating", "timestamp"])
-    {'row': 'userId', 'column': 'movie_id', 'value': 'rating'}
-    >>> long_table_columns(["user", "item", "rating", "age"])
-    """
+    """Return the columns of a long table by "row", "column" and "value", None if it is none."""
     by_key = {re.sub("[-_ ]", "", str(name).lower()): name for name in names}
     found = {
         role: named.get(role, next((by_key[key] for key in usual if key in by_key), None))

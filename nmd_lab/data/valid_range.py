@@ -18,13 +18,6 @@ def valid_range(X: Any, column: str | None = None) -> tuple[float, float] | None
     Attributes are those of the CF conventions: `valid_range`, or `valid_min` and `valid_max`.
     Integers of 8 bits without a sign are grey levels from 0 to 255 if one of them is above 127;
     smaller ones may as well be counts or ratings.
-
-    Parameters
-    ----------
-    X : array_like, scipy.sparse matrix, pandas.DataFrame, xarray.DataArray or mapping
-        Data, of which `attrs` are read if there are any.
-    column : str, optional
-        Column of a long table that holds the values.
     """
     sources = [X] if column is None else [X[column], X]
     for source in sources:

@@ -22,23 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class RatingsFormat:
-    """Format of the files of a data set of ratings.
-
-    Parameters
-    ----------
-    ratings, titles : tuple of str
-        Possible names of the file of ratings, and of the file of titles.
-    separator, titles_separator : str
-        Separators of the fields in the two files.
-    encoding : str, default "utf-8"
-        Encoding of the file of titles.
-    fields : int, default 4
-        Number of fields in a line of ratings.
-    header : bool, default False
-        Whether the first line of each file is a header.
-    scale : (float, float), default (0.5, 5.0)
-        Lowest and highest rating.
-    """
+    """Format of the files of a data set of ratings."""
 
     ratings: tuple[str, ...]
     titles: tuple[str, ...]
@@ -51,20 +35,7 @@ class RatingsFormat:
 
 
 def read_ratings(file: Traversable, file_format: RatingsFormat) -> pd.DataFrame:
-    """Return a table with the columns user, item and rating.
-
-    Parameters
-    ----------
-    file : Traversable
-        File of ratings, gzipped if its name ends in .gz.
-    file_format : RatingsFormat
-        Format of the file.
-
-    Raises
-    ------
-    ValueError
-        If the file does not have this format.
-    """
+    """Return a table with the columns user, item and rating."""
     with errors_of(file):
         table = _parse(file, file_format)
         low, high = file_format.scale
@@ -107,20 +78,7 @@ def _parse(file: Traversable, file_format: RatingsFormat) -> pd.DataFrame:
 
 
 def read_titles(file: Traversable, file_format: RatingsFormat) -> dict[int, str]:
-    """Return the titles by item.
-
-    Parameters
-    ----------
-    file : Traversable
-        File whose lines begin with an item and its title.
-    file_format : RatingsFormat
-        Format of the file.
-
-    Raises
-    ------
-    ValueError
-        If a line does not have this format.
-    """
+    """Return the titles by item."""
     separator = file_format.titles_separator
     with errors_of(file), open_binary(file) as stream:
         lines = io.TextIOWrapper(stream, file_format.encoding, newline="")

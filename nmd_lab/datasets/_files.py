@@ -23,28 +23,7 @@ PathLike = str | os.PathLike[str]
 def locate(
     source: Source, path: PathLike | None, *names: str, archive: str | None = None
 ) -> Traversable:
-    """Return one file of a data set.
-
-    Parameters
-    ----------
-    source : Source
-        Data set.
-    path : path-like or None
-        Folder or archive of the data set. Default: the places above.
-    *names : str
-        Possible names of the file.
-    archive : str, optional
-        Name of an archive that contains the file.
-
-    Raises
-    ------
-    FileNotFoundError
-        If the file is not found and cannot be downloaded. The message says where to get it.
-    ImportError
-        If a download is needed and pooch is missing.
-    ConnectionError, ValueError
-        If the download fails, or has a wrong checksum.
-    """
+    """Return one file of a data set."""
     root = os.environ.get("NMD_LAB_DATA")
     folder = Path(path) if path is not None else Path(root) / source.name if root else None
     if folder is not None:

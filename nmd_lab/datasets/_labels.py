@@ -12,25 +12,7 @@ from numpy.typing import NDArray
 def image_matrix(
     images: NDArray[Any], *, name: str, attrs: dict[str, Any], **labels: NDArray[Any]
 ) -> xr.DataArray:
-    """Return a matrix with one image in each row.
-
-    Parameters
-    ----------
-    images : ndarray (count, height, width)
-        Images.
-    name : str
-        Name of the array.
-    attrs : dict
-        Attributes of the array, such as units.
-    **labels : ndarray (count,)
-        Coordinates of the images, by name.
-
-    Returns
-    -------
-    DataArray (image, pixel)
-        The matrix, with the coordinates `y` (from the top) and `x` of each pixel. From these
-        `nmd_lab.plots` gets the shape of the images.
-    """
+    """Return a matrix with one image in each row."""
     count, height, width = images.shape
     y, x = np.divmod(np.arange(height * width), width)
     coords = {"image": np.arange(count), "y": ("pixel", y), "x": ("pixel", x)}

@@ -24,20 +24,7 @@ LARGEST = 1 << 30
 
 
 def read_matrix_of(content: bytes, name: str) -> NDArray[np.float64]:
-    """Return a matrix of a MATLAB file.
-
-    Parameters
-    ----------
-    content : bytes
-        Contents of the file.
-    name : str
-        Name of the matrix.
-
-    Raises
-    ------
-    ValueError
-        If the file is damaged, of another version, or has no real matrix of this name.
-    """
+    """Return a matrix of a MATLAB file."""
     if content[126:128] not in (b"IM", b"MI"):
         raise ValueError("it is not of version 5")
     order = "<" if content[126:128] == b"IM" else ">"

@@ -36,23 +36,7 @@ MAY_BE_PASSED_ON = (
 
 @dataclass(frozen=True)
 class Source:
-    """Source of a data set.
-
-    Parameters
-    ----------
-    name : str
-        Name of its folder under NMD_LAB_DATA.
-    title : str
-        Name of the data set.
-    page : str
-        Web page of the data set.
-    terms : str
-        Short form of the terms of use. The terms on the web page are the binding ones.
-    address : str, default ""
-        Address of the files for download, without their names.
-    files : tuple of str, default ()
-        Names of the files for download.
-    """
+    """Source of a data set."""
 
     name: str
     title: str

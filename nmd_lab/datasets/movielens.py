@@ -87,13 +87,7 @@ def movielens_small(path: PathLike | None = None) -> pd.DataFrame:
 
 
 def small_folder(path: PathLike | None = None) -> Path | None:
-    """Return the folder with the edition of October 2016 of latest-small, or None.
-
-    Parameters
-    ----------
-    path : path-like, optional
-        The only folder in which to look; by default the places that `movielens_small` documents.
-    """
+    """Return the folder with the edition of October 2016 of latest-small, or None."""
     root = os.environ.get("NMD_LAB_DATA")
     usual = [CHECKOUT, *([Path(root) / CHECKOUT.name] if root else [])]
     folders = usual if path is None else [Path(path)]

@@ -105,11 +105,6 @@ def read_idx(file: Traversable) -> NDArray[np.uint8]:
     """Read a gzipped idx file of bytes.
 
     Its header is two zeros, the type 8, the number of dimensions and the size of each dimension.
-
-    Raises
-    ------
-    ValueError
-        If the file has another format, or if the number of bytes does not agree with the sizes.
     """
     try:
         content = gzip.decompress(file.read_bytes())

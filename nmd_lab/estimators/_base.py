@@ -132,23 +132,6 @@ class FactorModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         What is "auto" is chosen with the first batch: make it large, or give values.
         `decomposition_` has all rows in the order of their arrival.  After `fit`, the next batch is
         a first one.
-
-        Parameters
-        ----------
-        X : array_like, DataFrame, scipy.sparse or SparseObservations (n_samples, n_features)
-            New rows; the first batch has at least as many rows as components.
-        y : None
-            Ignored.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        ValueError
-            If X is invalid, has other columns than before, or is sparse and earlier batches were
-            dense, or the other way round.
         """
         self._check_options(X)
         earlier = getattr(self, "_batches", None)

@@ -72,16 +72,7 @@ class SampledRows:
         return cls(posterior, {key: i for i, key in reversed(list(enumerate(keys)))})
 
     def values(self, X: Any, *, std: bool = False) -> RowValues:
-        """Return mean and standard deviation of all entries of some rows.
-
-        Parameters
-        ----------
-        X : ndarray or scipy.sparse (n_samples, n_features)
-            Rows.  Those of the fit get the posterior mean of the chain.  For others, rows of W are
-            drawn given the draws of H.
-        std : bool, default False
-            Whether standard deviations are wanted.
-        """
+        """Return mean and standard deviation of all entries of some rows."""
         place = np.array([self.known.get(key, -1) for key in row_keys(X)], dtype=np.intp)
         mean = np.empty(X.shape)
         deviation = np.empty(X.shape) if std else None
@@ -119,20 +110,7 @@ def row_keys(X: Any) -> list[bytes]:
 
 
 def draw(data: Any, options: dict[str, Any]) -> Posterior:
-    """Return the posterior for the parameters of a `MatrixCompletion`.
-
-    Parameters
-    ----------
-    data : object
-        Data with their labels.
-    options : dict
-        Parameters by name.
-
-    Raises
-    ------
-    ValueError, TypeError
-        If a parameter is invalid, or has a value that a posterior cannot have.
-    """
+    """Return the posterior for the parameters of a `MatrixCompletion`."""
     rank = options["n_components"]
     if isinstance(rank, str):
         raise ValueError(

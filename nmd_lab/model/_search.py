@@ -58,15 +58,7 @@ def value_inside(d: type[Loss]) -> ScalarMap:
 
 
 def compile_search(forward: ScalarMap, d: type[Loss]) -> ScalarMap:
-    """Return the compiled T-update ``(v, x, rho, curve, pf, pd) -> t``.
-
-    Parameters
-    ----------
-    forward : callable
-        Compiled f, ``(t, curve, pf) -> y``.
-    d : type
-        Class of the loss.
-    """
+    """Return the compiled T-update ``(v, x, rho, curve, pf, pd) -> t``."""
     value = value_inside(d)
     has_slopes = d.derivatives is not Loss.derivatives
     slopes, newton = compile_scalar(d.derivatives), _compile_newton(d)

@@ -50,24 +50,7 @@ EXACT, AT_MOST, AT_LEAST, BETWEEN = range(4)
 
 @cache
 def compile_entry(structure: AnyStructure, limited: bool) -> tuple[ScalarMap, ScalarMap]:
-    """Return the compiled T-update and loss of one entry.
-
-    Parameters
-    ----------
-    structure : tuple
-        Structure of a pair, or of a mixed pair.
-    limited : bool
-        Whether some entries are limits.
-
-    Returns
-    -------
-    solve : callable
-        ``(v, x, rho, limit, upper, part, model) -> t``, with the limit of the entry (`EXACT`, ...),
-        its upper value (`BETWEEN` only), the position of its pair in a mixed pair, and
-        `Pair.model`.
-    loss : callable
-        ``(x, a, limit, upper, part, model) -> d(x, f(a))``.
-    """
+    """Return the compiled T-update and loss of one entry."""
     if structure[0] == "mixed":
         return _compile_mixed(structure[1], limited)
     plain = cast(Structure, structure)
@@ -177,15 +160,7 @@ def _compile_loss(structure: Structure, limited: bool) -> ScalarMap:
 
 
 def _compile_mixed(parts: Any, limited: bool) -> tuple[ScalarMap, ScalarMap]:
-    """Return the functions of a mixed pair: a chain of branches, one for each structure.
-
-    Parameters
-    ----------
-    parts : tuple of Branch
-        Different structures.
-    limited : bool
-        Whether some entries are limits.
-    """
+    """Return the functions of a mixed pair: a chain of branches, one for each structure."""
     solve, loss = _compile_branch(0, parts[0], limited)
     for position in range(1, len(parts)):
         own_solve, own_loss = _compile_branch(position, parts[position], limited)

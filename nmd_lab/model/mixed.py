@@ -45,11 +45,6 @@ class Part(NamedTuple):
         An entry is modelled by f(centre + size (WH)); size > 0.
     weight : float
         Factor of the loss, > 0.
-
-    Notes
-    -----
-    The functions of entries take arrays in the place of the last three, with one number for each
-    entry.
     """
 
     pair: Pair
@@ -101,15 +96,7 @@ class Part(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class MixedPair:
-    """Pairs of the columns, or of the entries, of a table; it takes the place of a `Pair`.
-
-    Parameters
-    ----------
-    parts : tuple of Part
-        Different parts.
-    which : ndarray of int (n,) or (m, n)
-        Position among the parts, of each column or of each entry.
-    """
+    """Pairs of the columns, or of the entries, of a table; it takes the place of a `Pair`."""
 
     parts: tuple[Part, ...]
     which: IntArray
@@ -194,15 +181,7 @@ class MixedPair:
     def learned(
         self, x: FloatArray, t: FloatArray, weights: FloatArray, rows: Any, columns: Any
     ) -> MixedPair:
-        """Return the pair with the parameters of highest likelihood, given observed entries.
-
-        Parameters
-        ----------
-        x, t, weights : ndarray (n_entries,)
-            Observed values, WH and weights.
-        rows, columns : ndarray of int (n_entries,)
-            Positions.
-        """
+        """Return the pair with the parameters of highest likelihood, given observed entries."""
         order, ends = _groups(self.which_at(rows, columns), len(self.parts))
         parts = list(self.parts)
         for k, part in enumerate(parts):

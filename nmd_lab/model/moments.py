@@ -32,40 +32,7 @@ N_NODES = 40
 def expected_value(
     nonlinearity: str | Nonlinearity, mean: ArrayLike, sd: ArrayLike
 ) -> NDArray[np.float64]:
-    """Return E f(T) for T ~ N(mean, sd²).
-
-    Parameters
-    ----------
-    nonlinearity : str or Nonlinearity
-        Nonlinearity f, by name or as an object.
-    mean : array_like
-        Means of T.
-    sd : array_like
-        Standard deviations of T, >= 0; with 0 the result is f(mean).
-
-    Returns
-    -------
-    ndarray
-        Expected values in the units of X, of the broadcast shape of `mean` and `sd`, float64.  They
-        are exact for a piecewise-linear f and for `Square`.  For another f, they are exact up to
-        the error of Gauss-Hermite quadrature with 40 nodes.
-
-    Raises
-    ------
-    ValueError
-        If a standard deviation is negative or NaN.
-
-    Notes
-    -----
-    The closed form is that of the censored regression model of J. Tobin, "Estimation of
-    relationships for limited dependent variables", Econometrica 26, 1958.
-
-    Examples
-    --------
-    >>> from nmd_lab.model.moments import expected_value
-    >>> expected_value("relu", [-1.0, 0.0, 1.0], 1.0).round(4)
-    array([0.0833, 0.3989, 1.0833])
-    """
+    """Return E f(T) for T ~ N(mean, sd²)."""
     f = as_nonlinearity(nonlinearity)
     mu, sigma = np.broadcast_arrays(np.asarray(mean, float), np.asarray(sd, float))
     if not np.all(sigma >= 0):
@@ -87,16 +54,7 @@ def all_pieces(nonlinearity: Nonlinearity) -> tuple[Piece, ...] | None:
 
 
 def moments(nonlinearity: Nonlinearity, v: Array, sd: Array) -> tuple[Array, Array]:
-    """Return the mean and the variance of f(T) for T ~ N(v, sd²).
-
-    Parameters
-    ----------
-    nonlinearity : Nonlinearity
-        Nonlinearity f.  Piecewise-linear ones and Square have closed forms; any other is integrated
-        numerically.
-    v, sd : ndarray (draws, entries) and (draws, 1)
-        Mean and standard deviation of T, the latter > 0.
-    """
+    """Return the mean and the variance of f(T) for T ~ N(v, sd²)."""
     if isinstance(nonlinearity, Square):
         return v**2 + sd**2, 2 * sd**2 * (2 * v**2 + sd**2)
     pieces = all_pieces(nonlinearity)
@@ -162,19 +120,7 @@ def _moments_kernel() -> Any:
 
 
 def piecewise_moments(v: Array, sd: Array, pieces: Array, centre: Array) -> tuple[Array, Array]:
-    """Return mean and variance of f(T) for T ~ N(v, sd²) and a piecewise-linear f.
-
-    Parameters
-    ----------
-    v : ndarray (draws, entries)
-        Means of T.
-    sd : ndarray (draws, 1)
-        Standard deviations of T.
-    pieces : ndarray (n_pieces, 4)
-        Pieces of f on the whole line, from left to right.
-    centre : ndarray (draws, entries)
-        f(v), from which both moments are counted, so that large values keep their digits.
-    """
+    """Return mean and variance of f(T) for T ~ N(v, sd²) and a piecewise-linear f."""
     mean, variance = np.empty_like(v), np.empty_like(v)
     _moments_kernel()(v, np.ascontiguousarray(sd[:, 0]), pieces, centre, mean, variance)
     return mean, variance

@@ -125,20 +125,7 @@ class Pair(NamedTuple):
 
 
 def make_pair(nonlinearity: str | Nonlinearity, loss: str | Loss) -> Pair:
-    """Return a nonlinearity and a loss as a pair, if they are compatible.
-
-    Parameters
-    ----------
-    nonlinearity : str or Nonlinearity
-        Nonlinearity f, by name or as an object.
-    loss : str or Loss
-        Loss d, by name or as an object.
-
-    Raises
-    ------
-    ValueError
-        If a name is unknown, or if the loss is infinite at every value of f.
-    """
+    """Return a nonlinearity and a loss as a pair, if they are compatible."""
     f, d = as_nonlinearity(nonlinearity), as_loss(loss)
     if d.pair is not None:  # the losses of a mixed pair
         return d.pair  # type: ignore[no-any-return]

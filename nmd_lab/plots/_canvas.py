@@ -105,32 +105,7 @@ def hide_frame(ax: Axes) -> None:
 def rows_of(
     fit: Decomposition, X: Any, positions: list[int] | None, mask: ArrayLike | None = None
 ) -> tuple[NDArray[np.floating], NDArray[np.floating]]:
-    """Return rows of X as a matrix in the order of the fit, and all observed values of X.
-
-    Parameters
-    ----------
-    fit : Decomposition
-        The fit.
-    X : any accepted input
-        Data, aligned by label if X and the fit both have labels.
-    positions : list of int or None
-        Rows of the fit; None: all of them.
-    mask : array_like of bool, optional
-        Mask of the observed entries of X.
-
-    Returns
-    -------
-    matrix : ndarray
-        Rows of X, NaN where it is not observed.
-    values : ndarray
-        Observed values of X in all rows, flat.
-
-    Raises
-    ------
-    ValueError
-        If X has another shape or other labels than the data of the fit, or if a sparse X is too
-        large for one picture.
-    """
+    """Return rows of X as a matrix in the order of the fit, and all observed values of X."""
     data, (m, n) = match_data(fit.labels, X, mask=mask), fit.shape
     values = data.observations.observed()[0]
     if positions is not None:

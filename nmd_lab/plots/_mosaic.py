@@ -17,13 +17,6 @@ class Mosaic:
     """Pictures of equal size in rows and columns.
 
     All lengths are in widths of one picture.
-
-    Parameters
-    ----------
-    height : float
-        Height of a picture.
-    gap : float, default 0.08
-        Space between neighbouring pictures.
     """
 
     height: float

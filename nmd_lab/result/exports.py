@@ -30,24 +30,7 @@ TABLES = (".csv", ".parquet")
 
 
 def check_export(path: str | os.PathLike[str], name: str = "path") -> Path:
-    """Return the absolute path of a file for a fit, if it can be written and its ending is known.
-
-    Parameters
-    ----------
-    path : path-like
-        Path of the file.
-    name : str, default "path"
-        Name of the argument, for the message.
-
-    Raises
-    ------
-    ValueError
-        If the ending is none of `WRITERS`.
-    OSError
-        If the path is a folder, or its folder does not exist or cannot be written.
-    ImportError
-        If a library for the format is missing.
-    """
+    """Return the absolute path of a file for a fit, if it can be written with a known ending."""
     target = check_target(path, name)
     ending = target.suffix.lower()
     if ending not in WRITERS:
@@ -63,15 +46,7 @@ def check_export(path: str | os.PathLike[str], name: str = "path") -> Path:
 
 
 def check_export_size(path: str | os.PathLike[str], shape: tuple[int, int]) -> None:
-    """Raise ValueError if a file would hold a table of too many entries.
-
-    Parameters
-    ----------
-    path : path-like
-        Path of the file.
-    shape : tuple of int
-        Shape (m, n) of X.
-    """
+    """Raise ValueError if a file would hold a table of too many entries."""
     m, n = shape
     if Path(path).suffix.lower() in TABLES and m * n > LARGEST_TABLE:
         raise ValueError(
@@ -80,37 +55,7 @@ def check_export_size(path: str | os.PathLike[str], shape: tuple[int, int]) -> N
 
 
 def export(fit: Decomposition, path: str | os.PathLike[str], X: Any = None) -> None:
-    """Write a fit in the format that the ending says; an older file is kept if this fails.
-
-    Parameters
-    ----------
-    fit : Decomposition
-        Fit to write.
-    path : path-like
-        Path of the file.  With .nc it holds the fit, for `nmd_lab.load`.  With .npz it holds the
-        arrays ``W`` (m, r), ``H`` (r, n), ``mean_offset``, and ``row_offsets`` (m,) and
-        ``column_offsets`` (n,) if the fit has them.  With .csv and .parquet it holds a table with
-        the labels of rows and columns.
-    X : array_like, DataFrame, DataArray, scipy.sparse matrix or SparseObservations, optional
-        The fitted data.  The table has them with their holes filled; by default it has the
-        reconstruction f(WH) (m, n).
-
-    Raises
-    ------
-    ValueError, OSError, ImportError
-        See `check_export`.
-
-    Examples
-    --------
-    >>> import tempfile, numpy as np, nmd_lab as nmd
-    >>> from nmd_lab.result.exports import export
-    >>> fit = nmd.decompose(np.eye(4), 3, random_state=0)
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     export(fit, f"{folder}/fit.npz")
-    ...     with np.load(f"{folder}/fit.npz") as arrays:
-    ...         arrays["W"].shape
-    (4, 3)
-    """
+    """Write a fit in the format that the ending says; an older file is kept if this fails."""
     target = check_export(path)
     check_export_size(path, fit.shape)
     WRITERS[target.suffix.lower()](fit, target, X)
@@ -148,15 +93,7 @@ def _write_arrays(fit: Decomposition, path: Path, _: Any) -> None:
 
 
 def table_of(array: xr.DataArray, rows: Sequence[str]) -> pd.DataFrame:
-    """Return an array as a table; several dimensions on a side become its levels.
-
-    Parameters
-    ----------
-    array : DataArray
-        Array of the shape of X.
-    rows : sequence of str
-        Dimensions that make the rows.
-    """
+    """Return an array as a table; several dimensions on a side become its levels."""
     rows = list(rows)
     columns = [dim for dim in array.dims if dim not in rows]
     if array.ndim > 2:

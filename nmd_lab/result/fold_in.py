@@ -113,13 +113,7 @@ def observe_rows(
 def match_rows(
     labels: Labels, observations: Observations, unknown: str
 ) -> tuple[Observations, NDArray[np.intp]]:
-    """Return new rows without unknown columns, and the position in the fit of each other column.
-
-    Raises
-    ------
-    ValueError
-        If unknown is "error", and a column is unknown or a row has no observed entry.
-    """
+    """Return new rows without unknown columns, and the position in the fit of each other column."""
     of_rows = observations.labels
     columns = known_columns(labels, observations, unknown)
     known = columns >= 0
@@ -154,19 +148,7 @@ def fold_rows(
     *,
     threads: int | None = None,
 ) -> tuple[FloatArray, FloatArray | None]:
-    """Return W (m, rank) of new rows, and their offsets (m,) if the fit has row offsets.
-
-    Parameters
-    ----------
-    model : FittedModel
-        Model of the fit.
-    observations : Observations
-        New rows, with columns of the fit, some or all, in any order.
-    columns : ndarray of int, optional
-        Their positions in the fit; by default those of their labels.
-    threads : int, optional
-        Number of threads, each for one block of rows at a time; by default all.
-    """
+    """Return W (m, rank) of new rows, and their offsets (m,) if the fit has row offsets."""
     from nmd_lab.solver.constraints.text import constraint_from
     from nmd_lab.solver.new_rows import RowProblem, solve_new_rows
 

@@ -66,21 +66,7 @@ def to_html(
     parameters: dict[str, Any],
     trials: xr.Dataset,
 ) -> str:
-    """Return a summary of a fit as HTML.
-
-    Parameters
-    ----------
-    formula : str
-        Formula of the model.
-    facts : dict
-        Names and values of the table.
-    history : Dataset
-        History of the fit, for the curve of its relative error.
-    parameters : dict
-        Names and values of the table that is folded at first.
-    trials : Dataset
-        Trials from which options were chosen; the best are a table that is folded at first.
-    """
+    """Return a summary of a fit as HTML."""
     return (
         '<div style="color: inherit; font-size: 0.9em;">'
         f"<p><b>nmd_lab.Decomposition</b> {escape(formula)}</p>"

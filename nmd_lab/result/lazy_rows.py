@@ -20,20 +20,7 @@ def is_dask_array(X: Any) -> bool:
 
 
 def fold_in_blocks(model: FittedModel, X: Any) -> xr.DataArray:
-    """Return the rows of W for a Dask array of new rows, as a DataArray over a Dask array.
-
-    Parameters
-    ----------
-    model : FittedModel
-        Parts of the fit.
-    X : dask.array.Array (k, n)
-        New rows; NaN is missing.
-
-    Raises
-    ------
-    ValueError
-        If X has another number of columns than the fit.
-    """
+    """Return the rows of W for a Dask array of new rows, as a DataArray over a Dask array."""
     rank, n = model.H.shape
     if X.ndim != 2 or X.shape[1] != n:
         raise ValueError(f"X has shape {X.shape}: give rows of the {n} columns of the fit.")

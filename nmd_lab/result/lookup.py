@@ -20,32 +20,7 @@ Unknown = Literal["error", "offsets"]
 def positions_of(
     labels: Labels, axis: Axis, wanted: Any, unknown: str | None = None
 ) -> NDArray[np.intp]:
-    """Return the positions of row or column labels.
-
-    Parameters
-    ----------
-    labels : Labels
-        Labels of the fit.
-    axis : {"rows", "columns"}
-        Axis of X that has the labels.
-    wanted : array_like
-        Labels, or a single one (`is_one_label`).
-    unknown : {"error", "offsets"} or None
-        "offsets": an unknown label gets the position -1.  None: there is no such choice.
-
-    Returns
-    -------
-    ndarray of int
-        Positions in the shape of `wanted`, (1,) for a single label.
-
-    Raises
-    ------
-    KeyError
-        If X had no such labels; the message names them.
-    ValueError
-        If the rows or columns have no labels, labels of more than one dimension, or the label more
-        than once.
-    """
+    """Return the positions of row or column labels."""
     index = _index(labels, axis)
     listed, shape = _listed(index, wanted)
     if not index.is_unique:

@@ -37,24 +37,7 @@ _MARK = b"\nnmd_lab sha256 "
 
 
 def write(dataset: xr.Dataset, path: str | os.PathLike[str]) -> None:
-    """Write a Dataset to a file; if writing fails, an older file of this name is kept.
-
-    Parameters
-    ----------
-    dataset : xarray.Dataset
-        Dataset with the attribute ``nmd_lab``, and without names that contain "/".
-    path : path-like
-        Path of the file.
-
-    Raises
-    ------
-    ImportError
-        If h5netcdf is not installed.
-    OSError
-        If the file cannot be written.
-    TypeError
-        If a coordinate has values that a file cannot hold.
-    """
+    """Write a Dataset to a file; if writing fails, an older file of this name is kept."""
     h5netcdf = _library()
     path = check_target(path)
     encoded = _encode(dataset)
@@ -66,22 +49,7 @@ def write(dataset: xr.Dataset, path: str | os.PathLike[str]) -> None:
 
 
 def read(path: str | os.PathLike[str]) -> xr.Dataset:
-    """Return the Dataset of a file from `write`.
-
-    Parameters
-    ----------
-    path : path-like
-        Path of the file.
-
-    Raises
-    ------
-    FileNotFoundError, PermissionError
-        If the file does not exist, or may not be read.
-    ValueError
-        If the file is damaged, not from `write`, or in a newer layout.
-    ImportError
-        If h5netcdf is not installed.
-    """
+    """Return the Dataset of a file from `write`."""
     _library()
     path = Path(path)
     if not path.is_file():

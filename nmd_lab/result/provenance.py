@@ -15,19 +15,7 @@ from nmd_lab.data.fingerprint import fingerprint
 
 
 def provenance(observations: Observations) -> dict[str, Any]:
-    """Return a description of data and software, in numbers and text.
-
-    Parameters
-    ----------
-    observations : Observations
-        Data of the fit.
-
-    Returns
-    -------
-    dict
-        "shape" (rows, columns), "n_observed", "dtype", "observations_hash" (SHA-256 of the observed
-        values, their positions and their weights) and "versions".
-    """
+    """Return a description of data and software, in numbers and text."""
     return {
         "shape": list(observations.shape),
         "n_observed": observations.n_observed,

@@ -188,21 +188,7 @@ def ranking(
     exclude: Any,
     by_label: bool = False,
 ) -> xr.DataArray:
-    """Return the largest numbers of rows; see `Rankings.top`.
-
-    Parameters
-    ----------
-    fit : ScoredRows
-        The numbers.
-    rows : ndarray of int
-        Positions of rows.
-    one_row : bool
-        Whether the result is that of one row, without a dimension for it.
-    k, exclude
-        As for `Rankings.top`.
-    by_label : bool
-        Whether a list `exclude` has labels.
-    """
+    """Return the largest numbers of rows; see `Rankings.top`."""
     k = check_integer("k", k, 1)
     n = fit.shape[1]
     known = _known_columns(fit, exclude, by_label)

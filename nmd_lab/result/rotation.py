@@ -109,21 +109,7 @@ def _svd(W: FloatArray, H: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 
 def orthogonal_rotation(loadings: FloatArray, weight: float) -> NDArray[np.float64]:
-    """Return the rotation R for which loadings @ R has the largest sum of fourth powers.
-
-    Parameters
-    ----------
-    loadings : ndarray (n, rank)
-        Matrix to rotate.
-    weight : float
-        Multiple of the squared column sums of squares, over n, that is subtracted: 1 for varimax, 0
-        for quartimax.
-
-    Returns
-    -------
-    ndarray (rank, rank)
-        Orthogonal matrix.
-    """
+    """Return the rotation R for which loadings @ R has the largest sum of fourth powers."""
     n, rank = loadings.shape
     R, reached = np.eye(rank), 0.0
     for _ in range(MAX_ITER):

@@ -71,19 +71,7 @@ class Selections(Factors):
 
 
 def trials_of(parameters: Mapping[str, Any]) -> xr.Dataset:
-    """Return the trials among the parameters of a fit as a table; see `Selections.selection`.
-
-    Parameters
-    ----------
-    parameters : mapping
-        Parameters of a fit.  Its item "selection", if there is one, is a dict with "trials" (a list
-        of dicts), "chosen" (a position in it), "options" (a list of names), and other attributes.
-
-    Raises
-    ------
-    ValueError, TypeError, AttributeError, LookupError
-        If the item "selection" is not of this form.
-    """
+    """Return the trials among the parameters of a fit as a table; see `Selections.selection`."""
     selection = parameters.get(SELECTION) or {"trials": []}
     rows = selection["trials"]
     names = dict.fromkeys([*VARIABLES, *(name for row in rows for name in row)])
@@ -109,30 +97,14 @@ def in_short(parameters: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def best_trials(table: xr.Dataset, count: int) -> xr.Dataset:
-    """Return the trials of lowest error, lowest first, and the chosen one if it is not there.
-
-    Parameters
-    ----------
-    table : Dataset
-        Trials of a fit.
-    count : int
-        Number of trials of lowest error.
-    """
+    """Return the trials of lowest error, lowest first, and the chosen one if it is not there."""
     order = np.argsort(table["error"].values, kind="stable")[:count].tolist()  # NaN comes last
     chosen = table.attrs["chosen"]
     return table.isel({TRIAL: order if chosen in order else [*order, chosen]})
 
 
 def as_text(value: Any, digits: int = 4) -> str:
-    """Return an option or a number of a trial as short text; "" for NaN.
-
-    Parameters
-    ----------
-    value : str, int, float, or array of one of them
-        Value of a variable.
-    digits : int, default 4
-        Number of digits of a float.
-    """
+    """Return an option or a number of a trial as short text; "" for NaN."""
     value = value.item() if hasattr(value, "item") else value
     if not isinstance(value, float):
         return str(value)

@@ -80,14 +80,7 @@ def to_dataset(fit: Fields) -> xr.Dataset:
 
 
 def from_dataset(dataset: xr.Dataset, known: Iterable[type[Model] | Model] = ()) -> Fields:
-    """Return the fields of the decomposition that `to_dataset` described.
-
-    Raises
-    ------
-    ValueError
-        If `to_dataset` did not make the Dataset, if its layout is newer than this version, or if
-        its nonlinearity or loss is neither of this package nor in `known`.
-    """
+    """Return the fields of the decomposition that `to_dataset` described."""
     with refused_as("dataset holds no decomposition: give one that to_dataset() made."):
         description = description_of(dataset)
         classes = tuple(model if isinstance(model, type) else type(model) for model in known)

@@ -111,22 +111,7 @@ class State:
 
 
 def admm(problem: Problem, start: Start, place: Place = NOWHERE) -> Iterator[State]:
-    """Iterate Algorithm 1 without end.
-
-    Parameters
-    ----------
-    problem : Problem
-        Data, model and options of the iteration.
-    start : Start
-        Starting factors.
-    place : Place, optional
-        Where the iteration stands, for checkpoints.
-
-    Yields
-    ------
-    State
-        Result of each iteration.
-    """
+    """Iterate Algorithm 1 without end."""
     began = time.perf_counter()
     rule, loss = problem.rule, problem.pair.loss
     sweep = problem.sweep(start.W.shape[1])

@@ -30,20 +30,6 @@ def bounded(
     """Return a nonlinearity, with bounds that the data decide if it is only named.
 
     The bounds of "minmax" are the range that the data document, or else 0 and 1.
-
-    Parameters
-    ----------
-    nonlinearity : str or Nonlinearity
-        Nonlinearity, or its name.
-    ends : (float, float)
-        Smallest and largest observed value.
-    valid_range : (float, float) or None
-        Range that the data document.
-
-    Raises
-    ------
-    ValueError
-        If it is only named, and the data neither document their range nor lie within [0, 1].
     """
     f = as_nonlinearity(nonlinearity)
     if not isinstance(nonlinearity, str) or not isinstance(f, MinMax):

@@ -86,21 +86,7 @@ class ColumnChunks:
         Ht: FloatArray,
         parts: int,
     ) -> None:
-        """Solve the least-squares problem of each column, in place.
-
-        Parameters
-        ----------
-        S : ndarray (n_entries,)
-            T + U - WH, in the order of the rows.
-        partners : ndarray (m, n_solved)
-            Solved components of W.
-        solved, ridge
-            As for `nmd_lab.solver.observed_sweep.improve_rows`.
-        Ht : ndarray (n, rank)
-            Transpose of H, to improve.
-        parts : int
-            Number of threads.
-        """
+        """Solve the least-squares problem of each column, in place."""
         borders = np.linspace(0, self.n, parts + 1).astype(int)
 
         def share(part: int) -> tuple[FloatArray, ...]:
@@ -115,24 +101,7 @@ class ColumnChunks:
 def column_sums(
     chunks: list[Chunk], S: FloatArray, partners: FloatArray, first: int, last: int
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the sums over the entries of each of a range of columns, without the ridge.
-
-    Parameters
-    ----------
-    chunks : list of Chunk
-        Chunks of rows.
-    S, partners
-        As for `ColumnChunks.improve`.
-    first, last : int
-        First column, and the one after the last.
-
-    Returns
-    -------
-    normals : ndarray (k, n_solved, n_solved)
-        Σ w_i w_iᵀ; the lower triangles count.
-    steps : ndarray (k, n_solved)
-        Σ s_ij w_i.
-    """
+    """Return the sums over the entries of each of a range of columns, without the ridge."""
     add = sparse_kernel(_add_to_columns, f"{S.dtype}_{chunks[0].rows.dtype}")
     size = partners.shape[1]
     normals, steps = np.zeros((last - first, size, size)), np.zeros((last - first, size))

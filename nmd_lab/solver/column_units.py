@@ -38,15 +38,7 @@ NOISE = 0.3  # weight of minus the logarithm of a likelihood; share of noise in 
 
 
 def with_units(pair: Pair, x: FloatArray, weights: FloatArray) -> Part:
-    """Return the pair of a column with its units.
-
-    Parameters
-    ----------
-    pair : Pair
-        Nonlinearity and loss of the column.
-    x, weights : ndarray (n_observed,)
-        Observed values of the column, at least one, and their weights.
-    """
+    """Return the pair of a column with its units."""
     f, loss = pair.nonlinearity, pair.loss
     T = np.asarray(pair.preimage(x), dtype=np.float64)
     mean = float(np.average(T, weights=weights))

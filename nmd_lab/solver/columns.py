@@ -61,21 +61,7 @@ class _Given(NamedTuple):
 
 
 def mixed_pair(nonlinearity: Any, loss: Any, observations: Observations) -> MixedPair:
-    """Return the mixed pair that arguments describe, with units from the data.
-
-    Parameters
-    ----------
-    nonlinearity, loss : str, object, dict, sequence, or (sequence, ndarray of int)
-        One for all columns; by column label; one for each column; or several, with the position of
-        each column's (n,) or entry's (m, n) own among them.
-    observations : Observations
-        Data.
-
-    Raises
-    ------
-    ValueError, TypeError
-        If a label or a position is unknown, or a loss does not define the values of its column.
-    """
+    """Return the mixed pair that arguments describe, with units from the data."""
     labels, shape = observations.labels, observations.shape
     if observations.absent_are_zeros:
         raise ValueError(

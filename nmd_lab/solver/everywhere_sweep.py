@@ -23,14 +23,6 @@ class EverywhereSweep(Sweep):
 
     W ← Z Hᵀ (H Hᵀ + ridge I)⁻¹ and H ← (WᵀW + ridge I)⁻¹ Wᵀ Z.  Where nothing is stored, T = WH at
     all times, so the residuals there follow from the change of WH.
-
-    Parameters
-    ----------
-    storage, split_variable, ridge_W, ridge_H, solved_W, solved_H, threads
-        As for `Sweep`.
-    empty_columns : ndarray of int
-        Columns without an observed entry, whose H is 0.  Otherwise H would hold the old T there
-        against a change of the row offsets.  A row of W that is 0 stays 0 by itself.
     """
 
     empty_columns: NDArray[np.intp] = field(default_factory=lambda: np.empty(0, np.intp))

@@ -35,24 +35,7 @@ COMPONENT = 0.5  # singular value of a usual component over ‖T‖, for the wei
 def make_problem(
     observations: Observations, scaling: Scaling, options: Options, observed_only: bool
 ) -> tuple[Problem, Offsets]:
-    """Return the problem, and the offsets of its starts, in the units of a scaling.
-
-    Parameters
-    ----------
-    observations : Observations
-        Data without the held-out entries.
-    scaling : Scaling
-        Nonlinearity and loss, and the units of the problem.
-    options : Options
-        Options of the fit.
-    observed_only : bool
-        Whether T = WH is imposed on the observed entries alone.
-
-    Raises
-    ------
-    ValueError
-        If the constraint, the offsets or the device do not go with the data.
-    """
+    """Return the problem, and the offsets of its starts, in the units of a scaling."""
     if observations.absent_are_zeros and options.offsets != "none":
         raise ValueError(
             f"offsets={options.offsets!r} does not go with a sparse X whose absent entries are "

@@ -15,15 +15,7 @@ N_INPUTS = 200
 
 
 def refuse_wrong_parts(pair: AnyPair, observations: Observations) -> None:
-    """Raise ValueError if a law is broken near the data, with the object and the input.
-
-    Parameters
-    ----------
-    pair : Pair or MixedPair
-        Nonlinearity and loss.  Nothing is done if both are of this package, nor for a mixed pair.
-    observations : Observations
-        Data, from which the inputs are drawn.
-    """
+    """Raise ValueError if a law is broken near the data, with the object and the input."""
     if pair.is_ours or isinstance(pair, MixedPair):
         return
     f, d = pair.nonlinearity, pair.loss

@@ -16,16 +16,7 @@ from .storage import CsrStorage
 
 
 class HeldOut:
-    """Observed entries that are not used in the fit; the model is compared with them.
-
-    Parameters
-    ----------
-    observations : SparseObservations
-        Positions and values of the entries.  A limit is compared with the nearest value that it
-        allows.
-    pair : Pair or MixedPair
-        Nonlinearity and loss, in the units of X.
-    """
+    """Observed entries that are not used in the fit; the model is compared with them."""
 
     def __init__(self, observations: SparseObservations, pair: AnyPair) -> None:
         self.pair = pair

@@ -22,23 +22,7 @@ from .options import Options
 def hold_out(
     observations: Observations, options: Options, rng: np.random.Generator
 ) -> tuple[Observations, SparseObservations | None]:
-    """Return the observations for the fit, and the held-out entries.
-
-    Parameters
-    ----------
-    observations : Observations
-        All observations.
-    options : Options
-        `validation`: share of the observations to hold out, or a matrix with the held-out entries.
-    rng : Generator
-        Random numbers.  The choice of a share has a stream of its own.
-
-    Raises
-    ------
-    ValueError, TypeError
-        If no entry is held out, or none is left for the fit, or if `validation` is not a matrix of
-        the shape of X, or if the absent entries of a sparse X are zeros.
-    """
+    """Return the observations for the fit, and the held-out entries."""
     validation = options.validation
     if validation is None:
         return observations, None

@@ -60,22 +60,6 @@ def svd_start(
     This is the start of the paper's section VI, except for missing entries.  They are filled with
     the mean of the observed entries (or with the offsets), since zeros would distort the leading
     components.
-
-    Parameters
-    ----------
-    observations : Observations
-        Data.
-    pair : Pair
-        Nonlinearity and loss; their `preimage` gives the starting T.
-    rank : int
-        Number of components.
-    offsets : Offsets
-        Offsets that are subtracted from T first.
-    rng : Generator
-        Random numbers for the iterative methods.
-    kind : {"svd", "randomized", "nndsvd"}
-        "randomized" approximates the decomposition by a few block products, which is faster for
-        large or sparse data and many components; "nndsvd" makes both factors nonnegative.
     """
     R, fill = observations.centred(pair.preimage, *offsets)
     if hasattr(R, "factors"):  # its rows lie on workers
@@ -163,17 +147,7 @@ def _svd_by_lanczos(
 def svd_by_random_range(
     A: LinearOperator, rank: int, rng: np.random.Generator
 ) -> tuple[FloatArray, FloatArray]:
-    """Return about U √Σ and √Σ Vᵀ of a matrix (Halko, Martinsson and Tropp, 2011).
-
-    Parameters
-    ----------
-    A : LinearOperator (m, n)
-        Matrix.
-    rank : int
-        Number of components.
-    rng : Generator
-        Random numbers.
-    """
+    """Return about U √Σ and √Σ Vᵀ of a matrix (Halko, Martinsson and Tropp, 2011)."""
     width = min(rank + OVERSAMPLING, *A.shape)
     Q = np.linalg.qr(A @ rng.standard_normal((A.shape[1], width)))[0]
     for _ in range(POWER_ITERATIONS):  # sharpen the spectrum
@@ -234,13 +208,7 @@ def rank_of_init(init: Any) -> int | None:
 
 
 def given_start(observations: Observations, rank: int, init: Any, offsets: Offsets) -> Start:
-    """Return the start from a pair (W, H) or from an earlier fit, after checking it.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If `init` is neither a pair nor a fit, or has the wrong shape, or is not finite.
-    """
+    """Return the start from a pair (W, H) or from an earlier fit, after checking it."""
     from_factors = hasattr(init, "factors")
     pair = init.factors if from_factors else init
     if from_factors and any(given is not None for given in init.offsets[1:]):

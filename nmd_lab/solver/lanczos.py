@@ -29,23 +29,7 @@ class LanczosBreakdown(ArithmeticError):
 
 
 def largest_singular(A: Any, k: int, first: FloatArray) -> tuple[FloatArray, FloatArray, Any]:
-    """Return U (m, k), the k largest singular values, descending, and Vᵀ (k, n).
-
-    Parameters
-    ----------
-    A : LinearOperator (m, n)
-        Matrix.
-    k : int
-        Number of singular values.
-    first : ndarray (min(m, n),)
-        Vector to start from.
-
-    Raises
-    ------
-    LanczosBreakdown
-        If the iterations break down, as for a matrix of low rank, or do not converge, or if `k` is
-        not between 1 and min(m, n) - 1.
-    """
+    """Return U (m, k), the k largest singular values, descending, and Vᵀ (k, n)."""
     if not 0 < k < min(A.shape):
         raise LanczosBreakdown(f"k={k} of {min(A.shape)} singular values")
     watched = _Watched(A)

@@ -42,13 +42,7 @@ def iterate_and_learn(
     cancelled: Callable[[], Any] | None = None,
     place: Place = NOWHERE,
 ) -> Iterator[State]:
-    """Iterate as `nmd_lab.solver.starts.iterate`, and learn parameters of the loss if it has some.
-
-    Yields
-    ------
-    State
-        Result of each iteration.  Its `pair` has the parameters with which it was computed.
-    """
+    """Iterate as `nmd_lab.solver.starts.iterate`, and learn the parameters of the loss, if any."""
     if not problem.units.pair.loss.learns:
         yield from iterate(problem, named, options, plan, cancelled, place)
         return

@@ -73,19 +73,7 @@ def with_sd(problem: Problem, sd: float) -> Problem:
 
 
 def with_estimated_sd(problem: Problem, offsets: Offsets, rank: int, options: Options) -> Problem:
-    """Return a problem with the noise that a pilot run finds.
-
-    Parameters
-    ----------
-    problem : Problem
-        Problem to solve.
-    offsets : Offsets
-        Starting offsets.
-    rank : int
-        Number of components.
-    options : Options
-        Options of the fit.
-    """
+    """Return a problem with the noise that a pilot run finds."""
     if not has_noise(problem.units.pair):
         return with_sd(problem, 0.0)
     start = first_start(problem, offsets, rank, options, options.generator())
@@ -93,15 +81,7 @@ def with_estimated_sd(problem: Problem, offsets: Offsets, rank: int, options: Op
 
 
 def pilot_sd(problem: Problem, start: Start) -> float:
-    """Return the standard deviation of the noise, in the units of X, by a pilot run.
-
-    Parameters
-    ----------
-    problem : Problem
-        Problem to solve; what it says of the noise has no influence.
-    start : Start
-        Starting factors.
-    """
+    """Return the standard deviation of the noise, in the units of X, by a pilot run."""
     pair = problem.pair
     assert isinstance(pair, Pair)
     sd, rank, (m, n) = first_sd(problem.observations), start.W.shape[1], problem.observations.shape
@@ -132,15 +112,7 @@ def _rmse(problem: Problem, state: State) -> float:
 
 
 def _known_entries(observations: Observations) -> Iterator[tuple[slice, Any, Any, Any, Any]]:
-    """Yield the entries whose values are known, a range of rows at a time.
-
-    Yields
-    ------
-    rows : slice
-        Range of rows.
-    i, j, x, weights : ndarray
-        Row within the range, column, value and weight of each entry.
-    """
+    """Yield the entries whose values are known, a range of rows at a time."""
     (m, n), dense = observations.shape, observations.pattern is None
     per_row = n if dense else observations.n_observed / m
     step = max(1, int(BLOCK / max(per_row, 1)))

@@ -12,17 +12,7 @@ from nmd_lab.data.sparse import is_sparse
 
 
 class RowBlocks:
-    """The matrix R + fill, of which blocks of rows are in double precision at a time.
-
-    Parameters
-    ----------
-    R : array_like or csr_array (m, n)
-        Dense or sparse matrix.
-    fill : float
-        Number that is added to every entry.
-    size : int, optional
-        Number of rows of a block; by default as many as have `BLOCK` entries.
-    """
+    """The matrix R + fill, of which blocks of rows are in double precision at a time."""
 
     def __init__(self, R: Any, fill: float, size: int | None = None) -> None:
         self.R, self.fill, self.size = R, fill, size

@@ -88,22 +88,7 @@ def solve_new_rows(
     max_iter: int = 2000,
     threads: int | None = None,
 ) -> tuple[FloatArray, FloatArray | None]:
-    """Return W (m, rank) of new rows, and their offsets (m,) if the model has row offsets.
-
-    Parameters
-    ----------
-    problem : RowProblem
-        Fitted model.
-    observations : Observations
-        New rows, whose columns are `problem.columns` of H.
-    tol : float
-        Tolerance.  A row ends when ‖t - wH‖ and ‖t - t_previous‖, relative to the norm of its
-        starting t, are at most `tol`, or when it makes no more progress.
-    max_iter : int
-        Largest number of iterations of a row.
-    threads : int, optional
-        Number of threads, each for one block of rows at a time; by default all.
-    """
+    """Return W (m, rank) of new rows, and their offsets (m,) if the model has row offsets."""
     pair, Ht, base = problem.pair, np.asarray(problem.Ht, dtype=np.float64), problem.base
     sizes = [np.abs(x).max() for x, _ in observations.observed_blocks() if x.size]
     check_size("X", float(max(sizes, default=0)), observations.dtype)
@@ -204,24 +189,7 @@ def _in_own_order(rows: CsrRows, columns: NDArray[np.intp]) -> CsrRows:
 def rows_by_unit(
     rows: CsrRows, pair: AnyPair
 ) -> Iterator[tuple[slice | NDArray[np.bool_], Scaling, CsrRows]]:
-    """Yield the rows that share a unit, so that a result does not depend on the other rows.
-
-    Parameters
-    ----------
-    rows : CsrRows
-        New rows.
-    pair : Pair or MixedPair
-        Nonlinearity and loss.
-
-    Yields
-    ------
-    chosen : slice or ndarray of bool
-        Positions of the rows.
-    scaling : Scaling
-        Their units.
-    entries : CsrRows
-        The rows in these units.
-    """
+    """Yield the rows that share a unit, so that a result does not depend on the other rows."""
     lengths, magnitudes = np.diff(rows.indptr), np.abs(rows.values)
     largest = np.zeros(lengths.size)
     if magnitudes.size:

@@ -30,15 +30,7 @@ COUPLINGS = 3  # steps of rows under a constraint that couples them, each a pass
 
 
 class ObservedSweep(Sweep):
-    """Small least-squares problems, one for each row and each column.
-
-    Parameters
-    ----------
-    storage : CsrStorage
-        Positions of the observed entries.
-    split_variable, ridge_W, ridge_H, solved_W, solved_H, threads
-        As for `Sweep`.
-    """
+    """Small least-squares problems, one for each row and each column."""
 
     storage: CsrStorage
 
@@ -127,20 +119,7 @@ class ObservedSweep(Sweep):
         return np.ascontiguousarray(next_Ht.T)
 
     def column_sums(self, change: FloatArray, W: FloatArray, H: FloatArray) -> Any:
-        """Return the sums over the rows with which the H-step could be solved elsewhere.
-
-        Parameters
-        ----------
-        change : ndarray (m, rank)
-            Change of W since the last pass over the rows.
-        W, H : ndarray (m, rank) and (rank, n)
-            Next W, and the present H.
-
-        Returns
-        -------
-        tuple of ndarray (n, n_solved, n_solved), (n, n_solved)
-            As for `nmd_lab.solver.column_chunks.column_sums`.
-        """
+        """Return the sums over the rows with which the H-step could be solved elsewhere."""
         S = self.S[:].copy()
         self._subtract(self.storage, change, self.storage.pack(H), S)
         if self.chunks is None:

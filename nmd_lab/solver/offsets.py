@@ -23,18 +23,7 @@ from nmd_lab.model.offsets import Offsets
 
 @dataclass(frozen=True)
 class OffsetColumns:
-    """The positions of components and offsets in the extended factors.
-
-    Parameters
-    ----------
-    kind : {"none", "global", "rows", "columns", "both"}
-        Offsets of the model; all but "none" include the mean.
-    mean : float
-        Global offset, in the units of T.
-    constant : float
-        Number in the place of the ones.  It decides how the ridge of b and c compares with that of
-        W and H.
-    """
+    """The positions of components and offsets in the extended factors."""
 
     kind: str
     mean: float = 0.0

@@ -205,11 +205,6 @@ class Options:
         An array, a fit or a generator becomes a text such as "given ndarray".  `callback`,
         `progress`, `threads`, `device`, `client` and checkpoints are left out, because they do not
         change the result.
-
-        Parameters
-        ----------
-        dtype : dtype
-            Working precision, which bounds `epsilon` from below.
         """
         plain = {f.name: getattr(self, f.name) for f in fields(self)}
         for name in ("callback", "progress", "threads", "device", "client", *CHECKPOINT, *MEMORY):
@@ -237,13 +232,7 @@ class Options:
 
 
 def with_option_signature(**defaults: Any) -> Callable[[Function], Function]:
-    """Return a decorator that shows the options with their defaults in a function's signature.
-
-    Parameters
-    ----------
-    **defaults
-        Defaults of the function that differ from those of `Options`.
-    """
+    """Return a decorator that shows the options with their defaults in a function's signature."""
     return lambda function: _with_option_signature(function, defaults)
 
 

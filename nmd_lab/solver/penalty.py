@@ -15,15 +15,7 @@ from nmd_lab._checks import check_number, check_word
 
 
 def compare_residuals(primal: float, dual: float, ratio: float) -> int:
-    """Return 1 if ρ should grow, -1 if it should shrink and 0 if it should stay.
-
-    Parameters
-    ----------
-    primal, dual : float
-        The two residuals, or their squares.
-    ratio : float
-        Largest allowed ratio of one to the other.
-    """
+    """Return 1 if ρ should grow, -1 if it should shrink and 0 if it should stay."""
     if primal > ratio * dual:
         return 1
     if dual > ratio * primal:
@@ -143,13 +135,7 @@ a square.  "paper" is the rule of the paper's equation (adap_rho).
 
 
 def as_penalty_rule(penalty: Any) -> PenaltyRule:
-    """Return the rule for a name, a number (a fixed ρ) or a `PenaltyRule`.
-
-    Raises
-    ------
-    ValueError
-        If the name is unknown or the number is not positive and finite.
-    """
+    """Return the rule for a name, a number (a fixed ρ) or a `PenaltyRule`."""
     if isinstance(penalty, PenaltyRule):
         return penalty
     if not isinstance(penalty, bool) and isinstance(penalty, Real):

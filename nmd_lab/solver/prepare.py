@@ -106,28 +106,7 @@ def prepare(
     call: Call | None = None,
     **options: Any,
 ) -> Prepared:
-    """Check the arguments of `decompose` or `complete`, and choose what is "auto".
-
-    Parameters
-    ----------
-    X, rank, nonlinearity, loss, mask, weights, dtype, sample_dims, **options
-        As for `decompose`.
-    limits : GivenLimits, optional
-        Entries of which only limits are known.
-    absent_are_zeros : bool
-        Meaning of the absent entries of a sparse X: zeros for `decompose`, missing for `complete`.
-    interruption : Interruption, optional
-        Ctrl-C, which ends the choice of what is "auto".
-    call : Call, optional
-        The call, for checkpoints.
-
-    Raises
-    ------
-    ValueError, TypeError
-        If an argument is invalid.
-    MemoryError
-        If the fit would not fit into memory.
-    """
+    """Check the arguments of `decompose` or `complete`, and choose what is "auto"."""
     began = time.perf_counter()
     checked = Options.of(options)
     if checked.device is None:

@@ -71,26 +71,7 @@ def solve(
     ending: Ending,
     place: Place = NOWHERE,
 ) -> Solution:
-    """Run each start and return the outcome of lowest objective (or validation error).
-
-    Parameters
-    ----------
-    problem : Problem
-        Problem to solve.
-    starts : iterator of NamedStart
-        Starts, at least one.
-    options : Options
-        Stopping rules, callback and progress bar.
-    plan : RefinementPlan
-        Refinements to run between the iterations.
-    held_out : HeldOut or None
-        Held-out entries.  If given, the score of a state is its error at them, and not its
-        objective.
-    ending : Ending
-        How the starts end, if there are no held-out entries.
-    place : Place, optional
-        Where the starts stand, for checkpoints.
-    """
+    """Run each start and return the outcome of lowest objective (or validation error)."""
     with interruptible() as interruption:
         first = next(starts)
         runner = _Runner(problem, options, plan, held_out, interruption, ending, place)

@@ -12,16 +12,7 @@ from nmd_lab.data.base import FloatArray
 
 @dataclass(frozen=True)
 class Ridge:
-    """The ridge of a factor step, epsilon ‖other factor‖² + alphas / ρ, for each solved column.
-
-    Parameters
-    ----------
-    epsilon : float
-        Part relative to the other factor, which keeps the steps solvable.
-    alphas : ndarray (n_solved,)
-        Twice the coefficient of the squared norm of each column of W (or row of H) in the
-        objective: alpha for the components, and another number for the offsets.
-    """
+    """The ridge of a factor step, epsilon ‖other factor‖² + alphas / ρ, for each solved column."""
 
     epsilon: float
     alphas: FloatArray

@@ -24,17 +24,7 @@ def constrained_rows(
     ridge: FloatArray,
     rows: FloatArray,
 ) -> None:
-    """Solve the constrained least-squares problem of each row of a block, in place.
-
-    Parameters
-    ----------
-    constrained : ConstrainedColumns
-        Constraint, for each row by itself.
-    penalty : float
-        ρ.
-    storage, block, S, partners, solved, ridge, rows
-        As for `improve_rows`.
-    """
+    """Solve the constrained least-squares problem of each row of a block, in place."""
     first, last, _ = solved.indices(rows.shape[1])
     types, size = f"{rows.dtype}_{storage.indices.dtype}", last - first
     pattern = (storage.indptr, storage.indices)
@@ -69,15 +59,7 @@ def constrained_from_sums(
     ridge: FloatArray,
     rows: FloatArray,
 ) -> None:
-    """Solve constrained least-squares problems from their sums, in place.
-
-    Parameters
-    ----------
-    constrained, penalty, solved, ridge, rows
-        As for `constrained_rows`.
-    normals, steps : ndarray (k, n_solved, n_solved) and (k, n_solved)
-        Sums of `nmd_lab.solver.column_chunks.column_sums`.
-    """
+    """Solve constrained least-squares problems from their sums, in place."""
     size = steps.shape[1]
     lower = np.tril(normals)
     normals = lower + np.tril(normals, -1).transpose(0, 2, 1) + np.diag(ridge)
@@ -117,25 +99,7 @@ def improve_rows(
     ridge: FloatArray,
     rows: FloatArray,
 ) -> None:
-    """Solve the least-squares problem of each row of a block, in place.
-
-    Parameters
-    ----------
-    storage : CsrStorage
-        Positions of the entries.
-    block : Block
-        Rows to work on.
-    S : ndarray (n_block_entries,)
-        T + U - WH at the block's entries.
-    partners : ndarray (n, n_solved)
-        Solved components of the other factor: one row for each column of the storage.
-    solved : slice
-        Components that are solved for, in `rows`.
-    ridge : ndarray (n_solved,)
-        Ridge of each solved component, the same for all rows.
-    rows : ndarray (m, rank)
-        Factor to improve.
-    """
+    """Solve the least-squares problem of each row of a block, in place."""
     kernel = sparse_kernel(_improve_rows, f"{rows.dtype}_{storage.indices.dtype}")
     pattern = (storage.indptr, storage.indices, block.rows.start, block.rows.stop)
     kernel(*pattern, S, partners, solved.start or 0, ridge, rows)

@@ -82,26 +82,6 @@ class Run:
     lowest validation error.  With ``tol=0`` and no held-out entries, a run of `max_iter` iterations
     returns the last state instead, as Algorithm 1 does.
 
-    Parameters
-    ----------
-    states : iterator of State
-        The iteration, without end.
-    tol : float
-        Tolerance of the stopping rules.
-    held_out : HeldOut or None
-        Entries for early stopping.
-    patience : int
-        Iterations without a lower validation error after which the run ends.
-    window : int, optional
-        Number of iterations in which the objective must fall by the tolerance, or by a part of it
-        if they are fewer than usual.
-    last : bool, default False
-        Whether the outcome has the last state, and not that of lowest score.
-    last_when_stopped : bool, default False
-        Whether a stop by the callback counts as the end, as if `max_iter` had been that iteration.
-    place : Place, optional
-        Where the run stands, for checkpoints; the states have one of their own.
-
     Attributes
     ----------
     last, best : State or None
@@ -163,26 +143,7 @@ class Run:
         time_limit: float | None = None,
         interruption: Interruption | None = None,
     ) -> Outcome:
-        """Do at most `iterations` more iterations, and return the outcome so far.
-
-        Parameters
-        ----------
-        iterations : int
-            Largest number of further iterations.
-        callback : callable, optional
-            Function of each state; a true value ends the run.
-        time_limit : float, optional
-            Time limit since the start of the run, pauses excluded, in seconds.
-        interruption : Interruption, optional
-            Ctrl-C, which is noted from the first iterate on and ends the run.
-
-        Raises
-        ------
-        FloatingPointError
-            If the first iterate of the run is not finite.
-        KeyboardInterrupt
-            If Ctrl-C comes before the first iterate of the run, or in a script.
-        """
+        """Do at most `iterations` more iterations, and return the outcome so far."""
         rules = Stopping(self.n_iter + iterations, self._tol, time_limit, callback, self._patience)
         if self._paused_at is not None:
             self._paused_for += time.perf_counter() - self._paused_at

@@ -38,19 +38,7 @@ State = TypeVar("State")
 
 @dataclass(frozen=True)
 class Scaling:
-    """The units of a problem.
-
-    Parameters
-    ----------
-    pair : Pair or MixedPair
-        Nonlinearity and loss in the units of X.
-    columns : OffsetColumns
-        Positions of the offsets, with the mean in the units of T.
-    exponent : int
-        Logarithm to base 2 of the unit of W and of H; 0 keeps the units of X.
-    ones : float
-        Constant beside W and H (`OffsetColumns.constant`).
-    """
+    """The units of a problem."""
 
     pair: AnyPair
     columns: OffsetColumns = NO_OFFSET_COLUMNS
@@ -134,15 +122,7 @@ class Scaling:
         return start._replace(W=W, H=H, offsets=self.scaled_offsets(start.offsets))
 
     def given_state(self, scaled: State, *, projected: bool) -> State:
-        """Return a state of the problem in the units of X.
-
-        Parameters
-        ----------
-        scaled : State
-            State in the units of the problem.
-        projected : bool
-            Whether the dual residual is multiplied by W (`PenaltyRule`), and so has its unit too.
-        """
+        """Return a state of the problem in the units of X."""
         if not self.exponent:
             return scaled
         state = cast(Any, scaled)

@@ -23,15 +23,6 @@ from .devices.host import HOST
 class StoredEntries:
     """Values and weights of the stored entries, as the passes over them take them.
 
-    Parameters
-    ----------
-    observations : Observations
-        Data.
-    pair : Pair or MixedPair
-        Nonlinearity and loss.
-    device : Device
-        Where the arrays lie.
-
     Attributes
     ----------
     x : EntryReader
@@ -75,19 +66,6 @@ class StoredEntries:
 
 class SplitVariable(StoredEntries):
     """T and U of a problem, as flat arrays.
-
-    Parameters
-    ----------
-    observations : Observations
-        Data.
-    pair : Pair or MixedPair
-        Nonlinearity and loss.
-    device : Device
-        Where T and U lie.
-    beyond_stored : bool
-        Whether T = WH is also imposed on entries that are not stored.  There T = WH holds at all
-        times, so that T changes by the change of WH.  `update` then also returns the change of WH
-        at the stored entries, which the caller subtracts from that at all entries.
 
     Attributes
     ----------
@@ -142,25 +120,7 @@ class SplitVariable(StoredEntries):
     def update(
         self, entries: slice, A: FloatArray, penalty: float, change: FloatArray | None
     ) -> tuple[float, ...]:
-        """Update T and U of a block, and turn A = WH into S = T + U - A.
-
-        Parameters
-        ----------
-        entries : slice
-            Flat entries of the block.
-        A : ndarray
-            WH at these entries; overwritten by S.
-        penalty : float
-            ρ.
-        change : ndarray, optional
-            Output: T - T_previous, minus WH - WH_previous if `beyond_stored`.
-
-        Returns
-        -------
-        tuple of float
-            Weighted loss of f(A), ‖T - A‖², ‖T - T_previous‖², and ‖A - A_previous‖² (0 unless
-            `beyond_stored`).
-        """
+        """Update T and U of a block, and turn A = WH into S = T + U - A."""
         weights = self.weights_of(entries)
         previous = None if self.previous_A is None else self.previous_A[entries]
         state = (self.T[entries], self.U[entries], previous, change)

@@ -10,20 +10,7 @@ from nmd_lab.model.proximal import Pair
 
 
 def starting_offsets(observations: Observations, pair: Pair, kind: str, zeros: float) -> Offsets:
-    """Return the mean of the starting T, and shrunken deviations of rows and columns from it.
-
-    Parameters
-    ----------
-    observations : Observations
-        Data.
-    pair : Pair
-        Its `preimage` gives the starting T.
-    kind : {"none", "global", "rows", "columns", "both"}
-        Offsets of the model.
-    zeros : float
-        Ridge of the offsets over the natural penalty.  It acts like as many further entries that
-        are zero, and so shrinks the means of rows and columns with few entries.
-    """
+    """Return the mean of the starting T, and shrunken deviations of rows and columns from it."""
     mean = 0.0
     if kind != "none":
         total = observations.sum_of(lambda x, weights: weights)

@@ -55,24 +55,7 @@ def all_starts(
     rng: np.random.Generator,
     chosen: Start | None = None,
 ) -> Iterator[NamedStart]:
-    """Yield the start that `init` selects, then random ones; each is computed when requested.
-
-    Parameters
-    ----------
-    problem : Problem
-        Problem to solve.
-    offsets : Offsets
-        Starting offsets of every start.
-    rank : int
-        Number of components.
-    options : Options
-        `init` and `n_init`.
-    rng : Generator
-        Random numbers of all starts.
-    chosen : Start, optional
-        Factors with which the setting was chosen, in the units of X; the first start if `init` is
-        "auto".
-    """
+    """Yield the start that `init` selects, then random ones; each is computed when requested."""
     observations, pair = starting_data(problem.observations, problem.pair)
     init = options.init
     for index in range(options.n_init):
@@ -120,28 +103,7 @@ def iterate(
     cancelled: Callable[[], Any] | None = None,
     place: Place = NOWHERE,
 ) -> Iterator[State]:
-    """Iterate from a start, with the refinements of the plan; the times include the warm-up.
-
-    Parameters
-    ----------
-    problem : Problem
-        Problem to solve.
-    named : NamedStart
-        Start.  With ``init="auto"``, a random start begins with a warm-up that finds the signs.
-    options : Options
-        `init`, `tol` and `time_limit`.
-    plan : RefinementPlan
-        Refinements to run between the iterations.
-    cancelled : callable, optional
-        Whether the warm-up shall end with a KeyboardInterrupt.
-    place : Place, optional
-        Where the iteration stands, for checkpoints.
-
-    Yields
-    ------
-    State
-        Result of each iteration, in the units of X.
-    """
+    """Iterate from a start, with the refinements of the plan; the times include the warm-up."""
     began = time.perf_counter()
     start = named.start
     warms_up = named.kind == "random" and options.init == "auto"
@@ -192,21 +154,6 @@ def warmed_up(
     """Return the start for an even f, improved by iterations of Modulus + Frobenius.
 
     They fit the starting T and find the signs of WH.  For any other f the start is unchanged.
-
-    Parameters
-    ----------
-    problem : Problem
-        Problem to solve.
-    start : Start
-        Random start, in the units of the problem.
-    options : Options
-        `tol` and `time_limit`.
-    plan : RefinementPlan
-        Whether descents take the place of Algorithm 1.
-    cancelled : callable, optional
-        Whether the warm-up shall end with a KeyboardInterrupt.
-    place : Place, optional
-        Where the warm-up stands, for checkpoints.
     """
     f, pair = problem.pair.nonlinearity, make_pair("modulus", "frobenius")
     if not f.even or problem.pair.structure == pair.structure:

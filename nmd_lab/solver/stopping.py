@@ -57,24 +57,7 @@ class Trend:
 
 @dataclass(frozen=True)
 class Stopping:
-    """The stopping rules of a run.
-
-    Parameters
-    ----------
-    max_iter : int
-        Largest number of iterations.
-    tol : float
-        Tolerance.  A run ends when its lowest objective falls by at most `tol`, relative to itself,
-        in as many iterations as `lowest` has entries, less one; or when `State.relative_residual`
-        is negligible (`exact_for`).  0 switches these rules off.
-    time_limit : float or None
-        Time limit, in seconds.
-    callback : callable or None
-        Function of each state; a true value ends the run.
-    patience : int or None
-        Iterations without a lower validation error after which a run ends (early stopping); None
-        if nothing is held out.
-    """
+    """The stopping rules of a run."""
 
     max_iter: int
     tol: float = 0.0
@@ -83,16 +66,7 @@ class Stopping:
     patience: int | None = None
 
     def reason(self, state: State, best: State, lowest: deque[float]) -> StopReason | None:
-        """Return why the run ends with this state, or None if it does not.
-
-        Parameters
-        ----------
-        state, best : State
-            Last state, and the state of lowest score so far.
-        lowest : deque of float
-            Lowest score after each of the last iterations; bounded, and full once there are as many
-            iterations as the rule for `tol` asks for.
-        """
+        """Return why the run ends with this state, or None if it does not."""
         stop_requested = self.callback is not None and self.callback(state)
         n_iter = state.iteration
         exact = exact_for(self.tol)

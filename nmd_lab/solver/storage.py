@@ -55,11 +55,6 @@ class Storage(Protocol):
         Whether every entry is stored.
     device : Device
         Where the entries lie.
-
-    Notes
-    -----
-    `H_packed` is H in the memory order of the storage and on its device, as `pack` returns it, and
-    so are the entries of a block.  All other arrays are NumPy arrays.
     """
 
     shape: tuple[int, int]
@@ -125,15 +120,7 @@ class DenseStorage:
 
 
 class CsrStorage:
-    """The entries of a compressed sparse row (CSR) pattern; the products are compiled loops.
-
-    Parameters
-    ----------
-    shape : tuple of int
-        Number of rows and columns.
-    indptr, indices : ndarray of int
-        CSR pattern.
-    """
+    """The entries of a compressed sparse row (CSR) pattern; the products are compiled loops."""
 
     complete = False
     device = HOST

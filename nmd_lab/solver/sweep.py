@@ -66,23 +66,7 @@ class SweepResult:
 
 @dataclass(eq=False)
 class Sweep:
-    """The pass over all rows; subclasses add the factor steps.
-
-    Parameters
-    ----------
-    storage : Storage
-        Positions of the stored entries.
-    split_variable : SplitVariable
-        T and U at these entries.
-    ridge_W, ridge_H : Ridge
-        Ridges of the factor steps.
-    solved_W, solved_H : slice
-        Columns of W and rows of H that are solved for; the others hold offsets and stay.
-    threads : int
-        Largest number of threads.  Each works on its own part of the rows.
-    of_W, of_H : ConstrainedColumns, optional
-        Constraints on the solved columns of W and rows of H.
-    """
+    """The pass over all rows; subclasses add the factor steps."""
 
     storage: Storage
     split_variable: SplitVariable
@@ -101,17 +85,7 @@ class Sweep:
     def update_T_and_W(
         self, W: FloatArray, H: FloatArray, penalty: float, *, projected: bool = False
     ) -> SweepResult:
-        """Update T and U at A = WH, then take the next W-step.
-
-        Parameters
-        ----------
-        W, H : ndarray (m, rank) and (rank, n)
-            Factors.
-        penalty : float
-            ρ of this iteration.  The W-step assumes that ρ stays the same.
-        projected : bool
-            Whether to compute ‖Wᵀ(T - T_previous)‖.
-        """
+        """Update T and U at A = WH, then take the next W-step."""
         return self._pass(W, H, penalty, update=True, projected=projected)
 
     def update_W(self, W: FloatArray, H: FloatArray, penalty: float) -> SweepResult:
@@ -169,24 +143,7 @@ class Sweep:
         update: bool,
         projected: bool,
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Make the pass over the rows: T and U if they are to be updated, and the next W.
-
-        Parameters
-        ----------
-        W, H, penalty, projected
-            As for `update_T_and_W`.
-        next_W : ndarray (m, rank)
-            Copy of W, overwritten by the next W.
-        update : bool
-            Whether T and U are updated.
-
-        Returns
-        -------
-        StW, CtW : ndarray (n, rank)
-            Sᵀ times the next W, and (T - T_previous)ᵀ W if `projected`; sums over the rows.
-        sums : ndarray (4,)
-            Sums of what `SplitVariable.update` returns.
-        """
+        """Make the pass over the rows: T and U if they are to be updated, and the next W."""
         H_packed = self.storage.pack(H)
         row_step = self._row_step(W, H, H_packed, penalty, next_W)
 

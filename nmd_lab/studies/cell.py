@@ -79,16 +79,6 @@ class Cell:
         Data and errors, which all cells share.
     task : Task
         Method, arguments, missing entries, noise and seed.
-
-    Examples
-    --------
-    >>> import nmd_lab as nmd
-    >>> study = nmd.Study(nmd.datasets.digits(50), rank=[2, 5], max_iter=50, n_splits=2)
-    >>> cell = study.cell(rank=5, seed=1)
-    >>> fit = nmd.complete(cell.X, **cell.arguments)
-    >>> error = nmd.metrics.rmse(cell.values[cell.hidden], cell.predict(fit)[cell.hidden])
-    >>> error == cell.scores(fit)["held_out_rmse"]
-    True
     """
 
     problem: StudyProblem
@@ -125,13 +115,7 @@ class Cell:
             warnings.simplefilter("ignore", OutOfBoundsWarning)
 
     def fit(self, **options: Any) -> Result:
-        """Return the fit, made with one thread as in the study.
-
-        Parameters
-        ----------
-        **options
-            Further arguments of the method, for example ``progress=True``.
-        """
+        """Return the fit, made with one thread as in the study."""
         with one_thread(), warnings.catch_warnings():
             warnings.simplefilter("ignore", NotConvergedWarning)  # stop_reason tells the same
             self.expect_noise()

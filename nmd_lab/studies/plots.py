@@ -66,34 +66,7 @@ def error(
     ax: Axes | None = None,
     **conditions: Any,
 ) -> Axes:
-    """Draw an error against a dimension, with its spread over the seeds.
-
-    Parameters
-    ----------
-    results : Dataset
-        Results of a study.
-    x : str
-        Dimension of the horizontal axis: "rank", "missing", "noise" and so on.
-    metric : str, optional
-        Name of a variable or a metric; by default the first metric on held-out entries.
-    color : str, optional
-        Dimension of the colours; by default "solver" or else the first other dimension of the
-        models that has several labels.
-    ax : Axes, optional
-        Axes to draw on; by default those of a new figure.
-    **conditions
-        Labels to which the plot is restricted, for example ``missing=0.5``.
-
-    Returns
-    -------
-    Axes
-        Axes with means and bars of one standard deviation for each colour.
-
-    Raises
-    ------
-    ValueError
-        If a dimension or label is not in the study.
-    """
+    """Draw an error against a dimension, with its spread over the seeds."""
     results, name = select(results, conditions), variable(results, metric)
     color = _color(results, color, x)
     means, sds = _best(results, name, *filter(None, (color, x)))
@@ -125,27 +98,7 @@ def heatmap(
     ax: Axes | None = None,
     **conditions: Any,
 ) -> Axes:
-    """Draw an error over two dimensions, with its mean in each cell and a frame around the lowest.
-
-    Parameters
-    ----------
-    results : Dataset
-        Results of a study.
-    x, y : str
-        Dimensions of the horizontal and the vertical axis.
-    metric, ax, **conditions
-        Arguments of `error`.
-
-    Returns
-    -------
-    Axes
-        Axes with a cell for each pair of labels, which is grey where there is no number.
-
-    Raises
-    ------
-    ValueError
-        If a dimension or label is not in the study.
-    """
+    """Draw an error over two dimensions: its mean in each cell, a frame around the lowest."""
     results, name = select(results, conditions), variable(results, metric)
     check_words("dimension", [x, y], [str(dim) for dim in results.dims])
     if x == y:
@@ -181,26 +134,7 @@ def cost(
     ax: Axes | None = None,
     **conditions: Any,
 ) -> Axes:
-    """Draw the error of each model against the seconds that its fit takes.
-
-    Parameters
-    ----------
-    results : Dataset
-        Results of a study.
-    metric, color, ax, **conditions
-        Arguments of `error`.
-
-    Returns
-    -------
-    Axes
-        Axes with a point for each model, at its median time and its mean error, with a bar of one
-        standard deviation over the seeds.
-
-    Raises
-    ------
-    ValueError
-        If a dimension or label is not in the study.
-    """
+    """Draw the error of each model against the seconds that its fit takes."""
     from matplotlib.ticker import LogLocator
 
     results, name = select(results, conditions), variable(results, metric)

@@ -49,11 +49,6 @@ def _part() -> Any:
 class Explorer(anywidget.AnyWidget, ipywidgets.ValueWidget):  # type: ignore[misc]
     """A page about a fit that runs in the background.
 
-    Parameters
-    ----------
-    view : View
-        What is shown, and the state behind it.
-
     Attributes
     ----------
     view : View

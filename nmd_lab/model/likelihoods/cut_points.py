@@ -58,22 +58,7 @@ def _derivatives_kernel() -> Any:
 def best_cut_points(
     codes: NDArray[np.intp], y: NDArray[np.floating], weights: NDArray[np.floating], cuts: Array
 ) -> Array:
-    """Return ascending cut points of highest likelihood.
-
-    Parameters
-    ----------
-    codes : ndarray of int (n_observed,)
-        Levels, counted from 0.
-    y, weights : ndarray (n_observed,)
-        Modelled values, and weights of the entries.
-    cuts : ndarray (n_levels - 1,)
-        Cut points from which the steps begin.
-
-    Notes
-    -----
-    Where X has no level between two others, one cut point would do; those that there are stay close
-    together.  Those beyond the levels of X move with their neighbours.
-    """
+    """Return ascending cut points of highest likelihood."""
     present = np.unique(codes)
     if present.size < 2:
         return cuts

@@ -18,19 +18,7 @@ FEWEST = 4
 
 
 def split_rhat(chains: Any) -> Array:
-    """Return the split R-hat, near 1 if all halves of all chains have the same distribution.
-
-    Parameters
-    ----------
-    chains : array_like (chain, sweep, ...)
-        Recorded numbers.
-
-    Returns
-    -------
-    ndarray (...)
-        R-hat; 1 for a number that never changes, infinity if it does so between halves only, and
-        NaN for chains that are too short or not finite.
-    """
+    """Return the split R-hat, near 1 if all halves of all chains have the same distribution."""
     halves = _halves(chains)
     if halves is None:
         return np.full(np.shape(chains)[2:], np.nan)
@@ -41,19 +29,7 @@ def split_rhat(chains: Any) -> Array:
 
 
 def effective_sample_size(chains: Any) -> Array:
-    """Return the number of independent draws whose mean would be as exact.
-
-    Parameters
-    ----------
-    chains : array_like (chain, sweep, ...)
-        Recorded numbers.
-
-    Returns
-    -------
-    ndarray (...)
-        Effective sample sizes, at most N log10(N) for N numbers; NaN where R-hat is NaN, and for a
-        number that never changes.
-    """
+    """Return the number of independent draws whose mean would be as exact."""
     halves = _halves(chains)
     if halves is None:
         return np.full(np.shape(chains)[2:], np.nan)

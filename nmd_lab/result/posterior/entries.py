@@ -70,19 +70,7 @@ def entries_of(
 
 
 def summarise(posterior: DrawnFactors, entries: Entries, summary: Summary, width: int = 0) -> Array:
-    """Return a summary of the draws at each entry.
-
-    Parameters
-    ----------
-    posterior : DrawnFactors
-        The posterior.
-    entries : Entries
-        Positions.
-    summary : callable
-        Function of the distribution, of v (draws, entries), and of the slice of these entries.
-    width : int
-        Numbers for each entry; 0 stands for one, without an axis for it.
-    """
+    """Return a summary of the draws at each entry."""
     predictive, size = posterior.predictive, entries.i.size
     out = np.empty((size, width) if width else size, posterior.dtype)
     step = max(NUMBERS // (posterior.n_draws * predictive.numbers), 1)

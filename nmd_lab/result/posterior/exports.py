@@ -38,22 +38,7 @@ class Filled(NamedTuple):
 
 
 def check_posterior_export(path: str | os.PathLike[str], shape: tuple[int, ...]) -> Path:
-    """Return the absolute path of a file for a posterior, if it can be written.
-
-    Parameters
-    ----------
-    path : path-like
-        Path of the file.
-    shape : tuple of int
-        Shape of X.
-
-    Raises
-    ------
-    ValueError
-        If the ending is unknown, or the tables would have too many entries.
-    OSError, ImportError
-        See `nmd_lab.result.exports.check_export`.
-    """
+    """Return the absolute path of a file for a posterior, if it can be written."""
     ending = Path(path).suffix.lower()
     if ending not in WRITERS:
         raise ValueError(
@@ -67,29 +52,7 @@ def check_posterior_export(path: str | os.PathLike[str], shape: tuple[int, ...])
 
 
 def fill(posterior: Posterior, observations: Observations, level: float = 0.9) -> Filled:
-    """Return the data with their holes filled by the posterior mean, with intervals.
-
-    Parameters
-    ----------
-    posterior : Posterior
-        Posterior of the data.
-    observations : Observations
-        The data.
-    level : float, default 0.9
-        Probability of the intervals, in (0, 1).
-
-    Examples
-    --------
-    >>> import numpy as np, nmd_lab as nmd
-    >>> from nmd_lab.data.observations import observe
-    >>> from nmd_lab.result.posterior.exports import fill
-    >>> X = np.outer(np.arange(1.0, 9), np.arange(1.0, 7))
-    >>> X[2, 3] = np.nan
-    >>> posterior = nmd.sample(X, 1, draws=50, random_state=0)
-    >>> table = fill(posterior, observe(X))
-    >>> bool(table.lower[2, 3] < table.filled[2, 3] < table.upper[2, 3])
-    True
-    """
+    """Return the data with their holes filled by the posterior mean, with intervals."""
     filled = np.full(observations.shape, np.nan)
     i, j, x = observations.entries()
     filled[i, j] = x
@@ -108,21 +71,7 @@ def export_posterior(
     path: str | os.PathLike[str],
     level: float = 0.9,
 ) -> None:
-    """Write a posterior in the format that the ending says; an older file is kept if this fails.
-
-    Parameters
-    ----------
-    posterior : Posterior
-        Posterior of the data.
-    observations : Observations
-        The data.
-    path : path-like
-        Path of the file.  With .nc it holds the posterior, for `nmd_lab.load`.  With .npz it holds
-        the arrays of `Filled`.  With .csv and .parquet it holds one table with the labels of X, in
-        which two more columns come after each column "a": "a lower" and "a upper".
-    level : float, default 0.9
-        Probability of the intervals, in (0, 1).
-    """
+    """Write a posterior in the format that the ending says; an older file is kept if this fails."""
     target = check_posterior_export(path, observations.shape)
     if target.suffix.lower() == ".nc":
         posterior.save(target)

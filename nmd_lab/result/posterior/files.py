@@ -56,14 +56,7 @@ def is_posterior(dataset: xr.Dataset) -> bool:
 
 
 def from_dataset(dataset: xr.Dataset, known: Iterable[type[Model]] = ()) -> dict[str, Any]:
-    """Return the arguments of `Posterior.from_arrays` from a Dataset of `to_dataset`.
-
-    Raises
-    ------
-    ValueError
-        If `to_dataset` did not make the Dataset, if its layout is newer than this version, or if
-        its nonlinearity or loss is neither of this package nor in `known`.
-    """
+    """Return the arguments of `Posterior.from_arrays` from a Dataset of `to_dataset`."""
     with refused_as("dataset holds no posterior: give one that Posterior.to_dataset() made."):
         description = description_of(dataset)
         if description["kind"] != KIND:

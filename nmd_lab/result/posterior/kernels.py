@@ -82,23 +82,7 @@ def quantiles(
     bracket: tuple[Array, Array],
     start: Array,
 ) -> Array:
-    """Return a quantile of equally likely distributions, by Newton steps inside a bracket.
-
-    Parameters
-    ----------
-    shape : callable
-        `normal`, `folded` or `laplace`.
-    location : ndarray (components, entries)
-        Location of each component.
-    scale : ndarray (components, 1)
-        Scales > 0.
-    level : float
-        Probability below the quantile, in (0, 1).
-    bracket : tuple of ndarray (entries,)
-        Numbers below and above the quantiles.
-    start : ndarray (entries,)
-        First guesses.
-    """
+    """Return a quantile of equally likely distributions, by Newton steps inside a bracket."""
     low, high = bracket
     out = np.empty(location.shape[1])
     arrays = np.ascontiguousarray(location.T), np.ascontiguousarray(scale[:, 0])

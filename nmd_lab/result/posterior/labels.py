@@ -45,20 +45,7 @@ TAKEN = {
 
 
 def label_draws(labels: Labels, arrays: dict[str, Any]) -> xr.Dataset:
-    """Return the draws as a Dataset with the labels of X, without copies of the factors.
-
-    Parameters
-    ----------
-    labels : Labels
-        Labels of X.  Those that clash with names of the draws get other names.
-    arrays : dict
-        Arrays by the names in `VARIABLES`, None for those that the model does not have.
-
-    Raises
-    ------
-    ValueError
-        If an array has another shape than labels and rank say.
-    """
+    """Return the draws as a Dataset with the labels of X, without copies of the factors."""
     _check_shapes(labels, arrays)
     own = labels.rename(labels.clashes(TAKEN))
     sizes = dict(zip(own.dims, own.shape, strict=True))

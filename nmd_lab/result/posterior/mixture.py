@@ -17,13 +17,7 @@ Component = Callable[..., tuple[float, float]]
 
 
 class Predictive(ABC):
-    """The distribution of an observation given each draw; v (draws, entries) is WH plus offsets.
-
-    Parameters
-    ----------
-    noise : Noise
-        Numbers of the draws.
-    """
+    """The distribution of an observation given each draw; v (draws, entries) is WH plus offsets."""
 
     def __init__(self, noise: Noise) -> None:
         self.noise = noise
@@ -67,19 +61,7 @@ class Predictive(ABC):
 def mixture_quantile(
     location: Array, scale: Array, level: float, shape: Component = normal
 ) -> Array:
-    """Return a quantile of equally likely normal or Laplace distributions for each entry.
-
-    Parameters
-    ----------
-    location : ndarray (components, entries)
-        Location of each component.
-    scale : ndarray (components, 1)
-        Scales > 0.
-    level : float
-        Probability below the quantile, in (0, 1).
-    shape : callable
-        `normal` or `laplace` of `nmd_lab.result.posterior.kernels`.
-    """
+    """Return a quantile of equally likely normal or Laplace distributions for each entry."""
     tail = math.log1p(-abs(2 * level - 1))  # of the Laplace distribution
     own = float(ndtri(level)) if shape is normal else math.copysign(tail, level - 0.5)
     ends = location + own * scale  # the mixture's quantile lies between those of the components

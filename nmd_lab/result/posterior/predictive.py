@@ -19,13 +19,5 @@ KINDS: dict[str, type[Predictive]] = {
 
 
 def predictive(kind: str, noise: Noise) -> Predictive:
-    """Return the distribution of an observation given each draw.
-
-    Parameters
-    ----------
-    kind : {"gaussian", "before", "after", "ordinal"}
-        Place of the noise; see `nmd_lab.result.posterior.posterior.Posterior`.
-    noise : Noise
-        Numbers of the draws.
-    """
+    """Return the distribution of an observation given each draw."""
     return KINDS[kind](noise)

@@ -267,15 +267,7 @@ class Orthonormal(FactorConstraint):
 
 
 class InUnits(FactorConstraint):
-    """A constraint on rows that are divided by a power of two (`nmd_lab.solver.scaling`).
-
-    Parameters
-    ----------
-    given : FactorConstraint
-        Constraint in the units of the data.
-    size, objective : float
-        Units of the rows and of the objective.
-    """
+    """A constraint on rows that are divided by a power of two (`nmd_lab.solver.scaling`)."""
 
     def __init__(self, given: FactorConstraint, size: float, objective: float) -> None:
         self.given, self.size, self.objective = given, size, objective

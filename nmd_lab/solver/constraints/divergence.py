@@ -31,15 +31,7 @@ from .descent import Descended
 
 
 class DivergenceDescent:
-    """Descent on the divergence, number by number; see `Descent`.
-
-    Parameters
-    ----------
-    problem : Problem
-        Problem with KL, nonnegative factors and no offsets.
-    rank : int
-        Number of components.
-    """
+    """Descent on the divergence, number by number; see `Descent`."""
 
     KEPT: ClassVar[tuple[str, ...]] = ("W", "Ht")
 

@@ -16,20 +16,7 @@ SHARE = 0.03
 
 
 def as_constraint(option: str, constraint: Any) -> FactorConstraint | None:
-    """Return the constraint for a name, an object or None.
-
-    Parameters
-    ----------
-    option : {"w_constraint", "h_constraint"}
-        Name of the option, for messages.
-    constraint : str, FactorConstraint or None
-        Value of the option.
-
-    Raises
-    ------
-    ValueError, TypeError
-        If the name is unknown, or the object is no constraint.
-    """
+    """Return the constraint for a name, an object or None."""
     if constraint is None or isinstance(constraint, FactorConstraint):
         return constraint
     if isinstance(constraint, type) and issubclass(constraint, FactorConstraint):
@@ -82,20 +69,6 @@ class GivenConstraints:
 
         An l1 penalty can be escaped (W / 2 and 2 H) if nothing bounds the other factor.  It then
         gets a ridge: of the same weight, or, with the default weight, of about the same effect.
-
-        Parameters
-        ----------
-        of_W, of_H : FactorConstraint or None
-            Constraints of the options.
-        alpha : float
-            Ridge of the options.
-        shape : tuple of int
-            Shape of X.
-        natural : float
-            Natural penalty of the data (`nmd_lab.solver.problem.natural_penalty`); only default
-            weights depend on it.
-        size : float
-            Size of an ordinary component of T: its singular value; likewise.
         """
         free_W, free_H = (alpha == 0 and not _is_bounded(each) for each in (of_W, of_H))
         ridge = SHARE * natural * size

@@ -34,15 +34,7 @@ ROUNDING = 1e5  # objective, in rounding units of ‖X‖² / 2, below which res
 
 
 class LeastSquaresDescent:
-    """Alternating constrained least squares for a complete matrix; see `Descent`.
-
-    Parameters
-    ----------
-    problem : Problem
-        Problem with Identity and Frobenius, without weights and holes.
-    rank : int
-        Number of components.
-    """
+    """Alternating constrained least squares for a complete matrix; see `Descent`."""
 
     KEPT: ClassVar[tuple[str, ...]] = (
         *("W", "H", "ahead_W", "ahead_H", "XHt", "best"),

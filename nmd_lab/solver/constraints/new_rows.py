@@ -37,23 +37,7 @@ STARTS = 4  # random starts in addition to one at 0, if f makes the problem non-
 
 @dataclass(frozen=True)
 class ConstrainedRows:
-    """The problem of some new rows that share one unit.
-
-    Parameters
-    ----------
-    scaling : Scaling
-        Units of the rows.
-    Ht : ndarray (n, n_solved)
-        Transpose of H, after a constant column if the rows have offsets.
-    base : ndarray (n,)
-        Mean and column offsets.
-    alphas : ndarray (n_solved,)
-        Ridges in the objective.
-    epsilon_ridge : float
-        Ridge that keeps the steps solvable.
-    constraint : FactorConstraint
-        Constraint, in the units of X.
-    """
+    """The problem of some new rows that share one unit."""
 
     scaling: Scaling
     Ht: NDArray[np.float64]

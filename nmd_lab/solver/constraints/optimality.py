@@ -23,15 +23,6 @@ def constrained_optimality(
 
     As `nmd_lab.solver.refinement.stages.optimality`, with the step of a proximal gradient iteration
     in the place of the gradient: it is zero where a constraint holds the factor.
-
-    Parameters
-    ----------
-    problem : Problem
-        Problem that was solved.
-    W_aug, H_aug : ndarray (m, rank + ...) and (rank + ..., n)
-        Factors extended by the offsets.
-    penalties : sequence of float
-        Penalties, in units of the natural one.
     """
     if kind_of_descent(problem) == "divergence":  # the envelope is flat where x = y = 0
         gradients = DivergenceDescent(problem, W_aug.shape[1]).gradients(W_aug, H_aug)

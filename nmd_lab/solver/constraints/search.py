@@ -74,25 +74,7 @@ def after_least_squares(problem: Problem, start: Start) -> Start:
 def searched(
     problem: Problem, start: Start, *, exact: float = 0.0, place: Place = NOWHERE
 ) -> Iterator[State]:
-    """Iterate descents without end.
-
-    Parameters
-    ----------
-    problem : Problem
-        Problem for which `kind_of_descent` is not None.
-    start : Start
-        Starting factors, in the units of the problem.
-    exact : float
-        Relative error at or below which the fit is exact, and a stop reason says so.
-    place : Place, optional
-        Where the iteration stands, for checkpoints.
-
-    Yields
-    ------
-    State
-        Best factors so far.  There is no T, so the primal residual is 0; the dual residual is the
-        norm of the last change of WH, 0 if the objective did not fall.
-    """
+    """Iterate descents without end."""
     began = time.perf_counter()
     search = _Search(problem, start)
     loss, reference = problem.pair.loss, problem.reference

@@ -17,17 +17,6 @@ def random_within(problem: Problem, rank: int, start: Start, rng: np.random.Gene
 
     Nonnegative factors are uniform, of such a size that the mean of WH is that of T, so that no
     component begins at 0.  A factor without a bound keeps the numbers of `start`.
-
-    Parameters
-    ----------
-    problem : Problem
-        Problem to solve.
-    rank : int
-        Number of components.
-    start : Start
-        Random start of a problem without constraints.
-    rng : Generator
-        Random numbers.
     """
     given, preimage = problem.constraints, problem.pair.nonlinearity.preimage
     observations = problem.observations

@@ -41,15 +41,7 @@ PROXIMAL_SETTLED = 1e-2  # length of such a step, over the longest one, at which
 
 @dataclass(frozen=True)
 class ConstrainedColumns:
-    """A constraint on some of the columns that a factor step solves for.
-
-    Parameters
-    ----------
-    constraint : FactorConstraint
-        Constraint, in the units of the problem.
-    components : slice
-        Position of the components among the solved columns; the others hold offsets.
-    """
+    """A constraint on some of the columns that a factor step solves for."""
 
     constraint: FactorConstraint
     components: slice
@@ -90,19 +82,7 @@ class ConstrainedColumns:
         *,
         sweeps: int = SWEEPS,
     ) -> RowSolver:
-        """Return the solver of rows that share one normal matrix.
-
-        Parameters
-        ----------
-        gram : ndarray (n_solved, n_solved)
-            Normal matrix without the ridge.
-        ridge : ndarray (n_solved,)
-            Ridge of each column.
-        penalty : float
-            ρ.
-        sweeps : int
-            Largest number of sweeps over the coordinates.
-        """
+        """Return the solver of rows that share one normal matrix."""
         normal = gram.astype(np.float64) + np.diag(ridge).astype(np.float64)
         if self.entrywise is not None:
             return self._coordinate_solver(normal, penalty, sweeps)
@@ -136,19 +116,7 @@ class ConstrainedColumns:
         lengths: NDArray[np.float64],
         penalty: float,
     ) -> FloatArray:
-        """Return rows after accelerated proximal gradient steps.
-
-        Parameters
-        ----------
-        rows, gradient : ndarray (k, n_solved)
-            Present rows, and the negative gradient at them.
-        times_normal : callable
-            Product of changes of the rows with their normal matrices.
-        lengths : ndarray (k, 1)
-            Length of a gradient step of each row.
-        penalty : float
-            ρ.
-        """
+        """Return rows after accelerated proximal gradient steps."""
         begin, slope = rows.astype(np.float64), gradient.astype(np.float64)
         current, ahead = begin, begin
         momentum, longest = np.ones((len(rows), 1)), np.zeros((len(rows), 1))
@@ -179,13 +147,6 @@ class ConstrainedColumns:
 
         The offsets move first, given the components; then the components move to the allowed
         matrix that is nearest to their sums.  A ridge does not change which one that is.
-
-        Parameters
-        ----------
-        rows, gradient : ndarray (k, n_solved)
-            All rows, and the negative gradient at them.
-        gram, ridge
-            As for `row_solver`.
         """
         normal, own = gram.astype(np.float64), self.components
         begin, slope = rows.astype(np.float64), gradient.astype(np.float64)
@@ -208,17 +169,7 @@ def proximal_move(
     length: float,
     constrained: ConstrainedColumns | None,
 ) -> FloatArray:
-    """Return what a proximal gradient step takes from rows; 0 where a constraint holds them.
-
-    Parameters
-    ----------
-    rows, gradient : ndarray (k, n_solved)
-        Rows, and the gradient at them.
-    length : float
-        Factor of the gradient.
-    constrained : ConstrainedColumns or None
-        Constraint on the rows.
-    """
+    """Return what a proximal gradient step takes from rows; 0 where a constraint holds them."""
     moved = rows.astype(np.float64) - length * gradient
     if constrained is not None:
         own = constrained.components

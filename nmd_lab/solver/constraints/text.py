@@ -10,13 +10,7 @@ from .given import GivenConstraints
 
 
 class ConstraintText(str):
-    """A constraint in a word, with the object as the attribute `constraint`.
-
-    Parameters
-    ----------
-    constraint : FactorConstraint
-        Constraint, whose weight is known.
-    """
+    """A constraint in a word, with the object as the attribute `constraint`."""
 
     constraint: FactorConstraint
 
@@ -40,13 +34,7 @@ class ConstraintText(str):
 
 
 def constraint_from(text: str | None) -> FactorConstraint | None:
-    """Return the constraint that a text from ``fit.parameters`` means.
-
-    Raises
-    ------
-    ValueError
-        If the text comes from a file and the class is the user's own.
-    """
+    """Return the constraint that a text from ``fit.parameters`` means."""
     if text is None:
         return None
     if isinstance(text, ConstraintText):

@@ -14,20 +14,7 @@ from .host import HOST
 
 @cache
 def device_of(name: str | None) -> Device:
-    """Return the device of a name; that of NumPy arrays for None.
-
-    Parameters
-    ----------
-    name : str or None
-        Name of a device of PyTorch.
-
-    Raises
-    ------
-    ImportError
-        If PyTorch is missing.
-    ValueError
-        If there is no such device.
-    """
+    """Return the device of a name; that of NumPy arrays for None."""
     if name is None:
         return HOST
     try:

@@ -25,15 +25,7 @@ them from 0, since the compiler vectorises no loop whose index might be negative
 
 
 class ZeroLoss:
-    """The loss of zeros under a pair.
-
-    Parameters
-    ----------
-    pair : Pair
-        Nonlinearity and loss.
-    dtype : dtype
-        Precision of the data.
-    """
+    """The loss of zeros under a pair."""
 
     def __init__(self, pair: Pair, dtype: np.dtype[Any]) -> None:
         f, loss = pair.structure[:2]
@@ -47,13 +39,7 @@ class ZeroLoss:
         self._dtype = dtype
 
     def __call__(self, A: FloatArray, penalty: float) -> tuple[float, float, float]:
-        """Turn A = WH of a tile into the gradient of the envelope.
-
-        Returns
-        -------
-        tuple of float
-            Sums of the envelope, of the loss of f(A), and of (T - A)².
-        """
+        """Turn A = WH of a tile into the gradient of the envelope."""
         sums: tuple[float, float, float] = self._kernel(A, self._dtype.type(penalty), *self._model)
         return sums
 

@@ -14,13 +14,7 @@ from .host import Host
 
 
 class FileHost(Host):
-    """A `Host` whose long flat arrays lie in files.
-
-    Parameters
-    ----------
-    scratch : Scratch
-        Folder of the files.
-    """
+    """A `Host` whose long flat arrays lie in files."""
 
     def __init__(self, scratch: Scratch) -> None:
         self.scratch = scratch

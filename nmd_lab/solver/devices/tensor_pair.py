@@ -45,13 +45,7 @@ class TensorLoss(NamedTuple):
 
 
 class TensorPair:
-    """T-update and loss of a pair, entry by entry, for tensors of double precision.
-
-    Parameters
-    ----------
-    pair : Pair
-        Nonlinearity and loss, of which `supports` is true.
-    """
+    """T-update and loss of a pair, entry by entry, for tensors of double precision."""
 
     def __init__(self, pair: AnyPair) -> None:
         assert isinstance(pair, Pair)

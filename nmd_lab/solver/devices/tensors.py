@@ -18,13 +18,7 @@ its work on a small block."""
 
 
 class TensorDevice:
-    """A device of PyTorch; see `Device` for the methods.
-
-    Parameters
-    ----------
-    name : str
-        Name of the device, such as "cpu" or "cuda:0".
-    """
+    """A device of PyTorch; see `Device` for the methods."""
 
     def __init__(self, name: str) -> None:
         self.name = name

@@ -59,17 +59,6 @@ _HOPELESS = (
 class Cluster:
     """The parts of a matrix on the workers of a client.
 
-    Parameters
-    ----------
-    client : distributed.Client
-        Client of the cluster.
-    sources : sequence of Source
-        Sources of the parts, in the order of the rows.
-    load : callable
-        Function that makes the rows of X from a source, on a worker.
-    beside : Cluster, optional
-        Other parts on the same workers, which the steps of these need.
-
     Attributes
     ----------
     places : list of RowRange
@@ -131,24 +120,7 @@ class Cluster:
         replaces: bool = False,
         timed: bool = False,
     ) -> list[Answer]:
-        """Return the answers of all parts.
-
-        Parameters
-        ----------
-        function : callable
-            Function of a part and of the arguments; it must be importable on the workers.
-        *arguments
-            Arguments.
-        own : dict or callable, optional
-            Further arguments of single parts, by their numbers; or a function that returns them,
-            which is called for each attempt.
-        changes : bool, default False
-            Whether the step changes the parts.
-        replaces : bool, default False
-            Whether earlier steps of the same function have no influence after this one.
-        timed : bool, default False
-            Whether parts go to other workers if this step takes long.
-        """
+        """Return the answers of all parts."""
         if replaces:
             self._log = [Step(nothing) if s.function is function else s for s in self._log]
         step = Step(function, arguments, own or {})
@@ -266,15 +238,7 @@ class Cluster:
         self._say(f"rows {_text(self.places[number])} went from {before} to {worker}")
 
     def settle(self, folder: str, read: Callable[[Part, str], None]) -> None:
-        """Take the present state from files when a part has to be made again.
-
-        Parameters
-        ----------
-        folder : str
-            Folder of the files.
-        read : callable
-            Function of a part and of the folder that gives the part its state.
-        """
+        """Take the present state from files when a part has to be made again."""
         self._before = Before(len(self._log), read=read, folder=folder)
         for number, step in enumerate(self._log):
             if not getattr(step.function, "sets_up", False):

@@ -25,15 +25,7 @@ PLAIN = Classes((), {})
 
 
 class PartFiles:
-    """The files of the parts beside the checkpoints of a run.
-
-    Parameters
-    ----------
-    cluster : Cluster
-        The workers.
-    checkpoint : Path
-        File of the client.
-    """
+    """The files of the parts beside the checkpoints of a run."""
 
     def __init__(self, cluster: Cluster, checkpoint: Path) -> None:
         self.cluster = cluster
@@ -52,13 +44,7 @@ class PartFiles:
         return ClusterRows(Named.again(self.cluster, name), own, np.dtype(dtype), ndim)
 
     def write(self) -> str:
-        """Let each part write its file, and return the name of their folder.
-
-        Raises
-        ------
-        OSError
-            If a worker cannot write there.
-        """
+        """Let each part write its file, and return the name of their folder."""
         name = uuid.uuid4().hex
         folder = self.folder / name
         folder.mkdir(parents=True)
@@ -74,13 +60,7 @@ class PartFiles:
         del self._written[:-2]
 
     def read(self, name: str) -> None:
-        """Let each part read its file.
-
-        Raises
-        ------
-        ValueError
-            If the parts are others than those that wrote the files.
-        """
+        """Let each part read its file."""
         folder = self.folder / name
         found = len(list(folder.glob("*.part"))) if folder.is_dir() else 0
         if found != len(self.cluster):

@@ -14,15 +14,7 @@ from .rows import ClusterRows, Named
 
 
 class HeldOutOnCluster:
-    """Observed entries on workers that are not used in the fit; see `HeldOut`.
-
-    Parameters
-    ----------
-    observations : ClusterObservations
-        The entries.
-    pair : Pair
-        Nonlinearity and loss, in the units of X.
-    """
+    """Observed entries on workers that are not used in the fit; see `HeldOut`."""
 
     def __init__(self, observations: ClusterObservations, pair: Any) -> None:
         self.observations, self.named = observations, Named(observations.cluster, "judge")

@@ -55,13 +55,7 @@ def is_dask(X: Any) -> bool:
 
 
 def client_for(X: Any, given: Any) -> Any:
-    """Return the client of a fit: that which is given, or the active one if X is of Dask.
-
-    Raises
-    ------
-    TypeError
-        If what is given is no client, or X is a Dask array or table and there is none.
-    """
+    """Return the client of a fit: that which is given, or the active one if X is of Dask."""
     if given is None and not is_dask(X):
         return None
     if given is None or isinstance(given, str):
@@ -120,25 +114,7 @@ def observe_on_cluster(
     limits: GivenLimits,
     rows: Callable[[int], int] | None = None,
 ) -> ClusterObservations:
-    """Return observations on the workers of a client; see `nmd_lab.data.observations.observe`.
-
-    Parameters
-    ----------
-    X : array_like, SparseStore, or collection of Dask
-        Data.
-    client : distributed.Client
-        Client.
-    mask, weights, dtype, sample_dims, absent_are_zeros, limits
-        As for `observe`.
-    rows : callable, optional
-        Function of the number of columns that returns a number, of which the numbers of rows of the
-        parts of a dense X shall be multiples.
-
-    Raises
-    ------
-    ValueError, TypeError
-        If an argument is not valid, or does not go with a cluster.
-    """
+    """Return observations on the workers of a client; see `nmd_lab.data.observations.observe`."""
     if limits:
         raise ValueError("at_most=, at_least= do not go with client=: give X as an array.")
     given: dict[str, Any] = {"mask": mask, "weights": weights}

@@ -75,13 +75,7 @@ class Summary:
 
 
 class WeightsElsewhere:
-    """What stands for weights that the client does not have: their type.
-
-    Parameters
-    ----------
-    dtype : dtype
-        Type of the weights.
-    """
+    """What stands for weights that the client does not have: their type."""
 
     def __init__(self, dtype: np.dtype[Any]) -> None:
         self.dtype = dtype
@@ -215,19 +209,7 @@ class ClusterObservations(Observations):
     def begin(
         self, pieces: list[Any], dtype: Any, solved: slice, of_W: ConstrainedColumns | None
     ) -> ClusterRows:
-        """Return W_aug of a start, the nearest one that is allowed.
-
-        Parameters
-        ----------
-        pieces : list
-            What W_aug is made of (`OffsetColumns.pieces_of_W`).
-        dtype : dtype
-            Type of the factors.
-        solved : slice
-            Columns that are solved for, which are 0 in rows without an observed entry.
-        of_W : ConstrainedColumns or None
-            Constraint on these columns.
-        """
+        """Return W_aug of a start, the nearest one that is allowed."""
         W = stacked(self.cluster, pieces, dtype)
         self.cluster.map(allow_rows, self.name, W.name, solved, of_W, changes=True)
         return W

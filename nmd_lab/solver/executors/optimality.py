@@ -26,15 +26,6 @@ def optimality_on_cluster(
     As `nmd_lab.solver.refinement.stages.optimality`, from sums over the rows.  Without constraints,
     the balanced factors are W M and M⁻¹ H for a matrix M that follows from Wᵀ W and H Hᵀ.  It is
     NaN for nonnegative factors and the divergence, whose gradients would need another pass.
-
-    Parameters
-    ----------
-    problem : Problem
-        Problem that was solved.
-    W_aug, H_aug : ClusterRows (m, rank + ...) and ndarray (rank + ..., n)
-        Factors extended by the offsets.
-    penalties : sequence of float
-        Penalties, in units of the natural one.
     """
     data: ClusterObservations = problem.observations
     if problem.is_constrained and kind_of_descent(problem) == "divergence":

@@ -133,20 +133,7 @@ class Part:
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def step(self, number: int | None, step: Step) -> Answer:
-        """Do a step, or return the answer of one that was done.
-
-        Parameters
-        ----------
-        number : int or None
-            Number of the step, from 1; None for one that changes nothing.
-        step : Step
-            The step.
-
-        Raises
-        ------
-        PartIsLost
-            If a step before it was missed.
-        """
+        """Do a step, or return the answer of one that was done."""
         with self.lock:
             if number is not None and number == self.done:
                 return self.last
@@ -208,26 +195,7 @@ def make_part(
     share: int,
     before: Sequence[Any],
 ) -> Part:
-    """Make a part, and do the steps that others have done already.
-
-    Parameters
-    ----------
-    cluster : str
-        Name of the cluster.
-    place : RowRange
-        Where the part lies in X.
-    load : callable
-        Function of `source` and of a folder (or None), which returns the rows of X.
-    source : sequence
-        What the rows are made from.
-    steps : sequence of Step
-        Steps to do.
-    share : int
-        Size of all parts of X on this worker, in bytes.
-    before : sequence
-        Fields of `Before`: the state after some of the steps, of which only those are then done
-        that make something out of the data (`set_up`).
-    """
+    """Make a part, and do the steps that others have done already."""
     state, (threads, scratch) = Before(*before), _of_worker(share)
     with one_thread():
         part = Part(place, {DATA: load(*source, scratch=scratch)}, threads, scratch)
@@ -276,15 +244,7 @@ def restore(part: Part, kept: dict[str, Any]) -> None:
 def run(
     cluster: str, numbers: Sequence[int], step_number: int | None, step: Step, add: bool
 ) -> tuple[Any, dict[int, float]]:
-    """Do a step of several parts of this worker.
-
-    Returns
-    -------
-    answer : tuple or list of tuple
-        Sums of the answers, or the answers.
-    seconds : dict
-        Time that each part took.
-    """
+    """Do a step of several parts of this worker."""
     answers, seconds = [], {}
     with one_thread():
         for number in numbers:

@@ -23,19 +23,7 @@ from .rows import Taken
 
 @set_up
 def make_sweep(part: Part, name: str, data: str, problem: Any, rank: int) -> tuple[float]:
-    """Make the sweep over the rows of a part, and return the square of the norm of T.
-
-    Parameters
-    ----------
-    part : Part
-        The part.
-    name, data : str
-        Names of the new sweep and of the observations.
-    problem : Problem
-        Problem without its observations.
-    rank : int
-        Number of components.
-    """
+    """Make the sweep over the rows of a part, and return the square of the norm of T."""
     sweep: Sweep = own_problem(part, data, problem).sweep(rank)
     part.objects[name] = sweep
     return (sweep.split_variable.size_of_T**2,)
@@ -60,29 +48,7 @@ def sweep_rows(
     update: bool,
     projected: bool,
 ) -> tuple[Any, ...]:
-    """Make the pass over the rows of a part.
-
-    Parameters
-    ----------
-    part : Part
-        The part.
-    name, of_W, of_next : str
-        Names of the sweep, of W and of the next W.
-    H : ndarray (rank, n)
-        Right factor.
-    penalty : float
-        ρ.
-    factor : float
-        Number by which U is multiplied first, because ρ has changed.
-    update, projected : bool
-        As for `Sweep.work_on_rows`.
-
-    Returns
-    -------
-    tuple
-        Sums over the rows: those of `Sweep.work_on_rows`; Wᵀ W, Wᵀ D and Dᵀ D for the next W and
-        its change D; and the penalty of a constraint on W.
-    """
+    """Make the pass over the rows of a part."""
     sweep: Sweep = part.objects[name]
     W: FloatArray = part.objects[of_W]
     sweep.split_variable.rescale(factor)
@@ -125,13 +91,7 @@ def squared_errors(
 def slopes(
     part: Part, data: str, problem: Any, W: Taken, H: FloatArray, penalty: float
 ) -> tuple[Any, ...]:
-    """Return the sums of the augmented Lagrangian at U = 0 and of its gradients.
-
-    Returns
-    -------
-    tuple
-        Weighted loss, ‖T - WH‖², Gᵀ G, Gᵀ W and Wᵀ W for the gradient G of W, and that of H.
-    """
+    """Return the sums of the augmented Lagrangian at U = 0 and of its gradients."""
     result, rows = _evaluated(part, data, problem, W, H, penalty)
     G, own_rows = result.gradient_W.astype(np.float64), rows.astype(np.float64)
     squares = (G.T @ G, G.T @ own_rows, own_rows.T @ own_rows)
@@ -147,15 +107,7 @@ def squared_move(
     penalty: float,
     length: float,
 ) -> tuple[float]:
-    """Return the squared length of a proximal gradient step of W, of which `length` is the factor.
-
-    Parameters
-    ----------
-    part, data, problem, W, H, penalty
-        As for `slopes`.
-    length : float
-        Factor of the gradient.
-    """
+    """Return the squared length of a proximal gradient step of W with the factor `length`."""
     result, rows = _evaluated(part, data, problem, W, H, penalty)
     rank = rows.shape[1] - problem.offset_columns.width
     solved, _ = problem.offset_columns.solved(rank)

@@ -34,11 +34,6 @@ class Placement:
 
         Parts that follow each other get the same worker, so that sums are always added up in the
         order of the rows.
-
-        Raises
-        ------
-        ConnectionError
-            If there is no worker.
         """
         if not workers:
             raise ConnectionError("the cluster has no worker: start one before the fit.")
@@ -88,13 +83,7 @@ class Placement:
                 self.homes[number] = min(sorted(others), key=lambda w: shares.get(w, 0) / others[w])
 
     def move(self, workers: dict[str, int]) -> tuple[int, str] | None:
-        """Return a part of the slowest worker and the worker that should take it, or None.
-
-        Parameters
-        ----------
-        workers : dict
-            Number of threads of each worker.
-        """
+        """Return a part of the slowest worker and the worker that should take it, or None."""
         own = self.by_worker()
         if len(self.seconds) < len(self.homes):
             return None

@@ -61,15 +61,7 @@ class Taken(NamedTuple):
 
 
 class Named:
-    """A matrix on the workers; its rows are dropped when nothing refers to it.
-
-    Parameters
-    ----------
-    cluster : Cluster
-        The workers.
-    kind : str
-        What it is, the beginning of its name.
-    """
+    """A matrix on the workers; its rows are dropped when nothing refers to it."""
 
     def __init__(self, cluster: Cluster, kind: str) -> None:
         self.cluster, self.name = cluster, cluster.new_name(kind)
@@ -92,19 +84,7 @@ class Named:
 
 
 class ClusterRows:
-    """A matrix (m, k), or one column of it (m,), whose rows lie on the workers.
-
-    Parameters
-    ----------
-    named : Named
-        Matrix on the workers.
-    columns : sequence of Column
-        Its columns that belong to this matrix.
-    dtype : dtype
-        Type of the numbers.
-    ndim : {1, 2}
-        1 for a single column.
-    """
+    """A matrix (m, k), or one column of it (m,), whose rows lie on the workers."""
 
     def __init__(
         self, named: Named, columns: Sequence[Column], dtype: DTypeLike, ndim: int = 2
@@ -250,22 +230,7 @@ def set_columns(part: Part, name: str, columns: list[int], value: float) -> tupl
 
 
 def stack(part: Part, name: str, pieces: Sequence[Any], dtype: DTypeLike, *own: Any) -> tuple[()]:
-    """Make a matrix from pieces beside each other.
-
-    Parameters
-    ----------
-    part : Part
-        The part.
-    name : str
-        Name of the new matrix.
-    pieces : sequence of Taken, float or None
-        Columns of a matrix on the workers, a column of one number, or (None) what comes next in
-        `own`.
-    dtype : dtype
-        Type of the numbers.
-    *own : ndarray (m_part, k)
-        Rows that the client has sent.
-    """
+    """Make a matrix from pieces beside each other."""
     m, given, columns = part.place.rows.stop - part.place.rows.start, iter(own), []
     for piece in pieces:
         if piece is None:
@@ -279,17 +244,7 @@ def stack(part: Part, name: str, pieces: Sequence[Any], dtype: DTypeLike, *own: 
 
 
 def stacked(cluster: Cluster, pieces: Sequence[Any], dtype: DTypeLike) -> ClusterRows:
-    """Return a matrix made of pieces beside each other: matrices on the workers, arrays, numbers.
-
-    Parameters
-    ----------
-    cluster : Cluster
-        The workers.
-    pieces : sequence of ClusterRows, ndarray (m, k) or (m,), or float
-        Pieces; a number stands for a column of it.
-    dtype : dtype
-        Type of the numbers.
-    """
+    """Return a matrix of pieces beside each other: matrices on the workers, arrays, numbers."""
     arrays: list[FloatArray] = []
     plain: list[Any] = []
     width = 0

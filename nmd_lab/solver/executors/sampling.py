@@ -81,19 +81,7 @@ class ClusterModel(Model):
 
 @dataclass(frozen=True)
 class ColumnsOfRows:
-    """A range of columns, whose entries come from parts of the rows.
-
-    Parameters
-    ----------
-    rows : Cluster
-        Parts of the rows.
-    name : str
-        Name of their model.
-    first, last : int
-        First column, and the one after the last.
-    n_bytes : int
-        Size of the entries.
-    """
+    """A range of columns, whose entries come from parts of the rows."""
 
     rows: Cluster
     name: str
@@ -114,17 +102,7 @@ class ColumnsOfRows:
 
 
 class ClusterWork:
-    """Work with entries on workers; see `nmd_lab.solver.sampler.work.Work`.
-
-    Parameters
-    ----------
-    model : ClusterModel
-        Model and entries.
-    named : Named
-        The models of the parts.
-    level_counts : ndarray of int
-        Number of entries of each level of ordinal data.
-    """
+    """Work with entries on workers; see `nmd_lab.solver.sampler.work.Work`."""
 
     def __init__(
         self, model: ClusterModel, named: Named, level_counts: NDArray[np.integer]
@@ -251,17 +229,7 @@ class ClusterWork:
 def work_on_cluster(
     stored: ClusterObservations, fields: dict[str, Any], ordinal: Ordinal | None
 ) -> tuple[ClusterModel, ClusterWork]:
-    """Return the model of entries on workers, and what is done with them.
-
-    Parameters
-    ----------
-    stored : ClusterObservations
-        Entries, all of which are observed.
-    fields : dict
-        Fields of `Model`.
-    ordinal : Ordinal or None
-        Ordinal model with its levels.
-    """
+    """Return the model of entries on workers, and what is done with them."""
     named = Named(stored.cluster, "model")
     step = (make_model, stored.name, named.name, fields, ordinal)
     answers = stored.cluster.map(*step, changes=True)

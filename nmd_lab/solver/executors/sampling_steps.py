@@ -96,26 +96,7 @@ def give_T(part: Part, of_T: str) -> tuple[FloatArray]:
 def draw_rows(
     part: Part, name: str, of_T: str | None, drawn: Drawn, rows: FloatArray | None = None
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Draw T and the rows of a part.
-
-    Parameters
-    ----------
-    part : Part
-        The part.
-    name : str
-        Name of the model.
-    of_T : str or None
-        Name of T; None where it is X itself.
-    drawn : Drawn
-        What the draws depend on.
-    rows : ndarray (m_part, d), optional
-        Rows before; they may be left out where there is no T.
-
-    Returns
-    -------
-    tuple of ndarray
-        The rows, and for each of them the misfit of T and the losses.
-    """
+    """Draw T and the rows of a part."""
     model: SamplerModel = part.objects[name]
     own = np.zeros((model.shape[0], model.units[0].size), model.dtype) if rows is None else rows
     T = model.values if of_T is None else part.objects[of_T]

@@ -36,15 +36,7 @@ class Source(Protocol):
 
 @dataclass(frozen=True)
 class GivenRows:
-    """Rows that the client has, and sends.
-
-    Parameters
-    ----------
-    observations : Observations
-        All rows.
-    rows : slice
-        Those of the part.
-    """
+    """Rows that the client has, and sends."""
 
     observations: Observations
     rows: slice
@@ -73,19 +65,7 @@ def load_given(observations: Observations, scratch: Scratch | None = None) -> Ob
 
 @dataclass(frozen=True)
 class StoredRows:
-    """Rows of a `SparseStore` whose folder the workers can read.
-
-    Parameters
-    ----------
-    path : path-like
-        Folder of the store.
-    rows : slice
-        Rows of the part.
-    n_stored : int
-        Number of their entries.
-    absent_are_zeros : bool
-        Whether absent entries are zeros.
-    """
+    """Rows of a `SparseStore` whose folder the workers can read."""
 
     path: Path
     rows: slice
@@ -117,19 +97,7 @@ def load_stored(
 
 @dataclass(frozen=True)
 class BlockRows:
-    """Rows that tasks of Dask make: blocks of a Dask array, with those of mask and weights.
-
-    Parameters
-    ----------
-    n_rows : int
-        Number of rows.
-    n_bytes : int
-        Size of the rows of X.
-    blocks : tuple
-        Delayed objects of the rows of X, of the mask and of the weights; None where not given.
-    dtype : dtype
-        Working precision.
-    """
+    """Rows that tasks of Dask make: blocks of a Dask array, with those of mask and weights."""
 
     n_rows: int
     n_bytes: int
@@ -152,19 +120,7 @@ def load_block(
 
 @dataclass(frozen=True)
 class TableRows:
-    """Rows of a long table that tasks of Dask have brought together.
-
-    Parameters
-    ----------
-    n_rows, n_columns : int
-        Number of rows of the part, and of all columns.
-    n_stored : int
-        Number of its entries.
-    pieces : list of delayed
-        Entries of the part, (rows, columns, values), from each partition of the table.
-    dtype : dtype
-        Working precision.
-    """
+    """Rows of a long table that tasks of Dask have brought together."""
 
     n_rows: int
     n_columns: int

@@ -18,17 +18,7 @@ from .rows import ClusterRows, Named
 
 
 class ClusterMatrix:
-    """A matrix A whose rows lie on workers.
-
-    Parameters
-    ----------
-    named : Named
-        Rows on the workers.
-    shape : tuple of int
-        Number of rows and columns.
-    dtype : dtype
-        Type of the factors.
-    """
+    """A matrix A whose rows lie on workers."""
 
     def __init__(self, named: Named, shape: tuple[int, int], dtype: Any) -> None:
         self.named, self.shape, self.dtype = named, shape, dtype
@@ -44,15 +34,6 @@ class ClusterMatrix:
         """Return U √Σ, whose rows stay on the workers, and √Σ Vᵀ.
 
         They come from the eigenvectors of Aᵀ A, so that only vectors of the length of a row travel.
-
-        Parameters
-        ----------
-        rank : int
-            Number of components.
-        rng : Generator
-            Random numbers, for many columns.
-        largest_gram : int
-            Largest number of columns for which Aᵀ A is made.
         """
         n = self.shape[1]
         k = min(rank, n - 1)  # iterations find no more
@@ -91,21 +72,7 @@ def make_residual(
     fill: float,
     rows: FloatArray | None = None,
 ) -> tuple[()]:
-    """Make the rows of transform(X) minus offsets, as `Observations.centred`.
-
-    Parameters
-    ----------
-    part : Part
-        The part.
-    data, name : str
-        Names of the observations, and of what is made.
-    transform, mean, columns
-        As for `Observations.centred`.
-    fill : float
-        Number to add to every entry.
-    rows : ndarray (m_part,), optional
-        Offsets of the rows.
-    """
+    """Make the rows of transform(X) minus offsets, as `Observations.centred`."""
     own: Observations = part.objects[data]
     matrix, constant = own.centred(transform, mean, rows, columns)
     part.objects[name] = RowBlocks(matrix, constant + fill)

@@ -24,13 +24,7 @@ from .rows import ClusterRows, Named
 
 
 class ElsewhereStorage:
-    """What a sweep of the client knows of the positions of the entries.
-
-    Parameters
-    ----------
-    complete : bool
-        Whether every entry is stored.
-    """
+    """What a sweep of the client knows of the positions of the entries."""
 
     def __init__(self, *, complete: bool) -> None:
         self.complete = complete
@@ -38,11 +32,6 @@ class ElsewhereStorage:
 
 class ElsewhereSplitVariable:
     """What a sweep of the client knows of T and U.
-
-    Parameters
-    ----------
-    size_of_T : float
-        Norm of T at the start.
 
     Attributes
     ----------
@@ -168,14 +157,7 @@ class ObservedOnCluster(ClusterPasses, ObservedSweep):
 
 
 def sweep_on_cluster(problem: Any, rank: int) -> EverywhereOnCluster | ObservedOnCluster:
-    """Return the sweep of a `Problem` whose rows lie on workers, with T and U at their start.
-
-    Raises
-    ------
-    ValueError
-        If a constraint couples the rows of W, or those of H where T = WH is imposed on the
-        observed entries alone.
-    """
+    """Return the sweep of a `Problem` whose rows lie on workers, with T and U at their start."""
     data: ClusterObservations = problem.observations
     cluster, (of_W, of_H) = data.cluster, problem.constrained_columns(rank)
     for name, each in (("w_constraint", of_W), ("h_constraint", of_H)):

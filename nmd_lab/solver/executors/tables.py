@@ -22,26 +22,7 @@ def is_dask_table(X: Any) -> bool:
 def sources_of_table(
     X: Any, client: Any, dtype: DTypeLike | None, parts: int, *, zeros: bool
 ) -> tuple[list[Source], Labels]:
-    """Return the sources of the rows of a table, and their labels.
-
-    Parameters
-    ----------
-    X : dask.dataframe.DataFrame
-        Table with three columns: the label of the row, that of the column, and the value.
-    client : distributed.Client
-        Client.
-    dtype : dtype or None
-        Working precision.
-    parts : int
-        Largest number of parts.
-    zeros : bool
-        Whether absent entries are zeros.
-
-    Raises
-    ------
-    ValueError
-        If the table has not three columns, or absent entries are zeros.
-    """
+    """Return the sources of the rows of a table, and their labels."""
     if zeros:
         raise ValueError("X is a table, whose absent entries are missing: use complete().")
     names = list(X.columns)

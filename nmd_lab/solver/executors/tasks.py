@@ -34,15 +34,7 @@ class PartsAreLost(Exception):
 
 
 class Tasks:
-    """Tasks on the workers of a client.
-
-    Parameters
-    ----------
-    client : distributed.Client
-        Client.
-    *needed : list of str
-        Workers whose loss must be noticed; the lists may change.
-    """
+    """Tasks on the workers of a client."""
 
     def __init__(self, client: Any, *needed: list[str]) -> None:
         self.client, self._needed = client, needed
@@ -69,13 +61,7 @@ class Tasks:
             return self.anywhere(_same, Boxed(argument))
 
     def put(self, data: Any, worker: str) -> Any:
-        """Return the future of data that are sent to one worker, and kept by nobody else.
-
-        Raises
-        ------
-        WorkersAreLost, PartsAreLost
-            If they do not arrive.
-        """
+        """Return the future of data that are sent to one worker, and kept by nobody else."""
         self.refuse_lost()
         try:
             return self.client.scatter(data, workers=[worker], hash=False)
@@ -84,15 +70,7 @@ class Tasks:
             raise PartsAreLost(str(error)) from error
 
     def results(self, futures: Iterable[Any]) -> list[Any]:
-        """Return the results of futures.
-
-        Raises
-        ------
-        WorkersAreLost
-            If a worker is gone, so that a result might never come.
-        PartsAreLost
-            If a worker has not what a task needs.
-        """
+        """Return the results of futures."""
         from distributed import TimeoutError as OutOfTime
         from distributed.client import FutureCancelledError
         from distributed.scheduler import KilledWorker
@@ -115,13 +93,7 @@ class Tasks:
         self.results([self.submit(worker, _done, future) for future, worker in futures.items()])
 
     def workers(self) -> dict[str, int]:
-        """Return the number of threads of each worker there is.
-
-        Raises
-        ------
-        ConnectionError
-            If the scheduler is gone.
-        """
+        """Return the number of threads of each worker there is."""
         try:
             threads: dict[str, int] = self.client.nthreads()
         except OSError as error:
@@ -132,13 +104,7 @@ class Tasks:
         return threads
 
     def workers_or_wait(self) -> dict[str, int]:
-        """Return the workers; wait for one if there is none.
-
-        Raises
-        ------
-        ConnectionError
-            If none comes.
-        """
+        """Return the workers; wait for one if there is none."""
         began = time.monotonic()
         while not (workers := self.workers()):
             if time.monotonic() - began > PATIENCE:

@@ -52,24 +52,7 @@ MAYBE_EXACT = 0.01  # relative error above which a fit is not checked for being 
 def accelerated(
     problem: Problem, start: Start, plan: RefinementPlan, place: Place = NOWHERE
 ) -> Iterator[State]:
-    """Iterate Algorithm 1 with refinements between its iterations.
-
-    Parameters
-    ----------
-    problem : Problem
-        Data, model and options of the iteration.
-    start : Start
-        Starting factors.
-    plan : RefinementPlan
-        Refinements to run.
-    place : Place, optional
-        Where the iteration stands, for checkpoints.
-
-    Yields
-    ------
-    State
-        Best factors so far with their objective, and the residuals and ρ of Algorithm 1.
-    """
+    """Iterate Algorithm 1 with refinements between its iterations."""
     began = time.perf_counter()
     width = start.W.shape[1] + problem.offset_columns.width
     scheduler = RefinementScheduler(problem, plan, width, place.inner("refinement"))
@@ -100,19 +83,7 @@ def accelerated(
 
 
 class RefinementScheduler:
-    """Runs refinements between the iterations, one after the other.
-
-    Parameters
-    ----------
-    problem : Problem
-        Problem to solve.
-    plan : RefinementPlan
-        Refinements to run.
-    width : int
-        Number of columns of the extended W.
-    place : Place
-        Where the refinements stand.
-    """
+    """Runs refinements between the iterations, one after the other."""
 
     KEPT = ("polished", "before", "n_without_gain", "n_begun", "is_polish", "begun_at")
 

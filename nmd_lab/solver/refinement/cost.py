@@ -63,17 +63,7 @@ class PassCosts(NamedTuple):
 
 
 def pass_costs(problem: Problem, width: int, *, one_matrix: bool) -> PassCosts:
-    """Return the costs for a problem.
-
-    Parameters
-    ----------
-    problem : Problem
-        Problem to solve.
-    width : int
-        Number of columns of the extended W.
-    one_matrix : bool
-        Whether the preconditioner has one matrix for all rows and one for all columns.
-    """
+    """Return the costs for a problem."""
     entries, lines = problem.observations.n_stored, sum(problem.observations.shape)
     step = TIMES.sparse if problem.observations.pattern is not None else TIMES.dense
     one_pass = entries * (3 * width * step + TIMES.entry)

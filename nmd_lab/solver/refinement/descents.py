@@ -40,27 +40,7 @@ def descents(
     tol: float = 0.0,
     place: Place = NOWHERE,
 ) -> Iterator[State]:
-    """Iterate descents without end; an iteration is one pass over the data.
-
-    Parameters
-    ----------
-    problem : Problem
-        Problem to solve.
-    start : Start
-        Starting factors, in the units of the problem.
-    exact : float
-        Relative error at or below which the fit is exact, and a stop reason says so.
-    tol : float
-        Relative decrease of the objective that is worth 100 passes.
-    place : Place, optional
-        Where the iteration stands, for checkpoints.
-
-    Yields
-    ------
-    State
-        Best factors so far.  The primal residual is ‖T - WH‖ of the pass, and the dual one the norm
-        of the gradient.
-    """
+    """Iterate descents without end; an iteration is one pass over the data."""
     began = time.perf_counter()
     loss, reference = problem.pair.loss, problem.reference
     best: Candidate | None = None

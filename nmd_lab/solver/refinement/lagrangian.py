@@ -62,13 +62,6 @@ class Candidate(NamedTuple):
 class Lagrangian:
     """The augmented Lagrangian of a problem as a function of one flat vector.
 
-    Parameters
-    ----------
-    problem : Problem
-        Problem to solve.
-    W_aug, H_aug : ndarray (m, rank + ...) and (rank + ..., n)
-        Starting factors, extended by the offsets.
-
     Attributes
     ----------
     x : ndarray (size,)

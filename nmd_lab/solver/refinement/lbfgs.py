@@ -69,24 +69,7 @@ def descend(
     start: Point,
     pairs: Pairs | None = None,
 ) -> Iterator[Point]:
-    """Descend from a point, until no step lowers the value.
-
-    Parameters
-    ----------
-    evaluate : callable
-        Function of x that returns value and gradient.
-    preconditioner_at : callable
-        Function of x that returns the preconditioner there.
-    start : Point
-        Starting point.
-    pairs : Pairs, optional
-        Memory of a descent on a similar function; it is extended in place.
-
-    Yields
-    ------
-    Point
-        Each evaluation.
-    """
+    """Descend from a point, until no step lowers the value."""
     current = start
     pairs = no_pairs(start.x.size) if pairs is None else pairs
     while True:

@@ -54,17 +54,6 @@ class Evaluation(NamedTuple):
 class MoreauEnvelope(StoredEntries):
     """The function L and its gradient, computed block by block of rows.
 
-    Parameters
-    ----------
-    observations : Observations
-        Data.
-    pair : Pair or MixedPair
-        Nonlinearity and loss.
-    storage : Storage
-        Positions of the stored entries.
-    threads : int
-        Largest number of threads.  Each works on its own part of the rows.
-
     Attributes
     ----------
     size : int
@@ -93,18 +82,7 @@ class MoreauEnvelope(StoredEntries):
     def evaluate(
         self, W: FloatArray, H: FloatArray, penalty: float, update_from: float = 0.0
     ) -> Evaluation:
-        """Return L and its gradient.
-
-        Parameters
-        ----------
-        W, H : ndarray (m, rank) and (rank, n)
-            Factors.
-        penalty : float
-            ρ.
-        update_from : float
-            ρ of the stage before.  If positive, the multipliers are first updated with it at W and
-            H, U ← T - V, and rescaled to `penalty`.  0 keeps the multipliers.
-        """
+        """Return L and its gradient."""
         H_packed, gradient_W = self.storage.pack(H), np.empty_like(W)
         if update_from and self.U is None:
             self.U = self.device.zeros((self.size,), self._dtype)
@@ -129,15 +107,7 @@ class MoreauEnvelope(StoredEntries):
     def normal_matrices(
         self, W: FloatArray, H: FloatArray, penalty: float
     ) -> tuple[FloatArray, FloatArray]:
-        """Return the diagonal blocks of the Gauss-Newton matrix of L, without the ridge.
-
-        Returns
-        -------
-        tuple of ndarray (m, rank (rank + 1) / 2), (n, rank (rank + 1) / 2)
-            Lower triangles, for `symmetric`, of Σ c_ij h_j h_jᵀ for each row and Σ c_ij w_i w_iᵀ
-            for each column.  c_ij is the second derivative of L with respect to (WH)_ij, clipped to
-            [0, ρ].
-        """
+        """Return the diagonal blocks of the Gauss-Newton matrix of L, without the ridge."""
         H_packed, outer_H = self.storage.pack(H), outer_products(H.T)
         outer_H_packed, outer_W = self.storage.pack(outer_H.T), outer_products(W)
         rows = np.empty(outer_W.shape, W.dtype)

@@ -51,19 +51,7 @@ class Pace:
     def allows(
         self, cost: float, best: float, *, limited: bool = True, begins: bool = False
     ) -> bool:
-        """Return whether a refinement may do some more work.
-
-        Parameters
-        ----------
-        cost : float
-            The work, in iterations of Algorithm 1.
-        best : float
-            Lowest objective so far.
-        limited : bool
-            Whether refinements have to wait for a slow Algorithm 1.
-        begins : bool
-            Whether a refinement begins with this work.
-        """
+        """Return whether a refinement may do some more work."""
         if self.passes >= self.iterations:
             return False
         if not limited:

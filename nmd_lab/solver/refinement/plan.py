@@ -21,28 +21,7 @@ from .lbfgs import MOST_PAIRS
 
 @dataclass(frozen=True)
 class RefinementPlan:
-    """The refinements of a fit.
-
-    Parameters
-    ----------
-    refine : bool
-        Whether refinements run between the iterations.
-    homotopy : {"auto", True, False}
-        Whether the first refinement (True), or one of the later ones ("auto"), follows a homotopy
-        in the interval of f.
-    polish : bool
-        Whether the best factors are polished.
-    fitted : float
-        Relative error at or below which a fit counts as exact, and the run ends.
-    descends : bool
-        Whether descents on the augmented Lagrangian take the place of Algorithm 1, for sparse data
-        whose absent entries are zeros (`nmd_lab.solver.refinement.descents`).
-    tol : float
-        Relative decrease of the objective that is worth 100 passes of these descents.
-    searches : bool
-        Whether descents on the objective take the place of Algorithm 1, for factors with
-        constraints (`nmd_lab.solver.constraints.search`).
-    """
+    """The refinements of a fit."""
 
     refine: bool
     homotopy: str | bool
@@ -93,20 +72,6 @@ def make_plan(problem: Problem, rank: int, options: Options) -> RefinementPlan:
     - rows on the workers of a cluster;
     - sparse data whose absent entries are zeros, if descents take the place of Algorithm 1;
     - a sparse matrix with so many stored entries that a second pass takes too long.
-
-    Parameters
-    ----------
-    problem : Problem
-        Problem to solve.
-    rank : int
-        Number of components.
-    options : Options
-        Options of the fit.
-
-    Raises
-    ------
-    ValueError
-        If ``homotopy=True`` and the nonlinearity has no interval.
     """
     pair, observations = problem.pair, problem.observations
     has_interval = pair.nonlinearity.with_wider_bounds(1.0, pair.loss.domain) is not None

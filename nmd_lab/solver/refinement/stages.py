@@ -56,27 +56,7 @@ def refine(
     *,
     place: Place = NOWHERE,
 ) -> Iterator[Candidate]:
-    """Descend from given factors while ρ grows.
-
-    Parameters
-    ----------
-    problem : Problem
-        Problem to solve.
-    W_aug, H_aug : ndarray (m, rank + ...) and (rank + ..., n)
-        Starting factors, extended by the offsets.
-    growth : tuple of float
-        First ρ, and its growth from stage to stage.
-    patience : tuple
-        Number of stages, their relative decrease of the objective at or below which there is no
-        more progress, and the ρ from which stages count: at a smaller one, a descent may raise it.
-    place : Place, optional
-        Where the refinement stands: at the beginning of a stage.
-
-    Yields
-    ------
-    Candidate
-        Factors after each pass over the data, until there is no progress.
-    """
+    """Descend from given factors while ρ grows."""
     function = Lagrangian(problem, W_aug, H_aug)
     (first, factor), (_, _, counted_from) = growth, patience
     penalty, update_from = first * function.natural, 0.0
@@ -114,19 +94,7 @@ def _is_progress(reached: list[float], patience: tuple[int, float, float]) -> bo
 def refine_with_homotopy(
     problem: Problem, W_aug: FloatArray, H_aug: FloatArray, *, place: Place = NOWHERE
 ) -> Iterator[Candidate]:
-    """Refine after a homotopy, in which the interval of f shrinks to its true size.
-
-    Parameters
-    ----------
-    problem, W_aug, H_aug, place
-        As for `refine`, and the place is also at the beginning of the homotopy; the nonlinearity
-        needs a wider form (`Nonlinearity.with_wider_bounds`).
-
-    Yields
-    ------
-    Candidate
-        Factors after each pass over the data.  Their objective is infinite during the homotopy.
-    """
+    """Refine after a homotopy, in which the interval of f shrinks to its true size."""
     f, loss = problem.pair.nonlinearity, problem.pair.loss
     widths = () if place.goes_on else HOMOTOPY_WIDTHS  # it goes on behind them
     first, factor = SLOW
@@ -151,18 +119,6 @@ def polish(
     A problem with an exact fit has the same solutions at every ρ.  Descent therefore first tries a
     very small ρ, which gives the easier function, as long as the objective falls fast.  Then, for a
     smooth loss, it takes a large ρ.
-
-    Parameters
-    ----------
-    problem, W_aug, H_aug
-        As for `refine`.
-    place : Place, optional
-        Where the polish stands: at its beginning.
-
-    Yields
-    ------
-    Candidate
-        Factors after each pass over the data.
     """
     function = Lagrangian(problem, W_aug, H_aug)
     function.point(POLISH * function.natural)
@@ -201,18 +157,6 @@ def optimality(problem: Problem, W_aug: FloatArray, H_aug: FloatArray) -> float:
     With T from the T-update at WH and Λ = ρ(T - WH), the condition on T holds.  The remaining
     conditions are Λ Hᵀ = alpha W, Wᵀ Λ = alpha H and T = WH.  The distance is the largest of their
     relative violations, for that of several ρ at which it is smallest.
-
-    Parameters
-    ----------
-    problem : Problem
-        Problem that was solved.
-    W_aug, H_aug : ndarray (m, rank + ...) and (rank + ..., n)
-        Factors extended by the offsets.
-
-    Returns
-    -------
-    float
-        0 at a stationary point.
     """
     if isinstance(problem.observations, ClusterObservations):
         own: Any = W_aug

@@ -31,21 +31,7 @@ from .work import Work
 def sweeps(
     model: Model, work: Work, state: ChainState, seed: int, tune: int
 ) -> Iterator[ChainState]:
-    """Do one sweep after another, and yield the state, which the next sweep overwrites.
-
-    Parameters
-    ----------
-    model : Model
-        Model and priors.
-    work : Work
-        What is done with the entries.
-    state : ChainState
-        Where to begin.
-    seed : int
-        Seed of the random numbers, which depend on it and on the number of the sweep.
-    tune : int
-        Number of the sweep up to which step widths are adapted.
-    """
+    """Do one sweep after another, and yield the state, which the next sweep overwrites."""
     while True:
         state.sweep += 1
         _sweep(model, work, state, seed, state.sweep <= tune)

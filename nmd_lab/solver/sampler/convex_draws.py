@@ -30,18 +30,7 @@ A direction of zero stands for a flat piece: m and r are then its ends, and the 
 
 
 def compile_convex_draw(energy: ScalarMap, mode: ScalarMap, even: bool) -> ScalarMap:
-    """Return the compiled draw of T, ``(t_old, v, x, rho, beta, pieces, pf, pd, stream) -> t``.
-
-    Parameters
-    ----------
-    energy : callable
-        Compiled ``(t, v, x, rho, beta, slope, intercept, pd)``, convex in t on each piece.
-    mode : callable
-        Compiled ``(v, x, rho, beta, piece, pd)``: minimiser of the energy on a piece that is not
-        flat.
-    even : bool
-        Whether f is even, and its pieces cover t >= 0 only.
-    """
+    """Return the compiled draw of T, ``(t_old, v, x, rho, beta, pieces, pf, pd, stream) -> t``."""
     add_piece = _compile_piece(energy, mode)
     draw_point = _compile_point(energy)
 

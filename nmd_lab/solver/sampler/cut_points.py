@@ -27,15 +27,6 @@ Doubles = NDArray[np.float64]
 class Levels:
     """The entries of each level.
 
-    Parameters
-    ----------
-    codes : ndarray (n_entries,)
-        Level of each entry, counted from 0.
-    starts : ndarray of int (m + 1,)
-        Position of the first entry of each row, and behind the last row.
-    number : int
-        Number of levels.
-
     Attributes
     ----------
     counts : ndarray of int (number,)
@@ -74,11 +65,6 @@ def _ends_of_runs(numbers: NDArray[np.integer]) -> NDArray[np.intp]:
 class CutPoints:
     """The cut points and their random walk.
 
-    Parameters
-    ----------
-    counts : ndarray of int (n_levels,)
-        Number of entries of each level.
-
     Attributes
     ----------
     ends : ndarray (n_levels + 1,)
@@ -106,17 +92,7 @@ class CutPoints:
         *,
         tune: bool,
     ) -> float:
-        """Do one step for each cut point, and return the log-likelihood of all levels.
-
-        Parameters
-        ----------
-        log_likelihood : callable
-            Log-likelihood of the entries of a level, given its number and its two cut points.
-        rng : Generator
-            Random numbers.
-        tune : bool
-            Whether to adapt the step widths.
-        """
+        """Do one step for each cut point, and return the log-likelihood of all levels."""
 
         def of(level: int, ends: Doubles) -> float:
             return log_likelihood(level, float(ends[level]), float(ends[level + 1]))

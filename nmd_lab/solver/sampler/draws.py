@@ -80,15 +80,7 @@ class Draws:
     targets: Targets | None = None
 
     def in_units_of_X(self, scaling: Scaling, model: Model) -> dict[str, Any]:
-        """Return the arrays of a `Posterior`, in the units of X.
-
-        Parameters
-        ----------
-        scaling : Scaling
-            Units of the sampler.
-        model : Model
-            Number of components and offsets.
-        """
+        """Return the arrays of a `Posterior`, in the units of X."""
         rank, of_T = model.rank, 2 * scaling.exponent
         # In float32 the units of very large or small data would overflow.
         dtype = np.float32 if abs(of_T) < FLOAT32_RANGE else np.float64

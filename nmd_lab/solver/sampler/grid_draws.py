@@ -34,17 +34,7 @@ def compile_grid_draw(
     value: ScalarMap,
     even: bool,
 ) -> ScalarMap:
-    """Return the compiled draw of T, ``(t_old, v, x, rho, beta, pieces, pf, pd, stream) -> t``.
-
-    Parameters
-    ----------
-    solve : callable
-        Compiled T-update of the pair, which finds where the density is highest.
-    forward, value : callable
-        Compiled f and d.
-    even : bool
-        Whether f is even.
-    """
+    """Return the compiled draw of T, ``(t_old, v, x, rho, beta, pieces, pf, pd, stream) -> t``."""
     energy = _compile_energy(forward, value)
     make_grid = _compile_grid(energy, even)
 

@@ -33,20 +33,7 @@ class RowPrior(NamedTuple):
 def draw_row_prior(
     rows: NDArray[np.floating], units: Doubles, strength: float, rng: np.random.Generator
 ) -> RowPrior:
-    """Return a draw of mean and precision, given the rows of a factor.
-
-    Parameters
-    ----------
-    rows : ndarray (m, d)
-        Rows of the factor; m = 0 gives a draw from the prior.
-    units : ndarray (d,)
-        Unit of each component.  In these units the scale matrix of the Wishart prior is the
-        identity, with d degrees of freedom, and the mean is 0.
-    strength : float
-        Number of rows that the prior of the mean counts for.
-    rng : Generator
-        Random numbers.
-    """
+    """Return a draw of mean and precision, given the rows of a factor."""
     scaled = rows.astype(np.float64) / units
     m, d = scaled.shape
     average = scaled.mean(axis=0) if m else np.zeros(d)

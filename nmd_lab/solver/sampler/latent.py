@@ -18,17 +18,7 @@ from .truncated_normal import draw_between
 
 
 def latent_kernel(kind: NoiseKind, pair: Pair, types: str) -> Any:
-    """Return the compiled loop that draws T, for a kind of noise.
-
-    Parameters
-    ----------
-    kind : {"before", "after", "ordinal"}
-        Kind of noise.
-    pair : Pair
-        Nonlinearity and loss.
-    types : str
-        Types of the arrays, for the name of the compiled code.
-    """
+    """Return the compiled loop that draws T, for a kind of noise."""
     name = f"draw_T_{kind}_{pair.name}_{types}"
     return _kernel(kind, pair.structure, name, pair.is_ours)
 

@@ -21,24 +21,7 @@ SINGLE = 2.0**-23  # relative error of a value that was stored in single precisi
 
 @cache
 def compile_latent_draw(structure: Structure) -> ScalarMap:
-    """Return the compiled draw ``(v, x, rho, pieces, stream) -> t`` of T, given f(T) = x.
-
-    Parameters
-    ----------
-    structure : tuple
-        Structure of a `Pair`; the loss has no influence.
-
-    Returns
-    -------
-    callable
-        Draw of N(v, 1/rho), given f(T) = x.  A value that f does not take counts as the nearest one
-        that it takes.
-
-    Raises
-    ------
-    ValueError
-        If f has neither flat nor sloped pieces and is not `Square`.
-    """
+    """Return the compiled draw ``(v, x, rho, pieces, stream) -> t`` of T, given f(T) = x."""
     f, _, flat = structure
     if issubclass(f, Square):
         return _compile_root_draw()

@@ -49,24 +49,7 @@ class SampledLimits:
 def sampled_limits(
     stored: Observations, pair: Pair, kind: NoiseKind, smallest: float
 ) -> SampledLimits | None:
-    """Return the limits of stored entries, None if there are none.
-
-    Parameters
-    ----------
-    stored : Observations
-        Data in the units of the sampler.
-    pair : Pair
-        Nonlinearity and loss.
-    kind : {"gaussian", "before", "after", "ordinal"}
-        Where the noise is.
-    smallest : float
-        Smallest value that an entry of X may have.
-
-    Raises
-    ------
-    ValueError
-        If the noise of the loss cannot be drawn between limits.
-    """
+    """Return the limits of stored entries, None if there are none."""
     limits = stored.limit_reader()
     if limits is None:
         return None
@@ -89,17 +72,7 @@ def sampled_limits(
 
 
 def limit_kernel(kind: NoiseKind, pair: Pair, types: str) -> Any:
-    """Return the compiled loop over entries with limits, which overwrites T, or x after f.
-
-    Parameters
-    ----------
-    kind : {"gaussian", "before", "after"}
-        Kind of noise.
-    pair : Pair
-        Nonlinearity and loss.
-    types : str
-        Types of the arrays, for the name of the compiled code.
-    """
+    """Return the compiled loop over entries with limits, which overwrites T, or x after f."""
     name = f"draw_limits_{kind}_{pair.name}_{types}"
     return _kernel(kind, pair.structure, name, pair.is_ours)
 

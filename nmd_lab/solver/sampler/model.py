@@ -219,21 +219,7 @@ def model_here(
     threads: int,
     first_row: int = 0,
 ) -> SamplerModel:
-    """Return a model with the entries of observations in memory.
-
-    Parameters
-    ----------
-    stored : Observations
-        Entries, all of which are observed.
-    fields : dict
-        Fields of `Model`.
-    ordinal : Ordinal or None
-        Ordinal model with its levels.
-    threads : int
-        Largest number of threads.
-    first_row : int, default 0
-        Number of the first row, if the rows are a part of all.
-    """
+    """Return a model with the entries of observations in memory."""
     values = np.ascontiguousarray(stored.values).ravel()
     if ordinal is not None:
         values = ordinal.codes(values).astype(values.dtype)

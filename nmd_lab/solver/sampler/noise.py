@@ -47,26 +47,7 @@ NO_PRECISION = Precision(0.0, 0)
 
 
 def noise_kind(given: str, f: Nonlinearity, loss: Loss | Ordinal, X: Observations) -> NoiseKind:
-    """Return the kind of noise.
-
-    Parameters
-    ----------
-    given : {"auto", "before", "after"}
-        Wish of the user.  "auto" is "before" where f has flat pieces and X has their values, and
-        no other value that f does not take.
-    f : Nonlinearity
-        Nonlinearity.
-    loss : Loss or Ordinal
-        Loss, or the ordinal model.
-    X : Observations
-        Data.
-
-    Raises
-    ------
-    ValueError
-        If the noise is to be before f, and f does not take all values of X, or the loss is not
-        Frobenius.
-    """
+    """Return the kind of noise."""
     if isinstance(loss, Ordinal):
         return "ordinal"
     if isinstance(f, Identity) and isinstance(loss, Frobenius):

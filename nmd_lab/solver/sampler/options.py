@@ -70,13 +70,7 @@ class SampleOptions:
         check_seed(self.random_state)
 
     def step(self, numbers_a_draw: int) -> int:
-        """Return the number of sweeps from one kept draw to the next.
-
-        Parameters
-        ----------
-        numbers_a_draw : int
-            Number of numbers in a draw.
-        """
+        """Return the number of sweeps from one kept draw to the next."""
         keep = self.keep
         if keep is None and self.targets is not None:
             keep = 1

@@ -16,19 +16,7 @@ from .segments import NOTHING, add_segment, draw_chosen
 
 
 def compile_segment(value: ScalarMap) -> ScalarMap:
-    """Return a compiled function that offers one segment of a piece, or of its mirror image.
-
-    Parameters
-    ----------
-    value : callable
-        Compiled loss d(x, y).
-
-    Returns
-    -------
-    callable
-        ``(choice, sign, mean, sd, low, high, v, x, rho, beta, slope, intercept, pd, stream)``; the
-        result is the next choice.  With sign = -1 it is the mirror image that is offered.
-    """
+    """Return a compiled function that offers one segment of a piece, or of its mirror image."""
 
     def offer(choice, sign, mean, sd, low, high, v, x, rho, beta, slope, intercept, pd, stream):  # type: ignore[no-untyped-def]
         t = min(max(mean, low), high)
@@ -78,15 +66,7 @@ def compile_l1_piece(value: ScalarMap) -> ScalarMap:
 
 
 def compile_piece_draw(offer_piece: ScalarMap, even: bool) -> ScalarMap:
-    """Return the compiled draw of T, ``(t_old, v, x, rho, beta, pieces, pf, pd, stream) -> t``.
-
-    Parameters
-    ----------
-    offer_piece : callable
-        Result of `compile_frobenius_piece` or `compile_l1_piece`.
-    even : bool
-        Whether f is even, and its pieces cover t >= 0 only.
-    """
+    """Return the compiled draw of T, ``(t_old, v, x, rho, beta, pieces, pf, pd, stream) -> t``."""
 
     def draw(t_old, v, x, rho, beta, pieces, pf, pd, stream):  # type: ignore[no-untyped-def]
         choice = NOTHING

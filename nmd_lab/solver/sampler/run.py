@@ -75,32 +75,7 @@ def run_chains(
     interruption: Interruption,
     place: Place = NOWHERE,
 ) -> tuple[Draws, StopReason]:
-    """Run one chain after the other, and return the draws of those that were begun.
-
-    Parameters
-    ----------
-    model : Model
-        Model and priors.
-    work : Work
-        What is done with the entries.
-    starts : iterator of ChainStart
-        Chains, each made when it is its turn.
-    options : SampleOptions
-        Numbers of draws and chains, and what ends them early.
-    tune : int
-        Number of sweeps of each chain that are not recorded.
-    targets : Targets or None
-        Entries whose moments are wanted.
-    interruption : Interruption
-        Ctrl-C, which is noted from the first sweep on.
-    place : Place, optional
-        Where the chains stand, for checkpoints.
-
-    Raises
-    ------
-    KeyboardInterrupt
-        If Ctrl-C comes before the first sweep is done, or in a script.
-    """
+    """Run one chain after the other, and return the draws of those that were begun."""
     recorder = Recorder(model, options.step(model.numbers), targets)
     began, reason, begun = time.perf_counter(), None, -1
     if place.goes_on:
@@ -162,17 +137,7 @@ def _reason_to_end(
 
 
 class Recorder:
-    """Keeps draws and traces.
-
-    Parameters
-    ----------
-    model : Model
-        Model and priors.
-    step : int
-        Number of sweeps from one kept draw to the next.
-    targets : Targets or None
-        Entries whose moments are wanted.
-    """
+    """Keeps draws and traces."""
 
     def __init__(self, model: Model, step: int, targets: Targets | None) -> None:
         self._model, self._step, self._targets = model, step, targets

@@ -77,40 +77,12 @@ class Side(Protocol):
         key: Key,
         rows: FloatArray,
     ) -> FloatArray:
-        """Draw all rows in place, and return the weighted sum of squares that each leaves.
-
-        Parameters
-        ----------
-        target : ndarray (n_entries,)
-            T at the stored entries, in the order of X.
-        partner : Partner
-            Other factor.
-        prior : RowPrior
-            Prior of the rows.
-        rho : float
-            Precision of T.
-        key : Key
-            Key of the random numbers.
-        rows : ndarray (m, d)
-            Rows to draw.
-        """
+        """Draw all rows in place, and return the weighted sum of squares that each leaves."""
 
 
 @dataclass(frozen=True)
 class SparseSide:
-    """A half-sweep over stored entries.
-
-    Parameters
-    ----------
-    storage : CsrStorage
-        Positions of the entries.
-    order : ndarray of int or None
-        Position in the order of X of each entry; None if that is the order here.
-    weights : ndarray (n_entries,) or None
-        Weights in the order here.
-    threads : int
-        Largest number of threads.
-    """
+    """A half-sweep over stored entries."""
 
     storage: CsrStorage
     order: NDArray[np.integer] | None
@@ -144,17 +116,7 @@ class SparseSide:
 
 @dataclass(frozen=True)
 class DenseSide:
-    """A half-sweep over a matrix without holes and weights: one precision serves all rows.
-
-    Parameters
-    ----------
-    shape : tuple of int
-        Number of rows and columns of X.
-    transposed : bool
-        Whether the rows here are the columns of X.
-    threads : int
-        Largest number of threads.
-    """
+    """A half-sweep over a matrix without holes and weights: one precision serves all rows."""
 
     shape: tuple[int, int]
     transposed: bool
@@ -195,17 +157,7 @@ class DenseSide:
 
 
 def each_share(indptr: NDArray[np.integer], threads: int, work: Callable[[int, int], None]) -> None:
-    """Call a function of the first and the last row for each thread, with equal numbers of entries.
-
-    Parameters
-    ----------
-    indptr : ndarray of int (m + 1,)
-        Row pointers.
-    threads : int
-        Largest number of threads.
-    work : callable
-        Function of a range of rows.
-    """
+    """Call a function of first and last row for each thread, with equal numbers of entries."""
     entries, m = int(indptr[-1]), indptr.size - 1
     parts = max(1, min(threads, entries // SHARE, m))
     ends = np.searchsorted(indptr, np.linspace(0, entries, parts + 1)[1:-1])

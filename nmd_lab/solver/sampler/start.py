@@ -41,25 +41,7 @@ def start_chain(
     init: str,
     rng: np.random.Generator,
 ) -> ChainState:
-    """Return the first state of a chain.
-
-    Parameters
-    ----------
-    model : Model
-        Model and priors.
-    work : Work
-        What is done with the entries.
-    observations : Observations
-        Data in the units of the model, for a short fit.
-    n_levels : int
-        Number of levels of ordinal data; 0 for others.
-    init : {"auto", "random", "svd"}
-        Starting factors.  "auto": for an even f those of a short fit, which has found the signs;
-        from the singular value decomposition otherwise.  "random": small random numbers, from which
-        components need many sweeps to grow.
-    rng : Generator
-        Random numbers.
-    """
+    """Return the first state of a chain."""
     cuts = CutPoints(work.level_counts()) if n_levels else None
     scores = None if cuts is None else cuts.scores()
     rows, columns = _factors(model, work, observations, scores, init, rng)

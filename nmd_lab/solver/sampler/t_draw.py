@@ -32,20 +32,7 @@ HALF_LINE = ((0.0, math.inf, 1.0, 0.0),)
 
 @cache
 def compile_t_draw(structure: Structure) -> ScalarMap:
-    """Return the compiled draw ``(t_old, v, x, rho, beta, *pair.arguments, stream) -> t`` of T.
-
-    Parameters
-    ----------
-    structure : tuple
-        Structure of a `Pair`.
-
-    Returns
-    -------
-    callable
-        Draw from the density proportional to exp(-rho/2 (t - v)² - beta d(x, f(t))).  For a pair
-        without an exact construction it is a Metropolis step from `t_old`, which leaves this
-        density invariant; with t_old = NaN it is the proposal of the step.
-    """
+    """Return the compiled draw ``(t_old, v, x, rho, beta, *pair.arguments, stream) -> t`` of T."""
     f, d, flat = structure
     value = compile_scalar(d.value)
     if flat and d is Frobenius:

@@ -18,17 +18,7 @@ from .prepare import PreparedSample
 
 
 class Targets:
-    """Mean and variance of E f(T) over sweeps, by Welford's update.
-
-    Parameters
-    ----------
-    rows, columns : ndarray of int (n_targets,)
-        Positions.
-    nonlinearity : Nonlinearity
-        Nonlinearity, in the units of the sampler.
-    kind : NoiseKind
-        Where the noise is.
-    """
+    """Mean and variance of E f(T) over sweeps, by Welford's update."""
 
     def __init__(
         self,
@@ -67,13 +57,7 @@ class Targets:
 
 
 def check_targets(targets: Any, prepared: PreparedSample) -> Targets | None:
-    """Return the targets of `nmd_lab.sample`, checked; None without any.
-
-    Raises
-    ------
-    ValueError, TypeError, IndexError
-        If they are no pair of positions, or the data are ordinal.
-    """
+    """Return the targets of `nmd_lab.sample`, checked; None without any."""
     if targets is None:
         return None
     model = prepared.model

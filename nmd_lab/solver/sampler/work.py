@@ -33,36 +33,13 @@ class Work(Protocol):
         """Return T before the first sweep, or what stands for it."""
 
     def draw_rows(self, state: ChainState, seed: int) -> tuple[float, float]:
-        """Draw T, and then the rows.
-
-        Parameters
-        ----------
-        state : ChainState
-            State; its T and its rows are overwritten.
-        seed : int
-            Seed of the chain.
-
-        Returns
-        -------
-        misfit : float
-            Weighted sum of squares of T - WH - offsets.
-        losses : float
-            Sum of the weighted losses at f(T).
-        """
+        """Draw T, and then the rows."""
 
     def draw_columns(self, state: ChainState, seed: int) -> None:
         """Draw the columns."""
 
     def matrix(self, transform: Transform, fill: float) -> Any:
-        """Return transform(X) at the entries and 0 elsewhere, plus a number, as a linear operator.
-
-        Parameters
-        ----------
-        transform : callable
-            Entrywise function of X.
-        fill : float
-            Number that is added to every entry.
-        """
+        """Return transform(X) at the entries, 0 elsewhere, plus a number, as a linear operator."""
 
     def level_counts(self) -> NDArray[np.integer]:
         """Return the number of entries of each level of ordinal data."""
@@ -81,15 +58,7 @@ class Work(Protocol):
 
 
 class WorkHere:
-    """Work with entries in the memory of this process.
-
-    Parameters
-    ----------
-    model : SamplerModel
-        Model and entries.
-    n_levels : int, default 0
-        Number of levels of ordinal data; 0 for others.
-    """
+    """Work with entries in the memory of this process."""
 
     def __init__(self, model: SamplerModel, n_levels: int = 0) -> None:
         self._model = model
@@ -189,13 +158,7 @@ def operator(
 def draw_T_and_rows(
     model: SamplerModel, state: ChainState, seed: int
 ) -> tuple[FloatArray, FloatArray]:
-    """Draw T and then the rows in place.
-
-    Returns
-    -------
-    misfit, losses : ndarray (m,)
-        For each row the weighted sum of squares of T - WH - offsets, and that of the losses.
-    """
+    """Draw T and then the rows in place."""
     losses = draw_T(model, state, seed)
     misfit = model.sides[0].draw(
         state.T,

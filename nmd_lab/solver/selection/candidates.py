@@ -50,15 +50,6 @@ def log_likelihood(loss: Loss, mean: float, values: FloatArray) -> float:
 
     Gaussian noise for Frobenius and Laplace noise for L1, both of the size that makes the values
     most likely, and Poisson noise for KL.
-
-    Parameters
-    ----------
-    loss : Loss
-        Frobenius, L1 or KL.
-    mean : float
-        Mean loss of a model of the values.
-    values : ndarray (n_values,)
-        Values.
     """
     mean = max(mean, float(np.finfo(float).tiny))
     if isinstance(loss, Frobenius):

@@ -61,15 +61,7 @@ class Choice:
     limits: LimitModel
 
     def settle(self, options: Options, seconds: float) -> Options:
-        """Return the options of the fit with the chosen values.
-
-        Parameters
-        ----------
-        options : Options
-            Options with "auto".
-        seconds : float
-            Time since the start, which a time limit includes.
-        """
+        """Return the options of the fit with the chosen values."""
         alpha, kind, offset_alpha = self.setting[3:]
         limit = options.time_limit
         left = None if limit is None else max(limit - seconds, 0.0)
@@ -91,32 +83,7 @@ def choose(
     limits: LimitModel = NO_LIMIT_MODEL,
     place: Place = NOWHERE,
 ) -> Choice:
-    """Return the setting of lowest error at held-out entries.
-
-    Parameters
-    ----------
-    observations : Observations
-        Observations for the fit.
-    held_out : SparseObservations or None
-        Given held-out entries; None: some of the observations are held out.
-    model : Model
-        Given parts of the model.
-    options : Options
-        Options of the fit; those that are "auto" are chosen.
-    rng : Generator
-        Random numbers.
-    interruption : Interruption
-        Ctrl-C, which is noted from the first trial on and ends the search.
-    limits : LimitModel, optional
-        What is known of entries with limits; sd = NaN if it is to be estimated.
-    place : Place, optional
-        Where the search stands, for checkpoints.
-
-    Raises
-    ------
-    ValueError
-        If the absent entries of a sparse X are zeros.
-    """
+    """Return the setting of lowest error at held-out entries."""
     if observations.absent_are_zeros:
         wanted = {"rank": model.rank, "nonlinearity": model.nonlinearity, "loss": model.loss}
         names = [name for name, given in wanted.items() if given is None]

@@ -27,13 +27,6 @@ LITTLE = 1e-3  # relative decrease of the mean loss after which a number is not 
 class Moves:
     """Trials of settings that differ from others in one number.
 
-    Parameters
-    ----------
-    trials : Trials
-        Runs trials.
-    space : Space
-        What may be chosen.
-
     Attributes
     ----------
     first : Setting
@@ -79,17 +72,7 @@ class Moves:
         return self.trials.run(setting, starts)
 
     def climb(self, trial: Trial, name: str, factor: float) -> Trial:
-        """Return the best trial with a ridge divided or multiplied by a factor, again and again.
-
-        Parameters
-        ----------
-        trial : Trial
-            Where to begin.
-        name : {"alpha", "offset_alpha"}
-            The ridge; one that is given stays.
-        factor : float
-            Step.
-        """
+        """Return the best trial with a ridge divided or multiplied by a factor, again and again."""
         return self.climb_with(trial, name, factor, lambda s: self.trials.run(s, trial.starts))
 
     def climb_with(

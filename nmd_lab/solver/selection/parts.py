@@ -54,20 +54,6 @@ def draw_parts(observations: Observations, rng: np.random.Generator) -> tuple[li
 
     A few thousand held-out entries are enough to tell settings apart.  If a part has fewer, there
     are several parts.
-
-    Parameters
-    ----------
-    observations : Observations
-        All observations.
-    rng : Generator
-        Random numbers.
-
-    Returns
-    -------
-    parts : list of Part
-        Parts, whose held-out entries may overlap.
-    drawn : {"at random", "as the holes are"}
-        How entries were drawn.
     """
     n_observed = observations.n_observed
     share = min(SHARE, MOST / n_observed)

@@ -15,13 +15,6 @@ def best_of_patient(moves: Moves, best: Trial) -> Trial:
 
     Where f is flat the iteration is slow, and short trials are those of a stronger ridge.  A lower
     objective can be a worse answer, so trials without refinements are tried as well.
-
-    Parameters
-    ----------
-    moves : Moves
-        Runs trials.
-    best : Trial
-        Best short trial.
     """
     usual = _patient(moves, best.setting, refined=True)
     if best.setting.loss.degree == 2 and best.clearly_below(usual, SURELY):

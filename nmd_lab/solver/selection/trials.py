@@ -51,26 +51,6 @@ SEED_SIZE = 0.1  # least size of a new component, as a share of that in the resi
 class Trials:
     """Runs trials on all parts, and keeps a list of them.
 
-    Parameters
-    ----------
-    parts : list of Part
-        Fitted and held-out entries.
-    options : Options
-        Options of the fit; those that are to be chosen are not looked at.
-    size : float
-        Largest magnitude of the data.
-    rng : Generator
-        Random numbers of starts.
-    stopped : callable
-        Whether the user or the time limit asks to end.
-    after : callable, optional
-        Called after each trial.
-    limits : LimitModel, optional
-        What is known of entries with limits; sd = NaN if it is to be estimated.
-    place : Place, optional
-        Where the search stands, for checkpoints: the outcomes of the trials so far.  A search that
-        goes on asks for the same trials in the same order, and gets these outcomes.
-
     Attributes
     ----------
     done : list of Trial
@@ -138,20 +118,7 @@ class Trials:
         patient: bool = False,
         refined: bool | None = None,
     ) -> Trial:
-        """Do a trial.
-
-        Parameters
-        ----------
-        setting : Setting
-            What is tried.
-        starts : list of Start, optional
-            Factors of each part from which it begins, for example those of an earlier trial; they
-            get components or lose them.  By default it begins as a fit does.
-        patient : bool, default False
-            Whether to do about as many iterations as a fit.
-        refined : bool, optional
-            Whether to refine the iterates as a fit does; by default if the ridge is given.
-        """
+        """Do a trial."""
         if len(self.done) < len(self._known):
             return self._again(setting)
         fewest = FEWEST if setting.loss.degree == 2 else FEWEST_SLOW

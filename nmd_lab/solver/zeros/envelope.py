@@ -26,15 +26,6 @@ from .tiles import Tile, Tiles
 class SparseEnvelope:
     """The function L of `MoreauEnvelope` and its gradient, tile by tile.
 
-    Parameters
-    ----------
-    tiles : Tiles
-        Stored entries of data whose absent entries are zeros.
-    pair : Pair
-        Nonlinearity and loss.
-    threads : int
-        Largest number of threads.  Each works on its own part of the rows.
-
     Attributes
     ----------
     size : int

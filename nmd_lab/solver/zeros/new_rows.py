@@ -51,19 +51,7 @@ class _Point:
 
 
 class ZeroRows:
-    """The problem of some new rows that share one unit.
-
-    Parameters
-    ----------
-    pair : Pair
-        Nonlinearity and loss, which is smooth.
-    Ht : ndarray (n, rank)
-        Transpose of H.
-    alpha : float
-        Ridge in the objective.
-    ridge : float
-        Relative ridge of the factor steps, times ‖H‖².
-    """
+    """The problem of some new rows that share one unit."""
 
     def __init__(self, pair: Pair, Ht: Array, alpha: float, ridge: float) -> None:
         self.pair, self.Ht, self.alpha, self.ridge = pair, Ht, alpha, ridge

@@ -45,15 +45,6 @@ class Tile(NamedTuple):
 class Tiles:
     """The tiles of a matrix.
 
-    Parameters
-    ----------
-    shape : tuple of int
-        Number of rows and columns, (m, n).
-    indptr, indices, values : ndarray
-        CSR arrays of the stored entries.
-    device : Device
-        Where values and positions lie.
-
     Attributes
     ----------
     n_stored : int

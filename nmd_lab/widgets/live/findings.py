@@ -67,17 +67,7 @@ class Findings(NamedTuple):
 
 
 def findings(posterior: Posterior, X: Any, held_out: Any) -> Findings:
-    """Return what a posterior says at held-out entries, or at seen ones if there are none.
-
-    Parameters
-    ----------
-    posterior : Posterior
-        The posterior.
-    X : matrix
-        All observed entries.
-    held_out : matrix or None
-        Those that the posterior has not seen.
-    """
+    """Return what a posterior says at held-out entries, or at seen ones if there are none."""
     entries = None if held_out is None else observe(held_out).as_sparse()
     unseen = entries is not None and entries.n_observed > 0
     known = entries if entries is not None and unseen else observe(X).as_sparse()

@@ -26,11 +26,6 @@ KEPT = ("phase", "message", "warnings", "planned", "result", "_recording", "_res
 class LiveFit(Background):
     """The fit of an explorer, in a worker thread; at most one fit runs at a time.
 
-    Parameters
-    ----------
-    settings : collection of str
-        Names of the settings that the explorer has; by default all options of a fit.
-
     Attributes
     ----------
     phase : {"ready", "running", "stopped", "finished", "failed"}
@@ -117,24 +112,7 @@ class LiveFit(Background):
         measure: Measure | None = None,
         choose: Choose | None = None,
     ) -> None:
-        """Start a new fit.
-
-        Parameters
-        ----------
-        prepare : callable
-            Function that checks the arguments and returns the prepared fit.  It is called in the
-            worker thread.
-        iterations : int
-            Number of iterations.
-        measure : callable, optional
-            Function that returns the held-out error of a state, for a fit that holds no entries out
-            itself; see `Recording`.
-        choose : callable, optional
-            Function that chooses settings, called before `prepare` in the worker thread.  It ends
-            early when its argument becomes true, which also has to be asked for progress to be
-            shown.  The function that it returns keeps the choice; it is called unless the run has
-            been stopped or forgotten, and cannot be forgotten meanwhile.
-        """
+        """Start a new fit."""
         self._forget()
         self._recording = Recording(measure)
         self._launch(lambda: ResumableFit(prepare()), iterations, choose)

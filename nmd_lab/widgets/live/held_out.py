@@ -48,17 +48,6 @@ def lowest(held_out: Mapping[int, float]) -> tuple[int, float] | None:
 class HiddenEntries:
     """Entries that a fit does not see, to measure the relative error of its iterates there.
 
-    Parameters
-    ----------
-    truth : ndarray (m, n)
-        Matrix with the values of the entries.
-    rows, columns : ndarray of int
-        Positions of the entries, sorted by row.
-    f : Nonlinearity
-        Nonlinearity of the model.
-    most : int, default 100000
-        Largest number of entries that are used; of more, a random sample that is always the same.
-
     Attributes
     ----------
     sample : str

@@ -19,12 +19,6 @@ CURVES = ("iteration", "relative_error", "primal_residual", "dual_residual")
 class Recording:
     """The iterates of one fit: curves of all, held-out errors, and snapshots of some.
 
-    Parameters
-    ----------
-    measure : callable, optional
-        Function that returns the held-out error of a state.  It is called in the thread of the fit,
-        at the iterations that `is_measured` chooses and at the last one of each run.
-
     Attributes
     ----------
     snapshots : Snapshots
@@ -54,15 +48,7 @@ class Recording:
             return dict(self._held_out)
 
     def add(self, state: State, validation: float | None = None) -> None:
-        """Take the next iterate.
-
-        Parameters
-        ----------
-        state : State
-            The iterate.
-        validation : float, optional
-            Its held-out error, if the fit itself has measured it.
-        """
+        """Take the next iterate."""
         if validation is None and self._measure is not None and is_measured(state.iteration):
             validation = self._measure(state)
         with self._lock:

@@ -71,15 +71,7 @@ class LiveSample(Background):
         return self._done
 
     def start(self, X: Any, settings: SampleSettings) -> None:
-        """Draw from the posterior.
-
-        Parameters
-        ----------
-        X : matrix
-            Data as `nmd_lab.sample` takes them.
-        settings : SampleSettings
-            Model, options and held-out entries.
-        """
+        """Draw from the posterior."""
         self._forget()
         self.planned = TUNE + settings.options["draws"]
         self._begin(lambda stop: self._work(X, settings, stop), "nmd-sample")

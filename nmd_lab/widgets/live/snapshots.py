@@ -9,21 +9,6 @@ class Snapshots:
     """The iterates at multiples of a stride, with the first and the last one.
 
     The stride doubles whenever too many are kept.
-
-    Parameters
-    ----------
-    most : int, default 60
-        Largest number of iterates that are kept.
-    least : int, default 6
-        Number of iterates that are kept however large they are.
-    memory : int, default 64 MiB
-        Bytes that the factors may take.
-
-    Examples
-    --------
-    >>> snapshots = Snapshots()
-    >>> snapshots.iterations
-    []
     """
 
     def __init__(self, most: int = 60, least: int = 6, memory: int = 1 << 26) -> None:

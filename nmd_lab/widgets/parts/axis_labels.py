@@ -25,17 +25,7 @@ def texts(labels: Labels, axis: Literal["rows", "columns"]) -> list[str]:
 
 
 def groups(labels: Labels) -> tuple[str, list[int], list[str]]:
-    """Return a coordinate of the rows with few distinct values.
-
-    Returns
-    -------
-    name : str
-        Name of the coordinate; empty if there is none.
-    numbers : list of int
-        Group of each row.
-    values : list of str
-        Value of each group.
-    """
+    """Return a coordinate of the rows with few distinct values."""
     if len(labels.rows) == 1:
         for name, coordinate in labels.coords.coords.items():
             if coordinate.dims != labels.rows or name in labels.coords.indexes:

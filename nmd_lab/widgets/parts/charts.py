@@ -17,18 +17,7 @@ Numbers = Sequence[float] | NDArray[Any]
 
 
 def chart(title: str, x: str, y: str, panels: Sequence[dict[str, Any]], **other: Any) -> Chart:
-    """Return a chart of panels side by side.
-
-    Parameters
-    ----------
-    title, x, y : str
-        Title and labels of the axes.
-    panels : sequence of dict
-        `title` and `series` of each panel.
-    **other
-        `color` (title of the legend), `joined` (whether lines join the points), `log` (whether y is
-        logarithmic), `ticks` (pairs of a position and a text along x) and `diagonal`.
-    """
+    """Return a chart of panels side by side."""
     plain = {"color": "", "joined": False, "log": False, "ticks": None, "diagonal": False}
     return plain | other | {"title": title, "x": x, "y": y, "panels": list(panels)}
 
@@ -41,21 +30,7 @@ def series(
     spread: tuple[Numbers, Numbers] | None = None,
     ids: Sequence[int] | None = None,
 ) -> dict[str, Any]:
-    """Return the points of one colour.
-
-    Parameters
-    ----------
-    label : str
-        Label in the legend.
-    x, y : sequence of float
-        Positions.
-    names : sequence of str
-        What each point is.
-    spread : (sequence of float, sequence of float), optional
-        Ends of the error bars.
-    ids : sequence of int, optional
-        Numbers by which the points can be clicked.
-    """
+    """Return the points of one colour."""
     low, high = (None, None) if spread is None else map(_plain, spread)
     return {
         "label": label,

@@ -27,23 +27,7 @@ def components_part(
     chosen: int | None,
     said: str,
 ) -> dict[str, Any]:
-    """Return the components of W and H.
-
-    Parameters
-    ----------
-    factors : (ndarray, ndarray)
-        W and H.
-    frame : Frame or None
-        How the data are shown as pictures; None if they are not.
-    labels : sequence of str
-        Labels of the columns; empty if there are none.
-    off : collection of int
-        Components that are switched off.
-    chosen : int or None
-        Component whose rows are shown.
-    said : str
-        What is lost without those that are off.
-    """
+    """Return the components of W and H."""
     W, H = factors
     count = min(H.shape[0], MOST)
     kind = "list" if labels else "bars"

@@ -49,25 +49,7 @@ def curves_part(
     past: Sequence[tuple[str, Recording]] = (),
     where: str = "",
 ) -> dict[str, Any] | None:
-    """Return panels and points, or None if there are no points.
-
-    Parameters
-    ----------
-    panels : sequence of Panel
-        The panels.
-    recording : object with `curves` and `held_out`
-        Numbers of the present run.
-    past : sequence of (str, Recording)
-        Label and numbers of other runs that are drawn, too.
-    where : str, default ""
-        At which entries the held-out errors were measured, for the caption.
-
-    Returns
-    -------
-    dict or None
-        `panels`, `sizes` (number of points by key), `values` (for each key all iterations and then
-        all numbers, float64) and `caption`.
-    """
+    """Return panels and points, or None if there are no points."""
     keys = [key for panel in panels for key in panel.labels]
     data = points_of(recording, keys, "")
     if not data:

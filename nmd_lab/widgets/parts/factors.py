@@ -44,17 +44,7 @@ class FactorsPart:
     def shown_rows(
         self, iterate: AnyIterate | None, selection: Mapping[str, Any] | None, m: int
     ) -> Any:
-        """Return the rows that were picked, or those of the chosen component; None for neither.
-
-        Parameters
-        ----------
-        iterate : State, Iterate or None
-            The model.
-        selection : mapping or None
-            What was picked, perhaps in a linked explorer with more rows.
-        m : int
-            Number of rows.
-        """
+        """Return the rows that were picked, or those of the chosen component; None for neither."""
         picked = [row for row in (selection or {}).get("rows") or [] if 0 <= row < m]
         return np.asarray(picked[:MOST_ROWS], np.intp) if picked else self.rows(iterate)
 
@@ -72,21 +62,7 @@ class FactorsPart:
         said: str,
         columns: Sequence[str] | None = None,
     ) -> dict[str, Any]:
-        """Return the components and the plane.
-
-        Parameters
-        ----------
-        iterate : State, Iterate or None
-            The model; None: there is nothing to show.
-        frame : Frame or None
-            How the data are shown as pictures; None if they are not.
-        labels : Labels
-            Labels of the data.
-        said : str
-            Line below the components.
-        columns : sequence of str, optional
-            Names of the columns; by default their labels.
-        """
+        """Return the components and the plane."""
         if self._plane is None or self._plane[0] is not labels:
             self._plane = labels, Plane(labels)
         if iterate is None:

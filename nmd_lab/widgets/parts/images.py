@@ -18,15 +18,7 @@ Pixels = NDArray[np.uint8]
 
 
 def as_png(part: Mapping[str, Any], values: NDArray[Any]) -> bytes:
-    """Return pictures side by side in rows as a PNG file.
-
-    Parameters
-    ----------
-    part : mapping
-        Number, size and scale of the pictures.
-    values : ndarray of float32
-        Their values.
-    """
+    """Return pictures side by side in rows as a PNG file."""
     size = (part["count"], part["height"], part["width"], part["channels"])
     pictures = values.reshape(size)
     low, high = part["low"], part["high"]

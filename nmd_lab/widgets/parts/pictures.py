@@ -44,17 +44,7 @@ class Shown(NamedTuple):
 def pictures_part(
     shown: Shown, beside: Array | None = None, beside_title: str = ""
 ) -> dict[str, Any]:
-    """Return the pictures that stay as they are while a fit runs.
-
-    Parameters
-    ----------
-    shown : Shown
-        The pictures.
-    beside : ndarray, optional
-        Model of another run at the same entries.
-    beside_title : str, default ""
-        Title of that picture.
-    """
+    """Return the pictures that stay as they are while a fit runs."""
     frame, (low, high) = shown.frame, shown.limits
     rows = frame.rows.tolist() if frame.picture is not None else [0]
     return {

@@ -19,22 +19,7 @@ Array = NDArray[Any]
 
 
 def frame_of_ratings(data: Ratings, row: int, columns: Any) -> Frame | None:
-    """Return what is shown of some ratings: a row that is a picture, or the whole dense matrix.
-
-    Parameters
-    ----------
-    data : Ratings
-        The data.
-    row : int
-        Row that is shown, if the rows are pictures.
-    columns : mapping
-        Names of the columns of a long table.
-
-    Returns
-    -------
-    Frame or None
-        None if the data are neither pictures nor dense.
-    """
+    """Return what is shown of some ratings: a row that is a picture, or the whole dense matrix."""
     picture = _picture(data.observations)
     if picture is not None:
         return frame_of(data.observations.shape, picture, rows=np.array([row]))

@@ -18,11 +18,6 @@ MOST = 20_000
 class Plane:
     """Two components whose plane is shown.
 
-    Parameters
-    ----------
-    labels : Labels
-        Labels of the data.
-
     Attributes
     ----------
     a, b : int

@@ -16,23 +16,7 @@ def table(
     ids: Sequence[int] | None = None,
     best: Sequence[Sequence[bool]] | None = None,
 ) -> dict[str, Any]:
-    """Return a table.
-
-    Parameters
-    ----------
-    name : str
-        Name of the table, and of its CSS class.
-    head : sequence of str
-        Headings of the columns.
-    rows : sequence of sequence of str
-        Cells.
-    caption : str, default ""
-        Line above the table.
-    ids : sequence of int, optional
-        Columns of the matrix that the rows of the table stand for.
-    best : sequence of sequence of bool, optional
-        Which cells stand out.
-    """
+    """Return a table."""
     return {
         "name": name,
         "caption": caption,

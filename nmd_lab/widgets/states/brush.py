@@ -17,11 +17,6 @@ WIDTH = 92
 class Paint:
     """What the brush has done to the entries of a matrix.
 
-    Parameters
-    ----------
-    shape : (int, int)
-        Number of rows and columns.
-
     Attributes
     ----------
     signs : ndarray of int8 (m, n)
@@ -45,21 +40,7 @@ class Paint:
         *,
         hide: bool,
     ) -> Paint:
-        """Return the paint after discs around some points of a picture have been touched.
-
-        Parameters
-        ----------
-        frame : Frame
-            What of the matrix is shown.
-        picture : int
-            Number of the picture.
-        points : iterable of (float, float)
-            Centres (y, x), in shown pixels.
-        radius : float
-            Radius, in shown pixels.
-        hide : bool
-            Whether the entries are hidden; otherwise they are revealed.
-        """
+        """Return the paint after discs around some points of a picture have been touched."""
         made = Paint(self.signs.shape)
         made.signs = self.signs.copy()
         step, sign = frame.step, -1 if hide else 1
@@ -90,17 +71,7 @@ class Paint:
 def disc(
     shape: tuple[int, int], y: float, x: float, radius: float
 ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Return rows and columns of the pixels whose centres are within a radius of a point.
-
-    Parameters
-    ----------
-    shape : (int, int)
-        Height and width.
-    y, x : float
-        The point; whole numbers are the centres of pixels.
-    radius : float
-        Radius in pixels.
-    """
+    """Return rows and columns of the pixels whose centres are within a radius of a point."""
     height, width = shape
     (top, bottom), (left, right) = (
         np.clip([math.ceil(at - radius), math.floor(at + radius) + 1], 0, size)

@@ -25,15 +25,7 @@ WITHOUT_RIDGE = ("none", "global")
 
 
 class Choosing(Interruption):
-    """What a choice asks at each iteration: whether to end.  So an explorer can watch it.
-
-    Parameters
-    ----------
-    stop : Event
-        Set when the choice is to end.
-    watch : callable
-        Function that is called with the number of trials so far, at each iteration of a trial.
-    """
+    """What a choice asks at each iteration: whether to end.  So an explorer can watch it."""
 
     def __init__(self, stop: threading.Event, watch: Callable[[int], None]) -> None:
         super().__init__()
@@ -50,13 +42,7 @@ class Choosing(Interruption):
 
 
 def parted(arguments: Mapping[str, Any]) -> tuple[tuple[Any, Any, Any], dict[str, Any]]:
-    """Return rank, nonlinearity and loss of a call of `complete`, and its options.
-
-    Parameters
-    ----------
-    arguments : mapping
-        Arguments of the call without the data; others have the defaults of `complete`.
-    """
+    """Return rank, nonlinearity and loss of a call of `complete`, and its options."""
     named = COMPLETION_DEFAULTS | dict(arguments)
     rank, loss = named.pop("rank", "auto"), named.pop("loss", "frobenius")
     f = named.pop("nonlinearity", None)
@@ -77,19 +63,7 @@ def is_open(arguments: Mapping[str, Any]) -> bool:
 def choice_for(
     X: Any, arguments: Mapping[str, Any], *, absent_are_zeros: bool, asked: Interruption
 ) -> Choice:
-    """Return the choice of what is "auto".
-
-    Parameters
-    ----------
-    X : matrix
-        Data.
-    arguments : mapping
-        Arguments of the fit, of which some are open; see `is_open`.
-    absent_are_zeros : bool
-        Meaning of the absent entries of a sparse X.
-    asked : Interruption
-        True when the choice is to end.
-    """
+    """Return the choice of what is "auto"."""
     model, named = parted(arguments)
     with one_thread():
         prepared = prepare(
@@ -100,15 +74,7 @@ def choice_for(
 
 
 def chosen_arguments(arguments: Mapping[str, Any], choice: Choice) -> dict[str, Any]:
-    """Return the values of a choice for those arguments of a fit that are "auto".
-
-    Parameters
-    ----------
-    arguments : mapping
-        Arguments of a call of `complete`, without the data.
-    choice : Choice
-        What was chosen for them.
-    """
+    """Return the values of a choice for those arguments of a fit that are "auto"."""
     (rank, f, loss), named = parted(arguments)
     given = {"offset_alpha": "auto"} | named | {"rank": rank, "nonlinearity": f, "loss": loss}
     chosen = choice.setting._asdict()
@@ -147,15 +113,7 @@ def rounded(number: float) -> float:
 
 
 def sentence_of(choice: Choice, names: Collection[str]) -> str:
-    """Return what was chosen, and why, as a sentence.
-
-    Parameters
-    ----------
-    choice : Choice
-        The choice.
-    names : collection of str
-        Names of the settings that were "auto".
-    """
+    """Return what was chosen, and why, as a sentence."""
     values = settings_of(choice)
     if values["offsets"] in WITHOUT_RIDGE:
         names = [name for name in names if name != "offset_alpha"]

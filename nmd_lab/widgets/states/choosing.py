@@ -23,11 +23,6 @@ class ChoosingState(FitState):
     A choice puts numbers in the place of "auto".  The fit then begins as one with these numbers
     does, so that the copied code repeats it.
 
-    Parameters
-    ----------
-    values : dict
-        Value of each field by name.
-
     Attributes
     ----------
     decided : dict of str to object
@@ -64,13 +59,7 @@ class ChoosingState(FitState):
         return name != "auto" and has_bounds(NONLINEARITIES[name])
 
     def nonlinearity(self, values: Mapping[str, Any] | None = None) -> str | Nonlinearity:
-        """Return f as a fit takes it.
-
-        Parameters
-        ----------
-        values : mapping, optional
-            Values of the settings; by default the present ones.
-        """
+        """Return f as a fit takes it."""
         values = self.values if values is None else values
         name = str(values["nonlinearity"])
         if name == "auto" or not has_bounds(NONLINEARITIES[name]):
@@ -79,13 +68,7 @@ class ChoosingState(FitState):
         return NONLINEARITIES[name](**bounds)
 
     def arguments(self, values: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """Return the arguments of the fit without the matrix.
-
-        Parameters
-        ----------
-        values : mapping, optional
-            Values of the settings; by default the present ones.
-        """
+        """Return the arguments of the fit without the matrix."""
         raise NotImplementedError
 
     def check_rank(self, shape: tuple[int, int]) -> None:
@@ -107,19 +90,7 @@ class ChoosingState(FitState):
         measure: Measure | None = None,
         mask: Any = None,
     ) -> None:
-        """Choose what is "auto", and fit; all of it in the thread of the fit.
-
-        Parameters
-        ----------
-        X : matrix
-            Data.
-        absent_are_zeros : bool
-            Meaning of the absent entries of a sparse X.
-        measure : callable, optional
-            See `LiveFit.start`.
-        mask : ndarray of bool (m, n), optional
-            Entries that the fit sees.
-        """
+        """Choose what is "auto", and fit; all of it in the thread of the fit."""
         self.fit.reset(tell=False)
         self._forget_choice()
         settings, asked_for = dict(self.values), self.arguments()
@@ -151,15 +122,7 @@ class ChoosingState(FitState):
         self.choice = sentence_of(choice, names)
 
     def _settle(self, settings: dict[str, Any], found: Mapping[str, Any]) -> None:
-        """Put values in the place of "auto", unless the user has changed the setting meanwhile.
-
-        Parameters
-        ----------
-        settings : dict
-            Settings of the run.  They are changed.
-        found : mapping
-            Values by the name of their setting.
-        """
+        """Put values in the place of "auto", unless the user has changed the setting meanwhile."""
         names = [name for name in self.choosable if settings.get(name) == "auto" and name in found]
         if "nonlinearity" in names:
             names += [name for name in ("low", "high") if name in found]

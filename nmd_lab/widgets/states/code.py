@@ -38,22 +38,7 @@ def expression(value: Any) -> str:
 
 
 def call(function: str, *positional: str, **named: Any) -> str:
-    """Return the code of a call.
-
-    Parameters
-    ----------
-    function : str
-        Name of the function.
-    *positional : str
-        Code of the positional arguments.
-    **named : object
-        Values of the named arguments.
-
-    Examples
-    --------
-    >>> call("nmd.complete", "X", rank=3, loss="l1")
-    'nmd.complete(X, rank=3, loss="l1")'
-    """
+    """Return the code of a call."""
     named_code = [f"{name}={expression(value)}" for name, value in named.items()]
     return _wrapped(function, [*positional, *named_code])
 
@@ -67,26 +52,7 @@ def _wrapped(function: str, arguments: list[str], width: int = 88) -> str:
 
 
 def fit_call(fit: Any, verb: str, data: str, arguments: Mapping[str, Any]) -> str:
-    """Return the code of a fit and of a line that prints its relative error.
-
-    Parameters
-    ----------
-    fit : Decomposition or None
-        Result whose number of iterations is repeated; None: the one in `arguments`.
-    verb : {"decompose", "complete"}
-        Name of the function that fits.
-    data : str
-        Name of its matrix.
-    arguments : mapping
-        The other arguments; those that have their default values are left out.
-
-    Examples
-    --------
-    >>> print(fit_call(None, "decompose", "X", {"rank": 3, "loss": "frobenius", "alpha": 0.5}))
-    fit = nmd.decompose(X, rank=3, alpha=0.5)
-    print(f"relative error {fit.relative_error:.6g}")
-    <BLANKLINE>
-    """
+    """Return the code of a fit and of a line that prints its relative error."""
     named = dict(arguments)
     if fit is not None:
         named |= stopping_arguments(fit, validated=named.get("validation") is not None)
@@ -99,15 +65,7 @@ def fit_call(fit: Any, verb: str, data: str, arguments: Mapping[str, Any]) -> st
 
 
 def stopping_arguments(fit: Any, *, validated: bool) -> dict[str, Any]:
-    """Return the arguments that stop a repeated fit where the first one stopped.
-
-    Parameters
-    ----------
-    fit : Decomposition
-        The first fit.
-    validated : bool
-        Whether it held entries out; early stopping is then put off to its last iteration.
-    """
+    """Return the arguments that stop a repeated fit where the first one stopped."""
     # The iteration that overflowed is not part of the result, but it has to be repeated
     overflowed = fit.stop_reason.code == "not finite"
     iterations = fit.n_iter + overflowed

@@ -44,33 +44,12 @@ OWN_DATA = "your ratings"
 class CompletionState(SamplingState):
     """Partly observed entries, a model of them, a fit and draws that can be stopped.
 
-    Parameters
-    ----------
-    ratings : matrix or DataFrame, optional
-        A long table with one observation a line, or anything that `nmd_lab.complete` takes; by
-        default a data set of the library, chosen by its name.
-    row, column, value : str, default "user", "item" and "rating"
-        Columns of a long table that hold the labels and the values.  Where a default name is not in
-        the table, a usual one takes its place, such as userId, movieId or stars.
-    titles : mapping, optional
-        Titles by column label; by default the table's column "title", if there is one.
-    **values
-        Starting values of settings, see `fields`.  Rank, ridges, offsets and f are "auto" by
-        default; with a number for `alpha`, offsets are "both" and f is "identity".
-
     Attributes
     ----------
     ratings : matrix, DataFrame or None
         Data of the user.
     options : dict of str to list of str
         Options of the settings whose options depend on the data.
-
-    Examples
-    --------
-    >>> state = CompletionState(data="generated", rank=3, alpha=5.0, iterations=20)
-    >>> state.start()
-    >>> state.fit.join(60), state.fit.phase
-    (True, 'finished')
     """
 
     fields = (
@@ -211,21 +190,7 @@ class CompletionState(SamplingState):
         self._launch(self.data.matrix, absent_are_zeros=False)
 
     def entries(self, row: int, top: int) -> tuple[list[Entry], list[Entry]]:
-        """Return the largest observed entries of a row, and the best predictions for its others.
-
-        Parameters
-        ----------
-        row : int
-            Position of the row.
-        top : int
-            Largest number of entries in each list.
-
-        Returns
-        -------
-        observed, best : list of Entry
-            Both from the largest value down, with intervals if there is a posterior.  `best` is
-            empty without a fit or a posterior of the chosen data.
-        """
+        """Return the largest observed entries of a row, and the best predictions for its others."""
         posterior, n = self.posterior, self.observations.shape[1]
         if posterior is not None and self.is_sampled:
             predicted = posterior.predict(row, np.arange(n))
@@ -273,13 +238,7 @@ class CompletionState(SamplingState):
         return relative(x, f(inner)), relative(x, f(inner - lost))
 
     def code(self, name: str | None = None) -> str:
-        """Return a notebook cell that repeats fit and draws, or makes a fit if there is neither.
-
-        Parameters
-        ----------
-        name : str, optional
-            Name of the user's ratings in the notebook.
-        """
+        """Return a notebook cell that repeats fit and draws, or makes a fit if there is neither."""
         result, values, arguments = self.fit.result, self.values, self.arguments()
         if result is not None and self._arguments:
             values, arguments = values | self.fitted_settings, self._arguments

@@ -54,15 +54,6 @@ PENALTIES = ("auto", "balanced", "paper")
 class DecompositionState(PaintingState):
     """A matrix, a model of it, and a fit that can be stopped.
 
-    Parameters
-    ----------
-    X : matrix, optional
-        Data; by default a data set of the library, chosen by its name.
-    shape : (int, int), optional
-        Height and width of the picture that each row of X is.
-    **values
-        Starting values of settings, see `fields`.
-
     Attributes
     ----------
     X : matrix or None
@@ -73,18 +64,6 @@ class DecompositionState(PaintingState):
         Relative errors at observed and at hidden entries, of the finished fit and of the SVD.
     hidden : HiddenEntries or None
         The hidden entries at which the iterates of the fit are measured, see `LiveFit.held_out`.
-
-    Raises
-    ------
-    TypeError
-        If X is sparse.
-
-    Examples
-    --------
-    >>> state = DecompositionState(rank=5, iterations=20)
-    >>> state.start()
-    >>> state.fit.join(60), state.fit.result.n_iter
-    (True, 20)
     """
 
     fields = (
@@ -167,13 +146,7 @@ class DecompositionState(PaintingState):
         return self._data[1]
 
     def _layout(self) -> tuple[int, int] | None:
-        """Return the shape of the picture that each row is; None for that of the labels, if any.
-
-        Raises
-        ------
-        ValueError
-            If the setting is neither a word nor a shape.
-        """
+        """Return the shape of the picture that each row is; None for that of the labels, if any."""
         text = self.values["shape"].strip()
         if text == "none":
             return NO_PICTURE
@@ -304,13 +277,7 @@ class DecompositionState(PaintingState):
             self.errors = errors
 
     def code(self, name: str | None = None) -> str:
-        """Return a notebook cell that repeats the fit, or that makes one if there is none.
-
-        Parameters
-        ----------
-        name : str, optional
-            Name of the user's X in the notebook.
-        """
+        """Return a notebook cell that repeats the fit, or that makes one if there is none."""
         result, values = self.fit.result, self.values
         if result is not None and self._arguments:
             values, arguments = values | self.fitted_settings, self._arguments

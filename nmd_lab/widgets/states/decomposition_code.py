@@ -43,17 +43,7 @@ class Cell(NamedTuple):
     def code(
         self, result: Decomposition | None, paint: Paint | None, before: BeforeBrush | None
     ) -> str:
-        """Return the cell.
-
-        Parameters
-        ----------
-        result : Decomposition or None
-            The fit that is repeated; None: there is none yet.
-        paint : Paint or None
-            Entries of its data that are hidden or revealed.
-        before : BeforeBrush or None
-            Fit from whose factors it began; None: it began as others do.
-        """
+        """Return the cell."""
         body, _ = corrupting_code(self.values)
         if before is not None:
             body += self._fit(before.fit, before.paint, {})
@@ -84,17 +74,7 @@ class Cell(NamedTuple):
 
 
 def loading_lines(given: str | None, making: str, *, is_own: bool) -> str:
-    """Return the lines that give X.
-
-    Parameters
-    ----------
-    given : str or None
-        Name of the data in the notebook, or code that gives them; None if there is none.
-    making : str
-        Code after the name ``images`` that makes the matrix; empty if they are one.
-    is_own : bool
-        Whether the data are the user's.
-    """
+    """Return the lines that give X."""
     if making:
         lines = "" if given == "images" else f"images = {given or '...'}  # your data\n"
         return f"{lines}X = images{making}\n"

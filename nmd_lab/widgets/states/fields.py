@@ -48,13 +48,7 @@ class Field(NamedTuple):
 
 
 class SettingsState:
-    """Values of fields, with one sentence for each that is wrong or without effect.
-
-    Parameters
-    ----------
-    values : dict
-        Value of each field by name.
-    """
+    """Values of fields, with one sentence for each that is wrong or without effect."""
 
     fields: Sequence[Field] = ()
     options: Mapping[str, Sequence[str]] = MappingProxyType({})
@@ -63,15 +57,7 @@ class SettingsState:
         self.values = values
 
     def set(self, name: str, value: Any) -> None:
-        """Change a setting.
-
-        Raises
-        ------
-        KeyError
-            If there is no setting of this name.
-        ValueError
-            If a choice has no such option.
-        """
+        """Change a setting."""
         if name not in self.values:
             raise KeyError(f"{name!r} is no setting: choose from {list(self.values)}.")
         field = next((each for each in self.fields if each.name == name), None)
@@ -104,11 +90,6 @@ class SettingsState:
 
 class FitState(SettingsState):
     """Settings, and the fit that is made with them.
-
-    Parameters
-    ----------
-    values : dict
-        Value of each field by name; "iterations" is the length of a run.
 
     Attributes
     ----------
@@ -180,40 +161,17 @@ class FitState(SettingsState):
         self.values |= kept["values"]
 
     def code(self, name: str | None = None) -> str:
-        """Return a notebook cell that repeats the fit.
-
-        Parameters
-        ----------
-        name : str, optional
-            Name of the user's data in the notebook.
-        """
+        """Return a notebook cell that repeats the fit."""
         raise NotImplementedError
 
 
 def check_option(name: str, value: Any) -> Options:
-    """Check one option of a fit as a fit does.
-
-    Raises
-    ------
-    ValueError, TypeError
-        If the value is wrong.
-    """
+    """Check one option of a fit as a fit does."""
     return Options.of({name: value})
 
 
 def as_penalty(text: str) -> str | float:
-    """Return the name of a penalty rule or a fixed penalty.
-
-    Parameters
-    ----------
-    text : str
-        A rule or a number, as the user writes it.
-
-    Raises
-    ------
-    ValueError, TypeError
-        If it is neither.
-    """
+    """Return the name of a penalty rule or a fixed penalty."""
     try:
         penalty: str | float = float(text)
     except ValueError:

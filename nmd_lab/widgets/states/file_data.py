@@ -25,15 +25,7 @@ READER_IMPORT = "from nmd_lab.data.readers import read_matrix\n"
 
 
 def file_code(path: Path, options: Mapping[str, Any]) -> str:
-    """Return the code that reads the matrix in a file.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-    options : mapping
-        Arguments of `read_matrix`.
-    """
+    """Return the code that reads the matrix in a file."""
     return call("read_matrix", f'"{path.as_posix()}"', **options)
 
 
@@ -56,13 +48,7 @@ def kind_of_dataset(dataset: xr.Dataset) -> str | None:
 
 
 def read_picture(path: Path) -> tuple[Any, str]:
-    """Return the picture in a file, grey or in colours (height, width, 3), and a line about it.
-
-    Raises
-    ------
-    ValueError
-        If the file holds no picture that can be read.
-    """
+    """Return the picture in a file, grey or in colours (height, width, 3), and a line about it."""
     try:
         with Image.open(path) as opened:
             picture = np.asarray(opened.convert("RGB"))

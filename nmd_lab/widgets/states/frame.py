@@ -57,13 +57,7 @@ class Frame(NamedTuple):
         return np.ascontiguousarray(values, dtype="<f4").tobytes()
 
     def place(self, picture: int, y: float, x: float) -> tuple[int, int, int]:
-        """Return row and column of the matrix at a pixel, and the number of the pixel.
-
-        Raises
-        ------
-        ValueError
-            If no entry is there.
-        """
+        """Return row and column of the matrix at a pixel, and the number of the pixel."""
         y, x = int(y), int(x)
         pixel = y * self.width + x
         if self.picture is None:
@@ -92,19 +86,7 @@ class Frame(NamedTuple):
 def frame_of(
     shape: tuple[int, int], picture: Picture | None, channels: int = 1, rows: Rows | None = None
 ) -> Frame:
-    """Return what is shown of a matrix.
-
-    Parameters
-    ----------
-    shape : (int, int)
-        Number of rows and columns.
-    picture : Picture or None
-        Layout of a row, if each is a picture; otherwise the whole matrix is one.
-    channels : int, default 1
-        Number of neighbouring columns that make a pixel of the whole matrix.
-    rows : ndarray of int, optional
-        Rows that are shown as pictures; by default evenly spaced ones.
-    """
+    """Return what is shown of a matrix."""
     m, n = shape
     if picture is not None:
         if rows is None or not rows.size:
@@ -121,21 +103,6 @@ def guessed_shape(X: Array, most: float = 2.5, share: float = 0.75) -> tuple[int
     """Return the height and width of the pictures that rows seem to be, or None.
 
     Pixels one below the other are alike, more than those a column further left or right.
-
-    Parameters
-    ----------
-    X : ndarray (m, n)
-        Matrix.
-    most : float, default 2.5
-        Largest ratio of the sides.
-    share : float, default 0.75
-        Largest mean difference of pixels one below the other, in mean differences of any two.
-
-    Examples
-    --------
-    >>> import nmd_lab as nmd
-    >>> guessed_shape(nmd.datasets.digits(300).values)
-    (8, 8)
     """
     m, n = X.shape
     if n < 36 or m < 5:

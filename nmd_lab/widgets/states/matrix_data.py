@@ -46,13 +46,7 @@ class Given(NamedTuple):
 
 
 def as_matrix(X: Any) -> Given:
-    """Return X as a matrix: colours of a picture side by side, all but the first dimension stacked.
-
-    Raises
-    ------
-    ValueError
-        If X is an array of more than two dimensions and no picture in colours.
-    """
+    """Return X as a matrix: colours side by side, all but the first dimension stacked."""
     if isinstance(X, xr.DataArray) and X.ndim > 2:
         dims = tuple(map(str, X.dims[1:]))
         return Given(X.stack(pixel=dims), code=f".stack(pixel={dims!r})")
@@ -81,20 +75,7 @@ def as_shape(text: str) -> tuple[int, int]:
 
 
 def corrupted(X: Any, values: Mapping[str, Any]) -> Any:
-    """Return X with noise added and with entries removed.
-
-    Parameters
-    ----------
-    X : matrix
-        Original data.
-    values : mapping
-        Settings "noise", "level", "missing" and "seed".
-
-    Raises
-    ------
-    ValueError
-        If one of the settings is wrong.
-    """
+    """Return X with noise added and with entries removed."""
     seed = int(values["seed"])
     if values["noise"] != "none":
         X = getattr(datasets, values["noise"])(X, values["level"], random_state=seed)
@@ -119,19 +100,6 @@ def corrupting_code(values: Mapping[str, Any]) -> tuple[str, str]:
 
 class MatrixData:
     """A matrix, and what of it a fit gets.
-
-    Parameters
-    ----------
-    X : matrix
-        Original data.
-    values : mapping
-        Settings as for `corrupted`.
-    layout : (int, int) or None
-        Height and width of the picture that each row is; None: as the labels of X say.
-    channels : int, default 1
-        Number of neighbouring columns that make one pixel, if the matrix is a picture.
-    paint : Paint, optional
-        Entries that are hidden or revealed by hand.
 
     Attributes
     ----------

@@ -48,11 +48,6 @@ class PaintingState(ChoosingState):
     Each stroke fits again from the factors before the first one, with all that is painted so far,
     so that a few lines of code repeat it.
 
-    Parameters
-    ----------
-    values : dict
-        Value of each field by name.
-
     Attributes
     ----------
     paint : Paint or None
@@ -93,21 +88,7 @@ class PaintingState(ChoosingState):
         radius: float,
         hide: bool,
     ) -> None:
-        """Hide or reveal entries around points of a picture, and go on from the present factors.
-
-        Parameters
-        ----------
-        frame : Frame
-            What of the matrix is shown.
-        picture : int
-            Number of the picture.
-        points : iterable of (float, float)
-            Centres (y, x) of the brush.
-        radius : float
-            Its radius, in shown pixels.
-        hide : bool
-            Whether entries are hidden; otherwise they are revealed.
-        """
+        """Hide or reveal entries around points of a picture, and go on from the present factors."""
         paint = Paint(self.data.shape) if self.paint is None else self.paint
         self._repaint(paint.touched(frame, picture, points, radius, hide=hide))
 

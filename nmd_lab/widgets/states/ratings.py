@@ -45,13 +45,7 @@ class Ratings(NamedTuple):
         return np.arange(size) if index is None else np.asarray(index, dtype=object)
 
     def find(self, label: str) -> int:
-        """Return the position of the row with a label, as the user writes it.
-
-        Raises
-        ------
-        ValueError
-            If no row has the label.
-        """
+        """Return the position of the row with a label, as the user writes it."""
         names = [str(name) for name in self.labels("rows")]
         name = label.strip()
         if name not in names:
@@ -61,17 +55,7 @@ class Ratings(NamedTuple):
 
 
 def as_ratings(X: Any, columns: Mapping[str, str], titles: Mapping[Any, str] | None) -> Ratings:
-    """Return data as sparse observations.
-
-    Parameters
-    ----------
-    X : matrix or DataFrame
-        A long table, or anything that `nmd_lab.complete` takes.
-    columns : mapping
-        Names of the table's columns, with the keys of `DEFAULT_COLUMNS`.
-    titles : mapping or None
-        Titles by column label; None: the table's column "title", if there is one.
-    """
+    """Return data as sparse observations."""
     if is_table(X, columns):
         if titles is None and "title" in X.columns:
             distinct = X.drop_duplicates(columns["column"])
@@ -81,15 +65,7 @@ def as_ratings(X: Any, columns: Mapping[str, str], titles: Mapping[Any, str] | N
 
 
 def reading_code(table: str, columns: Mapping[str, str]) -> str:
-    """Return the code that makes the observations ``observed`` of a long table.
-
-    Parameters
-    ----------
-    table : str
-        Name of the table, or the code that loads it.
-    columns : mapping
-        Names of its columns, with the keys of `DEFAULT_COLUMNS`.
-    """
+    """Return the code that makes the observations ``observed`` of a long table."""
     renamed = [
         f"{key}={expression(name)}" for key, name in columns.items() if name != DEFAULT_COLUMNS[key]
     ]
@@ -97,16 +73,7 @@ def reading_code(table: str, columns: Mapping[str, str]) -> str:
 
 
 def table_columns(X: Any, asked: Mapping[str, str] = DEFAULT_COLUMNS) -> dict[str, str] | None:
-    """Return the columns of a long table, or None if the data are none.
-
-    Parameters
-    ----------
-    X : object
-        Data.
-    asked : mapping
-        Names of the columns, with the keys of `DEFAULT_COLUMNS`.  Where one of the default names is
-        not in the table, a usual name takes its place, such as userId or movie_id.
-    """
+    """Return the columns of a long table, or None if the data are none."""
     if not is_frame(X):
         return None
     named = {role: name for role, name in asked.items() if name != DEFAULT_COLUMNS[role]}

@@ -44,26 +44,7 @@ def row_entries(
     predicted: NDArray[Any],
     intervals: Intervals | None = None,
 ) -> tuple[list[Entry], list[Entry]]:
-    """Return the largest observed entries of a row, and the best predictions for its others.
-
-    Parameters
-    ----------
-    data : Ratings
-        The data.
-    row : int
-        Position of the row.
-    top : int
-        Largest number of entries in each list.
-    predicted : ndarray (n,)
-        Predictions of the row; all NaN if there are none.
-    intervals : callable, optional
-        Function that returns the intervals of columns.
-
-    Returns
-    -------
-    observed, best : list of Entry
-        Both from the largest value down; `best` is empty without predictions.
-    """
+    """Return the largest observed entries of a row, and the best predictions for its others."""
     observations = data.observations
     own = slice(observations.indptr[row], observations.indptr[row + 1])
     columns, values = observations.indices[own], observations.values[own]

@@ -22,11 +22,6 @@ SAMPLED = ("data", "validation", "seed", "high", "rank", "draws")
 class SamplingState(ChoosingState):
     """Settings of a fit of a matrix, and of a sampler of the same model.
 
-    Parameters
-    ----------
-    values : dict
-        Value of each field by name.
-
     Attributes
     ----------
     sample : LiveSample
@@ -80,13 +75,7 @@ class SamplingState(ChoosingState):
         raise NotImplementedError
 
     def _launch_sampler(self, X: Any) -> None:
-        """Draw from the posterior; a fit of the same data stays.
-
-        Parameters
-        ----------
-        X : matrix
-            Data.
-        """
+        """Draw from the posterior; a fit of the same data stays."""
         if self.fitted_settings.get("data") != self.values["data"]:
             self._forget_fit()
         self._active, self.sampled_settings = self.sample, self._settings()
@@ -119,13 +108,7 @@ class SamplingState(ChoosingState):
         super()._launch(X, **options)
 
     def sample_code(self, data: str) -> str:
-        """Return the code that makes the posterior; an empty string if there is none.
-
-        Parameters
-        ----------
-        data : str
-            Name of the matrix.
-        """
+        """Return the code that makes the posterior; an empty string if there is none."""
         posterior, settings = self.posterior, self.sample.settings
         if posterior is None or settings is None:
             return ""

@@ -26,14 +26,6 @@ from .study_points import NO_DIMENSION, ChartPoint, as_python, chart_points, is_
 class StudyState(FitState):
     """The results of a study, the layout of their chart, and a repeated fit.
 
-    Parameters
-    ----------
-    study : Study, Dataset or path-like
-        A study that was run, its results, or the path of their file.  Only a Study can repeat
-        fits, since the results hold no data.
-    **values
-        Starting values of settings, see `fields`.
-
     Attributes
     ----------
     study : Study or None
@@ -48,21 +40,6 @@ class StudyState(FitState):
         The chosen point.
     fitted_point : ChartPoint or None
         The point whose fit is repeated.
-
-    Raises
-    ------
-    ValueError
-        If the Dataset or the file holds no results of a study, or the study varies nothing.
-    FileNotFoundError
-        If there is no file at the path.
-
-    Examples
-    --------
-    >>> import nmd_lab as nmd
-    >>> study = nmd.Study(nmd.datasets.digits(40), rank=[1, 2, 3], n_splits=2, max_iter=10)
-    >>> _ = study.run(progress=False)
-    >>> [point.labels["rank"] for point in StudyState(study).points()]
-    [1, 2, 3]
     """
 
     fields = (
@@ -187,13 +164,7 @@ class StudyState(FitState):
             self.values["iterations"] = int(arguments.get("max_iter", 500))
 
     def start(self) -> None:
-        """Repeat the fit of the chosen point with its first seed.
-
-        Raises
-        ------
-        ValueError
-            If the fit cannot be repeated, see `why_not`.
-        """
+        """Repeat the fit of the chosen point with its first seed."""
         why = self.why_not()
         if why is not None or self.study is None or self.selected is None:
             raise ValueError(f"this fit cannot be repeated: {why}.")
@@ -218,13 +189,7 @@ class StudyState(FitState):
         super().reset()
 
     def code(self, name: str | None = None) -> str:
-        """Return a notebook cell that repeats the fit, or that draws the chart if there is none.
-
-        Parameters
-        ----------
-        name : str, optional
-            Name in the notebook of what the explorer was given.
-        """
+        """Return a notebook cell that repeats the fit, or that draws the chart if there is none."""
         lines = "import nmd_lab as nmd\n"
         if self.fitted_point is not None and self.fit.result is not None:
             cell = call(f"{name or 'study'}.cell", **self.labels(self.fitted_point))

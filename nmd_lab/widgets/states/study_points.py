@@ -51,17 +51,7 @@ class ChartPoint(NamedTuple):
 def chart_points(
     results: xr.Dataset, metric: str, x: str, color: str, panel: str
 ) -> list[ChartPoint]:
-    """Return the points of a chart: at each position the model with the lowest mean error.
-
-    Parameters
-    ----------
-    results : Dataset
-        Results of a study.
-    metric : str
-        Variable that holds the errors.
-    x, color, panel : str
-        Dimensions along x, of the colours and of the panels; the last two may be `NO_DIMENSION`.
-    """
+    """Return the points of a chart: at each position the model with the lowest mean error."""
     points = []
     for panel_label, in_panel in _split(results, panel):
         for color_label, in_color in _split(in_panel, color):

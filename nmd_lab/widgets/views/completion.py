@@ -35,13 +35,7 @@ MOST_SUGGESTIONS = 500
 
 
 class CompletionView(SamplingView):
-    """Curves, what the posterior says, components, and the entries of one row.
-
-    Parameters
-    ----------
-    state : CompletionState
-        Data, settings, fit and sampler.
-    """
+    """Curves, what the posterior says, components, and the entries of one row."""
 
     state: CompletionState
 

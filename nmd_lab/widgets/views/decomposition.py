@@ -32,13 +32,7 @@ DATA_SETTINGS = ("data", "noise", "level", "missing", "seed", "shape")
 
 
 class DecompositionView(ChoosingView):
-    """Pictures of the data and of the model, the brush, components and the plane of the rows.
-
-    Parameters
-    ----------
-    state : DecompositionState
-        Data, settings and fit.
-    """
+    """Pictures of the data and of the model, the brush, components and the plane of the rows."""
 
     state: DecompositionState
 

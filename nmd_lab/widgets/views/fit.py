@@ -30,31 +30,12 @@ from .view import View
 class FittedState(FitState):
     """A finished fit, without the data that it was made of.
 
-    Parameters
-    ----------
-    fit : Decomposition or path-like
-        The fit, or the path of its file.
-    shape : (int, int), optional
-        Height and width of the picture that each row is; by default from the labels.
-
     Attributes
     ----------
     decomposition : Decomposition
         The fit.
     picture : Picture or None
         Layout of a row as a picture, if the rows are pictures.
-
-    Raises
-    ------
-    FileNotFoundError, ValueError
-        If the file does not exist or holds no fit.
-
-    Examples
-    --------
-    >>> import nmd_lab as nmd
-    >>> state = FittedState(nmd.decompose(nmd.datasets.digits(30), 3, random_state=0, max_iter=9))
-    >>> state.curves["iteration"][:3]
-    [1, 2, 3]
     """
 
     def __init__(
@@ -88,13 +69,7 @@ class FittedState(FitState):
         return {str(name): history[name].values.tolist() for name in history.variables}
 
     def code(self, name: str | None = None) -> str:
-        """Return a notebook cell that shows the same without an explorer.
-
-        Parameters
-        ----------
-        name : str, optional
-            Name of the fit in the notebook.
-        """
+        """Return a notebook cell that shows the same without an explorer."""
         given = name or "..."
         if self.path is not None:
             given = call("nmd.load", f'"{self.path.as_posix()}"')
@@ -106,13 +81,7 @@ class FittedState(FitState):
 
 
 class FitView(View):
-    """Facts, the reconstruction, the curves, the trials, the components and the plane of the rows.
-
-    Parameters
-    ----------
-    state : FittedState
-        The fit.
-    """
+    """Facts, reconstruction, curves, trials, components and the plane of the rows."""
 
     state: FittedState
     can_fit = False

@@ -70,17 +70,7 @@ class History:
         return next((each for each in self.entries if each.recording is recording), None)
 
     def act(self, state: FitState, number: int, what: str) -> None:
-        """Do what a button beside a run asks for.
-
-        Parameters
-        ----------
-        state : FitState
-            The state whose runs these are.
-        number : int
-            Number of the run.
-        what : {"overlay", "beside", "back"}
-            Draw its curves too or no longer, show its picture or no longer, go back to it.
-        """
+        """Do what a button beside a run asks for."""
         entry = next((each for each in self.entries if each.number == number), None)
         if entry is None:
             raise ValueError(f"run {number} is not kept: choose another.")

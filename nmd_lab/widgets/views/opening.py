@@ -76,15 +76,7 @@ def view_of_file(path: Path, **options: Any) -> View:
 
 
 def view_of_upload(name: str, content: bytes) -> View:
-    """Return the view of a file that was uploaded; it is written to a folder of its own.
-
-    Parameters
-    ----------
-    name : str
-        Name of the file.
-    content : bytes
-        What is in it.
-    """
+    """Return the view of a file that was uploaded; it is written to a folder of its own."""
     with tempfile.TemporaryDirectory(prefix="nmd-lab-") as folder:
         path = Path(folder) / Path(name).name
         path.write_bytes(content)

@@ -18,15 +18,7 @@ TITLES = {
 
 
 def status_part(view: View, note: tuple[str, bool] | None) -> dict[str, Any]:
-    """Return what is said of the work that was begun last.
-
-    Parameters
-    ----------
-    view : View
-        The view.
-    note : (str, bool) or None
-        Message that takes the place of the progress, and whether it is an error.
-    """
+    """Return what is said of the work that was begun last."""
     active = view.state.active
     message, failed = note or (active.message, active.phase == "failed")
     running = active.phase == "running"

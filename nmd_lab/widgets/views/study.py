@@ -32,15 +32,7 @@ PANELS = (Panel("relative error", {"relative_error": "observed"}), RESIDUALS)
 
 
 class StudyView(View):
-    """The chart with its points, the details of one, and the curves of its fit.
-
-    Parameters
-    ----------
-    state : StudyState
-        Results, layout of the chart, and the repeated fit.
-    study : Study, Dataset or path-like
-        What the user gave.
-    """
+    """The chart with its points, the details of one, and the curves of its fit."""
 
     state: StudyState
 
@@ -171,19 +163,7 @@ class StudyView(View):
 def _panels(
     points: list[ChartPoint], joined: bool, panel_dim: str, shift: float = 0.1
 ) -> list[dict[str, Any]]:
-    """Return the points of each panel, with their numbers.
-
-    Parameters
-    ----------
-    points : list of ChartPoint
-        All points, those of one panel and colour together.
-    joined : bool
-        Whether lines join the points; otherwise colours stand side by side.
-    panel_dim : str
-        Dimension of the panels.
-    shift : float, default 0.1
-        Distance along x between neighbouring colours.
-    """
+    """Return the points of each panel, with their numbers."""
     panels = []
     for panel in dict.fromkeys(point.panel for point in points):
         colors = list(dict.fromkeys(point.color for point in points if point.panel == panel))

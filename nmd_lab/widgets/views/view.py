@@ -19,13 +19,6 @@ Action = Callable[[Mapping[str, Any]], None]
 class View:
     """The base of the views.
 
-    Parameters
-    ----------
-    state : FitState
-        Data, settings and fit.
-    filename : str
-        Name of the file that Save writes unless the user gives another.
-
     Attributes
     ----------
     actions : dict of str to Action
@@ -59,13 +52,7 @@ class View:
         return [self.state.fit]
 
     def parts(self, history: History) -> dict[str, Any]:
-        """Return the parts of the page between the buttons and the runs, by their names.
-
-        Parameters
-        ----------
-        history : History
-            Runs, of which some are shown beside the present one.
-        """
+        """Return the parts of the page between the buttons and the runs, by their names."""
         raise NotImplementedError
 
     def setting_changed(self, name: str) -> None:
@@ -109,13 +96,7 @@ class View:
         self.result.save(path)
 
     def code(self, explorer: Any) -> str:
-        """Return a notebook cell that repeats what was done.
-
-        Parameters
-        ----------
-        explorer : Explorer
-            Explorer of this view, whose name in the notebook leads to data without a name.
-        """
+        """Return a notebook cell that repeats what was done."""
         data, attribute = self.given
         name = self.data_code
         if data is not None and name is None:
