@@ -105,7 +105,7 @@ def _fields(
         "nonlinearity": nonlinearity,
         "loss": loss,
         "history": xr.Dataset(history, {ITERATION: dataset[ITERATION].variable}),
-        "stop_reason": StopReason.read(description.get("stop_code"), description["stop_reason"]),
+        "stop_reason": StopReason.read(description["stop_code"], description["stop_reason"]),
         "labels": labels,
         "parameters": _with_start_codes(description),
         "offsets": Offsets(

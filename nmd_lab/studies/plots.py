@@ -78,7 +78,7 @@ def error(
     for k, label in enumerate(colors):
         shift = 0 if is_numeric else 0.12 * (k - (len(colors) - 1) / 2) * min(1, 6 / len(colors))
         mean, sd = means.reshape(-1, labels.size)[k], sds.reshape(-1, labels.size)[k]
-        style = {"linestyle": "-" if is_numeric else "", "label": _as_text(label)}
+        style: Any = {"linestyle": "-" if is_numeric else "", "label": _as_text(label)}
         ax.errorbar(positions + shift, mean, sd, marker="o", elinewidth=0.8, **style)
     if labels.size <= 12 or not is_numeric:
         slanted: Any = {} if is_numeric or labels.size <= 4 else {"rotation": 20, "ha": "right"}
@@ -147,7 +147,7 @@ def cost(
         if scores:
             seconds = [np.median(s) for s, _ in scores]
             mean, sd = np.transpose([_mean_and_deviation(errors) for _, errors in scores])
-            style = {"linestyle": "", "label": _as_text(label)}
+            style: Any = {"linestyle": "", "label": _as_text(label)}
             ax.errorbar(seconds, mean, sd, marker="o", elinewidth=0.8, **style)
     ax.set(xscale="log", xlabel="seconds for a fit", ylabel=quantity(results[name], name))
     low, high = ax.get_xlim()

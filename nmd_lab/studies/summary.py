@@ -246,7 +246,7 @@ class StudyTable(pd.DataFrame):
 
     def joined(self, best: str = "{}") -> pd.DataFrame:
         """Return the table with one column of text "mean ± sd" for each pair of columns."""
-        means, sds = (self.xs(name, axis=1, level=-1) for name in ("mean", "sd"))
+        means, sds = (pd.DataFrame(self.xs(name, axis=1, level=-1)) for name in ("mean", "sd"))
         texts = means.map("{:.4g}".format) + sds.map(" ± {:.2g}".format)
         texts = texts.replace({"nan ± nan": IGNORED, " ± nan": ""}, regex=True)
         is_error = ~means.columns.get_level_values(0).isin([*POSTERIOR_SCORES])
