@@ -73,7 +73,8 @@ def measure(problem: StudyProblem, task: Task, time_limit: float | None) -> Reco
         return {"key": task.key, "status": status, "stop_reason": f"{status}: {sentence(error)}"}
     record: Record = {"key": task.key, "status": "done", "stop_reason": str(fit.stop_reason)}
     if limit and fit.stop_reason.code == "time_limit":
-        return record | {"status": "timed out"}
+        reason = f"time limit: not done after {time_limit:g} s"
+        return record | {"status": "timed out", "stop_reason": reason}
     messages = dict.fromkeys(f"{w.category.__name__}: {w.message}" for w in caught)
     record |= {"warnings": " | ".join(messages), "seconds": seconds}
     return record | _numbers(fit) | scores

@@ -7,7 +7,7 @@ import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pandas as pd
 import xarray as xr
@@ -25,25 +25,8 @@ from .execution import Record, run_tasks
 from .grid import CONDITIONS, SOLVER, make_grid
 from .journal import journal_header, open_journal
 from .known_entries import read_known_entries
-from .methods import Result
 from .plots import StudyPlots
-from .summary import StudyTable, choose, rank_test, table
-
-
-class BestModel(NamedTuple):
-    """The best model of a study.
-
-    Attributes
-    ----------
-    parameters : dict
-        Arguments of the model, and "solver" with the name of its method if that varies.  What is
-        "auto" is chosen anew for all data, and ``fit.parameters`` has the numbers.
-    fit : Decomposition or Posterior
-        Fit of the model to all data.
-    """
-
-    parameters: dict[str, Any]
-    fit: Result
+from .summary import BestModel, StudyTable, choose, rank_test, table
 
 
 class Study:
@@ -193,8 +176,8 @@ class Study:
             Results over every argument that varies and `seed`: ``held_out_rmse``,
             ``observed_rmse``, ``clean_rmse`` and so on for each metric, `objective`, `n_iter`,
             `seconds`, `status` ("done", "left out", "timed out", "failed"), `stop_reason`,
-            `warnings` and `fit`, the key of the fit.  What fits have
-            chosen is in `rank_chosen`, `alpha_chosen` and so on; NaN or "" where it was given.
+            `warnings` and `fit`, the key of the fit.  What fits have chosen is in `rank_chosen`,
+            `alpha_chosen` and so on; NaN or "" where it was given.
             "sample" adds ``held_out_coverage_90`` and ``held_out_log_density``.  Cells that differ
             only in arguments that their method ignores share a fit.  Methods make `solver`.
 

@@ -19,6 +19,7 @@ from nmd_lab.data.labels import RESULT_ATTRIBUTE
 
 from .cell import POSTERIOR_SCORES
 from .grid import CONDITIONS, SOLVER, position_of
+from .methods import Result
 
 IGNORED = "–"
 """Label of an argument that a method ignores."""
@@ -57,6 +58,22 @@ class ModelCandidate(NamedTuple):
         } | self.chosen
         rank, alpha = (pd.to_numeric(used.get(n, 0), errors="coerce") for n in ("rank", "alpha"))
         return np.nan_to_num(rank), -np.nan_to_num(alpha), self.mean  # 0 for a word
+
+
+class BestModel(NamedTuple):
+    """The best model of a study.
+
+    Attributes
+    ----------
+    parameters : dict
+        Arguments of the model, and "solver" with the name of its method if that varies.  What is
+        "auto" is chosen anew for all data, and ``fit.parameters`` has the numbers.
+    fit : Decomposition or Posterior
+        Fit of the model to all data.
+    """
+
+    parameters: dict[str, Any]
+    fit: Result
 
 
 def about(results: xr.Dataset) -> dict[str, Any]:

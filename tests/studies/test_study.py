@@ -132,7 +132,7 @@ def test_failures_become_nan_with_their_reason(digits):
     results = study.run(progress=False, time_limit=0.2)
     assert results.status.isel(seed=0).values.tolist() == ["failed", "timed out", "done"]
     assert results.stop_reason.values[0, 0] == "failed: RuntimeError: no mood"
-    assert results.stop_reason.values[1, 0] == "time_limit: 0.2 s passed"
+    assert results.stop_reason.values[1, 0] == "time limit: not done after 0.2 s"
     assert np.isnan(results.held_out_rmse.values[:2]).all()
     assert np.isfinite(results.held_out_rmse.values[2]).all()
     assert study.best().parameters == {"rank": 3}
