@@ -37,7 +37,9 @@ ScalarMap = Callable[..., Any]
 MARGIN = 0.9  # share of rho that the harmful bend may reach
 MOST_STEPS, MOST_FREE_STEPS = 60, 12  # of Newton's method; after the latter it bisects a bracket
 CUBIC = 1e-5  # square of the last step in the norm of g'', relative to rho (t - v)^2, if d'' is 1
-QUADRATIC, AT_KINK = 1e-10, 1e-20  # the same for other losses, and for those with a kink
+QUADRATIC = 1e-10  # the same for other losses
+TINY = 1e-20  # the same for a bisection, or where d has a kink
+NEAR_KINK = 1e-8  # distance at which t moves to the kink, relative to |t - v|
 N_GOLDEN = 120
 SHARE = 0.5 * (3.0 - math.sqrt(5.0))  # of the longer side, at which golden sections look
 TOLERANCE = 1e-15  # width of the last bracket of golden sections, relative to |t|
@@ -115,7 +117,7 @@ def _compile_newton(d: type[Loss]) -> ScalarMap:
     at y = x, a step ends there if the gradient changes its sign.
     """
     slopes, has_kink, (lowest, highest) = compile_scalar(d.derivatives), not d.smooth, d.domain
-    enough = AT_KINK if has_kink else CUBIC if d is Frobenius else QUADRATIC
+    enough = CUBIC if d is Frobenius else QUADRATIC
 
     def newton(t, at, left, right, guarded, v, x, rho, curve, pd):  # type: ignore[no-untyped-def]
         y, slope, bend, third = at
@@ -131,7 +133,7 @@ def _compile_newton(d: type[Loss]) -> ScalarMap:
             square = curvature * curvature
             higher = 0.5 * gradient * (3.0 * second * slope * bend + first * third)
             damped = min(max(square - higher, 0.25 * square), 4.0 * square)
-            other = t - gradient * curvature / damped
+            other, allowed = t - gradient * curvature / damped, enough
             if guarded:
                 if gradient > 0.0:
                     right = t
@@ -143,11 +145,14 @@ def _compile_newton(d: type[Loss]) -> ScalarMap:
                     passed = (kink - t) * (other - kink) >= 0.0
                     other = kink if passed and gradient * beyond <= 0.0 else other
                 if not left <= other <= right or k > MOST_FREE_STEPS:
-                    other = 0.5 * (left + right)
+                    other, allowed = 0.5 * (left + right), TINY
             step, moved, t = other - t, other - v, other
-            if step * step * max(curvature, rho) <= enough * rho * moved * moved:
+            if not has_kink and step * step * max(curvature, rho) <= allowed * rho * moved * moved:
                 return t
             y, slope, bend, third = curve_at(t, curve)
+            if has_kink and step * step <= TINY * moved * moved:
+                kink = t + (x - y) / slope
+                return kink if abs(kink - t) <= NEAR_KINK * abs(moved) else t
         return t if guarded else np.nan
 
     return compile_scalar(newton)

@@ -168,9 +168,12 @@ def is_searched(structure: Structure) -> bool:
 
 @cache
 def compile_forward(structure: Structure) -> ScalarMap:
-    """Return compiled f ``(t, pieces, pf) -> y``, by its curve if the T-update uses it."""
+    """Return compiled f ``(t, pieces, pf) -> y``, by its curve if the T-update uses it.
+
+    Near the end of a domain, where d may be infinite, a share of the largest f is no exact value.
+    """
     forward = compile_scalar(structure[0].forward)
-    if not is_searched(structure):
+    if not is_searched(structure) or structure[1].domain != Loss.domain:
 
         def exact(t, pieces, pf):  # type: ignore[no-untyped-def]
             return forward(t, pf)
