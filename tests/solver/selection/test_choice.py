@@ -94,8 +94,8 @@ def test_a_number_for_alpha_is_the_plain_problem_of_before():
 
 @pytest.mark.parametrize(
     "given",
-    [{"rank": 3}, {"offsets": "rows"}, {"offset_alpha": 2.0}, {"nonlinearity": "relu"},
-     {"alpha": 0.4}, {"alpha": 0.0, "offsets": "both", "offset_alpha": 1.0}],
+    some([{"rank": 3}, {"alpha": 0.4}, {"offsets": "rows"}, {"offset_alpha": 2.0},
+     {"nonlinearity": "relu"}, {"alpha": 0.0, "offsets": "both", "offset_alpha": 1.0}], 4),
     ids=str,
 )  # fmt: skip
 def test_what_is_given_is_kept(given):
@@ -137,8 +137,9 @@ def test_the_rank_of_a_decomposition():
     assert fit.selection.attrs["options"] == "rank"
 
 
-@pytest.mark.parametrize(("f", "loss"), [("identity", "l1"), ("relu", "kl"), ("modulus", "l1"),
-                                         ("square", "kl")])  # fmt: skip
+@pytest.mark.parametrize(
+    ("f", "loss"), some([("identity", "l1"), ("relu", "kl"), ("modulus", "l1"), ("square", "kl")], 1)
+)
 def test_other_losses_and_nonlinearities(f, loss):
     low_rank, seen = table(shape=(30, 20), offsets=False)
     X = forward(f, low_rank)
@@ -152,7 +153,7 @@ def test_other_losses_and_nonlinearities(f, loss):
 # Units, seeds, precision --------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("scale", [1e-3, 1e3, 1024.0])
+@pytest.mark.parametrize("scale", some([1e-3, 1e3, 1024.0], 1))
 def test_multiples_of_the_data_give_the_same_choice(scale):
     one, other = default(), nmd.complete(holes() * scale, random_state=0)
     for name in ("rank", "offsets"):
@@ -185,7 +186,7 @@ def test_a_generator_goes_on():
     assert np.any(first.selection["error"].values[:3] != second.selection["error"].values[:3])
 
 
-@pytest.mark.parametrize("container", [np.asarray, sparse.csr_array, pd.DataFrame])
+@pytest.mark.parametrize("container", some([sparse.csr_array, np.asarray, pd.DataFrame], 1))
 def test_single_precision_stays_and_data_are_not_changed(container):
     X = holes().astype(np.float32)
     X = np.nan_to_num(X) if container is sparse.csr_array else X
