@@ -262,6 +262,7 @@ def rmse(model, faces, test):
 
 
 @pytest.mark.data
+@pytest.mark.exhaustive
 def test_the_linear_methods_tie_on_faces(faces):
     """At rank 5 WLRA is as good as the others; clipping is worth 1e-4 (the paper: 0.1024)."""
     errors = {method: [] for method in [*LINEAR, "clipped"]}

@@ -93,6 +93,7 @@ def test_hidden_entries_are_completed(method):
     [(anmd, 60, 0.1850), (nmd_3b, 300, 0.1795), (ebcd, 300, 0.1875), (em_nmd, 100, 0.1840),
      (adam, 100, 0.1850), (coordinate_descent, 1, 0.3200)],
 )  # fmt: skip
+@pytest.mark.exhaustive
 def test_fifty_digits_of_each_class(data_dir, method, max_iter, bound):
     """About a tenth of what 10 s give, in which ADMM reaches 0.1867 in the paper's table."""
     digits = datasets.mnist(data_dir / "mnist")

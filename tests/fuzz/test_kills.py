@@ -9,7 +9,10 @@ import pytest
 from fuzz import interrupts, save_kills, study_kills
 from fuzz.ledger import Ledger
 
-pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+pytestmark = [
+    pytest.mark.exhaustive,
+    pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork"),
+]
 
 
 def test_a_killed_save_leaves_a_whole_file():

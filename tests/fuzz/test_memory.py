@@ -10,5 +10,6 @@ from fuzz import memory
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+@pytest.mark.exhaustive
 def test_fits_leave_no_memory_behind():
     assert memory.growth(40, warm_up=30) < memory.GROWTH

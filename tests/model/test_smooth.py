@@ -42,6 +42,7 @@ def test_a_fit_finds_what_made_the_data_and_can_be_saved(X, tmp_path):
     np.testing.assert_allclose(again.reconstruct(), fit.reconstruct())
 
 
+@pytest.mark.exhaustive
 def test_python_alone_gives_the_same_fit(X):
     options = {"random_state": 0, "max_iter": 3, "tol": 0, "acceleration": None}
     slow = nmd.Smooth(softplus, compile=False)

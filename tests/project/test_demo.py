@@ -42,6 +42,7 @@ def test_minmax_beats_a_linear_model_and_interpolation_beats_minmax(demo, tmp_pa
     ]  # fmt: skip
 
 
+@pytest.mark.exhaustive
 def test_the_default_call_is_that_of_a_user(demo):
     observed = demo.hide(demo.fringes()[::4, ::4], 0.6, 0)
     fit = demo.default_fit(observed)

@@ -150,6 +150,7 @@ def test_every_iterate_through_the_callback(penalty):
 
 @pytest.mark.parametrize("f", NONLINEARITIES)
 @pytest.mark.parametrize("missing", [0.0, 0.4])
+@pytest.mark.exhaustive
 def test_single_precision(f, missing):
     X, W0, H0, mask = problem(f, missing=missing)
     X, W0, H0 = (u.astype(np.float32) for u in (X, W0, H0))

@@ -133,6 +133,7 @@ def test_positions_of_entries_are_positions_of_columns():
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.exhaustive
 def test_the_precision_is_kept(dtype):
     X = table().astype(dtype)
     fit = nmd.complete(X, 2, loss=LOSSES, alpha=0.5, random_state=0)
@@ -158,6 +159,7 @@ def test_a_fit_is_read_back(tmp_path):
     np.testing.assert_array_equal(read.reconstruct(), fit.reconstruct())
 
 
+@pytest.mark.exhaustive
 def test_settings_are_chosen():
     fit = nmd.complete(table(40), loss=LOSSES, nonlinearity=FUNCTIONS, random_state=0)
     assert 1 <= fit.rank <= 4

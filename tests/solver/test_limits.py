@@ -130,6 +130,7 @@ def test_decompose_of_sparse_zeros_is_decompose_of_dense():
     np.testing.assert_allclose(stored.reconstruct(), dense.reconstruct(), rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.exhaustive
 def test_single_precision_units_and_offsets():
     X, Y, below = concentrations(dtype=np.float32)
     options = {"at_most": below, "alpha": 0.1, "offsets": "columns", "random_state": 0}
@@ -197,6 +198,7 @@ def test_estimators_take_limits():
     assert nmf.decomposition_.parameters["smallest_value"] == 0
 
 
+@pytest.mark.exhaustive
 def test_held_out_entries_of_a_choice_have_known_values():
     X, _, below = concentrations()
     limits = GivenLimits(below)

@@ -40,6 +40,7 @@ def test_draws_follow_the_density(f, loss):
 
 
 @pytest.mark.parametrize(("f", "loss"), PAIRS)
+@pytest.mark.exhaustive
 def test_extreme_ratios_and_distances(f, loss):
     draws = t_draws(f, loss)
     extremes = [
@@ -68,6 +69,7 @@ def test_the_parts_of_a_bounded_model_share_their_limits():
 
 @pytest.mark.parametrize("f", ["modulus", "square"])
 @pytest.mark.parametrize("loss", ["frobenius", "l1", "kl"])
+@pytest.mark.exhaustive
 def test_even_models_draw_the_sign(f, loss):
     t = t_draws(f, loss)(0.0, 2.0, 0.5, 3.0, 10_000, 1)
     assert stats.binomtest(int(np.sum(t > 0)), t.size).pvalue > 1e-3
@@ -106,6 +108,7 @@ def test_a_step_keeps_the_density(loss):
 
 
 @pytest.mark.parametrize("loss", ["frobenius", "l1"])
+@pytest.mark.exhaustive
 def test_a_step_corrects_a_coarse_grid(loss, monkeypatch):
     """The points before the first halving miss the density; steps from it must not."""
     pair = make_pair("square", loss)
@@ -184,6 +187,7 @@ OWN = [
 
 
 @pytest.mark.parametrize(("f", "loss", "forward", "distance"), OWN)
+@pytest.mark.exhaustive
 def test_models_of_the_users_own(f, loss, forward, distance):
     draws, p = t_draws(f, loss), []
     for seed, (v, x, rho, beta) in enumerate(any_inputs(12, "kl", 13)):
@@ -199,6 +203,7 @@ def test_models_of_the_users_own(f, loss, forward, distance):
 
 
 @pytest.mark.parametrize("inputs", [(0.0, 0.5, 1.0, 10.0), (1.0, 1.5, 3.0, 1.0)])
+@pytest.mark.exhaustive
 def test_several_modes(inputs):
     v, x, rho, beta = inputs
 

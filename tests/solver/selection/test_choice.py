@@ -138,7 +138,7 @@ def test_the_rank_of_a_decomposition():
 
 
 @pytest.mark.parametrize(
-    ("f", "loss"), some([("identity", "l1"), ("relu", "kl"), ("modulus", "l1"), ("square", "kl")], 1)
+    ("f", "loss"), some([("square", "kl"), ("identity", "l1"), ("relu", "kl")], 1)
 )
 def test_other_losses_and_nonlinearities(f, loss):
     low_rank, seen = table(shape=(30, 20), offsets=False)
@@ -174,6 +174,7 @@ def test_a_seed_gives_the_same_bits():
     np.testing.assert_array_equal(again.selection["error"], default().selection["error"])
 
 
+@pytest.mark.exhaustive
 def test_threads_do_not_matter():
     one, two = (nmd.complete(holes(), 2, random_state=0, threads=k) for k in (1, 2))
     assert one.parameters["alpha"] == pytest.approx(two.parameters["alpha"], rel=1e-6)
