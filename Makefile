@@ -10,9 +10,11 @@ CORES  := $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1)
 PYTEST  = OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 NUMBA_NUM_THREADS=1 $(BIN)/pytest -n $(CORES) --dist worksteal
 NBVAL   = $(PYTEST) --dist loadfile --nbval-lax --nbval-current-env --nbval-cell-timeout=1200
 
-# Notebooks of less than a minute, and folders of tests: `make test-all` takes new processes for each,
-# since a process grows with the kernels that it compiles.
+# Notebooks that take less than a minute with compiled kernels.
 SHORT_NOTEBOOKS := $(addprefix notebooks/,01_quickstart.ipynb)
+
+# A process grows with the kernels that it compiles: `make test` takes new ones for each of its lines,
+# and `make test-all` for each of these folders.
 FOLDERS := nmd_lab $(wildcard tests/test_*.py) $(sort $(dir $(wildcard tests/*/test_*.py tests/*/*/test_*.py)))
 
 # How long `make fuzz` looks for faults, and from which seed.
@@ -45,7 +47,9 @@ demo: $(VENV)/with-plot,io ## the main job on real data; pictures, table and res
 	$(BIN)/python examples/demo.py --out out
 
 test: $(VENV)/with-dev ## every claim once: unit tests, a browser test an explorer, short notebooks (about ten minutes)
-	$(PYTEST)
+	$(PYTEST) tests/model tests/solver/sampler
+	$(PYTEST) tests/solver --ignore=tests/solver/sampler
+	$(PYTEST) tests nmd_lab --ignore=tests/model --ignore=tests/solver
 	$(NBVAL) $(SHORT_NOTEBOOKS)
 
 test-all: how-long $(VENV)/with-dev ## everything, on every Python of this machine and with the lowest versions (hours)
