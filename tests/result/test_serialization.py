@@ -326,6 +326,7 @@ print(json.dumps([found, left]))
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.exhaustive
 def test_fifty_kills_while_saving_leave_the_old_file_or_the_new_one(tmp_path):
     """One process loads everything and forks the 50 that are killed, which makes them cheap."""
     path = tmp_path / "fit.nc"

@@ -196,6 +196,7 @@ print(peak() - before)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the peak is read from /proc")
+@pytest.mark.exhaustive
 def test_a_streamed_fit_needs_a_part_of_the_memory_of_its_data(tmp_path):
     rng, path = np.random.default_rng(0), tmp_path / "X.raw"
     H = rng.standard_normal((3, 1000), dtype=np.float32)

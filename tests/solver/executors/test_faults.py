@@ -16,6 +16,7 @@ from contextlib import contextmanager
 import numpy as np
 import pytest
 from cluster_runs import PLAIN, assert_close, made
+from some import some
 
 import nmd_lab as nmd
 from nmd_lab.solver.executors import placement as placements
@@ -41,7 +42,7 @@ def killer(client, *iterations):
     return callback
 
 
-@pytest.mark.parametrize(("storage", "embedded"), [("dense", 1 << 16), ("observed", 0)])
+@pytest.mark.parametrize(("storage", "embedded"), some([("dense", 1 << 16), ("observed", 0)], 1))
 def test_killed_workers_cost_time_only(storage, embedded, own_client, caplog, monkeypatch):
     """Whether H is sent with each task, or before."""
     monkeypatch.setattr(tasks, "EMBEDDED", embedded)
