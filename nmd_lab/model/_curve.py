@@ -117,18 +117,18 @@ def _tabulate(f: Nonlinearity, scale: float) -> Curve:
     at = np.searchsorted(bad, SIDE)
     first = -(-(bad[at - 1] + 1) // BLOCK) if at else 0
     last = bad[at] // BLOCK if at < bad.size else N_BLOCKS
-    least, largest, left, right = -np.inf, np.inf, 0.0, 0.0
+    ends: tuple[float, ...] = -np.inf, np.inf, 0.0, 0.0
     if first < last:
-        least, largest = blocks[first:last, 1].min(), blocks[first:last, 2].max()
-        left, right = blocks[first, 0], blocks[last, 0]
-    return Curve(cells, blocks, 1.0 / scale, least, largest, left, right)
+        within = blocks[first:last]
+        ends = within[:, 1].min(), within[:, 2].max(), blocks[first, 0], blocks[last, 0]
+    return Curve(cells, blocks, 1.0 / scale, *ends)
 
 
 def _bounds(cells: Array, d: Array, values: Array, good: Any, rough: Any) -> Array:
     """Return the bounds of each block, a little wider for safety, at distances d from centres."""
-    c = [cells[:, 1 + k, None] for k in range(DEGREE + 1)]
-    slope = np.abs(sum(k * c[k] * d ** (k - 1) for k in range(1, DEGREE + 1)))
-    bend = sum(k * (k - 1) * c[k] * d ** (k - 2) for k in range(2, DEGREE + 1))
+    k, c, d = np.arange(2.0, DEGREE + 1), cells[:, None, 3 : DEGREE + 2], d[:, :, None]
+    slope = np.abs(cells[:, None, 2] + np.sum(k * c * d ** (k - 1), axis=2))
+    bend = np.sum(k * (k - 1) * c * d ** (k - 2), axis=2)
 
     def bounds(samples: Array, usable: Any, slack: float) -> tuple[Array, Array]:
         spread = 0.1 * np.ptp(samples, axis=1) + slack * np.abs(values[:, 3])
