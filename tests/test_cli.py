@@ -204,6 +204,7 @@ def test_show(matrix, tmp_path, capsys):
     assert "alpha: 0.25" in shown
 
 
+@pytest.mark.exhaustive
 def test_the_example_runs_as_printed(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "examples").mkdir()

@@ -291,6 +291,7 @@ def test_what_is_auto_is_chosen_and_told(rng):
     assert plain.decomposition_.selection.sizes["trial"] == 0
 
 
+@pytest.mark.exhaustive
 def test_the_rank_of_nmd_is_chosen_by_default(planted):
     model = NMD(random_state=0).fit(planted)
     assert model.n_components_ == nmd_lab.decompose(planted, random_state=0).rank

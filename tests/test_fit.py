@@ -148,6 +148,7 @@ def test_xarray_factors_are_a_start_too(small, rng):
 
 
 @pytest.mark.parametrize(("options", "bound"), [({"epsilon": 1e-6}, 1.5e-5), ({}, 1e-8)])
+@pytest.mark.exhaustive
 def test_synthetic_test_of_the_paper(options, bound):
     errors = []
     for seed in range(10):

@@ -84,6 +84,7 @@ DAMAGES = {
 
 
 @pytest.mark.parametrize(("ending", "damage"), [("nbi", "garbage"), ("nbc", "one bit")])
+@pytest.mark.exhaustive
 def test_damaged_files_of_the_cache_are_compiled_again_and_replaced(ending, damage, kept, tmp_path):
     folder = tmp_path / "cache"
     shutil.copytree(kept, folder)
@@ -117,6 +118,7 @@ def test_folders_in_the_place_of_files(kept, tmp_path):
     assert len(compiled_in(folder)) == 1
 
 
+@pytest.mark.exhaustive
 def test_a_cache_that_cannot_be_written_is_no_error(tmp_path):
     pytest.importorskip("resource")
     (tmp_path / "file").write_text("")
@@ -126,6 +128,7 @@ def test_a_cache_that_cannot_be_written_is_no_error(tmp_path):
     assert not [path for path in (tmp_path / "full").rglob("*") if path.is_file()]
 
 
+@pytest.mark.exhaustive
 def test_no_place_for_a_cache_is_no_error(tmp_path):
     nowhere = """
 from numba.core import caching

@@ -76,6 +76,7 @@ def test_the_sampler_warns(table):
     assert "divide the columns by their standard deviations" in said[0]
 
 
+@pytest.mark.exhaustive
 def test_estimators_take_a_data_frame_in_its_units(table):
     truth, hidden = table
     model = nmd.MatrixCompletion(random_state=0).set_output(transform="pandas")

@@ -77,13 +77,3 @@ import json, sys, nmd_lab._command_line
 print(json.dumps([name for name in ("numba", "torch") if name in sys.modules]))
 """
     assert run_in_a_fresh_interpreter(script) == []
-
-
-def test_the_path_that_copied_code_names_still_works():
-    script = """
-import json
-from nmd_lab import netcdf
-from nmd_lab.studies.plots import error
-print(json.dumps([netcdf.__name__, error.__name__]))
-"""
-    assert run_in_a_fresh_interpreter(script) == ["nmd_lab.result.netcdf", "error"]

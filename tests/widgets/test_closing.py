@@ -67,6 +67,7 @@ def test_refused_settings_leave_no_exception_behind(monkeypatch):
     assert ignored == []
 
 
+@pytest.mark.exhaustive
 def test_many_explorers_leave_little_behind():
     X = datasets.digits(30)
 

@@ -202,6 +202,7 @@ def test_tensors_of_other_types():
         nmd.decompose(torch.tensor(X) + 1j, 3)
 
 
+@pytest.mark.exhaustive
 def test_completion_chooses_on_a_device():
     X, _ = data("relu")
     seen = holes("masked", X.shape)["mask"]

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from cluster_runs import PLAIN, STORAGES, assert_close, both, made
 from scipy import sparse
+from some import some
 
 import nmd_lab as nmd
 
@@ -37,7 +38,7 @@ def test_iterates_of_all_pairs(nonlinearity, loss, storage, client):
     assert other.optimality == pytest.approx(one.optimality, rel=1e-5)
 
 
-@pytest.mark.parametrize("storage", STORAGES)
+@pytest.mark.parametrize("storage", some(STORAGES, 2))
 def test_starts_of_the_library(storage, client):
     X, options = made(storage)
     for pair, init in (("relu", "auto"), ("modulus", "auto"), ("relu", "random")):
@@ -58,7 +59,7 @@ def test_offsets_and_ridges(storage, offsets, client):
             np.testing.assert_allclose(theirs, own, rtol=1e-6, atol=1e-7)
 
 
-@pytest.mark.parametrize("observed", ["everywhere", "observed"])
+@pytest.mark.parametrize("observed", some(["everywhere", "observed"], 1))
 @pytest.mark.parametrize(
     "constraints",
     [
@@ -84,6 +85,7 @@ def test_orthonormal_H(client):
 
 
 @pytest.mark.parametrize("size", [1e-20, 1e9])
+@pytest.mark.exhaustive
 def test_large_and_small_data_have_units_of_their_own(size, client):
     X, options = made("observed")
     one, other = both(size * X, client, 3, "relu", offsets="both", alpha=0.1 * size, **options)

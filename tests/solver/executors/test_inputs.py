@@ -8,6 +8,7 @@ import pytest
 import xarray as xr
 from cluster_runs import PLAIN, assert_close, made
 from scipy import sparse
+from some import some
 
 import nmd_lab as nmd
 from nmd_lab.solver.executors.placement import Placement
@@ -47,6 +48,7 @@ def test_dask_arrays_with_holes_masks_and_weights(client):
     )  # fmt: skip
 
 
+@pytest.mark.exhaustive
 def test_the_active_client_is_taken_for_collections(cluster):
     X, _ = made("dense")
     lazy = da.from_array(X, chunks=(40, 40))
@@ -111,6 +113,7 @@ def test_tables_of_dask(client):
         nmd.complete(lazy[["user", "stars"]], 2, client=client, **OPEN)
 
 
+@pytest.mark.exhaustive
 def test_stores_are_read_by_the_workers(client, tmp_path):
     X, options = made("sparse")
     store = nmd.SparseStore.from_matrix(X, tmp_path / "store")
@@ -120,7 +123,7 @@ def test_stores_are_read_by_the_workers(client, tmp_path):
     )
 
 
-@pytest.mark.parametrize("container", ["frame", "masked array", "list", "float32"])
+@pytest.mark.parametrize("container", some(["frame", "masked array", "list", "float32"], 1))
 def test_all_else_is_sent_to_the_workers(container, client):
     X, _ = made("dense")
     given = {
@@ -134,6 +137,7 @@ def test_all_else_is_sent_to_the_workers(container, client):
     assert one.W.indexes.keys() == other.W.indexes.keys()
 
 
+@pytest.mark.exhaustive
 def test_a_worker_without_room_keeps_its_rows_in_files(client, monkeypatch):
     crowded = lambda placement: dict.fromkeys(placement.by_worker(), 1 << 60)  # noqa: E731
     for storage in ("dense", "masked", "weights", "observed", "zeros"):
@@ -170,6 +174,7 @@ def test_what_does_not_go_is_refused(arguments, message, client):
         nmd.complete(X, **given)
 
 
+@pytest.mark.exhaustive
 def test_wrong_arrays_are_refused(client):
     X, _ = made("dense")
     lazy = da.from_array(X, chunks=(50, 40))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from cluster_runs import PLAIN, assert_close, made
+from some import some
 
 import nmd_lab as nmd
 from nmd_lab.solver.executors import rows, tasks
@@ -52,7 +53,9 @@ def test_new_rows_of_a_dask_array(offsets):
     fit = nmd.complete(X[:100], 3, "relu", **OPEN | {"offsets": offsets})
     new = np.where(np.random.default_rng(0).random((20, 40)) < 0.8, X[100:], np.nan)
     new[3] = np.nan
-    expected, lazy = fit.fold_in(new), fit.fold_in(da.from_array(new, chunks=(7, 11)))
+    expected, lazy = (
+        fit.fold_in(rows, unknown="offsets") for rows in (new, da.from_array(new, chunks=(7, 11)))
+    )
     assert isinstance(lazy.data, da.Array)
     np.testing.assert_allclose(lazy.values, expected.values, rtol=1e-8, atol=1e-12)
     assert lazy.dims == expected.dims
@@ -64,7 +67,7 @@ def test_new_rows_of_a_dask_array(offsets):
         fit.fold_in(da.from_array(new[:, 1:]))
 
 
-@pytest.mark.parametrize("storage", ["dense", "observed"])
+@pytest.mark.parametrize("storage", some(["dense", "observed"], 1))
 def test_what_travels_in_an_iteration_does_not_depend_on_the_rows(storage, client, monkeypatch):
     sizes: dict[int, list[int]] = {}
     results = tasks.Tasks.results

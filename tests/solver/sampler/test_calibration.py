@@ -25,6 +25,7 @@ PROBLEMS, SIGNIFICANT = 48, 1e-4
         "Modulus, L1",
     ],
 )
+@pytest.mark.exhaustive
 def test_ranks_are_uniform(name):
     case = CASES[name]._replace(thin=12)
     found = p_values([ranks_of(case, seed) for seed in range(PROBLEMS)])
