@@ -345,7 +345,3 @@ def _print_study(results: Any) -> None:
         reason_of = dict(zip(fits[mask], reasons[mask], strict=True))  # by fit, since cells share
         if reason_of:
             print(f"{len(reason_of)} fits {name}, for example: {next(iter(reason_of.values()))}")
-
-
-if __name__ == "__main__":
-    sys.exit(main())
