@@ -11,7 +11,7 @@ PYTEST  = OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 NUMBA_NUM_THREADS=1 $(BIN)/py
 NBVAL   = $(PYTEST) --dist loadfile --nbval-lax --nbval-current-env --nbval-cell-timeout=1200
 
 # Notebooks that take less than a minute with compiled kernels.
-SHORT_NOTEBOOKS := $(addprefix notebooks/,01_quickstart.ipynb)
+SHORT_NOTEBOOKS := $(wildcard notebooks/01_* notebooks/09_* notebooks/10_* notebooks/11_* notebooks/12_* notebooks/paper/printed_updates*)
 
 # A process grows with the kernels that it compiles: `make test` takes new ones for each of its lines,
 # and `make test-all` for each of these folders.
