@@ -27,13 +27,9 @@ from .methods import Result, named_function
 
 Metric = Callable[[Any, Any], float]
 
-METRICS: dict[str, Metric] = {
-    "rmse": metrics.rmse,
-    "mae": metrics.mae,
-    "relative_error": metrics.relative_error,
-    "relative_error_l1": partial(metrics.relative_error, loss="l1"),
-    "relative_error_kl": partial(metrics.relative_error, loss="kl"),
-}
+LOSSES = {f"relative_error_{n}": partial(metrics.relative_error, loss=n) for n in ("l1", "kl")}
+METRICS: dict[str, Metric] = {n: getattr(metrics, n) for n in ("rmse", "mae", "relative_error")}
+METRICS |= LOSSES
 """Errors that have a name; "relative_error" is that of the Frobenius norm."""
 
 LEVEL = 0.9  # of the intervals whose coverage is measured
@@ -47,9 +43,7 @@ POSTERIOR_SCORES = {
 
 def make_metrics(metrics: Any) -> dict[str, Metric]:
     """Return errors by name, from keys of `METRICS` and functions of (X, Y)."""
-    listed = metrics if isinstance(metrics, list | tuple) else [metrics]
-    if not listed:
-        raise ValueError("metrics=[] is empty: give at least one, for example 'rmse'.")
+    listed = metrics if metrics and isinstance(metrics, list | tuple) else [metrics]
     return dict(named_function("metrics", metric, METRICS) for metric in listed)
 
 
@@ -129,10 +123,8 @@ class Cell:
     def scores(self, fit: Result) -> dict[str, float]:
         """Return the errors of a fit, by their names in the results."""
         data, hidden, model = self.problem.data, self.hidden, self.predict(fit)
-        pairs = {
-            "held_out": (self.values[hidden], model[hidden]),
-            "observed": (self.values[~hidden], model[~hidden]),
-        }
+        sets = {"held_out": hidden, "observed": ~hidden}
+        pairs = {name: (self.values[mask], model[mask]) for name, mask in sets.items()}
         if data.clean is not None:
             *places, truth = data.clean
             pairs["clean"] = (truth, data.predict(fit, *places))
@@ -149,12 +141,9 @@ class Cell:
         """Return coverage and log-density; NaN without entries or without a distribution."""
         scores, x = dict.fromkeys(POSTERIOR_SCORES, math.nan), self.values[self.hidden]
         at = self.problem.data.rows[self.hidden], self.problem.data.columns[self.hidden]
-        with suppress(
-            ValueError
-        ):  # a loss of the user, or a level that the posterior does not know
+        with suppress(ValueError):  # a loss of the user, or a level that the posterior lacks
             if x.size:
                 low, high = posterior.predict_interval(*at, level=LEVEL).T
                 scores["held_out_coverage_90"] = float(np.mean((low <= x) & (x <= high)))
-                log_densities = posterior.log_density(*at, x)
-                scores["held_out_log_density"] = float(np.mean(log_densities))
+                scores["held_out_log_density"] = float(np.mean(posterior.log_density(*at, x)))
         return scores

@@ -61,26 +61,24 @@ def read_configuration(path: str | os.PathLike[str]) -> tuple[Study, dict[str, A
     if not path.is_file():
         raise FileNotFoundError(f"config={str(path)!r} does not exist: check the name.")
     try:
-        sections = tomllib.loads(path.read_text(encoding="utf-8"))
+        sections = {"run": {}} | tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ValueError(f"config={str(path)!r} is not TOML: {error}.") from error
     check_words("section", sections, ("data", "study", "run"))
     for name in ("data", "study", "run"):
-        if not isinstance(sections.get(name, {} if name == "run" else None), dict):
+        if not isinstance(sections.get(name), dict):
             raise ValueError(f"config={str(path)!r} has no section [{name}]: add it.")
-    run = sections.get("run", {})
-    check_words("run", run, RUN_ARGUMENTS)
+    check_words("run", sections["run"], RUN_ARGUMENTS)
     arguments = sections["study"]
     for name in {"nonlinearity", "loss"} & arguments.keys():
-        value = arguments[name]
-        texts = value if isinstance(value, list) else [value]
-        models = [named_model(name, text) for text in texts]
-        arguments[name] = models if isinstance(value, list) else models[0]
-    return Study(_read_data(sections["data"], path.parent), **arguments), run
+        arguments[name] = named_model(name, arguments[name])
+    return Study(_read_data(sections["data"], path.parent), **arguments), sections["run"]
 
 
 def named_model(name: str, text: Any) -> Any:
     """Return the nonlinearity or loss for a text such as "minmax(1, 5)"; a name alone as it is."""
+    if isinstance(text, list):
+        return [named_model(name, each) for each in text]
     call = re.fullmatch(r"\s*(\w+)\s*\((.*)\)\s*", text) if isinstance(text, str) else None
     if call is None:
         return text

@@ -48,10 +48,7 @@ def hidden_entries(data: KnownEntries, missing: Corruption, seed: int) -> BoolAr
     """Return a mask of the known entries that is True where they are hidden."""
     if missing.level == 0:
         return np.zeros(data.size, dtype=bool)
-    rng = missing.generator(seed)
-    if missing.kind == "blocks":
-        return _blocks(data, missing.level, rng, missing.picture)
-    return HIDE[missing.kind](data, missing.level, rng)
+    return HIDE[missing.kind](data, missing, missing.generator(seed))
 
 
 def noisy_values(data: KnownEntries, noise: Corruption, seed: int) -> FloatArray:
@@ -62,38 +59,21 @@ def noisy_values(data: KnownEntries, noise: Corruption, seed: int) -> FloatArray
     return values.astype(data.values.dtype)
 
 
-def _random(data: KnownEntries, share: float, rng: np.random.Generator) -> BoolArray:
-    """Hide entries with equal probabilities."""
-    return _lowest(_spare_rows_and_columns(data, rng.random(data.size)), share)
-
-
-def _by_value(data: KnownEntries, share: float, rng: np.random.Generator) -> BoolArray:
+def _by_value(data: KnownEntries, missing: Corruption, rng: np.random.Generator) -> BoolArray:
     """Hide entries with probabilities in proportion to the rank of their value."""
     weights = rankdata(data.values) / data.size
-    return _lowest(_spare_rows_and_columns(data, rng.exponential(size=data.size) / weights), share)
+    draws = rng.exponential(size=data.size) / weights
+    return _lowest(_spare_rows_and_columns(data, draws), missing.level)
 
 
-def _rows(data: KnownEntries, share: float, rng: np.random.Generator) -> BoolArray:
-    """Hide whole rows."""
-    return _lowest(rng.random(data.shape[0]), share)[data.rows]
-
-
-def _columns(data: KnownEntries, share: float, rng: np.random.Generator) -> BoolArray:
-    """Hide whole columns."""
-    return _lowest(rng.random(data.shape[1]), share)[data.columns]
-
-
-def _blocks(
-    data: KnownEntries, share: float, rng: np.random.Generator, picture: Picture | None = None
-) -> BoolArray:
+def _blocks(data: KnownEntries, missing: Corruption, rng: np.random.Generator) -> BoolArray:
     """Hide square patches of each picture; without a picture, X itself is one."""
-    m, n = data.shape
+    picture, pixels = missing.picture, np.arange(data.shape[1])
     if picture is None:
-        hidden = _patches((m, n), share, rng)
-    else:
-        columns = np.arange(n) if picture.positions is None else picture.positions
-        hidden = np.stack([_patches(picture.shape, share, rng).ravel()[columns] for _ in range(m)])
-    return hidden[data.rows, data.columns]
+        return _patches(data.shape, missing.level, rng)[data.rows, data.columns]
+    pixels = pixels if picture.positions is None else picture.positions
+    masks = [_patches(picture.shape, missing.level, rng).ravel() for _ in range(data.shape[0])]
+    return np.stack(masks)[data.rows, pixels[data.columns]]
 
 
 def _spare_rows_and_columns(data: KnownEntries, draws: FloatArray) -> FloatArray:
@@ -139,9 +119,11 @@ def _outliers(values: FloatArray, share: float, rng: np.random.Generator) -> Flo
 
 
 HIDE: dict[str, Callable[..., BoolArray]] = {
-    "random": _random,
-    "rows": _rows,
-    "columns": _columns,
+    "random": lambda data, missing, rng: _lowest(
+        _spare_rows_and_columns(data, rng.random(data.size)), missing.level
+    ),
+    "rows": lambda X, missing, rng: _lowest(rng.random(X.shape[0]), missing.level)[X.rows],
+    "columns": lambda X, missing, rng: _lowest(rng.random(X.shape[1]), missing.level)[X.columns],
     "blocks": _blocks,
     "by_value": _by_value,
 }

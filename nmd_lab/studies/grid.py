@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from inspect import Parameter
 from numbers import Real
@@ -29,6 +29,7 @@ from nmd_lab.solver.options import Options
 from nmd_lab.solver.penalty import PenaltyRule
 
 from .corruption import HIDE, NOISE, Corruption
+from .known_entries import KnownEntries
 from .methods import Method
 
 CONDITIONS = ("missing", "noise", "seed")
@@ -37,11 +38,13 @@ CONDITIONS = ("missing", "noise", "seed")
 SOLVER = "solver"
 """Dimension of the methods; ``sel(method=...)`` means something else in xarray."""
 
-SEVERAL = (list, tuple, range, np.ndarray)
-"""Types that hold several levels."""
-
 FIRST = ("nonlinearity", "loss", "rank", "alpha", "offset_alpha")
 """Arguments whose dimensions come first, in this order."""
+
+MODEL_CHECKS: dict[str, Callable[[Any], Any]] = {
+    "nonlinearity": as_nonlinearity, "loss": as_loss, "rank": check_rank
+}  # fmt: skip
+"""Checks of the arguments that are a model, and may be "auto"."""
 
 NOTHING_HIDDEN, NO_NOISE = Corruption("random", 0.0), Corruption("gaussian", 0.0)
 
@@ -87,58 +90,42 @@ class Axis:
 
     @classmethod
     def of_corruption(
-        cls, name: str, argument: Any, kinds: Iterable[str], picture: Picture | None = None
+        cls, name: str, argument: Any, kinds: Iterable[str], picture: Picture | None
     ) -> Axis:
         """Return the axis of `missing` or `noise`; levels without a kind are of the first kind."""
-        first, *_ = kinds
         argument = 0.0 if argument is None else argument
-        levels_of = argument if isinstance(argument, Mapping) else {first: argument}
+        levels_of = argument if isinstance(argument, Mapping) else {next(iter(kinds)): argument}
         check_words(name, levels_of, kinds)
-        lists = {kind: v if isinstance(v, SEVERAL) else [v] for kind, v in levels_of.items()}
-        values = [
+        values = tuple(
             Corruption(kind, _checked_level(name, kind, v), picture if kind == "blocks" else None)
-            for kind, levels in lists.items()
-            for v in levels
-        ]
-        varied = len(lists) > 1 or any(isinstance(v, SEVERAL) for v in levels_of.values())
-        labels = [str(v) if len(levels_of) > 1 else v.level for v in values]
-        return cls(name, tuple(values), tuple(labels), varied)
+            for kind, levels in levels_of.items()
+            for v in np.ravel(levels).tolist()
+        )
+        several = len(levels_of) > 1
+        labels = tuple(str(v) if several else v.level for v in values)
+        return cls(name, values, labels, several or any(map(np.ndim, levels_of.values())))
 
 
 def _checked(name: str, value: Any) -> Any:
     """Return one value of an argument in the form that the study keeps, if it makes sense."""
     if name == SOLVER:
         return Method.of(value)
-    if name in ("nonlinearity", "loss", "rank") and is_auto(value):
-        return value
-    if name == "rank":
-        return check_rank(value)
-    if name in ("nonlinearity", "loss"):
-        if isinstance(value, Mapping):
-            raise TypeError(
-                f"{name}={value!r} is for single columns, which a study does not compare: give one "
-                "for all columns, or a table whose types say what each column is."
-            )
-        model: Nonlinearity | Loss = as_loss(value) if name == "loss" else as_nonlinearity(value)
-        return value if isinstance(value, str) else model
+    if (check := MODEL_CHECKS.get(name)) is not None:
+        checked = value if is_auto(value) else check(value)
+        return value if isinstance(value, str) else checked
     if name in {field.name for field in fields(Options)}:
         Options.of({name: value})
     try:
         as_json(value)
     except TypeError as error:
-        raise TypeError(
-            f"{name}={value!r} cannot be kept in a study: use numbers, text, arrays or nmd_lab's "
-            "objects."
-        ) from error
+        raise TypeError(f"{name}={value!r} cannot be kept: give numbers, text, arrays.") from error
     return value.item() if isinstance(value, np.generic) else value
 
 
 def _checked_level(name: str, kind: str, level: Any) -> float:
     """Return one level of one kind as a float, if it is within its bounds."""
-    if name == "missing":
-        return check_share(name, level)
-    if kind in ("salt_and_pepper", "outliers"):
-        return check_share(name, level, one=True)
+    if name == "missing" or kind in ("salt_and_pepper", "outliers"):
+        return check_share(name, level, one=name == "noise")
     return check_number(name, level, 0, above=0 if kind == "poisson" else None)
 
 
@@ -213,41 +200,29 @@ class Task:
 
 @dataclass(frozen=True)
 class Grid:
-    """All axes of a study, and the tasks of its cells."""
+    """All axes of a study by name, and the tasks of its cells."""
 
-    axes: tuple[Axis, ...]
+    axes: dict[str, Axis]
 
     @property
     def dims(self) -> dict[str, Axis]:
         """Axes that are dimensions of the results."""
-        return {axis.name: axis for axis in self.axes if axis.varied}
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Sizes of the dimensions."""
-        return tuple(len(axis.values) for axis in self.dims.values())
-
-    def values(self, name: str) -> tuple[Any, ...]:
-        """Return the values of an argument, none if it is not given."""
-        return next((axis.values for axis in self.axes if axis.name == name), ())
+        return {name: axis for name, axis in self.axes.items() if axis.varied}
 
     def __iter__(self) -> Iterator[Task]:
         """Yield the task of each cell, the last dimension fastest."""
-        names = [axis.name for axis in self.axes]
-        for values in itertools.product(*(axis.values for axis in self.axes)):
-            yield Task.of(dict(zip(names, values, strict=True)))
+        for values in itertools.product(*(axis.values for axis in self.axes.values())):
+            yield Task.of(dict(zip(self.axes, values, strict=True)))
 
     def task(self, labels: Mapping[str, Any]) -> Task:
         """Return the task of a cell; a dimension with one value needs no label."""
         check_words("dimension", labels, self.dims)
         values = {}
-        for axis in self.axes:
-            if axis.name not in labels and len(axis.values) > 1:
-                raise ValueError(
-                    f"{axis.name} is not given: choose one of {list(axis.labels)} for the cell."
-                )
-            label = labels.get(axis.name, axis.labels[0])
-            values[axis.name] = axis.values[position_of(label, axis.labels, axis.name)]
+        for name, axis in self.axes.items():
+            if name not in labels and len(axis.values) > 1:
+                raise ValueError(f"{name} is not given: choose one of {list(axis.labels)}.")
+            label = labels.get(name, axis.labels[0])
+            values[name] = axis.values[position_of(label, axis.labels, name)]
         return Task.of(values)
 
     def coordinates(self) -> dict[str, Any]:
@@ -257,39 +232,37 @@ class Grid:
             is_text = any(isinstance(label, str) for label in axis.labels)
             coords[name] = np.array(axis.labels, dtype=object if is_text else None)
             if is_text and name in ("missing", "noise"):
-                coords[f"{name}_kind"] = (name, np.array([v.kind for v in axis.values], object))
-                coords[f"{name}_level"] = (name, [float(v.level) for v in axis.values])
+                kinds, levels, _ = zip(*axis.values, strict=True)
+                coords[f"{name}_kind"] = (name, np.array(kinds, object))
+                coords[f"{name}_level"] = (name, list(levels))
         return coords
 
 
 def make_grid(
-    arguments: dict[str, Any],
-    method: Any,
-    missing: Any,
-    noise: Any,
-    seeds: range,
-    *,
-    shape: tuple[int, int],
-    picture: Picture | None,
-    study_arguments: Iterable[str],
+    arguments: dict[str, Any], others: dict[str, Any], data: KnownEntries, names: Iterable[str]
 ) -> Grid:
-    """Return the grid of a study of a matrix of this shape, after the checks of its arguments."""
-    methods = Axis.of(SOLVER, method)
-    accepted = dict.fromkeys(name for each in methods.values for name in each.defaults)
-    check_words("argument", arguments, [*accepted, *study_arguments])
-    for each in methods.values:
-        for name, default in each.defaults.items():
+    """Return the grid of a study, after the checks of its arguments.
+
+    `others` are those of the study itself: solver, missing, noise, seed, shape; `names` all names.
+    """
+    methods = Axis.of(SOLVER, others[SOLVER])
+    accepted = dict.fromkeys(name for method in methods.values for name in method.defaults)
+    check_words("argument", arguments, [*accepted, *names])
+    for method in methods.values:
+        for name, default in method.defaults.items():
             if default is Parameter.empty and name not in arguments:
-                raise TypeError(f"{name} is not given: {each.name} needs it, for example {name}=5.")
-    if SOLVER in arguments:
-        raise ValueError(
-            f"{SOLVER}= is the dimension of the methods: rename this argument of the method."
-        )
-    order = sorted(arguments, key=lambda name: FIRST.index(name) if name in FIRST else len(FIRST))
-    axes = [methods, *(Axis.of(name, arguments[name]) for name in order)]
-    axes.append(Axis.of_corruption("missing", missing, HIDE, picture))
-    axes.append(Axis.of_corruption("noise", noise, NOISE))
-    grid = Grid((*axes, Axis.of("seed", seeds)))
-    for rank in set(grid.values("rank")) - {"auto"}:
-        check_rank(rank, shape)
+                raise TypeError(f"{name} is not given: {method} needs it.")
+    missing, shape, picture = others["missing"], others["shape"], None
+    if shape is not None or (isinstance(missing, Mapping) and "blocks" in missing):
+        picture = data.picture_of_rows(shape)
+    axes = [
+        methods,
+        *(Axis.of(n, arguments[n]) for n in dict.fromkeys([*FIRST, *arguments]) if n in arguments),
+        Axis.of_corruption("missing", missing, HIDE, picture),
+        Axis.of_corruption("noise", others["noise"], NOISE, None),
+        Axis.of("seed", others["seed"]),
+    ]
+    grid = Grid({axis.name: axis for axis in axes})
+    for rank in set(grid.axes["rank"].values if "rank" in arguments else ()) - {"auto"}:
+        check_rank(rank, data.shape)
     return grid

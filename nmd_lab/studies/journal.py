@@ -8,7 +8,6 @@ own checksum; a record that does not agree with it is ignored, and its fit is do
 
 from __future__ import annotations
 
-import errno
 import json
 import os
 import warnings
@@ -68,20 +67,15 @@ def _read(file: BinaryIO, header: Record, path: Path) -> dict[str, Record]:
         _write(file, header, path)
         return {}
     first, *others = [_parsed(line) for line in lines if line.endswith(b"\n")]
-    if first is None or not header.keys() <= first.keys():
+    if first is None or first.keys() != header.keys():
         raise ValueError(f"path={str(path)!r} is damaged, or no journal: give another path.")
     if difference := _difference(first, header):
         raise ValueError(
-            f"path={str(path)!r} holds another study, {difference}: give another path, or delete "
-            "the file to start again."
+            f"path={str(path)!r} holds another study, {difference}: give another path."
         )
     if damaged := others.count(None):
-        warnings.warn(
-            f"path={str(path)!r} has {damaged} damaged of {len(others)} lines: their fits are "
-            "done again.",
-            NMDWarning,
-            stacklevel=5,
-        )
+        text = f"{damaged} damaged of {len(others)} lines: their fits are done again."
+        warnings.warn(f"path={str(path)!r} has {text}", NMDWarning, stacklevel=5)
     return {record["key"]: record for record in others if record is not None}
 
 
@@ -99,8 +93,8 @@ def _write(file: BinaryIO, line: Record, path: Path) -> None:
     checksum = zlib.crc32(json.dumps(line).encode())
     content = json.dumps(line | {CHECKSUM: checksum}).encode() + b"\n"
     try:
-        if file.write(content) < len(content):
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        while content:  # a full disk takes a part first, and then raises the error
+            content = content[file.write(content) :]
         os.fsync(file.fileno())
     except OSError as error:
         raise with_remedy(error, path) from error
@@ -114,9 +108,8 @@ def _lock(file: BinaryIO, path: Path) -> None:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
-            raise RuntimeError(
-                f"path={str(path)!r} is in use by another process: wait for it, or give another."
-            ) from error
+            text = f"path={str(path)!r} is in use by another process: give another."
+            raise RuntimeError(text) from error
 
 
 def journal_path(path: Path) -> Path:
@@ -125,18 +118,13 @@ def journal_path(path: Path) -> Path:
 
 
 def journal_header(grid: Grid, problem: StudyProblem) -> Record:
-    """Return what a journal is recognised by: data, version, metrics, values of all arguments."""
-    values = {"sample_dims": (problem.constants.get("sample_dims"),)}
-    values |= {axis.name: axis.values for axis in grid.axes}
-    for method in grid.values(SOLVER):
-        values = {name: (default,) for name, default in method.defaults.items()} | values
-    header = {
-        "X": problem.data.fingerprint,
-        "version": _version.__version__,
-        "metrics": list(problem.metrics),
-        "values": values,
-    }
-    return dict(json.loads(as_json(header)))
+    """Return what a journal is recognised by: metrics, and values of all arguments."""
+    values = {"X": (problem.data.fingerprint,), "version": (_version.__version__,)}
+    values |= {"sample_dims": (problem.constants.get("sample_dims"),)}
+    for method in grid.axes[SOLVER].values:
+        values |= {name: (default,) for name, default in method.defaults.items()}
+    values |= {name: axis.values for name, axis in grid.axes.items()}
+    return dict(json.loads(as_json({"metrics": list(problem.metrics), "values": values})))
 
 
 def _difference(old: Record, new: Record) -> str:
@@ -145,9 +133,6 @@ def _difference(old: Record, new: Record) -> str:
     A grid may grow or shrink, but each argument must keep at least one of its values.  Otherwise
     no earlier fit could be used, and most likely the path is a mistake.
     """
-    for name in ("X", "version"):
-        if old[name] != new[name]:
-            return f"with another {name} ({old[name]}, and now {new[name]})"
     if not set(new["metrics"]) <= set(old["metrics"]):
         return f"with metrics={old['metrics']}, not {new['metrics']}"
     for name, values in new["values"].items():

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 from joblib import hash as hash_of
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from scipy import sparse
 
 from nmd_lab._checks import errors_about
@@ -67,9 +67,8 @@ class KnownEntries:
     @property
     def fingerprint(self) -> str:
         """Hash of all that decides the results."""
-        return str(
-            hash_of((self.shape, self.form, self.rows, self.columns, self.values, self.clean))
-        )
+        places = self.rows, self.columns
+        return str(hash_of((self.shape, self.form, *places, self.values, self.clean)))
 
     def matrix(self, values: NDArray[np.floating], mask: NDArray[np.bool_]) -> Any:
         """Return X with new values of the known entries, and only those where the mask is True."""
@@ -103,24 +102,27 @@ class KnownEntries:
 
 
 def read_known_entries(
-    X: Any,
-    *,
-    mask: ArrayLike | None = None,
-    clean: Any = None,
-    sample_dims: str | Sequence[str] | None = None,
+    X: Any, *, mask: Any = None, clean: Any = None, sample_dims: str | Sequence[str] | None = None
 ) -> KnownEntries:
     """Return the known entries of X; the arguments are those of `Study`."""
-    if is_sparse(X) and (clean is not None or sample_dims is not None):
-        name = "clean" if clean is not None else "sample_dims"
-        raise TypeError(f"{name} does not go with a sparse X: leave it out, or use a dense X.")
-    observations = observe(X, mask=mask, sample_dims=sample_dims)
+    if is_sparse(X) and sample_dims is not None:
+        raise TypeError("sample_dims does not go with a sparse X: leave it out.")
+    observations, truth = observe(X, mask=mask, sample_dims=sample_dims), None
     if is_sparse(X) and observations.weights is not None:
         raise ValueError("X has weights, which a study cannot use: leave them out.")
-    labels, shape = observations.labels, observations.shape
     form = "labelled" if isinstance(X, xr.DataArray) or is_frame(X) else "plain"
     if is_sparse(X):
         form = "sparse" if sparse.issparse(X) else "labelled sparse"
-    truth = None if clean is None else _true_entries(clean, X, shape, sample_dims)
+    if clean is not None:
+        with errors_about("clean"):
+            if isinstance(clean, xr.DataArray) and isinstance(X, xr.DataArray):
+                clean = clean.transpose(*X.dims)
+            true = observe(clean, sample_dims=sample_dims)
+        if true.shape != observations.shape:
+            raise ValueError(f"clean has the shape {true.shape}: give {observations.shape}.")
+        *places, values = _entries(true)
+        truth = (*places, values.astype(float))
+    shape, labels = observations.shape, observations.labels
     return KnownEntries(*_entries(observations), shape, labels, form, truth)
 
 
@@ -128,17 +130,3 @@ def _entries(observations: Observations) -> tuple[NDArray[Any], NDArray[Any], ND
     """Return rows, columns and values of the observed entries."""
     rows, columns, values = observations.entries()
     return rows.astype(np.intp), columns.astype(np.intp), values
-
-
-def _true_entries(
-    clean: Any, X: Any, shape: tuple[int, int], sample_dims: str | Sequence[str] | None
-) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
-    """Return rows, columns and values of the finite true entries."""
-    with errors_about("clean"):
-        if isinstance(clean, xr.DataArray) and isinstance(X, xr.DataArray):
-            clean = clean.transpose(*X.dims)
-        truth = observe(clean, sample_dims=sample_dims)
-    if truth.shape != shape:
-        raise ValueError(f"clean has the shape {truth.shape}: give that of X, {shape}.")
-    rows, columns, values = _entries(truth)
-    return rows, columns, values.astype(float)

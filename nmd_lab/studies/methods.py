@@ -23,7 +23,7 @@ METHODS |= {n: f for n, f in vars(baselines).items() if n in baselines.__all__ a
 METHODS["svd"] = METHODS["truncated_svd"]
 
 RESERVED = (
-    *("X", "mask", "sample_dims", "random_state", "threads", "callback", "progress"),
+    *("X", "mask", "sample_dims", "random_state", "threads", "callback", "progress", "solver"),
     *("checkpoint", "checkpoint_every", "work_dir", "memory_limit", "client"),
 )
 """Arguments of a fit that the study sets itself, or that a study cannot have."""
@@ -75,7 +75,7 @@ class Method:
         """Return the method for a name or a function."""
         name, function = named_function("method", method, METHODS)
         parameters = list(inspect.signature(function).parameters.values())[1:]
-        excluded = WITHOUT_EFFECT.get(function, set()).union(RESERVED)
+        excluded = {*RESERVED, *WITHOUT_EFFECT.get(function, ())}
         named = [p for p in parameters if p.kind is not p.VAR_KEYWORD and p.name not in excluded]
         return cls(name, function, {p.name: p.default for p in named})
 

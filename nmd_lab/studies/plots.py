@@ -11,16 +11,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import xarray as xr
-from numpy.typing import NDArray
 
 from nmd_lab._checks import check_words
 from nmd_lab.plots._canvas import axes, quantity, text_color
 
 from .grid import SOLVER
-from .summary import candidates, choices, ranked, select, trials, variable
+from .summary import choices, select, trials, variable
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+Name = str | None
 
 
 @dataclass(frozen=True)
@@ -44,134 +45,116 @@ class StudyPlots:
 
     results: xr.Dataset
 
-    def error(self, x: str, **options: Any) -> Axes:
-        """Draw an error against a dimension; see `nmd_lab.studies.plots.error`."""
-        return error(self.results, x, **options)
+    def error(
+        self, x: str, *, metric: Name = None, color: Name = None, ax: Any = None, **conditions: Any
+    ) -> Axes:
+        """Draw an error against a dimension, with its spread over the seeds.
 
-    def heatmap(self, x: str, y: str, **options: Any) -> Axes:
-        """Draw an error over two dimensions; see `nmd_lab.studies.plots.heatmap`."""
-        return heatmap(self.results, x, y, **options)
+        The further arguments restrict the results to labels, for example ``missing=0.5``.
+        """
+        name = variable(results := select(self.results, conditions), metric)
+        color = _color(results, color, x)
+        labels = results[x].values
+        is_numeric = labels.dtype.kind in "iuf"
+        positions = xr.DataArray(labels.astype(float) if is_numeric else range(labels.size), dims=x)
+        places = positions
+        if color not in (None, x) and not is_numeric:  # colours side by side
+            n_colors = results.sizes[color]
+            reach = 0.06 * (n_colors - 1) * min(1, 6 / n_colors)
+            places = positions + xr.DataArray(np.linspace(-reach, reach, n_colors), dims=color)
+        means = _best(results, name, *filter(None, dict.fromkeys((color, x))))
+        ax = _points(ax, results, name, color, "-" if is_numeric else "", places, *means)
+        if labels.size <= 12 or not is_numeric:
+            slanted: Any = {} if is_numeric or labels.size <= 4 else {"rotation": 20, "ha": "right"}
+            ax.set_xticks(positions, list(map(_as_text, labels)), **slanted)
+            ax.minorticks_off()
+        ax.set(xlabel=_dimension_name(x), title=_subtitle(results, {x, color}))
+        return ax
 
-    def cost(self, **options: Any) -> Axes:
-        """Draw an error against seconds; see `nmd_lab.studies.plots.cost`."""
-        return cost(self.results, **options)
+    def heatmap(
+        self, x: str, y: str, *, metric: Name = None, ax: Any = None, **conditions: Any
+    ) -> Axes:
+        """Draw an error over two dimensions: its mean in each cell, a frame around the lowest."""
+        name = variable(results := select(self.results, conditions), metric)
+        check_words("dimension", [x, y], map(str, results.dims))
+        if x == y:
+            raise ValueError(f"y={y!r} equals x: give two different dimensions.")
+        means = _best(results, name, y, x)[0].values
+        ax = axes(ax, 1.6 + 0.95 * means.shape[1], 1.3 + 0.55 * means.shape[0])
+        from matplotlib import colormaps
+        from matplotlib.patches import Rectangle
 
+        colors = colormaps["viridis_r"].with_extremes(bad="#8888")
+        image = ax.imshow(means, cmap=colors, aspect="auto")
+        for i, j in np.argwhere(np.isfinite(means)):
+            red, green, blue, _ = image.cmap(image.norm(means[i, j]))
+            ink = "w" if 0.3 * red + 0.6 * green + 0.1 * blue < 0.5 else "k"
+            ax.text(j, i, f"{means[i, j]:.3g}", ha="center", va="center", color=ink, fontsize=9)
+            if means[i, j] == np.nanmin(means):
+                edge = {"fill": False, "lw": 2.5, "ec": text_color(), "clip_on": False}
+                ax.add_patch(Rectangle((j - 0.5, i - 0.5), 1, 1, **edge))
+        for axis, dim in ((ax.xaxis, x), (ax.yaxis, y)):
+            axis.set_ticks(range(results.sizes[dim]), list(map(_as_text, results[dim].values)))
+            axis.set_label_text(_dimension_name(dim))
+        ax.tick_params(length=0)
+        ax.spines[:].set_visible(False)
+        ax.set_title(_subtitle(results, {x, y}))
+        ax.figure.colorbar(image, ax=ax, label=quantity(results[name], name))
+        return ax
 
-def error(
-    results: xr.Dataset,
-    x: str,
-    *,
-    metric: str | None = None,
-    color: str | None = None,
-    ax: Axes | None = None,
-    **conditions: Any,
-) -> Axes:
-    """Draw an error against a dimension, with its spread over the seeds."""
-    results, name = select(results, conditions), variable(results, metric)
-    color = _color(results, color, x)
-    means, sds = _best(results, name, *filter(None, (color, x)))
-    ax = axes(ax, 6.4, 4.0)
-    labels = results[x].values
-    is_numeric = labels.dtype.kind in "iuf"
-    positions = labels.astype(float) if is_numeric else np.arange(labels.size, dtype=float)
-    colors = [""] if color is None else results[color].values
-    for k, label in enumerate(colors):
-        shift = 0 if is_numeric else 0.12 * (k - (len(colors) - 1) / 2) * min(1, 6 / len(colors))
-        mean, sd = means.reshape(-1, labels.size)[k], sds.reshape(-1, labels.size)[k]
-        style: Any = {"linestyle": "-" if is_numeric else "", "label": _as_text(label)}
-        ax.errorbar(positions + shift, mean, sd, marker="o", elinewidth=0.8, **style)
-    if labels.size <= 12 or not is_numeric:
-        slanted: Any = {} if is_numeric or labels.size <= 4 else {"rotation": 20, "ha": "right"}
-        ax.set_xticks(positions, list(map(_as_text, labels)), **slanted)
+    def cost(
+        self, *, metric: Name = None, color: Name = None, ax: Any = None, **conditions: Any
+    ) -> Axes:
+        """Draw the error of each model against the seconds that its fit takes."""
+        from matplotlib.ticker import LogLocator
+
+        name = variable(results := select(self.results, conditions), metric)
+        color = _color(results, color)
+        shown = dict.fromkeys([*choices(results), *filter(None, [color])])
+        means = _best(results, name, *shown)
+        others = [dim for dim in results.dims if dim not in shown]
+        seconds = results["seconds"].median(others, skipna=False).transpose(*shown)
+        ax = _points(ax, results, name, color, "", seconds, *means)
+        ax.set(xscale="log", xlabel="seconds for a fit", title=_subtitle(results, {*shown}))
+        low, high = ax.get_xlim()
+        ax.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if high < 100 * low else (1,)))
+        ax.xaxis.set_major_formatter("{x:g}")
         ax.minorticks_off()
-    ax.set(xlabel=_dimension_name(x), ylabel=quantity(results[name], name))
-    _finish(ax, results, color, {x, color})
-    return ax
+        return ax
 
 
-def heatmap(
-    results: xr.Dataset,
-    x: str,
-    y: str,
-    *,
-    metric: str | None = None,
-    ax: Axes | None = None,
-    **conditions: Any,
+def error(results: xr.Dataset, x: str, **options: Any) -> Axes:
+    """Draw an error against a dimension; see `StudyPlots.error`."""
+    return StudyPlots(results).error(x, **options)
+
+
+def _best(results: xr.Dataset, name: str, *dims: str) -> tuple[xr.DataArray, xr.DataArray]:
+    """Return mean and deviation of the best model at each label of dimensions, NaN without one."""
+    others, conditions, seeds = (
+        [dim for dim in group if dim not in dims]
+        for group in (choices(results), trials(results), ["seed"])
+    )
+    by_seed = results[name].mean(conditions, skipna=False)
+    means = by_seed.mean(seeds, skipna=False)
+    sds = by_seed.std(seeds, ddof=int(bool(seeds) and results.sizes["seed"] > 1), skipna=False)
+    lowest = means.min(others)
+    return lowest.transpose(*dims), sds.where(means == lowest).min(others).transpose(*dims)
+
+
+def _points(
+    ax: Any, results: xr.Dataset, name: str, color: Name, line: str, *data: xr.DataArray
 ) -> Axes:
-    """Draw an error over two dimensions: its mean in each cell, a frame around the lowest."""
-    results, name = select(results, conditions), variable(results, metric)
-    check_words("dimension", [x, y], [str(dim) for dim in results.dims])
-    if x == y:
-        raise ValueError(f"y={y!r} equals x: give two different dimensions.")
-    means, _ = _best(results, name, y, x)
-    ax = axes(ax, 1.6 + 0.95 * means.shape[1], 1.3 + 0.55 * means.shape[0])
-    from matplotlib import colormaps
-    from matplotlib.patches import Rectangle
-
-    colors = colormaps["viridis_r"].with_extremes(bad="#8888")
-    image = ax.imshow(means, cmap=colors, aspect="auto")
-    for i, j in np.argwhere(np.isfinite(means)):
-        red, green, blue, _ = image.cmap(image.norm(means[i, j]))
-        ink = "w" if 0.3 * red + 0.6 * green + 0.1 * blue < 0.5 else "k"
-        ax.text(j, i, f"{means[i, j]:.3g}", ha="center", va="center", color=ink, fontsize=9)
-        if means[i, j] == np.nanmin(means):
-            edge = {"fill": False, "lw": 2.5, "ec": text_color(), "clip_on": False}
-            ax.add_patch(Rectangle((j - 0.5, i - 0.5), 1, 1, **edge))
-    ax.set_xticks(range(means.shape[1]), list(map(_as_text, results[x].values)))
-    ax.set_yticks(range(means.shape[0]), list(map(_as_text, results[y].values)))
-    ax.tick_params(length=0)
-    ax.spines[:].set_visible(False)
-    ax.set(xlabel=_dimension_name(x), ylabel=_dimension_name(y), title=_subtitle(results, {x, y}))
-    ax.figure.colorbar(image, ax=ax, label=quantity(results[name], name))
-    return ax
-
-
-def cost(
-    results: xr.Dataset,
-    *,
-    metric: str | None = None,
-    color: str | None = None,
-    ax: Axes | None = None,
-    **conditions: Any,
-) -> Axes:
-    """Draw the error of each model against the seconds that its fit takes."""
-    from matplotlib.ticker import LogLocator
-
-    results, name = select(results, conditions), variable(results, metric)
-    color = _color(results, color)
+    """Draw places, means and deviations in the colours of a dimension; then legend and grid."""
     ax = axes(ax, 6.4, 4.0)
     for k, label in enumerate([""] if color is None else results[color].values):
-        group = results if color is None else results.isel({color: [k]})
-        pairs = zip(candidates(group, "seconds"), candidates(group, name), strict=True)
-        scores = [(s.scores, e.scores) for s, e in pairs if np.isfinite(s.scores + e.scores).all()]
-        if scores:
-            seconds = [np.median(s) for s, _ in scores]
-            mean, sd = np.transpose([_mean_and_deviation(errors) for _, errors in scores])
-            style: Any = {"linestyle": "", "label": _as_text(label)}
-            ax.errorbar(seconds, mean, sd, marker="o", elinewidth=0.8, **style)
-    ax.set(xscale="log", xlabel="seconds for a fit", ylabel=quantity(results[name], name))
-    low, high = ax.get_xlim()
-    ax.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if high < 100 * low else (1,)))
-    ax.xaxis.set_major_formatter("{x:g}")
-    ax.minorticks_off()
-    _finish(ax, results, color, {color, *choices(results)})
+        group = (a.isel({color: k}, missing_dims="ignore").values.ravel() for a in data)
+        ax.errorbar(*group, marker="o", elinewidth=0.8, linestyle=line, label=_as_text(label))
+    if color is not None:
+        ax.legend(title=_dimension_name(color), frameon=False)
+    ax.set_ylabel(quantity(results[name], name))
+    ax.grid(alpha=0.25)
+    ax.spines[["top", "right"]].set_visible(False)
     return ax
-
-
-def _mean_and_deviation(scores: NDArray[np.floating]) -> tuple[float, float]:
-    """Return the mean of the scores of a model, and its standard deviation over the seeds."""
-    by_seed = scores.mean(axis=0)
-    return by_seed.mean(), by_seed.std(ddof=1) if by_seed.size > 1 else 0.0
-
-
-def _best(results: xr.Dataset, name: str, *dims: str) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return mean and deviation of the best model at each label of dimensions, NaN without one."""
-    reduced = np.full((2, *(results.sizes[dim] for dim in dims)), np.nan)
-    for index in np.ndindex(reduced.shape[1:]):
-        here = results.isel({dim: [i] for dim, i in zip(dims, index, strict=True)})
-        if models := ranked(here, name):
-            reduced[:, *index] = _mean_and_deviation(models[0].scores)
-    return reduced[0], reduced[1]
 
 
 def _color(results: xr.Dataset, color: str | None, *shown: str) -> str | None:
@@ -203,12 +186,3 @@ def _subtitle(results: xr.Dataset, shown: set[Any]) -> str:
         if names:
             texts.append(f"{word} {' and '.join(filter(None, [', '.join(names[:-1]), names[-1]]))}")
     return ", ".join(texts)
-
-
-def _finish(ax: Axes, results: xr.Dataset, color: str | None, shown: set[Any]) -> None:
-    """Add the title, the legend and the grid."""
-    ax.set_title(_subtitle(results, shown))
-    if color is not None:
-        ax.legend(title=_dimension_name(color), frameon=False)
-    ax.grid(alpha=0.25)
-    ax.spines[["top", "right"]].set_visible(False)

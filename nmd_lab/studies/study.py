@@ -120,26 +120,15 @@ class Study:
         sample_dims: str | Sequence[str] | None = None,
         **arguments: Any,
     ) -> None:
-        check_integer("n_splits", n_splits, 1)
-        check_integer("random_state", random_state, 0)
+        n_splits = check_integer("n_splits", n_splits, 1)
+        first = check_integer("random_state", random_state, 0)
         data = read_known_entries(X, mask=mask, clean=clean, sample_dims=sample_dims)
-        has_blocks = isinstance(missing, Mapping) and "blocks" in missing
-        self.grid = make_grid(
-            arguments,
-            method,
-            missing,
-            noise,
-            range(int(random_state), int(random_state) + int(n_splits)),
-            shape=data.shape,
-            picture=data.picture_of_rows(shape) if has_blocks or shape is not None else None,
-            study_arguments=inspect.signature(Study).parameters,
-        )
-        self.problem = StudyProblem(
-            data=data,
-            metrics=make_metrics(metrics),
-            noisy=any(corruption.level > 0 for corruption in self.grid.values("noise")),
-            constants={} if sample_dims is None else {"sample_dims": sample_dims},
-        )
+        others = {"missing": missing, "noise": noise, "seed": range(first, first + n_splits)}
+        others |= {SOLVER: method, "shape": shape}
+        self.grid = make_grid(arguments, others, data, inspect.signature(Study).parameters)
+        noisy = any(corruption.level > 0 for corruption in self.grid.axes["noise"].values)
+        constants = {} if sample_dims is None else {"sample_dims": sample_dims}
+        self.problem = StudyProblem(data, make_metrics(metrics), noisy, constants)
         self._records: dict[str, Record] = {}
         self._results: xr.Dataset | None = None
 
@@ -193,8 +182,6 @@ class Study:
         The errors on held-out and observed entries compare a fit with the values with noise, those
         on clean entries with all known true values.  The seconds do not include compilation.
         """
-        if n_jobs == 0:
-            raise ValueError("n_jobs=0 means no process: give a number >= 1, or -1 for all.")
         n_jobs = effective_n_jobs(n_jobs)
         Options.of({"time_limit": time_limit})
         path = None if path is None else Path(path)
@@ -343,7 +330,5 @@ class Study:
         (m, n), size = self.problem.data.shape, self.problem.data.size
         dims = ", ".join(f"{name}: {len(axis.values)}" for name, axis in self.grid.dims.items())
         keys = {task.key for task in self.grid}
-        return (
-            f"<nmd_lab.Study>  {m} x {n}, {size} known entries\n  {dims}\n"
-            f"  {len(keys & self._records.keys())} of {len(keys)} fits done"
-        )
+        done = f"{len(keys & self._records.keys())} of {len(keys)} fits done"
+        return f"<nmd_lab.Study>  {m} x {n}, {size} known entries\n  {dims}\n  {done}"

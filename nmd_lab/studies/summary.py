@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,41 +23,6 @@ from .methods import Result
 
 IGNORED = "–"
 """Label of an argument that a method ignores."""
-
-
-class ModelCandidate(NamedTuple):
-    """One model of a study, and its scores.
-
-    Attributes
-    ----------
-    labels : dict
-        Coordinates of the model.
-    ignored : set of str
-        Dimensions that its method ignores.
-    scores : ndarray of float (conditions, seeds)
-        Values of one variable of the results; NaN where there is none.
-    chosen : dict of str to float
-        Mean rank and ridge that its fits have chosen, where they did.
-    """
-
-    labels: dict[str, Any]
-    ignored: set[str]
-    scores: NDArray[np.floating]
-    chosen: dict[str, float]
-
-    @property
-    def mean(self) -> float:
-        """Mean over all conditions and seeds."""
-        return float(self.scores.mean())
-
-    @property
-    def simplicity(self) -> tuple[float, float, float]:
-        """Sort key that is lowest for the simplest model: rank, minus alpha, mean score."""
-        used = {
-            name: v for name, v in self.labels.items() if name not in self.ignored
-        } | self.chosen
-        rank, alpha = (pd.to_numeric(used.get(n, 0), errors="coerce") for n in ("rank", "alpha"))
-        return np.nan_to_num(rank), -np.nan_to_num(alpha), self.mean  # 0 for a word
 
 
 class BestModel(NamedTuple):
@@ -93,9 +58,7 @@ def variable(results: xr.Dataset, metric: str | None) -> str:
     if metric is None:
         held_out = np.isfinite(results[f"held_out_{first}"]).any()
         return f"held_out_{first}" if held_out else f"observed_{first}"
-    numbers = [
-        str(name) for name, values in results.data_vars.items() if values.dtype.kind in "iuf"
-    ]
+    numbers = [str(name) for name, v in results.data_vars.items() if v.dtype.kind in "iuf"]
     if f"held_out_{metric}" in numbers:
         return f"held_out_{metric}"
     check_word("metric", metric, numbers)
@@ -122,40 +85,44 @@ def select(results: xr.Dataset, conditions: Mapping[str, Any]) -> xr.Dataset:
     return results
 
 
-def candidates(results: xr.Dataset, metric: str) -> Iterator[ModelCandidate]:
-    """Yield each model with its scores; cells that share all their fits are one model."""
-    ignored, dims = about(results)["ignored"], choices(results)
-    coordinates = [results[dim].values.tolist() for dim in dims]
-    names = [name for name in ("rank", "alpha") if f"{name}_chosen" in results]
-    columns = results[[metric, "fit", *(f"{name}_chosen" for name in names)]]
-    scores, fits, *chosen = (
-        columns[name].transpose(*dims, *trials(results), "seed").values for name in columns
-    )
-    seen = set()
-    for index in np.ndindex(*(results.sizes[dim] for dim in dims)):
-        keys = tuple(fits[index].ravel())
-        if keys in seen:
-            continue
-        seen.add(keys)
-        labels = {d: c[i] for d, c, i in zip(dims, coordinates, index, strict=True)}
-        means = {name: float(v[index].mean()) for name, v in zip(names, chosen, strict=True)}
-        yield ModelCandidate(
-            labels,
-            set(ignored[labels.get(SOLVER, next(iter(ignored)))]),
-            scores[index].reshape(-1, results.sizes["seed"]),
-            {name: mean for name, mean in means.items() if math.isfinite(mean)},
-        )
+def scores(results: xr.Dataset, name: str) -> pd.DataFrame:
+    """Return a variable with a row for each model and a column for each condition and seed.
+
+    Cells that differ only in arguments that their method ignores are one model.
+    """
+    dims, columns = choices(results), [*trials(results), "seed"]
+    ignored = about(results)["ignored"]
+    rows = []
+    for labels in itertools.product(*(results[dim].values.tolist() for dim in dims)):
+        model = dict(zip(dims, labels, strict=True))
+        without = ignored[model.get(SOLVER, next(iter(ignored)))]
+        rows.append(tuple(IGNORED if dim in without else model[dim] for dim in dims))
+    values = results[name].transpose(*dims, *columns).values.reshape(len(rows), -1)
+    names = [[name], *(results[dim].values for dim in columns)]
+    index = pd.MultiIndex.from_tuples(rows, names=dims) if dims else pd.Index(["model"])
+    frame = pd.DataFrame(values, index, pd.MultiIndex.from_product(names, names=["", *columns]))
+    return frame[~index.duplicated()]
 
 
-def ranked(results: xr.Dataset, metric: str) -> list[ModelCandidate]:
-    """Return the models that have a score under all conditions and seeds, best first."""
-    models = [model for model in candidates(results, metric) if np.isfinite(model.scores).all()]
-    return sorted(models, key=lambda model: model.mean)
+def ranked(results: xr.Dataset, name: str) -> tuple[pd.Index[Any], NDArray[np.floating]]:
+    """Return the models with all their scores (models, conditions, seeds), best first."""
+    frame = scores(results, name)
+    shape = len(frame), -1, results.sizes["seed"]
+    values = np.ascontiguousarray(frame).reshape(shape)
+    complete = np.flatnonzero(np.isfinite(values).all(axis=(1, 2)))
+    order = complete[np.argsort(values[complete].mean(axis=(1, 2)), kind="stable")]
+    return frame.index[order], values[order]
+
+
+def labels_of(results: xr.Dataset, model: Any) -> dict[str, Any]:
+    """Return the coordinates of a row of `scores`, the first one of what its method ignores."""
+    pairs = zip(choices(results), model, strict=False)
+    return {d: results[d].values.tolist()[0] if v == IGNORED else v for d, v in pairs}
 
 
 def _compared(
     results: xr.Dataset, metric: str | None, conditions: Mapping[str, Any]
-) -> tuple[xr.Dataset, str, list[ModelCandidate]]:
+) -> tuple[xr.Dataset, str, pd.Index[Any], NDArray[np.floating]]:
     """Return the selected results, the variable, and the ranked models, at least one."""
     selected = select(results, conditions)
     name = variable(selected, metric)
@@ -164,29 +131,38 @@ def _compared(
             f"metric={name!r} is no error of which the lowest is the best: give an error, or look "
             "at the table of this one."
         )
-    if models := ranked(selected, name):
-        return selected, name, models
-    raise ValueError(
-        f"metric={name!r} is NaN somewhere for every model: see stop_reason in the results."
-    )
+    models, values = ranked(selected, name)
+    if models.empty:
+        raise ValueError(
+            f"metric={name!r} is NaN somewhere for every model: see stop_reason in the results."
+        )
+    return selected, name, models, values
 
 
 def choose(
     results: xr.Dataset, metric: str | None, *, simplest: bool, conditions: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Return the labels of the best model, or of the simplest within one standard error of it."""
-    *_, models = _compared(results, metric, conditions)
+    selected, _, models, values = _compared(results, metric, conditions)
     if simplest:
-        models = [model for model in models if _within_one_standard_error(model, models[0])]
-        models.sort(key=lambda model: model.simplicity)
-    return models[0].labels
+        differences = (values - values[0]).mean(axis=1)
+        n_seeds = differences.shape[1]
+        error = differences.std(axis=1, ddof=1) / math.sqrt(n_seeds) if n_seeds > 1 else 0
+        models = _by_simplicity(selected, models[differences.mean(axis=1) <= error])
+    return labels_of(selected, models[0])
 
 
-def _within_one_standard_error(model: ModelCandidate, best: ModelCandidate) -> bool:
-    """Return whether the paired difference to the best is at most its standard error."""
-    differences = (model.scores - best.scores).mean(axis=0)
-    error = differences.std(ddof=1) / math.sqrt(differences.size) if differences.size > 1 else 0
-    return bool(differences.mean() <= error)
+def _by_simplicity(results: xr.Dataset, models: pd.Index[Any]) -> pd.Index[Any]:
+    """Return models by rank, and by alpha from the largest; a word or none counts as 0."""
+    sizes = pd.DataFrame(0.0, models, ["rank", "alpha"])
+    for dim in sizes:
+        if dim in models.names:
+            sizes[dim] = pd.to_numeric(models.get_level_values(dim), errors="coerce")
+        if f"{dim}_chosen" in results:  # its mean, where all fits of a model have chosen
+            chosen = scores(results, f"{dim}_chosen").mean(axis=1, skipna=False)
+            sizes[dim] = chosen.fillna(sizes[dim])
+    sizes = sizes.fillna(0)
+    return models[np.lexsort((-sizes["alpha"], sizes["rank"]))]
 
 
 def rank_test(
@@ -195,24 +171,23 @@ def rank_test(
     """Return the paired differences of all models to the best; see `Study.rank_test`."""
     if not 0 < confidence < 1:
         raise ValueError(f"confidence={confidence} is out of range: give a number between 0 and 1.")
-    selected, name, models = _compared(results, metric, conditions)
-    scores, n_seeds = np.stack([model.scores for model in models]), selected.sizes["seed"]
-    differences = (scores - scores[0]).mean(axis=1)
+    selected, name, models, values = _compared(results, metric, conditions)
+    differences, n_seeds = (values - values[0]).mean(axis=1), values.shape[2]
     mean, half_width = differences.mean(axis=1), math.nan
     if n_seeds > 1:
         factor = 1 / n_seeds + (_hidden_to_observed(selected) if "held_out" in name else 0.0)
         error = differences.std(axis=1, ddof=1) * math.sqrt(factor)
         half_width = error * stats.t.ppf((1 + confidence) / 2, n_seeds - 1)
-    beaten = (scores > scores[0]) + 0.5 * (scores == scores[0])
+    beaten = (values > values[0]) + 0.5 * (values == values[0])
     columns = {
-        "mean": scores.mean(axis=(1, 2)),
-        "mean_rank": stats.rankdata(scores, axis=0).mean(axis=(1, 2)),
+        "mean": values.mean(axis=(1, 2)),
+        "mean_rank": stats.rankdata(values, axis=0).mean(axis=(1, 2)),
         "difference": mean,
         "low": mean - half_width,
         "high": mean + half_width,
         "beaten": beaten.mean(axis=(1, 2)),
     }
-    frame = pd.DataFrame(columns, index=_index(models))
+    frame = pd.DataFrame(columns, models)
     frame.loc[frame.index[0], ["low", "high", "beaten"]] = math.nan
     frame.attrs = {"metric": name, "confidence": confidence}
     return frame
@@ -225,30 +200,19 @@ def _hidden_to_observed(results: xr.Dataset) -> float:
     return float(np.mean(shares / (1 - shares)))
 
 
-def _index(models: list[ModelCandidate]) -> pd.Index[Any]:
-    """Return the labels of models, with a dash for arguments that their method ignores."""
-    if not (names := list(models[0].labels)):
-        return pd.Index(["model"])
-    rows = [tuple(IGNORED if n in m.ignored else m.labels[n] for n in names) for m in models]
-    return pd.MultiIndex.from_tuples(rows, names=names)
-
-
 def table(results: xr.Dataset, *metrics: str, conditions: Mapping[str, Any]) -> StudyTable:
     """Return a table of means and standard deviations over the seeds; see `Study.table`."""
     selected = select(results, conditions)
     names = [variable(selected, m) for m in metrics] or [variable(selected, None), "seconds"]
-    models = {name: list(candidates(selected, name)) for name in names}
-    dims = trials(selected)
-    columns = {}
-    for name, k in itertools.product(names, range(math.prod(selected.sizes[d] for d in dims))):
-        index = np.unravel_index(k, [selected.sizes[d] for d in dims])
-        label = (selected[d].values[i] for d, i in zip(dims, index, strict=True))
-        scores = pd.DataFrame([model.scores[k] for model in models[name]])
-        columns[name, *label] = pd.DataFrame(
-            {"mean": scores.mean(axis=1), "sd": scores.std(axis=1)}
-        )
-    frame = pd.concat(columns, axis=1, names=["", *dims, "over seeds"])
-    return StudyTable(frame.set_axis(_index(models[names[0]]), axis=0))
+    columns, n_seeds = {}, selected.sizes["seed"]
+    for name in names:
+        frame = scores(selected, name)
+        for k in range(0, frame.shape[1], n_seeds):
+            values = np.array(frame.iloc[:, k : k + n_seeds], order="C")
+            by_seed = pd.DataFrame(values, frame.index)
+            pair = {"mean": by_seed.mean(axis=1), "sd": by_seed.std(axis=1)}
+            columns[frame.columns[k][:-1]] = pd.DataFrame(pair)
+    return StudyTable(pd.concat(columns, axis=1, names=[*frame.columns.names[:-1], "over seeds"]))
 
 
 class StudyTable(pd.DataFrame):
@@ -256,10 +220,6 @@ class StudyTable(pd.DataFrame):
 
     As HTML, a pair is one column "mean ± sd", and the smallest mean is in bold if it is the best.
     """
-
-    @property
-    def _constructor(self) -> type[StudyTable]:
-        return StudyTable
 
     def joined(self, best: str = "{}") -> pd.DataFrame:
         """Return the table with one column of text "mean ± sd" for each pair of columns."""
@@ -270,7 +230,5 @@ class StudyTable(pd.DataFrame):
         return texts.mask((means == means.min()) & is_error, texts.map(best.format))
 
     def _repr_html_(self) -> str:
-        if set(self.columns.get_level_values(-1)) != {"mean", "sd"} or self.columns.nlevels < 2:
-            return self.to_html()
         html = self.joined("<b>{}</b>").to_html()
         return html.replace("&lt;b&gt;", "<b>").replace("&lt;/b&gt;", "</b>")

@@ -31,7 +31,7 @@ BAD = {
     "alpha": ({"alpha": [0, -1]}, "alpha=-1"),
     "twice": ({"alpha": [0, 0.0]}, "alpha"),
     "empty": ({"loss": []}, "loss=[]"),
-    "columns": ({"loss": [{"a": "l1"}]}, "single columns"),
+    "columns": ({"loss": [{"a": "l1"}]}, "loss="),
     "n_splits": ({"n_splits": 0}, "n_splits=0"),
     "random_state": ({"random_state": None}, "random_state=None"),
     "callback": ({"callback": print}, "callback"),
@@ -68,7 +68,7 @@ def test_unknown_cells_and_results_are_refused(digits):
         study.cell(rank=2)
     with pytest.raises(ValueError, match="did you mean 'rank'"):
         study.cell(rnk=2, seed=0)
-    with pytest.raises(ValueError, match="n_jobs=0"):
+    with pytest.raises(ValueError, match="n_jobs == 0"):
         study.run(n_jobs=0)
 
 
@@ -76,7 +76,7 @@ def test_an_argument_called_like_the_dimension_of_the_methods(digits):
     def mine(X, rank, solver="lu"):
         return nmd.baselines.truncated_svd(X, rank)
 
-    with pytest.raises(ValueError, match="rename this argument"):
+    with pytest.raises(ValueError, match="argument='solver' is unknown"):
         nmd.Study(digits, method=["svd", mine], rank=2, solver=["lu", "qr"])
 
 
@@ -108,7 +108,7 @@ SOME = {"n_splits": 2, "metrics": "rmse", "nonlinearity": "identity", "max_iter"
 
 def test_what_was_chosen_is_in_the_results(noisy, tmp_path):
     options = SOME | {"n_splits": 1, "random_state": 1}
-    study = nmd.Study(noisy, method=["admm", "svd"], rank=[2, 4], alpha=[0, "auto"], **options)
+    study = nmd.Study(noisy, method=["admm", "svd"], rank=[4], alpha=[0, "auto"], **options)
     results = study.run(tmp_path / "study.nc", progress=False)
     assert results.alpha.values.tolist() == ["0", "auto"]
     chosen = [name for name in results.data_vars if name.endswith("_chosen")]
@@ -121,7 +121,7 @@ def test_what_was_chosen_is_in_the_results(noisy, tmp_path):
     first = ours.sel(rank=4, seed=1)
     assert first.alpha_chosen.item() == fit.parameters["alpha"]
     assert first.offsets_chosen.item() == fit.parameters["offsets"]
-    assert study.cell(solver="admm", rank=2, alpha=0).arguments["alpha"] == 0
+    assert study.cell(solver="admm", alpha=0).arguments["alpha"] == 0
     assert study.table(alpha=0).equals(study.table(alpha="0"))  # a number beside the word
     assert netcdf.read(tmp_path / "study.nc").identical(results)
 

@@ -162,6 +162,11 @@ def test_true_values_of_the_user():
         results = study.run(progress=False)
         error = nmd.metrics.rmse(data.clean, study.cell().fit().reconstruct())
         assert float(results.clean_rmse[0]) == pytest.approx(error)
+    seen = np.isfinite(data.X.values)
+    thin = sparse.csr_array((data.X.values[seen], np.nonzero(seen)), shape=seen.shape)
+    study = nmd.Study(thin, clean=data.clean.values, rank=2, n_splits=1, **QUICK)
+    error = nmd.metrics.rmse(data.clean.values, study.cell().fit().reconstruct().values)
+    assert float(study.run(progress=False).clean_rmse[0]) == pytest.approx(error)
 
 
 def test_the_bar_counts_fits_and_names_trouble(digits, capsys):

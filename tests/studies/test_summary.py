@@ -92,7 +92,7 @@ def test_table(prescribed):
     assert f"<b>{row['held_out_rmse', 0.2, 'mean']:.4g} ± " in html
     assert " ± " not in str(frame)
     assert frame.sort_values(("held_out_rmse", 0.2, "mean")).index[0] == ("admm", "relu", 2)
-    # A selection of columns has an ordinary HTML table
+    # A selection has an ordinary HTML table
     assert "<b>" not in frame["held_out_rmse"][0.2][["mean"]]._repr_html_()
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from nmd_lab.studies.summary import ModelCandidate, candidates, trials
+from nmd_lab.studies.summary import labels_of, ranked, trials
 
 NO_DIMENSION = "none"
 """Option for a chart without colours or without panels."""
@@ -57,17 +57,17 @@ def chart_points(
         for color_label, in_color in _split(in_panel, color):
             for index, label in enumerate(in_color[x].values):
                 here = in_color.isel({x: [index]})
-                best = _best_model(here, metric)
-                if best is None:
+                models, scores = ranked(here, metric)
+                if models.empty:
                     continue
                 conditions = {
-                    dim: here[dim].values[0]
+                    dim: here[dim].values.tolist()[0]
                     for dim in trials(here)
                     if results.sizes[dim] == 1 or dim in (x, color, panel)
                 }
-                labels = {dim: as_python(v) for dim, v in (best.labels | conditions).items()}
+                labels = labels_of(here, models[0]) | conditions
                 place = float(label) if is_numeric(results, x) else float(index)
-                points.append(ChartPoint(panel_label, color_label, place, labels, best.scores))
+                points.append(ChartPoint(panel_label, color_label, place, labels, scores[0]))
     return points
 
 
@@ -78,12 +78,6 @@ def _split(results: xr.Dataset, dim: str) -> Iterator[tuple[str, xr.Dataset]]:
         return
     for index, label in enumerate(results[dim].values):
         yield label_text(label), results.isel({dim: [index]})
-
-
-def _best_model(results: xr.Dataset, metric: str) -> ModelCandidate | None:
-    """Return the model with the lowest mean error, or None if each lacks an error in some trial."""
-    models = [m for m in candidates(results, metric) if np.isfinite(m.scores).all()]
-    return min(models, key=lambda model: model.mean, default=None)
 
 
 def is_numeric(results: xr.Dataset, dim: str) -> bool:
