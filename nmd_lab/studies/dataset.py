@@ -33,7 +33,7 @@ def to_dataset(grid: Grid, records: Mapping[str, Any], problem: StudyProblem) ->
     """Return all results over the dimensions of the grid; cells without a record are NaN."""
     keys = [task.key for task in grid]
     cells = [{**records.get(key, {}), "fit": key} for key in keys]
-    names = {
+    names: dict[str, Any] = {
         f"{entry_set}_{metric}": f"{_title(metric)} on {entry_set.replace('_', '-')} entries"
         for metric in problem.metrics
         for entry_set in problem.entry_sets

@@ -119,7 +119,10 @@ def journal_path(path: Path) -> Path:
 
 def journal_header(grid: Grid, problem: StudyProblem) -> Record:
     """Return what a journal is recognised by: metrics, and values of all arguments."""
-    values = {"X": (problem.data.fingerprint,), "version": (_version.__version__,)}
+    values: dict[str, tuple[Any, ...]] = {
+        "X": (problem.data.fingerprint,),
+        "version": (_version.__version__,),
+    }
     values |= {"sample_dims": (problem.constants.get("sample_dims"),)}
     for method in grid.axes[SOLVER].values:
         values |= {name: (default,) for name, default in method.defaults.items()}

@@ -120,8 +120,8 @@ def read_known_entries(
             true = observe(clean, sample_dims=sample_dims)
         if true.shape != observations.shape:
             raise ValueError(f"clean has the shape {true.shape}: give {observations.shape}.")
-        *places, values = _entries(true)
-        truth = (*places, values.astype(float))
+        rows, columns, values = _entries(true)
+        truth = rows, columns, values.astype(float)
     shape, labels = observations.shape, observations.labels
     return KnownEntries(*_entries(observations), shape, labels, form, truth)
 

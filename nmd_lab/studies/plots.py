@@ -46,7 +46,13 @@ class StudyPlots:
     results: xr.Dataset
 
     def error(
-        self, x: str, *, metric: Name = None, color: Name = None, ax: Any = None, **conditions: Any
+        self,
+        x: str,
+        *,
+        metric: Name = None,
+        color: Name = None,
+        ax: Axes | None = None,
+        **conditions: Any,
     ) -> Axes:
         """Draw an error against a dimension, with its spread over the seeds.
 
@@ -72,7 +78,7 @@ class StudyPlots:
         return ax
 
     def heatmap(
-        self, x: str, y: str, *, metric: Name = None, ax: Any = None, **conditions: Any
+        self, x: str, y: str, *, metric: Name = None, ax: Axes | None = None, **conditions: Any
     ) -> Axes:
         """Draw an error over two dimensions: its mean in each cell, a frame around the lowest."""
         name = variable(results := select(self.results, conditions), metric)
@@ -103,7 +109,7 @@ class StudyPlots:
         return ax
 
     def cost(
-        self, *, metric: Name = None, color: Name = None, ax: Any = None, **conditions: Any
+        self, *, metric: Name = None, color: Name = None, ax: Axes | None = None, **conditions: Any
     ) -> Axes:
         """Draw the error of each model against the seconds that its fit takes."""
         from matplotlib.ticker import LogLocator
@@ -142,12 +148,12 @@ def _best(results: xr.Dataset, name: str, *dims: str) -> tuple[xr.DataArray, xr.
 
 
 def _points(
-    ax: Any, results: xr.Dataset, name: str, color: Name, line: str, *data: xr.DataArray
+    ax: Axes | None, results: xr.Dataset, name: str, color: Name, line: str, *data: xr.DataArray
 ) -> Axes:
     """Draw places, means and deviations in the colours of a dimension; then legend and grid."""
     ax = axes(ax, 6.4, 4.0)
     for k, label in enumerate([""] if color is None else results[color].values):
-        group = (a.isel({color: k}, missing_dims="ignore").values.ravel() for a in data)
+        group: Any = [a.isel({color: k}, missing_dims="ignore").values.ravel() for a in data]
         ax.errorbar(*group, marker="o", elinewidth=0.8, linestyle=line, label=_as_text(label))
     if color is not None:
         ax.legend(title=_dimension_name(color), frameon=False)

@@ -98,7 +98,7 @@ def scores(results: xr.Dataset, name: str) -> pd.DataFrame:
         without = ignored[model.get(SOLVER, next(iter(ignored)))]
         rows.append(tuple(IGNORED if dim in without else model[dim] for dim in dims))
     values = results[name].transpose(*dims, *columns).values.reshape(len(rows), -1)
-    names = [[name], *(results[dim].values for dim in columns)]
+    names: list[Any] = [[name], *(results[dim].values for dim in columns)]
     index = pd.MultiIndex.from_tuples(rows, names=dims) if dims else pd.Index(["model"])
     frame = pd.DataFrame(values, index, pd.MultiIndex.from_product(names, names=["", *columns]))
     return frame[~index.duplicated()]
@@ -155,9 +155,10 @@ def choose(
 def _by_simplicity(results: xr.Dataset, models: pd.Index[Any]) -> pd.Index[Any]:
     """Return models by rank, and by alpha from the largest; a word or none counts as 0."""
     sizes = pd.DataFrame(0.0, models, ["rank", "alpha"])
-    for dim in sizes:
+    for dim in ("rank", "alpha"):
         if dim in models.names:
-            sizes[dim] = pd.to_numeric(models.get_level_values(dim), errors="coerce")
+            labels: Any = models.get_level_values(dim)
+            sizes[dim] = pd.to_numeric(labels, errors="coerce")
         if f"{dim}_chosen" in results:  # its mean, where all fits of a model have chosen
             chosen = scores(results, f"{dim}_chosen").mean(axis=1, skipna=False)
             sizes[dim] = chosen.fillna(sizes[dim])

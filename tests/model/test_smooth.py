@@ -32,6 +32,7 @@ def test_the_same_function_shares_code():
     assert float(steep(2.0)(1.0)) == pytest.approx(math.tanh(2))
 
 
+@pytest.mark.exhaustive
 def test_a_fit_finds_what_made_the_data_and_can_be_saved(X, tmp_path):
     fit = nmd.decompose(X, 2, nmd.Smooth(softplus), random_state=0)
     assert fit.relative_error < 1e-5

@@ -70,6 +70,7 @@ def test_the_units_of_a_column_change_nothing():
 
 
 @pytest.mark.parametrize("loss", [LOSSES, {"smoker": "logistic"}])
+@pytest.mark.exhaustive
 def test_the_objective_is_as_low_as_that_of_lbfgs(loss):
     X = table().drop(columns=["income"])  # its loss has kinks
     loss = {name: each for name, each in loss.items() if name in X}

@@ -171,6 +171,7 @@ def test_checkpoints_that_workers_cannot_write_end_with_a_warning(client, tmp_pa
         nmd.decompose(X, 2, client=client, checkpoint=tmp_path / "run", checkpoint_every=0, **PLAIN)
 
 
+@pytest.mark.exhaustive
 def test_a_new_worker_is_used(monkeypatch):
     monkeypatch.setattr(placements, "LEAST", 0.0)
     X, _ = made("dense", (40_000, 60))

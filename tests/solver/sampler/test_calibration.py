@@ -32,6 +32,7 @@ def test_ranks_are_uniform(name):
     assert min(found.values()) > SIGNIFICANT, found
 
 
+@pytest.mark.exhaustive
 def test_a_wrong_posterior_is_noticed(monkeypatch):
     """A chain that believes the noise to be a third of what it is fails."""
     case = CASES["Identity, Frobenius"]._replace(thin=5)

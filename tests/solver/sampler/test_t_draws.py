@@ -125,6 +125,7 @@ def test_a_step_corrects_a_coarse_grid(loss, monkeypatch):
 
 
 @pytest.mark.parametrize("t_old", [-1e6, 1e3, 0.0])
+@pytest.mark.exhaustive
 def test_a_step_leaves_an_unlikely_point(t_old):
     for loss in ("frobenius", "l1"):
         inputs = (0.5, 2.0, 0.7, 1.5)
