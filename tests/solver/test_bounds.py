@@ -102,6 +102,7 @@ def test_values_outside_the_bounds_of_an_object_are_counted_once(ratings):
         nmd.decompose(zeros, 2, nmd.MinMax(0.5, 5), max_iter=3)
 
 
+@pytest.mark.exhaustive
 def test_nothing_is_said_where_nothing_is_outside(ratings):
     options = {"alpha": 0, "max_iter": 3}
     with warnings.catch_warnings(action="error", category=nmd.OutOfBoundsWarning):

@@ -113,6 +113,7 @@ def test_auto_is_balanced_unless_the_loss_has_a_kink_and_f_is_not_even(f, loss):
 
 
 @pytest.mark.parametrize("f", ["square", "modulus"])
+@pytest.mark.exhaustive
 def test_rho_of_kl_is_small_enough_to_find_the_signs(f):
     solved = 0
     for seed in range(12):

@@ -84,6 +84,7 @@ def test_with_offsets_and_without_refinements_too(pair, storage, offsets, power,
 
 @pytest.mark.parametrize("f", ["relu", "minmax", "modulus", "identity", "square"])
 @pytest.mark.parametrize("loss", ["frobenius", "l1", "kl"])
+@pytest.mark.exhaustive
 def test_single_precision(f, loss):
     """By powers of four, since any other factor is rounded to seven digits."""
     one = fit_of(1, f, loss, dtype=np.float32)
@@ -262,6 +263,7 @@ class OwnLoss(Loss):
 @pytest.mark.parametrize(("f", "loss"), [
     (Shifted(), "frobenius"), (Rectified(), "frobenius"), ("relu", OwnLoss()),
 ])  # fmt: skip
+@pytest.mark.exhaustive
 def test_parts_without_a_degree_keep_the_units_of_the_data(f, loss):
     problem = prepare(noisy() * 1e10, 3, f, loss, absent_are_zeros=True).problem
     assert problem.units.exponent == 0

@@ -178,6 +178,7 @@ def test_normal_matrices_of_sparse_and_dense_data_agree(f, one, other):
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("loss", ["frobenius", "l1", "kl"])
 @pytest.mark.parametrize("f", ["relu", "square"])
+@pytest.mark.exhaustive
 def test_single_precision(f, loss, form):
     observations, X, weights = data(form)
     single = observe(

@@ -140,6 +140,7 @@ def test_the_rank_of_a_decomposition():
 @pytest.mark.parametrize(
     ("f", "loss"), some([("square", "kl"), ("identity", "l1"), ("relu", "kl")], 1)
 )
+@pytest.mark.exhaustive
 def test_other_losses_and_nonlinearities(f, loss):
     low_rank, seen = table(shape=(30, 20), offsets=False)
     X = forward(f, low_rank)
