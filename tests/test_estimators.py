@@ -271,6 +271,7 @@ def test_what_makes_no_sense_is_refused(planted):
             estimator.fit(twice)
 
 
+@pytest.mark.exhaustive
 def test_what_is_auto_is_chosen_and_told(rng):
     X = rng.normal(size=(60, 2)) @ rng.normal(size=(2, 20)) + 0.1 * rng.normal(size=(60, 20))
     truth = X.copy()

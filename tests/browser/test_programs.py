@@ -7,7 +7,7 @@ import re
 import pytest
 from axe import violations
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.exhaustive]
 
 EXPLORER = """
 import nmd_lab as nmd

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from site_modules import ROOT, site_module
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.exhaustive]
 
 HTML = """<!DOCTYPE html><title>test</title><link rel="stylesheet" href="{style}">
 <div id="try-components"></div><div id="try-holes"></div>

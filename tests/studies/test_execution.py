@@ -49,6 +49,7 @@ def has_ended(process: Path) -> bool:
 
 
 @needs_proc
+@pytest.mark.exhaustive
 def test_no_process_outlives_a_killed_study(tmp_path):
     """Three processes for two fits: two of them work, the other waits for work."""
     script, fits = tmp_path / "study.py", tmp_path / "fits"
