@@ -64,6 +64,7 @@ class FactorModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     threads: int | None
     max_iter: int
     decomposition_: Decomposition
+    _n_fitted: int
 
     def _set_parameters(self, parameters: dict[str, Any]) -> None:
         """Set the parameters that `__init__` got, without any check, as scikit-learn asks."""
@@ -124,12 +125,12 @@ class FactorModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def partial_fit(self, X: Any, y: Any = None) -> Self:
         """Learn from a batch of rows, in addition to those of earlier calls.
 
-        The first batch is fitted.  Each later one is appended, and at most 20 iterations on all
-        rows so far go on from there, so that earlier rows are not forgotten.  The estimator
-        therefore keeps all these rows, sparse ones as they are: its memory, and the time of a call,
-        grow with them.  `transform` takes rows that H need not learn from.
+        The batch is appended, and at most 20 iterations on all rows so far go on from there, so
+        that no batch is forgotten.  Whenever the number of rows has doubled, they are fitted anew,
+        and what is "auto" is chosen again.  The estimator therefore keeps all these rows, sparse
+        ones as they are: its memory, and the time of a call, grow with them.  `transform` takes
+        rows that H need not learn from.
 
-        What is "auto" is chosen with the first batch: make it large, or give values.
         `decomposition_` has all rows in the order of their arrival.  After `fit`, the next batch is
         a first one.
         """
@@ -139,29 +140,33 @@ class FactorModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         options = {name: getattr(self, name) for name in self._get_param_names()}
         if earlier is None:
             self._check_rank(batch)
-            self._run(batch, batch, options)
-            self._batches = batch.copy()
-            return self
-        if sparse.issparse(batch) != sparse.issparse(earlier):
+            rows, self._n_fitted = batch.copy(), 0
+        elif sparse.issparse(batch) != sparse.issparse(earlier):
             raise ValueError(
                 "X is sparse and the earlier batches were dense, or the other way round: give all "
                 "batches alike."
             )
-        both = [earlier, batch]
-        rows = sparse.vstack(both, format="csr") if sparse.issparse(batch) else np.vstack(both)
-        options |= self._chosen_before(options) | {
-            "init": self.decomposition_.append(batch, unknown="offsets"),
-            "n_init": 1,
-            "max_iter": min(self.max_iter, BATCH_ITERATIONS),
-        }
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", NotConvergedWarning)
-            FactorModel._run(self, rows, rows, options)
+        elif sparse.issparse(batch):
+            rows = sparse.vstack([earlier, batch], format="csr")
+        else:
+            rows = np.vstack([earlier, batch])
+        if rows.shape[0] >= 2 * self._n_fitted:  # a component that was 0 could not learn
+            self._run(rows, rows, options)
+            self._n_fitted = rows.shape[0]
+        else:
+            options |= self._chosen_before(options) | {
+                "init": self.decomposition_.append(batch, unknown="offsets"),
+                "n_init": 1,
+                "max_iter": min(self.max_iter, BATCH_ITERATIONS),
+            }
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", NotConvergedWarning)
+                FactorModel._run(self, rows, rows, options)
         self._batches = rows
         return self
 
     def _chosen_before(self, options: dict[str, Any]) -> dict[str, Any]:
-        """Return what the first batch chose for the parameters that are "auto" or None."""
+        """Return what the last whole fit chose for the parameters that are "auto" or None."""
         fit = self.decomposition_
         found = {"nonlinearity": fit.nonlinearity, "loss": fit.loss}
         found |= {name: fit.parameters[name] for name in ("alpha", "offsets", "offset_alpha")}
