@@ -48,8 +48,8 @@ demo: $(VENV)/with-plot,io ## the main job on real data; pictures, table and res
 
 test: $(VENV)/with-dev ## every claim once: unit tests, a browser test an explorer, short notebooks (about ten minutes)
 	$(PYTEST) tests/model tests/solver/sampler
-	$(PYTEST) tests/solver $(addprefix --ignore=tests/solver/,sampler devices executors)
-	$(PYTEST) tests/solver/devices tests/solver/executors
+	$(PYTEST) tests/solver $(addprefix --ignore=tests/solver/,sampler refinement devices executors)
+	$(PYTEST) $(addprefix tests/solver/,refinement devices executors)
 	$(PYTEST) tests nmd_lab --ignore=tests/model --ignore=tests/solver
 	$(NBVAL) $(SHORT_NOTEBOOKS)
 

@@ -43,10 +43,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             if name in item.name:
                 item.add_marker(pytest.mark.skip(reason=f"{name} needs {library}"))
     if not config.getoption("--all"):
-        repeated = repeats(items)
-        later = {i for i in items if i in repeated or i.get_closest_marker("exhaustive")}
-        config.hook.pytest_deselected(items=list(later))
-        items[:] = [item for item in items if item not in later]
+        short = [item for item in items if not item.get_closest_marker("exhaustive")]
+        left = repeats(short)
+        once = [item for item in short if item not in left]
+        config.hook.pytest_deselected(items=list(set(items) - set(once)))
+        items[:] = once
 
 
 def repeats(items: list[pytest.Item]) -> set[pytest.Item]:

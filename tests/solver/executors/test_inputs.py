@@ -22,7 +22,7 @@ START = {"init": "random"}
 OPEN = PLAIN | START | {"alpha": 0.1, "offsets": "none"}
 
 
-@pytest.mark.parametrize("chunks", [(7, 40), (100, 11), (120, 40), (1, 40)])
+@pytest.mark.parametrize("chunks", [(7, 40), (100, 11)])
 def test_dask_arrays(chunks, client):
     X, _ = made("dense")
     expected = nmd.decompose(X, 3, "relu", **PLAIN, **START)
@@ -30,6 +30,7 @@ def test_dask_arrays(chunks, client):
     assert_close(expected, fit)
 
 
+@pytest.mark.exhaustive
 def test_dask_arrays_with_holes_masks_and_weights(client):
     X, options = made("weights")
     seen, weights = made("masked")[1]["mask"], options["weights"]
@@ -63,6 +64,7 @@ def test_the_active_client_is_taken_for_collections(cluster):
     assert_close(fit, again.decomposition_)
 
 
+@pytest.mark.exhaustive
 def test_labels_of_a_dataarray_over_a_dask_array(client):
     X, _ = made("dense", (60, 24))
     array = xr.DataArray(

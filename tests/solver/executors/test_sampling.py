@@ -64,6 +64,7 @@ def test_draws_are_those_of_one_machine_bit_for_bit(case, client):
     assert_same(expected, nmd.sample(X, 4, *model, client=client, **options))
 
 
+@pytest.mark.exhaustive
 def test_targets_are_the_same(client):
     options = FEW | {"targets": ([0, 5], [2, 3])}
     expected, found = (nmd.sample(RATINGS, 4, client=each, **options) for each in (None, client))
@@ -71,6 +72,7 @@ def test_targets_are_the_same(client):
     np.testing.assert_array_equal(found.predict(i, j), expected.predict(i, j))
 
 
+@pytest.mark.exhaustive
 def test_dask_arrays_and_tables(client):
     """Blocks of any size, and entries in any order."""
     X = np.where(SEEN, TRUTH, np.nan)
