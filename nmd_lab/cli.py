@@ -236,7 +236,8 @@ def sample(
     data
         File with the matrix.
     rank
-        Largest number of components; more than enough does no harm.
+        Largest number of components; more than enough does no harm, except in a small table with
+        near copies of columns.
     out
         File for the result.  .nc: the posterior, for "nmd-lab show" and nmd_lab.load.  .csv or
         .parquet: the matrix with its holes filled by posterior means; after each column "a" come
