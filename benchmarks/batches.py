@@ -20,7 +20,7 @@ import nmd_lab as nmd
 BATCHES = 6
 N_TRAINING = 1500
 MODELS = {
-    "complete, rank 8": nmd.MatrixCompletion(8, alpha=20.0, offsets="columns", random_state=0),
+    "complete, rank 8": nmd.MatrixCompletion(8, alpha=1.0, offsets="columns", random_state=0),
     "decompose, rank 10, ReLU": nmd.NMD(10, random_state=0),
 }
 

@@ -15,7 +15,7 @@ digits = nmd.datasets.digits(600)
 digits = digits[np.argsort(digits["digit"].values, kind="stable")].values
 test, training = digits[::4], digits[np.arange(600) % 4 > 0]
 hidden = np.random.default_rng(0).random(test.shape) < 0.3
-options = {"nonlinearity": "identity", "alpha": 20.0, "offsets": "columns", "random_state": 0}
+options = {"nonlinearity": "identity", "alpha": 1.0, "offsets": "columns", "random_state": 0}
 
 
 def error(model):

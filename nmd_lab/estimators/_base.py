@@ -147,7 +147,8 @@ class FactorModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 "batches alike."
             )
         elif sparse.issparse(batch):
-            rows = sparse.vstack([earlier, batch], format="csr")
+            both: Any = [earlier, batch]
+            rows = sparse.vstack(both, format="csr")
         else:
             rows = np.vstack([earlier, batch])
         if rows.shape[0] >= 2 * self._n_fitted:  # a component that was 0 could not learn
