@@ -327,6 +327,7 @@ def test_nmd_beats_the_svd_on_digits(rank):
 
 
 @pytest.mark.parametrize("share", [0.3, 0.5, 0.7])
+@pytest.mark.exhaustive
 def test_completion_beats_simple_imputers_on_digits(share):
     """Up to about 40 % missing a digit's near twins tell more than any linear rule does."""
     X = digits()

@@ -109,6 +109,7 @@ def test_damaged_files_count_as_absent(ending, damage, tmp_path):
     assert files.load("key") == [3]
 
 
+@pytest.mark.exhaustive
 def test_folders_in_the_place_of_files(kept, tmp_path):
     folder = tmp_path / "cache"
     shutil.copytree(kept, folder)
@@ -195,6 +196,7 @@ def test_is_ours_does_not_depend_on_the_folder_of_a_class():
 
 
 @pytest.mark.parametrize("first", ["prox", "fit"])
+@pytest.mark.exhaustive
 def test_code_does_not_depend_on_what_was_compiled_before(first):
     script = f"""
 import numpy as np, nmd_lab as nmd

@@ -20,6 +20,7 @@ def faces(data_dir):
 
 
 @pytest.mark.parametrize(("kept", "bound"), [(1.0, 0.1027), (0.5, 0.1045)])
+@pytest.mark.exhaustive
 def test_completion_of_faces(faces, kept, bound):
     """The paper's protocol: of the kept entries 20 % are held out as the test set."""
     errors = []

@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 import xarray as xr
 from scipy import sparse, stats
+from some import some
 
 import nmd_lab as nmd
 
@@ -123,7 +124,7 @@ def test_three_times_the_data_have_three_times_the_posterior_in_law(with_holes, 
     assert np.mean(np.array(ps) < 0.01) < 0.15  # 200 entries, which are not independent
 
 
-@pytest.mark.parametrize("size", [1e4, 1e7])
+@pytest.mark.parametrize("size", some([1e4, 1e7], 1))
 def test_large_counts_are_as_exact_as_poisson_noise(size):
     """The larger ones are sampled in another unit, in which a count is no Poisson number."""
     rng = np.random.default_rng(0)
@@ -254,7 +255,7 @@ def test_ctrl_c_in_the_second_chain_keeps_the_first(with_holes, interactive):
 # Small and odd data -----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("nonlinearity", "loss"), PAIRS)
+@pytest.mark.parametrize(("nonlinearity", "loss"), some(PAIRS, 2))
 def test_every_pair_gives_finite_predictions(X, nonlinearity, loss):
     data = np.abs(X) / (np.abs(X).max() if nonlinearity == "minmax" else 1)
     data[2, 3] = np.nan

@@ -2,7 +2,7 @@
 
 >>> import nmd_lab as nmd
 >>> study = nmd.Study(
-...     nmd.datasets.digits(50), nonlinearity=["identity", "relu"], rank=[2, 5], max_iter=50
+...     nmd.datasets.digits(50), nonlinearity=["identity", "relu"], rank=[2, 5], alpha=1
 ... )
 >>> results = study.run(progress=False)
 >>> dict(results.sizes)

@@ -95,7 +95,7 @@ class Study:
     --------
     >>> import nmd_lab as nmd
     >>> study = nmd.Study(nmd.datasets.digits(60), rank=[2, 6], loss=["frobenius", "l1"],
-    ...                   method=["admm", "svd"], missing=[0.2, 0.5], max_iter=50)
+    ...                   method=["admm", "svd"], missing=[0.2, 0.5], alpha=1)
     >>> results = study.run(progress=False)
     >>> results.held_out_rmse.dims
     ('solver', 'loss', 'rank', 'missing', 'seed')
