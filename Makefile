@@ -46,7 +46,7 @@ help: ## list the targets
 demo: $(VENV)/with-plot,io ## the main job on real data; pictures, table and result go to out/
 	$(BIN)/python examples/demo.py --out out
 
-test: $(VENV)/with-dev ## every claim once: unit tests, a browser test an explorer, short notebooks (about ten minutes)
+test: $(VENV)/with-dev ## every claim once: unit tests, a browser test an explorer, short notebooks (a quarter of an hour)
 	$(PYTEST) tests/model tests/solver/sampler
 	$(PYTEST) tests/solver $(addprefix --ignore=tests/solver/,sampler refinement devices executors)
 	$(PYTEST) $(addprefix tests/solver/,refinement devices executors)
