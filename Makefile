@@ -33,6 +33,14 @@ UNIT := plot,io,data,lab,test
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Python compiles what it imports.
 export PIP_NO_COMPILE := 1
+# Environments are installed by uv, two minutes faster than by pip, from where pip is told to look.
+UV := uv==0.13.9
+ifdef PIP_FIND_LINKS
+export UV_FIND_LINKS := $(PIP_FIND_LINKS)
+endif
+ifdef PIP_INDEX_URL
+export UV_DEFAULT_INDEX := $(PIP_INDEX_URL)
+endif
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
@@ -159,12 +167,14 @@ $(VENV)-ratings/with-libraries: Makefile pyproject.toml $(CONSTRAINTS)
 	    || echo "$$library cannot be installed here, and is left out."; done
 	@touch $@
 
-$(BIN)/pip:
+$(BIN)/uv:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 	    || { echo "nmd_lab needs Python 3.11 or newer: make PYTHON=/path/to/python ..."; exit 1; }
 	$(PYTHON) -m venv $(VENV)
+	@$(BIN)/pip install --quiet $(UV)
 
-$(VENV)/with-%: pyproject.toml $(CONSTRAINTS) | $(BIN)/pip
-	@echo "Installing nmd_lab[$*] into $(VENV): this takes a minute or two, once."
-	@$(BIN)/pip install --quiet -c $(CONSTRAINTS) -e ".[$*]"
+$(VENV)/with-%: pyproject.toml $(CONSTRAINTS) | $(BIN)/uv
+	@echo "Installing nmd_lab[$*] into $(VENV): this takes up to a minute, once."
+	@$(BIN)/uv pip install --quiet --python $(BIN)/python -c $(CONSTRAINTS) -e ".[$*]" \
+	    || $(BIN)/pip install --quiet -c $(CONSTRAINTS) -e ".[$*]"
 	@touch $@

@@ -12,7 +12,7 @@ True
 or complete one with holes, NaN or ``mask=`` (True = observed):
 
 >>> X[rng.random(X.shape) < 0.3] = np.nan
->>> filled = nmd.complete(X, random_state=0).reconstruct()  # what is not given is chosen
+>>> filled = nmd.complete(X, 4, random_state=0).reconstruct()  # what is not given is chosen
 >>> bool(np.isnan(filled).any())
 False
 

@@ -124,6 +124,7 @@ def test_fitting_anew_forgets_the_other_inference(X):
     assert model.components_.shape == (2, 24)
 
 
+@pytest.mark.exhaustive
 def test_grid_search_over_both(X):
     model = nmd.MatrixCompletion(2, **(SHORT | {"n_draws": 20, "n_tune": 20}), max_iter=30)
     grid = {"n_components": [1, 2], "inference": ["fit", "sample"]}

@@ -44,22 +44,22 @@ def told(function, *args, **options):
 def test_a_data_frame_is_fitted_in_the_units_of_its_columns(table):
     truth, hidden = table
     X = truth.mask(hidden)
-    fit, said = told(nmd.complete, X)
+    fit, said = told(nmd.complete, X, 2)
     assert not said
     assert errors(fit.impute(X), truth, hidden).max() < 0.5
-    same = nmd.complete(X.values, loss={}, random_state=0)
+    same = nmd.complete(X.values, 2, loss={}, random_state=0)
     np.testing.assert_array_equal(fit.reconstruct().values, same.reconstruct().values)
 
 
 def test_an_array_is_warned_of(table):
     truth, hidden = table
     X = truth.mask(hidden).values
-    fit, said = told(nmd.complete, X)
+    fit, said = told(nmd.complete, X, 2)
     assert errors(fit.reconstruct(), truth, hidden).max() > 5  # why there is a warning
     assert len(said) == 1
     assert "column 0 has " in said[0]
     assert "loss={}" in said[0]
-    assert not told(nmd.complete, X, loss={})[1]
+    assert not told(nmd.complete, X, 2, loss={})[1]
 
 
 def test_one_nonlinearity_for_all_keeps_the_units_of_x(table):

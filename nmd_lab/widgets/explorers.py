@@ -208,7 +208,7 @@ class StudyExplorer(Explorer):
     Examples
     --------
     >>> import nmd_lab as nmd
-    >>> study = nmd.Study(nmd.datasets.digits(40), rank=[1, 2, 3], n_splits=2, max_iter=10)
+    >>> study = nmd.Study(nmd.datasets.digits(40), rank=[1, 2, 3], alpha=1.0, max_iter=10)
     >>> _ = study.run(progress=False)
     >>> explorer = nmd.widgets.StudyExplorer(study)
     >>> explorer.start()

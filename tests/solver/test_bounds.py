@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 import xarray as xr
 from scipy import sparse
+from some import some
 
 import nmd_lab as nmd
 from nmd_lab.data.valid_range import valid_range
@@ -30,7 +31,7 @@ OURS = {
 }
 
 
-@pytest.mark.parametrize("way", OURS)
+@pytest.mark.parametrize("way", some([*OURS], 4))
 def test_a_name_without_bounds_is_refused_outside_0_and_1(way, ratings):
     said = (
         r"nonlinearity='minmax' .* 0 and 1, and X goes from 0.5 to 5: .*nmd\.MinMax\(0\.5, 5\)\.$"

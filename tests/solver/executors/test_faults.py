@@ -42,6 +42,7 @@ def killer(client, *iterations):
     return callback
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(("storage", "embedded"), some([("dense", 1 << 16), ("observed", 0)], 1))
 def test_killed_workers_cost_time_only(storage, embedded, own_client, caplog, monkeypatch):
     """Whether H is sent with each task, or before."""
@@ -71,6 +72,7 @@ def test_the_state_of_a_checkpoint_shortens_what_is_done_again(own_client, tmp_p
     assert any("lost: rows" in record.message for record in caplog.records)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("storage", some(["observed", "dense", "masked", "zeros"], 1))
 def test_a_run_goes_on_from_its_checkpoint(storage, client, tmp_path):
     X, options = made(storage, (3000, 40))

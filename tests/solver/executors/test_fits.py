@@ -38,6 +38,7 @@ def test_iterates_of_all_pairs(nonlinearity, loss, storage, client):
     assert other.optimality == pytest.approx(one.optimality, rel=1e-5)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("storage", some(STORAGES, 1))
 def test_starts_of_the_library(storage, client):
     X, options = made(storage)

@@ -153,8 +153,7 @@ def test_a_worker_without_room_keeps_its_rows_in_files(client, monkeypatch):
             assert_close(expected, function(given[0], 3, "relu", **settings))
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
+REFUSED = some(
     [
         ({"rank": "auto"}, "does not go with data that are on the workers of a cluster"),
         ({"alpha": "auto"}, "alpha='auto' does not go with data that are on the workers"),
@@ -168,7 +167,12 @@ def test_a_worker_without_room_keeps_its_rows_in_files(client, monkeypatch):
         ({"memory_limit": 1}, "memory_limit=1 does not go with client="),
         ({"rank": 0}, "rank=0"),
     ],
+    6,
 )
+"""Arguments, and what is said of them."""
+
+
+@pytest.mark.parametrize(("arguments", "message"), REFUSED)
 def test_what_does_not_go_is_refused(arguments, message, client):
     X, _ = made("dense")
     given = {"rank": 2, "alpha": 0.1, "nonlinearity": "relu", "client": client} | arguments

@@ -95,7 +95,7 @@ def test_a_number_for_alpha_is_the_plain_problem_of_before():
 @pytest.mark.parametrize(
     "given",
     some([{"rank": 3}, {"alpha": 0.4}, {"offsets": "rows"}, {"offset_alpha": 2.0},
-     {"nonlinearity": "relu"}, {"alpha": 0.0, "offsets": "both", "offset_alpha": 1.0}], 4),
+     {"nonlinearity": "relu"}, {"alpha": 0.0, "offsets": "both", "offset_alpha": 1.0}], 2),
     ids=str,
 )  # fmt: skip
 def test_what_is_given_is_kept(given):
@@ -347,6 +347,7 @@ def hard(kind):
     return rng.normal(size=(40, 30)) + (5 if kind == "noise" else 0), rng.random((40, 30)) < 0.6
 
 
+@pytest.mark.exhaustive
 @pytest.mark.filterwarnings("ignore::nmd_lab.NMDWarning")
 @pytest.mark.parametrize("kind", some(["noise around 0", "noise", "outlier", "few"], 2))
 def test_no_worse_than_the_mean(kind):
