@@ -2,7 +2,7 @@
 
 The journal of ``study.nc`` is ``study.nc.journal``, a file of JSON lines.  Each line is the record
 of a finished fit, and is written as soon as the fit is done.  Its key tells the data and all
-arguments, so that fits of several studies can lie in one journal.  A last line that a crash has cut
+arguments, so that a study that grows keeps its fits.  A last line that a crash has cut
 short is dropped.  Each line holds its own checksum; a record that does not agree with it is
 ignored, and its fit is done again.
 """

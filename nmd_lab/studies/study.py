@@ -165,6 +165,8 @@ class Study:
 
         Raises
         ------
+        ValueError
+            If `path` holds another study, of which no fit is one of this study.
         RuntimeError
             If another process is writing to `path`.
 
@@ -178,6 +180,8 @@ class Study:
         path = None if path is None else Path(path)
         cells = {cell.key: cell for cell in self.grid.values.flat}
         with open_journal(path, self._records) as add:
+            if self._records and not cells.keys() & self._records.keys():
+                raise ValueError(f"path={str(path)!r} holds another study: give another path.")
             done = {k for k, r in self._records.items() if r["status"] in ("done", "left out")}
             # By key, which is as good as at random: so the rate predicts the remaining time
             todo = [cells[key] for key in sorted(cells.keys() - done)]
@@ -217,9 +221,7 @@ class Study:
         cells = select(self.grid, labels)
         for name, size in cells.sizes.items():
             if size > 1:
-                raise ValueError(
-                    f"{name} is not given: choose one of {cells[name].values.tolist()}."
-                )
+                raise ValueError(f"{name} is not given: choose from {cells[name].values.tolist()}.")
         cell: Cell = cells.item()
         return cell
 

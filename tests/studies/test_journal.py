@@ -92,7 +92,7 @@ def test_blocks_join_later_and_know_their_picture(digits, tmp_path, computed):
     nmd.Study(digits, **ONE).run(path, progress=False)
     nmd.Study(digits, **options).run(path, progress=False)
     assert len(computed) == 2
-    nmd.Study(digits, shape=(4, 16), **options).run(path, progress=False)
+    nmd.Study(digits, shape=(4, 16), **options).run(tmp_path / "wide.nc", progress=False)
     assert len(computed) == 4
 
 
@@ -141,22 +141,33 @@ def test_what_failed_is_done_again(digits, tmp_path):
     assert nmd.Study(digits, **options).run(path, progress=False).identical(results)
 
 
-def test_a_journal_serves_several_studies(digits, tmp_path, computed, monkeypatch):
-    """Another value, other data, other metrics and another version are other fits."""
+CHANGES = {
+    "another value": lambda digits: {"rank": 3},
+    "other data": lambda digits: {"X": digits + 1e-9},
+    "hidden data": lambda digits: {"mask": digits.values >= 0.5},
+    "other metrics": lambda digits: {"metrics": "relative_error_l1"},
+    "other seeds": lambda digits: {"random_state": 10},
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_another_study_is_refused_and_what_is_there_stays(change, digits, tmp_path, computed):
     path = tmp_path / "study.nc"
     first = nmd.Study(digits, **ONE).run(path, progress=False)
-    changed = digits.copy(deep=True)
-    changed[3, 5] += 1e-9
-    for change in ({"rank": 3}, {"X": changed}, {"mask": digits.values >= 0.5},
-                   {"metrics": "relative_error_l1"}, {"random_state": 10}):  # fmt: skip
-        nmd.Study(**{"X": digits} | ONE | change).run(path, progress=False)
-    assert len(computed) == len(set(computed)) == 6
-    assert nmd.Study(digits, **ONE).run(path, progress=False).identical(first)
+    other = {"X": digits} | ONE | CHANGES[change](digits)
+    with pytest.raises(ValueError, match=r"holds another study: give another path\.$"):
+        nmd.Study(**other).run(path, progress=False)
+    assert len(computed) == 1
     assert netcdf.read(path).identical(first)
-    assert len(computed) == 6
+    assert nmd.Study(digits, **ONE).run(path, progress=False).identical(first)
+    assert len(computed) == 1
+
+
+def test_a_fit_of_another_version_is_done_again(digits, tmp_path, computed, monkeypatch):
+    nmd.Study(digits, **ONE).run(tmp_path / "study.nc", progress=False)
     monkeypatch.setattr(_version, "__version__", "99.0")
-    nmd.Study(digits, **ONE).run(path, progress=False)
-    assert len(set(computed)) == 7
+    nmd.Study(digits, **ONE).run(tmp_path / "new.nc", progress=False)
+    assert len(set(computed)) == 2
 
 
 def test_values_under_a_mask_are_not_in_the_data(digits, tmp_path, computed):
