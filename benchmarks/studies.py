@@ -44,7 +44,7 @@ def processes() -> None:
     with tempfile.TemporaryDirectory() as folder:
         one = timed(Path(folder) / "one.nc", 1, progress=True)
         two = timed(Path(folder) / "two.nc", 2)
-        with open_journal(Path(folder) / "none.nc", {"layout": 1}, {}) as add:
+        with open_journal(Path(folder) / "none.nc", {}) as add:
             began = time.perf_counter()
             for k in range(100):
                 add({"key": str(k), "scores": dict.fromkeys("abcdefgh", k / 7)})

@@ -274,10 +274,9 @@ def study(
     out: Path,
     jobs: int | None = None,
     time_limit: float | None = None,
-    retry: Annotated[bool, Parameter(show_default=False)] = False,
     quiet: Annotated[bool, Parameter(show_default=False)] = False,
 ) -> ExitCode:
-    """Do the fits of a study that are not done yet.
+    """Do the fits of a study that are not done yet, or failed.
 
     Parameters
     ----------
@@ -289,8 +288,6 @@ def study(
         Number of processes; -1: one for each processor.
     time_limit
         Largest duration of each fit in seconds.
-    retry
-        Repeat fits that failed.
     quiet
         No progress bar.
     """
@@ -303,7 +300,6 @@ def study(
     the_study, options = read_configuration(config)
     numbers = {"n_jobs": jobs, "time_limit": time_limit}
     options |= {name: value for name, value in numbers.items() if value is not None}
-    options |= {"retry": True} if retry else {}
     with _going_on_from(journal_path(out)):
         results = the_study.run(out, progress=not quiet, **options)
     _print_study(results)
@@ -338,7 +334,7 @@ def _print_study(results: Any) -> None:
     from nmd_lab.studies.summary import table
 
     print(f"<nmd_lab.Study>  {', '.join(f'{dim}: {n}' for dim, n in results.sizes.items())}")
-    print(table(results, conditions={}).joined().to_string())
+    print(table(results, [], {}).joined().to_string())
     status, reasons = results["status"].values, results["stop_reason"].values
     fits = results["fit"].values
     for name in ("left out", "timed out", "failed"):

@@ -243,7 +243,7 @@ def test_a_study_of_a_file_beside_it(matrix, tmp_path):
         'nonlinearity = "minmax(0, 2)"\nmethod = "admm"\n[study.missing]\nrows = 0.2\n'
     )
     study, _ = configuration.read_configuration(config)
-    assert study.grid.task({"rank": 2, "seed": 0}).arguments["nonlinearity"] == nmd.MinMax(0, 2)
+    assert study.cell(rank=2, seed=0).settings["nonlinearity"] == nmd.MinMax(0, 2)
     assert study.cell(rank=1, seed=0).X.row.values[0] == "r0"
 
 
@@ -251,8 +251,9 @@ def test_a_study_of_ratings(tmp_path):
     config = tmp_path / "study.toml"
     config.write_text('[data]\ndataset = "movielens_small"\n[study]\nrank = 2\n')
     study, run = configuration.read_configuration(config)
-    assert study.problem.data.is_sparse
-    assert study.problem.data.labels.dims == ("user", "item")
+    X = study.cell(seed=0).X
+    assert isinstance(X, nmd.SparseObservations)
+    assert X.labels.dims == ("user", "item")
     assert run == {}
 
 

@@ -168,5 +168,3 @@ def test_where_parts_of_columns_do_not_go_is_said():
     for estimator in (nmd.NMD(1), nmd.MatrixCompletion(1)):
         with pytest.raises(TypeError, match=r"categories in column 'b'.*use nmd\.complete"):
             estimator.fit(table)
-    with pytest.raises(TypeError, match="a study does not compare"):
-        nmd.Study(table[["a"]], rank=[1], loss=[{"a": "l1"}])

@@ -47,9 +47,6 @@ from nmd_lab.model.nonlinearities import NONLINEARITY_CLASSES
 
 from .study import Study
 
-RUN_ARGUMENTS = ("n_jobs", "time_limit", "retry")
-"""Arguments of `Study.run` that ``[run]`` may hold."""
-
 
 def read_configuration(path: str | os.PathLike[str]) -> tuple[Study, dict[str, Any]]:
     """Return the study that a TOML file describes, and the keyword arguments of `Study.run`.
@@ -68,7 +65,7 @@ def read_configuration(path: str | os.PathLike[str]) -> tuple[Study, dict[str, A
     for name in ("data", "study", "run"):
         if not isinstance(sections.get(name), dict):
             raise ValueError(f"config={str(path)!r} has no section [{name}]: add it.")
-    check_words("run", sections["run"], RUN_ARGUMENTS)
+    check_words("run", sections["run"], ("n_jobs", "time_limit"))
     arguments = sections["study"]
     for name in {"nonlinearity", "loss"} & arguments.keys():
         arguments[name] = named_model(name, arguments[name])

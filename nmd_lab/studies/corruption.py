@@ -12,18 +12,18 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
 from nmd_lab import datasets
-from nmd_lab.data.pictures import Picture
+from nmd_lab.data.base import FloatArray
 
 from .known_entries import KnownEntries
 
 PATCHES_PER_SIDE = 4  # hidden patches are a quarter as long as the shorter side of a picture
 OUTLIER_SIZE = 5.0  # standard deviations of X, far outside ordinary errors
 
-FloatArray = NDArray[np.floating]
 BoolArray = NDArray[np.bool_]
 
 
@@ -32,11 +32,6 @@ class Corruption(NamedTuple):
 
     kind: str
     level: float
-    picture: Picture | None = None
-
-    def __str__(self) -> str:
-        """Return kind and level."""
-        return f"{self.kind} {self.level:g}"
 
     def generator(self, seed: int) -> np.random.Generator:
         """Return a random number generator, which is the same for all levels."""
@@ -44,46 +39,53 @@ class Corruption(NamedTuple):
         return np.random.default_rng([seed, int.from_bytes(digest, "little")])
 
 
+NOTHING_HIDDEN, NO_NOISE = Corruption("random", 0.0), Corruption("gaussian", 0.0)
+
+
 def hidden_entries(data: KnownEntries, missing: Corruption, seed: int) -> BoolArray:
     """Return a mask of the known entries that is True where they are hidden."""
     if missing.level == 0:
-        return np.zeros(data.size, dtype=bool)
-    return HIDE[missing.kind](data, missing, missing.generator(seed))
+        return np.zeros(data.entries.values.size, dtype=bool)
+    return HIDE[missing.kind](data, missing.level, missing.generator(seed))
 
 
 def noisy_values(data: KnownEntries, noise: Corruption, seed: int) -> FloatArray:
     """Return the known values with noise, in the precision of X."""
+    values = data.entries.values
     if noise.level == 0:
-        return data.values
-    values = NOISE[noise.kind](data.values.astype(float), noise.level, noise.generator(seed))
-    return values.astype(data.values.dtype)
+        return values
+    noisy = NOISE[noise.kind](values.astype(float), noise.level, noise.generator(seed))
+    return noisy.astype(values.dtype)
 
 
-def _by_value(data: KnownEntries, missing: Corruption, rng: np.random.Generator) -> BoolArray:
+def _by_value(data: KnownEntries, share: float, rng: np.random.Generator) -> BoolArray:
     """Hide entries with probabilities in proportion to the rank of their value."""
-    weights = rankdata(data.values) / data.size
-    draws = rng.exponential(size=data.size) / weights
-    return _lowest(_spare_rows_and_columns(data, draws), missing.level)
+    values = data.entries.values
+    weights = rankdata(values) / values.size
+    return _single(data, share, rng.exponential(size=values.size) / weights)
 
 
-def _blocks(data: KnownEntries, missing: Corruption, rng: np.random.Generator) -> BoolArray:
+def _lines(data: KnownEntries, axis: int, share: float, rng: np.random.Generator) -> BoolArray:
+    """Hide whole rows (axis 0) or columns (axis 1)."""
+    return _lowest(rng.random(data.observations.shape[axis]), share)[data.entries[axis]]
+
+
+def _blocks(data: KnownEntries, share: float, rng: np.random.Generator) -> BoolArray:
     """Hide square patches of each picture; without a picture, X itself is one."""
-    picture, pixels = missing.picture, np.arange(data.shape[1])
+    (rows, columns, _), (m, n), picture = data.entries, data.observations.shape, data.picture
     if picture is None:
-        return _patches(data.shape, missing.level, rng)[data.rows, data.columns]
-    pixels = pixels if picture.positions is None else picture.positions
-    masks = [_patches(picture.shape, missing.level, rng).ravel() for _ in range(data.shape[0])]
-    return np.stack(masks)[data.rows, pixels[data.columns]]
+        return _patches((m, n), share, rng)[rows, columns]
+    pixels = np.arange(n) if picture.positions is None else picture.positions
+    masks = [_patches(picture.shape, share, rng).ravel() for _ in range(m)]
+    return np.stack(masks)[rows, pixels[columns]]
 
 
-def _spare_rows_and_columns(data: KnownEntries, draws: FloatArray) -> FloatArray:
-    """Raise the largest draw of each row and column above all others, so that it is hidden last."""
-    spared = np.zeros(data.size, dtype=bool)
-    for indices, count in zip((data.rows, data.columns), data.shape, strict=True):
-        largest = np.zeros(count)
-        np.maximum.at(largest, indices, draws)
-        spared |= draws == largest[indices]
-    return np.where(spared, draws + draws.max() + 1, draws)
+def _single(data: KnownEntries, share: float, draws: FloatArray) -> BoolArray:
+    """Hide the entries with the lowest draws, the last ones of each row and column at the end."""
+    rows, columns, _ = data.entries
+    largest = [pd.Series(draws).groupby(i).transform("max") for i in (rows, columns)]
+    spared = (draws == largest[0]) | (draws == largest[1])
+    return _lowest(np.where(spared, draws + draws.max() + 1, draws), share)
 
 
 def _lowest(draws: FloatArray, share: float) -> BoolArray:
@@ -118,26 +120,21 @@ def _outliers(values: FloatArray, share: float, rng: np.random.Generator) -> Flo
     return values + np.where(draws < share, OUTLIER_SIZE * values.std() * errors, 0.0)
 
 
-HIDE: dict[str, Callable[..., BoolArray]] = {
-    "random": lambda data, missing, rng: _lowest(
-        _spare_rows_and_columns(data, rng.random(data.size)), missing.level
-    ),
-    "rows": lambda X, missing, rng: _lowest(rng.random(X.shape[0]), missing.level)[X.rows],
-    "columns": lambda X, missing, rng: _lowest(rng.random(X.shape[1]), missing.level)[X.columns],
+# Ways to hide entries; the level is the share of the known entries, rows, columns or pixels
+HIDE: dict[str, Callable[[KnownEntries, float, np.random.Generator], BoolArray]] = {
+    "random": lambda data, share, rng: _single(data, share, rng.random(data.entries.values.size)),
+    "rows": lambda data, share, rng: _lines(data, 0, share, rng),
+    "columns": lambda data, share, rng: _lines(data, 1, share, rng),
     "blocks": _blocks,
     "by_value": _by_value,
 }
-"""Ways to hide entries; the level is the share of the known entries, rows, columns or pixels."""
 
+# Kinds of noise.  The level of "gaussian" is a standard deviation in the units of X, that of
+# "salt_and_pepper" and "outliers" a share of the entries.  That of "poisson" is the number of
+# counts for one unit of X, so a higher level means less noise.
 NOISE: dict[str, Callable[..., FloatArray]] = {
     "gaussian": lambda values, level, rng: datasets.gaussian(values, level, random_state=rng),
     "salt_and_pepper": _salt_and_pepper,
     "poisson": lambda values, level, rng: datasets.poisson(values, level, random_state=rng),
     "outliers": _outliers,
 }
-"""Kinds of noise.
-
-The level of "gaussian" is a standard deviation in the units of X.  That of "salt_and_pepper" and
-"outliers" is a share of the entries.  That of "poisson" is the number of counts for one unit of X,
-so a higher level means less noise.
-"""

@@ -4,129 +4,82 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import xarray as xr
 from joblib import hash as hash_of
 from numpy.typing import NDArray
-from scipy import sparse
 
-from nmd_lab._checks import errors_about
-from nmd_lab.data.base import Observations
-from nmd_lab.data.labels import Labels, is_frame
+from nmd_lab import _version
+from nmd_lab.data.base import FloatArray, ObservedEntries
+from nmd_lab.data.containers import like
+from nmd_lab.data.labels import is_frame
 from nmd_lab.data.observations import observe
 from nmd_lab.data.pictures import Picture, picture_of
 from nmd_lab.data.sparse import is_sparse
 from nmd_lab.data.sparse_observations import SparseObservations
-from nmd_lab.result.decomposition import Decomposition
-from nmd_lab.result.posterior.posterior import Posterior
-
-CHUNK = 1 << 18  # entries of a sparse X that are predicted at once: 2 MB an array
 
 
 @dataclass(frozen=True, eq=False)
 class KnownEntries:
-    """The known entries of X, row by row.
+    """The known entries of X.
 
     Attributes
     ----------
-    rows, columns : ndarray of int (size,)
-        Positions of the entries.
-    values : ndarray of float (size,)
-        The entries.
-    shape : (int, int)
-        Number of rows and columns of X.
-    labels : Labels
-        Dimensions and coordinates of X.
-    form : {"plain", "labelled", "sparse", "labelled sparse"}
-        Type of the matrices that the fits get: array, DataArray, scipy.sparse array or
-        SparseObservations.
-    clean : tuple of ndarray or None
-        Rows, columns and values of the true entries, if the user gave them.
+    X : ndarray, DataArray, scipy.sparse matrix or SparseObservations
+        Data in the form that the fits get.
+    observations : SparseObservations
+        The entries row by row, with the dimensions and coordinates of X.
+    shape : (int, int) or None
+        Height and width of the picture that each row is, if the user gave them.
+    sample_dims : str or tuple of str, or None
+        Dimensions that make the rows, if the user named them.
     """
 
-    rows: NDArray[np.intp]
-    columns: NDArray[np.intp]
-    values: NDArray[np.floating]
-    shape: tuple[int, int]
-    labels: Labels
-    form: str
-    clean: tuple[NDArray[Any], NDArray[Any], NDArray[Any]] | None = None
+    X: Any
+    observations: SparseObservations
+    shape: tuple[int, int] | None
+    sample_dims: str | Sequence[str] | None
 
-    @property
-    def is_sparse(self) -> bool:
-        """Whether X is sparse, so that no dense matrix of its shape is ever made."""
-        return self.form.endswith("sparse")
+    @cached_property
+    def entries(self) -> ObservedEntries:
+        """Rows, columns and values of the entries."""
+        return self.observations.entries()
 
-    @property
-    def size(self) -> int:
-        """Number of known entries."""
-        return self.values.size
+    @cached_property
+    def picture(self) -> Picture | None:
+        """How a row of X makes a picture, by the given shape or by labels, if it makes one."""
+        labels = self.observations.labels
+        row = labels.label(np.broadcast_to(0.0, labels.matrix_shape))
+        return picture_of(row.isel(dict.fromkeys(labels.rows, 0)), self.shape)
 
-    @property
+    @cached_property
     def fingerprint(self) -> str:
-        """Hash of all that decides the results."""
-        places = self.rows, self.columns
-        return str(hash_of((self.shape, self.form, *places, self.values, self.clean)))
+        """Hash of all that decides the results, the version of the library too."""
+        kind = _version.__version__, type(self.X).__name__, self.shape, self.sample_dims
+        return str(hash_of((kind, self.observations.shape, self.entries)))
 
-    def matrix(self, values: NDArray[np.floating], mask: NDArray[np.bool_]) -> Any:
+    def matrix(self, values: FloatArray, mask: NDArray[np.bool_]) -> Any:
         """Return X with new values of the known entries, and only those where the mask is True."""
-        rows, columns = self.rows[mask], self.columns[mask]
-        if self.is_sparse:
-            starts = np.searchsorted(rows, np.arange(self.shape[0] + 1))
-            index_type: Any = np.int32 if max(*self.shape, rows.size) < 2**31 else np.int64
-            indptr, indices = starts.astype(index_type), columns.astype(index_type)
-            observations = SparseObservations(values[mask], None, indptr, indices, self.labels)
-            return observations.to_csr() if self.form == "sparse" else observations
-        matrix = np.full(self.shape, np.nan, dtype=values.dtype)
-        matrix[rows, columns] = values[mask]
-        return self.labels.label(matrix) if self.form == "labelled" else matrix
-
-    def predict(
-        self, fit: Decomposition | Posterior, rows: NDArray[np.intp], columns: NDArray[np.intp]
-    ) -> NDArray[np.floating]:
-        """Return the values of a fit of X, or the means of a posterior, at some positions."""
-        if isinstance(fit, Posterior):  # which is slow at entries that nobody asks for
-            return np.asarray(fit.predict(rows, columns))
-        if not self.is_sparse:
-            return np.asarray(fit.labels.flatten(fit.reconstruct().values)[rows, columns])
-        chunks = [slice(first, first + CHUNK) for first in range(0, rows.size, CHUNK)]
-        return np.concatenate([fit.predict(rows[chunk], columns[chunk]) for chunk in chunks])
-
-    def picture_of_rows(self, shape: tuple[int, int] | None) -> Picture | None:
-        """Return how a row of X makes a picture, by shape or labels; None if it makes none."""
-        labels = self.labels
-        row = labels.label(np.broadcast_to(0.0, self.shape)).isel(dict.fromkeys(labels.rows, 0))
-        return picture_of(row, shape)
+        return like(self.X, self.observations.with_values(values).select(mask))
 
 
 def read_known_entries(
-    X: Any, *, mask: Any = None, clean: Any = None, sample_dims: str | Sequence[str] | None = None
+    X: Any, mask: Any, shape: tuple[int, int] | None, sample_dims: str | Sequence[str] | None
 ) -> KnownEntries:
     """Return the known entries of X; the arguments are those of `Study`."""
     if is_sparse(X) and sample_dims is not None:
         raise TypeError("sample_dims does not go with a sparse X: leave it out.")
-    observations, truth = observe(X, mask=mask, sample_dims=sample_dims), None
-    if is_sparse(X) and observations.weights is not None:
-        raise ValueError("X has weights, which a study cannot use: leave them out.")
-    form = "labelled" if isinstance(X, xr.DataArray) or is_frame(X) else "plain"
-    if is_sparse(X):
-        form = "sparse" if sparse.issparse(X) else "labelled sparse"
-    if clean is not None:
-        with errors_about("clean"):
-            if isinstance(clean, xr.DataArray) and isinstance(X, xr.DataArray):
-                clean = clean.transpose(*X.dims)
-            true = observe(clean, sample_dims=sample_dims)
-        if true.shape != observations.shape:
-            raise ValueError(f"clean has the shape {true.shape}: give {observations.shape}.")
-        rows, columns, values = _entries(true)
-        truth = rows, columns, values.astype(float)
-    shape, labels = observations.shape, observations.labels
-    return KnownEntries(*_entries(observations), shape, labels, form, truth)
-
-
-def _entries(observations: Observations) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
-    """Return rows, columns and values of the observed entries."""
-    rows, columns, values = observations.entries()
-    return rows.astype(np.intp), columns.astype(np.intp), values
+    observations = observe(X, mask=mask, sample_dims=sample_dims).as_sparse()
+    if observations.weights is not None or observations.limits is not None:
+        raise ValueError("X has weights or limits, which a study cannot use: leave them out.")
+    if not is_sparse(X):
+        is_labelled = isinstance(X, xr.DataArray) or is_frame(X)
+        X = observations.to_array()
+        X = observations.labels.label(X) if is_labelled else X
+    entries = KnownEntries(X, observations, shape, sample_dims)
+    if shape is not None:
+        _ = entries.picture  # a wrong shape is refused here
+    return entries

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any
 
 from nmd_lab import baselines
@@ -16,23 +14,20 @@ from nmd_lab.result.posterior.posterior import Posterior
 from nmd_lab.sampling import sample
 
 Result = Decomposition | Posterior
-"""What a method returns."""
+Method = Callable[..., Result]  # a function of X and further arguments
 
-METHODS: dict[str, Callable[..., Result]] = {"admm": complete, "sample": sample}
-METHODS |= {n: f for n, f in vars(baselines).items() if n in baselines.__all__ and callable(f)}
-METHODS["svd"] = METHODS["truncated_svd"]
+METHODS: dict[str, Method] = {"admm": complete, "sample": sample, "svd": baselines.truncated_svd}
+METHODS |= {name: getattr(baselines, name) for name in baselines.__all__}
 
-RESERVED = (
+# Arguments that the study sets itself, or that a study cannot have
+RESERVED = {
     *("X", "mask", "sample_dims", "random_state", "threads", "callback", "progress", "solver"),
     *("checkpoint", "checkpoint_every", "work_dir", "memory_limit", "client"),
-)
-"""Arguments of a fit that the study sets itself, or that a study cannot have."""
+    *("missing", "noise", "seed"),
+}
 
-WITHOUT_EFFECT = {METHODS["mean_fill"]: {"rank"}, sample: {"noise", "targets"}}
-"""Arguments that a method ignores, or that a study has no use for: `noise` is that of the study."""
-
-_compiled: set[str] = set()
-"""Descriptions of the fits whose kernels this process has compiled."""
+# Arguments that a method ignores, or that a study has no use for
+WITHOUT_EFFECT = {METHODS["mean_fill"]: {"rank"}, sample: {"targets"}}
 
 
 def named_function(argument: str, value: Any, functions: Mapping[str, Any]) -> tuple[str, Any]:
@@ -43,53 +38,19 @@ def named_function(argument: str, value: Any, functions: Mapping[str, Any]) -> t
     if callable(value) and getattr(value, "__name__", "<lambda>") != "<lambda>":
         return value.__name__, value
     raise TypeError(
-        f"{argument}={value!r} is neither a name nor a function that has one: choose from "
-        f"{sorted(functions)}, or give a function that was made by def."
+        f"{argument}={value!r} has no name: give one made by def, or one of {sorted(functions)}."
     )
 
 
-@dataclass(frozen=True)
-class Method:
-    """A function of (X, ...) that returns a `Decomposition` or a `Posterior`.
+def defaults(method: Method) -> dict[str, Any]:
+    """Return the arguments that change the result, with their defaults; `rank` may have none."""
+    excluded = RESERVED | WITHOUT_EFFECT.get(method, set())
+    parameters = list(inspect.signature(method).parameters.values())[1:]
+    named = [p for p in parameters if p.kind is not p.VAR_KEYWORD and p.name not in excluded]
+    return {p.name: p.default for p in named}
 
-    Attributes
-    ----------
-    name : str
-        Name of the method in the study.
-    function : callable
-        The function.
-    defaults : dict
-        Arguments that change the result, with their defaults; `rank` may have none.
-    """
 
-    name: str
-    function: Callable[..., Result]
-    defaults: dict[str, Any]
-
-    def __str__(self) -> str:
-        """Return the name."""
-        return self.name
-
-    @classmethod
-    def of(cls, method: Any) -> Method:
-        """Return the method for a name or a function."""
-        name, function = named_function("method", method, METHODS)
-        parameters = list(inspect.signature(function).parameters.values())[1:]
-        excluded = {*RESERVED, *WITHOUT_EFFECT.get(function, ())}
-        named = [p for p in parameters if p.kind is not p.VAR_KEYWORD and p.name not in excluded]
-        return cls(name, function, {p.name: p.default for p in named})
-
-    def accepted(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """Return those of the arguments that the function takes."""
-        parameters = inspect.signature(self.function).parameters
-        return {name: value for name, value in arguments.items() if name in parameters}
-
-    def compile(self, X: Any, arguments: Mapping[str, Any]) -> None:
-        """Let Numba compile what a fit needs, once in a process, by a fit of few iterations."""
-        few = self.accepted({"max_iter": 2, "draws": 2, "tune": 1})
-        decisive = {n: v for n, v in arguments.items() if n not in ("rank", "random_state", *few)}
-        description = f"{self.name} {type(X)} {decisive}"
-        if self.function in METHODS.values() and few and description not in _compiled:
-            _compiled.add(description)
-            with suppress(Exception):  # an error will show again in the fit itself
-                self.function(X, **{**arguments, **few})
+def accepted(method: Method, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Return those of the arguments that a method takes."""
+    parameters = inspect.signature(method).parameters
+    return {name: value for name, value in arguments.items() if name in parameters}

@@ -13,10 +13,10 @@ import numpy as np
 import xarray as xr
 
 from nmd_lab._checks import check_words
-from nmd_lab.plots._canvas import axes, quantity, text_color
+from nmd_lab.plots._canvas import axes, hide_frame, quantity
 
-from .grid import SOLVER
-from .summary import choices, select, trials, variable
+from .grid import SOLVER, select
+from .summary import choices, trials, variable
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -60,21 +60,20 @@ class StudyPlots:
         """
         name = variable(results := select(self.results, conditions), metric)
         color = _color(results, color, x)
-        labels = results[x].values
-        is_numeric = labels.dtype.kind in "iuf"
-        positions = xr.DataArray(labels.astype(float) if is_numeric else range(labels.size), dims=x)
-        places = positions
-        if color not in (None, x) and not is_numeric:  # colours side by side
-            n_colors = results.sizes[color]
-            reach = 0.06 * (n_colors - 1) * min(1, 6 / n_colors)
-            places = positions + xr.DataArray(np.linspace(-reach, reach, n_colors), dims=color)
-        means = _best(results, name, *filter(None, dict.fromkeys((color, x))))
-        ax = _points(ax, results, name, color, "-" if is_numeric else "", places, *means)
-        if labels.size <= 12 or not is_numeric:
-            slanted: Any = {} if is_numeric or labels.size <= 4 else {"rotation": 20, "ha": "right"}
-            ax.set_xticks(positions, list(map(_as_text, labels)), **slanted)
-            ax.minorticks_off()
-        ax.set(xlabel=_dimension_name(x), title=_subtitle(results, {x, color}))
+        dims = [*dict.fromkeys([x, *filter(None, [color])])]
+        is_numeric = results[x].dtype.kind in "iuf"
+        texts = {d: [*map(_as_text, results[d].values)] for d in dims if d != x or not is_numeric}
+        means, sds = _best(results.assign_coords(texts), name, *dims)
+        style: Any = (
+            {"marker": "o", "elinewidth": 0.8} if is_numeric else {"kind": "bar", "rot": 20}
+        )
+        ax = means.plot(ax=axes(ax, 6.4, 4.0), yerr=sds, backend="matplotlib", **style)
+        if color is not None:
+            ax.legend(title=_dimension_name(color))
+        ax.set(xlabel=_dimension_name(x), ylabel=quantity(results[name], name))
+        ax.set_title(_subtitle(results, {x, color}))
+        ax.grid(alpha=0.25)
+        ax.spines[["top", "right"]].set_visible(False)
         return ax
 
     def heatmap(
@@ -85,57 +84,26 @@ class StudyPlots:
         check_words("dimension", [x, y], map(str, results.dims))
         if x == y:
             raise ValueError(f"y={y!r} equals x: give two different dimensions.")
-        means = _best(results, name, y, x)[0].values
+        means = _best(results, name, y, x)[0].to_numpy()
         ax = axes(ax, 1.6 + 0.95 * means.shape[1], 1.3 + 0.55 * means.shape[0])
-        from matplotlib import colormaps
-        from matplotlib.patches import Rectangle
-
-        colors = colormaps["viridis_r"].with_extremes(bad="#8888")
-        image = ax.imshow(means, cmap=colors, aspect="auto")
+        lowest = np.nanmin(means)
+        image = ax.imshow(means, cmap="viridis_r", aspect="auto")
         for i, j in np.argwhere(np.isfinite(means)):
-            red, green, blue, _ = image.cmap(image.norm(means[i, j]))
-            ink = "w" if 0.3 * red + 0.6 * green + 0.1 * blue < 0.5 else "k"
-            ax.text(j, i, f"{means[i, j]:.3g}", ha="center", va="center", color=ink, fontsize=9)
-            if means[i, j] == np.nanmin(means):
-                edge = {"fill": False, "lw": 2.5, "ec": text_color(), "clip_on": False}
-                ax.add_patch(Rectangle((j - 0.5, i - 0.5), 1, 1, **edge))
-        for axis, dim in ((ax.xaxis, x), (ax.yaxis, y)):
-            axis.set_ticks(range(results.sizes[dim]), list(map(_as_text, results[dim].values)))
-            axis.set_label_text(_dimension_name(dim))
-        ax.tick_params(length=0)
-        ax.spines[:].set_visible(False)
+            ink = "w" if means[i, j] > (lowest + np.nanmax(means)) / 2 else "k"
+            frame = {"fill": False, "ec": ink} if means[i, j] == lowest else None
+            text = f"{means[i, j]:.3g}"
+            ax.text(j, i, text, ha="center", va="center", color=ink, fontsize=9, bbox=frame)
+        ax.set_xticks(range(means.shape[1]), [*map(_as_text, results[x].values)])
+        ax.set_yticks(range(means.shape[0]), [*map(_as_text, results[y].values)])
+        ax.set(xlabel=_dimension_name(x), ylabel=_dimension_name(y))
         ax.set_title(_subtitle(results, {x, y}))
+        hide_frame(ax)
         ax.figure.colorbar(image, ax=ax, label=quantity(results[name], name))
         return ax
 
-    def cost(
-        self, *, metric: Name = None, color: Name = None, ax: Axes | None = None, **conditions: Any
-    ) -> Axes:
-        """Draw the error of each model against the seconds that its fit takes."""
-        from matplotlib.ticker import LogLocator
 
-        name = variable(results := select(self.results, conditions), metric)
-        color = _color(results, color)
-        shown = dict.fromkeys([*choices(results), *filter(None, [color])])
-        means = _best(results, name, *shown)
-        others = [dim for dim in results.dims if dim not in shown]
-        seconds = results["seconds"].median(others, skipna=False).transpose(*shown)
-        ax = _points(ax, results, name, color, "", seconds, *means)
-        ax.set(xscale="log", xlabel="seconds for a fit", title=_subtitle(results, {*shown}))
-        low, high = ax.get_xlim()
-        ax.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if high < 100 * low else (1,)))
-        ax.xaxis.set_major_formatter("{x:g}")
-        ax.minorticks_off()
-        return ax
-
-
-def error(results: xr.Dataset, x: str, **options: Any) -> Axes:
-    """Draw an error against a dimension; see `StudyPlots.error`."""
-    return StudyPlots(results).error(x, **options)
-
-
-def _best(results: xr.Dataset, name: str, *dims: str) -> tuple[xr.DataArray, xr.DataArray]:
-    """Return mean and deviation of the best model at each label of dimensions, NaN without one."""
+def _best(results: xr.Dataset, name: str, *dims: str) -> tuple[Any, Any]:
+    """Return tables of mean and deviation of the best model at each label, NaN without one."""
     others, conditions, seeds = (
         [dim for dim in group if dim not in dims]
         for group in (choices(results), trials(results), ["seed"])
@@ -144,23 +112,8 @@ def _best(results: xr.Dataset, name: str, *dims: str) -> tuple[xr.DataArray, xr.
     means = by_seed.mean(seeds, skipna=False)
     sds = by_seed.std(seeds, ddof=int(bool(seeds) and results.sizes["seed"] > 1), skipna=False)
     lowest = means.min(others)
-    return lowest.transpose(*dims), sds.where(means == lowest).min(others).transpose(*dims)
-
-
-def _points(
-    ax: Axes | None, results: xr.Dataset, name: str, color: Name, line: str, *data: xr.DataArray
-) -> Axes:
-    """Draw places, means and deviations in the colours of a dimension; then legend and grid."""
-    ax = axes(ax, 6.4, 4.0)
-    for k, label in enumerate([""] if color is None else results[color].values):
-        group: Any = [a.isel({color: k}, missing_dims="ignore").values.ravel() for a in data]
-        ax.errorbar(*group, marker="o", elinewidth=0.8, linestyle=line, label=_as_text(label))
-    if color is not None:
-        ax.legend(title=_dimension_name(color), frameon=False)
-    ax.set_ylabel(quantity(results[name], name))
-    ax.grid(alpha=0.25)
-    ax.spines[["top", "right"]].set_visible(False)
-    return ax
+    spread = sds.where(means == lowest).min(others)
+    return lowest.transpose(*dims).to_pandas(), spread.transpose(*dims).to_pandas()
 
 
 def _color(results: xr.Dataset, color: str | None, *shown: str) -> str | None:
@@ -190,5 +143,5 @@ def _subtitle(results: xr.Dataset, shown: set[Any]) -> str:
     for word, dims in (("best", choices(results)), ("mean over", trials(results))):
         names = [_dimension_name(d) for d in dims if d not in shown and results.sizes[d] > 1]
         if names:
-            texts.append(f"{word} {' and '.join(filter(None, [', '.join(names[:-1]), names[-1]]))}")
+            texts.append(f"{word} {', '.join(names)}")
     return ", ".join(texts)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +19,12 @@ from nmd_lab._progress import with_progress
 from nmd_lab.result import netcdf
 from nmd_lab.solver.options import Options
 
-from .cell import Cell, StudyProblem, make_metrics
+from .cell import Cell, make_metrics
+from .corruption import NO_NOISE, NOTHING_HIDDEN
 from .dataset import to_dataset
-from .execution import Record, run_tasks
-from .grid import CONDITIONS, SOLVER, make_grid
-from .journal import journal_header, open_journal
+from .execution import Record, run_cells
+from .grid import CONDITIONS, SOLVER, check_names, make_grid, select
+from .journal import open_journal
 from .known_entries import read_known_entries
 from .plots import StudyPlots
 from .summary import BestModel, StudyTable, choose, rank_test, table
@@ -63,8 +64,6 @@ class Study:
         functions of (X, Y).
     mask : array_like of bool (m, n), optional
         True where X is observed.
-    clean : array_like (m, n), optional
-        True values behind X; by default X itself, if the study adds noise.
     shape : (int, int), optional
         Height and width of the picture that each row is, for "blocks".  By default the
         coordinates `y` and `x` of the columns tell them; without these, X itself is one picture.
@@ -115,20 +114,16 @@ class Study:
         random_state: int = 0,
         metrics: Any = ("rmse", "mae", "relative_error"),
         mask: ArrayLike | None = None,
-        clean: Any = None,
         shape: tuple[int, int] | None = None,
         sample_dims: str | Sequence[str] | None = None,
         **arguments: Any,
     ) -> None:
-        n_splits = check_integer("n_splits", n_splits, 1)
         first = check_integer("random_state", random_state, 0)
-        data = read_known_entries(X, mask=mask, clean=clean, sample_dims=sample_dims)
-        others = {"missing": missing, "noise": noise, "seed": range(first, first + n_splits)}
-        others |= {SOLVER: method, "shape": shape}
-        self.grid = make_grid(arguments, others, data, inspect.signature(Study).parameters)
-        noisy = any(corruption.level > 0 for corruption in self.grid.axes["noise"].values)
-        constants = {} if sample_dims is None else {"sample_dims": sample_dims}
-        self.problem = StudyProblem(data, make_metrics(metrics), noisy, constants)
+        data = read_known_entries(X, mask, shape, sample_dims)
+        check_names(method, arguments, inspect.signature(Study).parameters)
+        arguments |= {SOLVER: method, "missing": missing, "noise": noise}
+        arguments |= {"seed": range(first, first + check_integer("n_splits", n_splits, 1))}
+        self.grid = make_grid(data, make_metrics(metrics), arguments)
         self._records: dict[str, Record] = {}
         self._results: xr.Dataset | None = None
 
@@ -139,7 +134,6 @@ class Study:
         n_jobs: int = 1,
         progress: bool = True,
         time_limit: float | None = None,
-        retry: bool = False,
     ) -> xr.Dataset:
         """Do the fits that are not done yet, and return all results.
 
@@ -147,8 +141,9 @@ class Study:
         ----------
         path : path-like, optional
             NetCDF file for the results, for example "study.nc".  Each fit goes into the file
-            study.nc.journal beside it as soon as it is done.  A later run, also of a grown grid,
-            takes finished fits from there.
+            study.nc.journal beside it as soon as it is done.  A later run, also of another grid,
+            takes finished fits from there.  It repeats those that failed or exceeded the time
+            limit.
         n_jobs : int, default 1
             Number of processes with one thread each; -1 is one for each processor.
         progress : bool, default True
@@ -156,8 +151,6 @@ class Study:
         time_limit : float, optional
             Largest duration in seconds of each fit whose method takes a time limit, as `complete`
             and `sample` do; the results of a longer one are NaN.
-        retry : bool, default False
-            Whether to repeat fits that failed or exceeded the time limit.
 
         Returns
         -------
@@ -173,35 +166,29 @@ class Study:
         Raises
         ------
         ValueError
-            If `path` holds another study, or this one with other data or settings.
+            If `path` holds another study, of which no fit is one of this study.
         RuntimeError
             If another process is writing to `path`.
 
         Notes
         -----
         The errors on held-out and observed entries compare a fit with the values with noise, those
-        on clean entries with all known true values.  The seconds do not include compilation.
+        on clean entries with all known values before it.  The seconds do not include compilation.
         """
         n_jobs = effective_n_jobs(n_jobs)
         Options.of({"time_limit": time_limit})
         path = None if path is None else Path(path)
-        tasks = {task.key: task for task in self.grid}
-        header = journal_header(self.grid, self.problem)
-        with open_journal(path, header, self._records) as add:
-            repeated = ("failed", "timed out") if retry else ()
-            done = {key for key, r in self._records.items() if r["status"] not in repeated}
+        cells = {cell.key: cell for cell in self.grid.values.flat}
+        with open_journal(path, self._records) as add:
+            if self._records and not cells.keys() & self._records.keys():
+                raise ValueError(f"path={str(path)!r} holds another study: give another path.")
+            done = {k for k, r in self._records.items() if r["status"] in ("done", "left out")}
             # By key, which is as good as at random: so the rate predicts the remaining time
-            todo = [task for key, task in sorted(tasks.items()) if key not in done]
-            records = run_tasks(self.problem, todo, n_jobs, time_limit)
-            counts: Counter[str] = Counter()
-
-            def trouble(record: Record) -> str:
-                counts[record["status"]] += record["status"] != "done"
-                return ", ".join(f"{count} {status}" for status, count in counts.items() if count)
-
-            for record in with_progress(records, len(todo), progress, text=trouble, unit="fit"):
+            todo = [cells[key] for key in sorted(cells.keys() - done)]
+            records = run_cells(todo, n_jobs, time_limit)
+            for record in with_progress(records, len(todo), progress, unit="fit"):
                 add(record)
-            self._results = to_dataset(self.grid, self._records, self.problem)
+            self._results = to_dataset(self.grid, self._records)
             if path is not None:
                 netcdf.write(self._results, path)
         return self._results
@@ -231,7 +218,12 @@ class Study:
         ValueError
             If there is no such cell.
         """
-        return Cell(self.problem, self.grid.task(labels))
+        cells = select(self.grid, labels)
+        for name, size in cells.sizes.items():
+            if size > 1:
+                raise ValueError(f"{name} is not given: choose from {cells[name].values.tolist()}.")
+        cell: Cell = cells.item()
+        return cell
 
     def best(
         self, metric: str | None = None, *, one_standard_error: bool = True, **conditions: Any
@@ -260,12 +252,12 @@ class Study:
         ValueError
             If the metric is unknown, or no model has a score in all its cells.
         """
-        best = choose(self.results, metric, simplest=one_standard_error, conditions=conditions)
-        any_condition = {n: a.labels[0] for n, a in self.grid.dims.items() if n in CONDITIONS}
-        task = self.grid.task(best | any_condition)
-        solver = {SOLVER: task.method.name} if SOLVER in best else {}
-        fit = Cell(self.problem, task.on_all_data()).fit()
-        return BestModel(solver | task.arguments, fit)
+        labels = choose(self.results, metric, one_standard_error, conditions)
+        first = {dim: 0 for dim in CONDITIONS if dim in self.grid.dims}
+        cell = select(self.grid.isel(first, drop=True), labels).item()
+        fit = replace(cell, missing=NOTHING_HIDDEN, noise=NO_NOISE).fit()
+        solver = {SOLVER: labels[SOLVER]} if SOLVER in labels else {}
+        return BestModel(solver | cell.settings, fit)
 
     def table(self, *metrics: str, **conditions: Any) -> StudyTable:
         """Return a table of means and standard deviations over the seeds.
@@ -283,7 +275,7 @@ class Study:
             Table with a row for each model, and columns for each metric and condition.  Jupyter
             shows mean ± standard deviation, with the best in bold.
         """
-        return table(self.results, *metrics, conditions=conditions)
+        return table(self.results, metrics, conditions)
 
     def rank_test(
         self, metric: str | None = None, *, confidence: float = 0.95, **conditions: Any
@@ -318,7 +310,7 @@ class Study:
         .. [1] C. Nadeau and Y. Bengio, "Inference for the generalization error", Machine
            Learning 52, 239-281, 2003.
         """
-        return rank_test(self.results, metric, confidence=confidence, conditions=conditions)
+        return rank_test(self.results, metric, confidence, conditions)
 
     @property
     def plot(self) -> StudyPlots:
@@ -327,8 +319,9 @@ class Study:
 
     def __repr__(self) -> str:
         """Return the size of the data, the dimensions and the number of finished fits."""
-        (m, n), size = self.problem.data.shape, self.problem.data.size
-        dims = ", ".join(f"{name}: {len(axis.values)}" for name, axis in self.grid.dims.items())
-        keys = {task.key for task in self.grid}
+        cells = self.grid.values.ravel()
+        observations, keys = cells[0].data.observations, {cell.key for cell in cells}
+        (m, n), size = observations.shape, observations.n_observed
+        dims = ", ".join(f"{dim}: {length}" for dim, length in self.grid.sizes.items())
         done = f"{len(keys & self._records.keys())} of {len(keys)} fits done"
         return f"<nmd_lab.Study>  {m} x {n}, {size} known entries\n  {dims}\n  {done}"

@@ -5,24 +5,22 @@ from __future__ import annotations
 import itertools
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 import xarray as xr
-from numpy.typing import NDArray
 from scipy import stats
 
-from nmd_lab._checks import check_word, check_words
+from nmd_lab._checks import check_share, check_word
 from nmd_lab.data.labels import RESULT_ATTRIBUTE
 
 from .cell import POSTERIOR_SCORES
-from .grid import CONDITIONS, SOLVER, position_of
+from .grid import CONDITIONS, SOLVER, select
 from .methods import Result
 
-IGNORED = "–"
-"""Label of an argument that a method ignores."""
+IGNORED = "–"  # label of an argument that a method ignores
 
 
 class BestModel(NamedTuple):
@@ -75,16 +73,6 @@ def trials(results: xr.Dataset) -> list[str]:
     return [str(dim) for dim in results.dims if dim in CONDITIONS and dim != "seed"]
 
 
-def select(results: xr.Dataset, conditions: Mapping[str, Any]) -> xr.Dataset:
-    """Return the cells with the given label, or list of labels, of dimensions, which all stay."""
-    check_words("dimension", conditions, [str(dim) for dim in results.dims])
-    for name, condition in conditions.items():
-        labels = condition if isinstance(condition, list | tuple) else [condition]
-        available = results[name].values.tolist()
-        results = results.isel({name: [position_of(label, available, name) for label in labels]})
-    return results
-
-
 def scores(results: xr.Dataset, name: str) -> pd.DataFrame:
     """Return a variable with a row for each model and a column for each condition and seed.
 
@@ -92,26 +80,22 @@ def scores(results: xr.Dataset, name: str) -> pd.DataFrame:
     """
     dims, columns = choices(results), [*trials(results), "seed"]
     ignored = about(results)["ignored"]
-    rows = []
+    models = []
     for labels in itertools.product(*(results[dim].values.tolist() for dim in dims)):
         model = dict(zip(dims, labels, strict=True))
         without = ignored[model.get(SOLVER, next(iter(ignored)))]
-        rows.append(tuple(IGNORED if dim in without else model[dim] for dim in dims))
-    values = results[name].transpose(*dims, *columns).values.reshape(len(rows), -1)
-    names: list[Any] = [[name], *(results[dim].values for dim in columns)]
-    index = pd.MultiIndex.from_tuples(rows, names=dims) if dims else pd.Index(["model"])
-    frame = pd.DataFrame(values, index, pd.MultiIndex.from_product(names, names=["", *columns]))
+        models.append(tuple(IGNORED if dim in without else label for dim, label in model.items()))
+    values = results[name].transpose(*dims, *columns).values.reshape(len(models), -1)
+    index = pd.MultiIndex.from_tuples(models, names=dims) if dims else pd.Index(["model"])
+    levels: list[Any] = [[name], *(results[dim].values for dim in columns)]
+    frame = pd.DataFrame(values, index, pd.MultiIndex.from_product(levels, names=["", *columns]))
     return frame[~index.duplicated()]
 
 
-def ranked(results: xr.Dataset, name: str) -> tuple[pd.Index[Any], NDArray[np.floating]]:
-    """Return the models with all their scores (models, conditions, seeds), best first."""
-    frame = scores(results, name)
-    shape = len(frame), -1, results.sizes["seed"]
-    values = np.ascontiguousarray(frame).reshape(shape)
-    complete = np.flatnonzero(np.isfinite(values).all(axis=(1, 2)))
-    order = complete[np.argsort(values[complete].mean(axis=(1, 2)), kind="stable")]
-    return frame.index[order], values[order]
+def ranked(results: xr.Dataset, name: str) -> pd.DataFrame:
+    """Return the `scores` of the models that have all, best first."""
+    frame = scores(results, name).replace([np.inf, -np.inf], np.nan).dropna()
+    return frame.iloc[np.argsort(frame.mean(axis=1), kind="stable")]
 
 
 def labels_of(results: xr.Dataset, model: Any) -> dict[str, Any]:
@@ -120,45 +104,35 @@ def labels_of(results: xr.Dataset, model: Any) -> dict[str, Any]:
     return {d: results[d].values.tolist()[0] if v == IGNORED else v for d, v in pairs}
 
 
-def _compared(
-    results: xr.Dataset, metric: str | None, conditions: Mapping[str, Any]
-) -> tuple[xr.Dataset, str, pd.Index[Any], NDArray[np.floating]]:
-    """Return the selected results, the variable, and the ranked models, at least one."""
-    selected = select(results, conditions)
-    name = variable(selected, metric)
+def _compared(results: xr.Dataset, metric: str | None) -> tuple[str, pd.DataFrame, pd.DataFrame]:
+    """Return the variable, the ranked models, and their differences to the best by seed."""
+    name = variable(results, metric)
     if name in POSTERIOR_SCORES:
-        raise ValueError(
-            f"metric={name!r} is no error of which the lowest is the best: give an error, or look "
-            "at the table of this one."
-        )
-    models, values = ranked(selected, name)
+        raise ValueError(f"metric={name!r} is no error of which the lowest is the best: give one.")
+    models = ranked(results, name)
     if models.empty:
-        raise ValueError(
-            f"metric={name!r} is NaN somewhere for every model: see stop_reason in the results."
-        )
-    return selected, name, models, values
+        raise ValueError(f"metric={name!r} is NaN somewhere for every model: see stop_reason.")
+    return name, models, (models - models.iloc[0]).T.groupby("seed").mean().T
 
 
 def choose(
-    results: xr.Dataset, metric: str | None, *, simplest: bool, conditions: Mapping[str, Any]
+    results: xr.Dataset, metric: str | None, simplest: bool, conditions: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Return the labels of the best model, or of the simplest within one standard error of it."""
-    selected, _, models, values = _compared(results, metric, conditions)
+    results = select(results, conditions)
+    _, models, differences = _compared(results, metric)
+    candidates = models.index
     if simplest:
-        differences = (values - values[0]).mean(axis=1)
-        n_seeds = differences.shape[1]
-        error = differences.std(axis=1, ddof=1) / math.sqrt(n_seeds) if n_seeds > 1 else 0
-        models = _by_simplicity(selected, models[differences.mean(axis=1) <= error])
-    return labels_of(selected, models[0])
+        near = differences.mean(axis=1) <= differences.sem(axis=1).fillna(0)
+        candidates = _by_simplicity(results, candidates[near])
+    return labels_of(results, candidates[0])
 
 
 def _by_simplicity(results: xr.Dataset, models: pd.Index[Any]) -> pd.Index[Any]:
     """Return models by rank, and by alpha from the largest; a word or none counts as 0."""
-    sizes = pd.DataFrame(0.0, models, ["rank", "alpha"])
-    for dim in ("rank", "alpha"):
-        if dim in models.names:
-            labels: Any = models.get_level_values(dim)
-            sizes[dim] = pd.to_numeric(labels, errors="coerce")
+    labels = models.to_frame().reindex(columns=["rank", "alpha"])
+    sizes = labels.apply(pd.to_numeric, errors="coerce")
+    for dim in sizes.columns:
         if f"{dim}_chosen" in results:  # its mean, where all fits of a model have chosen
             chosen = scores(results, f"{dim}_chosen").mean(axis=1, skipna=False)
             sizes[dim] = chosen.fillna(sizes[dim])
@@ -167,28 +141,26 @@ def _by_simplicity(results: xr.Dataset, models: pd.Index[Any]) -> pd.Index[Any]:
 
 
 def rank_test(
-    results: xr.Dataset, metric: str | None, *, confidence: float, conditions: Mapping[str, Any]
+    results: xr.Dataset, metric: str | None, confidence: float, conditions: Mapping[str, Any]
 ) -> pd.DataFrame:
     """Return the paired differences of all models to the best; see `Study.rank_test`."""
-    if not 0 < confidence < 1:
-        raise ValueError(f"confidence={confidence} is out of range: give a number between 0 and 1.")
-    selected, name, models, values = _compared(results, metric, conditions)
-    differences, n_seeds = (values - values[0]).mean(axis=1), values.shape[2]
-    mean, half_width = differences.mean(axis=1), math.nan
-    if n_seeds > 1:
-        factor = 1 / n_seeds + (_hidden_to_observed(selected) if "held_out" in name else 0.0)
-        error = differences.std(axis=1, ddof=1) * math.sqrt(factor)
-        half_width = error * stats.t.ppf((1 + confidence) / 2, n_seeds - 1)
-    beaten = (values > values[0]) + 0.5 * (values == values[0])
+    check_share("confidence", confidence, zero=False)
+    results = select(results, conditions)
+    name, models, differences = _compared(results, metric)
+    n_seeds, mean = results.sizes["seed"], differences.mean(axis=1)
+    hidden = _hidden_to_observed(results) if "held_out" in name else 0.0
+    error = differences.sem(axis=1) * math.sqrt(1 + n_seeds * hidden)
+    half_width = error * stats.t.ppf((1 + confidence) / 2, n_seeds - 1)
+    best = models.iloc[0]
     columns = {
-        "mean": values.mean(axis=(1, 2)),
-        "mean_rank": stats.rankdata(values, axis=0).mean(axis=(1, 2)),
+        "mean": models.mean(axis=1),
+        "mean_rank": models.rank().mean(axis=1),
         "difference": mean,
         "low": mean - half_width,
         "high": mean + half_width,
-        "beaten": beaten.mean(axis=(1, 2)),
+        "beaten": ((models > best) + 0.5 * (models == best)).mean(axis=1),
     }
-    frame = pd.DataFrame(columns, models)
+    frame = pd.DataFrame(columns)
     frame.loc[frame.index[0], ["low", "high", "beaten"]] = math.nan
     frame.attrs = {"metric": name, "confidence": confidence}
     return frame
@@ -196,23 +168,21 @@ def rank_test(
 
 def _hidden_to_observed(results: xr.Dataset) -> float:
     """Return the ratio of hidden to observed entries, as a mean over the conditions."""
-    coordinate = results.get("missing_level", results.get("missing"))
-    shares = np.asarray(about(results)["missing"] if coordinate is None else coordinate, float)
+    constant = about(results)["constants"].get("missing")
+    shares = np.asarray(results.get("missing_level", results.get("missing", constant)), float)
     return float(np.mean(shares / (1 - shares)))
 
 
-def table(results: xr.Dataset, *metrics: str, conditions: Mapping[str, Any]) -> StudyTable:
+def table(results: xr.Dataset, metrics: Sequence[str], conditions: Mapping[str, Any]) -> StudyTable:
     """Return a table of means and standard deviations over the seeds; see `Study.table`."""
     selected = select(results, conditions)
-    names = [variable(selected, m) for m in metrics] or [variable(selected, None), "seconds"]
-    columns, n_seeds = {}, selected.sizes["seed"]
-    for name in names:
-        frame = scores(selected, name)
-        for k in range(0, frame.shape[1], n_seeds):
-            values = np.array(frame.iloc[:, k : k + n_seeds], order="C")
-            by_seed = pd.DataFrame(values, frame.index)
+    columns = {}
+    for name in [variable(selected, metric) for metric in metrics or (None, "seconds")]:
+        frame, n_seeds = scores(selected, name), selected.sizes["seed"]
+        for first in range(0, frame.shape[1], n_seeds):
+            by_seed = frame.iloc[:, first : first + n_seeds]
             pair = {"mean": by_seed.mean(axis=1), "sd": by_seed.std(axis=1)}
-            columns[frame.columns[k][:-1]] = pd.DataFrame(pair)
+            columns[frame.columns[first][:-1]] = pd.DataFrame(pair)
     return StudyTable(pd.concat(columns, axis=1, names=[*frame.columns.names[:-1], "over seeds"]))
 
 

@@ -21,23 +21,26 @@ def faces():
 def data(faces):
     X = faces.copy()
     X.values[np.random.default_rng(5).random(X.shape) < 0.2] = np.nan
-    return read_known_entries(X)
+    return known(X)
+
+
+def known(X, shape=None):
+    return read_known_entries(X, None, shape, None)
 
 
 @pytest.mark.parametrize("kind", HIDE)
 @pytest.mark.parametrize("pictures", [False, True])
 def test_shares_are_kept_and_nested(kind, pictures, data):
-    picture = data.picture_of_rows(None) if pictures else None
-    masks = [
-        hidden_entries(data, Corruption(kind, share, picture), 3) for share in (0, 0.1, 0.3, 0.8)
-    ]
+    data = data if pictures else known(data.observations.to_array())
+    assert (data.picture is not None) == pictures
+    masks = [hidden_entries(data, Corruption(kind, share), 3) for share in (0, 0.1, 0.3, 0.8)]
     assert not masks[0].any()
     for share, mask in zip((0.1, 0.3, 0.8), masks[1:], strict=True):
         assert mask.mean() == pytest.approx(share, abs=0.05)
     for fewer, more in itertools.pairwise(masks):
         assert not (fewer & ~more).any()
-    other = hidden_entries(data, Corruption(kind, 0.3, picture), 4)
-    again = hidden_entries(data, Corruption(kind, 0.3, picture), 3)
+    other = hidden_entries(data, Corruption(kind, 0.3), 4)
+    again = hidden_entries(data, Corruption(kind, 0.3), 3)
     assert (other != masks[2]).any()
     np.testing.assert_array_equal(again, masks[2])
 
@@ -45,23 +48,22 @@ def test_shares_are_kept_and_nested(kind, pictures, data):
 @pytest.mark.parametrize("kind", ["random", "by_value"])
 def test_each_row_and_column_keeps_an_entry(kind, data):
     kept = ~hidden_entries(data, Corruption(kind, 0.95), 0)
-    m, n = data.shape
+    (rows, columns, _), (m, n) = data.entries, data.observations.shape
     # 80 rows and 64 columns need at least 80 entries; 5 % are 205
-    assert len(np.unique(data.rows[kept])) == m
-    assert len(np.unique(data.columns[kept])) == n
+    assert len(np.unique(rows[kept])) == m
+    assert len(np.unique(columns[kept])) == n
 
 
 def test_rows_and_columns_are_whole(data):
-    for kind, indices in (("rows", data.rows), ("columns", data.columns)):
+    for axis, kind in enumerate(("rows", "columns")):
+        indices = data.entries[axis]
         hidden = hidden_entries(data, Corruption(kind, 0.25), 0)
         assert not set(indices[hidden]) & set(indices[~hidden])
-        assert len(set(indices[hidden])) == round(0.25 * data.shape[kind == "columns"])
+        assert len(set(indices[hidden])) == round(0.25 * data.observations.shape[axis])
 
 
 def test_blocks_are_patches_of_each_picture(faces):
-    data = read_known_entries(faces)
-    picture = data.picture_of_rows(None)
-    hidden = hidden_entries(data, Corruption("blocks", 0.2, picture), 0).reshape(-1, 8, 8)
+    hidden = hidden_entries(known(faces), Corruption("blocks", 0.2), 0).reshape(-1, 8, 8)
     for holes in hidden:
         # every hidden pixel is in a hidden patch of 2 x 2
         patches = holes[:-1, :-1] & holes[1:, :-1] & holes[:-1, 1:] & holes[1:, 1:]
@@ -70,10 +72,10 @@ def test_blocks_are_patches_of_each_picture(faces):
             covered[i : i + 2, j : j + 2] = True
         np.testing.assert_array_equal(covered, holes)
     assert len({holes.tobytes() for holes in hidden}) > 70
-    study = nmd.Study(faces, rank=2, missing={"blocks": 0.2}, shape=(8, 8))
+    study = nmd.Study(faces.values, rank=2, missing={"blocks": 0.2}, shape=(8, 8))
     np.testing.assert_array_equal(study.cell(seed=0).hidden.reshape(-1, 8, 8), hidden)
     # a photograph is one picture
-    photo = read_known_entries(np.ones((40, 60)))
+    photo = known(np.ones((40, 60)))
     holes = hidden_entries(photo, Corruption("blocks", 0.3), 0).reshape(40, 60)
     runs = np.diff(np.flatnonzero(np.diff(np.pad(holes, 1).astype(int).ravel())))[::2]
     assert runs.min() >= 10
@@ -81,15 +83,16 @@ def test_blocks_are_patches_of_each_picture(faces):
 
 def test_large_values_go_missing_more(data):
     hidden = hidden_entries(data, Corruption("by_value", 0.3), 0)
-    ranks = np.argsort(np.argsort(data.values + 1e-9 * np.random.default_rng(0).random(data.size)))
-    lower, upper = (hidden[(ranks < data.size / 2) == half].mean() for half in (True, False))
+    values = data.entries.values
+    ranks = np.argsort(np.argsort(values + 1e-9 * np.random.default_rng(0).random(values.size)))
+    lower, upper = (hidden[(ranks < values.size / 2) == half].mean() for half in (True, False))
     # chances in proportion to the rank: 1 to 3 for few, less for a third
     assert 2 < upper / lower < 3
 
 
 def test_noise_is_as_strong_as_asked(faces):
-    data = read_known_entries(faces)
-    x = data.values
+    data = known(faces)
+    x = data.entries.values
     clean = noisy_values(data, Corruption("gaussian", 0), 0)
     np.testing.assert_array_equal(clean, x)
     gaussian = noisy_values(data, Corruption("gaussian", 0.2), 0) - x

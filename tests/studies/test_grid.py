@@ -8,8 +8,6 @@ import pytest
 import nmd_lab as nmd
 from nmd_lab.result import netcdf
 from nmd_lab.studies.configuration import read_configuration
-from nmd_lab.studies.grid import NO_NOISE, NOTHING_HIDDEN, Task
-from nmd_lab.studies.methods import Method
 
 BAD = {
     "misspelt argument": ({"nonlinearty": "relu"}, "did you mean 'nonlinearity'?"),
@@ -37,7 +35,6 @@ BAD = {
     "callback": ({"callback": print}, "callback"),
     "function": ({"init": print}, "init"),
     "lambda": ({"method": lambda X, rank: None}, "method"),
-    "clean": ({"clean": np.ones((3, 3))}, "clean"),
     "shape": ({"shape": (7, 7)}, "shape"),
     "no rank": ({"method": "svd", "rank": ...}, "rank is not given"),
 }
@@ -80,21 +77,21 @@ def test_an_argument_called_like_the_dimension_of_the_methods(digits):
         nmd.Study(digits, method=["svd", mine], rank=2, solver=["lu", "qr"])
 
 
-def key(**arguments):
-    """Return the key of a fit by `complete`."""
-    return Task(Method.of("admm"), {"rank": 2} | arguments, NOTHING_HIDDEN, NO_NOISE, 0).key
+def test_equal_fits_have_one_key(digits):
+    def key(**arguments):
+        return nmd.Study(digits, n_splits=1, **{"rank": 2} | arguments).cell().key
 
-
-def test_equal_fits_have_one_key():
     assert key() == key(max_iter=500)  # the default
-    factors = np.ones((3, 2)), np.ones((2, 3))
+    factors = np.ones((30, 2)), np.ones((2, 64))
     assert key(init=factors) == key(init=tuple(a.copy() for a in factors))
     others = [
         key(), key(alpha=1), key(rank="auto"), key(nonlinearity="relu"), key(init=factors),
         key(nonlinearity=nmd.MinMax(0, 1)), key(nonlinearity=nmd.MinMax(0, 1 / 3)),
         key(h_constraint=nmd.SparseFactor(0.1)), key(h_constraint=nmd.SparseFactor(0.2)),
+        key(missing=0.3), key(missing={"rows": 0.2}), key(random_state=1), key(metrics="mae"),
     ]  # fmt: skip
     assert len(set(others)) == len(others)
+    assert key(missing=0) == key(missing={"rows": 0})
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,6 @@ from scipy import stats
 
 import nmd_lab as nmd
 from nmd_lab.studies import Study
-from nmd_lab.studies.plots import error
 from nmd_lab.studies.summary import choose, rank_test, table
 
 
@@ -40,11 +39,11 @@ def prescribed(rng):
 
 def test_the_simplest_of_the_best(prescribed):
     results = prescribed.results
-    best = choose(results, None, simplest=False, conditions={})
+    best = choose(results, None, False, {})
     assert best == {"solver": "admm", "nonlinearity": "relu", "rank": 2}
-    simplest = choose(results, "rmse", simplest=True, conditions={})
+    simplest = choose(results, "rmse", True, {})
     assert simplest == {"solver": "admm", "nonlinearity": "relu", "rank": 1}
-    only = choose(results, "held_out_rmse", simplest=True, conditions={"solver": "svd"})
+    only = choose(results, "held_out_rmse", True, {"solver": "svd"})
     assert only["solver"] == "svd"
 
 
@@ -67,8 +66,8 @@ def test_models_without_all_scores_are_no_candidates(prescribed):
     results = prescribed.results
     where = {"solver": "admm", "nonlinearity": "relu", "missing": 0.5, "seed": 2}
     results.held_out_rmse.loc[where] = np.nan
-    assert choose(results, None, simplest=True, conditions={})["nonlinearity"] == "identity"
-    at_02 = choose(results, None, simplest=False, conditions={"missing": 0.2})
+    assert choose(results, None, True, {})["nonlinearity"] == "identity"
+    at_02 = choose(results, None, False, {"missing": 0.2})
     assert at_02["nonlinearity"] == "relu"
     results.held_out_rmse[:] = np.nan
     with pytest.raises(ValueError, match="NaN somewhere for every model"):
@@ -77,7 +76,7 @@ def test_models_without_all_scores_are_no_candidates(prescribed):
 
 def test_table(prescribed):
     results = prescribed.results
-    frame = table(results, "rmse", conditions={})
+    frame = table(results, ["rmse"], {})
     assert len(frame) == 6 + 3  # an SVD has no nonlinearity
     assert frame.index.names == ["solver", "nonlinearity", "rank"]
     row = frame.loc[("admm", "relu", 2)]
@@ -106,7 +105,7 @@ def test_one_model_has_a_table_too():
 
 def test_rank_test_is_a_paired_comparison(prescribed):
     results = prescribed.results
-    frame = rank_test(results, None, confidence=0.9, conditions={"missing": 0.5})
+    frame = rank_test(results, None, 0.9, {"missing": 0.5})
     assert frame.index[0] == ("admm", "relu", 2)
     assert frame["mean"].is_monotonic_increasing
     row = frame.loc[("svd", "–", 3)]
@@ -140,7 +139,7 @@ def test_unknown_words_are_refused(prescribed):
     with pytest.raises(ValueError, match=r"missing=0\.3 is not in the study"):
         prescribed.rank_test(missing=0.3)
     with pytest.raises(ValueError, match="holds no study"):
-        table(xr.Dataset(), conditions={})
+        table(xr.Dataset(), [], {})
 
 
 def test_plots_show_the_means(prescribed):
@@ -157,11 +156,12 @@ def test_plots_show_the_means(prescribed):
     shown = np.array([float(text.get_text()) for text in ax.texts]).reshape(3, 2)
     expected = results.held_out_rmse.sel(solver="admm").mean("seed").min("nonlinearity")
     np.testing.assert_allclose(shown, expected.transpose("rank", "missing"), rtol=5e-3)
-    ax = plot.cost(missing=0.2)
-    assert len(ax.containers) == 2
-    assert ax.get_xscale() == "log"
-    ax = error(results, "nonlinearity", metric="seconds")
+    ax = plot.error("nonlinearity", color="solver", metric="seconds")
     assert ax.get_ylabel() == "seconds for a fit"
+    expected = results.seconds.mean(["seed", "missing"]).min("rank")
+    for bars, method in zip(ax.containers[1::2], ["admm", "svd"], strict=True):
+        heights = [bar.get_height() for bar in bars]
+        np.testing.assert_allclose(heights, expected.sel(solver=method))
     plt.close("all")
     with pytest.raises(ValueError, match="did you mean 'rank'"):
         plot.error("rnk")

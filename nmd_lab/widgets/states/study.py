@@ -15,7 +15,8 @@ from nmd_lab.fit import complete
 from nmd_lab.result import netcdf
 from nmd_lab.solver.prepare import Prepared, prepare
 from nmd_lab.studies import Study
-from nmd_lab.studies.summary import about, select, variable
+from nmd_lab.studies.grid import SOLVER, select
+from nmd_lab.studies.summary import about, variable
 
 from .choice import Keep, choice_for, chosen_arguments, is_open, parted
 from .code import PRINT_ERROR, call, expression, stopping_arguments
@@ -144,9 +145,10 @@ class StudyState(FitState):
             return "results hold no data: give the Study itself to repeat a fit"
         if self.selected is None:
             return "click a point first"
-        method = self.study.cell(**self.labels(self.selected)).task.method
-        if method.function is not complete:
-            return f"{method.name} has no iterations to follow"
+        labels = self.labels(self.selected)
+        method = self.study.cell(**labels).method
+        if method is not complete:
+            return f"{labels.get(SOLVER, method.__name__)} has no iterations to follow"
         return None
 
     @property
@@ -205,8 +207,9 @@ class StudyState(FitState):
             results = f"{name or 'study'}.results"
         values = self.values
         color = {} if values["color"] == NO_DIMENSION else {"color": values["color"]}
-        chart = call("error", "results", f'"{values["x"]}"', metric=values["metric"], **color)
-        lines += f"from nmd_lab.studies.plots import error\n\nresults = {results}\n{chart}\n"
+        options = {"metric": values["metric"], **color}
+        chart = call("StudyPlots(results).error", f'"{values["x"]}"', **options)
+        lines += f"from nmd_lab.studies.plots import StudyPlots\n\nresults = {results}\n{chart}\n"
         if self.selected is None:
             return lines
         chosen = call("results.sel", repr(self.labels(self.selected)))

@@ -57,17 +57,18 @@ def chart_points(
         for color_label, in_color in _split(in_panel, color):
             for index, label in enumerate(in_color[x].values):
                 here = in_color.isel({x: [index]})
-                models, scores = ranked(here, metric)
+                models = ranked(here, metric)
                 if models.empty:
                     continue
+                scores = models.iloc[0].to_numpy().reshape(-1, here.sizes["seed"])
                 conditions = {
                     dim: here[dim].values.tolist()[0]
                     for dim in trials(here)
                     if results.sizes[dim] == 1 or dim in (x, color, panel)
                 }
-                labels = labels_of(here, models[0]) | conditions
+                labels = labels_of(here, models.index[0]) | conditions
                 place = float(label) if is_numeric(results, x) else float(index)
-                points.append(ChartPoint(panel_label, color_label, place, labels, scores[0]))
+                points.append(ChartPoint(panel_label, color_label, place, labels, scores))
     return points
 
 
