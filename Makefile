@@ -13,6 +13,9 @@ NBVAL   = $(PYTEST) --dist loadfile --nbval-lax --nbval-current-env --nbval-cell
 # Notebooks that take less than a minute with compiled kernels.
 SHORT_NOTEBOOKS := $(wildcard notebooks/01_* notebooks/09_* notebooks/10_* notebooks/11_* notebooks/12_* notebooks/paper/printed_updates*)
 
+# About half of the tests of the solver, by their time.
+HALF := sampler refinement devices executors
+
 # A process grows with the kernels that it compiles: `make test` takes new ones for each of its lines,
 # and `make test-all` for each of these folders.
 FOLDERS := nmd_lab $(wildcard tests/test_*.py) $(sort $(dir $(wildcard tests/*/test_*.py tests/*/*/test_*.py)))
@@ -55,9 +58,8 @@ demo: $(VENV)/with-plot,io ## the main job on real data; pictures, table and res
 	$(BIN)/python examples/demo.py --out out
 
 test: $(VENV)/with-dev ## every claim once: unit tests, a browser test an explorer, short notebooks (a quarter of an hour)
-	$(PYTEST) tests/model tests/solver/sampler
-	$(PYTEST) tests/solver $(addprefix --ignore=tests/solver/,sampler refinement devices executors)
-	$(PYTEST) $(addprefix tests/solver/,refinement devices executors)
+	$(PYTEST) tests/model $(addprefix tests/solver/,$(HALF))
+	$(PYTEST) tests/solver $(addprefix --ignore=tests/solver/,$(HALF))
 	$(PYTEST) tests nmd_lab --ignore=tests/model --ignore=tests/solver
 	$(NBVAL) $(SHORT_NOTEBOOKS)
 

@@ -53,7 +53,7 @@ def main() -> None:
     """Print the table, or write it into docs/scale.md."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--write", action="store_true", help="write the table into docs/scale.md")
-    warnings.simplefilter("ignore", nmd.NMDWarning)
+    warnings.simplefilter("ignore", nmd.warnings.NMDWarning)
     head = ["model", "order", "fit to everything", "fit to the first batch", "`partial_fit`"]
     text = table(head, rows_of_table())
     if parser.parse_args().write:

@@ -26,7 +26,12 @@ from scipy import sparse
 import nmd_lab as nmd
 from nmd_lab.solver.executors.part import add_answers
 
-PLAIN: dict[str, Any] = {"tol": 0, "init": "random", "acceleration": None, "random_state": 0}
+PLAIN: dict[str, Any] = {
+    "tol": 0,
+    "init": "random",
+    "random_state": 0,
+    "solver": nmd.ADMM(refine=False),
+}
 WARM_UP = 3
 """Iterations that compile, and are not measured."""
 
@@ -65,9 +70,9 @@ def per_iteration(X: Any, client: Any, iterations: int) -> tuple[float, float]:
     options = PLAIN | {"max_iter": WARM_UP + iterations, "callback": note}
     if sparse.issparse(X):
         options |= {"alpha": 0.1, "offsets": "none"}
-        nmd.complete(X, 10, "identity", client=client, **options)
+        nmd.complete(X, 10, "identity", compute=nmd.Compute(client=client), **options)
     else:
-        nmd.decompose(X, 10, "relu", client=client, **options)
+        nmd.decompose(X, 10, "relu", compute=nmd.Compute(client=client), **options)
     seconds, sent = np.diff(np.array(marks[WARM_UP - 1 :], float), axis=0).T
     return float(np.min(seconds)), float(np.median(sent))
 
@@ -108,7 +113,9 @@ def per_sweep(X: Any, model: tuple[str, str], client: Any, sweeps: int) -> tuple
         marks.append((time.perf_counter(), sent))
 
     options = {"tune": WARM_UP, "draws": sweeps, "keep": 1, "init": "random", "random_state": 0}
-    nmd.sample(X, 10, *model, client=client, callback=note, threads=1, **options)
+    nmd.sample(
+        X, 10, *model, callback=note, compute=nmd.Compute(client=client, threads=1), **options
+    )
     seconds, sent = np.diff(np.array(marks[WARM_UP - 1 :], float), axis=0).T
     return float(np.min(seconds)), float(np.median(sent))
 

@@ -70,9 +70,14 @@ def coverage(kind: str, seed: int, draws: int = 300) -> tuple[Array, int]:
     hidden = rng.random(X.shape) < 0.3
     given: Any = {"noise": noise, "draws": draws, "random_state": seed, "progress": False}
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", nmd.NotConvergedWarning)
+        warnings.simplefilter("ignore", nmd.warnings.NotConvergedWarning)
         posterior = nmd.sample(
-            np.where(hidden, np.nan, X), 4, nonlinearity, loss, threads=1, **given
+            np.where(hidden, np.nan, X),
+            4,
+            nonlinearity,
+            loss,
+            compute=nmd.Compute(threads=1),
+            **given,
         )
     i, j = np.nonzero(hidden)
     x = X[i, j]

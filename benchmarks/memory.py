@@ -29,10 +29,10 @@ import nmd_lab as nmd
 
 RANK = 10
 ITERATIONS = 40
+PLAIN = nmd.ADMM(refine=False, homotopy=False, polish=False)
 CASES: dict[str, tuple[str, dict[str, Any]]] = {
     "relu frobenius": ("dense", {"nonlinearity": "relu"}),
-    "relu frobenius, plain": ("dense", {"nonlinearity": "relu", "acceleration": None,
-                                        "homotopy": False, "polish": False}),
+    "relu frobenius, plain": ("dense", {"nonlinearity": "relu", "solver": PLAIN}),
     "minmax frobenius": ("dense", {"nonlinearity": "minmax"}),
     "square frobenius": ("dense", {"nonlinearity": "square"}),
     "relu l1": ("dense", {"nonlinearity": "relu", "loss": "l1"}),
@@ -64,9 +64,10 @@ def data(kind: str, size: int, dtype: str) -> tuple[Any, dict[str, Any], int]:
 
 def peak_over_size(kind: str, options: dict[str, Any], size: int, dtype: str) -> float:
     """Return the peak of a fit over the size of X."""
-    warnings.simplefilter("ignore", nmd.NMDWarning)
+    warnings.simplefilter("ignore", nmd.warnings.NMDWarning)
     verb = nmd.complete if kind == "few" else nmd.decompose
-    options = {"max_iter": ITERATIONS, "random_state": 0, "threads": 1} | options
+    one_thread = nmd.Compute(threads=1)
+    options = {"max_iter": ITERATIONS, "random_state": 0, "compute": one_thread} | options
     small, arguments, _ = data(kind, 300, dtype)
     verb(small, RANK, **arguments, **options)
     X, arguments, nbytes = data(kind, size, dtype)

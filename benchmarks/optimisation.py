@@ -13,6 +13,7 @@ for variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
 
 import itertools
 import warnings
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,7 @@ LOSSES = ("frobenius", "l1", "kl")
 PAIRS = tuple(itertools.product(NONLINEARITIES, LOSSES))
 FIXED = (0.01, 0.1, 1.0, 10.0, 100.0)
 STARTING = (0.1, 1.0, 10.0)
-PLAIN: dict[str, Any] = {"acceleration": None, "homotopy": False, "polish": False}
+PLAIN = nmd.ADMM(refine=False, homotopy=False, polish=False)
 N_PROBLEMS = 200
 
 Array = np.ndarray
@@ -81,12 +82,14 @@ def fixed_penalties() -> None:
             X = hard_case(f, seed, 0.05)
             options: dict[str, Any] = {"max_iter": 300, "tol": 1e-10, "random_state": 0}
             fixed = [
-                nmd.decompose(X, 5, f, loss, penalty=rho, **options, **PLAIN).objective
+                nmd.decompose(X, 5, f, loss, solver=replace(PLAIN, rho=rho), **options).objective
                 for rho in FIXED
             ]
             best.append(FIXED[int(np.argmin(fixed))])
             found = [
-                nmd.decompose(X, 5, f, loss, initial_penalty=start, **options).objective
+                nmd.decompose(
+                    X, 5, f, loss, solver=nmd.ADMM(initial_rho=start), **options
+                ).objective
                 for start in (None, *STARTING)
             ]
             ratios.append(np.array(found) / min(fixed))
@@ -109,9 +112,9 @@ def small_problems() -> None:
         fit = nmd.decompose(X, rank, f, loss, **options)
         size = fit.objective / fit.relative_error ** (2 if loss == "frobenius" else 1)
         zero = 1e-9 * size if loss != "frobenius" else 1e-18 * size
-        for penalty in worse:
-            plain = nmd.decompose(X, rank, f, loss, penalty=penalty, **options, **PLAIN)
-            worse[penalty] += fit.objective > plain.objective * (1 + 1e-9) + zero
+        for rule in worse:
+            plain = nmd.decompose(X, rank, f, loss, solver=replace(PLAIN, rho=rule), **options)
+            worse[rule] += fit.objective > plain.objective * (1 + 1e-9) + zero
         low = np.flatnonzero(fit.history.objective.values <= plain.objective * (1 + 1e-9) + zero)
         iterations.append(low[0] + 1 if low.size else np.inf)
         ends.append(np.log((fit.objective + zero) / (plain.objective + zero)))
@@ -123,7 +126,7 @@ def small_problems() -> None:
 
 
 if __name__ == "__main__":
-    warnings.simplefilter("ignore", nmd.NMDWarning)
+    warnings.simplefilter("ignore", nmd.warnings.NMDWarning)
     for title, table in (
         ("Exact data, default arguments but n_init=5", exact_data),
         ("5 % noise: default over the best fixed penalty, the largest of five data sets",

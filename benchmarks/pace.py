@@ -30,7 +30,7 @@ from scipy import sparse
 import nmd_lab as nmd
 from nmd_lab import datasets
 
-PLAIN: dict[str, Any] = {"acceleration": None, "homotopy": False, "polish": False}
+PLAIN: dict[str, Any] = {"solver": nmd.ADMM(refine=False, homotopy=False, polish=False)}
 ITERATIONS = 400
 REPEATS = 3
 TOL = 1e-10
@@ -99,7 +99,7 @@ def curve(fit: Callable[..., nmd.Decomposition], seconds: float, **options: Any)
         values.append(state.objective if state.relative_error > NEARLY_EXACT else 0.0)
         return times[-1] - times[0] >= seconds
 
-    fit(callback=callback, random_state=0, threads=1, **options)
+    fit(callback=callback, random_state=0, compute=nmd.Compute(threads=1), **options)
     return np.array(times) - times[0], np.minimum.accumulate(values)
 
 
@@ -156,5 +156,5 @@ if __name__ == "__main__":
     parser.add_argument("--iterations", type=int, default=ITERATIONS, help="of the plain method")
     parser.add_argument("--out", help=".npz file for the curves")
     given = parser.parse_args()
-    warnings.simplefilter("ignore", nmd.NMDWarning)
+    warnings.simplefilter("ignore", nmd.warnings.NMDWarning)
     main(given.names, given.iterations, given.out)

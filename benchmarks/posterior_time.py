@@ -79,7 +79,7 @@ def main() -> None:
         f"`sample(X, {RANK})`, 400 sweeps, s",
     ]  # fmt: skip
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", nmd.NMDWarning)
+        warnings.simplefilter("ignore", nmd.warnings.NMDWarning)
         text = table(head, [row("MovieLens small", ratings()), row("digits", digits())])
     if given.write:
         write_tables("sampling", "posterior_time", text)

@@ -3,7 +3,8 @@
     python benchmarks/same_results.py before.npz   # at the commit before: writes the file
     python benchmarks/same_results.py before.npz   # after the change: compares; exit status 0 or 1
 
-It uses public names only, so that it runs at both commits.  Compared are W, H, offsets and every
+It uses public names only, so that it runs at both commits.  At a commit where these had other
+names, run the script of that commit: it makes the same fits.  Compared are W, H, offsets and every
 column of the history except the seconds, the reason why each fit ended, and the rows that
 `fold_in` finds.  The bits hold for one machine and one set of versions.
 """
@@ -70,12 +71,15 @@ def fits(X: dict[str, Any]) -> Iterator[tuple[str, Callable[[], nmd.Decompositio
     yield "float32", make(nmd.decompose, X["float32"], 4, "relu", "kl")
     yield "weights", make(nmd.decompose, *relu, weights=X["weights"])
     yield "maps", make(nmd.decompose, X["maps"], 3, sample_dims="time")
-    yield "paper", make(nmd.decompose, *relu, penalty="paper", tol=0)
-    yield "fixed penalty", make(nmd.decompose, *relu, "l1", penalty=2.0)
-    yield "initial penalty", make(nmd.decompose, *relu, penalty="balanced", initial_penalty=0.1)
-    yield "plain", make(nmd.decompose, *relu, acceleration=None, polish=False, homotopy=False)
-    yield "polish alone", make(nmd.decompose, *relu, acceleration=None, polish=True)
-    yield "homotopy", make(nmd.decompose, X["dense"], 3, "minmax", "l1", homotopy=True)
+    yield "paper", make(nmd.decompose, *relu, tol=0, solver=nmd.ADMM(rho="paper"))
+    yield "fixed penalty", make(nmd.decompose, *relu, "l1", solver=nmd.ADMM(rho=2.0))
+    from_a_tenth = nmd.ADMM(rho="balanced", initial_rho=0.1)
+    yield "initial penalty", make(nmd.decompose, *relu, solver=from_a_tenth)
+    plain = nmd.ADMM(refine=False, polish=False, homotopy=False)
+    yield "plain", make(nmd.decompose, *relu, solver=plain)
+    yield "polish alone", make(nmd.decompose, *relu, solver=nmd.ADMM(refine=False, polish=True))
+    wide_first = nmd.ADMM(homotopy=True)
+    yield "homotopy", make(nmd.decompose, X["dense"], 3, "minmax", "l1", solver=wide_first)
     yield "starts", make(nmd.decompose, *relu, n_init=4, max_iter=150)
     yield "time limit", make(nmd.decompose, *relu, time_limit=1e9)
     yield "callback", make(nmd.decompose, *relu, callback=lambda state: state.iteration == 9)
@@ -83,22 +87,25 @@ def fits(X: dict[str, Any]) -> Iterator[tuple[str, Callable[[], nmd.Decompositio
         yield f"init {init}", make(nmd.decompose, *relu, init=init)
     rng = np.random.default_rng(1)
     pair = rng.random((60, 3)), rng.random((3, 45))
-    yield "init pair", make(nmd.decompose, *relu, init=pair, penalty="balanced", tol=0)
+    balanced = nmd.ADMM(rho="balanced")
+    yield "init pair", make(nmd.decompose, *relu, init=pair, solver=balanced, tol=0)
     first = nmd.decompose(*relu, max_iter=5, random_state=0)
     yield "init fit", make(nmd.decompose, *relu, init=first, max_iter=9)
     for offsets in ("global", "rows", "columns", "both"):
         yield f"offsets {offsets}", make(nmd.complete, X["few"], 3, offsets=offsets, alpha=0.3)
     yield "offsets dense", make(nmd.complete, X["holes"], 3, "minmax", offsets="both", alpha=0.1)
-    yield "everywhere", make(nmd.complete, X["few"], 3, constraint="everywhere", alpha=0.3)
-    yield "observed", make(nmd.complete, X["many"], 3, "relu", "l1", constraint="observed")
-    yield "observed dense", make(nmd.complete, X["holes"], 3, "minmax", constraint="observed")
-    yield "share", make(nmd.complete, X["few"], 3, validation=0.1, patience=3)
+    everywhere, observed = nmd.ADMM(split="everywhere"), nmd.ADMM(split="observed")
+    yield "everywhere", make(nmd.complete, X["few"], 3, solver=everywhere, alpha=0.3)
+    yield "observed", make(nmd.complete, X["many"], 3, "relu", "l1", solver=observed)
+    yield "observed dense", make(nmd.complete, X["holes"], 3, "minmax", solver=observed)
+    impatient = nmd.ADMM(patience=3)
+    yield "share", make(nmd.complete, X["few"], 3, validation=0.1, solver=impatient)
     yield "share dense", make(nmd.complete, X["holes"], 3, "relu", validation=0.1)
     held_out = sparse.csr_array((np.full(4, 3.0), ([0, 1, 2, 3], [4, 5, 6, 7])), shape=(60, 45))
     yield "held out", make(nmd.complete, X["few"], 3, validation=held_out)
     yield "generator", make(nmd.decompose, *relu, random_state=np.random.default_rng(5), n_init=2)
     large = np.maximum(rng.normal(size=(900, 3)) @ rng.normal(size=(3, 700)), 0)
-    yield "two threads", make(nmd.decompose, large, 3, max_iter=8, threads=2)
+    yield "two threads", make(nmd.decompose, large, 3, max_iter=8, compute=nmd.Compute(threads=2))
 
 
 def record(name: str, fit: nmd.Decomposition) -> dict[str, np.ndarray]:
@@ -115,7 +122,7 @@ def main(path: Path) -> int:
     """Write the file, or compare with it."""
     X, found, count = data(), {}, 0
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", nmd.NMDWarning)
+        warnings.simplefilter("ignore", nmd.warnings.NMDWarning)
         for name, fit in fits(X):
             found |= record(name, fit())
             count += 1

@@ -59,9 +59,14 @@ def ours(threads: int) -> Run:
 
     def run(X: sparse.csr_array, rank: int, sweeps: int) -> None:
         nmd.sample(
-            X, rank=rank, draws=sweeps - TUNE, tune=TUNE, random_state=0, threads=threads,
+            X,
+            rank=rank,
+            draws=sweeps - TUNE,
+            tune=TUNE,
+            random_state=0,
             progress=False,
-        )  # fmt: skip
+            compute=nmd.Compute(threads=threads),
+        )
 
     return run
 

@@ -82,7 +82,7 @@ def fit(kind: str, path: str, rows: int, folder: str) -> dict[str, float]:
         X, call, model = nmd.SparseStore(path), nmd.complete, (RANK, "identity")
         options |= {"alpha": 1.0, "offsets": "both"}
     if kind.endswith("streamed"):
-        options["work_dir"] = folder
+        options["compute"] = nmd.Compute(work_dir=folder)
     elif kind.startswith("dense"):
         X = np.array(X)
     began = time.perf_counter()

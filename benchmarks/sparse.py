@@ -52,9 +52,16 @@ def read(folder: Path, m: int, n: int) -> sparse.csr_array:
 def states(X: sparse.csr_array, rank: int, threads: int, count: int) -> list[float]:
     """Return the seconds at the end of each iteration."""
     fit = nmd.complete(
-        X, rank, init="random", constraint="everywhere", max_iter=count, tol=0, threads=threads,
-        random_state=0, progress=False, acceleration=None, polish=False, penalty="balanced",
-    )  # fmt: skip
+        X,
+        rank,
+        init="random",
+        max_iter=count,
+        tol=0,
+        random_state=0,
+        progress=False,
+        solver=nmd.ADMM(split="everywhere", refine=False, polish=False, rho="balanced"),
+        compute=nmd.Compute(threads=threads),
+    )
     return [float(second) for second in fit.history.seconds]
 
 
@@ -127,7 +134,12 @@ def in_turn(X: sparse.csr_array, rank: int) -> Iterator[float]:
     from nmd_lab.solver.prepare import make_problem
     from nmd_lab.solver.starts import all_starts
 
-    options = Options(init="random", constraint="everywhere", random_state=0, threads=1)
+    options = Options(
+        init="random",
+        random_state=0,
+        solver=nmd.ADMM(split="everywhere"),
+        compute=nmd.Compute(threads=1),
+    )
     pair = make_pair("identity", "frobenius")
     problem, offsets = make_problem(observe_sparse(X), pair, options, observed_only=False)
     starts = all_starts(problem, offsets, rank, options, options.generator())

@@ -22,25 +22,19 @@ GROUPS: dict[str, tuple[str, list[str]]] = {
         ],
     ),
     "Estimators": ("For pipelines and grid searches of scikit-learn.", ["NMD", "MatrixCompletion"]),
+    "Settings": (
+        "For `solver=` and `compute=`, and what a callback sees.",
+        ["ADMM", "Compute", "PenaltyRule", "State"],
+    ),
     "Nonlinearities": (
-        "The function f, by name or as an object.",
-        [
-            *("Identity", "ReLU", "LeakyReLU", "SoftThreshold", "MinMax", "Modulus"),
-            *("AbsoluteOffset", "Square", "Power", "Exp", "Softplus", "Sigmoid", "Tanh", "Wrap"),
-            *("PiecewiseLinear", "Smooth", "Piece", "Nonlinearity"),
-        ],
+        "The function f, by name or as an object.  All of them are in `nmd_lab.nonlinearities`.",
+        ["Identity", "ReLU", "MinMax", "Modulus", "Square"],
     ),
     "Losses": (
-        "The loss d, by name or as an object.",
-        [
-            *("Frobenius", "L1", "KL", "Huber", "Quantile", "Logistic", "NegativeBinomial"),
-            *("ItakuraSaito", "SquaredLog", "Ordinal", "Loss"),
-        ],
+        "The loss d, by name or as an object.  All of them are in `nmd_lab.losses`.",
+        ["Frobenius", "L1", "KL"],
     ),
-    "A model of your own": (
-        "The scalar problem that every fit solves, and checks of your own classes.",
-        ["prox", "check_loss", "check_nonlinearity"],
-    ),
+    "The scalar problem": ("Where f and the loss meet in every fit.", ["prox"]),
     "Constraints on the factors": (
         "For `w_constraint=` and `h_constraint=`.",
         ["NonNegative", "Simplex", "Orthonormal", "SparseFactor", "FactorConstraint"],
@@ -52,19 +46,33 @@ GROUPS: dict[str, tuple[str, list[str]]] = {
             *("observations_from_table", "split_observed"),
         ],
     ),
-    "Solver": ("What a callback sees, and the penalty ρ.", ["State", "PenaltyRule"]),
     "Studies": ("Many fits over a grid of settings.", ["Study"]),
-    "Warnings": (
+    "Help": ("What a report of a problem should have.", ["show_versions"]),
+}
+
+MODULES: dict[str, tuple[str, list[str]]] = {
+    "nonlinearities": (
+        "All nonlinearities, their base class, and the check of one of your own.",
+        [
+            *("Identity", "ReLU", "LeakyReLU", "SoftThreshold", "MinMax", "Modulus"),
+            *("AbsoluteOffset", "Square", "Power", "Exp", "Softplus", "Sigmoid", "Tanh", "Wrap"),
+            *("PiecewiseLinear", "Smooth", "Piece", "Nonlinearity", "check_nonlinearity"),
+        ],
+    ),
+    "losses": (
+        "All losses, their base class, and the check of one of your own.",
+        [
+            *("Frobenius", "L1", "KL", "Huber", "Quantile", "Logistic", "NegativeBinomial"),
+            *("ItakuraSaito", "SquaredLog", "Ordinal", "Loss", "check_loss"),
+        ],
+    ),
+    "warnings": (
         "What the library says about a fit.",
         [
             *("NMDWarning", "NotConvergedWarning", "OverfitWarning", "OutOfBoundsWarning"),
             *("UnobservedWarning", "UnitsWarning", "CheckpointWarning"),
         ],
     ),
-    "Help": ("What a report of a problem should have.", ["show_versions"]),
-}
-
-MODULES: dict[str, tuple[str, list[str]]] = {
     "datasets": (
         "Data to try things with.",
         [
@@ -82,12 +90,13 @@ MODULES: dict[str, tuple[str, list[str]]] = {
 """Public modules, with what is listed of them; an empty list means all of `__all__`."""
 
 
-def block(module: str, names: list[str]) -> str:
-    """Return the table of some names, which makes a page for each."""
+def block(module: str, names: list[str], *, pages: bool = True) -> str:
+    """Return the table of some names, which makes a page for each, or leads to the present one."""
     lines = "\n".join(f"   {name}" for name in names)
+    toctree = "   :toctree: reference\n" if pages else ""
     return (
         f"```{{eval-rst}}\n.. currentmodule:: {module}\n\n.. autosummary::\n"
-        f"   :toctree: reference\n   :nosignatures:\n\n{lines}\n```\n"
+        f"{toctree}   :nosignatures:\n\n{lines}\n```\n"
     )
 
 
@@ -100,7 +109,12 @@ def write(path: Path) -> None:
         text.append(f"## {heading}\n\n{about}\n\n{block('nmd_lab', names)}")
     for module, (about, given) in MODULES.items():
         names = given or sorted(set(getattr(nmd, module).__all__) - set(nmd.__all__))
-        text.append(f"## nmd_lab.{module}\n\n{about}\n\n{block(f'nmd_lab.{module}', names)}")
+        shared = [name for name in names if name in nmd.__all__]
+        own = [name for name in names if name not in shared]
+        text.append(f"## nmd_lab.{module}\n\n{about}\n")
+        if shared:
+            text.append(f"Names of `nmd_lab`, too:\n\n{block('nmd_lab', shared, pages=False)}")
+        text.append(block(f"nmd_lab.{module}", own))
     content = "\n".join(text)
     if not path.exists() or path.read_text(encoding="utf-8") != content:
         path.write_text(content, encoding="utf-8")

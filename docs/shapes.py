@@ -17,11 +17,11 @@ SHAPES = {
     "identity": (nmd.Identity(), 0.0, 1.0),
     "relu": (nmd.ReLU(), 0.0, 1.0),
     "minmax": (nmd.MinMax(0, 1), 0.5, 0.6),
-    "exp": (nmd.Exp(), 0.5, 0.8),
+    "exp": (nmd.nonlinearities.Exp(), 0.5, 0.8),
     "modulus": (nmd.Modulus(), 0.0, 1.0),
-    "sigmoid": (nmd.Sigmoid(), 0.0, 2.0),
-    "wrap": (nmd.Wrap(360), 180.0, 200.0),
-    "soft_threshold": (nmd.SoftThreshold(1), 0.0, 1.5),
+    "sigmoid": (nmd.nonlinearities.Sigmoid(), 0.0, 2.0),
+    "wrap": (nmd.nonlinearities.Wrap(360), 180.0, 200.0),
+    "soft_threshold": (nmd.nonlinearities.SoftThreshold(1), 0.0, 1.5),
 }
 """For each picture f, and mean and standard deviation of the t that it shows."""
 COLOUR = "#4477aa"

@@ -140,7 +140,7 @@ def holes() -> dict[str, Any]:
 def write(path: Path) -> None:
     """Compute everything, and write the script."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", nmd.NMDWarning)
+        warnings.simplefilter("ignore", nmd.warnings.NMDWarning)
         warnings.simplefilter("ignore", ConvergenceWarning)
         data = {"digits": digits(), "holes": holes()}
     text = json.dumps(data, separators=(",", ":"))

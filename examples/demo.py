@@ -54,7 +54,7 @@ def hide(X: xr.DataArray, share: float, seed: int) -> xr.DataArray:
 
 def held_out_error(X: xr.DataArray, observed: xr.DataArray, model: xr.DataArray) -> float:
     """Return the root mean squared error on the hidden entries; all values are from 0 to 1."""
-    return rmse(X, model.clip(0, 1), mask=np.isnan(observed))
+    return rmse(X, model.clip(0, 1), observed=np.isnan(observed))
 
 
 def interpolation(observed: xr.DataArray) -> xr.DataArray:

@@ -9,7 +9,7 @@ Decompose a matrix in which every entry counts:
 >>> fit.relative_error < 1e-3
 True
 
-or complete one with holes, NaN or ``mask=`` (True = observed):
+or complete one with holes, NaN or ``observed=`` (True = observed):
 
 >>> X[rng.random(X.shape) < 0.3] = np.nan
 >>> filled = nmd.complete(X, 4, random_state=0).reconstruct()  # what is not given is chosen
@@ -30,7 +30,17 @@ from typing import TYPE_CHECKING, Any
 from ._version import __version__ as __version__
 
 if TYPE_CHECKING:
-    from . import baselines, datasets, metrics, plots, studies, widgets
+    from . import (
+        baselines,
+        datasets,
+        losses,
+        metrics,
+        nonlinearities,
+        plots,
+        studies,
+        warnings,
+        widgets,
+    )
     from ._show_versions import show_versions
     from .data.long_table import observations_from_sparse, observations_from_table
     from .data.sparse_observations import SparseObservations
@@ -38,20 +48,9 @@ if TYPE_CHECKING:
     from .data.store import SparseStore
     from .estimators import NMD, MatrixCompletion
     from .fit import complete, decompose
-    from .model.checks import check_loss, check_nonlinearity
-    from .model.exponential import Exp
-    from .model.likelihoods.binary import Logistic
-    from .model.likelihoods.counts import NegativeBinomial
-    from .model.likelihoods.positive import ItakuraSaito, SquaredLog
-    from .model.likelihoods.robust import Huber, Quantile
-    from .model.losses import KL, L1, Frobenius, Loss
-    from .model.nonlinearities import Identity, MinMax, Modulus, Nonlinearity, Piece, ReLU, Square
-    from .model.ordinal import Ordinal
-    from .model.periodic import Wrap
-    from .model.piecewise import AbsoluteOffset, LeakyReLU, PiecewiseLinear, SoftThreshold
+    from .model.losses import KL, L1, Frobenius
+    from .model.nonlinearities import Identity, MinMax, Modulus, ReLU, Square
     from .model.proximal import prox
-    from .model.smooth import Smooth
-    from .model.smooth_functions import Power, Sigmoid, Softplus, Tanh
     from .result.compare import compare
     from .result.decomposition import Decomposition
     from .result.loading import load
@@ -67,77 +66,43 @@ if TYPE_CHECKING:
         SparseFactor,
     )
     from .solver.penalty import PenaltyRule
+    from .solver.settings import ADMM, Compute
     from .studies import Study
-    from .warnings import (
-        CheckpointWarning,
-        NMDWarning,
-        NotConvergedWarning,
-        OutOfBoundsWarning,
-        OverfitWarning,
-        UnitsWarning,
-        UnobservedWarning,
-    )
 
 __all__ = [
+    "ADMM",
     "KL",
     "L1",
     "NMD",
-    "AbsoluteOffset",
-    "CheckpointWarning",
+    "Compute",
     "Decomposition",
-    "Exp",
     "FactorConstraint",
     "Frobenius",
-    "Huber",
     "Identity",
-    "ItakuraSaito",
-    "LeakyReLU",
-    "Logistic",
-    "Loss",
     "MatrixCompletion",
     "MinMax",
     "Modulus",
-    "NMDWarning",
-    "NegativeBinomial",
     "NonNegative",
-    "Nonlinearity",
-    "NotConvergedWarning",
-    "Ordinal",
     "Orthonormal",
-    "OutOfBoundsWarning",
-    "OverfitWarning",
     "PenaltyRule",
-    "Piece",
-    "PiecewiseLinear",
     "Posterior",
-    "Power",
-    "Quantile",
     "ReLU",
-    "Sigmoid",
     "Simplex",
-    "Smooth",
-    "SoftThreshold",
-    "Softplus",
     "SparseFactor",
     "SparseObservations",
     "SparseStore",
     "Square",
-    "SquaredLog",
     "State",
     "Study",
-    "Tanh",
-    "UnitsWarning",
-    "UnobservedWarning",
-    "Wrap",
     "baselines",
-    "check_loss",
-    "check_nonlinearity",
     "compare",
     "complete",
     "datasets",
     "decompose",
     "load",
+    "losses",
     "metrics",
+    "nonlinearities",
     "observations_from_sparse",
     "observations_from_table",
     "plots",
@@ -147,54 +112,34 @@ __all__ = [
     "show_versions",
     "split_observed",
     "studies",
+    "warnings",
     "widgets",
 ]
 
 _WHERE = {
-    "solver.admm": ["State"],
+    "_show_versions": ["show_versions"],
+    "data.long_table": ["observations_from_sparse", "observations_from_table"],
+    "data.sparse": ["SparseObservations"],
+    "data.split": ["split_observed"],
+    "data.store": ["SparseStore"],
+    "estimators": ["NMD", "MatrixCompletion"],
+    "fit": ["complete", "decompose"],
+    "model.losses": ["KL", "L1", "Frobenius"],
+    "model.nonlinearities": ["Identity", "MinMax", "Modulus", "ReLU", "Square"],
+    "model.proximal": ["prox"],
     "result.compare": ["compare"],
     "result.decomposition": ["Decomposition"],
     "result.loading": ["load"],
     "result.posterior.posterior": ["Posterior"],
-    "estimators": ["NMD", "MatrixCompletion"],
-    "fit": ["complete", "decompose"],
-    "model.losses": ["KL", "L1", "Frobenius", "Loss"],
-    "model.nonlinearities": [
-        *("Identity", "MinMax", "Modulus", "Nonlinearity", "Piece", "ReLU", "Square"),
-    ],
+    "resuming": ["resume"],
+    "sampling": ["sample"],
+    "solver.admm": ["State"],
     "solver.constraints.base": [
         *("FactorConstraint", "NonNegative", "Orthonormal", "Simplex", "SparseFactor"),
     ],
     "solver.penalty": ["PenaltyRule"],
-    "model.exponential": ["Exp"],
-    "model.likelihoods.binary": ["Logistic"],
-    "model.likelihoods.counts": ["NegativeBinomial"],
-    "model.likelihoods.positive": ["ItakuraSaito", "SquaredLog"],
-    "model.likelihoods.robust": ["Huber", "Quantile"],
-    "model.ordinal": ["Ordinal"],
-    "model.periodic": ["Wrap"],
-    "model.piecewise": ["AbsoluteOffset", "LeakyReLU", "PiecewiseLinear", "SoftThreshold"],
-    "model.smooth_functions": ["Power", "Sigmoid", "Softplus", "Tanh"],
-    "model.proximal": ["prox"],
-    "model.smooth": ["Smooth"],
-    "model.checks": ["check_loss", "check_nonlinearity"],
-    "resuming": ["resume"],
-    "sampling": ["sample"],
-    "_show_versions": ["show_versions"],
-    "data.sparse": ["SparseObservations"],
-    "data.split": ["split_observed"],
-    "data.store": ["SparseStore"],
+    "solver.settings": ["ADMM", "Compute"],
     "studies": ["Study"],
-    "warnings": [
-        "CheckpointWarning",
-        "NMDWarning",
-        "NotConvergedWarning",
-        "OutOfBoundsWarning",
-        "OverfitWarning",
-        "UnitsWarning",
-        "UnobservedWarning",
-    ],
-    "data.long_table": ["observations_from_sparse", "observations_from_table"],
 }
 """The module of each public name; the other names are modules themselves."""
 

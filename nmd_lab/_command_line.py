@@ -15,8 +15,9 @@ from .data.labels import is_frame
 from .data.refused_columns import description, refused_columns
 from .solver.options import COMPLETION_DEFAULTS, Options
 from .solver.sampler.options import SampleOptions
+from .solver.settings import ADMM, Compute
 
-WORDS = {"none": None, "true": True, "false": False}
+WORDS = {"auto": "auto", "true": True, "false": False}
 """Words of the command line for values of Python."""
 
 TABLES = Group("Reading the data", sort_key=2)
@@ -88,8 +89,6 @@ class ModelOptions:
     offset_alpha
         Ridge of the offsets of rows and columns.  auto: chosen with --alpha auto, else that of
         --alpha.
-    constraint
-        Entries on which T = WH is imposed.
     w_constraint
         Rows of W: nonnegative, simplex (nonnegative, with sum 1), orthonormal (columns of W) or
         sparse (an l1 penalty).
@@ -104,7 +103,6 @@ class ModelOptions:
     alpha: Literal["auto"] | float | None = None
     offsets: Literal["auto", "none", "global", "rows", "columns", "both"] | None = None
     offset_alpha: Literal["auto"] | float = "auto"
-    constraint: Literal["auto", "everywhere", "observed"] = "auto"
     w_constraint: FactorConstraintName | None = None
     h_constraint: FactorConstraintName | None = None
     dtype: Literal["float32", "float64"] | None = None
@@ -143,12 +141,16 @@ class SolverOptions:
         Share of the observed entries to hold out for early stopping.
     patience
         Iterations without a lower validation error after which a start ends.
-    penalty
-        Rule for ρ, or a fixed ρ.
-    initial_penalty
+    paper
+        The paper's algorithm and nothing else.
+    rho
+        Rule for the penalty ρ, or a fixed ρ.
+    initial_rho
         ρ of the first iteration.
-    acceleration
-        Quasi-Newton steps between the iterations.
+    split
+        Entries on which T = WH is imposed.
+    refine
+        Quasi-Newton steps between the iterations, as by default.
     homotopy
         For minmax: begin with a wide interval that shrinks.
     polish
@@ -164,18 +166,20 @@ class SolverOptions:
     threads: int | None = None
     device: str | None = None
     checkpoint: Path | None = None
-    checkpoint_every: float = Options.checkpoint_every
+    checkpoint_every: float = Compute.checkpoint_every
     memory_limit: float | None = None
     init: Literal["auto", "svd", "randomized", "nndsvd", "random"] = "auto"
     n_init: int = Options.n_init
     validation: float | None = None
-    patience: int = Options.patience
-    penalty: Literal["auto", "balanced", "paper"] | float = "auto"
-    initial_penalty: float | None = None
-    acceleration: Literal["auto", "none"] = "auto"
+    patience: int = ADMM.patience
+    paper: Annotated[bool, Parameter(show_default=False)] = False
+    rho: Literal["auto", "balanced", "paper"] | float = "auto"
+    initial_rho: float | None = None
+    split: Literal["auto", "everywhere", "observed"] = "auto"
+    refine: Annotated[bool, Parameter(negative="--no-refine", show_default=False)] = True
     homotopy: Switch = "auto"
     polish: Switch = "auto"
-    epsilon: float = Options.epsilon
+    epsilon: float = ADMM.epsilon
 
 
 @Parameter(name="*", group=MODEL)
@@ -242,7 +246,7 @@ class SamplerOptions:
     random_state: Seed = None
     threads: int | None = None
     checkpoint: Path | None = None
-    checkpoint_every: float = SampleOptions.checkpoint_every
+    checkpoint_every: float = Compute.checkpoint_every
     init: Literal["auto", "random", "svd"] = "auto"
 
 
@@ -291,8 +295,27 @@ def is_to_be_chosen(rank: int | str, options: dict[str, Any], decompose: bool) -
 def given(
     options: ModelOptions | SolverOptions | SampledModelOptions | SamplerOptions,
 ) -> dict[str, Any]:
-    """Return the options that differ from their defaults, with values of Python."""
+    """Return the arguments that differ from their defaults, with values of Python."""
     values = {f.name: getattr(options, f.name) for f in fields(options)}
     changed = {f.name: values[f.name] for f in fields(options) if values[f.name] != f.default}
-    words = {"acceleration", "homotopy", "polish"}
-    return {name: WORDS[v] if name in words else v for name, v in changed.items()}
+    for name in {"homotopy", "polish"} & changed.keys():
+        changed[name] = WORDS[changed[name]]
+    if compute := _taken(changed, Compute):
+        changed["compute"] = Compute(**compute)
+    solver, paper = _taken(changed, ADMM), changed.pop("paper", False)
+    if solver and paper:
+        other = next(iter(solver)).replace("_", "-")
+        raise ValueError(f"--paper does not go with --{other}: leave out one of the two.")
+    if solver or paper:
+        changed["solver"] = "paper" if paper else ADMM(**solver)
+    return changed
+
+
+def _taken(options: dict[str, Any], settings: type[ADMM | Compute]) -> dict[str, Any]:
+    """Take from the options those of a group of settings."""
+    return {f.name: options.pop(f.name) for f in fields(settings) if f.name in options}
+
+
+def checkpoint_of(options: dict[str, Any]) -> Path | None:
+    """Return the checkpoint that the options name."""
+    return options["compute"].checkpoint if "compute" in options else None

@@ -18,6 +18,7 @@ from .result.decomposition import Decomposition
 from .solver.executors.inputs import computing_on, is_dask
 from .solver.prepare import prepare
 from .solver.restarts import solve
+from .solver.settings import Compute, as_compute, as_solver, stored
 
 
 def run_fit(
@@ -31,13 +32,13 @@ def run_fit(
     absent_are_zeros: bool,
 ) -> Decomposition:
     """Prepare, solve, label and warn."""
-    call = None
-    if options.get("checkpoint") is not None:
-        call = _call(function, model, data, limits, options)
+    call, compute = None, as_compute(options.get("compute"))
+    if compute.checkpoint is not None:
+        call = _call(function, model, data, limits, options, compute)
     try:
         return _fitted(X, model, options | data, absent_are_zeros, limits, call)
     finally:
-        if is_stored(X) or options.get("client") is not None or is_dask(X):
+        if is_stored(X) or compute.client is not None or is_dask(X):
             gc.collect()  # T and U are on a disk, or on workers, until nothing holds them
 
 
@@ -71,12 +72,12 @@ def _call(
     data: dict[str, Any],
     limits: GivenLimits,
     options: dict[str, Any],
+    compute: Compute,
 ) -> Call:
     """Return the call of a fit, for its checkpoint."""
     arguments = dict(zip(("rank", "nonlinearity", "loss"), model, strict=True))
-    given = vars(limits) | {"limit_noise": limits.noise}
-    del given["noise"]
-    arguments |= data | options | given
+    arguments |= data | options | vars(limits)
+    arguments |= {"solver": as_solver(options.get("solver", "auto")), "compute": stored(compute)}
     parameters = inspect.signature(function).parameters.values()
     defaults = {p.name: p.default for p in parameters if p.default is not p.empty}
     return Call(function.__name__, arguments, defaults)

@@ -50,7 +50,7 @@ def label(prepared: Prepared, solution: Solution) -> Decomposition:
             "rank": W.shape[1],
             "iteration": state.iteration,
             **prepared.options.describe(W.dtype),
-            "constraint": "observed" if problem.observed_only else "everywhere",
+            "split": "observed" if problem.observed_only else "everywhere",
             **constraints_in_parameters(problem.constraints),
             "optimality": solution.optimality,
             **_limits(prepared),
@@ -91,7 +91,7 @@ class ResumableFit:
                     states,
                     tol=options.tol,
                     held_out=held_out,
-                    patience=options.patience,
+                    patience=options.solver.patience,
                     window=plan.window,
                     last_when_stopped=True,
                 )

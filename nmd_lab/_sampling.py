@@ -20,6 +20,7 @@ from .checkpoint.keeper import Keeper
 from .checkpoint.place import NOWHERE, Place
 from .data.fingerprint import fingerprint
 from .data.observations import observe
+from .model.nonlinearities import as_nonlinearity
 from .model.ordinal import Ordinal
 from .result.posterior.posterior import Posterior
 from .result.provenance import provenance
@@ -30,11 +31,13 @@ from .solver.sampler.hyperparameters import RowPrior
 from .solver.sampler.model import SamplerModel
 from .solver.sampler.noise import PRECISIONS
 from .solver.sampler.options import SampleOptions
-from .solver.sampler.prepare import PreparedSample, prepare_sample
+from .solver.sampler.prepare import PreparedSample, as_ordinal, prepare_sample
 from .solver.sampler.run import ChainStart, run_chains
 from .solver.sampler.start import start_chain
 from .solver.sampler.targets import check_targets
 from .solver.sampler.work import block_rows
+from .solver.settings import stored
+from .solver.support import DATA, data_of, features_of_compute, features_of_data, refuse
 
 TUNE = 100
 """Number of sweeps that are not kept by default."""
@@ -53,12 +56,14 @@ def draw_posterior(
     interruption: Interruption,
 ) -> Posterior:
     """Check the arguments of `sample`, run the chains and label the draws."""
-    client = client_for(X, options.client)
+    client = client_for(X, options.compute.client)
+    refuse(_present(X, nonlinearity, loss, data, options, on_cluster=client is not None))
     if client is None:
         observations = observe(X, **data)
     else:
+        rest = {name: value for name, value in data.items() if name != "limits"}
         observations = observe_on_cluster(
-            X, client, **data, absent_are_zeros=False, rows=block_rows
+            X, client, **rest, absent_are_zeros=False, rows=block_rows
         )
     prepared = prepare_sample(observations, rank, nonlinearity, loss, options)
     warn_of_units(prepared, stacklevel=3)
@@ -71,7 +76,7 @@ def draw_posterior(
     targets = check_targets(options.targets, prepared)
     place: Place = NOWHERE
     rng = as_generator(options.random_state)
-    if options.checkpoint is not None:
+    if options.compute.checkpoint is not None:
         call = _call(rank, nonlinearity, loss, data, options)
         place, rng = _place_and_random_numbers(prepared, options, call)
     starts = _starts(prepared, options, before, rng)
@@ -83,11 +88,35 @@ def draw_posterior(
     return posterior if before is None else joined(before, posterior)
 
 
+def _present(
+    X: Any,
+    nonlinearity: Any,
+    loss: Any,
+    data: dict[str, Any],
+    options: SampleOptions,
+    *,
+    on_cluster: bool,
+) -> dict[str, str]:
+    """Return what a posterior has, by the words of the table of what goes with what."""
+    form = data_of(X, absent_are_zeros=False, on_cluster=on_cluster, from_file=False)
+    present = form | {"sample": DATA["sample"]} | features_of_compute(options.compute)
+    present |= features_of_data(X, nonlinearity, loss, data["limits"], data["weights"])
+    present.pop("learned", None)  # the sampler draws it
+    if "kinds" not in present and as_ordinal(loss) is not None:
+        present["levels"] = DATA["levels"]
+    if "kinds" not in present and not as_nonlinearity(nonlinearity).linear:
+        present["nonlinearity"] = f"nonlinearity={nonlinearity!r}"
+    if options.targets is not None:
+        present["targets"] = "targets="
+    return present
+
+
 def _call(
     rank: int, nonlinearity: Any, loss: Any, data: dict[str, Any], options: SampleOptions
 ) -> Call:
     """Return the call of `sample`, for its checkpoint."""
     own = {each.name: getattr(options, each.name) for each in fields(SampleOptions)}
+    own["compute"] = stored(options.compute)
     defaults = {each.name: each.default for each in fields(SampleOptions)}
     model = {"rank": rank, "nonlinearity": nonlinearity, "loss": loss}
     given = {name: each for name, each in data.items() if name != "limits"}
@@ -100,7 +129,8 @@ def _place_and_random_numbers(
 ) -> tuple[Place, np.random.Generator]:
     """Return where the chains stand, and the random numbers from their beginning on."""
     own, classes = fingerprint(prepared.observations), kept_classes(prepared.model.pair, [RowPrior])
-    keeper = Keeper(options.checkpoint, options.checkpoint_every, call, own, classes)
+    compute = options.compute
+    keeper = Keeper(compute.checkpoint, compute.checkpoint_every, call, own, classes)
     rng = keeper.random_numbers(lambda: as_generator(options.random_state))
     return keeper.place.inner("chains"), rng
 

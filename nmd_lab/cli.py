@@ -44,6 +44,7 @@ from ._command_line import (
     SamplerOptions,
     SolverOptions,
     check_columns,
+    checkpoint_of,
     given,
     in_shell,
     is_to_be_chosen,
@@ -186,7 +187,7 @@ def fit(
     function = decompose if decompose_ else complete
     if not quiet and is_to_be_chosen(rank, options, decompose_):
         print("choosing by held-out entries, which takes several fits", flush=True)
-    with _going_on_from(options.get("checkpoint")):
+    with _going_on_from(checkpoint_of(options)):
         result = function(X, rank, progress=not quiet, **options)
         print(result)
         if out is not None:
@@ -256,7 +257,7 @@ def sample(
     check_columns(X, "sample")
     if out is not None:
         check_posterior_export(out, X.shape)
-    with _going_on_from(options.get("checkpoint")):
+    with _going_on_from(checkpoint_of(options)):
         result = draw_from_posterior(X, rank, progress=not quiet, **options)
         print(result)
         if out is not None:

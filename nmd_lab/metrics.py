@@ -1,8 +1,8 @@
 """Errors of a model, on the observed entries of the data.
 
-Entries that are NaN in X, that a sparse X does not store, that are False in `mask` or have weight 0
-are left out.  X and Y are matched by label where both have labels, and X may have some of the rows
-and columns of Y only.
+Entries that are NaN in X, that a sparse X does not store, that are False in `observed` or have
+weight 0 are left out.  X and Y are matched by label where both have labels, and X may have some of
+the rows and columns of Y only.
 """
 
 from __future__ import annotations
@@ -35,30 +35,30 @@ class _Compared(NamedTuple):
         return float(np.average(errors, weights=self.weights))
 
 
-def _observed(X: Any, Y: Any, mask: Any, weights: Any) -> _Compared:
+def _compared(X: Any, Y: Any, observed: Any, weights: Any) -> _Compared:
     """Return the observed entries of X and the same entries of Y."""
     check_no_fit("X", X)
     check_no_fit("Y", Y)
     has_labels = any(is_sparse(one) or is_frame(one) or _dims(one) for one in (X, Y))
     n_dims = {2 if is_sparse(one) else np.ndim(one) for one in (X, Y)}
     if has_labels and (n_dims == {2} or (_dims(X) and _dims(Y) and min(n_dims) > 1)):
-        return _matched(X, Y, mask, weights)
+        return _matched(X, Y, observed, weights)
     x, y = (np.asarray(np.ma.filled(_floats(one), np.nan)) for one in (X, Y))
     if x.shape != y.shape:
         raise ValueError(f"Y has shape {y.shape}: give it the shape of X, {x.shape}.")
-    observed = ~np.isnan(x)
-    if mask is not None:
-        observed &= _in_shape("mask", mask, x.shape).astype(bool)
+    seen = ~np.isnan(x)
+    if observed is not None:
+        seen &= _in_shape("observed", observed, x.shape).astype(bool)
     if weights is not None:
         weights = _in_shape("weights", weights, x.shape).astype(float)
         check_weights(weights)
-        observed &= weights > 0
-    if not observed.any():
-        raise ValueError("X has no observed entry to compare: check mask= and the NaN in X.")
-    return _Compared(x[observed], y[observed], None if weights is None else weights[observed])
+        seen &= weights > 0
+    if not seen.any():
+        raise ValueError("X has no observed entry to compare: check observed= and the NaN in X.")
+    return _Compared(x[seen], y[seen], None if weights is None else weights[seen])
 
 
-def _matched(X: Any, Y: Any, mask: Any, weights: Any) -> _Compared:
+def _matched(X: Any, Y: Any, observed: Any, weights: Any) -> _Compared:
     """Return the observed entries of X and those of Y, by label where both have labels."""
     model: Any = Y
     if is_sparse(Y):
@@ -66,7 +66,7 @@ def _matched(X: Any, Y: Any, mask: Any, weights: Any) -> _Compared:
         labels = model.labels
     else:
         labels = labels_of(Y, sample_dims=_dims(Y)[0] if np.ndim(Y) > 2 else None)
-    data = match_data(labels, X, mask=mask, weights=weights, owner="Y")
+    data = match_data(labels, X, observed=observed, weights=weights, owner="Y")
     i, j, x = data.observations.entries()
     i, j = data.rows[i], data.columns[j]
     y = _stored_at(model, i, j) if is_sparse(Y) else labels.flatten(np.asarray(_floats(Y)))[i, j]
@@ -113,7 +113,7 @@ def _in_shape(name: str, array: Any, shape: tuple[int, ...]) -> NDArray[Any]:
 
 
 def rmse(
-    X: Any, Y: Any, *, mask: ArrayLike | None = None, weights: ArrayLike | None = None
+    X: Any, Y: Any, *, observed: ArrayLike | None = None, weights: ArrayLike | None = None
 ) -> float:
     """Return the root mean squared error of Y.
 
@@ -122,7 +122,7 @@ def rmse(
     X, Y : array_like, masked array, DataFrame, DataArray, scipy.sparse or SparseObservations
         Data and model, of equal shape or with labels, such as held-out entries and
         ``fit.predict(X)`` or ``fit.reconstruct()``.
-    mask : array_like of bool, optional
+    observed : array_like of bool, optional
         True where an entry is compared. Default: all entries.
     weights : array_like, optional
         Weights of the entries of X, >= 0. Default: all are 1.
@@ -143,18 +143,18 @@ def rmse(
     >>> rmse([1.0, 2.0, np.nan], [1.0, 4.0, 0.0])
     1.4142135623730951
     """
-    compared = _observed(X, Y, mask, weights)
+    compared = _compared(X, Y, observed, weights)
     return float(np.sqrt(compared.mean((compared.x - compared.y) ** 2)))
 
 
 def mae(
-    X: Any, Y: Any, *, mask: ArrayLike | None = None, weights: ArrayLike | None = None
+    X: Any, Y: Any, *, observed: ArrayLike | None = None, weights: ArrayLike | None = None
 ) -> float:
     """Return the mean absolute error of Y.
 
     Parameters
     ----------
-    X, Y, mask, weights
+    X, Y, observed, weights
         As for `rmse`.
 
     Returns
@@ -173,7 +173,7 @@ def mae(
     >>> mae([1.0, 2.0, np.nan], [1.0, 4.0, 0.0])
     1.0
     """
-    compared = _observed(X, Y, mask, weights)
+    compared = _compared(X, Y, observed, weights)
     return compared.mean(np.abs(compared.x - compared.y))
 
 
@@ -182,7 +182,7 @@ def relative_error(
     Y: Any,
     *,
     loss: str | Loss = "frobenius",
-    mask: ArrayLike | None = None,
+    observed: ArrayLike | None = None,
     weights: ArrayLike | None = None,
 ) -> float:
     """Return the relative error of Y in the sense of a loss.
@@ -192,7 +192,7 @@ def relative_error(
 
     Parameters
     ----------
-    X, Y, mask, weights
+    X, Y, observed, weights
         As for `rmse`.
     loss : str or Loss, default "frobenius"
         Loss that defines the error.
@@ -219,7 +219,7 @@ def relative_error(
     >>> relative_error([3.0, 4.0], [3.0, 3.0])
     0.2
     """
-    x, y, w = _observed(X, Y, mask, weights)
+    x, y, w = _compared(X, Y, observed, weights)
     d = as_loss(loss)
     w = np.ones(x.size) if w is None else w
     return d.relative_error(float(np.sum(w * d(x, y))), d.reference(x, w))

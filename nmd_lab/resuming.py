@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from .checkpoint.keeper import stored_arguments
@@ -13,6 +14,7 @@ from .result.decomposition import Decomposition
 from .result.posterior.posterior import Posterior
 from .sampling import sample
 from .solver.kept_classes import kept_classes
+from .solver.settings import Compute, as_compute
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     each.__name__: each for each in (decompose, complete, sample)
@@ -20,24 +22,28 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
 """Functions that write checkpoints."""
 
 
-def resume(path: str | os.PathLike[str], X: Any, **arguments: Any) -> Decomposition | Posterior:
+def resume(
+    path: str | os.PathLike[str], X: Any, *, compute: Compute | None = None, **arguments: Any
+) -> Decomposition | Posterior:
     """Go on with a fit or a posterior as if it had never stopped.
 
     It calls the function that wrote the checkpoint, with the arguments that it had then.  The
     result has the bits of an uninterrupted run, on the same machine with the same number of
-    threads.  The same call with the same ``checkpoint=`` does this, too.
+    threads.  The same call with the same checkpoint does this, too.
 
     Parameters
     ----------
     path : path-like
-        Checkpoint that ``checkpoint=`` of `decompose`, `complete` or `sample` has written.  If the
-        last one is damaged, the one before it is taken.
+        Checkpoint that `decompose`, `complete` or `sample` has written.  If the last one is
+        damaged, the one before it is taken.
     X : array_like
         The same data.
+    compute : Compute, optional
+        Threads, device, cluster and files; by default those of then, without a cluster.
     **arguments
-        Arguments that a checkpoint does not hold, as they were: `mask`, `weights` and limits,
-        other arrays, and objects of a class of your own.  `callback`, `progress`, `threads`,
-        `device`, `client`, `time_limit` and `checkpoint_every` may be others.
+        Arguments that a checkpoint does not hold, as they were: `observed`, `weights` and limits,
+        other arrays, and objects of a class of your own.  `callback`, `progress` and `time_limit`
+        may be others.
 
     Returns
     -------
@@ -60,8 +66,9 @@ def resume(path: str | os.PathLike[str], X: Any, **arguments: Any) -> Decomposit
     >>> def stop(state):
     ...     if state.iteration == 20:
     ...         raise SystemExit
+    >>> kept = nmd.Compute(checkpoint=path, checkpoint_every=0)
     >>> try:
-    ...     fit = nmd.decompose(X, 3, checkpoint=path, checkpoint_every=0, callback=stop)
+    ...     fit = nmd.decompose(X, 3, compute=kept, callback=stop)
     ... except SystemExit:
     ...     pass
     >>> fit = nmd.resume(path, X)
@@ -76,7 +83,7 @@ def resume(path: str | os.PathLike[str], X: Any, **arguments: Any) -> Decomposit
             f"path={os.fspath(path)!r} does not hold {' and '.join(missing)}: give "
             f"{missing[0]}= as it was."
         )
-    result: Decomposition | Posterior = FUNCTIONS[function](
-        X, **stored | arguments, checkpoint=path
-    )
+    before = stored.pop("compute")
+    own = replace(Compute(**before) if compute is None else as_compute(compute), checkpoint=path)
+    result: Decomposition | Posterior = FUNCTIONS[function](X, **stored | arguments, compute=own)
     return result

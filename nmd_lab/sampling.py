@@ -10,7 +10,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
@@ -26,6 +25,7 @@ from .model.nonlinearities import Nonlinearity
 from .model.ordinal import Ordinal
 from .result.posterior.posterior import Posterior
 from .solver.sampler.options import SampleOptions
+from .solver.settings import Compute
 
 
 def sample(
@@ -40,7 +40,7 @@ def sample(
     keep: int | None = None,
     noise: Literal["auto", "before", "after"] = "auto",
     offsets: Literal["auto", "none", "rows", "columns", "both"] = "auto",
-    mask: ArrayLike | None = None,
+    observed: ArrayLike | None = None,
     weights: ArrayLike | None = None,
     at_most: ArrayLike | None = None,
     at_least: ArrayLike | None = None,
@@ -53,12 +53,7 @@ def sample(
     time_limit: float | None = None,
     progress: bool | None = None,
     random_state: Any = None,
-    threads: int | None = None,
-    checkpoint: str | os.PathLike[str] | None = None,
-    checkpoint_every: float = 60.0,
-    client: Any = None,
-    w_constraint: None = None,
-    h_constraint: None = None,
+    compute: Compute | None = None,
 ) -> Posterior:
     """Draw from the posterior of X ≈ f(WH): predictions with intervals, and better ones.
 
@@ -96,7 +91,7 @@ def sample(
         does not take.
     offsets : {"auto", "none", "global", "rows", "columns", "both"}, default "auto"
         Offsets added to WH inside f; "auto" is "both", and "none" for an even f.
-    mask, weights, dtype, sample_dims
+    observed, weights, dtype, sample_dims
         As for `complete`.  A weight multiplies the precision of an entry.
     at_most, at_least, upper : array_like, optional
         Entries of which only limits are known, as for `complete`.  Their values are drawn within
@@ -116,19 +111,9 @@ def sample(
         Whether to show a progress bar.  By default only on a terminal, and only after a second.
     random_state : int, Generator or None
         Seed.  The same seed gives the same bits, with any number of threads.
-    threads : int, optional
-        Largest number of threads; by default NUMBA_NUM_THREADS.
-    checkpoint : path-like, optional
-        File that keeps chains and draws while they are drawn.  If the file exists, the chains go on
-        from it, with the same bits as if they had never stopped; `nmd_lab.resume` does the same.
-    checkpoint_every : float, default 60
-        Time between two checkpoints, in seconds.
-    client : distributed.Client or "active", optional
-        Client of a Dask cluster whose workers hold the entries and make the draws (extra "dask");
-        by default the active one if X is of Dask.  The draws have the same bits as without it.
-        For an even f, `init` must be given.
-    w_constraint, h_constraint : None
-        Constraints on the factors are of fits alone: any other value is an error.
+    compute : Compute, optional
+        Threads, cluster and checkpoints; see `Compute`.  The draws have the same bits with any
+        number of threads, and on a cluster, where `init` must be given for an even f.
 
     Returns
     -------
@@ -140,7 +125,7 @@ def sample(
     ValueError, TypeError
         If an argument is invalid; this is checked before any work.
     OSError
-        If `checkpoint` cannot be written.
+        If the checkpoint cannot be written.
     MemoryError
         If the draws would not fit into what is left of the memory.
     KeyboardInterrupt
@@ -175,12 +160,6 @@ def sample(
     >>> bool(low < truth[3, 4] < high)
     True
     """
-    for name, constraint in (("w_constraint", w_constraint), ("h_constraint", h_constraint)):
-        if constraint is not None:
-            raise ValueError(
-                f"{name}={constraint!r} does not go with sample(), whose factors are Gaussian: "
-                f"leave it out, or use complete()."
-            )
     options = SampleOptions(
         draws=draws,
         tune=tune,
@@ -194,13 +173,10 @@ def sample(
         time_limit=time_limit,
         progress=progress,
         random_state=random_state,
-        threads=threads,
-        checkpoint=checkpoint,
-        checkpoint_every=checkpoint_every,
-        client=client,
+        compute=compute,
     )
     data: dict[str, Any] = {
-        "mask": mask,
+        "observed": observed,
         "weights": weights,
         "dtype": dtype,
         "sample_dims": sample_dims,

@@ -1,4 +1,4 @@
-"""Warnings of this package."""
+"""The warnings of this package, all of them of the class `NMDWarning`."""
 
 
 class NMDWarning(UserWarning):
@@ -10,7 +10,7 @@ class NMDWarning(UserWarning):
 
     >>> import warnings, nmd_lab as nmd
     >>> with warnings.catch_warnings():
-    ...     warnings.simplefilter("error", nmd.NMDWarning)
+    ...     warnings.simplefilter("error", nmd.warnings.NMDWarning)
     ...     fit = nmd.decompose([[1.0, 2.0], [2.0, 4.0]], 1)
     """
 
@@ -98,6 +98,6 @@ class CheckpointWarning(NMDWarning):
     Examples
     --------
     >>> import nmd_lab as nmd
-    >>> issubclass(nmd.CheckpointWarning, nmd.NMDWarning)
+    >>> issubclass(nmd.warnings.CheckpointWarning, nmd.warnings.NMDWarning)
     True
     """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,15 +11,12 @@ from scipy import sparse
 import nmd_lab as nmd
 
 STORAGES = ("dense", "masked", "observed", "sparse", "zeros", "weights")
-PLAIN: dict[str, Any] = {
-    "acceleration": None,
-    "homotopy": False,
-    "polish": False,
-    "max_iter": 6,
-    "tol": 0,
-    "random_state": 0,
-}
+ALGORITHM = nmd.ADMM(refine=False, homotopy=False, polish=False)
 """Algorithm 1 without refinements, which is what a cluster does."""
+EVERYWHERE = replace(ALGORITHM, split="everywhere")
+OBSERVED = replace(ALGORITHM, split="observed")
+
+PLAIN: dict[str, Any] = {"max_iter": 6, "tol": 0, "random_state": 0, "solver": ALGORITHM}
 
 
 def made(storage: str, shape: tuple[int, int] = (120, 40)) -> tuple[Any, dict[str, Any]]:
@@ -30,9 +28,9 @@ def made(storage: str, shape: tuple[int, int] = (120, 40)) -> tuple[Any, dict[st
     seen[:, 0] = seen[0] = True
     return {
         "dense": (X, {}),
-        "masked": (X, {"mask": seen, "constraint": "everywhere"}),
-        "observed": (X, {"mask": seen, "constraint": "observed"}),
-        "sparse": (sparse.csr_array(np.where(seen, X + 0.01, 0)), {"constraint": "everywhere"}),
+        "masked": (X, {"observed": seen, "solver": EVERYWHERE}),
+        "observed": (X, {"observed": seen, "solver": OBSERVED}),
+        "sparse": (sparse.csr_array(np.where(seen, X + 0.01, 0)), {"solver": EVERYWHERE}),
         "zeros": (sparse.csr_array(X), {}),
         "weights": (X, {"weights": np.where(seen, rng.random(shape), 0)}),
     }[storage]
@@ -40,10 +38,11 @@ def made(storage: str, shape: tuple[int, int] = (120, 40)) -> tuple[Any, dict[st
 
 def both(X: Any, client: Any, *model: Any, **options: Any) -> tuple[Any, Any]:
     """Return the fit of this process and that of a cluster."""
-    zeros = sparse.issparse(X) and "constraint" not in options
+    zeros = sparse.issparse(X) and "solver" not in options
     function = nmd.decompose if zeros else nmd.complete
     options = {"alpha": 0.0, "offsets": "none"} | PLAIN | options
-    return function(X, *model, **options), function(X, *model, client=client, **options)
+    on_cluster = nmd.Compute(client=client)
+    return function(X, *model, **options), function(X, *model, compute=on_cluster, **options)
 
 
 def assert_close(one: nmd.Decomposition, other: nmd.Decomposition, tol: float = 1e-8) -> None:

@@ -26,7 +26,7 @@ hypothesis.settings.load_profile("any speed")
 OPTIONAL = {"adam": "torch", "rtrmc": "pymanopt"}
 """Methods of the extra "baselines", and what each is made with."""
 
-SMALL_TABLE = 8
+SMALL_TABLE = 4
 """A test with at most so many parameter sets runs with all of them."""
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -41,7 +43,7 @@ def fit_of(f: str, loss: str, storage: str) -> Run:
     if storage == "zeros":
         return "decompose", (sp.csr_array(np.where(seen, X, 0)), *model), options
     offsets = "both" if storage == "observed" else "none"
-    return "complete", (X, *model), options | {"mask": seen, "alpha": 0.01, "offsets": offsets}
+    return "complete", (X, *model), options | {"observed": seen, "alpha": 0.01, "offsets": offsets}
 
 
 def others() -> dict[str, Run]:
@@ -51,32 +53,39 @@ def others() -> dict[str, Run]:
     counts = rng.poisson(3 * X).astype(float)
     nonnegative = {"w_constraint": "nonnegative", "h_constraint": "nonnegative"}
     short = {"max_iter": 40, "random_state": 0}
+    wide_first = nmd.ADMM(homotopy=True)
     large = noisy("relu", (300, 230))
-    chain = {"draws": 12, "tune": 6, "chains": 2, "random_state": 0, "mask": seen}
+    chain = {"draws": 12, "tune": 6, "chains": 2, "random_state": 0, "observed": seen}
     levels = np.clip(np.round(2 * X) + 1, 1, 4)
     return {
         "starts": ("decompose", (X, 2), short | {"n_init": 3}),
         "starts side by side": (
             *("decompose", (large, 2)),
-            {"max_iter": 20, "n_init": 3, "threads": 2, "random_state": 0},
+            {"max_iter": 20, "n_init": 3, "random_state": 0, "compute": nmd.Compute(threads=2)},
         ),
         "validation": (
             *("complete", (X, 4, "identity")),
-            {"mask": seen, "alpha": 0.01, "validation": 0.1, "random_state": 0},
+            {"observed": seen, "alpha": 0.01, "validation": 0.1, "random_state": 0},
         ),
         "nonnegative": ("decompose", (X, 2, "identity"), short | nonnegative),
-        "learning": ("decompose", (counts, 2, "exp", nmd.NegativeBinomial()), short),
+        "learning": ("decompose", (counts, 2, "exp", nmd.losses.NegativeBinomial()), short),
         "gaussian chains": ("sample", (X, 2), chain),
         "ordinal chains": ("sample", (levels, 2, "identity", "ordinal"), chain),
-        "auto": ("complete", (X,), {"mask": seen, "random_state": 0}),
+        "auto": ("complete", (X,), {"observed": seen, "random_state": 0}),
         "divergence": ("decompose", (X, 2, "identity", "kl"), short | nonnegative),
         "orthonormal": ("decompose", (X, 2, "relu"), short | {"h_constraint": "orthonormal"}),
-        "homotopy": ("decompose", (noisy("minmax"), 2, "minmax"), short | {"homotopy": True}),
+        "homotopy": ("decompose", (noisy("minmax"), 2, "minmax"), short | {"solver": wide_first}),
         "unseeded": ("decompose", (X, 2), {"max_iter": 20, "init": "random"}),
         "chains with noise before f": ("sample", (X, 2, "relu"), chain),
         "poisson chains": ("sample", (counts, 2, "relu", "kl"), chain),
         "chains with targets": ("sample", (X, 2), chain | {"targets": ([0, 1], [2, 3])}),
     }
+
+
+def kept(options: dict[str, Any], path: Path | str, every: float = 60) -> dict[str, Any]:
+    """Return the options of a run with a checkpoint."""
+    compute = options.get("compute", nmd.Compute())
+    return options | {"compute": replace(compute, checkpoint=path, checkpoint_every=every)}
 
 
 def bits_of(result: Any) -> dict[str, bytes]:

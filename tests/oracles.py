@@ -196,11 +196,11 @@ def errors(X, A, f, loss, mask, kl_floor, a=0.0, b=1.0) -> tuple[float, float]:
 
 
 def plain_admm(
-    X, W0, H0, nonlinearity, loss, mask=None, n_iter=20, penalty="balanced", epsilon=1e-10,
+    X, W0, H0, nonlinearity, loss, observed=None, n_iter=20, penalty="balanced", epsilon=1e-10,
     alpha=0.0, a=0.0, b=1.0, kl_floor=1e-10,
 ) -> Trace:  # fmt: skip
     """Algorithm 1 on dense matrices, one line per line of the book."""
-    mask = np.ones(X.shape, dtype=bool) if mask is None else mask
+    mask = np.ones(X.shape, dtype=bool) if observed is None else observed
     X = np.where(mask, X, 0.0).astype(float)
     W, H = W0.astype(float), H0.astype(float)
     identity = np.eye(W.shape[1])

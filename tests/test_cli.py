@@ -22,7 +22,8 @@ from nmd_lab._command_line import ModelOptions, SolverOptions
 from nmd_lab.cli import main
 from nmd_lab.data.observations import observe
 from nmd_lab.result import exports, netcdf
-from nmd_lab.solver.options import COMPLETION_DEFAULTS, CONSTRAINTS, INITS, OFFSETS, Options
+from nmd_lab.solver.options import COMPLETION_DEFAULTS, INITS, OFFSETS, Options
+from nmd_lab.solver.settings import SPLITS
 from nmd_lab.studies import configuration
 
 PLAIN = ["--alpha", "0", "--rank"]
@@ -112,8 +113,12 @@ def test_a_long_table_by_its_names_and_by_others(tmp_path, asked, capsys):
         ("--rank 2 --alpha 1 --random-state 3", 2, {"alpha": 1.0, "random_state": 3}),
         ("--rank 2 --alpha 1 --loss l1 --nonlinearity minmax(0,4)", 2,
          {"alpha": 1.0, "loss": "l1", "nonlinearity": nmd.MinMax(0, 4)}),
-        ("--rank 2 --alpha 1 --acceleration none --homotopy true --polish false", 2,
-         {"alpha": 1.0, "acceleration": None, "homotopy": True, "polish": False}),
+        ("--rank 2 --alpha 1 --no-refine --homotopy true --polish false", 2,
+         {"alpha": 1.0, "solver": nmd.ADMM(refine=False, homotopy=True, polish=False)}),
+        ("--rank 2 --alpha 1 --rho 2 --split observed", 2,
+         {"alpha": 1.0, "solver": nmd.ADMM(rho=2.0, split="observed")}),
+        ("--rank 2 --alpha 1 --paper --threads 1", 2,
+         {"alpha": 1.0, "solver": "paper", "compute": nmd.Compute(threads=1)}),
     ],
 )  # fmt: skip
 def test_options_of_a_fit(words, rank, options, tmp_path, asked, capsys):
@@ -304,6 +309,7 @@ def test_bad_words_and_files_are_refused(matrix, tmp_path, capsys):
         (path, "--rank", "two"): 'Invalid value for --rank: unable to convert "two" into',
         (path, "--rank", "2", "--alpha", "much"): "Invalid value for --alpha",
         (path, "--rank", "2", "--polish", "often"): 'Invalid value "often" for --polish',
+        (path, "--paper", "--rho", "1"): "--paper does not go with --rho: leave out one of the two",
         (path, "--rank", "2", "--alpha", "-1"): "alpha=-1.0 is out of range",
         (path, "--offset-alpha", "-1"): "offset_alpha=-1.0 is out of range",
         (path, "--offsets", "atuo"): 'Invalid value "atuo" for --offsets',
@@ -477,7 +483,10 @@ def test_every_option_of_a_fit_is_on_the_command_line():
     """With the choices and the defaults of the library; None stands for those of the function."""
     given = {f.name: f for each in (ModelOptions, SolverOptions) for f in fields(each)}
     absent = {"callback", "progress", "work_dir", "client"}  # the command reads files as a whole
-    for option in fields(Options):
+    absent |= {"limit_noise"}  # of limits, which are matrices
+    absent |= {"solver", "compute"}  # of which it has the settings
+    options = [each for cls in (Options, nmd.ADMM, nmd.Compute) for each in fields(cls)]
+    for option in options:
         assert (option.name in given) != (option.name in absent), option.name
         if option.name in given:
             default = given[option.name].default
@@ -488,7 +497,7 @@ def test_every_option_of_a_fit_is_on_the_command_line():
     choices = get_type_hints(SolverOptions) | get_type_hints(ModelOptions)
     assert get_args(choices["init"]) == INITS
     assert get_args(get_args(choices["offsets"])[0]) == OFFSETS
-    assert get_args(choices["constraint"]) == CONSTRAINTS
+    assert get_args(choices["split"]) == SPLITS
 
 
 def test_as_a_program(tmp_path):

@@ -15,7 +15,7 @@ import nmd_lab
 from nmd_lab import baselines, datasets
 from nmd_lab.datasets import synthetic
 
-PLAIN = {"acceleration": None, "homotopy": False, "polish": False}
+PLAIN = nmd_lab.ADMM(refine=False, homotopy=False, polish=False)
 AT_TOL = "converged: the objective fell by at most tol={} of itself in {} iterations"
 
 
@@ -33,16 +33,16 @@ def warnings_of(*arguments, **options):
     with warnings.catch_warnings(record=True) as found:
         warnings.simplefilter("always")
         fit = nmd_lab.decompose(*arguments, **options)
-    return fit, [each for each in found if issubclass(each.category, nmd_lab.NMDWarning)]
+    return fit, [each for each in found if issubclass(each.category, nmd_lab.warnings.NMDWarning)]
 
 
 # The warning ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("how", [{}, PLAIN], ids=["default", "plain"])
-def test_a_run_that_was_still_improving_is_told_of(noisy, how):
-    fit, [told] = warnings_of(noisy, 3, max_iter=20, **how)
-    assert told.category is nmd_lab.NotConvergedWarning
+@pytest.mark.parametrize("solver", ["auto", PLAIN], ids=["default", "plain"])
+def test_a_run_that_was_still_improving_is_told_of(noisy, solver):
+    fit, [told] = warnings_of(noisy, 3, max_iter=20, solver=solver)
+    assert told.category is nmd_lab.warnings.NotConvergedWarning
     assert issubclass(told.category, UserWarning)
     assert told.filename == __file__  # where the fit was asked for
     message = str(told.message)
@@ -56,7 +56,7 @@ def test_a_run_that_was_still_improving_is_told_of(noisy, how):
 
 @pytest.mark.parametrize("verb", ["complete", "decompose"])
 def test_both_commands_tell_it_where_they_were_called(noisy, verb):
-    with pytest.warns(nmd_lab.NotConvergedWarning) as found:
+    with pytest.warns(nmd_lab.warnings.NotConvergedWarning) as found:
         getattr(nmd_lab, verb)(noisy, 3, "relu", alpha=0, max_iter=20)
     assert [each.filename for each in found] == [__file__]
 
@@ -88,8 +88,8 @@ def test_no_warning_where_none_is_due(exact, noisy):
 
 def test_a_warning_is_an_error_where_one_wants_it(noisy):
     with warnings.catch_warnings():
-        warnings.simplefilter("error", nmd_lab.NotConvergedWarning)
-        with pytest.raises(nmd_lab.NotConvergedWarning):
+        warnings.simplefilter("error", nmd_lab.warnings.NotConvergedWarning)
+        with pytest.raises(nmd_lab.warnings.NotConvergedWarning):
             nmd_lab.decompose(noisy, 3, max_iter=20)
 
 
@@ -105,7 +105,7 @@ def test_an_exact_fit_ends_the_run(exact):
 
 
 def test_small_residuals_end_the_plain_run(exact):
-    fit = nmd_lab.decompose(exact, 3, max_iter=5000, tol=1e-6, **PLAIN)
+    fit = nmd_lab.decompose(exact, 3, max_iter=5000, tol=1e-6, solver=PLAIN)
     assert fit.stop_reason == "converged: residuals at or below 1e-10"
     assert fit.history["primal_residual"][-1] <= 1e-10 * np.linalg.norm(exact)
     assert fit.n_iter < 5000
@@ -129,8 +129,9 @@ def test_refinements_in_vain_end_the_accelerated_run(seed):
 def test_an_objective_that_cycles_ends_the_plain_run():
     """At a fixed ρ that is too small the residuals never get there."""
     X = np.abs(np.random.default_rng(0).normal(size=(20, 15)))
-    fit = nmd_lab.decompose(X, 3, penalty=0.3, tol=1e-4, max_iter=5000, init="random",
-                            random_state=1)  # fmt: skip
+    fit = nmd_lab.decompose(
+        X, 3, tol=1e-4, max_iter=5000, init="random", random_state=1, solver=nmd_lab.ADMM(rho=0.3)
+    )
     assert fit.stop_reason == AT_TOL.format("0.0001", 200)
     lowest = np.minimum.accumulate(fit.history["objective"].values)
     assert fit.history["objective"][-1] > lowest[-1] >= lowest[-201] * (1 - 1e-4)
@@ -140,11 +141,11 @@ def test_an_objective_that_cycles_ends_the_plain_run():
     (1e-2, "relu", 100), (3e-3, "minmax", 100), (1e-2, "square", 100),
     (1e-4, "relu", 200), (1e-4, "square", 200),
 ])  # fmt: skip
-@pytest.mark.parametrize("how", [{}, PLAIN], ids=["default", "plain"])
-def test_tol_is_the_gain_that_is_worth_so_many_iterations(tol, f, window, how):
+@pytest.mark.parametrize("solver", ["auto", PLAIN], ids=["default", "plain"])
+def test_tol_is_the_gain_that_is_worth_so_many_iterations(tol, f, window, solver):
     X = np.abs(np.random.default_rng(0).normal(size=(20, 15)))
     fit = nmd_lab.decompose(
-        X, 3, given(f), tol=tol, max_iter=5000, init="random", random_state=1, **how
+        X, 3, given(f), tol=tol, max_iter=5000, init="random", random_state=1, solver=solver
     )
     assert fit.stop_reason == AT_TOL.format(f"{tol:g}", window)
     lowest = np.minimum.accumulate(fit.history["objective"].values)
@@ -161,7 +162,7 @@ def test_a_fit_of_pictures_ends_when_little_is_left_to_gain(f):
     assert fit.stop_reason.code == "converged"
     assert not told
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", nmd_lab.NotConvergedWarning)
+        warnings.simplefilter("ignore", nmd_lab.warnings.NotConvergedWarning)
         longer = nmd_lab.decompose(X, 16, f, random_state=0, tol=1e-10)
     assert fit.n_iter < longer.n_iter
     assert fit.n_iter <= 350
@@ -189,9 +190,9 @@ def test_exact_data_are_solved_by_default(f, loss):
     assert fit.relative_error < (1e-8 if f != "identity" or loss != "kl" else 1e-3)
 
 
-@pytest.mark.parametrize("how", [{}, PLAIN], ids=["default", "plain"])
-def test_without_tolerance_all_iterations_are_done(exact, how):
-    fit = nmd_lab.decompose(exact, 3, max_iter=700, tol=0, **how)
+@pytest.mark.parametrize("solver", ["auto", PLAIN], ids=["default", "plain"])
+def test_without_tolerance_all_iterations_are_done(exact, solver):
+    fit = nmd_lab.decompose(exact, 3, max_iter=700, tol=0, solver=solver)
     assert fit.n_iter == 700
     assert fit.stop_reason == "max_iter: 700 iterations done"
 
@@ -202,7 +203,7 @@ def test_without_tolerance_all_iterations_are_done(exact, how):
 def test_optimality_tells_a_fit_that_ended_from_one_that_was_cut_off(exact, noisy):
     assert nmd_lab.decompose(exact, 3, max_iter=1000).optimality < 1e-8
     ended = nmd_lab.decompose(noisy, 3, max_iter=3000, tol=1e-10).optimality
-    cut_off = nmd_lab.decompose(noisy, 3, max_iter=5, **PLAIN).optimality
+    cut_off = nmd_lab.decompose(noisy, 3, max_iter=5, solver=PLAIN).optimality
     assert ended < 1e-6
     assert cut_off > 1e-3
 
@@ -220,16 +221,16 @@ def test_results_of_baselines_have_none(noisy):
     assert math.isnan(baselines.truncated_svd(noisy, 3).optimality)
 
 
-@pytest.mark.filterwarnings("ignore::nmd_lab.OverfitWarning")
-@pytest.mark.parametrize("options", [{"mask": True}, {"weights": True}, {"offsets": "both"},
+@pytest.mark.filterwarnings("ignore::nmd_lab.warnings.OverfitWarning")
+@pytest.mark.parametrize("options", [{"observed": True}, {"weights": True}, {"offsets": "both"},
                                      {"alpha": 0.5}])  # fmt: skip
 def test_optimality_counts_what_the_objective_counts(noisy, rng, options):
     """For other data the same fit is not optimal."""
     seen = rng.random(noisy.shape) < 0.7
-    given = {"mask": seen, "weights": seen + rng.random(noisy.shape)}
+    given = {"observed": seen, "weights": seen + rng.random(noisy.shape)}
     options = {name: given.get(name, value) for name, value in options.items()}
     fit = nmd_lab.decompose(noisy, 3, max_iter=3000, tol=1e-10, **options)
     assert fit.optimality < 1e-2
     if "offsets" not in options:
-        unlike = nmd_lab.decompose(noisy, 3, init=fit, max_iter=1, tol=0, **PLAIN)
+        unlike = nmd_lab.decompose(noisy, 3, init=fit, max_iter=1, tol=0, solver=PLAIN)
         assert unlike.optimality > 10 * fit.optimality

@@ -27,6 +27,7 @@ from some import some
 
 import nmd_lab
 from nmd_lab import NMD, MatrixCompletion
+from nmd_lab.estimators._parameters import EstimatorOptions
 from nmd_lab.solver.options import FitOptions, Options
 
 LOSSES = ["frobenius", "l1", "kl"]
@@ -41,7 +42,7 @@ ALL = [
 SAMPLED = MatrixCompletion(2, inference="sample", n_draws=8, n_tune=4)
 
 
-@pytest.mark.filterwarnings("ignore::nmd_lab.NMDWarning")  # of random sparse data
+@pytest.mark.filterwarnings("ignore::nmd_lab.warnings.NMDWarning")  # of random sparse data
 @parametrize_with_checks([*ALL, NMD(), MatrixCompletion(), SAMPLED])
 def test_scikit_learn_accepts_them(estimator, check):
     check(estimator)
@@ -72,8 +73,8 @@ def test_feature_names_and_set_output(estimator, check):
 )
 def test_parameters_and_defaults_are_those_of_the_command(estimator, verb):
     own = estimator().get_params()
-    of_the_data = {"X", "rank", "mask", "weights", "sample_dims"}
-    of_the_data |= {"at_most", "at_least", "upper", "limit_noise"}
+    of_the_data = {"X", "rank", "observed", "weights", "sample_dims"}
+    of_the_data |= {"at_most", "at_least", "upper"}
     defaults = {
         name: parameter.default
         for name, parameter in inspect.signature(getattr(nmd_lab, verb)).parameters.items()
@@ -349,6 +350,8 @@ def test_completion_beats_simple_imputers_on_digits(share):
 def test_the_options_for_type_checkers_are_the_checked_ones():
     checked = {field.name for field in dataclasses.fields(Options)}
     assert set(typing.get_type_hints(FitOptions)) == checked
+    of_a_fit = set(typing.get_type_hints(EstimatorOptions))
+    assert of_a_fit == checked | {"nonlinearity", "loss", "dtype"}
+    own = {"n_components", "inference", "n_draws", "n_tune"}
     for estimator in (NMD, MatrixCompletion):
-        hints = typing.get_type_hints(estimator.__init__)
-        assert {name: hints[name] for name in checked} == typing.get_type_hints(FitOptions)
+        assert set(estimator().get_params()) - own == of_a_fit

@@ -147,15 +147,15 @@ def test_xarray_factors_are_a_start_too(small, rng):
 # What it finds ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("options", "bound"), [({"epsilon": 1e-6}, 1.5e-5), ({}, 1e-8)])
+@pytest.mark.parametrize(("epsilon", "bound"), [(1e-6, 1.5e-5), (nmd_lab.ADMM.epsilon, 1e-8)])
 @pytest.mark.exhaustive
-def test_synthetic_test_of_the_paper(options, bound):
+def test_synthetic_test_of_the_paper(epsilon, bound):
     errors = []
     for seed in range(10):
         rng = np.random.default_rng(seed)
         X = np.maximum(rng.normal(size=(100, 5)) @ rng.normal(size=(5, 80)), 0)
         fit = nmd_lab.decompose(X, 5, "relu", "frobenius", init="svd", max_iter=1000, tol=0,
-                                **options)  # fmt: skip
+                                solver=nmd_lab.ADMM(epsilon=epsilon))  # fmt: skip
         error = np.linalg.norm(X - fit.reconstruct().values) / np.linalg.norm(X)
         assert error == pytest.approx(float(fit.history["relative_error"][-1]), rel=1e-4)
         errors.append(error)
@@ -172,7 +172,9 @@ def test_completion_of_an_exact_low_rank_matrix(rng):
 # Degenerate data --------------------------------------------------------------------------------
 
 
-@pytest.mark.filterwarnings("ignore::nmd_lab.OverfitWarning")  # with holes, of so few entries
+@pytest.mark.filterwarnings(
+    "ignore::nmd_lab.warnings.OverfitWarning"
+)  # with holes, of so few entries
 @pytest.mark.parametrize("init", ["svd", "random", "auto"])
 @pytest.mark.parametrize("f", NONLINEARITIES)
 def test_divergence_with_zeros_is_never_nan(small, rng, f, init):
@@ -215,7 +217,7 @@ def test_full_rank(small, loss):
     assert finite(fit)
 
 
-@pytest.mark.filterwarnings("ignore::nmd_lab.UnobservedWarning")
+@pytest.mark.filterwarnings("ignore::nmd_lab.warnings.UnobservedWarning")
 @pytest.mark.parametrize("verb", ["decompose", "complete"])
 def test_an_empty_row_is_refused_or_harmless(small, verb):
     X = small.copy()
@@ -238,14 +240,14 @@ def with_an_empty_row_and_column(shape=(12, 9)):
 
 
 @pytest.mark.parametrize("init", ["svd", "given"])
-@pytest.mark.parametrize("constraint", ["everywhere", "observed"])
+@pytest.mark.parametrize("split", ["everywhere", "observed"])
 @pytest.mark.parametrize("offsets", ["none", "rows", "columns", "both"])
-def test_an_empty_row_or_column_is_no_part_of_the_objective(offsets, constraint, init):
+def test_an_empty_row_or_column_is_no_part_of_the_objective(offsets, split, init):
     X, _, row, column = with_an_empty_row_and_column()
     if init == "given":
         init = np.ones((12, 2)), np.random.default_rng(4).random((2, 9))
     options = {"alpha": 0.3, "offset_alpha": 0.1, "max_iter": 3, "tol": 0, "init": init}
-    options |= {"offsets": offsets, "constraint": constraint}
+    options |= {"offsets": offsets, "solver": nmd_lab.ADMM(split=split)}
     with pytest.warns() if offsets == "none" else contextlib.nullcontext():
         fit = nmd_lab.complete(X, 2, **options)
     (W, H), (mean, *_) = fit.factors, fit.offsets
@@ -257,15 +259,15 @@ def test_an_empty_row_or_column_is_no_part_of_the_objective(offsets, constraint,
     assert c[column] == 0
 
 
-@pytest.mark.filterwarnings("ignore::nmd_lab.UnobservedWarning")
+@pytest.mark.filterwarnings("ignore::nmd_lab.warnings.UnobservedWarning")
 @pytest.mark.parametrize("container", [np.asarray, stored_where_observed])
 @pytest.mark.parametrize("alpha", [0, 0.3])
 def test_an_empty_row_or_column_leaves_the_others_as_they_are(container, alpha):
     X, less, row, column = with_an_empty_row_and_column()
     rng = np.random.default_rng(4)
     W, H = rng.random((12, 2)), rng.random((2, 9))
-    options = {"alpha": alpha, "max_iter": 4, "tol": 0, "constraint": "everywhere"}
-    options |= {"acceleration": None, "polish": False}
+    solver = nmd_lab.ADMM(split="everywhere", refine=False, polish=False)
+    options = {"alpha": alpha, "max_iter": 4, "tol": 0, "solver": solver}
     fit = nmd_lab.complete(container(X), 2, init=(W, H), **options)
     start = np.delete(W, row, 0), np.delete(H, column, 1)
     other = nmd_lab.complete(container(less), 2, init=start, **options)

@@ -47,16 +47,19 @@ def test_predictions_far_from_the_data_are_told_of(ratings, container, dtype):
     fit, found = told(nmd.complete, container(X.astype(dtype), seen), 5, alpha=0, max_iter=100)
     model = fit.reconstruct().values
     assert model.max() > 10 or model.min() < -4
-    message = found[nmd.OverfitWarning]
+    message = found[nmd.warnings.OverfitWarning]
     assert "though X lies between 1 and 5: give a ridge (alpha), validation=0.1 or a" in message
-    assert issubclass(nmd.OverfitWarning, nmd.NMDWarning)
+    assert issubclass(nmd.warnings.OverfitWarning, nmd.warnings.NMDWarning)
 
 
 @pytest.mark.parametrize("size", [1e-30, 1e-6, 1e6, 1e30])
 def test_they_do_not_depend_on_the_size_of_the_data(ratings, size):
     X, seen = ratings
     _, found = told(nmd.complete, stored(X * size, seen), 5, alpha=0, max_iter=100)
-    assert f"though X lies between {size:.3g} and {5 * size:.3g}:" in found[nmd.OverfitWarning]
+    assert (
+        f"though X lies between {size:.3g} and {5 * size:.3g}:"
+        in found[nmd.warnings.OverfitWarning]
+    )
     X, seen = low_rank(3, 0.6)
     data = np.where(seen, X * size, np.nan)
     assert not told(nmd.complete, data, 3, alpha=0, max_iter=1000)[1]
@@ -66,8 +69,8 @@ def test_the_advice_is_never_more_iterations_where_they_harm(ratings):
     X, seen = ratings
     data = stored(X, seen)
     _, found = told(nmd.complete, data, 5, alpha=0, max_iter=100)
-    assert "raise max_iter" not in found[nmd.NotConvergedWarning]
-    assert "give a ridge (alpha) or validation=0.1" in found[nmd.NotConvergedWarning]
+    assert "raise max_iter" not in found[nmd.warnings.NotConvergedWarning]
+    assert "give a ridge (alpha) or validation=0.1" in found[nmd.warnings.NotConvergedWarning]
     more, ridge = (
         told(nmd.complete, data, 5, **options)[0].reconstruct().values - X
         for options in ({"max_iter": 400, "alpha": 0}, {"max_iter": 100, "alpha": 5.0})
@@ -77,15 +80,15 @@ def test_the_advice_is_never_more_iterations_where_they_harm(ratings):
 
 def test_the_advice_follows_the_options(ratings):
     data = stored(*ratings)
-    options = {"alpha": 1e-6, "validation": 0.01, "max_iter": 100, "patience": 100}
+    options = {"alpha": 1e-6, "validation": 0.01, "max_iter": 100, "solver": nmd.ADMM(patience=100)}
     _, found = told(nmd.complete, data, 12, **options)
-    assert "give a larger alpha or a smaller rank." in found[nmd.OverfitWarning]
+    assert "give a larger alpha or a smaller rank." in found[nmd.warnings.OverfitWarning]
 
 
 @pytest.mark.parametrize("options", [{"alpha": 5.0}, {"alpha": 1.0, "offsets": "both"}])
 def test_a_ridge_is_the_cure(ratings, options):
     _, found = told(nmd.complete, stored(*ratings), 5, max_iter=300, **options)
-    assert nmd.OverfitWarning not in found
+    assert nmd.warnings.OverfitWarning not in found
 
 
 @pytest.mark.parametrize("share", [0.3, 0.5, 0.8])
@@ -102,10 +105,10 @@ def test_a_ridge_is_the_cure(ratings, options):
 def test_no_false_alarm_on_fits_that_are_determined(share, rank, f, loss):
     X, seen = low_rank(rank, share)
     X = {"identity": X, "relu": np.maximum(X, 0), "modulus": np.abs(X)}[f]
-    fit, found = told(nmd.complete, X, rank, f, loss, mask=seen, alpha=0, max_iter=300)
+    fit, found = told(nmd.complete, X, rank, f, loss, observed=seen, alpha=0, max_iter=300)
     error = np.sqrt(np.mean((fit.reconstruct().values - X)[~seen] ** 2))
     if error < 0.5 * np.std(X):
-        assert nmd.OverfitWarning not in found
+        assert nmd.warnings.OverfitWarning not in found
 
 
 def test_one_entry_missing_or_all_observed_or_constant():
@@ -116,15 +119,15 @@ def test_one_entry_missing_or_all_observed_or_constant():
     constant[::2, ::3] = np.nan
     for data, rank in ((X, 3), (one, 3), (constant, 1)):
         _, found = told(nmd.complete, data, rank, alpha=0)
-        assert nmd.OverfitWarning not in found
+        assert nmd.warnings.OverfitWarning not in found
 
 
 def test_more_iterations_are_the_advice_where_they_help():
     X, seen = low_rank(3, 0.7, noise=0.1)
     _, found = told(nmd.complete, np.where(seen, X, np.nan), 3, alpha=0, max_iter=3)
-    assert "raise max_iter" in found[nmd.NotConvergedWarning]
+    assert "raise max_iter" in found[nmd.warnings.NotConvergedWarning]
     _, found = told(nmd.decompose, np.maximum(X, 0), 3, max_iter=5)
-    assert "raise max_iter" in found[nmd.NotConvergedWarning]
+    assert "raise max_iter" in found[nmd.warnings.NotConvergedWarning]
 
 
 # Rows and columns without an entry -------------------------------------------------------------
@@ -144,16 +147,19 @@ def test_empty_rows_and_columns_are_told_of(container, rows, columns, words):
     seen[rows], seen[:, columns] = False, False
     data = container(X, seen)
     fit, found = told(nmd.complete, data, 2, alpha=0)
-    message = found.pop(nmd.UnobservedWarning)
+    message = found.pop(nmd.warnings.UnobservedWarning)
     assert message.startswith(f"X has no observed entry in {words}")
     assert "offsets='both'" in message
     assert not found
     assert not fit.reconstruct().values[rows].any()
-    assert nmd.UnobservedWarning not in told(nmd.complete, data, 2, alpha=0, offsets="both")[1]
+    assert (
+        nmd.warnings.UnobservedWarning
+        not in told(nmd.complete, data, 2, alpha=0, offsets="both")[1]
+    )
 
 
 def test_they_are_given_where_the_fit_was_called(ratings):
     data = stored(*ratings)
-    with pytest.warns(nmd.OverfitWarning) as found:
+    with pytest.warns(nmd.warnings.OverfitWarning) as found:
         nmd.complete(data, 5, alpha=0, max_iter=50)
     assert {each.filename for each in found} == {__file__}

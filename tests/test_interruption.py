@@ -36,7 +36,8 @@ def callback(state):
         print("begun", flush=True)
 
 for _ in range(10):
-    options |= {"tol": 0, "max_iter": 10**9, "acceleration": None, "progress": False}
+    options = {"tol": 0, "max_iter": 10**9, "progress": False}
+    options |= {"solver": nmd.ADMM(refine=False), "compute": nmd.Compute(**compute)}
     fit = nmd.decompose(X, 2, callback=callback, **options)
     print(fit.stop_reason.code, flush=True)
     break_after_the_first
@@ -58,10 +59,10 @@ def _nothing_is_left():
 # Sessions and scripts ---------------------------------------------------------------------------
 
 
-def script(options, *, first_only=False):
-    """Return the loop with options of its fits, or only its first fit."""
+def script(compute, *, first_only=False):
+    """Return the loop with a checkpoint of its fits, or only its first fit."""
     end = "break" if first_only else ""
-    return f"options = {options}\n" + LOOP.replace("break_after_the_first", end)
+    return f"compute = {compute}\n" + LOOP.replace("break_after_the_first", end)
 
 
 def ended_by(number, *arguments):
@@ -83,8 +84,8 @@ def ended_by(number, *arguments):
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_a_script_with_a_loop_of_fits(number, tmp_path):
     path = tmp_path / "run.nc"
-    options = {"checkpoint": str(path), "checkpoint_every": 0}
-    code, out, err = ended_by(number, "-c", script(options))
+    kept = {"checkpoint": str(path), "checkpoint_every": 0}
+    code, out, err = ended_by(number, "-c", script(kept))
     assert (code, out) == (-number, "")
     assert err.strip().endswith("KeyboardInterrupt") == (number == signal.SIGINT)
     assert file.read(path).arrays  # whole
@@ -230,7 +231,7 @@ def test_starts_side_by_side_all_end(monkeypatch, interactive):
 
     alone = nmd.decompose(X, 3, **OPTIONS)
     monkeypatch.setattr(restarts._Runner, "_run_or_none", interrupted)
-    fit = nmd.decompose(X, 3, n_init=4, threads=2, **OPTIONS)
+    fit = nmd.decompose(X, 3, n_init=4, compute=nmd.Compute(threads=2), **OPTIONS)
     assert fit.stop_reason.code == "interrupted"
     assert list(fit.starts["n_iter"].values[:1]) == [12]
     assert np.all(fit.starts["n_iter"].values[1:] <= 1)

@@ -48,11 +48,12 @@ def test_what_is_free_is_not_exceeded(monkeypatch):
 
 CHILD = """
 import resource, numpy as np, nmd_lab as nmd, psutil
-nmd.decompose(np.eye(5, dtype=np.float32), 1, "relu", threads=1, max_iter=20)  # load everything
+one = nmd.Compute(threads=1)
+nmd.decompose(np.eye(5, dtype=np.float32), 1, "relu", compute=one, max_iter=20)  # load everything
 X = np.ones((5000, 5000), dtype=np.float32)
 resource.setrlimit(resource.RLIMIT_AS, (psutil.Process().memory_info().vms + 150 * 2**20,) * 2)
 try:
-    nmd.decompose(X, 3, "relu", threads=1)
+    nmd.decompose(X, 3, "relu", compute=one)
 except MemoryError as error:
     print(error)
 """

@@ -20,14 +20,14 @@ def test_plain_arrays_of_any_shape(shape, rng):
     mask = rng.random(shape) < 0.7
     used = mask & ~np.isnan(X)
     error = (X - Y)[used]
-    assert metrics.rmse(X, Y, mask=mask) == pytest.approx(np.sqrt(np.mean(error**2)))
-    assert metrics.mae(X, Y, mask=mask.tolist()) == pytest.approx(np.mean(np.abs(error)))
+    assert metrics.rmse(X, Y, observed=mask) == pytest.approx(np.sqrt(np.mean(error**2)))
+    assert metrics.mae(X, Y, observed=mask.tolist()) == pytest.approx(np.mean(np.abs(error)))
     weights = rng.random(shape)
     w = weights[used]
     expected = np.sqrt(np.sum(w * error**2) / w.sum())
-    assert metrics.rmse(X, Y, mask=mask, weights=weights) == pytest.approx(expected)
+    assert metrics.rmse(X, Y, observed=mask, weights=weights) == pytest.approx(expected)
     expected = np.sum(w * np.abs(error)) / w.sum()
-    assert metrics.mae(X, Y, mask=mask, weights=weights) == pytest.approx(expected)
+    assert metrics.mae(X, Y, observed=mask, weights=weights) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("loss", LOSSES)
@@ -68,7 +68,7 @@ def test_masked_arrays(rng):
     X, Y = rng.random((5, 4)), rng.random((5, 4))
     hidden = rng.random((5, 4)) < 0.4
     masked = np.ma.masked_array(np.where(hidden, 1e9, X), hidden)
-    assert metrics.rmse(masked, Y) == metrics.rmse(X, Y, mask=~hidden)
+    assert metrics.rmse(masked, Y) == metrics.rmse(X, Y, observed=~hidden)
 
 
 def test_bad_arguments():
@@ -77,13 +77,13 @@ def test_bad_arguments():
         metrics.rmse(X, X.T)
     with pytest.raises(ValueError, match=r"shape \(2, 3\): give the shape of Y, \(3, 2\)"):
         metrics.rmse(sparse.csr_array(X), X.T)
-    with pytest.raises(ValueError, match=r"mask has shape \(3,\)"):
-        metrics.rmse(X, X, mask=[True] * 3)
+    with pytest.raises(ValueError, match=r"observed has shape \(3,\)"):
+        metrics.rmse(X, X, observed=[True] * 3)
     with pytest.raises(ValueError, match=r"weights has shape \(3,\)"):
         metrics.rmse(X, X, weights=[1] * 3)
     with pytest.raises(ValueError, match="weights holds a negative"):
         metrics.rmse(X, X, weights=-X)
-    for nothing in ({"mask": np.zeros((2, 3), bool)}, {"weights": np.zeros((2, 3))}):
+    for nothing in ({"observed": np.zeros((2, 3), bool)}, {"weights": np.zeros((2, 3))}):
         with pytest.raises(ValueError, match="no observed entry"):
             metrics.rmse(X, X, **nothing)
     with pytest.raises(ValueError, match="labels along 'row', such as 'z': select those of Y"):

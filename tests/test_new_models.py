@@ -10,7 +10,10 @@ from scipy.stats import norm
 
 import nmd_lab as nmd
 
-pytestmark = [pytest.mark.exhaustive, pytest.mark.filterwarnings("ignore::nmd_lab.NMDWarning")]
+pytestmark = [
+    pytest.mark.exhaustive,
+    pytest.mark.filterwarnings("ignore::nmd_lab.warnings.NMDWarning"),
+]
 
 
 def product(m, n, rank, seed, size=1.0):
@@ -62,7 +65,7 @@ def test_negative_binomial_rows_against_a_glm():
     A, rng = product(12, 60, 2, 2, 0.7)
     size = 2.0
     X = rng.negative_binomial(size, size / (size + np.exp(A))).astype(float)
-    loss = nmd.NegativeBinomial(1 / size)
+    loss = nmd.losses.NegativeBinomial(1 / size)
     fit = nmd.decompose(X, 2, "exp", loss, random_state=0, max_iter=40)
     H, W = fit.H.values, fit.fold_in(X[:5]).values
     for x, w in zip(X[:5], W, strict=True):
@@ -72,11 +75,11 @@ def test_negative_binomial_rows_against_a_glm():
 
 
 CASES = [
-    (nmd.PiecewiseLinear([0, 1], [0.1, 1, 0.5], (0, 0.2)), nmd.Huber(0.3)),
-    (nmd.Wrap(6.0), nmd.Quantile(0.6)),
-    (nmd.Exp(), nmd.NegativeBinomial()),
-    (nmd.Identity(), nmd.Ordinal()),
-    (nmd.Softplus(), nmd.SquaredLog()),
+    (nmd.nonlinearities.PiecewiseLinear([0, 1], [0.1, 1, 0.5], (0, 0.2)), nmd.losses.Huber(0.3)),
+    (nmd.nonlinearities.Wrap(6.0), nmd.losses.Quantile(0.6)),
+    (nmd.nonlinearities.Exp(), nmd.losses.NegativeBinomial()),
+    (nmd.Identity(), nmd.losses.Ordinal()),
+    (nmd.nonlinearities.Softplus(), nmd.losses.SquaredLog()),
 ]
 
 
@@ -150,12 +153,14 @@ def test_a_short_fit_learns_the_dispersion(options):
     rng = np.random.default_rng(0)
     mean = np.exp(1 + 0.5 * rng.normal(size=(60, 2)) @ rng.normal(size=(2, 50)))
     X = rng.negative_binomial(2, 1 / (1 + 0.5 * mean)).astype(float)
-    loss = nmd.NegativeBinomial()
+    loss = nmd.losses.NegativeBinomial()
     fit = nmd.decompose(X, 3, "exp", loss, random_state=0, **options)
     assert 0.2 < fit.loss.dispersion < 1.1  # the truth is 0.5; the start is above 5
 
     def likelihood(dispersion):
-        return np.sum(nmd.NegativeBinomial(dispersion)(X, np.exp(fit.W.values @ fit.H.values)))
+        return np.sum(
+            nmd.losses.NegativeBinomial(dispersion)(X, np.exp(fit.W.values @ fit.H.values))
+        )
 
     best = minimize_scalar(likelihood, bounds=(0.01, 5), method="bounded")
     assert likelihood(fit.loss.dispersion) <= best.fun * (1 + 1e-4)

@@ -23,13 +23,19 @@ def ratings():
     return X, seen, sparse.csr_array(np.where(seen, X, 0))
 
 
-@pytest.mark.parametrize("constraint", ["everywhere", "observed"])
-def test_offsets_explain_a_table_of_sums(constraint):
+@pytest.mark.parametrize("split", ["everywhere", "observed"])
+def test_offsets_explain_a_table_of_sums(split):
     rng = np.random.default_rng(0)
     X = 3.5 + rng.normal(size=50)[:, None] + rng.normal(size=40)
     seen = rng.random(X.shape) < 0.6
     fit = nmd.complete(
-        X, 1, mask=seen, offsets="both", constraint=constraint, alpha=0.01, max_iter=2000
+        X,
+        1,
+        observed=seen,
+        offsets="both",
+        alpha=0.01,
+        max_iter=2000,
+        solver=nmd.ADMM(split=split),
     )
     np.testing.assert_allclose(fit.reconstruct(), X, atol=0.01)
     assert fit.offsets.mean == pytest.approx(X[seen].mean())
@@ -44,9 +50,15 @@ def test_offsets_are_the_least_squares_ones(kind, ratings):
     X, seen, matrix = ratings
     alpha = 2.0
     fit = nmd.complete(
-        matrix, 1, offsets=kind, alpha=alpha, penalty=1.0, max_iter=400, tol=0,
-        init=(np.zeros((120, 1)), np.zeros((1, 80))), constraint="observed",
-    )  # fmt: skip
+        matrix,
+        1,
+        offsets=kind,
+        alpha=alpha,
+        max_iter=400,
+        tol=0,
+        init=(np.zeros((120, 1)), np.zeros((1, 80))),
+        solver=nmd.ADMM(rho=1.0, split="observed"),
+    )
     np.testing.assert_allclose(fit.factors[0] @ fit.factors[1], 0, atol=1e-12)
     mean = X[seen].mean()
     rows, columns = np.nonzero(seen)
@@ -63,7 +75,7 @@ def test_offsets_are_the_least_squares_ones(kind, ratings):
 def test_offsets_stand_inside_f(ratings):
     X, seen, _ = ratings
     clipped = np.clip(X, 1, 5)
-    fit = nmd.complete(clipped, 2, nmd.MinMax(1, 5), mask=seen, offsets="both", alpha=0.1)
+    fit = nmd.complete(clipped, 2, nmd.MinMax(1, 5), observed=seen, offsets="both", alpha=0.1)
     W, H = fit.factors
     rows, columns = fit.offsets_at(slice(None), slice(None))
     inside = W @ H + rows[:, None] + columns
@@ -95,15 +107,20 @@ def test_rows_and_columns_without_entries_fall_back_to_the_offsets(ratings):
     X, seen, _ = ratings
     seen = seen.copy()
     seen[7], seen[:, 11] = False, False
-    for constraint in ("everywhere", "observed"):
-        options = {"offsets": "both", "alpha": 1.0, "constraint": constraint, "max_iter": 300}
+    for split in ("everywhere", "observed"):
+        solver = nmd.ADMM(split=split)
+        options = {"offsets": "both", "alpha": 1.0, "max_iter": 300, "solver": solver}
         fit = nmd.complete(np.where(seen, X, np.nan), 2, **options)
         rows, columns = fit.offsets_at(slice(None), slice(None))
         np.testing.assert_allclose(fit.reconstruct()[7], rows[7] + columns)
         np.testing.assert_allclose(fit.reconstruct()[:, 11], rows + columns[11])
         assert rows[7] == pytest.approx(fit.offsets.mean, abs=1e-6)
-        with pytest.warns(nmd.UnobservedWarning, match="in 1 row and 1 column, whose .* offsets="):
-            plain = nmd.complete(np.where(seen, X, np.nan), 2, alpha=0, constraint=constraint)
+        with pytest.warns(
+            nmd.warnings.UnobservedWarning, match="in 1 row and 1 column, whose .* offsets="
+        ):
+            plain = nmd.complete(
+                np.where(seen, X, np.nan), 2, alpha=0, solver=nmd.ADMM(split=split)
+            )
         np.testing.assert_array_equal(plain.reconstruct()[7], 0)
 
 
@@ -123,9 +140,15 @@ def test_validation_is_the_rmse_of_each_iteration(ratings):
         errors.append(np.sqrt(np.mean((model[rows, columns] - X[rows, columns]) ** 2)))
 
     fit = nmd.complete(
-        train, 2, offsets="both", alpha=0, validation=held, patience=100, max_iter=15,
+        train,
+        2,
+        offsets="both",
+        alpha=0,
+        validation=held,
+        max_iter=15,
         callback=record,
-    )  # fmt: skip
+        solver=nmd.ADMM(patience=100),
+    )
     np.testing.assert_allclose(fit.history["validation_rmse"], errors, rtol=1e-10)
     best = int(np.argmin(errors))
     assert fit.parameters["iteration"] == best + 1
@@ -138,7 +161,9 @@ def test_validation_stops_a_fit_that_learns_noise():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(60, 50))
     X[rng.random(X.shape) < 0.4] = np.nan
-    fit = nmd.complete(X, 8, alpha=0, validation=0.3, patience=4, max_iter=300, random_state=0)
+    fit = nmd.complete(
+        X, 8, alpha=0, validation=0.3, max_iter=300, random_state=0, solver=nmd.ADMM(patience=4)
+    )
     assert "validation: no lower error for 4 iterations" in fit.stop_reason
     assert fit.n_iter == fit.parameters["iteration"] + 4
 

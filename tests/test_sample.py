@@ -56,7 +56,9 @@ def test_bits_depend_on_the_seed_and_not_on_the_number_of_threads(holes, options
     if holes:
         data[rng.random(data.shape) < 0.4] = np.nan
     given = QUICK | {"draws": 3, "tune": 1}
-    one, two = (nmd.sample(data, 3, *options, threads=t, **given) for t in (1, 2))
+    one, two = (
+        nmd.sample(data, 3, *options, compute=nmd.Compute(threads=t), **given) for t in (1, 2)
+    )
     assert_same(one, two)
     other = nmd.sample(data, 3, *options, **given | {"random_state": 1})
     assert not np.allclose(one.draws["rho"], other.draws["rho"])
@@ -147,7 +149,7 @@ def inputs_of(given):
     stored = sparse.csr_array((given[seen], np.nonzero(seen)), given.shape)
     return {
         "masked": (np.ma.masked_array(filled, ~seen), {}),
-        "mask": (filled, {"mask": seen}),
+        "mask": (filled, {"observed": seen}),
         "sparse": (stored, {}),
         "sparse columns": (stored.tocsc(), {}),
         "table": (pd.DataFrame(given, rows, columns), {}),

@@ -1,4 +1,4 @@
-"""Sparse input means what dense input with holes means, in both forms of the constraint."""
+"""Sparse input means what dense input with holes means, in both forms of the split."""
 
 from __future__ import annotations
 
@@ -41,15 +41,15 @@ def assert_same(one, other, tolerance=1e-8):
         np.testing.assert_allclose(one.history[name], other.history[name], rtol=tolerance)
 
 
-@pytest.mark.parametrize("penalty", [1.0, "balanced", "paper"])
+@pytest.mark.parametrize("rho", [1.0, "balanced", "paper"])
 @pytest.mark.parametrize(("f", "loss"), PAIRS)
-def test_everywhere_equals_the_dense_masked_run(f, loss, penalty):
+def test_everywhere_equals_the_dense_masked_run(f, loss, rho):
     X, seen, init = example(f, loss)
-    options = {"init": init, "tol": 0, "max_iter": 20, "penalty": penalty, "alpha": 0}
-    dense = nmd.complete(X, 5, f, loss, mask=seen, constraint="everywhere", **options)
+    solver = nmd.ADMM(rho=rho, split="everywhere")
+    options = {"init": init, "tol": 0, "max_iter": 20, "alpha": 0, "solver": solver}
+    dense = nmd.complete(X, 5, f, loss, observed=seen, **options)
     for kind in FORMATS:
-        lean = nmd.complete(stored(X, seen, kind), 5, f, loss, constraint="everywhere", **options)
-        assert_same(lean, dense)
+        assert_same(nmd.complete(stored(X, seen, kind), 5, f, loss, **options), dense)
 
 
 def observed_only(X, seen, W, H, f, loss, alpha, n_iter):
@@ -86,20 +86,21 @@ def observed_only(X, seen, W, H, f, loss, alpha, n_iter):
 def test_holes_begin_at_the_offsets_in_dense_data_too(init, offsets):
     X, seen, factors = example("relu", "frobenius", shape=(40, 30), rank=3, share=0.6)
     options = {"init": factors if init == "given" else init, "offsets": offsets, "random_state": 0}
-    options |= {"constraint": "everywhere", "max_iter": 5, "tol": 0, "acceleration": None}
+    options |= {"max_iter": 5, "tol": 0, "solver": nmd.ADMM(split="everywhere", refine=False)}
     options["alpha"] = 0
     dense = nmd.complete(np.where(seen, X + 5, np.nan), 3, "relu", **options)
     assert_same(dense, nmd.complete(stored(X + 5, seen), 3, "relu", **options))
 
 
-@pytest.mark.filterwarnings("ignore::nmd_lab.OverfitWarning")
+@pytest.mark.filterwarnings("ignore::nmd_lab.warnings.OverfitWarning")
 @pytest.mark.parametrize(("f", "loss"), PAIRS)
 def test_observed_equals_a_loop_over_rows_and_columns(f, loss):
     X, seen, (W, H) = example(f, loss)
     expected = observed_only(X, seen, W, H, f, loss, alpha=0.1, n_iter=20)
-    options = {"init": (W, H), "tol": 0, "max_iter": 20, "penalty": 1.0, "alpha": 0.1, "epsilon": 0}
+    solver = nmd.ADMM(rho=1.0, epsilon=0, split="observed")
+    options = {"init": (W, H), "tol": 0, "max_iter": 20, "alpha": 0.1, "solver": solver}
     for data in (*(stored(X, seen, kind) for kind in FORMATS), np.where(seen, X, np.nan)):
-        fit = nmd.complete(data, 5, f, loss, constraint="observed", **options)
+        fit = nmd.complete(data, 5, f, loss, **options)
         np.testing.assert_allclose(
             low_rank(fit), expected, rtol=0, atol=1e-8 * np.abs(expected).max()
         )
@@ -107,8 +108,9 @@ def test_observed_equals_a_loop_over_rows_and_columns(f, loss):
 
 def test_observed_with_identity_is_alternating_least_squares():
     X, seen, (W, H) = example("identity", "frobenius")
-    options = {"init": (W, H), "tol": 0, "penalty": 1.0, "alpha": 0.5, "epsilon": 0}
-    fit = nmd.complete(stored(X, seen), 5, max_iter=12, constraint="observed", **options)
+    solver = nmd.ADMM(rho=1.0, epsilon=0, split="observed")
+    options = {"init": (W, H), "tol": 0, "alpha": 0.5, "solver": solver}
+    fit = nmd.complete(stored(X, seen), 5, max_iter=12, **options)
     ridge = 0.5 * np.eye(5)
     for _ in range(12):
         for i, s in enumerate(seen):
@@ -118,12 +120,12 @@ def test_observed_with_identity_is_alternating_least_squares():
     np.testing.assert_allclose(low_rank(fit), W @ H, rtol=0, atol=1e-8 * np.abs(W @ H).max())
 
 
-@pytest.mark.parametrize("constraint", ["everywhere", "observed"])
-def test_permuting_rows_and_columns_permutes_the_result(constraint):
+@pytest.mark.parametrize("split", ["everywhere", "observed"])
+def test_permuting_rows_and_columns_permutes_the_result(split):
     X, seen, (W, H) = example("relu", "l1", shape=(80, 60), share=0.3)
     rng = np.random.default_rng(1)
     rows, columns = rng.permutation(80), rng.permutation(60)
-    options = {"tol": 0, "max_iter": 20, "alpha": 0.1, "constraint": constraint}
+    options = {"tol": 0, "max_iter": 20, "alpha": 0.1, "solver": nmd.ADMM(split=split)}
     plain = nmd.complete(stored(X, seen), 5, "relu", "l1", init=(W, H), **options)
     shuffled = stored(X[rows][:, columns], seen[rows][:, columns])
     start = (W[rows], H[:, columns])
@@ -134,15 +136,15 @@ def test_permuting_rows_and_columns_permutes_the_result(constraint):
     )
 
 
-@pytest.mark.filterwarnings("ignore::nmd_lab.UnobservedWarning")
-@pytest.mark.parametrize("constraint", ["everywhere", "observed"])
+@pytest.mark.filterwarnings("ignore::nmd_lab.warnings.UnobservedWarning")
+@pytest.mark.parametrize("split", ["everywhere", "observed"])
 @pytest.mark.parametrize("axis", [0, 1])
-def test_the_place_of_an_empty_row_or_column_does_not_matter(axis, constraint):
+def test_the_place_of_an_empty_row_or_column_does_not_matter(axis, split):
     X, seen, factors = example("identity", "frobenius", shape=(20, 16), rank=2, share=0.5)
     np.moveaxis(seen, axis, 0)[5] = False
     order = [5, *(i for i in range(X.shape[axis]) if i != 5)]
-    options = {"constraint": constraint, "alpha": 3.0, "max_iter": 3, "tol": 0}
-    options |= {"acceleration": None, "polish": False}
+    solver = nmd.ADMM(split=split, refine=False, polish=False)
+    options = {"alpha": 3.0, "max_iter": 3, "tol": 0, "solver": solver}
     one = nmd.complete(stored(X, seen), 2, init=factors, **options)
     moved = [np.take(array, order, axis) for array in (X, seen)]
     W, H = (np.take(a, order, axis) if k == axis else a for k, a in enumerate(factors))
@@ -152,12 +154,13 @@ def test_the_place_of_an_empty_row_or_column_does_not_matter(axis, constraint):
     np.testing.assert_allclose(other.reconstruct().values, expected, rtol=0, atol=1e-10)
 
 
-@pytest.mark.parametrize("constraint", ["everywhere", "observed"])
+@pytest.mark.parametrize("split", ["everywhere", "observed"])
 @pytest.mark.parametrize("f", ["relu", "square"])
-def test_a_stored_zero_counts(constraint, f):
+def test_a_stored_zero_counts(split, f):
     X, seen, init = example(f, "frobenius", shape=(40, 30), share=0.5)
     X[3, 4], seen[3, 4] = 0.0, True
-    options = {"init": init, "tol": 0, "max_iter": 10, "alpha": 0.1, "constraint": constraint}
+    solver = nmd.ADMM(split=split)
+    options = {"init": init, "tol": 0, "max_iter": 10, "alpha": 0.1, "solver": solver}
     fits = []
     for value, counts in ((0.0, True), (5.0, True), (0.0, False)):
         X[3, 4], seen[3, 4] = value, counts
@@ -172,21 +175,27 @@ def test_a_stored_zero_counts(constraint, f):
 def test_the_same_number_of_threads_gives_the_same_bits(threads, monkeypatch):
     monkeypatch.setattr(storage, "SHARE_ENTRIES", 500)
     X, seen, _ = example("minmax", "l1")
-    for constraint in ("everywhere", "observed"):
-        options = {"random_state": 3, "max_iter": 8, "alpha": 0.1, "constraint": constraint}
+    for split in ("everywhere", "observed"):
+        solver = nmd.ADMM(split=split)
+        options = {"random_state": 3, "max_iter": 8, "alpha": 0.1, "solver": solver}
         fits = [
-            nmd.complete(stored(X, seen), 5, "minmax", "l1", threads=threads, **options)
+            nmd.complete(
+                stored(X, seen), 5, "minmax", "l1", compute=nmd.Compute(threads=threads), **options
+            )
             for _ in range(2)
         ]
         np.testing.assert_array_equal(*(low_rank(fit) for fit in fits))
-        one = nmd.complete(stored(X, seen), 5, "minmax", "l1", threads=1, **options)
+        one = nmd.complete(
+            stored(X, seen), 5, "minmax", "l1", compute=nmd.Compute(threads=1), **options
+        )
         np.testing.assert_allclose(low_rank(fits[0]), low_rank(one), rtol=0, atol=1e-8)
 
 
 def test_weights_are_the_same_in_dense_and_sparse_and_whole_weights_repeat():
     X, seen, init = example("relu", "frobenius", shape=(40, 30), share=0.6)
     weights = np.random.default_rng(2).integers(1, 4, X.shape).astype(float)
-    options = {"init": init, "tol": 0, "max_iter": 15, "constraint": "everywhere", "alpha": 0}
+    everywhere = nmd.ADMM(split="everywhere")
+    options = {"init": init, "tol": 0, "max_iter": 15, "alpha": 0, "solver": everywhere}
     dense = nmd.complete(np.where(seen, X, np.nan), 5, "relu", weights=weights, **options)
     for values in (weights, sparse.csr_array(np.where(seen, weights, 0))):
         assert_same(nmd.complete(stored(X, seen), 5, "relu", weights=values, **options), dense)
@@ -198,7 +207,8 @@ def test_weights_are_the_same_in_dense_and_sparse_and_whole_weights_repeat():
 def test_a_weight_of_zero_is_missing():
     X, seen, init = example("relu", "frobenius", shape=(40, 30), share=0.6)
     weights = np.where(np.random.default_rng(2).random(X.shape) < 0.3, 0.0, 1.0)
-    options = {"init": init, "tol": 0, "max_iter": 15, "constraint": "everywhere", "alpha": 0}
+    everywhere = nmd.ADMM(split="everywhere")
+    options = {"init": init, "tol": 0, "max_iter": 15, "alpha": 0, "solver": everywhere}
     weighted = nmd.complete(stored(X, seen), 5, "relu", weights=weights, **options)
     without = nmd.complete(stored(X, seen & (weights > 0)), 5, "relu", **options)
     assert_same(weighted, without)
@@ -253,8 +263,8 @@ def test_bad_sparse_input_is_refused():
         nmd.complete(sparse.csr_array([[1.0, 2.0], [np.inf, 0.0]]), 1)
     with pytest.raises(ValueError, match="weights"):
         nmd.complete(sparse.csr_array(np.eye(3)), 1, weights=-np.ones((3, 3)))
-    with pytest.raises(ValueError, match="mask has shape"):
-        nmd.complete(sparse.csr_array(np.eye(3)), 1, mask=np.ones((3, 4), bool))
+    with pytest.raises(ValueError, match="observed has shape"):
+        nmd.complete(sparse.csr_array(np.eye(3)), 1, observed=np.ones((3, 4), bool))
     with pytest.raises(ValueError, match="'kl'"):
         nmd.complete(sparse.csr_array(-np.eye(3)), 1, "relu", "kl")
 
@@ -264,17 +274,17 @@ def test_decompose_counts_absent_entries_as_zeros(monkeypatch):
     X, seen, init = example("relu", "frobenius", shape=(90, 40), share=0.2)
     X = np.where(seen, X, 0.0)
     for f, loss in PAIRS:
-        options = {"init": init, "tol": 0, "max_iter": 10, "acceleration": None}
+        options = {"init": init, "tol": 0, "max_iter": 10, "solver": nmd.ADMM(refine=False)}
         data = np.abs(X)
         lean = nmd.decompose(sparse.csr_array(data), 5, given(f), loss, **options)
         assert_same(lean, nmd.decompose(data, 5, given(f), loss, **options))
 
 
-@pytest.mark.filterwarnings("ignore::nmd_lab.NMDWarning")  # of a single iteration
+@pytest.mark.filterwarnings("ignore::nmd_lab.warnings.NMDWarning")  # of a single iteration
 def test_a_state_that_does_not_fit_is_refused_before_any_work(monkeypatch):
     monkeypatch.setattr("nmd_lab._memory.free_memory", lambda: 10**7)
     matrix = sparse.random_array((4000, 300), density=0.01, rng=np.random.default_rng(0))
     with pytest.raises(MemoryError, match=r"GiB are free: give a share of \d+% of its rows"):
-        nmd.decompose(matrix, 3, acceleration=None)  # T and U of all entries
+        nmd.decompose(matrix, 3, solver=nmd.ADMM(refine=False))  # T and U of all entries
     nmd.decompose(matrix, 3, max_iter=1)  # its state has the size of what is stored
     nmd.complete(matrix, 3, alpha=0, max_iter=1)

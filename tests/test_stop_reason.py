@@ -48,7 +48,7 @@ REASONS = {
     "converged": {"tol": 1e3},
     "callback": {"callback": lambda state: True},
     "time_limit": {"time_limit": 0},
-    "validation": {"validation": 0.2, "patience": 1, "max_iter": 5000},
+    "validation": {"validation": 0.2, "max_iter": 5000, "solver": nmd.ADMM(patience=1)},
 }
 
 

@@ -38,7 +38,7 @@ def told(function, *args, **options):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         result = function(*args, random_state=0, **options)
-    return result, [str(w.message) for w in caught if w.category is nmd.UnitsWarning]
+    return result, [str(w.message) for w in caught if w.category is nmd.warnings.UnitsWarning]
 
 
 def test_a_data_frame_is_fitted_in_the_units_of_its_columns(table):
@@ -81,7 +81,7 @@ def test_estimators_take_a_data_frame_in_its_units(table):
     truth, hidden = table
     model = nmd.MatrixCompletion(random_state=0).set_output(transform="pandas")
     with warnings.catch_warnings():
-        warnings.simplefilter("error", nmd.UnitsWarning)
+        warnings.simplefilter("error", nmd.warnings.UnitsWarning)
         filled = model.fit_transform(truth.mask(hidden))
     assert list(filled.columns) == NAMES
     assert errors(filled, truth, hidden).max() < 0.5

@@ -92,11 +92,11 @@ def work(
     elif solver in ("paper", "rho1"):
         start = zero_filled_start(train, RANK)
         rule = "paper" if solver == "paper" else 1.0
-        options = paper_settings(init=start, penalty=rule, **common)
+        options = paper_settings(rule, init=start, **common)
         fit = nmd.complete(train, RANK, "minmax", alpha=0, **options)
     else:
         fit = peer(solver, train, common)
-    scores["rmse"] = nmd.metrics.rmse(X, fit.reconstruct().values, mask=test)
+    scores["rmse"] = nmd.metrics.rmse(X, fit.reconstruct().values, observed=test)
     scores["seconds"] = float(fit.history.seconds[-1])
     return scores
 

@@ -91,9 +91,9 @@ def _do(folder: Path, cell: Cell, work: Callable[..., Scores]) -> None:
     """Work out one cell and store it, all or nothing."""
     with warnings.catch_warnings():
         # How many iterations there are is the protocol's choice, and so is a fit without a ridge.
-        warnings.simplefilter("ignore", nmd_lab.NotConvergedWarning)
-        warnings.simplefilter("ignore", nmd_lab.OverfitWarning)
-        warnings.simplefilter("ignore", nmd_lab.OutOfBoundsWarning)  # of noise
+        warnings.simplefilter("ignore", nmd_lab.warnings.NotConvergedWarning)
+        warnings.simplefilter("ignore", nmd_lab.warnings.OverfitWarning)
+        warnings.simplefilter("ignore", nmd_lab.warnings.OutOfBoundsWarning)  # of noise
         answer = work(**cell.coordinates, **cell.options)
     scores = {name: _plain(score) for name, score in answer.items()}
     record = {**cell._asdict(), "scores": scores, "code": state_of_code()}

@@ -17,27 +17,23 @@ SIGN = {"frobenius": "Frobenius", "l1": "ℓ1", "kl": "KL"}
 NAME = {"relu": "ReLU", "square": "Square", "minmax": "MinMax", "modulus": "Modulus"}
 
 
-def paper_settings(**more: Any) -> dict[str, Any]:
+def paper_settings(rho: str | float = "paper", **more: Any) -> dict[str, Any]:
     """Return the options that make `decompose` the paper's Algorithm 1 with its printed ρ rule.
 
     The T-updates are ours all the same: three of the printed ones are wrong.
     """
     return {
         "init": "svd",
-        "penalty": "paper",
-        "epsilon": 1e-6,
-        "acceleration": None,
-        "homotopy": False,
-        "polish": False,
+        "solver": nmd.ADMM(rho=rho, epsilon=1e-6, refine=False, homotopy=False, polish=False),
         "tol": 0.0,
-        "threads": 1,
+        "compute": nmd.Compute(threads=1),
         "progress": False,
     } | more
 
 
 def default_settings(**more: Any) -> dict[str, Any]:
     """Return what "by default" means: one thread, silence, and as many iterations as the others."""
-    return {"threads": 1, "progress": False, "tol": 1e-10} | more
+    return {"compute": nmd.Compute(threads=1), "progress": False, "tol": 1e-10} | more
 
 
 SETTINGS = {"paper": paper_settings, "default": default_settings}
@@ -93,7 +89,7 @@ def choose_alpha(
         for k, alpha in enumerate(alphas):
             fit = nmd.complete(train, rank, nonlinearity, loss, alpha=alpha, **options)
             model = fit.reconstruct().values
-            errors[k] += nmd.metrics.relative_error(X, model, loss=loss, mask=held_out)
+            errors[k] += nmd.metrics.relative_error(X, model, loss=loss, observed=held_out)
     return alphas[int(np.argmin(errors))]
 
 

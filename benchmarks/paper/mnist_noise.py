@@ -184,8 +184,7 @@ CAPTION = (
 FINDINGS = """
     - **The local minima of MinMax can be left.** At 20 % noise MinMax + ℓ1 ends at the objective
       {minmax_paper[1]:.3f} (clean-image error {minmax_paper[0]:.3f}) with the paper's settings and
-      at {minmax_default[1]:.3f} ({minmax_default[0]:.3f}) by default, that is with acceleration,
-      homotopy and polish.
+      at {minmax_default[1]:.3f} ({minmax_default[0]:.3f}) by default, that is with refinements.
     - **A lower objective is not a cleaner image**: at rank 32 the factors begin to fit the noise.
       ReLU + ℓ1 ends at {relu_paper[1]:.3f} ({relu_paper[0]:.3f}) with the paper's settings and at
       {relu_default[1]:.3f} ({relu_default[0]:.3f}) by default. What is good for denoising has to be

@@ -33,8 +33,7 @@ name in `benchmarks/paper` and a notebook in `notebooks/paper`.
 
 - *The paper's number* is what the paper prints.
 - *The paper's settings*: `decompose` with the SVD start, the printed rule for ρ, ε = 1e-6, and
-  neither acceleration, homotopy nor polish, for the paper's iterations or seconds.  The T-updates
-  are exact ones all the same.
+  no refinements, for the paper's iterations or seconds.  The T-updates are exact ones all the same.
 - *By default*: `decompose` with no option but the data, the model, the rank, the same iterations or
   seconds, and a seed; `complete` with alpha = 0, too, that is without the choice of a ridge.
 

@@ -58,7 +58,7 @@ def work(
     if penalty == DEFAULT:
         options = default_settings()
     else:
-        options = paper_settings(penalty=float(penalty) if penalty in FIXED else penalty)
+        options = paper_settings(float(penalty) if penalty in FIXED else penalty)
     fit = nmd.decompose(
         X, shape[2], nonlinearity, loss, max_iter=max_iter, random_state=seed, **options
     )

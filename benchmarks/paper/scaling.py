@@ -76,15 +76,14 @@ def fit_one(kind: str, X: np.ndarray | sparse.csr_array, max_iter: int) -> nmd.D
         "init": "random",
         "max_iter": max_iter,
         "tol": 0.0,
-        "acceleration": None,
-        "polish": False,
         "random_state": 0,
-        "threads": 1,
         "progress": False,
+        "solver": nmd.ADMM(split="everywhere", refine=False, polish=False),
+        "compute": nmd.Compute(threads=1),
     }
     if kind == "dense":
         return nmd.decompose(X, RANK, "relu", **options)
-    return nmd.complete(X, RANK, alpha=0, constraint="everywhere", **options)
+    return nmd.complete(X, RANK, alpha=0, **options)
 
 
 def slope(sizes: np.ndarray, values: np.ndarray) -> float:

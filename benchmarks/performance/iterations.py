@@ -45,7 +45,9 @@ def measure(
         np.dot(X, H.T, out=XHt)
         np.dot(W.T, X, out=WtX)
 
-    problem = Problem(observe_dense(X, mask=seen), make_pair(f, loss), PenaltyRule(factor=np.inf))
+    problem = Problem(
+        observe_dense(X, observed=seen), make_pair(f, loss), PenaltyRule(factor=np.inf)
+    )
     states = admm(problem, Start(0.3 * W, 0.3 * H, from_factors=True))
     times = in_turn((products, lambda: next(states)), rounds)
     return ratio(times, 1), float(np.median(times[:, 1]))

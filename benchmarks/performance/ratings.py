@@ -38,9 +38,14 @@ def objective(X: Any, A: Any, B: Any, mean: float, rows: Any, columns: Any) -> f
 
 def ours(size: tuple[int, int, int], rank: int, dtype: str) -> tuple[float, float]:
     """Return seconds an iteration and the objective at the end."""
-    warnings.simplefilter("ignore", nmd.NMDWarning)
+    warnings.simplefilter("ignore", nmd.warnings.NMDWarning)
     X = ratings(*size).tocsr().astype(dtype)
-    options: dict[str, Any] = {"alpha": RIDGE, "offsets": "both", "tol": 0, "threads": 1}
+    options: dict[str, Any] = {
+        "alpha": RIDGE,
+        "offsets": "both",
+        "tol": 0,
+        "compute": nmd.Compute(threads=1),
+    }
     fit = nmd.complete(X, rank, "identity", max_iter=MANY, random_state=0, **options)
     return float(np.median(np.diff(fit.history.seconds))), fit.objective
 

@@ -43,9 +43,14 @@ def many_ratings(count: int, columns: int = COLUMNS) -> sparse.csr_array:
 
 def ratings_run(count: int, columns: int) -> tuple[float, float, float, float]:
     """Return seconds an iteration, those of the whole call, and MiB: of the data and in all."""
-    warnings.simplefilter("ignore", nmd.NMDWarning)
+    warnings.simplefilter("ignore", nmd.warnings.NMDWarning)
     small = many_ratings(20_000, 800)
-    options: dict[str, Any] = {"alpha": 1.0, "offsets": "none", "tol": 0, "threads": 1}
+    options: dict[str, Any] = {
+        "alpha": 1.0,
+        "offsets": "none",
+        "tol": 0,
+        "compute": nmd.Compute(threads=1),
+    }
     nmd.complete(small, RANK, "identity", max_iter=2, random_state=0, **options)
     X = many_ratings(count, columns)
     size = sum(part.nbytes for part in (X.data, X.indices, X.indptr)) / 2**20
@@ -76,8 +81,15 @@ def dense_run(m: int, n: int, rank: int) -> float:
     """Return the seconds of a plain iteration of ReLU + Frobenius in float64."""
     rng = np.random.default_rng(1)
     X, start = data("relu", m, n, rank, float), (rng.random((m, rank)), rng.random((rank, n)))
-    how: dict[str, Any] = {"acceleration": None, "homotopy": False, "polish": False, "tol": 0}
-    fit = nmd.decompose(X, rank, init=start, max_iter=8, threads=1, **how)
+    fit = nmd.decompose(
+        X,
+        rank,
+        init=start,
+        max_iter=8,
+        tol=0,
+        solver=nmd.ADMM(refine=False, homotopy=False, polish=False),
+        compute=nmd.Compute(threads=1),
+    )
     return float(np.median(np.diff(fit.history.seconds)[1:]))
 
 

@@ -37,9 +37,9 @@ def measure(
     size: tuple[int, int, float], loss: str, dtype: str, passes: int
 ) -> tuple[int, float, float, float]:
     """Return stored entries, MiB beyond the input, seconds of a pass and those of the products."""
-    warnings.simplefilter("ignore", nmd.NMDWarning)
+    warnings.simplefilter("ignore", nmd.warnings.NMDWarning)
     X = documents(*size).astype(dtype)
-    options: dict[str, Any] = {"tol": 0, "random_state": 0, "threads": 1}
+    options: dict[str, Any] = {"tol": 0, "random_state": 0, "compute": nmd.Compute(threads=1)}
     nmd.decompose(documents(60, 80, 20.0).astype(dtype), 3, "relu", loss, max_iter=3, **options)
     peak = Peak()
     fit = nmd.decompose(X, RANK, "relu", loss, max_iter=passes, **options)

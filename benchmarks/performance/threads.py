@@ -28,18 +28,19 @@ def problem(kind: str, quick: bool) -> tuple[Any, dict[str, Any]]:
         X = documents(*((300, 400, 20.0) if quick else (7000, 42_000, 40.0)))
         return X, {"rank": 16, "max_iter": 12, **options}
     X = ratings(*((200, 150, 4000) if quick else (138_000, 27_000, 8_000_000))).tocsr()
-    how: dict[str, Any] = {"alpha": 10.0, "init": "random", "acceleration": None, "polish": False}
-    constraint = "observed" if "observed" in kind else "everywhere"
-    return X, {"rank": 16, "max_iter": 8, "constraint": constraint, **how, **options}
+    split: Any = "observed" if "observed" in kind else "everywhere"
+    solver = nmd.ADMM(split=split, refine=False, polish=False)
+    how: dict[str, Any] = {"alpha": 10.0, "init": "random", "solver": solver}
+    return X, {"rank": 16, "max_iter": 8, **how, **options}
 
 
 def measure(kind: str, threads: int, quick: bool) -> float:
     """Return the median seconds of an iteration."""
-    warnings.simplefilter("ignore", nmd.NMDWarning)
+    warnings.simplefilter("ignore", nmd.warnings.NMDWarning)
     X, options = problem(kind, quick)
     method = nmd.complete if "ratings" in kind else nmd.decompose
     f = "identity" if "ratings" in kind else "relu"
-    fit = method(X, nonlinearity=f, threads=threads, **options)
+    fit = method(X, nonlinearity=f, compute=nmd.Compute(threads=threads), **options)
     return float(np.median(np.diff(fit.history.seconds)[2:]))
 
 

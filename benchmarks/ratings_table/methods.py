@@ -105,7 +105,9 @@ class Tuned(Method):
             bounds = nmd.MinMax(float(train.data.min()), float(train.data.max()))
             setting |= {"nonlinearity": bounds}
         return Fitted(
-            nmd.complete(train, **setting, offsets="both", random_state=seed, threads=1).predict
+            nmd.complete(
+                train, offsets="both", random_state=seed, compute=nmd.Compute(threads=1), **setting
+            ).predict
         )
 
 
@@ -116,7 +118,9 @@ class Default(Method):
     is_ours_in_work = True
 
     def fit(self, train: Ratings, seed: int, **setting: Any) -> Fitted:
-        return Fitted(nmd.complete(train, random_state=seed, threads=1).predict)
+        return Fitted(
+            nmd.complete(train, random_state=seed, compute=nmd.Compute(threads=1)).predict
+        )
 
 
 class Posterior(Method):
@@ -134,7 +138,12 @@ class Posterior(Method):
 
     def fit(self, train: Ratings, seed: int, **setting: Any) -> Fitted:
         posterior = nmd.sample(
-            train, **setting, **self.options(), random_state=seed, threads=1, progress=False
+            train,
+            random_state=seed,
+            progress=False,
+            compute=nmd.Compute(threads=1),
+            **setting,
+            **self.options(),
         )
 
         def above(rows: Array, columns: Array, value: float) -> Array:
@@ -149,7 +158,7 @@ class Ordinal(Posterior):
     name = "nmd.sample, Ordinal"
 
     def options(self) -> dict[str, Any]:
-        return {"loss": nmd.Ordinal()}
+        return {"loss": nmd.losses.Ordinal()}
 
 
 OURS: tuple[Method, ...] = (Offsets(), Tuned(), Default(), Posterior(), Ordinal())

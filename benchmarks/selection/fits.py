@@ -26,7 +26,7 @@ def default(*, name: str, seed: int = 0) -> Answer:
     """Score the default call."""
     problem = problem_of(name)
     began = time.process_time()
-    fit = nmd.complete(problem.X, random_state=seed, threads=1)
+    fit = nmd.complete(problem.X, random_state=seed, compute=nmd.Compute(threads=1))
     seconds = time.process_time() - began
     table = fit.selection
     answer = {key: fit.parameters[key] for key in PARAMETERS}
@@ -53,13 +53,13 @@ def plain(*, name: str, rank: int, nonlinearity: str, alpha: float, offset_alpha
         offsets="both" if with_offsets else "none",
         offset_alpha=offset_alpha if with_offsets else "auto",
         random_state=0,
-        threads=1,
+        compute=nmd.Compute(threads=1),
     )
     rmse = problem.rmse(fit.predict(problem.rows, problem.columns))
     return {"rmse": rmse if np.isfinite(rmse) else 1e300, "n_iter": fit.n_iter}
 
 
-def function(word: str, problem: Problem) -> nmd.Nonlinearity:
+def function(word: str, problem: Problem) -> nmd.nonlinearities.Nonlinearity:
     """Return a nonlinearity by a word; "minmax" is bounded by the least and the largest value."""
     if word == "minmax":
         values = problem.observed()[2]
@@ -77,15 +77,15 @@ def timing(*, name: str, repeats: int, seed: int = 0) -> Answer:
     seconds = []
     for _ in range(1 + repeats):
         began = time.process_time()
-        fit = nmd.complete(problem.X, random_state=seed, threads=1)
+        fit = nmd.complete(problem.X, random_state=seed, compute=nmd.Compute(threads=1))
         chosen = time.process_time()
         nmd.complete(
             problem.X,
             fit.parameters["rank"],
             fit.nonlinearity,
-            **{key: fit.parameters[key] for key in PARAMETERS[1:]},
             random_state=seed,
-            threads=1,
+            compute=nmd.Compute(threads=1),
+            **{key: fit.parameters[key] for key in PARAMETERS[1:]},
         )
         seconds.append((chosen - began, time.process_time() - chosen))
     both = np.median(seconds[1:], axis=0)

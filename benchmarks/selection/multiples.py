@@ -49,7 +49,7 @@ def compare(*, name: str, seeds: int) -> Answer:
 
 
 def _prediction(X: object, problem: Problem, seed: int) -> tuple[np.ndarray, nmd.Decomposition]:
-    fit = nmd.complete(X, random_state=seed, threads=1)
+    fit = nmd.complete(X, random_state=seed, compute=nmd.Compute(threads=1))
     return fit.predict(problem.rows, problem.columns), fit
 
 

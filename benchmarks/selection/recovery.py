@@ -41,7 +41,7 @@ def recover(*, m: int, n: int, holes: float, snr: float, draw: int) -> Answer:
     signal = rng.normal(size=(m, rank)) @ rng.normal(size=(rank, n))
     noise = rng.normal(size=(m, n)) * signal.std() / snr
     problem = hide_share(signal + noise, holes, seed=draw)
-    fit = nmd.complete(problem.X, random_state=draw, threads=1)
+    fit = nmd.complete(problem.X, random_state=draw, compute=nmd.Compute(threads=1))
     threshold = signal.std() / snr * (m * n) ** 0.25 / np.sqrt(1 - holes)
     table = fit.selection
     return {

@@ -48,7 +48,7 @@ class Store:
         if path.exists():
             return json.loads(path.read_text("utf-8"))
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", nmd_lab.NMDWarning)
+            warnings.simplefilter("ignore", nmd_lab.warnings.NMDWarning)
             answer = work(**arguments)
         unfinished = self.folder / f".{uuid.uuid4().hex}.partial"
         try:

@@ -25,7 +25,7 @@ given = np.where(hidden, np.nan, angles)
 
 fits = {
     "linear": nmd.complete(given, 2, "identity", random_state=0),
-    "wrapped": nmd.complete(given, 2, nmd.Wrap(360, 0), n_init=5, random_state=0),
+    "wrapped": nmd.complete(given, 2, nmd.nonlinearities.Wrap(360, 0), n_init=5, random_state=0),
 }
 errors = {}
 for name, fit in fits.items():

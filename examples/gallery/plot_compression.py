@@ -41,7 +41,7 @@ def accuracy(model):
     return network.score(X_test, y_test)
 
 
-f = nmd.SoftThreshold(float(np.abs(weights[weights != 0]).min()))
+f = nmd.nonlinearities.SoftThreshold(float(np.abs(weights[weights != 0]).min()))
 ranks, errors, scores = [4, 8, 16, 24], {}, {}
 for rank in ranks:
     models = {

@@ -3,7 +3,7 @@ A loss of your own
 ==================
 
 Stock-outs cost more than left-overs: an error below the demand is worth four times one above it.
-A loss is a class with a function of numbers.  Numba compiles it, and ``nmd.check_loss`` says
+A loss is a class with a function of numbers.  Numba compiles it, and ``nmd.losses.check_loss`` says
 whether it keeps the laws that the solver needs.  A second function, the proximal map, makes fits
 faster where its formula is known.
 """
@@ -16,7 +16,7 @@ import numpy as np
 import nmd_lab as nmd
 
 
-class StockOut(nmd.Loss):
+class StockOut(nmd.losses.Loss):
     """Squared error, four times as much if the model is below the data."""
 
     name = "stock-out"
@@ -39,8 +39,8 @@ class WithProximalMap(StockOut):
         return (weight * x + rho * q) / (weight + rho)
 
 
-print(nmd.check_loss(StockOut()))
-assert nmd.check_loss(WithProximalMap()).passed
+print(nmd.losses.check_loss(StockOut()))
+assert nmd.losses.check_loss(WithProximalMap()).passed
 
 # %%
 # Demand of 60 products in 200 shops, with noise

@@ -1,6 +1,6 @@
 """Other methods to compare a fit with: simple, linear and nonlinear ones.
 
-Each is called like `complete`, as ``method(X, rank, mask=None, ...)``, and returns a
+Each is called like `complete`, as ``method(X, rank, observed=None, ...)``, and returns a
 `Decomposition`. So everything that works on a fit (scores, plots, files) works on a baseline too.
 
 >>> import numpy as np

@@ -39,7 +39,7 @@ def descend(
     X: Any,
     rank: int,
     *,
-    mask: ArrayLike | None,
+    observed: ArrayLike | None,
     dtype: DTypeLike | None,
     init: Any,
     max_iter: int,
@@ -53,7 +53,7 @@ def descend(
 
     An iteration updates every entry of W once, row by row, and then every entry of H.
     """
-    observations = observe_dense(X, mask=mask, dtype=dtype)
+    observations = observe_dense(X, observed=observed, dtype=dtype)
     rank = check_rank(rank, observations.shape)
     W, H = first_factors(observations, rank, init, random_state, f)
     run = BaselineRun(

@@ -50,12 +50,12 @@ class LatentProblem:
         self,
         X: Any,
         rank: int,
-        mask: ArrayLike | None,
+        observed: ArrayLike | None,
         dtype: DTypeLike | None,
         init: Any,
         random_state: Any,
     ) -> None:
-        self.observations = observe_dense(X, mask=mask, dtype=dtype)
+        self.observations = observe_dense(X, observed=observed, dtype=dtype)
         values, weights = self.observations.values, self.observations.weights
         if values.min() < 0:
             raise ValueError(

@@ -57,7 +57,7 @@ def adam(
     nonlinearity: str | Nonlinearity = "relu",
     loss: str | Loss = "frobenius",
     *,
-    mask: ArrayLike | None = None,
+    observed: ArrayLike | None = None,
     dtype: DTypeLike | None = None,
     init: Any = "svd",
     max_iter: int = 1000,
@@ -73,7 +73,7 @@ def adam(
 
     Parameters
     ----------
-    X, mask, dtype
+    X, observed, dtype
         As for `complete`.
     rank : int
         Number of components, from 1 to min(m, n).
@@ -128,7 +128,7 @@ def adam(
     _, d = _differentiable(nonlinearity, loss)
     check_number("learning_rate", learning_rate, above=0)
     torch = _torch()
-    observations = observe_dense(X, mask=mask, dtype=dtype)
+    observations = observe_dense(X, observed=observed, dtype=dtype)
     f = with_bounds(nonlinearity, observations)
     rank = check_rank(rank, observations.shape)
     start = first_factors(observations, rank, init, random_state, f)

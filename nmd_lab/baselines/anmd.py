@@ -21,7 +21,7 @@ def anmd(
     X: Any,
     rank: int,
     *,
-    mask: ArrayLike | None = None,
+    observed: ArrayLike | None = None,
     dtype: DTypeLike | None = None,
     init: Any = "svd",
     max_iter: int = 1000,
@@ -43,7 +43,7 @@ def anmd(
 
     Parameters
     ----------
-    X, mask, dtype
+    X, observed, dtype
         As for `nmd_lab.decompose`. X must be >= 0.
     rank : int
         Number of components, from 1 to min(m, n).
@@ -98,7 +98,7 @@ def anmd(
     check_number("growth", growth, 1, 10)
     check_number("cap_growth", cap_growth, 1, 10)
     check_number("shrinkage", shrinkage, 0, 1)
-    problem = LatentProblem(X, rank, mask, dtype, init, random_state)
+    problem = LatentProblem(X, rank, observed, dtype, init, random_state)
     W, H = problem.W, problem.H
     run = problem.run(max_iter=max_iter, tol=tol, time_limit=time_limit, callback=callback)
     beta, largest_beta, smallest_error = momentum, 1.0, math.inf

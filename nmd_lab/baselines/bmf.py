@@ -30,7 +30,7 @@ def bmf(
     *,
     low: float | None = None,
     high: float | None = None,
-    mask: ArrayLike | None = None,
+    observed: ArrayLike | None = None,
     dtype: DTypeLike | None = None,
     init: Any = "random",
     max_iter: int = 200,
@@ -48,7 +48,7 @@ def bmf(
 
     Parameters
     ----------
-    X, mask, dtype
+    X, observed, dtype
         As for `nmd_lab.complete`.
     rank : int
         Number of components, from 1 to min(m, n).
@@ -95,7 +95,7 @@ def bmf(
     >>> bool(model.min() > 1 - 1e-12 and model.max() < 5 + 1e-12)
     True
     """
-    observations = observe(X, mask=mask, dtype=dtype)
+    observations = observe(X, observed=observed, dtype=dtype)
     rank = check_rank(rank, observations.shape)
     bounds = _checked_bounds(observations, low, high)
     run = BaselineRun(observations, Identity(), Frobenius(), max_iter=max_iter, tol=tol,

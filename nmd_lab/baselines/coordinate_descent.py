@@ -17,7 +17,7 @@ def coordinate_descent(
     X: Any,
     rank: int,
     *,
-    mask: ArrayLike | None = None,
+    observed: ArrayLike | None = None,
     dtype: DTypeLike | None = None,
     init: Any = "svd",
     max_iter: int = 200,
@@ -33,7 +33,7 @@ def coordinate_descent(
 
     Parameters
     ----------
-    X, mask, dtype
+    X, observed, dtype
         As for `nmd_lab.complete`. X may have negative entries.
     rank : int
         Number of components, from 1 to min(m, n).
@@ -80,7 +80,7 @@ def coordinate_descent(
         ReLU(),
         X,
         rank,
-        mask=mask,
+        observed=observed,
         dtype=dtype,
         init=init,
         max_iter=max_iter,

@@ -17,7 +17,7 @@ def csf(
     X: Any,
     rank: int,
     *,
-    mask: ArrayLike | None = None,
+    observed: ArrayLike | None = None,
     dtype: DTypeLike | None = None,
     init: Any = "svd",
     max_iter: int = 500,
@@ -33,7 +33,7 @@ def csf(
 
     Parameters
     ----------
-    X, rank, mask, dtype, tol, time_limit, callback, random_state
+    X, rank, observed, dtype, tol, time_limit, callback, random_state
         As for `coordinate_descent`.
     init : {"svd", "random"}, (W, H) or Decomposition, default "svd"
         Starting factors, or how to make them. "svd" is the truncated singular value decomposition
@@ -69,7 +69,7 @@ def csf(
         Square(),
         X,
         rank,
-        mask=mask,
+        observed=observed,
         dtype=dtype,
         init=init,
         max_iter=max_iter,

@@ -21,7 +21,7 @@ def ebcd(
     X: Any,
     rank: int,
     *,
-    mask: ArrayLike | None = None,
+    observed: ArrayLike | None = None,
     dtype: DTypeLike | None = None,
     init: Any = "svd",
     max_iter: int = 1000,
@@ -39,7 +39,7 @@ def ebcd(
 
     Parameters
     ----------
-    X, rank, mask, dtype, init, max_iter, tol, time_limit, callback, random_state
+    X, rank, observed, dtype, init, max_iter, tol, time_limit, callback, random_state
         As for `anmd`.
     max_extrapolation : float, default 4
         Upper bound of α. 1 gives plain block coordinate descent.
@@ -71,7 +71,7 @@ def ebcd(
     True
     """
     check_number("max_extrapolation", max_extrapolation, 1, 100)
-    problem = LatentProblem(X, rank, mask, dtype, init, random_state)
+    problem = LatentProblem(X, rank, observed, dtype, init, random_state)
     W, H = problem.W, problem.H
     run = problem.run(max_iter=max_iter, tol=tol, time_limit=time_limit, callback=callback)
     relaxation, accepted_H = Relaxation(0.25, largest=max_extrapolation), H

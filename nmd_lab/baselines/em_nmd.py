@@ -22,7 +22,7 @@ def em_nmd(
     X: Any,
     rank: int,
     *,
-    mask: ArrayLike | None = None,
+    observed: ArrayLike | None = None,
     dtype: DTypeLike | None = None,
     init: Any = "svd",
     max_iter: int = 1000,
@@ -40,7 +40,7 @@ def em_nmd(
 
     Parameters
     ----------
-    X, rank, mask, dtype, init, max_iter, tol, time_limit, callback, random_state
+    X, rank, observed, dtype, init, max_iter, tol, time_limit, callback, random_state
         As for `anmd`.
     momentum : float, default 0.9
         Extrapolation of Θ in the direction of its last change, from 0 (plain EM) to 1.
@@ -73,7 +73,7 @@ def em_nmd(
     True
     """
     check_number("momentum", momentum, 0, 1)
-    problem = LatentProblem(X, rank, mask, dtype, init, random_state)
+    problem = LatentProblem(X, rank, observed, dtype, init, random_state)
     W, H = problem.W, problem.H
     run = problem.run(max_iter=max_iter, tol=tol, time_limit=time_limit, callback=callback)
     WH = theta = W @ H

@@ -29,7 +29,7 @@ def lmafit(
     X: Any,
     rank: int,
     *,
-    mask: ArrayLike | None = None,
+    observed: ArrayLike | None = None,
     dtype: DTypeLike | None = None,
     nonlinearity: str | Nonlinearity = "identity",
     init: Any = "svd",
@@ -49,7 +49,7 @@ def lmafit(
 
     Parameters
     ----------
-    X, mask, dtype
+    X, observed, dtype
         As for `nmd_lab.complete`.
     rank : int
         Number of components, from 1 to min(m, n).
@@ -98,7 +98,7 @@ def lmafit(
     array([4.])
     """
     increment = check_number("increment", increment, 0)
-    observations = observe(X, mask=mask, dtype=dtype)
+    observations = observe(X, observed=observed, dtype=dtype)
     f = with_bounds(nonlinearity, observations)
     rank = check_rank(rank, observations.shape)
     run = BaselineRun(

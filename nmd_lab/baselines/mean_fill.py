@@ -23,7 +23,7 @@ def mean_fill(
     X: Any,
     rank: int = 1,
     *,
-    mask: ArrayLike | None = None,
+    observed: ArrayLike | None = None,
     weights: ArrayLike | None = None,
     dtype: DTypeLike | None = None,
     random_state: Any = None,
@@ -32,7 +32,7 @@ def mean_fill(
 
     Parameters
     ----------
-    X, mask, weights, dtype
+    X, observed, weights, dtype
         As for `nmd_lab.complete`. With weights the mean is weighted.
     rank : int, default 1
         Without effect, but checked: a constant matrix has rank 1.
@@ -58,7 +58,7 @@ def mean_fill(
     array([3.])
     """
     began = time.perf_counter()
-    observations = observe_dense(X, mask=mask, weights=weights, dtype=dtype)
+    observations = observe_dense(X, observed=observed, weights=weights, dtype=dtype)
     m, n = observations.shape
     check_rank(rank, (m, n))
     values, counts = observations.observed()

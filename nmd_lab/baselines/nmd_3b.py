@@ -19,7 +19,7 @@ def nmd_3b(
     X: Any,
     rank: int,
     *,
-    mask: ArrayLike | None = None,
+    observed: ArrayLike | None = None,
     dtype: DTypeLike | None = None,
     init: Any = "svd",
     max_iter: int = 1000,
@@ -36,7 +36,7 @@ def nmd_3b(
 
     Parameters
     ----------
-    X, rank, mask, dtype, init, max_iter, tol, time_limit, callback, random_state
+    X, rank, observed, dtype, init, max_iter, tol, time_limit, callback, random_state
         As for `anmd`.
     momentum : float, default 0.7
         Extrapolation of Z and Θ, from 0 (plain alternating minimisation) to 1.
@@ -66,7 +66,7 @@ def nmd_3b(
     True
     """
     check_number("momentum", momentum, 0, 1)
-    problem = LatentProblem(X, rank, mask, dtype, init, random_state)
+    problem = LatentProblem(X, rank, observed, dtype, init, random_state)
     W, H = problem.W, problem.H
     run = problem.run(max_iter=max_iter, tol=tol, time_limit=time_limit, callback=callback)
     theta = W @ H

@@ -26,7 +26,7 @@ def nmf(
     rank: int,
     loss: str | Loss = "frobenius",
     *,
-    mask: ArrayLike | None = None,
+    observed: ArrayLike | None = None,
     dtype: DTypeLike | None = None,
     max_iter: int = 500,
     tol: float = 1e-4,
@@ -36,7 +36,7 @@ def nmf(
 
     Parameters
     ----------
-    X, mask, dtype
+    X, observed, dtype
         As for `nmd_lab.decompose`. All entries must be observed and >= 0.
     rank : int
         Number of components, from 1 to min(m, n).
@@ -79,7 +79,7 @@ def nmf(
     d = as_loss(loss)
     if d.name not in BETA_LOSSES:
         raise ValueError(f"loss={d.name!r} is not one of NMF's: choose from {list(BETA_LOSSES)}.")
-    observations = observe_dense(X, mask=mask, dtype=dtype)
+    observations = observe_dense(X, observed=observed, dtype=dtype)
     rank = check_rank(rank, observations.shape)
     n_missing = observations.values.size - observations.n_observed
     if n_missing:

@@ -30,7 +30,7 @@ def rtrmc(
     X: Any,
     rank: int,
     *,
-    mask: ArrayLike | None = None,
+    observed: ArrayLike | None = None,
     dtype: DTypeLike | None = None,
     nonlinearity: str | Nonlinearity = "identity",
     init: Any = "svd",
@@ -50,7 +50,7 @@ def rtrmc(
 
     Parameters
     ----------
-    X, mask, dtype
+    X, observed, dtype
         As for `nmd_lab.complete`. The computations are in double precision.
     rank : int
         Number of components, from 1 to min(m, n).
@@ -104,7 +104,7 @@ def rtrmc(
     """
     regularization = check_number("regularization", regularization, 1e-8, 0.1)
     max_inner = int(check_number("max_inner", max_inner, 1))
-    observations = observe(X, mask=mask, dtype=dtype)
+    observations = observe(X, observed=observed, dtype=dtype)
     f = with_bounds(nonlinearity, observations)
     rank = check_rank(rank, observations.shape)
     run = BaselineRun(

@@ -28,7 +28,7 @@ def soft_impute(
     rank: int,
     *,
     shrinkage: float = 1.0,
-    mask: ArrayLike | None = None,
+    observed: ArrayLike | None = None,
     dtype: DTypeLike | None = None,
     nonlinearity: str | Nonlinearity = "identity",
     init: Any = "svd",
@@ -50,7 +50,7 @@ def soft_impute(
 
     Parameters
     ----------
-    X, mask, dtype
+    X, observed, dtype
         As for `nmd_lab.complete`.
     rank : int
         Largest rank of the model, from 1 to min(m, n).
@@ -97,7 +97,7 @@ def soft_impute(
     >>> np.linalg.svd(fit.reconstruct().values, compute_uv=False).round(3)
     array([4., 2., 0.])
     """
-    observations = observe(X, mask=mask, dtype=dtype)
+    observations = observe(X, observed=observed, dtype=dtype)
     f = with_bounds(nonlinearity, observations)
     rank = check_rank(rank, observations.shape)
     shrinkage = check_number("shrinkage", shrinkage, 0)

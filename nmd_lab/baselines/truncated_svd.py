@@ -24,7 +24,7 @@ def truncated_svd(
     X: Any,
     rank: int,
     *,
-    mask: ArrayLike | None = None,
+    observed: ArrayLike | None = None,
     dtype: DTypeLike | None = None,
     random_state: Any = None,
 ) -> Decomposition:
@@ -36,7 +36,7 @@ def truncated_svd(
 
     Parameters
     ----------
-    X, mask, dtype
+    X, observed, dtype
         As for `nmd_lab.complete`.
     rank : int
         Number of components, from 1 to min(m, n).
@@ -64,7 +64,7 @@ def truncated_svd(
            [0., 0., 0.]])
     """
     began = time.perf_counter()
-    observations = observe_dense(X, mask=mask, dtype=dtype)
+    observations = observe_dense(X, observed=observed, dtype=dtype)
     rank = check_rank(rank, observations.shape)
     objective = Objective(observations, Identity(), Frobenius())
     filled = observations.values

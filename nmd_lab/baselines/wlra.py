@@ -26,7 +26,7 @@ def wlra(
     X: Any,
     rank: int,
     *,
-    mask: ArrayLike | None = None,
+    observed: ArrayLike | None = None,
     weights: ArrayLike | None = None,
     dtype: DTypeLike | None = None,
     nonlinearity: str | Nonlinearity = "identity",
@@ -45,7 +45,7 @@ def wlra(
 
     Parameters
     ----------
-    X, mask, weights, dtype
+    X, observed, weights, dtype
         As for `nmd_lab.complete`. Without weights all observed entries have the weight 1.
     rank : int
         Number of components, from 1 to min(m, n).
@@ -94,7 +94,7 @@ def wlra(
     >>> wlra(X, 1, weights=trust).predict(0, 2).round(3)
     array([4.])
     """
-    observations = observe(X, mask=mask, weights=weights, dtype=dtype)
+    observations = observe(X, observed=observed, weights=weights, dtype=dtype)
     f = with_bounds(nonlinearity, observations)
     rank = check_rank(rank, observations.shape)
     alpha = check_number("alpha", alpha, 0)

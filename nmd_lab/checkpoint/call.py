@@ -19,16 +19,13 @@ import xarray as xr
 
 from .encoding import Classes, Encoder
 
-DATA = ("mask", "weights", "at_most", "at_least", "upper", "valid")
+DATA = ("observed", "weights", "at_most", "at_least", "upper", "valid")
 """Arguments that belong to X; the hash of the data covers them."""
 
-FREE = (
-    *("callback", "progress", "threads", "device", "time_limit", "checkpoint_every"),
-    *("work_dir", "memory_limit", "client"),
-)
+FREE = ("callback", "progress", "time_limit", "compute")
 """Arguments that may change when a run goes on."""
 
-OWN = ("callback", "checkpoint", "client")
+OWN = ("callback",)
 """Arguments that a checkpoint never holds."""
 
 KINDS = ("plain", "objects", "hashes")

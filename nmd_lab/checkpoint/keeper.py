@@ -84,8 +84,8 @@ class Keeper:
             )
         if header["call"]["observations"] != data:
             raise ValueError(
-                f"checkpoint={str(self.path)!r} is of other data than X: give the same X, mask and "
-                "weights, or another checkpoint=."
+                f"checkpoint={str(self.path)!r} is of other data than X: give the same X, observed "
+                "and weights, or another checkpoint=."
             )
 
     def random_numbers(self, make: Callable[[], np.random.Generator]) -> np.random.Generator:

@@ -15,20 +15,22 @@ from .base import FloatArray, IntArray
 from .labels import Labels, is_frame
 
 
-def dense_mask(mask: Any, X: Any, labels: Labels) -> NDArray[np.bool_]:
+def dense_mask(observed: Any, X: Any, labels: Labels) -> NDArray[np.bool_]:
     """Return a mask as a boolean matrix in the order of X."""
-    return as_booleans(_as_matrix("mask", mask, X, labels))
+    return as_booleans(_as_matrix("observed", observed, X, labels))
 
 
 def as_booleans(
-    mask: NDArray[Any], name: str = "mask", meaning: str = "True = observed"
+    observed: NDArray[Any], name: str = "observed", meaning: str = "True = observed"
 ) -> NDArray[np.bool_]:
     """Return a mask as booleans; numbers other than 0 and 1 are refused."""
-    if mask.dtype == bool:
-        return mask
-    if mask.dtype.kind not in "buif" or not np.all((mask == 0) | (mask == 1)):
-        raise TypeError(f"{name} has dtype {mask.dtype}: give booleans (or 0 and 1), {meaning}.")
-    return mask.astype(bool)
+    if observed.dtype == bool:
+        return observed
+    if observed.dtype.kind not in "buif" or not np.all((observed == 0) | (observed == 1)):
+        raise TypeError(
+            f"{name} has dtype {observed.dtype}: give booleans (or 0 and 1), {meaning}."
+        )
+    return observed.astype(bool)
 
 
 def dense_values(name: str, other: Any, X: Any, labels: Labels) -> NDArray[Any]:
@@ -54,7 +56,7 @@ def check_weights(weights: NDArray[Any]) -> None:
 def infinity_error(row: int, column: int) -> ValueError:
     """Return the error for an infinite value of X."""
     return ValueError(
-        f"X holds an infinity at row {row}, column {column}: replace it, or hide it with mask=."
+        f"X holds an infinity at row {row}, column {column}: replace it, or hide it with observed=."
     )
 
 

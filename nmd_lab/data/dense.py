@@ -26,7 +26,7 @@ from .typed_table import TypedTable, table_of
 def observe_dense(
     X: Any,
     *,
-    mask: ArrayLike | None = None,
+    observed: ArrayLike | None = None,
     weights: ArrayLike | None = None,
     dtype: DTypeLike | None = None,
     sample_dims: str | Sequence[str] | None = None,
@@ -45,17 +45,17 @@ def observe_dense(
     array, seen = (labels.flatten(each) for each in _array_and_mask(plain))
     if array.size == 0:
         raise ValueError(f"X has shape {array.shape}, which holds no entry: give a larger matrix.")
-    if mask is not None:
-        seen = seen & dense_mask(mask, X, labels)
+    if observed is not None:
+        seen = seen & dense_mask(observed, X, labels)
     with np.errstate(over="ignore"):  # what overflows is found below
         values = array.astype(float_dtype(array, dtype), order="C", copy=False)
     seen &= ~np.isnan(values)
     if np.any(np.isinf(values) & seen):
         raise infinity_error(*np.argwhere(np.isinf(values) & seen)[0])
     floats = None if weights is None else dense_weights(weights, X, labels, values.dtype)
-    observed = seen if floats is None else seen & (floats > 0)
-    if not (may_be_empty or observed.any()):
-        raise ValueError("X has no observed entry: check mask=, weights= and the NaN in X.")
+    counted = seen if floats is None else seen & (floats > 0)
+    if not (may_be_empty or counted.any()):
+        raise ValueError("X has no observed entry: check observed=, weights= and the NaN in X.")
     missing = None if seen.all() else seen
     given = None if missing is None and floats is None else EntryWeights(missing, floats)
     return DenseObservations(np.ascontiguousarray(values), given, labels)

@@ -12,8 +12,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from nmd_lab._checks import check_number_or_auto
-
 from ._alignment import as_booleans, at_entries, dense_values
 from .base import EntryLimits, FloatArray, Observations
 from .dense_observations import DenseObservations
@@ -33,18 +31,11 @@ class GivenLimits:
         True where X is only an upper limit, or only a lower limit.
     upper : array_like (m, n) or scipy.sparse matrix, optional
         Upper limits where both are True; X has the lower ones.
-    noise : float or "auto", default "auto"
-        Standard deviation of the noise at entries with limits; "auto": estimated.
     """
 
     at_most: ArrayLike | None = None
     at_least: ArrayLike | None = None
     upper: ArrayLike | None = None
-    noise: float | str = "auto"
-
-    def __post_init__(self) -> None:
-        """Check the noise."""
-        check_number_or_auto("limit_noise", self.noise)
 
     def __bool__(self) -> bool:
         return any(each is not None for each in (self.at_most, self.at_least, self.upper))

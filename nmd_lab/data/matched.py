@@ -88,13 +88,13 @@ def match_data(
     labels: Labels,
     X: Any,
     *,
-    mask: Any = None,
+    observed: Any = None,
     weights: Any = None,
     owner: str = "the fit",
     unknown: str | None = None,
 ) -> MatchedData:
     """Return any accepted input with the positions of its rows and columns in another matrix."""
-    observations = observe_beside(labels, X, mask=mask, weights=weights)
+    observations = observe_beside(labels, X, observed=observed, weights=weights)
     own = observations.labels
     rows, columns = match(own, labels, "rows"), match(own, labels, "columns")
     if rows is None or columns is None:
@@ -105,14 +105,16 @@ def match_data(
 
 
 def observe_beside(
-    labels: Labels, X: Any, *, mask: Any = None, weights: Any = None
+    labels: Labels, X: Any, *, observed: Any = None, weights: Any = None
 ) -> Observations:
     """Return the observations of any accepted input, with the rows of another matrix."""
     check_no_fit("X", X)
     sample_dims = None
     if isinstance(X, xr.DataArray) and (X.ndim > 2 or set(map(str, X.dims)) == set(labels.dims)):
         sample_dims = labels.rows
-    return observe(X, mask=mask, weights=weights, sample_dims=sample_dims, table=labels.table)
+    return observe(
+        X, observed=observed, weights=weights, sample_dims=sample_dims, table=labels.table
+    )
 
 
 def known_columns(

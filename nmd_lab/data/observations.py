@@ -28,7 +28,7 @@ from .typed_table import TypedTable
 def observe(
     X: Any,
     *,
-    mask: Any = None,
+    observed: Any = None,
     weights: Any = None,
     dtype: DTypeLike | None = None,
     sample_dims: str | Sequence[str] | None = None,
@@ -39,19 +39,17 @@ def observe(
     may_be_empty: bool = False,
 ) -> Observations:
     """Return the observations of any accepted input, sparse ones of sparse input."""
-    X, mask, weights = (without_tensors(each) for each in (X, mask, weights))
+    X, observed, weights = (without_tensors(each) for each in (X, observed, weights))
     if isinstance(X, SparseStore):
-        return _observe_store(X, mask, weights, dtype, absent_are_zeros, limits, scratch)
+        return _observe_store(X, observed, weights, dtype, absent_are_zeros, limits, scratch)
     if scratch is not None:
-        if limits:
-            raise ValueError("limits do not go with work_dir: give X as an array in memory.")
         return observe_stored(
-            X, scratch, mask=mask, weights=weights, dtype=dtype, sample_dims=sample_dims
+            X, scratch, observed=observed, weights=weights, dtype=dtype, sample_dims=sample_dims
         )
     if is_sparse(X):
         observations: Observations = observe_sparse(
             X,
-            mask=mask,
+            observed=observed,
             weights=weights,
             dtype=dtype,
             absent_are_zeros=absent_are_zeros,
@@ -60,7 +58,7 @@ def observe(
     else:
         observations = observe_dense(
             X,
-            mask=mask,
+            observed=observed,
             weights=weights,
             dtype=dtype,
             sample_dims=sample_dims,
@@ -72,7 +70,7 @@ def observe(
 
 def _observe_store(
     store: SparseStore,
-    mask: Any,
+    observed: Any,
     weights: Any,
     dtype: DTypeLike | None,
     absent_are_zeros: bool,
@@ -80,7 +78,11 @@ def _observe_store(
     scratch: Scratch | None,
 ) -> Observations:
     """Return the observations of a store."""
-    given = {"mask": mask is not None, "weights": weights is not None, "limits": bool(limits)}
+    given = {
+        "observed": observed is not None,
+        "weights": weights is not None,
+        "limits": bool(limits),
+    }
     for name, is_given in given.items():
         if is_given:
             raise ValueError(f"{name}= does not go with a SparseStore: store what is observed.")

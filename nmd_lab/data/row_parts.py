@@ -57,10 +57,10 @@ def nonzero_rows(observations: Observations, block: slice) -> CsrRows:
 
 
 def dense_rows(
-    X: Any, mask: Any, weights: Any, dtype: DTypeLike, scratch: Scratch | None = None
+    X: Any, observed: Any, weights: Any, dtype: DTypeLike, scratch: Scratch | None = None
 ) -> DenseObservations:
     """Return the observations of a block of rows."""
-    given: dict[str, Any] = {"mask": mask, "weights": weights, "dtype": dtype}
+    given: dict[str, Any] = {"observed": observed, "weights": weights, "dtype": dtype}
     if scratch is None:
         return observe_dense(X, **given, may_be_empty=True)
     return observe_stored(X, scratch, **given, may_be_empty=True)

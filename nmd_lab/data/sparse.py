@@ -23,7 +23,7 @@ def is_sparse(X: Any) -> bool:
 def observe_sparse(
     X: Any,
     *,
-    mask: Any = None,
+    observed: Any = None,
     weights: Any = None,
     dtype: DTypeLike | None = None,
     absent_are_zeros: bool = False,
@@ -44,8 +44,8 @@ def observe_sparse(
     with np.errstate(over="ignore"):  # what overflows is found below
         values = stored.astype(float_dtype(stored, dtype), copy=False)
     keep = ~np.isnan(values)
-    if mask is not None:
-        keep &= as_booleans(at_entries("mask", mask, (m, n), rows, indices))
+    if observed is not None:
+        keep &= as_booleans(at_entries("observed", observed, (m, n), rows, indices))
     if np.any(np.isinf(values) & keep):
         k = int(np.argmax(np.isinf(values) & keep))
         raise infinity_error(rows[k], indices[k])
@@ -55,7 +55,7 @@ def observe_sparse(
         keep &= weights > 0
     if absent_are_zeros and (weights is not None or not keep.all()):
         raise ValueError(
-            "X is sparse with absent entries that count, so mask=, weights= and NaN are not "
+            "X is sparse with absent entries that count, so observed=, weights= and NaN are not "
             "supported: use complete(), or a dense X."
         )
     if not keep.all():
@@ -63,7 +63,7 @@ def observe_sparse(
         weights = None if weights is None else weights[keep]
         indptr = row_pointers(rows[keep], m, indptr.dtype)
     if not (values.size or absent_are_zeros or may_be_empty):
-        raise ValueError("X has no observed entry: check mask=, weights= and what X stores.")
+        raise ValueError("X has no observed entry: check observed=, weights= and what X stores.")
     limits = X.limits if isinstance(X, SparseObservations) else None
     if limits is not None and not keep.all():
         limits = limits.at(keep)

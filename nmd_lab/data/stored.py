@@ -39,7 +39,7 @@ def observe_stored(
     X: Any,
     scratch: Scratch,
     *,
-    mask: Any = None,
+    observed: Any = None,
     weights: Any = None,
     dtype: DTypeLike | None = None,
     sample_dims: Any = None,
@@ -50,14 +50,14 @@ def observe_stored(
     if X.size == 0:
         raise ValueError(f"X has shape {X.shape}, which holds no entry: give a larger matrix.")
     stored = _matrix(X, labels, dtype, scratch)
-    for name, given in (("mask", mask), ("weights", weights)):
+    for name, given in (("observed", observed), ("weights", weights)):
         if given is not None and np.shape(given) != stored.shape:
             raise ValueError(
                 f"{name} has shape {np.shape(given)}, and X {stored.shape}: give one of that shape."
             )
-    bits, n_seen = _seen(stored, mask, weights)
+    bits, n_seen = _seen(stored, observed, weights)
     if not (n_seen or may_be_empty):
-        raise ValueError("X has no observed entry: check mask=, weights= and the NaN in X.")
+        raise ValueError("X has no observed entry: check observed=, weights= and the NaN in X.")
     floats = None
     if weights is not None:
         floats = _matrix(weights, Labels.plain(stored.shape), stored.dtype, scratch).ravel()
@@ -111,7 +111,7 @@ def _mapped(X: np.memmap) -> FileMatrix:
     return FileMatrix(FileArray(flat.view(np.ndarray), mapping, start), (m, n))
 
 
-def _seen(stored: FileMatrix, mask: Any, weights: Any) -> tuple[Any, int]:
+def _seen(stored: FileMatrix, observed: Any, weights: Any) -> tuple[Any, int]:
     """Return the mask of the observed entries in bits, and their number."""
     m, n = stored.shape
     rows = max(1, BLOCK // n) * 8 if n % 8 else max(1, BLOCK // n)  # whole bytes
@@ -120,10 +120,10 @@ def _seen(stored: FileMatrix, mask: Any, weights: Any) -> tuple[Any, int]:
         block = slice(first, min(first + rows, m))
         x = stored[block]
         seen = ~np.isnan(x)
-        if mask is not None:
-            part = np.asarray(mask[block])
+        if observed is not None:
+            part = np.asarray(observed[block])
             if part.dtype != bool:
-                raise TypeError(f"mask has dtype {part.dtype}: give booleans.")
+                raise TypeError(f"observed has dtype {part.dtype}: give booleans.")
             seen &= part
         if weights is not None:
             own = np.asarray(weights[block])

@@ -32,6 +32,7 @@ from nmd_lab.result.decomposition import Decomposition
 from nmd_lab.result.fold_in import fold_rows
 from nmd_lab.solver.columns import is_mixed
 from nmd_lab.solver.problem import constants
+from nmd_lab.solver.settings import Compute, as_compute
 from nmd_lab.warnings import NotConvergedWarning
 
 BATCH_ITERATIONS = 20  # of `partial_fit` on all rows: digits in 6 batches end within 1 % of a fit
@@ -50,7 +51,7 @@ class FactorModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """The base of both estimators.
 
     A subclass sets `_command`, the function that fits, and `_absent_are_zeros`, the meaning of the
-    absent entries of a sparse X, and writes out its parameters in `__init__`.
+    absent entries of a sparse X.
     """
 
     _command: ClassVar[Callable[..., Decomposition]]
@@ -61,15 +62,10 @@ class FactorModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     loss: str | Loss
     offsets: str
     random_state: Any
-    threads: int | None
+    compute: Compute | None
     max_iter: int
     decomposition_: Decomposition
     _n_fitted: int
-
-    def _set_parameters(self, parameters: dict[str, Any]) -> None:
-        """Set the parameters that `__init__` got, without any check, as scikit-learn asks."""
-        for name in self._get_param_names():
-            setattr(self, name, parameters[name])
 
     def fit(
         self,
@@ -284,7 +280,9 @@ class FactorModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """Return the rows of W for checked rows of X, and their offsets, zeros without offsets."""
         m = X.shape[0]
         observations = observe(X, absent_are_zeros=self._absent_are_zeros, may_be_empty=True)
-        W, offsets = fold_rows(self.decomposition_.model, observations, threads=self.threads)
+        W, offsets = fold_rows(
+            self.decomposition_.model, observations, threads=as_compute(self.compute).threads
+        )
         return W, np.zeros(m, W.dtype) if offsets is None else offsets
 
     def _at(self, W: FloatArray, offsets: FloatArray) -> FloatArray:

@@ -21,13 +21,13 @@ from nmd_lab.sampling import sample
 from ._base import FactorModel
 
 ALSO_OF_SAMPLE = (
-    "nonlinearity", "loss", "dtype", "init", "offsets", "time_limit", "callback", "progress",
-    "random_state", "threads", "client", "checkpoint", "checkpoint_every",
+    "nonlinearity", "loss", "dtype", "init", "offsets", "time_limit", "callback",
+    "progress", "random_state", "compute",
 )  # fmt: skip
 """Parameters of `MatrixCompletion` that mean the same for a posterior."""
 
 OF_A_FIT = {
-    "alpha": "auto", "offset_alpha": "auto", "constraint": "auto", "validation": None,
+    "alpha": "auto", "offset_alpha": "auto", "solver": "auto", "validation": None,
     "w_constraint": None, "h_constraint": None,
 }  # fmt: skip
 """Parameters of the model that only a fit has, with the values that say nothing."""

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable
-from typing import Any, Literal
+from typing import Any, Literal, Unpack
 
 import numpy as np
-from numpy.typing import ArrayLike, DTypeLike
+from numpy.typing import ArrayLike
 from sklearn.base import ClassNamePrefixFeaturesOutMixin
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from nmd_lab.data.base import FloatArray
 from nmd_lab.data.sparse import is_sparse
 from nmd_lab.fit import decompose
-from nmd_lab.model.losses import Loss
-from nmd_lab.model.nonlinearities import Nonlinearity
-from nmd_lab.solver.constraints.base import FactorConstraint
-from nmd_lab.solver.penalty import PenaltyRule
 
 from ._base import FactorModel
+from ._parameters import EstimatorOptions, with_parameters_of
 
 
 class NMD(ClassNamePrefixFeaturesOutMixin, FactorModel):  # type: ignore[misc]
@@ -33,10 +28,8 @@ class NMD(ClassNamePrefixFeaturesOutMixin, FactorModel):  # type: ignore[misc]
         Entrywise function f, by default "relu".
     loss : {"frobenius", "l1", "kl", "auto"} or Loss
         Entrywise loss d, by default "frobenius".  "kl" needs X >= 0.
-    dtype, init, n_init, max_iter, tol, penalty, initial_penalty, acceleration, homotopy, polish, \
-    alpha, offsets, offset_alpha, constraint, w_constraint, h_constraint, validation, patience, \
-    epsilon, time_limit, callback, progress, random_state, threads, device, checkpoint, \
-    checkpoint_every, work_dir, memory_limit, client
+    alpha, offsets, offset_alpha, w_constraint, h_constraint, validation, init, n_init, max_iter, \
+    tol, time_limit, callback, progress, random_state, dtype, solver, compute
         As for `decompose`, with the same defaults.  `offsets` of rows are refused, and so is "auto"
         together with ``alpha="auto"``, which may choose them.
 
@@ -78,44 +71,11 @@ class NMD(ClassNamePrefixFeaturesOutMixin, FactorModel):  # type: ignore[misc]
     _command = staticmethod(decompose)
     _absent_are_zeros = True
 
+    @with_parameters_of(decompose)
     def __init__(
-        self,
-        n_components: int | Literal["auto"] = "auto",
-        *,
-        nonlinearity: str | Nonlinearity = "relu",
-        loss: str | Loss = "frobenius",
-        dtype: DTypeLike | None = None,
-        init: Any = "auto",
-        n_init: int = 1,
-        max_iter: int = 500,
-        tol: float = 0.01,
-        penalty: str | float | PenaltyRule = "auto",
-        initial_penalty: float | None = None,
-        acceleration: Literal["auto"] | None = "auto",
-        homotopy: Literal["auto"] | bool = "auto",
-        polish: Literal["auto"] | bool = "auto",
-        alpha: float | Literal["auto"] = 0.0,
-        offsets: Literal["auto", "none", "global", "rows", "columns", "both"] = "none",
-        offset_alpha: float | Literal["auto"] = "auto",
-        constraint: Literal["auto", "everywhere", "observed"] = "auto",
-        w_constraint: str | FactorConstraint | None = None,
-        h_constraint: str | FactorConstraint | None = None,
-        validation: Any = None,
-        patience: int = 10,
-        epsilon: float = 1e-12,
-        time_limit: float | None = None,
-        callback: Callable[..., Any] | None = None,
-        progress: bool | None = None,
-        random_state: Any = None,
-        threads: int | None = None,
-        device: str | None = None,
-        checkpoint: str | os.PathLike[str] | None = None,
-        checkpoint_every: float = 60.0,
-        work_dir: str | os.PathLike[str] | None = None,
-        memory_limit: float | None = None,
-        client: Any = None,
+        self, n_components: int | Literal["auto"] = "auto", **parameters: Unpack[EstimatorOptions]
     ) -> None:
-        self._set_parameters(locals())
+        pass
 
     def _check_options(self, X: Any) -> None:
         free = self._chosen()

@@ -59,7 +59,7 @@ def values_of(d: Loss, x: Array, y: Array) -> Array:
     """Return d(x, y) without the floors of reported objectives."""
     out = np.empty(x.size)
     kernel = values_kernel(d.value, d.code_name, is_ours(type(d)))
-    kernel(x, y, tuple(map(float, d.parameters)), (-math.inf, 0.0), out)
+    kernel(x, y, d.numbers, (-math.inf, 0.0), out)
     return out
 
 
@@ -99,7 +99,7 @@ def loss_derivatives(d: Loss, x: Array, y: Array) -> Iterator[Failure]:
     a, b = (m.ravel() for m in np.meshgrid(x, y, indexing="ij"))
     step = 1e-5 * (1e-2 + np.abs(b))
     at, ahead, behind = (values_of(d, a, b + k * step) for k in (0, 1, -1))
-    own = [d.derivatives(float(s), float(t), d.parameters)[0] for s, t in zip(a, b, strict=True)]
+    own = [d.derivatives(float(s), float(t), d.numbers)[0] for s, t in zip(a, b, strict=True)]
     slope = np.array(own, dtype=float)
     rise, fall = (ahead - at) / step, (at - behind) / step
     slack = 1e-3 * (1e-3 + np.abs(rise) + np.abs(fall))
@@ -114,7 +114,7 @@ def proximal_is_minimiser(d: Loss, x: Array, q: Array, rho: Array) -> Iterator[F
     """Yield where another y has a lower d(x, y) + rho/2 (y - q)^2 than the proximal map."""
     if type(d).proximal is Loss.proximal:
         return
-    proximal, p = compile_proximal(cast(Any, type(d))), tuple(map(float, d.parameters))
+    proximal, p = compile_proximal(cast(Any, type(d))), d.numbers
     y = np.array([proximal(*map(float, row), p) for row in zip(q, x, rho, strict=True)])
     at = {"q": q, "x": x, "rho": rho}
 
@@ -203,7 +203,7 @@ def f_derivative(f: Nonlinearity, t: Array) -> Iterator[Failure]:
     derivative = getattr(f, "derivative", None)
     if derivative is None or derivative is getattr(Nonlinearity, "derivative", None):
         return
-    p = tuple(map(float, f.parameters))
+    p = f.numbers
     with np.errstate(all="ignore"):
         own = np.array([float(derivative(float(s), p)) for s in t])
         step = 1e-5 * (1 + np.abs(t))

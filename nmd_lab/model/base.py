@@ -18,7 +18,8 @@ class ModelPart:
     label : str
         Short text for menus and legends; `name` by default.
     parameters : tuple of float
-        Numbers that compiled functions receive at run time.  Other numbers need no new compilation.
+        Numbers that compiled functions receive at run time, if `numbers` says nothing else.  Other
+        numbers need no new compilation.
     parameter_names : tuple of str
         Names of the arguments that set them; none by default.
     degree : int or None
@@ -52,9 +53,17 @@ class ModelPart:
         return tuple(self.parameters)
 
     @property
+    def numbers(self) -> tuple[float, ...]:
+        """Numbers that compiled functions receive at run time; `parameters` by default.
+
+        Their count is a part of the compiled type.  Where it varies, they hold an address.
+        """
+        return tuple(map(float, self.parameters))
+
+    @property
     def code_name(self) -> str:
-        """Name of compiled code, which depends on the number of parameters."""
-        return f"{self.name}{len(self.parameters) or ''}"
+        """Name of compiled code, which depends on the count of its numbers."""
+        return f"{self.name}{len(self.numbers) or ''}"
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(map(_shown, self.settings))})"

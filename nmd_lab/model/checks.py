@@ -1,7 +1,7 @@
 """Checks of a loss or a nonlinearity of your own: `check_loss` and `check_nonlinearity`.
 
 >>> import nmd_lab as nmd
->>> nmd.check_loss(nmd.L1()).passed
+>>> nmd.losses.check_loss(nmd.L1()).passed
 True
 """
 
@@ -56,7 +56,8 @@ class CheckReport:
             where = f"at {at} " if at else ""
             raise ValueError(
                 f"{self.subject} breaks the law that {law}: {where}it gives {found}, expected is "
-                f"{expected}; correct it, and try nmd.check_loss or nmd.check_nonlinearity."
+                f"{expected}; correct it, and try nmd.losses.check_loss or "
+                "nmd.nonlinearities.check_nonlinearity."
             )
 
     def __str__(self) -> str:
@@ -142,7 +143,7 @@ def check_loss(loss: Loss, *, x: object = None, n: int = 300, random_state: int 
     Examples
     --------
     >>> import nmd_lab as nmd
-    >>> nmd.check_loss(nmd.KL()).failures
+    >>> nmd.losses.check_loss(nmd.KL()).failures
     ()
     """
     if not isinstance(loss, Loss):
@@ -203,8 +204,10 @@ def check_nonlinearity(
     --------
     >>> import math
     >>> import nmd_lab as nmd
-    >>> wrong = nmd.Smooth(math.tanh, derivative=lambda t: 1.0, name="tanh", compile=False)
-    >>> nmd.check_nonlinearity(wrong).failures[0].law
+    >>> wrong = nmd.nonlinearities.Smooth(
+    ...     math.tanh, derivative=lambda t: 1.0, name="tanh", compile=False
+    ... )
+    >>> nmd.nonlinearities.check_nonlinearity(wrong).failures[0].law
     'derivative is that of f'
     """
     f = nonlinearity

@@ -94,7 +94,7 @@ class Exp(Nonlinearity):
     Examples
     --------
     >>> import nmd_lab as nmd
-    >>> nmd.Exp()([0.0, 1.0]).round(4)
+    >>> nmd.nonlinearities.Exp()([0.0, 1.0]).round(4)
     array([1.    , 2.7183])
     """
 

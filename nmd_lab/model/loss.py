@@ -66,7 +66,7 @@ class Loss(ModelPart):
     Examples
     --------
     >>> import numpy as np, nmd_lab as nmd
-    >>> class Fair(nmd.Loss):
+    >>> class Fair(nmd.losses.Loss):
     ...     name = "fair"
     ...
     ...     @staticmethod
@@ -282,7 +282,7 @@ class Loss(ModelPart):
         )
         out = np.empty(data.size)
         values = values_kernel(self.value, self.code_name, is_ours(type(self)))
-        values(data.ravel(), model.ravel(), self.parameters, self.floors, out)
+        values(data.ravel(), model.ravel(), self.numbers, self.floors, out)
         return out.reshape(data.shape)
 
 

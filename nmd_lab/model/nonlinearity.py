@@ -63,8 +63,8 @@ class Nonlinearity(ModelPart):
         Whether f(-t) = f(t); False by default.  If so, pieces and closed forms cover t >= 0 only,
         and the T-update has the sign of v.
     periodic : bool
-        Whether f is `nmd_lab.Wrap`, or another f(t) = t - k period with k such that f(t) lies
-        between start and start + period; `parameters` are then (period, start).  False by default.
+        Whether f is `Wrap`, or another f(t) = t - k period with k such that f(t) lies between start
+        and start + period; `parameters` are then (period, start).  False by default.
     closed_forms : dict
         Scalar functions ``(v, x, rho) -> t`` that solve the T-update, by loss class; empty by
         default.  They may take two more arguments, the parameters of f and of the loss.
@@ -72,7 +72,7 @@ class Nonlinearity(ModelPart):
     Examples
     --------
     >>> import numpy as np, nmd_lab as nmd
-    >>> class Cube(nmd.Nonlinearity):
+    >>> class Cube(nmd.nonlinearities.Nonlinearity):
     ...     name = "cube"
     ...
     ...     @staticmethod
@@ -135,7 +135,7 @@ class Nonlinearity(ModelPart):
         out = np.empty_like(flat)
         name = f"{self.code_name}_{flat.dtype}"
         apply = _forward_kernel(self.forward, name, is_ours(type(self)))
-        apply(flat, self.parameters, out)
+        apply(flat, self.numbers, out)
         return out.reshape(array.shape)
 
 

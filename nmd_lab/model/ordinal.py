@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtr, ndtri
 
-from nmd_lab._numba import compile_scalar
+from nmd_lab._numba import compile_scalar, number_at
 
 from .likelihoods._normal import log_probability, slopes
 from .likelihoods.cut_points import best_cut_points
@@ -25,14 +25,18 @@ FIRST_RANGE = 2.5
 
 @compile_scalar
 def level_ends(x: float, p: tuple[float, ...]) -> tuple[float, float]:
-    """Return the cut points below and above the level x; p has n levels and n - 1 cut points."""
-    n = (len(p) + 1) // 2
+    """Return the cut points below and above the level x.
+
+    p has the number n of levels, and the address of a table of n levels and n - 1 cut points.
+    """
+    n, table = int(p[0]), int(p[1])
     low, high = -math.inf, math.inf
     for k in range(n - 1):
-        if x > 0.5 * (p[k] + p[k + 1]):  # levels as float32 differ from p by their rounding
-            low = p[n + k]
+        middle = 0.5 * (number_at(table, k) + number_at(table, k + 1))
+        if x > middle:  # levels as float32 differ from those of the table by their rounding
+            low = number_at(table, n + k)
         elif high == math.inf:
-            high = p[n + k]
+            high = number_at(table, n + k)
     return low, high
 
 
@@ -68,9 +72,9 @@ class Ordinal(Loss):
     Examples
     --------
     >>> import nmd_lab as nmd
-    >>> nmd.Ordinal([1, 2, 3, 4, 5])
+    >>> nmd.losses.Ordinal([1, 2, 3, 4, 5])
     Ordinal([1, 2, 3, 4, 5])
-    >>> nmd.Ordinal([1, 2, 3], cut_points=[-1, 1])([1.0, 2.0, 3.0], 0.0).round(4)
+    >>> nmd.losses.Ordinal([1, 2, 3], cut_points=[-1, 1])([1.0, 2.0, 3.0], 0.0).round(4)
     array([1.841 , 0.3817, 1.841 ])
     """
 
@@ -101,12 +105,20 @@ class Ordinal(Loss):
         if self.levels is not None:
             cuts = self._equal_shares() if self.cut_points is None else self.cut_points
             self.parameters = (*self.levels.tolist(), *cuts.tolist())
+            self._table = np.array(self.parameters)
 
     def _equal_shares(self) -> NDArray[np.float64]:
         """Return cut points that give all levels the same probability at y = 0."""
         assert self.levels is not None
         n = self.levels.size
         return np.asarray(ndtri(np.arange(1, n) / n))
+
+    @property
+    def numbers(self) -> tuple[float, ...]:
+        """Number of levels, and the address of levels and cut points, whose count varies."""
+        if self.levels is None:
+            return ()
+        return float(self.levels.size), float(self._table.ctypes.data)
 
     @property
     def settings(self) -> tuple[tuple[float, ...] | bool, ...]:
@@ -188,7 +200,7 @@ class Ordinal(Loss):
         levels = present if self.levels is None else self.levels
         if levels.size < 2:
             raise ValueError(
-                "X has a single level: give all levels, for example nmd.Ordinal([1, 2, 3])."
+                "X has a single level: give all levels, for example nmd.losses.Ordinal([1, 2, 3])."
             )
         unknown = present[~np.isin(present, levels)]
         if unknown.size:

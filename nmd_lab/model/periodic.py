@@ -31,9 +31,9 @@ class Wrap(Nonlinearity):
     Examples
     --------
     >>> import nmd_lab as nmd
-    >>> nmd.Wrap(360)([-190.0, 10.0, 350.0])
+    >>> nmd.nonlinearities.Wrap(360)([-190.0, 10.0, 350.0])
     array([170.,  10., -10.])
-    >>> nmd.Wrap(360, 0)([-10.0, 370.0])
+    >>> nmd.nonlinearities.Wrap(360, 0)([-10.0, 370.0])
     array([350.,  10.])
     """
 

@@ -1,7 +1,7 @@
 """Piecewise-linear nonlinearities beyond the paper: leaky ReLU, soft threshold and general ones.
 
 >>> import nmd_lab as nmd
->>> nmd.PiecewiseLinear([0, 1], [0, 1, 0.1])([-1.0, 0.5, 2.0])
+>>> nmd.nonlinearities.PiecewiseLinear([0, 1], [0, 1, 0.1])([-1.0, 0.5, 2.0])
 array([0. , 0.5, 1.1])
 """
 
@@ -37,7 +37,7 @@ class LeakyReLU(Nonlinearity):
     Examples
     --------
     >>> import nmd_lab as nmd
-    >>> nmd.LeakyReLU(0.1)([-2.0, 3.0])
+    >>> nmd.nonlinearities.LeakyReLU(0.1)([-2.0, 3.0])
     array([-0.2,  3. ])
     """
 
@@ -83,7 +83,7 @@ class SoftThreshold(Nonlinearity):
     Examples
     --------
     >>> import nmd_lab as nmd
-    >>> nmd.SoftThreshold(1)([-3.0, 0.5, 2.0])
+    >>> nmd.nonlinearities.SoftThreshold(1)([-3.0, 0.5, 2.0])
     array([-2.,  0.,  1.])
     """
 
@@ -141,7 +141,7 @@ class AbsoluteOffset(Nonlinearity):
     Examples
     --------
     >>> import nmd_lab as nmd
-    >>> nmd.AbsoluteOffset(0.5)([-2.0, 1.0])
+    >>> nmd.nonlinearities.AbsoluteOffset(0.5)([-2.0, 1.0])
     array([2.5, 1.5])
     """
 
@@ -200,14 +200,14 @@ class PiecewiseLinear(Nonlinearity):
     A leaky ReLU, and the positive part of t, up to 5:
 
     >>> import nmd_lab as nmd
-    >>> nmd.PiecewiseLinear([0], [0.01, 1])([-100.0, 2.0])
+    >>> nmd.nonlinearities.PiecewiseLinear([0], [0.01, 1])([-100.0, 2.0])
     array([-1.,  2.])
-    >>> nmd.PiecewiseLinear([0, 5], [0, 1, 0])([-1.0, 2.0, 9.0])
+    >>> nmd.nonlinearities.PiecewiseLinear([0, 5], [0, 1, 0])([-1.0, 2.0, 9.0])
     array([0., 2., 5.])
 
     A line with a step of 10 between 1 and 2, which passes through (0, 3):
 
-    >>> nmd.PiecewiseLinear([1, 2], [1, 10, 1], at=(0, 3))([0.0, 1.0, 2.0])
+    >>> nmd.nonlinearities.PiecewiseLinear([1, 2], [1, 10, 1], at=(0, 3))([0.0, 1.0, 2.0])
     array([ 3.,  4., 14.])
     """
 

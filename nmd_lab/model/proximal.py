@@ -104,15 +104,15 @@ class Pair(NamedTuple):
 
     @property
     def arguments(self) -> tuple[Any, ...]:
-        """Run-time arguments of compiled code: pieces, parameters of f, parameters of d.
+        """Run-time arguments of compiled code: pieces, numbers of f, numbers of d.
 
-        An f that is searched has its curve in the place of the pieces.
+        Whoever keeps them keeps the pair, too, since a number may be the address of a
+        table.  An f that is searched has its curve in the place of the pieces.
         """
         table: tuple[Any, ...] = tuple(tuple(map(float, piece)) for piece in self.pieces)
         if is_searched(self.structure):
             table = curve_of(self.nonlinearity).numbers
-        parameters = (self.nonlinearity.parameters, self.loss.parameters)
-        return table, *(tuple(map(float, numbers)) for numbers in parameters)
+        return table, self.nonlinearity.numbers, self.loss.numbers
 
     @property
     def model(self) -> tuple[Any, ...]:

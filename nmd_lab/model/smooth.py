@@ -51,13 +51,13 @@ class Smooth(Nonlinearity):
     Notes
     -----
     Two objects made of the same function are equal, and share compiled code.  A file keeps the name
-    alone: ``nmd.load(path, known=[type(nmd.Smooth(f))])`` gives f again.
+    alone: ``nmd.load(path, known=[type(nmd.nonlinearities.Smooth(f))])`` gives f again.
 
     Examples
     --------
     >>> import math
     >>> import nmd_lab as nmd
-    >>> f = nmd.Smooth(lambda t: math.log1p(math.exp(t)), name="softplus")
+    >>> f = nmd.nonlinearities.Smooth(lambda t: math.log1p(math.exp(t)), name="softplus")
     >>> f([0.0]).round(3)
     array([0.693])
     >>> float(nmd.prox(0.0, 1.0, 1.0, nonlinearity=f, loss="frobenius").round(3))

@@ -3,7 +3,7 @@
 Each has a derivative.  Exp, whose T-updates have formulas, is in `exponential`.
 
 >>> import nmd_lab as nmd
->>> nmd.Softplus()([-2.0, 0.0, 2.0]).round(4)
+>>> nmd.nonlinearities.Softplus()([-2.0, 0.0, 2.0]).round(4)
 array([0.1269, 0.6931, 2.1269])
 """
 
@@ -26,7 +26,7 @@ class Sigmoid(Nonlinearity):
     Examples
     --------
     >>> import nmd_lab as nmd
-    >>> nmd.Sigmoid()([-2.0, 0.0, 2.0]).round(4)
+    >>> nmd.nonlinearities.Sigmoid()([-2.0, 0.0, 2.0]).round(4)
     array([0.1192, 0.5   , 0.8808])
     """
 
@@ -63,7 +63,7 @@ class Tanh(Nonlinearity):
     Examples
     --------
     >>> import nmd_lab as nmd
-    >>> nmd.Tanh()([-1.0, 0.0, 3.0]).round(4)
+    >>> nmd.nonlinearities.Tanh()([-1.0, 0.0, 3.0]).round(4)
     array([-0.7616,  0.    ,  0.9951])
     """
 
@@ -98,7 +98,7 @@ class Softplus(Nonlinearity):
     Examples
     --------
     >>> import nmd_lab as nmd
-    >>> nmd.Softplus()([-2.0, 0.0, 2.0]).round(4)
+    >>> nmd.nonlinearities.Softplus()([-2.0, 0.0, 2.0]).round(4)
     array([0.1269, 0.6931, 2.1269])
     """
 
@@ -144,7 +144,7 @@ class Power(Nonlinearity):
     Examples
     --------
     >>> import nmd_lab as nmd
-    >>> nmd.Power(3)([-2.0, 0.5])
+    >>> nmd.nonlinearities.Power(3)([-2.0, 0.5])
     array([8.   , 0.125])
     """
 

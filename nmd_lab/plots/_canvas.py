@@ -103,10 +103,10 @@ def hide_frame(ax: Axes) -> None:
 
 
 def rows_of(
-    fit: Decomposition, X: Any, positions: list[int] | None, mask: ArrayLike | None = None
+    fit: Decomposition, X: Any, positions: list[int] | None, observed: ArrayLike | None = None
 ) -> tuple[NDArray[np.floating], NDArray[np.floating]]:
     """Return rows of X as a matrix in the order of the fit, and all observed values of X."""
-    data, (m, n) = match_data(fit.labels, X, mask=mask), fit.shape
+    data, (m, n) = match_data(fit.labels, X, observed=observed), fit.shape
     values = data.observations.observed()[0]
     if positions is not None:
         return data.to_rows(np.array(positions, dtype=np.intp), fit.shape), values

@@ -111,7 +111,7 @@ def residuals(
     fit: Decomposition,
     X: Any,
     *,
-    mask: ArrayLike | None = None,
+    observed: ArrayLike | None = None,
     bins: int = 60,
     ax: Sequence[Axes] | None = None,
 ) -> NDArray[Any]:
@@ -128,7 +128,7 @@ def residuals(
     X : array_like, masked array, DataFrame, DataArray, scipy.sparse or SparseObservations
         The data of the fit, or held-out entries. NaN, masked entries and entries that a sparse X
         does not store are left out.
-    mask : array_like of bool, optional
+    observed : array_like of bool, optional
         True where an entry is compared. Default: all entries.
     bins : int, default 60
         Number of bins of the histogram.
@@ -158,7 +158,7 @@ def residuals(
     from scipy import stats
 
     plt = pyplot()
-    values, name, model = _loss_residuals(fit, X, mask)
+    values, name, model = _loss_residuals(fit, X, observed)
     noise = stats.laplace if model == "Laplace" else stats.norm
     # maximum-likelihood scale of a distribution centred at zero
     scale = np.mean(np.abs(values)) if noise is stats.laplace else np.sqrt(np.mean(values**2))
@@ -190,11 +190,11 @@ def residuals(
 
 
 def _loss_residuals(
-    fit: Decomposition, X: Any, mask: ArrayLike | None
+    fit: Decomposition, X: Any, observed: ArrayLike | None
 ) -> tuple[NDArray[np.floating], str, str]:
     """Return residuals that suit the loss, their name, and the name of the noise model."""
-    observed, model, _ = compared_entries(fit, X, mask)
-    residuals, name = fit.loss.residuals(observed, model), fit.loss.residual_name
+    x, model, _ = compared_entries(fit, X, observed)
+    residuals, name = fit.loss.residuals(x, model), fit.loss.residual_name
     units = quantity(X, "X") if hasattr(X, "attrs") and hasattr(X, "dims") else ""
     if units and name == "residual":
         name = f"residual of {units}"

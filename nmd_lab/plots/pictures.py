@@ -26,7 +26,7 @@ def reconstruction(
     rows: Sequence[int] | None = None,
     *,
     shape: tuple[int, int] | None = None,
-    mask: ArrayLike | None = None,
+    observed: ArrayLike | None = None,
     ax: Axes | None = None,
 ) -> Axes:
     """Draw the original data, the observed entries, the reconstruction and the residual.
@@ -41,7 +41,7 @@ def reconstruction(
         Rows of the fit to draw, counted from 0. Default: all as one picture.
     shape : (int, int), optional
         Height and width of the picture of one row. Default: from the coordinates of the columns.
-    mask : array_like of bool, optional
+    observed : array_like of bool, optional
         True where the fit used X. Default: all entries that are not NaN.
     ax : Axes, optional
         Axes to draw on. Default: those of a new figure.
@@ -73,17 +73,17 @@ def reconstruction(
     """
     positions = None if rows is None else check_positions("rows", rows, fit.shape[0]).tolist()
     original, values = rows_of(fit, X, positions)
-    observed = original
-    if mask is not None:
-        observed, values = rows_of(fit, X, positions, mask)
+    seen = original
+    if observed is not None:
+        seen, values = rows_of(fit, X, positions, observed)
     model = fit.block(slice(None) if positions is None else positions, slice(None))
-    panels = {"observed": observed, "reconstruction": model, "residual": original - model}
-    if np.any(np.isnan(observed) & ~np.isnan(original)):
+    panels = {"observed": seen, "reconstruction": model, "residual": original - model}
+    if np.any(np.isnan(seen) & ~np.isnan(original)):
         panels = {"original": original, **panels}
 
     picture = None if rows is None else picture_of(fit.H.isel({COMPONENT: 0}, drop=True), shape)
     selections = _selections(positions, picture)
-    size = observed[selections[0]].shape if picture is None else picture.shape
+    size = seen[selections[0]].shape if picture is None else picture.shape
     mosaic = _mosaic(size, rows_are_labelled=rows is not None and picture is None)
     ax = axes(ax, *_figure_size(mosaic, len(selections), len(panels)))
     limit = color_limit(np.concatenate([panels["residual"][s].ravel() for s in selections]))

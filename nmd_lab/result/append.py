@@ -25,7 +25,7 @@ class Appending(Predictions):
         self,
         rows: Any,
         *,
-        mask: ArrayLike | None = None,
+        observed: ArrayLike | None = None,
         weights: ArrayLike | None = None,
         at_most: ArrayLike | None = None,
         at_least: ArrayLike | None = None,
@@ -38,7 +38,7 @@ class Appending(Predictions):
         ----------
         rows : array_like (k, n), Series, DataFrame, DataArray, sparse data, or result of `fold_in`
             New rows of X, as for `fold_in`; or their rows of W, which `fold_in` returned.
-        mask, weights, at_most, at_least, upper : array_like (k, n), optional
+        observed, weights, at_most, at_least, upper : array_like (k, n), optional
             As for `fold_in`, if `rows` are rows of X.
         unknown : {"error", "offsets"}, default "error"
             As for `fold_in`.
@@ -73,7 +73,7 @@ class Appending(Predictions):
         W = rows
         if not _are_factors(self, rows):
             limits: dict[str, Any] = {"at_most": at_most, "at_least": at_least, "upper": upper}
-            W = self.fold_in(rows, mask=mask, weights=weights, unknown=unknown, **limits)
+            W = self.fold_in(rows, observed=observed, weights=weights, unknown=unknown, **limits)
         matrix, offsets = _checked_rows(self, W)
         labels = _with_rows(self.labels, W)
         own_W, H = self.factors

@@ -17,7 +17,7 @@ def compare(
     fits: Decomposition | Iterable[Decomposition] | Mapping[str, Decomposition],
     *more: Any,
     X: Any = None,
-    mask: ArrayLike | None = None,
+    observed: ArrayLike | None = None,
     weights: ArrayLike | None = None,
 ) -> xr.Dataset:
     """Return the scores of several fits as one Dataset.
@@ -32,7 +32,7 @@ def compare(
         Data for the scores `rmse` and `mae`, such as held-out entries, of the shape of the fits or
         with labels that they have.  These two scores can be compared between losses, while
         `relative_error` depends on the loss of the fit.
-    mask : array_like of bool, optional
+    observed : array_like of bool, optional
         Mask of the entries of X that count; NaN, and what a sparse matrix does not store, never
         count.
     weights : array_like, optional
@@ -63,7 +63,7 @@ def compare(
     """
     named, X = _named(fits, list(more), X)
     scores = [
-        _scores(fit) | ({} if X is None else _errors(fit, X, mask, weights))
+        _scores(fit) | ({} if X is None else _errors(fit, X, observed, weights))
         for fit in named.values()
     ]
     columns = {name: ("fit", [score[name] for score in scores]) for name in scores[0]}
@@ -119,10 +119,10 @@ def _scores(fit: Decomposition) -> dict[str, Any]:
 
 
 def _errors(
-    fit: Decomposition, X: Any, mask: ArrayLike | None, weights: ArrayLike | None
+    fit: Decomposition, X: Any, observed: ArrayLike | None, weights: ArrayLike | None
 ) -> dict[str, float]:
     """Return the root mean squared and the mean absolute error of a fit."""
-    x, y, w = compared_entries(fit, X, mask, weights)
+    x, y, w = compared_entries(fit, X, observed, weights)
     return {
         "rmse": float(np.sqrt(np.average(np.square(x - y), weights=w))),
         "mae": float(np.average(np.abs(x - y), weights=w)),

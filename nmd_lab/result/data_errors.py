@@ -31,7 +31,7 @@ class DataErrors(Factors):
         """
         return self.labels.label(self.block(slice(None), slice(None)))
 
-    def residual(self, X: Any, *, mask: ArrayLike | None = None) -> Any:
+    def residual(self, X: Any, *, observed: ArrayLike | None = None) -> Any:
         """Return X - f(WH) at the observed entries of X.
 
         Parameters
@@ -39,7 +39,7 @@ class DataErrors(Factors):
         X : array_like, masked array, DataFrame, DataArray, scipy.sparse or SparseObservations
             Data of the fit, or other data: of the same shape, or with labels that the fit has, in
             any order.  Entries that a sparse matrix does not store are missing.
-        mask : array_like of bool, optional
+        observed : array_like of bool, optional
             True where X is observed.
 
         Returns
@@ -61,19 +61,19 @@ class DataErrors(Factors):
         >>> bool(abs(nmd.complete(X, 1, alpha=0, random_state=0).residual(X)).max() < 1e-9)
         True
         """
-        data = match_data(self.labels, X, mask=mask)
+        data = match_data(self.labels, X, observed=observed)
         if data.is_sparse:
-            observed = data.observations.entries().values
-            return like(X, data.observations, observed - model_at(self, data))
+            values = data.observations.entries().values
+            return like(X, data.observations, values - model_at(self, data))
         model = self.reconstruct()
         return model.copy(data=self.labels.label(data.to_array(self.shape)).values - model.values)
 
-    def aligned(self, X: Any, *, mask: ArrayLike | None = None) -> NDArray[np.floating]:
+    def aligned(self, X: Any, *, observed: ArrayLike | None = None) -> NDArray[np.floating]:
         """Return X in the shape and the order of the fit's data, NaN where it is not observed.
 
         Parameters
         ----------
-        X, mask
+        X, observed
             As for `residual`; the errors are the same.  A sparse X becomes dense here.
 
         Returns
@@ -81,12 +81,12 @@ class DataErrors(Factors):
         ndarray
             By label where X and the fit both have labels, by position elsewhere.
         """
-        data = match_data(self.labels, X, mask=mask)
+        data = match_data(self.labels, X, observed=observed)
         aligned: NDArray[np.floating] = self.labels.label(data.to_array(self.shape)).values
         return aligned
 
     def score(
-        self, X: Any, *, mask: ArrayLike | None = None, weights: ArrayLike | None = None
+        self, X: Any, *, observed: ArrayLike | None = None, weights: ArrayLike | None = None
     ) -> float:
         """Return the share of X that f(WH) explains, for example of held-out entries.
 
@@ -94,7 +94,7 @@ class DataErrors(Factors):
         ----------
         X : array_like, masked array, DataFrame, DataArray, scipy.sparse or SparseObservations
             Data, as for `residual`.
-        mask : array_like of bool, optional
+        observed : array_like of bool, optional
             True where an entry counts.  By default all observed entries.
         weights : array_like, optional
             Weights of the entries, >= 0.
@@ -120,6 +120,6 @@ class DataErrors(Factors):
         >>> round(nmd.complete(train, 1, alpha=0, random_state=0).score(test), 6)
         1.0
         """
-        x, y, w = compared_entries(self, X, mask, weights)
+        x, y, w = compared_entries(self, X, observed, weights)
         error, size = float(np.sum(w * np.square(x - y))), float(np.sum(w * np.square(x)))
         return 1.0 - error / size if size > 0 else float(error == 0)

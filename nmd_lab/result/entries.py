@@ -35,9 +35,9 @@ def model_at(fit: Factors, data: MatchedData) -> FloatArray:
 
 
 def compared_entries(
-    fit: Factors, X: Any, mask: Any = None, weights: Any = None
+    fit: Factors, X: Any, observed: Any = None, weights: Any = None
 ) -> ComparedEntries:
     """Return the observed entries of X beside the model, as float64; see `match_data`."""
-    data = match_data(fit.labels, X, mask=mask, weights=weights)
+    data = match_data(fit.labels, X, observed=observed, weights=weights)
     values, own_weights = data.observations.observed()
     return ComparedEntries(values, model_at(fit, data).astype(np.float64), own_weights)

@@ -84,7 +84,7 @@ def observe_rows(
     labels: Labels,
     X: Any,
     *,
-    mask: ArrayLike | None = None,
+    observed: ArrayLike | None = None,
     weights: ArrayLike | None = None,
     limits: GivenLimits = NO_LIMITS,
     absent_are_zeros: bool = False,
@@ -100,7 +100,7 @@ def observe_rows(
             sample_dims = others
     return observe(
         X,
-        mask=mask,
+        observed=observed,
         weights=weights,
         sample_dims=sample_dims,
         table=labels.table,

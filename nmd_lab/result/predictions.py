@@ -162,7 +162,7 @@ class Predictions(Factors):
         self,
         X: Any,
         *,
-        mask: ArrayLike | None = None,
+        observed: ArrayLike | None = None,
         weights: ArrayLike | None = None,
         at_most: ArrayLike | None = None,
         at_least: ArrayLike | None = None,
@@ -182,7 +182,7 @@ class Predictions(Factors):
             as one of documents, and missing for any other.  Columns with labels may be some of
             those of the fit, in any order; the others are missing.  A Dask array gives a DataArray
             over a Dask array, which is computed block by block.
-        mask : array_like of bool (k, n), optional
+        observed : array_like of bool (k, n), optional
             True where X is observed.
         weights : array_like (k, n), optional
             Weights of the entries, >= 0.
@@ -217,8 +217,8 @@ class Predictions(Factors):
         check_unknown(unknown)
         limits = GivenLimits(at_most, at_least, upper)
         if is_dask_array(X):
-            if mask is not None or weights is not None or limits:
+            if observed is not None or weights is not None or limits:
                 raise ValueError("X is an array of Dask: give NaN where an entry is missing.")
             return fold_in_blocks(self.model, X)
-        given = {"mask": mask, "weights": weights, "limits": limits}
+        given = {"observed": observed, "weights": weights, "limits": limits}
         return fold_in(self.model, X, unknown, **given)

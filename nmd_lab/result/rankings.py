@@ -265,7 +265,7 @@ def _known_columns(fit: ScoredRows, exclude: Any, by_label: bool) -> KnownColumn
         return _none
     are_flags = not is_sparse(exclude) and np.asarray(exclude).dtype == bool
     with errors_about("exclude"):
-        observations = observe_beside(fit.labels, exclude, mask=exclude if are_flags else None)
+        observations = observe_beside(fit.labels, exclude, observed=exclude if are_flags else None)
     own = observations.labels
     row_positions, column_positions = (match(own, fit.labels, axis) for axis in AXES)
     if row_positions is None or column_positions is None:

@@ -236,7 +236,7 @@ def model_from(
     if about["name"] not in classes:
         remedy = "install the version that made it"
         if not about["ours"]:
-            remedy = "give known=[its class], or known=[nmd.Smooth(f, name=...)] for a function"
+            remedy = "give known=[its class], or known=[nonlinearities.Smooth(f, name=...)]"
         raise UnknownContentError(
             f"The fit uses the {kind} {about['name']!r}, which is unknown: {remedy}."
         )

@@ -63,11 +63,6 @@ class _Given(NamedTuple):
 def mixed_pair(nonlinearity: Any, loss: Any, observations: Observations) -> MixedPair:
     """Return the mixed pair that arguments describe, with units from the data."""
     labels, shape = observations.labels, observations.shape
-    if observations.absent_are_zeros:
-        raise ValueError(
-            "A loss or nonlinearity for each column does not go with a sparse X whose absent "
-            "entries are zeros: use complete(), or a dense X."
-        )
     kinds = _kinds(labels)
     losses = _listed("loss", loss, labels, shape)
     functions = _listed("nonlinearity", nonlinearity, labels, shape)

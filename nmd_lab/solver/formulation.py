@@ -36,12 +36,7 @@ def make_problem(
     observations: Observations, scaling: Scaling, options: Options, observed_only: bool
 ) -> tuple[Problem, Offsets]:
     """Return the problem, and the offsets of its starts, in the units of a scaling."""
-    if observations.absent_are_zeros and options.offsets != "none":
-        raise ValueError(
-            f"offsets={options.offsets!r} does not go with a sparse X whose absent entries are "
-            "zeros: use complete(), or offsets='none'."
-        )
-    device = device_of(options.device)
+    device = device_of(options.compute.device)
     refuse_unsupported(device, observations, scaling.pair, observed_only=observed_only)
     if observations.scratch is not None and device is HOST:
         device = FileHost(observations.scratch)
@@ -67,7 +62,7 @@ def make_problem(
         epsilon=options.epsilon_for(observations.dtype),
         offset_columns=columns,
         observed_only=observed_only,
-        threads=options.threads or all_threads(),
+        threads=options.compute.threads or all_threads(),
         scaling=scaling,
         device=device,
     )
@@ -90,7 +85,7 @@ def _with_constraints(problem: Problem, options: Options) -> Problem:
     )
     pair, weights = problem.pair, problem.observations.weight_reader()
     plain = weights is None or weights.dtype == bool
-    free = options.penalty == "auto" and options.initial_penalty is None
+    free = options.solver.rho == "auto" and options.solver.initial_rho is None
     if free and plain and pair.structure[:2] == (Identity, Frobenius):
         rule = as_penalty_rule(1.0)  # then Z = X at observed entries: alternating minimisation
     return replace(problem, rule=rule, constraints=constraints)
@@ -98,14 +93,14 @@ def _with_constraints(problem: Problem, options: Options) -> Problem:
 
 def _penalty_rule(observations: Observations, scaling: Scaling, options: Options) -> PenaltyRule:
     """Return the rule for ρ, with its initial value, for data in the units of the problem."""
-    rule = as_penalty_rule(options.penalty)
-    if options.initial_penalty is not None:
-        rule = replace(rule, initial=float(options.initial_penalty))
+    rule = as_penalty_rule(options.solver.rho)
+    if options.solver.initial_rho is not None:
+        rule = replace(rule, initial=float(options.solver.initial_rho))
     rule = scaling.scaled_rule(rule)
-    if options.penalty != "auto":
+    if options.solver.rho != "auto":
         return rule
     if scaling.rho_has_no_unit:
-        given = options.initial_penalty is not None or observations.weights is None
+        given = options.solver.initial_rho is not None or observations.weights is None
         if given:
             return rule
         weight = mean_weight(observations)
@@ -114,7 +109,7 @@ def _penalty_rule(observations: Observations, scaling: Scaling, options: Options
     natural = natural_penalty(observations, pair)
     if pair.nonlinearity.even:
         natural *= EVEN_SHARE
-    initial = natural if options.initial_penalty is None else rule.initial
+    initial = natural if options.solver.initial_rho is None else rule.initial
     # From a small ρ, `BALANCED` may stay there with an even f and a loss other than a square.
     settles = not pair.loss.smooth or (pair.nonlinearity.even and pair.loss.degree != 2)
     return replace(RELAXING if settles else BALANCED, initial=initial, unit=natural)
@@ -126,13 +121,8 @@ def mean_weight(observations: Observations) -> float:
     return observations.sum_of(lambda x, weights: weights) / count
 
 
-def observed_only(observations: Observations, constraint: str) -> bool:
+def observed_only(observations: Observations, split: str) -> bool:
     """Return whether T = WH is imposed on the observed entries alone."""
     m, n = observations.shape
-    if constraint == "observed" and observations.absent_are_zeros:
-        raise ValueError(
-            "constraint='observed' does not go with a sparse X whose absent entries are zeros: "
-            "use complete(), or constraint='everywhere'."
-        )
     few = observations.n_observed < OBSERVED_SHARE * m * n
-    return constraint == "observed" or (constraint == "auto" and few)
+    return split == "observed" or (split == "auto" and few)

@@ -26,11 +26,6 @@ def hold_out(
     validation = options.validation
     if validation is None:
         return observations, None
-    if observations.absent_are_zeros:
-        raise ValueError(
-            "validation= does not go with a sparse X whose absent entries are zeros: use "
-            "complete(), or a dense X."
-        )
     rest: Any
     held_out: Any
     if options.holds_out_share:

@@ -27,12 +27,13 @@ from .initialization import Start
 from .penalty import PenaltyControl, PenaltyRule
 from .refinement.lagrangian import Candidate
 from .run import Outcome
+from .settings import ADMM
 from .starts import NamedStart
 from .sweep import SweepResult
 
 PLAIN = (
     *(State, Offsets, Start, NamedStart, Outcome, SweepResult, Candidate, Descended),
-    *(PenaltyRule, PenaltyControl, LimitModel, MixedPair, Part),
+    *(ADMM, PenaltyRule, PenaltyControl, LimitModel, MixedPair, Part),
 )
 
 

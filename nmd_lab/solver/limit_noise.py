@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 
 from nmd_lab.data.base import Observations
-from nmd_lab.data.limits import GivenLimits
 from nmd_lab.model.limits import has_noise, with_limit_model
 from nmd_lab.model.offsets import Offsets
 from nmd_lab.model.proximal import LimitModel, Pair
@@ -50,11 +49,11 @@ def first_sd(observations: Observations) -> float:
     return math.sqrt(max(second / total - mean * mean, 0.0))
 
 
-def limit_model(observations: Observations, given: GivenLimits) -> LimitModel:
+def limit_model(observations: Observations, noise: float | str) -> LimitModel:
     """Return what is known before a fit; sd = NaN if it is to be estimated."""
     if observations.limits is None:
         return LimitModel()
-    sd = math.nan if isinstance(given.noise, str) else float(given.noise)
+    sd = math.nan if isinstance(noise, str) else float(noise)
     return LimitModel(smallest_value(observations), sd)
 
 

@@ -59,7 +59,7 @@ def check_memory(problem: Problem, rank: int, options: Options, plan: Refinement
     """Raise MemoryError if a fit needs more than is free; workers have memory of their own."""
     if not isinstance(problem.observations, ClusterObservations):
         needed = needed_memory(problem, rank, options, plan)
-        refuse_fit(problem.observations, needed, options.memory_limit)
+        refuse_fit(problem.observations, needed, options.compute.memory_limit)
 
 
 def refuse_fit(observations: Observations, needed: int, limit: float | None = None) -> None:

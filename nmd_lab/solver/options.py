@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import os
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from numbers import Integral, Real
@@ -13,8 +12,6 @@ import numpy as np
 
 from nmd_lab._checks import (
     as_generator,
-    check_checkpoint,
-    check_folder,
     check_integer,
     check_number,
     check_number_or_auto,
@@ -26,17 +23,12 @@ from nmd_lab._checks import (
 
 from .constraints.base import FactorConstraint
 from .constraints.given import as_constraint, check_both
-from .penalty import PenaltyRule, as_penalty_rule
+from .penalty import PenaltyRule
+from .settings import ADMM, Compute, as_compute, as_solver
 
 INITS = ("auto", "svd", "randomized", "nndsvd", "random")
 OFFSETS = ("auto", "none", "global", "rows", "columns", "both")
-CONSTRAINTS = ("auto", "everywhere", "observed")
 FACTOR_CONSTRAINTS = ("w_constraint", "h_constraint")
-
-
-CHECKPOINT = ("checkpoint", "checkpoint_every")
-
-MEMORY = ("work_dir", "memory_limit")
 
 COMPLETION_DEFAULTS: dict[str, Any] = {"alpha": "auto", "offsets": "auto"}
 """Options of `complete` whose defaults differ from those of `decompose`."""
@@ -55,31 +47,18 @@ class FitOptions(TypedDict, total=False):
     n_init: int
     max_iter: int
     tol: float
-    penalty: str | float | PenaltyRule
-    initial_penalty: float | None
-    acceleration: Literal["auto"] | None
-    homotopy: Literal["auto"] | bool
-    polish: Literal["auto"] | bool
     alpha: float | Literal["auto"]
     offsets: Literal["auto", "none", "global", "rows", "columns", "both"]
     offset_alpha: float | Literal["auto"]
-    constraint: Literal["auto", "everywhere", "observed"]
     w_constraint: str | FactorConstraint | None
     h_constraint: str | FactorConstraint | None
     validation: Any
-    patience: int
-    epsilon: float
     time_limit: float | None
     callback: Callable[..., Any] | None
     progress: bool | None
     random_state: Any
-    threads: int | None
-    device: str | None
-    checkpoint: str | os.PathLike[str] | None
-    checkpoint_every: float
-    work_dir: str | os.PathLike[str] | None
-    memory_limit: float | None
-    client: Any
+    solver: Literal["auto", "paper"] | ADMM
+    compute: Compute | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,50 +69,28 @@ class Options:
     n_init: int = 1
     max_iter: int = 500
     tol: float = 0.01
-    penalty: str | float | PenaltyRule = "auto"
-    initial_penalty: float | None = None
-    acceleration: str | None = "auto"
-    homotopy: str | bool = "auto"
-    polish: str | bool = "auto"
     alpha: float | Any = 0.0
     offsets: str = "none"
     offset_alpha: float | Any = "auto"
-    constraint: str = "auto"
     w_constraint: str | FactorConstraint | None = None
     h_constraint: str | FactorConstraint | None = None
     validation: Any = None
-    patience: int = 10
-    epsilon: float = 1e-12  # the paper's 1e-6 limits the relative error to about 1e-5
     time_limit: float | None = None
     callback: Callable[..., Any] | None = None
     progress: bool | None = None
     random_state: Any = None
-    threads: int | None = None
-    device: str | None = None
-    checkpoint: Any = None
-    checkpoint_every: float = 60.0
-    work_dir: Any = None
-    memory_limit: float | None = None
-    client: Any = None
+    solver: Any = "auto"
+    compute: Any = None
 
     def __post_init__(self) -> None:
         """Check everything that can be checked without the data."""
-        for name in ("n_init", "max_iter", "patience"):
+        for name in ("n_init", "max_iter"):
             check_integer(name, getattr(self, name), 1)
-        for name in ("tol", "epsilon"):
-            check_number(name, getattr(self, name), 0)
+        check_number("tol", self.tol, 0)
         for name in ("alpha", "offset_alpha"):
             check_number_or_auto(name, getattr(self, name))
         if self.time_limit is not None:
             check_number("time_limit", self.time_limit, 0)
-        if self.memory_limit is not None:
-            check_number("memory_limit", self.memory_limit, above=0)
-        if self.threads is not None:
-            check_integer("threads", self.threads, 1)
-        if self.device is not None and not isinstance(self.device, str):
-            raise TypeError(f"device={self.device!r} is no name: give a string, such as 'cuda'.")
-        check_checkpoint(self.checkpoint, self.checkpoint_every)
-        check_folder("work_dir", self.work_dir)
         if self.callback is not None and not callable(self.callback):
             raise TypeError(
                 f"callback={self.callback!r} is not callable: give a function of state."
@@ -142,33 +99,19 @@ class Options:
         if isinstance(self.init, str):
             check_word("init", self.init, INITS, ", a pair (W, H) or a fit")
         check_word("offsets", self.offsets, OFFSETS)
-        check_word("constraint", self.constraint, CONSTRAINTS)
+        object.__setattr__(self, "solver", as_solver(self.solver))
+        object.__setattr__(self, "compute", as_compute(self.compute))
         check_both(*self.factor_constraints)
         self._refuse_refinements()
-        check_word("acceleration", self.acceleration, ["auto", None])
-        for name in ("homotopy", "polish"):
-            check_word(name, getattr(self, name), ["auto", True, False])
-        as_penalty_rule(self.penalty)
-        self._check_initial_penalty()
         if self.holds_out_share:
             check_share("validation", self.validation, zero=False)
         check_seed(self.random_state)
-
-    def _check_initial_penalty(self) -> None:
-        if self.initial_penalty is None:
-            return
-        if not isinstance(self.penalty, str):
-            raise ValueError(
-                f"initial_penalty={self.initial_penalty!r} goes with a rule that has a name: "
-                "leave it out, or give penalty='auto', 'balanced' or 'paper'."
-            )
-        check_number("initial_penalty", self.initial_penalty, above=0)
 
     def _refuse_refinements(self) -> None:
         """Raise ValueError if quasi-Newton steps are asked for that know no constraint."""
         for side in FACTOR_CONSTRAINTS:
             for name in ("homotopy", "polish"):
-                if getattr(self, side) is not None and getattr(self, name) is True:
+                if getattr(self, side) is not None and getattr(self.solver, name) is True:
                     raise ValueError(
                         f"{name}=True does not go with {side}={getattr(self, side)!r}, which its "
                         f"quasi-Newton steps would break: leave out one of the two."
@@ -203,19 +146,20 @@ class Options:
         """Return the options as numbers and strings, for `Decomposition.parameters`.
 
         An array, a fit or a generator becomes a text such as "given ndarray".  `callback`,
-        `progress`, `threads`, `device`, `client` and checkpoints are left out, because they do not
-        change the result.
+        `progress` and `compute` are left out, because they do not change the result, and those of
+        `solver` stand under their own names.
         """
         plain = {f.name: getattr(self, f.name) for f in fields(self)}
-        for name in ("callback", "progress", "threads", "device", "client", *CHECKPOINT, *MEMORY):
+        for name in ("callback", "progress", "solver", "compute"):
             del plain[name]
+        plain |= vars(self.solver) | {"epsilon": self.epsilon_for(dtype)}
+        del plain["limit_noise"]  # the result has the value that was found
         if self.validation is not None and not self.holds_out_share:
             plain["validation"] = f"given {type(self.validation).__name__}"
-        plain["epsilon"] = self.epsilon_for(dtype)
         if not isinstance(self.init, str):
             plain["init"] = f"given {type(self.init).__name__}"
-        if isinstance(self.penalty, PenaltyRule):
-            plain["penalty"] = repr(self.penalty)
+        if isinstance(self.solver.rho, PenaltyRule):
+            plain["rho"] = repr(self.solver.rho)
         for name, constraint in zip(FACTOR_CONSTRAINTS, self.factor_constraints, strict=True):
             plain[name] = None if constraint is None else repr(constraint)
         if not isinstance(self.random_state, Integral | None):
@@ -223,8 +167,8 @@ class Options:
         return {name: v.item() if hasattr(v, "item") else v for name, v in plain.items()}
 
     def epsilon_for(self, dtype: Any) -> float:
-        """Return `epsilon`, but at least the machine epsilon of the working precision."""
-        return max(float(self.epsilon), float(np.finfo(dtype).eps))
+        """Return the relative ridge, but at least the machine epsilon of the working precision."""
+        return max(float(self.solver.epsilon), float(np.finfo(dtype).eps))
 
     def generator(self) -> np.random.Generator:
         """Return a new generator from `random_state`; a given Generator is returned itself."""

@@ -59,7 +59,9 @@ class PenaltyRule:
     --------
     >>> import numpy as np, nmd_lab as nmd
     >>> rule = nmd.PenaltyRule(initial=0.5, factor=10.0)
-    >>> fit = nmd.decompose(np.eye(6) + 1, 2, "relu", penalty=rule, max_iter=5, random_state=0)
+    >>> fit = nmd.decompose(
+    ...     np.eye(6) + 1, 2, "relu", solver=nmd.ADMM(rho=rule), max_iter=5, random_state=0
+    ... )
     >>> float(fit.history.penalty[0])
     0.5
     """
@@ -139,6 +141,6 @@ def as_penalty_rule(penalty: Any) -> PenaltyRule:
     if isinstance(penalty, PenaltyRule):
         return penalty
     if not isinstance(penalty, bool) and isinstance(penalty, Real):
-        return PenaltyRule(initial=check_number("penalty", penalty, above=0), factor=math.inf)
-    check_word("penalty", penalty, sorted(RULES), " or a positive number")
+        return PenaltyRule(initial=check_number("rho", penalty, above=0), factor=math.inf)
+    check_word("rho", penalty, sorted(RULES), " or a positive number")
     return RULES[str(penalty)]

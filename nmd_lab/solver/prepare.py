@@ -55,6 +55,7 @@ from .scaling import scaling_for
 from .selection.choice import Choice, choose
 from .selection.space import Model
 from .starts import NamedStart, all_starts
+from .support import data_of, features_of_fit, refuse
 
 
 class Prepared(NamedTuple):
@@ -96,7 +97,7 @@ def prepare(
     nonlinearity: Any,
     loss: Any,
     *,
-    mask: ArrayLike | None = None,
+    observed: ArrayLike | None = None,
     weights: ArrayLike | None = None,
     dtype: DTypeLike | None = None,
     sample_dims: str | Sequence[str] | None = None,
@@ -109,28 +110,31 @@ def prepare(
     """Check the arguments of `decompose` or `complete`, and choose what is "auto"."""
     began = time.perf_counter()
     checked = Options.of(options)
-    if checked.device is None:
-        checked = replace(checked, device=device_of_tensor(X))
-    device_of(checked.device)  # refuses an unknown one
+    if checked.compute.device is None:
+        compute = replace(checked.compute, device=device_of_tensor(X))
+        checked = replace(checked, compute=compute)
+    device_of(checked.compute.device)  # refuses an unknown one
     pair: AnyPair = make_pair(
         "identity" if is_mixed(nonlinearity) or is_auto(nonlinearity) else nonlinearity,
         "frobenius" if is_mixed(loss) or is_auto(loss) else loss,
     )
-    client = client_for(X, checked.client)
+    client = client_for(X, checked.compute.client)
     scratch = None if client is not None else _scratch(X, checked)
-    data: dict[str, Any] = {"mask": mask, "weights": weights, "dtype": dtype}
+    form = {"on_cluster": client is not None, "from_file": scratch is not None}
+    rank_of_call = _rank_of_call(rank, checked)
+    refuse(
+        data_of(X, absent_are_zeros=absent_are_zeros, **form)
+        | features_of_fit(X, rank_of_call, nonlinearity, loss, checked, limits, weights)
+    )
+    data: dict[str, Any] = {"observed": observed, "weights": weights, "dtype": dtype}
     data |= {"sample_dims": sample_dims, "absent_are_zeros": absent_are_zeros, "limits": limits}
     if client is None:
         observations: Observations = observe(X, **data, scratch=scratch)
     else:
+        del data["limits"]
         observations = observe_on_cluster(X, client, **data)
-    given_rank = _given_rank(rank, observations, checked)
-    if client is not None:
-        _refuse_on_cluster(checked, nonlinearity, loss)
-    if client is not None or scratch is not None:
-        where = "read from a file by blocks" if client is None else "on the workers of a cluster"
-        _refuse_choice(given_rank, nonlinearity, loss, checked, where)
-    if is_frame(X) and is_auto(nonlinearity) and checked.device is None:
+    given_rank = _checked_rank(rank_of_call, observations, checked)
+    if is_frame(X) and is_auto(nonlinearity) and checked.compute.device is None:
         loss = _with_units(loss, pair, observations)
     if is_mixed(nonlinearity) or is_mixed(loss) or observations.labels.table is not None:
         pair = mixed_pair(nonlinearity, loss, observations)
@@ -140,7 +144,7 @@ def prepare(
     pair.loss.check_data(smallest, largest)
     pair = _for_data(pair, observations)
     size = check_size("X", max(-smallest, largest), observations.dtype)
-    everywhere = not observed_only(observations, checked.constraint)
+    everywhere = not observed_only(observations, checked.solver.split)
     if absent_are_zeros:
         _refuse_empty_rows_and_columns(observations)
     refuse_wrong_parts(pair, observations)
@@ -151,7 +155,7 @@ def prepare(
 
     given = Model(f, None if is_auto(loss) else pair.loss, given_rank)
     choice, ending = None, Ending()
-    known = limit_model(observations, limits)
+    known = limit_model(observations, checked.solver.limit_noise)
     if checked.alpha == "auto" or None in given:
         without = replace(checked, alpha=0.0, offsets="none").settled()
         _formulate(rest, pair, size, without, everywhere, given_rank or 1)  # refuses what is large
@@ -187,46 +191,16 @@ def _place_and_random_numbers(
     options: Options, call: Call | None, observations: Observations, pair: AnyPair
 ) -> tuple[Place, np.random.Generator]:
     """Return where the fit stands, and the random numbers from its beginning on."""
-    if options.checkpoint is None or call is None:
+    if options.compute.checkpoint is None or call is None:
         return NOWHERE, options.generator()
     own, classes = fingerprint(observations), kept_classes(pair)
     beside = None
     if isinstance(observations, ClusterObservations):
-        beside = PartFiles(observations.cluster, Path(options.checkpoint))
+        beside = PartFiles(observations.cluster, Path(options.compute.checkpoint))
         classes = kept_classes(pair, made=beside.made)
-    every = options.checkpoint_every
-    keeper = Keeper(options.checkpoint, every, call, own, classes, beside)
+    every = options.compute.checkpoint_every
+    keeper = Keeper(options.compute.checkpoint, every, call, own, classes, beside)
     return keeper.place, keeper.random_numbers(options.generator)
-
-
-def _refuse_choice(
-    rank: int | None, nonlinearity: Any, loss: Any, options: Options, where: str
-) -> None:
-    """Raise ValueError for data that are not in memory if something is to be chosen.
-
-    Data in files have no held-out entries either.
-    """
-    given = {"nonlinearity": nonlinearity, "loss": loss, "alpha": options.alpha}
-    free = [name for name, value in given.items() if is_auto(value)] + ["rank"] * (rank is None)
-    if free or (options.validation is not None and "file" in where):
-        what = f"{free[0]}='auto'" if free else "validation="
-        raise ValueError(
-            f"{what} does not go with data that are {where}: give values, for example those that "
-            "complete() chooses for some of the rows."
-        )
-
-
-def _refuse_on_cluster(options: Options, nonlinearity: Any, loss: Any) -> None:
-    """Raise ValueError for what a fit on a cluster does not have."""
-    for name in ("device", "work_dir", "memory_limit"):
-        if (value := getattr(options, name)) is not None:
-            raise ValueError(f"{name}={value!r} does not go with client=: leave one of them out.")
-    if is_mixed(nonlinearity) or is_mixed(loss):
-        raise ValueError("several losses or nonlinearities do not go with client=: give one.")
-    if not is_auto(loss) and make_pair("identity", loss).loss.learns:
-        raise ValueError(
-            f"loss={loss!r} learns a parameter, which does not go with client=: give it its value."
-        )
 
 
 def _scratch(X: Any, options: Options) -> Scratch | None:
@@ -236,17 +210,11 @@ def _scratch(X: Any, options: Options) -> Scratch | None:
     into `memory_limit`.
     """
     if not is_stored(X):
-        if options.work_dir is not None:
-            raise TypeError(
-                f"work_dir={options.work_dir!r} goes with data in files, and X is a "
-                f"{type(X).__name__}: leave it out, or give a memmap, a zarr array, a dataset of "
-                "HDF5 or a DataArray that is not loaded."
-            )
         return None
-    limit = options.memory_limit
+    limit = options.compute.memory_limit
     free = free_memory() if limit is None else limit * 2**30
     fits = STREAMED_ARRAYS * X.size * float_dtype(X, None).itemsize < SHARE * free
-    return None if options.work_dir is None and fits else Scratch(options.work_dir)
+    return None if options.compute.work_dir is None and fits else Scratch(options.compute.work_dir)
 
 
 def _for_data(pair: AnyPair, observations: Observations) -> AnyPair:
@@ -256,19 +224,24 @@ def _for_data(pair: AnyPair, observations: Observations) -> AnyPair:
     return make_pair(pair.nonlinearity, pair.loss.for_data(*observations.observed()))
 
 
-def _given_rank(rank: Any, observations: Observations, options: Options) -> int | None:
+def _rank_of_call(rank: Any, options: Options) -> int | None:
     """Return the rank that is given, by a number or by starting factors, or None for "auto"."""
     if rank is None or (isinstance(rank, str) and not is_auto(rank)):
         raise TypeError(f"rank={rank!r} is not a number: give a whole number >= 1, or 'auto'.")
-    init, given = options.init, None if is_auto(rank) else rank
-    if given is None and not isinstance(init, str):
-        given = rank_of_init(init)
-    if given is None:
-        return None
-    given = check_rank(given, observations.shape)
-    if not isinstance(init, str):
-        given_start(observations, given, init, NO_OFFSETS)  # checks it
+    if is_auto(rank):
+        return None if isinstance(options.init, str) else rank_of_init(options.init)
+    given: int = rank
     return given
+
+
+def _checked_rank(rank: Any, observations: Observations, options: Options) -> int | None:
+    """Return a rank that suits the data, and check starting factors; None for "auto"."""
+    if rank is None:
+        return None
+    checked = check_rank(rank, observations.shape)
+    if not isinstance(options.init, str):
+        given_start(observations, checked, options.init, NO_OFFSETS)  # checks it
+    return checked
 
 
 def _formulate(

@@ -211,7 +211,7 @@ class _Runner:
             states,
             tol=options.tol,
             held_out=self.held_out,
-            patience=options.patience,
+            patience=options.solver.patience,
             window=self.plan.window or (WINDOW_CHOSEN if named.kind == "chosen" else None),
             last=self.ending.last,
             place=place.inner("run"),

@@ -50,7 +50,7 @@ class StoredEntries:
         self.limits = observations.limit_reader()
         self.which = which_pair(observations, pair)
         self.kind = f"{observations.dtype}_{weighted}{kind_of(self.limits)}"
-        self.model = pair.model
+        self.pair, self.model = pair, pair.model  # the model may hold addresses in the pair
 
     def marks_of(self, entries: slice) -> tuple[Any, Any, Any]:
         """Return limits, upper values and parts of a block, None where there are none."""

@@ -24,6 +24,7 @@ from nmd_lab.data.sparse import is_sparse
 from nmd_lab.model.nonlinearities import MinMax
 from nmd_lab.result.posterior.posterior import Posterior
 from nmd_lab.solver.bounds import with_bounds
+from nmd_lab.solver.settings import Compute
 from nmd_lab.warnings import NotConvergedWarning, OutOfBoundsWarning
 
 from .corruption import NO_NOISE, NOTHING_HIDDEN, Corruption, hidden_entries, noisy_values
@@ -112,7 +113,7 @@ class Cell:
     @property
     def arguments(self) -> dict[str, Any]:
         """Arguments of the method beside X."""
-        arguments: dict[str, Any] = {"random_state": self.seed, "threads": 1}
+        arguments: dict[str, Any] = {"random_state": self.seed, "compute": Compute(threads=1)}
         if self.data.sample_dims is not None:
             arguments["sample_dims"] = self.data.sample_dims
         arguments = self.settings | accepted(self.method, arguments)

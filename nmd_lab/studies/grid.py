@@ -27,8 +27,8 @@ from .methods import METHODS, defaults, named_function
 Axis = tuple[dict[Any, Any], bool]  # values of an argument by label, and whether it is a dimension
 Array = TypeVar("Array", xr.DataArray, xr.Dataset)
 
-SOLVER = "solver"  # dimension of the methods; ``sel(method=...)`` means something else in xarray
-FIRST = (SOLVER, "nonlinearity", "loss", "rank", "alpha", "offset_alpha")  # in this order
+ALGORITHM = "algorithm"  # dimension of methods; ``sel(method=...)`` means another thing in xarray
+FIRST = (ALGORITHM, "nonlinearity", "loss", "rank", "alpha", "offset_alpha")  # in this order
 CONDITIONS = ("missing", "noise", "seed")  # dimensions that describe the data, not the model
 
 # Checks of the arguments that are a model, and may be "auto"
@@ -50,16 +50,16 @@ def make_grid(
     cells = []
     for values in itertools.product(*(by_label.values() for by_label, _ in axes.values())):
         settings = dict(zip(axes, values, strict=True))
-        method, *condition = (settings.pop(name) for name in (SOLVER, *CONDITIONS))
+        method, *condition = (settings.pop(name) for name in (ALGORITHM, *CONDITIONS))
         settings = {name: v for name, v in settings.items() if name in defaults(method)}
         cells.append(Cell(data, metrics, method, settings, *condition))
     dims = {name: by_label for name, (by_label, varied) in axes.items() if varied}
-    models = [name for name in dims if name not in (SOLVER, *CONDITIONS)]
+    models = [name for name in dims if name not in (ALGORITHM, *CONDITIONS)]
     attrs = {
         "constants": {name: next(iter(axes[name][0])) for name in axes if name not in dims},
         "ignored": {
             label: [name for name in models if name not in defaults(method)]
-            for label, method in axes[SOLVER][0].items()
+            for label, method in axes[ALGORITHM][0].items()
         },
     }
     array = np.array(cells, object).reshape([len(by_label) for by_label in dims.values()])
@@ -100,7 +100,7 @@ def _position(label: Any, labels: list[Any], dim: str) -> int:
 
 def check_names(method: Any, arguments: dict[str, Any], others: Iterable[str]) -> None:
     """Refuse an argument that no method takes, and a method that lacks one."""
-    methods, _ = _axis(SOLVER, method)
+    methods, _ = _axis(ALGORITHM, method)
     taken = {label: defaults(function) for label, function in methods.items()}
     check_words("argument", arguments, [*dict.fromkeys(itertools.chain(*taken.values())), *others])
     for label, parameters in taken.items():
@@ -116,7 +116,7 @@ def _axis(name: str, argument: Any) -> Axis:
     is_vector = isinstance(argument, np.ndarray) and argument.ndim == 1
     varied = isinstance(argument, list | range) or is_vector
     values = list(argument) if varied else [argument]
-    if name == SOLVER:
+    if name == ALGORITHM:
         return _by_label(name, [named_function("method", v, METHODS) for v in values]), varied
     values = [_checked(name, v) for v in values]
     booleans = {isinstance(v, bool) for v in values}

@@ -67,12 +67,12 @@ class KnownEntries:
 
 
 def read_known_entries(
-    X: Any, mask: Any, shape: tuple[int, int] | None, sample_dims: str | Sequence[str] | None
+    X: Any, observed: Any, shape: tuple[int, int] | None, sample_dims: str | Sequence[str] | None
 ) -> KnownEntries:
     """Return the known entries of X; the arguments are those of `Study`."""
     if is_sparse(X) and sample_dims is not None:
         raise TypeError("sample_dims does not go with a sparse X: leave it out.")
-    observations = observe(X, mask=mask, sample_dims=sample_dims).as_sparse()
+    observations = observe(X, observed=observed, sample_dims=sample_dims).as_sparse()
     if observations.weights is not None or observations.limits is not None:
         raise ValueError("X has weights or limits, which a study cannot use: leave them out.")
     if not is_sparse(X):

@@ -21,9 +21,8 @@ METHODS |= {name: getattr(baselines, name) for name in baselines.__all__}
 
 # Arguments that the study sets itself, or that a study cannot have
 RESERVED = {
-    *("X", "mask", "sample_dims", "random_state", "threads", "callback", "progress", "solver"),
-    *("checkpoint", "checkpoint_every", "work_dir", "memory_limit", "client"),
-    *("missing", "noise", "seed"),
+    *("X", "observed", "sample_dims", "random_state", "compute", "callback", "progress"),
+    *("missing", "noise", "seed", "algorithm"),
 }
 
 # Arguments that a method ignores, or that a study has no use for

@@ -15,7 +15,7 @@ import xarray as xr
 from nmd_lab._checks import check_words
 from nmd_lab.plots._canvas import axes, hide_frame, quantity
 
-from .grid import SOLVER, select
+from .grid import ALGORITHM, select
 from .summary import choices, trials, variable
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ class StudyPlots:
     >>> study = nmd.Study(nmd.datasets.digits(50), rank=[1, 2], method=["admm", "svd"],
     ...                   max_iter=20)
     >>> results = study.run(progress=False)
-    >>> study.plot.error("rank", color="solver").get_xlabel()
+    >>> study.plot.error("rank", color="algorithm").get_xlabel()
     'rank'
     """  # fmt: skip
 
@@ -120,7 +120,7 @@ def _color(results: xr.Dataset, color: str | None, *shown: str) -> str | None:
     """Return the dimension of the colours; by default one that is not shown yet."""
     check_words("dimension", [*shown, color] if color else shown, map(str, results.dims))
     free = [dim for dim in choices(results) if dim not in shown and results.sizes[dim] > 1]
-    return color or (SOLVER if SOLVER in free else next(iter(free), None))
+    return color or (ALGORITHM if ALGORITHM in free else next(iter(free), None))
 
 
 def _as_text(label: Any) -> str:

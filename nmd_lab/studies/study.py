@@ -23,7 +23,7 @@ from .cell import Cell, make_metrics
 from .corruption import NO_NOISE, NOTHING_HIDDEN
 from .dataset import to_dataset
 from .execution import Record, run_cells
-from .grid import CONDITIONS, SOLVER, check_names, make_grid, select
+from .grid import ALGORITHM, CONDITIONS, check_names, make_grid, select
 from .journal import open_journal
 from .known_entries import read_known_entries
 from .plots import StudyPlots
@@ -62,7 +62,7 @@ class Study:
     metrics : str, callable or list, default ["rmse", "mae", "relative_error"]
         Errors of the fits: names, among them "relative_error_l1" and "relative_error_kl", or
         functions of (X, Y).
-    mask : array_like of bool (m, n), optional
+    observed : array_like of bool (m, n), optional
         True where X is observed.
     shape : (int, int), optional
         Height and width of the picture that each row is, for "blocks".  By default the
@@ -97,7 +97,7 @@ class Study:
     ...                   method=["admm", "svd"], missing=[0.2, 0.5], alpha=1)
     >>> results = study.run(progress=False)
     >>> results.held_out_rmse.dims
-    ('solver', 'loss', 'rank', 'missing', 'seed')
+    ('algorithm', 'loss', 'rank', 'missing', 'seed')
     >>> parameters, fit = study.best("held_out_rmse", missing=0.2)
     >>> parameters["rank"]
     6
@@ -113,15 +113,15 @@ class Study:
         n_splits: int = 3,
         random_state: int = 0,
         metrics: Any = ("rmse", "mae", "relative_error"),
-        mask: ArrayLike | None = None,
+        observed: ArrayLike | None = None,
         shape: tuple[int, int] | None = None,
         sample_dims: str | Sequence[str] | None = None,
         **arguments: Any,
     ) -> None:
         first = check_integer("random_state", random_state, 0)
-        data = read_known_entries(X, mask, shape, sample_dims)
+        data = read_known_entries(X, observed, shape, sample_dims)
         check_names(method, arguments, inspect.signature(Study).parameters)
-        arguments |= {SOLVER: method, "missing": missing, "noise": noise}
+        arguments |= {ALGORITHM: method, "missing": missing, "noise": noise}
         arguments |= {"seed": range(first, first + check_integer("n_splits", n_splits, 1))}
         self.grid = make_grid(data, make_metrics(metrics), arguments)
         self._records: dict[str, Record] = {}
@@ -161,7 +161,7 @@ class Study:
             `warnings` and `fit`, the key of the fit.  What fits have chosen is in `rank_chosen`,
             `alpha_chosen` and so on; NaN or "" where it was given.
             "sample" adds ``held_out_coverage_90`` and ``held_out_log_density``.  Cells that differ
-            only in arguments that their method ignores share a fit.  Methods make `solver`.
+            only in arguments that their method ignores share a fit.  Methods make `algorithm`.
 
         Raises
         ------
@@ -256,8 +256,8 @@ class Study:
         first = {dim: 0 for dim in CONDITIONS if dim in self.grid.dims}
         cell = select(self.grid.isel(first, drop=True), labels).item()
         fit = replace(cell, missing=NOTHING_HIDDEN, noise=NO_NOISE).fit()
-        solver = {SOLVER: labels[SOLVER]} if SOLVER in labels else {}
-        return BestModel(solver | cell.settings, fit)
+        method = {ALGORITHM: labels[ALGORITHM]} if ALGORITHM in labels else {}
+        return BestModel(method | cell.settings, fit)
 
     def table(self, *metrics: str, **conditions: Any) -> StudyTable:
         """Return a table of means and standard deviations over the seeds.

@@ -17,7 +17,7 @@ from nmd_lab._checks import check_share, check_word
 from nmd_lab.data.labels import RESULT_ATTRIBUTE
 
 from .cell import POSTERIOR_SCORES
-from .grid import CONDITIONS, SOLVER, select
+from .grid import ALGORITHM, CONDITIONS, select
 from .methods import Result
 
 IGNORED = "–"  # label of an argument that a method ignores
@@ -29,7 +29,7 @@ class BestModel(NamedTuple):
     Attributes
     ----------
     parameters : dict
-        Arguments of the model, and "solver" with the name of its method if that varies.  What is
+        Arguments of the model, and "algorithm" with the name of its method if that varies.  What is
         "auto" is chosen anew for all data, and ``fit.parameters`` has the numbers.
     fit : Decomposition or Posterior
         Fit of the model to all data.
@@ -83,7 +83,7 @@ def scores(results: xr.Dataset, name: str) -> pd.DataFrame:
     models = []
     for labels in itertools.product(*(results[dim].values.tolist() for dim in dims)):
         model = dict(zip(dims, labels, strict=True))
-        without = ignored[model.get(SOLVER, next(iter(ignored)))]
+        without = ignored[model.get(ALGORITHM, next(iter(ignored)))]
         models.append(tuple(IGNORED if dim in without else label for dim, label in model.items()))
     values = results[name].transpose(*dims, *columns).values.reshape(len(models), -1)
     index = pd.MultiIndex.from_tuples(models, names=dims) if dims else pd.Index(["model"])

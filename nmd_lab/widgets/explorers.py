@@ -37,7 +37,7 @@ class DecompositionExplorer(Explorer):
         the values of an array.
     **settings
         Starting values of the controls: data, noise, level, missing, shape, seed, nonlinearity,
-        low, high, loss, rank, alpha, penalty, tol, iterations.  Rank and alpha may be "auto":
+        low, high, loss, rank, alpha, rho, tol, iterations.  Rank and alpha may be "auto":
         chosen by held-out entries at Run, which then shows them in the controls.
 
     Attributes
@@ -118,7 +118,7 @@ class CompletionExplorer(Explorer):
         Titles by column label; by default the table's column "title", if there is one.
     **settings
         Starting values of the controls: data, validation, seed, nonlinearity, low, high, rank,
-        alpha, offsets, offset_alpha, constraint, patience, iterations, draws.  By default,
+        alpha, offsets, offset_alpha, split, patience, iterations, draws.  By default,
         nonlinearity, rank, alpha, offsets and offset_alpha are "auto": chosen by held-out entries
         at Run, which then shows them in the controls.
 

@@ -46,13 +46,13 @@ def test_an_exact_low_rank_matrix_is_recovered(method, transposed, exact):
 @pytest.mark.parametrize("method", LINEAR)
 def test_the_linear_methods_find_the_same_stationary_point(method, init, noisy):
     X, seen = noisy
-    fit = method(X, 3, mask=seen, init=init, max_iter=3000, tol=1e-14, random_state=1)
+    fit = method(X, 3, observed=seen, init=init, max_iter=3000, tol=1e-14, random_state=1)
     W, H = fit.factors
     residual = np.where(seen, X - W @ H, 0)
     size = np.linalg.norm(residual)
     assert np.linalg.norm(residual @ H.T) < 1e-5 * size * np.linalg.norm(H)
     assert np.linalg.norm(W.T @ residual) < 1e-5 * size * np.linalg.norm(W)
-    reference = wlra(X, 3, mask=seen, max_iter=3000, tol=1e-15)
+    reference = wlra(X, 3, observed=seen, max_iter=3000, tol=1e-15)
     np.testing.assert_allclose(fit.reconstruct(), reference.reconstruct(), atol=1e-5)
 
 
@@ -67,7 +67,9 @@ def test_without_holes_the_singular_value_decomposition_is_found(method, rng):
 @pytest.mark.parametrize("method", COMPLETIONS)
 def test_the_objective_never_rises(method, noisy):
     X, seen = noisy
-    objective = method(X, 3, mask=seen, random_state=0, init="random", tol=0, max_iter=40).history
+    objective = method(
+        X, 3, observed=seen, random_state=0, init="random", tol=0, max_iter=40
+    ).history
     falls = np.diff(objective["objective"])
     assert np.all(falls <= 1e-12 * objective["objective"][0].item())
 
@@ -100,8 +102,8 @@ def test_wlra_is_alternating_weighted_least_squares(binary, noisy, rng):
 
 def test_the_ridge_of_wlra_is_that_of_complete(noisy):
     X, seen = noisy
-    ours = wlra(X, 3, mask=seen, alpha=2.0, max_iter=2000, tol=1e-15)
-    other = nmd_lab.complete(X, 3, mask=seen, alpha=2.0, max_iter=3000, tol=1e-12)
+    ours = wlra(X, 3, observed=seen, alpha=2.0, max_iter=2000, tol=1e-15)
+    other = nmd_lab.complete(X, 3, observed=seen, alpha=2.0, max_iter=3000, tol=1e-12)
     assert ours.objective == pytest.approx(other.objective, rel=1e-9)
     np.testing.assert_allclose(ours.reconstruct(), other.reconstruct(), atol=1e-5)
 
@@ -110,7 +112,7 @@ def test_lmafit_is_the_dense_algorithm(noisy, rng):
     """Without over-relaxation: fill the holes with WH, then move each factor once."""
     X, seen = noisy
     W, H = rng.normal(size=(40, 3)), rng.normal(size=(3, 30))
-    fit = lmafit(X, 3, mask=seen, init=(W, H), max_iter=5, tol=0, increment=0)
+    fit = lmafit(X, 3, observed=seen, init=(W, H), max_iter=5, tol=0, increment=0)
     for _ in range(5):
         Z = np.where(seen, X, W @ H)
         W = Z @ np.linalg.pinv(H)
@@ -121,7 +123,7 @@ def test_lmafit_is_the_dense_algorithm(noisy, rng):
 def test_over_relaxation_saves_iterations(noisy):
     X, seen = noisy
     plain, relaxed = (
-        lmafit(X, 3, mask=seen, max_iter=5000, tol=1e-10, increment=growth).n_iter
+        lmafit(X, 3, observed=seen, max_iter=5000, tol=1e-10, increment=growth).n_iter
         for growth in (0, 1)
     )
     assert relaxed < plain / 2
@@ -129,7 +131,7 @@ def test_over_relaxation_saves_iterations(noisy):
 
 def test_rtrmc_has_the_gradient_and_the_hessian_of_its_cost(noisy, rng):
     X, seen = noisy
-    search = SubspaceProblem(ObservedMatrices.of(observe_dense(X, mask=seen)), 0.1)
+    search = SubspaceProblem(ObservedMatrices.of(observe_dense(X, observed=seen)), 0.1)
     U = np.linalg.qr(rng.normal(size=(30, 3)))[0]
     direction = rng.normal(size=U.shape)
     direction -= U @ (U.T @ direction)
@@ -156,7 +158,7 @@ def test_soft_impute_meets_the_optimality_conditions_of_the_nuclear_norm(noisy):
     """The residual on the holes' complement is λ times a subgradient of the norm at M."""
     X, seen = noisy
     shrinkage = 8.0
-    fit = soft_impute(X, 12, shrinkage=shrinkage, mask=seen, max_iter=5000, tol=1e-15)
+    fit = soft_impute(X, 12, shrinkage=shrinkage, observed=seen, max_iter=5000, tol=1e-15)
     M = fit.reconstruct().values
     U, singular, Vt = np.linalg.svd(M)
     rank = int(np.sum(singular > 1e-6))
@@ -181,7 +183,7 @@ def test_soft_impute_without_holes_shrinks_the_singular_values(rng):
 
 def test_soft_impute_with_no_shrinkage_is_plain_completion(exact):
     X, seen = exact
-    fit = soft_impute(X, 3, shrinkage=0, mask=seen, max_iter=2000, tol=0,
+    fit = soft_impute(X, 3, shrinkage=0, observed=seen, max_iter=2000, tol=0,
                       callback=lambda at: at.relative_error < 1e-9)  # fmt: skip
     np.testing.assert_allclose(fit.reconstruct(), X, atol=1e-6)
 
@@ -192,7 +194,7 @@ def test_bmf_stays_within_its_bounds(dtype, noisy):
     rounding = 100 * np.finfo(dtype).eps
     for bounds in ((-1.0, 2.0), (0.0, 0.5)):
         models = []
-        fit = bmf(X.astype(dtype), 3, mask=seen, low=bounds[0], high=bounds[1], tol=0,
+        fit = bmf(X.astype(dtype), 3, observed=seen, low=bounds[0], high=bounds[1], tol=0,
                   max_iter=30, random_state=0,
                   callback=lambda at, seen=models: seen.append(at.W @ at.H))  # fmt: skip
         assert len(models) == 30
@@ -204,7 +206,7 @@ def test_bmf_stays_within_its_bounds(dtype, noisy):
 def test_bmf_ends_where_no_entry_can_be_bettered_alone(rng):
     X = np.clip(rng.normal(size=(8, 2)) @ rng.normal(size=(2, 7)), -1, 1)
     seen = rng.random(X.shape) < 0.8
-    fit = bmf(X, 2, mask=seen, max_iter=5000, tol=1e-14, random_state=0)
+    fit = bmf(X, 2, observed=seen, max_iter=5000, tol=1e-14, random_state=0)
     low, high = X[seen].min(), X[seen].max()
 
     def objective(model):
@@ -223,14 +225,14 @@ def test_bmf_ends_where_no_entry_can_be_bettered_alone(rng):
 def test_bmf_of_rank_one_with_wide_bounds_is_alternating_least_squares(noisy):
     X, seen = noisy
     pair = np.ones((40, 1)), np.linspace(-1, 1, 30)[None, :]
-    free = bmf(X, 1, mask=seen, low=-1e6, high=1e6, init=pair, max_iter=3, tol=0)
-    other = wlra(X, 1, mask=seen, init=pair, max_iter=3, tol=0)
+    free = bmf(X, 1, observed=seen, low=-1e6, high=1e6, init=pair, max_iter=3, tol=0)
+    other = wlra(X, 1, observed=seen, init=pair, max_iter=3, tol=0)
     np.testing.assert_allclose(free.reconstruct(), other.reconstruct(), rtol=1e-9, atol=1e-12)
 
 
 def test_bmf_with_wide_bounds_is_a_linear_fit(exact):
     X, seen = exact
-    free = bmf(X, 3, mask=seen, low=-1e6, high=1e6, random_state=0,
+    free = bmf(X, 3, observed=seen, low=-1e6, high=1e6, random_state=0,
                max_iter=3000, tol=0, callback=lambda at: at.relative_error < 1e-5)  # fmt: skip
     np.testing.assert_allclose(free.reconstruct(), X, atol=1e-2)
 
@@ -269,9 +271,9 @@ def test_the_linear_methods_tie_on_faces(faces):
     for seed in range(3):
         train, test = split(faces, 0, seed)
         for method in LINEAR:
-            fit = method(faces, 5, mask=train, max_iter=100, tol=1e-7)
+            fit = method(faces, 5, observed=train, max_iter=100, tol=1e-7)
             errors[method].append(rmse(fit.reconstruct().values, faces, test))
-        clipped = lmafit(faces, 5, mask=train, max_iter=100, tol=1e-7, nonlinearity="minmax")
+        clipped = lmafit(faces, 5, observed=train, max_iter=100, tol=1e-7, nonlinearity="minmax")
         errors["clipped"].append(rmse(clipped.reconstruct().values, faces, test))
     means = {method: np.mean(values) for method, values in errors.items()}
     for method in LINEAR:
@@ -286,11 +288,11 @@ def test_the_linear_methods_tie_on_faces(faces):
 def test_every_method_completes_faces(missing, faces):
     train, test = split(faces, missing, 1)
     for method, slack in ((lmafit, 1e-3), (wlra, 1e-3), (rtrmc, 1e-3), (soft_impute, 2e-3)):
-        fit = method(faces, 5, mask=train, max_iter=30, tol=1e-6)
+        fit = method(faces, 5, observed=train, max_iter=30, tol=1e-6)
         assert rmse(fit.reconstruct().values, faces, test) == pytest.approx(
             MISSING[missing], abs=slack
         )
-    fit = bmf(faces, 5, mask=train, low=0, high=1, max_iter=15, random_state=0)
+    fit = bmf(faces, 5, observed=train, low=0, high=1, max_iter=15, random_state=0)
     model = fit.reconstruct().values
     assert rmse(model, faces, test) == pytest.approx(MISSING[missing], abs=2e-3)
     assert -1e-12 <= model.min() <= model.max() <= 1 + 1e-12

@@ -43,7 +43,7 @@ def test_hidden_entries_are_completed(rng):
     fit = csf(np.where(seen, X, np.nan), 5, max_iter=500, tol=0)
     assert fit.relative_error < 1e-6
     np.testing.assert_allclose(fit.reconstruct().values[~seen], X[~seen], rtol=1e-3)
-    again = csf(np.where(seen, X, -7), 5, mask=seen, max_iter=500, tol=0)
+    again = csf(np.where(seen, X, -7), 5, observed=seen, max_iter=500, tol=0)
     np.testing.assert_array_equal(again.W, fit.W)
 
 
@@ -110,7 +110,7 @@ def test_precision_and_seeds():
         ({"rank": 4}, "rank=4 exceeds"),
         ({"init": "zeros"}, "init='zeros' is unknown"),
         ({"tol": -1}, "tol=-1 is out of range"),
-        ({"mask": np.zeros((4, 3), bool)}, "no observed entry"),
+        ({"observed": np.zeros((4, 3), bool)}, "no observed entry"),
     ],
 )
 def test_bad_input(options, message):

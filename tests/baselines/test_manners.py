@@ -34,7 +34,7 @@ def test_mask_nan_and_sparse_input_are_one_problem(method, noisy):
     ]
     pair = np.ones((40, 3)) / 3, np.full((3, 30), X[seen].mean())
     pair[1][...] += np.linspace(-0.1, 0.1, 90).reshape(3, 30)
-    fits = [method(data, 3, mask=mask, init=pair, max_iter=3, tol=0) for data, mask in inputs]
+    fits = [method(data, 3, observed=mask, init=pair, max_iter=3, tol=0) for data, mask in inputs]
     for other in fits[1:]:
         np.testing.assert_array_equal(other.W, fits[0].W)
         np.testing.assert_array_equal(other.H, fits[0].H)
@@ -63,7 +63,7 @@ def test_sparse_data_stay_sparse(method, rng):
 @pytest.mark.parametrize("method", COMPLETIONS)
 def test_a_seed_repeats(method, noisy):
     X, seen = noisy
-    fits = [method(X, 3, mask=seen, init="random", max_iter=4, random_state=seed)
+    fits = [method(X, 3, observed=seen, init="random", max_iter=4, random_state=seed)
             for seed in (5, 5, 6)]  # fmt: skip
     np.testing.assert_array_equal(fits[0].W, fits[1].W)
     np.testing.assert_array_equal(fits[0].H, fits[1].H)
@@ -75,7 +75,7 @@ def test_where_nothing_is_observed(method, noisy):
     X, seen = noisy
     X = X + 20  # so that 0 is out of bounds
     seen[4], seen[:, 7] = False, False
-    model = method(X, 3, mask=seen, max_iter=5, random_state=0).reconstruct().values
+    model = method(X, 3, observed=seen, max_iter=5, random_state=0).reconstruct().values
     if method is bmf:
         assert X[seen].min() - 1e-9 <= model.min() <= model.max() <= X[seen].max() + 1e-9
     else:
@@ -94,7 +94,7 @@ def test_rank_may_be_full_and_data_zero(method):
 def test_a_nonlinearity_is_put_on_the_finished_prediction(method, noisy):
     X, seen = noisy
     linear, clipped = (
-        method(X, 3, mask=seen, nonlinearity=f, max_iter=6, tol=0)
+        method(X, 3, observed=seen, nonlinearity=f, max_iter=6, tol=0)
         for f in ("identity", nmd_lab.MinMax(-1, 1))
     )
     np.testing.assert_array_equal(clipped.history.iteration, linear.history.iteration)
@@ -109,12 +109,12 @@ def test_a_nonlinearity_is_put_on_the_finished_prediction(method, noisy):
 @pytest.mark.parametrize("method", COMPLETIONS)
 def test_a_run_can_be_followed_and_ended(method, noisy):
     X, seen = noisy
-    fit = method(X, 3, mask=seen, tol=0, random_state=0, callback=lambda at: at.iteration == 2)
+    fit = method(X, 3, observed=seen, tol=0, random_state=0, callback=lambda at: at.iteration == 2)
     assert fit.stop_reason == "callback: stopped after 2 iterations"
     assert fit.n_iter == 2
-    fit = method(X, 3, mask=seen, tol=0, random_state=0, time_limit=0)
+    fit = method(X, 3, observed=seen, tol=0, random_state=0, time_limit=0)
     assert fit.stop_reason == "time_limit: 0 s passed"
-    assert method(X, 3, mask=seen, tol=0.1, random_state=0).stop_reason.code == "converged"
+    assert method(X, 3, observed=seen, tol=0.1, random_state=0).stop_reason.code == "converged"
 
 
 @pytest.mark.parametrize(

@@ -81,7 +81,7 @@ def test_hidden_entries_are_completed(method):
     seen = rng.random(X.shape) < 0.8
     start = W + 0.1 * rng.normal(size=W.shape), H + 0.1 * rng.normal(size=H.shape)
     max_iter = 60 if method is coordinate_descent else 800
-    fit = method(np.where(seen, X, 1e6), 3, mask=seen, init=start, max_iter=max_iter)
+    fit = method(np.where(seen, X, 1e6), 3, observed=seen, init=start, max_iter=max_iter)
     assert relative(X[~seen], fit.reconstruct().values[~seen]) < 1e-2
     holes = method(np.where(seen, X, np.nan), 3, init=start, max_iter=max_iter)
     np.testing.assert_array_equal(holes.W, fit.W)
@@ -270,7 +270,7 @@ def test_nothing_is_nothing(method):
     [
         (np.ones((4, 3)), {"rank": 4}, ValueError, "rank=4 exceeds"),
         (np.ones((4, 3)), {"init": "zeros"}, ValueError, "init='zeros' is unknown"),
-        (np.ones((4, 3)), {"mask": np.ones((3, 4), bool)}, ValueError, "mask has shape"),
+        (np.ones((4, 3)), {"observed": np.ones((3, 4), bool)}, ValueError, "observed has shape"),
         (np.ones((4, 3)), {"max_iter": 0}, ValueError, "max_iter=0 is too small"),
         (np.ones((4, 3)), {"dtype": "int8"}, ValueError, "dtype='int8' is not supported"),
         (sparse.eye_array(3), {}, TypeError, "scipy.sparse"),

@@ -30,7 +30,7 @@ BASELINES = [mean_fill, truncated_svd, nmf, lmafit, wlra, rtrmc, soft_impute, bm
 
 def test_mean_fill_is_the_mean_of_the_observed_entries():
     X = np.array([[1.0, 2.0, np.nan], [6.0, 100.0, 3.0]])
-    fit = mean_fill(X, mask=X != 100)
+    fit = mean_fill(X, observed=X != 100)
     np.testing.assert_allclose(fit.reconstruct(), np.full((2, 3), 3.0))
     assert fit.rank == 1
     # sum of (x - 3)² over 1, 2, 6, 3 is 14; of x² it is 50
@@ -66,7 +66,9 @@ def test_truncated_svd_fills_holes_with_the_mean(rng):
     expected = truncated_svd(filled, 2).reconstruct()
     xr.testing.assert_allclose(truncated_svd(holes, 2).reconstruct(), expected)
     hidden = np.where(seen, X, 1e6)
-    xr.testing.assert_identical(truncated_svd(hidden, 2, mask=seen).W, truncated_svd(holes, 2).W)
+    xr.testing.assert_identical(
+        truncated_svd(hidden, 2, observed=seen).W, truncated_svd(holes, 2).W
+    )
 
 
 @pytest.mark.parametrize("loss", ["frobenius", "kl"])
@@ -123,7 +125,7 @@ def test_a_rank_that_cannot_be(baseline):
 def test_nmf_says_what_it_cannot_do():
     X = np.ones((3, 3))
     with pytest.raises(ValueError, match=r"1 missing entries.*nmd\.complete"):
-        nmf(X, 1, mask=np.arange(9).reshape(3, 3) > 0)
+        nmf(X, 1, observed=np.arange(9).reshape(3, 3) > 0)
     with pytest.raises(ValueError, match="negative value -1"):
         nmf(-X, 1)
     with pytest.raises(ValueError, match="loss='l1' is not one of NMF's"):

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.browser
 
 DECOMPOSITION = """
 import nmd_lab as nmd
-settings = {"iterations": 100_000_000, "penalty": "1", "tol": 0}
+settings = {"iterations": 100_000_000, "rho": "1", "tol": 0}
 explorer = nmd.widgets.DecompositionExplorer(missing=0.1, **settings)
 explorer
 """
@@ -53,7 +53,7 @@ STUDY = """
 import nmd_lab as nmd
 study = nmd.Study(
     nmd.datasets.digits(1000), nonlinearity="relu", rank=[4, 8], n_splits=2, max_iter=3,
-    penalty=1.0, tol=0,
+    solver=nmd.ADMM(rho=1.0), tol=0,
 )
 study.run(progress=False)
 explorer = nmd.widgets.StudyExplorer(study)
@@ -372,7 +372,7 @@ def test_every_control(notebook):
     page.wait_for_selector(".nmd-run:enabled")
     entered = {
         "level": 0.2, "seed": 3, "low": -1.5, "high": 2.5, "rank": 4, "alpha": 0.25, "tol": 0.125,
-        "iterations": 7, "penalty": "balanced", "shape": "16 x 4",
+        "iterations": 7, "rho": "balanced", "shape": "16 x 4",
     }  # fmt: skip
     chosen = {"data": "synthetic", "noise": "gaussian", "nonlinearity": "minmax", "loss": "l1"}
     for name, value in chosen.items():

@@ -13,7 +13,7 @@ EXPLORER = """
 import nmd_lab as nmd
 
 explorer = nmd.widgets.DecompositionExplorer(
-    nmd.datasets.digits(200), rank=5, missing=0.1, iterations=100_000_000, penalty="1", tol=0
+    nmd.datasets.digits(200), rank=5, missing=0.1, iterations=100_000_000, rho="1", tol=0
 )
 explorer
 """

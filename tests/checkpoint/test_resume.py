@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from made_runs import PAIRS, STORAGES, Run, bits_of, fit_of, noisy, others
+from made_runs import PAIRS, STORAGES, Run, bits_of, fit_of, kept, noisy, others
 from some import some
 
 import nmd_lab as nmd
 from nmd_lab.checkpoint import keeper
 
-GIVEN_AGAIN = ("mask", "targets")
+GIVEN_AGAIN = ("observed", "targets")
 
 
 pytestmark = pytest.mark.filterwarnings("ignore::nmd_lab.warnings.NMDWarning")
@@ -57,12 +57,12 @@ def check(run: Run, ticks: Ticks, path: Path, seed: int) -> None:
     name, arguments, options = run
     function, rng = getattr(nmd, name), np.random.default_rng(seed)
     expected = bits_of(function(*arguments, **options))
-    ticks.until(0, lambda: function(*arguments, **options, checkpoint=path))
+    ticks.until(0, lambda: function(*arguments, **kept(options, path)))
     total = ticks.number
     assert not path.exists()  # a short run needs none
 
     def again() -> None:
-        function(*arguments, **options, checkpoint=path)
+        function(*arguments, **kept(options, path))
 
     first = int(rng.integers(1, total + 1))
     ticks.until(first, again)
@@ -91,7 +91,7 @@ def test_a_fit_without_a_seed_goes_on_with_its_own_random_numbers(ticks, tmp_pat
     path, (_, arguments, options) = tmp_path / "run.nc", others()["unseeded"]
     whole = {}
     for last in (12, 3):
-        ticks.until(last, lambda: nmd.decompose(*arguments, **options, checkpoint=path))
+        ticks.until(last, lambda: nmd.decompose(*arguments, **kept(options, path)))
         ticks.last = 0
         saved = path.read_bytes()
         whole[last] = bits_of(nmd.resume(path, arguments[0]))
@@ -100,7 +100,7 @@ def test_a_fit_without_a_seed_goes_on_with_its_own_random_numbers(ticks, tmp_pat
 
 
 def stopped(path: Path, ticks: Ticks, *arguments: Any, **options: Any) -> None:
-    ticks.until(9, lambda: nmd.decompose(*arguments, **options, checkpoint=path))
+    ticks.until(9, lambda: nmd.decompose(*arguments, **kept(options, path)))
     ticks.last = 0
 
 
@@ -112,14 +112,16 @@ def test_other_data_and_options_are_refused(ticks, tmp_path):
     with pytest.raises(ValueError, match=r"rank=3 does not go with checkpoint=.* which has 2"):
         nmd.resume(path, X, rank=3)
     with pytest.raises(ValueError, match=r"loss='l1' does not go with .* which has 'frobenius'"):
-        nmd.decompose(X, 2, "relu", "l1", init="svd", random_state=0, checkpoint=path)
+        nmd.decompose(
+            X, 2, "relu", "l1", init="svd", random_state=0, compute=nmd.Compute(checkpoint=path)
+        )
     with pytest.raises(ValueError, match="random_state=1 does not go"):
         nmd.resume(path, X, random_state=1)
     with pytest.raises(ValueError, match=r"is of decompose\(\), and this is complete\(\)"):
-        nmd.complete(X, 2, alpha=0, checkpoint=path)
+        nmd.complete(X, 2, alpha=0, compute=nmd.Compute(checkpoint=path))
     with pytest.raises(ValueError, match="max_iter=7 does not go"):
         nmd.resume(path, X, max_iter=7)
-    assert nmd.resume(path, X, threads=1, progress=False).n_iter > 9
+    assert nmd.resume(path, X, compute=nmd.Compute(threads=1), progress=False).n_iter > 9
 
 
 def test_what_a_checkpoint_does_not_hold_is_asked_for(ticks, tmp_path):
@@ -161,9 +163,12 @@ def test_a_run_goes_on_without_checkpoints_that_cannot_be_written(monkeypatch, t
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("nmd_lab.checkpoint.file.write_atomically", full)
-    with pytest.warns(nmd.CheckpointWarning, match="No further checkpoint is written"):
+    with pytest.warns(nmd.warnings.CheckpointWarning, match="No further checkpoint is written"):
         fit = nmd.decompose(
-            noisy("relu"), 2, random_state=0, checkpoint=tmp_path / "run.nc", checkpoint_every=0
+            noisy("relu"),
+            2,
+            random_state=0,
+            compute=nmd.Compute(checkpoint=tmp_path / "run.nc", checkpoint_every=0),
         )
     assert bits_of(fit) == bits_of(nmd.decompose(noisy("relu"), 2, random_state=0))
 
@@ -179,20 +184,20 @@ def test_a_run_goes_on_without_checkpoints_that_cannot_be_written(monkeypatch, t
 @pytest.mark.parametrize("function", ["decompose", "complete", "sample"])
 def test_bad_arguments(function, options, error, message):
     with pytest.raises(error, match=message):
-        getattr(nmd, function)(noisy("relu"), 2, **options)
+        getattr(nmd, function)(noisy("relu"), 2, compute=nmd.Compute(**options))
 
 
 SCRIPT = """
 import sys
 sys.path[:0] = {paths!r}
 from killing import calls_in, killed_in
-from made_runs import bits_of, fit_of, others
+from made_runs import bits_of, fit_of, kept, others
 import numpy as np, nmd_lab as nmd
 
 name, arguments, options = {run}
 function, path = getattr(nmd, name), {path!r}
 expected = bits_of(function(*arguments, **options))
-own = options | dict(checkpoint=path, checkpoint_every=0)
+own = kept(options, path, every=0)
 
 def run():
     return function(*arguments, **own)

@@ -99,7 +99,7 @@ def test_they_are_refused_wherever_data_enter(way, case):
         WAYS[way](DAMAGE[case])
 
 
-@pytest.mark.parametrize("name", ["mask", "weights"])
+@pytest.mark.parametrize("name", ["observed", "weights"])
 @pytest.mark.parametrize("case", ["csr indices 2000000000", "coo row -1", "csc falling indptr"])
 def test_they_are_refused_in_masks_and_weights(name, case):
     with raises(name):

@@ -14,10 +14,10 @@ SEEN = RNG.random((13, 11)) < 0.6
 WEIGHTS = RNG.random((13, 11)).astype(np.float32)
 
 
-@pytest.mark.parametrize("kind", ["mask", "weights", "both"])
+@pytest.mark.parametrize("kind", ["observed", "weights", "both"])
 def test_any_range_is_that_of_the_matrix(kind):
-    seen, weights = None if kind == "weights" else SEEN, None if kind == "mask" else WEIGHTS
-    expected = {"mask": SEEN, "weights": WEIGHTS, "both": np.where(SEEN, WEIGHTS, 0)}[kind]
+    seen, weights = None if kind == "weights" else SEEN, None if kind == "observed" else WEIGHTS
+    expected = {"observed": SEEN, "weights": WEIGHTS, "both": np.where(SEEN, WEIGHTS, 0)}[kind]
     read = EntryWeights(seen, weights)
     assert (read.dtype, read.shape) == (expected.dtype, expected.shape)
     for start in range(20):
@@ -30,13 +30,15 @@ def test_any_range_is_that_of_the_matrix(kind):
 
 @pytest.mark.parametrize("pair", [("relu", "frobenius"), ("square", "l1"), ("identity", "kl")])
 @pytest.mark.parametrize("scale", [1.0, 1e9])
+@pytest.mark.filterwarnings("ignore::nmd_lab.warnings.OverfitWarning")
 def test_what_a_mask_hides_is_never_used(pair, scale):
-    X = RNG.random((30, 20)) * scale
-    seen = RNG.random(X.shape) < 0.7
+    rng = np.random.default_rng(0)
+    X = rng.random((30, 20)) * scale
+    seen = rng.random(X.shape) < 0.7
     fits, plain = [], {"alpha": 0.1, "offsets": "both", "max_iter": 30, "tol": 0}
     for hidden in (np.nan, np.inf, -1e300, 0.0):
         given = np.where(seen, X, hidden)
-        fit = nmd.complete(given, 3, *pair, mask=seen, **plain, random_state=0)
+        fit = nmd.complete(given, 3, *pair, observed=seen, random_state=0, **plain)
         fits.append(fit)
         assert fit.parameters["observations_hash"] == fits[0].parameters["observations_hash"]
         for one, other in zip(fit.factors, fits[0].factors, strict=True):

@@ -106,9 +106,9 @@ def test_what_is_refused(kind):
         ("weights", A.astype(str), TypeError, "dtype"),
         ("weights", A.T, ValueError, "shape"),
         ("weights", np.zeros((5, 4)), ValueError, "no observed entry"),
-        ("mask", A, TypeError, "booleans"),
-        ("mask", (A > 1).astype(object), TypeError, "booleans"),
-        ("mask", A.T > 1, ValueError, "shape"),
+        ("observed", A, TypeError, "booleans"),
+        ("observed", (A > 1).astype(object), TypeError, "booleans"),
+        ("observed", A.T > 1, ValueError, "shape"),
     ],
 )
 @pytest.mark.parametrize("dense", [True, False])
@@ -136,12 +136,14 @@ def test_labels_that_come_twice(frame):
         coords = {"row": list("aabcd"), "column": list("wxyz")}
         X = xr.DataArray(A, coords=coords)
         other = xr.DataArray(A > 0, coords=coords | {"row": list("abcde")})
-    fit = nmd.decompose(X, 2, "identity", mask=X > 0, max_iter=3)
+    fit = nmd.decompose(X, 2, "identity", observed=X > 0, max_iter=3)
     assert fit.predict_labels("b", "w") == fit.predict(2, 0)
     with pytest.raises(ValueError, match=r"rows have the label 'a' more than once: use positions"):
         fit.predict_labels("a", "w")
-    with pytest.raises(ValueError, match=r"mask has a label along 'row' more than once, or X has"):
-        nmd.complete(X, 2, mask=other)
+    with pytest.raises(
+        ValueError, match=r"observed has a label along 'row' more than once, or X has"
+    ):
+        nmd.complete(X, 2, observed=other)
 
 
 def test_a_long_table_whose_columns_make_no_matrix():
@@ -166,6 +168,6 @@ def test_a_file_in_memory_is_left_as_it_is(tmp_path):
 
 def test_one_entry_makes_no_foreign_warning():
     with warnings.catch_warnings(action="error"):
-        warnings.simplefilter("ignore", nmd.NMDWarning)
+        warnings.simplefilter("ignore", nmd.warnings.NMDWarning)
         fit = nmd.decompose(np.ones((1, 1)), 1, "identity", max_iter=5)
         assert fit.loss(np.ones((1, 1)), 2.0).shape == (1, 1)

@@ -55,13 +55,13 @@ def test_shuffled_coordinates_give_correspondingly_labelled_results(small, rng):
     mask = xr.DataArray(rng.random(X.shape) < 0.8, coords=X.coords)
     weights = xr.DataArray(rng.uniform(0.5, 2, X.shape), coords=X.coords)
     rows, columns = rng.permutation(20), rng.permutation(15)
-    options = {"mask": mask, "weights": weights}
+    options = {"observed": mask, "weights": weights}
     plain = fit_of(X, **options).reconstruct()
     shuffled = fit_of(X.isel(row=rows, col=columns), **options).reconstruct()
     assert list(shuffled.row.values) == list(rows)
     xr.testing.assert_allclose(shuffled.sel(row=X.row, col=X.col), plain, atol=1e-5)
     turned = {
-        name: options[name].transpose("col", "row")[::-1, ::-1] for name in ("mask", "weights")
+        name: options[name].transpose("col", "row")[::-1, ::-1] for name in ("observed", "weights")
     }
     again = fit_of(X, **options | turned).reconstruct()
     xr.testing.assert_identical(again, plain)
@@ -96,8 +96,8 @@ def test_frame_in_labels_out(case, small):
 def test_a_mask_in_a_frame_is_matched_by_label(small, rng):
     X = pd.DataFrame(small, index=[f"r{i}" for i in range(20)])
     mask = pd.DataFrame(rng.random(X.shape) < 0.8, index=X.index)
-    one = fit_of(X, mask=mask)
-    two = fit_of(X, mask=mask.iloc[::-1, ::-1])
+    one = fit_of(X, observed=mask)
+    two = fit_of(X, observed=mask.iloc[::-1, ::-1])
     np.testing.assert_array_equal(one.W.values, two.W.values)
 
 
@@ -106,7 +106,7 @@ def test_hidden_values_have_no_influence(f, d, small, rng):
     seen = rng.random(small.shape) < 0.7
     garbage = np.where(seen, small, rng.choice([np.nan, np.inf, -1e300, -7.0], small.shape))
     results = [
-        fit_of(X, nonlinearity=f, loss=d, mask=mask)
+        fit_of(X, nonlinearity=f, loss=d, observed=mask)
         for X, mask in (
             (np.where(seen, small, np.nan), None),
             (garbage, seen),
@@ -129,11 +129,11 @@ def test_hidden_values_have_no_influence(f, d, small, rng):
     ],
 )
 def test_more_dimensions_are_stacked_and_unstacked(sample_dims, W_dims, H_dims, cube):
-    fit = fit_of(cube, sample_dims=sample_dims, mask=cube > 0.05)
+    fit = fit_of(cube, sample_dims=sample_dims, observed=cube > 0.05)
     assert fit.W.dims == (*W_dims, "component")
     assert fit.H.dims == ("component", *H_dims)
     matrix = cube.transpose(*W_dims, *H_dims).values.reshape(fit.shape)
-    flat = fit_of(matrix, mask=matrix > 0.05)
+    flat = fit_of(matrix, observed=matrix > 0.05)
     np.testing.assert_array_equal(fit.factors[0], flat.W.values)
     np.testing.assert_array_equal(fit.factors[1], flat.H.values)
     Y = fit.reconstruct()

@@ -70,7 +70,6 @@ def test_no_limit_is_no_limits():
         ({"at_most": MASK, "at_least": MASK, "upper": X - 1}, "no upper limit of X"),
         ({"at_most": MASK, "at_least": MASK, "upper": X + np.inf}, "finite numbers"),
         ({"upper": X}, "has no use"),
-        ({"at_most": MASK, "noise": -1.0}, "limit_noise"),
     ],
 )
 def test_bad_limits_are_refused(limits, words):

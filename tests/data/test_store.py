@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -93,10 +94,12 @@ def test_fits_have_the_bits_of_those_in_memory(f, loss, tmp_path):
     seen = np.random.default_rng(1).random(X.shape) < 0.2
     matrix = sp.csr_array(np.where(seen, X, 0))
     store = nmd.SparseStore.from_matrix(matrix, tmp_path / "store")
-    options = {"alpha": 0.01, "offsets": "both", "max_iter": 30, "random_state": 0, "threads": 1}
-    expected = bits_of(nmd.complete(matrix, 2, given(f), loss, **options))
-    for more in ({}, {"work_dir": tmp_path}):
-        assert bits_of(nmd.complete(store, 2, given(f), loss, **options, **more)) == expected
+    options = {"alpha": 0.01, "offsets": "both", "max_iter": 30, "random_state": 0}
+    one = nmd.Compute(threads=1)
+    expected = bits_of(nmd.complete(matrix, 2, given(f), loss, compute=one, **options))
+    for compute in (one, replace(one, work_dir=tmp_path)):
+        fit = nmd.complete(store, 2, given(f), loss, compute=compute, **options)
+        assert bits_of(fit) == expected
 
 
 def test_columns_in_chunks_lie_in_files_too(monkeypatch, tmp_path):
@@ -107,9 +110,11 @@ def test_columns_in_chunks_lie_in_files_too(monkeypatch, tmp_path):
     rng = np.random.default_rng(0)
     matrix = sp.random_array((500, 80), density=0.2, rng=rng, format="csr")
     store = nmd.SparseStore.from_matrix(matrix, tmp_path / "store")
-    options = {"alpha": 0.01, "max_iter": 20, "random_state": 0, "threads": 1}
-    expected = bits_of(nmd.complete(matrix, 3, "identity", **options))
-    fit = nmd.complete(store, 3, "identity", work_dir=tmp_path, **options)
+    options = {"alpha": 0.01, "max_iter": 20, "random_state": 0}
+    one = nmd.Compute(threads=1)
+    expected = bits_of(nmd.complete(matrix, 3, "identity", compute=one, **options))
+    in_files = nmd.Compute(threads=1, work_dir=tmp_path)
+    fit = nmd.complete(store, 3, "identity", compute=in_files, **options)
     assert bits_of(fit) == expected
 
 
@@ -154,8 +159,8 @@ def test_what_is_wrong_is_said(table, tmp_path):
         assert not list(tmp_path.glob("nmd-lab-*"))
     with pytest.raises(FileNotFoundError, match="is no store: make one"):
         nmd.SparseStore(tmp_path)
-    with pytest.raises(ValueError, match=r"mask= does not go with a SparseStore"):
-        nmd.complete(store, 2, alpha=0, mask=np.ones(store.shape, bool))
+    with pytest.raises(ValueError, match=r"observed= does not go with a SparseStore"):
+        nmd.complete(store, 2, alpha=0, observed=np.ones(store.shape, bool))
     with pytest.raises(ValueError, match=r"dtype='float64' does not go with a SparseStore of"):
         nmd.complete(store, 2, alpha=0, dtype="float64")
     weighted = nmd.SparseObservations(

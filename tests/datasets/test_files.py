@@ -72,7 +72,9 @@ def serve_archive(server, monkeypatch, ratings="1,2,3.5,7\n", edition="25m"):
 
 def test_a_download_is_verified_told_once_and_kept(server, monkeypatch, recwarn):
     archive = serve_archive(server, monkeypatch)
-    with pytest.warns(nmd.NMDWarning, match=r"MovieLens 25M from http.*terms of use.*research"):
+    with pytest.warns(
+        nmd.warnings.NMDWarning, match=r"MovieLens 25M from http.*terms of use.*research"
+    ):
         table = datasets.movielens("25m")
     assert table.iloc[0].tolist() == [1, 2, 3.5, "Heat"]
     archive.unlink()
@@ -84,7 +86,7 @@ def test_a_download_with_a_wrong_checksum_is_refused(server, monkeypatch):
     with zipfile.ZipFile(server / "ml-25m.zip", "a") as packed:
         packed.writestr("more", "more")
     with (
-        pytest.warns(nmd.NMDWarning, match="downloading"),
+        pytest.warns(nmd.warnings.NMDWarning, match="downloading"),
         pytest.raises(ValueError, match=r"ml-25m\.zip is not the file whose SHA-256 begins"),
     ):
         datasets.movielens("25m")
@@ -98,7 +100,9 @@ def installed(tmp_path, monkeypatch):
 
 def test_small_ratings_are_downloaded_and_verified(server, monkeypatch, installed):
     archive = serve_archive(server, monkeypatch, edition="latest-small")
-    with pytest.warns(nmd.NMDWarning, match=r"MovieLens latest-small from http.*not for commerce"):
+    with pytest.warns(
+        nmd.warnings.NMDWarning, match=r"MovieLens latest-small from http.*not for commerce"
+    ):
         table = datasets.movielens_small()
     assert table.iloc[0].tolist() == [1, 2, 3.5, "Heat"]
     assert table.attrs["edition"] == "September 2018"
@@ -108,7 +112,7 @@ def test_small_ratings_are_downloaded_and_verified(server, monkeypatch, installe
         packed.writestr("other", "other")
     shutil.rmtree(server.parent / "cache")
     with (
-        pytest.warns(nmd.NMDWarning, match="downloading"),
+        pytest.warns(nmd.warnings.NMDWarning, match="downloading"),
         pytest.raises(ValueError, match=r"is not the file whose SHA-256 begins"),
     ):
         datasets.movielens_small()
@@ -127,7 +131,7 @@ def test_small_ratings_that_are_nowhere_say_how_to_get_them(tmp_path, no_data, i
     with pytest.raises(FileNotFoundError, match=r"does not exist: get MovieLens latest-small from"):
         datasets.movielens_small(tmp_path)
     with (
-        pytest.warns(nmd.NMDWarning, match="downloading"),
+        pytest.warns(nmd.warnings.NMDWarning, match="downloading"),
         pytest.raises(ConnectionError, match=r"get MovieLens latest-small from .* yourself"),
     ):
         datasets.movielens_small()
@@ -139,7 +143,7 @@ def test_the_explorer_offers_no_ratings_that_it_would_have_to_download(no_data, 
 
 def test_a_server_that_has_nothing_is_told(server):
     with (
-        pytest.warns(nmd.NMDWarning, match="downloading MNIST"),
+        pytest.warns(nmd.warnings.NMDWarning, match="downloading MNIST"),
         pytest.raises(ConnectionError, match=r"t10k-images.*cannot be downloaded .*data/README"),
     ):
         datasets.mnist()

@@ -138,7 +138,7 @@ def short_run(case: Case) -> dict[str, object]:
     (m, n), r = case.shape, case.rank
     scale = np.sqrt(np.abs(case.matrix.astype(float)[case.seen]).mean() + 1e-300)
     factors = scale * (0.5 + rng.random((m, r))), scale * (0.5 + rng.random((r, n)))
-    plain = {"init": factors, "n_init": 1, "max_iter": 2, "acceleration": None, "epsilon": 1e-3}
+    plain = {"init": factors, "n_init": 1, "max_iter": 2, "refine": False, "epsilon": 1e-3}
     return plain | {"homotopy": False, "polish": False, "validation": None, "time_limit": None}
 
 

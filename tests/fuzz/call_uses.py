@@ -10,7 +10,7 @@ import xarray as xr
 
 import nmd_lab
 
-from .case import WRONG, Case
+from .case import WRONG, Case, arguments_of
 from .containers import contents
 from .faults import Fault, is_documented
 from .fit_uses import USES, Use
@@ -21,10 +21,10 @@ def fit_is_used(case: Case) -> None:
     X, others = case.given()
     fit = case.call(X, **others)
     model = fit.labels.flatten(fit.reconstruct().values)
-    mask = {name: value for name, value in others.items() if name == "mask"}
+    observed = {name: value for name, value in others.items() if name == "observed"}
     before = contents([X, *others.values()])
     rng = np.random.default_rng([case.seed, 5])
-    use = Use(fit, case, X, mask, model, rng)
+    use = Use(fit, case, X, observed, model, rng)
     for name in rng.permutation(list(USES))[:5]:
         _documented(lambda name=name: USES[name](use))
     if contents([X, *others.values()]) != before:
@@ -49,7 +49,7 @@ def estimators_agree(case: Case) -> None:
     model: Any = nmd_lab.NMD if case.verb == "decompose" else nmd_lab.MatrixCompletion
     given = X.astype(float) if case.dtype in ("bool", "float16", "longdouble") else X
     before = given.tobytes()
-    estimator = model(n_components=case.rank, **options).fit(given)
+    estimator = model(n_components=case.rank, **arguments_of(options)).fit(given)
     codes = estimator.transform(given)
     if not np.isfinite(codes).all():
         raise Fault("transform is not finite")
@@ -101,9 +101,9 @@ def small_study_runs(case: Case) -> None:
     options = {n: v for n, v in case.options.items() if n in ("alpha", "offsets", "init")}
     options |= {"nonlinearity": ["identity", case.model], "loss": case.loss}
     options |= {"rank": 1, "max_iter": 3, "missing": [0.1, 0.3], "n_splits": 1}
-    mask = {name: value for name, value in others.items() if name in ("mask", "sample_dims")}
+    options |= {name: others[name] for name in ("observed", "sample_dims") if name in others}
     noise = {"gaussian": [0, 0.1]} if case.seed % 4 == 0 else None
-    runs = [nmd_lab.Study(X, noise=noise, **options, **mask).run(progress=False) for _ in range(2)]
+    runs = [nmd_lab.Study(X, noise=noise, **options).run(progress=False) for _ in range(2)]
     measured = ["seconds"]
     if not runs[0].drop_vars(measured).identical(runs[1].drop_vars(measured)):
         raise Fault("the same study gives other results")
@@ -118,10 +118,11 @@ def wrong_option_is_refused(case: Case) -> None:
     """A wrong value of an option gives a fit or one sentence, never anything else."""
     rng = np.random.default_rng([case.seed, 7])
     X, others = case.given()
-    names = ["rank", "nonlinearity", "loss", "mask", "weights", "sample_dims", "dtype"]
-    names += ["init", "n_init", "max_iter", "tol", "penalty", "initial_penalty", "acceleration"]
-    names += ["homotopy", "polish", "alpha", "offsets", "constraint", "validation", "patience"]
-    names += ["epsilon", "time_limit", "callback", "progress", "random_state", "threads", "typo"]
+    names = ["rank", "nonlinearity", "loss", "observed", "weights", "sample_dims", "dtype"]
+    names += ["init", "n_init", "max_iter", "tol", "rho", "initial_rho", "refine", "homotopy"]
+    names += ["polish", "alpha", "offsets", "split", "validation", "patience", "epsilon"]
+    names += ["time_limit", "callback", "progress", "random_state", "threads", "typo"]
+    names += ["solver", "compute"]
     name, value = names[rng.integers(len(names))], WRONG[rng.integers(len(WRONG))]
     if name in ("max_iter", "n_init", "threads") and value == 10**30:
         return  # right, and long
@@ -129,7 +130,7 @@ def wrong_option_is_refused(case: Case) -> None:
         return  # it can be called, and its own error goes through
     arguments = {"rank": case.rank, "nonlinearity": case.model, "loss": case.loss}
     arguments |= {"max_iter": 3, "progress": False, "random_state": 0} | others | {name: value}
-    fit = getattr(nmd_lab, case.verb)(X, arguments.pop("rank"), **arguments)
+    fit = getattr(nmd_lab, case.verb)(X, arguments.pop("rank"), **arguments_of(arguments))
     if not np.isfinite(fit.reconstruct().values).all():
         raise Fault("reconstruct() is not finite", f"{name}={value!r}")
 

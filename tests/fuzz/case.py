@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any
 
@@ -34,7 +34,7 @@ class Case:
     empty: bool = False
     dtype: str = "float64"
     container: str = "nan"
-    other: str = "mask"
+    other: str = "observed"
     nonlinearity: str = "identity"
     loss: str = "frobenius"
     options: dict[str, Any] = field(default_factory=dict)
@@ -59,7 +59,7 @@ class Case:
         options = {"max_iter": 5, "random_state": self.seed, "progress": False, "alpha": 0}
         verb = getattr(nmd_lab, self.verb)
         options |= self.resolved | others
-        return verb(X, self.rank, self.model, self.loss, **options)
+        return verb(X, self.rank, self.model, self.loss, **arguments_of(options))
 
     @property
     def resolved(self) -> dict[str, Any]:
@@ -89,6 +89,17 @@ class Case:
         return self.verb == "decompose" and self.container in SPARSE
 
 
+def arguments_of(options: dict[str, Any]) -> dict[str, Any]:
+    """Return options with those of the solver in an ADMM, and those of the machine in a Compute."""
+    arguments = dict(options)
+    settings: dict[str, type[Any]] = {"solver": nmd_lab.ADMM, "compute": nmd_lab.Compute}
+    for argument, kind in settings.items():
+        names = [each.name for each in fields(kind) if each.name in arguments]
+        if names:
+            arguments[argument] = kind(**{name: arguments.pop(name) for name in names})
+    return arguments
+
+
 def model_of(nonlinearity: str) -> Any:
     """Return a nonlinearity by its name; one with bounds as an object."""
     name, _, bounds = nonlinearity.partition("(")
@@ -102,14 +113,14 @@ OPTIONS: dict[str, st.SearchStrategy[Any]] = {
     "n_init": st.integers(1, 3),
     "max_iter": st.one_of(st.integers(1, 40), st.integers(1, 10), st.sampled_from([1, 120, 220])),
     "tol": st.sampled_from([0.0, 1e-10, 1e-4, 1e-2, 0.1, 1.0]),
-    "penalty": st.sampled_from(["auto", "balanced", "paper", 1e-3, 1.0, 1e3]),
-    "initial_penalty": st.sampled_from([1e-2, 1.0, 50]),
-    "acceleration": st.sampled_from(["auto", None]),
+    "rho": st.sampled_from(["auto", "balanced", "paper", 1e-3, 1.0, 1e3]),
+    "initial_rho": st.sampled_from([1e-2, 1.0, 50]),
+    "refine": st.booleans(),
     "homotopy": st.sampled_from(["auto", True, False]),
     "polish": st.sampled_from(["auto", True, False]),
     "alpha": st.sampled_from([0, 1e-3, 1.0, 100.0]),
     "offsets": st.sampled_from(["none", "global", "rows", "columns", "both"]),
-    "constraint": st.sampled_from(["auto", "everywhere", "observed"]),
+    "split": st.sampled_from(["auto", "everywhere", "observed"]),
     "validation": st.sampled_from([0.1, 0.5, 0.9, "matrix"]),
     "patience": st.integers(1, 12),
     "epsilon": st.sampled_from([0.0, 1e-12, 1e-6]),
@@ -118,7 +129,7 @@ OPTIONS: dict[str, st.SearchStrategy[Any]] = {
     "threads": st.integers(1, 2),
     "dtype": st.sampled_from(["float32", "float64"]),
 }
-"""Valid values of every option."""
+"""Valid values of every option, those of the solver and of the machine beside the others."""
 
 WRONG: tuple[Any, ...] = (
     *(-1, 0, 1, 2.5, True, None, "", "auto ", "svd", float("nan"), float("inf"), 1e400, -0.5),

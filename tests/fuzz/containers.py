@@ -104,7 +104,7 @@ def _observations(values: Array, seen: Array) -> Any:
 
 DENSE: dict[str, Callable[[Array, Array], Given]] = {
     "nan": lambda v, s: (_with_nan(v, s), {}),
-    "mask": lambda v, s: (_junk(v, s), {"mask": s}),
+    "observed": lambda v, s: (_junk(v, s), {"observed": s}),
     "masked": lambda v, s: (np.ma.masked_array(_junk(v, s), ~s), {}),
     "weights": lambda v, s: (_junk(v, s), {"weights": s.astype(float)}),
     "list": lambda v, s: (_with_nan(v, s).astype(float).tolist(), {}),

@@ -81,6 +81,6 @@ def kind_of(error: BaseException) -> str:
 def check_warnings(caught: list[warnings.WarningMessage]) -> None:
     """Raise a Fault if a warning is not one of nmd_lab's own."""
     for one in caught:
-        if not issubclass(one.category, nmd_lab.NMDWarning):
+        if not issubclass(one.category, nmd_lab.warnings.NMDWarning):
             where = f"{Path(one.filename).parent.name}/{Path(one.filename).name}"
             raise Fault(f"foreign {one.category.__name__} in {where}", str(one.message))

@@ -19,7 +19,7 @@ import nmd_lab
 from nmd_lab.cli import ExitCode, main
 from nmd_lab.data.readers import read_file
 
-from .case import Case
+from .case import Case, arguments_of
 from .faults import Fault, is_documented
 
 FILES = ("x.csv", "x.csv.gz", "x.tsv", "x.npy", "x.npz", "x.mtx", "long.csv")
@@ -108,18 +108,8 @@ def command_gives_the_fit(case: Case) -> None:
 
 def _flags(case: Case) -> dict[str, Any]:
     """Return the options of a case that the command has, too."""
-    names = (
-        "max_iter",
-        "tol",
-        "alpha",
-        "offsets",
-        "constraint",
-        "dtype",
-        "n_init",
-        "init",
-        "penalty",
-    )
-    names += ("patience", "epsilon", "homotopy", "polish", "initial_penalty")
+    names = ["max_iter", "tol", "alpha", "offsets", "dtype", "n_init", "init"]
+    names += ["rho", "initial_rho", "split", "patience", "epsilon", "homotopy", "polish"]
     return {name: case.options[name] for name in names if name in case.options}
 
 
@@ -147,10 +137,14 @@ def _direct(case: Case, path: Path, arguments: dict[str, Any]) -> nmd_lab.Decomp
     verb = getattr(nmd_lab, case.verb)
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", nmd_lab.NMDWarning)
+            warnings.simplefilter("ignore", nmd_lab.warnings.NMDWarning)
             X = read_file(path).X
             fit: nmd_lab.Decomposition = verb(
-                X, nonlinearity=case.model, loss=case.loss, progress=False, **arguments
+                X,
+                nonlinearity=case.model,
+                loss=case.loss,
+                progress=False,
+                **arguments_of(arguments),
             )
     except Exception as error:
         if not is_documented(error):

@@ -32,8 +32,8 @@ class Use(NamedTuple):
         Case that gave it.
     X : object
         Data in their container.
-    mask : dict
-        The keyword argument `mask`, if the container has one.
+    observed : dict
+        The keyword argument `observed`, if the container has one.
     model : ndarray (m, n)
         Flat reconstruction.
     rng : Generator
@@ -43,7 +43,7 @@ class Use(NamedTuple):
     fit: nmd_lab.Decomposition
     case: Case
     X: Any
-    mask: dict[str, Any]
+    observed: dict[str, Any]
     model: Array
     rng: np.random.Generator
 
@@ -121,7 +121,7 @@ def _top_labels(use: Use) -> None:
 
 def _residual(use: Use) -> None:
     case, fit = use.case, use.fit
-    residual = fit.residual(use.X, **use.mask)
+    residual = fit.residual(use.X, **use.observed)
     size = float(np.abs(case.matrix.astype(float)[case.seen]).max() + np.abs(use.model).max())
     if sparse.issparse(residual):
         i, j = residual.tocoo().coords
@@ -140,10 +140,10 @@ def _residual(use: Use) -> None:
 
 
 def _score(use: Use) -> None:
-    score, case = use.fit.score(use.X, **use.mask), use.case
+    score, case = use.fit.score(use.X, **use.observed), use.case
     if not (np.isfinite(score) and score <= 1):
         raise Fault("score is not finite, or above 1", repr(score))
-    if case.container in ("nan", "mask", "masked", "frame", "frozen"):
+    if case.container in ("nan", "observed", "masked", "frame", "frozen"):
         x, y = case.matrix.astype(float)[case.seen], use.model.astype(float)[case.seen]
         unit = np.abs(x).max()
         if unit > 0:
@@ -153,7 +153,7 @@ def _score(use: Use) -> None:
 
 
 def _fold_in(use: Use) -> None:
-    if not np.isfinite(use.fit.fold_in(use.X, unknown="offsets", **use.mask).values).all():
+    if not np.isfinite(use.fit.fold_in(use.X, unknown="offsets", **use.observed).values).all():
         raise Fault("fold_in is not finite")
 
 
@@ -161,8 +161,8 @@ def _append(use: Use) -> None:
     fit, X = use.fit, use.X
     if use.case.container == "frame":
         X = X.set_axis([f"new {i}" for i in range(len(X))])
-    longer = fit.append(X, unknown="offsets", **use.mask)
-    again = fit.append(fit.fold_in(X, unknown="offsets", **use.mask))
+    longer = fit.append(X, unknown="offsets", **use.observed)
+    again = fit.append(fit.fold_in(X, unknown="offsets", **use.observed))
     m, n = fit.shape
     if longer.shape[1] != n or longer.shape[0] <= m:
         raise Fault("append gives another shape", f"{fit.shape} became {longer.shape}")
@@ -244,7 +244,7 @@ def _split(use: Use) -> None:
 
 def _compare(use: Use) -> None:
     nmd_lab.compare(use.fit, use.fit.rotate())
-    nmd_lab.compare([use.fit, use.fit], use.X, **use.mask)
+    nmd_lab.compare([use.fit, use.fit], use.X, **use.observed)
 
 
 def _shown(use: Use) -> None:
@@ -253,7 +253,7 @@ def _shown(use: Use) -> None:
 
 
 def _again(use: Use) -> None:
-    others = {**use.mask} | ({} if "init" in use.case.options else {"init": use.fit})
+    others = {**use.observed} | ({} if "init" in use.case.options else {"init": use.fit})
     use.case.call(use.X, **others)
 
 

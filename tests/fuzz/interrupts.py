@@ -26,8 +26,17 @@ STARTS, ITERATIONS = 3, 60
 KINDS: dict[str, dict[str, Any]] = {
     "plain": {"nonlinearity": "relu"},
     "warm-up": {"nonlinearity": "square"},
-    "validation": {"nonlinearity": "identity", "validation": 0.2, "patience": 1000, "alpha": 1},
-    "sparse": {"nonlinearity": "relu", "constraint": "observed", "offsets": "both"},
+    "validation": {
+        "nonlinearity": "identity",
+        "validation": 0.2,
+        "solver": nmd_lab.ADMM(patience=1000),
+        "alpha": 1,
+    },
+    "sparse": {
+        "nonlinearity": "relu",
+        "solver": nmd_lab.ADMM(split="observed"),
+        "offsets": "both",
+    },
     "choice": {"alpha": "auto"},
 }
 """Kinds of fits; each has three starts."""
@@ -51,7 +60,7 @@ def fit(kind: str) -> nmd_lab.Decomposition:
         "progress": False,
     }
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", nmd_lab.NMDWarning)
+        warnings.simplefilter("ignore", nmd_lab.warnings.NMDWarning)
         return nmd_lab.complete(X, 3, **{"alpha": 0} | KINDS[kind], **options)
 
 

@@ -21,7 +21,7 @@ from .ledger import Ledger
 FITS, GROWTH = 300, 20 << 20
 """Number of fits after the warm-up, and bytes by which they may grow the process."""
 
-CONTAINERS = ("nan", "mask", "csr", "frame", "data array", "observations")
+CONTAINERS = ("nan", "observed", "csr", "frame", "data array", "observations")
 
 
 def fit_number(k: int) -> None:
@@ -34,7 +34,7 @@ def fit_number(k: int) -> None:
     options = {"max_iter": 10, "tol": 0, "random_state": k, "n_init": 1 + k % 2}
     options |= {"offsets": ("none", "both")[k // 15 % 2], "alpha": k % 4}
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", nmd_lab.NMDWarning)
+        warnings.simplefilter("ignore", nmd_lab.warnings.NMDWarning)
         fit = nmd_lab.complete(given, 4, f, loss, **options, **others)
     fit.reconstruct()
     fit.fold_in(given, **others)

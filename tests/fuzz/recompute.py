@@ -15,7 +15,7 @@ KL_FLOOR = 1e-12
 """Lower bound of y in the KL divergence, relative to x."""
 
 
-def _f(f: nmd_lab.Nonlinearity, t: Array) -> Array:
+def _f(f: nmd_lab.nonlinearities.Nonlinearity, t: Array) -> Array:
     return {
         "identity": lambda: t,
         "relu": lambda: np.maximum(t, 0),

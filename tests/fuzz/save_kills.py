@@ -23,7 +23,7 @@ PART = "kills: save"
 def fits() -> list[nmd_lab.Decomposition]:
     """Return two fits that differ."""
     X = np.random.default_rng(0).random((300, 200))
-    options = {"tol": 0, "max_iter": 3, "acceleration": None}
+    options = {"tol": 0, "max_iter": 3, "solver": nmd_lab.ADMM(refine=False)}
     return [nmd_lab.complete(X, 20, random_state=seed, init="random", **options) for seed in (0, 1)]
 
 

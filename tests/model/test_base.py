@@ -29,10 +29,10 @@ def test_the_noise_of_each_loss():
 
 
 def test_classes_of_the_users_own_have_defaults():
-    class Own(nmd.Loss):
+    class Own(nmd.losses.Loss):
         name = "own"
 
-    class Bent(nmd.Nonlinearity):
+    class Bent(nmd.nonlinearities.Nonlinearity):
         name = "bent"
 
     class Robust(nmd.L1):

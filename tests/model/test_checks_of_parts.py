@@ -12,7 +12,7 @@ import nmd_lab as nmd
 pytestmark = pytest.mark.exhaustive
 
 
-class Halfway(nmd.Loss):
+class Halfway(nmd.losses.Loss):
     """Its proximal map forgets rho."""
 
     name = "halfway"
@@ -26,7 +26,7 @@ class Halfway(nmd.Loss):
         return 0.5 * (x + q)
 
 
-class Unbounded(nmd.Loss):
+class Unbounded(nmd.losses.Loss):
     name = "unbounded"
 
     @staticmethod
@@ -34,7 +34,7 @@ class Unbounded(nmd.Loss):
         return -((x - y) ** 2)
 
 
-class Undefined(nmd.Loss):
+class Undefined(nmd.losses.Loss):
     name = "undefined"
 
     @staticmethod
@@ -52,23 +52,29 @@ def broken(report):
 
 LOSSES = [
     nmd.L1(),
-    nmd.Logistic(-1),
-    nmd.NegativeBinomial(0.5),
-    nmd.Ordinal([0, 1, 2], [-0.5, 0.7]),
+    nmd.losses.Logistic(-1),
+    nmd.losses.NegativeBinomial(0.5),
+    nmd.losses.Ordinal([0, 1, 2], [-0.5, 0.7]),
 ]
-FUNCTIONS = [nmd.MinMax(0, 2), nmd.Square(), nmd.Sigmoid(), nmd.Power(1.5), nmd.Wrap()]
+FUNCTIONS = [
+    nmd.MinMax(0, 2),
+    nmd.Square(),
+    nmd.nonlinearities.Sigmoid(),
+    nmd.nonlinearities.Power(1.5),
+    nmd.nonlinearities.Wrap(),
+]
 
 
 @pytest.mark.parametrize("loss", LOSSES, ids=repr)
 def test_our_losses_pass(loss):
-    report = nmd.check_loss(loss, n=60)
+    report = nmd.losses.check_loss(loss, n=60)
     assert report.passed, str(report)
     report.raise_for_failure()
 
 
 @pytest.mark.parametrize("f", FUNCTIONS, ids=repr)
 def test_our_nonlinearities_pass(f):
-    report = nmd.check_nonlinearity(f, n=60)
+    report = nmd.nonlinearities.check_nonlinearity(f, n=60)
     assert report.passed, str(report)
 
 
@@ -81,7 +87,7 @@ def test_our_nonlinearities_pass(f):
     ],
 )
 def test_a_wrong_loss_is_found_and_no_fit_begins(loss, law, rng):
-    report = nmd.check_loss(loss, n=40)
+    report = nmd.losses.check_loss(loss, n=40)
     assert law in broken(report)
     assert law in str(report)
     assert law in report._repr_html_()
@@ -89,7 +95,7 @@ def test_a_wrong_loss_is_found_and_no_fit_begins(loss, law, rng):
         nmd.decompose(rng.random((8, 6)), 1, "identity", loss)
 
 
-class Cauchy(nmd.Loss):
+class Cauchy(nmd.losses.Loss):
     """A loss that is not convex, and does not say so."""
 
     name = "cauchy"
@@ -99,7 +105,7 @@ class Cauchy(nmd.Loss):
         return math.log1p((x - y) ** 2)
 
 
-class WithoutParameters(nmd.Loss):
+class WithoutParameters(nmd.losses.Loss):
     name = "without p"
 
     @staticmethod
@@ -107,7 +113,7 @@ class WithoutParameters(nmd.Loss):
         return (x - y) ** 2
 
 
-class Arrays(nmd.Loss):
+class Arrays(nmd.losses.Loss):
     name = "arrays"
 
     @staticmethod
@@ -115,7 +121,7 @@ class Arrays(nmd.Loss):
         return np.where(x > y, 2 * (x - y), y - x)
 
 
-class Misspelt(nmd.Loss):
+class Misspelt(nmd.losses.Loss):
     name = "misspelt"
 
     @staticmethod
@@ -154,19 +160,23 @@ def test_a_class_in_the_place_of_an_object():
 
 
 def test_a_jump_is_found_and_no_fit_begins(rng):
-    f = nmd.Smooth(jump)
-    assert "f is continuous" in broken(nmd.check_nonlinearity(f, loss=nmd.Frobenius(), n=40))
+    f = nmd.nonlinearities.Smooth(jump)
+    assert "f is continuous" in broken(
+        nmd.nonlinearities.check_nonlinearity(f, loss=nmd.Frobenius(), n=40)
+    )
     with pytest.raises(ValueError, match=r"Smooth\(jump\) breaks the law that f is continuous"):
         nmd.decompose(rng.random((8, 6)), 1, f)
 
 
 def test_a_wrong_derivative_is_found():
-    f = nmd.Smooth(math.tanh, lambda t: 1.0, name="tanh", compile=False)
-    assert "derivative is that of f" in broken(nmd.check_nonlinearity(f, loss=nmd.L1(), n=20))
+    f = nmd.nonlinearities.Smooth(math.tanh, lambda t: 1.0, name="tanh", compile=False)
+    assert "derivative is that of f" in broken(
+        nmd.nonlinearities.check_nonlinearity(f, loss=nmd.L1(), n=20)
+    )
 
 
 def test_other_objects_are_refused():
     with pytest.raises(TypeError, match="is not a Loss object"):
-        nmd.check_loss("l1")
+        nmd.losses.check_loss("l1")
     with pytest.raises(TypeError, match="is not a Nonlinearity object"):
-        nmd.check_nonlinearity(np.tanh)
+        nmd.nonlinearities.check_nonlinearity(np.tanh)

@@ -8,7 +8,7 @@ from scipy import stats
 from scipy.optimize import minimize, minimize_scalar
 
 import nmd_lab as nmd
-from nmd_lab import NegativeBinomial, Ordinal  # for eval of a repr
+from nmd_lab.losses import NegativeBinomial, Ordinal  # for eval of a repr
 
 
 @pytest.mark.parametrize("dispersion", [1e-7, 1e-3, 0.4, 30.0])
@@ -18,17 +18,17 @@ def test_negative_binomial_is_a_probability(dispersion):
     size = 1 / dispersion
     wanted = -stats.nbinom.logpmf(x, size, size / (size + y))
     rtol = 1e-8 if dispersion > 1e-5 else 1e-6  # SciPy subtracts large logarithms of Γ
-    np.testing.assert_allclose(nmd.NegativeBinomial(dispersion)(x, y), wanted, rtol=rtol)
+    np.testing.assert_allclose(nmd.losses.NegativeBinomial(dispersion)(x, y), wanted, rtol=rtol)
 
 
 def test_little_dispersion_is_poisson():
     x, y = np.arange(20.0)[:, None], np.array([0.2, 3.0, 11.0])
     wanted = -stats.poisson.logpmf(x, y)
-    np.testing.assert_allclose(nmd.NegativeBinomial(1e-9)(x, y), wanted, rtol=1e-7)
+    np.testing.assert_allclose(nmd.losses.NegativeBinomial(1e-9)(x, y), wanted, rtol=1e-7)
 
 
 def test_ordinal_is_a_probability():
-    loss = nmd.Ordinal([1, 2, 5], [-0.5, 1.5])
+    loss = nmd.losses.Ordinal([1, 2, 5], [-0.5, 1.5])
     y = np.array([-3.0, 0.0, 2.0, 4.0])
     ends = np.array([-np.inf, -0.5, 1.5, np.inf])
     shares = stats.norm.cdf(ends[1:, None] - y) - stats.norm.cdf(ends[:-1, None] - y)
@@ -38,7 +38,7 @@ def test_ordinal_is_a_probability():
 
 
 def test_ordinal_far_in_the_tails():
-    loss = nmd.Ordinal([0, 1, 2], [-1, 1])
+    loss = nmd.losses.Ordinal([0, 1, 2], [-1, 1])
     value = loss([2.0, 0.0, 1.0], [-60.0, 60.0, 50.0])
     tail = -stats.norm.logsf([61.0, 61.0, 49.0])
     np.testing.assert_allclose(value, tail, rtol=1e-10)
@@ -46,34 +46,34 @@ def test_ordinal_far_in_the_tails():
 
 def test_narrow_levels_keep_their_digits():
     width = 1e-5
-    value = nmd.Ordinal([0, 1, 2], [0, width])(1.0, 3.0)
+    value = nmd.losses.Ordinal([0, 1, 2], [0, width])(1.0, 3.0)
     assert float(value) == pytest.approx(
         -stats.norm.logpdf(3 - width / 2) - np.log(width), rel=1e-9
     )
 
 
 def test_logistic_codings():
-    zero_one, signs = nmd.Logistic(), nmd.Logistic(-1)
+    zero_one, signs = nmd.losses.Logistic(), nmd.losses.Logistic(-1)
     np.testing.assert_allclose(zero_one([0, 1], 0.7), np.logaddexp(0, [0.7, -0.7]))
     np.testing.assert_allclose(signs([-1, 1], 0.7), np.logaddexp(0, [0.7, -0.7]))
     assert float(zero_one.expected(np.array(0.0))) == 0.5
     assert float(signs.expected(np.array(0.0))) == 0.0
     np.testing.assert_allclose(zero_one([0.0, 1.0], [-800, 800]), 0)
-    assert nmd.Logistic().for_data(np.array([-1.0, 1.0])) == signs
-    assert nmd.Logistic().for_data(np.ones(3)) == nmd.Logistic(0)
+    assert nmd.losses.Logistic().for_data(np.array([-1.0, 1.0])) == signs
+    assert nmd.losses.Logistic().for_data(np.ones(3)) == nmd.losses.Logistic(0)
 
 
 @pytest.mark.parametrize(
     ("loss", "x", "named"),
     [
-        (nmd.Logistic(), [0.0, 0.5], "0.5"),
-        (nmd.Logistic(), [-1.0, 0.0], "value 0"),
-        (nmd.Logistic(0), [-1.0, 1.0], "-1"),
-        (nmd.Ordinal([1, 2]), [1.0, 3.0], "value 3"),
-        (nmd.Ordinal(), [2.0, 2.0], "single level"),
-        (nmd.NegativeBinomial(1.0), [-1.0, 2.0], "negative value -1"),
-        (nmd.ItakuraSaito(), [0.0, 2.0], "value 0"),
-        (nmd.SquaredLog(), [-2.0, 2.0], "value -2"),
+        (nmd.losses.Logistic(), [0.0, 0.5], "0.5"),
+        (nmd.losses.Logistic(), [-1.0, 0.0], "value 0"),
+        (nmd.losses.Logistic(0), [-1.0, 1.0], "-1"),
+        (nmd.losses.Ordinal([1, 2]), [1.0, 3.0], "value 3"),
+        (nmd.losses.Ordinal(), [2.0, 2.0], "single level"),
+        (nmd.losses.NegativeBinomial(1.0), [-1.0, 2.0], "negative value -1"),
+        (nmd.losses.ItakuraSaito(), [0.0, 2.0], "value 0"),
+        (nmd.losses.SquaredLog(), [-2.0, 2.0], "value -2"),
     ],
 )
 def test_data_that_a_loss_does_not_define(loss, x, named):
@@ -86,10 +86,15 @@ def test_data_that_a_loss_does_not_define(loss, x, named):
 @pytest.mark.parametrize(
     ("make", "value"),
     [
-        (nmd.Huber, 0), (nmd.Quantile, 1), (nmd.Logistic, 2), (nmd.NegativeBinomial, -1),
-        (nmd.Ordinal, [1]), (nmd.Ordinal, [2, 1]), (nmd.NegativeBinomial, np.inf),
+        (nmd.losses.Huber, 0),
+        (nmd.losses.Quantile, 1),
+        (nmd.losses.Logistic, 2),
+        (nmd.losses.NegativeBinomial, -1),
+        (nmd.losses.Ordinal, [1]),
+        (nmd.losses.Ordinal, [2, 1]),
+        (nmd.losses.NegativeBinomial, np.inf),
     ],
-)  # fmt: skip
+)
 def test_bad_parameters(make, value):
     with pytest.raises(ValueError, match="give"):
         make(value)
@@ -104,7 +109,7 @@ def counts(seed=0, n=4000):
 
 def test_the_learned_dispersion_has_the_highest_likelihood():
     x, y, w = counts()
-    first = nmd.NegativeBinomial().for_data(x, w)
+    first = nmd.losses.NegativeBinomial().for_data(x, w)
     learned = first.learned(x, y, w)
 
     def objective(logarithm):
@@ -115,7 +120,7 @@ def test_the_learned_dispersion_has_the_highest_likelihood():
     assert np.sum(w * learned(x, y)) <= best.fun * (1 + 1e-9)
     assert learned.dispersion == pytest.approx(np.exp(best.x), rel=1e-3)
     assert learned.learned(x, y, w).dispersion == pytest.approx(learned.dispersion, rel=1e-3)
-    fixed = nmd.NegativeBinomial(2.0)
+    fixed = nmd.losses.NegativeBinomial(2.0)
     assert fixed.learned(x, y, w) is fixed
     assert fixed.learns is False
 
@@ -125,7 +130,7 @@ def test_learned_cut_points_have_the_highest_likelihood():
     y, w = rng.normal(size=3000) * 1.5, rng.uniform(0.5, 2, 3000)
     true = np.array([-1.2, 0.1, 0.8])
     x = np.searchsorted(true, y + rng.normal(size=y.size)) + 1.0
-    learned = nmd.Ordinal([1, 2, 3, 4]).for_data(x, w).learned(x, y, w)
+    learned = nmd.losses.Ordinal([1, 2, 3, 4]).for_data(x, w).learned(x, y, w)
     code = x.astype(int) - 1
 
     def objective(cuts):
@@ -143,7 +148,7 @@ def test_levels_that_x_lacks_do_not_break_what_is_learned():
     rng = np.random.default_rng(2)
     y = rng.normal(size=500)
     x = np.where(y + rng.normal(size=500) > 0, 4.0, 2.0)
-    loss = nmd.Ordinal([1, 2, 3, 4, 5]).for_data(x)
+    loss = nmd.losses.Ordinal([1, 2, 3, 4, 5]).for_data(x)
     learned = loss.learned(x, y, np.ones(500))
     assert np.all(np.diff(learned.cut_points) > 0)
     assert np.sum(learned(x, y)) < np.sum(loss(x, y))
@@ -164,5 +169,5 @@ def test_the_repr_makes_an_equal_object(loss):
 
 def test_scaled_huber_is_the_same_loss():
     x, y = np.linspace(-3, 3, 13), np.zeros(13)
-    loss = nmd.Huber(0.7)
+    loss = nmd.losses.Huber(0.7)
     np.testing.assert_allclose(loss.scaled(4.0)(x / 4, y), loss(x, y) / 16)

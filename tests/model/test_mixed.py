@@ -12,10 +12,10 @@ pytestmark = pytest.mark.exhaustive
 
 PARTS = (
     Part(make_pair("identity", "frobenius"), centre=170.0, size=10.0, weight=0.005),
-    Part(make_pair("identity", nmd.Logistic(0)), centre=-0.5, size=2.0, weight=0.3),
+    Part(make_pair("identity", nmd.losses.Logistic(0)), centre=-0.5, size=2.0, weight=0.3),
     Part(make_pair("relu", "kl"), centre=2.0, size=1.5, weight=0.7),
     Part(make_pair("identity", "l1"), centre=-3.0, size=0.1, weight=4.0),
-    Part(make_pair("exp", nmd.NegativeBinomial(0.4)), centre=1.0, size=0.8, weight=0.3),
+    Part(make_pair("exp", nmd.losses.NegativeBinomial(0.4)), centre=1.0, size=0.8, weight=0.3),
     Part(make_pair("identity", "frobenius"), centre=0.2, size=0.01, weight=5000.0),
 )
 PAIR = MixedPair(PARTS, np.arange(len(PARTS)))

@@ -55,7 +55,7 @@ def test_agrees_for_general_bounds(a, b):
     np.testing.assert_allclose(result, wanted, rtol=1e-10, atol=1e-12)
 
 
-class Tanh(nmd_lab.Nonlinearity):
+class Tanh(nmd_lab.nonlinearities.Nonlinearity):
     name = "tanh in the tests of expectations"
 
     @staticmethod

@@ -24,29 +24,31 @@ MODELS = {
     ("minmax", 0.2, 1.5): nmd.MinMax(0.2, 1.5),
     ("modulus",): nmd.Modulus(),
     ("square",): nmd.Square(),
-    ("leaky_relu", 0.1): nmd.LeakyReLU(0.1),
-    ("soft_threshold", 0.5): nmd.SoftThreshold(0.5),
-    ("absolute_offset", 0.2): nmd.AbsoluteOffset(0.2),
-    PIECES: nmd.PiecewiseLinear(*PIECES[1:]),
-    ("wrap", 4.0): nmd.Wrap(4.0),
-    ("wrap", 6.0, -1.0): nmd.Wrap(6.0, -1.0),
-    ("sigmoid",): nmd.Sigmoid(),
-    ("softplus",): nmd.Softplus(),
-    ("exp",): nmd.Exp(),
-    ("tanh",): nmd.Tanh(),
-    ("power", 1.5): nmd.Power(1.5),
+    ("leaky_relu", 0.1): nmd.nonlinearities.LeakyReLU(0.1),
+    ("soft_threshold", 0.5): nmd.nonlinearities.SoftThreshold(0.5),
+    ("absolute_offset", 0.2): nmd.nonlinearities.AbsoluteOffset(0.2),
+    PIECES: nmd.nonlinearities.PiecewiseLinear(*PIECES[1:]),
+    ("wrap", 4.0): nmd.nonlinearities.Wrap(4.0),
+    ("wrap", 6.0, -1.0): nmd.nonlinearities.Wrap(6.0, -1.0),
+    ("sigmoid",): nmd.nonlinearities.Sigmoid(),
+    ("softplus",): nmd.nonlinearities.Softplus(),
+    ("exp",): nmd.nonlinearities.Exp(),
+    ("tanh",): nmd.nonlinearities.Tanh(),
+    ("power", 1.5): nmd.nonlinearities.Power(1.5),
 }
 LIKELIHOODS = {
     ("frobenius",): nmd.Frobenius(),
     ("l1",): nmd.L1(),
     ("kl",): nmd.KL(),
-    ("huber", 0.5): nmd.Huber(0.5),
-    ("quantile", 0.8): nmd.Quantile(0.8),
-    ("logistic",): nmd.Logistic(0),
-    ("negative_binomial", 0.5): nmd.NegativeBinomial(0.5),
-    ("itakura_saito",): nmd.ItakuraSaito(),
-    ("squared_log",): nmd.SquaredLog(),
-    ("ordinal", (1.0, 2.0, 3.0, 4.0), (-0.7, 0.2, 2.0)): nmd.Ordinal([1, 2, 3, 4], [-0.7, 0.2, 2]),
+    ("huber", 0.5): nmd.losses.Huber(0.5),
+    ("quantile", 0.8): nmd.losses.Quantile(0.8),
+    ("logistic",): nmd.losses.Logistic(0),
+    ("negative_binomial", 0.5): nmd.losses.NegativeBinomial(0.5),
+    ("itakura_saito",): nmd.losses.ItakuraSaito(),
+    ("squared_log",): nmd.losses.SquaredLog(),
+    ("ordinal", (1.0, 2.0, 3.0, 4.0), (-0.7, 0.2, 2.0)): nmd.losses.Ordinal(
+        [1, 2, 3, 4], [-0.7, 0.2, 2]
+    ),
 }
 CHOSEN = {
     "identity": ("huber", "ordinal", "itakura_saito", "squared_log"),
@@ -129,4 +131,4 @@ def test_extremes_are_finite(name):
 
 def test_an_f_outside_the_domain_is_refused():
     with pytest.raises(ValueError, match="takes no value"):
-        nmd.prox(0.0, 1.0, 1.0, nonlinearity=nmd.Wrap(1.0, -3.0), loss="kl")
+        nmd.prox(0.0, 1.0, 1.0, nonlinearity=nmd.nonlinearities.Wrap(1.0, -3.0), loss="kl")

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import nmd_lab as nmd
-from nmd_lab import MinMax, PiecewiseLinear  # for eval of a repr
+from nmd_lab.nonlinearities import MinMax, PiecewiseLinear  # for eval of a repr
 from nmd_lab.studies.configuration import named_model
 
 T = np.array([-7.0, -1.0, -0.3, 0.0, 0.2, 1.0, 4.0, 1e6])
@@ -14,9 +14,9 @@ SAME = [
     (PiecewiseLinear([0], [0, 1]), nmd.ReLU()),
     (PiecewiseLinear([0], [-1, 1]), nmd.Modulus()),
     (PiecewiseLinear([0.2, 1.5], [0, 1, 0], at=(1, 1)), MinMax(0.2, 1.5)),
-    (PiecewiseLinear([0], [0.01, 1]), nmd.LeakyReLU()),
-    (PiecewiseLinear([-0.5, 0.5], [1, 0, 1]), nmd.SoftThreshold(0.5)),
-    (PiecewiseLinear([0], [-1, 1], at=(0, 2)), nmd.AbsoluteOffset(2)),
+    (PiecewiseLinear([0], [0.01, 1]), nmd.nonlinearities.LeakyReLU()),
+    (PiecewiseLinear([-0.5, 0.5], [1, 0, 1]), nmd.nonlinearities.SoftThreshold(0.5)),
+    (PiecewiseLinear([0], [-1, 1], at=(0, 2)), nmd.nonlinearities.AbsoluteOffset(2)),
 ]
 
 
@@ -67,7 +67,12 @@ def test_bad_arguments(arguments, named):
 
 @pytest.mark.parametrize(
     ("make", "value"),
-    [(nmd.LeakyReLU, -1), (nmd.SoftThreshold, np.inf), (nmd.AbsoluteOffset, np.nan), (nmd.Wrap, 0)],
+    [
+        (nmd.nonlinearities.LeakyReLU, -1),
+        (nmd.nonlinearities.SoftThreshold, np.inf),
+        (nmd.nonlinearities.AbsoluteOffset, np.nan),
+        (nmd.nonlinearities.Wrap, 0),
+    ],
 )
 def test_bad_parameters(make, value):
     with pytest.raises(ValueError, match="give"):
@@ -79,4 +84,4 @@ def test_a_text_names_a_model_with_lists():
         [0], [0.1, 1]
     )
     assert named_model("nonlinearity", "minmax(-inf, 2)") == MinMax(-np.inf, 2)
-    assert named_model("loss", "ordinal([1, 2, 3])") == nmd.Ordinal([1, 2, 3])
+    assert named_model("loss", "ordinal([1, 2, 3])") == nmd.losses.Ordinal([1, 2, 3])

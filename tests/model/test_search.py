@@ -27,7 +27,7 @@ def power(t):
     return abs(t) ** 1.5
 
 
-class Pseudo(nmd.Loss):
+class Pseudo(nmd.losses.Loss):
     """A loss with values alone."""
 
     name = "pseudo_huber"
@@ -89,7 +89,7 @@ def test_no_point_is_better(f, d):
     v, rho = 3 * rng.normal(size=400), 10 ** rng.uniform(-2, 3, 400)
     x = np.abs(rng.normal(size=400)) * 10 ** rng.uniform(-2, 0.7, 400)
     word = d if isinstance(d, str) else "pseudo"
-    t = nmd.prox(v, x, rho, nonlinearity=nmd.Smooth(f), loss=d)
+    t = nmd.prox(v, x, rho, nonlinearity=nmd.nonlinearities.Smooth(f), loss=d)
     attained = distance(word, x, TEXTBOOK[f.__name__](t)) + rho / 2 * (t - v) ** 2
     best = lowest(f.__name__, word, v, x, rho, attained)
     assert np.all(attained <= best * (1 + 1e-8) + 1e-15)

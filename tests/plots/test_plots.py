@@ -183,8 +183,8 @@ def test_reconstruction_of_rows_that_make_no_picture(rng):
 
 def test_reconstruction_shows_what_was_hidden(X, rng):
     seen = rng.random(X.shape) < 0.7
-    fit = nmd_lab.complete(X, 4, "minmax", mask=seen, alpha=0, max_iter=20)
-    ax = plots.reconstruction(fit, X, mask=seen)
+    fit = nmd_lab.complete(X, 4, "minmax", observed=seen, alpha=0, max_iter=20)
+    ax = plots.reconstruction(fit, X, observed=seen)
     original, observed, model, residual = drawn(ax)
     np.testing.assert_array_equal(original, X)
     np.testing.assert_array_equal(np.isnan(observed), ~seen)
@@ -239,15 +239,15 @@ def test_quantiles_lie_on_the_line_when_the_noise_is_the_losss_own(loss):
     np.testing.assert_allclose(found, expected, atol=0.05 * np.abs(expected).max())
 
 
-@pytest.mark.filterwarnings("ignore::nmd_lab.UnobservedWarning")
+@pytest.mark.filterwarnings("ignore::nmd_lab.warnings.UnobservedWarning")
 def test_residuals_leave_hidden_entries_out(X):
     seen = np.ones(X.shape, dtype=bool)
     seen[0] = False
-    fit = nmd_lab.complete(X, 3, mask=seen, alpha=0, max_iter=20)
+    fit = nmd_lab.complete(X, 3, observed=seen, alpha=0, max_iter=20)
     loud = X.copy()
     loud[0] = 1e6
     pair = plt.subplots(1, 2)[1]
-    left, _ = plots.residuals(fit, loud, mask=seen, ax=pair)
+    left, _ = plots.residuals(fit, loud, observed=seen, ax=pair)
     assert left is pair[0]
     assert left.get_xlim()[1] < 2
 
@@ -258,7 +258,7 @@ def test_data_in_another_order_are_matched_by_label(X, fit):
         np.testing.assert_array_equal(one, other)
 
 
-@pytest.mark.filterwarnings("ignore::nmd_lab.OverfitWarning")
+@pytest.mark.filterwarnings("ignore::nmd_lab.warnings.OverfitWarning")
 def test_every_kind_of_data_is_drawn(rng):
     rows, columns = [f"r{i}" for i in range(12)], [f"c{j}" for j in range(20)]
     truth = rng.normal(size=(12, 2)) @ rng.normal(size=(2, 20)) + 5
@@ -279,11 +279,11 @@ def test_every_kind_of_data_is_drawn(rng):
             np.testing.assert_array_equal(pictures[0], holes[some])
             np.testing.assert_allclose(pictures[1], fit.reconstruct().values[some])
         plt.close("all")
-    hidden = drawn(fit.plot.reconstruction(frame, mask=frame > 5))
+    hidden = drawn(fit.plot.reconstruction(frame, observed=frame > 5))
     np.testing.assert_array_equal(hidden[1], np.where(holes > 5, holes, np.nan))
 
 
-@pytest.mark.filterwarnings("ignore::nmd_lab.UnobservedWarning")
+@pytest.mark.filterwarnings("ignore::nmd_lab.warnings.UnobservedWarning")
 def test_rows_of_a_huge_sparse_matrix_are_drawn(rng):
     m, n = 30_000, 2000
     X = sparse.random_array((m, n), density=1e-4, rng=rng, format="csr")
@@ -294,7 +294,7 @@ def test_rows_of_a_huge_sparse_matrix_are_drawn(rng):
         fit.plot.reconstruction(X)
 
 
-@pytest.mark.filterwarnings("ignore::nmd_lab.OverfitWarning")
+@pytest.mark.filterwarnings("ignore::nmd_lab.warnings.OverfitWarning")
 def test_residuals_of_sparse_data_are_those_of_their_entries(rng):
     seen = rng.random((40, 30)) < 0.3
     ratings = np.where(seen, rng.integers(1, 6, seen.shape), 0)

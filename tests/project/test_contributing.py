@@ -1,4 +1,4 @@
-"""CONTRIBUTING.md shows the real classes and the present modules."""
+"""CONTRIBUTING.md shows the real classes and modules, and docs/support.md the real table."""
 
 import inspect
 from pathlib import Path
@@ -19,3 +19,9 @@ def test_the_recipe_shows_the_real_class(example):
 def test_the_modules_are_those_of_the_package():
     page = PAGE.read_text(encoding="utf-8")
     assert site_module("modules").updated(page) == page, "run python docs/modules.py"
+
+
+def test_the_table_of_what_goes_with_what_is_that_of_the_code():
+    page = PAGE.parent / "docs" / "support.md"
+    written = site_module("support").text()
+    assert page.read_text(encoding="utf-8") == written, "run python docs/support.py"

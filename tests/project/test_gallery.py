@@ -16,7 +16,7 @@ SCRIPTS = sorted((ROOT / "examples/gallery").glob("*.py"))
 
 pytestmark = [
     pytest.mark.exhaustive,  # the answers do not depend on the version of Python
-    pytest.mark.filterwarnings("ignore::nmd_lab.NMDWarning"),
+    pytest.mark.filterwarnings("ignore::nmd_lab.warnings.NMDWarning"),
     pytest.mark.filterwarnings("ignore::UserWarning"),  # figures that nobody sees
 ]
 

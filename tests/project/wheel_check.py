@@ -60,7 +60,7 @@ def dask() -> None:
 
     with Client(processes=False, n_workers=1, threads_per_worker=1, dashboard_address=":0") as one:
         lazy = dask.array.from_array(X, chunks=(10, 12))
-        nmd.decompose(lazy, 3, "relu", client=one, max_iter=5, random_state=0)
+        nmd.decompose(lazy, 3, "relu", max_iter=5, random_state=0, compute=nmd.Compute(client=one))
 
 
 def lab() -> None:
@@ -94,7 +94,7 @@ def refusal(work: Callable[[], None]) -> str:
 
 def main() -> None:
     """Check the environment for the extra that is named, or for none."""
-    warnings.simplefilter("ignore", nmd.NMDWarning)
+    warnings.simplefilter("ignore", nmd.warnings.NMDWarning)
     assert "site-packages" in nmd.__file__, f"this is not the wheel: {nmd.__file__}"
     assert fit().relative_error < 0.8
     assert nmd.complete(np.where(X > 1, np.nan, X), 2, alpha=0.1, random_state=0).rank == 2

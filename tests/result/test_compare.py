@@ -13,7 +13,7 @@ def test_scores_of_fits_and_of_held_out_entries(small, rng):
     fits = {f"{f} {d}": nmd_lab.decompose(small, 2, f, d, max_iter=20) for f in ("relu", "identity")
             for d in ("frobenius", "l1")}  # fmt: skip
     held_out = rng.random(small.shape) < 0.2
-    scores = nmd_lab.compare(fits, small, mask=held_out)
+    scores = nmd_lab.compare(fits, small, observed=held_out)
     assert list(scores.fit.values) == list(fits)
     for name, fit in fits.items():
         one = scores.sel(fit=name)
@@ -21,9 +21,9 @@ def test_scores_of_fits_and_of_held_out_entries(small, rng):
         assert one.objective == fit.objective
         assert one.stop_reason == fit.stop_reason
         assert one["rank"] == 2
-        expected = metrics.rmse(small, fit.reconstruct().values, mask=held_out)
+        expected = metrics.rmse(small, fit.reconstruct().values, observed=held_out)
         assert float(one.rmse) == pytest.approx(expected, rel=1e-12)
-        expected = metrics.mae(small, fit.reconstruct().values, mask=held_out)
+        expected = metrics.mae(small, fit.reconstruct().values, observed=held_out)
         assert float(one.mae) == pytest.approx(expected, rel=1e-12)
     assert len(set(scores.observations_hash.values)) == 1
 

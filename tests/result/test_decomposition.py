@@ -32,7 +32,7 @@ def test_residual_is_nan_where_nothing_is_observed(fit, small, rng):
     seen = rng.random(small.shape) < 0.7
     for X, mask in ((np.where(seen, small, np.nan), None), (small, seen),
                     (np.ma.masked_array(small, ~seen), None)):  # fmt: skip
-        residual = fit.residual(X, mask=mask)
+        residual = fit.residual(X, observed=mask)
         np.testing.assert_array_equal(np.isnan(residual), ~seen)
         np.testing.assert_allclose(residual.values[seen], (small - fit.reconstruct().values)[seen])
 

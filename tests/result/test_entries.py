@@ -186,8 +186,8 @@ def test_masks_and_weights():
     rmse = np.sqrt(np.sum(w * error**2) / w.sum())
     frame = pd.DataFrame(X, USERS, ITEMS)
     for data, options in (
-        (X, {"mask": TEST}),
-        (frame, {"mask": TEST}),
+        (X, {"observed": TEST}),
+        (frame, {"observed": TEST}),
         (KINDS["csr"], {}),
         (KINDS["observations"], {}),
     ):
@@ -208,8 +208,8 @@ def test_scores_of_perfect_and_zero_predictions():
     assert fit.score(np.zeros((3, 2))) == 1
 
 
-@pytest.mark.filterwarnings("ignore::nmd_lab.UnobservedWarning")
-@pytest.mark.filterwarnings("ignore::nmd_lab.OverfitWarning")  # of two iterations
+@pytest.mark.filterwarnings("ignore::nmd_lab.warnings.UnobservedWarning")
+@pytest.mark.filterwarnings("ignore::nmd_lab.warnings.OverfitWarning")  # of two iterations
 def test_a_huge_sparse_matrix_stays_sparse():
     """Neither 10^10 predictions nor 10^10 zeros are made."""
     rng = np.random.default_rng(0)

@@ -31,7 +31,7 @@ def test_it_is_well_formed_and_escaped(fit):
 def test_it_shows_model_error_stop_reason_and_parameters(fit):
     text = "".join(ET.fromstring(fit._repr_html_()).itertext())
     for expected in ("MinMax(0, 1)", "frobenius", f"{fit.relative_error:.4g}", fit.stop_reason,
-                     "300 of 300", "random_state", "penalty", "auto",
+                     "300 of 300", "random_state", "rho", "auto",
                      nmd_lab.__version__):  # fmt: skip
         assert expected in text, expected
 

@@ -134,7 +134,7 @@ def test_damaged_files_are_refused(posterior, tmp_path):
 
 
 def test_a_nonlinearity_of_the_user_is_read_with_known(tmp_path):
-    class Shrink(nmd_lab.Nonlinearity):
+    class Shrink(nmd_lab.nonlinearities.Nonlinearity):
         name = "shrink"
 
     made_up(np.zeros((3, 4)), Shrink()).save(tmp_path / "own.nc")

@@ -237,7 +237,7 @@ def test_test_data_of_any_type():
 
 
 def test_a_loss_of_the_user_has_means_but_no_noise():
-    class Huber(nmd_lab.Loss):
+    class Huber(nmd_lab.losses.Loss):
         name = "huber"
 
     posterior = made_up(np.zeros((M, N)), "relu", Huber(), "after")
@@ -250,7 +250,7 @@ def test_a_loss_of_the_user_has_means_but_no_noise():
 
 
 def test_a_nonlinearity_of_the_user():
-    class Softplus(nmd_lab.Nonlinearity):
+    class Softplus(nmd_lab.nonlinearities.Nonlinearity):
         name = "softplus"
 
         @staticmethod

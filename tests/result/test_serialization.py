@@ -218,7 +218,7 @@ def test_other_readers_see_dates_and_truth(tmp_path):
         assert file["column"].dtype == bool
 
 
-class Huber(nmd_lab.Loss):
+class Huber(nmd_lab.losses.Loss):
     """A loss of the user's own, with a parameter."""
 
     name = "huber"

@@ -54,11 +54,16 @@ def assert_same(fit, trace, rtol=1e-8):
 def test_every_pair_follows_the_plain_algorithm(f, loss, penalty, missing, scale):
     X, W0, H0, mask = problem(f, scale=scale, missing=missing)
     nonlinearity = nmd_lab.MinMax(0, scale) if f == "minmax" else f
-    trace = plain(X, W0, H0, f, loss, mask=mask, penalty=penalty, epsilon=1e-8, b=scale)
-    options = {"init": (W0, H0), "tol": 0, "max_iter": 20, "penalty": penalty, "epsilon": 1e-8}
+    trace = plain(X, W0, H0, f, loss, observed=mask, penalty=penalty, epsilon=1e-8, b=scale)
+    options = {
+        "init": (W0, H0),
+        "tol": 0,
+        "max_iter": 20,
+        "solver": nmd_lab.ADMM(rho=penalty, epsilon=1e-8),
+    }
     options["alpha"] = 0
     if missing:
-        fit = nmd_lab.decompose(X, 3, nonlinearity, loss, mask=mask, **options)
+        fit = nmd_lab.decompose(X, 3, nonlinearity, loss, observed=mask, **options)
         assert_same(fit, trace)
         fit = nmd_lab.complete(np.where(mask, X, np.nan), 3, nonlinearity, loss, **options)
     else:
@@ -80,9 +85,18 @@ def test_those_problems_do_change_the_penalty():
 @pytest.mark.parametrize("loss", ["frobenius", "l1", "kl"])
 def test_penalty_that_rises(loss, penalty):
     X, W0, H0, mask = problem("relu", scale=0.03, missing=0.3)
-    trace = plain(X, W0, H0, "relu", loss, mask=mask, penalty=penalty, n_iter=30)
-    fit = nmd_lab.decompose(X, 3, "relu", loss, mask=mask, init=(W0, H0), tol=0, max_iter=30,
-                            penalty=penalty, epsilon=1e-10)  # fmt: skip
+    trace = plain(X, W0, H0, "relu", loss, observed=mask, penalty=penalty, n_iter=30)
+    fit = nmd_lab.decompose(
+        X,
+        3,
+        "relu",
+        loss,
+        observed=mask,
+        init=(W0, H0),
+        tol=0,
+        max_iter=30,
+        solver=nmd_lab.ADMM(rho=penalty, epsilon=1e-10),
+    )
     assert_same(fit, trace)
 
 
@@ -90,9 +104,18 @@ def test_penalty_that_rises(loss, penalty):
 @pytest.mark.parametrize(("f", "loss"), [("relu", "frobenius"), ("square", "l1"), ("minmax", "kl")])
 def test_ridge(f, loss, penalty):
     X, W0, H0, mask = problem(f, scale=5.0, missing=0.4)
-    trace = plain(X, W0, H0, f, loss, mask=mask, penalty=penalty, alpha=0.7, epsilon=1e-6)
-    fit = nmd_lab.complete(np.where(mask, X, np.nan), 3, given(f), loss, init=(W0, H0), tol=0,
-                           max_iter=20, penalty=penalty, alpha=0.7, epsilon=1e-6)  # fmt: skip
+    trace = plain(X, W0, H0, f, loss, observed=mask, penalty=penalty, alpha=0.7, epsilon=1e-6)
+    fit = nmd_lab.complete(
+        np.where(mask, X, np.nan),
+        3,
+        given(f),
+        loss,
+        init=(W0, H0),
+        tol=0,
+        max_iter=20,
+        alpha=0.7,
+        solver=nmd_lab.ADMM(rho=penalty, epsilon=1e-6),
+    )
     assert_same(fit, trace)
 
 
@@ -100,8 +123,14 @@ def test_ridge(f, loss, penalty):
 def test_epsilon(epsilon):
     X, W0, H0, _ = problem("relu")
     trace = plain(X, W0, H0, "relu", "frobenius", epsilon=epsilon)
-    fit = nmd_lab.decompose(X, 3, init=(W0, H0), tol=0, max_iter=20, epsilon=epsilon,
-                            penalty="balanced")  # fmt: skip
+    fit = nmd_lab.decompose(
+        X,
+        3,
+        init=(W0, H0),
+        tol=0,
+        max_iter=20,
+        solver=nmd_lab.ADMM(epsilon=epsilon, rho="balanced"),
+    )
     assert_same(fit, trace)
 
 
@@ -112,9 +141,18 @@ def test_epsilon(epsilon):
 @pytest.mark.parametrize("missing", [0.0, 0.4])
 def test_shapes_and_several_blocks(f, loss, m, n, rank, missing):
     X, W0, H0, mask = problem(f, m, n, rank, scale=10.0, missing=missing)
-    trace = plain(X, W0, H0, f, loss, mask=mask, n_iter=10)
-    fit = nmd_lab.decompose(X, rank, given(f), loss, mask=mask if missing else None, init=(W0, H0),
-                            tol=0, max_iter=10, epsilon=1e-10, penalty="balanced")  # fmt: skip
+    trace = plain(X, W0, H0, f, loss, observed=mask, n_iter=10)
+    fit = nmd_lab.decompose(
+        X,
+        rank,
+        given(f),
+        loss,
+        observed=mask if missing else None,
+        init=(W0, H0),
+        tol=0,
+        max_iter=10,
+        solver=nmd_lab.ADMM(epsilon=1e-10, rho="balanced"),
+    )
     assert_same(fit, trace)
 
 
@@ -123,23 +161,42 @@ def test_shapes_and_several_blocks(f, loss, m, n, rank, missing):
 def test_general_bounds(a, b, loss):
     X, W0, H0, mask = problem("relu", missing=0.4)
     X = X if loss == "kl" else X - 1
-    trace = plain(X, W0, H0, "minmax", loss, mask=mask, epsilon=1e-8, a=a, b=b)
-    fit = nmd_lab.decompose(X, 3, nmd_lab.MinMax(a, b), loss, mask=mask, init=(W0, H0), tol=0,
-                            max_iter=20, epsilon=1e-8, penalty="balanced")  # fmt: skip
+    trace = plain(X, W0, H0, "minmax", loss, observed=mask, epsilon=1e-8, a=a, b=b)
+    fit = nmd_lab.decompose(
+        X,
+        3,
+        nmd_lab.MinMax(a, b),
+        loss,
+        observed=mask,
+        init=(W0, H0),
+        tol=0,
+        max_iter=20,
+        solver=nmd_lab.ADMM(epsilon=1e-8, rho="balanced"),
+    )
     assert_same(fit, trace)
 
 
 @pytest.mark.parametrize("penalty", PENALTIES)
 def test_every_iterate_through_the_callback(penalty):
     X, W0, H0, mask = problem("relu", scale=30.0, missing=0.4)
-    trace = plain(X, W0, H0, "relu", "l1", mask=mask, penalty=penalty)
+    trace = plain(X, W0, H0, "relu", "l1", observed=mask, penalty=penalty)
     seen = []
 
     def callback(state):
         seen.append((np.asarray(state.W) @ np.asarray(state.H), float(state.objective)))
 
-    nmd_lab.decompose(X, 3, "relu", "l1", mask=mask, init=(W0, H0), tol=0, max_iter=20,
-                      penalty=penalty, epsilon=1e-10, callback=callback)  # fmt: skip
+    nmd_lab.decompose(
+        X,
+        3,
+        "relu",
+        "l1",
+        observed=mask,
+        init=(W0, H0),
+        tol=0,
+        max_iter=20,
+        callback=callback,
+        solver=nmd_lab.ADMM(rho=penalty, epsilon=1e-10),
+    )
     assert len(seen) == 20
     for (product, objective), expected, total in zip(
         seen, trace.product, trace.objective, strict=True
@@ -154,18 +211,27 @@ def test_every_iterate_through_the_callback(penalty):
 def test_single_precision(f, missing):
     X, W0, H0, mask = problem(f, missing=missing)
     X, W0, H0 = (u.astype(np.float32) for u in (X, W0, H0))
-    fit = nmd_lab.decompose(X, 3, given(f), "frobenius", mask=mask, init=(W0, H0), tol=0,
-                            max_iter=10, epsilon=1e-6, penalty="balanced")  # fmt: skip
+    fit = nmd_lab.decompose(
+        X,
+        3,
+        given(f),
+        "frobenius",
+        observed=mask,
+        init=(W0, H0),
+        tol=0,
+        max_iter=10,
+        solver=nmd_lab.ADMM(epsilon=1e-6, rho="balanced"),
+    )
     assert fit.W.dtype == fit.H.dtype == np.float32
     assert fit.reconstruct().dtype == np.float32
-    trace = plain(X, W0, H0, f, "frobenius", mask=mask, n_iter=10, epsilon=1e-6)
+    trace = plain(X, W0, H0, f, "frobenius", observed=mask, n_iter=10, epsilon=1e-6)
     assert_same(fit, trace, rtol=2e-3)
     double = nmd_lab.decompose(
-        X, 3, given(f), mask=mask, init=(W0, H0), max_iter=3, dtype=np.float64
+        X, 3, given(f), observed=mask, init=(W0, H0), max_iter=3, dtype=np.float64
     )
     assert double.W.dtype == np.float64
     single = nmd_lab.decompose(
-        X.astype(float), 3, given(f), mask=mask, init=(W0, H0), max_iter=3, dtype="float32"
+        X.astype(float), 3, given(f), observed=mask, init=(W0, H0), max_iter=3, dtype="float32"
     )
     assert single.W.dtype == np.float32
 
@@ -191,17 +257,19 @@ def test_all_ways_to_say_missing(f, loss, init, verb):
     options = {"init": (W0, H0) if init == "pair" else init, "tol": 0, "max_iter": 8}
     options |= {"random_state": 5, "alpha": 0}
     reference = run(np.where(mask, X, np.nan), 3, given(f), loss, **options)
-    assert same_bits(reference, run(X, 3, given(f), loss, mask=mask, **options))
+    assert same_bits(reference, run(X, 3, given(f), loss, observed=mask, **options))
     assert same_bits(reference, run(np.ma.array(X, mask=~mask), 3, given(f), loss, **options))
     half = mask.copy()
     half[:10] = True
     mixed = np.where(mask | (np.arange(30) >= 10)[:, None], X, np.nan)
     assert same_bits(
-        reference, run(mixed, 3, given(f), loss, mask=half & ~np.isnan(mixed), **options)
+        reference, run(mixed, 3, given(f), loss, observed=half & ~np.isnan(mixed), **options)
     )
-    assert same_bits(reference, run(mixed, 3, given(f), loss, mask=half, **options))
+    assert same_bits(reference, run(mixed, 3, given(f), loss, observed=half, **options))
     other = "complete" if verb == "decompose" else "decompose"
-    assert same_bits(reference, getattr(nmd_lab, other)(X, 3, given(f), loss, mask=mask, **options))
+    assert same_bits(
+        reference, getattr(nmd_lab, other)(X, 3, given(f), loss, observed=mask, **options)
+    )
 
 
 @pytest.mark.parametrize("junk", [1e6, -1e6, 0.0, np.nan, np.inf])
@@ -209,7 +277,7 @@ def test_all_ways_to_say_missing(f, loss, init, verb):
 @pytest.mark.parametrize(("f", "loss"), [("relu", "frobenius"), ("square", "l1"), ("minmax", "kl")])
 def test_hidden_values_have_no_influence(f, loss, init, junk):
     X, _, _, mask = problem(f, missing=0.4)
-    options = {"init": init, "tol": 0, "max_iter": 8, "random_state": 5, "mask": mask}
+    options = {"init": init, "tol": 0, "max_iter": 8, "random_state": 5, "observed": mask}
     reference = nmd_lab.decompose(X, 3, given(f), loss, **options)
     assert same_bits(
         reference, nmd_lab.decompose(np.where(mask, X, junk), 3, given(f), loss, **options)
@@ -220,7 +288,7 @@ def test_nothing_missing_is_the_same_as_no_mask():
     X, W0, H0, _ = problem("relu")
     options = {"init": (W0, H0), "tol": 0, "max_iter": 20}
     plain_fit = nmd_lab.decompose(X, 3, **options)
-    masked = nmd_lab.decompose(X, 3, mask=np.ones(X.shape, dtype=bool), **options)
+    masked = nmd_lab.decompose(X, 3, observed=np.ones(X.shape, dtype=bool), **options)
     np.testing.assert_allclose(masked.reconstruct(), plain_fit.reconstruct(), rtol=1e-9, atol=1e-12)
 
 
@@ -234,10 +302,10 @@ def test_same_seed_same_bits_and_inputs_untouched(f, loss, init):
         u.flags.writeable = False
     options = {"init": (W0, H0) if init == "pair" else init, "max_iter": 10, "tol": 0}
     np.random.seed(1)  # noqa: NPY002 - the global generator must not matter
-    one = nmd_lab.decompose(X, 3, given(f), loss, mask=mask, random_state=7, **options)
+    one = nmd_lab.decompose(X, 3, given(f), loss, observed=mask, random_state=7, **options)
     np.random.seed(2)  # noqa: NPY002
     state = np.random.get_state()[1].copy()  # noqa: NPY002
-    two = nmd_lab.decompose(X, 3, given(f), loss, mask=mask, random_state=7, **options)
+    two = nmd_lab.decompose(X, 3, given(f), loss, observed=mask, random_state=7, **options)
     assert same_bits(one, two)
     np.testing.assert_array_equal(state, np.random.get_state()[1])  # noqa: NPY002
     for u, v in zip(inputs, before, strict=True):
@@ -265,7 +333,7 @@ def test_memory_layouts(layout):
 @pytest.mark.parametrize("f", NONLINEARITIES)
 def test_reconstruct_and_predict_are_f_of_the_product(f):
     X, W0, H0, mask = problem(f, missing=0.4)
-    fit = nmd_lab.decompose(X, 3, given(f), mask=mask, init=(W0, H0), max_iter=5)
+    fit = nmd_lab.decompose(X, 3, given(f), observed=mask, init=(W0, H0), max_iter=5)
     expected = forward(f, fit.W.values @ fit.H.values)
     np.testing.assert_allclose(fit.reconstruct().values, expected, rtol=1e-12, atol=1e-14)
     rows, columns = np.array([0, 29, 3, 3]), np.array([23, 0, 5, -1])

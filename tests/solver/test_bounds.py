@@ -94,19 +94,21 @@ def test_values_outside_the_bounds_of_an_object_are_counted_once(ratings):
     X[0, :3], X[1, 0], X[2, 2] = 7, -1, np.nan
     said = (r"^X has 1 values below and 3 above the bounds of MinMax\(0\.5, 5\), of 153 observed: "
             r".*widen these unless such values are noise\.$")  # fmt: skip
-    with pytest.warns(nmd.OutOfBoundsWarning, match=said) as caught:
+    with pytest.warns(nmd.warnings.OutOfBoundsWarning, match=said) as caught:
         nmd.complete(X, 2, nmd.MinMax(0.5, 5), alpha=0, n_init=3, max_iter=3)
-    assert sum(w.category is nmd.OutOfBoundsWarning for w in caught) == 1
+    assert sum(w.category is nmd.warnings.OutOfBoundsWarning for w in caught) == 1
     assert caught[0].filename == __file__
     zeros = sparse.csr_array(np.where(ratings > 3, ratings, 0))
-    with pytest.warns(nmd.OutOfBoundsWarning, match=f"X has {(ratings <= 3).sum()} values below"):
+    with pytest.warns(
+        nmd.warnings.OutOfBoundsWarning, match=f"X has {(ratings <= 3).sum()} values below"
+    ):
         nmd.decompose(zeros, 2, nmd.MinMax(0.5, 5), max_iter=3)
 
 
 @pytest.mark.exhaustive
 def test_nothing_is_said_where_nothing_is_outside(ratings):
     options = {"alpha": 0, "max_iter": 3}
-    with warnings.catch_warnings(action="error", category=nmd.OutOfBoundsWarning):
+    with warnings.catch_warnings(action="error", category=nmd.warnings.OutOfBoundsWarning):
         nmd.complete(ratings, 2, nmd.MinMax(0.5, 5), **options)
         nmd.complete(ratings.astype(np.float32) / 3, 2, nmd.MinMax(1 / 6, 5 / 3), **options)
         nmd.complete(ratings, 2, nmd.MinMax(0.5, np.inf), **options)

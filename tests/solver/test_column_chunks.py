@@ -43,7 +43,7 @@ def small_chunks(monkeypatch):
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_a_fit_does_not_depend_on_chunks(small_chunks, entries, threads, offsets, dtype):
     X, options = ratings().astype(dtype), {"max_iter": 8, "tol": 0, "random_state": 0}
-    given = {"alpha": 0.1, "offsets": offsets, "threads": threads, **options}
+    given = {"alpha": 0.1, "offsets": offsets, **options, "compute": nmd.Compute(threads=threads)}
     whole = nmd.complete(X, 3, "relu", **given)
     small_chunks(entries)
     parts = nmd.complete(X, 3, "relu", **given)

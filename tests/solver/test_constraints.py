@@ -165,15 +165,15 @@ def test_nonnegative_least_squares_reach_the_minimum_of_projected_gradients():
     assert float(fit.objective) <= lowest * (1 + 1e-6)
 
 
-@pytest.mark.parametrize("acceleration", ["auto", None])
-def test_frobenius_ends_at_or_below_scikit_learn(acceleration):
+@pytest.mark.parametrize("refine", [True, False])
+def test_frobenius_ends_at_or_below_scikit_learn(refine):
     X = parts(60, 40, 5, 0.1)
     theirs = NMF(5, init="nndsvda", tol=1e-10, max_iter=5000).fit(X).reconstruction_err_ ** 2 / 2
-    options = {"acceleration": acceleration, "tol": 0, "random_state": 0}
+    options = {"tol": 0, "random_state": 0, "solver": nmd.ADMM(refine=refine)}
     fit = nmd.decompose(X, 5, "identity", **BOTH, max_iter=1500, **options)
     W, H = fit.factors
     assert W.min() >= 0 <= H.min()
-    assert 0.5 * np.sum((X - W @ H) ** 2) <= theirs * (1 + (1e-3 if acceleration else 0.01))
+    assert 0.5 * np.sum((X - W @ H) ** 2) <= theirs * (1 + (1e-3 if refine else 0.01))
     assert np.isclose(float(fit.objective), 0.5 * np.sum((X - W @ H) ** 2))
 
 
@@ -204,9 +204,14 @@ def test_orthonormal_components_of_least_squares_are_singular_vectors():
 def test_column_offsets_with_orthonormal_components_are_those_of_principal_components():
     X = np.random.default_rng(0).normal(size=(40, 8)) @ np.diag(np.arange(8, 0, -1.0)) + 5
     fit = nmd.complete(
-        *(X, 2, "identity"), alpha=0, offsets="columns", h_constraint="orthonormal", tol=1e-9,
-        max_iter=3000, constraint="everywhere",
-    )  # fmt: skip
+        *(X, 2, "identity"),
+        alpha=0,
+        offsets="columns",
+        h_constraint="orthonormal",
+        tol=1e-9,
+        max_iter=3000,
+        solver=nmd.ADMM(split="everywhere"),
+    )
     model = PCA(2).fit(X)
     best = 0.5 * np.sum((X - model.inverse_transform(model.transform(X))) ** 2)
     assert np.isclose(float(fit.objective), best, rtol=1e-4)
@@ -236,7 +241,7 @@ CONSTRAINTS = ["nonnegative", "simplex", "orthonormal", "sparse", Box()]
 PAIRS = [("identity", "frobenius"), ("relu", "l1"), ("identity", "kl"), ("square", "frobenius")]
 
 
-@pytest.mark.filterwarnings("ignore::nmd_lab.OverfitWarning")
+@pytest.mark.filterwarnings("ignore::nmd_lab.warnings.OverfitWarning")
 @pytest.mark.parametrize(("f", "loss"), PAIRS)
 @pytest.mark.parametrize(
     "kind", ["dense", "masked", "observed", "weights", "sparse", "float32", "large"]
@@ -245,8 +250,8 @@ def test_every_constraint_holds_for_every_storage(f, loss, kind):
     X = parts(noise=0.02).astype(np.float32 if kind == "float32" else float)
     mask = np.random.default_rng(1).random(X.shape) < 0.7
     arguments = {
-        "masked": {"mask": mask, "constraint": "everywhere"},
-        "observed": {"mask": mask, "constraint": "observed"},
+        "masked": {"observed": mask, "solver": nmd.ADMM(split="everywhere")},
+        "observed": {"observed": mask, "solver": nmd.ADMM(split="observed")},
         "weights": {"weights": 0.5 + mask},
     }.get(kind, {})
     X = sparse.csr_array(X * mask) if kind == "sparse" else X
@@ -287,7 +292,7 @@ def test_holes_are_not_fitted(loss):
     X, rng = parts(noise=0), np.random.default_rng(0)
     mask = rng.random(X.shape) < 0.6
     wrong = np.where(mask, X, 1e3)
-    options = {"mask": mask, "alpha": 0, "tol": 1e-8, "max_iter": 1500, "random_state": 0}
+    options = {"observed": mask, "alpha": 0, "tol": 1e-8, "max_iter": 1500, "random_state": 0}
     fit = nmd.complete(wrong, 3, "identity", loss, **BOTH, **options)
     other = nmd.complete(np.where(mask, X, 0), 3, "identity", loss, **BOTH, **options)
     np.testing.assert_array_equal(fit.W.values, other.W.values)
@@ -322,7 +327,7 @@ def test_relu_of_nonnegative_factors_is_the_identity():
 def test_given_factors_are_first_moved_to_the_nearest_that_are_allowed():
     X, rng = parts(), np.random.default_rng(0)
     W, H = rng.normal(size=(30, 3)), rng.normal(size=(3, 20))
-    options = {"tol": 0, "max_iter": 5, "penalty": 1.0}
+    options = {"tol": 0, "max_iter": 5, "solver": nmd.ADMM(rho=1.0)}
     fit = nmd.decompose(X, 3, "identity", init=(W, H), **BOTH, **options)
     allowed = np.maximum(W, 0), np.maximum(H, 0)
     same = nmd.decompose(X, 3, "identity", init=allowed, **BOTH, **options)
@@ -354,7 +359,7 @@ def test_new_rows_honour_the_constraint(constraint, tmp_path):
 def test_rows_and_columns_without_an_entry_are_allowed_ones():
     X = parts()
     X[3], X[:, 5] = np.nan, np.nan
-    with pytest.warns(nmd.UnobservedWarning):
+    with pytest.warns(nmd.warnings.UnobservedWarning):
         fit = nmd.complete(
             X, 3, "identity", alpha=0, w_constraint="simplex", h_constraint="nonnegative"
         )
@@ -369,7 +374,7 @@ def test_what_is_chosen_is_chosen_under_the_constraints(given):
     X = parts(40, 30, 2)
     mask = np.random.default_rng(0).random(X.shape) < 0.7
     options = {"rank": 2, "nonlinearity": "identity", "random_state": 0} | given
-    fit = nmd.complete(X, mask=mask, **BOTH, **options)
+    fit = nmd.complete(X, observed=mask, **BOTH, **options)
     assert fit.W.min() >= 0 <= fit.H.min()
     error = np.sqrt(np.mean((fit.reconstruct().values - X)[~mask] ** 2))
     assert error < 0.1 < X.std()
@@ -392,19 +397,13 @@ def test_estimators_take_them():
         ({"h_constraint": 3}, ValueError, "h_constraint=3 is unknown"),
         ({"h_constraint": nmd.Simplex}, TypeError, r"give an object, Simplex\(\)"),
         (dict.fromkeys(BOTH, "orthonormal"), ValueError, "give one of the two"),
-        ({**BOTH, "polish": True}, ValueError, "polish=True does not go with w_constraint"),
-        ({**BOTH, "homotopy": True}, ValueError, "homotopy=True does not go with w_constraint"),
+        ({**BOTH, "solver": nmd.ADMM(polish=True)}, ValueError, "polish=True does not go with w_"),
+        ({**BOTH, "solver": nmd.ADMM(homotopy=True)}, ValueError, "homotopy=True does not go"),
     ],
 )
 def test_bad_constraints_are_refused_before_any_work(options, error, text):
     with pytest.raises(error, match=text):
         nmd.decompose(parts(), 3, "identity", **options)
-
-
-@pytest.mark.parametrize("side", BOTH)
-def test_a_posterior_refuses_them(side):
-    with pytest.raises(ValueError, match=f"{side}='simplex' does not go with sample"):
-        nmd.sample(parts(), 2, **{side: "simplex"})
 
 
 def test_a_bad_weight_is_refused():

@@ -177,4 +177,4 @@ def test_the_constraint_does_not_depend_on_what_is_held_out(rng):
     plain = nmd.complete(X, 1, **options)
     held = nmd.complete(X, 1, validation=0.15, **options)
     assert held.parameters["n_observed"] < X.size / 3
-    assert plain.parameters["constraint"] == held.parameters["constraint"] == "everywhere"
+    assert plain.parameters["split"] == held.parameters["split"] == "everywhere"

@@ -15,7 +15,7 @@ from nmd_lab.model.proximal import make_pair
 from nmd_lab.solver.initialization import random_start
 from nmd_lab.solver.lanczos import LanczosBreakdown, largest_singular
 
-pytestmark = pytest.mark.filterwarnings("ignore::nmd_lab.NMDWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::nmd_lab.warnings.NMDWarning")
 
 INITS = ("auto", "svd", "randomized", "nndsvd", "random")
 

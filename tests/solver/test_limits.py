@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -49,7 +50,9 @@ def test_hidden_values_are_better_than_half_the_limit_and_than_missing(seed):
 
 def test_objective_is_that_of_the_definition_and_falls():
     X, _, below = concentrations()
-    fit = nmd.decompose(X, 2, "identity", at_most=below, limit_noise=0.2, random_state=0)
+    fit = nmd.decompose(
+        X, 2, "identity", at_most=below, random_state=0, solver=nmd.ADMM(limit_noise=0.2)
+    )
     y = fit.reconstruct().values
     mass = norm.cdf((X - y) / 0.2) - norm.cdf(-y / 0.2)
     own = np.where(below, -0.04 * np.log(mass), (X - y) ** 2 / 2).sum()
@@ -59,12 +62,10 @@ def test_objective_is_that_of_the_definition_and_falls():
         2,
         "identity",
         at_most=below,
-        limit_noise=0.2,
-        acceleration=None,
-        polish=False,
         tol=0,
         max_iter=60,
         random_state=0,
+        solver=nmd.ADMM(limit_noise=0.2, refine=False, polish=False),
     )
     assert np.all(np.diff(plain.history["objective"].values[5:]) < 1e-6)
     assert fit.objective <= plain.objective * (1 + 1e-6)
@@ -73,7 +74,9 @@ def test_objective_is_that_of_the_definition_and_falls():
 def test_factors_are_a_minimum_of_an_independent_optimiser():
     X, _, below = concentrations(m=15, n=8)
     options = {"alpha": 0.1, "tol": 1e-8, "max_iter": 5000}
-    fit = nmd.decompose(X, 1, "identity", at_most=below, limit_noise=0.3, **options)
+    fit = nmd.decompose(
+        X, 1, "identity", at_most=below, solver=nmd.ADMM(limit_noise=0.3), **options
+    )
 
     def objective(flat):
         W, H = flat[:15, None], flat[None, 15:]
@@ -93,9 +96,10 @@ def test_a_limit_that_the_model_satisfies_costs_nothing(f, loss):
     Y = forward(f, np.abs(rng.normal(size=(30, 2))) @ np.abs(rng.normal(size=(2, 20))))
     limited = rng.random(Y.shape) < 0.2
     X = np.where(limited, np.minimum(Y + 0.5, 1.0) if f == "minmax" else Y + 0.5, Y)
-    options = {"init": "random", "alpha": 0, "limit_noise": 0, "tol": 1e-6, "random_state": 0}
-    fit = nmd.decompose(X, 2, f, loss, at_most=limited, n_init=4, **options)
-    exact = nmd.decompose(X, 2, f, loss, n_init=4, **{**options, "limit_noise": "auto"})
+    options = {"init": "random", "alpha": 0, "tol": 1e-6, "random_state": 0, "n_init": 4}
+    exact_limits = nmd.ADMM(limit_noise=0)
+    fit = nmd.decompose(X, 2, f, loss, at_most=limited, solver=exact_limits, **options)
+    exact = nmd.decompose(X, 2, f, loss, **options)
     assert fit.objective < 0.05 * exact.objective
 
 
@@ -105,16 +109,19 @@ def test_sparse_masked_dense_and_observed_agree():
     X[rng.random(X.shape) < 0.3] = np.nan
     below &= ~np.isnan(X)
     stored = sparse.coo_array(np.nan_to_num(X)).tocsr()
-    options = {"limit_noise": 0.2, "tol": 0, "max_iter": 20, "acceleration": None}
-    options |= {"random_state": 0, "init": "random", "constraint": "everywhere", "alpha": 1.0}
+    solver = nmd.ADMM(limit_noise=0.2, refine=False, split="everywhere")
+    options = {"tol": 0, "max_iter": 20, "solver": solver}
+    options |= {"random_state": 0, "init": "random", "alpha": 1.0}
     dense = nmd.complete(X, 2, at_most=below, **options)
     other = nmd.complete(stored, 2, at_most=sparse.csr_array(below), **options)
-    masked = nmd.complete(np.nan_to_num(X), 2, mask=~np.isnan(X), at_most=below, **options)
+    masked = nmd.complete(np.nan_to_num(X), 2, observed=~np.isnan(X), at_most=below, **options)
     for fit in (other, masked):
         np.testing.assert_allclose(fit.reconstruct(), dense.reconstruct(), rtol=1e-8, atol=1e-8)
-    longer = options | {"max_iter": 3000, "acceleration": "auto", "tol": 1e-9}
-    observed = nmd.complete(X, 2, at_most=below, **(longer | {"constraint": "observed"}))
-    everywhere = nmd.complete(X, 2, at_most=below, **longer)
+    options |= {"max_iter": 3000, "tol": 1e-9}
+    observed, everywhere = (
+        nmd.complete(X, 2, at_most=below, **options | {"solver": each})
+        for each in (replace(solver, refine=True, split=s) for s in ("observed", "everywhere"))
+    )
     assert observed.objective == pytest.approx(everywhere.objective, rel=1e-3)
 
 
@@ -122,7 +129,8 @@ def test_decompose_of_sparse_zeros_is_decompose_of_dense():
     X, _, below = concentrations(m=30, n=12)
     X[np.quantile(X, 0.3) > X] = 0
     below &= X > 0
-    options = {"limit_noise": 0.2, "tol": 0, "max_iter": 15, "acceleration": None, "polish": False}
+    solver = nmd.ADMM(limit_noise=0.2, refine=False, polish=False)
+    options = {"tol": 0, "max_iter": 15, "solver": solver}
     dense = nmd.decompose(X, 2, at_most=below, random_state=0, **options)
     stored = nmd.decompose(
         sparse.csr_array(X), 2, at_most=sparse.csr_array(below), random_state=0, **options

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from oracles import distance, forward
@@ -9,7 +11,7 @@ from scipy import sparse
 
 import nmd_lab as nmd
 
-PLAIN = {"acceleration": None, "polish": False, "homotopy": False}
+PLAIN = nmd.ADMM(refine=False, polish=False, homotopy=False)
 KINDS = ("rows", "columns", "both")
 
 
@@ -55,14 +57,14 @@ def offsets_by_hand(X, seen, mean, offset_alpha, kind="both"):
 # The objective ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("constraint", ["everywhere", "observed"])
+@pytest.mark.parametrize("split", ["everywhere", "observed"])
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(("f", "loss"), [("identity", "frobenius"), ("relu", "l1"),
                                          ("square", "kl"), ("modulus", "frobenius")])  # fmt: skip
-def test_the_objective_has_both_ridges(f, loss, kind, constraint):
+def test_the_objective_has_both_ridges(f, loss, kind, split):
     X, seen = ratings()
     X = np.abs(X)
-    options = {"alpha": 0.7, "offset_alpha": 5.0, "offsets": kind, "constraint": constraint}
+    options = {"alpha": 0.7, "offset_alpha": 5.0, "offsets": kind, "solver": nmd.ADMM(split=split)}
     fit = nmd.complete(np.where(seen, X, np.nan), 2, f, loss, max_iter=6, tol=0, **options,
                        random_state=0)  # fmt: skip
     model = forward(f, low_rank(fit))
@@ -75,7 +77,7 @@ def test_the_objective_has_both_ridges(f, loss, kind, constraint):
 
 def test_auto_with_a_number_for_alpha_is_that_number():
     X, seen = ratings()
-    options = {"mask": seen, "offsets": "both", "max_iter": 5, "random_state": 0}
+    options = {"observed": seen, "offsets": "both", "max_iter": 5, "random_state": 0}
     one = nmd.complete(X, 2, alpha=3.0, **options)
     other = nmd.complete(X, 2, alpha=3.0, offset_alpha=3.0, **options)
     np.testing.assert_array_equal(one.reconstruct().values, other.reconstruct().values)
@@ -95,13 +97,23 @@ def test_no_ridge(value):
 # What minimises it --------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("constraint", ["everywhere", "observed"])
+@pytest.mark.parametrize("split", ["everywhere", "observed"])
 @pytest.mark.parametrize("kind", KINDS)
-def test_offsets_alone_are_ridge_regression(kind, constraint):
+def test_offsets_alone_are_ridge_regression(kind, split):
     X, seen = ratings()
     nothing = np.zeros((18, 1)), np.zeros((1, 14))
-    fit = nmd.complete(X, 1, mask=seen, offsets=kind, alpha=100.0, offset_alpha=2.5, penalty=1.0,
-                       init=nothing, constraint=constraint, max_iter=600, tol=0)  # fmt: skip
+    fit = nmd.complete(
+        X,
+        1,
+        observed=seen,
+        offsets=kind,
+        alpha=100.0,
+        offset_alpha=2.5,
+        init=nothing,
+        max_iter=600,
+        tol=0,
+        solver=nmd.ADMM(rho=1.0, split=split),
+    )
     np.testing.assert_allclose(fit.factors[0] @ fit.factors[1], 0, atol=1e-12)
     expected = offsets_by_hand(X, seen, X[seen].mean(), 2.5, kind)
     np.testing.assert_allclose(fit.reconstruct(), expected, atol=1e-8)
@@ -112,9 +124,9 @@ def test_offsets_alone_are_ridge_regression(kind, constraint):
 def test_the_gradient_vanishes(alpha, offset_alpha, container):
     X, seen = ratings()
     data = container(np.where(seen, X, 0)) if container is sparse.csr_array else X
-    options = {"alpha": alpha, "offset_alpha": offset_alpha, "offsets": "both", "epsilon": 0}
-    fit = nmd.complete(data, 2, mask=seen, penalty=1.0, max_iter=2500, tol=0, random_state=0,
-                       **options)  # fmt: skip
+    options = {"alpha": alpha, "offset_alpha": offset_alpha, "offsets": "both"}
+    options |= {"max_iter": 2500, "tol": 0, "random_state": 0}
+    fit = nmd.complete(data, 2, observed=seen, solver=nmd.ADMM(rho=1.0, epsilon=0), **options)
     residual = np.where(seen, X - low_rank(fit), 0)
     W, H = fit.factors
     gradients = (
@@ -134,12 +146,8 @@ def test_both_constraints_and_refinements_agree(f):
     X = np.maximum(X - 2, 0)
     options = {"alpha": 0.5, "offset_alpha": 3.0, "offsets": "both", "max_iter": 3000, "tol": 1e-9}
     plain, few, refined = (
-        nmd.complete(X, 2, f, mask=seen, random_state=0, **options, **how).objective
-        for how in (
-            {"constraint": "everywhere", **PLAIN},
-            {"constraint": "observed", **PLAIN},
-            {},
-        )
+        nmd.complete(X, 2, f, observed=seen, random_state=0, solver=solver, **options).objective
+        for solver in (replace(PLAIN, split="everywhere"), replace(PLAIN, split="observed"), "auto")
     )
     assert plain == pytest.approx(few, rel=1e-3)
     assert refined <= plain * (1 + 1e-4)
@@ -148,17 +156,17 @@ def test_both_constraints_and_refinements_agree(f):
 
 def test_a_strong_ridge_removes_the_offsets_alone():
     X, seen = ratings()
-    strong = nmd.complete(X, 2, mask=seen, offsets="both", alpha=0.1, offset_alpha=1e7)
+    strong = nmd.complete(X, 2, observed=seen, offsets="both", alpha=0.1, offset_alpha=1e7)
     assert np.abs(strong.offsets.rows).max() < 1e-4
     assert np.abs(strong.offsets.columns).max() < 1e-4
-    plain = nmd.complete(X, 2, mask=seen, offsets="global", alpha=0.1, max_iter=1000)
+    plain = nmd.complete(X, 2, observed=seen, offsets="global", alpha=0.1, max_iter=1000)
     assert strong.objective == pytest.approx(plain.objective, rel=1e-2)
 
 
 def test_no_ridge_of_the_offsets_leaves_them_as_they_are():
     """A strong ridge of the factors does not shrink the offsets."""
     X, seen = ratings()
-    fit = nmd.complete(X, 2, mask=seen, offsets="both", alpha=1e4, offset_alpha=0.0, tol=1e-6)
+    fit = nmd.complete(X, 2, observed=seen, offsets="both", alpha=1e4, offset_alpha=0.0, tol=1e-6)
     expected = offsets_by_hand(X, seen, X[seen].mean(), 0.0)
     np.testing.assert_allclose(fit.reconstruct().values, expected, atol=1e-3)
 
@@ -169,10 +177,11 @@ def test_no_ridge_of_the_offsets_leaves_them_as_they_are():
 @pytest.mark.parametrize(("alpha", "offset_alpha"), [(0.5, 6.0), (6.0, 0.0), (0.0, 6.0)])
 def test_new_rows_have_the_ridge_of_the_offsets(alpha, offset_alpha):
     X, seen = ratings()
-    fit = nmd.complete(X, 2, mask=seen, offsets="both", alpha=alpha, offset_alpha=offset_alpha,
-                       random_state=0)  # fmt: skip
+    fit = nmd.complete(
+        X, 2, observed=seen, offsets="both", alpha=alpha, offset_alpha=offset_alpha, random_state=0
+    )
     new, known = ratings(seed=1)
-    found = fit.fold_in(new, mask=known)
+    found = fit.fold_in(new, observed=known)
     regressors = np.vstack([np.ones(14), fit.factors[1]])
     ridge = np.diag([offset_alpha, alpha, alpha])
     for i in range(18):
@@ -193,9 +202,11 @@ def test_multiples_of_the_data_are_fitted_alike(loss, scale):
     X, seen = ratings()
     of_loss = scale if loss == "l1" else scale**2
     options = {"offsets": "both", "max_iter": 15, "random_state": 0}
-    one = nmd.complete(X, 2, "identity", loss, mask=seen, alpha=0.7, offset_alpha=4.0, **options)
+    one = nmd.complete(
+        X, 2, "identity", loss, observed=seen, alpha=0.7, offset_alpha=4.0, **options
+    )
     ridge = {"alpha": 0.7 * of_loss / scale, "offset_alpha": 4.0 * of_loss / scale**2}
-    other = nmd.complete(X * scale, 2, "identity", loss, mask=seen, **ridge, **options)
+    other = nmd.complete(X * scale, 2, "identity", loss, observed=seen, **ridge, **options)
     np.testing.assert_allclose(
         other.reconstruct().values, scale * one.reconstruct().values, rtol=1e-5, atol=1e-6 * scale
     )
@@ -206,5 +217,7 @@ def test_multiples_of_the_data_are_fitted_alike(loss, scale):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_the_precision_stays(dtype):
     X, seen = ratings()
-    fit = nmd.complete(X.astype(dtype), 2, mask=seen, offsets="both", alpha=0.5, offset_alpha=4.0)
+    fit = nmd.complete(
+        X.astype(dtype), 2, observed=seen, offsets="both", alpha=0.5, offset_alpha=4.0
+    )
     assert fit.W.dtype == fit.H.dtype == fit.offsets.rows.dtype == dtype

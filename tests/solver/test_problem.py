@@ -14,7 +14,7 @@ X = np.random.default_rng(0).random((3, BLOCK)) + 0.5
 X[1, ::7] = np.nan
 
 
-class Cubic(nmd.Loss):
+class Cubic(nmd.losses.Loss):
     """A loss of the user's own, whose reference is a sum."""
 
     name = "cubic"

@@ -115,8 +115,15 @@ def test_validation_decides_if_there_is_one(noisy, outcomes):
     better = 0
     for seed in range(6):
         outcomes.clear()
-        fit = nmd_lab.decompose(noisy, 5, "square", init="random", validation=0.3, patience=100,
-                                **{**OPTIONS, "random_state": seed})  # fmt: skip
+        fit = nmd_lab.decompose(
+            noisy,
+            5,
+            "square",
+            init="random",
+            validation=0.3,
+            solver=nmd_lab.ADMM(patience=100),
+            **{**OPTIONS, "random_state": seed},
+        )
         errors = [min(outcome.history["validation_rmse"]) for outcome in outcomes]
         assert len(errors) == 4
         assert fit.history["validation_rmse"].values.min() == min(errors)
@@ -224,7 +231,14 @@ def test_threads_change_nothing(medium, f, loss, monkeypatch):
 
     monkeypatch.setattr(restarts._Runner, "_side_by_side", spy)
     one, two, three = (
-        nmd_lab.decompose(medium, 4, given(f), loss, threads=threads, **{**OPTIONS, "max_iter": 10})
+        nmd_lab.decompose(
+            medium,
+            4,
+            given(f),
+            loss,
+            compute=nmd_lab.Compute(threads=threads),
+            **{**OPTIONS, "max_iter": 10},
+        )
         for threads in (1, 2, 3)
     )
     assert together == [2, 3]
@@ -242,7 +256,15 @@ def test_what_watches_the_starts_sees_them_one_by_one(medium, options, monkeypat
         raise AssertionError("side by side")
 
     monkeypatch.setattr(restarts._Runner, "_side_by_side", never)
-    fit = nmd_lab.decompose(medium, 2, threads=2, n_init=3, max_iter=3, random_state=0, **options)
+    fit = nmd_lab.decompose(
+        medium,
+        2,
+        n_init=3,
+        max_iter=3,
+        random_state=0,
+        compute=nmd_lab.Compute(threads=2),
+        **options,
+    )
     assert fit.starts.sizes == {"start": 3}
 
 
@@ -252,7 +274,9 @@ def test_an_error_in_a_thread_is_not_swallowed(medium, monkeypatch):
 
     monkeypatch.setattr(restarts, "_stop_when_behind", broken)
     with pytest.raises(ZeroDivisionError):
-        nmd_lab.decompose(medium, 2, threads=2, n_init=3, max_iter=3, random_state=0)
+        nmd_lab.decompose(
+            medium, 2, n_init=3, max_iter=3, random_state=0, compute=nmd_lab.Compute(threads=2)
+        )
 
 
 @pytest.mark.parametrize(("value", "error"), [(0, ValueError), (2.0, TypeError), (True, TypeError)])

@@ -17,10 +17,12 @@ def run_of(X, rank=3, **options):
         X, rank, "relu", "frobenius", absent_are_zeros=True, random_state=0, **options
     )
     states = iterate(problem, next(starts), checked, plan)
-    return Run(states, tol=checked.tol, held_out=held_out, patience=checked.patience)
+    return Run(states, tol=checked.tol, held_out=held_out, patience=checked.solver.patience)
 
 
-@pytest.mark.parametrize("options", [{}, {"validation": 0.2}, {"tol": 0}, {"acceleration": None}])
+@pytest.mark.parametrize(
+    "options", [{}, {"validation": 0.2}, {"tol": 0}, {"solver": nmd.ADMM(refine=False)}]
+)
 @pytest.mark.parametrize("pieces", [(9,), (1,) * 9, (4, 5), (0, 9)])
 def test_pauses_change_nothing(small, options, pieces):
     whole = nmd.decompose(small, 3, max_iter=9, random_state=0, **options)
@@ -37,9 +39,11 @@ def test_pauses_change_nothing(small, options, pieces):
 
 def test_a_standstill_is_seen_across_pauses(small):
     """The objective stands still for 200 iterations in a row, some before the pause."""
-    whole = nmd.decompose(small, 1, max_iter=3000, random_state=0, acceleration=None, tol=1e-6)
+    whole = nmd.decompose(
+        small, 1, max_iter=3000, random_state=0, tol=1e-6, solver=nmd.ADMM(refine=False)
+    )
     assert whole.stop_reason.code == "converged"
-    run = run_of(small, rank=1, acceleration=None, tol=1e-6)
+    run = run_of(small, rank=1, solver=nmd.ADMM(refine=False), tol=1e-6)
     run.advance(whole.n_iter - 100)
     outcome = run.advance(1000)
     assert len(outcome.history["objective"]) == whole.n_iter

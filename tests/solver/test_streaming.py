@@ -38,14 +38,14 @@ def stored(tmp_path):
 def call_of(f, loss, storage):
     X, rng = noisy(f, SHAPE), np.random.default_rng(3)
     seen = rng.random(SHAPE) < (0.25 if storage == "observed" else 0.7)
-    options = {"max_iter": 40, "tol": 1e-4, "random_state": 0, "threads": 1}
+    options = {"max_iter": 40, "tol": 1e-4, "random_state": 0, "compute": nmd.Compute(threads=1)}
     partly = options | {"alpha": 0.01, "offsets": "both"}
     return {
         "complete": (nmd.decompose, X, options),
         "float32": (nmd.decompose, X.astype(np.float32), options),
         "with NaN": (nmd.complete, np.where(seen, X, np.nan), partly),
-        "masked": (nmd.complete, X, partly | {"mask": seen}),
-        "observed": (nmd.complete, X, partly | {"mask": seen}),
+        "masked": (nmd.complete, X, partly | {"observed": seen}),
+        "observed": (nmd.complete, X, partly | {"observed": seen}),
         "weighted": (nmd.complete, X, partly | {"weights": np.where(seen, 2.0, 0.0)}),
     }[storage]
 
@@ -56,7 +56,8 @@ def test_streamed_fits_have_the_bits_of_those_in_memory(f, loss, storage, stored
     function, X, options = call_of(f, loss, storage)
     assert X.size > SMALLEST  # T and U lie in files
     expected = bits_of(function(X, 2, given(f), loss, **options))
-    streamed = function(stored(X), 2, given(f), loss, work_dir=tmp_path, **options)
+    options |= {"compute": nmd.Compute(threads=1, work_dir=tmp_path)}
+    streamed = function(stored(X), 2, given(f), loss, **options)
     assert bits_of(streamed) == expected
     del streamed
     assert not list(tmp_path.glob("nmd-lab-*"))  # nothing is left behind
@@ -65,9 +66,10 @@ def test_streamed_fits_have_the_bits_of_those_in_memory(f, loss, storage, stored
 @pytest.mark.parametrize("init", ["svd", "randomized", "random"])
 def test_every_start_is_that_of_memory(init, stored, tmp_path):
     X = np.random.default_rng(0).normal(size=(1300, 1100))
-    options = {"init": init, "max_iter": 1, "tol": 0, "random_state": 0, "threads": 1}
-    one = nmd.decompose(X, 3, **options)
-    other = nmd.decompose(stored(X), 3, work_dir=tmp_path, **options)
+    options = {"init": init, "max_iter": 1, "tol": 0, "random_state": 0}
+    one = nmd.decompose(X, 3, compute=nmd.Compute(threads=1), **options)
+    streamed = nmd.Compute(threads=1, work_dir=tmp_path)
+    other = nmd.decompose(stored(X), 3, compute=streamed, **options)
     assert bits_of(one) == bits_of(other)
 
 
@@ -77,8 +79,7 @@ def test_every_start_is_that_of_memory(init, stored, tmp_path):
 def test_other_files_are_copied_by_blocks(kind, stored, tmp_path):
     h5py = pytest.importorskip("h5py")
     X = np.round(20 * noisy("relu", SHAPE))
-    options = {"max_iter": 20, "random_state": 0, "threads": 1}
-    own = {"work_dir": tmp_path}
+    options = {"max_iter": 20, "random_state": 0}
     if kind == "integers":
         lazy = stored(X.astype(np.int16))
     elif kind == "Fortran order":
@@ -102,8 +103,8 @@ def test_other_files_are_copied_by_blocks(kind, stored, tmp_path):
             options["sample_dims"] = ("time", "lat")
             X = X.reshape(540, 10)
     data = labelled if "sample_dims" in options else X
-    expected = nmd.decompose(data, 2, **options)
-    fit = nmd.decompose(lazy, 2, **options, **own)
+    expected = nmd.decompose(data, 2, compute=nmd.Compute(threads=1), **options)
+    fit = nmd.decompose(lazy, 2, compute=nmd.Compute(threads=1, work_dir=tmp_path), **options)
     assert bits_of(fit) == bits_of(expected)
     assert fit.W.dims == expected.W.dims
     assert fit.H.coords.equals(expected.H.coords)
@@ -111,55 +112,60 @@ def test_other_files_are_copied_by_blocks(kind, stored, tmp_path):
 
 def test_a_checkpoint_of_a_streamed_fit_goes_on(stored, tmp_path):
     X, path = noisy("relu", SHAPE), tmp_path / "run.nc"
-    options = {"max_iter": 40, "random_state": 0, "threads": 1}
-    expected = bits_of(nmd.decompose(X, 2, **options))
+    options = {"max_iter": 40, "random_state": 0}
+    expected = bits_of(nmd.decompose(X, 2, compute=nmd.Compute(threads=1), **options))
 
     def stop(state):
         if state.iteration == 25:
             raise SystemExit
 
-    own = {"work_dir": tmp_path, "checkpoint": path, "checkpoint_every": 0}
+    own = nmd.Compute(threads=1, work_dir=tmp_path, checkpoint=path, checkpoint_every=0)
     with pytest.raises(SystemExit):
-        nmd.decompose(stored(X), 2, callback=stop, **options, **own)
+        nmd.decompose(stored(X), 2, callback=stop, compute=own, **options)
     assert bits_of(nmd.resume(path, stored(X))) == expected
 
 
 def test_what_does_not_go_with_files_is_refused(stored, tmp_path):
     X = noisy("relu", SHAPE)
     lazy = stored(X)
-    with pytest.raises(TypeError, match=r"goes with data in files, and X is a ndarray"):
-        nmd.decompose(X, 2, work_dir=tmp_path)
+    with pytest.raises(ValueError, match=r"work_dir=.* does not go with an array in memory: leave"):
+        nmd.decompose(X, 2, compute=nmd.Compute(work_dir=tmp_path))
     with pytest.raises(NotADirectoryError, match=r"work_dir=.* is no folder: make it first"):
-        nmd.decompose(lazy, 2, work_dir=tmp_path / "none")
+        nmd.decompose(lazy, 2, compute=nmd.Compute(work_dir=tmp_path / "none"))
     for options in ({}, {"alpha": 0.1}, {"rank": 2, "alpha": 0.1, "validation": 0.1}):
         with pytest.raises(ValueError, match="does not go with data that are read from a file"):
-            nmd.complete(lazy, work_dir=tmp_path, **options)
-    with pytest.raises(ValueError, match=r"mask has shape \(3, 3\), and X \(90, 60\)"):
-        nmd.complete(lazy, 2, alpha=0, mask=np.ones((3, 3), bool), work_dir=tmp_path)
+            nmd.complete(lazy, compute=nmd.Compute(work_dir=tmp_path), **options)
+    with pytest.raises(ValueError, match=r"observed has shape \(3, 3\), and X \(90, 60\)"):
+        nmd.complete(
+            lazy, 2, alpha=0, observed=np.ones((3, 3), bool), compute=nmd.Compute(work_dir=tmp_path)
+        )
     infinite = X.copy()
     infinite[70, 3] = np.inf
     with pytest.raises(ValueError, match="infinity at row 70, column 3"):
-        nmd.decompose(stored(infinite), 2, work_dir=tmp_path)
+        nmd.decompose(stored(infinite), 2, compute=nmd.Compute(work_dir=tmp_path))
     with pytest.raises(ValueError, match="X has no observed entry"):
-        nmd.complete(stored(np.full(SHAPE, np.nan)), 2, alpha=0, work_dir=tmp_path)
+        nmd.complete(
+            stored(np.full(SHAPE, np.nan)), 2, alpha=0, compute=nmd.Compute(work_dir=tmp_path)
+        )
 
 
 def test_a_limit_of_memory_is_kept(stored, tmp_path):
     X = noisy("relu", (900, 300))
-    options = {"max_iter": 5, "random_state": 0, "threads": 1}
+    options = {"max_iter": 5, "random_state": 0}
+    little, enough = (nmd.Compute(threads=1, memory_limit=gib) for gib in (0.004, 1))
     with pytest.raises(MemoryError, match=r"GiB are free and memory_limit=0.004: give"):
-        nmd.decompose(X, 2, memory_limit=0.004, **options)
-    expected = bits_of(nmd.decompose(X, 2, memory_limit=1, **options))
-    assert bits_of(nmd.decompose(stored(X), 2, memory_limit=0.004, **options)) == expected
+        nmd.decompose(X, 2, compute=little, **options)
+    expected = bits_of(nmd.decompose(X, 2, compute=enough, **options))
+    assert bits_of(nmd.decompose(stored(X), 2, compute=little, **options)) == expected
     with pytest.raises(ValueError, match="memory_limit=0 is out of range"):
-        nmd.decompose(X, 2, memory_limit=0)
+        nmd.Compute(memory_limit=0)
 
 
 def test_a_full_disk_is_found_before_the_work(monkeypatch, stored, tmp_path):
     usage = type("Usage", (), {"free": 1000})()
     monkeypatch.setattr("shutil.disk_usage", lambda _: usage)
     with pytest.raises(OSError, match=r"GiB left, and .* more are needed: give another folder"):
-        nmd.decompose(stored(noisy("relu", SHAPE)), 2, work_dir=tmp_path)
+        nmd.decompose(stored(noisy("relu", SHAPE)), 2, compute=nmd.Compute(work_dir=tmp_path))
 
 
 def test_arrays_in_files_are_arrays(tmp_path):
@@ -188,10 +194,10 @@ def peak():
 
 path, folder = sys.argv[1:]
 X = np.memmap(path, np.float32, "r", shape=(60_000, 1000))
-options = dict(max_iter=2, tol=0, init="random", random_state=0, threads=1)
-nmd.decompose(np.array(X[:300]), 3, **options)
+options = dict(max_iter=2, tol=0, init="random", random_state=0)
+nmd.decompose(np.array(X[:300]), 3, compute=nmd.Compute(threads=1), **options)
 before = peak()
-nmd.decompose(X, 3, work_dir=folder, **options)
+nmd.decompose(X, 3, compute=nmd.Compute(threads=1, work_dir=folder), **options)
 print(peak() - before)
 """
 

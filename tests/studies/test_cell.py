@@ -30,9 +30,10 @@ def study(X):
 
 
 def test_a_cell_is_a_single_call(study):
-    where = {"solver": "sample", "alpha": 1, "missing": 0.3, "seed": 1}
+    where = {"algorithm": "sample", "alpha": 1, "missing": 0.3, "seed": 1}
     cell, result = study.cell(**where), study.results.sel(where)
-    assert cell.arguments == {"rank": 2, "random_state": 1, "threads": 1, **SHORT}
+    one = nmd.Compute(threads=1)
+    assert cell.arguments == {"rank": 2, "random_state": 1, "compute": one, **SHORT}
     posterior = nmd.sample(cell.X, **cell.arguments)
     i, j = np.nonzero(np.isnan(cell.X))
     x = cell.values[cell.hidden]
@@ -52,23 +53,23 @@ def test_a_cell_is_a_single_call(study):
 def test_what_other_methods_do_not_have_is_nan(study):
     results = study.results
     for name in POSTERIOR_SCORES:
-        assert np.isnan(results[name].sel(solver="admm")).all()
+        assert np.isnan(results[name].sel(algorithm="admm")).all()
         assert np.isnan(results[name].sel(missing=0.0)).all()
-        assert np.isfinite(results[name].sel(solver="sample", missing=0.3)).all()
-    coverage = results.held_out_coverage_90.sel(solver="sample", missing=0.3).mean()
+        assert np.isfinite(results[name].sel(algorithm="sample", missing=0.3)).all()
+    coverage = results.held_out_coverage_90.sel(algorithm="sample", missing=0.3).mean()
     assert abs(coverage - 0.9) < 0.04
 
 
 def test_cells_that_differ_in_a_ridge_share_their_chain(study):
-    keys = study.results.fit.sel(solver="sample")
+    keys = study.results.fit.sel(algorithm="sample")
     assert len(np.unique(keys)) == 2 * 2
     assert (keys.sel(alpha=0, drop=True) == keys.sel(alpha=1, drop=True)).all()
 
 
 def test_the_best_model_may_be_a_posterior(study):
-    parameters, posterior = study.best("rmse", solver="sample", missing=0.3)
+    parameters, posterior = study.best("rmse", algorithm="sample", missing=0.3)
     assert isinstance(posterior, nmd.Posterior)
-    assert (parameters["solver"], parameters["draws"]) == ("sample", 60)
+    assert (parameters["algorithm"], parameters["draws"]) == ("sample", 60)
     assert "<b>" in study.table("rmse", missing=0.3)._repr_html_()
     assert "<b>" not in study.table("log_density", missing=0.3)._repr_html_()
     for metric in ("coverage_90", "log_density"):

@@ -115,11 +115,11 @@ def test_all_methods_and_arguments_get_the_same_data(faces):
     study = nmd.Study(
         faces, method=["admm", "svd"], rank=[2, 5], loss=["l1", "kl"], noise={"outliers": 0.1}
     )
-    first = study.cell(solver="admm", rank=2, loss="l1", seed=1).X
-    for labels in ({"solver": "svd"}, {"rank": 5}, {"loss": "kl"}):
-        cell = study.cell(**({"solver": "admm", "rank": 2, "loss": "l1", "seed": 1} | labels))
+    first = study.cell(algorithm="admm", rank=2, loss="l1", seed=1).X
+    for labels in ({"algorithm": "svd"}, {"rank": 5}, {"loss": "kl"}):
+        cell = study.cell(**({"algorithm": "admm", "rank": 2, "loss": "l1", "seed": 1} | labels))
         assert first.identical(cell.X)
-    assert not first.identical(study.cell(solver="admm", rank=2, loss="l1", seed=2).X)
+    assert not first.identical(study.cell(algorithm="admm", rank=2, loss="l1", seed=2).X)
     # ... whatever else the grid holds
     other = nmd.Study(faces, rank=2, noise={"gaussian": 1, "outliers": 0.1}, random_state=1)
     assert first.identical(other.cell(noise="outliers 0.1", seed=1).X)

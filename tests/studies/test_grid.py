@@ -70,11 +70,11 @@ def test_unknown_cells_and_results_are_refused(digits):
 
 
 def test_an_argument_called_like_the_dimension_of_the_methods(digits):
-    def mine(X, rank, solver="lu"):
+    def mine(X, rank, algorithm="lu"):
         return nmd.baselines.truncated_svd(X, rank)
 
-    with pytest.raises(ValueError, match="argument='solver' is unknown"):
-        nmd.Study(digits, method=["svd", mine], rank=2, solver=["lu", "qr"])
+    with pytest.raises(ValueError, match="argument='algorithm' is unknown"):
+        nmd.Study(digits, method=["svd", mine], rank=2, algorithm=["lu", "qr"])
 
 
 def test_equal_fits_have_one_key(digits):
@@ -110,15 +110,15 @@ def test_what_was_chosen_is_in_the_results(noisy, tmp_path):
     assert results.alpha.values.tolist() == ["0", "auto"]
     chosen = [name for name in results.data_vars if name.endswith("_chosen")]
     assert chosen == ["alpha_chosen", "offset_alpha_chosen", "offsets_chosen"]
-    ours = results.sel(solver="admm", alpha="auto")
-    assert not np.isfinite(results.alpha_chosen.sel(solver="svd")).any()
+    ours = results.sel(algorithm="admm", alpha="auto")
+    assert not np.isfinite(results.alpha_chosen.sel(algorithm="svd")).any()
     assert not np.isfinite(results.alpha_chosen.sel(alpha="0")).any()
     assert results.alpha_chosen.attrs["long_name"] == "chosen ridge"
-    fit = study.cell(solver="admm", rank=4, alpha="auto", seed=1).fit()
+    fit = study.cell(algorithm="admm", rank=4, alpha="auto", seed=1).fit()
     first = ours.sel(rank=4, seed=1)
     assert first.alpha_chosen.item() == fit.parameters["alpha"]
     assert first.offsets_chosen.item() == fit.parameters["offsets"]
-    assert study.cell(solver="admm", alpha=0).arguments["alpha"] == 0
+    assert study.cell(algorithm="admm", alpha=0).arguments["alpha"] == 0
     assert study.table(alpha=0).equals(study.table(alpha="0"))  # a number beside the word
     assert netcdf.read(tmp_path / "study.nc").identical(results)
 

@@ -144,7 +144,7 @@ def test_what_failed_is_done_again(digits, tmp_path):
 CHANGES = {
     "another value": lambda digits: {"rank": 3},
     "other data": lambda digits: {"X": digits + 1e-9},
-    "hidden data": lambda digits: {"mask": digits.values >= 0.5},
+    "hidden data": lambda digits: {"observed": digits.values >= 0.5},
     "other metrics": lambda digits: {"metrics": "relative_error_l1"},
     "other seeds": lambda digits: {"random_state": 10},
 }
@@ -172,8 +172,8 @@ def test_a_fit_of_another_version_is_done_again(digits, tmp_path, computed, monk
 
 def test_values_under_a_mask_are_not_in_the_data(digits, tmp_path, computed):
     path, mask = tmp_path / "study.nc", digits.values < 0.9
-    nmd.Study(digits, mask=mask, **ONE).run(path, progress=False)
-    nmd.Study(digits.where(mask, 17.0), mask=mask, **ONE).run(path, progress=False)
+    nmd.Study(digits, observed=mask, **ONE).run(path, progress=False)
+    nmd.Study(digits.where(mask, 17.0), observed=mask, **ONE).run(path, progress=False)
     assert len(computed) == 1
 
 
@@ -204,7 +204,7 @@ def test_a_damaged_line_is_done_again(damage, digits, tmp_path, computed):
     one, *rest = lines(path)
     assert DAMAGED[damage](one) != one
     journal_path(path).write_text("\n".join([DAMAGED[damage](one), *rest]) + "\n")
-    with pytest.warns(nmd.NMDWarning, match="has 1 damaged of 6 lines"):
+    with pytest.warns(nmd.warnings.NMDWarning, match="has 1 damaged of 6 lines"):
         again = nmd.Study(digits, **SETTINGS).run(path, progress=False)
     assert len(computed) == 6 + 1
     assert again.drop_vars("seconds").identical(first.drop_vars("seconds"))

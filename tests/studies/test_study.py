@@ -31,7 +31,7 @@ def test_dimensions_and_labels(digits):
         random_state=7,
     )  # fmt: skip
     results = study.run(progress=False)
-    assert list(results.dims) == ["solver", "nonlinearity", "missing", "noise", "seed"]
+    assert list(results.dims) == ["algorithm", "nonlinearity", "missing", "noise", "seed"]
     assert results.nonlinearity.values.tolist() == ["relu", "MinMax(0, 0.5)"]
     assert results.missing.values.tolist() == ["random 0.1", "random 0.3", "rows 0.2"]
     assert results.missing_kind.values.tolist() == ["random", "random", "rows"]
@@ -57,11 +57,11 @@ def test_every_number_is_that_of_a_single_call(digits):
         model, seen = fit.reconstruct().values, ~np.isnan(cell.X.values)
         assert seen.mean() == pytest.approx(1 - missing, abs=0.001)
         assert float(result.clean_rmse) == pytest.approx(nmd.metrics.rmse(digits, model), rel=1e-9)
-        observed = nmd.metrics.mae(cell.X.values, model, mask=seen)
+        observed = nmd.metrics.mae(cell.X.values, model, observed=seen)
         assert float(result.observed_mae) == pytest.approx(observed, rel=1e-9)
         noisy = cell.values.reshape(digits.shape)
         np.testing.assert_array_equal(noisy[seen], cell.X.values[seen])
-        held_out = nmd.metrics.relative_error(noisy, model, mask=~seen)
+        held_out = nmd.metrics.relative_error(noisy, model, observed=~seen)
         assert float(result.held_out_relative_error) == pytest.approx(held_out, rel=1e-9)
         assert float(result.objective) == fit.objective
         assert float(result.n_iter) == fit.n_iter == 15
@@ -82,7 +82,12 @@ def test_sparse_and_dense_agree(rng):
     X[rng.random(X.shape) < 0.5] = np.nan
     seen = ~np.isnan(X)
     thin = sparse.csr_array((X[seen], np.nonzero(seen)), shape=X.shape)
-    options = QUICK | {"rank": [1, 2], "alpha": 0.1, "constraint": "observed", "n_splits": 1}
+    options = QUICK | {
+        "rank": [1, 2],
+        "alpha": 0.1,
+        "solver": nmd.ADMM(split="observed"),
+        "n_splits": 1,
+    }
     studies = [nmd.Study(data, **options) for data in (X, thin)]
     a, b = (study.run(progress=False) for study in studies)
     for name in ("held_out_rmse", "observed_mae", "objective"):
@@ -101,16 +106,16 @@ def test_baselines_get_what_they_take_and_share_their_fits(digits):
     )  # fmt: skip
     results = study.run(progress=False)
     assert len(np.unique(results.fit)) == 16 + 8 + 4 + 8
-    svd = results.sel(solver="svd")
+    svd = results.sel(algorithm="svd")
     xr.testing.assert_identical(
         svd.sel(nonlinearity="relu", drop=True), svd.sel(nonlinearity="identity", drop=True)
     )
-    where = {"solver": "svd", "nonlinearity": "relu", "rank": 4, "missing": 0.3, "seed": 1}
+    where = {"algorithm": "svd", "nonlinearity": "relu", "rank": 4, "missing": 0.3, "seed": 1}
     cell = study.cell(**where)
     model = nmd.baselines.truncated_svd(cell.X, 4).reconstruct().values.ravel()
     expected = nmd.metrics.rmse(digits.values.ravel()[cell.hidden], model[cell.hidden])
     assert float(results.held_out_rmse.sel(where)) == pytest.approx(expected, rel=1e-9)
-    nmf = results.sel(solver="nmf")
+    nmf = results.sel(algorithm="nmf")
     assert (nmf.status.sel(missing=0.0) == "done").all()
     assert (nmf.status.sel(missing=0.3) == "left out").all()
     assert "missing entries" in nmf.stop_reason.sel(missing=0.3).values.flat[0]

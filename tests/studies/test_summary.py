@@ -25,13 +25,13 @@ def prescribed(rng):
     score = 5 + xr.DataArray(split, dims="seed") + level + results["rank"] * 0.0
     score = score + xr.zeros_like(results.held_out_rmse)
     score = score.transpose(*results.held_out_rmse.dims) + noise
-    where = {"solver": "admm", "nonlinearity": "relu", "rank": 2}
+    where = {"algorithm": "admm", "nonlinearity": "relu", "rank": 2}
     score.loc[where] -= 0.1
     # Rank 1 is hardly worse: better for one seed, worse for the others
-    tie = {"solver": "admm", "nonlinearity": "relu", "rank": 1}
+    tie = {"algorithm": "admm", "nonlinearity": "relu", "rank": 1}
     score.loc[tie] = score.sel(where) + xr.DataArray([-0.002, 0.001, 0.002, 0.001], dims="seed")
-    svd = score.sel({"solver": "svd", "nonlinearity": "relu"}, drop=True)
-    score.loc[{"solver": "svd", "nonlinearity": "identity"}] = svd
+    svd = score.sel({"algorithm": "svd", "nonlinearity": "relu"}, drop=True)
+    score.loc[{"algorithm": "svd", "nonlinearity": "identity"}] = svd
     results["held_out_rmse"] = score
     study._results = results
     return study
@@ -40,17 +40,17 @@ def prescribed(rng):
 def test_the_simplest_of_the_best(prescribed):
     results = prescribed.results
     best = choose(results, None, False, {})
-    assert best == {"solver": "admm", "nonlinearity": "relu", "rank": 2}
+    assert best == {"algorithm": "admm", "nonlinearity": "relu", "rank": 2}
     simplest = choose(results, "rmse", True, {})
-    assert simplest == {"solver": "admm", "nonlinearity": "relu", "rank": 1}
-    only = choose(results, "held_out_rmse", True, {"solver": "svd"})
-    assert only["solver"] == "svd"
+    assert simplest == {"algorithm": "admm", "nonlinearity": "relu", "rank": 1}
+    only = choose(results, "held_out_rmse", True, {"algorithm": "svd"})
+    assert only["algorithm"] == "svd"
 
 
 def test_best_fits_all_data(prescribed):
     parameters, fit = prescribed.best("held_out_rmse", one_standard_error=False)
     assert parameters == {
-        "solver": "admm",
+        "algorithm": "admm",
         "nonlinearity": "relu",
         "rank": 2,
         "alpha": 0,
@@ -64,7 +64,7 @@ def test_best_fits_all_data(prescribed):
 
 def test_models_without_all_scores_are_no_candidates(prescribed):
     results = prescribed.results
-    where = {"solver": "admm", "nonlinearity": "relu", "missing": 0.5, "seed": 2}
+    where = {"algorithm": "admm", "nonlinearity": "relu", "missing": 0.5, "seed": 2}
     results.held_out_rmse.loc[where] = np.nan
     assert choose(results, None, True, {})["nonlinearity"] == "identity"
     at_02 = choose(results, None, False, {"missing": 0.2})
@@ -78,10 +78,10 @@ def test_table(prescribed):
     results = prescribed.results
     frame = table(results, ["rmse"], {})
     assert len(frame) == 6 + 3  # an SVD has no nonlinearity
-    assert frame.index.names == ["solver", "nonlinearity", "rank"]
+    assert frame.index.names == ["algorithm", "nonlinearity", "rank"]
     row = frame.loc[("admm", "relu", 2)]
     scores = results.held_out_rmse.sel(
-        {"solver": "admm", "nonlinearity": "relu", "rank": 2, "missing": 0.5}
+        {"algorithm": "admm", "nonlinearity": "relu", "rank": 2, "missing": 0.5}
     )
     assert row["held_out_rmse", 0.5, "mean"] == pytest.approx(float(scores.mean()))
     assert row["held_out_rmse", 0.5, "sd"] == pytest.approx(float(scores.std(ddof=1)))
@@ -111,8 +111,8 @@ def test_rank_test_is_a_paired_comparison(prescribed):
     row = frame.loc[("svd", "–", 3)]
     score = results.held_out_rmse.sel(missing=0.5)
     difference = (
-        score.sel({"solver": "svd", "nonlinearity": "relu", "rank": 3})
-        - score.sel({"solver": "admm", "nonlinearity": "relu", "rank": 2})
+        score.sel({"algorithm": "svd", "nonlinearity": "relu", "rank": 3})
+        - score.sel({"algorithm": "admm", "nonlinearity": "relu", "rank": 2})
     ).values
     assert row["difference"] == pytest.approx(difference.mean())
     # half is hidden, so the variance is (1/4 + 1) times that of a difference
@@ -145,23 +145,23 @@ def test_unknown_words_are_refused(prescribed):
 def test_plots_show_the_means(prescribed):
     plt = pytest.importorskip("matplotlib.pyplot")
     plot, results = prescribed.plot, prescribed.results
-    ax = plot.error("rank", missing=0.2, color="solver")
+    ax = plot.error("rank", missing=0.2, color="algorithm")
     assert [text.get_text() for text in ax.get_legend().get_texts()] == ["admm", "svd"]
     by_method = results.held_out_rmse.sel(missing=0.2).mean("seed")
     for line, method in zip(ax.lines, ["admm", "svd"], strict=True):
-        expected = by_method.sel(solver=method).min("nonlinearity")
+        expected = by_method.sel(algorithm=method).min("nonlinearity")
         np.testing.assert_allclose(line.get_ydata(), expected)
     assert "best nonlinearity" in ax.get_title()
-    ax = plot.heatmap("missing", "rank", solver="admm")
+    ax = plot.heatmap("missing", "rank", algorithm="admm")
     shown = np.array([float(text.get_text()) for text in ax.texts]).reshape(3, 2)
-    expected = results.held_out_rmse.sel(solver="admm").mean("seed").min("nonlinearity")
+    expected = results.held_out_rmse.sel(algorithm="admm").mean("seed").min("nonlinearity")
     np.testing.assert_allclose(shown, expected.transpose("rank", "missing"), rtol=5e-3)
-    ax = plot.error("nonlinearity", color="solver", metric="seconds")
+    ax = plot.error("nonlinearity", color="algorithm", metric="seconds")
     assert ax.get_ylabel() == "seconds for a fit"
     expected = results.seconds.mean(["seed", "missing"]).min("rank")
     for bars, method in zip(ax.containers[1::2], ["admm", "svd"], strict=True):
         heights = [bar.get_height() for bar in bars]
-        np.testing.assert_allclose(heights, expected.sel(solver=method))
+        np.testing.assert_allclose(heights, expected.sel(algorithm=method))
     plt.close("all")
     with pytest.raises(ValueError, match="did you mean 'rank'"):
         plot.error("rnk")

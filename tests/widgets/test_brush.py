@@ -85,9 +85,15 @@ def test_hidden_pixels_are_not_seen_and_the_fit_follows():
     assert explorer.pictures["n_painted"] == hidden.sum()
     assert explorer.result is not before
     expected = nmd.complete(
-        X, 4, "relu", mask=~hidden, init=before, alpha=0.01, random_state=0,
+        X,
+        4,
+        "relu",
+        observed=~hidden,
+        init=before,
+        alpha=0.01,
+        random_state=0,
         max_iter=explorer.result.n_iter,
-    )  # fmt: skip
+    )
     np.testing.assert_array_equal(explorer.result.W, expected.W)
     truth, model = X[hidden], explorer.result.reconstruct().values[hidden]
     error = np.linalg.norm(truth - model) / np.linalg.norm(truth)
@@ -131,7 +137,7 @@ def test_paint_before_a_fit_counts_in_the_fit():
 
 def test_a_brush_during_a_run_goes_on_from_where_it_was():
     explorer = widgets.DecompositionExplorer(
-        smooth(), rank=3, iterations=100_000_000, tol=0, penalty="1"
+        smooth(), rank=3, iterations=100_000_000, tol=0, rho="1"
     )
     explorer.start()
     painted(explorer, [(10, 10)], 4)

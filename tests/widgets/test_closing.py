@@ -14,6 +14,7 @@ from waiting import PATIENCE
 pytest.importorskip("anywidget")
 
 from ipywidgets.widgets.widget import _instances
+from some import some
 
 import nmd_lab as nmd
 from nmd_lab import datasets, widgets
@@ -38,8 +39,8 @@ def study():
     return widgets.StudyExplorer(made)
 
 
-@pytest.mark.filterwarnings("ignore::nmd_lab.NMDWarning")
-@pytest.mark.parametrize("make", [decomposition, completion, fitted, study])
+@pytest.mark.filterwarnings("ignore::nmd_lab.warnings.NMDWarning")
+@pytest.mark.parametrize("make", some([decomposition, completion, fitted, study], 2))
 def test_a_closed_explorer_gives_all_models_back(make):
     make().close()  # what is made once for all
     gc.collect()

@@ -30,7 +30,7 @@ def check_curve(state, X, held_out, *, seed=0):
             state.fitted_data.seen, rank, "relu", alpha=0, random_state=seed, max_iter=iteration,
             tol=0,
         )  # fmt: skip
-        expected = relative_error(np.asarray(X), fit.reconstruct().values, mask=hidden)
+        expected = relative_error(np.asarray(X), fit.reconstruct().values, observed=hidden)
         assert held_out[iteration] == pytest.approx(expected, rel=1e-9)
 
 
@@ -61,7 +61,7 @@ def test_pauses_add_their_last_iteration(small, rng):
 
 
 def test_stop_measures_where_it_stands(small):
-    state = DecompositionState(small, rank=4, iterations=ENDLESS, missing=0.2, penalty="1")
+    state = DecompositionState(small, rank=4, iterations=ENDLESS, missing=0.2, rho="1")
     state.start()
     wait_for(lambda: state.fit.state is not None and state.fit.state.iteration > 40)
     state.fit.stop()
@@ -100,7 +100,7 @@ def test_completion_shows_the_error_of_each_iteration():
 
 
 def test_what_is_read_does_not_change_while_it_runs(small):
-    state = DecompositionState(small, rank=4, iterations=ENDLESS, missing=0.2, penalty="1")
+    state = DecompositionState(small, rank=4, iterations=ENDLESS, missing=0.2, rho="1")
     state.start()
     wait_for(lambda: state.fit.state is not None)
     curves, held_out = state.fit.curves, state.fit.held_out

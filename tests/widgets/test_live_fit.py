@@ -21,14 +21,13 @@ def preparing(X, rank=3, **options):
     return lambda: prepare(X, rank, "relu", "frobenius", absent_are_zeros=True, **options)
 
 
-@pytest.mark.parametrize("constraint", ["everywhere", "observed"])
-def test_pieces_make_the_uninterrupted_fit(small, constraint):
-    fitting = ResumableFit(preparing(small, constraint=constraint, penalty="paper")())
+@pytest.mark.parametrize("split", ["everywhere", "observed"])
+def test_pieces_make_the_uninterrupted_fit(small, split):
+    solver = nmd.ADMM(split=split, rho="paper")
+    fitting = ResumableFit(preparing(small, solver=solver)())
     for iterations in (3, 1, 6):
         result = fitting.advance(iterations, lambda state: False)
-    whole = nmd.decompose(
-        small, 3, max_iter=10, tol=0, random_state=0, constraint=constraint, penalty="paper"
-    )
+    whole = nmd.decompose(small, 3, max_iter=10, tol=0, random_state=0, solver=solver)
     np.testing.assert_array_equal(result.W, whole.W)
     np.testing.assert_array_equal(result.H, whole.H)
     for name in set(whole.history) - {"seconds"}:
@@ -46,7 +45,7 @@ def test_the_time_between_pieces_does_not_count(small, clock):
 
 
 def test_the_best_validated_state_survives_further_pieces(small, rng):
-    options = {"validation": 0.3, "patience": 1000}
+    options = {"validation": 0.3, "solver": nmd.ADMM(patience=1000)}
     noisy = small + rng.normal(size=small.shape)
     fitting = ResumableFit(preparing(noisy, rank=8, **options)())
     for _ in range(5):

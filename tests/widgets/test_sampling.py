@@ -29,7 +29,7 @@ def sampled(state):
 def executed(code, **names):
     """Run copied code; few draws are enough here."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", nmd.NotConvergedWarning)
+        warnings.simplefilter("ignore", nmd.warnings.NotConvergedWarning)
         exec(code, names)
     plt.close("all")
     return names
@@ -194,7 +194,7 @@ def test_the_warning_is_that_of_sample_with_another_remedy(draws):
         sampled(state)
     assert outside == []
     (warning,) = state.sample.warnings
-    with pytest.warns(nmd.NotConvergedWarning) as caught:
+    with pytest.warns(nmd.warnings.NotConvergedWarning) as caught:
         exec(state.code(), {})
     plt.close("all")
     said = str(caught[0].message)

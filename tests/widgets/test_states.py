@@ -21,7 +21,7 @@ SETTINGS = [
     {},
     {"noise": "salt_and_pepper", "level": 0.2, "missing": 0.3, "seed": 3, "loss": "l1"},
     {"data": "synthetic", "nonlinearity": "minmax", "low": 0.5, "high": 2.0, "alpha": 0.5},
-    {"noise": "poisson", "level": 20.0, "loss": "kl", "penalty": "0.7"},
+    {"noise": "poisson", "level": 20.0, "loss": "kl", "rho": "0.7"},
     {"data": "photograph of a flower", "missing": 0.6, "nonlinearity": "identity"},
 ]
 
@@ -62,7 +62,7 @@ def test_copied_code_has_only_what_is_not_the_default(small):
     code = DecompositionState(small, rank=2, iterations=6).code("X")
     assert "fit = nmd.decompose(X, rank=2, random_state=0, max_iter=6)\n" in code
     state = DecompositionState(small, rank=2, nonlinearity="identity", loss="l1", alpha=0.5)
-    assert state.values["penalty"] == "auto"
+    assert state.values["rho"] == "auto"
     code = "".join(state.code("X").split())
     assert 'nmd.decompose(X,rank=2,nonlinearity="identity",loss="l1",alpha=0.5,random' in code
     plain = {"data": "generated", "rank": 8, "offsets": "none", "validation": 0.0}
@@ -90,7 +90,7 @@ def test_errors_are_those_of_the_matrices(small):
     svd = nmd.baselines.truncated_svd(seen, 2)
     for name, each in (("relu, frobenius", fit), ("SVD", svd)):
         model = each.reconstruct().values
-        expected = (relative_error(seen, model), relative_error(small, model, mask=hidden))
+        expected = (relative_error(seen, model), relative_error(small, model, observed=hidden))
         assert state.errors[name] == pytest.approx(expected)
     assert state.fit.held_out[20] == pytest.approx(state.errors["relu, frobenius"][1])
 
@@ -103,8 +103,8 @@ def test_errors_are_those_of_the_matrices(small):
         ({"missing": 1.0}, "missing", "missing=1.0 is out of range"),
         ({"nonlinearity": "minmax", "low": 2.0}, "high", "a > b"),
         ({"alpha": -1.0}, "alpha", "alpha=-1.0 is out of range"),
-        ({"penalty": "bal"}, "penalty", "penalty='bal' is unknown"),
-        ({"penalty": "-1"}, "penalty", "penalty=-1"),
+        ({"rho": "bal"}, "rho", "rho='bal' is unknown"),
+        ({"rho": "-1"}, "rho", "rho=-1"),
         ({"iterations": 0}, "iterations", "max_iter=0 is too small"),
         ({"seed": -1}, "seed", "random_state=-1"),
         ({"noise": "salt_and_pepper", "level": 2.0}, "level", "fraction=2.0 is out of range"),
@@ -207,7 +207,7 @@ def study():
 
 def test_points_are_means_over_seeds(study):
     state = StudyState(study, panel="missing")
-    assert (state.values["x"], state.values["color"]) == ("rank", "solver")
+    assert (state.values["x"], state.values["color"]) == ("rank", "algorithm")
     points = state.points()
     assert len(points) == 12
     errors = study.results.held_out_rmse
@@ -241,7 +241,7 @@ def test_dimensions_that_are_not_shown_compete_or_are_averaged(study):
 def test_a_fit_of_a_study_is_repeated(study):
     state = StudyState(study)
     assert state.why_not() == "click a point first"
-    points = {(p.labels["solver"], p.labels["rank"]): p for p in state.points()}
+    points = {(p.labels["algorithm"], p.labels["rank"]): p for p in state.points()}
     state.choose(points["svd", 3])
     assert state.why_not() == "svd has no iterations to follow"
     with pytest.raises(ValueError, match="cannot be repeated"):

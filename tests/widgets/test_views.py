@@ -131,7 +131,7 @@ def test_other_data_are_shown_without_the_old_model():
 
 
 def test_data_may_be_changed_during_a_run():
-    explorer = widgets.DecompositionExplorer(rank=5, iterations=10**8, tol=0, penalty="1")
+    explorer = widgets.DecompositionExplorer(rank=5, iterations=10**8, tol=0, rho="1")
     explorer.start()
     enter(explorer, "data", "photograph of a palace")
     assert explorer.pictures["layout"] == "rows"
@@ -462,7 +462,7 @@ def test_warnings_of_a_fit_are_a_line_in_the_explorer(settings, begins):
         warnings.simplefilter("always")
         digits = datasets.digits(300)
         explorer = done(widgets.explore(digits, missing=0.5, rank=12, iterations=120, **settings))
-    assert not [each for each in given if issubclass(each.category, nmd.NMDWarning)]
+    assert not [each for each in given if issubclass(each.category, nmd.warnings.NMDWarning)]
     (warning,) = explorer.fit.warnings
     assert warning.startswith(begins)
     assert explorer.status["warnings"] == [warning]

@@ -36,9 +36,9 @@ class Logistic(Loss):
     Examples
     --------
     >>> import nmd_lab as nmd
-    >>> nmd.Logistic()([0.0, 1.0], 2.0).round(4)
+    >>> nmd.losses.Logistic()([0.0, 1.0], 2.0).round(4)
     array([2.1269, 0.1269])
-    >>> float(nmd.Logistic().expected(2.0).round(4))
+    >>> float(nmd.losses.Logistic().expected(2.0).round(4))
     0.8808
     """
 

@@ -82,7 +82,7 @@ class NegativeBinomial(Loss):
     Examples
     --------
     >>> import nmd_lab as nmd
-    >>> nmd.NegativeBinomial(0.5)([0.0, 3.0], [1.0, 3.0]).round(4)
+    >>> nmd.losses.NegativeBinomial(0.5)([0.0, 3.0], [1.0, 3.0]).round(4)
     array([0.8109, 1.9788])
     """
 

@@ -62,7 +62,7 @@ class ItakuraSaito(_RatioLoss):
     Examples
     --------
     >>> import nmd_lab as nmd
-    >>> nmd.ItakuraSaito()([1.0, 10.0], [2.0, 20.0]).round(4)
+    >>> nmd.losses.ItakuraSaito()([1.0, 10.0], [2.0, 20.0]).round(4)
     array([0.1931, 0.1931])
     """
 
@@ -115,7 +115,7 @@ class SquaredLog(_RatioLoss):
     Examples
     --------
     >>> import nmd_lab as nmd
-    >>> nmd.SquaredLog()([1.0, 10.0], [2.0, 20.0]).round(4)
+    >>> nmd.losses.SquaredLog()([1.0, 10.0], [2.0, 20.0]).round(4)
     array([0.2402, 0.2402])
     """
 

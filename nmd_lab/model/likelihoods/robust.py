@@ -30,7 +30,7 @@ class Huber(Loss):
     Examples
     --------
     >>> import nmd_lab as nmd
-    >>> nmd.Huber(1.0)([0.0, 0.0], [0.5, 3.0])
+    >>> nmd.losses.Huber(1.0)([0.0, 0.0], [0.5, 3.0])
     array([0.125, 2.5  ])
     """
 
@@ -92,7 +92,7 @@ class Quantile(Loss):
     Examples
     --------
     >>> import nmd_lab as nmd
-    >>> nmd.Quantile(0.9)([1.0, 1.0], [0.0, 2.0]).round(3)
+    >>> nmd.losses.Quantile(0.9)([1.0, 1.0], [0.0, 2.0]).round(3)
     array([0.9, 0.1])
     """
 

@@ -25,7 +25,7 @@ class NewRowsOfPosterior(DrawnFactors):
         self,
         X: Any,
         *,
-        mask: ArrayLike | None = None,
+        observed: ArrayLike | None = None,
         weights: ArrayLike | None = None,
         unknown: Unknown = "error",
         random_state: Any = 0,
@@ -36,7 +36,7 @@ class NewRowsOfPosterior(DrawnFactors):
         ----------
         X : array_like, DataFrame, DataArray, Series or scipy.sparse matrix
             New rows, with the columns of this posterior: all, or with labels some.
-        mask, weights : array_like, optional
+        observed, weights : array_like, optional
             Mask of the observed entries, and weights.
         unknown : {"error", "offsets"}, default "error"
             What is done with rows without entries and with columns that the fit does not have.
@@ -65,8 +65,8 @@ class NewRowsOfPosterior(DrawnFactors):
         True
         """
         check_unknown(unknown)
-        observed = observe_rows(self.labels, X, mask=mask, weights=weights)
-        observations, columns = match_rows(self.labels, observed, unknown)
+        given = observe_rows(self.labels, X, observed=observed, weights=weights)
+        observations, columns = match_rows(self.labels, given, unknown)
         seen = _at_columns(observations, columns, self.shape[1])
         rows = self._draw_rows(seen, int(as_generator(random_state).integers(2**62)))
         chains, draws, rank = self.draws.sizes[CHAIN], self.draws.sizes[DRAW], self.rank
@@ -76,7 +76,7 @@ class NewRowsOfPosterior(DrawnFactors):
         _, H, _, of_columns = self.stacked
         n = self.shape[1]
         made: Self = cast(Any, type(self)).from_arrays(
-            labels_of_new_rows(self.labels, observed.labels),
+            labels_of_new_rows(self.labels, given.labels),
             rows[..., :rank],
             H.reshape(chains, draws, n, rank),
             nonlinearity=self.nonlinearity,

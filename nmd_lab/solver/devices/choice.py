@@ -50,7 +50,7 @@ def refuse_unsupported(
     elif observations.limits is not None:
         why = "entries of which only limits are known"
     elif observed_only:
-        why = "constraint='observed', the default below a third of observed entries"
+        why = "split='observed', the default below a third of observed entries"
     elif observations.pattern is not None:
         why = "sparse data whose absent entries are missing"
     else:

@@ -15,7 +15,6 @@ from numpy.typing import DTypeLike
 from nmd_lab._checks import check_word
 from nmd_lab.data.base import Observations, float_dtype
 from nmd_lab.data.labels import Labels, labels_of
-from nmd_lab.data.limits import GivenLimits
 from nmd_lab.data.observations import observe
 from nmd_lab.data.store import SparseStore
 
@@ -106,18 +105,15 @@ def observe_on_cluster(
     X: Any,
     client: Any,
     *,
-    mask: Any,
+    observed: Any,
     weights: Any,
     dtype: DTypeLike | None,
     sample_dims: str | Sequence[str] | None,
     absent_are_zeros: bool,
-    limits: GivenLimits,
     rows: Callable[[int], int] | None = None,
 ) -> ClusterObservations:
     """Return observations on the workers of a client; see `nmd_lab.data.observations.observe`."""
-    if limits:
-        raise ValueError("at_most=, at_least= do not go with client=: give X as an array.")
-    given: dict[str, Any] = {"mask": mask, "weights": weights}
+    given: dict[str, Any] = {"observed": observed, "weights": weights}
     sources: Sequence[Source]
     load: Callable[..., Any]
     if isinstance(X, SparseStore):
@@ -143,13 +139,9 @@ def observe_on_cluster(
         )
         labels, load = plain.labels, load_given
         sources = [GivenRows(plain, own) for own, _ in _parts_of(plain, client, rows)]
-    if labels.table is not None:
-        raise ValueError(
-            "X has columns of several kinds, which do not go with client=: give numbers."
-        )
     observations = ClusterObservations.of(Cluster(client, sources, load), labels)
     if not observations.n_observed:
-        raise ValueError("X has no observed entry: check mask=, weights= and the NaN in X.")
+        raise ValueError("X has no observed entry: check observed=, weights= and the NaN in X.")
     return observations
 
 

@@ -112,10 +112,10 @@ class BlockRows:
 
 
 def load_block(
-    X: Any, mask: Any, weights: Any, dtype: DTypeLike, scratch: Scratch | None = None
+    X: Any, observed: Any, weights: Any, dtype: DTypeLike, scratch: Scratch | None = None
 ) -> Observations:
     """Return rows that tasks of Dask have made, arrays or SciPy matrices."""
-    return dense_rows(np.asarray(X), mask, weights, dtype, scratch)
+    return dense_rows(np.asarray(X), observed, weights, dtype, scratch)
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from nmd_lab.solver.devices.host import HOST
 from nmd_lab.solver.executors.observations import ClusterObservations
 from nmd_lab.solver.options import Options
 from nmd_lab.solver.problem import Problem
+from nmd_lab.solver.settings import is_automatic
 from nmd_lab.solver.stopping import exact_for
 from nmd_lab.solver.zeros.envelope import handles
 
@@ -65,7 +66,7 @@ def make_plan(problem: Problem, rank: int, options: Options) -> RefinementPlan:
     "auto" means no refinements in each of these cases:
 
     - a fixed ρ, or the paper's rule;
-    - given factors, ``tol=0`` and a `penalty` other than "auto", since this is Algorithm 1 alone;
+    - given factors, ``tol=0`` and a `rho` other than "auto", since this is Algorithm 1 alone;
     - Identity + Frobenius on the observed entries, which is alternating least squares;
     - a memory of the quasi-Newton steps that is too large (`memory_allows`);
     - constraints on the factors, which quasi-Newton steps would break;
@@ -75,7 +76,7 @@ def make_plan(problem: Problem, rank: int, options: Options) -> RefinementPlan:
     """
     pair, observations = problem.pair, problem.observations
     has_interval = pair.nonlinearity.with_wider_bounds(1.0, pair.loss.domain) is not None
-    if options.homotopy is True and not has_interval:
+    if options.solver.homotopy is True and not has_interval:
         raise ValueError(
             f"homotopy=True does not go with nonlinearity={pair.nonlinearity!r}, which has no "
             "interval to widen: use MinMax, or homotopy='auto'."
@@ -83,7 +84,7 @@ def make_plan(problem: Problem, rank: int, options: Options) -> RefinementPlan:
     if isinstance(observations, ClusterObservations):
         return RefinementPlan(False, False, False, fitted=exact_for(options.tol) / 100)
     if problem.is_constrained:
-        own = options.acceleration == "auto" and options.penalty == "auto"
+        own = options.solver.refine and options.solver.rho == "auto"
         own &= problem.device is HOST
         searches = own and kind_of_descent(problem) is not None
         fitted = exact_for(options.tol) / 100
@@ -97,13 +98,13 @@ def make_plan(problem: Problem, rank: int, options: Options) -> RefinementPlan:
     stored = observations.n_stored if observations.scratch is None else 0  # it may be on disk
     small = memory_allows(2 * MOST_PAIRS * (m + n) * rank, stored)
     small &= not (problem.sparse and stored > MEMORY_ENTRIES)
-    plain = options.tol == 0 and options.penalty != "auto" and not isinstance(options.init, str)
+    plain = options.tol == 0 and options.solver.rho != "auto" and not isinstance(options.init, str)
     auto = adaptive and small and not least_squares and not plain
-    refine = auto and options.acceleration == "auto"
-    homotopy = options.homotopy
+    refine = auto and options.solver.refine
+    homotopy = options.solver.homotopy
     if homotopy == "auto" and not (refine and has_interval):
         homotopy = False
-    polish = auto if options.polish == "auto" else bool(options.polish)
+    polish = auto if options.solver.polish == "auto" else bool(options.solver.polish)
     return RefinementPlan(refine, homotopy, polish, fitted=exact_for(options.tol) / 100)
 
 
@@ -115,5 +116,4 @@ def descends(problem: Problem, options: Options) -> bool:
         return False
     if observations.values.size >= SPARSE * m * n:
         return False
-    automatic = (options.acceleration, options.penalty, options.homotopy, options.polish)
-    return all(each == "auto" for each in automatic) and options.initial_penalty is None
+    return is_automatic(options.solver)

@@ -53,11 +53,6 @@ def sampled_limits(
     limits = stored.limit_reader()
     if limits is None:
         return None
-    if kind == "ordinal":
-        raise ValueError(
-            "at_most= and at_least= do not go with ordinal data in sample(): make the entries "
-            "missing, or use complete()."
-        )
     weighted = stored.weights is not None and stored.weights.dtype != bool
     loss = type(pair.loss)
     if kind == "after" and (loss not in NOISES or (loss is KL and weighted)):

@@ -8,13 +8,13 @@ from numbers import Integral
 from typing import Any
 
 from nmd_lab._checks import (
-    check_checkpoint,
     check_integer,
     check_number,
     check_seed,
     check_word,
 )
-from nmd_lab.solver.options import CHECKPOINT, OFFSETS
+from nmd_lab.solver.options import OFFSETS
+from nmd_lab.solver.settings import as_compute
 
 NOISES = ("auto", "before", "after")
 
@@ -41,10 +41,7 @@ class SampleOptions:
     time_limit: float | None = None
     progress: bool | None = None
     random_state: Any = None
-    threads: int | None = None
-    checkpoint: Any = None
-    checkpoint_every: float = 60.0
-    client: Any = None
+    compute: Any = None
 
     def __post_init__(self) -> None:
         """Check everything that can be checked without the data."""
@@ -52,22 +49,21 @@ class SampleOptions:
             check_integer(name, getattr(self, name), 1)
         if self.tune is not None:
             check_integer("tune", self.tune, 0)
-        for name in ("keep", "threads"):
-            if getattr(self, name) is not None:
-                check_integer(name, getattr(self, name), 1)
+        if self.keep is not None:
+            check_integer("keep", self.keep, 1)
         if self.time_limit is not None:
             check_number("time_limit", self.time_limit, 0)
         if self.callback is not None and not callable(self.callback):
             raise TypeError(
                 f"callback={self.callback!r} is not callable: give a function of one sweep."
             )
-        check_checkpoint(self.checkpoint, self.checkpoint_every)
         check_word("noise", self.noise, NOISES)
         check_word("offsets", self.offsets, OFFSETS)
         check_word("progress", self.progress, [None, True, False])
         if isinstance(self.init, str):
             check_word("init", self.init, ("auto", "random", "svd"), ", a fit or a Posterior")
         check_seed(self.random_state)
+        object.__setattr__(self, "compute", as_compute(self.compute))
 
     def step(self, numbers_a_draw: int) -> int:
         """Return the number of sweeps from one kept draw to the next."""
@@ -81,7 +77,7 @@ class SampleOptions:
     def describe(self) -> dict[str, Any]:
         """Return the options as numbers and strings, for `Posterior.parameters`."""
         plain = {f.name: getattr(self, f.name) for f in fields(self)}
-        for name in ("callback", "progress", "threads", "targets", "client", *CHECKPOINT):
+        for name in ("callback", "progress", "targets", "compute"):
             del plain[name]
         if not isinstance(self.init, str):
             plain["init"] = f"given {type(self.init).__name__}"

@@ -17,7 +17,6 @@ from nmd_lab.model.nonlinearities import Nonlinearity
 from nmd_lab.model.ordinal import Ordinal
 from nmd_lab.model.proximal import Pair, make_pair
 from nmd_lab.solver.bounds import with_bounds
-from nmd_lab.solver.columns import is_mixed
 from nmd_lab.solver.executors.observations import ClusterObservations
 from nmd_lab.solver.executors.sampling import work_on_cluster
 from nmd_lab.solver.limit_noise import smallest_value
@@ -74,12 +73,7 @@ def prepare_sample(
     rank = check_rank(rank, observations.shape)
     smallest, largest = observations.range()
     size = check_size("X", max(-smallest, largest), observations.dtype)
-    if is_mixed(nonlinearity) or is_mixed(loss) or observations.labels.table is not None:
-        raise ValueError(
-            "sample() takes one loss and one nonlinearity for all columns of numbers: use "
-            "complete() for mixed columns, or convert X to numbers."
-        )
-    ordinal = _ordinal(loss)
+    ordinal = as_ordinal(loss)
     f = with_bounds(nonlinearity, observations)
     if ordinal is None:
         pair = make_pair(f, cast(Any, loss))
@@ -88,13 +82,6 @@ def prepare_sample(
             pair = make_pair(f, pair.loss.for_data(*observations.observed()))
         scaling = scaling_for(pair, size)
     else:
-        if not f.linear:
-            raise ValueError(
-                f"nonlinearity={f!r} does not go with ordinal data, whose cut points are learned: "
-                "leave it out."
-            )
-        if observations.weights is not None and observations.weights.dtype != bool:
-            raise ValueError("weights= do not go with ordinal data: leave them out.")
         pair = make_pair("identity", "frobenius")
         ordinal = ordinal.for_data(observations.different_values())
         scaling = Scaling(pair)
@@ -106,7 +93,7 @@ def prepare_sample(
     return PreparedSample(model, work, observations, f, ordinal or scaling.pair.loss, scaling)
 
 
-def _ordinal(loss: Any) -> Ordinal | None:
+def as_ordinal(loss: Any) -> Ordinal | None:
     """Return the ordinal model, by name or as it is; None for a loss."""
     if isinstance(loss, str):
         check_word("loss", loss.lower(), sorted(LOSSES), " or a Loss object")
@@ -153,7 +140,7 @@ def _model(
                 "example of complete() with the same client=."
             )
         return work_on_cluster(stored, fields, ordinal)
-    model = model_here(stored, fields, ordinal, options.threads or all_threads())
+    model = model_here(stored, fields, ordinal, options.compute.threads or all_threads())
     limits = sampled_limits(stored, pair, kind, smallest)
     model = replace(model, limits=limits)
     return model, WorkHere(model, number_of_levels(ordinal))

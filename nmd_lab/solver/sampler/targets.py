@@ -61,8 +61,6 @@ def check_targets(targets: Any, prepared: PreparedSample) -> Targets | None:
     if targets is None:
         return None
     model = prepared.model
-    if model.kind == "ordinal":
-        raise ValueError("targets= do not go with ordinal data: give keep= for fewer draws.")
     if not isinstance(targets, tuple | list) or len(targets) != 2:
         raise TypeError(f"targets is a {type(targets).__name__}: give a pair (rows, columns).")
     i, j = np.broadcast_arrays(np.atleast_1d(targets[0]), np.atleast_1d(targets[1]))

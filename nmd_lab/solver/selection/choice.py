@@ -70,7 +70,8 @@ class Choice:
         )
         if self.refined:
             return settled
-        return replace(settled, acceleration=None, homotopy=False, polish=False)
+        plain = replace(settled.solver, refine=False, homotopy=False, polish=False)
+        return replace(settled, solver=plain)
 
 
 def choose(
@@ -84,15 +85,6 @@ def choose(
     place: Place = NOWHERE,
 ) -> Choice:
     """Return the setting of lowest error at held-out entries."""
-    if observations.absent_are_zeros:
-        wanted = {"rank": model.rank, "nonlinearity": model.nonlinearity, "loss": model.loss}
-        names = [name for name, given in wanted.items() if given is None]
-        names += ["alpha"] if options.alpha == "auto" else []
-        words = " and ".join(f"{name}='auto'" for name in names)
-        raise ValueError(
-            f"{words} does not go with a sparse X whose absent entries are zeros: give a value, "
-            "use complete(), or a dense X."
-        )
     if held_out is None:
         parts, drawn = draw_parts(observations, rng)
     else:

@@ -71,7 +71,7 @@ class Trials:
         limits: LimitModel = NO_LIMIT_MODEL,
         place: Place = NOWHERE,
     ) -> None:
-        on_observed = observed_only(parts[0].rest, options.constraint)
+        on_observed = observed_only(parts[0].rest, options.solver.split)
         self.parts = [part.sparse() for part in parts] if on_observed else parts
         self.options, self.size, self.rng = options, size, rng
         self._on_observed = on_observed

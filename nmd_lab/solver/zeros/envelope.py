@@ -42,7 +42,7 @@ class SparseEnvelope:
         self.envelope_pass = device.envelope_pass(pair, f"{dtype}_every")
         self.curvature_pass = device.curvature_pass(pair, f"{dtype}_every")
         self.zero_pass = device.zero_pass(pair, dtype)
-        self.model = pair.model
+        self.pair, self.model = pair, pair.model  # the model may hold addresses in the pair
         shares = min(thread_shares(m * n), -(-m // tiles.height))
         self.parts = max(1, min(device.threads(threads), shares))
 

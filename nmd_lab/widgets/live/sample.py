@@ -10,6 +10,7 @@ from nmd_lab._interruption import Interruption
 from nmd_lab._sample_warnings import sentence_of_chains
 from nmd_lab._sampling import TUNE, draw_posterior
 from nmd_lab._threads import one_thread
+from nmd_lab.data.limits import NO_LIMITS
 from nmd_lab.data.split import split_observed
 from nmd_lab.result.posterior.posterior import Posterior
 from nmd_lab.solver.sampler.options import SampleOptions
@@ -115,7 +116,8 @@ class LiveSample(Background):
 def _drawn(X: Any, settings: SampleSettings, callback: Callable[[Any], bool]) -> Posterior:
     """Return what `nmd_lab.sample` returns; only that nothing is said outside the explorer."""
     options = SampleOptions(**settings.options, callback=callback, progress=False)
-    data = dict.fromkeys(("mask", "weights", "dtype", "sample_dims"))
+    nothing: dict[str, Any] = dict.fromkeys(("observed", "weights", "dtype", "sample_dims"))
+    data = nothing | {"limits": NO_LIMITS}
     with one_thread():
         return draw_posterior(
             X, settings.rank, settings.nonlinearity, "frobenius", data, options, Interruption()

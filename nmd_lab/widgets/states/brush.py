@@ -95,7 +95,7 @@ def runs(painted: NDArray[np.bool_]) -> list[tuple[int, int, int]]:
 
 
 def _loop(painted: list[tuple[int, int, int]], word: str) -> str:
-    """Return a loop that sets runs of ``mask``."""
+    """Return a loop that sets runs of ``observed``."""
     if not painted:
         return ""
     lines, line = [], "   "

@@ -88,7 +88,7 @@ class ChoosingState(FitState):
         *,
         absent_are_zeros: bool,
         measure: Measure | None = None,
-        mask: Any = None,
+        observed: Any = None,
     ) -> None:
         """Choose what is "auto", and fit; all of it in the thread of the fit."""
         self.fit.reset(tell=False)
@@ -98,13 +98,13 @@ class ChoosingState(FitState):
 
         def choose(asked: Interruption) -> Keep:
             nonlocal choice
-            seen = asked_for if mask is None else asked_for | {"mask": mask}
+            seen = asked_for if observed is None else asked_for | {"observed": observed}
             choice = choice_for(X, seen, absent_are_zeros=absent_are_zeros, asked=asked)
             return partial(self._decide, settings, choice)
 
         def prepared() -> Prepared:
             model, named = parted(self.arguments(settings))
-            made = prepare(X, *model, absent_are_zeros=absent_are_zeros, mask=mask, **named)
+            made = prepare(X, *model, absent_are_zeros=absent_are_zeros, observed=observed, **named)
             return made._replace(choice=choice)
 
         open_ones = is_open(asked_for)

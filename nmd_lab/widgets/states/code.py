@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping
+from dataclasses import fields, replace
 from typing import Any
 
 from nmd_lab.fit import complete, decompose
-from nmd_lab.model.nonlinearities import Nonlinearity
+from nmd_lab.model.nonlinearities import MinMax, Nonlinearity
+from nmd_lab.solver.settings import ADMM, as_solver
 
 from .choice import default_nonlinearity
 
@@ -27,8 +29,13 @@ def expression(value: Any) -> str:
     ('nmd.MinMax(0.0, 1.0)', '"l1"')
     """
     if isinstance(value, Nonlinearity):
-        inner = ", ".join(map(repr, value.parameters))
-        return f"nmd.{type(value).__name__}({inner})"
+        kind, inner = type(value), ", ".join(map(repr, value.parameters))
+        where = "nmd" if kind.__module__ == MinMax.__module__ else "nmd.nonlinearities"
+        return f"{where}.{kind.__name__}({inner})"
+    if isinstance(value, ADMM):
+        given = {f.name: getattr(value, f.name) for f in fields(value)}
+        changed = {f.name: given[f.name] for f in fields(value) if given[f.name] != f.default}
+        return call("nmd.ADMM", **changed)
     if isinstance(value, Code):
         return str(value)
     if isinstance(value, str):
@@ -55,22 +62,24 @@ def fit_call(fit: Any, verb: str, data: str, arguments: Mapping[str, Any]) -> st
     """Return the code of a fit and of a line that prints its relative error."""
     named = dict(arguments)
     if fit is not None:
-        named |= stopping_arguments(fit, validated=named.get("validation") is not None)
+        validated = named.get("validation") is not None
+        named |= stopping_arguments(fit, named.get("solver", "auto"), validated=validated)
     function = {"decompose": decompose, "complete": complete}[verb]
     known = {name: each.default for name, each in inspect.signature(function).parameters.items()}
     if known["nonlinearity"] is None:
         known["nonlinearity"] = default_nonlinearity(named.get("alpha", known["alpha"]))
+    known["solver"] = as_solver(known["solver"])
     named = {name: value for name, value in named.items() if value != known[name]}
     return f"fit = {call(f'nmd.{verb}', data, **named)}\n{PRINT_ERROR}"
 
 
-def stopping_arguments(fit: Any, *, validated: bool) -> dict[str, Any]:
+def stopping_arguments(fit: Any, solver: Any, *, validated: bool) -> dict[str, Any]:
     """Return the arguments that stop a repeated fit where the first one stopped."""
     # The iteration that overflowed is not part of the result, but it has to be repeated
     overflowed = fit.stop_reason.code == "not finite"
     iterations = fit.n_iter + overflowed
-    patience = {"patience": iterations} if validated else {}
-    return {"max_iter": iterations, **patience}
+    patient = {"solver": replace(as_solver(solver), patience=iterations)} if validated else {}
+    return {"max_iter": iterations, **patient}
 
 
 def name_in_notebook(value: Any) -> str | None:

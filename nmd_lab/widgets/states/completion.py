@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 from nmd_lab._checks import check_share
 from nmd_lab.data.sparse_observations import SparseObservations
 from nmd_lab.model.nonlinearities import NONLINEARITIES, as_nonlinearity
-from nmd_lab.solver.options import CONSTRAINTS, OFFSETS
+from nmd_lab.solver.options import OFFSETS
 from nmd_lab.solver.sampler.options import SampleOptions
+from nmd_lab.solver.settings import ADMM, SPLITS
 from nmd_lab.widgets.live.findings import sample
 from nmd_lab.widgets.live.held_out import relative
 
@@ -65,7 +66,7 @@ class CompletionState(SamplingState):
         Field("offsets", "Offsets", "choice", OFFSETS, "Model", "Offsets added to W H", auto=True),
         Field("offset_alpha", "Their ridge", "number", (), "Model",
               "Keeps the offsets of rows and columns small", auto=True),
-        Field("constraint", "Constraint", "choice", CONSTRAINTS, "Solver", "Where T = W H holds"),
+        Field("split", "Split", "choice", SPLITS, "Solver", "Where T = W H holds"),
         Field("patience", "Patience", "integer", (), "Solver", "Iterations without a lower error"),
         Field("iterations", "Iterations", "integer", (), "Solver", "Number of each run"),
         Field("draws", "Draws", "integer", (), "How sure", "Sweeps of the sampler after tuning"),
@@ -104,7 +105,7 @@ class CompletionState(SamplingState):
                 "alpha": "auto",
                 "offsets": "auto" if values.get("alpha", "auto") == "auto" else "both",
                 "offset_alpha": "auto",
-                "constraint": "auto",
+                "split": "auto",
                 "patience": 20,
                 "iterations": 200,
                 "draws": 300,
@@ -142,15 +143,20 @@ class CompletionState(SamplingState):
             "nonlinearity": self.nonlinearity(values),
             "offsets": values["offsets"],
             "alpha": values["alpha"],
-            "constraint": values["constraint"],
+            "solver": self._solver(values),
             "random_state": values["seed"],
             "max_iter": values["iterations"],
         }
         if values["offsets"] not in WITHOUT_RIDGE:
             arguments["offset_alpha"] = values["offset_alpha"]
         if values["validation"] > 0:
-            arguments |= {"validation": values["validation"], "patience": values["patience"]}
+            arguments["validation"] = values["validation"]
         return arguments
+
+    def _solver(self, values: Mapping[str, Any]) -> ADMM:
+        """Return the settings of the algorithm."""
+        patience = {"patience": values["patience"]} if values["validation"] > 0 else {}
+        return ADMM(split=values["split"], **patience)
 
     def reasons(self) -> dict[str, str]:
         """Return why settings have no effect now, by the name of each such setting."""
@@ -175,7 +181,7 @@ class CompletionState(SamplingState):
             "rank": lambda: self.check_rank(self.observations.shape),
             "alpha": lambda: check_option("alpha", values["alpha"]),
             "offset_alpha": lambda: check_option("offset_alpha", values["offset_alpha"]),
-            "patience": lambda: check_option("patience", values["patience"]),
+            "patience": lambda: ADMM(patience=values["patience"]),
             "iterations": lambda: check_option("max_iter", values["iterations"]),
             "draws": lambda: SampleOptions(draws=values["draws"]),
         }

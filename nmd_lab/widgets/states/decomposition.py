@@ -19,13 +19,14 @@ from nmd_lab.model.nonlinearities import NONLINEARITIES
 from nmd_lab.model.proximal import make_pair
 from nmd_lab.result.decomposition import Decomposition
 from nmd_lab.solver.options import Options
+from nmd_lab.solver.settings import ADMM
 from nmd_lab.widgets.live.held_out import HiddenEntries, relative
 from nmd_lab.widgets.live.recording import Measure
 
 from .brush import Paint
 from .data_choices import load_matrix, matrix_choices
 from .decomposition_code import Cell, loading_lines
-from .fields import Field, as_penalty, check_option
+from .fields import Field, as_rho, check_option
 from .frame import guessed_shape
 from .iterate import AnyIterate, product
 from .matrix_data import (
@@ -83,7 +84,7 @@ class DecompositionState(PaintingState):
               {name: loss.label for name, loss in LOSSES.items()}),
         Field("rank", "Rank", "integer", (), "Model", "Number of components", auto=True),
         Field("alpha", "Ridge alpha", "number", (), "Solver", "Keeps W and H small", auto=True),
-        Field("penalty", "Penalty", "text", PENALTIES, "Solver", "A rule or a number"),
+        Field("rho", "Penalty ρ", "text", PENALTIES, "Solver", "A rule or a number"),
         Field("tol", "Tolerance", "number", (), "Solver",
               "Relative gain that is worth 100 more iterations; 0: all iterations"),
         Field("iterations", "Iterations", "integer", (), "Solver", "Number of each run"),
@@ -111,7 +112,7 @@ class DecompositionState(PaintingState):
             "loss": "frobenius",
             "rank": 10,
             "alpha": 0.0,
-            "penalty": "auto",
+            "rho": "auto",
             "tol": Options().tol,
             "iterations": 300,
         }
@@ -171,7 +172,7 @@ class DecompositionState(PaintingState):
             "rank": values["rank"],
             "nonlinearity": self.nonlinearity(values),
             "loss": values["loss"],
-            "penalty": as_penalty(values["penalty"]),
+            "solver": ADMM(rho=as_rho(values["rho"])),
             "alpha": values["alpha"],
             "offsets": "none",
             "tol": values["tol"],
@@ -210,7 +211,7 @@ class DecompositionState(PaintingState):
             "high": self.nonlinearity,
             "rank": lambda: self.check_rank(np.shape(self.source())),
             "alpha": lambda: check_option("alpha", values["alpha"]),
-            "penalty": lambda: as_penalty(values["penalty"]),
+            "rho": lambda: as_rho(values["rho"]),
             "tol": lambda: check_option("tol", values["tol"]),
             "iterations": lambda: check_option("max_iter", values["iterations"]),
             "loss": loss,
@@ -228,7 +229,7 @@ class DecompositionState(PaintingState):
         self._clear()
         measure, data = self.prepare_measure(), self.fitted_data
         holes = data.has_holes
-        self._launch(data.seen, absent_are_zeros=not holes, measure=measure, mask=data.mask)
+        self._launch(data.seen, absent_are_zeros=not holes, measure=measure, observed=data.mask)
 
     def prepare_measure(self) -> Measure | None:
         """Take the present data as those of the fit; measure the entries that it does not see."""

@@ -63,7 +63,7 @@ class Cell(NamedTuple):
         _, noisy = corrupting_code({**self.values, "missing": 0})
         mask = f"mask = np.isfinite(np.asarray({seen}, dtype=float))\n{paint.code()}"
         return mask + fit_call(
-            result, "complete", noisy, self._named | options | {"mask": Code("mask")}
+            result, "complete", noisy, self._named | options | {"observed": Code("mask")}
         )
 
     @property

@@ -170,11 +170,11 @@ def check_option(name: str, value: Any) -> Options:
     return Options.of({name: value})
 
 
-def as_penalty(text: str) -> str | float:
+def as_rho(text: str) -> str | float:
     """Return the name of a penalty rule or a fixed penalty."""
     try:
-        penalty: str | float = float(text)
+        rho: str | float = float(text)
     except ValueError:
-        penalty = text.strip()
-    as_penalty_rule(penalty)
-    return penalty
+        rho = text.strip()
+    as_penalty_rule(rho)
+    return rho

@@ -105,7 +105,7 @@ class MatrixData:
     ----------
     seen : matrix
         Matrix that the fit gets, with the labels of X.
-    mask : ndarray of bool (m, n) or None
+    observed : ndarray of bool (m, n) or None
         Entries of it that the fit sees; None without paint.
     original, observed : ndarray (m, n)
         X and what the fit sees as arrays, NaN where an entry is missing.

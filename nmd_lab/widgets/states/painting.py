@@ -123,6 +123,6 @@ class PaintingState(ChoosingState):
         model, named = parted(self._arguments | options)
 
         def prepared() -> Prepared:
-            return prepare(data.seen, *model, absent_are_zeros=False, mask=data.mask, **named)
+            return prepare(data.seen, *model, absent_are_zeros=False, observed=data.mask, **named)
 
         self.fit.start(prepared, BRUSH_ITERATIONS, measure)

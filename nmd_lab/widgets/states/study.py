@@ -15,7 +15,7 @@ from nmd_lab.fit import complete
 from nmd_lab.result import netcdf
 from nmd_lab.solver.prepare import Prepared, prepare
 from nmd_lab.studies import Study
-from nmd_lab.studies.grid import SOLVER, select
+from nmd_lab.studies.grid import ALGORITHM, select
 from nmd_lab.studies.summary import about, variable
 
 from .choice import Keep, choice_for, chosen_arguments, is_open, parted
@@ -148,7 +148,7 @@ class StudyState(FitState):
         labels = self.labels(self.selected)
         method = self.study.cell(**labels).method
         if method is not complete:
-            return f"{labels.get(SOLVER, method.__name__)} has no iterations to follow"
+            return f"{labels.get(ALGORITHM, method.__name__)} has no iterations to follow"
         return None
 
     @property
@@ -195,7 +195,7 @@ class StudyState(FitState):
         lines = "import nmd_lab as nmd\n"
         if self.fitted_point is not None and self.fit.result is not None:
             cell = call(f"{name or 'study'}.cell", **self.labels(self.fitted_point))
-            other = self._chosen | stopping_arguments(self.fit.result, validated=False)
+            other = self._chosen | stopping_arguments(self.fit.result, "auto", validated=False)
             items = [f'"{option}": {expression(value)}' for option, value in other.items()]
             fit = call("nmd.complete", "cell.X", f"**cell.arguments | {{{', '.join(items)}}}")
             return f"{lines}\ncell = {cell}\nfit = {fit}\n{PRINT_ERROR}"

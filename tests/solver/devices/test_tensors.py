@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from unittest import mock
 
 import numpy as np
@@ -20,13 +21,13 @@ from nmd_lab.solver.devices.tensor_pair import TensorPair  # noqa: E402
 LOSSES = ["frobenius", "l1", "kl"]
 FUNCTIONS = ["relu", "square", nmd.MinMax(0, 1), "modulus", "identity"]
 OTHERS = [
-    nmd.LeakyReLU(0.1),
-    nmd.SoftThreshold(0.5),
-    nmd.AbsoluteOffset(0.2),
-    nmd.PiecewiseLinear([-1, 1], [0.2, 1, -0.5]),
+    nmd.nonlinearities.LeakyReLU(0.1),
+    nmd.nonlinearities.SoftThreshold(0.5),
+    nmd.nonlinearities.AbsoluteOffset(0.2),
+    nmd.nonlinearities.PiecewiseLinear([-1, 1], [0.2, 1, -0.5]),
 ]
 DEVICES = ["cpu", *(["cuda"] if torch.cuda.is_available() else [])]
-PLAIN = {"acceleration": None, "homotopy": False, "polish": False}
+PLAIN = nmd.ADMM(refine=False, homotopy=False, polish=False)
 
 
 def data(f, m=30, n=24, rank=3):
@@ -42,7 +43,7 @@ def holes(kind, shape):
     rng = np.random.default_rng(1)
     seen = rng.random(shape) < 0.7
     weights = np.where(seen, rng.uniform(0.5, 2, shape), 0)
-    return {"dense": {}, "masked": {"mask": seen}, "weighted": {"weights": weights}}[kind]
+    return {"dense": {}, "masked": {"observed": seen}, "weighted": {"weights": weights}}[kind]
 
 
 def assert_same(one, other, rtol):
@@ -62,9 +63,9 @@ def assert_same(one, other, rtol):
 def test_iterations_are_those_of_numpy(f, loss, kind, device):
     X, start = data(f)
     options = {"max_iter": 20, "tol": 0, "init": start, **holes(kind, X.shape)}
-    for refinements in (PLAIN, {}):
+    for solver in (PLAIN, "auto"):
         one, other = (
-            nmd.decompose(X, 3, f, loss, device=name, **options, **refinements)
+            nmd.decompose(X, 3, f, loss, solver=solver, compute=nmd.Compute(device=name), **options)
             for name in (None, device)
         )
         assert_same(one, other, 1e-8)
@@ -79,7 +80,7 @@ def test_descents_on_sparse_zeros_are_those_of_numpy(f, loss, device):
     X[0], X[:, 0] = 1, 1
     options = {"max_iter": 20, "tol": 0, "init": start}
     one, other = (
-        nmd.decompose(sparse.csr_array(X), 3, f, loss, device=name, **options)
+        nmd.decompose(sparse.csr_array(X), 3, f, loss, compute=nmd.Compute(device=name), **options)
         for name in (None, device)
     )
     assert one.history.sizes["iteration"] == 20
@@ -118,7 +119,10 @@ def test_single_precision_stays(f):
     X, (W, H) = data(f)
     single = X.astype(np.float32)
     options = {"max_iter": 20, "tol": 0, "init": (W.astype(np.float32), H.astype(np.float32))}
-    one, other = (nmd.decompose(single, 3, f, device=name, **options) for name in (None, "cpu"))
+    one, other = (
+        nmd.decompose(single, 3, f, compute=nmd.Compute(device=name), **options)
+        for name in (None, "cpu")
+    )
     assert other.W.dtype == np.float32
     assert other.objective == pytest.approx(one.objective, rel=1e-3)
 
@@ -129,14 +133,14 @@ def test_constraints_offsets_and_the_paper_rule_are_those_of_numpy():
         {"w_constraint": "nonnegative", "h_constraint": "sparse"},
         {"w_constraint": "orthonormal"},
         {"offsets": "both", "alpha": 0.1},
-        {"penalty": "paper"},
+        {"solver": "paper"},
     ):
-        given = {"max_iter": 10, "tol": 0, "init": start, **options, **PLAIN}
+        given = {"max_iter": 10, "tol": 0, "init": start, "solver": PLAIN, **options}
         if "w_constraint" in options:
-            given["penalty"] = "balanced"
+            given["solver"] = replace(PLAIN, rho="balanced")
             given["init"] = "random"
         one, other = (
-            nmd.decompose(X, 3, "relu", device=name, random_state=0, **given)
+            nmd.decompose(X, 3, "relu", random_state=0, compute=nmd.Compute(device=name), **given)
             for name in (None, "cpu")
         )
         assert_same(one, other, 1e-8)
@@ -145,7 +149,7 @@ def test_constraints_offsets_and_the_paper_rule_are_those_of_numpy():
 def test_blocks_of_an_accelerator_change_nothing(monkeypatch):
     X, start = data("relu", m=300, n=240)
     zeros = sparse.csr_array(np.where(X > 2, X, 0) + np.eye(300, 240))
-    options = {"max_iter": 10, "tol": 0, "init": start, "device": "cpu"}
+    options = {"max_iter": 10, "tol": 0, "init": start, "compute": nmd.Compute(device="cpu")}
     before = [nmd.decompose(each, 3, "relu", "kl", **options) for each in (X, zeros)]
 
     class Large(tensors.TensorDevice):
@@ -160,15 +164,15 @@ def test_blocks_of_an_accelerator_change_nothing(monkeypatch):
 
 def test_a_tensor_is_fitted_where_it_lies_and_not_modified():
     X, start = data("relu")
-    seen = holes("masked", X.shape)["mask"]
+    seen = holes("masked", X.shape)["observed"]
     tensor, options = torch.tensor(X), {"max_iter": 5, "tol": 0, "init": start}
-    one = nmd.decompose(X, 3, "relu", mask=seen, device="cpu", **options)
-    other = nmd.decompose(tensor, 3, "relu", mask=torch.tensor(seen), **options)
+    one = nmd.decompose(X, 3, "relu", observed=seen, compute=nmd.Compute(device="cpu"), **options)
+    other = nmd.decompose(tensor, 3, "relu", observed=torch.tensor(seen), **options)
     np.testing.assert_array_equal(one.W, other.W)
     np.testing.assert_array_equal(tensor, X)
     np.testing.assert_array_equal(one.fold_in(X[:3]), one.fold_in(tensor[:3]))
     gradient = torch.tensor(X, requires_grad=True)
-    np.testing.assert_array_equal(nmd.decompose(gradient, 3, mask=seen, **options).W, one.W)
+    np.testing.assert_array_equal(nmd.decompose(gradient, 3, observed=seen, **options).W, one.W)
 
 
 @pytest.mark.filterwarnings("ignore:Sparse CSR tensor support")
@@ -177,15 +181,19 @@ def test_sparse_tensors_are_sparse_matrices(layout):
     X = np.where(data("relu")[0] > 3, 1.0, 0) + np.eye(30, 24)
     X[24:, 0] = 1
     tensor, options = getattr(torch.tensor(X), layout)(), {"max_iter": 5, "tol": 0}
-    one = nmd.decompose(sparse.csr_array(X), 2, "relu", device="cpu", random_state=0, **options)
+    one = nmd.decompose(
+        sparse.csr_array(X), 2, "relu", random_state=0, compute=nmd.Compute(device="cpu"), **options
+    )
     other = nmd.decompose(tensor, 2, "relu", random_state=0, **options)
     np.testing.assert_array_equal(one.W, other.W)
 
 
 def test_sparse_zeros_without_descents_are_those_of_numpy():
     X = sparse.csr_array(np.where(data("relu")[0] > 2, 1.0, 0) + np.eye(30, 24))
-    options = {"max_iter": 20, "tol": 0, "init": data("relu")[1], **PLAIN}
-    one, other = (nmd.decompose(X, 3, device=name, **options) for name in (None, "cpu"))
+    options = {"max_iter": 20, "tol": 0, "init": data("relu")[1], "solver": PLAIN}
+    one, other = (
+        nmd.decompose(X, 3, compute=nmd.Compute(device=name), **options) for name in (None, "cpu")
+    )
     assert_same(one, other, 1e-8)
 
 
@@ -194,7 +202,7 @@ def test_tensors_of_other_types():
     half = nmd.decompose(torch.tensor(X).bfloat16(), 3, **options)
     assert half.W.dtype == np.float32
     whole = nmd.decompose(torch.tensor(np.round(X)).int(), 3, **options)
-    expected = nmd.decompose(np.round(X), 3, device="cpu", **options)
+    expected = nmd.decompose(np.round(X), 3, compute=nmd.Compute(device="cpu"), **options)
     np.testing.assert_array_equal(whole.W, expected.W)
     with pytest.raises(TypeError, match="on meta has no array of its entries"):
         nmd.decompose(torch.tensor(X).to("meta"), 3)
@@ -205,9 +213,11 @@ def test_tensors_of_other_types():
 @pytest.mark.exhaustive
 def test_completion_chooses_on_a_device():
     X, _ = data("relu")
-    seen = holes("masked", X.shape)["mask"]
+    seen = holes("masked", X.shape)["observed"]
     one, other = (
-        nmd.complete(X, "auto", "relu", mask=seen, random_state=0, device=name)
+        nmd.complete(
+            X, "auto", "relu", observed=seen, random_state=0, compute=nmd.Compute(device=name)
+        )
         for name in (None, "cpu")
     )
     assert other.rank == one.rank
@@ -216,7 +226,7 @@ def test_completion_chooses_on_a_device():
 
 def test_the_estimator_takes_a_device():
     X, _ = data("relu")
-    model = nmd.NMD(3, device="cpu", max_iter=5, tol=0, random_state=0)
+    model = nmd.NMD(3, max_iter=5, tol=0, random_state=0, compute=nmd.Compute(device="cpu"))
     expected = nmd.NMD(3, max_iter=5, tol=0, random_state=0).fit(X).components_
     np.testing.assert_allclose(model.fit(X).components_, expected, rtol=1e-6, atol=1e-9)
 
@@ -224,26 +234,30 @@ def test_the_estimator_takes_a_device():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"device": "abacus"}, "device='abacus' is not there"),
-        ({"device": 3}, "device=3 is no name"),
+        ({"compute": nmd.Compute(device="abacus")}, "device='abacus' is not there"),
         ({"nonlinearity": "sigmoid"}, "have no form for tensors"),
-        ({"loss": nmd.Huber(1.0)}, "have no form for tensors"),
-        ({"constraint": "observed"}, "constraint='observed'"),
-        ({"mask": None, "at_most": np.eye(30, 24, dtype=bool)}, "only limits are known"),
+        ({"loss": nmd.losses.Huber(1.0)}, "have no form for tensors"),
+        ({"solver": nmd.ADMM(split="observed")}, "split='observed'"),
+        ({"observed": None, "at_most": np.eye(30, 24, dtype=bool)}, "only limits are known"),
     ],
 )
 def test_what_a_device_cannot_do_is_said_in_a_sentence(options, message):
-    given = {"device": "cpu", "mask": holes("masked", (30, 24))["mask"], **options}
+    given = {"compute": nmd.Compute(device="cpu"), **holes("masked", (30, 24)), **options}
     with pytest.raises((ValueError, TypeError), match=message):
         nmd.decompose(data("relu")[0], 3, **given)
 
 
+def test_a_device_has_a_name():
+    with pytest.raises(TypeError, match="device=3 is no name"):
+        nmd.Compute(device=3)
+
+
 def test_sparse_data_that_a_device_cannot_fit_are_refused():
     X = sparse.csr_array(np.eye(30))
-    with pytest.raises(ValueError, match="constraint='observed'"):
-        nmd.complete(X, 1, alpha=0, offsets="none", device="cpu")
-    with pytest.raises(ValueError, match="absent entries are missing"):
-        nmd.complete(X, 1, alpha=0, offsets="none", device="cpu", constraint="everywhere")
+    options = {"alpha": 0, "offsets": "none", "compute": nmd.Compute(device="cpu")}
+    for solver in ("auto", nmd.ADMM(split="everywhere")):
+        with pytest.raises(ValueError, match="absent entries are missing"):
+            nmd.complete(X, 1, solver=solver, **options)
 
 
 def test_without_pytorch_the_message_says_how_to_get_it():
@@ -251,4 +265,4 @@ def test_without_pytorch_the_message_says_how_to_get_it():
 
     device_of.cache_clear()
     with mock.patch.dict(sys.modules, {"torch": None}), pytest.raises(ImportError, match="torch]"):
-        nmd.decompose(np.eye(5), 1, device="cpu")
+        nmd.decompose(np.eye(5), 1, compute=nmd.Compute(device="cpu"))

@@ -48,11 +48,14 @@ def test_killed_workers_cost_time_only(storage, embedded, own_client, caplog, mo
     """Whether H is sent with each task, or before."""
     monkeypatch.setattr(tasks, "EMBEDDED", embedded)
     X, options = made(storage, (3000, 40))
-    expected = nmd.complete(X, 3, "relu", **LONG, **options)
+    settings = LONG | options
+    expected = nmd.complete(X, 3, "relu", **settings)
     moments = np.random.default_rng(len(storage)).choice(np.arange(1, 24), 3, replace=False)
     kill = killer(own_client, *moments.tolist())
     with caplog.at_level(logging.WARNING, "nmd_lab"):
-        fit = nmd.complete(X, 3, "relu", client=own_client, callback=kill, **LONG, **options)
+        fit = nmd.complete(
+            X, 3, "relu", callback=kill, compute=nmd.Compute(client=own_client), **settings
+        )
     assert_close(expected, fit, 1e-6)
     lost = [record.getMessage() for record in caplog.records if "lost: rows" in record.message]
     assert 1 <= len(lost) <= 3
@@ -62,12 +65,13 @@ def test_killed_workers_cost_time_only(storage, embedded, own_client, caplog, mo
 @pytest.mark.exhaustive
 def test_the_state_of_a_checkpoint_shortens_what_is_done_again(own_client, tmp_path, caplog):
     X, options = made("observed", (3000, 40))
-    expected = nmd.complete(X, 3, "relu", **LONG, **options)
+    settings = LONG | options
+    expected = nmd.complete(X, 3, "relu", **settings)
     path = tmp_path / "run.checkpoint"
     kill = killer(own_client, 11, 19)
-    settings = LONG | options | {"checkpoint": path, "checkpoint_every": 0, "callback": kill}
+    compute = nmd.Compute(client=own_client, checkpoint=path, checkpoint_every=0)
     with caplog.at_level(logging.WARNING, "nmd_lab"):
-        fit = nmd.complete(X, 3, "relu", client=own_client, **settings)
+        fit = nmd.complete(X, 3, "relu", callback=kill, compute=compute, **settings)
     assert_close(expected, fit, 1e-6)
     assert any("lost: rows" in record.message for record in caplog.records)
 
@@ -78,21 +82,20 @@ def test_a_run_goes_on_from_its_checkpoint(storage, client, tmp_path):
     X, options = made(storage, (3000, 40))
     function = nmd.decompose if storage == "zeros" else nmd.complete
     settings = PLAIN | {"max_iter": 12, "alpha": 0.1, "offsets": "none"} | options
-    expected = function(X, 3, "relu", client=client, **settings)
+    on_cluster = nmd.Compute(client=client)
+    expected = function(X, 3, "relu", compute=on_cluster, **settings)
     path = tmp_path / "run.checkpoint"
 
     def stop(state):
         if state.iteration == 7:
             raise SystemExit
 
+    kept = nmd.Compute(client=client, checkpoint=path, checkpoint_every=0)
     with pytest.raises(SystemExit):
-        function(
-            X, 3, "relu", client=client, checkpoint=path, checkpoint_every=0, callback=stop,
-            **settings,
-        )  # fmt: skip
+        function(X, 3, "relu", callback=stop, compute=kept, **settings)
     assert len(list((tmp_path / "run.checkpoint.parts").iterdir())) == 2
-    data = {name: options[name] for name in ("mask",) if name in options}
-    fit = nmd.resume(path, X, client=client, **data)
+    data = {name: options[name] for name in ("observed",) if name in options}
+    fit = nmd.resume(path, X, compute=on_cluster, **data)
     assert_close(expected, fit, 1e-12)
     assert fit.n_iter == 12
     with pytest.raises(ValueError, match="was written with and without a cluster: give client="):
@@ -103,19 +106,19 @@ def test_a_run_goes_on_from_its_checkpoint(storage, client, tmp_path):
 def test_workers_may_die_after_a_run_went_on(own_client, tmp_path):
     """Its files of before are gone by then."""
     X, options = made("observed", (3000, 40))
-    settings = LONG | options
-    expected = nmd.complete(X, 3, "relu", client=own_client, **settings)
+    settings, on_cluster = LONG | options, nmd.Compute(client=own_client)
+    expected = nmd.complete(X, 3, "relu", compute=on_cluster, **settings)
     path = tmp_path / "run.checkpoint"
 
     def stop(state):
         if state.iteration == 6:
             raise SystemExit
 
-    settings |= {"checkpoint": path, "checkpoint_every": 0}
+    kept = nmd.Compute(client=own_client, checkpoint=path, checkpoint_every=0)
     with pytest.raises(SystemExit):
-        nmd.complete(X, 3, "relu", client=own_client, callback=stop, **settings)
-    kill = killer(own_client, 15)
-    fit = nmd.resume(path, X, client=own_client, callback=kill, mask=options["mask"])
+        nmd.complete(X, 3, "relu", callback=stop, compute=kept, **settings)
+    kill, seen = killer(own_client, 15), options["observed"]
+    fit = nmd.resume(path, X, compute=on_cluster, callback=kill, observed=seen)
     assert_close(expected, fit, 1e-6)
 
 
@@ -132,14 +135,14 @@ def test_the_death_of_the_scheduler_leaves_a_checkpoint(tmp_path):
             if state.iteration == 6:
                 scheduler.kill()
 
-        settings = options | {"checkpoint": path, "checkpoint_every": 0, "callback": kill_it}
+        kept = nmd.Compute(client=client, checkpoint=path, checkpoint_every=0)
         with pytest.raises(ConnectionError, match="the scheduler of the cluster is gone"):
-            nmd.decompose(X, 3, "relu", client=client, **settings)
+            nmd.decompose(X, 3, "relu", callback=kill_it, compute=kept, **options)
         client.close(timeout=1)
     with processes(tmp_path) as (address, _):
         client = distributed.Client(address, timeout=10, set_as_default=False)
         client.wait_for_workers(1, timeout=60)
-        fit = nmd.resume(path, X, client=client)
+        fit = nmd.resume(path, X, compute=nmd.Compute(client=client))
         client.close()
     assert fit.n_iter == 12
     assert_close(expected, fit)
@@ -169,8 +172,13 @@ def processes(folder):
 def test_checkpoints_that_workers_cannot_write_end_with_a_warning(client, tmp_path):
     X, _ = made("dense")
     (tmp_path / "run.parts").write_text("no folder")
-    with pytest.warns(nmd.CheckpointWarning, match="No further checkpoint is written"):
-        nmd.decompose(X, 2, client=client, checkpoint=tmp_path / "run", checkpoint_every=0, **PLAIN)
+    with pytest.warns(nmd.warnings.CheckpointWarning, match="No further checkpoint is written"):
+        nmd.decompose(
+            X,
+            2,
+            compute=nmd.Compute(client=client, checkpoint=tmp_path / "run", checkpoint_every=0),
+            **PLAIN,
+        )
 
 
 @pytest.mark.exhaustive
@@ -193,7 +201,9 @@ def test_a_new_worker_is_used(monkeypatch):
             homes.append(set(state.W.cluster.placement.homes))
 
         options = PLAIN | {"max_iter": 14, "init": "random"}
-        fit = nmd.decompose(X, 3, "relu", "l1", client=client, callback=grow, **options)
+        fit = nmd.decompose(
+            X, 3, "relu", "l1", callback=grow, compute=nmd.Compute(client=client), **options
+        )
     assert len(homes[0]) == 1
     assert len(homes[-1]) == 2
     assert_close(nmd.decompose(X, 3, "relu", "l1", **options), fit, 1e-6)
@@ -205,12 +215,12 @@ def test_without_workers_a_fit_ends_with_a_sentence(own_client):
     while own_client.nthreads():
         time.sleep(0.05)
     with pytest.raises(ConnectionError, match="the cluster has no worker: start one before"):
-        nmd.decompose(made("dense")[0], 2, client=own_client)
+        nmd.decompose(made("dense")[0], 2, compute=nmd.Compute(client=own_client))
 
 
 def test_parts_are_gone_after_a_fit(client):
     X, _ = made("dense")
-    nmd.decompose(X, 2, "relu", client=client, **PLAIN)
+    nmd.decompose(X, 2, "relu", compute=nmd.Compute(client=client), **PLAIN)
     for _ in range(50):
         left = client.run(_number_of_parts)
         if not any(left.values()):

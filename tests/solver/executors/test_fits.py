@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
-from cluster_runs import PLAIN, STORAGES, assert_close, both, made
+from cluster_runs import ALGORITHM, PLAIN, STORAGES, assert_close, both, made
 from scipy import sparse
 from some import some
 
@@ -73,7 +75,7 @@ def test_offsets_and_ridges(storage, offsets, client):
 @pytest.mark.exhaustive
 def test_constraints(constraints, observed, client):
     X, options = made("observed")
-    options = options | {"constraint": observed, "init": "random"}
+    options = options | {"init": "random", "solver": replace(ALGORITHM, split=observed)}
     one, other = both(X, client, 3, "relu", **constraints, **options)
     assert_close(one, other)
     assert other.optimality == pytest.approx(one.optimality, rel=1e-5)
@@ -120,18 +122,15 @@ def test_given_held_out_entries(client):
 @pytest.mark.exhaustive
 def test_a_share_of_held_out_entries_repeats_and_leaves_each_row_one(client):
     X, options = made("masked")
-    mask = options["mask"] & (np.arange(X.shape[1]) < 12)
-    mask[:, 0] = True
+    seen = options["observed"] & (np.arange(X.shape[1]) < 12)
+    seen[:, 0] = True
+    settings = PLAIN | {"alpha": 0.1, "offsets": "none", "observed": seen, "validation": 0.2}
     fits = [
-        nmd.complete(
-            X, 2, "relu", alpha=0.1, offsets="none", mask=mask, validation=0.2, **PLAIN,
-            client=client,
-        )
-        for _ in range(2)
-    ]  # fmt: skip
+        nmd.complete(X, 2, "relu", compute=nmd.Compute(client=client), **settings) for _ in range(2)
+    ]
     errors = [fit.history["validation_rmse"].values for fit in fits]
     np.testing.assert_array_equal(*errors)
-    assert fits[0].parameters["n_observed"] == pytest.approx(0.8 * mask.sum(), rel=0.02)
+    assert fits[0].parameters["n_observed"] == pytest.approx(0.8 * seen.sum(), rel=0.02)
 
 
 def test_stopping_history_and_callback_are_those_of_one_machine(client):

@@ -18,11 +18,12 @@ pytestmark = pytest.mark.filterwarnings("ignore::nmd_lab.warnings.NMDWarning")
 OPEN = PLAIN | {"init": "random", "alpha": 0.1, "offsets": "both"}
 
 
+@pytest.mark.exhaustive
 def test_a_large_W_stays_on_the_workers(client, monkeypatch, tmp_path):
     X, options = made("masked")
-    expected = nmd.complete(X, 3, "relu", **OPEN, **options)
+    expected = nmd.complete(X, 3, "relu", **OPEN | options)
     monkeypatch.setattr(rows, "LARGEST_RESULT", 0)
-    fit = nmd.complete(X, 3, "relu", client=client, **OPEN, **options)
+    fit = nmd.complete(X, 3, "relu", compute=nmd.Compute(client=client), **OPEN | options)
     assert isinstance(fit.W.data, da.Array)
     assert len(fit.W.data.chunks[0]) > 1
     with dask.config.set(scheduler=client.get):  # which it is for a default client
@@ -40,7 +41,7 @@ def test_a_large_W_is_written_by_the_workers(client, monkeypatch, tmp_path):
     zarr = pytest.importorskip("zarr")
     X, _ = made("dense")
     monkeypatch.setattr(rows, "LARGEST_RESULT", 0)
-    fit = nmd.decompose(X, 3, "relu", client=client, **PLAIN, init="random")
+    fit = nmd.decompose(X, 3, "relu", init="random", compute=nmd.Compute(client=client), **PLAIN)
     with dask.config.set(scheduler=client.get):
         fit.W.to_dataset(name="W").to_zarr(tmp_path / "W.zarr")
         expected = fit.W.values
@@ -62,7 +63,7 @@ def test_new_rows_of_a_dask_array(offsets):
     if offsets == "both":
         np.testing.assert_allclose(lazy.offset.values, expected.offset.values, rtol=1e-8)
     with pytest.raises(ValueError, match="give NaN where an entry is missing"):
-        fit.fold_in(da.from_array(new), mask=np.isfinite(new))
+        fit.fold_in(da.from_array(new), observed=np.isfinite(new))
     with pytest.raises(ValueError, match="give rows of the 40 columns"):
         fit.fold_in(da.from_array(new[:, 1:]))
 
@@ -89,7 +90,9 @@ def test_what_travels_in_an_iteration_does_not_depend_on_the_rows(storage, clien
         sizes.clear()
         sizes[0] = []
         X, options = made(storage, (rows_of_X, 40))
-        nmd.complete(X, 3, "relu", client=client, callback=note, **OPEN, **options)
+        nmd.complete(
+            X, 3, "relu", callback=note, compute=nmd.Compute(client=client), **OPEN | options
+        )
         sent.append([sum(sizes[k]) for k in range(2, 5)])
     np.testing.assert_allclose(sent[1], sent[0], rtol=0.02)
     assert sent[0][0] < 40 * 4 * 8 * 40

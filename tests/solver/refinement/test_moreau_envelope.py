@@ -30,7 +30,7 @@ def data(form, m=9, n=7, seed=0):
     if form == "dense":
         return observe(X), X, np.ones_like(X)
     if form == "masked":
-        return observe(X, mask=seen), X, seen.astype(float)
+        return observe(X, observed=seen), X, seen.astype(float)
     if form == "weighted":
         return observe(X, weights=weights), X, weights
     if form == "stored":

@@ -50,9 +50,9 @@ def begun(X, f, loss, rank=3, **options):
 
 def after(iterations, X, f, loss, **options):
     """A problem, and the factors that the plain algorithm arrives at."""
-    plain = {"acceleration": None, "homotopy": False, "polish": False}
+    plain = nmd_lab.ADMM(refine=False, homotopy=False, polish=False)
     fit = nmd_lab.decompose(
-        X, 3, given(f), loss, max_iter=iterations, random_state=1, **plain, **options
+        X, 3, given(f), loss, max_iter=iterations, random_state=1, solver=plain, **options
     )
     problem, _, _ = begun(X, f, loss, **options)
     return problem, *fit.factors
@@ -197,8 +197,8 @@ def test_bounds_move_apart_within_the_domain_of_the_loss():
 @pytest.mark.parametrize("f", ["relu", "square", "modulus", "identity", nmd_lab.MinMax(0, np.inf)])
 def test_a_homotopy_needs_an_interval(f):
     with pytest.raises(ValueError, match=r"homotopy=True .*no interval.*MinMax.*'auto'\.$"):
-        nmd_lab.decompose(np.ones((4, 3)), 1, f, homotopy=True)
-    nmd_lab.decompose(np.ones((4, 3)), 1, f, homotopy="auto", max_iter=3)
+        nmd_lab.decompose(np.ones((4, 3)), 1, f, solver=nmd_lab.ADMM(homotopy=True))
+    nmd_lab.decompose(np.ones((4, 3)), 1, f, max_iter=3, solver=nmd_lab.ADMM(homotopy="auto"))
 
 
 # Polish -----------------------------------------------------------------------------------------

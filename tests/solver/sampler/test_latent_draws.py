@@ -73,7 +73,7 @@ def test_bounds_that_coincide_leave_everything_open():
     assert stats.kstest(t, stats.norm(1.0, 0.5).cdf).pvalue > 1e-3
 
 
-class Valley(nmd_lab.Nonlinearity):
+class Valley(nmd_lab.nonlinearities.Nonlinearity):
     """Flat at 1, down with slope -1 to 0 at t = 0, up with slope 2, and flat at 1 again."""
 
     name = "valley of these tests"
@@ -112,7 +112,7 @@ def test_several_flat_pieces_are_weighed_by_their_mass():
     assert_truncated(t[t > 0], v, rho, 0.5, INF)
 
 
-class Curve(nmd_lab.Nonlinearity):
+class Curve(nmd_lab.nonlinearities.Nonlinearity):
     name = "curve of these tests"
 
     @staticmethod

@@ -75,6 +75,7 @@ def test_even_models_draw_the_sign(f, loss):
     assert stats.binomtest(int(np.sum(t > 0)), t.size).pvalue > 1e-3
 
 
+@pytest.mark.exhaustive
 def test_the_same_stream_gives_the_same_draws():
     for f, loss in PAIRS:
         draws = t_draws(f, loss)
@@ -138,7 +139,7 @@ def test_a_step_leaves_an_unlikely_point(t_old):
 # Models of the user's own -----------------------------------------------------------------------
 
 
-class Huber(nmd_lab.Loss):
+class Huber(nmd_lab.losses.Loss):
     name = "huber of these tests"
 
     @staticmethod
@@ -152,7 +153,7 @@ class Huber(nmd_lab.Loss):
         return q + shift if abs(rho * shift) < 0.5 else q + math.copysign(0.5 / rho, x - q)
 
 
-class Tanh(nmd_lab.Nonlinearity):
+class Tanh(nmd_lab.nonlinearities.Nonlinearity):
     name = "tanh of these tests"
 
     @staticmethod
@@ -160,7 +161,7 @@ class Tanh(nmd_lab.Nonlinearity):
         return math.tanh(t)
 
 
-class Wave(nmd_lab.Nonlinearity):
+class Wave(nmd_lab.nonlinearities.Nonlinearity):
     name = "wave of these tests"
 
     @staticmethod

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import xarray as xr
 from scipy import sparse, stats
+from some import some
 
 import nmd_lab as nmd
 from nmd_lab.data.observations import observe
@@ -88,7 +89,7 @@ def test_a_perfect_model_has_a_finite_likelihood():
 
 @pytest.mark.parametrize(
     ("noise", "expected"),
-    [("gauss", "frobenius"), ("laplace", "l1"), ("poisson", "kl")],
+    some([("poisson", "kl"), ("gauss", "frobenius"), ("laplace", "l1")], 1),
 )
 def test_the_noise_is_found(noise, expected):
     rng = np.random.default_rng(3)

@@ -64,7 +64,7 @@ def test_the_choice_is_good_and_told():
     X, seen = table()
     fit = default()
     tuned = min(
-        rmse(nmd.complete(X, 2, mask=seen, alpha=alpha, offsets="both"), X, ~seen)
+        rmse(nmd.complete(X, 2, observed=seen, alpha=alpha, offsets="both"), X, ~seen)
         for alpha in (0.1, 0.3, 1, 3)
     )
     assert rmse(fit, X, ~seen) < 1.2 * tuned
@@ -82,9 +82,10 @@ def test_the_choice_is_good_and_told():
 
 def test_a_number_for_alpha_is_the_plain_problem_of_before():
     X, seen = table()
-    plain = nmd.complete(X, 2, mask=seen, alpha=0.3, random_state=0)
-    same = nmd.complete(X, 2, "identity", mask=seen, alpha=0.3, offsets="none", offset_alpha=0.3,
-                        random_state=0)  # fmt: skip
+    plain = nmd.complete(X, 2, observed=seen, alpha=0.3, random_state=0)
+    same = nmd.complete(
+        X, 2, "identity", observed=seen, alpha=0.3, offsets="none", offset_alpha=0.3, random_state=0
+    )
     np.testing.assert_array_equal(plain.reconstruct().values, same.reconstruct().values)
     assert plain.selection.sizes["trial"] == 0
     for name, value in (("alpha", 0.3), ("offsets", "none"), ("offset_alpha", 0.3)):
@@ -112,10 +113,10 @@ def test_what_is_given_is_kept(given):
 def test_the_range_of_ratings_is_found():
     X, seen = table(shape=(80, 60))
     X = np.clip(np.round(X), 1, 5)
-    fit = nmd.complete(X, mask=seen, random_state=0)
+    fit = nmd.complete(X, observed=seen, random_state=0)
     tried = set(fit.selection["nonlinearity"].values.tolist())
     assert tried == {"Identity()", "MinMax(1, 5)"}
-    assert rmse(fit, X, ~seen) < 0.9 * rmse(nmd.complete(X, 2, mask=seen, alpha=1), X, ~seen)
+    assert rmse(fit, X, ~seen) < 0.9 * rmse(nmd.complete(X, 2, observed=seen, alpha=1), X, ~seen)
 
 
 def test_noise_without_holes_is_removed():
@@ -144,7 +145,7 @@ def test_the_rank_of_a_decomposition():
 def test_other_losses_and_nonlinearities(f, loss):
     low_rank, seen = table(shape=(30, 20), offsets=False)
     X = forward(f, low_rank)
-    fit = nmd.complete(X, 2, f, loss, mask=seen, random_state=0)
+    fit = nmd.complete(X, 2, f, loss, observed=seen, random_state=0)
     assert fit.selection.attrs["measure"] == "mean loss"
     assert np.isfinite(fit.selection["error"]).any()
     model, mean = (fit.loss(X, Y)[~seen].mean() for Y in (fit.reconstruct().values, X[seen].mean()))
@@ -177,7 +178,9 @@ def test_a_seed_gives_the_same_bits():
 
 @pytest.mark.exhaustive
 def test_threads_do_not_matter():
-    one, two = (nmd.complete(holes(), 2, random_state=0, threads=k) for k in (1, 2))
+    one, two = (
+        nmd.complete(holes(), 2, random_state=0, compute=nmd.Compute(threads=k)) for k in (1, 2)
+    )
     assert one.parameters["alpha"] == pytest.approx(two.parameters["alpha"], rel=1e-6)
     np.testing.assert_allclose(one.reconstruct(), two.reconstruct(), rtol=1e-6, atol=1e-6)
 
@@ -306,7 +309,7 @@ def test_a_callback_sees_the_fit_alone():
 # Odd data -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.filterwarnings("ignore::nmd_lab.NMDWarning")
+@pytest.mark.filterwarnings("ignore::nmd_lab.warnings.NMDWarning")
 @pytest.mark.parametrize(
     "X",
     [np.array([[2.0]]), np.array([[2.0, 2, 2, 2]]), np.array([[2.0], [2.0], [2.0]]),
@@ -329,7 +332,7 @@ def test_one_entry_can_be_held_out():
 @pytest.mark.parametrize(("value", "share"), [(0.0, 0.5), (3.0, 0.5), (-3e-5, 1.0)])
 def test_a_constant_is_found_in_few_trials(value, share):
     seen = np.random.default_rng(0).random((12, 10)) < share
-    fit = nmd.complete(np.full((12, 10), value), mask=seen, random_state=0)
+    fit = nmd.complete(np.full((12, 10), value), observed=seen, random_state=0)
     np.testing.assert_allclose(fit.reconstruct().values, value, rtol=1e-3, atol=1e-12)
     assert fit.parameters["rank"] == 1
     assert fit.selection.sizes["trial"] <= TRIALS // 4
@@ -348,16 +351,16 @@ def hard(kind):
 
 
 @pytest.mark.exhaustive
-@pytest.mark.filterwarnings("ignore::nmd_lab.NMDWarning")
+@pytest.mark.filterwarnings("ignore::nmd_lab.warnings.NMDWarning")
 @pytest.mark.parametrize("kind", some(["noise around 0", "noise", "outlier", "few"], 2))
 def test_no_worse_than_the_mean(kind):
     X, seen = hard(kind)
-    fit = nmd.complete(X, mask=seen, random_state=0)
+    fit = nmd.complete(X, observed=seen, random_state=0)
     mean = math.sqrt(np.mean((X[~seen] - np.mean(X[seen])) ** 2))
     assert rmse(fit, X, ~seen) <= 1.02 * mean
 
 
-@pytest.mark.filterwarnings("ignore::nmd_lab.UnobservedWarning")  # if there are no offsets
+@pytest.mark.filterwarnings("ignore::nmd_lab.warnings.UnobservedWarning")  # if there are no offsets
 def test_empty_rows_and_columns_get_finite_predictions():
     X = holes()
     X[3], X[:, 4] = np.nan, np.nan
@@ -381,7 +384,7 @@ def test_entries_without_weight_do_not_count():
 def test_weights_have_no_unit(size):
     """The ridge has their unit, and the error that of X."""
     X, seen = table(noise=1.0)
-    options = {"mask": seen, "offsets": "both", "random_state": 0}
+    options = {"observed": seen, "offsets": "both", "random_state": 0}
     one, other = (
         nmd.complete(X, 2, "identity", weights=np.full(X.shape, weight), **options)
         for weight in (1.0, size)

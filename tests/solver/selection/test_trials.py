@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -229,5 +228,5 @@ def test_multiples_of_the_data_have_the_same_trials(loss, scale):
 
 def test_the_options_of_the_fit_count():
     X = data()
-    fixed = trials_of(X, options=replace(Options(), penalty=50.0)).run(setting())
+    fixed = trials_of(X, options=Options(solver=nmd.ADMM(rho=50.0))).run(setting())
     assert fixed.n_iter != trials_of(X).run(setting()).n_iter

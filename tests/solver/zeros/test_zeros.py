@@ -147,7 +147,7 @@ def test_the_reported_objective_is_that_of_the_factors(f, loss, dtype):
     assert (np.diff(np.minimum.accumulate(history)) <= 0).all()
 
 
-@pytest.mark.filterwarnings("ignore::nmd_lab.NMDWarning")  # max_iter
+@pytest.mark.filterwarnings("ignore::nmd_lab.warnings.NMDWarning")  # max_iter
 @pytest.mark.parametrize("loss", ["frobenius", "l1", "kl"])
 @pytest.mark.parametrize("kind", ["banded", "random"])
 def test_fits_are_at_least_as_good_as_those_with_stored_zeros(kind, loss):
@@ -197,8 +197,8 @@ def test_a_warm_start_never_gets_worse():
     [
         (0.1, {}, True),
         (0.5, {}, False),  # not so sparse: T and U cost little
-        (0.1, {"acceleration": None}, False),  # Algorithm 1 is asked for
-        (0.1, {"penalty": 2.0}, False),
+        (0.1, {"solver": nmd.ADMM(refine=False)}, False),  # Algorithm 1 is asked for
+        (0.1, {"solver": nmd.ADMM(rho=2.0)}, False),
         (0.1, {"w_constraint": "nonnegative"}, False),
     ],
 )
@@ -214,7 +214,9 @@ def test_no_array_of_the_size_of_the_matrix(loss):
     nmd.decompose(random_data(), 4, "relu", loss, max_iter=3)  # compile
     tracemalloc.start()
     try:
-        nmd.decompose(X, 4, "relu", loss, max_iter=30, tol=0, random_state=0, threads=1)
+        nmd.decompose(
+            X, 4, "relu", loss, max_iter=30, tol=0, random_state=0, compute=nmd.Compute(threads=1)
+        )
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()

@@ -1,0 +1,186 @@
+"""What goes with what: one table of data, models and features, which each call asks once.
+
+A call names what it has, such as "zeros" and "offsets".  Any two of these go together unless `NO`
+has them, with the remedy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from nmd_lab._checks import is_auto
+from nmd_lab.data.labels import is_frame
+from nmd_lab.data.limits import GivenLimits
+from nmd_lab.data.sparse import is_sparse
+from nmd_lab.data.typed_table import table_of
+from nmd_lab.model.losses import as_loss
+
+from .columns import is_mixed
+from .options import Options
+from .settings import Compute
+
+DATA = {
+    "dense": "an array in memory",
+    "missing": "a sparse X whose absent entries are missing",
+    "zeros": "a sparse X whose absent entries are zeros",
+    "file": "data that are read from a file by blocks",
+    "cluster": "data that are on the workers of a cluster",
+    "sample": "sample()",
+    "levels": "ordinal data in sample()",
+}
+"""Forms of data for a fit, and the sampler, as sentences and the table name them."""
+
+FEATURES = {
+    "choice": "rank, f, loss or ridge chosen",
+    "kinds": "columns of several kinds",
+    "learned": "a loss that learns a parameter",
+    "nonlinearity": "a nonlinearity other than the identity",
+    "validation": "`validation=`",
+    "offsets": "`offsets=`",
+    "split": "`split='observed'`",
+    "limits": "`at_most=`, `at_least=`",
+    "weights": "`weights=`",
+    "constraint": "`w_constraint=`, `h_constraint=`",
+    "targets": "`targets=`",
+    "device": "`device=`",
+    "work_dir": "`work_dir=`",
+    "memory_limit": "`memory_limit=`",
+    "checkpoint": "`checkpoint=`",
+    "threads": "`threads=`",
+}
+"""Features of a call, as the table names them."""
+
+NO_SUCH_ARGUMENT = {
+    "sample": {"choice", "validation", "split", "constraint"},
+    "levels": {"choice", "kinds", "learned", "validation", "split", "constraint"},
+}
+"""Features that the sampler cannot be asked for; a fit cannot be asked for targets."""
+
+VALUES = "give values, for example those that complete() chooses for some of the rows"
+IN_MEMORY = "give X as an array in memory"
+
+IN_FILES = (
+    "leave it out, or give a memmap, a zarr array, a dataset of HDF5 or an unloaded DataArray"
+)
+
+NO: dict[tuple[str, str], str] = {
+    ("dense", "work_dir"): IN_FILES,
+    ("missing", "work_dir"): IN_FILES,
+    ("zeros", "work_dir"): IN_FILES,
+    ("zeros", "choice"): "give a value, use complete(), or a dense X",
+    ("zeros", "kinds"): "use complete(), or a dense X",
+    ("zeros", "validation"): "use complete(), or a dense X",
+    ("zeros", "learned"): "use complete(), or a dense X",
+    ("zeros", "weights"): "use complete(), or a dense X",
+    ("zeros", "offsets"): "use complete(), or offsets='none'",
+    ("zeros", "split"): "use complete(), or split='everywhere'",
+    ("file", "choice"): VALUES,
+    ("file", "kinds"): "give one loss and one nonlinearity, or X as an array in memory",
+    ("file", "learned"): "give the parameter its value, or X as an array in memory",
+    ("file", "device"): "leave one of them out",
+    ("file", "validation"): "leave entries out of X, or " + IN_MEMORY,
+    ("file", "limits"): IN_MEMORY,
+    ("cluster", "choice"): VALUES,
+    ("cluster", "kinds"): "give one loss, one nonlinearity and numbers",
+    ("cluster", "learned"): "give the parameter its value",
+    ("cluster", "limits"): IN_MEMORY,
+    ("missing", "device"): "leave it out, or give an array",
+    ("cluster", "device"): "leave one of them out",
+    ("cluster", "work_dir"): "leave one of them out",
+    ("cluster", "memory_limit"): "leave one of them out",
+    ("sample", "kinds"): "use complete(), or convert X to numbers",
+    ("sample", "device"): "leave it out",
+    ("sample", "work_dir"): "leave it out",
+    ("sample", "memory_limit"): "leave it out",
+    ("levels", "nonlinearity"): "leave it out, since cut points are learned",
+    ("levels", "limits"): "make the entries missing, or use complete()",
+    ("levels", "weights"): "leave them out",
+    ("levels", "targets"): "give keep= for fewer draws",
+}
+"""What does not go together, with the remedy."""
+
+
+def refuse(present: Mapping[str, str]) -> None:
+    """Raise ValueError if two things that a call has do not go together.
+
+    `present` has the words of `DATA` and `FEATURES`, with the text that names each in this call.
+    """
+    for (data, feature), remedy in NO.items():
+        if data in present and feature in present:
+            raise ValueError(f"{present[feature]} does not go with {present[data]}: {remedy}.")
+
+
+def data_of(X: Any, *, absent_are_zeros: bool, on_cluster: bool, from_file: bool) -> dict[str, str]:
+    """Return the form of X, by its word."""
+    words = ["zeros" if absent_are_zeros else "missing"] if is_sparse(X) else []
+    words += ["cluster"] if on_cluster else []
+    words += ["file"] if from_file else []
+    return {word: DATA[word] for word in words or ["dense"]}
+
+
+def features_of_fit(
+    X: Any,
+    rank: int | None,
+    nonlinearity: Any,
+    loss: Any,
+    options: Options,
+    limits: GivenLimits,
+    weights: Any,
+) -> dict[str, str]:
+    """Return what a fit has, by word, in the text of the call; `rank` is None if it is chosen."""
+    present = features_of_data(X, nonlinearity, loss, limits, weights)
+    present |= features_of_compute(options.compute)
+    given = {"rank": rank, "nonlinearity": nonlinearity, "loss": loss, "alpha": options.alpha}
+    if free := [name for name, value in given.items() if value is None or is_auto(value)]:
+        present["choice"] = " and ".join(f"{name}='auto'" for name in free)
+    if options.validation is not None:
+        present["validation"] = "validation="
+    if options.offsets not in ("none", "auto"):
+        present["offsets"] = f"offsets={options.offsets!r}"
+    if options.solver.split == "observed":
+        present["split"] = "split='observed'"
+    return present
+
+
+def features_of_data(
+    X: Any, nonlinearity: Any, loss: Any, limits: GivenLimits, weights: Any
+) -> dict[str, str]:
+    """Return what data and model have, for fits and posteriors."""
+    present = {}
+    by_argument = is_mixed(nonlinearity) or is_mixed(loss)
+    if by_argument or (is_frame(X) and X.size and table_of(X) is not None):
+        words = "a loss or nonlinearity for each column" if by_argument else FEATURES["kinds"]
+        present["kinds"] = words
+    elif not is_auto(loss) and as_loss(loss).learns:
+        present["learned"] = f"loss={loss!r}, which learns a parameter,"
+    if weights is not None or getattr(X, "weights", None) is not None:
+        present["weights"] = "weights="
+    for name in ("at_most", "at_least", "upper"):
+        if getattr(limits, name) is not None:
+            present.setdefault("limits", f"{name}=")
+    return present
+
+
+def features_of_compute(compute: Compute) -> dict[str, str]:
+    """Return what is asked of the machine."""
+    given = {name: getattr(compute, name) for name in ("device", "work_dir", "memory_limit")}
+    return {name: f"{name}={value!r}" for name, value in given.items() if value is not None}
+
+
+def table() -> str:
+    """Return the table as Markdown."""
+    lines = ["| | " + " | ".join(DATA.values()) + " |", "| --- |" + " --- |" * len(DATA)]
+    for feature, name in FEATURES.items():
+        lines.append(f"| {name} | " + " | ".join(cell(data, feature) for data in DATA) + " |")
+    return "\n".join(lines)
+
+
+def cell(data: str, feature: str) -> str:
+    """Return what the table says of a form of data and a feature."""
+    if feature in NO_SUCH_ARGUMENT.get(data, {"targets"}):
+        return "-"
+    remedy = NO.get((data, feature))
+    if data == "levels" and remedy is None:
+        remedy = NO.get(("sample", feature))
+    return "yes" if remedy is None else f"no: {remedy}"

@@ -1,0 +1,63 @@
+"""Levels and cut points are data of a kernel, not a part of its type."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+from numba.core import event
+
+import nmd_lab as nmd
+from nmd_lab.losses import Ordinal
+
+
+class Compilations(event.Listener):
+    """Counts what Numba compiles."""
+
+    count = 0
+
+    def on_start(self, event):
+        self.count += 1
+
+    def on_end(self, event):
+        pass
+
+
+def answers(n_levels):
+    """Return a table of a number and an answer with ordered levels, one of them missing."""
+    rng = np.random.default_rng(n_levels)
+    number = rng.normal(size=60)
+    code = np.clip(np.round(number + n_levels / 2), 0, n_levels - 1)
+    code[3] = np.nan
+    levels = pd.Categorical.from_codes(
+        np.where(np.isnan(code), -1, code).astype(int), [*range(n_levels)], ordered=True
+    )
+    return pd.DataFrame({"number": number, "answer": levels, "other": number + rng.normal(size=60)})
+
+
+def test_other_numbers_of_levels_compile_nothing():
+    fits = [lambda n=n: nmd.complete(answers(n), 1, alpha=0.1, max_iter=30) for n in (3, 4, 7)]
+    fits[0]().impute(answers(3))
+    listener = Compilations()
+    with event.install_listener("numba:compile", listener):
+        for n, fit in zip((4, 7), fits[1:], strict=True):
+            filled = fit().impute(answers(n))
+            assert filled["answer"][3] in range(n)
+    assert listener.count == 0
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda d: pickle.loads(pickle.dumps(d))])
+def test_a_copy_has_numbers_of_its_own(copied):
+    loss = Ordinal([1, 2, 3, 4], cut_points=[-1.0, 0.0, 2.0])
+    other = copied(loss)
+    x, y = np.repeat([1.0, 2.0, 3.0, 4.0], 3), np.tile([-1.5, 0.1, 2.5], 4)
+    expected = loss(x, y)
+    assert other.numbers[1] != loss.numbers[1]
+    del loss
+    np.testing.assert_array_equal(other(x, y), expected)
+    np.testing.assert_allclose(
+        expected, -np.log(other.probabilities(y)[np.arange(12), other.codes(x)])
+    )

@@ -1,0 +1,146 @@
+"""The table of what goes with what: each "yes" gives what another form of the same data gives."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import nmd_lab as nmd
+from nmd_lab.solver.support import DATA, FEATURES, NO, cell
+
+M, N = 24, 9
+SHORT = {"init": "random", "max_iter": 15, "tol": 0, "random_state": 0}
+PLAIN = nmd.ADMM(refine=False, homotopy=False, polish=False)
+YES = [(d, f) for d in DATA for f in FEATURES if cell(d, f) == "yes"]
+
+
+def numbers():
+    """Return nonnegative counts, some of them zero, and where they are taken as missing."""
+    rng = np.random.default_rng(3)
+    X = rng.poisson(np.exp(rng.normal(size=(M, 2)) @ rng.normal(size=(2, N)) * 0.5 + 0.5))
+    X = X.astype(float)
+    X[np.arange(M), np.arange(M) % N] += 1  # no empty row or column
+    return X
+
+
+def seen(data):
+    """Return where a form of the data is observed: not at the zeros, if they can be missing."""
+    return np.ones((M, N), bool) if data in ("zeros", "file") else numbers() > 0
+
+
+def in_form(data, folder):
+    """Return X in a form, and the settings of the machine that it needs."""
+    X = numbers()
+    if data == "file":
+        np.save(folder / "X.npy", X)
+        return np.load(folder / "X.npy", mmap_mode="r"), {"work_dir": folder}
+    if data in ("missing", "zeros"):
+        return sparse.csr_array(X), {}
+    return np.where(seen(data), X, np.nan), {}
+
+
+def arguments(data, feature, folder):
+    """Return the arguments of a feature, those of the solver, and those of the machine."""
+    rng = np.random.default_rng(5)
+    some = (rng.random((M, N)) < 0.2) & seen(data)
+    model, solver, machine = {}, {}, {}
+    match feature:
+        case "choice":
+            model = {"rank": "auto", "alpha": "auto"}
+        case "kinds":
+            model = {"loss": ["l1", *["frobenius"] * (N - 2), "kl"], "nonlinearity": "identity"}
+            model["nonlinearity"] = ["identity"] * (N - 1) + ["exp"]
+        case "learned":
+            model = {"nonlinearity": "exp", "loss": "negative_binomial"}
+        case "nonlinearity":
+            model = {"nonlinearity": "relu"}
+        case "validation":
+            model = {"validation": np.where(some, numbers(), np.nan)}
+        case "offsets":
+            model = {"offsets": "both"}
+        case "split":
+            solver = {"split": "observed"}
+        case "limits":
+            model = {"at_most": some}
+            solver = {"limit_noise": 0.3}
+        case "weights":
+            model = {"weights": rng.uniform(0.5, 2, (M, N))}
+        case "constraint":
+            model = {"w_constraint": "nonnegative", "h_constraint": "nonnegative"}
+        case "device":
+            machine = {"device": "cpu"}
+        case "memory_limit":
+            machine = {"memory_limit": 1.0}
+        case "checkpoint":
+            machine = {"checkpoint": folder / "run.checkpoint", "checkpoint_every": 0}
+        case "threads":
+            machine = {"threads": 2}
+    return model, solver, machine
+
+
+@pytest.fixture(scope="module")
+def client():
+    """A cluster of one worker in this process."""
+    distributed = pytest.importorskip("distributed")
+    settings = {"n_workers": 1, "threads_per_worker": 1, "dashboard_address": None}
+    with distributed.Client(processes=False, set_as_default=False, **settings) as connected:
+        yield connected
+
+
+def fitted(data, X, model, solver, machine):
+    """Return a short fit of Algorithm 1 alone, unless something is chosen."""
+    function = nmd.decompose if data == "zeros" else nmd.complete
+    start = {"rank": 2, "nonlinearity": "identity", "alpha": 0.1, "offsets": "none"}
+    if data == "zeros":
+        start["alpha"] = 0.0
+    settings = replace(PLAIN, **solver)
+    return function(X, **start | SHORT | model, solver=settings, compute=nmd.Compute(**machine))
+
+
+def drawn(X, model, machine):
+    """Return a short posterior."""
+    short = {"rank": 2, "draws": 6, "tune": 3, "random_state": 0}
+    return nmd.sample(X, **short | model, compute=nmd.Compute(**machine))
+
+
+@pytest.mark.parametrize(("data", "feature"), YES, ids=lambda each: each)
+@pytest.mark.filterwarnings("ignore::nmd_lab.warnings.NMDWarning")
+def test_each_yes_gives_the_result_of_another_form(data, feature, tmp_path, request):
+    if feature == "device":
+        pytest.importorskip("torch")
+    model, solver, machine = arguments(data, feature, tmp_path)
+    X, needed = in_form(data, tmp_path)
+    if data == "cluster":
+        needed = {"client": request.getfixturevalue("client")}
+    array = np.where(seen(data), numbers(), np.nan)
+    stored = sparse.csr_array(np.nan_to_num(array))
+    if data in ("sample", "levels"):
+        own = {"loss": "ordinal"} if data == "levels" else {}
+        if data == "levels":
+            array = np.clip(array, 0, 4)
+            stored = sparse.csr_array(np.nan_to_num(array))
+        one, two = drawn(array, own | model, machine), drawn(stored, own | model, {})
+        i, j = np.nonzero(seen(data))
+        np.testing.assert_allclose(one.predict(i, j), two.predict(i, j), rtol=1e-7)
+        return
+    one = fitted(data, X, model, solver, machine | needed)
+    two = fitted(data, stored if data == "dense" else array, model, solver, {})
+    assert one.rank == two.rank
+    np.testing.assert_allclose(one.objective, two.objective, rtol=1e-6)
+    np.testing.assert_allclose(one.reconstruct(), two.reconstruct(), rtol=1e-4, atol=1e-4)
+
+
+def test_each_no_has_words_of_the_table():
+    for data, feature in NO:
+        assert data in DATA
+        assert feature in FEATURES
+        assert cell(data, feature).startswith("no: ")
+
+
+@pytest.mark.exhaustive
+def test_cells_without_an_argument_are_refused_by_python():
+    with pytest.raises(TypeError, match="targets"):
+        nmd.complete(numbers(), 2, targets=([0], [1]))
