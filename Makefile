@@ -60,7 +60,8 @@ demo: $(VENV)/with-plot,io ## the main job on real data; pictures, table and res
 test: $(VENV)/with-dev ## every claim once: unit tests, a browser test an explorer, short notebooks (a quarter of an hour)
 	$(PYTEST) tests/model $(addprefix tests/solver/,$(HALF))
 	$(PYTEST) tests/solver $(addprefix --ignore=tests/solver/,$(HALF))
-	$(PYTEST) tests nmd_lab --ignore=tests/model --ignore=tests/solver
+	$(PYTEST) tests --ignore=tests/model --ignore=tests/solver
+	$(PYTEST) nmd_lab
 	$(NBVAL) $(SHORT_NOTEBOOKS)
 
 test-all: how-long $(VENV)/with-dev ## everything, on every Python of this machine and with the lowest versions (hours)
