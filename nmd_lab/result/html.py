@@ -1,4 +1,4 @@
-"""The HTML representation of a decomposition in a notebook.
+"""The HTML representation of a result in a notebook.
 
 All colours come from the page (``currentColor``), for light and dark themes.  No element has an id,
 every text is escaped, and the same fit gives the same HTML.
@@ -41,12 +41,19 @@ def to_html(
     trials: xr.Dataset,
 ) -> str:
     """Return a summary of a fit as HTML."""
-    return (
-        '<div style="color: inherit; font-size: 0.9em;">'
-        f"<p><b>nmd_lab.Decomposition</b> {escape(formula)}</p>"
+    beside = (
         '<div style="display: flex; flex-wrap: wrap; gap: 1.5em; align-items: center;">'
         f"{table(facts)}{_error_curve(history)}</div>"
-        f"{_best_trials(trials)}{folded('Parameters', table(parameters))}</div>"
+    )
+    return framed("Decomposition", formula, f"{beside}{_best_trials(trials)}", parameters)
+
+
+def framed(kind: str, formula: str, content: str, parameters: dict[str, Any]) -> str:
+    """Return HTML of a result: its formula, what to know first, and folded parameters."""
+    return (
+        '<div style="color: inherit; font-size: 0.9em;">'
+        f"<p><b>nmd_lab.{kind}</b> {escape(formula)}</p>{content}"
+        f"{folded('Parameters', table(parameters))}</div>"
     )
 
 
