@@ -27,7 +27,6 @@ from nmd_lab.data.matched import known_columns
 from nmd_lab.data.observations import observe
 from nmd_lab.data.sparse_observations import SparseObservations
 from nmd_lab.model.losses import Frobenius, Loss, as_loss
-from nmd_lab.model.mixed import MixedPair
 from nmd_lab.result.decomposition import Decomposition
 from nmd_lab.result.fold_in import fold_rows
 from nmd_lab.solver.columns import is_mixed
@@ -300,8 +299,8 @@ class FactorModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """Return ‖X - f(WH)‖ of the fit for the Frobenius loss, the sum of the loss for others."""
         fit = self.decomposition_
         observations = observe(X, absent_are_zeros=self._absent_are_zeros)
-        if isinstance(fit.loss.pair, MixedPair):
-            return float(fit.relative_error * constants(observations, fit.loss.pair)[0])
+        if fit.kinds is not None:
+            return float(fit.relative_error * constants(observations, fit.kinds)[0])
         reference = fit.loss.reference(*observations.observed())
         if reference == 0:
             return fit.objective

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from nmd_lab.data.base import FloatArray
 from nmd_lab.data.labels import COMPONENT, Labels
 from nmd_lab.model.losses import Loss
-from nmd_lab.model.mixed import MixedPair
+from nmd_lab.model.model import Model
 from nmd_lab.model.nonlinearities import Nonlinearity
 from nmd_lab.model.offsets import Offsets
 
@@ -29,6 +29,7 @@ class Factors:
     labels: Labels
     parameters: dict[str, Any]
     offsets: Offsets
+    kinds: Model | None = None
 
     @property
     def rank(self) -> int:
@@ -88,9 +89,8 @@ class Factors:
 
     def expected(self, t: FloatArray, i: Any, j: Any) -> FloatArray:
         """Return the expected values of X at values of WH, given their rows and columns."""
-        if self.loss.pair is not None:
-            expected: FloatArray = self.loss.pair.expected(t, i, j)
-            return expected
+        if self.kinds is not None:
+            return self.kinds.expected(t, i, j)
         return self.loss.expected(self.nonlinearity(t))
 
     def at(
@@ -107,7 +107,7 @@ class Factors:
             Number of entries that are computed together.
         """
         W, H = self.factors
-        if isinstance(self.loss.pair, MixedPair) and np.any(j < 0):
+        if self.kinds is not None and np.any(j < 0):
             raise ValueError(
                 "columns has labels that the fit does not know, and its columns have losses of "
                 "their own: leave them out."

@@ -158,15 +158,15 @@ class Filling(Factors):
 
     def _loss_at(self, column: int) -> Loss:
         """Return the loss of a column of the matrix."""
-        pair = self.loss.pair
-        if pair is None:
+        model = self.kinds
+        if model is None or model.which is None:
             return self.loss
-        if pair.which.ndim == 2:
+        if model.which.ndim == 2:
             raise ValueError(
                 "The fit has a loss for each entry, so that a column has no probabilities: give "
                 "the loss by column."
             )
-        loss: Loss = pair.parts[pair.which[column]].pair.loss
+        loss: Loss = model.kinds[model.which[column]].loss
         return loss
 
     def _scores(self, columns: NDArray[np.intp]) -> FloatArray:
@@ -174,9 +174,4 @@ class Filling(Factors):
         W, H = self.factors
         rows, of_columns = self.offsets_at(slice(None), columns)
         t = (W @ H[:, columns] + rows[:, None] + of_columns).astype(np.float64)
-        pair = self.loss.pair
-        if pair is None:
-            values: FloatArray = self.nonlinearity(t)
-            return values
-        parts = [pair.parts[position] for position in pair.which[columns]]
-        return np.stack([part.model(t[:, k]) for k, part in enumerate(parts)], axis=1)
+        return self.nonlinearity(t) if self.kinds is None else self.kinds.modelled(t, 0, columns)

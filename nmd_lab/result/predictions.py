@@ -17,7 +17,8 @@ from nmd_lab.data.containers import like
 from nmd_lab.data.limits import GivenLimits
 from nmd_lab.data.matched import match_data
 from nmd_lab.data.sparse import is_sparse
-from nmd_lab.model.proximal import NO_LIMIT_MODEL, LimitModel
+from nmd_lab.model.kind import NO_LIMIT_MODEL, LimitModel
+from nmd_lab.model.model import make_model
 
 from .entries import model_at
 from .factors import Factors
@@ -38,9 +39,9 @@ class Predictions(Factors):
         _, H = self.factors
         smallest = self.parameters.get("smallest_value", NO_LIMIT_MODEL.smallest)
         limits = LimitModel(float(smallest), float(self.parameters.get("limit_noise", 0.0)))
+        model = self.kinds or make_model(self.nonlinearity, self.loss)
         return FittedModel(
-            self.nonlinearity,
-            self.loss,
+            model.with_limits(limits),
             H,
             self.offsets,
             self.labels,
@@ -48,7 +49,6 @@ class Predictions(Factors):
             offset_alpha=float(offset_alpha),
             epsilon=float(self.parameters.get("epsilon", 0.0)),
             constraint=self.parameters.get("w_constraint"),
-            limits=limits,
             absent_are_zeros=bool(self.parameters.get("absent_are_zeros", False)),
         )
 

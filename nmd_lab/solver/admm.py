@@ -26,7 +26,7 @@ from typing import Any
 from nmd_lab._stop_reason import StopReason
 from nmd_lab.checkpoint.place import NOWHERE, Place
 from nmd_lab.data.base import FloatArray
-from nmd_lab.model.mixed import AnyPair
+from nmd_lab.model.model import Model
 from nmd_lab.model.offsets import Offsets
 
 from .initialization import Start
@@ -64,7 +64,7 @@ class State:
     stop_reason : StopReason or None
         Reason to end the run here, from the refinements or from a comparison of starts; None if
         there is none.
-    pair : Pair or MixedPair, optional
+    pair : Model, optional
         Nonlinearity and loss in the units of X, if parameters of the loss are learned.
 
     Examples
@@ -94,7 +94,7 @@ class State:
     relative_residual: float
     seconds: float
     stop_reason: StopReason | None = None
-    pair: AnyPair | None = None
+    pair: Model | None = None
 
     @property
     def is_finite(self) -> bool:
@@ -113,7 +113,7 @@ class State:
 def admm(problem: Problem, start: Start, place: Place = NOWHERE) -> Iterator[State]:
     """Iterate Algorithm 1 without end."""
     began = time.perf_counter()
-    rule, loss = problem.rule, problem.pair.loss
+    rule, pair = problem.rule, problem.pair
     sweep = problem.sweep(start.W.shape[1])
     size_of_T = sweep.split_variable.size_of_T or 1.0
     reference = problem.reference
@@ -160,7 +160,7 @@ def admm(problem: Problem, start: Start, place: Place = NOWHERE) -> Iterator[Sta
             W_aug=W,
             H_aug=H,
             objective=objective,
-            relative_error=loss.relative_error(result.data_term, reference),
+            relative_error=pair.relative_error(result.data_term, reference),
             primal_residual=result.primal,
             dual_residual=dual,
             penalty=rho,

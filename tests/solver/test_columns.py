@@ -8,7 +8,7 @@ from scipy.optimize import minimize
 
 import nmd_lab as nmd
 from nmd_lab.data.observations import observe
-from nmd_lab.solver.columns import mixed_pair
+from nmd_lab.solver.columns import mixed_model
 
 LOSSES = {"smoker": "logistic", "visits": "kl", "income": "l1"}
 FUNCTIONS = {"visits": "exp"}
@@ -32,13 +32,13 @@ def table(m=40, seed=0, holes=0.2):
 
 
 def pair_of(X, loss=LOSSES, nonlinearity=FUNCTIONS):
-    return mixed_pair(nonlinearity, loss, observe(X))
+    return mixed_model(nonlinearity, loss, observe(X))
 
 
 def test_kinds_of_columns():
     X = table()
     pair = pair_of(X)
-    kinds = [(part.pair.nonlinearity.name, part.pair.loss.name) for part in pair.parts]
+    kinds = [(kind.nonlinearity.name, kind.loss.name) for kind in pair.kinds]
     assert kinds == [
         ("identity", "frobenius"),
         ("identity", "frobenius"),
@@ -157,7 +157,17 @@ def test_a_fit_is_read_back(tmp_path):
     fit.save(tmp_path / "fit.nc")
     read = nmd.load(tmp_path / "fit.nc")
     assert read.loss == fit.loss
+    assert (read.kinds, read.nonlinearity) == (fit.kinds, fit.nonlinearity)
     np.testing.assert_array_equal(read.reconstruct(), fit.reconstruct())
+
+
+def test_what_a_fit_shows_can_be_given_to_another():
+    X = table()
+    options = {"alpha": 0.5, "random_state": 0, "max_iter": 20}
+    fit = nmd.complete(X, 2, loss=LOSSES, nonlinearity=FUNCTIONS, **options)
+    assert [loss.name for loss in fit.loss] == ["frobenius"] * 2 + ["logistic", "kl", "l1"]
+    again = nmd.complete(X, 2, fit.nonlinearity, fit.loss, **options)
+    np.testing.assert_array_equal(again.reconstruct(), fit.reconstruct())
 
 
 @pytest.mark.exhaustive

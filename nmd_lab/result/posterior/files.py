@@ -13,7 +13,7 @@ from nmd_lab.data.labels import COMPONENT, RESULT_ATTRIBUTE
 from nmd_lab.model.losses import LOSSES
 from nmd_lab.model.nonlinearities import NONLINEARITY_CLASSES
 from nmd_lab.result.serialization import (
-    Model,
+    Form,
     describe_result,
     description_of,
     labels_from,
@@ -55,7 +55,7 @@ def is_posterior(dataset: xr.Dataset) -> bool:
         return False
 
 
-def from_dataset(dataset: xr.Dataset, known: Iterable[type[Model]] = ()) -> dict[str, Any]:
+def from_dataset(dataset: xr.Dataset, known: Iterable[type[Form]] = ()) -> dict[str, Any]:
     """Return the arguments of `Posterior.from_arrays` from a Dataset of `to_dataset`."""
     with refused_as("dataset holds no posterior: give one that Posterior.to_dataset() made."):
         description = description_of(dataset)
@@ -65,7 +65,7 @@ def from_dataset(dataset: xr.Dataset, known: Iterable[type[Model]] = ()) -> dict
 
 
 def _arguments(
-    dataset: xr.Dataset, description: dict[str, Any], known: tuple[type[Model], ...]
+    dataset: xr.Dataset, description: dict[str, Any], known: tuple[type[Form], ...]
 ) -> dict[str, Any]:
     """Return the arguments, given the description in the Dataset."""
     counts = [CHAIN, DRAW, SWEEP, COMPONENT, *PROBES]

@@ -12,14 +12,15 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nmd_lab._numba import compile_kernel
 from nmd_lab.data.base import CsrRows, FloatArray
-from nmd_lab.model.proximal import Pair, Structure
+from nmd_lab.model.kind import Structure
+from nmd_lab.model.model import Model
 from nmd_lab.solver.devices.compiled_passes import compile_entry_update
 from nmd_lab.solver.row_problems import constrained_rows
 from nmd_lab.solver.scaling import Scaling
@@ -54,15 +55,15 @@ class ConstrainedRows:
         return found
 
     @property
-    def pair(self) -> Pair:
+    def pair(self) -> Model:
         """Nonlinearity and loss in the units of the problem."""
-        return cast(Pair, self.scaling.scaled_pair())
+        return self.scaling.scaled_pair()
 
     def _penalties(self, rows: CsrRows) -> Iterator[tuple[float, NDArray[np.intp]]]:
         """Yield each ρ and the rows that have it."""
         pair, lengths = self.pair, np.diff(rows.indptr)
         of_entry = np.repeat(np.arange(lengths.size), lengths)
-        t = np.asarray(pair.preimage(rows.values), dtype=np.float64)
+        t = np.asarray(pair.pseudo_inverse(rows.values), dtype=np.float64)
 
         def sums(numbers: FloatArray) -> FloatArray:
             return np.bincount(of_entry, rows.weights * numbers, lengths.size).astype(np.float64)
@@ -120,7 +121,9 @@ class ConstrainedRows:
         for iteration in range(1, ITERATIONS + 1):
             storage.products(block, W, self.Ht, S)
             S += offset
-            update(rows.indptr, rows.values, rows.weights, rho, t, u, S, self.pair.model, loss_sums)
+            update(
+                rows.indptr, rows.values, rows.weights, rho, t, u, S, self.pair.numbers, loss_sums
+            )
             objective = loss_sums + 0.5 * np.square(W) @ self.alphas
             objective += [columns.value(row[None]) for row in W]
             better = active & (objective < lowest)
@@ -144,9 +147,9 @@ def _rows_of(rows: CsrRows, chosen: NDArray[np.intp]) -> CsrRows:
     return CsrRows.of(indptr, rows.indices[keep], rows.values[keep], rows.weights[keep])
 
 
-def update_kernel(pair: Pair) -> Callable[..., Any]:
+def update_kernel(pair: Model) -> Callable[..., Any]:
     """Return the compiled T- and U-update of rows, which also turns WH into S."""
-    return _update_kernel(pair.structure, f"constrained_update_{pair.name}", pair.is_ours)
+    return _update_kernel(pair.only.structure, f"constrained_update_{pair.name}", pair.is_ours)
 
 
 @cache

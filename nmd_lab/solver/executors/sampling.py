@@ -118,7 +118,7 @@ class ClusterWork:
         ]
         self._columns = Cluster(self._rows.client, sources, load_columns, beside=self._rows)
         # without memory, T is the same whatever it was before
-        self._forgets = model.kind != "after" or not remembers_T(model.pair.structure)
+        self._forgets = model.kind != "after" or not remembers_T(model.pair.only.structure)
 
     def first_T(self) -> Named | None:
         """Return what stands for T before the first sweep; None where it is X itself."""

@@ -15,8 +15,8 @@ from nmd_lab.baselines import truncated_svd
 from nmd_lab.data.pictures import picture_of
 from nmd_lab.data.sparse import is_sparse
 from nmd_lab.model.losses import LOSSES
+from nmd_lab.model.model import make_model
 from nmd_lab.model.nonlinearities import NONLINEARITIES
-from nmd_lab.model.proximal import make_pair
 from nmd_lab.result.decomposition import Decomposition
 from nmd_lab.solver.options import Options
 from nmd_lab.solver.settings import ADMM
@@ -200,7 +200,7 @@ class DecompositionState(PaintingState):
         def loss() -> None:
             if not 0 <= values["missing"] < 1:
                 return
-            pair = make_pair(self.nonlinearity(), values["loss"])
+            pair = make_model(self.nonlinearity(), values["loss"])
             pair.loss.check_data(*self.data.observed_limits)
 
         return {
@@ -235,7 +235,7 @@ class DecompositionState(PaintingState):
         """Take the present data as those of the fit; measure the entries that it does not see."""
         data = self.fitted_data = self.data
         self.fitted_paint, self.errors = self.paint, {}
-        pair = make_pair(self.nonlinearity(), self.values["loss"])
+        pair = make_model(self.nonlinearity(), self.values["loss"])
         self._f = pair.nonlinearity
         rows, columns = data.hidden
         self.hidden = HiddenEntries(data.original, rows, columns, self._f) if rows.size else None
