@@ -26,14 +26,14 @@ from numpy.typing import NDArray
 
 from nmd_lab._checks import check_size
 from nmd_lab._threads import all_threads
-from nmd_lab.data.base import CsrRows, EntryLimits, FloatArray, IntArray, Observations
+from nmd_lab.data.base import CsrRows, FloatArray, Observations
 from nmd_lab.data.row_parts import nonzero_rows
 from nmd_lab.model.model import Model
 
 from .constraints.base import FactorConstraint, couples_rows
 from .constraints.new_rows import ConstrainedRows
 from .penalty import BALANCED
-from .row_kernel import row_kernel
+from .row_kernel import marks_of, row_kernel
 from .scaling import Scaling, scaling_for
 from .zeros.new_rows import ZeroRows, handles_rows
 
@@ -99,10 +99,6 @@ def solve_new_rows(
     starts = np.random.default_rng(0).standard_normal((n_starts, Ht.shape[1]))
     W = np.empty((observations.shape[0], Ht.shape[1]))
     constraint = None if couples_rows(problem.constraint) else problem.constraint
-    if constraint is not None and pair.single is None:
-        raise ValueError(
-            f"w_constraint={constraint!r} does not go with new rows of mixed columns: fit them."
-        )
 
     complete = observations.n_observed == math.prod(observations.shape)
     plain = complete and observations.limits is None and observations.weights is None
@@ -116,7 +112,7 @@ def solve_new_rows(
         for chosen, scaling, rows in rows_by_unit(own, pair):
             scaled, size = scaling.scaled_pair(), scaling.exponent
             indptr, indices, x, weights, limits = rows
-            marks = _marks(limits, indices, x, pair)
+            marks = marks_of(rows, pair)
             t = scaled.pseudo_inverse(x, columns=indices).astype(np.float64, copy=False)
             H, offset = np.ldexp(Ht, -size), np.ldexp(base, -2 * size)
             ridge = epsilon * float(np.sum(H * H))
@@ -154,18 +150,6 @@ def _solve_zeros(
         alpha, ridge = scaling.scaled_alpha(problem.alpha), epsilon * float(np.sum(H * H))
         W[chosen] = np.ldexp(ZeroRows(pair, H, alpha, ridge).solve(own), scaling.exponent)
     return W
-
-
-def _marks(
-    limits: EntryLimits | None, columns: IntArray, x: NDArray[np.float64], pair: Model
-) -> tuple[NDArray[np.int8], NDArray[np.float64], IntArray]:
-    """Return limit, upper value and kind of each entry."""
-    codes = np.zeros(x.size, np.int8) if limits is None else limits.codes
-    uppers = x if limits is None or limits.uppers is None else limits.uppers
-    which = np.zeros(x.size, np.int64)
-    if pair.which is not None:
-        which = pair.which[columns].astype(np.int64)
-    return codes, np.asarray(uppers, dtype=np.float64), which
 
 
 def _in_own_order(rows: CsrRows, columns: NDArray[np.intp]) -> CsrRows:

@@ -9,6 +9,7 @@ from functools import cache
 import numpy as np
 
 from nmd_lab._numba import compile_inner, compile_kernel, compile_scalar
+from nmd_lab.data.base import CsrRows, FloatArray, IntArray
 from nmd_lab.model.kind import AnyStructure
 from nmd_lab.model.model import Model
 
@@ -20,6 +21,15 @@ TRIAL = 30  # iterations of each start before the best one continues
 PERIOD = 25  # iterations over which the progress is measured
 PROGRESS = 1e-6  # largest relative decrease of the objective in a period that is no progress
 PATIENCE = 5  # periods in turn without progress after which a row ends
+
+
+def marks_of(rows: CsrRows, model: Model) -> tuple[IntArray, FloatArray, IntArray]:
+    """Return limit, upper value and kind of each entry of some rows."""
+    x, limits = rows.values, rows.limits
+    codes = np.zeros(x.size, np.int8) if limits is None else limits.codes
+    uppers = x if limits is None or limits.uppers is None else limits.uppers
+    which = np.zeros(x.size, np.int64) if model.which is None else model.which[rows.indices]
+    return codes, np.asarray(uppers, dtype=np.float64), which.astype(np.int64, copy=False)
 
 
 def row_kernel(pair: Model, limited: bool) -> Callable[..., None]:
