@@ -29,7 +29,7 @@ from scipy import stats
 
 import nmd_lab as nmd
 from nmd_lab.data.observations import observe
-from nmd_lab.model.proximal import make_pair
+from nmd_lab.model.model import make_model
 from nmd_lab.solver.sampler.chain import sweeps
 from nmd_lab.solver.sampler.model import Model
 from nmd_lab.solver.sampler.noise import NoiseKind
@@ -110,7 +110,7 @@ def noisy(case: Case, y: Array, scale: Array, rng: np.random.Generator) -> Array
 def generate(case: Case, rng: np.random.Generator) -> Truth:
     """Draw parameters from the prior, and data from the model."""
     rank, offsets = case.rank, case.offsets
-    pair = make_pair(case.nonlinearity, case.loss)
+    pair = make_model(case.nonlinearity, case.loss)
     power = 1 if case.loss == "l1" else 2
     rho, beta = rng.gamma(PRIOR.noise_shape, size=2) / PRIOR.noise_rate
     rho, beta = rho / PRIOR.spread**2, beta / PRIOR.spread_of_X**power

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from nmd_lab.data.dense import observe_dense
-from nmd_lab.model.proximal import make_pair
+from nmd_lab.model.model import make_model
 from nmd_lab.solver.admm import admm
 from nmd_lab.solver.initialization import Start
 from nmd_lab.solver.penalty import PenaltyRule
@@ -100,7 +100,7 @@ def measure(m: int, n: int, rank: int) -> tuple[float, ...]:
         np.dot(W.T, X, out=WtX)
 
     fixed = PenaltyRule(factor=np.inf)
-    problem = Problem(observe_dense(X), make_pair("relu", "frobenius"), fixed, epsilon=EPSILON)
+    problem = Problem(observe_dense(X), make_model("relu", "frobenius"), fixed, epsilon=EPSILON)
     ours = admm(problem, Start(W, H, from_factors=False))
     printed, tuned = as_printed(X, H), rearranged(X, H)
     steps = (products, lambda: next(ours), lambda: next(printed), lambda: next(tuned))

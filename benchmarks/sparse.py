@@ -128,7 +128,7 @@ def against_passes(folder: Path, m: int, n: int, rank: int) -> dict[str, float]:
 def in_turn(X: sparse.csr_array, rank: int) -> Iterator[float]:
     """Yield the seconds of single iterations, so that the passes run in between."""
     from nmd_lab.data.sparse import observe_sparse
-    from nmd_lab.model.proximal import make_pair
+    from nmd_lab.model.model import make_model
     from nmd_lab.solver.admm import admm
     from nmd_lab.solver.options import Options
     from nmd_lab.solver.prepare import make_problem
@@ -140,7 +140,7 @@ def in_turn(X: sparse.csr_array, rank: int) -> Iterator[float]:
         solver=nmd.ADMM(split="everywhere"),
         compute=nmd.Compute(threads=1),
     )
-    pair = make_pair("identity", "frobenius")
+    pair = make_model("identity", "frobenius")
     problem, offsets = make_problem(observe_sparse(X), pair, options, observed_only=False)
     starts = all_starts(problem, offsets, rank, options, options.generator())
     run = admm(problem, next(starts).start)

@@ -12,7 +12,6 @@ import numpy as np
 
 from .data.units_apart import sentence_of_units
 from .model.losses import Frobenius
-from .model.mixed import MixedPair
 from .result.decomposition import Decomposition
 from .solver.bounds import out_of_bounds
 from .solver.options import Options
@@ -99,7 +98,7 @@ def _different_units(problem: Problem) -> str:
     """Return the warning if entries are missing, and the columns are in different units."""
     pair, observations = problem.pair, problem.observations
     m, n = observations.shape
-    if isinstance(pair, MixedPair) or type(pair.loss) is not Frobenius:
+    if pair.single is None or type(pair.loss) is not Frobenius:
         return ""
     if observations.n_observed == m * n:
         return ""

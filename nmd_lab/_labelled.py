@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from ._threads import one_thread
-from .model.proximal import Pair
 from .result.decomposition import Decomposition
 from .result.provenance import provenance
 from .solver.admm import State
@@ -33,6 +32,7 @@ def label(prepared: Prepared, solution: Solution) -> Decomposition:
     offsets = state.offsets
     if offsets.rows is not None:
         offsets = offsets._replace(rows=np.asarray(offsets.rows))
+    nonlinearity, loss = units.pair.shown
     choice = prepared.choice
     chosen = {}
     if choice is not None:
@@ -43,8 +43,9 @@ def label(prepared: Prepared, solution: Solution) -> Decomposition:
         H,
         outcome.history,
         offsets=offsets,
-        nonlinearity=units.pair.nonlinearity,
-        loss=units.pair.loss,
+        nonlinearity=nonlinearity,
+        loss=loss,
+        kinds=None if units.pair.single else units.pair,
         stop_reason=outcome.stop_reason,
         parameters={
             "rank": W.shape[1],
@@ -65,7 +66,7 @@ def label(prepared: Prepared, solution: Solution) -> Decomposition:
 def _limits(prepared: Prepared) -> dict[str, Any]:
     """Return what a fit with limits knows of them, for `Decomposition.parameters`."""
     pair = prepared.problem.units.pair
-    if prepared.problem.observations.limits is None or not isinstance(pair, Pair):
+    if prepared.problem.observations.limits is None or pair.single is None:
         return {}
     return {"limit_noise": pair.limits.sd, "smallest_value": pair.limits.smallest}
 

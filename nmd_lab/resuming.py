@@ -9,7 +9,7 @@ from typing import Any
 
 from .checkpoint.keeper import stored_arguments
 from .fit import complete, decompose
-from .model.proximal import make_pair
+from .model.model import make_model
 from .result.decomposition import Decomposition
 from .result.posterior.posterior import Posterior
 from .sampling import sample
@@ -75,7 +75,7 @@ def resume(
     >>> fit.n_iter > 20, os.path.exists(path)
     (True, True)
     """
-    classes = kept_classes(make_pair("identity", "frobenius"))
+    classes = kept_classes(make_model("identity", "frobenius"))
     function, stored, others = stored_arguments(path, classes)
     missing = [name for name in others if name not in arguments]
     if missing:

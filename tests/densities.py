@@ -12,7 +12,7 @@ import numpy as np
 from oracles import distance, forward
 
 from nmd_lab._numba import compile_inner
-from nmd_lab.model.proximal import make_pair
+from nmd_lab.model.model import make_model
 from nmd_lab.solver.sampler.streams import start_stream
 from nmd_lab.solver.sampler.t_draw import compile_t_draw
 
@@ -112,11 +112,11 @@ def many_steps(draw):
 @cache
 def t_draws(f, loss):
     """Return the draws of a pair: ``(v, x, rho, beta, n, seed, t_old=nan) -> ndarray``."""
-    pair = make_pair(f, loss)
+    pair = make_model(f, loss)
     step = many_steps(compile_t_draw(pair.structure))
 
     def sample(v, x, rho, beta, n, seed, t_old=math.nan):
-        arguments = (float(v), float(x), float(rho), float(beta), *pair.arguments)
+        arguments = (float(v), float(x), float(rho), float(beta), *pair.only.arguments)
         return step(np.full(n, t_old) if np.isscalar(t_old) else t_old, arguments, seed)
 
     return sample

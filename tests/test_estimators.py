@@ -17,8 +17,8 @@ from sklearn.base import clone
 from sklearn.datasets import load_digits
 from sklearn.decomposition import TruncatedSVD
 from sklearn.impute import KNNImputer, SimpleImputer
-from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GridSearchCV
+from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler
 from sklearn.utils import estimator_checks
@@ -355,3 +355,46 @@ def test_the_options_for_type_checkers_are_the_checked_ones():
     own = {"n_components", "inference", "n_draws", "n_tune"}
     for estimator in (NMD, MatrixCompletion):
         assert set(estimator().get_params()) - own == of_a_fit
+
+
+def mixed_frame(m=45):
+    """Numbers, booleans, levels and categories that one component explains, with holes."""
+    rng = np.random.default_rng(0)
+    z = rng.normal(size=m)
+    level = np.digitize(z + 0.3 * rng.normal(size=m), [-0.5, 0.5])
+    X = pd.DataFrame(
+        {
+            "size": 100 + 3 * z + rng.normal(size=m),
+            "big": pd.array(z + 0.3 * rng.normal(size=m) > 0, dtype="boolean"),
+            "grade": pd.Categorical.from_codes(level, ["low", "mid", "high"], ordered=True),
+            "pet": pd.Categorical(rng.choice(["cat", "dog", "eel"], m)),
+        }
+    )
+    return X.mask(rng.random(X.shape) < 0.1), z
+
+
+def test_columns_of_several_kinds_are_fitted_as_by_complete():
+    X, _ = mixed_frame()
+    options = {"alpha": 1.0, "max_iter": 20, "random_state": 0}
+    model, fit = MatrixCompletion(1, **options).fit(X), nmd_lab.complete(X, 1, **options)
+    np.testing.assert_array_equal(model.components_, fit.factors[1])
+    filled = model.transform(X)
+    names = ["size", "big", "grade", "pet=cat", "pet=dog", "pet=eel"]
+    assert list(model.get_feature_names_out()) == names
+    expected = fit.kinds.expected(fit.fold_in(X).values @ fit.factors[1], 0, np.arange(6))
+    numbers = X["size"].to_numpy()
+    np.testing.assert_allclose(filled[:, 0], np.where(np.isnan(numbers), expected[:, 0], numbers))
+    hole = X["pet"].isna().to_numpy()
+    np.testing.assert_allclose(filled[hole, 3:], expected[hole, 3:])
+    with pytest.raises(ValueError, match="give those of the fit"):
+        model.transform(X[["size", "pet"]])
+
+
+def test_columns_of_several_kinds_go_through_a_pipeline_and_cross_validation():
+    X, z = mixed_frame(120)
+    completion = MatrixCompletion(alpha=1.0, max_iter=50, random_state=0)
+    search = GridSearchCV(completion, {"n_components": [1, 3]}, cv=2).fit(X)
+    assert search.best_score_ > 0.1  # the best constants have the score 0
+    nmf = NMD(1, nonlinearity="identity", max_iter=50, random_state=0)
+    both = make_pipeline(nmf, LinearRegression())
+    assert cross_val_score(both, X, z, cv=2).min() > 0.5

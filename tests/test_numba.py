@@ -201,14 +201,15 @@ def test_is_ours_does_not_depend_on_the_folder_of_a_class():
 def test_code_does_not_depend_on_what_was_compiled_before(first):
     script = f"""
 import numpy as np, nmd_lab as nmd
-from nmd_lab.model.proximal import compile_t_update, make_pair
+from nmd_lab.model.model import make_model
+from nmd_lab.model.proximal import compile_t_update
 def prox():
     nmd.prox([1.0], [1.0], 1.0, nonlinearity="identity", loss="kl")
 def fit():
     nmd.decompose(np.eye(5) + 1, 1, "identity", "kl", max_iter=2)
 for step in (prox, fit) if {first!r} == "prox" else (fit, prox):
     step()
-solve = compile_t_update(make_pair("identity", "kl").structure)
+solve = compile_t_update(make_model("identity", "kl").structure)
 print(["alwaysinline" in code for code in solve.inspect_llvm().values()])
 """
     with tempfile.TemporaryDirectory() as folder:

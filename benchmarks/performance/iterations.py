@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from nmd_lab.data.dense import observe_dense
-from nmd_lab.model.proximal import make_pair
+from nmd_lab.model.model import make_model
 from nmd_lab.solver.admm import admm
 from nmd_lab.solver.initialization import Start
 from nmd_lab.solver.penalty import PenaltyRule
@@ -46,7 +46,7 @@ def measure(
         np.dot(W.T, X, out=WtX)
 
     problem = Problem(
-        observe_dense(X, observed=seen), make_pair(f, loss), PenaltyRule(factor=np.inf)
+        observe_dense(X, observed=seen), make_model(f, loss), PenaltyRule(factor=np.inf)
     )
     states = admm(problem, Start(0.3 * W, 0.3 * H, from_factors=True))
     times = in_turn((products, lambda: next(states)), rounds)

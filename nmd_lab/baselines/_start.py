@@ -6,9 +6,9 @@ from typing import Any
 
 from nmd_lab._checks import as_generator, check_word
 from nmd_lab.data.base import FloatArray, Observations
+from nmd_lab.model.model import make_model
 from nmd_lab.model.nonlinearities import Identity, Nonlinearity
 from nmd_lab.model.offsets import NO_OFFSETS
-from nmd_lab.model.proximal import make_pair
 from nmd_lab.solver.initialization import given_start, random_start, svd_start
 
 START_FUNCTIONS = {"svd": svd_start, "random": random_start}
@@ -28,6 +28,6 @@ def first_factors(
         start = given_start(observations, rank, init, NO_OFFSETS)
     else:
         check_word("init", init, START_FUNCTIONS, ", a pair (W, H) or a fit")
-        pair = make_pair(f, "frobenius")
+        pair = make_model(f, "frobenius")
         start = START_FUNCTIONS[init](observations, pair, rank, NO_OFFSETS, rng)
     return start.W, start.H

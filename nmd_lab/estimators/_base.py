@@ -26,8 +26,9 @@ from nmd_lab.data.labels import Labels, is_frame, plain_columns
 from nmd_lab.data.matched import known_columns
 from nmd_lab.data.observations import observe
 from nmd_lab.data.sparse_observations import SparseObservations
+from nmd_lab.data.typed_table import TypedTable, table_of
 from nmd_lab.model.losses import Frobenius, Loss, as_loss
-from nmd_lab.model.mixed import MixedPair
+from nmd_lab.model.model import Model
 from nmd_lab.result.decomposition import Decomposition
 from nmd_lab.result.fold_in import fold_rows
 from nmd_lab.solver.columns import is_mixed
@@ -36,6 +37,11 @@ from nmd_lab.solver.settings import Compute, as_compute
 from nmd_lab.warnings import NotConvergedWarning
 
 BATCH_ITERATIONS = 20  # of `partial_fit` on all rows: digits in 6 batches end within 1 % of a fit
+
+
+def _has_classes(X: Any) -> bool:
+    """Return whether a column of a DataFrame holds booleans, levels or categories."""
+    return any(hasattr(d, "categories") or getattr(d, "kind", "O") == "b" for d in X.dtypes)
 
 
 def _has_batches(model: Any) -> bool:
@@ -66,6 +72,7 @@ class FactorModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     max_iter: int
     decomposition_: Decomposition
     _n_fitted: int
+    _table: TypedTable | None
 
     def fit(
         self,
@@ -98,8 +105,11 @@ class FactorModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         options = {name: getattr(self, name) for name in self._get_param_names()}
         if isinstance(self.random_state, np.random.RandomState):
             options["random_state"] = self.random_state.randint(2**31)
-        data = type(X)(checked, index=X.index, columns=X.columns) if is_frame(X) else checked
-        data = X if isinstance(X, SparseObservations) else data  # with its labels
+        data = checked
+        if isinstance(X, SparseObservations) or self._table is not None:
+            data = X  # with its labels, and the kinds of its columns
+        elif is_frame(X):
+            data = type(X)(checked, index=X.index, columns=X.columns)
         limits = {"at_most": at_most, "at_least": at_least, "upper": upper}
         given = {name: each for name, each in limits.items() if each is not None}
         self._run(data, checked, options | given)
@@ -131,6 +141,8 @@ class FactorModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         a first one.
         """
         self._check_options(X)
+        if is_frame(X):
+            self._refuse_classes(X)
         earlier = getattr(self, "_batches", None)
         batch = self._checked(X, reset=earlier is None)
         options = {name: getattr(self, name) for name in self._get_param_names()}
@@ -192,7 +204,8 @@ class FactorModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         The columns are divided into five parts.  Each part is hidden in turn, the rows of W are
         computed from the other columns, and the hidden entries are predicted.  A larger rank does
         not automatically have a higher score, so that ranks, losses and nonlinearities can be
-        compared.
+        compared.  If columns are of several kinds, X and prediction are taken in the units of
+        their columns, less the best constant of each.
 
         Parameters
         ----------
@@ -211,15 +224,34 @@ class FactorModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         checked = self._checked(X, reset=False)
         dense, seen = self._dense_and_seen(checked)
         n = dense.shape[1]
-        parts = min(self._n_parts, n)
+        source = np.arange(n) if self._table is None else self._table.source
+        parts = min(self._n_parts, source[-1] + 1)
         error = 0.0
         for part in range(parts):
-            hidden = np.arange(n) % parts == part
+            hidden = source % parts == part
             known = np.where(seen & ~hidden, dense, np.nan)
-            wrong = np.where(seen, dense - self._modelled(known), 0)[:, hidden]
+            wrong = np.where(seen, self._in_units(dense - self._modelled(known)), 0)[:, hidden]
             error += float(np.sum(np.square(wrong, dtype=np.float64)))
-        size = float(np.sum(np.square(dense[seen], dtype=np.float64)))
+        whole = self._in_units(dense - self._constants(n))
+        size = float(np.sum(np.square(whole[seen], dtype=np.float64)))
         return 1.0 - error / size if size > 0 else float(error == 0)
+
+    @property
+    def _kinds(self) -> Model | None:
+        """The kinds of the columns; None if there is one."""
+        return getattr(getattr(self, "decomposition_", None), "kinds", None)
+
+    def _in_units(self, errors: FloatArray) -> FloatArray:
+        """Return errors of all columns in the units of the score."""
+        if self._kinds is None:
+            return errors
+        return self._kinds.in_units(errors, 0, np.arange(errors.shape[1]))
+
+    def _constants(self, n: int) -> FloatArray:
+        """Return the prediction of the score 0: the best constants of several kinds, else 0."""
+        if self._kinds is None:
+            return np.zeros(n)
+        return self._kinds.expected(np.zeros(n), 0, np.arange(n))
 
     def _checked(self, X: Any, *, reset: bool) -> Any:
         """Return X after the checks of scikit-learn, with NaN at masked entries."""
@@ -235,8 +267,9 @@ class FactorModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             name = X.columns[X.columns.duplicated()].tolist()[0]
             raise ValueError(f"X has the column {name!r} twice: give each its own name.")
         if is_frame(X):
-            self._refuse_classes(X)
-            X = plain_columns(X)
+            X = plain_columns(self._as_numbers(X, reset=reset))
+        elif reset:
+            self._table = None
         checked = validate_data(
             self,
             X,
@@ -249,14 +282,28 @@ class FactorModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             check_non_negative(checked, f"{type(self).__name__} (input X)")
         return checked
 
+    def _as_numbers(self, X: Any, *, reset: bool) -> Any:
+        """Return a DataFrame with the columns of the matrix, if some hold levels or categories."""
+        if reset:
+            self._table = table_of(X) if _has_classes(X) else None
+        if self._table is None:
+            self._refuse_classes(X)
+            return X
+        names = [column.name for column in self._table.columns]
+        if not is_frame(X) or list(X.columns) != names:
+            raise ValueError(
+                f"X has the columns {list(X.columns)}: give those of the fit, {names}."
+            )
+        return self._table.columns_of(X).encode(X)
+
     def _refuse_classes(self, X: Any) -> None:
         """Raise TypeError if a column of a DataFrame holds levels or categories."""
         names = [name for name, dtype in X.dtypes.items() if hasattr(dtype, "categories")]
         if names:
             raise TypeError(
                 f"X has categories in column{'s' * (len(names) > 1)} "
-                f"{', '.join(map(repr, names))}, which {type(self).__name__} does not take: use "
-                "nmd.complete(X), whose fit.impute(X) returns a DataFrame."
+                f"{', '.join(map(repr, names))}, which the fit has not, or partial_fit does not "
+                "take: use fit(X)."
             )
 
     def _in_own_order(self, X: SparseObservations) -> Any:
@@ -300,8 +347,8 @@ class FactorModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """Return ‖X - f(WH)‖ of the fit for the Frobenius loss, the sum of the loss for others."""
         fit = self.decomposition_
         observations = observe(X, absent_are_zeros=self._absent_are_zeros)
-        if isinstance(fit.loss.pair, MixedPair):
-            return float(fit.relative_error * constants(observations, fit.loss.pair)[0])
+        if fit.kinds is not None:
+            return float(fit.relative_error * constants(observations, fit.kinds)[0])
         reference = fit.loss.reference(*observations.observed())
         if reference == 0:
             return fit.objective

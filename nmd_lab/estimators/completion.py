@@ -54,6 +54,10 @@ class MatrixCompletion(OneToOneFeatureMixin, SampledModel):  # type: ignore[misc
 
     Notes
     -----
+    A DataFrame with booleans, levels or categories is fitted as by `complete`, a kind for each
+    column.  `transform` then returns its matrix of numbers, in which a missing boolean has its
+    probability, a level its expected number, and a category a column of probabilities for each of
+    its values; `get_feature_names_out` has their labels.
     NaN in X and absent entries of a sparse X are missing.  With all that is "auto" left so, a
     DataFrame in different units is fitted in the units of its columns; standardise an array, or
     give ``loss={}``.  Within a `GridSearchCV`, numbers for `n_components` and `alpha` save the

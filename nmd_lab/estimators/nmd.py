@@ -56,7 +56,9 @@ class NMD(ClassNamePrefixFeaturesOutMixin, FactorModel):  # type: ignore[misc]
     -----
     `transform` computes each row of W for the fixed components by itself, from several starts.
     `fit_transform` is `fit` followed by `transform`, so its W is not that of `decomposition_` and
-    may have a lower error.  NaN in X are missing.  Absent entries of a sparse X are zeros.
+    may have a lower error.  NaN in X are missing.  Absent entries of a sparse X are zeros.  A
+    DataFrame with booleans, levels or categories is fitted as by `decompose`, a kind for each
+    column, and `n_features_in_` counts the columns of its matrix of numbers.
 
     Examples
     --------

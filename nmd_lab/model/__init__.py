@@ -1,4 +1,4 @@
-"""The model: nonlinearities, losses, and the scalar map that joins one of each.
+"""The model: nonlinearities, losses, the kinds that join one of each, and the scalar map of a kind.
 
 The modules of this package know neither data nor solver.
 """

@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 from nmd_lab._numba import is_ours
 
 from ._proximal_map import compile_proximal
+from .kind import make_kind
 from .loss import Loss, values_kernel
 from .nonlinearities import Nonlinearity
-from .proximal import make_pair, t_update
+from .proximal import t_update
 
 Array = NDArray[np.float64]
 
@@ -129,8 +130,8 @@ def t_update_is_minimiser(
     f: Nonlinearity, d: Loss, x: Array, v: Array, rho: Array
 ) -> Iterator[Failure]:
     """Yield where another t has a lower d(x, f(t)) + rho/2 (t - v)^2 than the T-update."""
-    pair = make_pair(f, d)
-    t = t_update(pair, v, x, rho).astype(np.float64)
+    kind = make_kind(f, d)
+    t = t_update(kind, v, x, rho).astype(np.float64)
     law = f"the T-update of {f!r} with {d!r} is the minimiser"
 
     def objective(t: Array) -> Array:

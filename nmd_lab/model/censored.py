@@ -19,7 +19,7 @@ import math
 
 from nmd_lab._numba import compile_scalar
 
-from .losses import Loss
+from .losses import Frobenius, Loss
 
 LOG_ROOT_TWO_PI = 0.5 * math.log(2.0 * math.pi)
 NARROW = 1e-4
@@ -162,3 +162,7 @@ def square_between(v: float, rho: float, low: float, high: float, sd: float) -> 
             return new
         t = new
     return t
+
+
+FORMS: dict[type[Loss], type[Loss]] = {Frobenius: CensoredFrobenius}
+"""The form of a loss for entries with limits, under noise of a known size."""

@@ -1,6 +1,6 @@
 """The compiled functions of one entry: its T-update, and its loss.
 
-They add two things to the scalar map of a pair (`nmd_lab.model.proximal`).
+They add two things to the scalar map of a kind (`nmd_lab.model.proximal`).
 
 **Limits.**  Of an entry may be known only that it is at most x, at least x, or between x and an
 upper value.  The loss is then 0 where f(t) satisfies this, and the loss to the nearest limit
@@ -12,8 +12,8 @@ limit is optimal.  The exact map of a pair therefore serves its limits, too.
 Where the noise is known, a loss may have another form for entries with limits: minus the logarithm
 of the probability of what is known (`nmd_lab.model.censored`).
 
-**Mixed data.**  Columns (or entries) may have pairs of their own.  The code has one branch for each
-structure, and the numbers of a pair are read from a table.
+**Mixed data.**  Columns (or entries) may be of several kinds.  The code has one branch for each
+structure, and the numbers of a kind are read from a table.
 """
 
 from __future__ import annotations
@@ -27,22 +27,12 @@ from numba.np.unsafe.ndarray import to_fixed_tuple
 from nmd_lab._numba import compile_scalar
 
 from ._search import ScalarMap
-from .censored import CensoredFrobenius, square_between
-from .losses import Frobenius, Loss
+from .censored import FORMS, square_between
+from .kind import AnyStructure, Branch, Structure, is_searched
 from .nonlinearities import Square
-from .proximal import Structure, compile_forward, compile_t_update, is_searched
-
-FORMS: dict[type[Loss], type[Loss]] = {Frobenius: CensoredFrobenius}
-"""The form of a loss for entries with limits, under noise of a known size."""
+from .proximal import compile_forward, compile_t_update
 
 as_tuple: Any = to_fixed_tuple
-
-Branch = tuple[Structure, tuple[int, int, int], Any]
-"""A structure, its numbers of pieces, of parameters of f and of parameters of d, and f if it is
-searched along a curve of its own."""
-
-AnyStructure = Structure | tuple[str, tuple[Branch, ...]]
-"""The structure of a pair, or of a mixed pair."""
 
 EXACT, AT_MOST, AT_LEAST, BETWEEN = range(4)
 """What is known of an entry: its value x, an upper limit x, a lower limit x, or both limits."""
@@ -66,7 +56,7 @@ def compile_entry(structure: AnyStructure, limited: bool) -> tuple[ScalarMap, Sc
 
 
 def _compile_solve(structure: Structure, limited: bool) -> ScalarMap:
-    """Return the T-update of an entry of a plain pair."""
+    """Return the T-update of an entry of one kind."""
     update, forward = compile_t_update(structure), compile_forward(structure)
     ends = _compile_ends(structure)
 
@@ -133,7 +123,7 @@ def _compile_ends(structure: Structure) -> ScalarMap:
 
 
 def _compile_loss(structure: Structure, limited: bool) -> ScalarMap:
-    """Return the loss of an entry of a plain pair, with the floors on f(a)."""
+    """Return the loss of an entry of one kind, with the floors on f(a)."""
     value, forward = compile_scalar(structure[1].value), compile_forward(structure)
     ends, form = _compile_ends(structure), _form(structure)
     value_form = value if form is None else compile_scalar(form[1].value)
@@ -160,7 +150,7 @@ def _compile_loss(structure: Structure, limited: bool) -> ScalarMap:
 
 
 def _compile_mixed(parts: Any, limited: bool) -> tuple[ScalarMap, ScalarMap]:
-    """Return the functions of a mixed pair: a chain of branches, one for each structure."""
+    """Return the functions of several kinds: a chain of branches, one for each structure."""
     solve, loss = _compile_branch(0, parts[0], limited)
     for position in range(1, len(parts)):
         own_solve, own_loss = _compile_branch(position, parts[position], limited)
@@ -212,7 +202,7 @@ def _compile_reader(n_pieces: int, n_f: int, n_d: int, has_curve: bool) -> Scala
     It takes the row, and the curve of f if the pair is searched.
 
     A row has the numbers of the pieces, the parameters of f and of d, the two floors, the two
-    numbers of `LimitModel`, and weight, centre and size (`nmd_lab.model.mixed.Part`).
+    numbers of `LimitModel`, and weight, centre and size (`nmd_lab.model.kind.Kind`).
     """
     split = _compile_pieces(n_pieces)
     after_pieces = 4 * n_pieces

@@ -2,10 +2,9 @@
 
 >>> import numpy as np
 >>> from nmd_lab.model.offsets import NO_OFFSETS
->>> from nmd_lab.model.losses import Frobenius
->>> from nmd_lab.model.nonlinearities import ReLU
+>>> from nmd_lab.model.model import make_model
 >>> W, H = np.array([[1.0, -2.0]]), np.array([[3.0, 1.0], [1.0, 1.0]])
->>> fitted = FittedValues(W, H, NO_OFFSETS, ReLU(), Frobenius())
+>>> fitted = FittedValues(W, H, NO_OFFSETS, make_model("relu", "frobenius"))
 >>> fitted.block([0], [0, 1])
 array([[1., 0.]])
 >>> fitted.without([1]).block([0], [0, 1])
@@ -19,8 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .losses import Loss
-from .nonlinearities import Nonlinearity
+from .model import Model
 from .offsets import Offsets
 
 FloatArray = NDArray[np.floating]
@@ -29,7 +27,7 @@ AT_A_TIME = 1 << 18  # single entries that are computed together
 
 
 class FittedValues(NamedTuple):
-    """The expected values of X by a model: f(WH) for one pair, that of each entry for a mixed one.
+    """The expected values of X by factors and a model.
 
     Attributes
     ----------
@@ -37,15 +35,14 @@ class FittedValues(NamedTuple):
         Factors.
     offsets : Offsets
         Offsets, which are added to WH inside f.
-    nonlinearity, loss : Nonlinearity and Loss
-        The model, in the units of X.
+    model : Model
+        Nonlinearities and losses, in the units of X.
     """
 
     W: FloatArray
     H: FloatArray
     offsets: Offsets
-    nonlinearity: Nonlinearity
-    loss: Loss
+    model: Model
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -82,7 +79,7 @@ class FittedValues(NamedTuple):
         A position of -1 stands for a row or column that X did not have, whose factor and offset
         are 0.
         """
-        if self.loss.pair is not None and np.any(j < 0):
+        if self.model.which is not None and np.any(j < 0):
             raise ValueError(
                 "columns has labels that the fit does not know, and its columns have losses of "
                 "their own: leave them out."
@@ -99,10 +96,7 @@ class FittedValues(NamedTuple):
 
     def expected(self, t: FloatArray, i: Any, j: Any) -> FloatArray:
         """Return the values of X for values of WH plus offsets, given their rows and columns."""
-        if self.loss.pair is not None:
-            expected: FloatArray = self.loss.pair.expected(t, i, j)
-            return expected
-        return self.loss.expected(self.nonlinearity(t))
+        return self.model.expected(t, i, j)
 
 
 def _components(components: ArrayLike, rank: int) -> NDArray[np.intp]:

@@ -88,7 +88,6 @@ class Loss(ModelPart):
     link: ClassVar[str] = ""
     of_zero: ClassVar[str] = ""
     smallest_at_x: ClassVar[bool] = True
-    pair: Any = None  # of a mixed loss: the pair that knows which loss an entry has
 
     def __init_subclass__(cls, **options: Any) -> None:
         """Claim nothing for a class that has a `reference` or a `value` of its own."""

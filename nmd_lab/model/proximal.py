@@ -27,143 +27,20 @@ import math
 from collections.abc import Callable
 from functools import cache
 from inspect import signature
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from nmd_lab._numba import compile_kernel, compile_scalar, is_ours
+from nmd_lab._numba import compile_kernel, compile_scalar
 
-from ._curve import curve_of, value_at
+from ._curve import value_at
 from ._pieces import best_branch, best_piece
 from ._proximal_map import compile_proximal
 from ._search import ScalarMap, compile_search
+from .kind import Kind, Structure, is_searched, make_kind
 from .loss import Loss
-from .losses import as_loss
-from .nonlinearities import as_nonlinearity
-from .nonlinearity import Nonlinearity, Piece
-
-Structure = tuple[type[Nonlinearity], type[Loss], tuple[bool, ...]]
-"""Structure of compiled code: class of f, class of d, and for each piece whether it is flat."""
-
-
-class LimitModel(NamedTuple):
-    """What is known of all entries with limits.
-
-    Attributes
-    ----------
-    smallest : float
-        Smallest value that an entry of X may have; no bound by default.
-    sd : float
-        Standard deviation of the noise in the units of X, for a loss that has a form for limits
-        (`nmd_lab.model.censored`).  0: any value within the limits is as good as another.
-    """
-
-    smallest: float = -math.inf
-    sd: float = 0.0
-
-
-NO_LIMIT_MODEL = LimitModel()
-"""Nothing is known."""
-
-
-class Pair(NamedTuple):
-    """A nonlinearity and a loss, prepared for compiled code.
-
-    Attributes
-    ----------
-    nonlinearity : Nonlinearity
-        Nonlinearity f.
-    loss : Loss
-        Loss d.
-    structure : tuple
-        Everything that the code itself depends on: class of f, class of d, and for each piece
-        whether it is flat.
-    pieces : tuple of Piece
-        Pieces of f within the domain of d; empty if they are not used.
-    limits : LimitModel
-        What is known of all entries with limits.
-    """
-
-    nonlinearity: Nonlinearity
-    loss: Loss
-    structure: Structure
-    pieces: tuple[Piece, ...]
-    limits: LimitModel = NO_LIMIT_MODEL
-
-    @property
-    def name(self) -> str:
-        """Name of the compiled code; pairs with the same name share the code."""
-        kinds = "".join("f" if flat else "s" for flat in self.structure[2])
-        return f"{self.nonlinearity.code_name}_{self.loss.code_name}_{kinds or 'closed'}"
-
-    @property
-    def is_ours(self) -> bool:
-        """Whether both classes belong to this package."""
-        return is_ours(type(self.nonlinearity), type(self.loss))
-
-    @property
-    def arguments(self) -> tuple[Any, ...]:
-        """Run-time arguments of compiled code: pieces, numbers of f, numbers of d.
-
-        Whoever keeps them keeps the pair, too, since a number may be the address of a
-        table.  An f that is searched has its curve in the place of the pieces.
-        """
-        table: tuple[Any, ...] = tuple(tuple(map(float, piece)) for piece in self.pieces)
-        if is_searched(self.structure):
-            table = curve_of(self.nonlinearity).numbers
-        return table, self.nonlinearity.numbers, self.loss.numbers
-
-    @property
-    def model(self) -> tuple[Any, ...]:
-        """All numbers of the pair, as `nmd_lab.model.entry` takes them."""
-        return *self.arguments, self.loss.floors, tuple(map(float, self.limits))
-
-    def preimage(self, x: NDArray[np.floating]) -> NDArray[np.floating]:
-        """Return the initial T, finite, with f(T) near what suits X."""
-        return self.nonlinearity.preimage(self.loss.target(x))
-
-
-def make_pair(nonlinearity: str | Nonlinearity, loss: str | Loss) -> Pair:
-    """Return a nonlinearity and a loss as a pair, if they are compatible."""
-    f, d = as_nonlinearity(nonlinearity), as_loss(loss)
-    if d.pair is not None:  # the losses of a mixed pair
-        return d.pair  # type: ignore[no-any-return]
-    pieces = tuple(_feasible_pieces(f, d))
-    closed = type(d) in f.closed_forms
-    none = not closed and f.pieces() is not None and not pieces
-    if none or f.range[0] > d.domain[1] or f.range[1] < d.domain[0]:
-        raise ValueError(
-            f"nonlinearity={f!r} takes no value in {d.domain}, where the loss {d.name!r} is "
-            "finite: change the bounds or the loss."
-        )
-    if (closed and f.pieces() is None) or not d.is_solved_on_pieces():
-        pieces = ()
-    return Pair(f, d, (type(f), type(d), tuple(piece.slope == 0 for piece in pieces)), pieces)
-
-
-def _feasible_pieces(f: Nonlinearity, d: Loss) -> list[Piece]:
-    """Return the pieces of f, restricted to the domain of the loss."""
-    feasible = []
-    smallest, largest = d.domain
-    for low, high, slope, intercept in f.pieces() or ():
-        if slope == 0:
-            inside = smallest <= intercept <= largest and math.isfinite(intercept)
-        else:
-            ends = ((smallest - intercept) / slope, (largest - intercept) / slope)
-            low, high = max(low, min(ends)), min(high, max(ends))
-            inside = low <= high
-        if inside and low < math.inf and high > -math.inf:
-            feasible.append(Piece(low, high, slope, intercept))
-    return feasible
-
-
-def is_searched(structure: Structure) -> bool:
-    """Return whether the T-update of a structure is found along the curve of f."""
-    f, d, flat = structure
-    by_branches = f.periodic and d.is_solved_on_pieces()
-    by_formula = d in f.closed_forms or bool(flat)
-    return not (by_formula or by_branches)
+from .nonlinearity import Nonlinearity
 
 
 @cache
@@ -189,7 +66,7 @@ def compile_forward(structure: Structure) -> ScalarMap:
 
 @cache
 def compile_t_update(structure: Structure) -> ScalarMap:
-    """Return the compiled T-update ``(v, x, rho, *pair.arguments) -> t`` of a structure."""
+    """Return the compiled T-update ``(v, x, rho, *kind.arguments) -> t`` of a structure."""
     f, d, flat = structure
     if d in f.closed_forms:
         solve = _closed_form(f.closed_forms[d])
@@ -295,7 +172,7 @@ def prox(
     >>> nmd.prox([-1.0, 0.5, 2.0], 1.0, 1.0, nonlinearity="relu", loss="frobenius")
     array([-1.  ,  0.75,  1.5 ])
     """
-    pair = make_pair(nonlinearity, loss)
+    kind = make_kind(nonlinearity, loss)
     arrays = {name: np.asarray(a) for name, a in (("v", v), ("x", x), ("rho", rho))}
     for name, array in arrays.items():
         if array.dtype.kind not in "buif":
@@ -305,18 +182,18 @@ def prox(
     if not np.all(arrays["rho"] > 0):
         raise ValueError(f"rho={arrays['rho'].min():g} is not positive: give a penalty > 0.")
     if arrays["x"].size:
-        pair.loss.check_data(float(arrays["x"].min()), float(arrays["x"].max()))
-        pair = make_pair(pair.nonlinearity, pair.loss.for_data(arrays["x"].ravel().astype(float)))
+        kind.loss.check_data(float(arrays["x"].min()), float(arrays["x"].max()))
+        kind = make_kind(kind.nonlinearity, kind.loss.for_data(arrays["x"].ravel().astype(float)))
     common = np.result_type(arrays["v"].dtype, arrays["x"].dtype)
     dtype = np.float32 if common == np.float32 else np.float64
     inputs = [np.array(a, dtype=np.float64) for a in np.broadcast_arrays(*arrays.values())]
     flat_v, flat_x, flat_rho = (a.ravel() for a in inputs)
-    out = t_update(pair, flat_v, flat_x, flat_rho, dtype)
+    out = t_update(kind, flat_v, flat_x, flat_rho, dtype)
     return out.reshape(inputs[0].shape)
 
 
 def t_update(
-    pair: Pair,
+    kind: Kind,
     v: NDArray[np.float64],
     x: NDArray[np.float64],
     rho: NDArray[np.float64],
@@ -324,6 +201,6 @@ def t_update(
 ) -> NDArray[np.floating]:
     """Return the T-update of flat arrays, without checks."""
     out = np.empty(v.size, dtype)
-    update = _array_map(pair.structure, f"{pair.name}_{out.dtype}", pair.is_ours)
-    update(v, x, rho, *pair.arguments, out)
+    update = _array_map(kind.structure, f"{kind.name}_{out.dtype}", kind.is_ours)
+    update(v, x, rho, *kind.arguments, out)
     return out

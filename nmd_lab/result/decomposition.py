@@ -15,6 +15,7 @@ from nmd_lab._stop_reason import StopReason
 from nmd_lab.data.base import FloatArray
 from nmd_lab.data.labels import Labels
 from nmd_lab.model.losses import Loss
+from nmd_lab.model.model import Model
 from nmd_lab.model.nonlinearities import Nonlinearity
 from nmd_lab.model.offsets import NO_OFFSETS, Offsets
 
@@ -43,9 +44,9 @@ class Decomposition(DataErrors, Filling, Appending, Rankings, Rotations, Selecti
     H : xarray.DataArray (component, column)
         Right factor, likewise with the column dimensions of X.
     nonlinearity : Nonlinearity
-        Nonlinearity f.
+        Nonlinearity f; for a mixed table, a sequence with that of each column.
     loss : Loss
-        Loss d.
+        Loss d, likewise.
     history : xarray.Dataset
         Numbers of each iteration, along `iteration` (1 for the first): objective and relative_error
         of f(WH) on the observed entries, primal_residual ‖T - WH‖, dual_residual, penalty ρ,
@@ -60,6 +61,8 @@ class Decomposition(DataErrors, Filling, Appending, Rankings, Rotations, Selecti
     offsets : Offsets
         Offsets, which are added to WH inside f: the number `mean`, and the arrays `rows` (m,) and
         `columns` (n,), each None if the fit has none.
+    kinds : Model or None
+        The kinds of a mixed table, with the units of each column; None for one f and one loss.
 
     Examples
     --------
@@ -79,6 +82,7 @@ class Decomposition(DataErrors, Filling, Appending, Rankings, Rotations, Selecti
     labels: Labels
     parameters: dict[str, Any] = field(default_factory=dict)
     offsets: Offsets = NO_OFFSETS
+    kinds: Model | None = None
 
     def __post_init__(self) -> None:
         """Convert a string `stop_reason` to a `StopReason`."""

@@ -11,6 +11,7 @@ from nmd_lab.data.base import FloatArray
 from nmd_lab.data.labels import COMPONENT, Labels
 from nmd_lab.model.fitted_values import FittedValues
 from nmd_lab.model.losses import Loss
+from nmd_lab.model.model import Model, make_model
 from nmd_lab.model.nonlinearities import Nonlinearity
 from nmd_lab.model.offsets import Offsets
 
@@ -30,6 +31,7 @@ class Factors:
     labels: Labels
     parameters: dict[str, Any]
     offsets: Offsets
+    kinds: Model | None = None
 
     @property
     def rank(self) -> int:
@@ -44,7 +46,8 @@ class Factors:
     @property
     def fitted(self) -> FittedValues:
         """f(WH) at positions: ``fitted.at(rows, columns)``, ``fitted.block(rows, columns)``."""
-        return FittedValues(*self.factors, self.offsets, self.nonlinearity, self.loss)
+        model = self.kinds or make_model(self.nonlinearity, self.loss)
+        return FittedValues(*self.factors, self.offsets, model)
 
     @property
     def factors(self) -> tuple[FloatArray, FloatArray]:

@@ -152,26 +152,21 @@ class Filling(Factors):
 
     def _loss_at(self, column: int) -> Loss:
         """Return the loss of a column of the matrix."""
-        pair = self.loss.pair
-        if pair is None:
+        model = self.kinds
+        if model is None or model.which is None:
             return self.loss
-        if pair.which.ndim == 2:
+        if model.which.ndim == 2:
             raise ValueError(
                 "The fit has a loss for each entry, so that a column has no probabilities: give "
                 "the loss by column."
             )
-        loss: Loss = pair.parts[pair.which[column]].pair.loss
+        loss: Loss = model.kinds[model.which[column]].loss
         return loss
 
     def _scores(self, columns: NDArray[np.intp]) -> FloatArray:
         """Return the modelled values of log-odds or ordinal scores of some columns."""
         t = self.fitted.linear(slice(None), columns).astype(np.float64)
-        pair = self.loss.pair
-        if pair is None:
-            values: FloatArray = self.nonlinearity(t)
-            return values
-        parts = [pair.parts[position] for position in pair.which[columns]]
-        return np.stack([part.model(t[:, k]) for k, part in enumerate(parts)], axis=1)
+        return self.nonlinearity(t) if self.kinds is None else self.kinds.modelled(t, 0, columns)
 
 
 def data_to_fill(labels: Labels, X: Any, owner: str = "the fit") -> MatchedData:

@@ -17,12 +17,9 @@ from nmd_lab.data.limits import NO_LIMITS, GivenLimits
 from nmd_lab.data.matched import known_columns
 from nmd_lab.data.matching import first_few
 from nmd_lab.data.observations import observe
-from nmd_lab.model.limits import with_limit_model
 from nmd_lab.model.losses import Loss
-from nmd_lab.model.mixed import AnyPair, MixedPair
-from nmd_lab.model.nonlinearities import Nonlinearity
+from nmd_lab.model.model import Model
 from nmd_lab.model.offsets import Offsets
-from nmd_lab.model.proximal import NO_LIMIT_MODEL, LimitModel, make_pair
 
 
 class FittedModel(NamedTuple):
@@ -30,10 +27,8 @@ class FittedModel(NamedTuple):
 
     Attributes
     ----------
-    nonlinearity : Nonlinearity
-        Nonlinearity f.
-    loss : Loss
-        Loss d.
+    model : Model
+        Nonlinearities and losses, with what is known of entries with limits.
     H : ndarray (rank, n)
         Right factor.
     offsets : Offsets
@@ -44,14 +39,11 @@ class FittedModel(NamedTuple):
         Ridges of W and offsets in the objective, and relative ridge of the factor steps.
     constraint : str or None
         Constraint on the rows of W, as ``parameters["w_constraint"]`` has it.
-    limits : LimitModel
-        What the fit knows of entries with limits.
     absent_are_zeros : bool
         Whether absent entries of new sparse rows are zeros.
     """
 
-    nonlinearity: Nonlinearity
-    loss: Loss
+    model: Model
     H: FloatArray
     offsets: Offsets
     labels: Labels
@@ -59,7 +51,6 @@ class FittedModel(NamedTuple):
     offset_alpha: float
     epsilon: float
     constraint: str | None = None
-    limits: LimitModel = NO_LIMIT_MODEL
     absent_are_zeros: bool = False
 
 
@@ -155,15 +146,9 @@ def fold_rows(
     n = model.H.shape[1]
     if columns is None:
         columns = known_columns(model.labels, observations)
-    pair: AnyPair = with_limit_model(make_pair(model.nonlinearity, model.loss), model.limits)
-    if isinstance(pair, MixedPair):
-        _check_columns(pair, columns, observations)
-    values, weights = observations.observed()
-    if values.size:
-        pair.loss.check_data(float(values.min()), float(values.max()))
-        pair.loss.for_data(values, weights)  # refuses what the loss does not define
+    _check_values(model.model, columns, observations)
     problem = RowProblem(
-        pair,
+        model.model,
         np.ascontiguousarray(model.H.T),
         model.offsets.mean + model.offsets.of_columns(n, float) + np.zeros(n),
         columns,
@@ -177,17 +162,26 @@ def fold_rows(
     return solve_new_rows(problem, observations, threads=threads)
 
 
-def _check_columns(pair: MixedPair, columns: NDArray[np.intp], observations: Observations) -> None:
-    """Raise ValueError for values that the loss of their column does not define."""
-    if pair.which.ndim == 2:
+def _check_values(model: Model, columns: NDArray[np.intp], observations: Observations) -> None:
+    """Raise ValueError for values that the loss, or that of their column, does not define."""
+    x, weights = observations.observed()
+    if model.which is None:
+        _check(model.loss, x, weights)
+        return
+    if model.which.ndim == 2:
         raise ValueError(
             "The fit has a loss for each entry, so that new rows have none: fit with one for each "
             "column."
         )
     _, j, x = observations.entries()
-    _, weights = observations.observed()
-    which, x = pair.which[columns[j]], x.astype(np.float64)
+    which, x = model.which[columns[j]], x.astype(np.float64)
     for position in np.unique(which):
-        own, loss = which == position, pair.parts[position].pair.loss
-        loss.check_data(float(x[own].min()), float(x[own].max()))
-        loss.for_data(x[own], weights[own])  # refuses what the loss does not define
+        at = which == position
+        _check(model.kinds[position].loss, x[at], weights[at])
+
+
+def _check(loss: Loss, x: FloatArray, weights: FloatArray) -> None:
+    """Raise ValueError for values that a loss does not define."""
+    if x.size:
+        loss.check_data(float(x.min()), float(x.max()))
+        loss.for_data(x, weights)

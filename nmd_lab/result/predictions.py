@@ -12,7 +12,8 @@ from numpy.typing import ArrayLike
 
 from nmd_lab.data.base import FloatArray
 from nmd_lab.data.limits import GivenLimits
-from nmd_lab.model.proximal import NO_LIMIT_MODEL, LimitModel
+from nmd_lab.model.kind import NO_LIMIT_MODEL, LimitModel
+from nmd_lab.model.model import make_model
 
 from .entries import entries_of, values_at
 from .factors import Factors
@@ -33,9 +34,9 @@ class Predictions(Factors):
         _, H = self.factors
         smallest = self.parameters.get("smallest_value", NO_LIMIT_MODEL.smallest)
         limits = LimitModel(float(smallest), float(self.parameters.get("limit_noise", 0.0)))
+        model = self.kinds or make_model(self.nonlinearity, self.loss)
         return FittedModel(
-            self.nonlinearity,
-            self.loss,
+            model.with_limits(limits),
             H,
             self.offsets,
             self.labels,
@@ -43,7 +44,6 @@ class Predictions(Factors):
             offset_alpha=float(offset_alpha),
             epsilon=float(self.parameters.get("epsilon", 0.0)),
             constraint=self.parameters.get("w_constraint"),
-            limits=limits,
             absent_are_zeros=bool(self.parameters.get("absent_are_zeros", False)),
         )
 

@@ -9,23 +9,23 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
-from numpy.typing import NDArray
 
 from nmd_lab._numba import is_ours
 from nmd_lab._stop_reason import StopReason
 from nmd_lab.data.labels import COMPONENT, RESULT_ATTRIBUTE, Labels
 from nmd_lab.data.typed_table import TypedTable
+from nmd_lab.model.kind import Kind, make_kind
 from nmd_lab.model.losses import LOSSES, Loss
-from nmd_lab.model.mixed import MixedLoss, MixedNonlinearity, MixedPair, Part
+from nmd_lab.model.mixed import Mixed
+from nmd_lab.model.model import Model
 from nmd_lab.model.nonlinearities import NONLINEARITY_CLASSES, Nonlinearity
 from nmd_lab.model.offsets import Offsets
-from nmd_lab.model.proximal import make_pair
 
 from .factors import Factors
 from .netcdf import SCHEMA
 from .selection import trials_of
 
-Model = Nonlinearity | Loss
+Form = Nonlinearity | Loss
 
 
 class UnknownContentError(ValueError):
@@ -34,14 +34,14 @@ class UnknownContentError(ValueError):
 
 ITERATION = "iteration"
 OFFSET_NAMES = ("row_offsets", "column_offsets")
-PART = "part"
-"""Name of the variable that says which part of a mixed pair a column, or an entry, has."""
+KIND = "part"
+"""Name of the variable that says which kind a column, or an entry, has."""
 
 
 def to_dataset(fit: Factors) -> xr.Dataset:
     """Return all fields as one Dataset; ``attrs["nmd_lab"]`` has the plain values, as JSON."""
     history, labels, offsets = fit.history, fit.labels, fit.offsets
-    taken = {"W", "H", COMPONENT, PART, *OFFSET_NAMES, *map(str, history.variables)}
+    taken = {"W", "H", COMPONENT, KIND, *OFFSET_NAMES, *map(str, history.variables)}
     renamed = labels.clashes(taken)
     labels = labels.rename(renamed)
     description = describe_result(fit, labels, renamed) | {
@@ -57,13 +57,14 @@ def to_dataset(fit: Factors) -> xr.Dataset:
         if values is not None:
             dims = tuple(dim for dim in factor.dims if dim != COMPONENT)
             dataset[name] = dims, values.reshape([factor.sizes[dim] for dim in dims])
-    if fit.loss.pair is not None:
-        dataset[PART] = which_part(fit.loss.pair, labels)
+    if fit.kinds is not None:
+        description["loss"]["parts"] = describe_kinds(fit.kinds)
+        dataset[KIND] = which_kind(fit.kinds, labels)
     dataset = dataset.assign_coords(labels.coords.coords)
     return dataset.assign_attrs({RESULT_ATTRIBUTE: json.dumps(description)})
 
 
-def from_dataset(dataset: xr.Dataset, known: Iterable[type[Model] | Model] = ()) -> dict[str, Any]:
+def from_dataset(dataset: xr.Dataset, known: Iterable[type[Form] | Form] = ()) -> dict[str, Any]:
     """Return the fields of the decomposition that `to_dataset` described."""
     with refused_as("dataset holds no decomposition: give one that to_dataset() made."):
         description = description_of(dataset)
@@ -72,7 +73,7 @@ def from_dataset(dataset: xr.Dataset, known: Iterable[type[Model] | Model] = ())
 
 
 def _fields(
-    dataset: xr.Dataset, description: dict[str, Any], known: tuple[type[Model], ...]
+    dataset: xr.Dataset, description: dict[str, Any], known: tuple[type[Form], ...]
 ) -> dict[str, Any]:
     """Return the fields of a decomposition, given the description of it in the Dataset."""
     history = {name: v.variable for name, v in dataset.data_vars.items() if v.dims == (ITERATION,)}
@@ -126,12 +127,12 @@ def fields_of_result(
     dataset: xr.Dataset,
     counts: Iterable[str],
     description: dict[str, Any],
-    known: tuple[type[Model], ...],
+    known: tuple[type[Form], ...],
 ) -> dict[str, Any]:
     """Return the fields that every result has; `counts` are no labels of X."""
     labels = labels_from(dataset.drop_vars(counts, errors="ignore").coords, description)
-    nonlinearity, loss = _models(dataset, description, labels, known)
-    return {
+    nonlinearity, loss, kinds = _models(dataset, description, labels, known)
+    return ({} if kinds is None else {"kinds": kinds}) | {
         "labels": labels,
         "nonlinearity": nonlinearity,
         "loss": loss,
@@ -167,17 +168,18 @@ def refused_as(sentence: str) -> Iterator[None]:
 
 def _models(
     dataset: xr.Dataset, description: dict[str, Any], labels: Labels, known: tuple[Any, ...]
-) -> tuple[Nonlinearity, Loss]:
-    """Return nonlinearity and loss, those of a mixed pair too."""
+) -> tuple[Any, Any, Model | None]:
+    """Return nonlinearity and loss, and the kinds of a mixed table."""
     if "parts" in description["loss"]:
-        which = dataset[PART].values.astype(np.intp)
+        which = dataset[KIND].values.astype(np.intp)
         of_entries = which.ndim > len(labels.columns)
         which = labels.flatten(which) if of_entries else which.ravel()
-        pair = mixed_from(description["loss"]["parts"], which, known)
-        return pair.nonlinearity, pair.loss
+        model = Model(kinds_from(description["loss"]["parts"], known), which)
+        return *model.shown, model
     return (
         model_from("nonlinearity", description, NONLINEARITY_CLASSES, known),
         model_from("loss", description, LOSSES, known),
+        None,
     )
 
 
@@ -205,11 +207,9 @@ def writable(attrs: dict[str, Any]) -> dict[str, Any]:
     return {str(name): a for name, a in plain.items() if isinstance(a, str | int | float | list)}
 
 
-def describe(model: Model) -> dict[str, Any]:
+def describe(model: Nonlinearity | Loss | Mixed) -> dict[str, Any]:
     """Return name and parameters of a nonlinearity or a loss, for JSON."""
-    if isinstance(model, MixedLoss):
-        return {"name": model.name, "parts": describe_parts(model.pair)}
-    if isinstance(model, MixedNonlinearity):
+    if isinstance(model, Mixed):
         return {"name": model.name}
     return {
         "name": model.name,
@@ -219,7 +219,7 @@ def describe(model: Model) -> dict[str, Any]:
 
 
 def model_from(
-    kind: str, description: dict[str, Any], ours: dict[str, Any], known: Iterable[type[Model]]
+    kind: str, description: dict[str, Any], ours: dict[str, Any], known: Iterable[type[Form]]
 ) -> Any:
     """Return the nonlinearity or the loss from what `describe` returned."""
     about = description[kind]
@@ -234,32 +234,33 @@ def model_from(
     return classes[about["name"]](*about["parameters"])
 
 
-def describe_parts(pair: MixedPair) -> list[dict[str, Any]]:
-    """Return the parts of a mixed pair, for JSON."""
+def describe_kinds(model: Model) -> list[dict[str, Any]]:
+    """Return the kinds of a mixed table, for JSON."""
     return [
         {
-            "nonlinearity": describe(part.pair.nonlinearity),
-            "loss": describe(part.pair.loss),
-            "units": [float(number) for number in part[1:]],
+            "nonlinearity": describe(kind.nonlinearity),
+            "loss": describe(kind.loss),
+            "units": [float(kind.centre), float(kind.size), float(kind.weight)],
         }
-        for part in pair.parts
+        for kind in model.kinds
     ]
 
 
-def mixed_from(
-    parts: list[dict[str, Any]], which: NDArray[np.intp], known: tuple[type[Model], ...]
-) -> MixedPair:
-    """Return the mixed pair from what `describe_parts` returned."""
-    read = []
-    for part in parts:
-        f = model_from("nonlinearity", part, NONLINEARITY_CLASSES, known)
-        read.append(Part(make_pair(f, model_from("loss", part, LOSSES, known)), *part["units"]))
-    return MixedPair(tuple(read), which)
+def kinds_from(described: list[dict[str, Any]], known: tuple[type[Form], ...]) -> tuple[Kind, ...]:
+    """Return the kinds from what `describe_kinds` returned."""
+    kinds = []
+    for each in described:
+        f = model_from("nonlinearity", each, NONLINEARITY_CLASSES, known)
+        centre, size, weight = each["units"]
+        kind = make_kind(f, model_from("loss", each, LOSSES, known))
+        kinds.append(kind._replace(centre=centre, size=size, weight=weight))
+    return tuple(kinds)
 
 
-def which_part(pair: MixedPair, labels: Labels) -> xr.DataArray:
-    """Return the positions of the parts, with the dimensions of the columns or of X."""
-    if pair.which.ndim == 2:
-        return xr.DataArray(labels.label(pair.which).variable)
+def which_kind(model: Model, labels: Labels) -> xr.DataArray:
+    """Return the positions of the kinds, with the dimensions of the columns or of X."""
+    assert model.which is not None
+    if model.which.ndim == 2:
+        return xr.DataArray(labels.label(model.which).variable)
     shape = [labels.shape[labels.dims.index(dim)] for dim in labels.columns]
-    return xr.DataArray(pair.which.reshape(shape), dims=labels.columns)
+    return xr.DataArray(model.which.reshape(shape), dims=labels.columns)

@@ -31,7 +31,7 @@ from nmd_lab._stop_reason import StopReason
 from nmd_lab.checkpoint.place import NOWHERE, Place
 from nmd_lab.data.base import FloatArray
 from nmd_lab.model.fitted_values import FittedValues
-from nmd_lab.model.mixed import AnyPair
+from nmd_lab.model.model import Model
 from nmd_lab.model.offsets import Offsets
 
 from .initialization import Start
@@ -69,7 +69,7 @@ class State:
     stop_reason : StopReason or None
         Reason to end the run here, from the refinements or from a comparison of starts; None if
         there is none.
-    pair : Pair or MixedPair, optional
+    pair : Model, optional
         Nonlinearity and loss in the units of X, with the parameters that are learned so far.  A
         callback always has them.
 
@@ -100,14 +100,13 @@ class State:
     relative_residual: float
     seconds: float
     stop_reason: StopReason | None = None
-    pair: AnyPair | None = None
+    pair: Model | None = None
 
     @property
     def fitted(self) -> FittedValues:
         """f(WH) at positions."""
-        pair = self.pair
-        assert pair is not None
-        return FittedValues(self.W, self.H, self.offsets, pair.nonlinearity, pair.loss)
+        assert self.pair is not None
+        return FittedValues(self.W, self.H, self.offsets, self.pair)
 
     def predict(self, rows: Any, columns: Any, *, without: ArrayLike = ()) -> FloatArray:
         """Return f(WH) at positions, for a callback that compares iterates with other data.
@@ -145,7 +144,7 @@ class State:
 def admm(problem: Problem, start: Start, place: Place = NOWHERE) -> Iterator[State]:
     """Iterate Algorithm 1 without end."""
     began = time.perf_counter()
-    rule, loss = problem.rule, problem.pair.loss
+    rule, pair = problem.rule, problem.pair
     sweep = problem.sweep(start.W.shape[1])
     size_of_T = sweep.split_variable.size_of_T or 1.0
     reference = problem.reference
@@ -192,7 +191,7 @@ def admm(problem: Problem, start: Start, place: Place = NOWHERE) -> Iterator[Sta
             W_aug=W,
             H_aug=H,
             objective=objective,
-            relative_error=loss.relative_error(result.data_term, reference),
+            relative_error=pair.relative_error(result.data_term, reference),
             primal_residual=result.primal,
             dual_residual=dual,
             penalty=rho,

@@ -47,9 +47,10 @@ def bounded(
 
 def out_of_bounds(problem: Problem) -> str:
     """Return how many values of the data lie outside the bounds of f, empty if none do."""
-    f, observations = problem.pair.nonlinearity, problem.observations
-    if not isinstance(f, MinMax):
+    kind, observations = problem.pair.single, problem.observations
+    if kind is None or not isinstance(kind.nonlinearity, MinMax):
         return ""
+    f = kind.nonlinearity
     zeros = observations.absent_are_zeros
 
     def count(values: NDArray[Any], weights: NDArray[Any]) -> NDArray[Any]:

@@ -24,9 +24,8 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 
 from nmd_lab.data.base import FloatArray
+from nmd_lab.model.kind import Kind
 from nmd_lab.model.losses import Frobenius, Loss
-from nmd_lab.model.mixed import Part
-from nmd_lab.model.proximal import Pair
 
 REACH = 5.0  # standard deviations of the starting T in which the best constant is looked for
 GRID = 17  # constants that are compared first
@@ -37,10 +36,10 @@ NULL = 0.5  # mean loss at the best constant, to which a loss without a unit is 
 NOISE = 0.3  # weight of minus the logarithm of a likelihood; share of noise in the variance
 
 
-def with_units(pair: Pair, x: FloatArray, weights: FloatArray) -> Part:
-    """Return the pair of a column with its units."""
-    f, loss = pair.nonlinearity, pair.loss
-    T = np.asarray(pair.preimage(x), dtype=np.float64)
+def with_units(kind: Kind, x: FloatArray, weights: FloatArray) -> Kind:
+    """Return the kind of a column with its units."""
+    f, loss = kind.nonlinearity, kind.loss
+    T = np.asarray(kind.pseudo_inverse(x), dtype=np.float64)
     mean = float(np.average(T, weights=weights))
     spread = math.sqrt(float(np.average(np.square(T - mean), weights=weights)))
 
@@ -50,14 +49,15 @@ def with_units(pair: Pair, x: FloatArray, weights: FloatArray) -> Part:
 
     if f.even:  # the sign of T is not known: the centre has to be 0
         size = math.sqrt(float(np.average(np.square(T), weights=weights))) or 1.0
-        return Part(pair, 0.0, size, _weight(loss, cost(mean)))
+        return kind._replace(centre=0.0, size=size, weight=_weight(loss, cost(mean)))
     plain = type(loss) is Frobenius and f.linear
     centre = mean if plain else _best_constant(cost, mean, spread)
     median = float(np.median(T))
     if cost(median) <= (1 + PRECISION) * cost(centre):
         centre = median  # many constants may be best for absolute errors
     weight = _weight(loss, cost(centre))
-    return Part(pair, centre, _size(pair, cost, centre, spread, weight), weight)
+    size = _size(loss, cost, centre, spread, weight)
+    return kind._replace(centre=centre, size=size, weight=weight)
 
 
 def _measures_distance(loss: Loss) -> bool:
@@ -77,13 +77,13 @@ def _weight(loss: Loss, null: float) -> float:
 
 
 def _size(
-    pair: Pair, cost: Callable[[float], float], centre: float, spread: float, weight: float
+    loss: Loss, cost: Callable[[float], float], centre: float, spread: float, weight: float
 ) -> float:
     """Return the unit of T."""
-    distance = _measures_distance(pair.loss)
+    distance = _measures_distance(loss)
     step = STEP * (spread or 1.0)
     size = spread or 1.0
-    if pair.loss.smooth and spread:
+    if loss.smooth and spread:
         change = cost(centre + step) + cost(centre - step) - 2 * cost(centre)
         curvature = (weight if distance else weight / NOISE) * change / step**2
         if 0 < curvature < math.inf:

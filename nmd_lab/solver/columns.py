@@ -1,4 +1,4 @@
-"""The mixed pair of a table: a nonlinearity and a loss for each column, or for each entry.
+"""The model of a mixed table: a nonlinearity and a loss for each column, or for each entry.
 
 Which nonlinearity a column has follows from its loss, unless a dict says otherwise.  A loss with a
 link of its own keeps it (`Loss.link`): log-odds and ordinal scores have the identity, counts the
@@ -19,13 +19,14 @@ from nmd_lab._checks import is_auto
 from nmd_lab.data.base import FloatArray, Observations
 from nmd_lab.data.labels import Labels
 from nmd_lab.data.matching import plain_label
+from nmd_lab.model.kind import Kind, make_kind
 from nmd_lab.model.likelihoods.binary import Logistic
 from nmd_lab.model.loss import Loss
 from nmd_lab.model.losses import as_loss
-from nmd_lab.model.mixed import MixedPair, Part
+from nmd_lab.model.mixed import Mixed
+from nmd_lab.model.model import Model
 from nmd_lab.model.nonlinearities import Nonlinearity, as_nonlinearity
 from nmd_lab.model.ordinal import Ordinal
-from nmd_lab.model.proximal import make_pair
 
 from .bounds import bounded
 from .column_units import with_units
@@ -60,8 +61,8 @@ class _Given(NamedTuple):
     which: NDArray[np.intp]
 
 
-def mixed_pair(nonlinearity: Any, loss: Any, observations: Observations) -> MixedPair:
-    """Return the mixed pair that arguments describe, with units from the data."""
+def mixed_model(nonlinearity: Any, loss: Any, observations: Observations) -> Model:
+    """Return the model of several kinds that arguments describe, with units from the data."""
     labels, shape = observations.labels, observations.shape
     kinds = _kinds(labels)
     losses = _listed("loss", loss, labels, shape)
@@ -81,24 +82,24 @@ def mixed_pair(nonlinearity: Any, loss: Any, observations: Observations) -> Mixe
         pairs = [(functions.parts[f], _loss_of(losses.parts[d])) for d, f in positions.tolist()]
     explicit = is_mixed(nonlinearity)
     names = labels.flat(labels.columns) if of_column else None
-    parts = []
+    made = []
     for k, (x, weights) in enumerate(_entries_of(observations, which, len(pairs))):
         where = f"group {k}" if names is None else f"column {plain_label(names[k])!r}"
         f, d = pairs[k]
-        parts.append(_part(f, as_loss(d), explicit, x, weights, observations, where))
-    pair = MixedPair(tuple(parts), which)
-    _check_limits(pair, observations)
-    return pair
+        made.append(_kind(f, as_loss(d), explicit, x, weights, observations, where))
+    model = Model(tuple(made), which)
+    _check_limits(model, observations)
+    return model
 
 
-def _check_limits(pair: MixedPair, observations: Observations) -> None:
+def _check_limits(model: Model, observations: Observations) -> None:
     """Raise ValueError for a limit of an entry whose loss does not measure x - y."""
     sparse = observations.as_sparse()
     if sparse.limits is None:
         return
     rows, columns, _ = sparse.entries()
-    compared = np.array([part.pair.loss.smallest_at_x for part in pair.parts])
-    wrong = (sparse.limits.codes != 0) & ~compared[pair.which_at(rows, columns)]
+    compared = np.array([kind.loss.smallest_at_x for kind in model.kinds])
+    wrong = (sparse.limits.codes != 0) & ~compared[model.which_at(rows, columns)]
     if wrong.any():
         at = int(np.argmax(wrong))
         raise ValueError(
@@ -151,6 +152,8 @@ def _listed(name: str, given: Any, labels: Labels, shape: tuple[int, int]) -> _G
     n = shape[1]
     if isinstance(given, Mapping):
         return _by_label(name, given, labels)
+    if isinstance(given, Mixed):
+        return _Given(list(given.different), given.which)
     if not is_mixed(given):
         return _Given([given], np.zeros(n, dtype=np.intp))
     if len(given) == 2 and isinstance(given[1], np.ndarray):
@@ -188,7 +191,7 @@ def _by_label(name: str, given: Mapping[Any, Any], labels: Labels) -> _Given:
     return _Given(parts, np.arange(len(known)))
 
 
-def _part(
+def _kind(
     f: Any,
     loss: Loss,
     explicit: bool,
@@ -196,18 +199,18 @@ def _part(
     weights: FloatArray,
     observations: Observations,
     where: str,
-) -> Part:
+) -> Kind:
     """Return the pair of a column, or of a group of entries, with its units."""
     if f is None or is_auto(f) or (loss.link and not explicit):
         f = loss.link or "identity"
     if not x.size:
-        return Part(make_pair(as_nonlinearity(f), loss))
+        return make_kind(as_nonlinearity(f), loss)
     try:
         ends = float(x.min()), float(x.max())
         function: Nonlinearity = bounded(f, ends, observations.labels.valid_range)
         loss.check_data(*ends)
         loss = loss.for_data(x, weights)
-        pair = make_pair(function, loss)
+        kind = make_kind(function, loss)
     except ValueError as error:
         raise ValueError(f"In {where}, {error}") from error
-    return with_units(pair, x, weights)
+    return with_units(kind, x, weights)

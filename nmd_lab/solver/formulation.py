@@ -86,7 +86,7 @@ def _with_constraints(problem: Problem, options: Options) -> Problem:
     pair, weights = problem.pair, problem.observations.weight_reader()
     plain = weights is None or weights.dtype == bool
     free = options.solver.rho == "auto" and options.solver.initial_rho is None
-    if free and plain and pair.structure[:2] == (Identity, Frobenius):
+    if free and plain and pair.is_of(Identity, Frobenius):
         rule = as_penalty_rule(1.0)  # then Z = X at observed entries: alternating minimisation
     return replace(problem, rule=rule, constraints=constraints)
 
@@ -107,11 +107,11 @@ def _penalty_rule(observations: Observations, scaling: Scaling, options: Options
         return replace(rule, initial=rule.initial * weight, unit=rule.unit * weight)
     pair = scaling.scaled_pair()
     natural = natural_penalty(observations, pair)
-    if pair.nonlinearity.even:
+    if pair.even:
         natural *= EVEN_SHARE
     initial = natural if options.solver.initial_rho is None else rule.initial
     # From a small ρ, `BALANCED` may stay there with an even f and a loss other than a square.
-    settles = not pair.loss.smooth or (pair.nonlinearity.even and pair.loss.degree != 2)
+    settles = not pair.smooth or (pair.even and pair.degrees[1] != 2)
     return replace(RELAXING if settles else BALANCED, initial=initial, unit=natural)
 
 

@@ -8,15 +8,15 @@ from nmd_lab._numba import is_ours
 from nmd_lab.data.base import Observations
 from nmd_lab.model import _laws as laws
 from nmd_lab.model.checks import report_of
-from nmd_lab.model.mixed import AnyPair, MixedPair
+from nmd_lab.model.model import Model
 
 N_INPUTS = 200
 """Inputs for each law."""
 
 
-def refuse_wrong_parts(pair: AnyPair, observations: Observations) -> None:
+def refuse_wrong_parts(pair: Model, observations: Observations) -> None:
     """Raise ValueError if a law is broken near the data, with the object and the input."""
-    if pair.is_ours or isinstance(pair, MixedPair):
+    if pair.is_ours or pair.single is None:
         return
     f, d = pair.nonlinearity, pair.loss
     rng = np.random.default_rng(0)

@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 
 from nmd_lab.data.base import FloatArray
 from nmd_lab.data.sparse_observations import SparseObservations
-from nmd_lab.model.mixed import AnyPair, MixedPair
-from nmd_lab.model.proximal import Pair
+from nmd_lab.model.model import Model
 
 from .storage import CsrStorage
 
@@ -18,23 +17,23 @@ from .storage import CsrStorage
 class HeldOut:
     """Observed entries that are not used in the fit; the model is compared with them."""
 
-    def __init__(self, observations: SparseObservations, pair: AnyPair) -> None:
+    def __init__(self, observations: SparseObservations, pair: Model) -> None:
         self.pair = pair
         self.values: NDArray[Any] = observations.values
         self.weights, self.limits = observations.weights, observations.limits
         self.storage = CsrStorage(observations.shape, observations.indptr, observations.indices)
         self.positions = observations.rows, observations.indices
 
-    def rmse(self, W_aug: FloatArray, H_aug: FloatArray, pair: AnyPair | None = None) -> float:
+    def rmse(self, W_aug: FloatArray, H_aug: FloatArray, pair: Model | None = None) -> float:
         """Return the root mean squared error of the expected values.
 
-        It is in the units of X; for a mixed pair, in the units of each column.  Another pair has
+        It is in the units of X; for several kinds, in those of each column.  Another pair has
         learned parameters.
         """
         return float(np.sqrt(np.average(self._squares(W_aug, H_aug, pair), weights=self.weights)))
 
     def squared_errors(
-        self, W_aug: FloatArray, H_aug: FloatArray, pair: AnyPair | None = None
+        self, W_aug: FloatArray, H_aug: FloatArray, pair: Model | None = None
     ) -> tuple[float, float]:
         """Return the weighted sum of the squared errors, and the sum of the weights."""
         squares = self._squares(W_aug, H_aug, pair)
@@ -42,33 +41,25 @@ class HeldOut:
             return float(np.sum(squares)), float(squares.size)
         return float(np.sum(self.weights * squares)), float(np.sum(self.weights))
 
-    def _squares(self, W_aug: FloatArray, H_aug: FloatArray, pair: AnyPair | None) -> FloatArray:
+    def _squares(self, W_aug: FloatArray, H_aug: FloatArray, pair: Model | None) -> FloatArray:
         """Return the squared error of each entry."""
         pair, t = self.pair if pair is None else pair, self.storage.all_products(W_aug, H_aug)
-        if isinstance(pair, MixedPair):
-            model = pair.expected(t, *self.positions)
-            errors = pair.in_units(self._targets(model) - model, *self.positions)
-        else:
-            model = pair.loss.expected(pair.nonlinearity(t))
-            errors = self._targets(model) - model
+        expected = pair.expected(t, *self.positions)
+        errors = pair.in_units(self._targets(expected) - expected, *self.positions)
         squares: FloatArray = np.square(errors, dtype=np.float64)
         return squares
 
     def losses(self, W_aug: FloatArray, H_aug: FloatArray) -> FloatArray:
         """Return the weighted loss of each entry, in the units of X."""
         pair, t = self.pair, self.storage.all_products(W_aug, H_aug)
-        losses: FloatArray
-        if isinstance(pair, MixedPair):
-            x = self._targets(pair.expected(t, *self.positions)).astype(np.float64)
-            losses = pair.losses(x, t.astype(np.float64), *self.positions)
-        else:
-            model = pair.nonlinearity(t).astype(np.float64)
-            losses = pair.loss(self._targets(model).astype(np.float64), model)
+        x = self.values
+        if self.limits is not None:
+            x = self._targets(pair.modelled(t, *self.positions).astype(np.float64))
+        losses = pair.losses(x.astype(np.float64), t, *self.positions)
         return losses if self.weights is None else self.weights * losses
 
     def _targets(self, model: FloatArray) -> FloatArray:
         """Return the values to compare a model with."""
         if self.limits is None:
             return self.values
-        smallest = self.pair.limits.smallest if isinstance(self.pair, Pair) else -np.inf
-        return self.limits.nearest(self.values, model, smallest)
+        return self.limits.nearest(self.values, model, self.pair.limits.smallest)

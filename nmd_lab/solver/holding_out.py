@@ -11,7 +11,7 @@ from nmd_lab.data.base import Observations
 from nmd_lab.data.matched import match_data
 from nmd_lab.data.sparse_observations import SparseObservations
 from nmd_lab.data.split import flat_positions, split
-from nmd_lab.model.mixed import AnyPair
+from nmd_lab.model.model import Model
 
 from .executors.held_out import HeldOutOnCluster
 from .executors.observations import ClusterObservations
@@ -48,7 +48,7 @@ def hold_out(
     return rest, held_out.as_sparse()
 
 
-def judge_of(held_out: Any, pair: AnyPair) -> Any:
+def judge_of(held_out: Any, pair: Model) -> Any:
     """Return what compares the model with held-out entries, None without any."""
     if isinstance(held_out, ClusterObservations):
         return HeldOutOnCluster(held_out, pair)

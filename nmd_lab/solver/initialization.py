@@ -10,8 +10,8 @@ from scipy.linalg import eigh
 from scipy.sparse.linalg import LinearOperator
 
 from nmd_lab.data.base import BLOCK, FloatArray, Observations
+from nmd_lab.model.model import Model
 from nmd_lab.model.offsets import NO_OFFSETS, Offsets
-from nmd_lab.model.proximal import Pair
 
 from .lanczos import LanczosBreakdown, largest_singular
 from .lowrank import RowBlocks, row_blocks
@@ -49,7 +49,7 @@ class Start(NamedTuple):
 
 def svd_start(
     observations: Observations,
-    pair: Pair,
+    pair: Model,
     rank: int,
     offsets: Offsets,
     rng: np.random.Generator,
@@ -61,7 +61,7 @@ def svd_start(
     the mean of the observed entries (or with the offsets), since zeros would distort the leading
     components.
     """
-    R, fill = observations.centred(pair.preimage, *offsets)
+    R, fill = observations.centred(pair.pseudo_inverse, *offsets)
     if hasattr(R, "factors"):  # its rows lie on workers
         W, H = R.factors(rank, rng, LARGEST_GRAM)
         if kind != "nndsvd":
@@ -183,13 +183,13 @@ def _nonnegative(W: FloatArray, H: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 def random_start(
     observations: Observations,
-    pair: Pair,
+    pair: Model,
     rank: int,
     offsets: Offsets,
     rng: np.random.Generator,
 ) -> Start:
     """Return small Gaussian factors."""
-    squares = observations.sum_of(lambda x, weights: weights * np.square(pair.preimage(x)))
+    squares = observations.sum_of(lambda x, weights: weights * np.square(pair.pseudo_inverse(x)))
     total = observations.sum_of(lambda x, weights: weights)
     size = np.sqrt(squares / total / np.sqrt(rank))
     m, n = observations.shape

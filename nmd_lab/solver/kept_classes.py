@@ -7,12 +7,12 @@ from collections.abc import Iterable
 from nmd_lab._stop_reason import StopReason
 from nmd_lab.checkpoint.encoding import Classes, Made
 from nmd_lab.model.base import ModelPart
-from nmd_lab.model.limits import with_limit_model
+from nmd_lab.model.kind import Kind, LimitModel, make_kind
 from nmd_lab.model.losses import LOSSES, Loss
-from nmd_lab.model.mixed import AnyPair, MixedPair, Part
+from nmd_lab.model.mixed import Mixed
+from nmd_lab.model.model import Model
 from nmd_lab.model.nonlinearities import NONLINEARITY_CLASSES, Nonlinearity
 from nmd_lab.model.offsets import Offsets
-from nmd_lab.model.proximal import LimitModel, Pair, make_pair
 
 from .admm import State
 from .constraints.base import (
@@ -33,7 +33,7 @@ from .sweep import SweepResult
 
 PLAIN = (
     *(State, Offsets, Start, NamedStart, Outcome, SweepResult, Candidate, Descended),
-    *(ADMM, PenaltyRule, PenaltyControl, LimitModel, MixedPair, Part),
+    *(ADMM, PenaltyRule, PenaltyControl, LimitModel, Model),
 )
 
 
@@ -41,16 +41,16 @@ FACTOR_CONSTRAINTS = (NonNegative, Simplex, Orthonormal, SparseFactor)
 
 
 def kept_classes(
-    pair: AnyPair, others: Iterable[type] = (), made: dict[type, Made] | None = None
+    pair: Model, others: Iterable[type] = (), made: dict[type, Made] | None = None
 ) -> Classes:
     """Return the classes for a fit with a pair, whose own classes are among them."""
     further = made or {}
-    parts = (pair,) if isinstance(pair, Pair) else tuple(part.pair for part in pair.parts)
-    own = {type(each) for part in parts for each in (part.nonlinearity, part.loss)}
+    own = {type(each) for kind in pair.kinds for each in (kind.nonlinearity, kind.loss)}
     models = {*LOSSES.values(), *NONLINEARITY_CLASSES.values(), *own}
     made = further | {cls: Made(_settings, cls) for cls in models}
     made |= {cls: Made(_parameters, cls) for cls in FACTOR_CONSTRAINTS}
-    made[Pair] = Made(lambda p: (p.nonlinearity, p.loss, p.limits), _pair)
+    made[Kind] = Made(_arguments, _kind)
+    made[Mixed] = Made(lambda mixed: (tuple(mixed), mixed.which), Mixed)
     made[StopReason] = Made(lambda reason: (reason.code, str(reason)), StopReason)
     return Classes((*PLAIN, *others), made)
 
@@ -63,5 +63,10 @@ def _parameters(constraint: FactorConstraint) -> tuple[float, ...]:
     return constraint.parameters
 
 
-def _pair(nonlinearity: Nonlinearity, loss: Loss, limits: LimitModel) -> AnyPair:
-    return with_limit_model(make_pair(nonlinearity, loss), limits)
+def _arguments(kind: Kind) -> tuple[object, ...]:
+    return kind.nonlinearity, kind.loss, kind.limits, kind.centre, kind.size, kind.weight
+
+
+def _kind(f: Nonlinearity, loss: Loss, limits: LimitModel, *units: float) -> Kind:
+    centre, size, weight = units
+    return make_kind(f, loss)._replace(limits=limits, centre=centre, size=size, weight=weight)

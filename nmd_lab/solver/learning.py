@@ -17,8 +17,7 @@ import numpy as np
 
 from nmd_lab.checkpoint.place import NOWHERE, Place
 from nmd_lab.data.base import FloatArray, Observations
-from nmd_lab.model.mixed import AnyPair, MixedPair
-from nmd_lab.model.proximal import make_pair
+from nmd_lab.model.model import Model
 
 from .admm import State
 from .initialization import Start
@@ -43,7 +42,7 @@ def iterate_and_learn(
     place: Place = NOWHERE,
 ) -> Iterator[State]:
     """Iterate as `nmd_lab.solver.starts.iterate`, and learn the parameters of the loss, if any."""
-    if not problem.units.pair.loss.learns:
+    if not problem.units.pair.learns:
         yield from iterate(problem, named, options, plan, cancelled, place)
         return
     begun = named.kind in ("chosen", "given")  # factors to learn from are there already
@@ -84,7 +83,7 @@ def with_last_learning(problem: Problem, outcome: Outcome) -> Outcome:
     A run may end before the next round, or by `max_iter` before the first one.
     """
     state = outcome.state
-    if not problem.units.pair.loss.learns:
+    if not problem.units.pair.learns:
         return outcome
     learned = _learned(problem, state, state)
     if learned is None:
@@ -106,16 +105,16 @@ def _learned(problem: Problem, last: State, best: State) -> State | None:
     t = _products(observations, best, rows, columns)
     old = best.pair
     assert old is not None
-    new = learned_pair(old, x, t, weights, rows, columns)
+    new = old.learned(x, t, weights, rows, columns)
     before, after = (
-        float(np.sum(weights * _losses(pair, x, t, rows, columns))) for pair in (old, new)
+        float(np.sum(weights * pair.losses(x, t, rows, columns))) for pair in (old, new)
     )
     gain = before - after
     if not gain > LITTLE * abs(best.objective):
         return None
     error = best.relative_error
     if observations.limits is None and not problem.units.exponent:
-        error = new.loss.relative_error(after, problem.reference)
+        error = new.relative_error(after, problem.reference)
     return replace(
         last,
         **{name: getattr(best, name) for name in ("W", "H", "offsets", "W_aug", "H_aug")},
@@ -124,23 +123,6 @@ def _learned(problem: Problem, last: State, best: State) -> State | None:
         stop_reason=None,
         pair=new,
     )
-
-
-def learned_pair(
-    pair: AnyPair, x: FloatArray, t: FloatArray, weights: FloatArray, rows: Any, columns: Any
-) -> AnyPair:
-    """Return the pair with the parameters of highest likelihood at values of WH."""
-    if isinstance(pair, MixedPair):
-        return pair.learned(x, t, weights, rows, columns)
-    y = pair.nonlinearity(t)
-    return make_pair(pair.nonlinearity, pair.loss.learned(x, y, weights))
-
-
-def _losses(pair: AnyPair, x: FloatArray, t: FloatArray, rows: Any, columns: Any) -> FloatArray:
-    """Return the losses at values of WH."""
-    if isinstance(pair, MixedPair):
-        return pair.losses(x, t, rows, columns)
-    return pair.loss(x, pair.nonlinearity(t))
 
 
 def _known(observations: Observations) -> tuple[Any, Any, FloatArray, FloatArray]:
@@ -168,7 +150,7 @@ def _products(observations: Observations, state: State, rows: Any, columns: Any)
     return products.astype(np.float64)
 
 
-def _going_on(problem: Problem, pair: AnyPair, penalty: float) -> Problem:
+def _going_on(problem: Problem, pair: Model, penalty: float) -> Problem:
     """Return the problem with another pair, whose ρ begins where the last round ended."""
     own = problem.with_pair(pair)
     if problem.units.exponent or problem.rule.initial == penalty:

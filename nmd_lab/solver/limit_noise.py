@@ -16,9 +16,8 @@ from typing import Any
 import numpy as np
 
 from nmd_lab.data.base import Observations
-from nmd_lab.model.limits import has_noise, with_limit_model
+from nmd_lab.model.kind import LimitModel
 from nmd_lab.model.offsets import Offsets
-from nmd_lab.model.proximal import LimitModel, Pair
 
 from .admm import State, admm
 from .initialization import Start
@@ -61,9 +60,9 @@ def with_sd(problem: Problem, sd: float) -> Problem:
     """Return a problem with the standard deviation of the noise, in the units of X."""
     units = problem.units
     pair = units.pair
-    if not isinstance(pair, Pair) or not has_noise(pair):
+    if not pair.has_form_for_limits:
         return problem
-    scaling = replace(units, pair=with_limit_model(pair, pair.limits._replace(sd=sd)))
+    scaling = replace(units, pair=pair.with_limits(pair.limits._replace(sd=sd)))
     own = replace(problem, pair=scaling.scaled_pair(), scaling=scaling)
     for name in ("natural_penalty", "size_of_T"):  # these passes over the data are not repeated
         if name in problem.__dict__:
@@ -73,7 +72,7 @@ def with_sd(problem: Problem, sd: float) -> Problem:
 
 def with_estimated_sd(problem: Problem, offsets: Offsets, rank: int, options: Options) -> Problem:
     """Return a problem with the noise that a pilot run finds."""
-    if not has_noise(problem.units.pair):
+    if not problem.units.pair.has_form_for_limits:
         return with_sd(problem, 0.0)
     start = first_start(problem, offsets, rank, options, options.generator())
     return with_sd(problem, pilot_sd(problem, start))
@@ -82,14 +81,13 @@ def with_estimated_sd(problem: Problem, offsets: Offsets, rank: int, options: Op
 def pilot_sd(problem: Problem, start: Start) -> float:
     """Return the standard deviation of the noise, in the units of X, by a pilot run."""
     pair = problem.pair
-    assert isinstance(pair, Pair)
     sd, rank, (m, n) = first_sd(problem.observations), start.W.shape[1], problem.observations.shape
     known = sum(x.size for *_, x, _ in _known_entries(problem.observations))
     free = 1.0 - rank * (m + n - rank) / max(known, 1)
     unit = 2.0**problem.units.of_X
     with np.errstate(over="ignore", invalid="ignore"):
         for _ in range(ROUNDS):
-            own = with_limit_model(pair, LimitModel(pair.limits.smallest, sd))
+            own = pair.with_limits(LimitModel(pair.limits.smallest, sd))
             state = None
             for state in islice(admm(replace(problem, pair=own), start), ITERATIONS):
                 if not state.is_finite:

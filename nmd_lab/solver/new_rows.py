@@ -26,15 +26,14 @@ from numpy.typing import NDArray
 
 from nmd_lab._checks import check_size
 from nmd_lab._threads import all_threads
-from nmd_lab.data.base import CsrRows, EntryLimits, FloatArray, IntArray, Observations
+from nmd_lab.data.base import CsrRows, FloatArray, Observations
 from nmd_lab.data.row_parts import nonzero_rows
-from nmd_lab.model.mixed import AnyPair, MixedPair
-from nmd_lab.model.proximal import Pair
+from nmd_lab.model.model import Model
 
 from .constraints.base import FactorConstraint, couples_rows
 from .constraints.new_rows import ConstrainedRows
 from .penalty import BALANCED
-from .row_kernel import row_kernel
+from .row_kernel import marks_of, row_kernel
 from .scaling import Scaling, scaling_for
 from .zeros.new_rows import ZeroRows, handles_rows
 
@@ -49,8 +48,8 @@ class RowProblem:
 
     Attributes
     ----------
-    pair : Pair or MixedPair
-        Nonlinearity and loss.
+    pair : Model
+        Nonlinearities and losses.
     Ht : ndarray (n, rank)
         Transpose of H.
     base : ndarray (n,)
@@ -68,7 +67,7 @@ class RowProblem:
         Whether the fit has sparse zeros, so that most entries of new rows are zeros, too.
     """
 
-    pair: AnyPair
+    pair: Model
     Ht: FloatArray
     base: FloatArray
     columns: NDArray[np.intp]
@@ -96,14 +95,10 @@ def solve_new_rows(
     if problem.row_offsets:
         Ht = np.hstack([np.full((Ht.shape[0], 1), ones), Ht])
     epsilon = max(problem.epsilon, np.finfo(float).eps)
-    n_starts = 0 if pair.nonlinearity.linear else RANDOM_STARTS
+    n_starts = 0 if pair.linear else RANDOM_STARTS
     starts = np.random.default_rng(0).standard_normal((n_starts, Ht.shape[1]))
     W = np.empty((observations.shape[0], Ht.shape[1]))
     constraint = None if couples_rows(problem.constraint) else problem.constraint
-    if constraint is not None and isinstance(pair, MixedPair):
-        raise ValueError(
-            f"w_constraint={constraint!r} does not go with new rows of mixed columns: fit them."
-        )
 
     complete = observations.n_observed == math.prod(observations.shape)
     plain = complete and observations.limits is None and observations.weights is None
@@ -117,7 +112,8 @@ def solve_new_rows(
         for chosen, scaling, rows in rows_by_unit(own, pair):
             scaled, size = scaling.scaled_pair(), scaling.exponent
             indptr, indices, x, weights, limits = rows
-            marks, t = _marks(limits, indices, x, pair), _starting_T(scaled, x, indices)
+            marks = marks_of(rows, pair)
+            t = scaled.pseudo_inverse(x, columns=indices).astype(np.float64, copy=False)
             H, offset = np.ldexp(Ht, -size), np.ldexp(base, -2 * size)
             ridge = epsilon * float(np.sum(H * H))
             alphas = np.full(H.shape[1], scaling.scaled_alpha(problem.alpha))
@@ -133,7 +129,7 @@ def solve_new_rows(
             found = np.zeros((indptr.size - 1, Ht.shape[1]))  # the kernel multiplies it by 0
             entries = (indptr, indices, x, weights, *marks, t)
             kernel = row_kernel(pair, limits is not None)
-            kernel(*entries, H, offset, starts, rule, tol, max_iter, scaled.model, found)
+            kernel(*entries, H, offset, starts, rule, tol, max_iter, scaled.numbers, found)
             W[block][chosen] = np.ldexp(found, size)
 
     entries = BATCH_ENTRIES if with_zeros else BLOCK_ENTRIES
@@ -151,29 +147,9 @@ def _solve_zeros(
     W = np.empty((rows.indptr.size - 1, Ht.shape[1]))
     for chosen, scaling, own in rows_by_unit(rows, problem.pair):
         pair, H = scaling.scaled_pair(), np.ldexp(Ht[problem.columns], -scaling.exponent)
-        assert isinstance(pair, Pair)
         alpha, ridge = scaling.scaled_alpha(problem.alpha), epsilon * float(np.sum(H * H))
         W[chosen] = np.ldexp(ZeroRows(pair, H, alpha, ridge).solve(own), scaling.exponent)
     return W
-
-
-def _marks(
-    limits: EntryLimits | None, columns: IntArray, x: NDArray[np.float64], pair: AnyPair
-) -> tuple[NDArray[np.int8], NDArray[np.float64], IntArray]:
-    """Return limit, upper value and part of each entry."""
-    codes = np.zeros(x.size, np.int8) if limits is None else limits.codes
-    uppers = x if limits is None or limits.uppers is None else limits.uppers
-    parts = np.zeros(x.size, np.int64)
-    if isinstance(pair, MixedPair):
-        parts = pair.which[columns].astype(np.int64)
-    return codes, np.asarray(uppers, dtype=np.float64), parts
-
-
-def _starting_T(pair: AnyPair, x: NDArray[np.float64], columns: IntArray) -> NDArray[np.float64]:
-    """Return the starting T of entries."""
-    if isinstance(pair, MixedPair):
-        return pair.preimage(x, columns=columns).astype(np.float64)
-    return np.asarray(pair.preimage(x), dtype=np.float64)
 
 
 def _in_own_order(rows: CsrRows, columns: NDArray[np.intp]) -> CsrRows:
@@ -187,7 +163,7 @@ def _in_own_order(rows: CsrRows, columns: NDArray[np.intp]) -> CsrRows:
 
 
 def rows_by_unit(
-    rows: CsrRows, pair: AnyPair
+    rows: CsrRows, pair: Model
 ) -> Iterator[tuple[slice | NDArray[np.bool_], Scaling, CsrRows]]:
     """Yield the rows that share a unit, so that a result does not depend on the other rows."""
     lengths, magnitudes = np.diff(rows.indptr), np.abs(rows.values)

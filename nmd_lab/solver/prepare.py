@@ -27,14 +27,12 @@ from nmd_lab.data.observations import observe
 from nmd_lab.data.stored import is_stored
 from nmd_lab.data.tensors import device_of_tensor
 from nmd_lab.data.units_apart import TABLE, units_of_columns
-from nmd_lab.model.limits import with_limit_model
 from nmd_lab.model.losses import Frobenius, Loss
-from nmd_lab.model.mixed import AnyPair
+from nmd_lab.model.model import Model, make_model
 from nmd_lab.model.offsets import NO_OFFSETS, Offsets
-from nmd_lab.model.proximal import make_pair
 
 from .bounds import with_bounds
-from .columns import is_mixed, mixed_pair
+from .columns import is_mixed, mixed_model
 from .devices.choice import device_of
 from .executors.files import PartFiles
 from .executors.inputs import client_for, observe_on_cluster
@@ -53,7 +51,7 @@ from .refinement.plan import RefinementPlan, make_plan
 from .run import Ending
 from .scaling import scaling_for
 from .selection.choice import Choice, choose
-from .selection.space import Model
+from .selection.space import Fixed
 from .starts import NamedStart, all_starts
 from .support import data_of, features_of_fit, refuse
 
@@ -114,7 +112,7 @@ def prepare(
         compute = replace(checked.compute, device=device_of_tensor(X))
         checked = replace(checked, compute=compute)
     device_of(checked.compute.device)  # refuses an unknown one
-    pair: AnyPair = make_pair(
+    pair: Model = make_model(
         "identity" if is_mixed(nonlinearity) or is_auto(nonlinearity) else nonlinearity,
         "frobenius" if is_mixed(loss) or is_auto(loss) else loss,
     )
@@ -137,12 +135,14 @@ def prepare(
     if is_frame(X) and is_auto(nonlinearity) and checked.compute.device is None:
         loss = _with_units(loss, pair, observations)
     if is_mixed(nonlinearity) or is_mixed(loss) or observations.labels.table is not None:
-        pair = mixed_pair(nonlinearity, loss, observations)
-        nonlinearity, loss = pair.nonlinearity, pair.loss
-    f = None if is_auto(nonlinearity) else with_bounds(nonlinearity, observations)
+        pair = mixed_model(nonlinearity, loss, observations)
     smallest, largest = observations.range()
-    pair.loss.check_data(smallest, largest)
+    pair.check_data(smallest, largest)
     pair = _for_data(pair, observations)
+    f, d = pair.shown
+    if pair.single is not None:
+        f = None if is_auto(nonlinearity) else with_bounds(nonlinearity, observations)
+        d = None if is_auto(loss) else d
     size = check_size("X", max(-smallest, largest), observations.dtype)
     everywhere = not observed_only(observations, checked.solver.split)
     if absent_are_zeros:
@@ -153,24 +153,22 @@ def prepare(
     if absent_are_zeros and held_out is not None:
         _refuse_empty_rows_and_columns(rest)
 
-    given = Model(f, None if is_auto(loss) else pair.loss, given_rank)
+    fixed = Fixed(f, d, given_rank, None if pair.single else pair)
     choice, ending = None, Ending()
     known = limit_model(observations, checked.solver.limit_noise)
-    if checked.alpha == "auto" or None in given:
+    if checked.alpha == "auto" or fixed.is_open:
         without = replace(checked, alpha=0.0, offsets="none").settled()
         _formulate(rest, pair, size, without, everywhere, given_rank or 1)  # refuses what is large
         signals = Interruption() if interruption is None else interruption
         own, inside = new_stream(rng), place.inner("choice")
-        choice = choose(rest, held_out, given, checked, own, signals, known, inside)
+        choice = choose(rest, held_out, fixed, checked, own, signals, known, inside)
         known = choice.limits
         checked = choice.settle(checked, time.perf_counter() - began)
-        given, ending = Model(*choice.setting[:3]), choice.ending
-    checked = checked.settled()
-    f, chosen_loss, chosen_rank = given
-    assert f is not None
-    assert chosen_loss is not None
+        f, d, given_rank = choice.setting.nonlinearity, choice.setting.loss, choice.setting.rank
+        fixed, ending = fixed._replace(nonlinearity=f, loss=d, rank=given_rank), choice.ending
+    checked, chosen_rank = checked.settled(), fixed.rank
     assert chosen_rank is not None
-    pair = with_limit_model(make_pair(f, chosen_loss), known)
+    pair = fixed.model.with_limits(known)
     problem, offsets, plan = _formulate(rest, pair, size, checked, everywhere, chosen_rank)
     if math.isnan(known.sd):
         problem = with_estimated_sd(problem, offsets, chosen_rank, checked)
@@ -181,14 +179,14 @@ def prepare(
     return Prepared(problem, starts, checked, plan, judge, ending, place.inner("starts"), choice)
 
 
-def _with_units(loss: Any, pair: AnyPair, observations: Observations) -> Any:
+def _with_units(loss: Any, pair: Model, observations: Observations) -> Any:
     """Return the loss of a table; {}, each column in its own units, if these are different."""
     squares = not (is_mixed(loss) or is_auto(loss)) and type(pair.loss) is Frobenius
     return {} if squares and units_of_columns(observations, TABLE) else loss
 
 
 def _place_and_random_numbers(
-    options: Options, call: Call | None, observations: Observations, pair: AnyPair
+    options: Options, call: Call | None, observations: Observations, pair: Model
 ) -> tuple[Place, np.random.Generator]:
     """Return where the fit stands, and the random numbers from its beginning on."""
     if options.compute.checkpoint is None or call is None:
@@ -217,11 +215,12 @@ def _scratch(X: Any, options: Options) -> Scratch | None:
     return None if options.compute.work_dir is None and fits else Scratch(options.compute.work_dir)
 
 
-def _for_data(pair: AnyPair, observations: Observations) -> AnyPair:
+def _for_data(pair: Model, observations: Observations) -> Model:
     """Return the pair with what the data decide about its loss."""
-    if type(pair.loss).for_data is Loss.for_data:  # this saves an array of the size of X
+    kind = pair.single
+    if kind is None or type(kind.loss).for_data is Loss.for_data:  # saves an array of the size of X
         return pair
-    return make_pair(pair.nonlinearity, pair.loss.for_data(*observations.observed()))
+    return make_model(kind.nonlinearity, kind.loss.for_data(*observations.observed()))
 
 
 def _rank_of_call(rank: Any, options: Options) -> int | None:
@@ -246,7 +245,7 @@ def _checked_rank(rank: Any, observations: Observations, options: Options) -> in
 
 def _formulate(
     observations: Observations,
-    pair: AnyPair,
+    pair: Model,
     size: float,
     options: Options,
     everywhere: bool,

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from nmd_lab.data.base import FloatArray, Observations
 from nmd_lab.data.sparse_observations import SparseObservations
 from nmd_lab.model.losses import Loss
-from nmd_lab.model.mixed import AnyPair, MixedPair
+from nmd_lab.model.model import Model
 
 from .constraints.given import NO_CONSTRAINTS, GivenConstraints
 from .constraints.steps import ConstrainedColumns
@@ -43,8 +43,8 @@ class Problem:
     ----------
     observations : Observations
         Data, in the units of the problem (`Scaling`), as everything here.
-    pair : Pair or MixedPair
-        Nonlinearity and loss.
+    pair : Model
+        Nonlinearities and losses.
     rule : PenaltyRule
         Rule for ρ.
     alpha, offset_alpha, epsilon : float
@@ -65,7 +65,7 @@ class Problem:
     """
 
     observations: Observations
-    pair: AnyPair
+    pair: Model
     rule: PenaltyRule = BALANCED
     alpha: float = 0.0
     offset_alpha: float = 0.0
@@ -90,9 +90,10 @@ class Problem:
     @cached_property
     def reference(self) -> float:
         """Objective at which the relative error is one."""
-        if isinstance(self.pair, MixedPair):
+        kind = self.pair.single
+        if kind is None:
             return constants(self.observations, self.pair)[0]
-        return reference_of(self.observations, self.pair.loss)
+        return reference_of(self.observations, kind.loss)
 
     @cached_property
     def natural_penalty(self) -> float:
@@ -102,10 +103,10 @@ class Problem:
     @cached_property
     def size_of_T(self) -> float:
         """Weighted norm of the starting T; 1 if it is zero."""
-        if isinstance(self.pair, MixedPair):
+        if self.pair.single is None:
             return math.sqrt(constants(self.observations, self.pair)[1]) or 1.0
-        preimage = self.pair.preimage
-        squares = self.observations.sum_of(lambda x, weights: weights * np.square(preimage(x)))
+        to_T = self.pair.pseudo_inverse
+        squares = self.observations.sum_of(lambda x, weights: weights * np.square(to_T(x)))
         return math.sqrt(squares) or 1.0
 
     @cached_property
@@ -147,7 +148,7 @@ class Problem:
             storage, split_variable, *ridges, *solved, self.threads, *constrained, empty_columns
         )
 
-    def with_pair(self, pair: AnyPair) -> Problem:
+    def with_pair(self, pair: Model) -> Problem:
         """Return the problem with another pair in the units of X, such as one with learned numbers.
 
         The reference of the relative error and the natural penalty stay what they are.
@@ -237,32 +238,32 @@ def reference_of(observations: Observations, loss: Loss) -> float:
     return max(constant, float(np.finfo(np.float64).eps * size))
 
 
-def constants(observations: Observations, pair: MixedPair) -> tuple[float, float]:
+def constants(observations: Observations, pair: Model) -> tuple[float, float]:
     """Return the objective at WH = 0, the best constants, and the weighted norm of T, squared."""
     rows, columns, x = observations.entries()
     _, weights = observations.observed()
     x = x.astype(np.float64)
     losses = pair.losses(x, np.zeros_like(x), rows, columns)
-    squares = np.square(pair.preimage(x, rows, columns))
+    squares = np.square(pair.pseudo_inverse(x, rows, columns))
     return float(np.sum(weights * losses)), float(np.sum(weights * squares))
 
 
-def natural_penalty(observations: Observations, pair: AnyPair) -> float:
+def natural_penalty(observations: Observations, pair: Model) -> float:
     """Return the ρ at which the loss and the constraint have the same weight for such data.
 
     It is the loss of the constant matrix (`Loss.constant`), divided by
     Σ (T - mean of T)² / 2 for the starting T.  For ReLU + Frobenius the ratio is 1, whatever the
     scale of X.  For KL it is about 1 / (mean of X).
     """
-    if isinstance(pair, MixedPair):
+    if pair.single is None:
         loss, squares = constants(observations, pair)
         return loss / (0.5 * squares) if min(loss, squares) > 0 else 1.0
-    preimage = pair.preimage
+    to_T = pair.pseudo_inverse
     total = observations.sum_of(lambda x, weights: weights)
     mean_x = observations.sum_of(lambda x, weights: weights * x) / total
-    mean_T = observations.sum_of(lambda x, weights: weights * preimage(x)) / total
+    mean_T = observations.sum_of(lambda x, weights: weights * to_T(x)) / total
     y = pair.loss.constant(mean_x)
     loss = observations.sum_of(lambda x, weights: weights * pair.loss(x, y))
-    spread = 0.5 * observations.sum_of(lambda x, w: w * np.square(preimage(x) - mean_T))
+    spread = 0.5 * observations.sum_of(lambda x, w: w * np.square(to_T(x) - mean_T))
     ratio = loss / spread if spread > 0 else 0.0
     return ratio if 0 < ratio < math.inf else 1.0

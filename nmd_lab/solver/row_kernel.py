@@ -9,8 +9,9 @@ from functools import cache
 import numpy as np
 
 from nmd_lab._numba import compile_inner, compile_kernel, compile_scalar
-from nmd_lab.model.entry import AnyStructure
-from nmd_lab.model.mixed import AnyPair
+from nmd_lab.data.base import CsrRows, FloatArray, IntArray
+from nmd_lab.model.kind import AnyStructure
+from nmd_lab.model.model import Model
 
 from .cholesky import factorize, substitute
 from .devices.compiled_passes import compile_entry_update, has_limits
@@ -22,12 +23,21 @@ PROGRESS = 1e-6  # largest relative decrease of the objective in a period that i
 PATIENCE = 5  # periods in turn without progress after which a row ends
 
 
-def row_kernel(pair: AnyPair, limited: bool) -> Callable[..., None]:
+def marks_of(rows: CsrRows, model: Model) -> tuple[IntArray, FloatArray, IntArray]:
+    """Return limit, upper value and kind of each entry of some rows."""
+    x, limits = rows.values, rows.limits
+    codes = np.zeros(x.size, np.int8) if limits is None else limits.codes
+    uppers = x if limits is None or limits.uppers is None else limits.uppers
+    which = np.zeros(x.size, np.int64) if model.which is None else model.which[rows.indices]
+    return codes, np.asarray(uppers, dtype=np.float64), which.astype(np.int64, copy=False)
+
+
+def row_kernel(pair: Model, limited: bool) -> Callable[..., None]:
     """Return the compiled solver of the rows of a CSR pattern.
 
     It takes (indptr, indices, x, weights, limits, uppers, parts, t, Ht, base, starts, rule, tol,
     max_iter, model, W): the entries with their starting T, random starts, `rule` = (ridge, alphas,
-    first ρ, ratio of the residuals, step of ρ), `Pair.model`, and W for the results.
+    first ρ, ratio of the residuals, step of ρ), `Model.numbers`, and W for the results.
     """
     name = f"rows_{pair.name}{'_limits' if limited else ''}"
     return _row_kernel(pair.structure, name, pair.is_ours)

@@ -20,9 +20,8 @@ from typing import Any, TypeVar, cast
 import numpy as np
 
 from nmd_lab.data.base import FloatArray, Observations
-from nmd_lab.model.mixed import AnyPair, MixedPair
+from nmd_lab.model.model import Model
 from nmd_lab.model.offsets import Offsets
-from nmd_lab.model.proximal import LimitModel, make_pair
 
 from .initialization import Start
 from .offsets import NO_OFFSET_COLUMNS, OffsetColumns
@@ -40,7 +39,7 @@ State = TypeVar("State")
 class Scaling:
     """The units of a problem."""
 
-    pair: AnyPair
+    pair: Model
     columns: OffsetColumns = NO_OFFSET_COLUMNS
     exponent: int = 0
     ones: float = 1.0
@@ -48,12 +47,12 @@ class Scaling:
     @property
     def of_X(self) -> int:
         """Logarithm to base 2 of the unit of X."""
-        return 2 * (self.pair.nonlinearity.degree or 1) * self.exponent
+        return 2 * (self.pair.degrees[0] or 1) * self.exponent
 
     @property
     def of_objective(self) -> int:
         """Logarithm to base 2 of the unit of the objective."""
-        return (self.pair.loss.degree or 1) * self.of_X
+        return (self.pair.degrees[1] or 1) * self.of_X
 
     @property
     def of_penalty(self) -> int:
@@ -63,16 +62,11 @@ class Scaling:
     @property
     def rho_has_no_unit(self) -> bool:
         """Whether ρ is the same for X and for multiples of X, as for ReLU + Frobenius."""
-        return self.pair.loss.degree == 2 and self.pair.nonlinearity.degree == 1
+        return self.pair.degrees == (1, 2)
 
-    def scaled_pair(self) -> AnyPair:
+    def scaled_pair(self) -> Model:
         """Return the pair in the units of the problem."""
-        if not self.exponent or isinstance(self.pair, MixedPair):
-            return self.pair
-        size = math.ldexp(1.0, self.of_X)
-        pair = make_pair(self.pair.nonlinearity.scaled(size), self.pair.loss.scaled(size))
-        smallest, sd = self.pair.limits
-        return pair._replace(limits=LimitModel(smallest / size, sd / size))
+        return self.pair.scaled(math.ldexp(1.0, self.of_X)) if self.exponent else self.pair
 
     def scaled_observations(self, observations: Observations) -> Observations:
         """Return the data in the units of the problem; a copy only if the units differ."""
@@ -146,14 +140,14 @@ class Scaling:
         return converted
 
 
-def scaling_for(pair: AnyPair, largest: float) -> Scaling:
+def scaling_for(pair: Model, largest: float) -> Scaling:
     """Return the units for data whose largest magnitude is given.
 
-    They are those of X if the data are near one, or if f or the loss has no degree.  A mixed pair
-    has units of its own.
+    They are those of X if the data are near one, or if f or the loss has no degree.  Several
+    kinds have units of their own.
     """
-    degree = pair.nonlinearity.degree
-    if degree is None or pair.loss.degree is None or largest == 0:
+    degree, of_loss = pair.degrees
+    if degree is None or of_loss is None or largest == 0:
         return Scaling(pair)
     logarithm = min(max(math.log2(largest), -FARTHEST), FARTHEST)
     size_of_W = logarithm / (2 * degree)

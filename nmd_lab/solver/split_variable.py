@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nmd_lab.data.base import BLOCK, EntryLimits, FloatArray, Observations
-from nmd_lab.model.mixed import AnyPair
-from nmd_lab.model.proximal import Pair
+from nmd_lab.model.model import Model
 
 from .devices.base import Device
 from .devices.host import HOST
@@ -32,14 +31,14 @@ class StoredEntries:
     limits : EntryLimits or None
         Entries of which only limits are known.
     which : ndarray of int or None
-        Position of the pair of each entry in a mixed pair; None for a plain one.
+        Position of the kind of each entry; None if there is one.
     kind : str
         Argument types of a pass over the entries, a part of its name.
     model : tuple
         Run-time argument of the pair.
     """
 
-    def __init__(self, observations: Observations, pair: AnyPair, device: Device = HOST) -> None:
+    def __init__(self, observations: Observations, pair: Model, device: Device = HOST) -> None:
         weights = observations.weight_reader()
         weighted = "every" if weights is None else str(weights.dtype)
         self.device = device
@@ -48,9 +47,9 @@ class StoredEntries:
         if weights is not None:
             self.weights = device.read(weights, observations.n_stored)
         self.limits = observations.limit_reader()
-        self.which = which_pair(observations, pair)
+        self.which = which_kind(observations, pair)
         self.kind = f"{observations.dtype}_{weighted}{kind_of(self.limits)}"
-        self.pair, self.model = pair, pair.model  # the model may hold addresses in the pair
+        self.pair, self.model = pair, pair.numbers  # the model may hold addresses in the pair
 
     def marks_of(self, entries: slice) -> tuple[Any, Any, Any]:
         """Return limits, upper values and parts of a block, None where there are none."""
@@ -80,7 +79,7 @@ class SplitVariable(StoredEntries):
     def __init__(
         self,
         observations: Observations,
-        pair: AnyPair,
+        pair: Model,
         device: Device = HOST,
         *,
         beyond_stored: bool,
@@ -143,9 +142,9 @@ class SplitVariable(StoredEntries):
         A += self.dual_scale * self.U[entries]
 
 
-def which_pair(observations: Observations, pair: AnyPair) -> NDArray[np.int16] | None:
-    """Return the position of each stored entry's pair in a mixed pair; None for a plain one."""
-    if isinstance(pair, Pair):
+def which_kind(observations: Observations, pair: Model) -> NDArray[np.int16] | None:
+    """Return the position of each stored entry's kind; None if there is one."""
+    if pair.single is not None:
         return None
     which: NDArray[np.int16] = pair.which_at(*observations.stored_positions()).astype(np.int16)
     return which
@@ -156,9 +155,9 @@ def kind_of(limits: EntryLimits | None) -> str:
     return "" if limits is None else "_limits" if limits.uppers is None else "_both"
 
 
-def preimages(observations: Observations, pair: AnyPair) -> FloatArray:
+def preimages(observations: Observations, pair: Model) -> FloatArray:
     """Return the starting T at the stored entries, as a new flat array."""
-    if isinstance(pair, Pair):
-        return observations.transformed(pair.preimage)
+    if pair.single is not None:
+        return observations.transformed(pair.pseudo_inverse)
     x = observations.transformed(lambda x: x)
-    return pair.preimage(x, *observations.stored_positions()).astype(x.dtype, copy=False)
+    return pair.pseudo_inverse(x, *observations.stored_positions()).astype(x.dtype, copy=False)

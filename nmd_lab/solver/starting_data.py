@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from nmd_lab.data.base import Observations
-from nmd_lab.model.mixed import AnyPair
-from nmd_lab.model.proximal import Pair, make_pair
+from nmd_lab.model.model import Model, make_model
 
 from .split_variable import preimages
 
 
-def starting_data(observations: Observations, pair: AnyPair) -> tuple[Observations, Pair]:
-    """Return observations and a pair whose `preimage` gives the starting T.
+def starting_data(observations: Observations, pair: Model) -> tuple[Observations, Model]:
+    """Return observations and a model of one kind whose pseudo-inverse gives the starting T.
 
-    For a mixed pair the observations have the starting T already, since it depends on the columns.
+    For several kinds the observations have the starting T already, since it depends on the columns.
     """
-    if isinstance(pair, Pair):
+    if pair.single is not None:
         return observations, pair
     T = preimages(observations, pair)
-    return observations.with_stored(T), make_pair("identity", "frobenius")
+    return observations.with_stored(T), make_model("identity", "frobenius")

@@ -5,16 +5,16 @@ from __future__ import annotations
 import numpy as np
 
 from nmd_lab.data.base import FloatArray, Observations
+from nmd_lab.model.model import Model
 from nmd_lab.model.offsets import Offsets
-from nmd_lab.model.proximal import Pair
 
 
-def starting_offsets(observations: Observations, pair: Pair, kind: str, zeros: float) -> Offsets:
+def starting_offsets(observations: Observations, pair: Model, kind: str, zeros: float) -> Offsets:
     """Return the mean of the starting T, and shrunken deviations of rows and columns from it."""
     mean = 0.0
     if kind != "none":
         total = observations.sum_of(lambda x, weights: weights)
-        mean = observations.sum_of(lambda x, weights: weights * pair.preimage(x)) / total
+        mean = observations.sum_of(lambda x, weights: weights * pair.pseudo_inverse(x)) / total
     offsets = Offsets(mean, None, None)
     if kind in ("rows", "both"):
         offsets = offsets._replace(rows=_shrunken_means(observations, pair, offsets, 1, zeros))
@@ -24,9 +24,9 @@ def starting_offsets(observations: Observations, pair: Pair, kind: str, zeros: f
 
 
 def _shrunken_means(
-    observations: Observations, pair: Pair, offsets: Offsets, axis: int, zeros: float
+    observations: Observations, pair: Model, offsets: Offsets, axis: int, zeros: float
 ) -> FloatArray:
     """Return the means along an axis of the starting T, minus the given offsets."""
-    sums = observations.centred_sums(pair.preimage, *offsets, axis=axis)
+    sums = observations.centred_sums(pair.pseudo_inverse, *offsets, axis=axis)
     means: FloatArray = sums / np.maximum(observations.counts(axis) + zeros, 1)
     return means

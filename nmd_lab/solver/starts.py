@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nmd_lab.checkpoint.place import NOWHERE, Place
+from nmd_lab.model.model import make_model
 from nmd_lab.model.offsets import Offsets
-from nmd_lab.model.proximal import make_pair
 
 from .admm import State, admm
 from .constraints.descent import kind_of_descent
@@ -63,7 +63,7 @@ def all_starts(
             yield NamedStart("chosen", problem.units.scaled_start(chosen))
         elif problem.constraints.nonnegative and (isinstance(init, str) or index > 0):
             yield _nonnegative_start(problem, offsets, rank, "random" if index else init, rng)
-        elif index > 0 or init == "random" or (init == "auto" and pair.nonlinearity.even):
+        elif index > 0 or init == "random" or (init == "auto" and pair.even):
             yield NamedStart("random", random_start(observations, pair, rank, offsets, rng))
         elif isinstance(init, str):
             kind = init if init != "auto" else "randomized" if descends(problem, options) else "svd"
@@ -155,10 +155,10 @@ def warmed_up(
 
     They fit the starting T and find the signs of WH.  For any other f the start is unchanged.
     """
-    f, pair = problem.pair.nonlinearity, make_pair("modulus", "frobenius")
-    if not f.even or problem.pair.structure == pair.structure:
+    pair = make_model("modulus", "frobenius")
+    if not problem.pair.even or problem.pair.structure == pair.structure:
         return start
-    observations = problem.observations.mapped(problem.pair.preimage)
+    observations = problem.observations.mapped(problem.pair.pseudo_inverse)
     free = replace(problem, constraints=NO_CONSTRAINTS)
     warm_up = replace(free, observations=observations, pair=pair, rule=BALANCED)
     exact = exact_for(options.tol)

@@ -16,7 +16,7 @@ from some import some
 
 from nmd_lab.model.censored import CensoredFrobenius, log_between, moments_between
 from nmd_lab.model.entry import AT_LEAST, AT_MOST, BETWEEN, EXACT, compile_entry
-from nmd_lab.model.proximal import LimitModel, make_pair
+from nmd_lab.model.kind import LimitModel, make_kind
 
 N = 3000
 
@@ -57,9 +57,9 @@ def limited_loss(loss, x, y, limits, upper, smallest, sd):
     return np.where((limits == EXACT) | (low >= high), plain, tobit)
 
 
-def solved(pair, *arrays):
+def solved(kind, *arrays):
     """T and loss at T of all entries, by the compiled functions."""
-    solve, loss = compile_entry(pair.structure, True)
+    solve, loss = compile_entry(kind.structure, True)
 
     @njit
     def run(v, x, rho, limits, upper, model, t, losses):
@@ -69,7 +69,7 @@ def solved(pair, *arrays):
 
     v, x, rho, limits, upper = arrays
     t, losses = np.empty(v.size), np.empty(v.size)
-    run(v, x, rho, limits, upper, pair.model, t, losses)
+    run(v, x, rho, limits, upper, kind.numbers, t, losses)
     return t, losses
 
 
@@ -80,9 +80,9 @@ CASES = [(f, loss, sd) for f, loss in PAIRS for sd in (0.0, 0.3) if sd == 0 or l
 @pytest.mark.parametrize("smallest", [-math.inf, 0.0])
 @pytest.mark.parametrize(("f", "loss", "sd"), some(CASES, 3))
 def test_t_update_is_the_minimum(f, loss, sd, smallest):
-    pair = make_pair(f, loss)._replace(limits=LimitModel(smallest, sd))
+    kind = make_kind(f, loss)._replace(limits=LimitModel(smallest, sd))
     v, x, rho, limits, upper = entries(loss == "kl" or smallest == 0)
-    t, losses = solved(pair, v, x, rho, limits, upper)
+    t, losses = solved(kind, v, x, rho, limits, upper)
     rest = (limits, upper, smallest, sd)
 
     def objective(t):

@@ -314,9 +314,10 @@ def test_models_of_the_users_own_are_solved(f, loss, rng):
 
 
 def test_a_parameter_of_the_users_own_compiles_nothing_anew():
-    from nmd_lab.model.proximal import compile_t_update, make_pair
+    from nmd_lab.model.kind import make_kind
+    from nmd_lab.model.proximal import compile_t_update
 
-    first, second = (make_pair(LeakyReLU(slope), "l1") for slope in (0.1, 0.3))
+    first, second = (make_kind(LeakyReLU(slope), "l1") for slope in (0.1, 0.3))
     assert compile_t_update(first.structure) is compile_t_update(second.structure)
     t = [nmd_lab.prox(-2.0, -3.0, 1.0, nonlinearity=LeakyReLU(s), loss="l1") for s in (0.1, 0.3)]
     np.testing.assert_allclose(t, [-2.1, -2.3])  # on this piece |x - s t| pulls t by s / rho

@@ -61,17 +61,17 @@ def test_each_hole_has_its_prediction_or_its_most_probable_class(fit):
 def test_probabilities_are_those_of_the_model(fit):
     scores = (fit.W.values @ fit.H.values).astype(float)
     labels = fit.reconstruct().to_pandas().columns.tolist()
-    pair = fit.loss.pair
+    model = fit.kinds
 
     def score(label):
-        part = pair.parts[labels.index(label)]
-        return part, part.centre + part.size * scores[:, labels.index(label)]
+        kind = model.kinds[labels.index(label)]
+        return kind, kind.centre + kind.size * scores[:, labels.index(label)]
 
     _, t = score("yes")
     np.testing.assert_allclose(fit.probabilities("yes")[True], expit(t), rtol=1e-10)
     np.testing.assert_allclose(fit.reconstruct().to_pandas()["yes"], expit(t), rtol=1e-10)
-    part, t = score("grade")
-    cuts = np.concatenate([[-np.inf], part.pair.loss.cut_points, [np.inf]])
+    kind, t = score("grade")
+    cuts = np.concatenate([[-np.inf], kind.loss.cut_points, [np.inf]])
     expected = np.diff(norm.cdf(cuts[None] - t[:, None]), axis=1)
     np.testing.assert_allclose(fit.probabilities("grade"), expected, atol=1e-8)
     odds = np.exp([score(f"pet={pet}")[1] for pet in PETS]).T

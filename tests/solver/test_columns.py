@@ -8,7 +8,7 @@ from scipy.optimize import minimize
 
 import nmd_lab as nmd
 from nmd_lab.data.observations import observe
-from nmd_lab.solver.columns import mixed_pair
+from nmd_lab.solver.columns import mixed_model
 
 LOSSES = {"smoker": "logistic", "visits": "kl", "income": "l1"}
 FUNCTIONS = {"visits": "exp"}
@@ -32,13 +32,13 @@ def table(m=40, seed=0, holes=0.2):
 
 
 def pair_of(X, loss=LOSSES, nonlinearity=FUNCTIONS):
-    return mixed_pair(nonlinearity, loss, observe(X))
+    return mixed_model(nonlinearity, loss, observe(X))
 
 
 def test_kinds_of_columns():
     X = table()
     pair = pair_of(X)
-    kinds = [(part.pair.nonlinearity.name, part.pair.loss.name) for part in pair.parts]
+    kinds = [(kind.nonlinearity.name, kind.loss.name) for kind in pair.kinds]
     assert kinds == [
         ("identity", "frobenius"),
         ("identity", "frobenius"),
@@ -151,13 +151,50 @@ def test_new_rows_are_those_of_the_fit():
     np.testing.assert_allclose(W, fit.W[:6], atol=2e-2)
 
 
+def test_new_rows_under_a_constraint_are_the_best_allowed():
+    X = table(holes=0.1)
+    fit = nmd.complete(X, 2, loss={"smoker": "logistic", "visits": "kl"}, alpha=0.5, offsets="none",
+                       w_constraint="nonnegative", max_iter=60, random_state=0)  # fmt: skip
+    rows, H = X.iloc[:3].to_numpy(), fit.H.values
+    at_most = np.zeros(rows.shape, bool)
+    at_most[:, 0] = True  # a limit that does not matter where the model is below it
+    for limited in (None, at_most):
+        W = fit.fold_in(X.iloc[:3], at_most=limited).values
+        for w, x in zip(W, rows, strict=True):
+            seen = ~np.isnan(x)
+
+            def objective(w, x=x, seen=seen, limited=limited):
+                t = w @ H
+                y = fit.kinds.expected(t, 0, ALL)
+                known = x if limited is None else np.where(limited[0], np.minimum(y, x), x)
+                losses = fit.kinds.losses(np.where(seen, known, 0.0), t, 0, ALL)
+                return losses[seen].sum() + 0.25 * w @ w
+
+            best = min(
+                minimize(objective, start, bounds=[(0, None)] * 2).fun
+                for start in ([0.1, 0.1], [1.0, 0.0], [0.0, 1.0], w)
+            )
+            assert w.min() >= 0
+            assert objective(w) <= best * (1 + 1e-5) + 1e-9
+
+
 def test_a_fit_is_read_back(tmp_path):
     X = table()
     fit = nmd.complete(X, 2, loss=LOSSES, nonlinearity=FUNCTIONS, alpha=0.5, random_state=0)
     fit.save(tmp_path / "fit.nc")
     read = nmd.load(tmp_path / "fit.nc")
     assert read.loss == fit.loss
+    assert (read.kinds, read.nonlinearity) == (fit.kinds, fit.nonlinearity)
     np.testing.assert_array_equal(read.reconstruct(), fit.reconstruct())
+
+
+def test_what_a_fit_shows_can_be_given_to_another():
+    X = table()
+    options = {"alpha": 0.5, "random_state": 0, "max_iter": 20}
+    fit = nmd.complete(X, 2, loss=LOSSES, nonlinearity=FUNCTIONS, **options)
+    assert [loss.name for loss in fit.loss] == ["frobenius"] * 2 + ["logistic", "kl", "l1"]
+    again = nmd.complete(X, 2, fit.nonlinearity, fit.loss, **options)
+    np.testing.assert_array_equal(again.reconstruct(), fit.reconstruct())
 
 
 @pytest.mark.exhaustive

@@ -10,8 +10,8 @@ from scipy.sparse.linalg import aslinearoperator
 import nmd_lab as nmd
 from nmd_lab import baselines
 from nmd_lab.data.observations import observe
+from nmd_lab.model.model import make_model
 from nmd_lab.model.offsets import NO_OFFSETS
-from nmd_lab.model.proximal import make_pair
 from nmd_lab.solver.initialization import random_start
 from nmd_lab.solver.lanczos import LanczosBreakdown, largest_singular
 
@@ -131,7 +131,7 @@ def test_a_breakdown_is_found(rng, name, transpose):
 
 def test_random_factors_have_the_size_of_the_data():
     """A matrix of zeros gets those of a matrix of ones."""
-    pair = make_pair("relu", "frobenius")
+    pair = make_model("relu", "frobenius")
     starts = [
         random_start(observe(np.full((6, 5), value)), pair, 2, NO_OFFSETS, np.random.default_rng(0))
         for value in (0.0, np.sqrt(np.sqrt(2.0)), 100.0)

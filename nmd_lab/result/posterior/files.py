@@ -10,7 +10,7 @@ import xarray as xr
 
 from nmd_lab.data.labels import COMPONENT, RESULT_ATTRIBUTE
 from nmd_lab.result.serialization import (
-    Model,
+    Form,
     describe_result,
     description_of,
     fields_of_result,
@@ -50,7 +50,7 @@ def is_posterior(dataset: xr.Dataset) -> bool:
         return False
 
 
-def from_dataset(dataset: xr.Dataset, known: Iterable[type[Model]] = ()) -> dict[str, Any]:
+def from_dataset(dataset: xr.Dataset, known: Iterable[type[Form]] = ()) -> dict[str, Any]:
     """Return the arguments of `Posterior.from_arrays` from a Dataset of `to_dataset`."""
     with refused_as("dataset holds no posterior: give one that Posterior.to_dataset() made."):
         description = description_of(dataset)
@@ -60,7 +60,7 @@ def from_dataset(dataset: xr.Dataset, known: Iterable[type[Model]] = ()) -> dict
 
 
 def _arguments(
-    dataset: xr.Dataset, description: dict[str, Any], known: tuple[type[Model], ...]
+    dataset: xr.Dataset, description: dict[str, Any], known: tuple[type[Form], ...]
 ) -> dict[str, Any]:
     """Return the arguments, given the description in the Dataset."""
     counts = [CHAIN, DRAW, SWEEP, COMPONENT, *PROBES]

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from nmd_lab._checks import as_generator
 from nmd_lab.data.labels import Labels
 from nmd_lab.data.sparse_observations import SparseObservations
-from nmd_lab.model.proximal import make_pair
+from nmd_lab.model.model import make_model
 from nmd_lab.result.fold_in import match_rows, observe_rows
 from nmd_lab.result.lookup import Unknown, check_unknown
 
@@ -101,7 +101,7 @@ class NewRowsOfPosterior(DrawnFactors):
         if self.noise == "ordinal":
             values = np.searchsorted(np.array(self.levels), values).astype(values.dtype)
             observations = observations.with_values(values)
-        pair = make_pair(self.nonlinearity, self.loss)
+        pair = make_model(self.nonlinearity, self.loss)
         if values.size:
             pair.loss.check_data(float(values.min()), float(values.max()))
         new = NewRows(

@@ -60,7 +60,10 @@ def kind_of_descent(problem: Problem) -> str | None:
     needs nonnegative factors and no offsets.  A nonlinearity that is the identity for nonnegative
     WH counts as one.
     """
-    f, loss, given = problem.pair.nonlinearity, problem.pair.loss, problem.constraints
+    kind, given = problem.pair.single, problem.constraints
+    if kind is None:
+        return None
+    f, loss = kind.nonlinearity, kind.loss
     both = is_nonnegative(given.of_W) and is_nonnegative(given.of_H)
     positive = both and problem.offset_columns.kind == "none"
     if not (type(f) is Identity or (positive and type(f) in (ReLU, Modulus))):

@@ -12,15 +12,17 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nmd_lab._numba import compile_kernel
 from nmd_lab.data.base import CsrRows, FloatArray
-from nmd_lab.model.proximal import Pair, Structure
-from nmd_lab.solver.devices.compiled_passes import compile_entry_update
+from nmd_lab.model.kind import AnyStructure
+from nmd_lab.model.model import Model
+from nmd_lab.solver.devices.compiled_passes import compile_entry_update, has_limits
+from nmd_lab.solver.row_kernel import marks_of
 from nmd_lab.solver.row_problems import constrained_rows
 from nmd_lab.solver.scaling import Scaling
 from nmd_lab.solver.storage import Block, CsrStorage
@@ -54,23 +56,27 @@ class ConstrainedRows:
         return found
 
     @property
-    def pair(self) -> Pair:
-        """Nonlinearity and loss in the units of the problem."""
-        return cast(Pair, self.scaling.scaled_pair())
+    def pair(self) -> Model:
+        """The model in the units of the problem."""
+        return self.scaling.scaled_pair()
 
     def _penalties(self, rows: CsrRows) -> Iterator[tuple[float, NDArray[np.intp]]]:
         """Yield each ρ and the rows that have it."""
         pair, lengths = self.pair, np.diff(rows.indptr)
         of_entry = np.repeat(np.arange(lengths.size), lengths)
-        t = np.asarray(pair.preimage(rows.values), dtype=np.float64)
+        x, j = rows.values, rows.indices
+        t = np.asarray(pair.pseudo_inverse(x, 0, j), dtype=np.float64)
 
         def sums(numbers: FloatArray) -> FloatArray:
             return np.bincount(of_entry, rows.weights * numbers, lengths.size).astype(np.float64)
 
         total = np.maximum(sums(np.ones_like(t)), 1e-300)
-        mean_x, mean_t = sums(rows.values) / total, sums(t) / total
-        loss = sums(pair.loss(rows.values, mean_x[of_entry]))
-        spread = 0.5 * sums(np.square(t - mean_t[of_entry]))
+        if pair.single is None:  # WH = 0 is the best constant
+            loss, spread = sums(pair.losses(x, np.zeros_like(t), 0, j)), 0.5 * sums(np.square(t))
+        else:
+            mean_x, mean_t = sums(x) / total, sums(t) / total
+            loss = sums(pair.loss(x, mean_x[of_entry]))
+            spread = 0.5 * sums(np.square(t - mean_t[of_entry]))
         ratio = np.divide(loss, spread, out=np.ones_like(loss), where=spread > 0)
         usable = np.isfinite(ratio) & (ratio > 0)
         exponents = np.round(np.log2(np.where(usable, ratio, 1.0)))
@@ -85,7 +91,7 @@ class ConstrainedRows:
         columns = ConstrainedColumns(constraint, slice(width - rank, width))
         rng = np.random.default_rng(0)
         starts = [np.zeros(width)]
-        if not self.pair.nonlinearity.linear:
+        if not self.pair.linear:
             starts += list(rng.standard_normal((STARTS, width)))
         best, lowest = np.zeros((count, width)), np.full(count, math.inf)
         spread = self._spread(rows)
@@ -98,12 +104,19 @@ class ConstrainedRows:
 
     def _spread(self, rows: CsrRows) -> NDArray[np.float64]:
         """Return the size of numbers of W with which WH is as large as T, for each row."""
-        t = np.asarray(self.pair.nonlinearity.preimage(rows.values), dtype=np.float64)
+        t = self._starting_T(rows)
         lengths = np.maximum(np.diff(rows.indptr), 1)
         of_entry = np.repeat(np.arange(lengths.size), np.diff(rows.indptr))
         squares = np.bincount(of_entry, t * t, lengths.size) / lengths
         mean_square = float(np.mean(np.sum(np.square(self.Ht), axis=1)))
         return np.sqrt(squares / max(mean_square, 1e-300))
+
+    def _starting_T(self, rows: CsrRows) -> NDArray[np.float64]:
+        """Return the starting T, a new array."""
+        kind = self.pair.single
+        if kind is not None:
+            return np.array(kind.nonlinearity.preimage(rows.values), dtype=np.float64)
+        return self.pair.pseudo_inverse(rows.values, 0, rows.indices).astype(np.float64)
 
     def _iterate(
         self, rows: CsrRows, W: FloatArray, columns: ConstrainedColumns, rho: float
@@ -111,16 +124,18 @@ class ConstrainedRows:
         """Return the best iterate of each row, and its objective."""
         storage = CsrStorage((len(W), len(self.Ht)), rows.indptr, rows.indices)
         block = Block(slice(0, len(W)), slice(0, rows.indices.size))
-        t = np.array(self.pair.nonlinearity.preimage(rows.values), dtype=np.float64)  # a copy
+        t = self._starting_T(rows)
         u, S, offset = np.zeros_like(t), np.empty_like(t), self.base[rows.indices]
-        update, loss_sums = update_kernel(self.pair), np.empty(len(W))
+        update = update_kernel(self.pair, rows.limits is not None)
+        loss_sums, marks = np.empty(len(W)), marks_of(rows, self.pair)
         ridge = self.epsilon_ridge + self.alphas / rho
         best, lowest, earlier = W.copy(), np.full(len(W), math.inf), np.full(len(W), math.inf)
         active = np.ones(len(W), bool)
         for iteration in range(1, ITERATIONS + 1):
             storage.products(block, W, self.Ht, S)
             S += offset
-            update(rows.indptr, rows.values, rows.weights, rho, t, u, S, self.pair.model, loss_sums)
+            entries = rows.indptr, rows.values, rows.weights, marks
+            update(*entries, rho, t, u, S, self.pair.numbers, loss_sums)
             objective = loss_sums + 0.5 * np.square(W) @ self.alphas
             objective += [columns.value(row[None]) for row in W]
             better = active & (objective < lowest)
@@ -141,24 +156,27 @@ def _rows_of(rows: CsrRows, chosen: NDArray[np.intp]) -> CsrRows:
     lengths = np.diff(rows.indptr)
     keep = np.repeat(np.isin(np.arange(lengths.size), chosen), lengths)
     indptr = np.append(0, np.cumsum(lengths[chosen]))
-    return CsrRows.of(indptr, rows.indices[keep], rows.values[keep], rows.weights[keep])
+    limits = None if rows.limits is None else rows.limits.at(keep)
+    return CsrRows.of(indptr, rows.indices[keep], rows.values[keep], rows.weights[keep], limits)
 
 
-def update_kernel(pair: Pair) -> Callable[..., Any]:
+def update_kernel(pair: Model, limited: bool) -> Callable[..., Any]:
     """Return the compiled T- and U-update of rows, which also turns WH into S."""
-    return _update_kernel(pair.structure, f"constrained_update_{pair.name}", pair.is_ours)
+    name = f"constrained_update_{pair.name}{'_limits' if limited else ''}"
+    return _update_kernel(pair.structure, name, pair.is_ours)
 
 
 @cache
-def _update_kernel(structure: Structure, name: str, cached: bool) -> Callable[..., Any]:
-    update_entry = compile_entry_update(structure, False)
+def _update_kernel(structure: AnyStructure, name: str, cached: bool) -> Callable[..., Any]:
+    update_entry = compile_entry_update(structure, has_limits(name))
 
-    def update(indptr, x, weights, rho, t, u, a, model, losses):  # type: ignore[no-untyped-def]
+    def update(indptr, x, weights, marks, rho, t, u, a, model, losses):  # type: ignore[no-untyped-def]
+        codes, uppers, which = marks
         for i in range(losses.size):
             losses[i] = 0.0
             for k in range(indptr[i], indptr[i + 1]):
                 v, new, loss = update_entry(
-                    a[k], u[k], x[k], rho / weights[k], 1.0, 0, x[k], 0, model
+                    a[k], u[k], x[k], rho / weights[k], 1.0, codes[k], uppers[k], which[k], model
                 )
                 losses[i] += weights[k] * loss
                 t[k], u[k], a[k] = new, new - v, (new - a[k]) + (new - v)

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from nmd_lab._stop_reason import StopReason
 from nmd_lab.checkpoint.place import NOWHERE, Place
 from nmd_lab.data.base import FloatArray
-from nmd_lab.model.proximal import make_pair
+from nmd_lab.model.model import make_model
 from nmd_lab.solver.admm import State
 from nmd_lab.solver.initialization import Start, svd_start
 from nmd_lab.solver.problem import Problem
@@ -59,7 +59,7 @@ def after_least_squares(problem: Problem, start: Start) -> Start:
 
     Other starts, and those of data with holes or weights, are unchanged.  No number is 0 after it.
     """
-    free = replace(problem, pair=make_pair("identity", "frobenius"), observed_only=False)
+    free = replace(problem, pair=make_model("identity", "frobenius"), observed_only=False)
     if kind_of_descent(problem) != "divergence" or kind_of_descent(free) != "squares":
         return start
     descent = LeastSquaresDescent(free, start.W.shape[1])

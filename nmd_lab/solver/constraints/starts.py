@@ -7,6 +7,7 @@ import numpy as np
 from nmd_lab.data.base import FloatArray
 from nmd_lab.solver.initialization import Start
 from nmd_lab.solver.problem import Problem
+from nmd_lab.solver.starting_data import starting_data
 
 from .base import FactorConstraint, InUnits, Simplex
 from .given import is_nonnegative
@@ -18,8 +19,9 @@ def random_within(problem: Problem, rank: int, start: Start, rng: np.random.Gene
     Nonnegative factors are uniform, of such a size that the mean of WH is that of T, so that no
     component begins at 0.  A factor without a bound keeps the numbers of `start`.
     """
-    given, preimage = problem.constraints, problem.pair.nonlinearity.preimage
-    observations = problem.observations
+    given = problem.constraints
+    observations, pair = starting_data(problem.observations, problem.pair)
+    preimage = pair.nonlinearity.preimage
     total = observations.sum_of(lambda x, weights: weights)
     mean = observations.sum_of(lambda x, weights: weights * np.abs(preimage(x))) / total
     largest = 2.0 * np.sqrt((mean or 1.0) / rank)

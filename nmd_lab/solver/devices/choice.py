@@ -5,8 +5,7 @@ from __future__ import annotations
 from functools import cache
 
 from nmd_lab.data.base import Observations
-from nmd_lab.model.mixed import AnyPair
-from nmd_lab.model.proximal import Pair
+from nmd_lab.model.model import Model
 
 from .base import Device
 from .host import HOST
@@ -35,7 +34,7 @@ def device_of(name: str | None) -> Device:
 
 
 def refuse_unsupported(
-    device: Device, observations: Observations, pair: AnyPair, *, observed_only: bool
+    device: Device, observations: Observations, pair: Model, *, observed_only: bool
 ) -> None:
     """Raise ValueError if a device has no passes for such a problem."""
     if device is HOST:
@@ -43,10 +42,9 @@ def refuse_unsupported(
     from .tensor_pair import supports
 
     if not supports(pair):
-        given = f"nonlinearity={pair.nonlinearity!r} and loss={pair.loss!r}"
-        if not isinstance(pair, Pair):
-            given = "mixed columns"
-        why = f"{given}, which have no form for tensors"
+        f, loss = pair.shown
+        named = f"nonlinearity={f!r} and loss={loss!r}"
+        why = f"{'mixed columns' if pair.single is None else named}, which have no form for tensors"
     elif observations.limits is not None:
         why = "entries of which only limits are known"
     elif observed_only:

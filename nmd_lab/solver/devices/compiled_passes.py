@@ -11,8 +11,9 @@ from functools import cache
 from typing import Any
 
 from nmd_lab._numba import compile_kernel, compile_scalar
-from nmd_lab.model.entry import AnyStructure, compile_entry
-from nmd_lab.model.mixed import AnyPair
+from nmd_lab.model.entry import compile_entry
+from nmd_lab.model.kind import AnyStructure
+from nmd_lab.model.model import Model
 
 
 @cache
@@ -32,11 +33,11 @@ def compile_entry_update(structure: AnyStructure, limited: bool) -> Callable[...
     return compile_scalar(update)
 
 
-def update_kernel(pair: AnyPair, kind: str) -> Callable[..., tuple[float, float, float, float]]:
+def update_kernel(pair: Model, kind: str) -> Callable[..., tuple[float, float, float, float]]:
     """Return the compiled update of a flat block, for arguments of one kind.
 
     It takes (x, a, weights, limits, uppers, parts, t, u, previous, change, penalty, dual_scale,
-    pair.model).
+    pair.numbers).
     """
     return _update_kernel(pair.structure, f"update_{pair.name}_{kind}", pair.is_ours)
 
@@ -76,11 +77,11 @@ def _update_kernel(structure: AnyStructure, name: str, cached: bool) -> Callable
     return compile_kernel(update, name, cached=cached)
 
 
-def envelope_kernel(pair: AnyPair, kind: str) -> Callable[..., tuple[float, float, float]]:
+def envelope_kernel(pair: Model, kind: str) -> Callable[..., tuple[float, float, float]]:
     """Return the compiled pass over a flat block, for arguments of one kind.
 
-    It takes (x, a, weights, limits, uppers, parts, u, penalty, update_from, pair.model), turns `a`
-    into the gradient of L and returns the sums of L, of the loss of f(a) and of (t - a)².
+    It takes (x, a, weights, limits, uppers, parts, u, penalty, update_from, pair.numbers), turns
+    `a` into the gradient of L and returns the sums of L, of the loss of f(a) and of (t - a)².
     """
     return _envelope_kernel(pair.structure, f"envelope_{pair.name}_{kind}", pair.is_ours)
 
@@ -117,13 +118,13 @@ def _envelope_kernel(structure: AnyStructure, name: str, cached: bool) -> Callab
     return compile_kernel(evaluate, name, cached=cached)
 
 
-def curvature_kernel(pair: AnyPair, kind: str) -> Callable[..., None]:
+def curvature_kernel(pair: Model, kind: str) -> Callable[..., None]:
     """Return the compiled curvature of L over a flat block, for arguments of one kind.
 
-    It takes (x, a, weights, limits, uppers, parts, u, penalty, pair.model) and overwrites `a`.
+    It takes (x, a, weights, limits, uppers, parts, u, penalty, pair.numbers) and overwrites `a`.
     """
     name = f"curvature_{pair.name}_{kind}"
-    return _curvature_kernel(pair.structure, pair.nonlinearity.degree or 1, name, pair.is_ours)
+    return _curvature_kernel(pair.structure, pair.degrees[0] or 1, name, pair.is_ours)
 
 
 @cache
@@ -147,7 +148,7 @@ def _curvature_kernel(
             v, rho = float(a[i]) - float(u[i]), penalty / weight
             size = abs(float(x[i])) if to_T == 1.0 else abs(float(x[i])) ** to_T
             if parts is not None:
-                size = 1.0  # the unit of T in a mixed pair
+                size = 1.0  # the unit of T where each kind has its own
             step = 1e-4 * (abs(v) + size + 1e-100)
             rise = solve(v + step, float(x[i]), rho, limit, upper, part, model) - solve(
                 v, float(x[i]), rho, limit, upper, part, model

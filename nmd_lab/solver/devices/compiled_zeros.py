@@ -16,8 +16,9 @@ import numpy as np
 from nmd_lab._numba import compile_kernel
 from nmd_lab.data.base import FloatArray
 from nmd_lab.model.entry import compile_entry
+from nmd_lab.model.kind import Structure
+from nmd_lab.model.model import Model
 from nmd_lab.model.nonlinearities import ReLU
-from nmd_lab.model.proximal import Pair, Structure
 
 CHUNK = 512
 """Number of entries that are summed up in the precision of the data.  The loops run over a view of
@@ -27,12 +28,12 @@ them from 0, since the compiler vectorises no loop whose index might be negative
 class ZeroLoss:
     """The loss of zeros under a pair."""
 
-    def __init__(self, pair: Pair, dtype: np.dtype[Any]) -> None:
-        f, loss = pair.structure[:2]
-        form = FORMS.get(loss.of_zero) if f is ReLU else None
+    def __init__(self, pair: Model, dtype: np.dtype[Any]) -> None:
+        kind = pair.only
+        form = FORMS.get(kind.loss.of_zero) if type(kind.nonlinearity) is ReLU else None
         if form is None:
-            self._kernel = _zero_kernel(pair.structure, f"zeros_{pair.name}_{dtype}", pair.is_ours)
-            self._model: tuple[Any, ...] = (pair.model,)
+            self._kernel = _zero_kernel(kind.structure, f"zeros_{pair.name}_{dtype}", pair.is_ours)
+            self._model: tuple[Any, ...] = (pair.numbers,)
         else:
             name = f"zeros_{form.__name__.strip('_')}_{dtype}"
             self._kernel, self._model = compile_kernel(form, name, cached=True), ()
@@ -84,7 +85,7 @@ FORMS: dict[str, Callable[..., Any]] = {"square": _half_square, "absolute": _hal
 
 @cache
 def _zero_kernel(structure: Structure, name: str, cached: bool) -> Callable[..., Any]:
-    """Return the compiled pass for any pair; it takes (a, penalty, pair.model)."""
+    """Return the compiled pass for any pair; it takes (a, penalty, pair.numbers)."""
     solve, loss = compile_entry(structure, False)
 
     def evaluate(a, penalty, model):  # type: ignore[no-untyped-def]

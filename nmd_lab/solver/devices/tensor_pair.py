@@ -14,10 +14,9 @@ import torch
 from torch import Tensor
 
 from nmd_lab.model.losses import KL, L1, Frobenius, Loss
-from nmd_lab.model.mixed import AnyPair
+from nmd_lab.model.model import Model
 from nmd_lab.model.nonlinearities import Square
 from nmd_lab.model.nonlinearity import Nonlinearity
-from nmd_lab.model.proximal import Pair
 
 HALLEY_STEPS = 5
 """Steps from a start within 40 % of the root, one more than for one entry at a time."""
@@ -47,9 +46,8 @@ class TensorLoss(NamedTuple):
 class TensorPair:
     """T-update and loss of a pair, entry by entry, for tensors of double precision."""
 
-    def __init__(self, pair: AnyPair) -> None:
-        assert isinstance(pair, Pair)
-        self.f, self.pieces = pair.nonlinearity, pair.pieces
+    def __init__(self, pair: Model) -> None:
+        self.f, self.pieces = pair.nonlinearity, pair.only.pieces
         self.losses, self.floors = LOSSES[type(pair.loss)], pair.loss.floors
 
     def solve(self, v: Tensor, x: Tensor, penalty: Any) -> Tensor:
@@ -88,11 +86,11 @@ class TensorPair:
         return best
 
 
-def supports(pair: AnyPair) -> bool:
+def supports(pair: Model) -> bool:
     """Return whether there is a `TensorPair` of a pair."""
-    if not isinstance(pair, Pair) or type(pair.loss) not in LOSSES:
+    if pair.single is None or type(pair.loss) not in LOSSES:
         return False
-    return type(pair.nonlinearity) is Square or bool(pair.pieces)
+    return type(pair.nonlinearity) is Square or bool(pair.only.pieces)
 
 
 def forward(f: Nonlinearity, t: Tensor) -> Tensor:

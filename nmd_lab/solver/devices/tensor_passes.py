@@ -11,12 +11,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from nmd_lab.model.mixed import AnyPair
+from nmd_lab.model.model import Model
 
 from .tensor_pair import TensorPair
 
 
-def update_pass(pair: AnyPair, kind: str) -> Callable[..., tuple[float, ...]]:
+def update_pass(pair: Model, kind: str) -> Callable[..., tuple[float, ...]]:
     """Return the T- and U-update of a block; see `compiled_passes.update_kernel`."""
     entries = TensorPair(pair)
 
@@ -53,7 +53,7 @@ def update_pass(pair: AnyPair, kind: str) -> Callable[..., tuple[float, ...]]:
     return update
 
 
-def envelope_pass(pair: AnyPair, kind: str) -> Callable[..., tuple[float, ...]]:
+def envelope_pass(pair: Model, kind: str) -> Callable[..., tuple[float, ...]]:
     """Return the Moreau envelope of a block; see `compiled_passes.envelope_kernel`."""
     entries = TensorPair(pair)
 
@@ -84,9 +84,9 @@ def envelope_pass(pair: AnyPair, kind: str) -> Callable[..., tuple[float, ...]]:
     return evaluate
 
 
-def curvature_pass(pair: AnyPair, kind: str) -> Callable[..., None]:
+def curvature_pass(pair: Model, kind: str) -> Callable[..., None]:
     """Return the curvature of a block; see `compiled_passes.curvature_kernel`."""
-    entries, to_T = TensorPair(pair), 1.0 / (pair.nonlinearity.degree or 1)
+    entries, to_T = TensorPair(pair), 1.0 / (pair.degrees[0] or 1)
 
     def curvature(
         x: Tensor,
@@ -108,7 +108,7 @@ def curvature_pass(pair: AnyPair, kind: str) -> Callable[..., None]:
     return curvature
 
 
-def zero_pass(pair: AnyPair, dtype: Any) -> Callable[..., tuple[float, ...]]:
+def zero_pass(pair: Model, dtype: Any) -> Callable[..., tuple[float, ...]]:
     """Return the envelope of a tile of zeros; see `compiled_zeros.ZeroLoss`."""
     entries = TensorPair(pair)
 

@@ -175,9 +175,10 @@ class RefinementScheduler:
     @cached_property
     def fitted(self) -> float:
         """Relative error at or below which the fit is exact."""
-        loss, observations = self.problem.pair.loss, self.problem.observations
-        if not loss.smallest_at_x:  # no fit is exact
+        pair, observations = self.problem.pair, self.problem.observations
+        if not pair.fits_exactly:
             return -1.0
+        loss = pair.loss
         exact = observations.sum_of(lambda x, weights: weights * loss(x, x))  # a floor may lift it
         return self.plan.fitted + 2 * loss.relative_error(exact, self.problem.reference)
 
@@ -193,7 +194,7 @@ class RefinementScheduler:
             W_aug=W_aug,
             H_aug=H_aug,
             objective=objective,
-            relative_error=self.problem.pair.loss.relative_error(data_term, self.problem.reference),
+            relative_error=self.problem.pair.relative_error(data_term, self.problem.reference),
         )
 
     def _start_next(self, state: State, best: State) -> None:

@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nmd_lab.data.base import FloatArray
-from nmd_lab.model.proximal import Pair
 from nmd_lab.solver.problem import Problem
 from nmd_lab.solver.storage import storage_of
 from nmd_lab.solver.zeros.envelope import SparseEnvelope, handles
@@ -79,7 +78,7 @@ class Lagrangian:
     def __init__(self, problem: Problem, W_aug: FloatArray, H_aug: FloatArray) -> None:
         observations = problem.observations
         self.envelope = envelope_of(problem)
-        self.loss = problem.pair.loss
+        self.pair = problem.pair
         self.alphas = problem.alphas(W_aug.shape[1] - problem.offset_columns.width)
         self.solved_W, self.solved_H = problem.solved(W_aug)
         components = problem.offset_columns.components(W_aug.shape[1])
@@ -137,7 +136,7 @@ class Lagrangian:
     @property
     def relative_error(self) -> float:
         """Relative error of the candidate."""
-        return self.loss.relative_error(self.candidate.data_term, self.reference)
+        return self.pair.relative_error(self.candidate.data_term, self.reference)
 
     def evaluate(self, x: FloatArray, update_from: float = 0.0) -> tuple[float, FloatArray]:
         """Return value and gradient at x, which becomes the candidate."""
@@ -252,7 +251,6 @@ def envelope_of(problem: Problem) -> MoreauEnvelope | SparseEnvelope:
     """Return the function L of a problem, without multipliers of zeros that are not stored."""
     observations, pair, threads = problem.observations, problem.pair, problem.threads
     if handles(observations, pair):
-        assert isinstance(pair, Pair)
         return SparseEnvelope(problem.tiles, pair, threads)
     return MoreauEnvelope(observations, pair, storage_of(observations, problem.device), threads)
 

@@ -23,7 +23,7 @@ import numpy as np
 
 from nmd_lab._threads import map_and_add
 from nmd_lab.data.base import FloatArray, Observations
-from nmd_lab.model.mixed import AnyPair
+from nmd_lab.model.model import Model
 from nmd_lab.solver.split_variable import StoredEntries
 from nmd_lab.solver.storage import Storage
 from nmd_lab.solver.sweep import number_of_shares
@@ -65,7 +65,7 @@ class MoreauEnvelope(StoredEntries):
     def __init__(
         self,
         observations: Observations,
-        pair: AnyPair,
+        pair: Model,
         storage: Storage,
         threads: int = 1,
     ) -> None:

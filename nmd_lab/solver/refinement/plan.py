@@ -75,10 +75,10 @@ def make_plan(problem: Problem, rank: int, options: Options) -> RefinementPlan:
     - a sparse matrix with so many stored entries that a second pass takes too long.
     """
     pair, observations = problem.pair, problem.observations
-    has_interval = pair.nonlinearity.with_wider_bounds(1.0, pair.loss.domain) is not None
+    has_interval = pair.with_wider_bounds(1.0) is not None
     if options.solver.homotopy is True and not has_interval:
         raise ValueError(
-            f"homotopy=True does not go with nonlinearity={pair.nonlinearity!r}, which has no "
+            f"homotopy=True does not go with nonlinearity={pair.shown[0]!r}, which has no "
             "interval to widen: use MinMax, or homotopy='auto'."
         )
     if isinstance(observations, ClusterObservations):
@@ -93,7 +93,7 @@ def make_plan(problem: Problem, rank: int, options: Options) -> RefinementPlan:
         fitted = exact_for(options.tol) / 100
         return RefinementPlan(False, False, False, fitted, descends=True, tol=options.tol)
     adaptive = math.isfinite(problem.rule.factor) and not problem.rule.projected
-    least_squares = pair.structure[:2] == (Identity, Frobenius) and problem.observed_only
+    least_squares = pair.is_of(Identity, Frobenius) and problem.observed_only
     m, n = observations.shape
     stored = observations.n_stored if observations.scratch is None else 0  # it may be on disk
     small = memory_allows(2 * MOST_PAIRS * (m + n) * rank, stored)
@@ -112,7 +112,7 @@ def descends(problem: Problem, options: Options) -> bool:
     """Return whether descents take the place of Algorithm 1, which would store T and U of zeros."""
     pair = problem.pair
     observations, (m, n) = problem.observations, problem.observations.shape
-    if not handles(observations, pair) or pair.loss.learns or problem.reference <= 0:
+    if not handles(observations, pair) or pair.learns or problem.reference <= 0:
         return False
     if observations.values.size >= SPARSE * m * n:
         return False

@@ -20,7 +20,6 @@ from typing import Any
 
 from nmd_lab.checkpoint.place import NOWHERE, Place
 from nmd_lab.data.base import FloatArray
-from nmd_lab.model.proximal import make_pair
 from nmd_lab.solver.constraints.optimality import constrained_optimality
 from nmd_lab.solver.executors.observations import ClusterObservations
 from nmd_lab.solver.executors.optimality import optimality_on_cluster
@@ -70,7 +69,7 @@ def refine(
         if place.kept:
             numbers = (penalty, update_from, list(reached), try_exact)
             place.mark(partial(dict, numbers=numbers, function=function.kept()))
-        if penalty < REMEMBER_FROM * function.natural or not problem.pair.loss.smooth:
+        if penalty < REMEMBER_FROM * function.natural or not problem.pair.smooth:
             function.pairs.clear()
         yield from _descent(function, penalty, STAGE_END, update_from)
         if penalty >= counted_from * function.natural:
@@ -95,13 +94,12 @@ def refine_with_homotopy(
     problem: Problem, W_aug: FloatArray, H_aug: FloatArray, *, place: Place = NOWHERE
 ) -> Iterator[Candidate]:
     """Refine after a homotopy, in which the interval of f shrinks to its true size."""
-    f, loss = problem.pair.nonlinearity, problem.pair.loss
     widths = () if place.goes_on else HOMOTOPY_WIDTHS  # it goes on behind them
     first, factor = SLOW
     for width in widths:
-        wider = f.with_wider_bounds(width, loss.domain)
+        wider = problem.pair.with_wider_bounds(width)
         assert wider is not None
-        function = Lagrangian(replace(problem, pair=make_pair(wider, loss)), W_aug, H_aug)
+        function = Lagrangian(replace(problem, pair=wider), W_aug, H_aug)
         penalty, update_from = first * function.natural, 0.0
         for _ in range(HOMOTOPY_STAGES):
             for candidate in _descent(function, penalty, STAGE_END, update_from):
@@ -127,7 +125,7 @@ def polish(
         yield from _descent(function, EXACT * function.natural, EXACT_END)
         function.x = function.best
         function.forget()
-    if problem.pair.loss.smooth:
+    if problem.pair.smooth:
         polishing = _descent(function, POLISH * function.natural, POLISH_END)
         yield from islice(polishing, POLISH_PASSES)
 

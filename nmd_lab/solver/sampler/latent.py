@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from nmd_lab._numba import compile_kernel, compile_scalar
-from nmd_lab.model.proximal import Pair, Structure
+from nmd_lab.model.kind import Structure
+from nmd_lab.model.model import Model
 
 from .noise import NoiseKind
 from .streams import start_stream
@@ -17,10 +18,10 @@ from .t_draw import compile_latent_draw, compile_t_draw
 from .truncated_normal import draw_between
 
 
-def latent_kernel(kind: NoiseKind, pair: Pair, types: str) -> Any:
+def latent_kernel(kind: NoiseKind, pair: Model, types: str) -> Any:
     """Return the compiled loop that draws T, for a kind of noise."""
     name = f"draw_T_{kind}_{pair.name}_{types}"
-    return _kernel(kind, pair.structure, name, pair.is_ours)
+    return _kernel(kind, pair.only.structure, name, pair.is_ours)
 
 
 @cache

@@ -11,8 +11,8 @@ from functools import cache
 
 from nmd_lab._numba import compile_scalar
 from nmd_lab.model._search import ScalarMap
+from nmd_lab.model.kind import Structure
 from nmd_lab.model.nonlinearities import Square
-from nmd_lab.model.proximal import Structure
 
 from .segments import NOTHING, add_segment, add_weight, draw_chosen
 

@@ -17,9 +17,10 @@ from numpy.typing import NDArray
 
 from nmd_lab._numba import compile_kernel, compile_scalar
 from nmd_lab.data.base import Observations
+from nmd_lab.model.kind import Structure
 from nmd_lab.model.losses import KL, L1, Frobenius, Loss
+from nmd_lab.model.model import Model
 from nmd_lab.model.nonlinearities import Square
-from nmd_lab.model.proximal import Pair, Structure
 
 from .noise import NoiseKind
 from .segments import NOTHING, add_segment, draw_chosen
@@ -47,7 +48,7 @@ class SampledLimits:
 
 
 def sampled_limits(
-    stored: Observations, pair: Pair, kind: NoiseKind, smallest: float
+    stored: Observations, pair: Model, kind: NoiseKind, smallest: float
 ) -> SampledLimits | None:
     """Return the limits of stored entries, None if there are none."""
     limits = stored.limit_reader()
@@ -66,10 +67,10 @@ def sampled_limits(
     return SampledLimits(limits.codes != 0, low.astype(np.float64), high.astype(np.float64))
 
 
-def limit_kernel(kind: NoiseKind, pair: Pair, types: str) -> Any:
+def limit_kernel(kind: NoiseKind, pair: Model, types: str) -> Any:
     """Return the compiled loop over entries with limits, which overwrites T, or x after f."""
     name = f"draw_limits_{kind}_{pair.name}_{types}"
-    return _kernel(kind, pair.structure, name, pair.is_ours)
+    return _kernel(kind, pair.only.structure, name, pair.is_ours)
 
 
 @cache

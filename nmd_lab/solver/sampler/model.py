@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nmd_lab.data.base import FloatArray, Observations
+from nmd_lab.model.model import Model as EntryModel
 from nmd_lab.model.ordinal import Ordinal
-from nmd_lab.model.proximal import Pair
 from nmd_lab.solver.storage import Block, CsrStorage, DenseStorage, storage_of
 
 from .limits import SampledLimits
@@ -27,7 +27,7 @@ class Model:
 
     Attributes
     ----------
-    pair : Pair
+    pair : nmd_lab.model.model.Model
         Nonlinearity and loss.
     kind : NoiseKind
         Where the noise is.
@@ -53,7 +53,7 @@ class Model:
         Mean of f⁻¹(X), with which a start fills missing entries if there is no global offset.
     """
 
-    pair: Pair
+    pair: EntryModel
     kind: NoiseKind
     rank: int
     row_offsets: bool

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from nmd_lab._threads import all_threads
 from nmd_lab.data.base import FloatArray, Observations
-from nmd_lab.model.proximal import Pair
+from nmd_lab.model.model import Model as EntryModel
 
 from .cut_points import CutPoints
 from .hyperparameters import RowPrior
@@ -56,7 +56,7 @@ class NewRows:
     ----------
     observations : Observations
         New rows, at the columns of the model.
-    pair : Pair
+    pair : nmd_lab.model.model.Model
         Nonlinearity and loss.
     kind : NoiseKind
         Where the noise is.
@@ -69,7 +69,7 @@ class NewRows:
     """
 
     observations: Observations
-    pair: Pair
+    pair: EntryModel
     kind: NoiseKind
     rank: int
     row_offsets: bool

@@ -13,9 +13,10 @@ from nmd_lab._checks import check_rank, check_size, check_word
 from nmd_lab._threads import all_threads
 from nmd_lab.data.base import FloatArray, Observations, Transform
 from nmd_lab.model.losses import LOSSES, Loss
+from nmd_lab.model.model import Model as EntryModel
+from nmd_lab.model.model import make_model as make_entry_model
 from nmd_lab.model.nonlinearities import Nonlinearity
 from nmd_lab.model.ordinal import Ordinal
-from nmd_lab.model.proximal import Pair, make_pair
 from nmd_lab.solver.bounds import with_bounds
 from nmd_lab.solver.limit_noise import smallest_value
 from nmd_lab.solver.scaling import Scaling, scaling_for
@@ -74,18 +75,18 @@ def prepare_sample(
     ordinal = as_ordinal(loss)
     f = with_bounds(nonlinearity, observations)
     if ordinal is None:
-        pair = make_pair(f, cast(Any, loss))
+        pair = make_entry_model(f, cast(Any, loss))
         pair.loss.check_data(smallest, largest)
         if type(pair.loss).for_data is not Loss.for_data:
-            pair = make_pair(f, pair.loss.for_data(*observations.observed()))
+            pair = make_entry_model(f, pair.loss.for_data(*observations.observed()))
         scaling = scaling_for(pair, size)
     else:
-        pair = make_pair("identity", "frobenius")
+        pair = make_entry_model("identity", "frobenius")
         ordinal = ordinal.for_data(observations.different_values())
         scaling = Scaling(pair)
     kind = noise_kind(options.noise, f, ordinal or pair.loss, observations)
     if scaling.exponent:
-        pair = cast(Pair, scaling.scaled_pair())
+        pair = scaling.scaled_pair()
     own = scaling.scaled_observations(observations)
     model, work = _model(own, rank, pair, kind, ordinal, options)
     return PreparedSample(model, work, observations, f, ordinal or scaling.pair.loss, scaling)
@@ -103,7 +104,7 @@ def as_ordinal(loss: Any) -> Ordinal | None:
 def _model(
     observations: Observations,
     rank: int,
-    pair: Pair,
+    pair: EntryModel,
     kind: Any,
     ordinal: Ordinal | None,
     options: SampleOptions,
@@ -118,7 +119,7 @@ def _model(
     if ordinal is not None:
         mean, mean_of_T, prior = 0.0, 0.0, Prior(1.0, 1.0)
     else:
-        mean_of_T = _mean(stored, pair.preimage)
+        mean_of_T = _mean(stored, pair.pseudo_inverse)
         mean = 0.0 if offsets == "none" else mean_of_T
         prior = _prior(stored, pair, mean)
     fields: dict[str, Any] = {
@@ -142,9 +143,9 @@ def _mean(stored: Observations, transform: Transform) -> float:
     return float(stored.row_sums(transform).sum()) / stored.n_stored
 
 
-def _prior(stored: Observations, pair: Pair, mean: float) -> Prior:
+def _prior(stored: Observations, pair: EntryModel, mean: float) -> Prior:
     """Return the scales of the priors for T around a global offset."""
-    around = math.sqrt(_mean(stored, partial(_square, pair.preimage, mean)))
+    around = math.sqrt(_mean(stored, partial(_square, pair.pseudo_inverse, mean)))
     mean_of_X = _mean(stored, _same)
     spread_of_X = math.sqrt(_mean(stored, partial(_square, _same, mean_of_X)))
     largest = max(map(abs, stored.range()))

@@ -7,7 +7,7 @@ from functools import partial
 import numpy as np
 
 from nmd_lab.data.base import FloatArray, Observations
-from nmd_lab.model.proximal import Pair
+from nmd_lab.model.model import Model as EntryModel
 from nmd_lab.solver.formulation import make_problem
 from nmd_lab.solver.initialization import svd_by_random_range
 from nmd_lab.solver.options import Options
@@ -87,8 +87,10 @@ def _factors(
     return rows, columns
 
 
-def _centred_T(pair: Pair, mean: float, scores: FloatArray | None, x: FloatArray) -> FloatArray:
+def _centred_T(
+    pair: EntryModel, mean: float, scores: FloatArray | None, x: FloatArray
+) -> FloatArray:
     """Return T = f⁻¹(X) minus a number; for ordinal data, the scores of their levels."""
     if scores is not None:
         return scores[x.astype(np.intp)] - mean
-    return pair.preimage(x).astype(np.float64, copy=False) - mean
+    return pair.pseudo_inverse(x).astype(np.float64, copy=False) - mean

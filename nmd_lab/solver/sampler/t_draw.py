@@ -16,9 +16,10 @@ from functools import cache
 
 from nmd_lab._numba import compile_scalar
 from nmd_lab.model._search import ScalarMap
+from nmd_lab.model.kind import Structure
 from nmd_lab.model.losses import KL, L1, Frobenius, Loss
 from nmd_lab.model.nonlinearities import Square
-from nmd_lab.model.proximal import Structure, compile_t_update
+from nmd_lab.model.proximal import compile_t_update
 
 from .convex_draws import compile_convex_draw, compile_linear_energy, compile_linear_mode
 from .grid_draws import compile_grid_draw

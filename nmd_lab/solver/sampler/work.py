@@ -136,7 +136,7 @@ def draw_T(model: Model, state: ChainState, seed: int) -> FloatArray:
     cuts = np.empty(0) if state.cuts is None else state.cuts.ends
     weights = np.empty(0, state.T.dtype) if model.weights is None else model.weights
     key = Key(seed, state.sweep, LATENT)
-    numbers = (state.rho, state.beta, *pair.arguments, cuts, *key)
+    numbers = (state.rho, state.beta, *pair.only.arguments, cuts, *key)
     A, B = model.augmented(state.rows, state.columns)
 
     def block(here: Block) -> None:
@@ -161,7 +161,7 @@ def draw_within_limits(model: Model, state: ChainState, seed: int) -> None:
     x, T = state.x, state.T
     kernel = limit_kernel(model.kind, pair, f"{T.dtype}")
     weights = np.empty(0, T.dtype) if model.weights is None else model.weights
-    pieces, pf, _ = pair.arguments
+    pieces, pf, _ = pair.only.arguments
     key = Key(seed, state.sweep, LIMITS)
     numbers = (state.rho, state.beta, pieces, pf, *key)
     A, B = model.augmented(state.rows, state.columns)

@@ -12,8 +12,8 @@ from nmd_lab._interruption import Interruption
 from nmd_lab.checkpoint.place import NOWHERE, Place
 from nmd_lab.data.base import Observations
 from nmd_lab.data.sparse_observations import SparseObservations
+from nmd_lab.model.kind import NO_LIMIT_MODEL, LimitModel
 from nmd_lab.model.losses import Frobenius
-from nmd_lab.model.proximal import NO_LIMIT_MODEL, LimitModel
 from nmd_lab.solver.initialization import Start
 from nmd_lab.solver.options import Options
 from nmd_lab.solver.run import Ending
@@ -22,7 +22,7 @@ from .candidates import suitable_losses, suitable_nonlinearities
 from .parts import Part, draw_parts
 from .search import Search
 from .setting import Setting, Trial
-from .space import Model, Space
+from .space import Fixed, Space
 from .trials import Trials
 
 SHARE_OF_TIME = 0.5  # share of a time limit that the trials may take; the fit has the rest
@@ -77,7 +77,7 @@ class Choice:
 def choose(
     observations: Observations,
     held_out: SparseObservations | None,
-    model: Model,
+    fixed: Fixed,
     options: Options,
     rng: np.random.Generator,
     interruption: Interruption,
@@ -101,8 +101,9 @@ def choose(
         after=interruption.begin,
         limits=limits,
         place=place,
+        kinds=fixed.kinds,
     )
-    space = _space(observations, model, options)
+    space = _space(observations, fixed, options)
     search = Search(trials, space)
     if not parts:
         record = _record(trials, None, drawn, space)
@@ -126,10 +127,10 @@ def _ending(chosen: Trial, trials: Trials, options: Options) -> Ending:
     return Ending(max(FEWEST, iterations), last=True)
 
 
-def _space(observations: Observations, model: Model, options: Options) -> Space:
+def _space(observations: Observations, fixed: Fixed, options: Options) -> Space:
     """Return what is to be chosen."""
     free = options.alpha == "auto"
-    f, loss, rank = model
+    f, loss, rank, _ = fixed
     candidates = suitable_nonlinearities(observations) if f is None else [f]
     offsets: str | None = options.offsets
     if offsets == "auto":

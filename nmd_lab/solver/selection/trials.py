@@ -12,11 +12,11 @@ import numpy as np
 
 from nmd_lab.checkpoint.place import NOWHERE, Place
 from nmd_lab.data.base import FloatArray
-from nmd_lab.model.limits import with_limit_model
+from nmd_lab.model.kind import NO_LIMIT_MODEL, LimitModel
 from nmd_lab.model.losses import Frobenius, Loss
+from nmd_lab.model.model import Model, make_model
 from nmd_lab.model.nonlinearities import Nonlinearity
 from nmd_lab.model.offsets import NO_OFFSETS, Offsets
-from nmd_lab.model.proximal import NO_LIMIT_MODEL, LimitModel, Pair, make_pair
 from nmd_lab.solver.admm import State, admm
 from nmd_lab.solver.formulation import make_problem, observed_only
 from nmd_lab.solver.held_out import HeldOut
@@ -70,10 +70,11 @@ class Trials:
         after: Callable[[], None] = lambda: None,
         limits: LimitModel = NO_LIMIT_MODEL,
         place: Place = NOWHERE,
+        kinds: Model | None = None,
     ) -> None:
         on_observed = observed_only(parts[0].rest, options.solver.split)
         self.parts = [part.sparse() for part in parts] if on_observed else parts
-        self.options, self.size, self.rng = options, size, rng
+        self.options, self.size, self.rng, self._kinds = options, size, rng, kinds
         self._on_observed = on_observed
         self.stopped, self.after = stopped, after
         self.done: list[Trial] = []
@@ -100,8 +101,8 @@ class Trials:
         f, loss, kind = setting.nonlinearity, setting.loss, setting.offsets
         if (f, loss, kind) not in self._problems:
             options = replace(self.options, alpha=1.0, offset_alpha=1.0, offsets=kind)
-            pair = with_limit_model(make_pair(f, loss), self.limits)
-            scaling = scaling_for(pair, self.size)
+            model = (self._kinds or make_model(f, loss)).with_limits(self.limits)
+            scaling = scaling_for(model, self.size)
             self._problems[f, loss, kind] = [
                 make_problem(part.rest, scaling, options, self._on_observed)[0]
                 for part in self.parts
@@ -233,12 +234,12 @@ class Trials:
         else:
             A = (W_aug @ H_aug).ravel()
         residual = preimages(observations, pair) - A
-        if isinstance(pair, Pair):
+        if pair.single is not None:
             residual[pair.nonlinearity(A) == observations.values.ravel()] = 0
         rest = observations.with_stored(residual)
         added = rank - start.W.shape[1]
         kind = "nndsvd" if problem.constraints.nonnegative else "randomized"
-        identity = make_pair("identity", "frobenius")
+        identity = make_model("identity", "frobenius")
         new = svd_start(rest, identity, added, NO_OFFSETS, self.rng, kind)
         sizes = np.linalg.norm(new.H, axis=1) ** 2
         kept = np.maximum(sizes - problem.alpha, SEED_SIZE * sizes)

@@ -15,8 +15,7 @@ import numpy as np
 from nmd_lab._threads import map_and_add
 from nmd_lab.data.base import FloatArray, Observations
 from nmd_lab.data.sparse_observations import SparseObservations
-from nmd_lab.model.mixed import AnyPair
-from nmd_lab.model.proximal import Pair
+from nmd_lab.model.model import Model
 from nmd_lab.solver.refinement.moreau_envelope import Evaluation, outer_products
 from nmd_lab.solver.storage import thread_shares
 
@@ -34,7 +33,7 @@ class SparseEnvelope:
         Multipliers of the stored entries, in the order of the tiles.
     """
 
-    def __init__(self, tiles: Tiles, pair: Pair, threads: int = 1) -> None:
+    def __init__(self, tiles: Tiles, pair: Model, threads: int = 1) -> None:
         self.tiles, self.x, self.size = tiles, tiles.x, tiles.n_stored
         device, dtype, (m, n) = tiles.device, tiles.dtype, tiles.shape
         self.device = device
@@ -42,7 +41,7 @@ class SparseEnvelope:
         self.envelope_pass = device.envelope_pass(pair, f"{dtype}_every")
         self.curvature_pass = device.curvature_pass(pair, f"{dtype}_every")
         self.zero_pass = device.zero_pass(pair, dtype)
-        self.pair, self.model = pair, pair.model  # the model may hold addresses in the pair
+        self.pair, self.model = pair, pair.numbers  # the model may hold addresses in the pair
         shares = min(thread_shares(m * n), -(-m // tiles.height))
         self.parts = max(1, min(device.threads(threads), shares))
 
@@ -133,7 +132,7 @@ class SparseEnvelope:
         self.U[:] = 0
 
 
-def handles(observations: Observations, pair: AnyPair) -> TypeGuard[SparseObservations]:
+def handles(observations: Observations, pair: Model) -> TypeGuard[SparseObservations]:
     """Return whether there is a `SparseEnvelope` of such data: sparse zeros, without limits."""
     sparse = isinstance(observations, SparseObservations) and observations.absent_are_zeros
-    return sparse and observations.limits is None and isinstance(pair, Pair)
+    return sparse and observations.limits is None and pair.single is not None

@@ -11,14 +11,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nmd_lab.data.base import CsrRows
-from nmd_lab.model.mixed import AnyPair
-from nmd_lab.model.proximal import Pair
+from nmd_lab.model.model import Model
 from nmd_lab.solver.devices.host import HOST
 from nmd_lab.solver.refinement.moreau_envelope import outer_products, symmetric
 
@@ -53,7 +51,7 @@ class _Point:
 class ZeroRows:
     """The problem of some new rows that share one unit."""
 
-    def __init__(self, pair: Pair, Ht: Array, alpha: float, ridge: float) -> None:
+    def __init__(self, pair: Model, Ht: Array, alpha: float, ridge: float) -> None:
         self.pair, self.Ht, self.alpha, self.ridge = pair, Ht, alpha, ridge
         self.H, self.gram = np.ascontiguousarray(Ht.T), Ht.T @ Ht
         self.envelope_pass = HOST.envelope_pass(pair, "float64_every")
@@ -75,8 +73,8 @@ class ZeroRows:
 
     def _starts(self, rows: CsrRows) -> Iterator[Array]:
         """Yield the least-squares fit to the starting T, and random W unless f is the identity."""
-        absent = float(self.pair.preimage(np.zeros(1))[0])
-        T = self.pair.preimage(rows.values) - absent
+        absent = float(self.pair.pseudo_inverse(np.zeros(1))[0])
+        T = self.pair.pseudo_inverse(rows.values) - absent
         whole = np.tile(absent * self.H.sum(axis=1), (rows.indptr.size - 1, 1))
         for i, stored in enumerate(_slices(rows)):
             whole[i] += T[stored] @ self.Ht[rows.indices[stored]]
@@ -132,7 +130,7 @@ class ZeroRows:
         self, a: Array, c: Array, columns: NDArray[np.integer], x: Array, rho: float
     ) -> tuple[float, float]:
         """Turn WH of a row into slopes and curvatures, and return envelope and loss."""
-        none, model = (None, None, None, None), self.pair.model
+        none, model = (None, None, None, None), self.pair.numbers
         stored, curvatures, U = a[columns], c[columns], np.zeros(x.size)
         self.curvature_pass(self.zeros, c, *none, self.zeros, rho, model)
         at_zero = self.zero_pass(np.zeros(1), rho)
@@ -156,7 +154,7 @@ class ZeroRows:
 
     def _natural_penalties(self, rows: CsrRows) -> Array:
         """Return the natural penalty of each row; see `nmd_lab.solver.problem.natural_penalty`."""
-        n, loss, preimage = len(self.Ht), self.pair.loss, self.pair.preimage
+        n, loss, preimage = len(self.Ht), self.pair.loss, self.pair.pseudo_inverse
         natural = np.ones(rows.indptr.size - 1)
         absent = float(preimage(np.zeros(1))[0])
         for i, stored in enumerate(_slices(rows)):
@@ -170,12 +168,12 @@ class ZeroRows:
         return natural
 
 
-def handles_rows(pair: AnyPair) -> TypeGuard[Pair]:
-    """Return whether Newton steps suit a pair: a smooth loss, and an f within its domain."""
-    if not isinstance(pair, Pair) or not pair.loss.smooth:
+def handles_rows(pair: Model) -> bool:
+    """Return whether Newton steps suit a model: one smooth loss, and an f within its domain."""
+    if pair.single is None or not pair.smooth:
         return False
-    if pair.pieces:
-        return pair.pieces == pair.nonlinearity.pieces()
+    if pair.only.pieces:
+        return pair.only.pieces == pair.nonlinearity.pieces()
     (low, high), (smallest, largest) = pair.loss.domain, pair.nonlinearity.range
     return low <= smallest and largest <= high
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from nmd_lab.model.losses import Loss
+from nmd_lab.model.model import Model
 from nmd_lab.solver.admm import State
 
 EVERY_UP_TO = 20
@@ -72,13 +72,13 @@ class HiddenEntries:
     def error(self, state: State) -> float:
         """Return the error of f(WH) at the entries."""
         fitted = state.fitted
-        return error_at(fitted.loss, self._truth, fitted.at(*self._at), *self._at)
+        return error_at(fitted.model, self._truth, fitted.at(*self._at), *self._at)
 
 
 def error_at(
-    loss: Loss,
+    model: Model,
     truth: NDArray[np.floating],
-    model: NDArray[np.floating],
+    fitted: NDArray[np.floating],
     rows: NDArray[np.integer],
     columns: NDArray[np.integer],
 ) -> float:
@@ -87,9 +87,9 @@ def error_at(
     Columns of a mixed table have units of their own.  Their error is that of the library at
     held-out entries (`nmd_lab.solver.held_out`), which is about 1 for the best constants.
     """
-    if loss.pair is None:
-        return relative(truth, model)
-    errors = loss.pair.in_units(truth - model, rows, columns)
+    if model.which is None:
+        return relative(truth, fitted)
+    errors = model.in_units(truth - fitted, rows, columns)
     return float(np.sqrt(np.mean(np.square(errors)))) if errors.size else float("nan")
 
 

@@ -231,7 +231,7 @@ class CompletionState(SamplingState):
         """Return the error at a sample of the entries with and without components."""
         rows, columns, x = sample(self.observations, MOST_COMPARED).entries()
         with_all, without = (
-            error_at(fitted.loss, x, fitted.without(which).at(rows, columns), rows, columns)
+            error_at(fitted.model, x, fitted.without(which).at(rows, columns), rows, columns)
             for which in ([], list(off))
         )
         return with_all, without

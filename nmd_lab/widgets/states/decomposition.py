@@ -15,8 +15,8 @@ from nmd_lab.data.pictures import picture_of
 from nmd_lab.data.sparse import is_sparse
 from nmd_lab.model.fitted_values import FittedValues
 from nmd_lab.model.losses import LOSSES
+from nmd_lab.model.model import make_model
 from nmd_lab.model.nonlinearities import NONLINEARITIES
-from nmd_lab.model.proximal import make_pair
 from nmd_lab.result.decomposition import Decomposition
 from nmd_lab.solver.options import Options
 from nmd_lab.solver.settings import ADMM
@@ -199,7 +199,7 @@ class DecompositionState(PaintingState):
         def loss() -> None:
             if not 0 <= values["missing"] < 1:
                 return
-            pair = make_pair(self.nonlinearity(), values["loss"])
+            pair = make_model(self.nonlinearity(), values["loss"])
             pair.loss.check_data(*self.data.observed_limits)
 
         return {
@@ -248,7 +248,7 @@ class DecompositionState(PaintingState):
         observed = self.fitted_data.observed
         seen = np.nonzero(~np.isnan(observed))
         with_all, without = (
-            error_at(fitted.loss, observed[seen], fitted.without(which).block()[seen], *seen)
+            error_at(fitted.model, observed[seen], fitted.without(which).block()[seen], *seen)
             for which in ([], list(off))
         )
         return with_all, without
@@ -263,7 +263,7 @@ class DecompositionState(PaintingState):
         for name, each in ((f"{fit.nonlinearity.name}, {fit.loss.name}", fit), ("SVD", baseline)):
             model = each.fitted.block()
             observed, held_out = (
-                error_at(fit.loss, truth[entries], model[entries], *entries)
+                error_at(fit.fitted.model, truth[entries], model[entries], *entries)
                 for truth, entries in ((data.observed, seen), (data.original, data.hidden))
             )
             errors[name] = observed, held_out

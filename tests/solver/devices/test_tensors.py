@@ -11,7 +11,8 @@ import pytest
 from scipy import sparse
 
 import nmd_lab as nmd
-from nmd_lab.model.proximal import make_pair, t_update
+from nmd_lab.model.model import make_model
+from nmd_lab.model.proximal import t_update
 
 torch = pytest.importorskip("torch")
 
@@ -34,7 +35,7 @@ def data(f, m=30, n=24, rank=3):
     """Return nonnegative data that f can fit, with noise, and factors to start from."""
     rng = np.random.default_rng(0)
     W, H = rng.normal(size=(m, rank)), rng.normal(size=(rank, n))
-    f = make_pair(f, "frobenius").nonlinearity
+    f = make_model(f, "frobenius").nonlinearity
     X = np.abs(np.asarray(f(W @ H)) + 0.05 * rng.normal(size=(m, n)))
     return X, (W + 0.3 * rng.normal(size=W.shape), H + 0.3 * rng.normal(size=H.shape))
 
@@ -93,8 +94,8 @@ def test_the_update_of_tensors_is_the_exact_one(f, loss):
     rng = np.random.default_rng(3)
     v, x = 2 * rng.normal(size=2000), np.abs(rng.normal(size=2000)) * (rng.random(2000) < 0.8)
     rho = 10 ** rng.uniform(-3, 3, 2000)
-    pair = make_pair(f, loss)
-    t = t_update(pair, v, x, rho)
+    pair = make_model(f, loss)
+    t = t_update(pair.only, v, x, rho)
     entries, given = TensorPair(pair), [torch.from_numpy(each) for each in (v, x, rho)]
     found = entries.solve(*given).numpy()
     both = [
@@ -110,7 +111,7 @@ def test_the_update_of_tensors_is_the_exact_one(f, loss):
 def test_the_divergence_does_not_cancel_near_equal_values():
     x = np.linspace(0.5, 3, 50)
     y = x * (1 + np.logspace(-9, -0.5, 50))
-    found = TensorPair(make_pair("identity", "kl")).loss(torch.tensor(x), torch.tensor(y)).numpy()
+    found = TensorPair(make_model("identity", "kl")).loss(torch.tensor(x), torch.tensor(y)).numpy()
     np.testing.assert_allclose(found, nmd.KL()(x, y), rtol=1e-7)
 
 

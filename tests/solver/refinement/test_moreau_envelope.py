@@ -11,7 +11,7 @@ from scipy import sparse
 
 from nmd_lab.data.observations import observe
 from nmd_lab.model.losses import KL_FLOOR
-from nmd_lab.model.proximal import make_pair
+from nmd_lab.model.model import make_model
 from nmd_lab.solver.problem import natural_penalty
 from nmd_lab.solver.refinement.moreau_envelope import MoreauEnvelope, symmetric
 from nmd_lab.solver.storage import storage_of
@@ -48,7 +48,7 @@ def factors(m=9, n=7, rank=3, seed=1, dtype=np.float64):
 
 
 def envelope_of(observations, f, loss, threads=1):
-    return MoreauEnvelope(observations, make_pair(f, loss), storage_of(observations), threads)
+    return MoreauEnvelope(observations, make_model(f, loss), storage_of(observations), threads)
 
 
 def expected(A, X, weights, f, loss, penalty, U=0.0):
@@ -255,15 +255,15 @@ def test_natural_penalty(form):
     mean = np.average(X, weights=weights)
     spread = np.sum(weights * (X - mean) ** 2) / 2
     totals = {loss: np.sum(weights * distance(loss, X, mean)) for loss in ("l1", "kl")}
-    assert natural_penalty(observations, make_pair("relu", "frobenius")) == pytest.approx(1)
+    assert natural_penalty(observations, make_model("relu", "frobenius")) == pytest.approx(1)
     for loss, total in totals.items():
-        found = natural_penalty(observations, make_pair("relu", loss))
+        found = natural_penalty(observations, make_model("relu", loss))
         assert found == pytest.approx(total / spread)
-    square = natural_penalty(observations, make_pair("square", "l1"))
+    square = natural_penalty(observations, make_model("square", "l1"))
     root, middle = np.sqrt(X), np.average(np.sqrt(X), weights=weights)
     assert square == pytest.approx(2 * totals["l1"] / np.sum(weights * (root - middle) ** 2))
 
 
 @pytest.mark.parametrize("loss", ["frobenius", "l1", "kl"])
 def test_natural_penalty_of_data_that_are_constant(loss):
-    assert natural_penalty(observe(np.full((4, 3), 0.5)), make_pair("relu", loss)) == 1.0
+    assert natural_penalty(observe(np.full((4, 3), 0.5)), make_model("relu", loss)) == 1.0

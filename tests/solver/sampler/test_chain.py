@@ -14,7 +14,7 @@ from scipy import stats
 from some import some
 
 from nmd_lab.data.observations import observe
-from nmd_lab.model.proximal import make_pair
+from nmd_lab.model.model import make_model
 from nmd_lab.solver.sampler.chain import sweeps
 from nmd_lab.solver.sampler.model import Model
 from nmd_lab.solver.sampler.prior import Prior
@@ -53,7 +53,8 @@ def rows_from_prior(count, rng):
 def particles(case, data, rng):
     """Return v (2, 2, particle), log ρ, and normalised weights of the particles."""
     name, loss, kind, weights = CASES[case]
-    f, weights = make_pair(name, loss).nonlinearity, np.ones((2, 2)) if weights is None else weights
+    f = make_model(name, loss).nonlinearity
+    weights = np.ones((2, 2)) if weights is None else weights
     rows, columns = rows_from_prior(2, rng), rows_from_prior(2, rng)
     v = np.array([[w[:, 0] * h[:, 0] + w[:, 1] + h[:, 1] + MEAN for h in columns] for w in rows])
     rho = rng.gamma(3, size=PARTICLES) / (0.5 * 1.5**2)
@@ -81,7 +82,7 @@ def particles(case, data, rng):
 def model_of(case, data):
     name, loss, kind, weights = CASES[case]
     seen = observe(data, weights=weights).as_sparse()
-    values, pair = np.ascontiguousarray(seen.values).ravel(), make_pair(name, loss)
+    values, pair = np.ascontiguousarray(seen.values).ravel(), make_model(name, loss)
     entries = storage_of(seen), values, seen.weights, 1
     return Model(pair, kind, 1, True, True, MEAN, PRIOR, *entries)
 
@@ -117,7 +118,7 @@ def test_dense_and_sparse_storage_give_the_same_chain(case):
     name, loss, kind, _ = CASES[case]
     ends = []
     for seen in (observe(data), observe(data).as_sparse()):
-        values, pair = np.ascontiguousarray(seen.values).ravel(), make_pair(name, loss)
+        values, pair = np.ascontiguousarray(seen.values).ravel(), make_model(name, loss)
         entries = storage_of(seen), values, None, 1
         model = Model(pair, kind, 1, True, True, MEAN, PRIOR, *entries)
         T = values.copy() if kind == "gaussian" else np.full(6, np.nan)

@@ -11,17 +11,17 @@ from scipy import stats
 from scipy.special import expit
 
 import nmd_lab
+from nmd_lab.model.model import make_model
 from nmd_lab.model.nonlinearities import Piece
-from nmd_lab.model.proximal import make_pair
 from nmd_lab.solver.sampler.latent_draw import compile_latent_draw
 
 INF = math.inf
 
 
 def draws(f, v, x, rho, n=4000, seed=0):
-    pair = make_pair(f, "frobenius")
+    pair = make_model(f, "frobenius")
     sample = many_draws(compile_latent_draw(pair.structure))
-    return sample((float(v), float(x), float(rho), pair.arguments[0]), n, seed)
+    return sample((float(v), float(x), float(rho), pair.only.arguments[0]), n, seed)
 
 
 def assert_truncated(t, v, rho, low, high):
@@ -122,4 +122,4 @@ class Curve(nmd_lab.nonlinearities.Nonlinearity):
 
 def test_an_f_without_pieces_is_refused():
     with pytest.raises(ValueError, match=r"'curve of these tests' .* choose noise='after'"):
-        compile_latent_draw(make_pair(Curve(), "frobenius").structure)
+        compile_latent_draw(make_model(Curve(), "frobenius").structure)

@@ -10,7 +10,7 @@ from some import some
 
 import nmd_lab as nmd
 from nmd_lab._numba import compile_kernel
-from nmd_lab.model.proximal import make_pair
+from nmd_lab.model.model import make_model
 from nmd_lab.solver.sampler import limits, work
 from nmd_lab.solver.sampler.streams import start_stream
 
@@ -51,9 +51,9 @@ def test_poisson_between_limits(low, high):
 
 @pytest.mark.parametrize("f", ["relu", "modulus", "minmax", "square"])
 def test_T_before_f_is_normal_where_f_satisfies_the_limits(f):
-    pair, (low, high), (v, sd) = make_pair(f, "frobenius"), (0.0, 0.7), (0.2, 0.8)
+    pair, (low, high), (v, sd) = make_model(f, "frobenius"), (0.0, 0.7), (0.2, 0.8)
     draw = limits._compile_before(pair.structure)
-    t = many(draw, v, sd, low, high, pair.arguments[0])
+    t = many(draw, v, sd, low, high, pair.only.arguments[0])
     grid = np.linspace(-6, 6, 20_001)
     y = pair.nonlinearity(grid)
     density = norm.pdf(grid, v, sd) * ((y >= low) & (y <= high))

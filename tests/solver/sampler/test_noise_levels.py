@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from nmd_lab.data.observations import observe
-from nmd_lab.model.proximal import make_pair
+from nmd_lab.model.model import make_model
 from nmd_lab.solver.sampler.chain import _draw_noise
 from nmd_lab.solver.sampler.model import Model
 from nmd_lab.solver.sampler.prior import Prior
@@ -24,7 +24,7 @@ COUNT, MISFIT, LOSSES = 20, 31.0, 7.0
 
 def drawn(kind, loss):
     seen = observe(np.ones((5, 4)))
-    pair = make_pair("identity", loss)
+    pair = make_model("identity", loss)
     values = np.ones(COUNT)
     offsets = False, False
     entries = storage_of(seen), values, None, 1

@@ -12,7 +12,8 @@ from scipy import stats
 
 import nmd_lab
 from nmd_lab._numba import compile_scalar
-from nmd_lab.model.proximal import compile_t_update, make_pair
+from nmd_lab.model.model import make_model
+from nmd_lab.model.proximal import compile_t_update
 from nmd_lab.solver.sampler import grid_draws
 from nmd_lab.solver.sampler.grid_draws import compile_grid_draw
 from nmd_lab.solver.sampler.t_draw import compile_t_draw
@@ -108,16 +109,16 @@ def test_a_step_keeps_the_density(loss):
 @pytest.mark.exhaustive
 def test_a_step_corrects_a_coarse_grid(loss, monkeypatch):
     """The points before the first halving miss the density; steps from it must not."""
-    pair = make_pair("square", loss)
+    pair = make_model("square", loss)
     parts = [compile_scalar(part) for part in (pair.nonlinearity.forward, pair.loss.value)]
     monkeypatch.setattr(grid_draws, "N_PASSES", 0)
     monkeypatch.setattr(grid_draws, "N_COARSE", 1)
     step = many_steps(compile_grid_draw(compile_t_update(pair.structure), *parts, True))
     inputs, n = (0.5, 2.0, 0.7, 1.5), 40_000
     exact = density_of("square", loss, *inputs)
-    proposals = step(np.full(n, math.nan), (*inputs, *pair.arguments), 0)
+    proposals = step(np.full(n, math.nan), (*inputs, *pair.only.arguments), 0)
     assert p_value(proposals, exact) < 1e-6
-    t = step(exact.sample(uniform_numbers(n, 1)), (*inputs, *pair.arguments), 1)
+    t = step(exact.sample(uniform_numbers(n, 1)), (*inputs, *pair.only.arguments), 1)
     assert p_value(t, exact) > 1e-3
 
 
@@ -213,5 +214,5 @@ def test_several_modes(inputs):
 
 
 def test_one_structure_is_compiled_once():
-    first, second = (make_pair(nmd_lab.MinMax(*ab), "l1").structure for ab in ((0, 1), (2, 5)))
+    first, second = (make_model(nmd_lab.MinMax(*ab), "l1").structure for ab in ((0, 1), (2, 5)))
     assert compile_t_draw(first) is compile_t_draw(second)

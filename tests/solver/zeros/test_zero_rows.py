@@ -9,7 +9,7 @@ from scipy.optimize import minimize
 from some import some
 
 import nmd_lab as nmd
-from nmd_lab.model.proximal import make_pair
+from nmd_lab.model.model import make_model
 from nmd_lab.solver.zeros import new_rows
 from nmd_lab.solver.zeros.new_rows import handles_rows
 
@@ -38,7 +38,7 @@ def fit_to(X, f, loss, alpha=0.0):
 
 def objective(fit, f, loss, alpha, x):
     """Return the objective of a row, with the floor of the loss on f."""
-    pair, H = make_pair(f, loss), fit.H.values
+    pair, H = make_model(f, loss), fit.H.values
 
     def value(w):
         y = np.asarray(pair.nonlinearity(w @ H))
@@ -116,7 +116,7 @@ def test_an_empty_document_has_no_component():
 
 
 def test_which_pairs_take_newton_steps():
-    assert all(handles_rows(make_pair(*pair)) for pair in PAIRS)
-    assert handles_rows(make_pair("square", "kl"))
-    assert not handles_rows(make_pair("relu", "l1"))  # it has a kink
-    assert not handles_rows(make_pair("identity", "kl"))  # WH may leave the domain
+    assert all(handles_rows(make_model(*pair)) for pair in PAIRS)
+    assert handles_rows(make_model("square", "kl"))
+    assert not handles_rows(make_model("relu", "l1"))  # it has a kink
+    assert not handles_rows(make_model("identity", "kl"))  # WH may leave the domain

@@ -15,7 +15,7 @@ from scipy import sparse
 import nmd_lab as nmd
 from nmd_lab.data.observations import observe
 from nmd_lab.model.losses import KL_FLOOR
-from nmd_lab.model.proximal import make_pair
+from nmd_lab.model.model import make_model
 from nmd_lab.solver.devices import compiled_zeros
 from nmd_lab.solver.devices.compiled_zeros import ZeroLoss
 from nmd_lab.solver.prepare import prepare
@@ -68,13 +68,13 @@ def test_tiles_have_each_entry_once(m, n, seed, parts):
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("loss", ["frobenius", "l1", "kl"])
 def test_the_fast_forms_are_the_T_update_of_a_zero(loss, dtype):
-    pair = make_pair("relu", loss)
+    pair = make_model("relu", loss)
     general = compiled_zeros._zero_kernel(pair.structure, f"test_{pair.name}", False)
     A = np.random.default_rng(0).normal(size=1300).astype(dtype)
     for penalty in (0.3, 5.0):
         one, other = A.copy(), A.copy()
         found = ZeroLoss(pair, np.dtype(dtype))(one, penalty)
-        wanted = general(other, dtype(penalty), pair.model)
+        wanted = general(other, dtype(penalty), pair.numbers)
         rtol = 1e-12 if dtype == np.float64 else 1e-5
         np.testing.assert_allclose(found, wanted, rtol=rtol)
         np.testing.assert_allclose(one, other, rtol=rtol, atol=rtol)
@@ -83,7 +83,7 @@ def test_the_fast_forms_are_the_T_update_of_a_zero(loss, dtype):
 @pytest.mark.parametrize("loss", ["frobenius", "kl"])
 def test_nan_stays_nan(loss):
     A = np.array([0.5, np.nan, -1.0])
-    assert np.isnan(ZeroLoss(make_pair("relu", loss), A.dtype)(A, 1.0)).all()
+    assert np.isnan(ZeroLoss(make_model("relu", loss), A.dtype)(A, 1.0)).all()
 
 
 def test_a_loss_with_a_value_of_its_own_has_no_form():
@@ -104,7 +104,7 @@ def test_envelope_is_that_of_all_entries_with_multipliers_at_the_stored_ones(
     f, loss, threads, small_tiles, monkeypatch
 ):
     monkeypatch.setattr("nmd_lab.solver.storage.SHARE_ENTRIES", 50)
-    X, pair = random_data(), make_pair(f, loss)
+    X, pair = random_data(), make_model(f, loss)
     W, H = factors()
     full = observe(X.toarray())
     lean = SparseEnvelope(Tiles(X.shape, X.indptr, X.indices, X.data), pair, threads)

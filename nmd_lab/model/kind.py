@@ -1,0 +1,231 @@
+"""One kind of entries: a nonlinearity, a loss, and the units in which they are taken.
+
+With centre c, size s and weight w, an entry x is modelled by f(c + s (WH)) and has the loss
+w d(x, f(c + s (WH))).  In a table of several kinds, WH then has no unit, WH = 0 is the best
+constant of each column, and no column drowns another.  Without units, c = 0, s = 1 and w = 1.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nmd_lab._numba import is_ours
+
+from ._curve import curve_of
+from .censored import FORMS
+from .loss import Loss
+from .losses import as_loss
+from .nonlinearities import as_nonlinearity
+from .nonlinearity import Nonlinearity, Piece
+
+FloatArray = NDArray[np.floating]
+
+Structure = tuple[type[Nonlinearity], type[Loss], tuple[bool, ...]]
+"""Structure of compiled code: class of f, class of d, and for each piece whether it is flat."""
+
+Branch = tuple[Structure, tuple[int, int, int], Any]
+"""A structure, its numbers of pieces, of parameters of f and of parameters of d, and f if it is
+searched along a curve of its own."""
+
+
+AnyStructure = Structure | tuple[str, tuple[Branch, ...]]
+"""The structure of one kind, or of a table of several."""
+
+
+class LimitModel(NamedTuple):
+    """What is known of all entries with limits.
+
+    Attributes
+    ----------
+    smallest : float
+        Smallest value that an entry of X may have; no bound by default.
+    sd : float
+        Standard deviation of the noise in the units of X, for a loss that has a form for limits
+        (`nmd_lab.model.censored`).  0: any value within the limits is as good as another.
+    """
+
+    smallest: float = -math.inf
+    sd: float = 0.0
+
+
+NO_LIMIT_MODEL = LimitModel()
+"""Nothing is known."""
+
+
+class Kind(NamedTuple):
+    """A nonlinearity and a loss, prepared for compiled code, with their units.
+
+    Attributes
+    ----------
+    nonlinearity : Nonlinearity
+        Nonlinearity f.
+    loss : Loss
+        Loss d, with what is learned.
+    structure : tuple
+        Everything that the code itself depends on: class of f, class of d, and for each piece
+        whether it is flat.
+    pieces : tuple of Piece
+        Pieces of f within the domain of d; empty if they are not used.
+    limits : LimitModel
+        What is known of all entries with limits.
+    centre, size : float
+        An entry is modelled by f(centre + size (WH)); size > 0.
+    weight : float
+        Factor of the loss, > 0.
+    """
+
+    nonlinearity: Nonlinearity
+    loss: Loss
+    structure: Structure
+    pieces: tuple[Piece, ...]
+    limits: LimitModel = NO_LIMIT_MODEL
+    centre: Any = 0.0
+    size: Any = 1.0
+    weight: Any = 1.0
+
+    @property
+    def name(self) -> str:
+        """Name of the compiled code; kinds with the same name share the code."""
+        flat = "".join("f" if each else "s" for each in self.structure[2])
+        return f"{self.nonlinearity.code_name}_{self.loss.code_name}_{flat or 'closed'}"
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether both classes belong to this package."""
+        return is_ours(type(self.nonlinearity), type(self.loss))
+
+    @property
+    def arguments(self) -> tuple[Any, ...]:
+        """Run-time arguments of compiled code: pieces, numbers of f, numbers of d.
+
+        Whoever keeps them keeps the kind, too, since a number may be the address of a
+        table.  An f that is searched has its curve in the place of the pieces.
+        """
+        table: tuple[Any, ...] = tuple(tuple(map(float, piece)) for piece in self.pieces)
+        if is_searched(self.structure):
+            table = curve_of(self.nonlinearity).numbers
+        return table, self.nonlinearity.numbers, self.loss.numbers
+
+    @property
+    def numbers(self) -> tuple[Any, ...]:
+        """All numbers without the units, as `nmd_lab.model.entry` takes them."""
+        return *self.arguments, self.loss.floors, tuple(map(float, self.limits))
+
+    @property
+    def row(self) -> list[float]:
+        """All numbers in one row, the units at its end, as `nmd_lab.model.entry` reads it."""
+        pieces, pf, pd, floors, limits = self.numbers
+        flat = [] if is_searched(self.structure) else [n for piece in pieces for n in piece]
+        return [*flat, *pf, *pd, *floors, *limits, self.weight, self.centre, self.size]
+
+    @property
+    def branch(self) -> Branch:
+        """What the compiled code of a table of several kinds depends on."""
+        pieces, pf, pd, _, _ = self.numbers
+        searched = is_searched(self.structure)
+        sizes = 0 if searched else len(pieces), len(pf), len(pd)
+        return self.structure, sizes, self.nonlinearity if searched else None
+
+    @property
+    def has_form_for_limits(self) -> bool:
+        """Whether the loss of entries with limits depends on the size of the noise."""
+        return type(self.loss) in FORMS
+
+    def with_limits(self, limits: LimitModel) -> Kind:
+        """Return the kind with what is known of entries with limits, in the units of X.
+
+        A standard deviation of NaN, one that is to be estimated, counts as 0.
+        """
+        sd = limits.sd if self.has_form_for_limits and limits.sd > 0 else 0.0
+        return self._replace(limits=limits._replace(sd=sd))
+
+    def with_loss(self, loss: Loss) -> Kind:
+        """Return the kind with another loss, such as one with learned numbers."""
+        changed = make_kind(self.nonlinearity, loss)
+        return self._replace(loss=loss, structure=changed.structure, pieces=changed.pieces)
+
+    def modelled(self, t: FloatArray) -> FloatArray:
+        """Return f(centre + size t)."""
+        values: FloatArray = self.nonlinearity(self.centre + self.size * t)
+        return values
+
+    def expected(self, t: FloatArray) -> FloatArray:
+        """Return the expected x, in the units of X."""
+        return self.loss.expected(self.modelled(t))
+
+    def losses(self, x: FloatArray, t: FloatArray) -> FloatArray:
+        """Return the weighted loss of each entry."""
+        losses: FloatArray = self.weight * self.loss(x, self.modelled(t))
+        return losses
+
+    def pseudo_inverse(self, x: FloatArray) -> FloatArray:
+        """Return the starting T, finite, with f near what suits x, in the units of WH."""
+        start: FloatArray = (
+            self.nonlinearity.preimage(self.loss.target(x)) - self.centre
+        ) / self.size
+        return start
+
+
+def make_kind(nonlinearity: str | Nonlinearity, loss: str | Loss) -> Kind:
+    """Return a nonlinearity and a loss without units, if they are compatible."""
+    f, d = as_nonlinearity(nonlinearity), as_loss(loss)
+    pieces = tuple(_feasible_pieces(f, d))
+    closed = type(d) in f.closed_forms
+    none = not closed and f.pieces() is not None and not pieces
+    if none or f.range[0] > d.domain[1] or f.range[1] < d.domain[0]:
+        raise ValueError(
+            f"nonlinearity={f!r} takes no value in {d.domain}, where the loss {d.name!r} is "
+            "finite: change the bounds or the loss."
+        )
+    if (closed and f.pieces() is None) or not d.is_solved_on_pieces():
+        pieces = ()
+    return Kind(f, d, (type(f), type(d), tuple(piece.slope == 0 for piece in pieces)), pieces)
+
+
+def branches_of(kinds: Sequence[Kind]) -> tuple[Branch, ...]:
+    """Return the different structures of some kinds."""
+    return tuple(dict.fromkeys(kind.branch for kind in kinds))
+
+
+def tables_of(kinds: Sequence[Kind]) -> tuple[Any, ...]:
+    """Return the numbers of some kinds: tables by structure, and where each kind is in them."""
+    branches = branches_of(kinds)
+    tables: list[list[list[float]]] = [[] for _ in branches]
+    position, row = [], []
+    for kind in kinds:
+        at = branches.index(kind.branch)
+        position.append(at)
+        row.append(len(tables[at]))
+        tables[at].append(kind.row)
+    curves = tuple(() if f is None else curve_of(f).numbers for _, _, f in branches)
+    numbers = tuple(np.array(table) for table in tables)
+    return np.array(position), np.array(row), numbers, curves
+
+
+def _feasible_pieces(f: Nonlinearity, d: Loss) -> list[Piece]:
+    """Return the pieces of f, restricted to the domain of the loss."""
+    feasible = []
+    smallest, largest = d.domain
+    for low, high, slope, intercept in f.pieces() or ():
+        if slope == 0:
+            inside = smallest <= intercept <= largest and math.isfinite(intercept)
+        else:
+            ends = ((smallest - intercept) / slope, (largest - intercept) / slope)
+            low, high = max(low, min(ends)), min(high, max(ends))
+            inside = low <= high
+        if inside and low < math.inf and high > -math.inf:
+            feasible.append(Piece(low, high, slope, intercept))
+    return feasible
+
+
+def is_searched(structure: Structure) -> bool:
+    """Return whether the T-update of a structure is found along the curve of f."""
+    f, d, flat = structure
+    by_branches = f.periodic and d.is_solved_on_pieces()
+    by_formula = d in f.closed_forms or bool(flat)
+    return not (by_formula or by_branches)

@@ -1,0 +1,296 @@
+"""The model of a table: a list of kinds, and which of them a column or an entry has.
+
+A nonlinearity and a loss for all entries are a model of one kind without units, whose compiled code
+knows of no other.  All functions of arrays take the positions of the entries, which one kind does
+not need.
+
+>>> import numpy as np
+>>> from nmd_lab.model.kind import make_kind
+>>> from nmd_lab.model.model import Model
+>>> number = make_kind("identity", "frobenius")._replace(centre=170.0, size=10.0, weight=0.01)
+>>> count = make_kind("relu", "kl")._replace(centre=2.0)
+>>> model = Model((number, count), np.array([0, 1, 1]))
+>>> model.expected(np.zeros((1, 3)), columns=np.arange(3))
+array([[170.,   2.,   2.]])
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .kind import AnyStructure, FloatArray, Kind, LimitModel, branches_of, make_kind, tables_of
+from .loss import Loss
+from .mixed import Mixed, groups
+from .nonlinearity import Nonlinearity
+
+IntArray = NDArray[np.integer]
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """Nonlinearities, losses and units of all entries.
+
+    Attributes
+    ----------
+    kinds : tuple of Kind
+        The different kinds.
+    which : ndarray of int (n,) or (m, n), or None
+        Position of the kind of each column, or of each entry.  None: all have the only one, which
+        has no units.
+    """
+
+    kinds: tuple[Kind, ...]
+    which: IntArray | None = None
+
+    @property
+    def single(self) -> Kind | None:
+        """The kind of all entries; None for a table of several."""
+        return self.kinds[0] if self.which is None else None
+
+    @property
+    def only(self) -> Kind:
+        """The kind of all entries, where nothing else can be."""
+        assert self.which is None, "the model has several kinds"
+        return self.kinds[0]
+
+    @property
+    def nonlinearity(self) -> Nonlinearity:
+        """Nonlinearity of all entries."""
+        return self.only.nonlinearity
+
+    @property
+    def loss(self) -> Loss:
+        """Loss of all entries."""
+        return self.only.loss
+
+    @property
+    def shown(self) -> tuple[Any, Any]:
+        """Nonlinearity and loss as a result shows them, those of each column in a mixed table."""
+        if self.which is None:
+            return self.nonlinearity, self.loss
+        both = ([kind.nonlinearity for kind in self.kinds], [kind.loss for kind in self.kinds])
+        return Mixed(both[0], self.which), Mixed(both[1], self.which)
+
+    # What an algorithm needs to know of it.
+
+    @property
+    def degrees(self) -> tuple[int | None, int | None]:
+        """Degrees of f and of d, by which data have a unit; None for kinds with their own."""
+        kind = self.single
+        return (None, None) if kind is None else (kind.nonlinearity.degree, kind.loss.degree)
+
+    @property
+    def linear(self) -> bool:
+        """Whether every nonlinearity is linear."""
+        return all(kind.nonlinearity.linear for kind in self.kinds)
+
+    @property
+    def even(self) -> bool:
+        """Whether there is one nonlinearity, and it is even: the signs of WH are to be found."""
+        kind = self.single
+        return kind is not None and kind.nonlinearity.even
+
+    @property
+    def smooth(self) -> bool:
+        """Whether every loss has a derivative everywhere inside its domain."""
+        return all(kind.loss.smooth for kind in self.kinds)
+
+    @property
+    def fits_exactly(self) -> bool:
+        """Whether there is one loss, and it is smallest at x."""
+        kind = self.single
+        return kind is not None and kind.loss.smallest_at_x
+
+    @property
+    def learns(self) -> bool:
+        """Whether some parameter of a loss is learned."""
+        return any(kind.loss.learns for kind in self.kinds)
+
+    @property
+    def has_form_for_limits(self) -> bool:
+        """Whether the loss of entries with limits depends on the size of the noise."""
+        kind = self.single
+        return kind is not None and kind.has_form_for_limits
+
+    @property
+    def limits(self) -> LimitModel:
+        """What is known of all entries with limits; nothing for several kinds."""
+        kind = self.single
+        return LimitModel() if kind is None else kind.limits
+
+    def is_of(self, nonlinearity: type[Nonlinearity], loss: type[Loss]) -> bool:
+        """Return whether all entries have a nonlinearity and a loss of these classes."""
+        return self.structure[:2] == (nonlinearity, loss)
+
+    # What compiled code needs.
+
+    @cached_property
+    def structure(self) -> AnyStructure:
+        """Everything that the compiled code depends on: the different structures of the kinds."""
+        if self.which is None:
+            return self.kinds[0].structure
+        return "mixed", branches_of(self.kinds)
+
+    @property
+    def name(self) -> str:
+        """Name of the compiled code; models with the same name share the code."""
+        names = "_".join(dict.fromkeys(kind.name for kind in self.kinds))
+        return names if self.which is None else f"mixed_{names}"
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether all classes belong to this package."""
+        return all(kind.is_ours for kind in self.kinds)
+
+    @cached_property
+    def numbers(self) -> tuple[Any, ...]:
+        """Run-time argument of compiled code: the numbers of the only kind, or tables of all."""
+        if self.which is None:
+            return self.kinds[0].numbers
+        return tables_of(self.kinds)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Model, (self.kinds, self.which)  # the numbers may be addresses in this process
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Model) or self.kinds != other.kinds:
+            return False
+        if self.which is None or other.which is None:
+            return self.which is other.which
+        return np.array_equal(self.which, other.which)
+
+    def __hash__(self) -> int:
+        return hash((self.kinds, None if self.which is None else self.which.tobytes()))
+
+    # Functions of arrays of entries.
+
+    def which_at(self, rows: Any, columns: Any) -> Any:
+        """Return the position of the kind of each entry; rows and columns broadcast."""
+        assert self.which is not None
+        if self.which.ndim == 2:
+            return self.which[rows, columns]
+        return np.broadcast_to(
+            self.which[columns], np.broadcast_shapes(np.shape(rows), np.shape(columns))
+        )
+
+    def modelled(self, t: FloatArray, rows: Any = 0, columns: Any = 0) -> FloatArray:
+        """Return f at values of WH."""
+        if self.which is None:
+            return self.nonlinearity(t)
+        return self._each(lambda kind, t: kind.modelled(t), rows, columns, t)
+
+    def expected(self, t: FloatArray, rows: Any = 0, columns: Any = 0) -> FloatArray:
+        """Return the expected x at values of WH, in the units of X."""
+        if self.which is None:
+            return self.loss.expected(self.nonlinearity(t))
+        return self._each(lambda kind, t: kind.expected(t), rows, columns, t)
+
+    def pseudo_inverse(self, x: FloatArray, rows: Any = 0, columns: Any = 0) -> FloatArray:
+        """Return the starting T, finite, with f near what suits X."""
+        if self.which is None:
+            return self.nonlinearity.preimage(self.loss.target(x))
+        return self._each(lambda kind, x: kind.pseudo_inverse(x), rows, columns, x)
+
+    def losses(self, x: FloatArray, t: FloatArray, rows: Any = 0, columns: Any = 0) -> FloatArray:
+        """Return the weighted losses at values of WH."""
+        if self.which is None:
+            return self.loss(x, self.nonlinearity(t))
+        return self._each(lambda kind, x, t: kind.losses(x, t), rows, columns, x, t)
+
+    def in_units(self, errors: FloatArray, rows: Any = 0, columns: Any = 0) -> FloatArray:
+        """Return errors of X in the units of their columns, those of X for the only kind."""
+        if self.which is None:
+            return errors
+        return self._each(lambda kind, e: e * np.sqrt(kind.weight), rows, columns, errors)
+
+    def relative_error(self, objective: float, reference: float) -> float:
+        """Return the relative error of a fit; for several kinds, the ratio of the two numbers."""
+        if self.which is None:
+            return self.loss.relative_error(objective, reference)
+        return objective / reference if reference > 0 else (0.0 if objective == 0 else math.inf)
+
+    def check_data(self, smallest: float, largest: float) -> None:
+        """Raise ValueError if the loss of all entries is not defined for every x in between."""
+        if self.which is None:
+            self.loss.check_data(smallest, largest)
+
+    # Other models.
+
+    def with_limits(self, limits: LimitModel) -> Model:
+        """Return the model with what is known of entries with limits; several kinds have theirs."""
+        kind = self.single
+        return self if kind is None else Model((kind.with_limits(limits),))
+
+    def with_wider_bounds(self, width: float) -> Model | None:
+        """Return the model with wider bounds of f, for a homotopy; None if f has not two."""
+        kind = self.single
+        if kind is None:
+            return None
+        wider = kind.nonlinearity.with_wider_bounds(width, kind.loss.domain)
+        return None if wider is None else make_model(wider, kind.loss)
+
+    def scaled(self, size: float) -> Model:
+        """Return the model for data that are divided by `size`; several kinds have their units."""
+        kind = self.single
+        if kind is None:
+            return self
+        scaled = make_kind(kind.nonlinearity.scaled(size), kind.loss.scaled(size))
+        smallest, sd = kind.limits
+        return Model((scaled._replace(limits=LimitModel(smallest / size, sd / size)),))
+
+    def learned(
+        self, x: FloatArray, t: FloatArray, weights: FloatArray, rows: Any = 0, columns: Any = 0
+    ) -> Model:
+        """Return the model with the parameters of highest likelihood, given observed entries."""
+        if self.which is None:
+            loss = self.loss.learned(x, self.nonlinearity(t), weights)
+            return Model((self.only.with_loss(loss),))
+        order, ends = groups(self.which_at(rows, columns), len(self.kinds))
+        kinds = list(self.kinds)
+        for k, kind in enumerate(kinds):
+            at = order[ends[k] : ends[k + 1]]
+            if kind.loss.learns and at.size:
+                kinds[k] = kind.with_loss(
+                    kind.loss.learned(x[at], kind.modelled(t[at]), weights[at])
+                )
+        return replace(self, kinds=tuple(kinds))
+
+    @cached_property
+    def _by_function(self) -> tuple[list[Kind], IntArray, tuple[FloatArray, ...]]:
+        """Different kinds without units, the position of each kind's among them, and all units."""
+        plain = [kind._replace(centre=0.0, size=1.0, weight=1.0) for kind in self.kinds]
+        different = list(dict.fromkeys(plain))
+        position = {kind: k for k, kind in enumerate(different)}
+        units = np.array([(k.centre, k.size, k.weight) for k in self.kinds], dtype=np.float64).T
+        return different, np.array([position[kind] for kind in plain]), tuple(units)
+
+    def _each(
+        self, function: Callable[..., FloatArray], rows: Any, columns: Any, *arrays: FloatArray
+    ) -> FloatArray:
+        """Return a function of the kind and the numbers of each entry.
+
+        Kinds with the same f and d are worked on together, since a table may have many columns.
+        """
+        first = np.asarray(arrays[0])
+        which = np.broadcast_to(self.which_at(rows, columns), first.shape).ravel()
+        different, positions, units = self._by_function
+        out = np.empty(first.size, np.result_type(first.dtype, np.float32))
+        order, ends = groups(positions[which], len(different))
+        for k, plain in enumerate(different):
+            at = order[ends[k] : ends[k + 1]]
+            centre, size, weight = (unit[which[at]] for unit in units)
+            kind = plain._replace(centre=centre, size=size, weight=weight)
+            out[at] = function(kind, *(np.asarray(array).ravel()[at] for array in arrays))
+        return out.reshape(first.shape)
+
+
+def make_model(nonlinearity: str | Nonlinearity, loss: str | Loss) -> Model:
+    """Return the model of one nonlinearity and one loss, if they are compatible."""
+    return Model((make_kind(nonlinearity, loss),))
