@@ -7,11 +7,13 @@ CONSTRAINTS := constraints.txt
 
 # Tests run in as many processes as there are cores, and each process uses one thread.
 CORES  := $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1)
-PYTEST  = OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 NUMBA_NUM_THREADS=1 $(BIN)/pytest -n $(CORES) --dist worksteal
-NBVAL   = $(PYTEST) --dist loadfile --nbval-lax --nbval-current-env --nbval-cell-timeout=1200
+# The plugin for notebooks takes seconds to load, in every process.
+XDIST   = OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 NUMBA_NUM_THREADS=1 $(BIN)/pytest -n $(CORES)
+PYTEST  = $(XDIST) --dist worksteal -p no:nbval
+NBVAL   = $(XDIST) --dist loadfile --nbval-lax --nbval-current-env --nbval-cell-timeout=1200
 
-# Notebooks that take less than a minute with compiled kernels.
-SHORT_NOTEBOOKS := $(wildcard notebooks/01_* notebooks/09_* notebooks/10_* notebooks/11_* notebooks/12_* notebooks/paper/printed_updates*)
+# Notebooks that take less than a minute with compiled kernels, alone on a machine.
+SHORT_NOTEBOOKS := $(wildcard notebooks/01_* notebooks/09_* notebooks/11_* notebooks/12_* notebooks/paper/printed_updates*)
 
 # About half of the tests of the solver, by their time.
 HALF := sampler refinement devices executors
@@ -34,8 +36,10 @@ RELEASE := build==1.6.1 twine==7.0.0 validate-pyproject==0.27 check-wheel-conten
 UNIT := plot,io,data,lab,test
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
-# Python compiles what it imports.
+# Python compiles what it imports, once: a machine may say that it does not keep what it compiles,
+# and then each process takes five seconds longer to begin.
 export PIP_NO_COMPILE := 1
+unexport PYTHONDONTWRITEBYTECODE
 # Environments are installed by uv, two minutes faster than by pip, from where pip is told to look.
 UV := uv==0.13.9
 ifdef PIP_FIND_LINKS
@@ -61,8 +65,7 @@ test: $(VENV)/with-dev ## every claim once: unit tests, a browser test an explor
 	$(PYTEST) tests/model $(addprefix tests/solver/,$(HALF))
 	$(PYTEST) tests/solver $(addprefix --ignore=tests/solver/,$(HALF))
 	$(PYTEST) tests --ignore=tests/model --ignore=tests/solver
-	$(PYTEST) nmd_lab
-	$(NBVAL) $(SHORT_NOTEBOOKS)
+	$(NBVAL) nmd_lab $(SHORT_NOTEBOOKS)
 
 test-all: how-long $(VENV)/with-dev ## everything, on every Python of this machine and with the lowest versions (hours)
 	@set -e; for folder in $(FOLDERS); do $(PYTEST) --all $$folder; done

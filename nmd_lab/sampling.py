@@ -39,7 +39,7 @@ def sample(
     chains: int = 1,
     keep: int | None = None,
     noise: Literal["auto", "before", "after"] = "auto",
-    offsets: Literal["auto", "none", "rows", "columns", "both"] = "auto",
+    offsets: Literal["auto", "none", "global", "rows", "columns", "both"] = "auto",
     observed: ArrayLike | None = None,
     weights: ArrayLike | None = None,
     at_most: ArrayLike | None = None,
@@ -47,7 +47,7 @@ def sample(
     upper: ArrayLike | None = None,
     dtype: DTypeLike | None = None,
     sample_dims: str | Sequence[str] | None = None,
-    init: Any = "auto",
+    init: Literal["auto", "random", "svd"] | Any = "auto",
     targets: Any = None,
     callback: Callable[..., Any] | None = None,
     time_limit: float | None = None,
@@ -112,8 +112,8 @@ def sample(
     random_state : int, Generator or None
         Seed.  The same seed gives the same bits, with any number of threads.
     compute : Compute, optional
-        Threads, cluster and checkpoints; see `Compute`.  The draws have the same bits with any
-        number of threads, and on a cluster, where `init` must be given for an even f.
+        Threads and checkpoints; see `Compute`.  The draws have the same bits with any number of
+        threads.
 
     Returns
     -------

@@ -109,6 +109,7 @@ def many_steps(draw):
 
 
 @cache
+@cache
 def t_draws(f, loss):
     """Return the draws of a pair: ``(v, x, rho, beta, n, seed, t_old=nan) -> ndarray``."""
     pair = make_model(f, loss)

@@ -27,7 +27,8 @@ class Listener(event.Listener):
         pass
 event.register("numba:compile", Listener())
 X = np.maximum(np.random.default_rng(0).normal(size=(12, 9)), 0)
-nmd.decompose(X, 2, "relu", "l1", max_iter=3, random_state=0)
+plain = nmd.ADMM(refine=False, homotopy=False, polish=False)
+nmd.decompose(X, 2, "relu", "l1", max_iter=3, init="random", solver=plain, random_state=0)
 print("compiled", *sorted(name for name in compiled if name.startswith("update_relu_l1")))
 """
 

@@ -12,6 +12,7 @@ import nmd_lab as nmd
 QUICK = {"draws": 3, "tune": 1, "random_state": 0, "progress": False}
 GOOD = np.abs(np.random.default_rng(0).normal(size=(8, 6)))
 OTHER = GOOD[:7]
+ONE_FIT = {"alpha": 0.1, "max_iter": 2, "progress": False}
 
 
 def changed(value):
@@ -40,6 +41,7 @@ BAD = {
     "chains zero": ("chains", {"chains": 0}),
     "keep zero": ("keep", {"keep": 0}),
     "compute dict": ("compute", {"compute": {"threads": 1}}),
+    "client": ("client", {"compute": nmd.Compute(client="active")}),
     "device": ("device", {"compute": nmd.Compute(device="cpu")}),
     "memory limit": ("memory_limit", {"compute": nmd.Compute(memory_limit=1)}),
     "folder": ("work_dir", {"compute": nmd.Compute(work_dir=".")}),
@@ -58,8 +60,8 @@ BAD = {
     "unknown init": ("init", {"init": "svdd"}),
     "init array": ("init", {"init": GOOD}),
     "init None": ("init", {"init": None}),
-    "init of another shape": ("init", {"init": nmd.complete(OTHER, 3, max_iter=2, progress=False)}),
-    "init of another rank": ("init", {"init": nmd.complete(GOOD, 2, max_iter=2, progress=False)}),
+    "init of another shape": ("init", {"init": nmd.complete(OTHER, 3, **ONE_FIT)}),
+    "init of another rank": ("init", {"init": nmd.complete(GOOD, 2, **ONE_FIT)}),
     "random_state": ("random_state", {"random_state": "a"}),
     "ordinal and relu": ("nonlinearity", {"loss": "ordinal", "nonlinearity": "relu"}),
     "ordinal with weights": ("weights", {"loss": "ordinal", "weights": GOOD + 1}),
@@ -98,3 +100,9 @@ def test_a_posterior_of_another_model_is_no_start(change, named):
     before = nmd.sample(data, **given)
     with pytest.raises(ValueError, match=named):
         nmd.sample(data, init=before, **given | change)
+
+
+def test_an_array_of_dask_is_refused():
+    lazy = pytest.importorskip("dask.array").from_array(GOOD)
+    with pytest.raises(ValueError, match=r"X of Dask does not go with sample\(\): give X, or some"):
+        nmd.sample(lazy, 3, **QUICK)

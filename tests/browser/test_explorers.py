@@ -52,7 +52,7 @@ explorer
 STUDY = """
 import nmd_lab as nmd
 study = nmd.Study(
-    nmd.datasets.digits(1000), nonlinearity="relu", rank=[4, 8], n_splits=2, max_iter=3,
+    nmd.datasets.digits(300), nonlinearity="relu", rank=[4, 8], n_splits=2, max_iter=3,
     solver=nmd.ADMM(rho=1.0), tol=0,
 )
 study.run(progress=False)
