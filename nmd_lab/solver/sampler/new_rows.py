@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from nmd_lab._threads import all_threads
 from nmd_lab.data.base import FloatArray, Observations
-from nmd_lab.model.model import Model
+from nmd_lab.model.model import Model as EntryModel
 
 from .cut_points import CutPoints
 from .hyperparameters import RowPrior
@@ -69,7 +69,7 @@ class NewRows:
     """
 
     observations: Observations
-    pair: Model
+    pair: EntryModel
     kind: NoiseKind
     rank: int
     row_offsets: bool

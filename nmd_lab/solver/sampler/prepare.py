@@ -14,7 +14,7 @@ from nmd_lab._threads import all_threads
 from nmd_lab.data.base import FloatArray, Observations, Transform
 from nmd_lab.model.losses import LOSSES, Loss
 from nmd_lab.model.model import Model as EntryModel
-from nmd_lab.model.model import make_model
+from nmd_lab.model.model import make_model as make_entry_model
 from nmd_lab.model.nonlinearities import Nonlinearity
 from nmd_lab.model.ordinal import Ordinal
 from nmd_lab.solver.bounds import with_bounds
@@ -75,13 +75,13 @@ def prepare_sample(
     ordinal = as_ordinal(loss)
     f = with_bounds(nonlinearity, observations)
     if ordinal is None:
-        pair = make_model(f, cast(Any, loss))
+        pair = make_entry_model(f, cast(Any, loss))
         pair.loss.check_data(smallest, largest)
         if type(pair.loss).for_data is not Loss.for_data:
-            pair = make_model(f, pair.loss.for_data(*observations.observed()))
+            pair = make_entry_model(f, pair.loss.for_data(*observations.observed()))
         scaling = scaling_for(pair, size)
     else:
-        pair = make_model("identity", "frobenius")
+        pair = make_entry_model("identity", "frobenius")
         ordinal = ordinal.for_data(observations.different_values())
         scaling = Scaling(pair)
     kind = noise_kind(options.noise, f, ordinal or pair.loss, observations)
