@@ -180,7 +180,9 @@ def decompose(
     The loss of an entry with limits is 0 where the model satisfies them, and that to the nearest
     limit elsewhere.  For the Frobenius loss and noise of standard deviation σ > 0 (`limit_noise`
     of `ADMM`), it is -σ² log P, with the probability P of a value within the limits under Gaussian
-    noise (J. Tobin, Econometrica 26, 1958).  A limit then draws the model to its inside.
+    noise (J. Tobin, Econometrica 26, 1958).  A limit then draws the model to its inside.  That of
+    an ordinal level is -log P, with the probability of all levels within the limits; that of one
+    of two classes is the class itself, or says nothing.
 
     For mixed columns, `loss` and `nonlinearity` may be a dict by column label, a sequence with one
     for each column, or a pair (sequence, positions) with the position of each column's own (n,) or

@@ -26,9 +26,8 @@ from nmd_lab.data.labels import Labels, is_frame, plain_columns
 from nmd_lab.data.matched import known_columns
 from nmd_lab.data.observations import observe
 from nmd_lab.data.sparse_observations import SparseObservations
-from nmd_lab.data.typed_table import TypedTable, table_of
+from nmd_lab.data.typed_table import TypedTable
 from nmd_lab.model.losses import Frobenius, Loss, as_loss
-from nmd_lab.model.model import Model
 from nmd_lab.result.decomposition import Decomposition
 from nmd_lab.result.fold_in import fold_rows
 from nmd_lab.solver.columns import is_mixed
@@ -36,12 +35,9 @@ from nmd_lab.solver.problem import constants
 from nmd_lab.solver.settings import Compute, as_compute
 from nmd_lab.warnings import NotConvergedWarning
 
+from ._kinds import as_numbers, constants_of, in_units, refuse_classes, typed_columns
+
 BATCH_ITERATIONS = 20  # of `partial_fit` on all rows: digits in 6 batches end within 1 % of a fit
-
-
-def _has_classes(X: Any) -> bool:
-    """Return whether a column of a DataFrame holds booleans, levels or categories."""
-    return any(hasattr(d, "categories") or getattr(d, "kind", "O") == "b" for d in X.dtypes)
 
 
 def _has_batches(model: Any) -> bool:
@@ -142,7 +138,7 @@ class FactorModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """
         self._check_options(X)
         if is_frame(X):
-            self._refuse_classes(X)
+            refuse_classes(X)
         earlier = getattr(self, "_batches", None)
         batch = self._checked(X, reset=earlier is None)
         options = {name: getattr(self, name) for name in self._get_param_names()}
@@ -224,34 +220,18 @@ class FactorModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         checked = self._checked(X, reset=False)
         dense, seen = self._dense_and_seen(checked)
         n = dense.shape[1]
+        kinds = getattr(getattr(self, "decomposition_", None), "kinds", None)
         source = np.arange(n) if self._table is None else self._table.source
         parts = min(self._n_parts, source[-1] + 1)
         error = 0.0
         for part in range(parts):
             hidden = source % parts == part
             known = np.where(seen & ~hidden, dense, np.nan)
-            wrong = np.where(seen, self._in_units(dense - self._modelled(known)), 0)[:, hidden]
+            wrong = np.where(seen, in_units(kinds, dense - self._modelled(known)), 0)[:, hidden]
             error += float(np.sum(np.square(wrong, dtype=np.float64)))
-        whole = self._in_units(dense - self._constants(n))
+        whole = in_units(kinds, dense - constants_of(kinds, n))
         size = float(np.sum(np.square(whole[seen], dtype=np.float64)))
         return 1.0 - error / size if size > 0 else float(error == 0)
-
-    @property
-    def _kinds(self) -> Model | None:
-        """The kinds of the columns; None if there is one."""
-        return getattr(getattr(self, "decomposition_", None), "kinds", None)
-
-    def _in_units(self, errors: FloatArray) -> FloatArray:
-        """Return errors of all columns in the units of the score."""
-        if self._kinds is None:
-            return errors
-        return self._kinds.in_units(errors, 0, np.arange(errors.shape[1]))
-
-    def _constants(self, n: int) -> FloatArray:
-        """Return the prediction of the score 0: the best constants of several kinds, else 0."""
-        if self._kinds is None:
-            return np.zeros(n)
-        return self._kinds.expected(np.zeros(n), 0, np.arange(n))
 
     def _checked(self, X: Any, *, reset: bool) -> Any:
         """Return X after the checks of scikit-learn, with NaN at masked entries."""
@@ -266,10 +246,10 @@ class FactorModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         if is_frame(X) and not X.columns.is_unique:
             name = X.columns[X.columns.duplicated()].tolist()[0]
             raise ValueError(f"X has the column {name!r} twice: give each its own name.")
+        if reset:
+            self._table = typed_columns(X)
         if is_frame(X):
-            X = plain_columns(self._as_numbers(X, reset=reset))
-        elif reset:
-            self._table = None
+            X = plain_columns(as_numbers(self._table, X))
         checked = validate_data(
             self,
             X,
@@ -281,30 +261,6 @@ class FactorModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         if self._is_positive_only():
             check_non_negative(checked, f"{type(self).__name__} (input X)")
         return checked
-
-    def _as_numbers(self, X: Any, *, reset: bool) -> Any:
-        """Return a DataFrame with the columns of the matrix, if some hold levels or categories."""
-        if reset:
-            self._table = table_of(X) if _has_classes(X) else None
-        if self._table is None:
-            self._refuse_classes(X)
-            return X
-        names = [column.name for column in self._table.columns]
-        if not is_frame(X) or list(X.columns) != names:
-            raise ValueError(
-                f"X has the columns {list(X.columns)}: give those of the fit, {names}."
-            )
-        return self._table.columns_of(X).encode(X)
-
-    def _refuse_classes(self, X: Any) -> None:
-        """Raise TypeError if a column of a DataFrame holds levels or categories."""
-        names = [name for name, dtype in X.dtypes.items() if hasattr(dtype, "categories")]
-        if names:
-            raise TypeError(
-                f"X has categories in column{'s' * (len(names) > 1)} "
-                f"{', '.join(map(repr, names))}, which the fit has not, or partial_fit does not "
-                "take: use fit(X)."
-            )
 
     def _in_own_order(self, X: SparseObservations) -> Any:
         """Return observations of rows as a CSR matrix with the columns of the fit."""

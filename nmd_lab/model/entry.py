@@ -10,7 +10,8 @@ this limit, where the loss is already smallest.  So the T-update to an entry tha
 limit is optimal.  The exact map of a pair therefore serves its limits, too.
 
 Where the noise is known, a loss may have another form for entries with limits: minus the logarithm
-of the probability of what is known (`nmd_lab.model.censored`).
+of the probability of what is known (`nmd_lab.model.censored`), as a class has it always
+(`nmd_lab.model.limited`).
 
 **Mixed data.**  Columns (or entries) may be of several kinds.  The code has one branch for each
 structure, and the numbers of a kind are read from a table.
@@ -18,24 +19,21 @@ structure, and the numbers of a kind are read from a table.
 
 from __future__ import annotations
 
-import math
+from collections.abc import Callable
 from functools import cache
 from typing import Any, cast
 
 from numba.np.unsafe.ndarray import to_fixed_tuple
 
-from nmd_lab._numba import compile_scalar
+from nmd_lab._numba import compile_kernel, compile_scalar
 
 from ._search import ScalarMap
-from .censored import FORMS, square_between
+from .censored import FORMS
 from .kind import AnyStructure, Branch, Structure, is_searched
-from .nonlinearities import Square
+from .limited import AT_LEAST, AT_MOST, BETWEEN, EXACT, compile_class, compile_form, has_classes
 from .proximal import compile_forward, compile_t_update
 
 as_tuple: Any = to_fixed_tuple
-
-EXACT, AT_MOST, AT_LEAST, BETWEEN = range(4)
-"""What is known of an entry: its value x, an upper limit x, a lower limit x, or both limits."""
 
 
 @cache
@@ -57,6 +55,8 @@ def compile_entry(structure: AnyStructure, limited: bool) -> tuple[ScalarMap, Sc
 
 def _compile_solve(structure: Structure, limited: bool) -> ScalarMap:
     """Return the T-update of an entry of one kind."""
+    if limited and has_classes(structure):
+        return compile_class(structure)[0]
     update, forward = compile_t_update(structure), compile_forward(structure)
     ends = _compile_ends(structure)
 
@@ -80,7 +80,7 @@ def _compile_solve(structure: Structure, limited: bool) -> ScalarMap:
     form = _form(structure)
     if form is None:
         return within
-    update_form = _compile_form(form)
+    update_form = compile_form(form)
 
     def with_form(v, x, rho, limit, upper, model):  # type: ignore[no-untyped-def]
         pieces, pf, _, _, limits = model
@@ -91,17 +91,6 @@ def _compile_solve(structure: Structure, limited: bool) -> ScalarMap:
         return within(v, x, rho, limit, upper, model)
 
     return compile_scalar(with_form)
-
-
-def _compile_form(form: Structure) -> ScalarMap:
-    """Return the T-update of an entry with limits, ``(v, x, rho, pieces, pf, ends) -> t``."""
-    if form[0] is not Square:
-        return compile_t_update(form)
-
-    def of_square(v, x, rho, pieces, pf, ends):  # type: ignore[no-untyped-def]
-        return math.copysign(square_between(abs(v), rho, ends[0], ends[1], ends[2]), v)
-
-    return compile_scalar(of_square)
 
 
 def _form(structure: Structure) -> Structure | None:
@@ -124,6 +113,8 @@ def _compile_ends(structure: Structure) -> ScalarMap:
 
 def _compile_loss(structure: Structure, limited: bool) -> ScalarMap:
     """Return the loss of an entry of one kind, with the floors on f(a)."""
+    if limited and has_classes(structure):
+        return compile_class(structure)[1]
     value, forward = compile_scalar(structure[1].value), compile_forward(structure)
     ends, form = _compile_ends(structure), _form(structure)
     value_form = value if form is None else compile_scalar(form[1].value)
@@ -147,6 +138,18 @@ def _compile_loss(structure: Structure, limited: bool) -> ScalarMap:
         return value(x, y, pd)
 
     return compile_scalar(with_limits if limited else exact)
+
+
+@cache
+def losses_kernel(structure: AnyStructure, name: str, cached: bool) -> Callable[..., None]:
+    """Return the compiled loop of the loss over flat arrays of entries, with their limits."""
+    _, loss = compile_entry(structure, True)
+
+    def losses(x, a, limits, uppers, which, model, out):  # type: ignore[no-untyped-def]
+        for i in range(x.size):
+            out[i] = loss(x[i], a[i], limits[i], uppers[i], which[i], model)
+
+    return compile_kernel(losses, f"limited_{name}", cached=cached)
 
 
 def _compile_mixed(parts: Any, limited: bool) -> tuple[ScalarMap, ScalarMap]:

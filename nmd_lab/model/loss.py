@@ -141,6 +141,14 @@ class Loss(ModelPart):
         """
         return x
 
+    @staticmethod
+    def latent_ends(x: float, p: tuple[float, ...]) -> tuple[float, float]:
+        """Return between which numbers a latent variable lies for the class x.
+
+        Only a loss of classes with an order has one, with mean y: so a limit of x is one of it.
+        """
+        raise NotImplementedError
+
     @classmethod
     def has_proximal_map(cls) -> bool:
         """Return whether the class has the proximal map that its `convex` asks for."""

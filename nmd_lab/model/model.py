@@ -1,8 +1,7 @@
 """The model of a table: a list of kinds, and which of them a column or an entry has.
 
 A nonlinearity and a loss for all entries are a model of one kind without units, whose compiled code
-knows of no other.  All functions of arrays take the positions of the entries, which one kind does
-not need.
+knows of no other.  Functions of arrays take the positions of the entries, which it does not need.
 
 >>> import numpy as np
 >>> from nmd_lab.model.kind import make_kind
@@ -25,6 +24,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .entry import losses_kernel
 from .kind import AnyStructure, FloatArray, Kind, LimitModel, branches_of, make_kind, tables_of
 from .loss import Loss
 from .mixed import Mixed, groups
@@ -78,8 +78,6 @@ class Model:
         both = ([kind.nonlinearity for kind in self.kinds], [kind.loss for kind in self.kinds])
         return Mixed(both[0], self.which), Mixed(both[1], self.which)
 
-    # What an algorithm needs to know of it.
-
     @property
     def degrees(self) -> tuple[int | None, int | None]:
         """Degrees of f and of d, by which data have a unit; None for kinds with their own."""
@@ -94,8 +92,7 @@ class Model:
     @property
     def even(self) -> bool:
         """Whether there is one nonlinearity, and it is even: the signs of WH are to be found."""
-        kind = self.single
-        return kind is not None and kind.nonlinearity.even
+        return self.which is None and self.nonlinearity.even
 
     @property
     def smooth(self) -> bool:
@@ -105,8 +102,7 @@ class Model:
     @property
     def fits_exactly(self) -> bool:
         """Whether there is one loss, and it is smallest at x."""
-        kind = self.single
-        return kind is not None and kind.loss.smallest_at_x
+        return self.which is None and self.loss.smallest_at_x
 
     @property
     def learns(self) -> bool:
@@ -116,20 +112,16 @@ class Model:
     @property
     def has_form_for_limits(self) -> bool:
         """Whether the loss of entries with limits depends on the size of the noise."""
-        kind = self.single
-        return kind is not None and kind.has_form_for_limits
+        return self.which is None and self.only.has_form_for_limits
 
     @property
     def limits(self) -> LimitModel:
         """What is known of all entries with limits; nothing for several kinds."""
-        kind = self.single
-        return LimitModel() if kind is None else kind.limits
+        return LimitModel() if self.which is not None else self.kinds[0].limits
 
     def is_of(self, nonlinearity: type[Nonlinearity], loss: type[Loss]) -> bool:
         """Return whether all entries have a nonlinearity and a loss of these classes."""
         return self.structure[:2] == (nonlinearity, loss)
-
-    # What compiled code needs.
 
     @cached_property
     def structure(self) -> AnyStructure:
@@ -169,8 +161,6 @@ class Model:
     def __hash__(self) -> int:
         return hash((self.kinds, None if self.which is None else self.which.tobytes()))
 
-    # Functions of arrays of entries.
-
     def which_at(self, rows: Any, columns: Any) -> Any:
         """Return the position of the kind of each entry; rows and columns broadcast."""
         assert self.which is not None
@@ -198,11 +188,29 @@ class Model:
             return self.nonlinearity.preimage(self.loss.target(x))
         return self._each(lambda kind, x: kind.pseudo_inverse(x), rows, columns, x)
 
+    def compares(self, rows: Any = 0, columns: Any = 0) -> Any:
+        """Return whether the loss of each entry compares x with f(WH); a class is none of its."""
+        each = np.array([kind.loss.smallest_at_x for kind in self.kinds])
+        return each[0] if self.which is None else each[self.which_at(rows, columns)]
+
     def losses(self, x: FloatArray, t: FloatArray, rows: Any = 0, columns: Any = 0) -> FloatArray:
         """Return the weighted losses at values of WH."""
         if self.which is None:
             return self.loss(x, self.nonlinearity(t))
         return self._each(lambda kind, x, t: kind.losses(x, t), rows, columns, x, t)
+
+    def losses_within(
+        self, x: FloatArray, t: FloatArray, rows: Any, columns: Any, limits: Any
+    ) -> FloatArray:
+        """Return the weighted losses of a list of entries with limits, as a fit has them."""
+        which = np.zeros(x.size, np.int64)
+        if self.which is not None:
+            which = self.which_at(rows, columns).astype(np.int64)
+        out, wide = np.empty(x.size), x.astype(np.float64)
+        uppers = wide if limits.uppers is None else limits.uppers.astype(np.float64)
+        arrays = wide, t.astype(np.float64), limits.codes, uppers, which
+        losses_kernel(self.structure, self.name, self.is_ours)(*arrays, self.numbers, out)
+        return out
 
     def in_units(self, errors: FloatArray, rows: Any = 0, columns: Any = 0) -> FloatArray:
         """Return errors of X in the units of their columns, those of X for the only kind."""
@@ -211,7 +219,7 @@ class Model:
         return self._each(lambda kind, e: e * np.sqrt(kind.weight), rows, columns, errors)
 
     def relative_error(self, objective: float, reference: float) -> float:
-        """Return the relative error of a fit; for several kinds, the ratio of the two numbers."""
+        """Return the relative error of a fit; the ratio of the two numbers for several kinds."""
         if self.which is None:
             return self.loss.relative_error(objective, reference)
         return objective / reference if reference > 0 else (0.0 if objective == 0 else math.inf)
@@ -221,12 +229,9 @@ class Model:
         if self.which is None:
             self.loss.check_data(smallest, largest)
 
-    # Other models.
-
     def with_limits(self, limits: LimitModel) -> Model:
         """Return the model with what is known of entries with limits; several kinds have theirs."""
-        kind = self.single
-        return self if kind is None else Model((kind.with_limits(limits),))
+        return Model((self.only.with_limits(limits),)) if self.which is None else self
 
     def with_wider_bounds(self, width: float) -> Model | None:
         """Return the model with wider bounds of f, for a homotopy; None if f has not two."""

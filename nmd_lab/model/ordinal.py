@@ -175,6 +175,12 @@ class Ordinal(Loss):
         return y
 
     @staticmethod
+    def latent_ends(x: float, p: tuple[float, ...]) -> tuple[float, float]:
+        """Return the cut points around x; the latent variable has standard deviation 1."""
+        low, high = level_ends(x, p)
+        return low, high
+
+    @staticmethod
     def least_at(x: float, p: tuple[float, ...]) -> float:
         """Return the middle between the cut points around x."""
         low, high = level_ends(x, p)

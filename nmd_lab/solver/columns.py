@@ -88,23 +88,26 @@ def mixed_model(nonlinearity: Any, loss: Any, observations: Observations) -> Mod
         f, d = pairs[k]
         made.append(_kind(f, as_loss(d), explicit, x, weights, observations, where))
     model = Model(tuple(made), which)
-    _check_limits(model, observations)
+    _check_limits(observations)
     return model
 
 
-def _check_limits(model: Model, observations: Observations) -> None:
-    """Raise ValueError for a limit of an entry whose loss does not measure x - y."""
-    sparse = observations.as_sparse()
-    if sparse.limits is None:
+def _check_limits(observations: Observations) -> None:
+    """Raise ValueError for a limit of a category, which has no order."""
+    table = observations.labels.table
+    if observations.limits is None or table is None:
         return
+    sparse = observations.as_sparse()
+    assert sparse.limits is not None
     rows, columns, _ = sparse.entries()
-    compared = np.array([kind.loss.smallest_at_x for kind in model.kinds])
-    wrong = (sparse.limits.codes != 0) & ~compared[model.which_at(rows, columns)]
+    unordered = np.array([column.kind == "categories" for column in table.of_matrix])
+    wrong = (sparse.limits.codes != 0) & unordered[columns]
     if wrong.any():
         at = int(np.argmax(wrong))
         raise ValueError(
-            f"at_most or at_least is True at row {rows[at]}, column {columns[at]}, which holds "
-            "classes or levels: give limits of numbers and counts only."
+            f"at_most or at_least is True at row {rows[at]} of "
+            f"{table.of_matrix[columns[at]].name!r}, whose categories have no order: give limits "
+            "of numbers, counts, booleans and ordered levels."
         )
 
 

@@ -52,10 +52,17 @@ class HeldOut:
     def losses(self, W_aug: FloatArray, H_aug: FloatArray) -> FloatArray:
         """Return the weighted loss of each entry, in the units of X."""
         pair, t = self.pair, self.storage.all_products(W_aug, H_aug)
-        x = self.values
-        if self.limits is not None:
-            x = self._targets(pair.modelled(t, *self.positions).astype(np.float64))
-        losses = pair.losses(x.astype(np.float64), t, *self.positions)
+        x, limits = self.values, self.limits
+        if limits is None:
+            losses = pair.losses(x.astype(np.float64), t, *self.positions)
+        else:
+            compared = pair.compares(*self.positions)
+            nearest = self._targets(pair.modelled(t, *self.positions).astype(np.float64))
+            within = np.where(compared, nearest, x).astype(np.float64)
+            losses = pair.losses(within, t, *self.positions)
+            if (at := ~compared & (limits.codes != 0)).any():
+                i, j = (each[at] for each in self.positions)
+                losses[at] = pair.losses_within(x[at], t[at], i, j, limits.at(at))
         return losses if self.weights is None else self.weights * losses
 
     def _targets(self, model: FloatArray) -> FloatArray:

@@ -101,13 +101,19 @@ def _learned(problem: Problem, last: State, best: State) -> State | None:
     None if they would gain next to nothing.
     """
     observations = problem.units.given_observations(problem.observations)
-    rows, columns, x, weights = _known(observations)
+    rows, columns, x = observations.entries()
+    (_, weights), x = observations.observed(), x.astype(np.float64)
     t = _products(observations, best, rows, columns)
     old = best.pair
     assert old is not None
-    new = old.learned(x, t, weights, rows, columns)
+    limits = observations.as_sparse().limits if observations.limits is not None else None
+    known = slice(None) if limits is None else limits.codes == 0
+    new = old.learned(x[known], t[known], weights[known], rows[known], columns[known])
     before, after = (
-        float(np.sum(weights * pair.losses(x, t, rows, columns))) for pair in (old, new)
+        float(np.sum(weights * pair.losses(x, t, rows, columns)))
+        if limits is None
+        else float(np.sum(weights * pair.losses_within(x, t, rows, columns, limits)))
+        for pair in (old, new)
     )
     gain = before - after
     if not gain > LITTLE * abs(best.objective):
@@ -123,19 +129,6 @@ def _learned(problem: Problem, last: State, best: State) -> State | None:
         stop_reason=None,
         pair=new,
     )
-
-
-def _known(observations: Observations) -> tuple[Any, Any, FloatArray, FloatArray]:
-    """Return rows, columns, values and weights of the entries whose values are known."""
-    rows, columns, x = observations.entries()
-    _, weights = observations.observed()
-    limits = observations.limits
-    x = x.astype(np.float64)
-    if limits is None:
-        return rows, columns, x, weights
-    codes = observations.as_sparse().limits
-    exact = np.ones(x.size, bool) if codes is None else codes.codes == 0
-    return rows[exact], columns[exact], x[exact], weights[exact]
 
 
 def _products(observations: Observations, state: State, rows: Any, columns: Any) -> FloatArray:

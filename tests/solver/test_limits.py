@@ -225,3 +225,85 @@ def test_held_out_entries_of_a_choice_have_known_values():
         )
     assert prepared.choice is not None
     assert prepared.choice.limits.sd > 0
+
+
+def levels(seed=0, m=25, n=6):
+    """Levels 0 to 3, where they are upper limits and where lower ones."""
+    rng = np.random.default_rng(seed)
+    z = 1.5 * rng.normal(size=(m, 1)) @ rng.normal(size=(1, n)) + rng.normal(size=(m, n))
+    at_most = rng.random((m, n)) < 0.3
+    X = np.digitize(z, [-1.0, 0.0, 1.0]).astype(float)
+    return X, at_most, (rng.random((m, n)) < 0.2) & ~at_most
+
+
+def cumulative_probit(X, at_most, at_least, cuts, t):
+    """Minus the logarithms of the probabilities of levels, of those up to them, or from them on."""
+    ends, k = np.array([-np.inf, *cuts, np.inf]), X.astype(int)
+    low, high = np.where(at_most, -np.inf, ends[k]), np.where(at_least, np.inf, ends[k + 1])
+    return -np.log(norm.cdf(high - t) - norm.cdf(low - t))
+
+
+def test_limits_of_levels_are_intervals_of_the_latent_variable():
+    X, at_most, at_least = levels()
+    cuts, m, n = (-1.0, 0.0, 1.0), *X.shape
+    options = {"alpha": 0.5, "offsets": "none", "at_most": at_most, "at_least": at_least}
+    loss = nmd.losses.Ordinal([0, 1, 2, 3], cuts)
+    fit = nmd.complete(X, 1, "identity", loss, tol=1e-9, max_iter=2000, random_state=0, **options)
+
+    def objective(z):
+        losses = cumulative_probit(X, at_most, at_least, cuts, z[:m, None] * z[m:])
+        return losses.sum() + 0.25 * z @ z
+
+    reached = objective(np.concatenate([fit.W.values[:, 0], fit.H.values[0]]))
+    assert fit.objective == pytest.approx(reached, rel=1e-9)
+    best = minimize(objective, np.random.default_rng(0).normal(size=m + n)).fun
+    assert reached == pytest.approx(best, rel=1e-6)
+    learned = nmd.complete(X, 1, "identity", "ordinal", max_iter=60, random_state=0, **options)
+    W, H, cuts = learned.W.values, learned.H.values, learned.loss.cut_points
+    ridge = 0.25 * (np.sum(W**2) + np.sum(H**2))
+    losses = cumulative_probit(X, at_most, at_least, cuts, W @ H)
+    assert learned.objective == pytest.approx(losses.sum() + ridge, rel=1e-9)
+
+
+def test_a_limit_of_one_of_two_classes_is_the_class_or_says_nothing():
+    X, at_most, _ = levels()
+    X = (X > 1).astype(float)
+    options = {"alpha": 0.5, "offsets": "none", "max_iter": 30, "random_state": 0}
+    fit = nmd.complete(X, 1, "identity", "logistic", at_most=at_most, init="random", **options)
+    hole = np.where(at_most & (X == 1), np.nan, X)
+    same = nmd.complete(hole, 1, "identity", "logistic", init="random", **options)
+    assert fit.objective == pytest.approx(same.objective, rel=1e-4)
+
+
+def test_limits_go_with_ordered_columns_of_a_mixed_table():
+    X, at_most, at_least = levels(1)
+    frame = pd.DataFrame(X[:, :3], columns=list("abc"))
+    frame["grade"] = pd.Categorical.from_codes(X[:, 3].astype(int), list("DCBA"), ordered=True)
+    frame["pet"] = pd.Categorical(np.where(X[:, 4] > 1, "cat", "dog"))
+    masks = [pd.DataFrame(each[:, :5], columns=frame.columns) for each in (at_most, at_least)]
+    for mask in masks:
+        mask["pet"] = False
+    options = {"alpha": 0.5, "offsets": "none", "random_state": 0, "max_iter": 40}
+    given = {"at_most": masks[0], "at_least": masks[1]}
+    fit = nmd.complete(frame, 1, **given, **options)
+    t, kinds = fit.W.values @ fit.H.values, fit.kinds.kinds
+    total = 0.25 * (np.sum(fit.W.values**2) + np.sum(fit.H.values**2))
+    for j in range(5):
+        kind, values = kinds[j], t[:, j] * kinds[j].size + kinds[j].centre
+        upper, lower = at_most[:, j], at_least[:, j]
+        if j < 3:
+            y = np.where(upper, np.minimum(values, X[:, j]), X[:, j])
+            y = np.where(lower, np.maximum(values, X[:, j]), y)
+            losses = 0.5 * (values - y) ** 2
+        elif j == 3:
+            losses = cumulative_probit(X[:, 3], upper, lower, kind.loss.cut_points, values)
+        else:
+            losses = np.log1p(np.exp(values)) - values * (X[:, 4] <= 1)
+        total += kind.weight * losses.sum()
+    assert fit.objective == pytest.approx(total, rel=1e-9)
+    held = nmd.complete(frame, 1, validation=0.2, **given, **options)
+    assert np.isfinite(held.history.validation_rmse.values).all()
+    assert nmd.complete(frame, alpha="auto", **given, max_iter=20, random_state=0).rank >= 0
+    masks[0].loc[0, "pet"] = True
+    with pytest.raises(ValueError, match="'pet', whose categories have no order"):
+        nmd.complete(frame, 1, at_most=masks[0], **options)

@@ -96,6 +96,11 @@ class Logistic(Loss):
         return share - (1.0 if x > 0.5 else 0.0), small / ((1.0 + small) * (1.0 + small))
 
     @staticmethod
+    def latent_ends(x: float, p: tuple[float, ...]) -> tuple[float, float]:
+        """Return the half of all numbers that stands for x."""
+        return (0.0, math.inf) if x > 0.5 else (-math.inf, 0.0)
+
+    @staticmethod
     def least_at(x: float, p: tuple[float, ...]) -> float:
         """Return plus or minus infinity."""
         return math.inf if x > 0.5 else -math.inf
