@@ -31,11 +31,11 @@ import nmd_lab as nmd
 from nmd_lab.data.observations import observe
 from nmd_lab.model.proximal import make_pair
 from nmd_lab.solver.sampler.chain import sweeps
-from nmd_lab.solver.sampler.model import SamplerModel
+from nmd_lab.solver.sampler.model import Model
 from nmd_lab.solver.sampler.noise import NoiseKind
 from nmd_lab.solver.sampler.prior import Prior
 from nmd_lab.solver.sampler.state import ChainState
-from nmd_lab.solver.sampler.work import WorkHere
+from nmd_lab.solver.sampler.work import Work
 from nmd_lab.solver.storage import storage_of
 
 Array = np.ndarray
@@ -85,7 +85,7 @@ PROBES = (0, 2, 7), (0, 3, 5)
 class Truth(NamedTuple):
     """Data of a model, and the state of a chain at the true parameters."""
 
-    model: SamplerModel
+    model: Model
     state: ChainState
     X: Array
 
@@ -129,7 +129,7 @@ def generate(case: Case, rng: np.random.Generator) -> Truth:
     X[rng.random(SHAPE) < HOLES] = np.nan
     seen = observe(X, weights=weights if case.weighted else None).as_sparse()
     values = np.ascontiguousarray(seen.values).ravel()
-    model = SamplerModel(
+    model = Model(
         storage=storage_of(seen),
         values=values,
         weights=seen.weights,
@@ -172,7 +172,7 @@ def quantities(truth: Truth, state: ChainState) -> dict[str, float]:
     return found
 
 
-def f_of(model: SamplerModel, v: Array) -> Array:
+def f_of(model: Model, v: Array) -> Array:
     """Return f(v)."""
     return model.pair.nonlinearity(v)
 
@@ -186,7 +186,7 @@ def ranks_of(case: Case, seed: int) -> dict[str, int]:
     model, state = truth.model, truth.state
     right = quantities(truth, state)
     ranks = dict.fromkeys(right, 0)
-    chain = sweeps(model, WorkHere(model), state, seed, 0)
+    chain = sweeps(model, Work(model), state, seed, 0)
     for _ in islice(chain, case.thin - 1, DRAWS * case.thin, case.thin):
         for name, value in quantities(truth, state).items():
             ranks[name] += int(value < right[name])

@@ -14,7 +14,7 @@ import logging
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -104,39 +104,6 @@ def table_of_speed(rows: int, iterations: int) -> list[str]:
     return lines
 
 
-def per_sweep(X: Any, model: tuple[str, str], client: Any, sweeps: int) -> tuple[float, float]:
-    """Return the seconds (the least) and the bytes (the median) that a sweep of a chain takes."""
-    marks: list[tuple[float, int]] = []
-
-    def note(_: Any) -> None:
-        sent = psutil.net_io_counters(pernic=True, nowrap=False)["lo"].bytes_sent
-        marks.append((time.perf_counter(), sent))
-
-    options = {"tune": WARM_UP, "draws": sweeps, "keep": 1, "init": "random", "random_state": 0}
-    nmd.sample(
-        X, 10, *model, callback=note, compute=nmd.Compute(client=client, threads=1), **options
-    )
-    seconds, sent = np.diff(np.array(marks[WARM_UP - 1 :], float), axis=0).T
-    return float(np.min(seconds)), float(np.median(sent))
-
-
-def table_of_sampler(rows: int, sweeps: int) -> list[str]:
-    """Return the lines about the sampler: ratings without T, and with T where noise is after f."""
-    lines = [
-        "| workers | ratings, s a sweep | MB a sweep | Laplace noise, s a sweep | MB a sweep |",
-        "| --- | --- | --- | --- | --- |",
-    ]
-    X, models = ratings(rows), (("identity", "frobenius"), ("identity", "l1"))
-    for workers in (0, 1, 2, 4):
-        cells = [f"{workers or 'none'}"]
-        with cluster_of(workers) if workers else nullcontext() as client:
-            for model in models:
-                seconds, sent = per_sweep(X, model, client, sweeps)
-                cells += [f"{seconds:.2f}", f"{sent / 1e6 if workers else 0:.0f}"]
-        lines.append(f"| {' | '.join(cells)} |")
-    return lines
-
-
 CASES = {
     "10^9 ratings, T = WH everywhere": (10**9, 10**5, 20, False, 16),
     "10^9 ratings, on the observed alone": (10**9, 10**5, 20, True, 16),
@@ -215,7 +182,6 @@ def main() -> None:
     makers: list[Callable[[], list[str]]] = [
         lambda: table_of_traffic(*((200, 5) if given.quick else (4000, 20))),
         lambda: table_of_speed(*((400, 3) if given.quick else (200_000, 15))),
-        lambda: table_of_sampler(*((400, 3) if given.quick else (200_000, 10))),
         lambda: table_of_estimates(1 << 16 if given.quick else 340_000_000),
     ]
     text = "\n\n".join("\n".join(make()) for make in makers) + "\n"

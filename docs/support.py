@@ -13,8 +13,9 @@ PAGE = Path(__file__).parent / "support.md"
 TEXT = """# What goes with what
 
 Rows are features of a call, columns are forms of data. A "no" stands with its remedy, which is
-also what the error says. A dash stands where there is no such argument. A test fits every "yes",
-and compares it with another form of the same data.
+also what the error says. A dash stands where there is no such argument; `client=` makes the
+data of a fit those of another column. A test fits every "yes", and compares it with another form of
+the same data.
 
 {table}
 

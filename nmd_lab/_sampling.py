@@ -8,6 +8,7 @@ from dataclasses import fields
 from typing import Any
 
 import numpy as np
+import xarray as xr
 
 from ._checks import as_generator, new_stream
 from ._going_on import begin_at, check_init, continue_from, joined
@@ -24,18 +25,16 @@ from .model.nonlinearities import as_nonlinearity
 from .model.ordinal import Ordinal
 from .result.posterior.posterior import Posterior
 from .result.provenance import provenance
-from .solver.executors.inputs import client_for, observe_on_cluster
+from .solver.executors.inputs import is_dask
 from .solver.kept_classes import kept_classes
 from .solver.sampler.draws import Draws
 from .solver.sampler.hyperparameters import RowPrior
-from .solver.sampler.model import SamplerModel
 from .solver.sampler.noise import PRECISIONS
 from .solver.sampler.options import SampleOptions
 from .solver.sampler.prepare import PreparedSample, as_ordinal, prepare_sample
 from .solver.sampler.run import ChainStart, run_chains
 from .solver.sampler.start import start_chain
 from .solver.sampler.targets import check_targets
-from .solver.sampler.work import block_rows
 from .solver.settings import stored
 from .solver.support import DATA, data_of, features_of_compute, features_of_data, refuse
 
@@ -56,16 +55,8 @@ def draw_posterior(
     interruption: Interruption,
 ) -> Posterior:
     """Check the arguments of `sample`, run the chains and label the draws."""
-    client = client_for(X, options.compute.client)
-    refuse(_present(X, nonlinearity, loss, data, options, on_cluster=client is not None))
-    if client is None:
-        observations = observe(X, **data)
-    else:
-        rest = {name: value for name, value in data.items() if name != "limits"}
-        observations = observe_on_cluster(
-            X, client, **rest, absent_are_zeros=False, rows=block_rows
-        )
-    prepared = prepare_sample(observations, rank, nonlinearity, loss, options)
+    refuse(_present(X, nonlinearity, loss, data, options))
+    prepared = prepare_sample(observe(X, **data), rank, nonlinearity, loss, options)
     warn_of_units(prepared, stacklevel=3)
     check_init(options.init, prepared.model, options.chains)
     _check_memory(prepared, options)
@@ -94,11 +85,9 @@ def _present(
     loss: Any,
     data: dict[str, Any],
     options: SampleOptions,
-    *,
-    on_cluster: bool,
 ) -> dict[str, str]:
     """Return what a posterior has, by the words of the table of what goes with what."""
-    form = data_of(X, absent_are_zeros=False, on_cluster=on_cluster, from_file=False)
+    form = data_of(X, absent_are_zeros=False, on_cluster=False, from_file=False)
     present = form | {"sample": DATA["sample"]} | features_of_compute(options.compute)
     present |= features_of_data(X, nonlinearity, loss, data["limits"], data["weights"])
     present.pop("learned", None)  # the sampler draws it
@@ -108,6 +97,8 @@ def _present(
         present["nonlinearity"] = f"nonlinearity={nonlinearity!r}"
     if options.targets is not None:
         present["targets"] = "targets="
+    if is_dask(X) and not isinstance(X, xr.DataArray):
+        present["client"] = "X of Dask"
     return present
 
 
@@ -199,7 +190,6 @@ def _check_memory(prepared: PreparedSample, options: SampleOptions) -> None:
     model = prepared.model
     numbers = model.numbers
     kept = -(-options.draws // options.step(numbers)) * options.chains
-    of_T = 4 * model.values.nbytes if isinstance(model, SamplerModel) else 0
-    needed = 8 * kept * numbers + of_T  # the draws are stacked at the end
+    needed = 8 * kept * numbers + 4 * model.values.nbytes  # the draws are stacked at the end
     what = f"a posterior with draws={options.draws} of {numbers} numbers each"
     refuse_above(needed, what, f"keep fewer, for example keep={FEW}, or give targets=")

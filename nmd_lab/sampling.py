@@ -112,8 +112,8 @@ def sample(
     random_state : int, Generator or None
         Seed.  The same seed gives the same bits, with any number of threads.
     compute : Compute, optional
-        Threads, cluster and checkpoints; see `Compute`.  The draws have the same bits with any
-        number of threads, and on a cluster, where `init` must be given for an even f.
+        Threads and checkpoints; see `Compute`.  The draws have the same bits with any number of
+        threads.
 
     Returns
     -------

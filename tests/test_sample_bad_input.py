@@ -40,6 +40,7 @@ BAD = {
     "chains zero": ("chains", {"chains": 0}),
     "keep zero": ("keep", {"keep": 0}),
     "compute dict": ("compute", {"compute": {"threads": 1}}),
+    "client": ("client", {"compute": nmd.Compute(client="active")}),
     "device": ("device", {"compute": nmd.Compute(device="cpu")}),
     "memory limit": ("memory_limit", {"compute": nmd.Compute(memory_limit=1)}),
     "folder": ("work_dir", {"compute": nmd.Compute(work_dir=".")}),
@@ -98,3 +99,9 @@ def test_a_posterior_of_another_model_is_no_start(change, named):
     before = nmd.sample(data, **given)
     with pytest.raises(ValueError, match=named):
         nmd.sample(data, init=before, **given | change)
+
+
+def test_an_array_of_dask_is_refused():
+    lazy = pytest.importorskip("dask.array").from_array(GOOD)
+    with pytest.raises(ValueError, match=r"X of Dask does not go with sample\(\): give X, or some"):
+        nmd.sample(lazy, 3, **QUICK)

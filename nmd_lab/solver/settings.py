@@ -144,10 +144,11 @@ class Compute:
         a piecewise-linear f or Square with Frobenius, L1 or KL, dense data, masked ones, and sparse
         zeros.  The results are those of NumPy up to rounding.  By default that of a tensor X.
     client : distributed.Client or "active", optional
-        Client of a Dask cluster whose workers make the passes over the rows (extra "dask"); by
-        default the active one if X is of Dask: an array, a DataArray over one, or for `complete` a
-        table of Dask with the columns row, column and value.  The iterates are those of Algorithm 1
-        on one machine, up to rounding.  Rank and ridge must be given.  See ``docs/cluster.md``.
+        Client of a Dask cluster whose workers make the passes of a fit over the rows (extra
+        "dask"); by default the active one if X is of Dask: an array, a DataArray over one, or for
+        `complete` a table of Dask with the columns row, column and value.  The iterates are those
+        of Algorithm 1 on one machine, up to rounding.  Rank and ridge must be given.  See
+        ``docs/cluster.md``.
     work_dir : path-like, optional
         Folder for T and U of a dense X in a file (memmap, zarr array, dataset of HDF5, DataArray
         that is not loaded), which is then read block by block.  By default X is read as a whole if

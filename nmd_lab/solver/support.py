@@ -43,6 +43,7 @@ FEATURES = {
     "weights": "`weights=`",
     "constraint": "`w_constraint=`, `h_constraint=`",
     "targets": "`targets=`",
+    "client": "`client=`",
     "device": "`device=`",
     "work_dir": "`work_dir=`",
     "memory_limit": "`memory_limit=`",
@@ -55,7 +56,10 @@ NO_SUCH_ARGUMENT = {
     "sample": {"choice", "validation", "split", "constraint"},
     "levels": {"choice", "kinds", "learned", "validation", "split", "constraint"},
 }
-"""Features that the sampler cannot be asked for; a fit cannot be asked for targets."""
+"""Features that the sampler cannot be asked for."""
+
+NOT_OF_FITS = {"targets", "client"}
+"""Features of the sampler alone; `client=` makes the data of a fit those on workers."""
 
 VALUES = "give values, for example those that complete() chooses for some of the rows"
 IN_MEMORY = "give X as an array in memory"
@@ -90,6 +94,7 @@ NO: dict[tuple[str, str], str] = {
     ("cluster", "work_dir"): "leave one of them out",
     ("cluster", "memory_limit"): "leave one of them out",
     ("sample", "kinds"): "use complete(), or convert X to numbers",
+    ("sample", "client"): "give X, or some of its rows, as an array in memory",
     ("sample", "device"): "leave it out",
     ("sample", "work_dir"): "leave it out",
     ("sample", "memory_limit"): "leave it out",
@@ -165,7 +170,8 @@ def features_of_data(
 def features_of_compute(compute: Compute) -> dict[str, str]:
     """Return what is asked of the machine."""
     given = {name: getattr(compute, name) for name in ("device", "work_dir", "memory_limit")}
-    return {name: f"{name}={value!r}" for name, value in given.items() if value is not None}
+    present = {name: f"{name}={value!r}" for name, value in given.items() if value is not None}
+    return present | ({} if compute.client is None else {"client": "client="})
 
 
 def table() -> str:
@@ -178,7 +184,7 @@ def table() -> str:
 
 def cell(data: str, feature: str) -> str:
     """Return what the table says of a form of data and a feature."""
-    if feature in NO_SUCH_ARGUMENT.get(data, {"targets"}):
+    if feature in NO_SUCH_ARGUMENT.get(data, NOT_OF_FITS):
         return "-"
     remedy = NO.get((data, feature))
     if data == "levels" and remedy is None:

@@ -33,7 +33,6 @@ from .part import (
     apply,
     are_here,
     make_part,
-    nothing,
     run,
     state_of,
 )
@@ -76,7 +75,6 @@ class Cluster:
         client: Any,
         sources: Sequence[Source],
         load: Callable[..., Any],
-        beside: Cluster | None = None,
     ) -> None:
         self.client, self.sources, self.load = client, list(sources), load
         self.name = uuid.uuid4().hex
@@ -95,8 +93,7 @@ class Cluster:
         self._looked = time.monotonic()
         sizes = [source.n_bytes for source in sources]
         self.placement = Placement.even(sizes, client.nthreads())
-        others = [] if beside is None else [beside.placement.homes]
-        self._tasks = Tasks(client, self.placement.homes, *others)
+        self._tasks = Tasks(client, self.placement.homes)
         self._make(range(len(self.places)))
 
     def __len__(self) -> int:
@@ -115,18 +112,11 @@ class Cluster:
         self,
         function: Callable[..., Answer],
         *arguments: Any,
-        own: dict[int, tuple[Any, ...]] | Callable[[], dict[int, tuple[Any, ...]]] | None = None,
+        own: dict[int, tuple[Any, ...]] | None = None,
         changes: bool = False,
-        replaces: bool = False,
-        timed: bool = False,
     ) -> list[Answer]:
         """Return the answers of all parts."""
-        if replaces:
-            self._log = [Step(nothing) if s.function is function else s for s in self._log]
-        step = Step(function, arguments, own or {})
-        by_worker, seconds = self._round(step, changes, add=False)
-        if timed:
-            self.placement.note(seconds)
+        by_worker, _ = self._round(Step(function, arguments, own or {}), changes, add=False)
         answers = {
             number: answer
             for numbers, given in by_worker
@@ -153,16 +143,6 @@ class Cluster:
         self._tasks.wait(futures)
         return list(futures)
 
-    def by_worker(self, function: Callable[..., Any], *arguments: Any) -> list[tuple[str, Any]]:
-        """Return each worker with the future of a function of its parts, whose result stays there.
-
-        The function takes the name of the cluster, the numbers of the parts, and the arguments.
-        """
-        return [
-            (worker, self._tasks.submit(worker, function, self.name, numbers, *arguments))
-            for worker, numbers in self.placement.by_worker().items()
-        ]
-
     def _round(self, step: Step, changes: bool, *, add: bool) -> tuple[list[Any], dict[int, float]]:
         """Do a step of all parts, and recover what is lost meanwhile."""
         self._look()
@@ -185,8 +165,7 @@ class Cluster:
         self, number: int | None, step: Step, add: bool
     ) -> tuple[list[Any], dict[int, float]]:
         """Do a step of all parts, if no worker is lost."""
-        step = step._replace(own=step.own() if callable(step.own) else step.own)
-        by_worker = self.placement.by_worker()  # after parts that `own` has made again
+        by_worker = self.placement.by_worker()
         shared = self._tasks.sent(step.arguments)
         futures = []
         for worker, numbers in by_worker.items():

@@ -110,7 +110,6 @@ def observe_on_cluster(
     dtype: DTypeLike | None,
     sample_dims: str | Sequence[str] | None,
     absent_are_zeros: bool,
-    rows: Callable[[int], int] | None = None,
 ) -> ClusterObservations:
     """Return observations on the workers of a client; see `nmd_lab.data.observations.observe`."""
     given: dict[str, Any] = {"observed": observed, "weights": weights}
@@ -131,14 +130,14 @@ def observe_on_cluster(
         )
         load = load_pieces
     elif is_dask(X):
-        sources, labels = _blocks_of(X, client, given, dtype, sample_dims, rows)
+        sources, labels = _blocks_of(X, client, given, dtype, sample_dims)
         load = load_block
     else:
         plain = observe(
             X, **given, dtype=dtype, sample_dims=sample_dims, absent_are_zeros=absent_are_zeros
         )
         labels, load = plain.labels, load_given
-        sources = [GivenRows(plain, own) for own, _ in _parts_of(plain, client, rows)]
+        sources = [GivenRows(plain, own) for own, _ in _parts_of(plain, client)]
     observations = ClusterObservations.of(Cluster(client, sources, load), labels)
     if not observations.n_observed:
         raise ValueError("X has no observed entry: check observed=, weights= and the NaN in X.")
@@ -160,16 +159,13 @@ def _number_of_parts(n_bytes: int, client: Any) -> int:
     return max(parts, -(-n_bytes // LARGEST_PART))
 
 
-def _parts_of(
-    observations: Any, client: Any, rows: Callable[[int], int] | None = None
-) -> list[tuple[slice, int]]:
+def _parts_of(observations: Any, client: Any) -> list[tuple[slice, int]]:
     """Return ranges of rows with about equally many entries, and their numbers of entries."""
     m, n = observations.shape
     stored, itemsize = observations.n_stored, observations.dtype.itemsize
     parts = min(_number_of_parts(stored * itemsize, client), stored // FEWEST_ENTRIES + 1, m)
     if observations.pattern is None:
-        unit = 1 if rows is None else rows(n)
-        ends = sorted({m * part // parts // unit * unit for part in range(parts)} | {m})
+        ends = [m * part // parts for part in range(parts + 1)]
         return [(slice(a, b), (b - a) * n) for a, b in pairwise(ends)]
     indptr = observations.indptr
     wanted = np.linspace(0, stored, parts + 1)[1:-1]
@@ -183,7 +179,6 @@ def _blocks_of(
     given: dict[str, Any],
     dtype: DTypeLike | None,
     sample_dims: str | Sequence[str] | None,
-    rows: Callable[[int], int] | None,
 ) -> tuple[list[Source], Labels]:
     """Return the sources of the blocks of a Dask array, or of a DataArray over one."""
     if isinstance(X, xr.DataArray):
@@ -202,8 +197,7 @@ def _blocks_of(
     wanted = float_dtype(matrix, dtype)
     m, n = matrix.shape
     n_bytes = m * n * wanted.itemsize
-    unit = 1 if rows is None else rows(n)
-    matrix = matrix.rechunk({0: _rows_of_blocks(matrix.chunks[0], n_bytes, client, unit), 1: -1})
+    matrix = matrix.rechunk({0: _rows_of_blocks(matrix.chunks[0], n_bytes, client), 1: -1})
     lists = [matrix.to_delayed().ravel()]
     for name, other in given.items():
         lists.append(_like(name, other, matrix))
@@ -214,18 +208,13 @@ def _blocks_of(
     return list(sources), labels
 
 
-def _rows_of_blocks(chunks: tuple[int, ...], n_bytes: int, client: Any, unit: int) -> Any:
-    """Return the numbers of rows of blocks, multiples of a unit.
-
-    They are those of the array, if they are many and small.
-    """
+def _rows_of_blocks(chunks: tuple[int, ...], n_bytes: int, client: Any) -> Any:
+    """Return the numbers of rows of blocks: those of the array, if they are many and small."""
     m, workers = sum(chunks), max(len(client.nthreads()), 1)
     largest = max(chunks) / m * n_bytes
-    fit = all(rows % unit == 0 for rows in chunks[:-1])
-    if len(chunks) >= 2 * workers and largest <= 2 * LARGEST_PART and fit:
+    if len(chunks) >= 2 * workers and largest <= 2 * LARGEST_PART:
         return chunks
-    rows = -(-m // min(_number_of_parts(n_bytes, client), m))
-    return -(-rows // unit) * unit
+    return -(-m // min(_number_of_parts(n_bytes, client), m))
 
 
 def _like(name: str, other: Any, matrix: Any) -> Any:

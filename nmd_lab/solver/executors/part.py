@@ -46,15 +46,15 @@ class Step(NamedTuple):
         Function of a part and of `arguments`.
     arguments : tuple
         Arguments that are the same for all parts.
-    own : dict or callable
-        Further arguments of single parts, by their numbers, or a function that returns them.
+    own : dict
+        Further arguments of single parts, by their numbers.
     dropped : tuple of str
         Names of objects that are no longer needed.
     """
 
     function: Callable[..., Answer]
     arguments: tuple[Any, ...] = ()
-    own: Any = {}  # noqa: RUF012  it is never changed
+    own: dict[int, tuple[Any, ...]] = {}  # noqa: RUF012  it is never changed
     dropped: tuple[str, ...] = ()
 
     def do(self, part: Part) -> Answer:
@@ -259,11 +259,6 @@ def apply(cluster: str, number: int, function: Callable[..., Any], arguments: An
     part = part_here(cluster, number)
     with part.lock:
         return function(part, *arguments)
-
-
-def nothing(part: Part) -> Answer:
-    """Do nothing, which tells whether the part is there."""
-    return ()
 
 
 def add_up(answers: Sequence[Answer]) -> Answer:

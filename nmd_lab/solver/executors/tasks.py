@@ -36,7 +36,7 @@ class PartsAreLost(Exception):
 class Tasks:
     """Tasks on the workers of a client."""
 
-    def __init__(self, client: Any, *needed: list[str]) -> None:
+    def __init__(self, client: Any, needed: list[str]) -> None:
         self.client, self._needed = client, needed
 
     def submit(self, worker: str, function: Callable[..., Any], *arguments: Any) -> Any:
@@ -117,7 +117,7 @@ class Tasks:
 
     def refuse_lost(self) -> None:
         """Raise `WorkersAreLost` if a worker that is needed is gone."""
-        gone = set().union(*self._needed) - set(self.workers())
+        gone = set(self._needed) - set(self.workers())
         if gone:
             raise WorkersAreLost(gone)
 

@@ -47,10 +47,7 @@ class Levels:
         self._products = [v[entries].astype(np.float64) for entries in self._of_level]
 
     def log_likelihoods(self, level: int, low: float, high: float) -> Doubles:
-        """Return the log-likelihood of the entries of a level, for each row that has one.
-
-        The sum over all rows does not depend on how they are divided into parts.
-        """
+        """Return the log-likelihood of the entries of a level, for each row that has one."""
         ends = self._ends[level]
         totals: Doubles = np.empty(ends.size)
         _kernel()(self._products[level], ends, low, high, totals)

@@ -95,14 +95,13 @@ def _kernel(kind: NoiseKind, structure: Structure, name: str, cached: bool) -> A
         seed,
         sweep,
         kind,
-        origin,
         T,
         x,
     ):
         stream = np.empty(4, np.uint64)
         base = starts[first]
         for i in range(first, last):
-            start_stream(stream, seed, sweep, kind, origin + i)
+            start_stream(stream, seed, sweep, kind, i)
             for k in range(starts[i], starts[i + 1]):
                 if not limited[k]:
                     continue

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -23,8 +22,8 @@ from .sides import BLOCK_ROWS, DenseSide, Partner, Side, SparseSide, each_block,
 
 
 @dataclass(frozen=True)
-class Model(ABC):
-    """What is sampled, without the entries.
+class Model:
+    """What is sampled.
 
     Attributes
     ----------
@@ -40,6 +39,16 @@ class Model(ABC):
         Global offset, a constant.
     prior : Prior
         Scales of the priors.
+    storage : CsrStorage or DenseStorage
+        Positions of the stored entries.
+    values : ndarray (n_entries,)
+        X at these entries; for ordinal data the levels, counted from 0.
+    weights : ndarray (n_entries,) or None
+        Weights > 0; None if every one is 1.
+    threads : int
+        Largest number of threads.
+    limits : SampledLimits or None
+        Limits of entries; None if all observed values are known.
     mean_of_T : float
         Mean of f⁻¹(X), with which a start fills missing entries if there is no global offset.
     """
@@ -51,22 +60,27 @@ class Model(ABC):
     column_offsets: bool
     mean: float
     prior: Prior
-    mean_of_T: float = field(default=0.0, kw_only=True)
+    storage: CsrStorage | DenseStorage
+    values: FloatArray
+    weights: FloatArray | None
+    threads: int
+    limits: SampledLimits | None = None
+    mean_of_T: float = 0.0
 
     @property
-    @abstractmethod
     def shape(self) -> tuple[int, int]:
         """Number of rows and columns."""
+        return self.storage.shape
 
     @property
-    @abstractmethod
     def dtype(self) -> np.dtype[Any]:
         """Type of the entries and of the factors."""
+        return self.values.dtype
 
     @property
-    @abstractmethod
     def n_entries(self) -> int:
         """Number of stored entries."""
+        return int(self.values.size)
 
     @cached_property
     def units(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -116,49 +130,6 @@ class Model(ABC):
         A, B = self.augmented(rows[i], columns[j])
         products: FloatArray = np.einsum("ij,ij->i", A, B)
         return products
-
-
-@dataclass(frozen=True)
-class SamplerModel(Model):
-    """A model with its entries, or with those of a part of the rows.
-
-    Attributes
-    ----------
-    storage : CsrStorage or DenseStorage
-        Positions of the stored entries.
-    values : ndarray (n_entries,)
-        X at these entries; for ordinal data the levels, counted from 0.
-    weights : ndarray (n_entries,) or None
-        Weights > 0; None if every one is 1.
-    threads : int
-        Largest number of threads.
-    limits : SampledLimits or None
-        Limits of entries; None if all observed values are known.
-    first_row : int
-        Number of the first row, if the rows are a part of all.
-    """
-
-    storage: CsrStorage | DenseStorage
-    values: FloatArray
-    weights: FloatArray | None
-    threads: int
-    limits: SampledLimits | None = None
-    first_row: int = 0
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Number of rows and columns."""
-        return self.storage.shape
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """Type of the entries and of the factors."""
-        return self.values.dtype
-
-    @property
-    def n_entries(self) -> int:
-        """Number of stored entries."""
-        return int(self.values.size)
 
     @cached_property
     def starts(self) -> NDArray[np.integer]:
@@ -212,22 +183,17 @@ def number_of_levels(loss: Any) -> int:
     return loss.levels.size if isinstance(loss, Ordinal) and loss.levels is not None else 0
 
 
-def model_here(
-    stored: Observations,
-    fields: dict[str, Any],
-    ordinal: Ordinal | None,
-    threads: int,
-    first_row: int = 0,
-) -> SamplerModel:
-    """Return a model with the entries of observations in memory."""
+def make_model(
+    stored: Observations, fields: dict[str, Any], ordinal: Ordinal | None, threads: int
+) -> Model:
+    """Return a model with the entries of observations."""
     values = np.ascontiguousarray(stored.values).ravel()
     if ordinal is not None:
         values = ordinal.codes(values).astype(values.dtype)
-    return SamplerModel(
+    return Model(
         **fields,
         storage=storage_of(stored),
         values=values,
         weights=stored.weights,
         threads=threads,
-        first_row=first_row,
     )

@@ -15,11 +15,11 @@ from nmd_lab.model.proximal import Pair
 
 from .cut_points import CutPoints
 from .hyperparameters import RowPrior
-from .model import SamplerModel, model_here
+from .model import Model, make_model
 from .noise import NoiseKind
 from .prior import Prior
 from .state import ChainState
-from .work import WorkHere, draw_T_and_rows
+from .work import Work, draw_T_and_rows
 
 STEPS = 5
 """Draws of T and of the rows for each draw of H; one is exact without T."""
@@ -92,14 +92,14 @@ class NewRows:
                 draw_T_and_rows(model, state, seed)
             yield state.rows.copy()
 
-    def _first_state(self, model: SamplerModel, draw: DrawOfH) -> ChainState:
+    def _first_state(self, model: Model, draw: DrawOfH) -> ChainState:
         rows = np.tile(draw.row_mean, (model.shape[0], 1)).astype(model.values.dtype)
         cuts = None if draw.cuts is None else CutPoints(np.ones(draw.cuts.size + 1, np.intp))
-        T = WorkHere(model).first_T()
+        T = Work(model).first_T()
         return ChainState(rows, draw.columns, draw.rho, draw.beta, T, cuts=cuts)
 
-    def _model(self) -> SamplerModel:
+    def _model(self) -> Model:
         names = ("pair", "kind", "rank", "row_offsets", "column_offsets", "mean")
         fields = {name: getattr(self, name) for name in names}
         fields["prior"] = Prior(1.0, 1.0)  # the priors of the rows are drawn already
-        return model_here(self.observations.as_sparse(), fields, None, all_threads())
+        return make_model(self.observations.as_sparse(), fields, None, all_threads())

@@ -17,17 +17,15 @@ from nmd_lab.model.nonlinearities import Nonlinearity
 from nmd_lab.model.ordinal import Ordinal
 from nmd_lab.model.proximal import Pair, make_pair
 from nmd_lab.solver.bounds import with_bounds
-from nmd_lab.solver.executors.observations import ClusterObservations
-from nmd_lab.solver.executors.sampling import work_on_cluster
 from nmd_lab.solver.limit_noise import smallest_value
 from nmd_lab.solver.scaling import Scaling, scaling_for
 
 from .limits import sampled_limits
-from .model import Model, model_here, number_of_levels
+from .model import Model, make_model, number_of_levels
 from .noise import noise_kind
 from .options import SampleOptions
 from .prior import Prior
-from .work import Work, WorkHere
+from .work import Work
 
 
 class PreparedSample(NamedTuple):
@@ -133,17 +131,10 @@ def _model(
         "prior": prior,
         "mean_of_T": mean_of_T,
     }
-    if isinstance(stored, ClusterObservations):
-        if f.even and options.init == "auto":
-            raise ValueError(
-                f"nonlinearity={f!r} on a cluster needs a start: give init='svd', or a fit, for "
-                "example of complete() with the same client=."
-            )
-        return work_on_cluster(stored, fields, ordinal)
-    model = model_here(stored, fields, ordinal, options.compute.threads or all_threads())
+    model = make_model(stored, fields, ordinal, options.compute.threads or all_threads())
     limits = sampled_limits(stored, pair, kind, smallest)
     model = replace(model, limits=limits)
-    return model, WorkHere(model, number_of_levels(ordinal))
+    return model, Work(model, number_of_levels(ordinal))
 
 
 def _mean(stored: Observations, transform: Transform) -> float:

@@ -71,7 +71,6 @@ def _draw_rows(  # type: ignore[no-untyped-def]
     seed,
     sweep,
     kind,
-    origin,
     rows,
     misfit,
 ):
@@ -95,7 +94,7 @@ def _draw_rows(  # type: ignore[no-untyped-def]
                     b[a] += y * scaled
             np.dot(gathered[:count].T, gathered[:count], product)
             normal += product
-        start_stream(stream, seed, sweep, kind, origin + i)
+        start_stream(stream, seed, sweep, kind, i)
         draw_gaussian(normal, b, stream, noise, rows[i])
         total = 0.0
         for k in range(indptr[i], indptr[i + 1]):

@@ -55,14 +55,11 @@ class Key(NamedTuple):
     ----------
     seed, sweep, kind : int
         Seed of the chain, number of the sweep, and kind of the draw.
-    first_row : int
-        Number of the first row, if the rows are a part of all.
     """
 
     seed: int
     sweep: int
     kind: int
-    first_row: int = 0
 
 
 class Side(Protocol):
@@ -188,8 +185,8 @@ def _noise_kernel() -> Any:
     return compile_kernel(_noise, "row_noise", cached=True)
 
 
-def _noise(seed, sweep, kind, origin, first, out):  # type: ignore[no-untyped-def]
+def _noise(seed, sweep, kind, first, out):  # type: ignore[no-untyped-def]
     stream = np.empty(4, np.uint64)
     for i in range(out.shape[0]):
-        start_stream(stream, seed, sweep, kind, origin + first + i)
+        start_stream(stream, seed, sweep, kind, first + i)
         fill_normal(stream, out[i])

@@ -24,8 +24,8 @@ class ChainState:
         Vectors of the rows of X and of its columns: components, and the offset if there is one.
     rho, beta : float
         Precisions of the noise before f and after it.
-    T : ndarray (n_entries,), or what stands for it
-        T at the stored entries, as `Work.first_T` returns it; X itself if there is no T.
+    T : ndarray (n_entries,)
+        T at the stored entries; X itself if there is no T.
     sweep : int
         Number of sweeps so far.
     row_prior, column_prior : RowPrior
@@ -43,7 +43,7 @@ class ChainState:
     columns: FloatArray
     rho: float
     beta: float
-    T: Any
+    T: FloatArray
     sweep: int = 0
     row_prior: RowPrior = field(default=RowPrior(np.empty(0), np.empty((0, 0))))
     column_prior: RowPrior = field(default=RowPrior(np.empty(0), np.empty((0, 0))))

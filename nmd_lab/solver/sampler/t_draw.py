@@ -65,10 +65,3 @@ def _square_kl_draw(value: ScalarMap) -> ScalarMap:
         return halves(t_old, v, x, rho, beta, HALF_LINE, pf, pd, stream)
 
     return compile_scalar(draw)
-
-
-def remembers_T(structure: Structure) -> bool:
-    """Return whether a draw of T depends on the T before."""
-    f, d, flat = structure
-    exact = flat and (d in (Frobenius, L1) or (d.convex and d.proximal is not Loss.proximal))
-    return not (exact or (f is Square and d is KL))

@@ -1,12 +1,8 @@
-"""What a sweep does with the entries: draws of T, of the rows and of the columns.
-
-A chain knows the rows, the columns and the hyperparameters.  The entries, and T, may be elsewhere.
-"""
+"""What a sweep does with the entries: draws of T, of the rows and of the columns."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,47 +16,16 @@ from nmd_lab.solver.storage import Block, CsrStorage
 from .cut_points import Levels
 from .latent import latent_kernel
 from .limits import limit_kernel
-from .model import SamplerModel
+from .model import Model
 from .sides import BLOCK_ROWS, Key
 from .state import ChainState
 from .streams import COLUMNS, LATENT, LIMITS, ROWS
 
 
-class Work(Protocol):
-    """Work with the entries."""
+class Work:
+    """Work with the entries of a model."""
 
-    def first_T(self) -> Any:
-        """Return T before the first sweep, or what stands for it."""
-
-    def draw_rows(self, state: ChainState, seed: int) -> tuple[float, float]:
-        """Draw T, and then the rows."""
-
-    def draw_columns(self, state: ChainState, seed: int) -> None:
-        """Draw the columns."""
-
-    def matrix(self, transform: Transform, fill: float) -> Any:
-        """Return transform(X) at the entries, 0 elsewhere, plus a number, as a linear operator."""
-
-    def level_counts(self) -> NDArray[np.integer]:
-        """Return the number of entries of each level of ordinal data."""
-
-    def look_at_levels(self, state: ChainState) -> None:
-        """Compute WH with offsets, for `log_likelihood`."""
-
-    def log_likelihood(self, level: int, low: float, high: float) -> float:
-        """Return the log-likelihood of the entries of a level, for its two cut points."""
-
-    def kept(self, state: ChainState) -> dict[str, Any]:
-        """Return the state of a chain, for a checkpoint."""
-
-    def restore(self, state: ChainState, kept: dict[str, Any]) -> None:
-        """Set what `kept` has returned."""
-
-
-class WorkHere:
-    """Work with entries in the memory of this process."""
-
-    def __init__(self, model: SamplerModel, n_levels: int = 0) -> None:
+    def __init__(self, model: Model, n_levels: int = 0) -> None:
         self._model = model
         self._levels = Levels(model.values, model.starts, n_levels) if n_levels else None
 
@@ -71,7 +36,7 @@ class WorkHere:
         return values if none else np.full(values.size, np.nan, values.dtype)
 
     def draw_rows(self, state: ChainState, seed: int) -> tuple[float, float]:
-        """Draw T, and then the rows; see `Work.draw_rows`."""
+        """Draw T and the rows, and return the sums of squares and of losses that they leave."""
         misfit, losses = draw_T_and_rows(self._model, state, seed)
         return float(misfit.sum()), float(losses.sum())
 
@@ -86,12 +51,20 @@ class WorkHere:
             state.columns,
         )
 
-    def matrix(self, transform: Transform, fill: float) -> Any:
-        """Return transform(X) plus a number; see `Work.matrix`."""
-        rows = RowBlocks(
-            entries_as_matrix(self._model, transform), fill, block_rows(self._model.shape[1])
-        )
-        return operator(self._model.shape, rows.product, rows.transposed_product)
+    def matrix(self, transform: Transform, fill: float) -> LinearOperator:
+        """Return transform(X) at the entries, 0 elsewhere, plus a number, as a linear operator."""
+        shape = self._model.shape
+        entries = RowBlocks(entries_as_matrix(self._model, transform), fill, block_rows(shape[1]))
+
+        def times(V: FloatArray) -> FloatArray:
+            return entries.product(np.ascontiguousarray(V))
+
+        def transposed_times(V: FloatArray) -> FloatArray:
+            return entries.transposed_product(np.ascontiguousarray(V))
+
+        both = {"matvec": times, "rmatvec": transposed_times}
+        more = {"matmat": times, "rmatmat": transposed_times}
+        return LinearOperator(shape, **both, **more, dtype=np.float64)
 
     def level_counts(self) -> NDArray[np.integer]:
         """Return the number of entries of each level of ordinal data."""
@@ -99,17 +72,17 @@ class WorkHere:
         return self._levels.counts
 
     def look_at_levels(self, state: ChainState) -> None:
-        """Compute WH with offsets."""
+        """Compute WH with offsets, for `log_likelihood`."""
         assert self._levels is not None
         self._levels.look(all_products(self._model, state))
 
     def log_likelihood(self, level: int, low: float, high: float) -> float:
-        """Return the log-likelihood of the entries of a level."""
+        """Return the log-likelihood of the entries of a level, for its two cut points."""
         assert self._levels is not None
         return float(self._levels.log_likelihoods(level, low, high).sum())
 
     def kept(self, state: ChainState) -> dict[str, Any]:
-        """Return the state of a chain; T is None where it is X itself."""
+        """Return the state of a chain, for a checkpoint; T is None where it is X itself."""
         T = None if state.T is self._model.values else state.T
         return state.kept() | {"T": T}
 
@@ -121,7 +94,7 @@ class WorkHere:
             state.T = T
 
 
-def entries_as_matrix(model: SamplerModel, transform: Transform) -> Any:
+def entries_as_matrix(model: Model, transform: Transform) -> Any:
     """Return transform(X) at the stored entries, dense or sparse, in double precision."""
     values = transform(model.values).astype(np.float64, copy=False)
     if isinstance(model.storage, CsrStorage):
@@ -130,34 +103,11 @@ def entries_as_matrix(model: SamplerModel, transform: Transform) -> Any:
 
 
 def block_rows(n: int) -> int:
-    """Return the number of rows of a dense block with n columns, a multiple of `BLOCK_ROWS`.
-
-    A part of the rows that begins with a block has the same bits as the rows among all others.
-    """
+    """Return the number of rows of a dense block with n columns, a multiple of `BLOCK_ROWS`."""
     return max(BLOCK_ROWS, 1 << (max(BLOCK // n, 1).bit_length() - 1))
 
 
-def operator(
-    shape: tuple[int, int],
-    product: Callable[[FloatArray], FloatArray],
-    transposed_product: Callable[[FloatArray], FloatArray],
-) -> LinearOperator:
-    """Return the linear operator of two functions, which are called with arrays in C order."""
-
-    def times(V: FloatArray) -> FloatArray:
-        return product(np.ascontiguousarray(V))
-
-    def transposed_times(V: FloatArray) -> FloatArray:
-        return transposed_product(np.ascontiguousarray(V))
-
-    both = {"matvec": times, "rmatvec": transposed_times}
-    more = {"matmat": times, "rmatmat": transposed_times}
-    return LinearOperator(shape, **both, **more, dtype=np.float64)
-
-
-def draw_T_and_rows(
-    model: SamplerModel, state: ChainState, seed: int
-) -> tuple[FloatArray, FloatArray]:
+def draw_T_and_rows(model: Model, state: ChainState, seed: int) -> tuple[FloatArray, FloatArray]:
     """Draw T and then the rows in place."""
     losses = draw_T(model, state, seed)
     misfit = model.sides[0].draw(
@@ -165,13 +115,13 @@ def draw_T_and_rows(
         model.partner_of_rows(state.columns),
         state.row_prior,
         state.rho,
-        Key(seed, state.sweep, ROWS, model.first_row),
+        Key(seed, state.sweep, ROWS),
         state.rows,
     )
     return misfit, losses
 
 
-def draw_T(model: SamplerModel, state: ChainState, seed: int) -> FloatArray:
+def draw_T(model: Model, state: ChainState, seed: int) -> FloatArray:
     """Draw T in place, and return the sum of the weighted losses at f(T) in each row."""
     losses = np.zeros(model.shape[0])
     if model.limits is not None and model.kind == "after":
@@ -185,7 +135,7 @@ def draw_T(model: SamplerModel, state: ChainState, seed: int) -> FloatArray:
     kernel = latent_kernel(model.kind, pair, f"{state.T.dtype}")
     cuts = np.empty(0) if state.cuts is None else state.cuts.ends
     weights = np.empty(0, state.T.dtype) if model.weights is None else model.weights
-    key = Key(seed, state.sweep, LATENT, model.first_row)
+    key = Key(seed, state.sweep, LATENT)
     numbers = (state.rho, state.beta, *pair.arguments, cuts, *key)
     A, B = model.augmented(state.rows, state.columns)
 
@@ -200,7 +150,7 @@ def draw_T(model: SamplerModel, state: ChainState, seed: int) -> FloatArray:
     return losses
 
 
-def draw_within_limits(model: SamplerModel, state: ChainState, seed: int) -> None:
+def draw_within_limits(model: Model, state: ChainState, seed: int) -> None:
     """Draw T in place where only limits are known; if the noise is after f, x given f(T)."""
     limits, pair = model.limits, model.pair
     assert limits is not None
@@ -212,7 +162,7 @@ def draw_within_limits(model: SamplerModel, state: ChainState, seed: int) -> Non
     kernel = limit_kernel(model.kind, pair, f"{T.dtype}")
     weights = np.empty(0, T.dtype) if model.weights is None else model.weights
     pieces, pf, _ = pair.arguments
-    key = Key(seed, state.sweep, LIMITS, model.first_row)
+    key = Key(seed, state.sweep, LIMITS)
     numbers = (state.rho, state.beta, pieces, pf, *key)
     A, B = model.augmented(state.rows, state.columns)
 
@@ -224,7 +174,7 @@ def draw_within_limits(model: SamplerModel, state: ChainState, seed: int) -> Non
     model.each_block(block)
 
 
-def all_products(model: SamplerModel, state: ChainState) -> FloatArray:
+def all_products(model: Model, state: ChainState) -> FloatArray:
     """Return WH with offsets at every stored entry, flat."""
     A, B = model.augmented(state.rows, state.columns)
     V = np.empty(model.values.size, A.dtype)

@@ -16,10 +16,10 @@ from some import some
 from nmd_lab.data.observations import observe
 from nmd_lab.model.proximal import make_pair
 from nmd_lab.solver.sampler.chain import sweeps
-from nmd_lab.solver.sampler.model import SamplerModel
+from nmd_lab.solver.sampler.model import Model
 from nmd_lab.solver.sampler.prior import Prior
 from nmd_lab.solver.sampler.state import ChainState
-from nmd_lab.solver.sampler.work import WorkHere
+from nmd_lab.solver.sampler.work import Work
 from nmd_lab.solver.storage import storage_of
 
 PARTICLES, SWEEPS, MEAN = 200_000, 4100, 0.2
@@ -83,7 +83,7 @@ def model_of(case, data):
     seen = observe(data, weights=weights).as_sparse()
     values, pair = np.ascontiguousarray(seen.values).ravel(), make_pair(name, loss)
     entries = storage_of(seen), values, seen.weights, 1
-    return SamplerModel(pair, kind, 1, True, True, MEAN, PRIOR, *entries)
+    return Model(pair, kind, 1, True, True, MEAN, PRIOR, *entries)
 
 
 @pytest.mark.parametrize("case", some(list(CASES), 1))
@@ -97,7 +97,7 @@ def test_posterior_of_tiny_data(case):
     T = model.values.copy() if model.kind == "gaussian" else np.full(3, np.nan)
     state = ChainState(rng.normal(size=(2, 2)), rng.normal(size=(2, 2)), 2.0, 1.0, T)
     found = np.empty((SWEEPS, 5))
-    for k, now in enumerate(islice(sweeps(model, WorkHere(model), state, 7, 0), SWEEPS)):
+    for k, now in enumerate(islice(sweeps(model, Work(model), state, 7, 0), SWEEPS)):
         A, B = model.augmented(now.rows, now.columns)
         found[k] = [*(A @ B.T).ravel(), np.log(now.rho)]
     expected = [*v.reshape(4, -1), log_rho]
@@ -119,10 +119,10 @@ def test_dense_and_sparse_storage_give_the_same_chain(case):
     for seen in (observe(data), observe(data).as_sparse()):
         values, pair = np.ascontiguousarray(seen.values).ravel(), make_pair(name, loss)
         entries = storage_of(seen), values, None, 1
-        model = SamplerModel(pair, kind, 1, True, True, MEAN, PRIOR, *entries)
+        model = Model(pair, kind, 1, True, True, MEAN, PRIOR, *entries)
         T = values.copy() if kind == "gaussian" else np.full(6, np.nan)
         state = ChainState(np.ones((2, 2)), np.ones((3, 2)), 2.0, 1.0, T)
-        *_, last = islice(sweeps(model, WorkHere(model), state, 7, 0), 20)
+        *_, last = islice(sweeps(model, Work(model), state, 7, 0), 20)
         ends.append((last.rows.copy(), last.columns.copy(), last.rho, last.beta))
     for dense, sparse in zip(*ends, strict=True):
         np.testing.assert_allclose(dense, sparse, rtol=1e-8)

@@ -11,7 +11,7 @@ from scipy import stats
 from nmd_lab.data.observations import observe
 from nmd_lab.model.proximal import make_pair
 from nmd_lab.solver.sampler.chain import _draw_noise
-from nmd_lab.solver.sampler.model import SamplerModel
+from nmd_lab.solver.sampler.model import Model
 from nmd_lab.solver.sampler.prior import Prior
 from nmd_lab.solver.sampler.state import ChainState
 from nmd_lab.solver.storage import storage_of
@@ -28,7 +28,7 @@ def drawn(kind, loss):
     values = np.ones(COUNT)
     offsets = False, False
     entries = storage_of(seen), values, None, 1
-    model = SamplerModel(pair, kind, 1, *offsets, 0.0, PRIOR, *entries)
+    model = Model(pair, kind, 1, *offsets, 0.0, PRIOR, *entries)
     state = ChainState(np.ones((5, 1)), np.ones((4, 1)), 1.0, 1.0, values.copy())
     rng = np.random.default_rng(0)
     found = np.empty((DRAWS, 2))
