@@ -55,7 +55,7 @@ def _fitted(
     with interruptible() as interruption, one_thread():
         prepared = prepare(X, *model, interruption=interruption, **own)
         warn(messages_before(prepared), stacklevel=4)
-        solution = solve(*prepared[:7])
+        solution = solve(prepared)
         fit = label(prepared, solution)
         with computing_on(prepared.problem.observations):
             warn(messages_after(fit, prepared), stacklevel=4)

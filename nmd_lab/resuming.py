@@ -7,13 +7,11 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from .checkpoint.keeper import stored_arguments
+from .checkpoint.checkpoint import stored_arguments
 from .fit import complete, decompose
-from .model.proximal import make_pair
 from .result.decomposition import Decomposition
 from .result.posterior.posterior import Posterior
 from .sampling import sample
-from .solver.kept_classes import kept_classes
 from .solver.settings import Compute, as_compute
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {
@@ -75,8 +73,7 @@ def resume(
     >>> fit.n_iter > 20, os.path.exists(path)
     (True, True)
     """
-    classes = kept_classes(make_pair("identity", "frobenius"))
-    function, stored, others = stored_arguments(path, classes)
+    function, stored, others = stored_arguments(path)
     missing = [name for name in others if name not in arguments]
     if missing:
         raise ValueError(
@@ -84,6 +81,7 @@ def resume(
             f"{missing[0]}= as it was."
         )
     before = stored.pop("compute")
-    own = replace(Compute(**before) if compute is None else as_compute(compute), checkpoint=path)
-    result: Decomposition | Posterior = FUNCTIONS[function](X, **stored | arguments, compute=own)
+    compute = Compute(**before) if compute is None else as_compute(compute)
+    arguments = stored | arguments | {"compute": replace(compute, checkpoint=path)}
+    result: Decomposition | Posterior = FUNCTIONS[function](X, **arguments)
     return result

@@ -25,9 +25,6 @@ DATA = ("observed", "weights", "at_most", "at_least", "upper", "valid")
 FREE = ("callback", "progress", "time_limit", "compute")
 """Arguments that may change when a run goes on."""
 
-OWN = ("callback",)
-"""Arguments that a checkpoint never holds."""
-
 KINDS = ("plain", "objects", "hashes")
 """Kinds of stored arguments."""
 
@@ -47,34 +44,36 @@ class Call:
         for name, value in self.arguments.items():
             if name in DATA:
                 header["data"] += [name] if value is not None else []
-            elif name in OWN or (value is None and self.defaults.get(name) is None):
+            elif name == "callback" or (value is None and self.defaults.get(name) is None):
                 continue
             elif name == "dtype":
                 header["plain"][name] = np.dtype(value).name
             elif is_plain(value):
                 header["plain"][name] = plain(value)
-            elif classes.knows(value):
-                header["objects"][name] = Encoder(classes).encode(value)
-            elif name not in FREE and name != "random_state":
+            elif name == "random_state":
+                continue  # the checkpoint has the random numbers
+            elif (encoded := _encoded(value, classes)) is not None:
+                header["objects"][name] = encoded
+            elif name not in FREE:
                 header["hashes"][name] = digest_of(value)
         return header
 
-    def check(self, own: Mapping[str, Any], stored: Mapping[str, Any], path: str) -> None:
+    def check(self, now: Mapping[str, Any], stored: Mapping[str, Any], path: str) -> None:
         """Raise ValueError if a checkpoint belongs to another call; a sentence says which."""
         if stored["function"] != self.function:
             raise ValueError(
                 f"checkpoint={path!r} is of {stored['function']}(), and this is "
                 f"{self.function}(): call that, or give another checkpoint=."
             )
-        names = {name for each in (own, stored) for kind in KINDS for name in each[kind]}
+        names = {name for each in (now, stored) for kind in KINDS for name in each[kind]}
         for name in sorted(names - {*FREE}):
-            (before, told), (now, _) = (self._value(name, each) for each in (stored, own))
-            if name == "random_state" and now is None:
+            (before, text), (present, _) = (self._value(name, each) for each in (stored, now))
+            if name == "random_state" and present is None:
                 continue  # the checkpoint has the random numbers
-            if before != now:
+            if before != present:
                 raise ValueError(
                     f"{name}={_short(self.arguments.get(name))} does not go with "
-                    f"checkpoint={path!r}, which has {told}: give what was given then, or another "
+                    f"checkpoint={path!r}, which has {text}: give what was given then, or another "
                     "checkpoint=."
                 )
 
@@ -86,6 +85,16 @@ class Call:
                 return value, repr(value) if kind == "plain" else "another value"
         default = self.defaults.get(name)
         return plain(default) if is_plain(default) else default, repr(default)
+
+
+def _encoded(value: Any, classes: Classes) -> Any:
+    """Return an object without arrays as JSON, None for any other."""
+    encoder = Encoder(classes)
+    try:
+        encoded = encoder.encode(value)
+    except TypeError:
+        return None
+    return None if encoder.arrays else encoded
 
 
 def is_plain(value: Any) -> bool:
@@ -113,12 +122,12 @@ def plain(value: Any) -> Any:
 def digest_of(value: Any) -> str:
     """Return a hash of an argument; equal arguments have equal ones."""
     digest = hashlib.sha256()
-    for part in _parts(value):
-        digest.update(part)
+    for piece in _pieces(value):
+        digest.update(piece)
     return digest.hexdigest()
 
 
-def _parts(value: Any) -> Iterable[bytes]:
+def _pieces(value: Any) -> Iterable[bytes]:
     """Yield the bytes that a hash takes."""
     yield type(value).__name__.encode()
     if isinstance(value, np.ndarray | np.generic | xr.DataArray):
@@ -128,18 +137,18 @@ def _parts(value: Any) -> Iterable[bytes]:
     elif isinstance(value, Mapping):
         for key, each in value.items():
             yield repr(key).encode()
-            yield from _parts(each)
+            yield from _pieces(each)
     elif isinstance(value, list | tuple):
         for each in value:
-            yield from _parts(each)
+            yield from _pieces(each)
     elif hasattr(value, "tocsr") and hasattr(value, "shape"):
         matrix = value.tocsr()
         for array in (matrix.indptr, matrix.indices, matrix.data):
-            yield from _parts(np.asarray(array))
+            yield from _pieces(np.asarray(array))
     elif hasattr(value, "factors") and hasattr(value, "offsets"):
-        yield from _parts([*value.factors, *value.offsets])
+        yield from _pieces([*value.factors, *value.offsets])
     elif hasattr(value, "to_numpy"):
-        yield from _parts(value.to_numpy())
+        yield from _pieces(value.to_numpy())
     else:
         yield re.sub(r" at 0x[0-9a-f]+", "", repr(value)).encode()
 

@@ -14,7 +14,7 @@ from made_runs import PAIRS, STORAGES, Run, bits_of, fit_of, kept, noisy, others
 from some import some
 
 import nmd_lab as nmd
-from nmd_lab.checkpoint import keeper
+from nmd_lab.checkpoint.checkpoint import Checkpoint
 
 GIVEN_AGAIN = ("observed", "targets")
 
@@ -33,13 +33,13 @@ class Ticks:
         self.number, self.last = 0, 0
         ticks = self
 
-        def tick(self: keeper.Keeper) -> None:
+        def tick(self: Checkpoint) -> None:
             ticks.number += 1
             if ticks.number == ticks.last:
                 self.write()
                 raise Killed
 
-        monkeypatch.setattr(keeper.Keeper, "tick", tick)
+        monkeypatch.setattr(Checkpoint, "tick", tick)
 
     def until(self, last: int, run: Any) -> None:
         """Run until a moment, from 1; 0 stands for the end."""
@@ -162,7 +162,7 @@ def test_a_run_goes_on_without_checkpoints_that_cannot_be_written(monkeypatch, t
     def full(*_: Any) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("nmd_lab.checkpoint.file.write_atomically", full)
+    monkeypatch.setattr("nmd_lab.checkpoint.file.atomic_file", full)
     with pytest.warns(nmd.warnings.CheckpointWarning, match="No further checkpoint is written"):
         fit = nmd.decompose(
             noisy("relu"),

@@ -9,9 +9,9 @@ from typing import Any
 from nmd_lab._fit_warnings import OPTIONS, Messages, messages_after, messages_before
 from nmd_lab._labelled import ResumableFit
 from nmd_lab.result.decomposition import Decomposition
-from nmd_lab.solver.admm import State
 from nmd_lab.solver.prepare import Prepared
 from nmd_lab.solver.run import VALIDATION
+from nmd_lab.solver.state import State
 from nmd_lab.warnings import NotConvergedWarning
 from nmd_lab.widgets.states.choice import Choose, Choosing
 

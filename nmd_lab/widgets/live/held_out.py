@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from nmd_lab.model.nonlinearities import Nonlinearity
-from nmd_lab.solver.admm import State
+from nmd_lab.solver.state import State
 from nmd_lab.solver.storage import CsrStorage
 
 EVERY_UP_TO = 20

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from nmd_lab.model.nonlinearities import Nonlinearity
 from nmd_lab.result.decomposition import Decomposition
-from nmd_lab.solver.admm import State
+from nmd_lab.solver.state import State
 
 Array = NDArray[Any]
 

@@ -1,15 +1,11 @@
-"""A checkpoint of a run: written from time to time, and read when the run goes on."""
+"""The checkpoint of a run: its state, written from time to time, and read when the run goes on."""
 
 from __future__ import annotations
 
-import copy
 import time
 import warnings
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Protocol
-
-import numpy as np
+from typing import Any, Generic, Protocol, TypeVar
 
 from nmd_lab._atomic import check_target
 from nmd_lab._version import __version__
@@ -18,7 +14,9 @@ from nmd_lab.warnings import CheckpointWarning
 from . import file
 from .call import Call
 from .encoding import Classes, Decoder, Encoder
-from .place import Place, Values
+
+S = TypeVar("S")
+"""State of a run: a dataclass."""
 
 
 class Beside(Protocol):
@@ -34,13 +32,13 @@ class Beside(Protocol):
         """Remove what is older than the last two checkpoints."""
 
 
-class Keeper:
+class Checkpoint(Generic[S]):
     """Writes the checkpoints of one run.
 
     Attributes
     ----------
-    place : Place
-        Where the run stands.
+    state : object
+        Where the run stands; it changes as the run goes on.
     """
 
     def __init__(
@@ -50,33 +48,20 @@ class Keeper:
         call: Call,
         data: str,
         classes: Classes,
+        state: S,
         beside: Beside | None = None,
     ) -> None:
         self.path = check_target(path, "checkpoint")
         self._every, self._classes, self._beside = every, classes, beside
         self._header = call.header(classes) | {"observations": data}
-        stored: Values | None = None
-        if file.exists(self.path):
-            content = file.read(self.path)
-            self._check(content.header, call, data)
-            if beside is not None:
-                beside.read(content.header["beside"])
-            try:
-                stored = Decoder(classes, content.arrays).decode(content.header["state"])
-            except (AttributeError, LookupError, TypeError, ValueError) as error:
-                raise ValueError(
-                    f"checkpoint={str(self.path)!r} is of nmd_lab {content.header['version']}, "
-                    f"which keeps other things than {__version__}: install that version, or give "
-                    "another checkpoint=."
-                ) from error
-        self.place = Place(stored, self.tick)
-        self._written = time.monotonic()
-        self._broken = False
+        self.state = self._read(call, data) if file.exists(self.path) else state
+        self._written: float | None = time.monotonic()
 
-    def _check(self, header: dict[str, Any], call: Call, data: str) -> None:
-        """Raise ValueError if a checkpoint is of another call or of other data."""
+    def _read(self, call: Call, data: str) -> S:
+        """Return the stored state, if it is of this call and of these data."""
+        header, arrays = file.read(self.path)
         call.check(self._header, header["call"], str(self.path))
-        if (header.get("beside") is None) != (self._beside is None):
+        if (header["beside"] is None) != (self._beside is None):
             remedy = "leave client= out" if self._beside is not None else "give client="
             raise ValueError(
                 f"checkpoint={str(self.path)!r} was written with and without a cluster: {remedy}, "
@@ -87,47 +72,51 @@ class Keeper:
                 f"checkpoint={str(self.path)!r} is of other data than X: give the same X, observed "
                 "and weights, or another checkpoint=."
             )
-
-    def random_numbers(self, make: Callable[[], np.random.Generator]) -> np.random.Generator:
-        """Return the random numbers of the run from its beginning on, which checkpoints hold."""
-        rng: np.random.Generator = self.place.take()["rng"] if self.place.goes_on else make()
-        at_beginning = copy.deepcopy(rng)
-        self.place.mark(lambda: {"rng": at_beginning})
-        return rng
+        if self._beside is not None:
+            self._beside.read(header["beside"])
+        try:
+            state: S = Decoder(self._classes, arrays).decode(header["state"])
+        except (AttributeError, ImportError, LookupError, TypeError, ValueError) as error:
+            raise ValueError(
+                f"checkpoint={str(self.path)!r} is of nmd_lab {header['version']}, which keeps "
+                f"other things than {__version__}: install that version, or give another "
+                "checkpoint=."
+            ) from error
+        return state
 
     def tick(self) -> None:
         """Write a checkpoint if the last one is old enough."""
-        if not self._broken and time.monotonic() - self._written >= self._every:
+        if self._written is not None and time.monotonic() - self._written >= self._every:
             self.write()
 
     def write(self) -> None:
         """Write a checkpoint; if this fails, a warning says so, and the run goes on without."""
         encoder = Encoder(self._classes)
-        state = encoder.encode(self.place.contents())
+        state = encoder.encode(self.state)
         header = {"call": self._header, "version": __version__, "state": state}
         try:
             header["beside"] = None if self._beside is None else self._beside.write()
-            file.write(self.path, file.Content(header, encoder.arrays))
+            file.write(self.path, header, encoder.arrays)
             if self._beside is not None:
                 self._beside.clean()
+            self._written = time.monotonic()
         except OSError as error:
-            self._broken = True
+            self._written = None
             warnings.warn(
                 f"No further checkpoint is written: {error}", CheckpointWarning, stacklevel=2
             )
-        self._written = time.monotonic()
 
 
-def stored_arguments(path: Any, classes: Classes) -> tuple[str, dict[str, Any], list[str]]:
-    """Return what a checkpoint knows of its call."""
+def stored_arguments(path: Any) -> tuple[str, dict[str, Any], list[str]]:
+    """Return function and arguments of a checkpoint's call, and the names of those it lacks."""
     path = Path(path)
     if not file.exists(path):
         raise FileNotFoundError(f"path={str(path)!r} is no file: check the name of the checkpoint.")
-    call = file.read(path).header["call"]
+    call = file.read(path)[0]["call"]
     arguments, others = dict(call["plain"]), [*call["hashes"], *call["data"]]
     for name, encoded in call["objects"].items():
         try:
-            arguments[name] = Decoder(classes, []).decode(encoded)
+            arguments[name] = Decoder(Classes(), []).decode(encoded)
         except LookupError:  # a class of the user
             others.append(name)
     return call["function"], arguments, others
