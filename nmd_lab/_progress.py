@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TypeVar
-
-T = TypeVar("T")
 
 
 @contextmanager
@@ -32,18 +29,3 @@ def progress_bar(
             bar.update()
 
         yield update
-
-
-def with_progress(
-    items: Iterable[T],
-    total: int,
-    show: bool | None,
-    *,
-    text: Callable[[T], str] = lambda item: "",
-    unit: str = "it",
-) -> Iterator[T]:
-    """Yield the items and show how many of them are done."""
-    with progress_bar(total, show, unit=unit) as update:
-        for item in items:
-            update(text(item))
-            yield item

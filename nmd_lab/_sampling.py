@@ -31,7 +31,7 @@ from .solver.sampler.draws import Draws
 from .solver.sampler.noise import PRECISIONS
 from .solver.sampler.options import SampleOptions
 from .solver.sampler.prepare import PreparedSample, as_ordinal, prepare_sample
-from .solver.sampler.run import ChainStart, PosteriorState, run_chains
+from .solver.sampler.run import Chains, ChainStart, PosteriorState
 from .solver.sampler.start import start_chain
 from .solver.sampler.targets import check_targets
 from .solver.settings import stored
@@ -67,10 +67,8 @@ def draw_posterior(
     call = _call(rank, nonlinearity, loss, data, options)
     state, rng, save = _state_and_save(prepared, options, call)
     starts = _starts(prepared, options, before, rng)
-    draws, reason = run_chains(
-        *(prepared.model, prepared.work, starts, options, tune, targets, interruption),
-        *(state, save),
-    )
+    chains = Chains(prepared.model, prepared.work, options, tune, targets, state)
+    draws, reason = chains.run(starts, interruption, save)
     posterior = _label(prepared, draws, reason, options, tune)
     return posterior if before is None else joined(before, posterior)
 

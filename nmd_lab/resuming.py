@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
-from .checkpoint.checkpoint import stored_arguments
+from .checkpoint import file
+from .checkpoint.call import Call
 from .fit import complete, decompose
 from .result.decomposition import Decomposition
 from .result.posterior.posterior import Posterior
@@ -73,7 +75,13 @@ def resume(
     >>> fit.n_iter > 20, os.path.exists(path)
     (True, True)
     """
-    function, stored, others = stored_arguments(path)
+    where = Path(path)
+    if not file.exists(where):
+        raise FileNotFoundError(
+            f"path={str(where)!r} is no file: check the name of the checkpoint."
+        )
+    call = file.read(where)[0]["call"]
+    stored, others = Call.again(call)
     missing = [name for name in others if name not in arguments]
     if missing:
         raise ValueError(
@@ -83,5 +91,5 @@ def resume(
     before = stored.pop("compute")
     compute = Compute(**before) if compute is None else as_compute(compute)
     arguments = stored | arguments | {"compute": replace(compute, checkpoint=path)}
-    result: Decomposition | Posterior = FUNCTIONS[function](X, **arguments)
+    result: Decomposition | Posterior = FUNCTIONS[call["function"]](X, **arguments)
     return result

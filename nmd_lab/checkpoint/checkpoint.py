@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 import warnings
-from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
 from nmd_lab._atomic import check_target
@@ -76,7 +75,7 @@ class Checkpoint(Generic[S]):
             self._beside.read(header["beside"])
         try:
             state: S = Decoder(self._classes, arrays).decode(header["state"])
-        except (AttributeError, ImportError, LookupError, TypeError, ValueError) as error:
+        except (AttributeError, LookupError, TypeError, ValueError) as error:
             raise ValueError(
                 f"checkpoint={str(self.path)!r} is of nmd_lab {header['version']}, which keeps "
                 f"other things than {__version__}: install that version, or give another "
@@ -105,18 +104,3 @@ class Checkpoint(Generic[S]):
             warnings.warn(
                 f"No further checkpoint is written: {error}", CheckpointWarning, stacklevel=2
             )
-
-
-def stored_arguments(path: Any) -> tuple[str, dict[str, Any], list[str]]:
-    """Return function and arguments of a checkpoint's call, and the names of those it lacks."""
-    path = Path(path)
-    if not file.exists(path):
-        raise FileNotFoundError(f"path={str(path)!r} is no file: check the name of the checkpoint.")
-    call = file.read(path)[0]["call"]
-    arguments, others = dict(call["plain"]), [*call["hashes"], *call["data"]]
-    for name, encoded in call["objects"].items():
-        try:
-            arguments[name] = Decoder(Classes(), []).decode(encoded)
-        except LookupError:  # a class of the user
-            others.append(name)
-    return call["function"], arguments, others

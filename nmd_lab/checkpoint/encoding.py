@@ -8,11 +8,11 @@ their memory order; one that occurs twice is stored once.
 
 from __future__ import annotations
 
-import importlib
+import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields, is_dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,51 +21,38 @@ KEY = "nmd"
 """Key of a JSON object that stands for something else than text and numbers."""
 
 
-class Recipe(NamedTuple):
-    """How objects of a class are stored that only the caller can make again.
-
-    Attributes
-    ----------
-    arguments : callable
-        Function of an object that returns the arguments.
-    make : callable
-        Function of the arguments that returns an equal object.
-    """
-
-    arguments: Callable[[Any], Iterable[Any]]
-    make: Callable[..., Any]
+Recipe = tuple[Callable[[Any], Iterable[Any]], Callable[..., Any]]
+"""A function of an object that returns arguments, and one of these that makes an equal object."""
 
 
 class Classes:
-    """The classes of the objects that a checkpoint may hold."""
+    """The classes of the objects that a checkpoint may hold.
+
+    Parameters
+    ----------
+    others : iterable of type
+        Classes that are not of this package.
+    recipes : dict, optional
+        Recipes of classes whose objects only the caller can make again.
+    """
 
     def __init__(
         self, others: Iterable[type] = (), recipes: Mapping[type, Recipe] | None = None
     ) -> None:
-        self._others = {_name_of(cls): cls for cls in others}
-        self.recipes = {_name_of(cls): recipe for cls, recipe in (recipes or {}).items()}
+        self._others = {name_of(cls): cls for cls in others}
+        self.recipes = {name_of(cls): recipe for cls, recipe in (recipes or {}).items()}
 
-    def knows(self, cls: type) -> bool:
-        """Return whether a class is one of these, and is found by its name."""
-        try:
-            return self.find(_name_of(cls)) is cls
-        except LookupError:
-            return False
-
-    def find(self, name: str) -> type:
-        """Return a class by its name; LookupError if there is none of this name."""
-        if name in self._others:
-            return self._others[name]
+    def find(self, name: str) -> type | None:
+        """Return a class by its name; None if there is none of this name."""
         module, _, path = name.partition(":")
-        found: Any = None
-        if module.split(".")[0] == "nmd_lab":
-            found = getattr(importlib.import_module(module), path, None)
-        if not isinstance(found, type):
-            raise LookupError(f"there is no class {name!r}")
-        return found
+        found = self._others.get(name)
+        if found is None and module.split(".")[0] == "nmd_lab":
+            found = getattr(sys.modules.get(module), path, None)
+        return found if isinstance(found, type) else None
 
 
-def _name_of(cls: type) -> str:
+def name_of(cls: type) -> str:
+    """Return the name of a class, with its module."""
     return f"{cls.__module__}:{cls.__qualname__}"
 
 
@@ -75,10 +62,7 @@ def _arguments_of(value: Any) -> tuple[list[Any], dict[str, Any]]:
         return [], {each.name: getattr(value, each.name) for each in fields(value)}
     if hasattr(value, "__getnewargs__"):
         return list(value.__getnewargs__()), {}
-    for name in ("settings", "parameters"):
-        if hasattr(value, name):
-            return list(getattr(value, name)), {}
-    raise TypeError(f"a checkpoint cannot hold a {type(value).__name__}")
+    return list(value.settings if hasattr(value, "settings") else value.parameters), {}
 
 
 class Encoder:
@@ -108,19 +92,19 @@ class Encoder:
         if isinstance(value, np.random.Generator):
             bits = value.bit_generator
             return {KEY: "rng", "of": type(bits).__name__, "state": self.encode(bits.state)}
-        if isinstance(value, type) and classes.knows(value):
-            return {KEY: "class", "of": _name_of(value)}
-        recipe = classes.recipes.get(_name_of(kind))
-        if recipe is not None:
-            made_of = self.encode(list(recipe.arguments(value)))
-            return {KEY: "recipe", "of": _name_of(kind), "items": made_of}
-        if hasattr(value, "__array__"):
+        if isinstance(value, type) and classes.find(name_of(value)) is value:
+            return {KEY: "class", "of": name_of(value)}
+        name, named = name_of(kind), {}
+        if name in classes.recipes:
+            items = list(classes.recipes[name][0](value))
+        elif hasattr(value, "__array__"):
             return {KEY: "array", "number": self._number(value)}
-        if not classes.knows(kind):
+        elif classes.find(name) is kind:
+            items, named = _arguments_of(value)
+        else:
             raise TypeError(f"a checkpoint cannot hold a {kind.__name__}")
-        items, named = _arguments_of(value)
-        named = {name: self.encode(each) for name, each in named.items()}
-        return {KEY: "object", "of": _name_of(kind), "items": self.encode(items), "named": named}
+        named = {field: self.encode(each) for field, each in named.items()}
+        return {KEY: "object", "of": name, "items": self.encode(items), "named": named}
 
     def _number(self, value: Any) -> int:
         """Return the number of an array, of NumPy, in a file or on a device."""
@@ -154,14 +138,13 @@ class Decoder:
             return np.random.Generator(bits)
         if kind == "dict":
             return {name: decode(each) for name, each in plain["items"].items()}
+        if kind in ("tuple", "deque"):
+            items = decode(plain["items"])
+            return tuple(items) if kind == "tuple" else deque(items, plain["maxlen"])
+        _, make = self._classes.recipes.get(plain["of"], (None, self._classes.find(plain["of"])))
+        if make is None:
+            raise LookupError(f"there is no class {plain['of']!r}")
         if kind == "class":
-            return self._classes.find(plain["of"])
-        items = decode(plain["items"])
-        if kind == "tuple":
-            return tuple(items)
-        if kind == "deque":
-            return deque(items, plain["maxlen"])
-        if kind == "recipe":
-            return self._classes.recipes[plain["of"]].make(*items)
+            return make
         named = {name: decode(each) for name, each in plain["named"].items()}
-        return self._classes.find(plain["of"])(*items, **named)
+        return make(*decode(plain["items"]), **named)

@@ -1,14 +1,13 @@
 """The file of a checkpoint: a zip archive of a header in JSON and of arrays, with checksums.
 
-A new checkpoint is written beside the present one, which becomes the earlier one
-(``NAME.earlier``); so one of both is always whole.
+The present checkpoint becomes the earlier one (``NAME.earlier``) before a new one is written, so
+that one of both is always whole.
 """
 
 from __future__ import annotations
 
 import contextlib
 import json
-import os
 import zipfile
 import zlib
 from pathlib import Path
@@ -20,6 +19,10 @@ from numpy.typing import NDArray
 from nmd_lab._atomic import atomic_file
 
 HEADER = "nmd_lab_checkpoint"
+"""Name of the header among the arrays."""
+
+DAMAGE = (AttributeError, LookupError, TypeError, ValueError, zipfile.BadZipFile, zlib.error)
+"""Exceptions by which NumPy says that a file is damaged, beside those of a file cut short."""
 
 
 class DamagedCheckpointError(ValueError):
@@ -40,7 +43,7 @@ def write(path: Path, header: dict[str, Any], arrays: list[NDArray[Any]]) -> Non
     """Write a checkpoint; the present one becomes the earlier one."""
     text = np.frombuffer(json.dumps(header).encode(), np.uint8)
     if path.exists():
-        _rename(path, earlier(path))
+        path.replace(earlier(path))
     with atomic_file(path) as file:
         np.savez(file, **{HEADER: text} | {f"{k}": array for k, array in enumerate(arrays)})
 
@@ -56,23 +59,10 @@ def read(path: Path) -> tuple[dict[str, Any], list[NDArray[Any]]]:
     )
 
 
-def _rename(path: Path, name: Path) -> None:
-    """Give a file a second name; where a file system has no links, its only one."""
-    link = name.with_name(f".{name.name}.link")
-    try:
-        link.unlink(missing_ok=True)
-        os.link(path, link)
-        link.replace(name)
-    except OSError:
-        path.replace(name)
-
-
 def _read(path: Path) -> tuple[dict[str, Any], list[NDArray[Any]]]:
     try:
         with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
             header = json.loads(stored[HEADER].tobytes())
             return header, [stored[f"{k}"] for k in range(len(stored.files) - 1)]
-    except (AttributeError, EOFError, LookupError, TypeError, ValueError) as error:
-        raise DamagedCheckpointError(f"{path.name} is damaged") from error
-    except (zipfile.BadZipFile, zlib.error, NotImplementedError, MemoryError) as error:
+    except (EOFError, MemoryError, NotImplementedError, *DAMAGE) as error:
         raise DamagedCheckpointError(f"{path.name} is damaged") from error

@@ -20,6 +20,7 @@ from nmd_lab._interruption import Interruption, interruptible, is_interactive
 from nmd_lab._stop_reason import StopReason
 
 from .learning import with_last_learning
+from .loop import nothing
 from .prepared import Prepared
 from .refinement.stages import optimality
 from .run_state import Outcome, StartState
@@ -161,7 +162,7 @@ class _Runner:
             ended, callback, before_each = self._is_interrupted, options.callback, prepared.save
         else:
             state = StartState()
-            ended, callback, before_each = cancelled, lambda _: cancelled(), _nothing
+            ended, callback, before_each = cancelled, lambda _: cancelled(), nothing
         policy = StopPolicy(
             tol=options.tol,
             patience=options.solver.patience,
@@ -253,7 +254,3 @@ class _Runner:
 
     def _time_limit_reason(self) -> StopReason:
         return StopReason("time_limit", f"time_limit: {self.options.time_limit:g} s passed")
-
-
-def _nothing() -> None:
-    """Do nothing before an iteration."""

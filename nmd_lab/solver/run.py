@@ -10,18 +10,19 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from nmd_lab._interruption import Interruption, is_interactive
-from nmd_lab._progress import progress_bar
 from nmd_lab._stop_reason import StopCode, StopReason
 
 from .engines.protocol import Engine
 from .held_out import HeldOut
 from .initialization import Start
 from .learning import learned_state, with_learned
+from .loop import loop, nothing
 from .problem import Problem
 from .run_state import FIRST_ROUND, RECORDED, Outcome, Round, RunState
 from .state import State, state_of
@@ -77,7 +78,7 @@ class Run:
         time_limit: float | None = None,
         interruption: Interruption | None = None,
         progress: bool | None = False,
-        before_each: Callable[[], None] = lambda: None,
+        before_each: Callable[[], None] = nothing,
     ) -> Outcome:
         """Do at most `iterations` more iterations, and return the outcome so far."""
         state, policy = self.state, self._policy
@@ -85,21 +86,20 @@ class Run:
         most = state.iteration + iterations
         rules = Stopping(most, policy.tol, time_limit, callback, patience)
         self._began = time.perf_counter() - state.seconds
-        signals = Interruption() if interruption is None else interruption
         try:
-            reason = None
-            with progress_bar(policy.max_iter or most, progress, done=state.iteration) as show:
-                while reason is None:
-                    before_each()
-                    reason = self._step(rules, show)
-                    if interruption is not None:
-                        interruption.begin()
-                    if reason is None and signals:
-                        reason = signals.reason(state.iteration)
+            reason = loop(
+                partial(self._step, rules),
+                policy.max_iter or most,
+                done=state.iteration,
+                progress=progress,
+                interruption=interruption,
+                before_each=before_each,
+            )
         except KeyboardInterrupt:
             if state.best is None or not is_interactive():
                 raise
-            reason = signals.reason(0 if state.last is None else state.last.iteration)
+            signals = Interruption() if interruption is None else interruption
+            reason = signals.reason(len(state.history["seconds"]))
         return self.outcome(reason)
 
     def outcome(self, reason: StopReason) -> Outcome:
@@ -113,26 +113,26 @@ class Run:
             return Outcome(now.last, history, reason, now.last_score)
         return Outcome(now.best, history, reason, now.lowest)
 
-    def _step(self, rules: Stopping, show: Callable[[str], None]) -> StopReason | None:
-        """Do one iteration, and return the reason to end the run with it, or None."""
+    def _step(self, rules: Stopping) -> tuple[StopReason | None, str]:
+        """Do one iteration, and return the reason to end the run with it, if any, and a text."""
         now = self.state
         with np.errstate(over="ignore", invalid="ignore"):  # an overflow is a stop reason
             state = self._next()
-        show(f"error {state.relative_error:.3g}")
+        text = f"error {state.relative_error:.3g}"
         if not state.is_finite:
             why = f"not finite: iteration {state.iteration} overflowed"
             if now.best is None:
                 raise FloatingPointError(
                     f"{why}: bring X, weights= and alpha= nearer to 1, or raise epsilon."
                 )
-            return StopReason("not finite", why)
+            return StopReason("not finite", why), text
         score = self._record(state)
         now.last = state
         if now.best is None or score < now.lowest:
             now.lowest, now.best = score, state
         now.last_score = score
         now.recent.append(now.lowest)
-        return rules.reason(state, now.best, now.recent)
+        return rules.reason(state, now.best, now.recent), text
 
     def _next(self) -> State:
         """Return the next state."""

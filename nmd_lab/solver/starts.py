@@ -22,6 +22,7 @@ from .engines.implicit_zeros import ImplicitZeros
 from .engines.protocol import Engine
 from .held_out import HeldOut
 from .initialization import Start, given_start, random_start, svd_start
+from .loop import nothing
 from .options import Options
 from .penalty import BALANCED
 from .problem import Problem
@@ -107,7 +108,7 @@ def run_from(
     state: StartState | None = None,
     held_out: HeldOut | None = None,
     cancelled: Callable[[], Any] = lambda: False,
-    before_each: Callable[[], None] = lambda: None,
+    before_each: Callable[[], None] = nothing,
 ) -> Run:
     """Return the run from a start, after its warm-up, whose time belongs to the run."""
     state = StartState() if state is None else state
@@ -152,7 +153,7 @@ def warmed_up(
     plan: RefinementPlan,
     state: StartState,
     cancelled: Callable[[], Any] = lambda: False,
-    before_each: Callable[[], None] = lambda: None,
+    before_each: Callable[[], None] = nothing,
 ) -> Start:
     """Return the start for an even f, improved by iterations of Modulus + Frobenius.
 

@@ -36,7 +36,7 @@ class PartFiles:
     @property
     def recipes(self) -> dict[type, Recipe]:
         """How a checkpoint stores matrices whose rows are in the files of the parts."""
-        return {ClusterRows: Recipe(_settings, self._rows)}
+        return {ClusterRows: (_settings, self._rows)}
 
     def _rows(self, name: str, columns: Any, dtype: str, ndim: int) -> ClusterRows:
         """Return a matrix whose rows have been read."""

@@ -5,17 +5,18 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from nmd_lab._interruption import Interruption
-from nmd_lab._progress import with_progress
 from nmd_lab._stop_reason import StopReason
 from nmd_lab.data.base import FloatArray
+from nmd_lab.solver.loop import loop
 
-from .chain import sweeps
+from .chain import sweep
 from .draws import Draws, Probes
 from .model import Model
 from .options import SampleOptions
@@ -109,66 +110,72 @@ class PosteriorState:
     seconds: float = 0.0
 
 
-def run_chains(
-    model: Model,
-    work: Work,
-    starts: Iterator[ChainStart],
-    options: SampleOptions,
-    tune: int,
-    targets: Targets | None,
-    interruption: Interruption,
-    now: PosteriorState,
-    save: Callable[[], None],
-) -> tuple[Draws, StopReason]:
-    """Run one chain after the other, and return the draws of those that were begun."""
-    recorder = Recorder(model, options.step(model.numbers), targets, now.records)
-    began, reason = time.perf_counter() - now.seconds, None
-    for chain, (state, seed) in enumerate(islice(starts, options.chains)):
-        if chain < now.chain:
-            continue
-        total, first = tune + options.draws, state.sweep
-        if chain == now.chain and now.current is not None:
-            state = now.current
-        else:
-            now.chain, now.current = chain, state
-            recorder.begin()
-        steps = islice(
-            sweeps(model, work, state, seed, first + tune), total - (state.sweep - first)
-        )
-        for done in with_progress(steps, total, options.progress, text=_text, unit="sweep"):
-            number = done.sweep - first
-            recorder.record(done, number - tune)
-            interruption.begin()
-            now.seconds = time.perf_counter() - began
-            sweep = Sweep(chain, number, number <= tune, done.log_likelihood, now.seconds)
-            reason = _reason_to_end(options, sweep, interruption)
-            if reason is not None:
+class Chains:
+    """The chains of a posterior, one after the other."""
+
+    def __init__(
+        self,
+        model: Model,
+        work: Work,
+        options: SampleOptions,
+        tune: int,
+        targets: Targets | None,
+        state: PosteriorState,
+    ) -> None:
+        self._model, self._work, self._options, self._tune = model, work, options, tune
+        self._recorder = Recorder(model, options.step(model.numbers), targets, state.records)
+        self._state, self._total = state, tune + options.draws
+        self._began = time.perf_counter() - state.seconds
+
+    def run(
+        self, starts: Iterator[ChainStart], interruption: Interruption, save: Callable[[], None]
+    ) -> tuple[Draws, StopReason]:
+        """Run the chains, and return the draws of those that were begun."""
+        now = self._state
+        for chain, start in enumerate(islice(starts, self._options.chains)):
+            if chain < now.chain:
+                continue
+            first = start.state.sweep
+            if now.current is None or chain > now.chain:
+                now.chain, now.current = chain, start.state
+                self._recorder.begin()
+            reason = loop(
+                partial(self._step, now.current, first, start.seed),
+                self._total,
+                done=now.current.sweep - first,
+                unit="sweep",
+                progress=self._options.progress,
+                interruption=interruption,
+                before_each=save,
+            )
+            self._recorder.end(now.current)
+            if interruption and not interruption.reported:
+                reason = interruption.reason(now.current.sweep - first)
+            if reason.code != "draws":
                 break
-            save()
-        recorder.end(state)
-        if reason is not None:
-            return recorder.draws(), reason
-    draws = f"{options.draws} sweeps after {tune} for tuning"
-    return recorder.draws(), StopReason("draws", f"draws: all {draws} are done")
+        return self._recorder.draws(), reason
 
+    def _step(self, state: ChainState, first: int, seed: int) -> tuple[StopReason | None, str]:
+        """Do one sweep, and return the reason to end with it, if any, and a text."""
+        now, tune, number = self._state, self._tune, state.sweep + 1 - first
+        sweep(self._model, self._work, state, seed, tune=number <= tune)
+        self._recorder.record(state, number - tune)
+        now.seconds = time.perf_counter() - self._began
+        done = Sweep(now.chain, number, number <= tune, state.log_likelihood, now.seconds)
+        return self._reason(done), f"log-likelihood {state.log_likelihood:.4g}"
 
-def _text(state: ChainState) -> str:
-    return f"log-likelihood {state.log_likelihood:.4g}"
-
-
-def _reason_to_end(
-    options: SampleOptions, done: Sweep, interruption: Interruption
-) -> StopReason | None:
-    """Return the reason to end after a sweep, or None."""
-    if options.callback is not None and options.callback(done):
-        return StopReason("callback", f"callback: it asked to stop after sweep {done.sweep}")
-    if interruption:
-        return interruption.reason(done.sweep)
-    limit = options.time_limit
-    if limit is not None and done.seconds >= limit:
-        text = f"time_limit: {limit:g} s are over after sweep {done.sweep} of chain {done.chain}"
-        return StopReason("time_limit", text)
-    return None
+    def _reason(self, done: Sweep) -> StopReason | None:
+        """Return the reason to end after a sweep, or None."""
+        options, limit = self._options, self._options.time_limit
+        if options.callback is not None and options.callback(done):
+            return StopReason("callback", f"callback: it asked to stop after sweep {done.sweep}")
+        if limit is not None and done.seconds >= limit:
+            where = f"after sweep {done.sweep} of chain {done.chain}"
+            return StopReason("time_limit", f"time_limit: {limit:g} s are over {where}")
+        if done.sweep < self._total:
+            return None
+        draws = f"{options.draws} sweeps after {self._tune} for tuning"
+        return StopReason("draws", f"draws: all {draws} are done")
 
 
 class Recorder:
