@@ -94,7 +94,7 @@ class Encoder:
             return {KEY: "rng", "of": type(bits).__name__, "state": self.encode(bits.state)}
         if isinstance(value, type) and classes.find(name_of(value)) is value:
             return {KEY: "class", "of": name_of(value)}
-        name, named = name_of(kind), {}
+        name, named = name_of(kind), dict[str, Any]()
         if name in classes.recipes:
             items = list(classes.recipes[name][0](value))
         elif hasattr(value, "__array__"):
