@@ -170,7 +170,7 @@ def check_option(name: str, value: Any) -> Options:
     return Options.of({name: value})
 
 
-def as_rho(text: str) -> str | float:
+def as_rho(text: str) -> Any:
     """Return the name of a penalty rule or a fixed penalty."""
     try:
         rho: str | float = float(text)
