@@ -21,7 +21,7 @@ STREAMED_ARRAYS = 4  # arrays of the size of X that must fit, or data in files a
 def needed_memory(problem: Problem, rank: int, options: Options, plan: RefinementPlan) -> int:
     """Return the bytes that a fit allocates beside its data."""
     init = options.init if isinstance(options.init, str) else "random"
-    if plan.descends:
+    if plan.engine == "implicit zeros":
         needed, init = _of_descents(problem, rank), "randomized"
     else:
         starts = side_by_side(problem, options, options.n_init - 1)

@@ -26,7 +26,7 @@ from .loop import nothing
 from .options import Options
 from .penalty import BALANCED
 from .problem import Problem
-from .refinement.plan import RefinementPlan, descends, make_plan
+from .refinement.plan import RefinementPlan, has_implicit_zeros, make_plan
 from .run import Run
 from .run_state import StartState, begin
 from .starting_data import starting_data
@@ -69,7 +69,9 @@ def all_starts(
         elif index > 0 or init == "random" or (init == "auto" and pair.nonlinearity.even):
             yield NamedStart("random", random_start(observations, pair, rank, offsets, rng))
         elif isinstance(init, str):
-            kind = init if init != "auto" else "randomized" if descends(problem, options) else "svd"
+            kind = init
+            if init == "auto":
+                kind = "randomized" if has_implicit_zeros(problem, options) else "svd"
             yield NamedStart(kind, svd_start(observations, pair, rank, offsets, rng, kind))
         else:
             units = problem.units
@@ -117,7 +119,7 @@ def run_from(
         before = 0.0 if state.warm_up is None else state.warm_up.seconds
         start = named.start
         warms_up = named.kind == "random" and options.init == "auto"
-        if warms_up and plan.searches:
+        if warms_up and plan.engine == "constrained":
             start = after_least_squares(problem, start)
         elif warms_up and not problem.constraints.nonnegative:
             start = warmed_up(problem, start, options, plan, state, cancelled, before_each)
@@ -163,12 +165,13 @@ def warmed_up(
     if not f.even or problem.pair.structure == pair.structure:
         return start
     observations = problem.observations.mapped(problem.pair.preimage)
-    free = replace(problem, constraints=NO_CONSTRAINTS)
+    free = replace(problem, constraints=NO_CONSTRAINTS, scaling=None)  # in its units all the time
     signs = replace(free, observations=observations, pair=pair, rule=BALANCED)
     exact = exact_for(options.tol)
     if state.warm_up is None:
         state.warm_up = begin(start, tol=exact)
-    engine: Engine[Any] = ImplicitZeros(exact=exact) if plan.descends else Admm()
+    with_zeros = plan.engine == "implicit zeros"
+    engine: Engine[Any] = ImplicitZeros(exact=exact) if with_zeros else Admm()
     run = Run(signs, engine, state.warm_up, StopPolicy(exact))
     outcome = run.advance(
         WARM_UP - state.warm_up.iteration,

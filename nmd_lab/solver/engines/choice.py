@@ -15,8 +15,8 @@ from .refined import Refined
 
 def engine_for(plan: RefinementPlan) -> Engine[Any]:
     """Return the engine of a plan."""
-    if plan.searches:
+    if plan.engine == "constrained":
         return Constrained(exact=plan.fitted)
-    if plan.descends:
+    if plan.engine == "implicit zeros":
         return ImplicitZeros(exact=plan.fitted, tol=plan.tol)
     return Refined(plan) if plan else Admm()

@@ -22,10 +22,10 @@ from nmd_lab._stop_reason import StopReason
 from nmd_lab.solver.initialization import Start
 from nmd_lab.solver.problem import Problem
 from nmd_lab.solver.refinement.cost import PassCosts, pass_costs
-from nmd_lab.solver.refinement.lagrangian import Candidate
 from nmd_lab.solver.refinement.pace import Pace
 from nmd_lab.solver.refinement.plan import RefinementPlan
 from nmd_lab.solver.refinement.stages import QUICK, SLOW, Refinement, Refiner
+from nmd_lab.solver.refinement.variables import Candidate
 from nmd_lab.solver.stopping import Trend
 
 from .admm import Admm, AdmmState

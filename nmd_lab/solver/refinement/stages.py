@@ -24,8 +24,9 @@ from nmd_lab.solver.executors.observations import ClusterObservations
 from nmd_lab.solver.executors.optimality import optimality_on_cluster
 from nmd_lab.solver.problem import Problem
 
-from .lagrangian import Candidate, Lagrangian, Variables
+from .lagrangian import Lagrangian
 from .lbfgs import Descent, descend
+from .variables import Candidate, Variables
 
 # All ρ are in units of the natural penalty.  The end of a descent is a number of steps and the
 # relative decrease of the objective in them, at or below which it ends.
