@@ -13,7 +13,7 @@ from scipy import sparse
 from some import some
 
 import nmd_lab as nmd
-from nmd_lab.solver.executors.placement import Placement
+from nmd_lab.cluster.placement import Placement
 
 da = pytest.importorskip("dask.array")
 distributed = pytest.importorskip("distributed")
