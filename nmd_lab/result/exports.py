@@ -66,7 +66,7 @@ def filled_table(fit: Decomposition, X: Any) -> pd.DataFrame:
     if is_frame(X):
         frame: Any = fit.impute(X)
         return frame  # type: ignore[no-any-return]
-    matrix = fit.block(slice(None), slice(None))
+    matrix = fit.fitted.block()
     if X is not None:
         i, j, observed = observe_beside(fit.labels, X).entries()
         if fit.model.absent_are_zeros:

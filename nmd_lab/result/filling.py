@@ -30,8 +30,8 @@ class Filling(Factors):
         Parameters
         ----------
         column : label or int
-            Column of X whose loss is "logistic" or "ordinal", or column of a DataFrame that holds
-            booleans, ordered levels or categories.  A position from 0 if X has no column labels.
+            Label or position of a column of X whose loss is "logistic" or "ordinal", or label of a
+            column of a DataFrame that holds booleans, ordered levels or categories.
 
         Returns
         -------
@@ -122,7 +122,7 @@ class Filling(Factors):
                 "X is sparse, and with its holes filled would not be: give dense data."
             )
         data = match_data(self.labels, X)
-        model = self.block(data.rows, data.columns)
+        model = self.fitted.block(data.rows, data.columns)
         if is_frame(X):
             return self._filled_frame(X, model, data)
         given = data.observations.to_array()
@@ -152,9 +152,7 @@ class Filling(Factors):
             for typed, positions in table.blocks():
                 if typed.name == column and typed.kind != "number":
                     return typed, positions
-        if len(self.labels.columns) == 1 and self.labels.columns[0] in self.labels.coords.indexes:
-            return None, positions_of(self.labels, "columns", [column])
-        return None, np.arange(self.shape[1])[[column]]
+        return None, positions_of(self.labels, "columns", [column], name="column")
 
     def _loss_at(self, column: int) -> Loss:
         """Return the loss of a column of the matrix."""
@@ -171,9 +169,7 @@ class Filling(Factors):
 
     def _scores(self, columns: NDArray[np.intp]) -> FloatArray:
         """Return the modelled values of log-odds or ordinal scores of some columns."""
-        W, H = self.factors
-        rows, of_columns = self.offsets_at(slice(None), columns)
-        t = (W @ H[:, columns] + rows[:, None] + of_columns).astype(np.float64)
+        t = self.fitted.linear(slice(None), columns).astype(np.float64)
         pair = self.loss.pair
         if pair is None:
             values: FloatArray = self.nonlinearity(t)

@@ -158,7 +158,7 @@ class Problem:
 
     def of(self, state: Any) -> Problem:
         """Return the problem with the pair of a state, if it has learned one."""
-        return self if state.pair is None else self.with_pair(state.pair)
+        return self if state.pair in (None, self.units.pair) else self.with_pair(state.pair)
 
     def constrained_columns(
         self, rank: int

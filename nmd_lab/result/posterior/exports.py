@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from nmd_lab._atomic import write_atomically
 from nmd_lab.data.base import Observations
 from nmd_lab.data.labels import Labels
+from nmd_lab.result.entries import entries_at
 from nmd_lab.result.exports import LARGEST_TABLE, WRITERS, as_text, check_export, table_of
 
 from .posterior import Posterior
@@ -59,8 +60,9 @@ def fill(posterior: Posterior, observations: Observations, level: float = 0.9) -
     lower, upper = filled.copy(), filled.copy()
     rows, columns = np.nonzero(np.isnan(filled))
     if rows.size:
-        ends = posterior.predict_interval(rows, columns, level=level)
-        filled[rows, columns] = posterior.predict(rows, columns)
+        holes = entries_at(rows, columns)
+        ends = posterior.predict_interval(holes, level=level)
+        filled[rows, columns] = posterior.predict(holes)
         lower[rows, columns], upper[rows, columns] = ends.T
     return Filled(filled, lower, upper)
 
