@@ -1,4 +1,4 @@
-"""The door to data on other machines, which everything else asks through `Elsewhere` alone."""
+"""Data on other machines: where they are observed, which alone imports `nmd_lab.cluster`."""
 
 from __future__ import annotations
 
