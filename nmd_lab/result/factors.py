@@ -6,6 +6,7 @@ from typing import Any
 
 import xarray as xr
 
+from nmd_lab._stop_reason import StopReason
 from nmd_lab.data.base import FloatArray
 from nmd_lab.data.labels import COMPONENT, Labels
 from nmd_lab.model.fitted_values import FittedValues
@@ -24,6 +25,8 @@ class Factors:
     H: xr.DataArray
     nonlinearity: Nonlinearity
     loss: Loss
+    history: xr.Dataset
+    stop_reason: StopReason
     labels: Labels
     parameters: dict[str, Any]
     offsets: Offsets

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from nmd_lab.data.base import FloatArray
 from nmd_lab.data.containers import dense_like
-from nmd_lab.data.labels import is_frame
-from nmd_lab.data.matched import match_data
+from nmd_lab.data.labels import Labels, is_frame
+from nmd_lab.data.matched import MatchedData, match_data
 from nmd_lab.data.sparse import is_sparse
 from nmd_lab.data.typed_table import TypedColumn, table_of
 from nmd_lab.model.likelihoods.binary import Logistic
@@ -117,11 +117,7 @@ class Filling(Factors):
         >>> nmd.complete(X, 1, alpha=0, random_state=0).impute(X)[2].round(6)
         array([ 3.,  6., 12.])
         """
-        if is_sparse(X):
-            raise ValueError(
-                "X is sparse, and with its holes filled would not be: give dense data."
-            )
-        data = match_data(self.labels, X)
+        data = data_to_fill(self.labels, X)
         model = self.fitted.block(data.rows, data.columns)
         if is_frame(X):
             return self._filled_frame(X, model, data)
@@ -176,3 +172,10 @@ class Filling(Factors):
             return values
         parts = [pair.parts[position] for position in pair.which[columns]]
         return np.stack([part.model(t[:, k]) for k, part in enumerate(parts)], axis=1)
+
+
+def data_to_fill(labels: Labels, X: Any, owner: str = "the fit") -> MatchedData:
+    """Return dense data with the positions of their rows and columns in a result."""
+    if is_sparse(X):
+        raise ValueError("X is sparse, and with its holes filled would not be: give dense data.")
+    return match_data(labels, X, owner=owner)

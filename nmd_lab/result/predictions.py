@@ -130,7 +130,6 @@ class Predictions(Factors):
         >>> fit.predict("bo", "q", without=0)
         array([0.])
         """
-        check_unknown(unknown)
         entries = entries_of(self.labels, rows, columns, unknown)
         return entries.back(values_at(self.fitted.without(without), entries))
 

@@ -9,10 +9,10 @@ from numpy.typing import ArrayLike
 
 from nmd_lab._checks import check_number, check_share
 from nmd_lab.result.entries import Entries, entries_at, entries_of
-from nmd_lab.result.lookup import Unknown, check_unknown, positions_of
+from nmd_lab.result.lookup import Unknown, positions_of
 
 from .draws import DrawnFactors
-from .entries import summarise
+from .entries import Summary, summarise
 from .noise import Array
 from .ordinal import OrdinalNoise
 from .summaries import interval_of, mean_of, std_of
@@ -62,9 +62,7 @@ class PosteriorPredictions(DrawnFactors):
         >>> posterior.predict("ann", ["p", "q"]), posterior.predict(0, 1)
         (array([1., 1.]), array([1.]))
         """
-        check_unknown(unknown)
-        entries = self._entries(rows, columns, unknown)
-        return entries.back(summarise(self, entries, lambda p, v, _: mean_of(p, v)))
+        return self._summary(rows, columns, lambda p, v, _: mean_of(p, v), unknown)
 
     def predict_std(
         self, rows: Any, columns: ArrayLike | None = None, *, noise: bool = True
@@ -99,8 +97,7 @@ class PosteriorPredictions(DrawnFactors):
         >>> posterior.predict_std(0, 1), posterior.predict_std(0, 1, noise=False)
         (array([0.5]), array([0.]))
         """
-        entries = self._entries(rows, columns)
-        return entries.back(summarise(self, entries, lambda p, v, _: std_of(p, v, noise)))
+        return self._summary(rows, columns, lambda p, v, _: std_of(p, v, noise))
 
     def predict_interval(
         self, rows: Any, columns: ArrayLike | None = None, level: float = 0.9, *, noise: bool = True
@@ -171,9 +168,8 @@ class PosteriorPredictions(DrawnFactors):
         array([0.5])
         """
         bound = check_number("above", above)
-        entries = self._entries(rows, columns)
-        return entries.back(
-            summarise(self, entries, lambda p, v, _: 1 - p.cdf(v, np.full(v.shape[1], bound)))
+        return self._summary(
+            rows, columns, lambda p, v, _: 1 - p.cdf(v, np.full(v.shape[1], bound))
         )
 
     def log_density(
@@ -275,3 +271,10 @@ class PosteriorPredictions(DrawnFactors):
     def _entries(self, rows: Any, columns: Any, unknown: Unknown | None = None) -> Entries:
         """Return the entries of rows and columns, or of test data."""
         return entries_of(self.labels, rows, columns, unknown, "the posterior")
+
+    def _summary(
+        self, rows: Any, columns: Any, summary: Summary, unknown: Unknown | None = None
+    ) -> Any:
+        """Return one number for each entry, in the type of the test data if there are some."""
+        entries = self._entries(rows, columns, unknown)
+        return entries.back(summarise(self, entries, summary))

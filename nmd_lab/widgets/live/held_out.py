@@ -79,8 +79,8 @@ def error_at(
     loss: Loss,
     truth: NDArray[np.floating],
     model: NDArray[np.floating],
-    rows: NDArray[np.intp],
-    columns: NDArray[np.intp],
+    rows: NDArray[np.integer],
+    columns: NDArray[np.integer],
 ) -> float:
     """Return the relative error (Frobenius) at entries.
 

@@ -215,7 +215,8 @@ class CompletionState(SamplingState):
         shown = self.shown
         if shown is None:
             return np.full(self.observations.shape[1], np.nan)
-        return shown.block([row])[0]
+        predicted: NDArray[Any] = shown.block([row])[0]
+        return predicted
 
     @property
     def shown(self) -> FittedValues | None:

@@ -76,7 +76,7 @@ class DecompositionView(ChoosingView):
             return parts
         frame = self._frame_of(data, state)
         parts["pictures"] = self._pictures(data, frame, history)
-        fitted = state and state.fitted
+        fitted = None if state is None else state.fitted
         if fitted is not None:
             shown = fitted.without(self.factors.off(fitted))
             parts["modelled"] = frame.arranged(shown.block(frame.rows, frame.columns))
@@ -131,7 +131,7 @@ class DecompositionView(ChoosingView):
 
     def _frame_of(self, data: MatrixData, state: State | None) -> Frame:
         """Return which entries are shown: selected rows, those of a component, or all."""
-        fitted = state and state.fitted
+        fitted = None if state is None else state.fitted
         shown = self.factors.shown_rows(fitted, self.selection, data.shape[0])
         key = data, None if shown is None else shown.tolist()
         if self._frame is None or self._frame[0] != key:
