@@ -23,7 +23,7 @@ from sklearn.utils.validation import (
 
 from nmd_lab.data.base import FloatArray
 from nmd_lab.data.labels import Labels, is_frame, plain_columns
-from nmd_lab.data.matched import known_columns
+from nmd_lab.data.matching import known_columns
 from nmd_lab.data.observations import observe
 from nmd_lab.data.sparse_observations import SparseObservations
 from nmd_lab.model.losses import Frobenius, Loss, as_loss

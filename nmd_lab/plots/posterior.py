@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nmd_lab._checks import check_integer
-from nmd_lab.data.matched import match_data
+from nmd_lab.data.matching import match_data
 from nmd_lab.result.posterior.posterior import Posterior
 
 from ._canvas import PALETTE, axes, text_color

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nmd_lab.data.base import FloatArray
-from nmd_lab.data.matched import MatchedData, match_data
+from nmd_lab.data.matching import MatchedData, match_data
 
 from .factors import Factors
 

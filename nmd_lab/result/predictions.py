@@ -15,7 +15,7 @@ from nmd_lab._checks import check_positions
 from nmd_lab.data.base import FloatArray
 from nmd_lab.data.containers import like
 from nmd_lab.data.limits import GivenLimits
-from nmd_lab.data.matched import match_data
+from nmd_lab.data.matching import match_data
 from nmd_lab.data.sparse import is_sparse
 from nmd_lab.model.proximal import NO_LIMIT_MODEL, LimitModel
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from nmd_lab._checks import check_positions
 from nmd_lab.data.base import Observations
 from nmd_lab.data.containers import like
-from nmd_lab.data.matched import match_data
+from nmd_lab.data.matching import match_data
 from nmd_lab.data.sparse import is_sparse
 
 from .draws import NUMBERS, DrawnFactors

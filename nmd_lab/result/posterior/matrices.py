@@ -10,7 +10,7 @@ import xarray as xr
 
 from nmd_lab._checks import as_generator, check_integer
 from nmd_lab.data.containers import dense_like
-from nmd_lab.data.matched import match_data
+from nmd_lab.data.matching import match_data
 from nmd_lab.data.sparse import is_sparse
 
 from .draws import DrawnFactors
