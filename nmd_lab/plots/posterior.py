@@ -159,9 +159,9 @@ def _side_by_side(x: NDArray[np.float64], order: NDArray[Any]) -> NDArray[np.flo
         return x
     place, width = x.copy(), ROOM * float(np.diff(values).min())
     for value, count in zip(values, counts, strict=True):
-        own = np.flatnonzero(x == value)
-        own = own[np.argsort(order[own], kind="stable")]
-        place[own] += width * ((np.arange(count) + 0.5) / count - 0.5)
+        equal = np.flatnonzero(x == value)
+        equal = equal[np.argsort(order[equal], kind="stable")]
+        place[equal] += width * ((np.arange(count) + 0.5) / count - 0.5)
     return place
 
 
