@@ -64,11 +64,11 @@ def with_sd(problem: Problem, sd: float) -> Problem:
     if not isinstance(pair, Pair) or not has_noise(pair):
         return problem
     scaling = replace(units, pair=with_limit_model(pair, pair.limits._replace(sd=sd)))
-    result = replace(problem, pair=scaling.scaled_pair(), scaling=scaling)
+    own = replace(problem, pair=scaling.scaled_pair(), scaling=scaling)
     for name in ("natural_penalty", "size_of_T"):  # these passes over the data are not repeated
         if name in problem.__dict__:
-            result.__dict__[name] = getattr(problem, name)
-    return result
+            own.__dict__[name] = getattr(problem, name)
+    return own
 
 
 def with_estimated_sd(problem: Problem, offsets: Offsets, rank: int, options: Options) -> Problem:

@@ -89,10 +89,10 @@ class SplitVariable(StoredEntries):
         T, weights = preimages(observations, pair), observations.weight_reader()
         squares = 0.0
         for first in range(0, T.size, BLOCK):
-            block = T[first : min(first + BLOCK, T.size)]
+            part = T[first : min(first + BLOCK, T.size)]
             if weights is not None:
-                block[weights[first : first + block.size] == 0] = 0
-            squares += float(np.sum(np.square(block, dtype=np.float64)))
+                part[weights[first : first + part.size] == 0] = 0
+            squares += float(np.sum(np.square(part, dtype=np.float64)))
         self.size_of_T = math.sqrt(squares)
         self.T = device.put(T)
         self.U = device.zeros(T.shape, T.dtype)

@@ -131,10 +131,10 @@ class Trials:
         for index, problem in enumerate(self.problems(setting)):
             start = None if starts is None else starts[index]
             held_out = self.folds[index].held_out
-            metric = HeldOut(held_out, problem.units.pair)
+            judge = HeldOut(held_out, problem.units.pair)
             begin = self._start(setting, problem, start)
             states = self._states(problem, begin, refined)
-            iterated = self._iterate(setting, problem, metric, states, fewest)
+            iterated = self._iterate(setting, problem, judge, states, fewest)
             losses.append(iterated[0] / self.mean_weight)
             last.append(iterated[1])
             n_iter += iterated[2]
