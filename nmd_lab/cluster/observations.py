@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from nmd_lab.data.base import FloatArray, Observations, Transform, has_offsets
 from nmd_lab.data.labels import Labels
-from nmd_lab.data.row_parts import rows_of
+from nmd_lab.data.row_blocks import rows_of
 from nmd_lab.solver.constraints.steps import ConstrainedColumns
 
 from .cluster import Cluster

@@ -15,7 +15,7 @@ from nmd_lab.data.sparse_observations import SparseObservations
 from nmd_lab.model.losses import Loss
 from nmd_lab.model.mixed import AnyPair, MixedPair
 
-from .constraints.given import NO_CONSTRAINTS, GivenConstraints
+from .constraints.factor_constraints import NO_CONSTRAINTS, GivenConstraints
 from .constraints.steps import ConstrainedColumns
 from .devices.base import Device
 from .devices.host import HOST

@@ -15,7 +15,7 @@ from nmd_lab.model.proximal import make_pair
 
 from .admm import State, admm
 from .constraints.descent import kind_of_descent
-from .constraints.given import NO_CONSTRAINTS, is_nonnegative
+from .constraints.factor_constraints import NO_CONSTRAINTS, is_nonnegative
 from .constraints.search import after_least_squares, searched
 from .constraints.starts import filled, random_within, with_simplex
 from .initialization import Start, given_start, random_start, svd_start

@@ -40,7 +40,7 @@ LAYERS = (
         "_labelled",
         "sampling",
         "_sampling",
-        "_going_on",
+        "_warm_start",
         "_sample_warnings",
         "estimators",
         "baselines",

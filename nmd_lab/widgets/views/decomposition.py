@@ -55,7 +55,7 @@ class DecompositionView(ChoosingView):
         }
 
     @property
-    def given(self) -> tuple[Any, str]:
+    def source(self) -> tuple[Any, str]:
         """What the user gave, and the attribute of the state that holds it."""
         return self.state.given, "given"
 
