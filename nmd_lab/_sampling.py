@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import fields
 from typing import Any
 
@@ -17,8 +18,8 @@ from ._sample_warnings import warn_of_units
 from ._stop_reason import StopReason
 from ._warm_start import begin_at, check_init, continue_from, joined
 from .checkpoint.call import Call
-from .checkpoint.keeper import Keeper
-from .checkpoint.place import NOWHERE, Place
+from .checkpoint.checkpoint import Checkpoint
+from .checkpoint.encoding import Classes
 from .data.fingerprint import fingerprint
 from .data.labels import is_dask
 from .data.observations import observe
@@ -26,13 +27,11 @@ from .model.nonlinearities import as_nonlinearity
 from .model.ordinal import Ordinal
 from .result.posterior.posterior import Posterior
 from .result.provenance import provenance
-from .solver.kept_classes import kept_classes
 from .solver.sampler.draws import Draws
-from .solver.sampler.hyperparameters import RowPrior
 from .solver.sampler.noise import PRECISIONS
 from .solver.sampler.options import SampleOptions
 from .solver.sampler.prepare import PreparedSample, as_ordinal, prepare_sample
-from .solver.sampler.run import ChainStart, run_chains
+from .solver.sampler.run import Chains, ChainStart, PosteriorState
 from .solver.sampler.start import start_chain
 from .solver.sampler.targets import check_targets
 from .solver.settings import stored
@@ -65,16 +64,11 @@ def draw_posterior(
     if tune is None:
         tune = TUNE if before is None else 0
     targets = check_targets(options.targets, prepared)
-    place: Place = NOWHERE
-    rng = as_generator(options.random_state)
-    if options.compute.checkpoint is not None:
-        call = _call(rank, nonlinearity, loss, data, options)
-        place, rng = _place_and_random_numbers(prepared, options, call)
+    call = _call(rank, nonlinearity, loss, data, options)
+    state, rng, save = _state_and_save(prepared, options, call)
     starts = _starts(prepared, options, before, rng)
-    draws, reason = run_chains(
-        *(prepared.model, prepared.work, starts, options),
-        *(tune, targets, interruption, place),
-    )
+    chains = Chains(prepared.model, prepared.work, options, tune, targets, state)
+    draws, reason = chains.run(starts, interruption, save)
     posterior = _label(prepared, draws, reason, options, tune)
     return posterior if before is None else joined(before, posterior)
 
@@ -115,15 +109,20 @@ def _call(
     return Call("sample", model | of_data | limits | of_options, defaults)
 
 
-def _place_and_random_numbers(
+def _state_and_save(
     prepared: PreparedSample, options: SampleOptions, call: Call
-) -> tuple[Place, np.random.Generator]:
-    """Return where the chains stand, and the random numbers from their beginning on."""
-    own, classes = fingerprint(prepared.observations), kept_classes(prepared.model.pair, [RowPrior])
-    compute = options.compute
-    keeper = Keeper(compute.checkpoint, compute.checkpoint_every, call, own, classes)
-    rng = keeper.random_numbers(lambda: as_generator(options.random_state))
-    return keeper.place.inner("chains"), rng
+) -> tuple[PosteriorState, np.random.Generator, Callable[[], None]]:
+    """Return where the chains stand, their random numbers, and what writes them to a file."""
+    rng, compute, pair = as_generator(options.random_state), options.compute, prepared.model.pair
+    before_all = PosteriorState(copy.deepcopy(rng))
+    if compute.checkpoint is None:
+        return before_all, rng, lambda: None
+    checkpoint = Checkpoint(
+        *(compute.checkpoint, compute.checkpoint_every, call, fingerprint(prepared.observations)),
+        *(Classes([type(pair.nonlinearity), type(pair.loss)]), before_all),
+    )
+    state = checkpoint.state
+    return state, rng if state is before_all else copy.deepcopy(state.rng), checkpoint.tick
 
 
 def _starts(

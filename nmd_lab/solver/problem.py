@@ -122,15 +122,18 @@ class Problem:
         """Whether only the observed entries are stored."""
         return self.observations.pattern is not None
 
-    def sweep(self, rank: int) -> Sweep:
-        """Return the sweep for a rank, with T and U at their start."""
+    def sweep(self, rank: int, now: Any = None) -> Sweep:
+        """Return the sweep for a rank, with T and U at their start, or as an earlier one had them.
+
+        `now` is what `Sweep.now` of that one was.
+        """
         if (elsewhere := self.observations.elsewhere) is not None:
-            remote: Sweep = elsewhere.sweep(self, rank)
+            remote: Sweep = elsewhere.sweep(self, rank, now)
             return remote
         beyond_stored = self.sparse and not self.observed_only
         _, empty_columns = self.empty
         given = (self.observations, self.pair, self.device)
-        split_variable = SplitVariable(*given, beyond_stored=beyond_stored)
+        split_variable = SplitVariable(*given, beyond_stored=beyond_stored, now=now)
         of_W, of_H = self.alphas(rank)
         ridges = Ridge(self.epsilon, of_W), Ridge(self.epsilon, of_H)
         solved = self.offset_columns.solved(rank)

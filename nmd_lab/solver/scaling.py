@@ -33,7 +33,7 @@ FARTHEST = 400.0  # log2 of the largest unit of X, and minus that of the smalles
 
 
 State = TypeVar("State")
-"""A state of the iteration (`nmd_lab.solver.admm.State`)."""
+"""A state of the iteration (`nmd_lab.solver.state.State`)."""
 
 
 @dataclass(frozen=True)

@@ -98,13 +98,10 @@ class Sweep:
         """Return the next H after the pass that was made with W and H."""
         raise NotImplementedError
 
-    def kept(self) -> dict[str, Any]:
-        """Return what the next steps need beside W, H and the last result, for a checkpoint."""
-        return self.split_variable.kept()
-
-    def restore(self, kept: dict[str, Any]) -> None:
-        """Set what `kept` has returned."""
-        self.split_variable.restore(kept)
+    @property
+    def now(self) -> Any:
+        """What the next steps need beside W, H and the last result."""
+        return self.split_variable.now
 
     def ridge_term(self, W: FloatArray, H: FloatArray) -> float:
         """Return ridge and penalties of what is solved for in W and H, a term of the objective."""

@@ -14,8 +14,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cache
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,10 +31,16 @@ from nmd_lab.solver.ridge import Ridge
 from .descent import Descended
 
 
+@dataclass
+class DivergenceState:
+    """W and Hᵀ in double precision."""
+
+    W: NDArray[np.float64]
+    Ht: NDArray[np.float64]
+
+
 class DivergenceDescent:
     """Descent on the divergence, number by number; see `Descent`."""
-
-    KEPT: ClassVar[tuple[str, ...]] = ("W", "Ht")
 
     def __init__(self, problem: Problem, rank: int) -> None:
         observations = problem.observations
@@ -54,14 +61,14 @@ class DivergenceDescent:
         alphas = problem.alphas(rank)
         self.ridge_W, self.ridge_H = (Ridge(problem.epsilon, each) for each in alphas)
 
-    def begin(self, W_aug: FloatArray, H_aug: FloatArray) -> None:
-        """Begin anew from feasible factors."""
-        self.W = np.array(W_aug, dtype=np.float64, order="C")
-        self.Ht = np.array(H_aug.T, dtype=np.float64, order="C")
+    def begin(self, W_aug: FloatArray, H_aug: FloatArray) -> DivergenceState:
+        """Return the state of a descent that begins at feasible factors."""
+        W = np.array(W_aug, dtype=np.float64, order="C")
+        return DivergenceState(W, np.array(H_aug.T, dtype=np.float64, order="C"))
 
-    def step(self) -> Descended:
+    def step(self, state: DivergenceState) -> Descended:
         """Do one step in W and in H, and return the factors."""
-        W, Ht = self.W, self.Ht
+        W, Ht = state.W, state.Ht
         for side, rows, partners, ridge, of in (
             (0, W, Ht, self.ridge_W, self.of_W),
             (1, Ht, W, self.ridge_H, self.of_H),

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from nmd_lab._interruption import Interruption
-from nmd_lab.checkpoint.place import NOWHERE, Place
 from nmd_lab.data.base import Observations
 from nmd_lab.data.sparse_observations import SparseObservations
 from nmd_lab.model.losses import Frobenius
-from nmd_lab.model.proximal import NO_LIMIT_MODEL, LimitModel
+from nmd_lab.model.proximal import LimitModel
 from nmd_lab.solver.initialization import Start
 from nmd_lab.solver.options import Options
-from nmd_lab.solver.run import Ending
+from nmd_lab.solver.stopping import Ending
 
 from .candidates import suitable_losses, suitable_nonlinearities
 from .folds import Fold, draw_folds
@@ -80,11 +79,16 @@ def choose(
     model: Model,
     options: Options,
     rng: np.random.Generator,
-    interruption: Interruption,
-    limits: LimitModel = NO_LIMIT_MODEL,
-    place: Place = NOWHERE,
+    limits: LimitModel,
+    outcomes: list[dict[str, Any]],
+    *,
+    interrupted: Callable[[], bool],
+    after: Callable[[], None],
 ) -> Choice:
-    """Return the setting of lowest error at held-out entries."""
+    """Return the setting of lowest error at held-out entries.
+
+    `outcomes` has what came out of the first trials, if they are done, and gets that of the others.
+    """
     if held_out is None:
         folds, drawn = draw_folds(observations, rng)
     else:
@@ -97,10 +101,10 @@ def choose(
         options,
         max(-low, high),
         rng,
-        lambda: bool(interruption) or time.perf_counter() > deadline,
-        after=interruption.begin,
+        lambda: interrupted() or time.perf_counter() > deadline,
+        after=after,
         limits=limits,
-        place=place,
+        outcomes=outcomes,
     )
     space = _space(observations, model, options)
     search = Search(trials, space)

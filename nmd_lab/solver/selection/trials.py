@@ -10,27 +10,28 @@ from typing import Any
 
 import numpy as np
 
-from nmd_lab.checkpoint.place import NOWHERE, Place
 from nmd_lab.data.base import FloatArray
 from nmd_lab.model.limits import with_limit_model
 from nmd_lab.model.losses import Frobenius, Loss
 from nmd_lab.model.nonlinearities import Nonlinearity
 from nmd_lab.model.offsets import NO_OFFSETS, Offsets
 from nmd_lab.model.proximal import NO_LIMIT_MODEL, LimitModel, Pair, make_pair
-from nmd_lab.solver.admm import State, admm
+from nmd_lab.solver.engines.admm import Admm
+from nmd_lab.solver.engines.protocol import Engine, Iterate, iterates
+from nmd_lab.solver.engines.refined import Refined
 from nmd_lab.solver.formulation import make_problem, observed_only
 from nmd_lab.solver.held_out import HeldOut
 from nmd_lab.solver.initialization import Start, svd_start
 from nmd_lab.solver.limit_noise import first_sd, with_sd
 from nmd_lab.solver.options import Options
 from nmd_lab.solver.problem import Problem
-from nmd_lab.solver.refinement.acceleration import accelerated
 from nmd_lab.solver.refinement.plan import make_plan
 from nmd_lab.solver.scaling import scaling_for
 from nmd_lab.solver.split_variable import preimages
 from nmd_lab.solver.starting_data import starting_data
 from nmd_lab.solver.starting_offsets import starting_offsets
 from nmd_lab.solver.starts import first_start
+from nmd_lab.solver.state import State, state_of
 from nmd_lab.solver.storage import CsrStorage, storage_of
 
 from .folds import Fold
@@ -69,7 +70,7 @@ class Trials:
         stopped: Callable[[], bool],
         after: Callable[[], None] = lambda: None,
         limits: LimitModel = NO_LIMIT_MODEL,
-        place: Place = NOWHERE,
+        outcomes: list[dict[str, Any]] | None = None,
     ) -> None:
         on_observed = observed_only(folds[0].rest, options.solver.split)
         self.folds = [fold.sparse() for fold in folds] if on_observed else folds
@@ -84,9 +85,7 @@ class Trials:
         self._estimates_sd = math.isnan(limits.sd)
         first = first_sd(folds[0].rest) if self._estimates_sd else limits.sd
         self.limits = limits._replace(sd=first)
-        self._place = place
-        self._known: list[dict[str, Any]] = place.take()["trials"] if place.goes_on else []
-        place.mark(lambda: {"trials": self._known})
+        self._outcomes = [] if outcomes is None else outcomes
         self._problems: dict[tuple[Nonlinearity, Loss, str], list[Problem]] = {}
 
     @property
@@ -120,7 +119,7 @@ class Trials:
         refined: bool | None = None,
     ) -> Trial:
         """Do a trial."""
-        if len(self.done) < len(self._known):
+        if len(self.done) < len(self._outcomes):
             return self._again(setting)
         fewest = FEWEST if setting.loss.degree == 2 else FEWEST_SLOW
         if patient or starts is None:
@@ -133,8 +132,8 @@ class Trials:
             held_out = self.folds[index].held_out
             judge = HeldOut(held_out, problem.units.pair)
             begin = self._start(setting, problem, start)
-            states = self._states(problem, begin, refined)
-            iterated = self._iterate(setting, problem, judge, states, fewest)
+            found = self._iterates(problem, begin, refined)
+            iterated = self._iterate(setting, problem, judge, found, fewest)
             losses.append(iterated[0] / self.mean_weight)
             last.append(iterated[1])
             n_iter += iterated[2]
@@ -145,24 +144,18 @@ class Trials:
             self._estimate_sd(trial)
         trial.is_exact = trial.mean <= (self._exact * self.size) ** (setting.loss.degree or 1)
         self.done.append(trial)
+        outcome = {name: value for name, value in vars(trial).items() if name != "setting"}
+        state = {"rng": self.rng.bit_generator.state, "sd": self.limits.sd}
+        self._outcomes.append({"outcome": outcome} | state)
         self.after()
-        self._note(trial)
         return trial
-
-    def _note(self, trial: Trial) -> None:
-        """Keep the outcome of a trial for checkpoints."""
-        if self._place.kept:
-            outcome = {name: value for name, value in vars(trial).items() if name != "setting"}
-            state = {"rng": self.rng.bit_generator.state, "sd": self.limits.sd}
-            self._known.append({"outcome": outcome} | state)
-            self._place.tick()
 
     def _again(self, setting: Setting) -> Trial:
         """Return the outcome of a trial that an interrupted search has done."""
-        known = self._known[len(self.done)]
-        self.rng.bit_generator.state = known["rng"]
-        self.limits = self.limits._replace(sd=known["sd"])
-        self.done.append(Trial(setting, **known["outcome"]))
+        before = self._outcomes[len(self.done)]
+        self.rng.bit_generator.state = before["rng"]
+        self.limits = self.limits._replace(sd=before["sd"])
+        self.done.append(Trial(setting, **before["outcome"]))
         self.after()
         return self.done[-1]
 
@@ -180,7 +173,7 @@ class Trials:
         setting: Setting,
         problem: Problem,
         held_out: HeldOut,
-        states: Iterator[State],
+        found: Iterator[Iterate],
         fewest: int,
     ) -> tuple[FloatArray, Start, int]:
         """Return losses at the held-out entries, the last factors, and the number of iterations."""
@@ -188,18 +181,19 @@ class Trials:
         lowest = min(same, default=math.inf)
         means: list[float] = []
         with np.errstate(over="ignore", invalid="ignore"):
-            for state in states:
-                given = problem.units.given_state(state, projected=False)
-                losses = held_out.losses(given.W_aug, given.H_aug)
+            for iterate in found:
+                state = state_of(problem, iterate)
+                losses = held_out.losses(state.W_aug, state.H_aug)
                 means.append(float(np.mean(losses)))
-                if _ended(means, lowest, fewest) or self.stopped() or not state.is_finite:
+                if _ended(means, lowest, fewest) or self.stopped() or not iterate.is_finite:
                     break
-        return losses, _start_from(given), len(means)
+        return losses, _start_from(state), len(means)
 
-    def _states(self, problem: Problem, start: Start, refined: bool) -> Iterator[State]:
-        """Return the iteration of a trial."""
+    def _iterates(self, problem: Problem, start: Start, refined: bool) -> Iterator[Iterate]:
+        """Return the iterates of a trial."""
         plan = make_plan(problem, start.W.shape[1], self.options) if refined else None
-        return accelerated(problem, start, plan) if plan else admm(problem, start)
+        engine: Engine[Any] = Refined(plan) if plan else Admm()
+        return iterates(engine, problem, start)
 
     def _start(self, setting: Setting, problem: Problem, start: Start | None) -> Start:
         """Return the start of a trial, in the units of the problem."""

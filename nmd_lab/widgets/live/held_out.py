@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nmd_lab.model.losses import Loss
-from nmd_lab.solver.admm import State
+from nmd_lab.solver.state import State
 
 EVERY_UP_TO = 20
 """Up to here each iteration is measured."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nmd_lab.solver.admm import State
+from nmd_lab.solver.state import State
 
 
 class Snapshots:

@@ -9,7 +9,8 @@ from typing import Any
 from nmd_lab._checks import check_rank
 from nmd_lab._interruption import Interruption
 from nmd_lab.model.nonlinearities import NONLINEARITIES, Nonlinearity
-from nmd_lab.solver.prepare import Prepared, prepare
+from nmd_lab.solver.prepare import prepare
+from nmd_lab.solver.prepared import Prepared
 from nmd_lab.solver.selection.choice import Choice
 from nmd_lab.widgets.live.recording import Measure
 

@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nmd_lab.result.decomposition import Decomposition
-from nmd_lab.solver.prepare import Prepared, prepare
+from nmd_lab.solver.prepare import prepare
+from nmd_lab.solver.prepared import Prepared
 from nmd_lab.widgets.live.recording import Measure
 
 from .brush import Paint

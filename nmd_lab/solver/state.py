@@ -1,25 +1,7 @@
-"""Algorithm 1 as an iterator of states.
-
-With A = WH and the scaled dual variable U = Λ/ρ, one iteration is
-
-    W ← Z Hᵀ (H Hᵀ + ridge I)⁻¹                  Z = T + U
-    H ← (WᵀW + ridge I)⁻¹ Wᵀ Z
-    V = A - U;   T ← prox(V; X, ρ) on Ω, V elsewhere;   U ← T - V
-    ρ ← rule(residuals);   U rescaled by ρ_old / ρ_new
-
-The T- and U-update and the next W-step need one block of rows at a time, so that one pass over the
-data does both.  The loop below therefore begins with the H-step.
-
-Source: A. Awari, N. Gillis and A. Vandaele, "Alternating Direction Method of Multipliers for
-Nonlinear Matrix Decompositions", Algorithm 1.
-"""
+"""What is known of a fit after an iteration, in the units of X."""
 
 from __future__ import annotations
 
-import itertools
-import math
-import time
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,18 +10,17 @@ from numpy.typing import ArrayLike
 
 from nmd_lab._checks import check_positions
 from nmd_lab._stop_reason import StopReason
-from nmd_lab.checkpoint.place import NOWHERE, Place
 from nmd_lab.data.base import FloatArray
 from nmd_lab.model.fitted_values import FittedValues
 from nmd_lab.model.mixed import AnyPair
 from nmd_lab.model.offsets import Offsets
 
-from .initialization import Start
+from .engines.protocol import Iterate
 from .problem import Problem
 
 
 @dataclass(frozen=True)
-class State:
+class State(Iterate):
     """The result of one iteration.  Later iterations do not change its arrays.
 
     Attributes
@@ -90,15 +71,7 @@ class State:
     W: FloatArray
     H: FloatArray
     offsets: Offsets
-    W_aug: FloatArray
-    H_aug: FloatArray
-    objective: float
-    relative_error: float
-    primal_residual: float
-    dual_residual: float
-    penalty: float
-    relative_residual: float
-    seconds: float
+    seconds: float = 0.0
     stop_reason: StopReason | None = None
     pair: AnyPair | None = None
 
@@ -128,11 +101,6 @@ class State:
         (m, n), fitted = self.fitted.shape, self.fitted.without(without)
         return fitted.at(check_positions("rows", i, m), check_positions("columns", j, n))
 
-    @property
-    def is_finite(self) -> bool:
-        """Whether objective and residuals are finite."""
-        return math.isfinite(self.objective + self.primal_residual + self.dual_residual)
-
     def __repr__(self) -> str:
         m, n, rank = self.W.shape[0], self.H.shape[1], self.W.shape[1]
         return (
@@ -142,60 +110,24 @@ class State:
         )
 
 
-def admm(problem: Problem, start: Start, place: Place = NOWHERE) -> Iterator[State]:
-    """Iterate Algorithm 1 without end."""
-    began = time.perf_counter()
-    rule, loss = problem.rule, problem.pair.loss
-    sweep = problem.sweep(start.W.shape[1])
-    size_of_T = sweep.split_variable.size_of_T or 1.0
-    reference = problem.reference
-    rho, next_penalty, first = rule.initial, rule.begin(), 1
-
-    if place.goes_on:
-        kept = place.take()
-        W, H, result = (kept[name] for name in ("W", "H", "result"))
-        rho, next_penalty, first = kept["rho"], kept["next_penalty"], kept["iteration"] + 1
-        dual, objective = kept["dual"], kept["objective"]
-        sweep.restore(kept["sweep"])
-    else:
-        W, H = problem.projected(start)
-        if start.from_factors:
-            result = sweep.update_T_and_W(W, H, rho)
-        else:
-            if problem.constraints.of_W is None:
-                W[:, sweep.solved_W] = 0  # so that S = T - offsets, and the W-step solves for W
-            result = sweep.update_W(W, H, rho)
-
-    def describe() -> dict[str, Any]:
-        own = {"W": W, "H": H, "result": result, "rho": rho, "next_penalty": next_penalty}
-        numbers = {"iteration": iteration, "dual": dual, "objective": objective}
-        return own | numbers | {"sweep": sweep.kept()}
-
-    place.mark(describe)
-    for iteration in itertools.count(first):
-        if iteration > 1:
-            new_rho = next_penalty(rho, result.primal, dual, objective)
-            if new_rho != rho:  # the W-step assumed the old ρ: repeat it
-                sweep.split_variable.rescale(rho / new_rho)
-                rho = new_rho
-                result = sweep.update_W(W, H, rho)
-
-        H = sweep.update_H(result, W, H, rho)
-        W = result.W
-        result = sweep.update_T_and_W(W, H, rho, projected=rule.projected)
-
-        dual = rho * (result.projected_change if rule.projected else result.change)
-        objective = result.data_term + sweep.ridge_term(W, H)
-        yield State(
-            iteration,
-            *problem.offset_columns.split(W, H),
-            W_aug=W,
-            H_aug=H,
-            objective=objective,
-            relative_error=loss.relative_error(result.data_term, reference),
-            primal_residual=result.primal,
-            dual_residual=dual,
-            penalty=rho,
-            relative_residual=max(result.primal, result.change) / size_of_T,
-            seconds=time.perf_counter() - began,
-        )
+def state_of(
+    problem: Problem,
+    iterate: Iterate,
+    iteration: int = 1,
+    seconds: float = 0.0,
+    reason: StopReason | None = None,
+    pair: AnyPair | None = None,
+) -> State:
+    """Return an iterate of a problem in the units of X."""
+    W, H, offsets = problem.offset_columns.split(iterate.W_aug, iterate.H_aug)
+    state = State(
+        **vars(iterate),
+        iteration=iteration,
+        W=W,
+        H=H,
+        offsets=offsets,
+        seconds=seconds,
+        stop_reason=reason,
+        pair=pair,
+    )
+    return problem.units.given_state(state, projected=problem.rule.projected)
