@@ -84,7 +84,6 @@ def resume(
             f"{missing[0]}= as it was."
         )
     before = stored.pop("compute")
-    compute = Compute(**before) if compute is None else as_compute(compute)
-    arguments = stored | arguments | {"compute": replace(compute, checkpoint=path)}
-    result: Decomposition | Posterior = FUNCTIONS[function](X, **arguments)
+    own = replace(Compute(**before) if compute is None else as_compute(compute), checkpoint=path)
+    result: Decomposition | Posterior = FUNCTIONS[function](X, **stored | arguments, compute=own)
     return result
