@@ -20,12 +20,12 @@ from .checkpoint.call import Call
 from .checkpoint.keeper import Keeper
 from .checkpoint.place import NOWHERE, Place
 from .data.fingerprint import fingerprint
+from .data.labels import is_dask
 from .data.observations import observe
 from .model.nonlinearities import as_nonlinearity
 from .model.ordinal import Ordinal
 from .result.posterior.posterior import Posterior
 from .result.provenance import provenance
-from .solver.executors.inputs import is_dask
 from .solver.kept_classes import kept_classes
 from .solver.sampler.draws import Draws
 from .solver.sampler.hyperparameters import RowPrior

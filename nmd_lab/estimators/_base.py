@@ -287,10 +287,10 @@ class FactorModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def _at(self, W: FloatArray, offsets: FloatArray) -> FloatArray:
         """Return f(WH) for rows of W and their offsets."""
-        fit = self.decomposition_
-        base = fit.offsets.mean + fit.offsets_at(slice(0), slice(None))[1]
+        fitted = self.decomposition_.fitted
+        base = fitted.offsets.mean + fitted.offsets_at(slice(0), slice(None))[1]
         products = W @ self.components_ + base + offsets[:, None]
-        return fit.expected(products, 0, np.arange(products.shape[1]))
+        return fitted.expected(products, 0, np.arange(products.shape[1]))
 
     def _modelled(self, X: Any) -> FloatArray:
         """Return f(WH) for checked rows of X."""

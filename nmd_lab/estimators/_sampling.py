@@ -15,6 +15,7 @@ from nmd_lab.data.labels import Labels
 from nmd_lab.data.observations import observe
 from nmd_lab.model.losses import Frobenius
 from nmd_lab.model.ordinal import Ordinal
+from nmd_lab.result.entries import entries_at, entries_of
 from nmd_lab.result.posterior.posterior import Posterior
 from nmd_lab.sampling import sample
 
@@ -85,10 +86,10 @@ class SampledRows:
             )
         columns = np.arange(X.shape[1])
         for posterior, rows, at in parts:
-            grid = at[:, None], columns
-            mean[rows] = posterior.predict(*grid).reshape(at.size, columns.size)
+            grid = entries_at(at[:, None], columns)
+            mean[rows] = posterior.predict(grid).reshape(at.size, columns.size)
             if deviation is not None:
-                deviation[rows] = posterior.predict_std(*grid).reshape(at.size, columns.size)
+                deviation[rows] = posterior.predict_std(grid).reshape(at.size, columns.size)
         return RowValues(mean, deviation)
 
 
@@ -143,7 +144,7 @@ def draw(data: Any, options: dict[str, Any]) -> Posterior:
 def misfit(posterior: Posterior, X: Any) -> float:
     """Return ‖X - mean‖ for Gaussian or ordinal data, and the sum of the loss for others."""
     rows, columns, values = observe(X).entries()
-    model = posterior.predict(rows, columns)
+    model = posterior.predict(entries_at(rows, columns))
     loss = posterior.loss
     if isinstance(loss, Frobenius):
         return float(np.linalg.norm(values - model))
@@ -167,8 +168,9 @@ class SampledModel(FactorModel):
     def _predict_entries(self, rows: Any, columns: Any, return_std: bool) -> Any:
         """Return the model at positions of the fitted matrix, perhaps with standard deviations."""
         model = self.posterior_ if self._is_sampled else self.decomposition_
-        mean = model.predict(rows, columns)
-        return (mean, self.posterior_.predict_std(rows, columns)) if return_std else mean
+        entries = entries_of(Labels.plain(model.shape), rows, columns)
+        mean = model.predict(entries)
+        return (mean, self.posterior_.predict_std(entries)) if return_std else mean
 
     def _run(self, data: Any, checked: Any, options: dict[str, Any]) -> None:
         """Fit the model or draw its posterior, and set the attributes of this alone."""

@@ -36,9 +36,7 @@ from nmd_lab.model.proximal import make_pair
 from .bounds import with_bounds
 from .columns import is_mixed, mixed_pair
 from .devices.choice import device_of
-from .executors.files import PartFiles
-from .executors.inputs import client_for, observe_on_cluster
-from .executors.observations import ClusterObservations
+from .elsewhere import client_for, observe_elsewhere
 from .formulation import make_problem, observed_only
 from .guard import refuse_wrong_parts
 from .held_out import HeldOut
@@ -132,7 +130,7 @@ def prepare(
         observations: Observations = observe(X, **data, scratch=scratch)
     else:
         del data["limits"]
-        observations = observe_on_cluster(X, client, **data)
+        observations = observe_elsewhere(X, client, **data)
     given_rank = _checked_rank(rank_of_call, observations, checked)
     if is_frame(X) and is_auto(nonlinearity) and checked.compute.device is None:
         loss = _with_units(loss, pair, observations)
@@ -195,8 +193,8 @@ def _place_and_random_numbers(
         return NOWHERE, options.generator()
     own, classes = fingerprint(observations), kept_classes(pair)
     beside = None
-    if isinstance(observations, ClusterObservations):
-        beside = PartFiles(observations.cluster, Path(options.compute.checkpoint))
+    if (elsewhere := observations.elsewhere) is not None:
+        beside = elsewhere.checkpoint_files(Path(options.compute.checkpoint))
         classes = kept_classes(pair, made=beside.made)
     every = options.compute.checkpoint_every
     keeper = Keeper(options.compute.checkpoint, every, call, own, classes, beside)

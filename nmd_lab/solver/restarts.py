@@ -22,7 +22,6 @@ from nmd_lab._stop_reason import StopReason
 from nmd_lab.checkpoint.place import NOWHERE, Place
 
 from .admm import State
-from .executors.observations import ClusterObservations
 from .held_out import HeldOut
 from .learning import iterate_and_learn, with_last_learning
 from .options import Options
@@ -293,7 +292,7 @@ def side_by_side(problem: Problem, options: Options, starts: int) -> int:
     """Return how many of some starts after the first run at the same time; at least 1."""
     alone = options.callback is not None or options.time_limit is not None
     entries = problem.observations.n_stored
-    alone |= isinstance(problem.observations, ClusterObservations)
+    alone |= problem.observations.elsewhere is not None
     suitable = FEWEST_SIDE_BY_SIDE <= entries <= MOST_SIDE_BY_SIDE
     return max(1, min(problem.threads, starts)) if suitable and not alone else 1
 

@@ -119,7 +119,7 @@ def iterate(
     warm_up = time.perf_counter() - began
     for state in _states(problem, start, plan, place.inner("iteration")):
         state = problem.units.given_state(state, projected=problem.rule.projected)
-        yield replace(state, seconds=state.seconds + warm_up)
+        yield replace(state, seconds=state.seconds + warm_up, pair=problem.units.pair)
 
 
 def _states(problem: Problem, start: Start, plan: RefinementPlan, place: Place) -> Iterator[State]:

@@ -13,7 +13,7 @@ FORBIDDEN = {"part", "own", "given", "known", "kept", "made", "told"}
 """Words that say nothing of what they name; `_own`, too.  Others: block, partition, fold, kind."""
 
 STILL = (
-    *("checkpoint/", "model/", "result/", "solver/executors/", "solver/refinement/"),
+    *("checkpoint/", "model/", "result/", "cluster/", "solver/refinement/"),
     *("solver/sampler/", "_atomic.py", "_fitting.py", "_labelled.py", "_sampling.py"),
     *("resuming.py", "estimators/_base.py"),
     *("solver/admm.py", "solver/columns.py", "solver/formulation.py", "solver/holding_out.py"),

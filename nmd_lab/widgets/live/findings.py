@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from nmd_lab.data.observations import observe
 from nmd_lab.data.sparse_observations import SparseObservations
+from nmd_lab.result.entries import entries_at
 from nmd_lab.result.posterior.posterior import Posterior
 
 LEVEL = 0.9
@@ -90,8 +91,9 @@ def _at(
 ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
     """Return the posterior mean and the ends of the intervals of new observations."""
     rows, columns, _ = entries.entries()
-    low, high = posterior.predict_interval(rows, columns, level=LEVEL).T
-    return posterior.predict(rows, columns), low, high
+    at = entries_at(rows, columns)
+    low, high = posterior.predict_interval(at, level=LEVEL).T
+    return posterior.predict(at), low, high
 
 
 def sample(entries: SparseObservations, most: int) -> SparseObservations:

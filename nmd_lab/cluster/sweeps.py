@@ -18,7 +18,6 @@ from nmd_lab.solver.sweep import Sweep, SweepResult
 
 from .cluster import Cluster
 from .files import take_sweep
-from .observations import ClusterObservations
 from .passes import column_sums, make_sweep, sweep_rows
 from .rows import ClusterRows, Named
 
@@ -156,10 +155,11 @@ class ObservedOnCluster(ClusterPasses, ObservedSweep):
         return np.ascontiguousarray(next_Ht.T)
 
 
-def sweep_on_cluster(problem: Any, rank: int) -> EverywhereOnCluster | ObservedOnCluster:
+def sweep_on_cluster(
+    problem: Any, cluster: Cluster, data: str, rank: int
+) -> EverywhereOnCluster | ObservedOnCluster:
     """Return the sweep of a `Problem` whose rows lie on workers, with T and U at their start."""
-    data: ClusterObservations = problem.observations
-    cluster, (of_W, of_H) = data.cluster, problem.constrained_columns(rank)
+    of_W, of_H = problem.constrained_columns(rank)
     for name, each in (("w_constraint", of_W), ("h_constraint", of_H)):
         if each is not None and each.couples_rows and (each is of_W or problem.observed_only):
             raise ValueError(
@@ -168,7 +168,7 @@ def sweep_on_cluster(problem: Any, rank: int) -> EverywhereOnCluster | ObservedO
             )
     named = Named(cluster, "sweep")
     without = replace(problem, observations=None)
-    (squares,) = cluster.sum(make_sweep, named.name, data.name, without, rank, changes=True)
+    (squares,) = cluster.sum(make_sweep, named.name, data, without, rank, changes=True)
     alphas = problem.alphas(rank)
     ridges = [Ridge(problem.epsilon, each) for each in alphas]
     known: Any = (
