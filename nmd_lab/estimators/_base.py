@@ -56,7 +56,7 @@ class FactorModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     _command: ClassVar[Callable[..., Decomposition]]
     _absent_are_zeros: ClassVar[bool]
-    _n_parts: ClassVar[int] = 5  # parts of the columns, which `score` hides in turn
+    _n_folds: ClassVar[int] = 5  # of the columns, which `score` hides in turn
 
     n_components: int | Literal["auto"]
     loss: str | Loss
@@ -189,7 +189,7 @@ class FactorModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def score(self, X: Any, y: Any = None) -> float:
         """Return the score of predictions of entries of X from the other entries of their rows.
 
-        The columns are divided into five parts.  Each part is hidden in turn, the rows of W are
+        The columns are divided into five folds.  Each fold is hidden in turn, the rows of W are
         computed from the other columns, and the hidden entries are predicted.  A larger rank does
         not automatically have a higher score, so that ranks, losses and nonlinearities can be
         compared.
@@ -211,12 +211,12 @@ class FactorModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         checked = self._checked(X, reset=False)
         dense, seen = self._dense_and_seen(checked)
         n = dense.shape[1]
-        parts = min(self._n_parts, n)
+        folds = min(self._n_folds, n)
         error = 0.0
-        for part in range(parts):
-            hidden = np.arange(n) % parts == part
-            known = np.where(seen & ~hidden, dense, np.nan)
-            wrong = np.where(seen, dense - self._modelled(known), 0)[:, hidden]
+        for fold in range(folds):
+            hidden = np.arange(n) % folds == fold
+            visible = np.where(seen & ~hidden, dense, np.nan)
+            wrong = np.where(seen, dense - self._modelled(visible), 0)[:, hidden]
             error += float(np.sum(np.square(wrong, dtype=np.float64)))
         size = float(np.sum(np.square(dense[seen], dtype=np.float64)))
         return 1.0 - error / size if size > 0 else float(error == 0)
