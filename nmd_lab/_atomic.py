@@ -80,11 +80,11 @@ def write_atomically(path: str | os.PathLike[str], parts: Iterable[bytes | memor
 def with_remedy(error: OSError, path: Path, name: str = "path") -> OSError:
     """Return an error of the same class and number whose message is a sentence."""
     reason = (error.strerror or str(error)).rstrip(".")
-    told = type(error)(
+    explained = type(error)(
         f"{name}={str(path)!r} cannot be written ({reason}): free space, or give another path."
     )
-    told.errno = error.errno
-    return told
+    explained.errno = error.errno
+    return explained
 
 
 def _prefix(path: Path) -> str:

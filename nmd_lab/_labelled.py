@@ -12,7 +12,6 @@ from .model.proximal import Pair
 from .result.decomposition import Decomposition
 from .result.provenance import provenance
 from .solver.constraints.text import constraints_in_parameters
-from .solver.executors.rows import as_result
 from .solver.prepared import Prepared
 from .solver.refinement.stages import optimality
 from .solver.restarts import Solution
@@ -28,7 +27,9 @@ def label(prepared: Prepared, solution: Solution) -> Decomposition:
     problem = prepared.problem.of(outcome.state)
     state, units = outcome.state, problem.units
     observations = units.given_observations(problem.observations)
-    W, H = as_result(state.W), state.H.copy()
+    elsewhere = observations.elsewhere
+    W = state.W.copy() if elsewhere is None else elsewhere.result(state.W)
+    H = state.H.copy()
     if not problem.is_constrained:  # a constraint says what a row without an entry is
         W, H = observations.zero_unobserved(W, H)
     offsets = state.offsets

@@ -12,21 +12,21 @@ import numpy as np
 import xarray as xr
 
 from ._checks import as_generator, new_stream
-from ._going_on import begin_at, check_init, continue_from, joined
 from ._interruption import Interruption
 from ._memory import refuse_above
 from ._sample_warnings import warn_of_units
 from ._stop_reason import StopReason
+from ._warm_start import begin_at, check_init, continue_from, joined
 from .checkpoint.call import Call
 from .checkpoint.checkpoint import Checkpoint
 from .checkpoint.encoding import Classes
 from .data.fingerprint import fingerprint
+from .data.labels import is_dask
 from .data.observations import observe
 from .model.nonlinearities import as_nonlinearity
 from .model.ordinal import Ordinal
 from .result.posterior.posterior import Posterior
 from .result.provenance import provenance
-from .solver.executors.inputs import is_dask
 from .solver.sampler.draws import Draws
 from .solver.sampler.noise import PRECISIONS
 from .solver.sampler.options import SampleOptions
@@ -100,13 +100,13 @@ def _call(
     rank: int, nonlinearity: Any, loss: Any, data: dict[str, Any], options: SampleOptions
 ) -> Call:
     """Return the call of `sample`, for its checkpoint."""
-    own = {each.name: getattr(options, each.name) for each in fields(SampleOptions)}
-    own["compute"] = stored(options.compute)
+    of_options = {each.name: getattr(options, each.name) for each in fields(SampleOptions)}
+    of_options["compute"] = stored(options.compute)
     defaults = {each.name: each.default for each in fields(SampleOptions)}
     model = {"rank": rank, "nonlinearity": nonlinearity, "loss": loss}
-    given = {name: each for name, each in data.items() if name != "limits"}
+    of_data = {name: each for name, each in data.items() if name != "limits"}
     limits = {name: getattr(data["limits"], name) for name in ("at_most", "at_least", "upper")}
-    return Call("sample", model | given | limits | own, defaults)
+    return Call("sample", model | of_data | limits | of_options, defaults)
 
 
 def _state_and_save(
@@ -134,17 +134,17 @@ def _starts(
     """Yield the beginning of each chain."""
     model, scaling = prepared.model, prepared.scaling
     observations = scaling.scaled_observations(prepared.observations)
-    given = not isinstance(options.init, str)
+    is_warm = not isinstance(options.init, str)
     for chain in range(options.chains):
-        own = new_stream(rng)
-        seed = int(own.integers(2**62))
-        init = "random" if given else options.init
-        state = start_chain(model, prepared.work, observations, prepared.n_levels, init, own)
+        chain_rng = new_stream(rng)
+        seed = int(chain_rng.integers(2**62))
+        init = "random" if is_warm else options.init
+        state = start_chain(model, prepared.work, observations, prepared.n_levels, init, chain_rng)
         if type(model.pair.loss) not in PRECISIONS:  # β is 1 in the units of X
             state.beta = math.ldexp(1.0, scaling.of_objective)
         if before is not None:
             continue_from(before, chain, state, scaling)
-        elif given:
+        elif is_warm:
             begin_at(options.init, state, model, scaling)
         yield ChainStart(state, seed)
 
@@ -158,7 +158,7 @@ def _label(
 ) -> Posterior:
     """Return the labelled posterior, in the units of X."""
     model, scaling = prepared.model, prepared.scaling
-    given = draws.in_units_of_X(scaling, model)
+    arrays = draws.in_units_of_X(scaling, model)
     loss: Any = prepared.loss
     levels = None
     if isinstance(loss, Ordinal):
@@ -180,7 +180,7 @@ def _label(
             "sweeps": tune + draws.log_likelihood.shape[1],
             **provenance(prepared.observations),
         },
-        **given,
+        **arrays,
     )
 
 
@@ -188,7 +188,7 @@ def _check_memory(prepared: PreparedSample, options: SampleOptions) -> None:
     """Raise MemoryError if the kept draws and T do not fit into the free memory."""
     model = prepared.model
     numbers = model.numbers
-    kept = -(-options.draws // options.step(numbers)) * options.chains
-    needed = 8 * kept * numbers + 4 * model.values.nbytes  # the draws are stacked at the end
+    n_draws = -(-options.draws // options.step(numbers)) * options.chains
+    needed = 8 * n_draws * numbers + 4 * model.values.nbytes  # the draws are stacked at the end
     what = f"a posterior with draws={options.draws} of {numbers} numbers each"
     refuse_above(needed, what, f"keep fewer, for example keep={FEW}, or give targets=")

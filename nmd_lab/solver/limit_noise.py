@@ -85,8 +85,8 @@ def pilot_sd(problem: Problem, start: Start) -> float:
     pair = problem.pair
     assert isinstance(pair, Pair)
     sd, rank, (m, n) = first_sd(problem.observations), start.W.shape[1], problem.observations.shape
-    known = sum(x.size for *_, x, _ in _known_entries(problem.observations))
-    free = 1.0 - rank * (m + n - rank) / max(known, 1)
+    n_known = sum(x.size for *_, x, _ in _known_entries(problem.observations))
+    free = 1.0 - rank * (m + n - rank) / max(n_known, 1)
     unit = 2.0**problem.units.of_X
     with np.errstate(over="ignore", invalid="ignore"):
         for _ in range(ROUNDS):
@@ -120,5 +120,5 @@ def _known_entries(observations: Observations) -> Iterator[tuple[slice, Any, Any
         rows = slice(first, min(first + step, m))
         indptr, indices, x, weights, limits = observations.csr_rows(rows)
         i = np.repeat(np.arange(indptr.size - 1), np.diff(indptr))
-        known = np.ones(x.size, bool) if limits is None else limits.codes == 0
-        yield rows, i[known], indices[known], x[known], weights[known]
+        exact = np.ones(x.size, bool) if limits is None else limits.codes == 0
+        yield rows, i[exact], indices[exact], x[exact], weights[exact]

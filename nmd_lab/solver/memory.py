@@ -5,7 +5,6 @@ from __future__ import annotations
 from nmd_lab._memory import refuse_above
 from nmd_lab.data.base import Observations
 
-from .executors.observations import ClusterObservations
 from .initialization import svd_memory
 from .options import Options
 from .problem import Problem
@@ -57,7 +56,7 @@ def _of_descents(problem: Problem, rank: int) -> int:
 
 def check_memory(problem: Problem, rank: int, options: Options, plan: RefinementPlan) -> None:
     """Raise MemoryError if a fit needs more than is free; workers have memory of their own."""
-    if not isinstance(problem.observations, ClusterObservations):
+    if problem.observations.elsewhere is None:
         needed = needed_memory(problem, rank, options, plan)
         refuse_fit(problem.observations, needed, options.compute.memory_limit)
 

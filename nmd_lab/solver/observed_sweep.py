@@ -126,9 +126,9 @@ class ObservedSweep(Sweep):
     ) -> None:
         """Subtract from S the change of WH that a change of W has caused."""
 
-        def subtract(part: int) -> tuple[FloatArray, ...]:
+        def subtract(index: int) -> tuple[FloatArray, ...]:
             buffer = np.empty(storage.block_size, dtype=Ht.dtype)
-            for block in storage.blocks(part, self.parts):
+            for block in storage.blocks(index, self.parts):
                 product = buffer[: block.entries.stop - block.entries.start]
                 storage.products(block, change, Ht, product)
                 S[block.entries] -= product
@@ -155,8 +155,8 @@ class ObservedSweep(Sweep):
         for _ in range(COUPLINGS):
             gradient = np.empty_like(rows[:, solved])
 
-            def multiply(part: int, out: FloatArray = gradient) -> tuple[FloatArray, ...]:
-                for block in storage.blocks(part, self.parts):
+            def multiply(index: int, out: FloatArray = gradient) -> tuple[FloatArray, ...]:
+                for block in storage.blocks(index, self.parts):
                     out[block.rows] = storage.times_Ht(block, S[block.entries], Ht)[:, solved]
                 return ()
 

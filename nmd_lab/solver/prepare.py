@@ -37,9 +37,7 @@ from nmd_lab.model.proximal import Pair, make_pair
 from .bounds import with_bounds
 from .columns import is_mixed, mixed_pair
 from .devices.choice import device_of
-from .executors.files import PartFiles
-from .executors.inputs import client_for, observe_on_cluster
-from .executors.observations import ClusterObservations
+from .elsewhere import client_for, observe_elsewhere
 from .formulation import make_problem, observed_only
 from .guard import refuse_wrong_parts
 from .holding_out import hold_out, judge_of
@@ -100,7 +98,7 @@ def prepare(
         observations: Observations = observe(X, **data, scratch=scratch)
     else:
         del data["limits"]
-        observations = observe_on_cluster(X, client, **data)
+        observations = observe_elsewhere(X, client, **data)
     given_rank = _checked_rank(rank_of_call, observations, checked)
     if is_frame(X) and is_auto(nonlinearity) and checked.compute.device is None:
         loss = _with_units(loss, pair, observations)
@@ -173,8 +171,8 @@ def _state_and_save(
         return before_all, rng, lambda: None
     others, beside = classes_of(pair), None
     classes = Classes(others)
-    if isinstance(observations, ClusterObservations):
-        beside = PartFiles(observations.cluster, Path(compute.checkpoint))
+    if (elsewhere := observations.elsewhere) is not None:
+        beside = elsewhere.checkpoint_files(Path(compute.checkpoint))
         classes = Classes(others, beside.recipes)
     checkpoint = Checkpoint(
         *(compute.checkpoint, compute.checkpoint_every, call, fingerprint(observations), classes),

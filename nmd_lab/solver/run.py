@@ -84,7 +84,8 @@ class Run:
         state, policy = self.state, self._policy
         patience = None if self._held_out is None else policy.patience
         most = state.iteration + iterations
-        rules = Stopping(most, policy.tol, time_limit, callback, patience)
+        called = None if callback is None else self._with_model(callback)
+        rules = Stopping(most, policy.tol, time_limit, called, patience)
         self._began = time.perf_counter() - state.seconds
         try:
             reason = loop(
@@ -101,6 +102,15 @@ class Run:
             signals = Interruption() if interruption is None else interruption
             reason = signals.reason(len(state.history["seconds"]))
         return self.outcome(reason)
+
+    def _with_model(self, callback: Callable[[State], Any]) -> Callable[[State], Any]:
+        """Return a callback whose states have the model, so that they can predict."""
+
+        def called(state: State) -> Any:
+            pair = self._problem.units.pair if state.pair is None else state.pair
+            return callback(replace(state, pair=pair))
+
+        return called
 
     def outcome(self, reason: StopReason) -> Outcome:
         """Return the outcome so far, with a stop reason."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from .executors.observations import ClusterObservations
 from .options import Options
 from .problem import Problem
 
@@ -14,6 +13,6 @@ def side_by_side(problem: Problem, options: Options, starts: int) -> int:
     """Return how many of some starts after the first run at the same time; at least 1."""
     alone = options.callback is not None or options.time_limit is not None
     entries = problem.observations.n_stored
-    alone |= isinstance(problem.observations, ClusterObservations)
+    alone |= problem.observations.elsewhere is not None
     suitable = FEWEST_SIDE_BY_SIDE <= entries <= MOST_SIDE_BY_SIDE
     return max(1, min(problem.threads, starts)) if suitable and not alone else 1

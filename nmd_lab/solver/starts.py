@@ -13,7 +13,7 @@ from nmd_lab.model.offsets import Offsets
 from nmd_lab.model.proximal import make_pair
 
 from .constraints.descent import kind_of_descent
-from .constraints.given import NO_CONSTRAINTS, is_nonnegative
+from .constraints.factor_constraints import NO_CONSTRAINTS, is_nonnegative
 from .constraints.starts import filled, random_within, with_simplex
 from .engines.admm import Admm
 from .engines.choice import engine_for

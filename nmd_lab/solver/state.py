@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
+import numpy as np
+from numpy.typing import ArrayLike
+
+from nmd_lab._checks import check_positions
 from nmd_lab._stop_reason import StopReason
 from nmd_lab.data.base import FloatArray
+from nmd_lab.model.fitted_values import FittedValues
 from nmd_lab.model.mixed import AnyPair
 from nmd_lab.model.offsets import Offsets
 
@@ -45,7 +51,8 @@ class State(Iterate):
         Reason to end the run here, from the refinements or from a comparison of starts; None if
         there is none.
     pair : Pair or MixedPair, optional
-        Nonlinearity and loss in the units of X, if parameters of the loss are learned.
+        Nonlinearity and loss in the units of X, with the parameters that are learned so far.  A
+        callback always has them.
 
     Examples
     --------
@@ -67,6 +74,32 @@ class State(Iterate):
     seconds: float = 0.0
     stop_reason: StopReason | None = None
     pair: AnyPair | None = None
+
+    @property
+    def fitted(self) -> FittedValues:
+        """f(WH) at positions."""
+        pair = self.pair
+        assert pair is not None
+        return FittedValues(self.W, self.H, self.offsets, pair.nonlinearity, pair.loss)
+
+    def predict(self, rows: Any, columns: Any, *, without: ArrayLike = ()) -> FloatArray:
+        """Return f(WH) at positions, for a callback that compares iterates with other data.
+
+        Parameters
+        ----------
+        rows, columns : int or array_like of int
+            Positions, which broadcast.
+        without : int or array_like of int, optional
+            Numbers of components that are left out of WH.
+
+        Returns
+        -------
+        ndarray, 1-D
+            One number for each pair of row and column.
+        """
+        i, j = np.broadcast_arrays(np.atleast_1d(rows), np.atleast_1d(columns))
+        (m, n), fitted = self.fitted.shape, self.fitted.without(without)
+        return fitted.at(check_positions("rows", i, m), check_positions("columns", j, n))
 
     def __repr__(self) -> str:
         m, n, rank = self.W.shape[0], self.H.shape[1], self.W.shape[1]

@@ -144,13 +144,13 @@ class Sweep:
         H_packed = self.storage.pack(H)
         row_step = self._row_step(W, H, H_packed, penalty, next_W)
 
-        def share(part: int) -> tuple[FloatArray, FloatArray, FloatArray]:
+        def share(index: int) -> tuple[FloatArray, FloatArray, FloatArray]:
             rank, n = H.shape
             StW = np.zeros((n, rank), H.dtype)
             CtW = np.zeros((n if projected else 0, rank), H.dtype)
             sums = np.zeros(4)
             buffers = self.storage.device.empty((2, self.storage.block_size), H.dtype)
-            for block in self.storage.blocks(part, self.parts):
+            for block in self.storage.blocks(index, self.parts):
                 S, change = self._S_and_change(block, buffers)
                 self.storage.products(block, W, H_packed, S)
                 if update:

@@ -15,7 +15,7 @@ from nmd_lab.model.losses import KL, Frobenius
 from nmd_lab.model.nonlinearities import Identity, Modulus, ReLU
 from nmd_lab.solver.problem import Problem
 
-from .given import is_nonnegative
+from .factor_constraints import is_nonnegative
 
 
 class Descended(NamedTuple):

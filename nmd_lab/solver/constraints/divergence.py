@@ -108,16 +108,16 @@ class _Side:
     def __init__(self, X: Any, weights: NDArray[np.float64]) -> None:
         integer = np.int32 if max(X.data.size, *X.shape) < 2**31 else np.int64
         self.indptr, self.indices = X.indptr.astype(integer), X.indices.astype(integer)
-        self.x, self.known = X.data, X.data * weights
+        self.x, self.weighted = X.data, X.data * weights
 
     def ratios(self, rows: FloatArray, partners: FloatArray) -> Any:
         """Return weight x / y at the positive entries, as a sparse matrix."""
         of_entry = np.repeat(np.arange(len(rows)), np.diff(self.indptr))
         y = np.empty(self.x.size)
         for first in range(0, y.size, BLOCK):
-            part = slice(first, first + BLOCK)
-            y[part] = np.einsum("ij,ij->i", rows[of_entry[part]], partners[self.indices[part]])
-        ratios = self.known / np.maximum(y, KL_FLOOR * self.x)
+            chunk = slice(first, first + BLOCK)
+            y[chunk] = np.einsum("ij,ij->i", rows[of_entry[chunk]], partners[self.indices[chunk]])
+        ratios = self.weighted / np.maximum(y, KL_FLOOR * self.x)
         shape = len(rows), len(partners)
         return csr_array((ratios, self.indices, self.indptr), shape=shape)
 
@@ -130,7 +130,7 @@ class _Side:
     ) -> float:
         """Improve rows in place, and return Σ weight x log y at the end."""
         shared, of_components = len(slopes) == 1, np.ascontiguousarray(partners.T)
-        entries = (self.indptr, self.indices, self.x, self.known)
+        entries = (self.indptr, self.indices, self.x, self.weighted)
         kernel = divergence_kernel(str(self.indices.dtype))
         return float(kernel(*entries, of_components, slopes, shared, alphas, KL_FLOOR, rows))
 
@@ -147,7 +147,7 @@ def divergence_kernel(types: str) -> Callable[..., float]:
     return compile_kernel(_improve, f"divergence_rows_{types}", cached=True)
 
 
-def _improve(indptr, indices, x, known, partners, slopes, shared, alphas, floor, rows):  # type: ignore[no-untyped-def]
+def _improve(indptr, indices, x, weighted, partners, slopes, shared, alphas, floor, rows):  # type: ignore[no-untyped-def]
     rank, longest = rows.shape[1], 0
     for i in range(rows.shape[0]):
         longest = max(longest, indptr[i + 1] - indptr[i])
@@ -155,7 +155,7 @@ def _improve(indptr, indices, x, known, partners, slopes, shared, alphas, floor,
     logs = 0.0
     for i in range(rows.shape[0]):
         begin, size = indptr[i], indptr[i + 1] - indptr[i]
-        y, counts = model[:size], known[begin : begin + size]
+        y, counts = model[:size], weighted[begin : begin + size]
         y[:] = 0.0
         for c in range(rank):
             w, h = rows[i, c], H[c]

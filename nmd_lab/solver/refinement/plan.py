@@ -11,7 +11,6 @@ from nmd_lab.model.losses import Frobenius
 from nmd_lab.model.nonlinearities import Identity
 from nmd_lab.solver.constraints.descent import kind_of_descent
 from nmd_lab.solver.devices.host import HOST
-from nmd_lab.solver.executors.observations import ClusterObservations
 from nmd_lab.solver.options import Options
 from nmd_lab.solver.problem import Problem
 from nmd_lab.solver.settings import is_automatic
@@ -81,7 +80,7 @@ def make_plan(problem: Problem, rank: int, options: Options) -> RefinementPlan:
             f"homotopy=True does not go with nonlinearity={pair.nonlinearity!r}, which has no "
             "interval to widen: use MinMax, or homotopy='auto'."
         )
-    if isinstance(observations, ClusterObservations):
+    if observations.elsewhere is not None:
         return RefinementPlan(False, False, False, fitted=exact_for(options.tol) / 100)
     if problem.is_constrained:
         own = options.solver.refine and options.solver.rho == "auto"

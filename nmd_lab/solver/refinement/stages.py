@@ -15,13 +15,10 @@ from __future__ import annotations
 import math
 import sys
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from nmd_lab.data.base import FloatArray
 from nmd_lab.model.proximal import make_pair
 from nmd_lab.solver.constraints.optimality import constrained_optimality
-from nmd_lab.solver.executors.observations import ClusterObservations
-from nmd_lab.solver.executors.optimality import optimality_on_cluster
 from nmd_lab.solver.problem import Problem
 
 from .lagrangian import Lagrangian
@@ -278,9 +275,8 @@ def optimality(problem: Problem, W_aug: FloatArray, H_aug: FloatArray) -> float:
     conditions are Λ Hᵀ = alpha W, Wᵀ Λ = alpha H and T = WH.  The distance is the largest of their
     relative violations, for that of several ρ at which it is smallest.
     """
-    if isinstance(problem.observations, ClusterObservations):
-        own: Any = W_aug
-        return optimality_on_cluster(problem, own, H_aug, OPTIMALITY_PENALTIES)
+    if (elsewhere := problem.observations.elsewhere) is not None:
+        return elsewhere.optimality(problem, W_aug, H_aug, OPTIMALITY_PENALTIES)
     if problem.is_constrained:
         return constrained_optimality(problem, W_aug, H_aug, OPTIMALITY_PENALTIES)
     function = Lagrangian(problem, W_aug, H_aug)

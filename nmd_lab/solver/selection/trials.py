@@ -1,4 +1,4 @@
-"""Trials: short fits to a part of the entries, judged by the others."""
+"""Trials: short fits to some of the entries, judged by the others."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from nmd_lab.solver.starts import first_start
 from nmd_lab.solver.state import State, state_of
 from nmd_lab.solver.storage import CsrStorage, storage_of
 
-from .parts import Part
+from .folds import Fold
 from .setting import Setting, Trial
 from .trial_starts import alive_components, components, singular_components, with_offsets_of
 
@@ -50,7 +50,7 @@ SEED_SIZE = 0.1  # least size of a new component, as a share of that in the resi
 
 
 class Trials:
-    """Runs trials on all parts, and keeps a list of them.
+    """Runs trials on all folds, and keeps a list of them.
 
     Attributes
     ----------
@@ -63,7 +63,7 @@ class Trials:
 
     def __init__(
         self,
-        parts: list[Part],
+        folds: list[Fold],
         options: Options,
         size: float,
         rng: np.random.Generator,
@@ -72,19 +72,18 @@ class Trials:
         limits: LimitModel = NO_LIMIT_MODEL,
         outcomes: list[dict[str, Any]] | None = None,
     ) -> None:
-        on_observed = observed_only(parts[0].rest, options.solver.split)
-        self.parts = [part.sparse() for part in parts] if on_observed else parts
+        on_observed = observed_only(folds[0].rest, options.solver.split)
+        self.folds = [fold.sparse() for fold in folds] if on_observed else folds
         self.options, self.size, self.rng = options, size, rng
         self._on_observed = on_observed
         self.stopped, self.after = stopped, after
         self.done: list[Trial] = []
-        weights = [part.held_out.weights for part in parts]
-        given = [each for each in weights if each is not None]
-        self.mean_weight = float(np.mean(np.concatenate(given))) if given else 1.0
-        rounding = 100 * float(np.finfo(parts[0].rest.dtype).eps)
+        weights = [w for fold in folds if (w := fold.held_out.weights) is not None]
+        self.mean_weight = float(np.mean(np.concatenate(weights))) if weights else 1.0
+        rounding = 100 * float(np.finfo(folds[0].rest.dtype).eps)
         self._exact = max(EXACT, rounding)
         self._estimates_sd = math.isnan(limits.sd)
-        first = first_sd(parts[0].rest) if self._estimates_sd else limits.sd
+        first = first_sd(folds[0].rest) if self._estimates_sd else limits.sd
         self.limits = limits._replace(sd=first)
         self._outcomes = [] if outcomes is None else outcomes
         self._problems: dict[tuple[Nonlinearity, Loss, str], list[Problem]] = {}
@@ -92,22 +91,24 @@ class Trials:
     @property
     def has_limits(self) -> bool:
         """Whether only limits are known of some entries."""
-        return self.parts[0].rest.limits is not None
+        return self.folds[0].rest.limits is not None
 
     def problems(self, setting: Setting) -> list[Problem]:
-        """Return the problem of each part, with the ridges of a setting."""
+        """Return the problem of each fold, with the ridges of a setting."""
         f, loss, kind = setting.nonlinearity, setting.loss, setting.offsets
         if (f, loss, kind) not in self._problems:
             options = replace(self.options, alpha=1.0, offset_alpha=1.0, offsets=kind)
             pair = with_limit_model(make_pair(f, loss), self.limits)
             scaling = scaling_for(pair, self.size)
             self._problems[f, loss, kind] = [
-                make_problem(part.rest, scaling, options, self._on_observed)[0]
-                for part in self.parts
+                make_problem(fold.rest, scaling, options, self._on_observed)[0]
+                for fold in self.folds
             ]
         base = self._problems[f, loss, kind]
-        own = [_with_ridges(problem, setting.alpha, setting.offset_alpha) for problem in base]
-        return [with_sd(problem, self.limits.sd) for problem in own] if self._estimates_sd else own
+        ridged = [_with_ridges(problem, setting.alpha, setting.offset_alpha) for problem in base]
+        if self._estimates_sd:
+            return [with_sd(problem, self.limits.sd) for problem in ridged]
+        return ridged
 
     def run(
         self,
@@ -128,7 +129,7 @@ class Trials:
         losses, last, n_iter = [], [], 0
         for index, problem in enumerate(self.problems(setting)):
             start = None if starts is None else starts[index]
-            held_out = self.parts[index].held_out
+            held_out = self.folds[index].held_out
             judge = HeldOut(held_out, problem.units.pair)
             begin = self._start(setting, problem, start)
             found = self._iterates(problem, begin, refined)
@@ -162,9 +163,9 @@ class Trials:
         """Take the error of a trial at the held-out entries whose values are known, if lower."""
         if not isinstance(trial.setting.loss, Frobenius):
             return
-        known = np.concatenate([part.is_known for part in self.parts])
-        if known.any():
-            error = math.sqrt(2 * float(np.mean(trial.losses[known])))
+        exact = np.concatenate([fold.is_known for fold in self.folds])
+        if exact.any():
+            error = math.sqrt(2 * float(np.mean(trial.losses[exact])))
             self.limits = self.limits._replace(sd=min(self.limits.sd, error))
 
     def _iterate(
@@ -199,10 +200,10 @@ class Trials:
         rank = setting.rank
         if start is None:
             return self._first_start(problem, rank)
-        own = with_offsets_of(problem, problem.units.scaled_start(start))
+        scaled = with_offsets_of(problem, problem.units.scaled_start(start))
         rotates = not problem.is_constrained  # a rotation would break a constraint
-        parts = singular_components if rotates else components
-        alive = alive_components(parts(own), rank, problem.size_of_T)
+        components_of = singular_components if rotates else components
+        alive = alive_components(components_of(scaled), rank, problem.size_of_T)
         return alive if alive.W.shape[1] == rank else self._extended(problem, alive, rank)
 
     def _first_start(self, problem: Problem, rank: int) -> Start:
@@ -235,8 +236,8 @@ class Trials:
         identity = make_pair("identity", "frobenius")
         new = svd_start(rest, identity, added, NO_OFFSETS, self.rng, kind)
         sizes = np.linalg.norm(new.H, axis=1) ** 2
-        kept = np.maximum(sizes - problem.alpha, SEED_SIZE * sizes)
-        root = np.sqrt(np.divide(kept, sizes, out=np.zeros_like(kept), where=sizes > 0))
+        shrunk = np.maximum(sizes - problem.alpha, SEED_SIZE * sizes)
+        root = np.sqrt(np.divide(shrunk, sizes, out=np.zeros_like(shrunk), where=sizes > 0))
         root = root.astype(start.W.dtype)
         return start._replace(
             W=np.hstack([start.W, new.W * root]), H=np.vstack([start.H, root[:, None] * new.H])
@@ -266,11 +267,11 @@ def _start_from(state: State) -> Start:
 def _with_ridges(problem: Problem, alpha: float, offset_alpha: float) -> Problem:
     """Return the problem with other ridges, which are in the units of X."""
     units, constant = problem.units, problem.offset_columns.constant
-    own = replace(
+    result = replace(
         problem,
         alpha=units.scaled_alpha(alpha),
         offset_alpha=units.scaled_offset_alpha(offset_alpha, constant),
     )
     for name in ("natural_penalty", "size_of_T"):  # these passes over the data are not repeated
-        own.__dict__[name] = getattr(problem, name)
-    return own
+        result.__dict__[name] = getattr(problem, name)
+    return result

@@ -133,10 +133,10 @@ class LiveFit(Background):
         """Return what `recall` needs to come back to the present fit."""
         return {name: getattr(self, name) for name in KEPT}
 
-    def recall(self, kept: dict[str, Any]) -> None:
+    def recall(self, saved: dict[str, Any]) -> None:
         """Come back to a fit, which can be continued if it could be before."""
         self._forget()
-        for name, value in kept.items():
+        for name, value in saved.items():
             setattr(self, name, value)
 
     def _launch(

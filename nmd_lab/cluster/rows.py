@@ -269,13 +269,8 @@ LARGEST_RESULT = 1 << 28
 """Size of a factor up to which a result has it as an array, in bytes."""
 
 
-def as_result(W: Any) -> Any:
-    """Return a factor for a result: a copy of an array, and rows on workers as an array.
-
-    Rows on workers that take more than `LARGEST_RESULT` stay there, as a Dask array.
-    """
-    if not isinstance(W, ClusterRows):
-        return W.copy()
+def as_result(W: ClusterRows) -> Any:
+    """Return a factor for a result: an array, or one of Dask if it is large."""
     if W.size * W.dtype.itemsize <= LARGEST_RESULT:
         return np.array(W)
     return W.to_dask()

@@ -8,7 +8,7 @@ from cluster_runs import PLAIN, assert_close, made
 from some import some
 
 import nmd_lab as nmd
-from nmd_lab.solver.executors import rows, tasks
+from nmd_lab.cluster import rows, tasks
 
 dask = pytest.importorskip("dask")
 da = pytest.importorskip("dask.array")

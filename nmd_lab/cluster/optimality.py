@@ -13,13 +13,18 @@ from nmd_lab.data.base import FloatArray
 from nmd_lab.solver.constraints.descent import kind_of_descent
 from nmd_lab.solver.constraints.steps import proximal_move
 
-from .observations import ClusterObservations
+from .cluster import Cluster
 from .passes import slopes, squared_move
 from .rows import ClusterRows
 
 
 def optimality_on_cluster(
-    problem: Any, W_aug: ClusterRows, H_aug: FloatArray, penalties: Sequence[float]
+    problem: Any,
+    cluster: Cluster,
+    data: str,
+    W_aug: ClusterRows,
+    H_aug: FloatArray,
+    penalties: Sequence[float],
 ) -> float:
     """Return the distance of factors from the first-order conditions.
 
@@ -27,21 +32,20 @@ def optimality_on_cluster(
     the balanced factors are W M and M⁻¹ H for a matrix M that follows from Wᵀ W and H Hᵀ.  It is
     NaN for nonnegative factors and the divergence, whose gradients would need another pass.
     """
-    data: ClusterObservations = problem.observations
     if problem.is_constrained and kind_of_descent(problem) == "divergence":
         return math.nan  # the envelope is flat where x = y = 0
     without = replace(problem, observations=None)
     lowest = math.inf
     for units in penalties:
         rho = units * problem.natural_penalty
-        given = (data.name, without, W_aug.taken, H_aug, rho)
-        data_term, primal, *products, gradient_H = data.cluster.sum(slopes, *given)
+        given = (data, without, W_aug.taken, H_aug, rho)
+        data_term, primal, *products, gradient_H = cluster.sum(slopes, *given)
         if problem.is_constrained:
             size = 2 * max(data_term, problem.reference) or 1.0
             move_of_H = _move_of_columns(problem, H_aug, gradient_H, size)
             rows = np.diag(products[2])[problem.solved(W_aug)[0]]
             squares = float(rows.sum()) or 1.0
-            (moved,) = data.cluster.sum(squared_move, *given, squares / size)
+            (moved,) = cluster.sum(squared_move, *given, squares / size)
             violation = max(move_of_H, math.sqrt(moved / squares))
         else:
             violation = _violation(problem, H_aug, data_term, products, gradient_H)

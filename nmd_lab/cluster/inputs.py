@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -13,8 +12,8 @@ import xarray as xr
 from numpy.typing import DTypeLike
 
 from nmd_lab._checks import check_word
-from nmd_lab.data.base import Observations, float_dtype
-from nmd_lab.data.labels import Labels, labels_of
+from nmd_lab.data.base import float_dtype
+from nmd_lab.data.labels import Labels, is_dask, labels_of
 from nmd_lab.data.observations import observe
 from nmd_lab.data.store import SparseStore
 
@@ -46,17 +45,8 @@ FEWEST_ENTRIES = 1 << 10
 """Smallest number of stored entries of a part."""
 
 
-def is_dask(X: Any) -> bool:
-    """Return whether X is a collection of Dask, or a DataArray over one."""
-    if isinstance(X, xr.DataArray):
-        return X.chunks is not None
-    return type(X).__module__.partition(".")[0] in ("dask", "dask_expr")
-
-
-def client_for(X: Any, given: Any) -> Any:
-    """Return the client of a fit: that which is given, or the active one if X is of Dask."""
-    if given is None and not is_dask(X):
-        return None
+def checked_client(X: Any, given: Any) -> Any:
+    """Return the client of a fit: that which is given, or the active one."""
     if given is None or isinstance(given, str):
         return _active_client(X, given)
     if not hasattr(given, "scheduler_info") or not hasattr(given, "submit"):
@@ -87,18 +77,6 @@ def _active_client(X: Any, given: str | None) -> Any:
         raise ValueError(
             f"{what}, and no client is active: start one, for example with distributed.Client()."
         ) from None
-
-
-def computing_on(observations: Observations) -> AbstractContextManager[Any]:
-    """Return a context in which arrays of Dask are computed where the observations lie."""
-    if not isinstance(observations, ClusterObservations):
-        return nullcontext()
-    import dask
-
-    context: AbstractContextManager[Any] = dask.config.set(
-        scheduler=observations.cluster.client.get
-    )
-    return context
 
 
 def observe_on_cluster(

@@ -19,10 +19,10 @@ from cluster_runs import PLAIN, assert_close, made
 from some import some
 
 import nmd_lab as nmd
-from nmd_lab.solver.executors import placement as placements
-from nmd_lab.solver.executors import tasks
-from nmd_lab.solver.executors.part import PARTS, Part, RowRange
-from nmd_lab.solver.executors.placement import Placement
+from nmd_lab.cluster import placement as placements
+from nmd_lab.cluster import tasks
+from nmd_lab.cluster.part import PARTS, Part, RowRange
+from nmd_lab.cluster.placement import Placement
 
 distributed = pytest.importorskip("distributed")
 

@@ -7,16 +7,18 @@ of all parts, whose answers are sums.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from pathlib import Path
+from typing import Any, NoReturn, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nmd_lab.data.base import FloatArray, Observations, Transform, has_offsets
 from nmd_lab.data.labels import Labels
-from nmd_lab.data.row_parts import rows_of
+from nmd_lab.data.row_blocks import rows_of
 from nmd_lab.solver.constraints.steps import ConstrainedColumns
 
 from .cluster import Cluster
@@ -34,44 +36,17 @@ from .data_steps import (
     sum_of_blocks,
     summarize,
 )
+from .files import PartFiles
+from .held_out import HeldOutOnCluster
+from .optimality import optimality_on_cluster
 from .part import DATA
-from .rows import ClusterRows, Named, stacked
+from .rows import ClusterRows, Named, as_result, stacked
 from .starts import ClusterMatrix, allow_rows, centred_sums, make_residual
+from .summary import Summary, summary_of
+from .sweeps import sweep_on_cluster
 
 NO_PATTERN = (np.empty(0, np.intp), np.empty(0, np.intp))
 """What stands for the pattern of sparse data, which the client does not have."""
-
-
-@dataclass(frozen=True)
-class Summary:
-    """What the client knows of a matrix on the workers.
-
-    Attributes
-    ----------
-    dtype : dtype
-        Type of the values.
-    n_stored, n_observed : int
-        Numbers of stored and of observed entries.
-    sparse : bool
-        Whether entries that are not stored are missing.
-    absent_are_zeros : bool
-        Whether entries that are not stored are zeros.
-    weights : dtype or None
-        Type of the weights, bool for a mask; None if every weight is one.
-    ends : (float, float)
-        Smallest and largest observed value.
-    column_counts : ndarray of int (n,)
-        Number of observed entries of each column.
-    """
-
-    dtype: np.dtype[Any]
-    n_stored: int
-    n_observed: int
-    sparse: bool
-    absent_are_zeros: bool
-    weights: np.dtype[Any] | None
-    ends: tuple[float, float]
-    column_counts: NDArray[np.integer]
 
 
 class WeightsElsewhere:
@@ -110,7 +85,7 @@ class ClusterObservations(Observations):
     ) -> ClusterObservations:
         """Return the observations that the parts hold, after a look at all of them."""
         name = DATA if named is None else named.name
-        return cls(cluster, labels, _summary(cluster.map(summarize, name), labels), named)
+        return cls(cluster, labels, summary_of(cluster.map(summarize, name), labels), named)
 
     @property
     def name(self) -> str:
@@ -206,13 +181,47 @@ class ClusterObservations(Observations):
         sums = [each for (each,) in answers]
         return np.concatenate(sums) if axis else np.sum(sums, axis=0)
 
-    def begin(
-        self, pieces: list[Any], dtype: Any, solved: slice, of_W: ConstrainedColumns | None
-    ) -> ClusterRows:
-        """Return W_aug of a start, the nearest one that is allowed."""
-        W = stacked(self.cluster, pieces, dtype)
+    @property
+    def elsewhere(self) -> Self:  # type: ignore[override]
+        """These observations, which know what is done on the workers."""
+        return self
+
+    def sweep(self, problem: Any, rank: int, now: Any = None) -> Any:
+        """Return the sweep of a problem, with T and U at their start, or as they were read."""
+        return sweep_on_cluster(problem, self.cluster, self.name, rank, now)
+
+    def held_out_score(self, pair: Any) -> HeldOutOnCluster:
+        """Return what compares a model with these entries, which are held out."""
+        return HeldOutOnCluster(self.cluster, self.name, pair)
+
+    def optimality(
+        self, problem: Any, W: ClusterRows, H: FloatArray, penalties: Sequence[float]
+    ) -> float:
+        """Return the distance of factors from the first-order conditions."""
+        return optimality_on_cluster(problem, self.cluster, self.name, W, H, penalties)
+
+    def stacked(self, pieces: Sequence[Any], dtype: Any) -> ClusterRows:
+        """Return a W of pieces beside each other."""
+        return stacked(self.cluster, pieces, dtype)
+
+    def allow(self, W: ClusterRows, solved: slice, of_W: ConstrainedColumns | None) -> None:
+        """Put the nearest allowed rows in the place of those of a start."""
         self.cluster.map(allow_rows, self.name, W.name, solved, of_W, changes=True)
-        return W
+
+    def result(self, W: ClusterRows) -> Any:
+        """Return W for a result, as an array or an array of Dask."""
+        return as_result(W)
+
+    def computing(self) -> AbstractContextManager[Any]:
+        """Return a context in which arrays of Dask are computed on the workers."""
+        import dask
+
+        context: AbstractContextManager[Any] = dask.config.set(scheduler=self.cluster.client.get)
+        return context
+
+    def checkpoint_files(self, path: Path) -> PartFiles:
+        """Return the files of the parts beside a checkpoint."""
+        return PartFiles(self.cluster, path)
 
     def _own_rows(self, rows: FloatArray | None) -> dict[int, tuple[Any, ...]]:
         """Return the offsets of the rows of each part."""
@@ -297,20 +306,3 @@ class ClusterObservations(Observations):
 
     reader = transformed = observed = observed_blocks = entries = _refuse
     select = csr_rows = to_array = with_values = with_stored = stored_positions = _refuse
-
-
-def _summary(answers: list[Any], labels: Labels) -> Summary:
-    """Return the summary of all parts."""
-    kinds, ends = [kind for kind, _, _ in answers], [each for _, each, _ in answers]
-    stored, observed = np.sum([kind[1:3] for kind in kinds], axis=0).tolist()
-    weights = [kind[5] for kind in kinds if kind[5] is not None]
-    return Summary(
-        np.dtype(kinds[0][0]),
-        stored,
-        observed,
-        kinds[0][3],
-        kinds[0][4],
-        max(weights, key=lambda dtype: dtype.itemsize) if weights else None,
-        (min(low for low, _ in ends), max(high for _, high in ends)),
-        sum((counts for _, _, counts in answers), np.zeros(labels.matrix_shape[1], np.intp)),
-    )

@@ -18,7 +18,6 @@ from nmd_lab.solver.sweep import Sweep, SweepResult
 
 from .cluster import Cluster
 from .files import take_sweep
-from .observations import ClusterObservations
 from .passes import column_sums, make_sweep, sweep_rows
 from .rows import ClusterRows, Named
 
@@ -163,14 +162,13 @@ class ObservedOnCluster(ClusterPasses, ObservedSweep):
 
 
 def sweep_on_cluster(
-    problem: Any, rank: int, now: EntriesElsewhere | None = None
+    problem: Any, cluster: Cluster, data: str, rank: int, now: EntriesElsewhere | None = None
 ) -> EverywhereOnCluster | ObservedOnCluster:
     """Return the sweep of a `Problem` whose rows lie on workers.
 
     T and U are at their start, or as they were read for an earlier sweep.
     """
-    data: ClusterObservations = problem.observations
-    cluster, (of_W, of_H) = data.cluster, problem.constrained_columns(rank)
+    of_W, of_H = problem.constrained_columns(rank)
     for name, each in (("w_constraint", of_W), ("h_constraint", of_H)):
         if each is not None and each.couples_rows and (each is of_W or problem.observed_only):
             raise ValueError(
@@ -179,7 +177,7 @@ def sweep_on_cluster(
             )
     named = Named(cluster, "sweep")
     without = replace(problem, observations=None)
-    (squares,) = cluster.sum(make_sweep, named.name, data.name, without, rank, changes=True)
+    (squares,) = cluster.sum(make_sweep, named.name, data, without, rank, changes=True)
     if now is None:
         now = EntriesElsewhere(named.name, math.sqrt(squares))
     else:
