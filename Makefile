@@ -16,7 +16,7 @@ NBVAL   = $(XDIST) --dist loadfile --nbval-lax --nbval-current-env --nbval-cell-
 SHORT_NOTEBOOKS := $(wildcard notebooks/01_* notebooks/09_* notebooks/11_* notebooks/12_* notebooks/paper/printed_updates*)
 
 # About half of the tests of the solver, by their time.
-HALF := sampler refinement devices executors
+HALF := sampler refinement devices
 
 # A process grows with the kernels that it compiles: `make test` takes new ones for each of its lines,
 # and `make test-all` for each of these folders.

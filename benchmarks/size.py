@@ -115,9 +115,9 @@ MEASURES: dict[str, Callable[[Files], str]] = {
     ),
     "`absent_are_zeros`": matches(r"\babsent_are_zeros\b"),
     "isinstance of Pair or MixedPair": matches(r"isinstance\([^)]*\b(?:Mixed)?Pair\b"),
-    "imports of executors outside": lambda files: matches(
-        r"(?m)^ *(?:from|import) .*\bexecutors\b"
-    )({p: t for p, t in files.items() if "/executors/" not in p}),
+    "imports of the cluster outside": lambda files: matches(
+        r"(?m)^ *(?:from|import) .*\b(?:executors|nmd_lab\.cluster)\b"
+    )({p: t for p, t in files.items() if not re.search("/(?:executors|cluster)/", p)}),
 }
 
 

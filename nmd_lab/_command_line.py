@@ -63,8 +63,8 @@ class DataOptions:
     def of_reader(self) -> dict[str, Any]:
         """Return the arguments of `nmd_lab.data.readers.read_file`."""
         flags = {name: getattr(self, name) for name in ("header", "index")}
-        given = {name: getattr(self, name) for name in ("variable", "row", "column", "value")}
-        return given | {name: "auto" if flag is None else flag for name, flag in flags.items()}
+        names = {name: getattr(self, name) for name in ("variable", "row", "column", "value")}
+        return names | {name: "auto" if flag is None else flag for name, flag in flags.items()}
 
 
 TYPES: dict[str, Any] = {
@@ -188,7 +188,7 @@ def is_to_be_chosen(rank: int | str, options: dict[str, Any], decompose: bool) -
     return "auto" in (rank, *((defaults | options).get(name) for name in names))
 
 
-def given(
+def arguments_of(
     options: ModelOptions | SolverOptions | SampledModelOptions | SamplerOptions,
 ) -> dict[str, Any]:
     """Return the arguments that differ from their defaults, with values of Python."""

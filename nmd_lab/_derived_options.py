@@ -53,8 +53,8 @@ def options_of(
     def decorate(cls: Class) -> Class:
         body = {"__doc__": cls.__doc__, "__module__": cls.__module__}
         settings: dict[str, Any] = {"frozen": True, "kw_only": True, "namespace": body}
-        made: Any = make_dataclass(cls.__name__, options, bases=(cls,), **settings)
-        decorated: Class = Parameter(name="*", group=group)(made)
+        with_options: Any = make_dataclass(cls.__name__, options, bases=(cls,), **settings)
+        decorated: Class = Parameter(name="*", group=group)(with_options)
         return decorated
 
     return decorate

@@ -15,7 +15,7 @@ from .model.losses import Frobenius
 from .result.decomposition import Decomposition
 from .solver.bounds import out_of_bounds
 from .solver.options import Options
-from .solver.prepare import Prepared
+from .solver.prepared import Prepared
 from .solver.problem import Problem
 from .warnings import (
     NMDWarning,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import inspect
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 from ._fit_warnings import messages_after, messages_before, warn
@@ -12,10 +13,10 @@ from ._interruption import interruptible
 from ._labelled import label
 from ._threads import one_thread
 from .checkpoint.call import Call
+from .data.labels import is_dask
 from .data.limits import GivenLimits
 from .data.stored import is_stored
 from .result.decomposition import Decomposition
-from .solver.executors.inputs import computing_on, is_dask
 from .solver.prepare import prepare
 from .solver.restarts import solve
 from .solver.settings import Compute, as_compute, as_solver, stored
@@ -55,9 +56,10 @@ def _fitted(
     with interruptible() as interruption, one_thread():
         prepared = prepare(X, *model, interruption=interruption, **own)
         warn(messages_before(prepared), stacklevel=4)
-        solution = solve(*prepared[:7])
+        solution = solve(prepared)
         fit = label(prepared, solution)
-        with computing_on(prepared.problem.observations):
+        elsewhere = prepared.problem.observations.elsewhere
+        with nullcontext() if elsewhere is None else elsewhere.computing():
             warn(messages_after(fit, prepared), stacklevel=4)
         if interruption and not interruption.reported:
             fit = label(prepared, solution.after(interruption))

@@ -41,9 +41,9 @@ from ._command_line import (
     SampledModelOptions,
     SamplerOptions,
     SolverOptions,
+    arguments_of,
     check_columns,
     checkpoint_of,
-    given,
     in_shell,
     is_to_be_chosen,
     with_categories,
@@ -176,7 +176,8 @@ def fit(
         raise ValueError(f"out={str(out)!r} is the file of the data: give another path.")
     if reconstruction and (out is None or out.suffix.lower() not in TABLES):
         raise ValueError("--reconstruction goes with a table: give --out with .csv or .parquet.")
-    options = _with_models(given(model or ModelOptions()) | given(solver or SolverOptions()))
+    changed = arguments_of(model or ModelOptions()) | arguments_of(solver or SolverOptions())
+    options = _with_models(changed)
     X, options = _read(data, reading, options)
     X = with_categories(X, categories)
     check_columns(X, "fit")
@@ -250,7 +251,8 @@ def sample(
     check_share("level", level, zero=False)
     if out is not None and check_export(out, "out", "posterior") == data.resolve():
         raise ValueError(f"out={str(out)!r} is the file of the data: give another path.")
-    options = given(model or SampledModelOptions()) | given(sampler or SamplerOptions())
+    model, sampler = model or SampledModelOptions(), sampler or SamplerOptions()
+    options = arguments_of(model) | arguments_of(sampler)
     X, options = _read(data, reading, _with_models(options))
     check_columns(X, "sample")
     if out is not None:

@@ -8,7 +8,9 @@ the methods below and never asks for the class.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
 from typing import Any, Protocol, Self
 
 import numpy as np
@@ -51,6 +53,40 @@ class WeightReader(EntryReader, Protocol):
         """Type of the weights."""
 
 
+class Elsewhere(Protocol):
+    """What a fit asks of rows that are on other machines; a W stays there, too."""
+
+    def sweep(self, problem: Any, rank: int, now: Any = None) -> Any:
+        """Return the sweep of a problem, with T and U at their start, or as they were read."""
+
+    def split(self, share: float, rng: np.random.Generator) -> tuple[Observations, Observations]:
+        """Return the observations without a share of them, and that share."""
+
+    def without(self, held_out: Observations) -> tuple[Observations, Observations]:
+        """Return the observations at other positions than those of a matrix, and that matrix."""
+
+    def held_out_score(self, pair: Any) -> Any:
+        """Return what compares a model with these entries, which are held out."""
+
+    def optimality(self, problem: Any, W: Any, H: FloatArray, penalties: Sequence[float]) -> float:
+        """Return the distance of factors from the first-order conditions."""
+
+    def stacked(self, pieces: Sequence[Any], dtype: Any) -> Any:
+        """Return a W of pieces beside each other: matrices, columns, numbers."""
+
+    def allow(self, W: Any, solved: slice, of_W: Any) -> None:
+        """Put the nearest allowed rows in the place of those of a start."""
+
+    def result(self, W: Any) -> Any:
+        """Return W for a result, as an array or an array of Dask."""
+
+    def computing(self) -> AbstractContextManager[Any]:
+        """Return a context in which arrays of Dask are computed there."""
+
+    def checkpoint_files(self, path: Path) -> Any:
+        """Return what belongs to a checkpoint at a path."""
+
+
 class Observations(ABC):
     """A partly observed matrix.
 
@@ -66,6 +102,8 @@ class Observations(ABC):
         Limits of the stored entries; None if all observed values are known.
     scratch : Scratch or None
         Folder for arrays of the size of X, if X lies in a file; None (default) if not.
+    elsewhere : Elsewhere or None
+        What works with the rows if they are on other machines; None (default) if not.
     """
 
     values: FloatArray
@@ -73,6 +111,7 @@ class Observations(ABC):
     labels: Labels
     limits: EntryLimits | None
     scratch: Scratch | None = None
+    elsewhere: Elsewhere | None = None
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -98,6 +137,11 @@ class Observations(ABC):
     @abstractmethod
     def absent_are_zeros(self) -> bool:
         """Whether entries without a stored value are observed and equal to 0."""
+
+    @property
+    def in_memory(self) -> bool:
+        """Whether all entries are in the memory of this process."""
+        return self.scratch is None and self.elsewhere is None
 
     @property
     def n_stored(self) -> int:

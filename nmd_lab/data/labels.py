@@ -195,6 +195,13 @@ def labels_of(X: Any, sample_dims: str | Sequence[str] | None = None) -> Labels:
     return Labels(("row", "column"), shape, ("row",), coords, valid_range=valid_range(X))
 
 
+def is_dask(X: Any) -> bool:
+    """Return whether X is a collection of Dask, or a DataArray over one."""
+    if isinstance(X, xr.DataArray):
+        return X.chunks is not None
+    return type(X).__module__.partition(".")[0] in ("dask", "dask_expr")
+
+
 def is_frame(X: Any) -> bool:
     """Return whether X is a pandas DataFrame, without an import of pandas."""
     return hasattr(X, "to_numpy") and hasattr(X, "columns") and hasattr(X, "index")

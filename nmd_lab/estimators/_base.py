@@ -23,7 +23,7 @@ from sklearn.utils.validation import (
 
 from nmd_lab.data.base import FloatArray
 from nmd_lab.data.labels import Labels, is_frame, plain_columns
-from nmd_lab.data.matched import known_columns
+from nmd_lab.data.matching import known_columns
 from nmd_lab.data.observations import observe
 from nmd_lab.data.sparse_observations import SparseObservations
 from nmd_lab.data.typed_table import TypedTable
@@ -58,7 +58,7 @@ class FactorModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     _command: ClassVar[Callable[..., Decomposition]]
     _absent_are_zeros: ClassVar[bool]
-    _n_parts: ClassVar[int] = 5  # parts of the columns, which `score` hides in turn
+    _n_folds: ClassVar[int] = 5  # of the columns, which `score` hides in turn
 
     n_components: int | Literal["auto"]
     loss: str | Loss
@@ -107,8 +107,8 @@ class FactorModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         elif is_frame(X):
             data = type(X)(checked, index=X.index, columns=X.columns)
         limits = {"at_most": at_most, "at_least": at_least, "upper": upper}
-        given = {name: each for name, each in limits.items() if each is not None}
-        self._run(data, checked, options | given)
+        options |= {name: each for name, each in limits.items() if each is not None}
+        self._run(data, checked, options)
         return self
 
     def _check_options(self, X: Any) -> None:
@@ -184,8 +184,8 @@ class FactorModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def _run(self, data: Any, checked: Any, options: dict[str, Any]) -> None:
         """Fit the model to labelled data, and set the attributes; `checked` has no labels."""
         names = set(inspect.signature(type(self)._command).parameters) & set(options)
-        own = {name: options[name] for name in names}
-        fit = type(self)._command(data, self.n_components, **own)
+        arguments = {name: options[name] for name in names}
+        fit = type(self)._command(data, self.n_components, **arguments)
         self.decomposition_ = fit
         self.components_: FloatArray = fit.factors[1]
         self.n_components_ = fit.rank
@@ -197,7 +197,7 @@ class FactorModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def score(self, X: Any, y: Any = None) -> float:
         """Return the score of predictions of entries of X from the other entries of their rows.
 
-        The columns are divided into five parts.  Each part is hidden in turn, the rows of W are
+        The columns are divided into five folds.  Each fold is hidden in turn, the rows of W are
         computed from the other columns, and the hidden entries are predicted.  A larger rank does
         not automatically have a higher score, so that ranks, losses and nonlinearities can be
         compared.  If columns are of several kinds, X and prediction are taken in the units of
@@ -222,12 +222,12 @@ class FactorModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         n = dense.shape[1]
         kinds = getattr(getattr(self, "decomposition_", None), "kinds", None)
         source = np.arange(n) if self._table is None else self._table.source
-        parts = min(self._n_parts, source[-1] + 1)
+        folds = min(self._n_folds, source[-1] + 1)
         error = 0.0
-        for part in range(parts):
-            hidden = source % parts == part
-            known = np.where(seen & ~hidden, dense, np.nan)
-            wrong = np.where(seen, in_units(kinds, dense - self._modelled(known)), 0)[:, hidden]
+        for fold in range(folds):
+            hidden = source % folds == fold
+            visible = np.where(seen & ~hidden, dense, np.nan)
+            wrong = np.where(seen, in_units(kinds, dense - self._modelled(visible)), 0)[:, hidden]
             error += float(np.sum(np.square(wrong, dtype=np.float64)))
         whole = in_units(kinds, dense - constants_of(kinds, n))
         size = float(np.sum(np.square(whole[seen], dtype=np.float64)))

@@ -59,12 +59,12 @@ class SampledRows:
     ----------
     posterior : Posterior
         Posterior of the fitted matrix.
-    known : dict of bytes to int
+    positions : dict of bytes to int
         Position of each fitted row, by the hash of its observed entries.
     """
 
     posterior: Posterior
-    known: dict[bytes, int]
+    positions: dict[bytes, int]
 
     @classmethod
     def of(cls, posterior: Posterior, X: Any) -> Self:
@@ -74,7 +74,7 @@ class SampledRows:
 
     def values(self, X: Any, *, std: bool = False) -> RowValues:
         """Return mean and standard deviation of all entries of some rows."""
-        place = np.array([self.known.get(key, -1) for key in row_keys(X)], dtype=np.intp)
+        place = np.array([self.positions.get(key, -1) for key in row_keys(X)], dtype=np.intp)
         mean = np.empty(X.shape)
         deviation = np.empty(X.shape) if std else None
         other = np.flatnonzero(place < 0)
@@ -133,12 +133,12 @@ def draw(data: Any, options: dict[str, Any]) -> Posterior:
     check_integer("n_draws", options["n_draws"], 1)
     if options["n_tune"] is not None:
         check_integer("n_tune", options["n_tune"], 0)
-    own = {name: options[name] for name in ALSO_OF_SAMPLE}
+    arguments = {name: options[name] for name in ALSO_OF_SAMPLE}
     limits = ("at_most", "at_least", "upper")
-    own |= {name: options[name] for name in limits if name in options}
-    if own["nonlinearity"] is None:
-        del own["nonlinearity"]
-    return sample(data, rank, draws=options["n_draws"], tune=options["n_tune"], **own)
+    arguments |= {name: options[name] for name in limits if name in options}
+    if arguments["nonlinearity"] is None:
+        del arguments["nonlinearity"]
+    return sample(data, rank, draws=options["n_draws"], tune=options["n_tune"], **arguments)
 
 
 def misfit(posterior: Posterior, X: Any) -> float:

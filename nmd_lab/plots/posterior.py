@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nmd_lab._checks import check_integer
-from nmd_lab.data.matched import match_data
+from nmd_lab.data.matching import match_data
 from nmd_lab.result.entries import entries_at
 from nmd_lab.result.posterior.posterior import Posterior
 
@@ -162,9 +162,9 @@ def _side_by_side(x: NDArray[np.float64], order: NDArray[Any]) -> NDArray[np.flo
         return x
     place, width = x.copy(), ROOM * float(np.diff(values).min())
     for value, count in zip(values, counts, strict=True):
-        own = np.flatnonzero(x == value)
-        own = own[np.argsort(order[own], kind="stable")]
-        place[own] += width * ((np.arange(count) + 0.5) / count - 0.5)
+        equal = np.flatnonzero(x == value)
+        equal = equal[np.argsort(order[equal], kind="stable")]
+        place[equal] += width * ((np.arange(count) + 0.5) / count - 0.5)
     return place
 
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from nmd_lab._checks import check_positions
 from nmd_lab.data.labels import COMPONENT
-from nmd_lab.data.matched import match_data
+from nmd_lab.data.matching import match_data
 from nmd_lab.data.pictures import Picture, picture_of
 from nmd_lab.result.entries import entries_at
 from nmd_lab.result.posterior.posterior import Posterior

@@ -9,7 +9,7 @@ import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
 from nmd_lab.data.containers import like
-from nmd_lab.data.matched import match_data
+from nmd_lab.data.matching import match_data
 
 from .entries import compared_entries, entries_in, values_at
 from .factors import Factors

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from nmd_lab._atomic import check_target, write_atomically
 from nmd_lab.data.labels import is_frame
-from nmd_lab.data.matched import observe_beside
+from nmd_lab.data.matching import observe_beside
 
 from .decomposition import Decomposition
 from .entries import entries_at

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from nmd_lab.data.base import FloatArray
 from nmd_lab.data.containers import dense_like
 from nmd_lab.data.labels import Labels, is_frame
-from nmd_lab.data.matched import MatchedData, match_data
+from nmd_lab.data.matching import MatchedData, match_data
 from nmd_lab.data.sparse import is_sparse
 from nmd_lab.data.typed_table import TypedColumn, table_of
 from nmd_lab.model.likelihoods.binary import Logistic

@@ -12,8 +12,7 @@ from scipy import sparse
 
 from nmd_lab._checks import check_integer, errors_about
 from nmd_lab.data.labels import COMPONENT, Labels
-from nmd_lab.data.matched import observe_beside
-from nmd_lab.data.matching import AXES, match
+from nmd_lab.data.matching import AXES, match, observe_beside
 from nmd_lab.data.sparse import is_sparse
 
 from .factors import Factors

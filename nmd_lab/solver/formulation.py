@@ -13,11 +13,10 @@ from nmd_lab.model.losses import Frobenius
 from nmd_lab.model.nonlinearities import Identity
 from nmd_lab.model.offsets import Offsets
 
-from .constraints.given import GivenConstraints
+from .constraints.factor_constraints import GivenConstraints
 from .devices.choice import device_of, refuse_unsupported
 from .devices.files import FileHost
 from .devices.host import HOST
-from .executors.observations import ClusterObservations
 from .memory import refuse_fit
 from .offsets import OffsetColumns
 from .options import Options
@@ -42,8 +41,7 @@ def make_problem(
         device = FileHost(observations.scratch)
     if observed_only:
         observations = observations.as_sparse()
-    in_memory = observations.scratch is None and not isinstance(observations, ClusterObservations)
-    if scaling.exponent and in_memory:
+    if scaling.exponent and observations.in_memory:
         three = 3 * observations.n_stored * observations.dtype.itemsize
         refuse_fit(observations, three)  # a copy of the data, T and U
     observations, pair = scaling.scaled_observations(observations), scaling.scaled_pair()

@@ -8,13 +8,11 @@ import numpy as np
 
 from nmd_lab._checks import errors_about, new_stream
 from nmd_lab.data.base import Observations
-from nmd_lab.data.matched import match_data
+from nmd_lab.data.matching import match_data
 from nmd_lab.data.sparse_observations import SparseObservations
 from nmd_lab.data.split import flat_positions, split
 from nmd_lab.model.model import Model
 
-from .executors.held_out import HeldOutOnCluster
-from .executors.observations import ClusterObservations
 from .held_out import HeldOut
 from .options import Options
 
@@ -30,10 +28,10 @@ def hold_out(
     held_out: Any
     if options.holds_out_share:
         share, own_stream = float(validation), new_stream(rng)
-        if isinstance(observations, ClusterObservations):
-            rest, held_out = observations.split(share, own_stream)
-        else:
+        if (elsewhere := observations.elsewhere) is None:
             rest, held_out = split(observations, share, own_stream)
+        else:
+            rest, held_out = elsewhere.split(share, own_stream)
         if not held_out.n_observed:
             raise ValueError(
                 f"validation={validation} holds out none of the {rest.n_observed} observed "
@@ -41,18 +39,19 @@ def hold_out(
             )
     else:
         held_out = _given(validation, observations)
-        if isinstance(observations, ClusterObservations):
-            rest, held_out = observations.without(held_out)
-        else:
+        if (elsewhere := observations.elsewhere) is None:
             rest = _without(observations, held_out)
+        else:
+            rest, held_out = elsewhere.without(held_out)
     return rest, held_out.as_sparse()
 
 
 def judge_of(held_out: Any, pair: Model) -> Any:
     """Return what compares the model with held-out entries, None without any."""
-    if isinstance(held_out, ClusterObservations):
-        return HeldOutOnCluster(held_out, pair)
-    return None if held_out is None else HeldOut(held_out, pair)
+    if held_out is None:
+        return None
+    elsewhere = held_out.elsewhere
+    return HeldOut(held_out, pair) if elsewhere is None else elsewhere.held_out_score(pair)
 
 
 def _given(validation: Any, observations: Observations) -> SparseObservations:

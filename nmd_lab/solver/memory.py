@@ -5,13 +5,12 @@ from __future__ import annotations
 from nmd_lab._memory import refuse_above
 from nmd_lab.data.base import Observations
 
-from .executors.observations import ClusterObservations
 from .initialization import svd_memory
 from .options import Options
 from .problem import Problem
 from .refinement.lbfgs import MOST_PAIRS, pairs_for
 from .refinement.plan import RefinementPlan, memory_allows
-from .restarts import side_by_side
+from .side_by_side import side_by_side
 from .storage import BLOCK_ENTRIES
 from .zeros.tiles import ENTRIES
 
@@ -21,7 +20,7 @@ STREAMED_ARRAYS = 4  # arrays of the size of X that must fit, or data in files a
 def needed_memory(problem: Problem, rank: int, options: Options, plan: RefinementPlan) -> int:
     """Return the bytes that a fit allocates beside its data."""
     init = options.init if isinstance(options.init, str) else "random"
-    if plan.descends:
+    if plan.engine == "implicit zeros":
         needed, init = _of_descents(problem, rank), "randomized"
     else:
         starts = side_by_side(problem, options, options.n_init - 1)
@@ -57,7 +56,7 @@ def _of_descents(problem: Problem, rank: int) -> int:
 
 def check_memory(problem: Problem, rank: int, options: Options, plan: RefinementPlan) -> None:
     """Raise MemoryError if a fit needs more than is free; workers have memory of their own."""
-    if not isinstance(problem.observations, ClusterObservations):
+    if problem.observations.elsewhere is None:
         needed = needed_memory(problem, rank, options, plan)
         refuse_fit(problem.observations, needed, options.compute.memory_limit)
 

@@ -22,7 +22,7 @@ from nmd_lab._checks import (
 )
 
 from .constraints.base import FactorConstraint
-from .constraints.given import as_constraint, check_both
+from .constraints.factor_constraints import as_constraint, check_both
 from .penalty import PenaltyRule
 from .settings import ADMM, Compute, as_compute, as_solver
 

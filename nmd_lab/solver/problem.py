@@ -15,14 +15,11 @@ from nmd_lab.data.sparse_observations import SparseObservations
 from nmd_lab.model.losses import Loss
 from nmd_lab.model.model import Model
 
-from .constraints.given import NO_CONSTRAINTS, GivenConstraints
+from .constraints.factor_constraints import NO_CONSTRAINTS, GivenConstraints
 from .constraints.steps import ConstrainedColumns
 from .devices.base import Device
 from .devices.host import HOST
 from .everywhere_sweep import EverywhereSweep
-from .executors.observations import ClusterObservations
-from .executors.rows import stacked
-from .executors.sweeps import sweep_on_cluster
 from .initialization import Start
 from .observed_sweep import ObservedSweep
 from .offsets import NO_OFFSET_COLUMNS, OffsetColumns
@@ -126,14 +123,18 @@ class Problem:
         """Whether only the observed entries are stored."""
         return self.observations.pattern is not None
 
-    def sweep(self, rank: int) -> Sweep:
-        """Return the sweep for a rank, with T and U at their start."""
-        if isinstance(self.observations, ClusterObservations):
-            return sweep_on_cluster(self, rank)
+    def sweep(self, rank: int, now: Any = None) -> Sweep:
+        """Return the sweep for a rank, with T and U at their start, or as an earlier one had them.
+
+        `now` is what `Sweep.now` of that one was.
+        """
+        if (elsewhere := self.observations.elsewhere) is not None:
+            remote: Sweep = elsewhere.sweep(self, rank, now)
+            return remote
         beyond_stored = self.sparse and not self.observed_only
         _, empty_columns = self.empty
         given = (self.observations, self.pair, self.device)
-        split_variable = SplitVariable(*given, beyond_stored=beyond_stored)
+        split_variable = SplitVariable(*given, beyond_stored=beyond_stored, now=now)
         of_W, of_H = self.alphas(rank)
         ridges = Ridge(self.epsilon, of_W), Ridge(self.epsilon, of_H)
         solved = self.offset_columns.solved(rank)
@@ -185,12 +186,10 @@ class Problem:
         for each, rows in ((of_W, start.W), (of_H, start.H.T)):
             if each is not None:
                 each.constraint.check(np.asarray(rows, dtype=np.float64))
-        if isinstance(self.observations, ClusterObservations):
-            H = self.offset_columns.extended_H(start.H, start.offsets)
-            pieces = self.offset_columns.pieces_of_W(start.W, start.offsets)
-            W: Any = self.observations.begin(pieces, H.dtype, solved_W, of_W)
+        W, H = self._extend(start)
+        if (elsewhere := self.observations.elsewhere) is not None:
+            elsewhere.allow(W, solved_W, of_W)
         else:
-            W, H = self.offset_columns.extend(start.W, start.H, start.offsets)
             W[empty_rows, solved_W] = 0
             if of_W is not None:
                 W[:, solved_W] = of_W.project(W[:, solved_W])
@@ -211,13 +210,15 @@ class Problem:
     def extended(self, state: Any) -> tuple[FloatArray, FloatArray]:
         """Return the extended factors of a state that is in the units of X."""
         start = Start(state.W, state.H, from_factors=True, offsets=state.offsets)
-        scaled = self.units.scaled_start(start)
-        if isinstance(self.observations, ClusterObservations):
-            pieces = self.offset_columns.pieces_of_W(scaled.W, scaled.offsets)
-            H = self.offset_columns.extended_H(scaled.H, scaled.offsets)
-            own: Any = stacked(self.observations.cluster, pieces, H.dtype)
-            return own, H
-        return self.offset_columns.extend(scaled.W, scaled.H, scaled.offsets)
+        return self._extend(self.units.scaled_start(start))
+
+    def _extend(self, start: Start) -> tuple[FloatArray, FloatArray]:
+        """Return the extended factors of a start."""
+        if (elsewhere := self.observations.elsewhere) is None:
+            return self.offset_columns.extend(start.W, start.H, start.offsets)
+        H = self.offset_columns.extended_H(start.H, start.offsets)
+        pieces = self.offset_columns.pieces_of_W(start.W, start.offsets)
+        return elsewhere.stacked(pieces, H.dtype), H
 
     def solved(self, W_aug: FloatArray) -> tuple[slice, slice]:
         """Return the columns of W_aug and the rows of H_aug that are solved for."""

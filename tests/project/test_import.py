@@ -46,7 +46,7 @@ def run_in_a_fresh_interpreter(script):
 
 def test_dir_shows_the_public_names_and_those_of_every_module():
     script = """
-import json, nmd_lab, nmd_lab.fit, nmd_lab.solver.admm
+import json, nmd_lab, nmd_lab.fit, nmd_lab.solver.engines.admm
 print(json.dumps([dir(nmd_lab), nmd_lab.__all__, nmd_lab.__version__]))
 """
     shown, public, version = run_in_a_fresh_interpreter(script)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 import sys
 from dataclasses import dataclass
+from typing import Any, Literal
 
 from nmd_lab.model.losses import Frobenius
 from nmd_lab.model.nonlinearities import Identity
 from nmd_lab.solver.constraints.descent import kind_of_descent
 from nmd_lab.solver.devices.host import HOST
-from nmd_lab.solver.executors.observations import ClusterObservations
 from nmd_lab.solver.options import Options
 from nmd_lab.solver.problem import Problem
 from nmd_lab.solver.settings import is_automatic
@@ -28,8 +28,7 @@ class RefinementPlan:
     homotopy: str | bool
     polish: bool
     fitted: float = 0.0
-    searches: bool = False
-    descends: bool = False
+    engine: Literal["admm", "constrained", "implicit zeros"] = "admm"
     tol: float = 0.0
 
     @property
@@ -38,7 +37,7 @@ class RefinementPlan:
 
         None stands for the usual one.
         """
-        return sys.maxsize - 1 if self.descends else None
+        return sys.maxsize - 1 if self.engine == "implicit zeros" else None
 
     @property
     def limited(self) -> bool:
@@ -81,17 +80,18 @@ def make_plan(problem: Problem, rank: int, options: Options) -> RefinementPlan:
             f"homotopy=True does not go with nonlinearity={pair.shown[0]!r}, which has no "
             "interval to widen: use MinMax, or homotopy='auto'."
         )
-    if isinstance(observations, ClusterObservations):
+    if observations.elsewhere is not None:
         return RefinementPlan(False, False, False, fitted=exact_for(options.tol) / 100)
     if problem.is_constrained:
         own = options.solver.refine and options.solver.rho == "auto"
         own &= problem.device is HOST
-        searches = own and kind_of_descent(problem) is not None
+        descends = own and kind_of_descent(problem) is not None
+        engine: Any = "constrained" if descends else "admm"
         fitted = exact_for(options.tol) / 100
-        return RefinementPlan(False, False, False, fitted, searches)
-    if descends(problem, options):
+        return RefinementPlan(False, False, False, fitted, engine)
+    if has_implicit_zeros(problem, options):
         fitted = exact_for(options.tol) / 100
-        return RefinementPlan(False, False, False, fitted, descends=True, tol=options.tol)
+        return RefinementPlan(False, False, False, fitted, "implicit zeros", options.tol)
     adaptive = math.isfinite(problem.rule.factor) and not problem.rule.projected
     least_squares = pair.is_of(Identity, Frobenius) and problem.observed_only
     m, n = observations.shape
@@ -108,7 +108,7 @@ def make_plan(problem: Problem, rank: int, options: Options) -> RefinementPlan:
     return RefinementPlan(refine, homotopy, polish, fitted=exact_for(options.tol) / 100)
 
 
-def descends(problem: Problem, options: Options) -> bool:
+def has_implicit_zeros(problem: Problem, options: Options) -> bool:
     """Return whether descents take the place of Algorithm 1, which would store T and U of zeros."""
     pair = problem.pair
     observations, (m, n) = problem.observations, problem.observations.shape

@@ -71,8 +71,8 @@ def findings(posterior: Posterior, X: Any, held_out: Any) -> Findings:
     """Return what a posterior says at held-out entries, or at seen ones if there are none."""
     entries = None if held_out is None else observe(held_out).as_sparse()
     unseen = entries is not None and entries.n_observed > 0
-    known = entries if entries is not None and unseen else observe(X).as_sparse()
-    checked = sample(known, MOST_CHECKED)
+    observations = entries if entries is not None and unseen else observe(X).as_sparse()
+    checked = sample(observations, MOST_CHECKED)
     mean, low, high = _at(posterior, checked)
     x = checked.values
     drawn = sample(checked, MOST_DRAWN)
@@ -100,6 +100,6 @@ def sample(entries: SparseObservations, most: int) -> SparseObservations:
     """Return observations, or a random sample of them that is always the same."""
     if entries.n_observed <= most:
         return entries
-    kept = np.zeros(entries.n_observed, dtype=bool)
-    kept[np.random.default_rng(0).choice(kept.size, most, replace=False)] = True
-    return entries.select(kept)
+    drawn = np.zeros(entries.n_observed, dtype=bool)
+    drawn[np.random.default_rng(0).choice(drawn.size, most, replace=False)] = True
+    return entries.select(drawn)

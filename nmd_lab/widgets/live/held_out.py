@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nmd_lab.model.model import Model
-from nmd_lab.solver.admm import State
+from nmd_lab.solver.state import State
 
 EVERY_UP_TO = 20
 """Up to here each iteration is measured."""
@@ -61,9 +61,9 @@ class HiddenEntries:
     ) -> None:
         n_hidden = rows.size
         if rows.size > most:
-            kept = np.random.default_rng(0).choice(rows.size, most, replace=False)
-            kept.sort()
-            rows, columns = rows[kept], columns[kept]
+            drawn = np.random.default_rng(0).choice(rows.size, most, replace=False)
+            drawn.sort()
+            rows, columns = rows[drawn], columns[drawn]
         self.sample = ""
         if rows.size < n_hidden:
             self.sample = f" (a sample of {rows.size} of {n_hidden} hidden entries)"

@@ -73,7 +73,7 @@ class FactorsPart:
             "components": components_part(
                 factors, frame, names, self.off(fitted), self.chosen, said
             ),
-            "scatter": self._plane[1].part(factors[0]),
+            "scatter": self._plane[1].points(factors[0]),
         }
 
     def _act(self, message: Mapping[str, Any]) -> None:

@@ -73,7 +73,7 @@ class CompletionState(SamplingState):
         Field("draws", "Draws", "integer", (), "How sure", "Sweeps of the sampler after tuning"),
     )  # fmt: skip
     numbers = MappingProxyType({"rank": 8, "alpha": 15.0, "offset_alpha": 5.0})
-    kept = (*SamplingState.kept, "fitted_entries")
+    fit_attributes = (*SamplingState.fit_attributes, "fitted_entries")
 
     def __init__(
         self,

@@ -89,14 +89,14 @@ class DecompositionState(PaintingState):
         Field("iterations", "Iterations", "integer", (), "Solver", "Number of each run"),
     )  # fmt: skip
     numbers = MappingProxyType({"rank": 10, "alpha": 0.0})
-    kept = (*PaintingState.kept, "errors", "hidden")
+    fit_attributes = (*PaintingState.fit_attributes, "errors", "hidden")
     lengths = (*PaintingState.lengths, "shape")
 
     def __init__(self, X: Any = None, shape: tuple[int, int] | None = None, **values: Any) -> None:
         if is_sparse(X):
             raise TypeError("X is sparse: give it to CompletionExplorer, or X.toarray() here.")
-        self.given, self._made = X, as_matrix(X)
-        self.X = self._made.matrix
+        self.given, self._matrix = X, as_matrix(X)
+        self.X = self._matrix.matrix
         self.options = {"data": ([OWN_DATA] if X is not None else []) + list(matrix_choices())}
         defaults = {
             "data": self.options["data"][0],
@@ -140,7 +140,7 @@ class DecompositionState(PaintingState):
         names = ("data", "noise", "level", "missing", "seed", "shape")
         key = (*(self.values[name] for name in names), paint)
         if self._data is None or self._data[0] != key:
-            channels = self._made.channels if self.values["data"] == OWN_DATA else 1
+            channels = self._matrix.channels if self.values["data"] == OWN_DATA else 1
             layout = self._layout()
             self._data = key, MatrixData(self.source(), self.values, layout, channels, paint)
         return self._data[1]
@@ -184,7 +184,7 @@ class DecompositionState(PaintingState):
         values, reasons = self.values, {}
         if len(self.options["data"]) == 1:
             reasons["data"] = "there is only one matrix"
-        if self._made.channels > 1 and values["data"] == OWN_DATA:
+        if self._matrix.channels > 1 and values["data"] == OWN_DATA:
             reasons["shape"] = "the matrix is one picture in colours"
         if values["noise"] == "none":
             reasons["level"] = "no noise is added"
@@ -278,9 +278,9 @@ class DecompositionState(PaintingState):
             data = self.fitted_data
         else:
             result, arguments, data = None, self.arguments(), self.data
-        given = name if values["data"] == OWN_DATA else matrix_choices()[values["data"]].code
-        own = values["data"] == OWN_DATA
-        load = loading_lines(given, self._made.code if own else "", is_own=own)
+        source = name if values["data"] == OWN_DATA else matrix_choices()[values["data"]].code
+        is_own = values["data"] == OWN_DATA
+        load = loading_lines(source, self._matrix.code if is_own else "", is_own=is_own)
         paint = self.paint if result is None else self.fitted_paint
         before = None if result is None else self.before_brush
         return Cell(self.imports, load, values, data, arguments).code(result, paint, before)

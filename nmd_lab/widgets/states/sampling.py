@@ -127,11 +127,11 @@ class SamplingState(ChoosingState):
 
 def _as_long(posterior: Posterior) -> dict[str, int]:
     """Return the options with which a sampler ends with the same draws, even of a stopped run."""
-    sweeps, kept = posterior.trace.sizes["sweep"], posterior.draws.sizes["draw"]
+    sweeps, n_draws = posterior.trace.sizes["sweep"], posterior.draws.sizes["draw"]
     step = posterior.parameters["step"]
     if step == 1:
         return {"draws": sweeps}
-    return {"draws": kept * step if sweeps >= step else sweeps, "keep": kept}
+    return {"draws": n_draws * step if sweeps >= step else sweeps, "keep": n_draws}
 
 
 def row_intervals(posterior: Posterior, row: int, columns: NDArray[np.intp]) -> NDArray[Any]:

@@ -47,7 +47,7 @@ class CompletionView(SamplingView):
         self.actions |= self.factors.actions | {"ask": self._ask}
 
     @property
-    def given(self) -> tuple[Any, str]:
+    def source(self) -> tuple[Any, str]:
         """What the user gave, and the attribute of the state that holds it."""
         return self.state.ratings, "ratings"
 
@@ -160,12 +160,12 @@ class CompletionView(SamplingView):
         observed, best = self.state.entries(row, top)
         sure = self.state.is_sampled
         heads = ["predicted", *([f"{100 * LEVEL:.0f} % interval"] if sure else [])]
-        known = [
+        rows = [
             [entry.label, number_text(entry.observed, 3), *_model(entry, sure)]
             for entry in observed
         ]
         tables = [
-            table("known", ("observed", "value", *heads), known, ids=[e.column for e in observed])
+            table("known", ("observed", "value", *heads), rows, ids=[e.column for e in observed])
         ]
         if best:
             rows = [[entry.label, *_model(entry, sure)] for entry in best]

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from nmd_lab.model.fitted_values import FittedValues
-from nmd_lab.solver.admm import State
+from nmd_lab.solver.state import State
 from nmd_lab.widgets.parts.axis_labels import texts
 from nmd_lab.widgets.parts.charts import trials_charts
 from nmd_lab.widgets.parts.curves import RESIDUALS, Panel, curves_part
@@ -55,7 +55,7 @@ class DecompositionView(ChoosingView):
         }
 
     @property
-    def given(self) -> tuple[Any, str]:
+    def source(self) -> tuple[Any, str]:
         """What the user gave, and the attribute of the state that holds it."""
         return self.state.given, "given"
 

@@ -69,10 +69,10 @@ class FittedState(FitState):
 
     def code(self, name: str | None = None) -> str:
         """Return a notebook cell that shows the same without an explorer."""
-        given = name or "..."
+        source = name or "..."
         if self.path is not None:
-            given = call("nmd.load", f'"{self.path.as_posix()}"')
-        reading = "" if given == "fit" else f"fit = {given}\n"
+            source = call("nmd.load", f'"{self.path.as_posix()}"')
+        reading = "" if source == "fit" else f"fit = {source}\n"
         plots = "fit.plot.convergence()\nfit.plot.components()\n"
         if self.decomposition._choice:
             plots += "fit.plot.selection()\n"
@@ -92,7 +92,7 @@ class FitView(View):
         self.actions |= self.factors.actions
 
     @property
-    def given(self) -> tuple[Any, str]:
+    def source(self) -> tuple[Any, str]:
         """The fit, unless it is from a file."""
         return (None if self.state.path is not None else self.state.decomposition), "decomposition"
 

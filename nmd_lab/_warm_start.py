@@ -1,0 +1,111 @@
+"""Warm starts of chains: from a fit, or from the end of an earlier posterior."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from .data.base import FloatArray
+from .result.decomposition import Decomposition
+from .result.posterior.posterior import Posterior
+from .solver.sampler.model import Model
+from .solver.sampler.state import ChainState
+from .solver.scaling import Scaling
+
+
+def check_init(init: Any, model: Model, chains: int) -> None:
+    """Raise an error if a given start does not go with the model."""
+    if isinstance(init, str):
+        return
+    if not isinstance(init, Decomposition | Posterior):
+        raise TypeError(f"init is a {type(init).__name__}: give a name, a fit or a Posterior.")
+    if init.shape != model.shape or init.rank != model.rank:
+        raise ValueError(
+            f"init has shape {init.shape} and rank {init.rank}: give one of shape {model.shape} "
+            f"and rank {model.rank}."
+        )
+    if not isinstance(init, Posterior):
+        return
+    compared = {
+        "noise": (init.noise, model.kind),
+        "row offsets": ("row_offsets" in init.draws, model.row_offsets),
+        "column offsets": ("column_offsets" in init.draws, model.column_offsets),
+        "chains": (init.draws.sizes["chain"], chains),
+    }
+    for name, (theirs, ours) in compared.items():
+        if theirs != ours:
+            raise ValueError(f"init has {name}={theirs}, and this call {ours}: give the same.")
+
+
+def begin_at(fit: Decomposition, state: ChainState, model: Model, scaling: Scaling) -> None:
+    """Put the factors and offsets of a fit into the state of a chain."""
+    W, H = fit.factors
+    rows, columns = fit.offsets.rows, fit.offsets.columns
+    mean = fit.offsets.mean - np.ldexp(model.mean, 2 * scaling.exponent)
+    if rows is not None:
+        rows = rows + mean
+    elif columns is not None:
+        columns = columns + mean
+    _put(state, W, H.T, rows, columns, scaling)
+
+
+def continue_from(before: Posterior, chain: int, state: ChainState, scaling: Scaling) -> None:
+    """Put the last draw of a chain into a state."""
+    last = (chain + 1) * before.draws.sizes["draw"] - 1
+    W, H, rows, columns = before.stacked
+    _put(
+        state,
+        W[last],
+        H[last],
+        None if rows is None else rows[last],
+        None if columns is None else columns[last],
+        scaling,
+    )
+    draws = before.draws.isel(chain=chain, draw=-1)
+    state.rho = float(np.ldexp(draws["rho"].item(), 4 * scaling.exponent))
+    if "beta" in draws:
+        of_beta = scaling.of_objective
+        state.beta = float(np.ldexp(draws["beta"].item(), of_beta))
+    if state.cuts is not None:
+        state.cuts.ends[1:-1] = draws["cut_points"].values
+    state.sweep = int(before.parameters.get("sweeps", 0))
+
+
+def _put(
+    state: ChainState,
+    W: FloatArray,
+    H: FloatArray,
+    rows: FloatArray | None,
+    columns: FloatArray | None,
+    scaling: Scaling,
+) -> None:
+    rank = W.shape[1]
+    sides = ((state.rows, W, rows), (state.columns, H, columns))
+    for vectors, factor, offsets in sides:
+        vectors[:, :rank] = np.ldexp(factor, -scaling.exponent)
+        if vectors.shape[1] > rank:
+            vectors[:, rank] = 0 if offsets is None else np.ldexp(offsets, -2 * scaling.exponent)
+
+
+def joined(before: Posterior, after: Posterior) -> Posterior:
+    """Return a posterior with the draws of both, the latter of which went on from the former.
+
+    If fewer chains went on, it has these alone.
+    """
+    chains = slice(after.draws.sizes["chain"])
+    draws, trace = (
+        xr.concat(
+            [getattr(before, name).isel(chain=chains), getattr(after, name)],
+            dim,
+            combine_attrs="override",
+        )
+        for name, dim in (("draws", "draw"), ("trace", "sweep"))
+    )
+    draws = draws.assign_coords(draw=np.arange(draws.sizes["draw"]))
+    trace = trace.assign_coords(sweep=np.arange(trace.sizes["sweep"]))
+    numbers = {"sweeps": before.parameters.get("sweeps", 0) + after.parameters["sweeps"]}
+    parameters = after.parameters | numbers
+    return replace(after, draws=draws, trace=trace, parameters=parameters)

@@ -1,0 +1,27 @@
+"""Held-out entries on workers, for early stopping."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from nmd_lab.data.base import FloatArray
+
+from .cluster import Cluster
+from .passes import make_held_out, squared_errors
+from .rows import ClusterRows, Named
+
+
+class HeldOutOnCluster:
+    """Observed entries on workers that are not used in the fit; see `HeldOut`."""
+
+    def __init__(self, cluster: Cluster, data: str, pair: Any) -> None:
+        self.named = Named(cluster, "judge")
+        cluster.map(make_held_out, self.named.name, data, pair, changes=True)
+
+    def rmse(self, W_aug: ClusterRows, H_aug: FloatArray, pair: Any = None) -> float:
+        """Return the root mean squared error of the expected values, in the units of X."""
+        step = (squared_errors, self.named.name, W_aug.taken, H_aug, pair)
+        squares, weights = self.named.cluster.sum(*step)
+        return float(np.sqrt(squares / weights))

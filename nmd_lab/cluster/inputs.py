@@ -1,0 +1,210 @@
+"""From X and a client to observations on the workers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from numpy.typing import DTypeLike
+
+from nmd_lab._checks import check_word
+from nmd_lab.data.base import float_dtype
+from nmd_lab.data.labels import Labels, is_dask, labels_of
+from nmd_lab.data.observations import observe
+from nmd_lab.data.store import SparseStore
+
+from .cluster import Cluster
+from .observations import ClusterObservations
+from .sources import (
+    BlockRows,
+    GivenRows,
+    Source,
+    StoredRows,
+    load_block,
+    load_given,
+    load_pieces,
+    load_stored,
+)
+from .tables import is_dask_table, sources_of_table
+
+FEWEST_PARTS = 16
+"""Number of parts of usual data, so that work can go from one worker to another.
+
+It does not depend on the number of workers, if there are no more than half as many, so that a run
+can go on with other workers.
+"""
+
+LARGEST_PART = 64 << 20
+"""Largest size of a part, in bytes."""
+
+FEWEST_ENTRIES = 1 << 10
+"""Smallest number of stored entries of a part."""
+
+
+def checked_client(X: Any, given: Any) -> Any:
+    """Return the client of a fit: that which is given, or the active one."""
+    if given is None or isinstance(given, str):
+        return _active_client(X, given)
+    if not hasattr(given, "scheduler_info") or not hasattr(given, "submit"):
+        raise TypeError(
+            f"client={given!r} is no client of Dask: give a distributed.Client, 'active', or leave "
+            "it out."
+        )
+    if getattr(given, "asynchronous", False):
+        raise TypeError("client= is asynchronous: give a client without asynchronous=True.")
+    return given
+
+
+def _active_client(X: Any, given: str | None) -> Any:
+    """Return the active client; None for a DataArray over a Dask array if there is none."""
+    if given is not None:
+        check_word("client", given, ["active"], ", or a distributed.Client")
+    try:
+        from distributed import default_client
+    except ImportError as error:
+        remedy = "pip install 'nmd-lab[dask]'"
+        raise ImportError(f"a fit on a cluster needs Dask: {remedy}.") from error
+    try:
+        return default_client()
+    except ValueError:
+        if given is None and isinstance(X, xr.DataArray):
+            return None  # its blocks are read one after another
+        what = "X is a collection of Dask" if given is None else "client='active'"
+        raise ValueError(
+            f"{what}, and no client is active: start one, for example with distributed.Client()."
+        ) from None
+
+
+def observe_on_cluster(
+    X: Any,
+    client: Any,
+    *,
+    observed: Any,
+    weights: Any,
+    dtype: DTypeLike | None,
+    sample_dims: str | Sequence[str] | None,
+    absent_are_zeros: bool,
+) -> ClusterObservations:
+    """Return observations on the workers of a client; see `nmd_lab.data.observations.observe`."""
+    given: dict[str, Any] = {"observed": observed, "weights": weights}
+    sources: Sequence[Source]
+    load: Callable[..., Any]
+    if isinstance(X, SparseStore):
+        plain = observe(X, **given, dtype=dtype, absent_are_zeros=absent_are_zeros)
+        labels, load = plain.labels, load_stored
+        path = Path(X.path).resolve()
+        sources = [
+            StoredRows(path, own, int(count), absent_are_zeros)
+            for own, count in _parts_of(plain, client)
+        ]
+    elif is_dask_table(X):
+        _refuse(given, "a table of Dask")
+        sources, labels = sources_of_table(
+            X, client, dtype, _number_of_parts(12 * len(X), client), zeros=absent_are_zeros
+        )
+        load = load_pieces
+    elif is_dask(X):
+        sources, labels = _blocks_of(X, client, given, dtype, sample_dims)
+        load = load_block
+    else:
+        plain = observe(
+            X, **given, dtype=dtype, sample_dims=sample_dims, absent_are_zeros=absent_are_zeros
+        )
+        labels, load = plain.labels, load_given
+        sources = [GivenRows(plain, own) for own, _ in _parts_of(plain, client)]
+    observations = ClusterObservations.of(Cluster(client, sources, load), labels)
+    if not observations.n_observed:
+        raise ValueError("X has no observed entry: check observed=, weights= and the NaN in X.")
+    return observations
+
+
+def _refuse(given: dict[str, Any], what: str) -> None:
+    """Raise ValueError for arguments that do not go with a kind of X."""
+    for name, value in given.items():
+        if value is not None:
+            raise ValueError(f"{name}= does not go with {what}: leave out what is not observed.")
+
+
+def _number_of_parts(n_bytes: int, client: Any) -> int:
+    """Return the number of parts for data of some size."""
+    parts = FEWEST_PARTS
+    while parts < 2 * len(client.nthreads()):
+        parts *= 2
+    return max(parts, -(-n_bytes // LARGEST_PART))
+
+
+def _parts_of(observations: Any, client: Any) -> list[tuple[slice, int]]:
+    """Return ranges of rows with about equally many entries, and their numbers of entries."""
+    m, n = observations.shape
+    stored, itemsize = observations.n_stored, observations.dtype.itemsize
+    parts = min(_number_of_parts(stored * itemsize, client), stored // FEWEST_ENTRIES + 1, m)
+    if observations.pattern is None:
+        ends = [m * part // parts for part in range(parts + 1)]
+        return [(slice(a, b), (b - a) * n) for a, b in pairwise(ends)]
+    indptr = observations.indptr
+    wanted = np.linspace(0, stored, parts + 1)[1:-1]
+    ends = np.unique([0, *np.searchsorted(indptr, wanted).clip(0, m).tolist(), m]).tolist()
+    return [(slice(a, b), int(indptr[b] - indptr[a])) for a, b in pairwise(ends)]
+
+
+def _blocks_of(
+    X: Any,
+    client: Any,
+    given: dict[str, Any],
+    dtype: DTypeLike | None,
+    sample_dims: str | Sequence[str] | None,
+) -> tuple[list[Source], Labels]:
+    """Return the sources of the blocks of a Dask array, or of a DataArray over one."""
+    if isinstance(X, xr.DataArray):
+        labels = labels_of(X, sample_dims)
+        matrix = X.transpose(*labels.rows, *labels.columns).data.reshape(labels.matrix_shape)
+    else:
+        if X.ndim != 2:
+            raise ValueError(f"X has {X.ndim} dimensions: give a matrix.")
+        matrix, labels = X, Labels.plain(X.shape)
+    if any(np.isnan(size) for size in matrix.shape):
+        raise ValueError("X has unknown chunk sizes: call X.compute_chunk_sizes() before.")
+    if matrix.size == 0:
+        raise ValueError(f"X has shape {matrix.shape}, which holds no entry: give a larger matrix.")
+    if matrix.dtype.kind not in "buif":
+        raise TypeError(f"X has dtype {matrix.dtype}: convert it to real numbers.")
+    wanted = float_dtype(matrix, dtype)
+    m, n = matrix.shape
+    n_bytes = m * n * wanted.itemsize
+    matrix = matrix.rechunk({0: _rows_of_blocks(matrix.chunks[0], n_bytes, client), 1: -1})
+    lists = [matrix.to_delayed().ravel()]
+    for name, other in given.items():
+        lists.append(_like(name, other, matrix))
+    sources = [
+        BlockRows(size, size * n * wanted.itemsize, (x, mask, weights), wanted)
+        for size, x, mask, weights in zip(matrix.chunks[0], *lists, strict=True)
+    ]
+    return list(sources), labels
+
+
+def _rows_of_blocks(chunks: tuple[int, ...], n_bytes: int, client: Any) -> Any:
+    """Return the numbers of rows of blocks: those of the array, if they are many and small."""
+    m, workers = sum(chunks), max(len(client.nthreads()), 1)
+    largest = max(chunks) / m * n_bytes
+    if len(chunks) >= 2 * workers and largest <= 2 * LARGEST_PART:
+        return chunks
+    return -(-m // min(_number_of_parts(n_bytes, client), m))
+
+
+def _like(name: str, other: Any, matrix: Any) -> Any:
+    """Return the blocks of a mask or of weights beside those of X; None for each if not given."""
+    if other is None:
+        return [None] * matrix.numblocks[0]
+    import dask.array
+
+    own = other.data if isinstance(other, xr.DataArray) else other
+    if np.shape(own) != matrix.shape:
+        raise ValueError(
+            f"{name} has shape {np.shape(own)}, and X {matrix.shape}: give one of that shape."
+        )
+    own = own if is_dask(own) else dask.array.from_array(np.asarray(own))
+    return own.rechunk(matrix.chunks).to_delayed().ravel()

@@ -1,0 +1,276 @@
+"""Matrices whose rows lie with the parts of X, and never need to be in one place.
+
+A `ClusterRows` stands for such a matrix.  Its columns, and multiples of them, can be taken as those
+of an array.  Everything else that NumPy does with it brings the rows to the client first.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from nmd_lab.data.base import FloatArray
+
+from .cluster import Cluster
+from .part import Part
+
+
+class Column(NamedTuple):
+    """A column of rows on the workers.
+
+    Attributes
+    ----------
+    position : int or None
+        Column of the named matrix; None for a column of ones.
+    factor : float
+        Number by which it is multiplied.
+    """
+
+    position: int | None
+    factor: float = 1.0
+
+
+class Taken(NamedTuple):
+    """Some columns of a named matrix of a part.
+
+    Attributes
+    ----------
+    name : str
+        Name of the matrix.
+    columns : tuple of Column
+        Its columns that are taken.
+    """
+
+    name: str
+    columns: tuple[Column, ...]
+
+    def of(self, part: Part) -> FloatArray:
+        """Return the columns in a part."""
+        rows: FloatArray = part.objects[self.name]
+        if [column.position for column in self.columns] == list(range(rows.shape[1])):
+            own = rows
+        else:
+            ones = np.ones((len(rows), 1), rows.dtype)
+            own = np.hstack([ones if p is None else rows[:, p : p + 1] for p, _ in self.columns])
+        factors = np.array([column.factor for column in self.columns], rows.dtype)
+        return own if np.all(factors == 1) else own * factors
+
+
+class Named:
+    """A matrix on the workers; its rows are dropped when nothing refers to it."""
+
+    def __init__(self, cluster: Cluster, kind: str) -> None:
+        self.cluster, self.name = cluster, cluster.new_name(kind)
+        self._begin()
+
+    @classmethod
+    def again(cls, cluster: Cluster, name: str) -> Named:
+        """Return the matrix of a name that was read from files."""
+        known: Named | None = cluster.known.get(name)
+        if known is not None:
+            return known
+        own = object.__new__(cls)
+        own.cluster, own.name = cluster, name
+        own._begin()
+        return own
+
+    def _begin(self) -> None:
+        self.cluster.known[self.name] = self
+        weakref.finalize(self, self.cluster.dropped.append, self.name)
+
+
+class ClusterRows:
+    """A matrix (m, k), or one column of it (m,), whose rows lie on the workers."""
+
+    def __init__(
+        self, named: Named, columns: Sequence[Column], dtype: DTypeLike, ndim: int = 2
+    ) -> None:
+        self.named, self.columns, self.ndim = named, tuple(columns), ndim
+        self.dtype: np.dtype[Any] = np.dtype(dtype)
+
+    @classmethod
+    def new(cls, cluster: Cluster, width: int, dtype: DTypeLike) -> ClusterRows:
+        """Return a matrix of some columns, whose rows a step of the parts will make."""
+        return cls(Named(cluster, "rows"), [Column(k) for k in range(width)], dtype)
+
+    @property
+    def cluster(self) -> Cluster:
+        """The workers."""
+        return self.named.cluster
+
+    @property
+    def name(self) -> str:
+        """Name of the matrix on the workers."""
+        return self.named.name
+
+    @property
+    def taken(self) -> Taken:
+        """The columns, as steps of the parts take them."""
+        return Taken(self.name, self.columns)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Number of rows and columns."""
+        m = self.cluster.n_rows
+        return (m, len(self.columns)) if self.ndim == 2 else (m,)
+
+    @property
+    def size(self) -> int:
+        """Number of entries."""
+        return self.cluster.n_rows * len(self.columns)
+
+    def __len__(self) -> int:
+        return self.cluster.n_rows
+
+    def __getitem__(self, where: Any) -> Any:
+        """Return columns, which stay where they are, or rows as an array."""
+        if isinstance(where, tuple) and len(where) == 2 and where[0] == slice(None):
+            if isinstance(where[1], slice):
+                return ClusterRows(self.named, self.columns[where[1]], self.dtype)
+            return ClusterRows(self.named, [self.columns[where[1]]], self.dtype, ndim=1)
+        if isinstance(where, np.ndarray) and where.dtype.kind in "iu" and where.ndim == 1:
+            return self.at(where)
+        return np.asarray(self)[where]
+
+    def __setitem__(self, where: tuple[slice, slice], value: float) -> None:
+        """Set columns to a number."""
+        assert where[0] == slice(None)
+        indices = [column.position for column in self.columns[where[1]]]
+        self.cluster.map(set_columns, self.name, indices, value, changes=True)
+
+    def __mul__(self, number: float) -> ClusterRows:
+        """Return a multiple, which stays where the rows are."""
+        columns = [Column(c.position, c.factor * float(number)) for c in self.columns]
+        return ClusterRows(self.named, columns, self.dtype, self.ndim)
+
+    __rmul__ = __mul__
+
+    def __truediv__(self, number: float) -> ClusterRows:
+        """Return a multiple, likewise."""
+        return self * (1 / number)
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **given: Any) -> Any:
+        """Multiply by powers of two where the rows are; do everything else with an array."""
+        if ufunc is np.ldexp and method == "__call__" and np.ndim(inputs[1]) == 0 and not given:
+            return self * float(np.ldexp(1.0, inputs[1]))
+        own = [np.asarray(each) if isinstance(each, ClusterRows) else each for each in inputs]
+        return getattr(ufunc, method)(*own, **given)
+
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]:
+        """Bring the rows to the client."""
+        own = np.concatenate([rows for (rows,) in self.cluster.map(get_rows, self.taken)])
+        own = own if self.ndim == 2 else own[:, 0]
+        return own if dtype is None else own.astype(dtype, copy=False)
+
+    def at(self, positions: NDArray[np.integer]) -> FloatArray:
+        """Return rows at some positions."""
+        positions = np.where(positions < 0, positions + len(self), positions)
+        out = np.empty((positions.size, len(self.columns)), self.dtype)
+        own, where = {}, {}
+        for place in self.cluster.places:
+            here = (positions >= place.rows.start) & (positions < place.rows.stop)
+            where[place.number] = here
+            own[place.number] = (positions[here] - place.rows.start,)
+        answers = self.cluster.map(get_rows, self.taken, own=own)
+        for number, (rows,) in enumerate(answers):
+            out[where[number]] = rows
+        return out if self.ndim == 2 else out[:, 0]
+
+    def to_dask(self) -> Any:
+        """Return the matrix as a Dask array, whose blocks stay on the workers."""
+        import dask.array
+        from dask.delayed import delayed
+
+        blocks = self.cluster.keep(get_block, self.taken)
+        widths = len(self.columns)
+        return dask.array.concatenate(
+            [
+                dask.array.from_delayed(
+                    delayed(block), (p.rows.stop - p.rows.start, widths), self.dtype
+                )
+                for p, block in zip(self.cluster.places, blocks, strict=True)
+            ]
+        )
+
+    def beside(self, pieces: Sequence[ClusterRows | float]) -> ClusterRows:
+        """Return columns of this matrix, and columns of numbers, beside each other."""
+        columns: list[Column] = []
+        for piece in pieces:
+            if isinstance(piece, ClusterRows):
+                assert piece.named is self.named
+                columns.extend(piece.columns)
+            else:
+                columns.append(Column(None, float(piece)))
+        return ClusterRows(self.named, columns, self.dtype)
+
+    def copy(self) -> ClusterRows:
+        """Return the matrix itself, whose rows no step changes again."""
+        return self
+
+
+def get_rows(part: Part, taken: Taken, positions: NDArray[np.integer] | None = None) -> Any:
+    """Return rows of a part."""
+    rows = taken.of(part)
+    return (np.ascontiguousarray(rows) if positions is None else rows[positions],)
+
+
+def get_block(part: Part, taken: Taken) -> FloatArray:
+    """Return the rows of a part, as an array of their own."""
+    return np.array(taken.of(part))
+
+
+def set_columns(part: Part, name: str, columns: list[int], value: float) -> tuple[()]:
+    """Set columns of a matrix to a number."""
+    part.objects[name][:, columns] = value
+    return ()
+
+
+def stack(part: Part, name: str, pieces: Sequence[Any], dtype: DTypeLike, *own: Any) -> tuple[()]:
+    """Make a matrix from pieces beside each other."""
+    m, given, columns = part.place.rows.stop - part.place.rows.start, iter(own), []
+    for piece in pieces:
+        if piece is None:
+            columns.append(next(given))
+        elif isinstance(piece, Taken):
+            columns.append(piece.of(part))
+        else:
+            columns.append(np.full((m, 1), piece, dtype))
+    part.objects[name] = np.ascontiguousarray(np.hstack(columns), dtype=dtype)
+    return ()
+
+
+def stacked(cluster: Cluster, pieces: Sequence[Any], dtype: DTypeLike) -> ClusterRows:
+    """Return a matrix of pieces beside each other: matrices on the workers, arrays, numbers."""
+    arrays: list[FloatArray] = []
+    plain: list[Any] = []
+    width = 0
+    for piece in pieces:
+        if isinstance(piece, ClusterRows):
+            plain.append(piece.taken)
+            width += len(piece.columns)
+        elif isinstance(piece, np.ndarray):
+            arrays.append(piece.reshape(len(piece), -1).astype(dtype, copy=False))
+            plain.append(None)
+            width += arrays[-1].shape[1]
+        else:
+            plain.append(float(piece))
+            width += 1
+    own = {p.number: tuple(a[p.rows] for a in arrays) for p in cluster.places}
+    made = ClusterRows.new(cluster, width, dtype)
+    cluster.map(stack, made.name, plain, np.dtype(dtype), own=own, changes=True)
+    return made
+
+
+LARGEST_RESULT = 1 << 28
+"""Size of a factor up to which a result has it as an array, in bytes."""
+
+
+def as_result(W: ClusterRows) -> Any:
+    """Return a factor for a result: an array, or one of Dask if it is large."""
+    if W.size * W.dtype.itemsize <= LARGEST_RESULT:
+        return np.array(W)
+    return W.to_dask()

@@ -1,0 +1,199 @@
+"""The sweeps of the client: passes are steps of the parts, and the H-step is done here."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from nmd_lab.data.base import FloatArray
+from nmd_lab.solver.column_chunks import solve_columns
+from nmd_lab.solver.everywhere_sweep import EverywhereSweep
+from nmd_lab.solver.observed_sweep import ObservedSweep
+from nmd_lab.solver.ridge import Ridge
+from nmd_lab.solver.row_problems import constrained_from_sums
+from nmd_lab.solver.sweep import Sweep, SweepResult
+
+from .cluster import Cluster
+from .files import take_sweep
+from .passes import column_sums, make_sweep, sweep_rows
+from .rows import ClusterRows, Named
+
+
+class ElsewhereStorage:
+    """What a sweep of the client knows of the positions of the entries."""
+
+    def __init__(self, *, complete: bool) -> None:
+        self.complete = complete
+
+
+class RowProducts(NamedTuple):
+    """Sums over the rows of the last two W.
+
+    Attributes
+    ----------
+    gram, cross, squares : ndarray (rank, rank)
+        Wᵀ W, Wᵀ D and Dᵀ D for the next W and its change D.
+    value : float
+        Penalty of a constraint on the next W.
+    """
+
+    gram: FloatArray
+    cross: FloatArray
+    squares: FloatArray
+    value: float
+
+
+@dataclass
+class EntriesElsewhere:
+    """What a sweep of the client knows of T and U, which the parts hold.
+
+    Attributes
+    ----------
+    name : str
+        Name of the sweeps of the parts.
+    size_of_T : float
+        Norm of T at the start.
+    products : dict
+        Sums over the rows of the last two W, by their names.
+    """
+
+    name: str
+    size_of_T: float
+    products: dict[str, RowProducts] = field(default_factory=dict)
+
+
+class ElsewhereSplitVariable:
+    """The update of T and U, as the client knows it.
+
+    Attributes
+    ----------
+    factor : float
+        Number by which U is to be multiplied before the next pass.
+    """
+
+    def __init__(self, now: EntriesElsewhere) -> None:
+        self.now, self.factor = now, 1.0
+
+    def rescale(self, factor: float) -> None:
+        """Multiply U = Λ/ρ by ρ_old / ρ_new, at the next pass."""
+        self.factor *= factor
+
+
+class ClusterPasses(Sweep):
+    """The pass over all rows, which lie on workers.
+
+    Attributes
+    ----------
+    cluster : Cluster
+        The workers.
+    named : Named
+        The sweeps of the parts.
+    """
+
+    cluster: Cluster
+    named: Named
+
+    def __post_init__(self) -> None:
+        """Threads are those of the workers."""
+        self.parts = 1
+
+    def on(self, named: Named) -> None:
+        """Set the sweeps of the parts."""
+        self.cluster, self.named = named.cluster, named
+
+    def _pass(self, W: Any, H: FloatArray, penalty: float, *, update: bool, projected: bool) -> Any:
+        next_W = ClusterRows.new(self.cluster, len(W.columns), W.dtype)
+        split_variable: Any = self.split_variable
+        factor, split_variable.factor = split_variable.factor, 1.0
+        numbers = (H, penalty, factor, update, projected)
+        StW, CtW, sums, *products = self.cluster.sum(
+            sweep_rows, self.named.name, W.name, next_W.name, *numbers, changes=True
+        )
+        before = {name: own for name, own in self.now.products.items() if name == W.name}
+        self.now.products = before | {next_W.name: RowProducts(*products)}
+        result = SweepResult(next_W, StW)  # type: ignore[arg-type]
+        if update:
+            self._set_residuals(result, CtW if projected else None, sums)
+        return result
+
+    def _of(self, W: Any) -> RowProducts:
+        """Return the sums over the rows of W, which the pass that made it has returned."""
+        products: dict[str, RowProducts] = self.now.products
+        return products[W.name]
+
+    def _ridge_of_rows(self, W: Any) -> float:
+        squares = np.diag(self._of(W).gram).astype(np.float64)
+        return self.ridge_W.of_squares(squares[self.solved_W]) + self._of(W).value
+
+    def _ridge_of_columns(self, result: SweepResult, penalty: float) -> FloatArray:
+        squares = np.diag(self._of(result.W).gram)[self.solved_H]
+        total = float(np.sum(squares, dtype=np.float64))
+        return self.ridge_H.for_norm(total, squares.dtype, penalty)
+
+
+class EverywhereOnCluster(ClusterPasses, EverywhereSweep):
+    """Algorithm 1, which imposes T = WH on every entry."""
+
+    def _products_of_rows(
+        self, result: SweepResult, W: FloatArray
+    ) -> tuple[FloatArray, FloatArray, FloatArray | None]:
+        gram, cross, squares, _ = self._of(result.W)
+        return gram, cross, None if self.storage.complete else squares
+
+
+class ObservedOnCluster(ClusterPasses, ObservedSweep):
+    """Small least-squares problems; those of the columns are solved here, from sums."""
+
+    def update_H(self, result: SweepResult, W: Any, H: FloatArray, penalty: float) -> FloatArray:
+        """Return the next H after the pass that was made with W and H."""
+        own: Any = result.W
+        names = (self.named.name, W.name, own.name)
+        normals, steps = self.cluster.sum(column_sums, *names, H)
+        ridge, next_Ht = self._ridge_of_columns(result, penalty), np.ascontiguousarray(H.T)
+        if self.of_H is None:
+            solve_columns(normals, steps, self.solved_H, ridge, next_Ht)
+        else:
+            own_problem = (normals, steps, self.solved_H, ridge, next_Ht)
+            constrained_from_sums(self.of_H, penalty, *own_problem)
+        return np.ascontiguousarray(next_Ht.T)
+
+
+def sweep_on_cluster(
+    problem: Any, cluster: Cluster, data: str, rank: int, now: EntriesElsewhere | None = None
+) -> EverywhereOnCluster | ObservedOnCluster:
+    """Return the sweep of a `Problem` whose rows lie on workers.
+
+    T and U are at their start, or as they were read for an earlier sweep.
+    """
+    of_W, of_H = problem.constrained_columns(rank)
+    for name, each in (("w_constraint", of_W), ("h_constraint", of_H)):
+        if each is not None and each.couples_rows and (each is of_W or problem.observed_only):
+            raise ValueError(
+                f"{name}={each.constraint!r} does not go with rows on a cluster, which it couples: "
+                "leave client= out, or take another constraint."
+            )
+    named = Named(cluster, "sweep")
+    without = replace(problem, observations=None)
+    (squares,) = cluster.sum(make_sweep, named.name, data, without, rank, changes=True)
+    if now is None:
+        now = EntriesElsewhere(named.name, math.sqrt(squares))
+    else:
+        cluster.map(take_sweep, named.name, now.name, changes=True)
+        now.name = named.name
+    alphas = problem.alphas(rank)
+    ridges = [Ridge(problem.epsilon, each) for each in alphas]
+    known: Any = (
+        ElsewhereStorage(complete=not problem.sparse),
+        ElsewhereSplitVariable(now),
+    )
+    solved = problem.offset_columns.solved(rank)
+    kind: Any = ObservedOnCluster if problem.observed_only else EverywhereOnCluster
+    empty = () if problem.observed_only else (problem.empty[1],)
+    sweep: EverywhereOnCluster | ObservedOnCluster = kind(
+        *known, *ridges, *solved, 1, of_W, of_H, *empty
+    )
+    sweep.on(named)
+    return sweep

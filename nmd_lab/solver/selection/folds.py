@@ -1,0 +1,152 @@
+"""Held-out entries for the choice of settings, drawn as the holes of the data are."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nmd_lab.data.base import Observations
+from nmd_lab.data.sparse_observations import SparseObservations
+from nmd_lab.data.split import split
+
+SHARE = 0.1  # share of the observed entries that a fold holds out
+WANTED = 2000  # held-out entries from which one fold is enough
+MOST = 100_000  # largest number of held-out entries of a fold
+MOST_FOLDS = 10  # largest number of folds, with which each entry is held out about once
+FEWEST_OBSERVED = 1 / 3  # share of observed entries below which data are mostly holes
+DEPENDENCE = 2.0  # pairs of columns missing together, over chance, above which holes depend
+SAMPLED = 500  # largest number of rows, and of columns, from which this is computed
+KEPT = 0.5  # share of its entries that each row and column keeps at least
+MOVED = 0.2  # share of the rows into which holes can be moved that get them
+FEWEST_MOVED = 2  # least number of folds with moved holes
+
+
+class Fold(NamedTuple):
+    """Observed entries for a trial, and others at which it is judged.
+
+    Attributes
+    ----------
+    rest : Observations
+        Entries that are fitted.
+    held_out : SparseObservations
+        Entries that are not.
+    """
+
+    rest: Observations
+    held_out: SparseObservations
+
+    @property
+    def is_known(self) -> NDArray[np.bool_]:
+        """Mask of the held-out entries: those whose values are known."""
+        limits = self.held_out.limits
+        return np.ones(self.held_out.values.size, bool) if limits is None else limits.codes == 0
+
+    def sparse(self) -> Fold:
+        """Return the same entries, of which only the observed ones are stored."""
+        return self._replace(rest=self.rest.as_sparse())
+
+
+def draw_folds(observations: Observations, rng: np.random.Generator) -> tuple[list[Fold], str]:
+    """Return the folds, none if nothing can be held out, and how they were drawn.
+
+    A few thousand held-out entries are enough to tell settings apart.  If a fold has fewer, there
+    are several folds.
+    """
+    n_observed = observations.n_observed
+    share = min(SHARE, MOST / n_observed)
+    n_folds = int(np.clip(np.ceil(WANTED / (share * n_observed)), 1, MOST_FOLDS))
+    structured = holes_depend_on_each_other(observations)
+    n_folds = max(n_folds, FEWEST_MOVED) if structured else n_folds
+    folds = []
+    for _ in range(n_folds):
+        if structured:
+            hidden = _shifted_holes(observations, share, rng)
+            if hidden.any():
+                folds.append(_fold(observations.select(~hidden), observations.select(hidden)))
+                continue
+        if n_observed > 1:
+            rest, held_out = split(observations, share, rng)
+            if held_out.n_observed:
+                folds.append(_fold(rest, held_out))
+    return folds, "as the holes are" if structured else "at random"
+
+
+def _fold(rest: Observations, held_out: Observations) -> Fold:
+    """Return a fold, without held-out entries of which only limits are known, unless all are so.
+
+    A model that satisfies a limit may be far from the value, so that they say little of an error.
+    """
+    fold = Fold(rest, held_out.as_sparse())
+    is_known = fold.is_known
+    return (
+        fold
+        if is_known.all() or not is_known.any()
+        else fold._replace(held_out=fold.held_out.select(is_known))
+    )
+
+
+def holes_depend_on_each_other(observations: Observations) -> bool:
+    """Return whether entries of a row are missing together, as in a block of pixels.
+
+    For each pair of columns the number of rows in which both are missing is compared with what is
+    expected if the holes of each column were in any rows.
+    """
+    m, n = observations.shape
+    share = observations.n_observed / (m * n)
+    if share == 1 or share < FEWEST_OBSERVED or min(m, n) < 4:
+        return False
+    rows = np.linspace(0, m - 1, min(m, SAMPLED)).astype(int)
+    columns = np.linspace(0, n - 1, min(n, SAMPLED)).astype(int)
+    if observations.labels.table is not None:  # the indicators of a category are always together
+        columns = np.unique(observations.labels.table.first_of_block[columns])
+    excess = _missing(observations)[np.ix_(rows, columns)].astype(float)
+    excess -= excess.mean(axis=0)
+    together = np.square(excess.T @ excess)
+    variances = np.square(excess).mean(axis=0)
+    by_chance = rows.size * (variances.sum() ** 2 - np.square(variances).sum())
+    return bool(together.sum() - np.trace(together) > DEPENDENCE * by_chance > 0)
+
+
+def _missing(observations: Observations) -> NDArray[np.bool_]:
+    """Return a mask (m, n) of the missing entries."""
+    missing = np.ones(observations.shape, dtype=bool)
+    rows, columns, _ = observations.entries()
+    missing[rows, columns] = False
+    return missing
+
+
+def _shifted_holes(
+    observations: Observations, share: float, rng: np.random.Generator
+) -> NDArray[np.bool_]:
+    """Return a mask of the observed entries: those of some rows at which other rows have holes.
+
+    Rows keep their order, so that a block of holes is moved as a whole.
+    """
+    m, _ = observations.shape
+    missing = _missing(observations)
+    rows, columns, _ = observations.entries()
+    shift = int(rng.integers(m // 4, m - m // 4)) if m > 4 else 1
+    hidden = np.roll(missing, shift, axis=0)[rows, columns]
+    hidden &= _keeps_enough(hidden, rows) & _keeps_enough(hidden, columns)
+    counts = np.bincount(rows[hidden], minlength=m)
+    affected = np.flatnonzero(counts)
+    if not affected.size:
+        return hidden
+    order = np.roll(affected, int(rng.integers(affected.size)))
+    enough = int(np.searchsorted(np.cumsum(counts[order]), share * rows.size)) + 1
+    enough = min(enough, math.ceil(MOVED * affected.size))
+    chosen = np.zeros(m, dtype=bool)
+    chosen[order[:enough]] = True
+    result: NDArray[np.bool_] = hidden & chosen[rows]
+    return result
+
+
+def _keeps_enough(hidden: NDArray[np.bool_], lines: NDArray[np.integer]) -> NDArray[np.bool_]:
+    """Return a mask of the entries in rows (or columns) that keep most of their entries."""
+    counts = np.bincount(lines)
+    left = counts - np.bincount(lines[hidden], minlength=counts.size)
+    enough: NDArray[np.bool_] = (left >= np.maximum(KEPT * counts, 1))[lines]
+    return enough

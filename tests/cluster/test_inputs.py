@@ -1,0 +1,224 @@
+"""What can be fitted on a cluster: arrays and tables of Dask, stores, and all else."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+
+import numpy as np
+import pandas as pd
+import pytest
+import xarray as xr
+from cluster_runs import PLAIN, assert_close, made
+from scipy import sparse
+from some import some
+
+import nmd_lab as nmd
+from nmd_lab.cluster.placement import Placement
+
+da = pytest.importorskip("dask.array")
+distributed = pytest.importorskip("distributed")
+
+pytestmark = pytest.mark.filterwarnings("ignore::nmd_lab.warnings.NMDWarning")
+
+START = {"init": "random"}
+OPEN = PLAIN | START | {"alpha": 0.1, "offsets": "none"}
+
+
+@pytest.mark.parametrize("chunks", [(7, 40), (100, 11)])
+def test_dask_arrays(chunks, client):
+    X, _ = made("dense")
+    expected = nmd.decompose(X, 3, "relu", **PLAIN, **START)
+    fit = nmd.decompose(
+        da.from_array(X, chunks=chunks),
+        3,
+        "relu",
+        compute=nmd.Compute(client=client),
+        **PLAIN,
+        **START,
+    )
+    assert_close(expected, fit)
+
+
+@pytest.mark.exhaustive
+def test_dask_arrays_with_holes_masks_and_weights(client):
+    X, options = made("weights")
+    seen, weights = made("masked")[1]["observed"], options["weights"]
+    holes = np.where(seen, X, np.nan)
+    lazy = da.from_array(holes, chunks=(31, 40))
+    assert_close(
+        nmd.complete(holes, 3, "relu", weights=weights, **OPEN),
+        nmd.complete(
+            lazy,
+            3,
+            "relu",
+            weights=da.from_array(weights, chunks=50),
+            compute=nmd.Compute(client=client),
+            **OPEN,
+        ),
+    )
+    whole = da.from_array(X, chunks=(31, 40))
+    assert_close(
+        nmd.complete(X, 3, "relu", observed=seen, **OPEN),
+        nmd.complete(whole, 3, "relu", observed=seen, compute=nmd.Compute(client=client), **OPEN),
+    )
+
+
+@pytest.mark.exhaustive
+def test_the_active_client_is_taken_for_collections(cluster):
+    X, _ = made("dense")
+    lazy = da.from_array(X, chunks=(40, 40))
+    with pytest.raises(ValueError, match="X is a collection of Dask, and no client is active"):
+        nmd.decompose(lazy, 2)
+    with pytest.raises(ValueError, match="client='active', and no client is active"):
+        nmd.decompose(X, 2, compute=nmd.Compute(client="active"))
+    with distributed.Client(cluster):
+        fit = nmd.decompose(lazy, 3, "relu", **PLAIN, **START)
+        again = nmd.NMD(
+            3, nonlinearity="relu", compute=nmd.Compute(client="active"), **PLAIN, **START
+        ).fit(X)
+    assert_close(nmd.decompose(X, 3, "relu", **PLAIN, **START), fit)
+    assert_close(fit, again.decomposition_)
+
+
+@pytest.mark.exhaustive
+def test_labels_of_a_dataarray_over_a_dask_array(client):
+    X, _ = made("dense", (60, 24))
+    array = xr.DataArray(
+        X.reshape(60, 4, 6),
+        dims=("time", "y", "x"),
+        coords={"time": pd.date_range("2020", periods=60), "y": list("abcd")},
+        name="rain",
+        attrs={"units": "mm"},
+    )
+    options = PLAIN | START | {"sample_dims": "time"}
+    expected = nmd.decompose(array, 2, "relu", **options)
+    fit = nmd.decompose(
+        array.chunk({"time": 13, "x": 2}), 2, "relu", compute=nmd.Compute(client=client), **options
+    )
+    assert_close(expected_matrix(expected), expected_matrix(fit))
+    xr.testing.assert_allclose(fit.reconstruct(), expected.reconstruct())
+    assert fit.reconstruct().attrs == {"units": "mm"}
+
+
+def expected_matrix(fit):
+    """Return a fit whose factors are plain matrices."""
+    from dataclasses import replace
+
+    rank = fit.rank
+    W = xr.DataArray(fit.W.values.reshape(-1, rank))
+    return replace(fit, W=W, H=xr.DataArray(fit.H.values.reshape(rank, -1)))
+
+
+def test_tables_of_dask(client):
+    dd = pytest.importorskip("dask.dataframe")
+    rng = np.random.default_rng(0)
+    S = sparse.random_array((300, 50), density=0.2, rng=rng, format="coo")
+    table = pd.DataFrame(
+        {"user": [f"u{i:03}" for i in S.row], "item": S.col * 10, "stars": S.data}
+    ).sample(frac=1, random_state=0)
+    expected = nmd.complete(
+        nmd.observations_from_table(table, row="user", column="item", value="stars"),
+        2, "relu", **OPEN,
+    )  # fmt: skip
+    lazy = dd.from_pandas(table, npartitions=5)
+    fit = nmd.complete(lazy, 2, "relu", compute=nmd.Compute(client=client), **OPEN)
+    assert_close(expected, fit)
+    np.testing.assert_allclose(
+        fit.predict("u007", [10, 20]), expected.predict("u007", [10, 20]), rtol=1e-8
+    )
+    twice = dd.from_pandas(pd.concat([table, table.iloc[:1]]), npartitions=3)
+    with pytest.raises(ValueError, match="X has an entry twice in the table"):
+        nmd.complete(twice, 2, compute=nmd.Compute(client=client), **OPEN)
+    with pytest.raises(ValueError, match="X has the columns"):
+        nmd.complete(lazy[["user", "stars"]], 2, compute=nmd.Compute(client=client), **OPEN)
+
+
+@pytest.mark.exhaustive
+def test_stores_are_read_by_the_workers(client, tmp_path):
+    X, options = made("sparse")
+    store = nmd.SparseStore.from_matrix(X, tmp_path / "store")
+    assert_close(
+        nmd.complete(X, 3, "relu", **OPEN | options),
+        nmd.complete(store, 3, "relu", compute=nmd.Compute(client=client), **OPEN | options),
+    )
+
+
+@pytest.mark.parametrize("container", some(["frame", "masked array", "list", "float32"], 1))
+def test_all_else_is_sent_to_the_workers(container, client):
+    X, _ = made("dense")
+    given = {
+        "frame": pd.DataFrame(X, index=[f"r{i}" for i in range(len(X))]),
+        "masked array": np.ma.masked_array(X, made("masked")[1]["observed"]),
+        "list": X.tolist(),
+        "float32": X.astype(np.float32),
+    }[container]
+    one, other = (
+        nmd.complete(given, 3, "relu", compute=nmd.Compute(client=each), **OPEN)
+        for each in (None, client)
+    )
+    assert_close(one, other, 1e-4 if container == "float32" else 1e-8)
+    assert one.W.indexes.keys() == other.W.indexes.keys()
+
+
+@pytest.mark.exhaustive
+def test_a_worker_without_room_keeps_its_rows_in_files(client, monkeypatch):
+    crowded = lambda placement: dict.fromkeys(placement.by_worker(), 1 << 60)  # noqa: E731
+    for storage in ("dense", "masked", "weights", "observed", "zeros"):
+        given = made(storage, (600, 60))
+        function = nmd.decompose if sparse.issparse(given[0]) else nmd.complete
+        settings = PLAIN | START | {"alpha": 0.1} | given[1]
+        expected = function(given[0], 3, "relu", **settings | {"offsets": "none"})
+        settings |= {"offsets": "none", "compute": nmd.Compute(client=client)}
+        with monkeypatch.context() as patch:
+            patch.setattr(Placement, "shares", crowded)
+            assert_close(expected, function(given[0], 3, "relu", **settings))
+
+
+ON_WORKERS = "does not go with data that are on the workers of a cluster"
+REFUSED = some(
+    [
+        ({"rank": "auto"}, f"rank='auto' {ON_WORKERS}"),
+        ({"alpha": "auto"}, f"alpha='auto' {ON_WORKERS}"),
+        ({"at_most": np.ones((120, 40), bool)}, f"at_most= {ON_WORKERS}"),
+        ({"client": 3}, "client=3 is no client of Dask"),
+        ({"client": "actve"}, "did you mean 'active'"),
+        ({"loss": "ordinal"}, f"learns a parameter, {ON_WORKERS}"),
+        ({"loss": "negative_binomial"}, f"learns a parameter, {ON_WORKERS}"),
+        ({"loss": {"a": "l1"}}, f"for each column {ON_WORKERS}"),
+        ({"device": "cpu"}, f"device='cpu' {ON_WORKERS}"),
+        ({"memory_limit": 1}, f"memory_limit=1 {ON_WORKERS}"),
+        ({"rank": 0}, "rank=0"),
+    ],
+    6,
+)
+"""Arguments, and what is said of them."""
+
+
+@pytest.mark.parametrize(("arguments", "message"), REFUSED)
+def test_what_does_not_go_is_refused(arguments, message, client):
+    X, _ = made("dense")
+    given = {"rank": 2, "alpha": 0.1, "nonlinearity": "relu", "client": client} | arguments
+    of_compute = {each.name for each in fields(nmd.Compute)} & given.keys()
+    compute = nmd.Compute(**{name: given.pop(name) for name in of_compute})
+    with pytest.raises((ValueError, TypeError), match=message):
+        nmd.complete(X, compute=compute, **given)
+
+
+@pytest.mark.exhaustive
+def test_wrong_arrays_are_refused(client):
+    X, _ = made("dense")
+    lazy = da.from_array(X, chunks=(50, 40))
+    for given, message in (
+        ({"X": lazy[lazy[:, 0] > 0]}, "unknown chunk sizes"),
+        ({"X": lazy[0]}, "X has 1 dimensions"),
+        (
+            {"X": lazy, "observed": np.ones((3, 3), bool)},
+            r"observed has shape \(3, 3\), and X \(120, 40\)",
+        ),
+        ({"X": lazy * 1j}, "convert it to real numbers"),
+        ({"X": da.full((120, 40), np.nan, chunks=50)}, "X has no observed entry"),
+        ({"X": da.full((120, 40), np.inf, chunks=50)}, "X holds an infinity"),
+        ({"X": lazy - 1, "loss": "kl"}, "kl"),
+    ):
+        with pytest.raises((ValueError, TypeError), match=message):
+            nmd.decompose(rank=2, nonlinearity="relu", compute=nmd.Compute(client=client), **given)

@@ -1,0 +1,193 @@
+"""Held-out entries for a choice: drawn as the holes are, and never all of a row or a column."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from nmd_lab.data.observations import observe
+from nmd_lab.solver.selection import folds as module
+from nmd_lab.solver.selection.folds import draw_folds, holes_depend_on_each_other
+
+
+def random_holes(shape=(40, 30), share=0.6, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=shape)
+    X[rng.random(shape) >= share] = np.nan
+    return X
+
+
+def blocks(shape=(40, 30), width=8, every=2, seed=0):
+    """Return data of which some rows miss `width` columns side by side."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=shape)
+    for row in range(0, shape[0], every):
+        first = rng.integers(shape[1] - width)
+        X[row, first : first + width] = np.nan
+    return X
+
+
+def hidden_square(shape=(64, 48), size=20):
+    X = np.random.default_rng(0).normal(size=shape)
+    X[10 : 10 + size, 15 : 15 + size] = np.nan
+    return X
+
+
+def draw(X, seed=0, **how):
+    return draw_folds(observe(X, **how), np.random.default_rng(seed))
+
+
+def masks(fold):
+    """Return what is fitted and what is held out, as masks."""
+    found = []
+    for each in fold:
+        mask = np.zeros(each.shape, bool)
+        rows, columns, _ = each.entries()
+        mask[rows, columns] = True
+        found.append(mask)
+    return found
+
+
+DATA = {
+    "random": random_holes(),
+    "few": random_holes(share=0.15, seed=1),
+    "full": random_holes(share=1),
+    "blocks": blocks(),
+    "wide blocks": blocks(width=18, every=1),
+    "a square": hidden_square(),
+    "ratings": sparse.csr_array(np.nan_to_num(random_holes((80, 60), 0.1))),
+}
+
+
+# Which way ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("share", [0.4, 0.7, 0.97])
+def test_holes_at_random(share, seed):
+    assert not holes_depend_on_each_other(observe(random_holes(share=share, seed=seed)))
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("width", [3, 8, 18])
+def test_blocks_of_holes(width, seed):
+    assert holes_depend_on_each_other(observe(blocks(width=width, every=1, seed=seed)))
+
+
+def test_one_block_of_a_picture():
+    assert holes_depend_on_each_other(observe(hidden_square()))
+    assert holes_depend_on_each_other(observe(hidden_square((900, 700), 300)))  # sampled
+
+
+def test_columns_may_have_different_shares():
+    rng = np.random.default_rng(0)
+    X = np.where(rng.random((60, 40)) < np.linspace(0.3, 1, 40), 1.0, np.nan)
+    assert not holes_depend_on_each_other(observe(X))
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("random", "at random"), ("few", "at random"), ("full", "at random"),
+        ("ratings", "at random"), ("blocks", "as the holes are"), ("a square", "as the holes are"),
+    ],
+)  # fmt: skip
+def test_the_way_is_told(name, expected):
+    assert draw(DATA[name])[1] == expected
+
+
+# What is held out ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", DATA)
+def test_each_entry_is_fitted_or_held_out(name):
+    observations = observe(DATA[name], absent_are_zeros=False)
+    rows, columns, _ = observations.entries()
+    X = observations.as_sparse().to_array()
+    for fold in draw(DATA[name])[0]:
+        fitted, held = masks(fold)
+        assert not np.any(fitted & held)
+        np.testing.assert_array_equal(np.nonzero(fitted | held), (rows, columns))
+        for each, mask in zip(fold, (fitted, held), strict=True):
+            np.testing.assert_array_equal(each.as_sparse().to_array()[mask], X[mask])
+
+
+@pytest.mark.parametrize("name", DATA)
+def test_no_row_and_no_column_is_emptied(name):
+    for seed in range(3):
+        for fold in draw(DATA[name], seed)[0]:
+            fitted, held = masks(fold)
+            seen = fitted | held
+            for axis in (0, 1):
+                left, before = fitted.sum(axis), seen.sum(axis)
+                assert np.all(left[before > 0] > 0)
+
+
+@pytest.mark.parametrize("name", DATA)
+def test_a_tenth_is_held_out_several_times_if_that_is_little(name):
+    folds, _ = draw(DATA[name])
+    n_observed = observe(DATA[name]).n_observed
+    shares = [fold.held_out.n_observed / n_observed for fold in folds]
+    assert min(shares) >= 0.01  # moved holes are few
+    assert max(shares) <= 0.2
+    assert 1 < len(folds) <= module.MOST_FOLDS
+    first, second = (masks(fold)[1] for fold in folds[:2])
+    assert np.any(first != second)
+
+
+def test_one_part_is_enough_for_many_entries():
+    folds, _ = draw(random_holes((200, 150), 0.9))
+    assert len(folds) == 1
+    assert folds[0].held_out.n_observed >= module.WANTED
+
+
+def test_no_more_are_held_out_than_are_needed(monkeypatch):
+    monkeypatch.setattr(module, "WANTED", 100)
+    monkeypatch.setattr(module, "MOST", 300)
+    (fold,), _ = draw(random_holes((100, 80), 0.9))
+    assert fold.held_out.n_observed == 300
+
+
+def test_blocks_are_held_out_as_a_whole():
+    """What is held out in a row is what another row does not have, where this row has it."""
+    missing = np.isnan(DATA["blocks"])
+    for fold in draw(DATA["blocks"])[0]:
+        _, held = masks(fold)
+        rows = np.flatnonzero(held.any(axis=1))
+        assert rows.size
+        whole = [
+            any(np.array_equal(held[i], other & ~missing[i]) for other in missing) for i in rows
+        ]
+        assert np.mean(whole) > 0.7  # others lose some, since columns keep half of their entries
+
+
+def test_weights_come_along():
+    weights = np.random.default_rng(1).random((40, 30)) + 0.5
+    for fold in draw(DATA["random"], weights=weights)[0]:
+        rows, columns, _ = fold.held_out.entries()
+        np.testing.assert_array_equal(fold.held_out.weights, weights[rows, columns])
+
+
+@pytest.mark.parametrize("name", ["random", "blocks", "ratings"])
+def test_a_seed_gives_the_same_parts(name):
+    one, again, other = (draw(DATA[name], seed)[0] for seed in (3, 3, 4))
+    for first, second in zip(one, again, strict=True):
+        np.testing.assert_array_equal(masks(first), masks(second))
+    assert any(np.any(masks(a)[1] != masks(b)[1]) for a, b in zip(one, other, strict=True))
+
+
+@pytest.mark.parametrize(
+    "X",
+    [
+        np.ones((1, 1)), np.arange(1.0, 9)[None], np.arange(1.0, 9)[:, None],
+        np.where(np.eye(6) > 0, 2.0, np.nan), sparse.csr_array(np.eye(7)),
+    ],
+)  # fmt: skip
+def test_nothing_can_be_held_out(X):
+    assert draw(X)[0] == []
+
+
+def test_one_entry_of_four():
+    folds, _ = draw(np.array([[1.0, 2.0], [3.0, 4.0]]))
+    assert {fold.held_out.n_observed for fold in folds} == {1}
