@@ -18,7 +18,6 @@ STILL = (
     *("solver/holding_out.py", "solver/learning.py", "solver/limit_noise.py"),
     *("solver/new_rows.py", "solver/observed_sweep.py", "solver/prepare.py", "solver/problem.py"),
     *("solver/restarts.py", "solver/constraints/descent.py", "solver/constraints/starts.py"),
-    "solver/devices/choice.py",
     "datasets/jester.py",  # an argument that users give
     "widgets/states/decomposition.py",  # an attribute that users see in copied code
 )
