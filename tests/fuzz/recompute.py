@@ -78,6 +78,8 @@ def product_of(fit: nmd_lab.Decomposition) -> Product:
 def rounding_of(fit: nmd_lab.Decomposition) -> Array:
     """Return how far rounding may move each entry of f(WH + offsets)."""
     t, rounding = product_of(fit)
+    if fit.nonlinearity.name == "mixed":  # in the units of each column, f has slopes of at most 1
+        return rounding * np.nanstd(fit.reconstruct().values, axis=0)
     exact, *ends = (_f(fit.nonlinearity, t + sign * rounding) for sign in (0, -1, 1))
     return np.max([np.abs(end - exact) for end in ends], axis=0)
 
@@ -133,8 +135,8 @@ def _compare(name: str, reported: float, true: float, slack: float) -> None:
 
 
 def fitted_data(case: Any, fit: nmd_lab.Decomposition) -> tuple[Array, Array] | None:
-    """Return the values and weights that a case fits, None where entries are held out."""
-    if "validation" in case.options or fit.shape != case.shape:
+    """Return the values and weights that a case fits, None where entries are held out or mixed."""
+    if "validation" in case.options or fit.shape != case.shape or fit.nonlinearity.name == "mixed":
         return None
     if case.container == "dia" and (case.matrix[case.seen] == 0).any():
         return None  # this format drops zeros
