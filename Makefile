@@ -7,11 +7,13 @@ CONSTRAINTS := constraints.txt
 
 # Tests run in as many processes as there are cores, and each process uses one thread.
 CORES  := $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1)
-PYTEST  = OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 NUMBA_NUM_THREADS=1 $(BIN)/pytest -n $(CORES) --dist worksteal
-NBVAL   = $(PYTEST) --dist loadfile --nbval-lax --nbval-current-env --nbval-cell-timeout=1200
+# The plugin for notebooks takes seconds to load, in every process.
+XDIST   = OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 NUMBA_NUM_THREADS=1 $(BIN)/pytest -n $(CORES)
+PYTEST  = $(XDIST) --dist worksteal -p no:nbval
+NBVAL   = $(XDIST) --dist loadfile --nbval-lax --nbval-current-env --nbval-cell-timeout=1200
 
-# Notebooks that take less than a minute with compiled kernels.
-SHORT_NOTEBOOKS := $(wildcard notebooks/01_* notebooks/09_* notebooks/10_* notebooks/11_* notebooks/12_* notebooks/paper/printed_updates*)
+# Notebooks that take less than a minute with compiled kernels, alone on a machine.
+SHORT_NOTEBOOKS := $(wildcard notebooks/01_* notebooks/09_* notebooks/11_* notebooks/12_* notebooks/paper/printed_updates*)
 
 # About half of the tests of the solver, by their time.
 HALF := sampler refinement devices

@@ -21,7 +21,6 @@ for variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
 
 import argparse
 import time
-from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,7 +29,7 @@ from scipy import stats
 import nmd_lab as nmd
 from nmd_lab.data.observations import observe
 from nmd_lab.model.proximal import make_pair
-from nmd_lab.solver.sampler.chain import sweeps
+from nmd_lab.solver.sampler.chain import sweep
 from nmd_lab.solver.sampler.model import Model
 from nmd_lab.solver.sampler.noise import NoiseKind
 from nmd_lab.solver.sampler.prior import Prior
@@ -186,8 +185,10 @@ def ranks_of(case: Case, seed: int) -> dict[str, int]:
     model, state = truth.model, truth.state
     right = quantities(truth, state)
     ranks = dict.fromkeys(right, 0)
-    chain = sweeps(model, Work(model), state, seed, 0)
-    for _ in islice(chain, case.thin - 1, DRAWS * case.thin, case.thin):
+    work = Work(model)
+    for _ in range(DRAWS):
+        for _ in range(case.thin):
+            sweep(model, work, state, seed)
         for name, value in quantities(truth, state).items():
             ranks[name] += int(value < right[name])
     return ranks

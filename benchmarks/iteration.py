@@ -18,7 +18,8 @@ import numpy as np
 
 from nmd_lab.data.dense import observe_dense
 from nmd_lab.model.proximal import make_pair
-from nmd_lab.solver.admm import admm
+from nmd_lab.solver.engines.admm import Admm
+from nmd_lab.solver.engines.protocol import iterates
 from nmd_lab.solver.initialization import Start
 from nmd_lab.solver.penalty import PenaltyRule
 from nmd_lab.solver.problem import Problem
@@ -101,7 +102,7 @@ def measure(m: int, n: int, rank: int) -> tuple[float, ...]:
 
     fixed = PenaltyRule(factor=np.inf)
     problem = Problem(observe_dense(X), make_pair("relu", "frobenius"), fixed, epsilon=EPSILON)
-    ours = admm(problem, Start(W, H, from_factors=False))
+    ours = iterates(Admm(), problem, Start(W, H, from_factors=False))
     printed, tuned = as_printed(X, H), rearranged(X, H)
     steps = (products, lambda: next(ours), lambda: next(printed), lambda: next(tuned))
     times = np.array([[seconds(step) for step in steps] for _ in range(ROUNDS)])

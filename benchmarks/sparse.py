@@ -129,7 +129,8 @@ def in_turn(X: sparse.csr_array, rank: int) -> Iterator[float]:
     """Yield the seconds of single iterations, so that the passes run in between."""
     from nmd_lab.data.sparse import observe_sparse
     from nmd_lab.model.proximal import make_pair
-    from nmd_lab.solver.admm import admm
+    from nmd_lab.solver.engines.admm import Admm
+    from nmd_lab.solver.engines.protocol import iterates
     from nmd_lab.solver.options import Options
     from nmd_lab.solver.prepare import make_problem
     from nmd_lab.solver.starts import all_starts
@@ -143,7 +144,7 @@ def in_turn(X: sparse.csr_array, rank: int) -> Iterator[float]:
     pair = make_pair("identity", "frobenius")
     problem, offsets = make_problem(observe_sparse(X), pair, options, observed_only=False)
     starts = all_starts(problem, offsets, rank, options, options.generator())
-    run = admm(problem, next(starts).start)
+    run = iterates(Admm(), problem, next(starts).start)
     next(run)
     for _ in range(ROUNDS + 1):
         yield seconds(lambda: next(run))

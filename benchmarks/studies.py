@@ -68,7 +68,7 @@ def ratings() -> None:
         train, test = nmd.split_observed(X, 0.1, random_state=seed)
 
         def error(fit: nmd.Decomposition, test: Any = test) -> float:
-            return nmd.metrics.rmse(test.values, fit.predict(test.rows, test.indices))
+            return nmd.metrics.rmse(test, fit.predict(test))
 
         study = nmd.Study(train, rank=ranks, alpha=alphas, missing=0.1, **options)
         study.run(progress=False, n_jobs=2)

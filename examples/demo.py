@@ -136,16 +136,16 @@ def rate(table: Table, out: Path) -> None:
     frame = datasets.movielens_small()
     ratings = nmd.observations_from_table(frame, row="user", column="item", value="rating")
     train, test = nmd.split_observed(ratings, test_size=0.1, random_state=SEED)
-    rows, columns, values = test.entries()
+    values = test.values
     print(f"\nPredicting {values.size} ratings from {train.n_observed} others, with intervals")
     offsets = nmd.complete(train, 1, alpha=1e6, offset_alpha=5.0, offsets="both", random_state=SEED)
     posterior = nmd.sample(train, 10, draws=150, random_state=SEED)
-    low, high = posterior.predict_interval(rows, columns, level=0.9).T
+    low, high = posterior.predict_interval(test, level=0.9).T
     inside = np.mean((low <= values) & (values <= high))
 
     table.heading(f"Ratings of films ({ratings.shape[0]} x {ratings.shape[1]})", "RMSE")
     for method, fit in {"offsets of users and films": offsets, "nmd.sample": posterior}.items():
-        table.row(method, float(np.sqrt(np.mean((fit.predict(rows, columns) - values) ** 2))))
+        table.row(method, float(np.sqrt(np.mean((fit.predict(test).values - values) ** 2))))
     table.lines.append(f"  intervals of 90 % hold {100 * inside:.0f} % of the ratings")
 
     figure, ax = plt.subplots(figsize=(7, 5), layout="constrained")

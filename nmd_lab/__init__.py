@@ -57,7 +57,6 @@ if TYPE_CHECKING:
     from .result.posterior.posterior import Posterior
     from .resuming import resume
     from .sampling import sample
-    from .solver.admm import State
     from .solver.constraints.base import (
         FactorConstraint,
         NonNegative,
@@ -67,6 +66,7 @@ if TYPE_CHECKING:
     )
     from .solver.penalty import PenaltyRule
     from .solver.settings import ADMM, Compute
+    from .solver.state import State
     from .studies import Study
 
 __all__ = [
@@ -133,7 +133,7 @@ _WHERE = {
     "result.posterior.posterior": ["Posterior"],
     "resuming": ["resume"],
     "sampling": ["sample"],
-    "solver.admm": ["State"],
+    "solver.state": ["State"],
     "solver.constraints.base": [
         *("FactorConstraint", "NonNegative", "Orthonormal", "Simplex", "SparseFactor"),
     ],

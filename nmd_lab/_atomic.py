@@ -14,8 +14,9 @@ import platform
 import tempfile
 import time
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import BinaryIO
 
 LONGEST_WRITE = 24 * 3600.0
 """Age in seconds from which a temporary file is a leftover, whoever made it."""
@@ -43,15 +44,15 @@ def check_target(path: str | os.PathLike[str], name: str = "path") -> Path:
     return path
 
 
-def write_atomically(path: str | os.PathLike[str], parts: Iterable[bytes | memoryview]) -> None:
-    """Write a file; if this fails, an older file of this name is kept."""
+@contextlib.contextmanager
+def atomic_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+    """Give a file to write to; if this fails, an older file of this name is kept."""
     path = check_target(path)
     _remove_leftovers(path)
     unfinished = path.with_name(f"{_prefix(path)}{uuid.uuid4().hex}.partial")
     try:
         with unfinished.open("wb") as file:
-            for part in parts:
-                file.write(part)
+            yield file
             file.flush()
             os.fsync(file.fileno())
         unfinished.replace(path)
@@ -69,14 +70,21 @@ def write_atomically(path: str | os.PathLike[str], parts: Iterable[bytes | memor
                 os.close(folder)
 
 
+def write_atomically(path: str | os.PathLike[str], parts: Iterable[bytes | memoryview]) -> None:
+    """Write a file; if this fails, an older file of this name is kept."""
+    with atomic_file(path) as file:
+        for part in parts:
+            file.write(part)
+
+
 def with_remedy(error: OSError, path: Path, name: str = "path") -> OSError:
     """Return an error of the same class and number whose message is a sentence."""
     reason = (error.strerror or str(error)).rstrip(".")
-    told = type(error)(
+    explained = type(error)(
         f"{name}={str(path)!r} cannot be written ({reason}): free space, or give another path."
     )
-    told.errno = error.errno
-    return told
+    explained.errno = error.errno
+    return explained
 
 
 def _prefix(path: Path) -> str:

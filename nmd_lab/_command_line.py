@@ -6,15 +6,18 @@ import re
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from cyclopts import Group, Parameter
 
+from ._derived_options import options_of
 from .data.labels import is_frame
 from .data.refused_columns import description, refused_columns
-from .solver.options import COMPLETION_DEFAULTS, Options
-from .solver.sampler.options import SampleOptions
+from .fit import complete, decompose
+from .sampling import sample
+from .solver.options import COMPLETION_DEFAULTS, FitOptions, Options
 from .solver.settings import ADMM, Compute
 
 WORDS = {"auto": "auto", "true": True, "false": False}
@@ -24,10 +27,6 @@ TABLES = Group("Reading the data", sort_key=2)
 MODEL = Group("Model", sort_key=3)
 SOLVER = Group("Solver", sort_key=4)
 SAMPLER = Group("Sampler", sort_key=4)
-
-Switch = Literal["auto", "true", "false"]
-Seed = Annotated[int | None, Parameter(name=["--seed", "--random-state"])]
-FactorConstraintName = Literal["nonnegative", "orthonormal", "simplex", "sparse"]
 
 
 @Parameter(name="*", group=TABLES)
@@ -64,190 +63,87 @@ class DataOptions:
     def of_reader(self) -> dict[str, Any]:
         """Return the arguments of `nmd_lab.data.readers.read_file`."""
         flags = {name: getattr(self, name) for name in ("header", "index")}
-        given = {name: getattr(self, name) for name in ("variable", "row", "column", "value")}
-        return given | {name: "auto" if flag is None else flag for name, flag in flags.items()}
+        names = {name: getattr(self, name) for name in ("variable", "row", "column", "value")}
+        return names | {name: "auto" if flag is None else flag for name, flag in flags.items()}
 
 
-@Parameter(name="*", group=MODEL)
+TYPES: dict[str, Any] = {
+    "dtype": Literal["float32", "float64"],
+    "random_state": Annotated[int | None, Parameter(name=["--seed", "--random-state"])],
+}
+"""Types of options of which an annotation says too much for a command line."""
+
+TEXTS = {
+    "nonlinearity": "relu, square, minmax, modulus, identity or another name; with bounds: "
+    '"minmax(1, 5)".',
+    "loss": "frobenius, l1, kl or another name.",
+    "dtype": "Working precision; by default that of the data.",
+}
+"""Help where the first sentence of the documentation is meant for Python."""
+
+TEXTS_OF_A_FIT = TEXTS | {
+    "nonlinearity": TEXTS["nonlinearity"]
+    + "  By default auto, with a number for --alpha identity, with --decompose relu.",
+    "alpha": "Ridge: the objective has the term alpha/2 (‖W‖² + ‖H‖²).  auto: chosen by held-out "
+    "entries.  By default auto, with --decompose 0.",
+    "offsets": "Offsets added to WH: a mean, one for each row, each column, or both.  By default "
+    "auto, with --decompose none.",
+    "validation": "Share of the observed entries to hold out for early stopping.",
+}
+"""The same for a fit, and defaults that are not those of both functions."""
+
+OF_THE_MODEL = {
+    "nonlinearity", "loss", "alpha", "offsets", "offset_alpha", "w_constraint", "h_constraint",
+    "noise", "dtype",
+}  # fmt: skip
+OF_THE_FILE = {
+    "X", "rank", "observed", "weights", "at_most", "at_least", "upper", "limit_noise",
+    "sample_dims", "work_dir", "progress", "solver", "compute",
+}  # fmt: skip
+"""Arguments that a command takes from its file, or has options of its own for."""
+
+fits = partial(options_of, complete, decompose, hints=[FitOptions], types=TYPES)
+samples = partial(options_of, sample, types=TYPES, texts=TEXTS)
+
+
+@fits(names=OF_THE_MODEL, leave_out=(), group=MODEL, texts=TEXTS_OF_A_FIT)
 @dataclass(frozen=True, kw_only=True)
 class ModelOptions:
-    """What is fitted.
-
-    Attributes
-    ----------
-    nonlinearity
-        relu, square, minmax, modulus, identity or auto; with bounds: "minmax(1, 5)".  By default
-        auto, with a number for --alpha identity, with --decompose relu.
-    loss
-        frobenius, l1, kl or auto.
-    alpha
-        Ridge: the objective has the term alpha/2 (‖W‖² + ‖H‖²).  auto: chosen by held-out entries.
-        By default auto, with --decompose 0.
-    offsets
-        Offsets added to WH: a mean, one for each row, each column, or both.  auto: chosen with
-        --alpha auto, else none.  By default auto, with --decompose none.
-    offset_alpha
-        Ridge of the offsets of rows and columns.  auto: chosen with --alpha auto, else that of
-        --alpha.
-    w_constraint
-        Rows of W: nonnegative, simplex (nonnegative, with sum 1), orthonormal (columns of W) or
-        sparse (an l1 penalty).
-    h_constraint
-        The same for the columns of H.
-    dtype
-        Working precision; by default that of the data.
-    """
-
-    nonlinearity: str | None = None
-    loss: str = "frobenius"
-    alpha: Literal["auto"] | float | None = None
-    offsets: Literal["auto", "none", "global", "rows", "columns", "both"] | None = None
-    offset_alpha: Literal["auto"] | float = "auto"
-    w_constraint: FactorConstraintName | None = None
-    h_constraint: FactorConstraintName | None = None
-    dtype: Literal["float32", "float64"] | None = None
+    """What is fitted."""
 
 
-@Parameter(name="*", group=SOLVER)
+@options_of(ADMM, Compute, leave_out=OF_THE_FILE, group=SOLVER, types=TYPES, texts=TEXTS)
+@fits(leave_out=OF_THE_FILE | OF_THE_MODEL, group=SOLVER, texts=TEXTS_OF_A_FIT)
 @dataclass(frozen=True, kw_only=True)
 class SolverOptions:
     """How it is fitted.
 
     Attributes
     ----------
-    max_iter
-        Largest number of iterations of a start.
-    tol
-        Tolerance of the stopping rules; 0: exactly --max-iter iterations.
-    time_limit
-        Time limit in seconds.
-    random_state
-        Seed.
-    threads
-        Largest number of threads.
-    device
-        Device of PyTorch for the passes over the data, such as cuda.
-    checkpoint
-        File that keeps the state of the fit; if it exists, the fit goes on from it.
-    checkpoint_every
-        Seconds between two checkpoints.
-    memory_limit
-        Largest memory that the arrays of a fit may take beside the data, in GiB.
-    init
-        Starting factors.
-    n_init
-        Number of starts; the best fit is kept.
-    validation
-        Share of the observed entries to hold out for early stopping.
-    patience
-        Iterations without a lower validation error after which a start ends.
     paper
         The paper's algorithm and nothing else.
-    rho
-        Rule for the penalty ρ, or a fixed ρ.
-    initial_rho
-        ρ of the first iteration.
-    split
-        Entries on which T = WH is imposed.
-    refine
-        Quasi-Newton steps between the iterations, as by default.
-    homotopy
-        For minmax: begin with a wide interval that shrinks.
-    polish
-        Descent on the objective itself at the end.
-    epsilon
-        Relative ridge that keeps the factor steps solvable.
     """
 
-    max_iter: int = Options.max_iter
-    tol: float = Options.tol
-    time_limit: float | None = None
-    random_state: Seed = None
-    threads: int | None = None
-    device: str | None = None
-    checkpoint: Path | None = None
-    checkpoint_every: float = Compute.checkpoint_every
-    memory_limit: float | None = None
-    init: Literal["auto", "svd", "randomized", "nndsvd", "random"] = "auto"
-    n_init: int = Options.n_init
-    validation: float | None = None
-    patience: int = ADMM.patience
     paper: Annotated[bool, Parameter(show_default=False)] = False
-    rho: Literal["auto", "balanced", "paper"] | float = "auto"
-    initial_rho: float | None = None
-    split: Literal["auto", "everywhere", "observed"] = "auto"
-    refine: Annotated[bool, Parameter(negative="--no-refine", show_default=False)] = True
-    homotopy: Switch = "auto"
-    polish: Switch = "auto"
-    epsilon: float = ADMM.epsilon
 
 
-@Parameter(name="*", group=MODEL)
+@samples(names=OF_THE_MODEL, leave_out=(), group=MODEL)
 @dataclass(frozen=True, kw_only=True)
 class SampledModelOptions:
-    """What is sampled.
-
-    Attributes
-    ----------
-    nonlinearity
-        relu, square, minmax, modulus or identity; with bounds: "minmax(1, 5)".
-    loss
-        frobenius, l1, kl, or ordinal for ordered levels.
-    noise
-        Where the noise of the Frobenius loss is; auto: before f if values are at its limits.
-    offsets
-        Offsets added to WH: a mean, one for each row, each column, or both; auto: both, and none
-        for an even nonlinearity.
-    dtype
-        Working precision; by default that of the data.
-    """
-
-    nonlinearity: str = "identity"
-    loss: str = "frobenius"
-    noise: Literal["auto", "before", "after"] = "auto"
-    offsets: Literal["auto", "none", "global", "rows", "columns", "both"] = "auto"
-    dtype: Literal["float32", "float64"] | None = None
+    """What is sampled."""
 
 
-@Parameter(name="*", group=SAMPLER)
+@options_of(
+    Compute,
+    leave_out=OF_THE_FILE | {"device", "memory_limit"},
+    group=SAMPLER,
+    types=TYPES,
+    texts=TEXTS,
+)
+@samples(leave_out=OF_THE_FILE | OF_THE_MODEL, group=SAMPLER)
 @dataclass(frozen=True, kw_only=True)
 class SamplerOptions:
-    """How it is sampled.
-
-    Attributes
-    ----------
-    draws
-        Sweeps after tuning, of each chain.
-    tune
-        Sweeps before them, which are not kept; by default 100.
-    chains
-        Number of chains.
-    keep
-        Draws to keep of each chain; by default all, or as many as take 1 GiB.
-    time_limit
-        Time limit in seconds, of all chains together.
-    random_state
-        Seed.
-    threads
-        Largest number of threads.
-    checkpoint
-        File that keeps chains and draws; if it exists, the chains go on from it.
-    checkpoint_every
-        Seconds between two checkpoints.
-    init
-        Where a chain begins.
-    """
-
-    draws: int = SampleOptions.draws
-    tune: int | None = None
-    chains: int = SampleOptions.chains
-    keep: int | None = None
-    time_limit: float | None = None
-    random_state: Seed = None
-    threads: int | None = None
-    checkpoint: Path | None = None
-    checkpoint_every: float = Compute.checkpoint_every
-    init: Literal["auto", "random", "svd"] = "auto"
+    """How it is sampled."""
 
 
 def in_shell(text: str) -> str:
@@ -292,7 +188,7 @@ def is_to_be_chosen(rank: int | str, options: dict[str, Any], decompose: bool) -
     return "auto" in (rank, *((defaults | options).get(name) for name in names))
 
 
-def given(
+def arguments_of(
     options: ModelOptions | SolverOptions | SampledModelOptions | SamplerOptions,
 ) -> dict[str, Any]:
     """Return the arguments that differ from their defaults, with values of Python."""

@@ -101,8 +101,8 @@ class FileMatrix:
         n = self.shape[1]
         if isinstance(rows, slice):
             first, last, _ = rows.indices(self.shape[0])
-            part: NDArray[Any] = self._flat[first * n : max(first, last) * n]
-            return part.reshape(-1, n)
+            block: NDArray[Any] = self._flat[first * n : max(first, last) * n]
+            return block.reshape(-1, n)
         return self._flat.array.reshape(self.shape)[rows]
 
     def ravel(self) -> FileArray:

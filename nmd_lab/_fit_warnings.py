@@ -16,7 +16,7 @@ from .model.mixed import MixedPair
 from .result.decomposition import Decomposition
 from .solver.bounds import out_of_bounds
 from .solver.options import Options
-from .solver.prepare import Prepared
+from .solver.prepared import Prepared
 from .solver.problem import Problem
 from .warnings import (
     NMDWarning,
@@ -176,7 +176,7 @@ def _far_predictions(fit: Decomposition, problem: Problem) -> Beyond | None:
     seen = (observations.counts(1) > 0)[rows] & (observations.counts(0) > 0)[columns]
     low, high = (math.ldexp(end, problem.units.of_X) for end in observations.range())
     margin = BEYOND * ((high - low) or abs(high))
-    predictions = np.asarray(fit.predict(rows[seen], columns[seen]), dtype=np.float64)
+    predictions = fit.fitted.at(rows[seen], columns[seen]).astype(np.float64)
     far = np.count_nonzero((predictions < low - margin) | (predictions > high + margin))
     limit = SHARE_BEYOND * missing / (m * n) * positions.size
     if far < max(limit, FEWEST_BEYOND):

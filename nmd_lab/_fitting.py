@@ -56,7 +56,7 @@ def _fitted(
     with interruptible() as interruption, one_thread():
         prepared = prepare(X, *model, interruption=interruption, **own)
         warn(messages_before(prepared), stacklevel=4)
-        solution = solve(*prepared[:7])
+        solution = solve(prepared)
         fit = label(prepared, solution)
         elsewhere = prepared.problem.observations.elsewhere
         with nullcontext() if elsewhere is None else elsewhere.computing():

@@ -11,13 +11,14 @@ from ._threads import one_thread
 from .model.proximal import Pair
 from .result.decomposition import Decomposition
 from .result.provenance import provenance
-from .solver.admm import State
 from .solver.constraints.text import constraints_in_parameters
-from .solver.learning import iterate_and_learn
-from .solver.prepare import Prepared
+from .solver.prepared import Prepared
 from .solver.refinement.stages import optimality
 from .solver.restarts import Solution
 from .solver.run import Run
+from .solver.starts import run_from
+from .solver.state import State
+from .solver.stopping import StopPolicy
 
 
 def label(prepared: Prepared, solution: Solution) -> Decomposition:
@@ -84,19 +85,25 @@ class ResumableFit:
 
     def advance(self, iterations: int, callback: Callable[[State], Any]) -> Decomposition:
         """Do at most `iterations` more iterations, and return the result so far."""
-        problem, starts, options, plan, held_out, *_ = self.prepared
+        problem = self.prepared.problem
         with one_thread():
             if self.run is None:
-                states = iterate_and_learn(problem, next(starts), options, plan)
-                self.run = Run(
-                    states,
-                    tol=options.tol,
-                    held_out=held_out,
-                    patience=options.solver.patience,
-                    window=plan.window,
-                    last_when_stopped=True,
-                )
+                self.run = self._begin()
             outcome = self.run.advance(iterations, callback=callback)
             own = problem.of(outcome.state)
             distance = optimality(own, *own.extended(outcome.state))
             return label(self.prepared, Solution(outcome, distance, []))
+
+    def _begin(self) -> Run:
+        """Return the run before its first iteration."""
+        prepared, options = self.prepared, self.prepared.options
+        policy = StopPolicy(
+            tol=options.tol,
+            patience=options.solver.patience,
+            window=prepared.plan.window,
+            last_when_stopped=True,
+        )
+        return run_from(
+            *(prepared.problem, next(prepared.starts), options, prepared.plan, policy),
+            held_out=prepared.held_out,
+        )

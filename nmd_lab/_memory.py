@@ -45,6 +45,6 @@ def refuse_above(needed: int, what: str, remedy: str, limit: float | None = None
     free = free_memory()
     allowed = SHARE * free if limit is None else min(SHARE * free, limit * 2**30)
     if needed > allowed:
-        given = "" if limit is None else f" and memory_limit={limit:g}"
-        sizes = f"needs {needed / 2**30:.3g} GiB, {free / 2**30:.3g} GiB are free{given}"
+        limit_text = "" if limit is None else f" and memory_limit={limit:g}"
+        sizes = f"needs {needed / 2**30:.3g} GiB, {free / 2**30:.3g} GiB are free{limit_text}"
         raise MemoryError(f"{what} {sizes}: {remedy.format(share=allowed / needed)}.")

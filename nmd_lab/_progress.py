@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from typing import TypeVar
-
-T = TypeVar("T")
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 
-def with_progress(
-    items: Iterable[T],
-    total: int,
-    show: bool | None,
-    *,
-    text: Callable[[T], str] | None = None,
-    unit: str = "it",
-    smoothing: float = 0.3,
-) -> Iterator[T]:
-    """Yield the items and show how many of them are done."""
+@contextmanager
+def progress_bar(
+    total: int, show: bool | None, *, done: int = 0, unit: str = "it"
+) -> Iterator[Callable[[str], None]]:
+    """Give a function that shows one more item and a text."""
     if show is False or total == 0:
-        yield from items
+        yield lambda text: None
         return
     if show:
         from tqdm.auto import tqdm  # a widget in Jupyter, text elsewhere
@@ -27,10 +20,12 @@ def with_progress(
         from tqdm import tqdm
     disable, delay = (False, 0) if show else (None, 1)
     with tqdm(
-        total=total, unit=unit, smoothing=smoothing, disable=disable, delay=delay, leave=bool(show)
+        total=total, initial=done, unit=unit, disable=disable, delay=delay, leave=bool(show)
     ) as bar:
-        for item in items:
-            if text is not None:
-                bar.set_postfix_str(text(item), refresh=False)
+
+        def update(text: str) -> None:
+            if text:
+                bar.set_postfix_str(text, refresh=False)
             bar.update()
-            yield item
+
+        yield update

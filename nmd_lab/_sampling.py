@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import fields
 from typing import Any
 
@@ -11,14 +12,14 @@ import numpy as np
 import xarray as xr
 
 from ._checks import as_generator, new_stream
-from ._going_on import begin_at, check_init, continue_from, joined
 from ._interruption import Interruption
 from ._memory import refuse_above
 from ._sample_warnings import warn_of_units
 from ._stop_reason import StopReason
+from ._warm_start import begin_at, check_init, continue_from, joined
 from .checkpoint.call import Call
-from .checkpoint.keeper import Keeper
-from .checkpoint.place import NOWHERE, Place
+from .checkpoint.checkpoint import Checkpoint
+from .checkpoint.encoding import Classes
 from .data.fingerprint import fingerprint
 from .data.labels import is_dask
 from .data.observations import observe
@@ -26,13 +27,11 @@ from .model.nonlinearities import as_nonlinearity
 from .model.ordinal import Ordinal
 from .result.posterior.posterior import Posterior
 from .result.provenance import provenance
-from .solver.kept_classes import kept_classes
 from .solver.sampler.draws import Draws
-from .solver.sampler.hyperparameters import RowPrior
 from .solver.sampler.noise import PRECISIONS
 from .solver.sampler.options import SampleOptions
 from .solver.sampler.prepare import PreparedSample, as_ordinal, prepare_sample
-from .solver.sampler.run import ChainStart, run_chains
+from .solver.sampler.run import Chains, ChainStart, PosteriorState
 from .solver.sampler.start import start_chain
 from .solver.sampler.targets import check_targets
 from .solver.settings import stored
@@ -65,16 +64,11 @@ def draw_posterior(
     if tune is None:
         tune = TUNE if before is None else 0
     targets = check_targets(options.targets, prepared)
-    place: Place = NOWHERE
-    rng = as_generator(options.random_state)
-    if options.compute.checkpoint is not None:
-        call = _call(rank, nonlinearity, loss, data, options)
-        place, rng = _place_and_random_numbers(prepared, options, call)
+    call = _call(rank, nonlinearity, loss, data, options)
+    state, rng, save = _state_and_save(prepared, options, call)
     starts = _starts(prepared, options, before, rng)
-    draws, reason = run_chains(
-        *(prepared.model, prepared.work, starts, options),
-        *(tune, targets, interruption, place),
-    )
+    chains = Chains(prepared.model, prepared.work, options, tune, targets, state)
+    draws, reason = chains.run(starts, interruption, save)
     posterior = _label(prepared, draws, reason, options, tune)
     return posterior if before is None else joined(before, posterior)
 
@@ -106,24 +100,29 @@ def _call(
     rank: int, nonlinearity: Any, loss: Any, data: dict[str, Any], options: SampleOptions
 ) -> Call:
     """Return the call of `sample`, for its checkpoint."""
-    own = {each.name: getattr(options, each.name) for each in fields(SampleOptions)}
-    own["compute"] = stored(options.compute)
+    of_options = {each.name: getattr(options, each.name) for each in fields(SampleOptions)}
+    of_options["compute"] = stored(options.compute)
     defaults = {each.name: each.default for each in fields(SampleOptions)}
     model = {"rank": rank, "nonlinearity": nonlinearity, "loss": loss}
-    given = {name: each for name, each in data.items() if name != "limits"}
+    of_data = {name: each for name, each in data.items() if name != "limits"}
     limits = {name: getattr(data["limits"], name) for name in ("at_most", "at_least", "upper")}
-    return Call("sample", model | given | limits | own, defaults)
+    return Call("sample", model | of_data | limits | of_options, defaults)
 
 
-def _place_and_random_numbers(
+def _state_and_save(
     prepared: PreparedSample, options: SampleOptions, call: Call
-) -> tuple[Place, np.random.Generator]:
-    """Return where the chains stand, and the random numbers from their beginning on."""
-    own, classes = fingerprint(prepared.observations), kept_classes(prepared.model.pair, [RowPrior])
-    compute = options.compute
-    keeper = Keeper(compute.checkpoint, compute.checkpoint_every, call, own, classes)
-    rng = keeper.random_numbers(lambda: as_generator(options.random_state))
-    return keeper.place.inner("chains"), rng
+) -> tuple[PosteriorState, np.random.Generator, Callable[[], None]]:
+    """Return where the chains stand, their random numbers, and what writes them to a file."""
+    rng, compute, pair = as_generator(options.random_state), options.compute, prepared.model.pair
+    before_all = PosteriorState(copy.deepcopy(rng))
+    if compute.checkpoint is None:
+        return before_all, rng, lambda: None
+    checkpoint = Checkpoint(
+        *(compute.checkpoint, compute.checkpoint_every, call, fingerprint(prepared.observations)),
+        *(Classes([type(pair.nonlinearity), type(pair.loss)]), before_all),
+    )
+    state = checkpoint.state
+    return state, rng if state is before_all else copy.deepcopy(state.rng), checkpoint.tick
 
 
 def _starts(
@@ -135,17 +134,17 @@ def _starts(
     """Yield the beginning of each chain."""
     model, scaling = prepared.model, prepared.scaling
     observations = scaling.scaled_observations(prepared.observations)
-    given = not isinstance(options.init, str)
+    is_warm = not isinstance(options.init, str)
     for chain in range(options.chains):
-        own = new_stream(rng)
-        seed = int(own.integers(2**62))
-        init = "random" if given else options.init
-        state = start_chain(model, prepared.work, observations, prepared.n_levels, init, own)
+        chain_rng = new_stream(rng)
+        seed = int(chain_rng.integers(2**62))
+        init = "random" if is_warm else options.init
+        state = start_chain(model, prepared.work, observations, prepared.n_levels, init, chain_rng)
         if type(model.pair.loss) not in PRECISIONS:  # β is 1 in the units of X
             state.beta = math.ldexp(1.0, scaling.of_objective)
         if before is not None:
             continue_from(before, chain, state, scaling)
-        elif given:
+        elif is_warm:
             begin_at(options.init, state, model, scaling)
         yield ChainStart(state, seed)
 
@@ -159,7 +158,7 @@ def _label(
 ) -> Posterior:
     """Return the labelled posterior, in the units of X."""
     model, scaling = prepared.model, prepared.scaling
-    given = draws.in_units_of_X(scaling, model)
+    arrays = draws.in_units_of_X(scaling, model)
     loss: Any = prepared.loss
     levels = None
     if isinstance(loss, Ordinal):
@@ -181,7 +180,7 @@ def _label(
             "sweeps": tune + draws.log_likelihood.shape[1],
             **provenance(prepared.observations),
         },
-        **given,
+        **arrays,
     )
 
 
@@ -189,7 +188,7 @@ def _check_memory(prepared: PreparedSample, options: SampleOptions) -> None:
     """Raise MemoryError if the kept draws and T do not fit into the free memory."""
     model = prepared.model
     numbers = model.numbers
-    kept = -(-options.draws // options.step(numbers)) * options.chains
-    needed = 8 * kept * numbers + 4 * model.values.nbytes  # the draws are stacked at the end
+    n_draws = -(-options.draws // options.step(numbers)) * options.chains
+    needed = 8 * n_draws * numbers + 4 * model.values.nbytes  # the draws are stacked at the end
     what = f"a posterior with draws={options.draws} of {numbers} numbers each"
     refuse_above(needed, what, f"keep fewer, for example keep={FEW}, or give targets=")

@@ -11,7 +11,7 @@ from ._version import __version__
 
 NEEDED = (
     *("numpy", "scipy", "numba", "xarray", "pandas", "scikit-learn"),
-    *("joblib", "threadpoolctl", "psutil", "tqdm", "cyclopts"),
+    *("joblib", "threadpoolctl", "psutil", "tqdm", "cyclopts", "docstring_parser"),
 )
 """Libraries that the package needs; a test compares them with pyproject.toml."""
 

@@ -49,8 +49,8 @@ class StopReason(str):
     @classmethod
     def read(cls, code: str, text: str) -> StopReason:
         """Return a reason from a file; "other" for a code of a newer version."""
-        known: Any = code if code in get_args(StopCode) else "other"
-        return cls(known, text)
+        valid: Any = code if code in get_args(StopCode) else "other"
+        return cls(valid, text)
 
     @classmethod
     def of(cls, reason: str) -> StopReason:

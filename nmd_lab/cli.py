@@ -25,12 +25,10 @@ from typing import Annotated, Any, Literal
 from cyclopts import App, CycloptsError, Parameter
 
 from nmd_lab.data.labels import RESULT_ATTRIBUTE
-from nmd_lab.data.observations import observe
 from nmd_lab.data.readers import read_file
 from nmd_lab.result import netcdf
 from nmd_lab.result.decomposition import Decomposition
-from nmd_lab.result.exports import TABLES, check_export, check_export_size, export
-from nmd_lab.result.posterior.exports import check_posterior_export, export_posterior
+from nmd_lab.result.exports import TABLES, check_export, export
 from nmd_lab.result.posterior.files import is_posterior
 from nmd_lab.result.posterior.posterior import Posterior
 from nmd_lab.result.selection import in_short
@@ -43,9 +41,9 @@ from ._command_line import (
     SampledModelOptions,
     SamplerOptions,
     SolverOptions,
+    arguments_of,
     check_columns,
     checkpoint_of,
-    given,
     in_shell,
     is_to_be_chosen,
     with_categories,
@@ -178,12 +176,13 @@ def fit(
         raise ValueError(f"out={str(out)!r} is the file of the data: give another path.")
     if reconstruction and (out is None or out.suffix.lower() not in TABLES):
         raise ValueError("--reconstruction goes with a table: give --out with .csv or .parquet.")
-    options = _with_models(given(model or ModelOptions()) | given(solver or SolverOptions()))
+    changed = arguments_of(model or ModelOptions()) | arguments_of(solver or SolverOptions())
+    options = _with_models(changed)
     X, options = _read(data, reading, options)
     X = with_categories(X, categories)
     check_columns(X, "fit")
-    if out is not None and len(X.shape) == 2:
-        check_export_size(out, X.shape)
+    if out is not None:
+        check_export(out, "out", "fit", X.shape)
     function = decompose if decompose_ else complete
     if not quiet and is_to_be_chosen(rank, options, decompose_):
         print("choosing by held-out entries, which takes several fits", flush=True)
@@ -250,19 +249,19 @@ def sample(
         No progress bar.
     """
     check_share("level", level, zero=False)
-    if out is not None and check_posterior_export(out, ()) == data.resolve():
+    if out is not None and check_export(out, "out", "posterior") == data.resolve():
         raise ValueError(f"out={str(out)!r} is the file of the data: give another path.")
-    options = given(model or SampledModelOptions()) | given(sampler or SamplerOptions())
+    model, sampler = model or SampledModelOptions(), sampler or SamplerOptions()
+    options = arguments_of(model) | arguments_of(sampler)
     X, options = _read(data, reading, _with_models(options))
     check_columns(X, "sample")
     if out is not None:
-        check_posterior_export(out, X.shape)
+        check_export(out, "out", "posterior", X.shape)
     with _going_on_from(checkpoint_of(options)):
         result = draw_from_posterior(X, rank, progress=not quiet, **options)
         print(result)
         if out is not None:
-            observations = observe(X, sample_dims=options.get("sample_dims"))
-            export_posterior(result, observations, out, level)
+            export(result, out, X, level)
             print(f"saved as {out}")
     return ExitCode.OK
 

@@ -247,7 +247,7 @@ def complete(
 
     Parameters
     ----------
-    X, rank, loss, observed, weights, at_most, at_least, upper, limit_noise, dtype, sample_dims
+    X, rank, loss, observed, weights, at_most, at_least, upper, dtype, sample_dims
     **options
         See `decompose`; `alpha` and `offsets` are "auto" by default.
     nonlinearity : str or Nonlinearity, optional

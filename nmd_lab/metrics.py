@@ -14,10 +14,10 @@ import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
 from nmd_lab._checks import check_no_fit
-from nmd_lab.data._alignment import check_weights
+from nmd_lab.data._masks_and_weights import check_weights
 from nmd_lab.data.base import FloatArray
 from nmd_lab.data.labels import is_frame, labels_of
-from nmd_lab.data.matched import match_data
+from nmd_lab.data.matching import match_data
 from nmd_lab.data.observations import observe
 from nmd_lab.data.sparse import is_sparse
 from nmd_lab.model.losses import Loss, as_loss
@@ -70,8 +70,8 @@ def _matched(X: Any, Y: Any, observed: Any, weights: Any) -> _Compared:
     i, j, x = data.observations.entries()
     i, j = data.rows[i], data.columns[j]
     y = _stored_at(model, i, j) if is_sparse(Y) else labels.flatten(np.asarray(_floats(Y)))[i, j]
-    own = None if data.observations.weights is None else data.observations.observed()[1]
-    return _Compared(x.astype(float), y.astype(float), own)
+    entry_weights = None if data.observations.weights is None else data.observations.observed()[1]
+    return _Compared(x.astype(float), y.astype(float), entry_weights)
 
 
 def _stored_at(model: Any, i: Any, j: Any) -> FloatArray:
@@ -106,10 +106,10 @@ def _floats(one: Any) -> Any:
 
 def _in_shape(name: str, array: Any, shape: tuple[int, ...]) -> NDArray[Any]:
     """Return a mask or weights as an array of the shape of X."""
-    given = np.asarray(array)
-    if given.shape != shape:
-        raise ValueError(f"{name} has shape {given.shape}: give it the shape of X, {shape}.")
-    return given
+    result = np.asarray(array)
+    if result.shape != shape:
+        raise ValueError(f"{name} has shape {result.shape}: give it the shape of X, {shape}.")
+    return result
 
 
 def rmse(

@@ -5,15 +5,15 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
-from .checkpoint.keeper import stored_arguments
+from .checkpoint import file
+from .checkpoint.call import Call
 from .fit import complete, decompose
-from .model.proximal import make_pair
 from .result.decomposition import Decomposition
 from .result.posterior.posterior import Posterior
 from .sampling import sample
-from .solver.kept_classes import kept_classes
 from .solver.settings import Compute, as_compute
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {
@@ -75,8 +75,13 @@ def resume(
     >>> fit.n_iter > 20, os.path.exists(path)
     (True, True)
     """
-    classes = kept_classes(make_pair("identity", "frobenius"))
-    function, stored, others = stored_arguments(path, classes)
+    where = Path(path)
+    if not file.exists(where):
+        raise FileNotFoundError(
+            f"path={str(where)!r} is no file: check the name of the checkpoint."
+        )
+    call = file.read(where)[0]["call"]
+    stored, others = Call.again(call)
     missing = [name for name in others if name not in arguments]
     if missing:
         raise ValueError(
@@ -84,6 +89,7 @@ def resume(
             f"{missing[0]}= as it was."
         )
     before = stored.pop("compute")
-    own = replace(Compute(**before) if compute is None else as_compute(compute), checkpoint=path)
-    result: Decomposition | Posterior = FUNCTIONS[function](X, **stored | arguments, compute=own)
+    compute = Compute(**before) if compute is None else as_compute(compute)
+    arguments = stored | arguments | {"compute": replace(compute, checkpoint=path)}
+    result: Decomposition | Posterior = FUNCTIONS[call["function"]](X, **arguments)
     return result

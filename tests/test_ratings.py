@@ -39,7 +39,7 @@ def test_offsets_explain_a_table_of_sums(split):
     )
     np.testing.assert_allclose(fit.reconstruct(), X, atol=0.01)
     assert fit.offsets.mean == pytest.approx(X[seen].mean())
-    rows, columns = fit.offsets_at(slice(None), slice(None))
+    rows, columns = fit.fitted.offsets_at(slice(None), slice(None))
     assert rows.shape == (50,)
     assert columns.shape == (40,)
 
@@ -77,7 +77,7 @@ def test_offsets_stand_inside_f(ratings):
     clipped = np.clip(X, 1, 5)
     fit = nmd.complete(clipped, 2, nmd.MinMax(1, 5), observed=seen, offsets="both", alpha=0.1)
     W, H = fit.factors
-    rows, columns = fit.offsets_at(slice(None), slice(None))
+    rows, columns = fit.fitted.offsets_at(slice(None), slice(None))
     inside = W @ H + rows[:, None] + columns
     np.testing.assert_array_equal(fit.reconstruct(), np.clip(inside, 1, 5))
     assert inside.max() > 5  # so that the order of f and the offsets matters
@@ -111,7 +111,7 @@ def test_rows_and_columns_without_entries_fall_back_to_the_offsets(ratings):
         solver = nmd.ADMM(split=split)
         options = {"offsets": "both", "alpha": 1.0, "max_iter": 300, "solver": solver}
         fit = nmd.complete(np.where(seen, X, np.nan), 2, **options)
-        rows, columns = fit.offsets_at(slice(None), slice(None))
+        rows, columns = fit.fitted.offsets_at(slice(None), slice(None))
         np.testing.assert_allclose(fit.reconstruct()[7], rows[7] + columns)
         np.testing.assert_allclose(fit.reconstruct()[:, 11], rows + columns[11])
         assert rows[7] == pytest.approx(fit.offsets.mean, abs=1e-6)
@@ -205,9 +205,9 @@ def test_a_table_becomes_labelled_observations(table):
     assert whole.name == "rating"
     labels = (["ann", "dee"], [30, 10])
     expected = [float(whole.sel(user=u, item=i)) for u, i in zip(*labels, strict=True)]
-    np.testing.assert_allclose(fit.predict_labels(*labels), expected)
+    np.testing.assert_allclose(fit.predict(*labels), expected)
     with pytest.raises(KeyError, match="'zoe'"):
-        fit.predict_labels(["ann", "zoe"], 10)
+        fit.predict(["ann", "zoe"], 10)
 
 
 def test_a_pair_that_comes_twice_is_named(table):

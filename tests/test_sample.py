@@ -174,7 +174,7 @@ def test_labels(with_holes):
     table, _ = inputs_of(with_holes)["table"]
     posterior = nmd.sample(table, 2, **QUICK)
     np.testing.assert_array_equal(
-        posterior.predict_labels("r3", ["c4", "c5"]), posterior.predict(3, [4, 5])
+        posterior.predict("r3", ["c4", "c5"]), posterior.predict(3, [4, 5])
     )
 
 

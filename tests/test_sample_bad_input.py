@@ -12,6 +12,7 @@ import nmd_lab as nmd
 QUICK = {"draws": 3, "tune": 1, "random_state": 0, "progress": False}
 GOOD = np.abs(np.random.default_rng(0).normal(size=(8, 6)))
 OTHER = GOOD[:7]
+ONE_FIT = {"alpha": 0.1, "max_iter": 2, "progress": False}
 
 
 def changed(value):
@@ -59,8 +60,8 @@ BAD = {
     "unknown init": ("init", {"init": "svdd"}),
     "init array": ("init", {"init": GOOD}),
     "init None": ("init", {"init": None}),
-    "init of another shape": ("init", {"init": nmd.complete(OTHER, 3, max_iter=2, progress=False)}),
-    "init of another rank": ("init", {"init": nmd.complete(GOOD, 2, max_iter=2, progress=False)}),
+    "init of another shape": ("init", {"init": nmd.complete(OTHER, 3, **ONE_FIT)}),
+    "init of another rank": ("init", {"init": nmd.complete(GOOD, 2, **ONE_FIT)}),
     "random_state": ("random_state", {"random_state": "a"}),
     "ordinal and relu": ("nonlinearity", {"loss": "ordinal", "nonlinearity": "relu"}),
     "ordinal with weights": ("weights", {"loss": "ordinal", "weights": GOOD + 1}),

@@ -9,7 +9,8 @@ import numpy as np
 
 from nmd_lab.data.dense import observe_dense
 from nmd_lab.model.proximal import make_pair
-from nmd_lab.solver.admm import admm
+from nmd_lab.solver.engines.admm import Admm
+from nmd_lab.solver.engines.protocol import iterates
 from nmd_lab.solver.initialization import Start
 from nmd_lab.solver.penalty import PenaltyRule
 from nmd_lab.solver.problem import Problem
@@ -48,7 +49,7 @@ def measure(
     problem = Problem(
         observe_dense(X, observed=seen), make_pair(f, loss), PenaltyRule(factor=np.inf)
     )
-    states = admm(problem, Start(0.3 * W, 0.3 * H, from_factors=True))
+    states = iterates(Admm(), problem, Start(0.3 * W, 0.3 * H, from_factors=True))
     times = in_turn((products, lambda: next(states)), rounds)
     return ratio(times, 1), float(np.median(times[:, 1]))
 

@@ -4,7 +4,7 @@ New rows: a user who comes after the fit
 
 ``fit.append`` and ``fit.fold_in`` find the components of a new row for the H that was fitted.  It
 takes a few milliseconds and changes nothing else.  ``fold_in`` of a posterior does the same, with
-the doubt that a few ratings leave.  ``top`` and ``top_labels`` of the result recommend.
+the doubt that a few ratings leave.  ``top`` of the result recommends.
 """
 
 import matplotlib.pyplot as plt

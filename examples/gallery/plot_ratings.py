@@ -14,7 +14,7 @@ import nmd_lab as nmd
 frame = nmd.datasets.make_ratings(600, 400, 24_000, random_state=0)
 ratings = nmd.observations_from_table(frame, row="user", column="item", value="rating")
 train, test = nmd.split_observed(ratings, test_size=0.1, random_state=0)
-rows, columns, values = test.entries()
+values = test.values
 
 # %%
 # Three predictions of the held-out ratings
@@ -33,9 +33,9 @@ def rmse(predicted):
 
 
 errors = {
-    "offsets alone": rmse(offsets.predict(rows, columns)),
-    "nmd.complete": rmse(fit.predict(rows, columns)),
-    "nmd.sample": rmse(posterior.predict(rows, columns)),
+    "offsets alone": rmse(offsets.predict(test).values),
+    "nmd.complete": rmse(fit.predict(test).values),
+    "nmd.sample": rmse(posterior.predict(test).values),
 }
 for name, error in errors.items():
     print(f"{name:14} RMSE {error:.4f}")
@@ -47,7 +47,7 @@ for name, error in errors.items():
 levels = np.linspace(0.1, 0.95, 9)
 shares = []
 for level in levels:
-    low, high = posterior.predict_interval(rows, columns, level=level).T
+    low, high = posterior.predict_interval(test, level=level).T
     shares.append(np.mean((low <= values) & (values <= high)))
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(9.5, 4), layout="constrained")

@@ -1,35 +1,26 @@
 """The call that a checkpoint belongs to: the function and its arguments.
 
-Plain arguments and objects of this package are stored, so that the call can be repeated.  Of
-others, such as arrays and objects of the user, a hash is stored, by which they are recognised when
-they are given again.
+Numbers, text and objects of this package are stored, so that the call can be repeated.  Of others,
+such as arrays and objects of the user, a hash is stored, by which they are recognised when they are
+given again.
 """
 
 from __future__ import annotations
 
-import hashlib
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-import xarray as xr
 
-from .encoding import Classes, Encoder
+from .encoding import Classes, Decoder, Encoder
 
 DATA = ("observed", "weights", "at_most", "at_least", "upper", "valid")
 """Arguments that belong to X; the hash of the data covers them."""
 
 FREE = ("callback", "progress", "time_limit", "compute")
 """Arguments that may change when a run goes on."""
-
-OWN = ("callback",)
-"""Arguments that a checkpoint never holds."""
-
-KINDS = ("plain", "objects", "hashes")
-"""Kinds of stored arguments."""
 
 
 @dataclass(frozen=True)
@@ -42,106 +33,77 @@ class Call:
 
     def header(self, classes: Classes) -> dict[str, Any]:
         """Return the call as JSON."""
-        header: dict[str, Any] = {"function": self.function, "data": []}
-        header |= {"plain": {}, "objects": {}, "hashes": {}}
-        for name, value in self.arguments.items():
-            if name in DATA:
-                header["data"] += [name] if value is not None else []
-            elif name in OWN or (value is None and self.defaults.get(name) is None):
-                continue
-            elif name == "dtype":
-                header["plain"][name] = np.dtype(value).name
-            elif is_plain(value):
-                header["plain"][name] = plain(value)
-            elif classes.knows(value):
-                header["objects"][name] = Encoder(classes).encode(value)
-            elif name not in FREE and name != "random_state":
-                header["hashes"][name] = digest_of(value)
-        return header
+        stored = {
+            name: _stored(name, value, classes)
+            for name, value in self.arguments.items()
+            if name != "callback" and (value is not None or self.defaults.get(name) is not None)
+        }
+        arguments = {name: each for name, each in stored.items() if each is not None}
+        return {"function": self.function, "arguments": arguments}
 
-    def check(self, own: Mapping[str, Any], stored: Mapping[str, Any], path: str) -> None:
+    def check(self, now: Mapping[str, Any], stored: Mapping[str, Any], path: str) -> None:
         """Raise ValueError if a checkpoint belongs to another call; a sentence says which."""
         if stored["function"] != self.function:
             raise ValueError(
                 f"checkpoint={path!r} is of {stored['function']}(), and this is "
                 f"{self.function}(): call that, or give another checkpoint=."
             )
-        names = {name for each in (own, stored) for kind in KINDS for name in each[kind]}
-        for name in sorted(names - {*FREE}):
-            (before, told), (now, _) = (self._value(name, each) for each in (stored, own))
-            if name == "random_state" and now is None:
+        defaults = {name: _stored(name, each, Classes()) for name, each in self.defaults.items()}
+        before, present = defaults | stored["arguments"], defaults | now["arguments"]
+        for name in sorted({*before, *present} - {*FREE, *DATA}):
+            kind, value = before.get(name) or ("value", None)
+            if name == "random_state" and self.arguments.get(name) is None:
                 continue  # the checkpoint has the random numbers
-            if before != now:
+            if [kind, value] != present.get(name, ["value", None]):
+                text = "another value" if isinstance(value, dict) or kind == "hash" else repr(value)
                 raise ValueError(
                     f"{name}={_short(self.arguments.get(name))} does not go with "
-                    f"checkpoint={path!r}, which has {told}: give what was given then, or another "
+                    f"checkpoint={path!r}, which has {text}: give what was given then, or another "
                     "checkpoint=."
                 )
 
-    def _value(self, name: str, header: Mapping[str, Any]) -> tuple[Any, str]:
-        """Return what a header says of an argument, and a text for it."""
-        for kind in KINDS:
-            if name in header[kind]:
-                value = header[kind][name]
-                return value, repr(value) if kind == "plain" else "another value"
-        default = self.defaults.get(name)
-        return plain(default) if is_plain(default) else default, repr(default)
+    @staticmethod
+    def again(stored: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
+        """Return the arguments of a stored call, and the names of those that it does not have."""
+        arguments, others = {}, []
+        for name, (kind, value) in stored["arguments"].items():
+            try:
+                if kind != "value":
+                    raise LookupError(name)
+                arguments[name] = Decoder(Classes(), []).decode(value)
+            except LookupError:  # also for a class of the user
+                others.append(name)
+        return arguments, sorted(others)
 
 
-def is_plain(value: Any) -> bool:
-    """Return whether a value can be stored in JSON and used again."""
-    if value is None or isinstance(value, str | bool | np.bool_ | Real):
-        return True
-    if isinstance(value, Mapping):
-        return all(isinstance(key, str) and is_plain(each) for key, each in value.items())
-    return isinstance(value, list | tuple) and all(map(is_plain, value)) and len(value) < 1000
+def _stored(name: str, value: Any, classes: Classes) -> list[Any] | None:
+    """Return how an argument is stored, and its JSON or its hash; None if it is not."""
+    if name in DATA:
+        return ["data", None]
+    if name == "dtype" and value is not None:
+        value = np.dtype(value).name
+    elif isinstance(value, np.generic):
+        value = value.item()
+    encoder = Encoder(classes)
+    try:
+        encoded = encoder.encode(value)
+        if not encoder.arrays and not isinstance(value, np.random.Generator):
+            return ["value", encoded]
+    except TypeError:
+        pass
+    return None if name in FREE or name == "random_state" else ["hash", hash_of(value)]
 
 
-def plain(value: Any) -> Any:
-    """Return a plain value in the types of JSON."""
-    if isinstance(value, bool | np.bool_):
-        return bool(value)
-    if isinstance(value, Integral):
-        return int(value)
-    if isinstance(value, Real):
-        return float(value)
-    if isinstance(value, Mapping):
-        return {key: plain(each) for key, each in value.items()}
-    return [plain(each) for each in value] if isinstance(value, list | tuple) else value
-
-
-def digest_of(value: Any) -> str:
+def hash_of(value: Any) -> str:
     """Return a hash of an argument; equal arguments have equal ones."""
-    digest = hashlib.sha256()
-    for part in _parts(value):
-        digest.update(part)
-    return digest.hexdigest()
+    import joblib
 
-
-def _parts(value: Any) -> Iterable[bytes]:
-    """Yield the bytes that a hash takes."""
-    yield type(value).__name__.encode()
-    if isinstance(value, np.ndarray | np.generic | xr.DataArray):
-        array = np.ascontiguousarray(value)
-        yield str((array.dtype, array.shape)).encode()
-        yield repr(array.tolist()).encode() if array.dtype.hasobject else array.tobytes()
-    elif isinstance(value, Mapping):
-        for key, each in value.items():
-            yield repr(key).encode()
-            yield from _parts(each)
-    elif isinstance(value, list | tuple):
-        for each in value:
-            yield from _parts(each)
-    elif hasattr(value, "tocsr") and hasattr(value, "shape"):
-        matrix = value.tocsr()
-        for array in (matrix.indptr, matrix.indices, matrix.data):
-            yield from _parts(np.asarray(array))
-    elif hasattr(value, "factors") and hasattr(value, "offsets"):
-        yield from _parts([*value.factors, *value.offsets])
-    elif hasattr(value, "to_numpy"):
-        yield from _parts(value.to_numpy())
-    else:
-        yield re.sub(r" at 0x[0-9a-f]+", "", repr(value)).encode()
+    if hasattr(value, "factors") and hasattr(value, "offsets"):
+        value = [*value.factors, *value.offsets]
+    try:
+        return str(joblib.hash(value))
+    except Exception:  # what cannot be pickled is told by its text, without addresses
+        return re.sub(r" at 0x[0-9a-f]+", "", repr(value))
 
 
 def _short(value: Any) -> str:

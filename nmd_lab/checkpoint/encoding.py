@@ -1,139 +1,122 @@
 """Values of a checkpoint as JSON and arrays, and back.
 
-Objects are stored by the name of their class and their fields.  Only classes that `Classes` lists
-are read back, so that a file runs no code.  Arrays keep their bits, their memory order and what
-they share: one that occurs twice is stored once, and a view stays a view.
+Objects are stored by the name of their class and by what makes them: the fields of a dataclass, the
+items of a named tuple, the settings of a nonlinearity or a loss.  Only classes of this package, and
+those that the caller names, are read back, so that a file runs no code.  Arrays keep their bits and
+their memory order; one that occurs twice is stored once.
 """
 
 from __future__ import annotations
 
-import math
+import sys
 from collections import deque
-from collections.abc import Callable, Iterable
-from dataclasses import fields
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import fields, is_dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-LARGEST_BASE = 4
-"""Size of an array, in units of a view of it, up to which the view is stored with it."""
-
-BIT_GENERATORS: dict[str, type[np.random.BitGenerator]] = {
-    cls.__name__: cls
-    for cls in (np.random.PCG64, np.random.PCG64DXSM, np.random.MT19937, np.random.Philox)
-}
-"""Sources of random numbers."""
-
 KEY = "nmd"
-"""Key of a JSON object that stands for something else than a dict."""
+"""Key of a JSON object that stands for something else than text and numbers."""
 
 
-class Made(NamedTuple):
-    """How objects of a class are stored that are made from a few arguments.
-
-    Attributes
-    ----------
-    settings : callable
-        Function of an object that returns the arguments.
-    make : callable
-        Function of the arguments that returns an equal object.
-    """
-
-    settings: Callable[[Any], Iterable[Any]]
-    make: Callable[..., Any]
+Recipe = tuple[Callable[[Any], Iterable[Any]], Callable[..., Any]]
+"""A function of an object that returns arguments, and one of these that makes an equal object."""
 
 
 class Classes:
-    """The classes of the objects that a checkpoint may hold."""
+    """The classes of the objects that a checkpoint may hold.
 
-    def __init__(self, plain: Iterable[type], made: dict[type, Made]) -> None:
-        self.plain = {cls.__name__: cls for cls in plain}
-        self.made = {cls.__name__: (cls, how) for cls, how in made.items()}
+    Parameters
+    ----------
+    others : iterable of type
+        Classes that are not of this package.
+    recipes : dict, optional
+        Recipes of classes whose objects only the caller can make again.
+    """
 
-    def knows(self, value: Any) -> bool:
-        """Return whether the class of an object is one of these."""
-        kind, name = type(value), type(value).__name__
-        return self.plain.get(name) is kind or self.made.get(name, (None,))[0] is kind
+    def __init__(
+        self, others: Iterable[type] = (), recipes: Mapping[type, Recipe] | None = None
+    ) -> None:
+        self._others = {name_of(cls): cls for cls in others}
+        self.recipes = {name_of(cls): recipe for cls, recipe in (recipes or {}).items()}
+
+    def find(self, name: str) -> type | None:
+        """Return a class by its name; None if there is none of this name."""
+        module, _, path = name.partition(":")
+        found = self._others.get(name)
+        if found is None and module.split(".")[0] == "nmd_lab":
+            found = getattr(sys.modules.get(module), path, None)
+        return found if isinstance(found, type) else None
+
+
+def name_of(cls: type) -> str:
+    """Return the name of a class, with its module."""
+    return f"{cls.__module__}:{cls.__qualname__}"
+
+
+def _arguments_of(value: Any) -> tuple[list[Any], dict[str, Any]]:
+    """Return what makes an equal object."""
+    if is_dataclass(value):
+        return [], {each.name: getattr(value, each.name) for each in fields(value)}
+    if hasattr(value, "__getnewargs__"):
+        return list(value.__getnewargs__()), {}
+    return list(value.settings if hasattr(value, "settings") else value.parameters), {}
 
 
 class Encoder:
-    """Turns values into JSON; the arrays are collected.
-
-    Attributes
-    ----------
-    arrays : list of ndarray
-        Arrays so far, contiguous in C or Fortran order.
-    """
+    """Turns values into JSON; the arrays are collected."""
 
     def __init__(self, classes: Classes) -> None:
         self._classes = classes
         self.arrays: list[NDArray[Any]] = []
-        self._numbers: dict[int, int] = {}
-        self._kept: list[Any] = []  # an id is unique only as long as the object lives
+        self._numbers: dict[int, tuple[int, Any]] = {}  # with the array, which keeps its id
 
     def encode(self, value: Any) -> Any:
         """Return a value as JSON."""
-        kind, name = type(value), type(value).__name__
-        if value is None or kind in (bool, str, int):
+        kind, classes = type(value), self._classes
+        if value is None or kind in (bool, str, int, float):
             return value
-        if isinstance(value, np.ndarray):
-            return self._encode_array(value)
+        if kind is list:
+            return [self.encode(each) for each in value]
+        if kind is dict:
+            if not all(type(name) is str for name in value):
+                raise TypeError("a checkpoint cannot hold a dict whose keys are no text")
+            return {KEY: "dict", "items": {name: self.encode(v) for name, v in value.items()}}
+        if kind in (tuple, deque):
+            length = getattr(value, "maxlen", None)
+            return {KEY: kind.__name__, "items": self.encode(list(value)), "maxlen": length}
         if isinstance(value, np.generic):
-            return {KEY: "number", "dtype": value.dtype.str, "value": self.encode(value.item())}
-        if kind is float:
-            return value if math.isfinite(value) else {KEY: "float", "value": repr(value)}
+            return {KEY: "number", "dtype": value.dtype.str, "value": value.item()}
         if isinstance(value, np.random.Generator):
             bits = value.bit_generator
-            return {
-                KEY: "generator",
-                "class": type(bits).__name__,
-                "state": self.encode(bits.state),
-            }
-        if self._classes.plain.get(name) is kind:
-            names = getattr(value, "_fields", None) or [f.name for f in fields(value)]
-            own = {field: self.encode(getattr(value, field)) for field in names}
-            return {KEY: "object", "class": name, "fields": own}
-        cls, how = self._classes.made.get(name, (None, None))
-        if cls is kind and how is not None:
-            return {KEY: "made", "class": name, "settings": self._all(how.settings(value))}
-        if isinstance(value, dict):
-            pairs = [[self.encode(key), self.encode(item)] for key, item in value.items()]
-            return {KEY: "dict", "items": pairs}
-        if isinstance(value, deque):
-            return {KEY: "deque", "items": self._all(value), "maxlen": value.maxlen}
-        if kind is tuple:
-            return {KEY: "tuple", "items": self._all(value)}
-        if kind is list:
-            return self._all(value)
-        raise TypeError(f"a checkpoint cannot hold a {type(value).__name__}")
+            return {KEY: "rng", "of": type(bits).__name__, "state": self.encode(bits.state)}
+        if isinstance(value, type) and classes.find(name_of(value)) is value:
+            return {KEY: "class", "of": name_of(value)}
+        name, named = name_of(kind), dict[str, Any]()
+        if name in classes.recipes:
+            items = list(classes.recipes[name][0](value))
+        elif hasattr(value, "__array__"):
+            return {KEY: "array", "number": self._number(value)}
+        elif classes.find(name) is kind:
+            items, named = _arguments_of(value)
+        else:
+            raise TypeError(f"a checkpoint cannot hold a {kind.__name__}")
+        named = {field: self.encode(each) for field, each in named.items()}
+        return {KEY: "object", "of": name, "items": self.encode(items), "named": named}
 
-    def _all(self, values: Iterable[Any]) -> list[Any]:
-        return [self.encode(each) for each in values]
-
-    def _encode_array(self, array: NDArray[Any]) -> dict[str, Any]:
-        base = array
-        while isinstance(base.base, np.ndarray):
-            base = base.base
-        if base is not array and base.nbytes <= LARGEST_BASE * max(array.nbytes, 1):
-            contiguous = base.flags.c_contiguous or base.flags.f_contiguous
-            if contiguous and base.dtype == array.dtype:
-                start = array.__array_interface__["data"][0] - base.__array_interface__["data"][0]
-                view = {"shape": list(array.shape), "strides": list(array.strides), "start": start}
-                return {KEY: "view", "base": self._number(base)} | view
-        return {KEY: "array", "number": self._number(array)}
-
-    def _number(self, array: NDArray[Any]) -> int:
-        if id(array) not in self._numbers:
-            self._numbers[id(array)] = len(self.arrays)
-            self._kept.append(array)
-            contiguous = array.flags.c_contiguous or array.flags.f_contiguous
-            self.arrays.append(array if contiguous else np.ascontiguousarray(array))
-        return self._numbers[id(array)]
+    def _number(self, value: Any) -> int:
+        """Return the number of an array, of NumPy, in a file or on a device."""
+        if id(value) not in self._numbers:
+            array = np.asarray(value.cpu() if hasattr(value, "cpu") else value)
+            self._numbers[id(value)] = len(self.arrays), value
+            self.arrays.append(array)
+        return self._numbers[id(value)][0]
 
 
 class Decoder:
-    """Turns what `Encoder` made back into values."""
+    """Turns what `Encoder` returned back into values."""
 
     def __init__(self, classes: Classes, arrays: list[NDArray[Any]]) -> None:
         self._classes, self._arrays = classes, arrays
@@ -144,30 +127,24 @@ class Decoder:
             return [self.decode(each) for each in plain]
         if not isinstance(plain, dict):
             return plain
-        kind = plain[KEY]
+        kind, decode = plain[KEY], self.decode
         if kind == "array":
             return self._arrays[plain["number"]]
-        if kind == "view":
-            base = self._arrays[plain["base"]]
-            flat = base.reshape(-1, order="A")
-            return np.ndarray(
-                tuple(plain["shape"]), base.dtype, flat, plain["start"], tuple(plain["strides"])
-            )
-        if kind == "float":
-            return float(plain["value"])
         if kind == "number":
-            return np.dtype(plain["dtype"]).type(self.decode(plain["value"]))
-        if kind == "object":
-            own = {name: self.decode(each) for name, each in plain["fields"].items()}
-            return self._classes.plain[plain["class"]](**own)
-        if kind == "made":
-            _, how = self._classes.made[plain["class"]]
-            return how.make(*self.decode(plain["settings"]))
-        if kind == "generator":
-            bits = BIT_GENERATORS[plain["class"]]()
-            bits.state = self.decode(plain["state"])
+            return np.dtype(plain["dtype"]).type(plain["value"])
+        if kind == "rng":
+            bits = getattr(np.random, plain["of"])()
+            bits.state = decode(plain["state"])
             return np.random.Generator(bits)
         if kind == "dict":
-            return {self.decode(key): self.decode(each) for key, each in plain["items"]}
-        items = self.decode(plain["items"])
-        return deque(items, plain["maxlen"]) if kind == "deque" else tuple(items)
+            return {name: decode(each) for name, each in plain["items"].items()}
+        if kind in ("tuple", "deque"):
+            items = decode(plain["items"])
+            return tuple(items) if kind == "tuple" else deque(items, plain["maxlen"])
+        _, make = self._classes.recipes.get(plain["of"], (None, self._classes.find(plain["of"])))
+        if make is None:
+            raise LookupError(f"there is no class {plain['of']!r}")
+        if kind == "class":
+            return make
+        named = {name: decode(each) for name, each in plain["named"].items()}
+        return make(*decode(plain["items"]), **named)

@@ -15,14 +15,14 @@ from typing import Any
 import numpy as np
 
 from nmd_lab.checkpoint import file
-from nmd_lab.checkpoint.encoding import Classes, Decoder, Encoder, Made
+from nmd_lab.checkpoint.encoding import Classes, Decoder, Encoder, Recipe
 
 from .cluster import Cluster
-from .part import KEPT, Part, restore, state_of
+from .part import KEPT, Part, restore, set_arrays, state_of
 from .rows import ClusterRows, Column, Named
 
-PLAIN = Classes((), {})
-"""The file of a part holds arrays and numbers alone."""
+PLAIN = Classes()
+"""The file of a part has arrays and numbers alone."""
 
 
 class PartFiles:
@@ -35,9 +35,9 @@ class PartFiles:
         self._read: str | None = None
 
     @property
-    def made(self) -> dict[type, Made]:
+    def recipes(self) -> dict[type, Recipe]:
         """How a checkpoint stores matrices whose rows are in the files of the parts."""
-        return {ClusterRows: Made(_settings, self._rows)}
+        return {ClusterRows: (_settings, self._rows)}
 
     def _rows(self, name: str, columns: Any, dtype: str, ndim: int) -> ClusterRows:
         """Return a matrix whose rows have been read."""
@@ -83,14 +83,14 @@ def write_part(part: Part, folder: str) -> tuple[()]:
     """Write the file of a part."""
     encoder = Encoder(PLAIN)
     state = encoder.encode(state_of(part))
-    file.write(_path(part, folder), file.Content({"state": state}, encoder.arrays))
+    file.write(_path(part, folder), {"state": state}, encoder.arrays)
     return ()
 
 
 def stored_state(part: Part, folder: str) -> dict[str, Any]:
     """Return what the file of a part holds."""
-    content = file.read(_path(part, folder))
-    state: dict[str, Any] = Decoder(PLAIN, content.arrays).decode(content.header["state"])
+    header, arrays = file.read(_path(part, folder))
+    state: dict[str, Any] = Decoder(PLAIN, arrays).decode(header["state"])
     return state
 
 
@@ -104,7 +104,7 @@ def read_part(part: Part, folder: str) -> tuple[()]:
 
 def take_sweep(part: Part, name: str, before: str) -> tuple[()]:
     """Set T and U of a sweep to those that were read for an earlier one."""
-    part.objects[name].restore(dict(part.objects.pop(KEPT + before)))
+    set_arrays(part.objects[name], part.objects.pop(KEPT + before))
     return ()
 
 

@@ -15,7 +15,7 @@ from nmd_lab._checks import check_word
 from nmd_lab.data.base import float_dtype
 from nmd_lab.data.labels import Labels, is_dask, labels_of
 from nmd_lab.data.observations import observe
-from nmd_lab.data.row_parts import rows_of
+from nmd_lab.data.row_blocks import rows_of
 from nmd_lab.data.store import SparseStore
 
 from .cluster import Cluster

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from nmd_lab.data.base import FloatArray, Observations, Transform, has_offsets
 from nmd_lab.data.labels import Labels
-from nmd_lab.data.row_parts import rows_of
+from nmd_lab.data.row_blocks import rows_of
 from nmd_lab.solver.constraints.steps import ConstrainedColumns
 
 from .cluster import Cluster
@@ -186,9 +186,9 @@ class ClusterObservations(Observations):
         """These observations, which know what is done on the workers."""
         return self
 
-    def sweep(self, problem: Any, rank: int) -> Any:
-        """Return the sweep of a problem, with T and U at their start."""
-        return sweep_on_cluster(problem, self.cluster, self.name, rank)
+    def sweep(self, problem: Any, rank: int, now: Any = None) -> Any:
+        """Return the sweep of a problem, with T and U at their start, or as they were read."""
+        return sweep_on_cluster(problem, self.cluster, self.name, rank, now)
 
     def held_out_score(self, pair: Any) -> HeldOutOnCluster:
         """Return what compares a model with these entries, which are held out."""

@@ -195,16 +195,30 @@ def nothing(part: Part) -> Answer:
 def state_of(part: Part) -> dict[str, Any]:
     """Return T, U and the like of the sweeps, the matrices, and the names of all objects."""
     objects = part.objects
-    sweeps = {name: each.kept() for name, each in objects.items() if hasattr(each, "kept")}
+    sweeps = {name: arrays_of(each) for name, each in objects.items() if hasattr(each, "now")}
     arrays = {name: each for name, each in objects.items() if isinstance(each, np.ndarray)}
     read = {name: each for name, each in objects.items() if name.startswith(KEPT)}
     return {"sweeps": sweeps, "arrays": arrays, "read": read, "names": list(objects)}
 
 
+def arrays_of(sweep: Any) -> dict[str, Any]:
+    """Return T, U and the like of a sweep."""
+    get = sweep.split_variable.device.get
+    own = {name: each for name, each in vars(sweep.now).items() if isinstance(each, float)}
+    arrays = {name: each for name, each in vars(sweep.now).items() if name not in own}
+    return own | {name: None if each is None else get(each) for name, each in arrays.items()}
+
+
+def set_arrays(sweep: Any, arrays: dict[str, Any]) -> None:
+    """Set what `arrays_of` has returned."""
+    vars(sweep.now).update(arrays)
+    sweep.now.on(sweep.split_variable.device)
+
+
 def restore(part: Part, kept: dict[str, Any]) -> None:
     """Set what `state_of` has returned."""
     for name, own in kept["sweeps"].items():
-        part.objects[name].restore(dict(own))
+        set_arrays(part.objects[name], own)
     part.objects |= kept["arrays"] | kept["read"]
     part.objects = {name: part.objects[name] for name in kept["names"] if name in part.objects}
 

@@ -23,7 +23,7 @@ def make_sweep(part: Part, name: str, data: str, problem: Any, rank: int) -> tup
     """Make the sweep over the rows of a part, and return the square of the norm of T."""
     sweep: Sweep = own_problem(part, data, problem).sweep(rank)
     part.objects[name] = sweep
-    return (sweep.split_variable.size_of_T**2,)
+    return (sweep.now.size_of_T**2,)
 
 
 make_sweep.makes_sweep = True  # type: ignore[attr-defined]

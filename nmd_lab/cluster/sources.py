@@ -11,7 +11,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from nmd_lab.data.base import Observations
 from nmd_lab.data.labels import Labels
-from nmd_lab.data.row_parts import dense_rows
+from nmd_lab.data.row_blocks import dense_rows
 from nmd_lab.data.sparse_observations import SparseObservations
 from nmd_lab.data.store import SparseStore
 

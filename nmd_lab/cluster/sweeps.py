@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,23 +29,6 @@ class ElsewhereStorage:
         self.complete = complete
 
 
-class ElsewhereSplitVariable:
-    """What a sweep of the client knows of T and U.
-
-    Attributes
-    ----------
-    factor : float
-        Number by which U is to be multiplied before the next pass.
-    """
-
-    def __init__(self, size_of_T: float) -> None:
-        self.size_of_T, self.factor = size_of_T, 1.0
-
-    def rescale(self, factor: float) -> None:
-        """Multiply U = Λ/ρ by ρ_old / ρ_new, at the next pass."""
-        self.factor *= factor
-
-
 class RowProducts(NamedTuple):
     """Sums over the rows of the last two W.
 
@@ -63,6 +46,42 @@ class RowProducts(NamedTuple):
     value: float
 
 
+@dataclass
+class EntriesElsewhere:
+    """What a sweep of the client knows of T and U, which the parts hold.
+
+    Attributes
+    ----------
+    name : str
+        Name of the sweeps of the parts.
+    size_of_T : float
+        Norm of T at the start.
+    products : dict
+        Sums over the rows of the last two W, by their names.
+    """
+
+    name: str
+    size_of_T: float
+    products: dict[str, RowProducts] = field(default_factory=dict)
+
+
+class ElsewhereSplitVariable:
+    """The update of T and U, as the client knows it.
+
+    Attributes
+    ----------
+    factor : float
+        Number by which U is to be multiplied before the next pass.
+    """
+
+    def __init__(self, now: EntriesElsewhere) -> None:
+        self.now, self.factor = now, 1.0
+
+    def rescale(self, factor: float) -> None:
+        """Multiply U = Λ/ρ by ρ_old / ρ_new, at the next pass."""
+        self.factor *= factor
+
+
 class ClusterPasses(Sweep):
     """The pass over all rows, which lie on workers.
 
@@ -76,28 +95,14 @@ class ClusterPasses(Sweep):
 
     cluster: Cluster
     named: Named
-    products: dict[str, RowProducts]
 
     def __post_init__(self) -> None:
         """Threads are those of the workers."""
-        self.parts, self.products = 1, {}
+        self.parts = 1
 
     def on(self, named: Named) -> None:
         """Set the sweeps of the parts."""
         self.cluster, self.named = named.cluster, named
-
-    def kept(self) -> dict[str, Any]:
-        """Return what the next steps need, for a checkpoint; the parts keep T and U."""
-        products = {name: tuple(own) for name, own in self.products.items()}
-        split_variable: Any = self.split_variable
-        return {"name": self.named.name, "factor": split_variable.factor, "products": products}
-
-    def restore(self, kept: dict[str, Any]) -> None:
-        """Set what `kept` has returned."""
-        split_variable: Any = self.split_variable
-        split_variable.factor = kept["factor"]
-        self.products = {name: RowProducts(*own) for name, own in kept["products"].items()}
-        self.cluster.map(take_sweep, self.named.name, kept["name"], changes=True)
 
     def _pass(self, W: Any, H: FloatArray, penalty: float, *, update: bool, projected: bool) -> Any:
         next_W = ClusterRows.new(self.cluster, len(W.columns), W.dtype)
@@ -107,8 +112,8 @@ class ClusterPasses(Sweep):
         StW, CtW, sums, *products = self.cluster.sum(
             sweep_rows, self.named.name, W.name, next_W.name, *numbers, changes=True
         )
-        before = {name: own for name, own in self.products.items() if name == W.name}
-        self.products = before | {next_W.name: RowProducts(*products)}
+        before = {name: own for name, own in self.now.products.items() if name == W.name}
+        self.now.products = before | {next_W.name: RowProducts(*products)}
         result = SweepResult(next_W, StW)  # type: ignore[arg-type]
         if update:
             self._set_residuals(result, CtW if projected else None, sums)
@@ -116,7 +121,8 @@ class ClusterPasses(Sweep):
 
     def _of(self, W: Any) -> RowProducts:
         """Return the sums over the rows of W, which the pass that made it has returned."""
-        return self.products[W.name]
+        products: dict[str, RowProducts] = self.now.products
+        return products[W.name]
 
     def _ridge_of_rows(self, W: Any) -> float:
         squares = np.diag(self._of(W).gram).astype(np.float64)
@@ -156,9 +162,12 @@ class ObservedOnCluster(ClusterPasses, ObservedSweep):
 
 
 def sweep_on_cluster(
-    problem: Any, cluster: Cluster, data: str, rank: int
+    problem: Any, cluster: Cluster, data: str, rank: int, now: EntriesElsewhere | None = None
 ) -> EverywhereOnCluster | ObservedOnCluster:
-    """Return the sweep of a `Problem` whose rows lie on workers, with T and U at their start."""
+    """Return the sweep of a `Problem` whose rows lie on workers.
+
+    T and U are at their start, or as they were read for an earlier sweep.
+    """
     of_W, of_H = problem.constrained_columns(rank)
     for name, each in (("w_constraint", of_W), ("h_constraint", of_H)):
         if each is not None and each.couples_rows and (each is of_W or problem.observed_only):
@@ -169,11 +178,16 @@ def sweep_on_cluster(
     named = Named(cluster, "sweep")
     without = replace(problem, observations=None)
     (squares,) = cluster.sum(make_sweep, named.name, data, without, rank, changes=True)
+    if now is None:
+        now = EntriesElsewhere(named.name, math.sqrt(squares))
+    else:
+        cluster.map(take_sweep, named.name, now.name, changes=True)
+        now.name = named.name
     alphas = problem.alphas(rank)
     ridges = [Ridge(problem.epsilon, each) for each in alphas]
     known: Any = (
         ElsewhereStorage(complete=not problem.sparse),
-        ElsewhereSplitVariable(math.sqrt(squares)),
+        ElsewhereSplitVariable(now),
     )
     solved = problem.offset_columns.solved(rank)
     kind: Any = ObservedOnCluster if problem.observed_only else EverywhereOnCluster

@@ -25,9 +25,9 @@ class EntryWeights:
     """
 
     def __init__(self, seen: NDArray[np.bool_] | None, weights: FloatArray | None) -> None:
-        given: Any = seen if weights is None else weights
-        self.shape: tuple[int, int] = given.shape
-        self.dtype: np.dtype[Any] = given.dtype
+        array: Any = seen if weights is None else weights
+        self.shape: tuple[int, int] = array.shape
+        self.dtype: np.dtype[Any] = array.dtype
         self._bits = None if seen is None else np.packbits(seen)
         self._weights = None if weights is None else weights.ravel()
 
@@ -36,10 +36,10 @@ class EntryWeights:
         cls, bits: NDArray[np.uint8] | None, weights: Any, shape: tuple[int, int]
     ) -> EntryWeights:
         """Return the weights from a mask in bits, and from flat weights that are read by ranges."""
-        own = object.__new__(cls)
-        own.shape, own.dtype = shape, np.dtype(bool) if weights is None else weights.dtype
-        own._bits, own._weights = bits, weights
-        return own
+        result = object.__new__(cls)
+        result.shape, result.dtype = shape, np.dtype(bool) if weights is None else weights.dtype
+        result._bits, result._weights = bits, weights
+        return result
 
     def __getitem__(self, entries: slice, /) -> NDArray[Any]:
         """Return the weights of a range of entries, flat."""

@@ -16,14 +16,14 @@ SUMMED_ROWS = 1024
 def sums_along(R: Any, axis: int) -> FloatArray:
     """Return the sums of all rows (axis 1) or columns (axis 0) of a sparse or a dense matrix."""
     if sparse.issparse(R):
-        own: Any = R
-        return np.asarray(own.sum(axis=axis), dtype=np.float64).ravel()
+        matrix: Any = R
+        return np.asarray(matrix.sum(axis=axis), dtype=np.float64).ravel()
     sums = np.zeros(R.shape[1 - axis])
     for first in range(0, R.shape[0], SUMMED_ROWS):
         rows = slice(first, first + SUMMED_ROWS)
-        part = np.sum(R[rows], axis=axis, dtype=np.float64)
+        block_sums = np.sum(R[rows], axis=axis, dtype=np.float64)
         if axis:
-            sums[rows] = part
+            sums[rows] = block_sums
         else:
-            sums += part
+            sums += block_sums
     return sums

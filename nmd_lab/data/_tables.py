@@ -42,19 +42,19 @@ def read_table(
     """Return a table as a matrix or observations, and a line that says what was read."""
     ending = path.with_suffix("").suffix if path.suffix == ".gz" else path.suffix
     notation = find_notation(_beginning(path), ending)
-    given = columns if set(columns.values()) != {None} else None
+    named = columns if set(columns.values()) != {None} else None
     head = _parse(path, notation, header=None, nrows=20, dtype=object)
     _refuse_grouped(path, head.iloc[int(header is True) :, int(index is True) :], notation)
-    layout = find_layout(head, True if given and header == "auto" else header, index)
+    layout = find_layout(head, True if named and header == "auto" else header, index)
     if layout.index and head.shape[1] > 2 and head.iloc[0, :2].isna().all():
         raise ValueError(
             f"file={str(path)!r} has two columns without a name, as row labels of several levels "
             "are written: join these into one, or use index=False."
         )
-    names = given or _long_columns(head, layout, header, index)
+    names = named or _long_columns(head, layout, header, index)
     if names is not None:
         lines = _parse(path, notation, header=0 if layout.header else None)
-        if given or not layout.header or has_repeats(lines[names["row"]]):
+        if named or not layout.header or has_repeats(lines[names["row"]]):
             return _long_table(path, lines, names, layout.header)
     frame = _matrix(path, notation, layout)
     used = ["first column taken as row labels"] * layout.index

@@ -56,8 +56,8 @@ class WeightReader(EntryReader, Protocol):
 class Elsewhere(Protocol):
     """What a fit asks of rows that are on other machines; a W stays there, too."""
 
-    def sweep(self, problem: Any, rank: int) -> Any:
-        """Return the sweep of a problem, with T and U at their start."""
+    def sweep(self, problem: Any, rank: int, now: Any = None) -> Any:
+        """Return the sweep of a problem, with T and U at their start, or as they were read."""
 
     def split(self, share: float, rng: np.random.Generator) -> tuple[Observations, Observations]:
         """Return the observations without a share of them, and that share."""

@@ -14,8 +14,8 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from ._alignment import dense_mask, dense_weights, infinity_error
 from ._entry_weights import EntryWeights
+from ._masks_and_weights import dense_mask, dense_weights, infinity_error
 from .base import float_dtype
 from .dense_observations import DenseObservations
 from .labels import is_frame, labels_of
@@ -38,10 +38,10 @@ def observe_dense(
         raise TypeError("X is a scipy.sparse matrix: only decompose() and complete() take one.")
     labels, plain = labels_of(X, sample_dims), X
     if is_frame(X) and X.size:
-        own = table_of(X) if table is None else table.columns_of(X)
-        if own is not None:
-            plain = own.encode(X)
-            labels = replace(labels_of(plain), table=own)
+        typed = table_of(X) if table is None else table.columns_of(X)
+        if typed is not None:
+            plain = typed.encode(X)
+            labels = replace(labels_of(plain), table=typed)
     array, seen = (labels.flatten(each) for each in _array_and_mask(plain))
     if array.size == 0:
         raise ValueError(f"X has shape {array.shape}, which holds no entry: give a larger matrix.")
@@ -57,8 +57,8 @@ def observe_dense(
     if not (may_be_empty or counted.any()):
         raise ValueError("X has no observed entry: check observed=, weights= and the NaN in X.")
     missing = None if seen.all() else seen
-    given = None if missing is None and floats is None else EntryWeights(missing, floats)
-    return DenseObservations(np.ascontiguousarray(values), given, labels)
+    stored_weights = None if missing is None and floats is None else EntryWeights(missing, floats)
+    return DenseObservations(np.ascontiguousarray(values), stored_weights, labels)
 
 
 def _array_and_mask(X: Any) -> tuple[NDArray[Any], NDArray[np.bool_]]:

@@ -185,14 +185,14 @@ class DenseObservations(Observations):
 
     def select(self, keep: NDArray[np.bool_]) -> DenseObservations:
         """Return observations of those `entries` at which `keep` is True."""
-        kept = self.seen
-        kept[kept] = keep
-        return replace(self, stored_weights=EntryWeights(kept, self._float_weights()))
+        seen = self.seen
+        seen[seen] = keep
+        return replace(self, stored_weights=EntryWeights(seen, self._float_weights()))
 
     def _float_weights(self) -> FloatArray | None:
         """Return the weights (m, n) if they are more than a mask."""
-        given = self.stored_weights
-        return None if given is None or given.dtype == bool else given.of_rows(slice(None))
+        weights = self.stored_weights
+        return None if weights is None or weights.dtype == bool else weights.of_rows(slice(None))
 
     def csr_rows(self, block: slice) -> CsrRows:
         """Return the observed entries of a range of rows."""
@@ -258,10 +258,10 @@ class DenseObservations(Observations):
     def content(self) -> Iterator[tuple[str, Iterable[NDArray[Any]]]]:
         """Yield values and weights block by block; see `Observations.content`."""
         yield f"values {self.dtype} {self.shape}", self._known_blocks()
-        given = self.stored_weights
-        if given is not None:
-            blocks = (weights for _, weights in self._weight_blocks())
-            yield f"weights {given.dtype} {self.shape}", blocks
+        weights = self.stored_weights
+        if weights is not None:
+            blocks = (block for _, block in self._weight_blocks())
+            yield f"weights {weights.dtype} {self.shape}", blocks
         yield from limits_content(self.limits)
 
     def _blocks(self) -> Iterator[slice]:

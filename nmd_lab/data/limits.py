@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ._alignment import as_booleans, at_entries, dense_values
+from ._masks_and_weights import as_booleans, at_entries, dense_values
 from .base import EntryLimits, FloatArray, Observations
 from .dense_observations import DenseObservations
 from .sparse_observations import SparseObservations
@@ -44,14 +44,14 @@ class GivenLimits:
 NO_LIMITS = GivenLimits()
 
 
-def with_limits(observations: Observations, X: Any, given: GivenLimits) -> Observations:
+def with_limits(observations: Observations, X: Any, limits: GivenLimits) -> Observations:
     """Return observations with limits."""
-    if not given:
+    if not limits:
         return observations
     read = _Reader(observations, X)
     codes = np.zeros(read.values.size, np.int8)
     for name, code in (("at_most", AT_MOST), ("at_least", AT_LEAST)):
-        mask = getattr(given, name)
+        mask = getattr(limits, name)
         if mask is None:
             continue
         at = as_booleans(read(name, mask), name, "True where X is a limit")
@@ -61,28 +61,28 @@ def with_limits(observations: Observations, X: Any, given: GivenLimits) -> Obser
                 f"{name} is True at {place}, where X has no value: put the limit into X there."
             )
         codes += np.where(at, np.int8(code), np.int8(0))
-    uppers = _uppers(codes, given, read)
+    uppers = _uppers(codes, limits, read)
     if not codes.any():
         return observations
     return read.with_limits(EntryLimits(codes, uppers))
 
 
-def _uppers(codes: NDArray[np.int8], given: GivenLimits, read: _Reader) -> FloatArray | None:
+def _uppers(codes: NDArray[np.int8], limits: GivenLimits, read: _Reader) -> FloatArray | None:
     """Return the upper limits of the entries that have two, after a check."""
     both = codes == AT_MOST + AT_LEAST
     if not both.any():
-        if given.upper is not None:
+        if limits.upper is not None:
             raise ValueError(
                 "upper= has no use where no entry has two limits: give at_most=True and "
                 "at_least=True there."
             )
         return None
-    if given.upper is None:
+    if limits.upper is None:
         place = read.place(int(np.argmax(both)))
         raise ValueError(
             f"at_most and at_least are both True at {place}, but upper=None: give the upper limits."
         )
-    uppers = np.asarray(read("upper", given.upper))
+    uppers = np.asarray(read("upper", limits.upper))
     if uppers.dtype.kind not in "buif":
         raise TypeError(f"upper has dtype {uppers.dtype}: give real numbers.")
     uppers = uppers.astype(read.values.dtype)

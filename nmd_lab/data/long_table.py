@@ -134,13 +134,13 @@ def observations_from_sparse(
         raise TypeError(f"X is a {type(X).__name__}: give a scipy.sparse matrix.")
     observed = observe_sparse(X)
     coords, dims = {}, []
-    for argument, given, size, default in zip(
+    for argument, axis_labels, size, default in zip(
         ("rows", "columns"), (rows, columns), observed.shape, ("row", "column"), strict=True
     ):
-        dim = str(getattr(given, "name", None) or default)
+        dim = str(getattr(axis_labels, "name", None) or default)
         dims.append(f"{dim}_{default}" if dim in dims else dim)
-        if given is not None:
-            coords[dims[-1]] = _checked_labels(argument, given, size)
+        if axis_labels is not None:
+            coords[dims[-1]] = _checked_labels(argument, axis_labels, size)
     labels = replace(
         observed.labels,
         dims=tuple(dims),
@@ -151,9 +151,9 @@ def observations_from_sparse(
     return replace(observed, labels=labels)
 
 
-def _checked_labels(argument: str, given: Any, size: int) -> NDArray[Any]:
+def _checked_labels(argument: str, axis_labels: Any, size: int) -> NDArray[Any]:
     """Return labels as an array; there must be so many of them, all distinct."""
-    labels = np.asarray(given)
+    labels = np.asarray(axis_labels)
     if labels.shape != (size,):
         raise ValueError(f"{argument} has shape {labels.shape}: give {size} labels.")
     distinct = set(labels.tolist())

@@ -1,36 +1,169 @@
-"""Rows and columns of one matrix among those of another, by label or by position."""
+"""Data beside another matrix, such as that of a fit: rows, columns and entries at its positions.
+
+Every kind of input of `complete` is taken.  What has labels is matched by label.  Entries that a
+sparse matrix does not store are missing, and no sparse input is made dense.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
+import xarray as xr
 from numpy.typing import NDArray
 
+from nmd_lab._checks import check_no_fit
+
+from ._csr import index_dtype, row_pointers
+from .base import FloatArray, Observations
 from .labels import Labels
+from .observations import observe
+from .sparse_observations import SparseObservations
 
 Axis = Literal["rows", "columns"]
 AXES: tuple[Axis, Axis] = ("rows", "columns")
 
 
-def match(own: Labels, other: Labels, axis: Axis) -> NDArray[np.intp] | None:
+class MatchedData(NamedTuple):
+    """Observed entries of data, and where another matrix has their rows and columns.
+
+    Attributes
+    ----------
+    observations : Observations
+        The data.
+    rows, columns : ndarray of int (m,) and (n,)
+        Position in the other matrix of each row and column of the data.
+    """
+
+    observations: Observations
+    rows: NDArray[np.intp]
+    columns: NDArray[np.intp]
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether the data store some entries only."""
+        return self.observations.pattern is not None
+
+    def to_array(self, shape: tuple[int, int]) -> FloatArray:
+        """Return the data in the order of the other matrix, NaN where nothing is observed."""
+        array: FloatArray = np.full(shape, np.nan, dtype=self.observations.dtype)
+        i, j, observed = self.observations.entries()
+        array[self.rows[i], self.columns[j]] = observed
+        return array
+
+    def as_sparse(self, labels: Labels) -> SparseObservations:
+        """Return the observed entries at their positions in the other matrix, with its labels."""
+        i, j, values = self.observations.entries()
+        rows, columns = self.rows[i], self.columns[j]
+        order = np.lexsort((columns, rows))
+        weights = None
+        if self.observations.weights is not None:
+            weights = self.observations.observed()[1][order].astype(values.dtype)
+        limits = self.observations.as_sparse().limits
+        dtype = index_dtype(max(values.size, *labels.matrix_shape))
+        return SparseObservations(
+            values[order],
+            weights,
+            row_pointers(rows, labels.matrix_shape[0], dtype),
+            columns[order].astype(dtype),
+            labels,
+            limits=None if limits is None else limits.at(order),
+        )
+
+    def to_rows(self, positions: NDArray[np.intp], shape: tuple[int, int]) -> FloatArray:
+        """Return some rows of the other matrix, NaN where nothing is observed."""
+        array: FloatArray
+        if not self.is_sparse:
+            array = self.to_array(shape)[positions]
+            return array
+        position_of = np.full(shape[0], -1)
+        position_of[positions] = np.arange(positions.size)
+        i, j, observed = self.observations.entries()
+        i = position_of[self.rows[i]]
+        array = np.full((positions.size, shape[1]), np.nan, observed.dtype)
+        array[i[i >= 0], self.columns[j[i >= 0]]] = observed[i >= 0]
+        array = array[position_of[positions]]  # a row that is asked for twice has one place
+        return array
+
+
+def match_data(
+    labels: Labels,
+    X: Any,
+    *,
+    observed: Any = None,
+    weights: Any = None,
+    owner: str = "the fit",
+    unknown: str | None = None,
+) -> MatchedData:
+    """Return any accepted input with the positions of its rows and columns in another matrix."""
+    observations = observe_beside(labels, X, observed=observed, weights=weights)
+    of_X = observations.labels
+    rows, columns = match(of_X, labels, "rows"), match(of_X, labels, "columns")
+    if rows is None or columns is None:
+        raise ValueError(f"X has shape {of_X.shape}: give the shape of {owner}, {labels.shape}.")
+    _check_known(of_X, labels, "rows", rows, owner, unknown)
+    _check_known(of_X, labels, "columns", columns, owner, unknown)
+    return MatchedData(observations, rows, columns)
+
+
+def observe_beside(
+    labels: Labels, X: Any, *, observed: Any = None, weights: Any = None
+) -> Observations:
+    """Return the observations of any accepted input, with the rows of another matrix."""
+    check_no_fit("X", X)
+    sample_dims = None
+    if isinstance(X, xr.DataArray) and (X.ndim > 2 or set(map(str, X.dims)) == set(labels.dims)):
+        sample_dims = labels.rows
+    return observe(
+        X, observed=observed, weights=weights, sample_dims=sample_dims, table=labels.table
+    )
+
+
+def known_columns(
+    labels: Labels, observations: Observations, unknown: str | None = None
+) -> NDArray[np.intp]:
+    """Return the position in the fit of each column of new rows, -1 as `match_data` does."""
+    n = labels.matrix_shape[1]
+    columns = match(observations.labels, labels, "columns")
+    if columns is None:
+        raise ValueError(f"X has {observations.shape[1]} columns: give the {n} of the fit.")
+    _check_known(observations.labels, labels, "columns", columns, "the fit", unknown)
+    return columns
+
+
+def _check_known(
+    labels: Labels,
+    other: Labels,
+    axis: Axis,
+    positions: NDArray[np.intp],
+    owner: str,
+    unknown: str | None,
+) -> None:
+    """Raise ValueError if labels of X are not among those of the other matrix, and have to be."""
+    if unknown != "offsets" and np.any(positions < 0):
+        where = unknown_labels(labels, other, axis)
+        remedy = "" if unknown is None else ", or give unknown='offsets'"
+        raise ValueError(f"X has other labels along {where}: select those of {owner}{remedy}.")
+
+
+def match(labels: Labels, other: Labels, axis: Axis) -> NDArray[np.intp] | None:
     """Return the position of each row (or column) of a matrix among those of another matrix.
 
-    An axis with labels in both matrices is matched by label, so that `own` may have some of the
+    An axis with labels in both matrices is matched by label, so that `labels` may have some of the
     rows only, in any order.  The default labels 0, 1, 2, ... of a table whose index has no name
     count as no labels.  Other axes are matched by position and must have equal sizes.
     """
-    dims, other_dims = getattr(own, axis), getattr(other, axis)
+    dims, other_dims = getattr(labels, axis), getattr(other, axis)
     if len(dims) == 1 and len(other_dims) == 1:
-        return _match_dimension(own, dims[0], other, other_dims[0])
+        return _match_dimension(labels, dims[0], other, other_dims[0])
     if set(dims) != set(other_dims):
-        size = _size(own, dims)
+        size = _size(labels, dims)
         return np.arange(size) if size == _size(other, other_dims) else None
     along = {}
     for dim in dims:
-        positions = _match_dimension(own, dim, other, dim)
+        positions = _match_dimension(labels, dim, other, dim)
         if positions is None:
             return None
         along[dim] = positions
@@ -41,27 +174,27 @@ def match(own: Labels, other: Labels, axis: Axis) -> NDArray[np.intp] | None:
         inside = inside & (one >= 0)
     flat = np.ravel_multi_index(grid, shape, mode="clip")
     order = [other_dims.index(dim) for dim in dims]
-    matched: NDArray[np.intp] = np.where(inside, flat, -1).transpose(order).ravel()
-    return matched
+    found: NDArray[np.intp] = np.where(inside, flat, -1).transpose(order).ravel()
+    return found
 
 
-def unknown_labels(own: Labels, other: Labels, axis: Axis) -> str:
+def unknown_labels(labels: Labels, other: Labels, axis: Axis) -> str:
     """Return the name of an axis, and the labels that `match` did not find, for a message."""
-    dims = getattr(own, axis)
+    dims = getattr(labels, axis)
     for dim in dims:
         other_dim = dim if len(dims) > 1 else getattr(other, axis)[0]
-        along = _match_dimension(own, dim, other, other_dim)
+        along = _match_dimension(labels, dim, other, other_dim)
         if along is not None and np.any(along < 0):
-            return f"{dim!r}, such as {first_few(_index(own, dim)[along < 0])}"
+            return f"{dim!r}, such as {first_few(_index(labels, dim)[along < 0])}"
     return repr(", ".join(dims))
 
 
 def _match_dimension(
-    own: Labels, dim: str, other: Labels, other_dim: str
+    labels: Labels, dim: str, other: Labels, other_dim: str
 ) -> NDArray[np.intp] | None:
     """Return the positions along one dimension; see `match`."""
-    index, target = _index(own, dim), _index(other, other_dim)
-    size = own.shape[own.dims.index(dim)]
+    index, target = _index(labels, dim), _index(other, other_dim)
+    size = labels.shape[labels.dims.index(dim)]
     other_size = other.shape[other.dims.index(other_dim)]
     by_position = np.arange(size) if size == other_size else None
     if index is None or target is None or is_default(dim, index):

@@ -78,13 +78,13 @@ def _observe_store(
     scratch: Scratch | None,
 ) -> Observations:
     """Return the observations of a store."""
-    given = {
+    refused = {
         "observed": observed is not None,
         "weights": weights is not None,
         "limits": bool(limits),
     }
-    for name, is_given in given.items():
-        if is_given:
+    for name, is_set in refused.items():
+        if is_set:
             raise ValueError(f"{name}= does not go with a SparseStore: store what is observed.")
     if dtype is not None and np.dtype(dtype) != store.dtype:
         raise ValueError(

@@ -36,10 +36,10 @@ SIGNS = {"at_most": "<≤", "at_least": ">≥"}
 LEAST_REPEATS = 1.25  # lines for each distinct text; below, categories would have almost one line
 
 
-def refused_columns(frame: Any, known: Collection[Any] = ()) -> dict[str, list[Any]]:
-    """Return the labels of the columns that are refused, by their kind; `known` ones are taken."""
+def refused_columns(frame: Any, typed: Collection[Any] = ()) -> dict[str, list[Any]]:
+    """Return the labels of the columns that are refused, by their kind; `typed` ones are taken."""
     kinds = {
-        name: _kind(frame.iloc[:, k]) for k, name in enumerate(frame.columns) if name not in known
+        name: _kind(frame.iloc[:, k]) for k, name in enumerate(frame.columns) if name not in typed
     }
     return {
         kind: names
@@ -48,11 +48,11 @@ def refused_columns(frame: Any, known: Collection[Any] = ()) -> dict[str, list[A
     }
 
 
-def refuse_columns(frame: Any, known: Collection[Any] = ()) -> None:
+def refuse_columns(frame: Any, typed: Collection[Any] = ()) -> None:
     """Raise TypeError if columns are refused, with the lines that mend them."""
-    refused = refused_columns(frame, known)
+    refused = refused_columns(frame, typed)
     if refused:
-        said, remedy = description(frame, refused), lines_that_mend(frame, known)
+        said, remedy = description(frame, refused), lines_that_mend(frame, typed)
         limits = [f"{name}={name}" for name in SIGNS if f"{name} = " in remedy]
         give = f", and give {' and '.join(limits)} to nmd.complete" if limits else ""
         raise TypeError(f"X has {said}: run `{remedy}`{give}.")
@@ -69,9 +69,9 @@ def description(frame: Any, refused: dict[str, list[Any]]) -> str:
     return " and ".join([", ".join(said[:-1]), said[-1]] if said[1:] else said)
 
 
-def lines_that_mend(frame: Any, known: Collection[Any] = ()) -> str:
+def lines_that_mend(frame: Any, typed: Collection[Any] = ()) -> str:
     """Return the code that makes X, which is the frame, a table that is taken."""
-    refused, lines = refused_columns(frame, known), []
+    refused, lines = refused_columns(frame, typed), []
     if dropped := [*refused.get("identifiers", []), *refused.get("others", [])]:
         lines.append(f"X = X.drop(columns={dropped!r})")
     lines += [

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import DTypeLike
 from scipy import sparse
 
-from ._alignment import as_booleans, at_entries, check_weights, infinity_error
 from ._csr import row_pointers, sorted_entries
+from ._masks_and_weights import as_booleans, at_entries, check_weights, infinity_error
 from .base import float_dtype
 from .labels import labels_of
 from .sparse_observations import SparseObservations, check_sparse_observations

@@ -166,9 +166,9 @@ class SparseObservations(Observations):
         by_column = np.zeros(n) if columns is None else columns
         R: Any = self._new(np.result_type(T.dtype, by_row.dtype, by_column.dtype))
         for first, last in self._row_blocks():
-            own = slice(int(self.indptr[first]), int(self.indptr[last]))
+            block = slice(int(self.indptr[first]), int(self.indptr[last]))
             of_rows = np.repeat(by_row[first:last], np.diff(self.indptr[first : last + 1]))
-            R[own] = T[own] - fill - mean - of_rows - by_column[self.indices[own]]
+            R[block] = T[block] - fill - mean - of_rows - by_column[self.indices[block]]
         return self.to_csr(R if self.scratch is None else R.array), fill
 
     def _new(self, dtype: Any) -> Any:
@@ -232,9 +232,9 @@ class SparseObservations(Observations):
             n = self.shape[1]
             values = self.to_csr()[block].toarray()
             columns = np.tile(np.arange(n), len(values))
-            indptr, limits = np.arange(len(values) + 1) * n, self.limit_reader()
-            own = None if limits is None else limits.at(slice(block.start * n, block.stop * n))
-            return CsrRows.of(indptr, columns, values.ravel(), None, own)
+            indptr, reader = np.arange(len(values) + 1) * n, self.limit_reader()
+            limits = None if reader is None else reader.at(slice(block.start * n, block.stop * n))
+            return CsrRows.of(indptr, columns, values.ravel(), None, limits)
         pointers = self.indptr[block.start : block.stop + 1]
         stored = slice(pointers[0], pointers[-1])
         weights = None if self.weights is None else self.weights[stored]
@@ -340,10 +340,10 @@ def check_sparse_observations(name: str, X: SparseObservations) -> None:
     """Raise ValueError if observations store an entry outside their shape."""
     m, n = X.shape
     stored = X.values.size
-    for part, array in (("indices", X.indices), ("weights", X.weights)):
+    for field, array in (("indices", X.indices), ("weights", X.weights)):
         if array is not None and np.shape(array) != (stored,):
             raise ValueError(
-                f"{name} has {part} of shape {np.shape(array)}: give one for each of the {stored} "
+                f"{name} has {field} of shape {np.shape(array)}: give one for each of the {stored} "
                 "values."
             )
     check_pointers(name, "row", X.indptr, m, stored)

@@ -57,7 +57,7 @@ def split_observed(X: Any, test_size: float = 0.1, random_state: Any = None) -> 
         return like(X, train), like(X, test)
     masks = (~np.isnan(each.to_array()) for each in (train, test))
     train_mask, test_mask = masks
-    return table.kept(X, train_mask), table.kept(X, test_mask)
+    return table.with_holes(X, train_mask), table.with_holes(X, test_mask)
 
 
 def split(

@@ -62,7 +62,7 @@ class SparseStore:
     >>> store.shape, store.n_stored
     ((2, 2), 3)
     >>> fit = nmd.complete(store, 1, alpha=0.1, offsets="both", random_state=0)
-    >>> fit.predict_labels("ann", 9).shape
+    >>> fit.predict("ann", 9).shape
     (1,)
     """
 

@@ -31,18 +31,18 @@ Chunk = tuple[NDArray[Any], NDArray[Any], NDArray[Any]]
 
 def write_matrix(matrix: Any, path: Path) -> None:
     """Write a SciPy matrix or observations as a store."""
-    own = observe_sparse(matrix)
-    if own.weights is not None or own.limits is not None:
+    observations = observe_sparse(matrix)
+    if observations.weights is not None or observations.limits is not None:
         raise ValueError("matrix has weights or limits, which a store does not hold: leave them.")
-    with _Writer(path, own.values.dtype) as writer:
-        writer.add(np.diff(own.indptr), own.indices, own.values)
-        labels = own.labels
-        given = [
+    with _Writer(path, observations.values.dtype) as writer:
+        writer.add(np.diff(observations.indptr), observations.indices, observations.values)
+        labels = observations.labels
+        axis_labels = [
             labels.flat(dims) if all(d in labels.coords.indexes for d in dims) else None
             for dims in (labels.rows, labels.columns)
         ]
         dims = (labels.rows[0], labels.columns[0])
-        writer.finish(own.shape, dims, given, labels.name)
+        writer.finish(observations.shape, dims, axis_labels, labels.name)
 
 
 def write_table(
@@ -208,15 +208,15 @@ class _Writer:
     ) -> None:
         """Write labels and description, and give the folder its name."""
         kinds = {}
-        for file, own in zip(("row_labels", "column_labels"), labels, strict=True):
-            if own is None:
+        for file, axis_labels in zip(("row_labels", "column_labels"), labels, strict=True):
+            if axis_labels is None:
                 continue
-            if own.dtype.kind in "iuf":
-                kinds[file] = own.dtype.str
-                self._write(file, own)
+            if axis_labels.dtype.kind in "iuf":
+                kinds[file] = axis_labels.dtype.str
+                self._write(file, axis_labels)
             else:
                 kinds[file] = "text"
-                text = json.dumps([str(each) for each in own]).encode()
+                text = json.dumps([str(each) for each in axis_labels]).encode()
                 self._write(file, np.frombuffer(text, np.uint8))
         about = {
             "layout": LAYOUT,

@@ -15,8 +15,8 @@ from numpy.typing import DTypeLike
 
 from nmd_lab._files import FileArray, FileMatrix, Scratch
 
-from ._alignment import infinity_error
 from ._entry_weights import EntryWeights
+from ._masks_and_weights import infinity_error
 from .base import BLOCK, float_dtype
 from .dense_observations import DenseObservations
 from .labels import Labels, labels_of
@@ -50,10 +50,10 @@ def observe_stored(
     if X.size == 0:
         raise ValueError(f"X has shape {X.shape}, which holds no entry: give a larger matrix.")
     stored = _matrix(X, labels, dtype, scratch)
-    for name, given in (("observed", observed), ("weights", weights)):
-        if given is not None and np.shape(given) != stored.shape:
+    for name, array in (("observed", observed), ("weights", weights)):
+        if array is not None and np.shape(array) != stored.shape:
             raise ValueError(
-                f"{name} has shape {np.shape(given)}, and X {stored.shape}: give one of that shape."
+                f"{name} has shape {np.shape(array)}, and X {stored.shape}: give one of that shape."
             )
     bits, n_seen = _seen(stored, observed, weights)
     if not (n_seen or may_be_empty):
@@ -61,11 +61,11 @@ def observe_stored(
     floats = None
     if weights is not None:
         floats = _matrix(weights, Labels.plain(stored.shape), stored.dtype, scratch).ravel()
-    given = None
+    stored_weights = None
     if n_seen < stored.size or floats is not None:
         seen = None if n_seen == stored.size and weights is None else bits
-        given = EntryWeights.from_bits(seen, floats, stored.shape)
-    return DenseObservations(stored, given, labels, scratch=scratch)  # type: ignore[arg-type]
+        stored_weights = EntryWeights.from_bits(seen, floats, stored.shape)
+    return DenseObservations(stored, stored_weights, labels, scratch=scratch)  # type: ignore[arg-type]
 
 
 def _matrix(X: Any, labels: Labels, dtype: DTypeLike | None, scratch: Scratch) -> FileMatrix:
@@ -88,8 +88,8 @@ def _rows(X: Any, labels: Labels, first: int, last: int) -> Any:
     if not isinstance(X, xr.DataArray):
         return np.asarray(X[first:last])
     if len(labels.rows) == 1:
-        part = X.isel({labels.rows[0]: slice(first, last)})
-        return part.transpose(*labels.rows, *labels.columns).values.reshape(last - first, -1)
+        block = X.isel({labels.rows[0]: slice(first, last)})
+        return block.transpose(*labels.rows, *labels.columns).values.reshape(last - first, -1)
     sizes = [X.sizes[dim] for dim in labels.rows]
     places = np.unravel_index(np.arange(first, last), sizes)
     one_by_one = [
@@ -121,15 +121,15 @@ def _seen(stored: FileMatrix, observed: Any, weights: Any) -> tuple[Any, int]:
         x = stored[block]
         seen = ~np.isnan(x)
         if observed is not None:
-            part = np.asarray(observed[block])
-            if part.dtype != bool:
-                raise TypeError(f"observed has dtype {part.dtype}: give booleans.")
-            seen &= part
+            observed_block = np.asarray(observed[block])
+            if observed_block.dtype != bool:
+                raise TypeError(f"observed has dtype {observed_block.dtype}: give booleans.")
+            seen &= observed_block
         if weights is not None:
-            own = np.asarray(weights[block])
-            if not np.all(np.isfinite(own)) or np.any(own < 0):
+            weights_block = np.asarray(weights[block])
+            if not np.all(np.isfinite(weights_block)) or np.any(weights_block < 0):
                 raise ValueError("weights are not all finite and >= 0: give such numbers.")
-            seen &= own > 0
+            seen &= weights_block > 0
         if np.any(np.isinf(x) & seen):
             i, j = np.argwhere(np.isinf(x) & seen)[0]
             raise infinity_error(first + i, j)

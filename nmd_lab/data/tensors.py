@@ -38,4 +38,4 @@ def _csr(X: Any) -> Any:
 
     compressed = X.to_sparse_csr()  # entries that are there twice are added
     parts = (compressed.values(), compressed.col_indices(), compressed.crow_indices())
-    return csr_array(tuple(part.numpy() for part in parts), shape=tuple(X.shape))
+    return csr_array(tuple(array.numpy() for array in parts), shape=tuple(X.shape))

@@ -158,10 +158,10 @@ class TypedTable:
 
     def columns_of(self, frame: Any) -> TypedTable:
         """Return the columns of another DataFrame, those of the same name as they are here."""
-        known = {column.name: column for column in self.columns}
-        refuse_columns(frame, known)
+        by_name = {column.name: column for column in self.columns}
+        refuse_columns(frame, by_name)
         pairs = zip(frame.columns, frame.dtypes, strict=True)
-        return TypedTable(tuple(known.get(name) or _typed(name, dtype) for name, dtype in pairs))
+        return TypedTable(tuple(by_name.get(name) or _typed(name, dtype) for name, dtype in pairs))
 
     def encode(self, frame: Any) -> Any:
         """Return a DataFrame of numbers with the columns of the matrix; it has these columns."""
@@ -184,13 +184,13 @@ class TypedTable:
         source = self.source
         return np.searchsorted(source, source)
 
-    def kept(self, frame: Any, keep: NDArray[np.bool_]) -> Any:
+    def with_holes(self, frame: Any, keep: NDArray[np.bool_]) -> Any:
         """Return a DataFrame with holes in all cells of the matrix at which `keep` is False."""
         result = frame.copy()
         for k, (column, at) in enumerate(self.blocks()):
-            given = frame.iloc[:, k]
-            given = given.astype("boolean") if column.kind == "boolean" else given
-            result.isetitem(k, given.where(keep[:, at[0]]))
+            series = frame.iloc[:, k]
+            series = series.astype("boolean") if column.kind == "boolean" else series
+            result.isetitem(k, series.where(keep[:, at[0]]))
         return result
 
     def cells(self, of_frame: NDArray[Any]) -> NDArray[Any]:

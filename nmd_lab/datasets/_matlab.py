@@ -28,16 +28,16 @@ def read_matrix_of(content: bytes, name: str) -> NDArray[np.float64]:
     if content[126:128] not in (b"IM", b"MI"):
         raise ValueError("it is not of version 5")
     order = "<" if content[126:128] == b"IM" else ">"
-    for kind, part in _elements(content[HEADER:], order):
+    for kind, element in _elements(content[HEADER:], order):
         if kind == COMPRESSED:
             unpacker = zlib.decompressobj()
             try:
-                part = unpacker.decompress(part, LARGEST)
+                element = unpacker.decompress(element, LARGEST)
             except zlib.error as error:
                 raise ValueError("its compression is damaged") from error
-            kind, part = next(_elements(part, order), (0, b""))
+            kind, element = next(_elements(element, order), (0, b""))
         if kind == MATRIX:
-            found = _matrix(part, order, name)
+            found = _matrix(element, order, name)
             if found is not None:
                 return found
     raise ValueError(f"it has no real matrix {name}")

@@ -83,7 +83,7 @@ JESTER = Source(
     "free for research, to be cited as Goldberg, Roeder, Gupta and Perkins (2001), "
     "Information Retrieval 4(2), 133-151",
     "https://eigentaste.berkeley.edu/dataset/archive/",
-    tuple(f"jester_dataset_1_{part}.zip" for part in (1, 2, 3)),
+    tuple(f"jester_dataset_1_{number}.zip" for number in (1, 2, 3)),
 )
 
 MNIST = Source(

@@ -23,7 +23,7 @@ from sklearn.utils.validation import (
 
 from nmd_lab.data.base import FloatArray
 from nmd_lab.data.labels import Labels, is_frame, plain_columns
-from nmd_lab.data.matched import known_columns
+from nmd_lab.data.matching import known_columns
 from nmd_lab.data.observations import observe
 from nmd_lab.data.sparse_observations import SparseObservations
 from nmd_lab.model.losses import Frobenius, Loss, as_loss
@@ -56,7 +56,7 @@ class FactorModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     _command: ClassVar[Callable[..., Decomposition]]
     _absent_are_zeros: ClassVar[bool]
-    _n_parts: ClassVar[int] = 5  # parts of the columns, which `score` hides in turn
+    _n_folds: ClassVar[int] = 5  # of the columns, which `score` hides in turn
 
     n_components: int | Literal["auto"]
     loss: str | Loss
@@ -101,8 +101,8 @@ class FactorModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         data = type(X)(checked, index=X.index, columns=X.columns) if is_frame(X) else checked
         data = X if isinstance(X, SparseObservations) else data  # with its labels
         limits = {"at_most": at_most, "at_least": at_least, "upper": upper}
-        given = {name: each for name, each in limits.items() if each is not None}
-        self._run(data, checked, options | given)
+        options |= {name: each for name, each in limits.items() if each is not None}
+        self._run(data, checked, options)
         return self
 
     def _check_options(self, X: Any) -> None:
@@ -176,8 +176,8 @@ class FactorModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def _run(self, data: Any, checked: Any, options: dict[str, Any]) -> None:
         """Fit the model to labelled data, and set the attributes; `checked` has no labels."""
         names = set(inspect.signature(type(self)._command).parameters) & set(options)
-        own = {name: options[name] for name in names}
-        fit = type(self)._command(data, self.n_components, **own)
+        arguments = {name: options[name] for name in names}
+        fit = type(self)._command(data, self.n_components, **arguments)
         self.decomposition_ = fit
         self.components_: FloatArray = fit.factors[1]
         self.n_components_ = fit.rank
@@ -189,7 +189,7 @@ class FactorModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def score(self, X: Any, y: Any = None) -> float:
         """Return the score of predictions of entries of X from the other entries of their rows.
 
-        The columns are divided into five parts.  Each part is hidden in turn, the rows of W are
+        The columns are divided into five folds.  Each fold is hidden in turn, the rows of W are
         computed from the other columns, and the hidden entries are predicted.  A larger rank does
         not automatically have a higher score, so that ranks, losses and nonlinearities can be
         compared.
@@ -211,12 +211,12 @@ class FactorModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         checked = self._checked(X, reset=False)
         dense, seen = self._dense_and_seen(checked)
         n = dense.shape[1]
-        parts = min(self._n_parts, n)
+        folds = min(self._n_folds, n)
         error = 0.0
-        for part in range(parts):
-            hidden = np.arange(n) % parts == part
-            known = np.where(seen & ~hidden, dense, np.nan)
-            wrong = np.where(seen, dense - self._modelled(known), 0)[:, hidden]
+        for fold in range(folds):
+            hidden = np.arange(n) % folds == fold
+            visible = np.where(seen & ~hidden, dense, np.nan)
+            wrong = np.where(seen, dense - self._modelled(visible), 0)[:, hidden]
             error += float(np.sum(np.square(wrong, dtype=np.float64)))
         size = float(np.sum(np.square(dense[seen], dtype=np.float64)))
         return 1.0 - error / size if size > 0 else float(error == 0)
@@ -287,10 +287,10 @@ class FactorModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def _at(self, W: FloatArray, offsets: FloatArray) -> FloatArray:
         """Return f(WH) for rows of W and their offsets."""
-        fit = self.decomposition_
-        base = fit.offsets.mean + fit.offsets_at(slice(0), slice(None))[1]
+        fitted = self.decomposition_.fitted
+        base = fitted.offsets.mean + fitted.offsets_at(slice(0), slice(None))[1]
         products = W @ self.components_ + base + offsets[:, None]
-        return fit.expected(products, 0, np.arange(products.shape[1]))
+        return fitted.expected(products, 0, np.arange(products.shape[1]))
 
     def _modelled(self, X: Any) -> FloatArray:
         """Return f(WH) for checked rows of X."""

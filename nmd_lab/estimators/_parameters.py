@@ -30,11 +30,11 @@ def with_parameters_of(function: Callable[..., Any]) -> Callable[[Function], Fun
     """Return a decorator for `__init__`, which takes its own parameters and those of a fit."""
 
     def decorate(init: Function) -> Function:
-        own = inspect.signature(init).parameters.values()
-        first = [p for p in own if p.kind is p.POSITIONAL_OR_KEYWORD]
+        of_init = inspect.signature(init).parameters.values()
+        first = [p for p in of_init if p.kind is p.POSITIONAL_OR_KEYWORD]
         of_fit = inspect.signature(function).parameters.values()
         further = [p.replace(kind=p.KEYWORD_ONLY) for p in of_fit if p.name not in OF_THE_DATA]
-        further += [p for p in own if p.kind is p.KEYWORD_ONLY]
+        further += [p for p in of_init if p.kind is p.KEYWORD_ONLY]
         signature = inspect.Signature([*first, *further])
 
         @wraps(init)

@@ -15,6 +15,7 @@ from nmd_lab.data.labels import Labels
 from nmd_lab.data.observations import observe
 from nmd_lab.model.losses import Frobenius
 from nmd_lab.model.ordinal import Ordinal
+from nmd_lab.result.entries import entries_at, entries_of
 from nmd_lab.result.posterior.posterior import Posterior
 from nmd_lab.sampling import sample
 
@@ -58,12 +59,12 @@ class SampledRows:
     ----------
     posterior : Posterior
         Posterior of the fitted matrix.
-    known : dict of bytes to int
+    positions : dict of bytes to int
         Position of each fitted row, by the hash of its observed entries.
     """
 
     posterior: Posterior
-    known: dict[bytes, int]
+    positions: dict[bytes, int]
 
     @classmethod
     def of(cls, posterior: Posterior, X: Any) -> Self:
@@ -73,7 +74,7 @@ class SampledRows:
 
     def values(self, X: Any, *, std: bool = False) -> RowValues:
         """Return mean and standard deviation of all entries of some rows."""
-        place = np.array([self.known.get(key, -1) for key in row_keys(X)], dtype=np.intp)
+        place = np.array([self.positions.get(key, -1) for key in row_keys(X)], dtype=np.intp)
         mean = np.empty(X.shape)
         deviation = np.empty(X.shape) if std else None
         other = np.flatnonzero(place < 0)
@@ -85,10 +86,10 @@ class SampledRows:
             )
         columns = np.arange(X.shape[1])
         for posterior, rows, at in parts:
-            grid = at[:, None], columns
-            mean[rows] = posterior.predict(*grid).reshape(at.size, columns.size)
+            grid = entries_at(at[:, None], columns)
+            mean[rows] = posterior.predict(grid).reshape(at.size, columns.size)
             if deviation is not None:
-                deviation[rows] = posterior.predict_std(*grid).reshape(at.size, columns.size)
+                deviation[rows] = posterior.predict_std(grid).reshape(at.size, columns.size)
         return RowValues(mean, deviation)
 
 
@@ -132,18 +133,18 @@ def draw(data: Any, options: dict[str, Any]) -> Posterior:
     check_integer("n_draws", options["n_draws"], 1)
     if options["n_tune"] is not None:
         check_integer("n_tune", options["n_tune"], 0)
-    own = {name: options[name] for name in ALSO_OF_SAMPLE}
+    arguments = {name: options[name] for name in ALSO_OF_SAMPLE}
     limits = ("at_most", "at_least", "upper")
-    own |= {name: options[name] for name in limits if name in options}
-    if own["nonlinearity"] is None:
-        del own["nonlinearity"]
-    return sample(data, rank, draws=options["n_draws"], tune=options["n_tune"], **own)
+    arguments |= {name: options[name] for name in limits if name in options}
+    if arguments["nonlinearity"] is None:
+        del arguments["nonlinearity"]
+    return sample(data, rank, draws=options["n_draws"], tune=options["n_tune"], **arguments)
 
 
 def misfit(posterior: Posterior, X: Any) -> float:
     """Return ‖X - mean‖ for Gaussian or ordinal data, and the sum of the loss for others."""
     rows, columns, values = observe(X).entries()
-    model = posterior.predict(rows, columns)
+    model = posterior.predict(entries_at(rows, columns))
     loss = posterior.loss
     if isinstance(loss, Frobenius):
         return float(np.linalg.norm(values - model))
@@ -167,8 +168,9 @@ class SampledModel(FactorModel):
     def _predict_entries(self, rows: Any, columns: Any, return_std: bool) -> Any:
         """Return the model at positions of the fitted matrix, perhaps with standard deviations."""
         model = self.posterior_ if self._is_sampled else self.decomposition_
-        mean = model.predict(rows, columns)
-        return (mean, self.posterior_.predict_std(rows, columns)) if return_std else mean
+        entries = entries_of(Labels.plain(model.shape), rows, columns)
+        mean = model.predict(entries)
+        return (mean, self.posterior_.predict_std(entries)) if return_std else mean
 
     def _run(self, data: Any, checked: Any, options: dict[str, Any]) -> None:
         """Fit the model or draw its posterior, and set the attributes of this alone."""

@@ -207,7 +207,7 @@ def check_nonlinearity(
     >>> wrong = nmd.nonlinearities.Smooth(
     ...     math.tanh, derivative=lambda t: 1.0, name="tanh", compile=False
     ... )
-    >>> nmd.nonlinearities.check_nonlinearity(wrong).failures[0].law
+    >>> nmd.nonlinearities.check_nonlinearity(wrong, loss=nmd.losses.L1()).failures[0].law
     'derivative is that of f'
     """
     f = nonlinearity

@@ -76,7 +76,7 @@ def reconstruction(
     seen = original
     if observed is not None:
         seen, values = rows_of(fit, X, positions, observed)
-    model = fit.block(slice(None) if positions is None else positions, slice(None))
+    model = fit.fitted.block(slice(None) if positions is None else positions)
     panels = {"observed": seen, "reconstruction": model, "residual": original - model}
     if np.any(np.isnan(seen) & ~np.isnan(original)):
         panels = {"original": original, **panels}

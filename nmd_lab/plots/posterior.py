@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nmd_lab._checks import check_integer
-from nmd_lab.data.matched import match_data
+from nmd_lab.data.matching import match_data
+from nmd_lab.result.entries import entries_at
 from nmd_lab.result.posterior.posterior import Posterior
 
 from ._canvas import PALETTE, axes, text_color
@@ -55,7 +56,8 @@ def trace(posterior: Posterior, *, probe: int | None = None, ax: Axes | None = N
     >>> import numpy as np
     >>> from nmd_lab import plots
     >>> from nmd_lab.data.labels import labels_of
-    >>> from nmd_lab.result.posterior.posterior import Posterior
+    >>> from nmd_lab.result.entries import entries_at
+    from nmd_lab.result.posterior.posterior import Posterior
     >>> W, H, rho = np.ones((2, 4, 2, 1)), np.ones((2, 4, 3, 1)), np.ones((2, 4))
     >>> posterior = Posterior.from_arrays(
     ...     labels_of(np.ones((2, 3))), W, H, rho, log_likelihood=np.ones((2, 8))
@@ -129,15 +131,16 @@ def predictions(
     >>> import numpy as np
     >>> from nmd_lab import plots
     >>> from nmd_lab.data.labels import labels_of
-    >>> from nmd_lab.result.posterior.posterior import Posterior
+    >>> from nmd_lab.result.entries import entries_at
+    from nmd_lab.result.posterior.posterior import Posterior
     >>> W, H, rho = np.ones((1, 4, 2, 1)), np.ones((1, 4, 3, 1)), np.ones((1, 4))
     >>> posterior = Posterior.from_arrays(labels_of(np.ones((2, 3))), W, H, rho)
     >>> plots.predictions(posterior, [[1.5, 9.0, 1.2], [1.0, 0.8, 2.0]]).get_title()
     '83 % of the 90 % intervals hold the observed value'
     """
     i, j, x = _entries(posterior, X, check_integer("max_points", max_points, 1))
-    mean = posterior.predict(i, j)
-    ends = posterior.predict_interval(i, j, level=level, noise=noise)
+    mean = posterior.predict(entries_at(i, j))
+    ends = posterior.predict_interval(entries_at(i, j), level=level, noise=noise)
     holds = (ends[:, 0] <= x) & (x <= ends[:, 1])
     ax, place = axes(ax, 5, 4.6), _side_by_side(x, mean)
     for inside, color in ((True, PALETTE.negative), (False, PALETTE.positive)):
@@ -159,9 +162,9 @@ def _side_by_side(x: NDArray[np.float64], order: NDArray[Any]) -> NDArray[np.flo
         return x
     place, width = x.copy(), ROOM * float(np.diff(values).min())
     for value, count in zip(values, counts, strict=True):
-        own = np.flatnonzero(x == value)
-        own = own[np.argsort(order[own], kind="stable")]
-        place[own] += width * ((np.arange(count) + 0.5) / count - 0.5)
+        equal = np.flatnonzero(x == value)
+        equal = equal[np.argsort(order[equal], kind="stable")]
+        place[equal] += width * ((np.arange(count) + 0.5) / count - 0.5)
     return place
 
 
@@ -206,7 +209,8 @@ def calibration(
     >>> import numpy as np
     >>> from nmd_lab import plots
     >>> from nmd_lab.data.labels import labels_of
-    >>> from nmd_lab.result.posterior.posterior import Posterior
+    >>> from nmd_lab.result.entries import entries_at
+    from nmd_lab.result.posterior.posterior import Posterior
     >>> W, H, rho = np.ones((1, 4, 2, 1)), np.ones((1, 4, 3, 1)), np.ones((1, 4))
     >>> posterior = Posterior.from_arrays(labels_of(np.ones((2, 3))), W, H, rho)
     >>> ax = plots.calibration(posterior, [[1.5, 9.0, 1.2], [1.0, 0.8, 2.0]], levels=[0.5, 0.9])
@@ -216,7 +220,7 @@ def calibration(
     i, j, x = _entries(posterior, X, check_integer("max_points", max_points, 1))
     shares = []
     for level in levels:
-        low, high = posterior.predict_interval(i, j, level=level).T
+        low, high = posterior.predict_interval(entries_at(i, j), level=level).T
         shares.append(float(np.mean((low <= x) & (x <= high))))
     share = np.array(shares)
     error = 2 * np.sqrt(share * (1 - share) / x.size)

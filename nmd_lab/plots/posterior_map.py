@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 
 from nmd_lab._checks import check_positions
 from nmd_lab.data.labels import COMPONENT
-from nmd_lab.data.matched import match_data
+from nmd_lab.data.matching import match_data
 from nmd_lab.data.pictures import Picture, picture_of
+from nmd_lab.result.entries import entries_at
 from nmd_lab.result.posterior.posterior import Posterior
 
 from ._canvas import axes, gray_with_holes, hide_frame
@@ -68,7 +69,8 @@ def uncertainty(
     >>> import numpy as np
     >>> from nmd_lab import plots
     >>> from nmd_lab.data.labels import labels_of
-    >>> from nmd_lab.result.posterior.posterior import Posterior
+    >>> from nmd_lab.result.entries import entries_at
+    from nmd_lab.result.posterior.posterior import Posterior
     >>> W, H, rho = np.ones((1, 4, 5, 1)), np.ones((1, 4, 6, 1)), np.ones((1, 4))
     >>> posterior = Posterior.from_arrays(labels_of(np.ones((5, 6))), W, H, rho)
     >>> len(plots.uncertainty(posterior, [0, 1, 2], shape=(2, 3)).images)
@@ -110,10 +112,10 @@ def _panels(
 ) -> dict[str, NDArray[Any]]:
     """Return mean and standard deviation of some rows, as matrices."""
     n = posterior.shape[1]
-    entries = np.repeat(positions, n), np.tile(np.arange(n), positions.size)
+    entries = entries_at(positions[:, None], np.arange(n))
     return {
-        "mean": posterior.predict(*entries).reshape(-1, n),
-        "standard deviation": posterior.predict_std(*entries, noise=noise).reshape(-1, n),
+        "mean": posterior.predict(entries).reshape(-1, n),
+        "standard deviation": posterior.predict_std(entries, noise=noise).reshape(-1, n),
     }
 
 

@@ -63,7 +63,7 @@ class Appending(Predictions):
         >>> import pandas as pd, nmd_lab as nmd
         >>> X = pd.DataFrame([[1.0, 2.0], [2.0, 4.0]], index=["ann", "bo"], columns=["p", "q"])
         >>> fit = nmd.complete(X, 1, alpha=0, random_state=0)
-        >>> fit.append(pd.Series({"p": 3.0}, name="cy")).predict_labels("cy", "q").round(6)
+        >>> fit.append(pd.Series({"p": 3.0}, name="cy")).predict("cy", "q").round(6)
         array([6.])
         """
         if len(self.labels.rows) > 1:

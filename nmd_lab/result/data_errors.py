@@ -9,9 +9,9 @@ import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
 from nmd_lab.data.containers import like
-from nmd_lab.data.matched import match_data
+from nmd_lab.data.matching import match_data
 
-from .entries import compared_entries, model_at
+from .entries import compared_entries, entries_in, values_at
 from .factors import Factors
 
 
@@ -29,7 +29,7 @@ class DataErrors(Factors):
         >>> float(fit.reconstruct().sel(row="bo", column="q").round(6))
         4.0
         """
-        return self.labels.label(self.block(slice(None), slice(None)))
+        return self.labels.label(self.fitted.block())
 
     def residual(self, X: Any, *, observed: ArrayLike | None = None) -> Any:
         """Return X - f(WH) at the observed entries of X.
@@ -64,7 +64,7 @@ class DataErrors(Factors):
         data = match_data(self.labels, X, observed=observed)
         if data.is_sparse:
             values = data.observations.entries().values
-            return like(X, data.observations, values - model_at(self, data))
+            return like(X, data.observations, values - values_at(self.fitted, entries_in(data)))
         model = self.reconstruct()
         return model.copy(data=self.labels.label(data.to_array(self.shape)).values - model.values)
 

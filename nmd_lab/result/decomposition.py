@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Any, cast
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import xarray as xr
@@ -170,8 +170,7 @@ class Decomposition(DataErrors, Filling, Appending, Rankings, Rotations, Selecti
 
     def to_dataset(self) -> xr.Dataset:
         """Return all fields as one Dataset; ``attrs["nmd_lab"]`` has the plain values, as JSON."""
-        names = [field.name for field in fields(self)]
-        return serialization.to_dataset(cast(Any, {name: getattr(self, name) for name in names}))
+        return serialization.to_dataset(self)
 
     @classmethod
     def from_dataset(

@@ -1,64 +1,99 @@
-"""A fit as a file for other programs, in the format that the ending of its name says."""
+"""A fit or a posterior as a file for other programs, in the format that the ending says."""
 
 from __future__ import annotations
 
 import io
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nmd_lab._atomic import check_target, write_atomically
 from nmd_lab.data.labels import is_frame
-from nmd_lab.data.matched import observe_beside
+from nmd_lab.data.matching import observe_beside
 
 from .decomposition import Decomposition
+from .entries import entries_at
+from .posterior.posterior import Posterior
 
 if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
 
-LARGEST_TABLE = 100_000_000
-"""Largest number of entries of a reconstruction that is written as a table."""
+Kind = Literal["fit", "posterior"]
 
+FORMATS = {
+    "fit": ".nc (the fit), .npz (W, H and the offsets), .csv or .parquet (a table)",
+    "posterior": (
+        ".nc (the posterior), or .npz, .csv or .parquet (the data with their holes filled, and "
+        "intervals)"
+    ),
+}
+"""What a file holds, by its ending."""
 
 TABLES = (".csv", ".parquet")
 """Endings of tables."""
 
+LIBRARIES = {".nc": ("h5netcdf",), ".npz": (), ".csv": (), ".parquet": ("pyarrow", "fastparquet")}
+"""Libraries one of which a format needs."""
 
-def check_export(path: str | os.PathLike[str], name: str = "path") -> Path:
-    """Return the absolute path of a file for a fit, if it can be written with a known ending."""
+LARGEST_TABLE = 100_000_000
+"""Largest number of entries that are written as a table."""
+
+
+def check_export(
+    path: str | os.PathLike[str],
+    name: str = "path",
+    kind: Kind = "fit",
+    shape: tuple[int, ...] = (),
+) -> Path:
+    """Return the absolute path of a file for a result, if it can be written."""
     target = check_target(path, name)
     ending = target.suffix.lower()
-    if ending not in WRITERS:
-        raise ValueError(
-            f"{name}={str(path)!r} has an unknown ending: give .nc (the fit), .npz (W, H and the "
-            "offsets), .csv or .parquet (a table)."
-        )
-    libraries = {".nc": ("h5netcdf",), ".parquet": ("pyarrow", "fastparquet")}.get(ending, ())
+    if ending not in LIBRARIES:
+        raise ValueError(f"{name}={str(path)!r} has an unknown ending: give {FORMATS[kind]}.")
+    libraries = LIBRARIES[ending]
     if libraries and not any(map(find_spec, libraries)):
         extra = "'nmd-lab[io]'" if ending == ".nc" else libraries[0]
         raise ImportError(f"{name}={str(path)!r} needs {libraries[0]}: pip install {extra}.")
+    of_posterior = kind == "posterior"  # which has three numbers for each entry, also as arrays
+    size = int(np.prod(shape, dtype=np.int64)) * (3 if of_posterior else 1)
+    if size > LARGEST_TABLE and (ending in TABLES or (of_posterior and ending == ".npz")):
+        remedy = ".nc, which has W and H" if of_posterior else ".nc or .npz, which have W and H"
+        raise ValueError(f"{name}={str(path)!r} would hold {size} numbers: give {remedy}.")
     return target
 
 
-def check_export_size(path: str | os.PathLike[str], shape: tuple[int, int]) -> None:
-    """Raise ValueError if a file would hold a table of too many entries."""
-    m, n = shape
-    if Path(path).suffix.lower() in TABLES and m * n > LARGEST_TABLE:
-        raise ValueError(
-            f"out={str(path)!r} would hold {m} x {n} numbers: give .nc or .npz, which hold W and H."
+def export(
+    result: Decomposition | Posterior,
+    path: str | os.PathLike[str],
+    X: Any = None,
+    level: float = 0.9,
+) -> None:
+    """Write a result in the format that the ending says; an older file is kept if this fails."""
+    kind: Kind = "fit" if isinstance(result, Decomposition) else "posterior"
+    target = check_export(path, "path", kind, result.shape)
+    content, ending = io.BytesIO(), target.suffix.lower()
+    if ending == ".nc":
+        result.save(target)
+        return
+    if ending == ".npz":
+        arrays: dict[str, Any] = (
+            _factors(result) if isinstance(result, Decomposition) else filled(result, X, level)
         )
-
-
-def export(fit: Decomposition, path: str | os.PathLike[str], X: Any = None) -> None:
-    """Write a fit in the format that the ending says; an older file is kept if this fails."""
-    target = check_export(path)
-    check_export_size(path, fit.shape)
-    WRITERS[target.suffix.lower()](fit, target, X)
+        np.savez_compressed(content, **arrays)
+    else:
+        frame = (
+            filled_table(result, X)
+            if isinstance(result, Decomposition)
+            else _side_by_side(filled(result, X, level), result)
+        )
+        _write_table(frame, content, ending, plain=kind == "fit" and is_frame(X))
+    write_atomically(target, [content.getbuffer()])
 
 
 def filled_table(fit: Decomposition, X: Any) -> pd.DataFrame:
@@ -66,7 +101,7 @@ def filled_table(fit: Decomposition, X: Any) -> pd.DataFrame:
     if is_frame(X):
         frame: Any = fit.impute(X)
         return frame  # type: ignore[no-any-return]
-    matrix = fit.block(slice(None), slice(None))
+    matrix = fit.fitted.block()
     if X is not None:
         i, j, observed = observe_beside(fit.labels, X).entries()
         if fit.model.absent_are_zeros:
@@ -75,21 +110,21 @@ def filled_table(fit: Decomposition, X: Any) -> pd.DataFrame:
     return table_of(fit.labels.label(matrix), fit.labels.rows)
 
 
-def _write_arrays(fit: Decomposition, path: Path, _: Any) -> None:
-    """Write W, H and the offsets as NumPy arrays."""
-    rank = fit.W.sizes["component"]
-    offsets = fit.offsets
-    arrays: dict[str, Any] = {
-        "W": fit.W.values.reshape(-1, rank),
-        "H": fit.H.values.reshape(rank, -1),
-        "mean_offset": np.float64(offsets.mean),
-    }
-    for name, values in (("row_offsets", offsets.rows), ("column_offsets", offsets.columns)):
-        if values is not None:
-            arrays[name] = values
-    content = io.BytesIO()
-    np.savez_compressed(content, **arrays)
-    write_atomically(path, [content.getbuffer()])
+def filled(posterior: Posterior, X: Any, level: float) -> dict[str, NDArray[np.floating]]:
+    """Return data (m, n) filled by the posterior mean, and the ends of intervals.
+
+    Where X is observed, the ends are the observed value.
+    """
+    matrix = np.full(posterior.shape, np.nan)
+    i, j, observed = observe_beside(posterior.labels, X).entries()
+    matrix[i, j] = observed
+    lower, upper = matrix.copy(), matrix.copy()
+    holes = np.nonzero(np.isnan(matrix))
+    if holes[0].size:
+        entries = entries_at(*holes)
+        matrix[holes] = posterior.predict(entries)
+        lower[holes], upper[holes] = posterior.predict_interval(entries, level=level).T
+    return {"filled": matrix, "lower": lower, "upper": upper}
 
 
 def table_of(array: xr.DataArray, rows: Sequence[str]) -> pd.DataFrame:
@@ -102,11 +137,33 @@ def table_of(array: xr.DataArray, rows: Sequence[str]) -> pd.DataFrame:
     return frame  # type: ignore[no-any-return]
 
 
-def _write_text(fit: Decomposition, path: Path, X: Any) -> None:
-    """Write a table of text, with the labels that the data have."""
-    frame = filled_table(fit, X)
-    row, column = (is_frame(X) and _are_positions(axis) for axis in (frame.index, frame.columns))
-    write_atomically(path, [frame.to_csv(index=not row, header=not column).encode()])
+def _side_by_side(arrays: dict[str, NDArray[Any]], posterior: Posterior) -> pd.DataFrame:
+    """Return one table in which each column is followed by the ends of its intervals."""
+    labels = posterior.labels
+    tables = [table_of(labels.label(matrix), labels.rows) for matrix in arrays.values()]
+    first = tables[0]
+    suffixes = ("", " lower", " upper")
+    names = [f"{_as_text(label)}{suffix}" for label in first.columns for suffix in suffixes]
+    values = np.stack([table.to_numpy() for table in tables], axis=2).reshape(len(first), -1)
+    return type(first)(values, index=first.index, columns=names)
+
+
+def _factors(fit: Decomposition) -> dict[str, Any]:
+    """Return W, H and the offsets that there are."""
+    (W, H), (mean, rows, columns) = fit.factors, fit.offsets
+    offsets = {"row_offsets": rows, "column_offsets": columns}
+    arrays = {"W": W, "H": H, "mean_offset": np.float64(mean)}
+    return arrays | {name: values for name, values in offsets.items() if values is not None}
+
+
+def _write_table(frame: pd.DataFrame, content: io.BytesIO, ending: str, *, plain: bool) -> None:
+    """Write a table; a plain one has no numbers of rows or columns in the place of labels."""
+    if ending == ".parquet":  # which has text as names of columns
+        frame.columns = [_as_text(label) for label in frame.columns]
+        frame.to_parquet(content)
+        return
+    row, column = (plain and _are_positions(axis) for axis in (frame.index, frame.columns))
+    content.write(frame.to_csv(index=not row, header=not column).encode())
 
 
 def _are_positions(index: Any) -> bool:
@@ -114,24 +171,6 @@ def _are_positions(index: Any) -> bool:
     return type(index).__name__ == "RangeIndex" and index.name is None
 
 
-def _write_parquet(fit: Decomposition, path: Path, X: Any) -> None:
-    """Write a table in the format Parquet, which has text as column names."""
-    frame = filled_table(fit, X)
-    frame.columns = [as_text(label) for label in frame.columns]
-    content = io.BytesIO()
-    frame.to_parquet(content)
-    write_atomically(path, [content.getvalue()])
-
-
-def as_text(label: Any) -> str:
+def _as_text(label: Any) -> str:
     """Return a label of a column as text."""
     return ", ".join(map(str, label)) if isinstance(label, tuple) else str(label)
-
-
-WRITERS: dict[str, Callable[[Decomposition, Path, Any], None]] = {
-    ".nc": lambda fit, path, _: fit.save(path),
-    ".npz": _write_arrays,
-    ".csv": _write_text,
-    ".parquet": _write_parquet,
-}
-"""Function that writes a fit, by the ending of the file."""

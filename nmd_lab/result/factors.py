@@ -1,23 +1,22 @@
-"""The factors of a fitted model, and f(WH) at some of its entries."""
+"""The fields of a fitted model, as plain matrices."""
 
 from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import xarray as xr
-from numpy.typing import NDArray
 
+from nmd_lab._stop_reason import StopReason
 from nmd_lab.data.base import FloatArray
 from nmd_lab.data.labels import COMPONENT, Labels
+from nmd_lab.model.fitted_values import FittedValues
 from nmd_lab.model.losses import Loss
-from nmd_lab.model.mixed import MixedPair
 from nmd_lab.model.nonlinearities import Nonlinearity
 from nmd_lab.model.offsets import Offsets
 
 
 class Factors:
-    """The base of a result: its fields, as plain matrices, and f(WH) at given positions.
+    """The base of a result: its fields, as plain matrices.
 
     `Decomposition` documents the fields.
     """
@@ -26,6 +25,8 @@ class Factors:
     H: xr.DataArray
     nonlinearity: Nonlinearity
     loss: Loss
+    history: xr.Dataset
+    stop_reason: StopReason
     labels: Labels
     parameters: dict[str, Any]
     offsets: Offsets
@@ -39,6 +40,11 @@ class Factors:
     def shape(self) -> tuple[int, int]:
         """Number of rows and columns of X."""
         return self.W.size // self.rank, self.H.size // self.rank
+
+    @property
+    def fitted(self) -> FittedValues:
+        """f(WH) at positions: ``fitted.at(rows, columns)``, ``fitted.block(rows, columns)``."""
+        return FittedValues(*self.factors, self.offsets, self.nonlinearity, self.loss)
 
     @property
     def factors(self) -> tuple[FloatArray, FloatArray]:
@@ -71,53 +77,3 @@ class Factors:
             )
         )
         return W.transpose(..., COMPONENT).to_pandas(), H.transpose(COMPONENT, ...).to_pandas()
-
-    def offsets_at(self, i: Any, j: Any) -> tuple[FloatArray, FloatArray]:
-        """Return the offsets of rows i (mean included) and of columns j, which index arrays."""
-        (m, n), dtype = self.shape, self.W.dtype
-        rows = self.offsets.of_rows(m, dtype)[i] + dtype.type(self.offsets.mean)
-        return rows, self.offsets.of_columns(n, dtype)[j]
-
-    def block(self, i: Any, j: Any) -> FloatArray:
-        """Return f(WH) for rows i and columns j, which index arrays, as a matrix."""
-        W, H = self.factors
-        rows, columns = self.offsets_at(i, j)
-        products = W[i] @ H[:, j] + rows[:, None] + columns
-        m, n = self.shape
-        return self.expected(products, np.arange(m)[i][:, None], np.arange(n)[j])
-
-    def expected(self, t: FloatArray, i: Any, j: Any) -> FloatArray:
-        """Return the expected values of X at values of WH, given their rows and columns."""
-        if self.loss.pair is not None:
-            expected: FloatArray = self.loss.pair.expected(t, i, j)
-            return expected
-        return self.loss.expected(self.nonlinearity(t))
-
-    def at(
-        self, i: NDArray[np.integer], j: NDArray[np.integer], at_a_time: int = 1 << 18
-    ) -> FloatArray:
-        """Return f(WH) at single entries without forming the matrix.
-
-        Parameters
-        ----------
-        i, j : ndarray of int (n_entries,)
-            Positions from 0 of the rows and columns; -1 stands for a row or column that X did not
-            have, whose factor and offset are 0.
-        at_a_time : int
-            Number of entries that are computed together.
-        """
-        W, H = self.factors
-        if isinstance(self.loss.pair, MixedPair) and np.any(j < 0):
-            raise ValueError(
-                "columns has labels that the fit does not know, and its columns have losses of "
-                "their own: leave them out."
-            )
-        out = np.empty(i.size, dtype=W.dtype)
-        for start in range(0, i.size, at_a_time):
-            part = slice(start, start + at_a_time)
-            rows, columns = self.offsets_at(i[part], j[part])
-            products = np.einsum("pk,kp->p", W[i[part]], H[:, j[part]])
-            rows[i[part] < 0], columns[j[part] < 0] = self.offsets.mean, 0
-            products[(i[part] < 0) | (j[part] < 0)] = 0
-            out[part] = self.expected(products + rows + columns, i[part], j[part])
-        return out

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from nmd_lab.data.base import FloatArray
 from nmd_lab.data.containers import dense_like
-from nmd_lab.data.labels import is_frame
-from nmd_lab.data.matched import match_data
+from nmd_lab.data.labels import Labels, is_frame
+from nmd_lab.data.matching import MatchedData, match_data
 from nmd_lab.data.sparse import is_sparse
 from nmd_lab.data.typed_table import TypedColumn, table_of
 from nmd_lab.model.likelihoods.binary import Logistic
@@ -30,8 +30,8 @@ class Filling(Factors):
         Parameters
         ----------
         column : label or int
-            Column of X whose loss is "logistic" or "ordinal", or column of a DataFrame that holds
-            booleans, ordered levels or categories.  A position from 0 if X has no column labels.
+            Label or position of a column of X whose loss is "logistic" or "ordinal", or label of a
+            column of a DataFrame that holds booleans, ordered levels or categories.
 
         Returns
         -------
@@ -117,12 +117,8 @@ class Filling(Factors):
         >>> nmd.complete(X, 1, alpha=0, random_state=0).impute(X)[2].round(6)
         array([ 3.,  6., 12.])
         """
-        if is_sparse(X):
-            raise ValueError(
-                "X is sparse, and with its holes filled would not be: give dense data."
-            )
-        data = match_data(self.labels, X)
-        model = self.block(data.rows, data.columns)
+        data = data_to_fill(self.labels, X)
+        model = self.fitted.block(data.rows, data.columns)
         if is_frame(X):
             return self._filled_frame(X, model, data)
         given = data.observations.to_array()
@@ -152,9 +148,7 @@ class Filling(Factors):
             for typed, positions in table.blocks():
                 if typed.name == column and typed.kind != "number":
                     return typed, positions
-        if len(self.labels.columns) == 1 and self.labels.columns[0] in self.labels.coords.indexes:
-            return None, positions_of(self.labels, "columns", [column])
-        return None, np.arange(self.shape[1])[[column]]
+        return None, positions_of(self.labels, "columns", [column], name="column")
 
     def _loss_at(self, column: int) -> Loss:
         """Return the loss of a column of the matrix."""
@@ -171,12 +165,17 @@ class Filling(Factors):
 
     def _scores(self, columns: NDArray[np.intp]) -> FloatArray:
         """Return the modelled values of log-odds or ordinal scores of some columns."""
-        W, H = self.factors
-        rows, of_columns = self.offsets_at(slice(None), columns)
-        t = (W @ H[:, columns] + rows[:, None] + of_columns).astype(np.float64)
+        t = self.fitted.linear(slice(None), columns).astype(np.float64)
         pair = self.loss.pair
         if pair is None:
             values: FloatArray = self.nonlinearity(t)
             return values
         parts = [pair.parts[position] for position in pair.which[columns]]
         return np.stack([part.model(t[:, k]) for k, part in enumerate(parts)], axis=1)
+
+
+def data_to_fill(labels: Labels, X: Any, owner: str = "the fit") -> MatchedData:
+    """Return dense data with the positions of their rows and columns in a result."""
+    if is_sparse(X):
+        raise ValueError("X is sparse, and with its holes filled would not be: give dense data.")
+    return match_data(labels, X, owner=owner)

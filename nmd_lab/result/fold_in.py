@@ -14,8 +14,7 @@ from nmd_lab.data._csr import row_pointers
 from nmd_lab.data.base import FloatArray, Observations
 from nmd_lab.data.labels import COMPONENT, Labels
 from nmd_lab.data.limits import NO_LIMITS, GivenLimits
-from nmd_lab.data.matched import known_columns
-from nmd_lab.data.matching import first_few
+from nmd_lab.data.matching import first_few, known_columns
 from nmd_lab.data.observations import observe
 from nmd_lab.model.limits import with_limit_model
 from nmd_lab.model.losses import Loss

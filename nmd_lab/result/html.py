@@ -1,4 +1,4 @@
-"""The HTML representation of a decomposition in a notebook.
+"""The HTML representation of a result in a notebook.
 
 All colours come from the page (``currentColor``), for light and dark themes.  No element has an id,
 every text is escaped, and the same fit gives the same HTML.
@@ -7,7 +7,6 @@ every text is escaped, and the same fit gives the same HTML.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from html import escape
 from typing import Any
 
@@ -16,41 +15,16 @@ import xarray as xr
 
 from .selection import TRIAL, VARIABLES, as_text, best_trials
 
+WIDTH, HEIGHT = 280, 90  # of the curve, in pixels
+MARGIN = 14  # of the curve on the left, on the right and above, in pixels
+FONT_SIZE = 11  # of the text below the curve, in pixels
+MOST_POINTS = 140  # on the curve, approximately
+BEST = 8  # trials in the table of the best
 
-@dataclass(frozen=True)
-class HtmlStyle:
-    """Sizes and styles of the representation.
-
-    Attributes
-    ----------
-    width, height : int
-        Size of the curve in pixels.
-    margin : int
-        Distance of the curve from the left, right and upper edge, in pixels.
-    font_size : int
-        Size of the text below the curve, in pixels.
-    max_points : int
-        Approximate largest number of points on the curve.
-    best : int
-        Number of trials in the table of the best.
-    table_style, cell_style, name_style : str
-        CSS of a table, of its cells, and additionally of the cells with names.
-    """
-
-    width: int = 280
-    height: int = 90
-    margin: int = 14
-    font_size: int = 11
-    max_points: int = 140
-    best: int = 8
-    table_style: str = "border: none; margin: 0; color: inherit; font-size: inherit;"
-    cell_style: str = (
-        "text-align: left; padding: 0 1em 0 0; background: none; border: none; color: inherit;"
-    )
-    name_style: str = "color: inherit; opacity: 0.7;"
-
-
-STYLE = HtmlStyle()
+TABLE = "border: none; margin: 0; color: inherit; font-size: inherit;"
+CELL = "text-align: left; padding: 0 1em 0 0; background: none; border: none; color: inherit;"
+NAME = "color: inherit; opacity: 0.7;"
+"""CSS of a table, of its cells, and additionally of the cells with names."""
 
 ALWAYS = ("rank", "alpha", "error", "spread")
 """Columns of the table of trials; others are left out if they are the same in all trials."""
@@ -67,12 +41,19 @@ def to_html(
     trials: xr.Dataset,
 ) -> str:
     """Return a summary of a fit as HTML."""
-    return (
-        '<div style="color: inherit; font-size: 0.9em;">'
-        f"<p><b>nmd_lab.Decomposition</b> {escape(formula)}</p>"
+    beside = (
         '<div style="display: flex; flex-wrap: wrap; gap: 1.5em; align-items: center;">'
         f"{table(facts)}{_error_curve(history)}</div>"
-        f"{_best_trials(trials)}{folded('Parameters', table(parameters))}</div>"
+    )
+    return framed("Decomposition", formula, f"{beside}{_best_trials(trials)}", parameters)
+
+
+def framed(kind: str, formula: str, content: str, parameters: dict[str, Any]) -> str:
+    """Return HTML of a result: its formula, what to know first, and folded parameters."""
+    return (
+        '<div style="color: inherit; font-size: 0.9em;">'
+        f"<p><b>nmd_lab.{kind}</b> {escape(formula)}</p>{content}"
+        f"{folded('Parameters', table(parameters))}</div>"
     )
 
 
@@ -90,10 +71,10 @@ def table(facts: dict[str, Any]) -> str:
             value = ", ".join(f"{key} {item}" for key, item in value.items())
         rows.append(
             f'<tr style="background: none;">'
-            f'<td style="{STYLE.cell_style} {STYLE.name_style}">{escape(str(name))}</td>'
-            f'<td style="{STYLE.cell_style}">{escape(str(value))}</td></tr>'
+            f'<td style="{CELL} {NAME}">{escape(str(name))}</td>'
+            f'<td style="{CELL}">{escape(str(value))}</td></tr>'
         )
-    return f'<table style="{STYLE.table_style}">{"".join(rows)}</table>'
+    return f'<table style="{TABLE}">{"".join(rows)}</table>'
 
 
 def _best_trials(trials: xr.Dataset) -> str:
@@ -101,20 +82,20 @@ def _best_trials(trials: xr.Dataset) -> str:
     if not trials.sizes[TRIAL]:
         return ""
     names = [name for name in VARIABLES if name in ALWAYS or len(np.unique(trials[name])) > 1]
-    best, chosen = best_trials(trials, STYLE.best), trials.attrs["chosen"]
-    rows = [_row([*names, ""], STYLE.name_style)]
+    best, chosen = best_trials(trials, BEST), trials.attrs["chosen"]
+    rows = [_row([*names, ""], NAME)]
     for position in range(best.sizes[TRIAL]):
         row = best.isel({TRIAL: position})
         texts = [as_text(row[name].values, DIGITS.get(name, 4)) for name in names]
         rows.append(_row([*texts, "chosen" if int(row[TRIAL]) == chosen else ""]))
     notes = "".join(f'<p style="margin: 0;">{escape(note)}</p>' for note in _notes(trials.attrs))
-    table = f'<table style="{STYLE.table_style}">{"".join(rows)}</table>{notes}'
+    table = f'<table style="{TABLE}">{"".join(rows)}</table>{notes}'
     return folded(f"Trials: the best of {trials.sizes[TRIAL]}", table)
 
 
 def _row(texts: list[str], style: str = "") -> str:
     """Return a line of a table."""
-    style = f"{STYLE.cell_style} {style}".strip()
+    style = f"{CELL} {style}".strip()
     cells = "".join(f'<td style="{style}">{escape(text)}</td>' for text in texts)
     return f'<tr style="background: none;">{cells}</tr>'
 
@@ -140,11 +121,11 @@ def _error_curve(history: xr.Dataset) -> str:
     drawn = np.flatnonzero(np.isfinite(errors) & (errors > 0))
     if drawn.size < 2:
         return ""
-    drawn = np.union1d(drawn[:: math.ceil(drawn.size / STYLE.max_points)], drawn[-1:])
+    drawn = np.union1d(drawn[:: math.ceil(drawn.size / MOST_POINTS)], drawn[-1:])
     x, y = iterations[drawn].astype(float), np.log10(errors[drawn])
     low, high = float(y.min()), float(y.max())
     span = max(high - low, 1e-12)
-    width, height, margin = STYLE.width, STYLE.height, STYLE.margin
+    width, height, margin = WIDTH, HEIGHT, MARGIN
     across = margin + (x - x[0]) / (x[-1] - x[0]) * (width - 2 * margin)
     down = margin + (high - y) / span * (height - 3 * margin)
     points = " ".join(f"{a:.1f},{b:.1f}" for a, b in zip(across, down, strict=True))
@@ -155,6 +136,6 @@ def _error_curve(history: xr.Dataset) -> str:
         f'aria-label="{escape(name)}" fill="none" stroke="currentColor">'
         f'<polyline points="{points}" stroke-width="1.5"/>'
         f'<path d="M{margin} {height - 2 * margin + 4}H{width - margin}" stroke-opacity="0.4"/>'
-        f'<text x="{margin}" y="{height - 6}" font-size="{STYLE.font_size}" fill="currentColor" '
+        f'<text x="{margin}" y="{height - 6}" font-size="{FONT_SIZE}" fill="currentColor" '
         f'stroke="none">relative error {first:.3g} → {last:.3g} (log scale)</text></svg>'
     )

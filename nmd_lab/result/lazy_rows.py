@@ -9,7 +9,7 @@ import xarray as xr
 
 from nmd_lab.data.base import FloatArray
 from nmd_lab.data.labels import COMPONENT, Labels
-from nmd_lab.data.row_parts import dense_rows
+from nmd_lab.data.row_blocks import dense_rows
 
 from .fold_in import FittedModel, fold_rows
 

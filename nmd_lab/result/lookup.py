@@ -1,43 +1,50 @@
-"""Positions of row and column labels."""
+"""Rows and columns that a person names, by position or by label, as positions.
+
+One rule holds for everything that takes rows or columns, such as `predict` and `top`:
+
+- An integer is a position, and all else is a label: text, a date, the tuple of a MultiIndex.
+- Where labels are integers, an integer is a label, as for ``.loc`` and ``.sel``.
+- The labels 0, 1, 2, ..., in this order, are positions, so that -1 is the last row or column.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nmd_lab._checks import check_word, nearest
+from nmd_lab._checks import check_positions, check_word, nearest
 from nmd_lab.data.labels import Labels
-from nmd_lab.data.matching import Axis, first_few, plain_label
+from nmd_lab.data.matching import AXES, Axis, first_few, plain_label
 
 Unknown = Literal["error", "offsets"]
 """What may be done with labels that a fit does not know, and with rows without entries."""
 
 
 def positions_of(
-    labels: Labels, axis: Axis, wanted: Any, unknown: str | None = None
+    labels: Labels, axis: Axis, wanted: Any, unknown: str | None = None, name: str = ""
 ) -> NDArray[np.intp]:
-    """Return the positions of row or column labels."""
-    index = _index(labels, axis)
+    """Return the positions of rows or columns in the shape of `wanted`, -1 for unknown labels."""
+    index, size, name = index_of(labels, axis), labels.matrix_shape[AXES.index(axis)], name or axis
     listed, shape = _listed(index, wanted)
-    if not index.is_unique:
-        twice = set(index[index.duplicated()])
-        for label in listed:
-            if label in twice:
-                raise ValueError(
-                    f"{axis} have the label {plain_label(label)!r} more than once: use positions."
-                )
-        places = [index.get_loc(label) if label in index else -1 for label in listed]
-        found: NDArray[np.intp] = np.array(places, dtype=np.intp)
-    else:
-        found = index.get_indexer(listed) if listed else np.empty(0, np.intp)
-    if unknown != "offsets" and np.any(found < 0):
-        missing = [label for label, place in zip(listed, found, strict=True) if place < 0]
-        remedy = "" if unknown is None else "unknown='offsets'"
-        raise _label_error(axis, missing, index, remedy)
+    by_position = _are_integers(listed)
+    if index is None and not by_position.all():
+        raise TypeError(
+            f"{name} holds {plain_label(listed[~by_position][0])!r}, and no labels of one "
+            f"dimension are there for {axis}: give integer positions."
+        )
+    if index is not None and "integer" in index.inferred_type:
+        if not np.array_equal(index, np.arange(size)):
+            by_position[:] = False
+        elif unknown == "offsets":
+            by_position[by_position] = listed[by_position] < size
+    found = np.empty(listed.size, dtype=np.intp)
+    found[by_position] = check_positions(name, listed[by_position].astype(np.int64), size)
+    if not by_position.all():
+        found[~by_position] = _labelled(index, name, listed[~by_position], unknown)
     return found.reshape(shape)
 
 
@@ -46,53 +53,82 @@ def check_unknown(unknown: str) -> None:
     check_word("unknown", unknown, get_args(Unknown))
 
 
-def have_labels(labels: Labels, axis: Axis) -> bool:
-    """Return whether the rows or columns have labels of one dimension."""
+def index_of(labels: Labels, axis: Axis) -> Any:
+    """Return the index of the rows or columns; None if they have no labels of one dimension."""
     dims = labels.rows if axis == "rows" else labels.columns
-    return len(dims) == 1 and dims[0] in labels.coords.indexes
+    return labels.coords.indexes.get(dims[0]) if len(dims) == 1 else None
 
 
-def is_one_label(labels: Labels, axis: Axis, wanted: Any) -> bool:
-    """Return whether `wanted` is a single label: not an array, or one tuple of several levels."""
-    if isinstance(wanted, tuple):
-        return _index(labels, axis).nlevels > 1 and not isinstance(wanted[0], tuple)
-    return np.ndim(wanted) == 0
+def is_single(labels: Labels, axis: Axis, wanted: Any) -> bool:
+    """Return whether one row or column is named: not an array, or one tuple of several levels."""
+    index = index_of(labels, axis)
+    if isinstance(wanted, tuple) and index is not None and index.nlevels > 1:
+        return _is_flat(wanted)
+    return not isinstance(wanted, list | tuple) and np.ndim(wanted) == 0
 
 
-def _listed(index: Any, wanted: Any) -> tuple[list[Any], tuple[int, ...]]:
-    """Return labels as a list, and the shape of the result."""
-    if index.nlevels > 1:
-        tuples = [wanted] if isinstance(wanted, tuple) else list(wanted)
-        return tuples, (len(tuples),)
-    if isinstance(wanted, list | tuple) and not any(np.ndim(one) for one in wanted):
-        return list(wanted), (len(wanted),)  # NumPy would make one type of 1 and "1"
+def _listed(index: Any, wanted: Any) -> tuple[NDArray[Any], tuple[int, ...]]:
+    """Return what is named as a flat array, and the shape of the result."""
+    levels = 1 if index is None else index.nlevels
+    if levels > 1 and isinstance(wanted, tuple) and _is_flat(wanted):
+        wanted = [wanted]
+    if isinstance(wanted, list | tuple) and (levels > 1 or _is_flat(wanted)):
+        # NumPy would make one type of 1 and "1"
+        return np.fromiter(wanted, dtype=object, count=len(wanted)), (len(wanted),)
     array = np.asarray(wanted)
-    return list(array.ravel()), array.shape or (1,)
+    return array.ravel(), array.shape or (1,)
 
 
-def _label_error(name: str, labels: Sequence[Any], known: Any, remedy: str = "") -> KeyError:
+def _is_flat(wanted: Sequence[Any]) -> bool:
+    """Return whether a list or tuple holds no further ones."""
+    return not any(np.ndim(one) for one in wanted)
+
+
+def _are_integers(listed: NDArray[Any]) -> NDArray[np.bool_]:
+    """Return which of the names are integers; a boolean is none."""
+    if listed.dtype.kind != "O":
+        return np.full(listed.size, listed.dtype.kind in "iu" or listed.size == 0)
+    whole = (isinstance(one, Integral) and not isinstance(one, bool) for one in listed)
+    return np.fromiter(whole, dtype=bool, count=listed.size)
+
+
+def _labelled(index: Any, name: str, wanted: NDArray[Any], unknown: str | None) -> NDArray[np.intp]:
+    """Return the positions of labels, -1 for unknown ones if these may be."""
+    listed = wanted.tolist() if wanted.dtype.kind == "O" else list(wanted)
+    if not index.is_unique:
+        twice = set(index[index.duplicated()])
+        for label in listed:
+            if label in twice:
+                remedy = "make them unique" if "integer" in index.inferred_type else "use positions"
+                raise ValueError(
+                    f"{name} holds the label {plain_label(label)!r}, which X has more than once: "
+                    f"{remedy}."
+                )
+        places = [index.get_loc(label) if label in index else -1 for label in listed]
+        found: NDArray[np.intp] = np.array(places, dtype=np.intp)
+    else:
+        found = index.get_indexer(wanted if wanted.dtype.kind in "iu" else listed)
+    if unknown != "offsets" and np.any(found < 0):
+        missing = [label for label, place in zip(listed, found, strict=True) if place < 0]
+        raise _label_error(name, missing, index, "" if unknown is None else "unknown='offsets'")
+    return found
+
+
+def _label_error(name: str, labels: Sequence[Any], index: Any, remedy: str = "") -> KeyError:
     """Return the error for labels that X does not have; a single one gets the nearest label."""
     label = plain_label(labels[0])
     named = first_few(labels)
     hint = ""
     if named == repr(label):
-        same = [one for one in known.tolist() if str(one) == str(label)]
+        same = [one for one in index.tolist() if str(one) == str(label)]
         if same:
             hint = f"did you mean {same[0]!r}?"
         elif isinstance(label, str):
-            hint = nearest(label, known.tolist()) or ""
-        elif isinstance(label, Real) and known.dtype.kind in "iuf":
-            hint = f"the labels are numbers from {known.min()} to {known.max()}."
+            hint = nearest(label, index.tolist()) or ""
+        elif isinstance(label, Real) and index.dtype.kind in "iuf":
+            hint = f"the labels are numbers from {index.min()} to {index.max()}."
     if hint and remedy:
         hint = f"{hint[:-1]} (or give {remedy}){hint[-1]}"
     elif not hint:
         hint = f"give {remedy}, or labels of the fit." if remedy else "use labels of the fit."
     return KeyError(f"{name} has no label {named}: {hint}")
-
-
-def _index(labels: Labels, axis: Axis) -> Any:
-    """Return the index of the rows or columns; raise ValueError if they have none."""
-    if not have_labels(labels, axis):
-        raise ValueError(f"{axis} have no labels of one dimension: use positions, predict().")
-    dims = labels.rows if axis == "rows" else labels.columns
-    return labels.coords.indexes[dims[0]]

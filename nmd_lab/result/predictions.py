@@ -7,23 +7,18 @@ from __future__ import annotations
 
 from typing import Any, overload
 
-import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike
 
-from nmd_lab._checks import check_positions
 from nmd_lab.data.base import FloatArray
-from nmd_lab.data.containers import like
 from nmd_lab.data.limits import GivenLimits
-from nmd_lab.data.matched import match_data
-from nmd_lab.data.sparse import is_sparse
 from nmd_lab.model.proximal import NO_LIMIT_MODEL, LimitModel
 
-from .entries import model_at
+from .entries import entries_of, values_at
 from .factors import Factors
 from .fold_in import FittedModel, fold_in
 from .lazy_rows import fold_in_blocks, is_dask_array
-from .lookup import Unknown, check_unknown, positions_of
+from .lookup import Unknown, check_unknown
 
 
 class Predictions(Factors):
@@ -54,25 +49,39 @@ class Predictions(Factors):
 
     @overload
     def predict(
-        self, rows: ArrayLike, columns: ArrayLike, *, unknown: Unknown = "error"
+        self, rows: Any, columns: ArrayLike, *, without: ArrayLike = (), unknown: Unknown = "error"
     ) -> FloatArray: ...
 
     @overload
-    def predict(self, rows: Any, columns: None = None, *, unknown: Unknown = "error") -> Any: ...
+    def predict(
+        self,
+        rows: Any,
+        columns: None = None,
+        *,
+        without: ArrayLike = (),
+        unknown: Unknown = "error",
+    ) -> Any: ...
 
     def predict(
-        self, rows: Any, columns: ArrayLike | None = None, *, unknown: Unknown = "error"
+        self,
+        rows: Any,
+        columns: ArrayLike | None = None,
+        *,
+        without: ArrayLike = (),
+        unknown: Unknown = "error",
     ) -> Any:
-        """Return f(WH) at the given positions, or at the entries of test data.
+        """Return f(WH) at rows and columns, by label or position, or at the entries of test data.
 
         Parameters
         ----------
-        rows : array_like of int
-            Positions, counted from 0; negative ones count from the end.  Or, without `columns`,
-            test data: an array with NaN, masked array, DataFrame, DataArray, scipy.sparse matrix or
-            SparseObservations of the shape of X, or with labels that X has, in any order.
-        columns : array_like of int, optional
-            Positions.  They broadcast with those of the rows.
+        rows : label, int or array_like
+            Labels or positions of rows; see the notes.  Or, without `columns`, test data: an array
+            with NaN, masked array, DataFrame, DataArray, scipy.sparse matrix or SparseObservations
+            of the shape of X, or with labels that X has, in any order.
+        columns : label, int or array_like, optional
+            Labels or positions of columns.  They broadcast with the rows.
+        without : int or array_like of int, optional
+            Numbers of components that are left out of WH.
         unknown : {"error", "offsets"}, default "error"
             What is done with labels that X did not have.  "error": a sentence names them.
             "offsets": the prediction is f of the offsets that there are: f(mean + c_j) in an
@@ -81,16 +90,29 @@ class Predictions(Factors):
         Returns
         -------
         ndarray, 1-D, or the type of the test data
-            One prediction for each pair of positions.  For test data: a prediction at each of their
-            observed entries, in their own type, shape and labels; NaN, or no stored entry, where
-            they have none.
+            One prediction for each pair of row and column.  For test data: a prediction at each of
+            their observed entries, in their own type, shape and labels; NaN, or no stored entry,
+            where they have none.
 
         Raises
         ------
-        TypeError, IndexError
-            If a position is not an integer, or lies outside X.
+        KeyError
+            If X had no such labels; the message names them.
+        IndexError
+            If a position lies outside X, or there is no such component.
+        TypeError
+            If something else than a position is given where X has no labels.
         ValueError
-            If the test data have another shape than X, or a label that X does not have.
+            If a label occurs more than once in X, or if the test data have another shape than X, or
+            a label that X does not have.
+
+        Notes
+        -----
+        What takes rows or columns takes labels or positions, by one rule.  An integer is a position
+        from 0, where negative ones count from the end, and all else is a label: text, a date, or a
+        tuple of the levels of a `pandas.MultiIndex`.  But where the labels of X are integers, an
+        integer is a label, as for ``.loc``; only the labels 0, 1, 2, ... of a table that was given
+        none are positions at the same time.
 
         Examples
         --------
@@ -99,64 +121,17 @@ class Predictions(Factors):
         >>> fit.predict([0, 1], [0, 2]).shape
         (2,)
         >>> X = pd.DataFrame([[1.0, 2.0], [2.0, 4.0]], index=["ann", "bo"], columns=["p", "q"])
-        >>> test = pd.DataFrame({"q": [5.0]}, index=["bo"])
-        >>> nmd.complete(X, 1, alpha=0, random_state=0).predict(test).round(6)
+        >>> fit = nmd.complete(X, 1, alpha=0, random_state=0)
+        >>> fit.predict("bo", ["p", "q"]).round(6), fit.predict(-1, 0).round(6)
+        (array([2., 4.]), array([2.]))
+        >>> fit.predict(pd.DataFrame({"q": [5.0]}, index=["bo"])).round(6)
               q
         bo  4.0
+        >>> fit.predict("bo", "q", without=0)
+        array([0.])
         """
-        check_unknown(unknown)
-        if columns is None:
-            if not is_sparse(rows) and np.ndim(rows) < 2:
-                raise TypeError(
-                    "columns=None goes with test data only: give the positions of columns, or "
-                    "data with rows and columns."
-                )
-            data = match_data(self.labels, rows, unknown=unknown)
-            return like(rows, data.observations, model_at(self, data))
-        i, j = np.broadcast_arrays(np.atleast_1d(rows), np.atleast_1d(columns))
-        m, n = self.shape
-        return self.at(
-            check_positions("rows", i, m, "predict_labels"),
-            check_positions("columns", j, n, "predict_labels"),
-        )
-
-    def predict_labels(
-        self, rows: ArrayLike, columns: ArrayLike, *, unknown: Unknown = "error"
-    ) -> FloatArray:
-        """Return f(WH) at the given labels, without forming the matrix.
-
-        Parameters
-        ----------
-        rows, columns : array_like
-            Row and column labels.  They broadcast.
-        unknown : {"error", "offsets"}, default "error"
-            What is done with labels that X did not have; see `predict`.
-
-        Returns
-        -------
-        ndarray, 1-D
-            One prediction for each pair.
-
-        Raises
-        ------
-        KeyError
-            If X had no such labels; the message names them.
-        ValueError
-            If rows or columns have no labels, or one of these labels more than once.
-
-        Examples
-        --------
-        >>> import pandas as pd, nmd_lab as nmd
-        >>> X = pd.DataFrame([[1.0, 2.0], [2.0, 4.0]], index=["ann", "bo"], columns=["p", "q"])
-        >>> nmd.complete(X, 1, alpha=0, random_state=0).predict_labels("bo", ["p", "q"]).round(6)
-        array([2., 4.])
-        """
-        check_unknown(unknown)
-        i, j = np.broadcast_arrays(
-            positions_of(self.labels, "rows", rows, unknown),
-            positions_of(self.labels, "columns", columns, unknown),
-        )
-        return self.at(i.ravel(), j.ravel())
+        entries = entries_of(self.labels, rows, columns, unknown)
+        return entries.back(values_at(self.fitted.without(without), entries))
 
     def fold_in(
         self,

@@ -10,14 +10,13 @@ import xarray as xr
 from numpy.typing import NDArray
 from scipy import sparse
 
-from nmd_lab._checks import check_integer, check_positions, errors_about
+from nmd_lab._checks import check_integer, errors_about
 from nmd_lab.data.labels import COMPONENT, Labels
-from nmd_lab.data.matched import observe_beside
-from nmd_lab.data.matching import AXES, match
+from nmd_lab.data.matching import AXES, match, observe_beside
 from nmd_lab.data.sparse import is_sparse
 
 from .factors import Factors
-from .lookup import have_labels, is_one_label, positions_of
+from .lookup import index_of, is_single, positions_of
 
 KnownColumns = Callable[[int], NDArray[np.integer]]
 """A function of the position of a row, which returns the columns to leave out."""
@@ -51,24 +50,23 @@ class ScoredRows(NamedTuple):
 
 
 class Rankings(Factors):
-    """The largest predictions of rows, by position and by label."""
+    """The largest predictions of rows."""
 
     def top(self, row: Any, k: int = 10, *, exclude: Any = None) -> xr.DataArray:
         """Return the k columns with the largest predictions in one or several rows, best first.
 
         Parameters
         ----------
-        row : int or array_like of int
-            Positions of the rows, counted from 0; negative ones count from the end.  Row labels are
-            for `top_labels`.
+        row : label, int or array_like
+            Labels or positions of the rows, by the rule of `predict`.
         k : int, default 10
             Number of columns.
         exclude : sparse matrix, SparseObservations, DataFrame, DataArray or array_like, optional
             Columns to leave out, because their entries in the row are known: a sparse matrix (its
             stored entries), dense data of the shape of X (entries that are True, or not NaN), or
-            positions of columns.  Data with labels may have some of the rows and columns only.  A
-            Series has the labels of columns as its index, such as the ratings of one person; it
-            holds for all rows.
+            labels or positions of columns.  Data with labels may have some of the rows and columns
+            only.  A Series has the labels of columns as its index, such as the ratings of one
+            person; it holds for all rows.
 
         Returns
         -------
@@ -80,59 +78,23 @@ class Rankings(Factors):
 
         Raises
         ------
-        IndexError, TypeError, ValueError
-            If an argument is invalid.
-
-        Examples
-        --------
-        >>> import numpy as np, nmd_lab as nmd
-        >>> fit = nmd.complete(np.outer([1.0, 2.0], [1.0, 3.0, 2.0]), 1, alpha=0, random_state=0)
-        >>> fit.top(1, k=2).values.round(6), fit.top(1, k=2, exclude=[1]).position.values
-        (array([6., 4.]), array([2, 0]))
-        >>> fit.top([0, 1], k=2).position.values
-        array([[1, 2],
-               [1, 2]])
-        """
-        positions = check_positions("row", row, self.shape[0], "top_labels")
-        return ranking(self._scored, positions, np.ndim(row) == 0, k, exclude)
-
-    def top_labels(self, row: Any, k: int = 10, *, exclude: Any = None) -> xr.DataArray:
-        """Return the k columns with the largest predictions in the rows of these labels.
-
-        Parameters
-        ----------
-        row : label or array_like of labels
-            Row labels.
-        k
-            As for `top`.
-        exclude
-            As for `top`, but a list has labels of columns, if the columns have labels.
-
-        Returns
-        -------
-        xarray.DataArray
-            As for `top`.
-
-        Raises
-        ------
         KeyError
-            If X had no such row or column label.  The message names the first one.
+            If X had no such row or column label; the message names them.
         IndexError, TypeError, ValueError
-            If the rows have no labels, or another argument is invalid.
+            If another argument is invalid.
 
         Examples
         --------
         >>> import pandas as pd, nmd_lab as nmd
-        >>> X = pd.DataFrame([[1.0, 2.0], [2.0, 4.0]], index=["ann", "bo"], columns=["p", "q"])
+        >>> X = pd.DataFrame([[1.0, 3, 2], [2.0, 6, 4]], index=["ann", "bo"], columns=list("pqr"))
         >>> fit = nmd.complete(X, 1, alpha=0, random_state=0)
-        >>> fit.top_labels("bo", k=1).column.item(), fit.top_labels(["bo", "ann"]).sizes
-        ('q', Frozen({'row': 2, 'place': 2}))
-        >>> fit.top_labels("bo", k=1, exclude=["q"]).column.item()
-        'p'
+        >>> fit.top("bo", k=2).column.values, fit.top("bo", k=2, exclude=["q"]).values.round(6)
+        (array(['q', 'r'], dtype=object), array([4., 2.]))
+        >>> fit.top([0, 1], k=2).position.values
+        array([[1, 2],
+               [1, 2]])
         """
-        positions = positions_of(self.labels, "rows", row).ravel()
-        one = is_one_label(self.labels, "rows", row)
-        return ranking(self._scored, positions, one, k, exclude, by_label=True)
+        return ranked_rows(self._scored, row, k, exclude)
 
     def top_of_components(self, k: int = 10) -> xr.DataArray:
         """Return the k columns with the largest numbers in each row of H, such as the main terms.
@@ -175,23 +137,24 @@ class Rankings(Factors):
             self.labels,
             self.W.isel({COMPONENT: 0}, drop=True),
             self.H.isel({COMPONENT: 0}, drop=True),
-            lambda row: self.at(np.full(n, row), np.arange(n)),
+            lambda row: self.fitted.at(np.full(n, row), np.arange(n)),
             self.W.dtype,
         )
 
 
+def ranked_rows(fit: ScoredRows, row: Any, k: Any, exclude: Any) -> xr.DataArray:
+    """Return the largest numbers of rows, by label or position; see `Rankings.top`."""
+    positions = positions_of(fit.labels, "rows", row, name="row").ravel()
+    return ranking(fit, positions, is_single(fit.labels, "rows", row), k, exclude)
+
+
 def ranking(
-    fit: ScoredRows,
-    rows: NDArray[np.intp],
-    one_row: bool,
-    k: Any,
-    exclude: Any,
-    by_label: bool = False,
+    fit: ScoredRows, rows: NDArray[np.intp], one_row: bool, k: Any, exclude: Any
 ) -> xr.DataArray:
-    """Return the largest numbers of rows; see `Rankings.top`."""
+    """Return the largest numbers of rows, given their positions."""
     k = check_integer("k", k, 1)
     n = fit.shape[1]
-    known = _known_columns(fit, exclude, by_label)
+    known = _known_columns(fit, exclude)
     found = [_best(fit, row, k, known(int(row))) for row in rows]
     columns = _flat(fit.columns, "column_")
     name = fit.labels.name or "prediction"
@@ -253,13 +216,12 @@ def _flat(array: xr.DataArray, name: str) -> xr.DataArray:
     return array.stack({name: array.dims}) if array.ndim > 1 else array
 
 
-def _known_columns(fit: ScoredRows, exclude: Any, by_label: bool) -> KnownColumns:
+def _known_columns(fit: ScoredRows, exclude: Any) -> KnownColumns:
     """Return the function that gives the columns of a row to leave out."""
-    n = fit.shape[1]
     if exclude is None:
         return _none
     if np.ndim(exclude) < 2 and not is_sparse(exclude):
-        columns = _listed_columns(fit.labels, exclude, n, by_label)
+        columns = _listed_columns(fit.labels, exclude)
         return lambda row: columns
     if _holds_nothing(exclude):
         return _none
@@ -279,16 +241,14 @@ def _known_columns(fit: ScoredRows, exclude: Any, by_label: bool) -> KnownColumn
     return lambda row: stored.indices[stored.indptr[row] : stored.indptr[row + 1]]
 
 
-def _listed_columns(labels: Labels, exclude: Any, n: int, by_label: bool) -> NDArray[np.intp]:
+def _listed_columns(labels: Labels, exclude: Any) -> NDArray[np.intp]:
     """Return the positions of a list of columns, or of those that a Series has values for."""
-    if hasattr(exclude, "index") and hasattr(exclude, "notna") and have_labels(labels, "columns"):
-        index = labels.coords.indexes[labels.columns[0]]
+    index = index_of(labels, "columns")
+    if hasattr(exclude, "index") and hasattr(exclude, "notna") and index is not None:
         known = exclude if exclude.dtype == bool else exclude.notna()
         found: NDArray[np.intp] = index.get_indexer(exclude.index[known.to_numpy()])
         return found[found >= 0]  # what the fit does not have, it cannot recommend
-    if by_label and have_labels(labels, "columns"):
-        return positions_of(labels, "columns", exclude).ravel()
-    return check_positions("exclude", exclude, n, "top_labels")
+    return positions_of(labels, "columns", exclude, name="exclude").ravel()
 
 
 def _none(row: int) -> NDArray[np.intp]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any, TypedDict
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -21,6 +21,7 @@ from nmd_lab.model.nonlinearities import NONLINEARITY_CLASSES, Nonlinearity
 from nmd_lab.model.offsets import Offsets
 from nmd_lab.model.proximal import make_pair
 
+from .factors import Factors
 from .netcdf import SCHEMA
 from .selection import trials_of
 
@@ -31,55 +32,38 @@ class UnknownContentError(ValueError):
     """Raised for a model whose class is not known, and for a layout that is newer."""
 
 
-class Fields(TypedDict):
-    """The fields of a `Decomposition`, which documents them."""
-
-    W: xr.DataArray
-    H: xr.DataArray
-    nonlinearity: Nonlinearity
-    loss: Loss
-    history: xr.Dataset
-    stop_reason: StopReason
-    labels: Labels
-    parameters: dict[str, Any]
-    offsets: Offsets
-
-
 ITERATION = "iteration"
 OFFSET_NAMES = ("row_offsets", "column_offsets")
 PART = "part"
 """Name of the variable that says which part of a mixed pair a column, or an entry, has."""
 
 
-def to_dataset(fit: Fields) -> xr.Dataset:
+def to_dataset(fit: Factors) -> xr.Dataset:
     """Return all fields as one Dataset; ``attrs["nmd_lab"]`` has the plain values, as JSON."""
-    history, labels, offsets = fit["history"], fit["labels"], fit["offsets"]
+    history, labels, offsets = fit.history, fit.labels, fit.offsets
     taken = {"W", "H", COMPONENT, PART, *OFFSET_NAMES, *map(str, history.variables)}
     renamed = labels.clashes(taken)
     labels = labels.rename(renamed)
-    models, reason = (fit["nonlinearity"], fit["loss"]), fit["stop_reason"]
-    description = describe_result(models, reason, fit["parameters"], labels, renamed) | {
+    description = describe_result(fit, labels, renamed) | {
         "table": None if labels.table is None else labels.table.describe(),
         "n_iter": history.sizes[ITERATION],
         "seconds": float(history["seconds"][-1]),
-        "start_codes": _start_codes(fit["parameters"]),
+        "start_codes": _start_codes(fit.parameters),
         "mean_offset": offsets.mean,
     }
-    rank = fit["W"].sizes[COMPONENT]
-    matrices = fit["W"].values.reshape(-1, rank), fit["H"].values.reshape(rank, -1)
-    W, H = labels.label_factors(*matrices)
+    W, H = labels.label_factors(*fit.factors)
     dataset = xr.Dataset({"W": W, "H": H}).merge(history)
     for name, factor, values in zip(OFFSET_NAMES, (W, H), offsets[1:], strict=True):
         if values is not None:
             dims = tuple(dim for dim in factor.dims if dim != COMPONENT)
             dataset[name] = dims, values.reshape([factor.sizes[dim] for dim in dims])
-    if fit["loss"].pair is not None:
-        dataset[PART] = which_part(fit["loss"].pair, labels)
+    if fit.loss.pair is not None:
+        dataset[PART] = which_part(fit.loss.pair, labels)
     dataset = dataset.assign_coords(labels.coords.coords)
     return dataset.assign_attrs({RESULT_ATTRIBUTE: json.dumps(description)})
 
 
-def from_dataset(dataset: xr.Dataset, known: Iterable[type[Model] | Model] = ()) -> Fields:
+def from_dataset(dataset: xr.Dataset, known: Iterable[type[Model] | Model] = ()) -> dict[str, Any]:
     """Return the fields of the decomposition that `to_dataset` described."""
     with refused_as("dataset holds no decomposition: give one that to_dataset() made."):
         description = description_of(dataset)
@@ -89,24 +73,19 @@ def from_dataset(dataset: xr.Dataset, known: Iterable[type[Model] | Model] = ())
 
 def _fields(
     dataset: xr.Dataset, description: dict[str, Any], known: tuple[type[Model], ...]
-) -> Fields:
+) -> dict[str, Any]:
     """Return the fields of a decomposition, given the description of it in the Dataset."""
     history = {name: v.variable for name, v in dataset.data_vars.items() if v.dims == (ITERATION,)}
-    coords = dataset.drop_vars([COMPONENT, ITERATION]).coords
-    labels = labels_from(coords, description)
+    common = fields_of_result(dataset, [COMPONENT, ITERATION], description, known)
     trials_of(description["parameters"])  # raises an error if they are damaged
     rank = dataset.sizes[COMPONENT]
     W = dataset["W"].values.reshape(-1, rank)
-    labelled_W, labelled_H = labels.label_factors(W, dataset["H"].values.reshape(rank, -1))
-    nonlinearity, loss = _models(dataset, description, labels, known)
-    return {
+    H = dataset["H"].values.reshape(rank, -1)
+    labelled_W, labelled_H = common["labels"].label_factors(W, H)
+    return common | {
         "W": labelled_W,
         "H": labelled_H,
-        "nonlinearity": nonlinearity,
-        "loss": loss,
         "history": xr.Dataset(history, {ITERATION: dataset[ITERATION].variable}),
-        "stop_reason": StopReason.read(description["stop_code"], description["stop_reason"]),
-        "labels": labels,
         "parameters": _with_start_codes(description),
         "offsets": Offsets(
             description["mean_offset"],
@@ -115,21 +94,15 @@ def _fields(
     }
 
 
-def describe_result(
-    models: tuple[Nonlinearity, Loss],
-    stop_reason: StopReason,
-    parameters: dict[str, Any],
-    labels: Labels,
-    renamed: dict[str, str],
-) -> dict[str, Any]:
+def describe_result(result: Any, labels: Labels, renamed: dict[str, str]) -> dict[str, Any]:
     """Return what every result has, for JSON; `labels` have the new names of `renamed`."""
     return {
         "schema": SCHEMA,
-        "nonlinearity": describe(models[0]),
-        "loss": describe(models[1]),
-        "stop_reason": str(stop_reason),
-        "stop_code": stop_reason.code,
-        "parameters": parameters,
+        "nonlinearity": describe(result.nonlinearity),
+        "loss": describe(result.loss),
+        "stop_reason": str(result.stop_reason),
+        "stop_code": result.stop_reason.code,
+        "parameters": result.parameters,
         "dims": labels.dims,
         "rows": labels.rows,
         "name": labels.name,
@@ -147,6 +120,24 @@ def description_of(dataset: xr.Dataset) -> dict[str, Any]:
             f"{SCHEMA}: install a newer nmd_lab."
         )
     return description
+
+
+def fields_of_result(
+    dataset: xr.Dataset,
+    counts: Iterable[str],
+    description: dict[str, Any],
+    known: tuple[type[Model], ...],
+) -> dict[str, Any]:
+    """Return the fields that every result has; `counts` are no labels of X."""
+    labels = labels_from(dataset.drop_vars(counts, errors="ignore").coords, description)
+    nonlinearity, loss = _models(dataset, description, labels, known)
+    return {
+        "labels": labels,
+        "nonlinearity": nonlinearity,
+        "loss": loss,
+        "stop_reason": StopReason.read(description["stop_code"], description["stop_reason"]),
+        "parameters": description["parameters"],
+    }
 
 
 def labels_from(coords: Any, description: dict[str, Any]) -> Labels:

@@ -89,8 +89,8 @@ class ColumnChunks:
         """Solve the least-squares problem of each column, in place."""
         borders = np.linspace(0, self.n, parts + 1).astype(int)
 
-        def share(part: int) -> tuple[FloatArray, ...]:
-            first, last = int(borders[part]), int(borders[part + 1])
+        def share(index: int) -> tuple[FloatArray, ...]:
+            first, last = int(borders[index]), int(borders[index + 1])
             sums = column_sums(self.chunks, S, partners, first, last)
             solve_columns(*sums, solved, ridge, Ht[first:last])
             return ()
@@ -106,8 +106,8 @@ def column_sums(
     size = partners.shape[1]
     normals, steps = np.zeros((last - first, size, size)), np.zeros((last - first, size))
     for chunk in chunks:
-        own = (S[chunk.first_entry :], partners[chunk.first_row :])
-        add(*chunk[:3], first, *own, normals, steps)
+        blocks = (S[chunk.first_entry :], partners[chunk.first_row :])
+        add(*chunk[:3], first, *blocks, normals, steps)
     return normals, steps
 
 
@@ -125,20 +125,20 @@ def _chunk(storage: CsrStorage, device: Device, first: int, last: int) -> Chunk:
     indptr = storage.indptr[first : last + 1] - storage.indptr[first]
     shape = (last - first, storage.shape[1])
     columns, positions = CsrStorage(shape, indptr, storage.indices[begin:end]).transposed()
-    own: list[Any] = [device.get(device.put(each)) for each in (columns.indices, positions)]
-    return Chunk(columns.indptr, own[0], own[1], first, begin)
+    arrays: list[Any] = [device.get(device.put(each)) for each in (columns.indices, positions)]
+    return Chunk(columns.indptr, arrays[0], arrays[1], first, begin)
 
 
 def _add_to_columns(indptr, rows, positions, first, S, partners, normals, steps):  # type: ignore[no-untyped-def]
     longest = 0
     for j in range(steps.shape[0]):
         longest = max(longest, indptr[first + j + 1] - indptr[first + j])
-    own = np.empty(longest, S.dtype)
+    column_S = np.empty(longest, S.dtype)
     for j in range(steps.shape[0]):
         begin, end = indptr[first + j], indptr[first + j + 1]
         for k in range(begin, end):
-            own[k - begin] = S[positions[k]]
-        add_entries(rows, begin, end, begin, own, partners, normals[j], steps[j])
+            column_S[k - begin] = S[positions[k]]
+        add_entries(rows, begin, end, begin, column_S, partners, normals[j], steps[j])
 
 
 def _solve_columns(normals, steps, first, ridge, columns):  # type: ignore[no-untyped-def]

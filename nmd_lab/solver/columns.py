@@ -40,9 +40,9 @@ NUMBER = "frobenius"
 """Loss of a column of numbers of which nothing else is said."""
 
 
-def is_mixed(part: Any) -> bool:
+def is_mixed(each: Any) -> bool:
     """Return whether an argument gives nonlinearities or losses of columns or entries."""
-    return isinstance(part, Mapping) or (isinstance(part, Sequence) and not isinstance(part, str))
+    return isinstance(each, Mapping) or (isinstance(each, Sequence) and not isinstance(each, str))
 
 
 class _Given(NamedTuple):
@@ -117,8 +117,8 @@ def _entries_of(
     order = np.argsort(at, kind="stable")
     ends = np.searchsorted(at[order], np.arange(count + 1))
     for k in range(count):
-        own = order[ends[k] : ends[k + 1]]
-        yield x[own], weights[own]
+        chosen = order[ends[k] : ends[k + 1]]
+        yield x[chosen], weights[chosen]
 
 
 def _kinds(labels: Labels) -> list[Loss | None]:
@@ -134,16 +134,16 @@ def _kinds(labels: Labels) -> list[Loss | None]:
     return kinds
 
 
-def _loss_of(given: Any, kind: Loss | None = None, one_for_all: bool = False) -> Any:
+def _loss_of(loss: Any, kind: Loss | None = None, one_for_all: bool = False) -> Any:
     """Return the loss of a column from the argument and the kind of the column, if it has one.
 
     One loss for all columns is meant for numbers: levels and categories keep their own.
     """
     if kind is not None and one_for_all:
         return kind
-    if given is None or is_auto(given):
+    if loss is None or is_auto(loss):
         return NUMBER if kind is None else kind
-    return given
+    return loss
 
 
 def _listed(name: str, given: Any, labels: Labels, shape: tuple[int, int]) -> _Given:
@@ -173,19 +173,19 @@ def _listed(name: str, given: Any, labels: Labels, shape: tuple[int, int]) -> _G
 
 def _by_label(name: str, given: Mapping[Any, Any], labels: Labels) -> _Given:
     """Return the parts of a dict by column label; that of a block goes to all its indicators."""
-    known = labels.flat(labels.columns).tolist()
+    names = labels.flat(labels.columns).tolist()
     table = labels.table
-    sources = known if table is None else [column.name for column in table.of_matrix]
-    unknown = [label for label in given if label not in known and label not in sources]
+    sources = names if table is None else [column.name for column in table.of_matrix]
+    unknown = [label for label in given if label not in names and label not in sources]
     if unknown:
         raise ValueError(
             f"{name} has the column {plain_label(unknown[0])!r}, which X does not have: give "
             "labels of X."
         )
     parts = [
-        given.get(label, given.get(source)) for label, source in zip(known, sources, strict=True)
+        given.get(label, given.get(source)) for label, source in zip(names, sources, strict=True)
     ]
-    return _Given(parts, np.arange(len(known)))
+    return _Given(parts, np.arange(len(names)))
 
 
 def _part(

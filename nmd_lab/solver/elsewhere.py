@@ -1,4 +1,4 @@
-"""The door to data on other machines, which everything else asks through `Elsewhere` alone."""
+"""Data on other machines: where they are observed, which alone imports `nmd_lab.cluster`."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from nmd_lab.data.base import Observations
 from nmd_lab.data.labels import is_dask
 
 
-def client_for(X: Any, given: Any) -> Any:
+def client_for(X: Any, client: Any) -> Any:
     """Return the client of a fit: that which is given, or the active one if X is of Dask."""
-    if given is None and not is_dask(X):
+    if client is None and not is_dask(X):
         return None
     from nmd_lab.cluster.inputs import checked_client
 
-    return checked_client(X, given)
+    return checked_client(X, client)
 
 
 def observe_elsewhere(X: Any, client: Any, **data: Any) -> Observations:

@@ -72,10 +72,10 @@ class EverywhereSweep(Sweep):
         result.W[:, solved] = rows
         H_packed = self.storage.pack(H)
 
-        def share(part: int) -> tuple[FloatArray, ...]:
+        def share(index: int) -> tuple[FloatArray, ...]:
             StW = np.zeros((H.shape[1], H.shape[0]), H.dtype)
             buffers = self.storage.device.empty((2, self.storage.block_size), H.dtype)
-            for block in self.storage.blocks(part, self.parts):
+            for block in self.storage.blocks(index, self.parts):
                 S, _ = self._S_and_change(block, buffers)
                 self.storage.products(block, W, H_packed, S)
                 self.split_variable.keep(block.entries, S)
@@ -93,14 +93,14 @@ class EverywhereSweep(Sweep):
         ridge = self._ridge_of_columns(result, penalty)
         step = result.StW.T[solved] - cross[solved] @ H
         step -= ridge[:, None].astype(H.dtype) * H[solved]
-        next_H, own = H.copy(), gram[solved, solved]
+        next_H, solved_gram = H.copy(), gram[solved, solved]
         if self.of_H is None:
-            next_H[solved] += regularized_inverse(own, ridge).astype(H.dtype) @ step
+            next_H[solved] += regularized_inverse(solved_gram, ridge).astype(H.dtype) @ step
             next_H[solved, self.empty_columns] = 0
         elif self.of_H.couples_rows:
-            next_H[solved] = self.of_H.coupled(H[solved].T, step.T, own, ridge).T
+            next_H[solved] = self.of_H.coupled(H[solved].T, step.T, solved_gram, ridge).T
         else:
-            improve = self.of_H.row_solver(own, ridge, penalty)
+            improve = self.of_H.row_solver(solved_gram, ridge, penalty)
             next_H[solved] = improve(H[solved].T, step.T).T
             next_H[solved, self.empty_columns] = H[solved, self.empty_columns]
         if squares is not None:

@@ -13,7 +13,7 @@ from nmd_lab.model.losses import Frobenius
 from nmd_lab.model.nonlinearities import Identity
 from nmd_lab.model.offsets import Offsets
 
-from .constraints.given import GivenConstraints
+from .constraints.factor_constraints import GivenConstraints
 from .devices.choice import device_of, refuse_unsupported
 from .devices.files import FileHost
 from .devices.host import HOST

@@ -8,7 +8,7 @@ import numpy as np
 
 from nmd_lab._checks import errors_about, new_stream
 from nmd_lab.data.base import Observations
-from nmd_lab.data.matched import match_data
+from nmd_lab.data.matching import match_data
 from nmd_lab.data.sparse_observations import SparseObservations
 from nmd_lab.data.split import flat_positions, split
 from nmd_lab.model.mixed import AnyPair

@@ -102,7 +102,7 @@ def _svd_through_gram(R: FloatArray, rank: int) -> tuple[FloatArray, FloatArray]
     Small singular values from the Gram matrix have half the digits only.  This is enough here.
     """
     wide = R.shape[0] < R.shape[1]
-    sizes = [max(float(part.max()), -float(part.min())) for part, _ in row_blocks(R)]
+    sizes = [max(float(each.max()), -float(each.min())) for each, _ in row_blocks(R)]
     scale = max(sizes) or 1.0  # squares must not overflow
     m, n = R.shape[::-1] if wide else R.shape
     blocks = [slice(first, first + BLOCK_ROWS) for first in range(0, m, BLOCK_ROWS)]
@@ -113,8 +113,8 @@ def _svd_through_gram(R: FloatArray, rank: int) -> tuple[FloatArray, FloatArray]
 
     gram = np.zeros((n, n))
     for rows in blocks:  # a copy of all of A in double precision may not fit
-        part = block(rows)
-        gram += part.T @ part
+        A_rows = block(rows)
+        gram += A_rows.T @ A_rows
     squares, V = eigh(gram, subset_by_index=[n - rank, n - 1])
     root, V = np.maximum(squares[::-1], 0) ** 0.25, V[:, ::-1]
     products = np.concatenate([block(rows) @ V for rows in blocks])
@@ -211,7 +211,7 @@ def given_start(observations: Observations, rank: int, init: Any, offsets: Offse
     """Return the start from a pair (W, H) or from an earlier fit, after checking it."""
     from_factors = hasattr(init, "factors")
     pair = init.factors if from_factors else init
-    if from_factors and any(given is not None for given in init.offsets[1:]):
+    if from_factors and any(each is not None for each in init.offsets[1:]):
         offsets = init.offsets
     if not isinstance(pair, tuple | list) or len(pair) != 2:
         raise TypeError(f"init is a {type(init).__name__}: give a name, a pair (W, H) or a fit.")

@@ -9,73 +9,21 @@ nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from nmd_lab.checkpoint.place import NOWHERE, Place
 from nmd_lab.data.base import FloatArray, Observations
 from nmd_lab.model.mixed import AnyPair, MixedPair
 from nmd_lab.model.proximal import make_pair
 
-from .admm import State
-from .initialization import Start
-from .options import Options
 from .problem import Problem
-from .refinement.plan import RefinementPlan
-from .run import Outcome
-from .starts import NamedStart, iterate
+from .run_state import Outcome
+from .state import State
 from .storage import CsrStorage, storage_of
 
-FIRST = 10  # iterations of the first round
-GROWTH = 2.0  # ratio of the length of a round to that of the one before
 LITTLE = 1e-4  # relative fall of the objective by new parameters that is not worth a new round
-
-
-def iterate_and_learn(
-    problem: Problem,
-    named: NamedStart,
-    options: Options,
-    plan: RefinementPlan,
-    cancelled: Callable[[], Any] | None = None,
-    place: Place = NOWHERE,
-) -> Iterator[State]:
-    """Iterate as `nmd_lab.solver.starts.iterate`, and learn the parameters of the loss, if any."""
-    if not problem.units.pair.loss.learns:
-        yield from iterate(problem, named, options, plan, cancelled, place)
-        return
-    begun = named.kind in ("chosen", "given")  # factors to learn from are there already
-    done, seconds, length = 0, 0.0, 1 if begun else FIRST
-    check, best, going_on = length, None, None
-    if place.goes_on:
-        done, length, check, best, named, going_on = place.take()["here"]
-        if going_on is not None:
-            problem = _going_on(problem, *going_on)
-    place.mark(lambda: {"here": (done, length, check, best, named, going_on)})
-    while True:
-        pair, learned = problem.units.pair, None
-        for state in iterate(problem, named, options, plan, cancelled, place.inner("round")):
-            state = replace(
-                state, iteration=done + state.iteration, seconds=seconds + state.seconds, pair=pair
-            )
-            if best is None or state.objective < best.objective:
-                best = state
-            if state.iteration >= check or state.stop_reason is not None:
-                learned = _learned(problem, state, best)
-                length = max(round(GROWTH * length), FIRST)
-                check = state.iteration + length
-            yield state if learned is None else learned
-            if learned is not None:
-                break
-        assert learned is not None
-        assert learned.pair is not None
-        best, done, seconds = learned, learned.iteration, learned.seconds
-        going_on = learned.pair, learned.penalty
-        problem = _going_on(problem, *going_on)
-        start = Start(best.W, best.H, True, best.offsets)
-        named = NamedStart("given", problem.units.scaled_start(start))
 
 
 def with_last_learning(problem: Problem, outcome: Outcome) -> Outcome:
@@ -86,7 +34,7 @@ def with_last_learning(problem: Problem, outcome: Outcome) -> Outcome:
     state = outcome.state
     if not problem.units.pair.loss.learns:
         return outcome
-    learned = _learned(problem, state, state)
+    learned = learned_state(problem, state, state)
     if learned is None:
         return outcome
     history = {name: list(numbers) for name, numbers in outcome.history.items()}
@@ -96,7 +44,7 @@ def with_last_learning(problem: Problem, outcome: Outcome) -> Outcome:
     return outcome._replace(state=own, history=history)
 
 
-def _learned(problem: Problem, last: State, best: State) -> State | None:
+def learned_state(problem: Problem, last: State, best: State) -> State | None:
     """Return the best state with parameters of higher likelihood, as the last state.
 
     None if they would gain next to nothing.
@@ -168,7 +116,7 @@ def _products(observations: Observations, state: State, rows: Any, columns: Any)
     return products.astype(np.float64)
 
 
-def _going_on(problem: Problem, pair: AnyPair, penalty: float) -> Problem:
+def with_learned(problem: Problem, pair: AnyPair, penalty: float) -> Problem:
     """Return the problem with another pair, whose ρ begins where the last round ended."""
     own = problem.with_pair(pair)
     if problem.units.exponent or problem.rule.initial == penalty:

@@ -20,7 +20,8 @@ from nmd_lab.model.limits import has_noise, with_limit_model
 from nmd_lab.model.offsets import Offsets
 from nmd_lab.model.proximal import LimitModel, Pair
 
-from .admm import State, admm
+from .engines.admm import Admm
+from .engines.protocol import Iterate, iterates
 from .initialization import Start
 from .options import Options
 from .problem import Problem
@@ -84,26 +85,26 @@ def pilot_sd(problem: Problem, start: Start) -> float:
     pair = problem.pair
     assert isinstance(pair, Pair)
     sd, rank, (m, n) = first_sd(problem.observations), start.W.shape[1], problem.observations.shape
-    known = sum(x.size for *_, x, _ in _known_entries(problem.observations))
-    free = 1.0 - rank * (m + n - rank) / max(known, 1)
+    n_known = sum(x.size for *_, x, _ in _known_entries(problem.observations))
+    free = 1.0 - rank * (m + n - rank) / max(n_known, 1)
     unit = 2.0**problem.units.of_X
     with np.errstate(over="ignore", invalid="ignore"):
         for _ in range(ROUNDS):
             own = with_limit_model(pair, LimitModel(pair.limits.smallest, sd))
-            state = None
-            for state in islice(admm(replace(problem, pair=own), start), ITERATIONS):
-                if not state.is_finite:
+            pilot = replace(problem, pair=own)
+            for iterate in islice(iterates(Admm(), pilot, start), ITERATIONS):
+                if not iterate.is_finite:
                     return sd * unit
-            assert state is not None
-            sd = min(sd, _rmse(problem, state) / math.sqrt(max(free, FEWEST_FREE)))
-            start = Start(state.W.copy(), state.H.copy(), True, state.offsets)
+            W, H, offsets = problem.offset_columns.split(iterate.W_aug, iterate.H_aug)
+            sd = min(sd, _rmse(problem, iterate) / math.sqrt(max(free, FEWEST_FREE)))
+            start = Start(W.copy(), H.copy(), True, offsets)
     return sd * unit
 
 
-def _rmse(problem: Problem, state: State) -> float:
+def _rmse(problem: Problem, iterate: Iterate) -> float:
     """Return the root mean squared error at the entries whose values are known."""
     total, squares, f = 0.0, 0.0, problem.pair.nonlinearity
-    W, Ht = state.W_aug.astype(np.float64), state.H_aug.T.astype(np.float64)
+    W, Ht = iterate.W_aug.astype(np.float64), iterate.H_aug.T.astype(np.float64)
     for rows, i, j, x, weights in _known_entries(problem.observations):
         y = f(np.einsum("ij,ij->i", W[rows][i], Ht[j]))
         total, squares = total + float(weights.sum()), squares + float(weights @ np.square(x - y))
@@ -119,5 +120,5 @@ def _known_entries(observations: Observations) -> Iterator[tuple[slice, Any, Any
         rows = slice(first, min(first + step, m))
         indptr, indices, x, weights, limits = observations.csr_rows(rows)
         i = np.repeat(np.arange(indptr.size - 1), np.diff(indptr))
-        known = np.ones(x.size, bool) if limits is None else limits.codes == 0
-        yield rows, i[known], indices[known], x[known], weights[known]
+        exact = np.ones(x.size, bool) if limits is None else limits.codes == 0
+        yield rows, i[exact], indices[exact], x[exact], weights[exact]

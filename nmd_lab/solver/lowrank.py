@@ -19,14 +19,14 @@ class RowBlocks:
 
     def product(self, V: FloatArray) -> FloatArray:
         """Return (R + fill) V."""
-        own = self.R @ V if is_sparse(self.R) else self._product(V)
-        result: FloatArray = own + self.fill * np.sum(V, axis=0)
+        products = self.R @ V if is_sparse(self.R) else self._product(V)
+        result: FloatArray = products + self.fill * np.sum(V, axis=0)
         return result
 
     def transposed_product(self, V: FloatArray) -> FloatArray:
         """Return (R + fill)ᵀ V."""
-        own = self.R.T @ V if is_sparse(self.R) else self._transposed_product(V)
-        result: FloatArray = own + self.fill * np.sum(V, axis=0)
+        products = self.R.T @ V if is_sparse(self.R) else self._transposed_product(V)
+        result: FloatArray = products + self.fill * np.sum(V, axis=0)
         return result
 
     def gram(self) -> FloatArray:
@@ -38,18 +38,18 @@ class RowBlocks:
             total: FloatArray = products + sums + sums[:, None] + m * self.fill**2
             return total
         total = np.zeros((n, n))
-        for part, _ in row_blocks(self.R):
-            block = np.asarray(part, np.float64) + self.fill
-            total += block.T @ block
+        for block, _ in row_blocks(self.R):
+            centred = np.asarray(block, np.float64) + self.fill
+            total += centred.T @ centred
         return total
 
     def _product(self, V: FloatArray) -> FloatArray:
         blocks = row_blocks(self.R, self.size)
-        return np.concatenate([np.asarray(part, V.dtype) @ V for part, _ in blocks])
+        return np.concatenate([np.asarray(block, V.dtype) @ V for block, _ in blocks])
 
     def _transposed_product(self, V: FloatArray) -> Any:
         blocks = row_blocks(self.R, self.size)
-        return sum(np.asarray(part, V.dtype).T @ V[rows] for part, rows in blocks)
+        return sum(np.asarray(block, V.dtype).T @ V[rows] for block, rows in blocks)
 
 
 def row_blocks(R: Any, size: int | None = None) -> Iterator[tuple[Any, slice]]:

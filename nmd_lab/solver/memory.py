@@ -10,7 +10,7 @@ from .options import Options
 from .problem import Problem
 from .refinement.lbfgs import MOST_PAIRS, pairs_for
 from .refinement.plan import RefinementPlan, memory_allows
-from .restarts import side_by_side
+from .side_by_side import side_by_side
 from .storage import BLOCK_ENTRIES
 from .zeros.tiles import ENTRIES
 

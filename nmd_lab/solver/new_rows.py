@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from nmd_lab._checks import check_size
 from nmd_lab._threads import all_threads
 from nmd_lab.data.base import CsrRows, EntryLimits, FloatArray, IntArray, Observations
-from nmd_lab.data.row_parts import nonzero_rows
+from nmd_lab.data.row_blocks import nonzero_rows
 from nmd_lab.model.mixed import AnyPair, MixedPair
 from nmd_lab.model.proximal import Pair
 

@@ -37,8 +37,9 @@ class ObservedSweep(Sweep):
     def __post_init__(self) -> None:
         """Prepare the pass over the columns."""
         super().__post_init__()
-        T = self.split_variable.T
-        self.S = self.split_variable.device.zeros(T.shape, T.dtype)
+        now = self.now
+        if now.S is None:
+            now.S = self.split_variable.device.zeros(now.T.shape, now.T.dtype)
         self.chunks = None
         if self.of_H is None:
             self.chunks = ColumnChunks.of(
@@ -47,19 +48,10 @@ class ObservedSweep(Sweep):
         if self.chunks is None:
             self.columns, self.positions = self.storage.transposed()
 
-    def kept(self) -> dict[str, Any]:
-        """Return what the next steps need; S, because the H-step does."""
-        return super().kept() | {"S": self.split_variable.device.get(self.S)}
-
-    def restore(self, kept: dict[str, Any]) -> None:
-        """Set what `kept` has returned."""
-        self.S = self.split_variable.device.put(kept.pop("S"))
-        super().restore(kept)
-
     def _S_and_change(self, block: Block, buffers: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the arrays of a block; S is kept, because the H-step needs it again."""
         size = block.entries.stop - block.entries.start
-        return self.S[block.entries], buffers[1, :size]
+        return self.now.S[block.entries], buffers[1, :size]
 
     def _row_step(
         self, W: FloatArray, H: FloatArray, H_packed: FloatArray, penalty: float, next_W: FloatArray
@@ -83,7 +75,7 @@ class ObservedSweep(Sweep):
     ) -> None:
         """Take the W-step under a constraint that couples the rows; S stays that of W and H."""
         assert self.of_W is not None
-        H_packed, S = self.storage.pack(H), self.S.copy()
+        H_packed, S = self.storage.pack(H), self.now.S.copy()
         result.W[:] = self._coupled(
             *(self.of_W, self.storage, S, W, H_packed, self.solved_W),
             self.ridge_W(H[self.solved_W], penalty),
@@ -95,19 +87,19 @@ class ObservedSweep(Sweep):
         """Return the next H after the pass that was made with W and H."""
         Ht = self.storage.pack(H)
         ridge = self.ridge_H(result.W[:, self.solved_H], penalty)
-        self._subtract(self.storage, result.W - W, Ht, self.S)
+        self._subtract(self.storage, result.W - W, Ht, self.now.S)
         if self.of_H is not None and self.of_H.couples_rows:
-            S = self.S[self.positions]
+            S = self.now.S[self.positions]
             next_Ht = self._coupled(self.of_H, self.columns, S, Ht, result.W, self.solved_H, ridge)
             return np.ascontiguousarray(next_Ht.T)
         next_Ht, partners = Ht.copy(), np.ascontiguousarray(result.W[:, self.solved_H])
         if self.chunks is not None:
-            self.chunks.improve(self.S, partners, self.solved_H, ridge, next_Ht, self.parts)
+            self.chunks.improve(self.now.S, partners, self.solved_H, ridge, next_Ht, self.parts)
             return np.ascontiguousarray(next_Ht.T)
 
         def solve_columns(part: int) -> tuple[FloatArray, ...]:
             for block in self.columns.blocks(part, self.parts):
-                S = self.S[self.positions[block.entries]]
+                S = self.now.S[self.positions[block.entries]]
                 problem = (self.columns, block, S, partners, self.solved_H, ridge, next_Ht)
                 if self.of_H is None:
                     improve_rows(*problem)
@@ -120,7 +112,7 @@ class ObservedSweep(Sweep):
 
     def column_sums(self, change: FloatArray, W: FloatArray, H: FloatArray) -> Any:
         """Return the sums over the rows with which the H-step could be solved elsewhere."""
-        S = self.S[:].copy()
+        S = self.now.S[:].copy()
         self._subtract(self.storage, change, self.storage.pack(H), S)
         if self.chunks is None:
             chunks = [Chunk(self.columns.indptr, self.columns.indices, self.positions, 0, 0)]
@@ -134,9 +126,9 @@ class ObservedSweep(Sweep):
     ) -> None:
         """Subtract from S the change of WH that a change of W has caused."""
 
-        def subtract(part: int) -> tuple[FloatArray, ...]:
+        def subtract(index: int) -> tuple[FloatArray, ...]:
             buffer = np.empty(storage.block_size, dtype=Ht.dtype)
-            for block in storage.blocks(part, self.parts):
+            for block in storage.blocks(index, self.parts):
                 product = buffer[: block.entries.stop - block.entries.start]
                 storage.products(block, change, Ht, product)
                 S[block.entries] -= product
@@ -163,8 +155,8 @@ class ObservedSweep(Sweep):
         for _ in range(COUPLINGS):
             gradient = np.empty_like(rows[:, solved])
 
-            def multiply(part: int, out: FloatArray = gradient) -> tuple[FloatArray, ...]:
-                for block in storage.blocks(part, self.parts):
+            def multiply(index: int, out: FloatArray = gradient) -> tuple[FloatArray, ...]:
+                for block in storage.blocks(index, self.parts):
                     out[block.rows] = storage.times_Ht(block, S[block.entries], Ht)[:, solved]
                 return ()
 

@@ -22,7 +22,7 @@ from nmd_lab._checks import (
 )
 
 from .constraints.base import FactorConstraint
-from .constraints.given import as_constraint, check_both
+from .constraints.factor_constraints import as_constraint, check_both
 from .penalty import PenaltyRule
 from .settings import ADMM, Compute, as_compute, as_solver
 
@@ -32,6 +32,8 @@ FACTOR_CONSTRAINTS = ("w_constraint", "h_constraint")
 
 COMPLETION_DEFAULTS: dict[str, Any] = {"alpha": "auto", "offsets": "auto"}
 """Options of `complete` whose defaults differ from those of `decompose`."""
+
+FactorConstraintName = Literal["nonnegative", "simplex", "orthonormal", "sparse"]
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -43,20 +45,20 @@ class FitOptions(TypedDict, total=False):
     the same names, with the defaults and the checks.
     """
 
-    init: Any
+    init: Literal["auto", "svd", "randomized", "nndsvd", "random"] | Any
     n_init: int
     max_iter: int
     tol: float
     alpha: float | Literal["auto"]
     offsets: Literal["auto", "none", "global", "rows", "columns", "both"]
     offset_alpha: float | Literal["auto"]
-    w_constraint: str | FactorConstraint | None
-    h_constraint: str | FactorConstraint | None
-    validation: Any
+    w_constraint: FactorConstraintName | FactorConstraint | None
+    h_constraint: FactorConstraintName | FactorConstraint | None
+    validation: float | Any | None
     time_limit: float | None
     callback: Callable[..., Any] | None
     progress: bool | None
-    random_state: Any
+    random_state: int | np.random.Generator | None
     solver: Literal["auto", "paper"] | ADMM
     compute: Compute | None
 

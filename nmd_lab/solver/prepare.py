@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 import math
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
@@ -17,8 +18,8 @@ from nmd_lab._files import Scratch
 from nmd_lab._interruption import Interruption
 from nmd_lab._memory import SHARE, free_memory
 from nmd_lab.checkpoint.call import Call
-from nmd_lab.checkpoint.keeper import Keeper
-from nmd_lab.checkpoint.place import NOWHERE, Place
+from nmd_lab.checkpoint.checkpoint import Checkpoint
+from nmd_lab.checkpoint.encoding import Classes
 from nmd_lab.data.base import Observations, float_dtype
 from nmd_lab.data.fingerprint import fingerprint
 from nmd_lab.data.labels import is_frame
@@ -31,7 +32,7 @@ from nmd_lab.model.limits import with_limit_model
 from nmd_lab.model.losses import Frobenius, Loss
 from nmd_lab.model.mixed import AnyPair
 from nmd_lab.model.offsets import NO_OFFSETS, Offsets
-from nmd_lab.model.proximal import make_pair
+from nmd_lab.model.proximal import Pair, make_pair
 
 from .bounds import with_bounds
 from .columns import is_mixed, mixed_pair
@@ -39,54 +40,21 @@ from .devices.choice import device_of
 from .elsewhere import client_for, observe_elsewhere
 from .formulation import make_problem, observed_only
 from .guard import refuse_wrong_parts
-from .held_out import HeldOut
 from .holding_out import hold_out, judge_of
 from .initialization import given_start, rank_of_init
-from .kept_classes import kept_classes
 from .limit_noise import limit_model, with_estimated_sd
 from .memory import STREAMED_ARRAYS, check_memory
 from .options import Options
+from .prepared import Prepared
 from .problem import Problem
 from .refinement.plan import RefinementPlan, make_plan
-from .run import Ending
+from .run_state import FitState
 from .scaling import scaling_for
-from .selection.choice import Choice, choose
+from .selection.choice import choose
 from .selection.space import Model
-from .starts import NamedStart, all_starts
+from .starts import all_starts
+from .stopping import Ending
 from .support import data_of, features_of_fit, refuse
-
-
-class Prepared(NamedTuple):
-    """A checked problem with all that `solve` needs.
-
-    Attributes
-    ----------
-    problem : Problem
-        Problem to solve.
-    starts : iterator of NamedStart
-        Starting points, each computed when it is requested.
-    options : Options
-        Options of the fit.
-    plan : RefinementPlan
-        Refinements to run between the iterations of Algorithm 1.
-    held_out : HeldOut or None
-        Held-out entries for early stopping; None without validation.
-    ending : Ending
-        How starts end.
-    place : Place
-        Where the starts stand, for checkpoints.
-    choice : Choice or None
-        What was chosen; None if all was given.
-    """
-
-    problem: Problem
-    starts: Iterator[NamedStart]
-    options: Options
-    plan: RefinementPlan
-    held_out: HeldOut | None
-    ending: Ending = Ending()
-    place: Place = NOWHERE
-    choice: Choice | None = None
 
 
 def prepare(
@@ -146,7 +114,7 @@ def prepare(
     if absent_are_zeros:
         _refuse_empty_rows_and_columns(observations)
     refuse_wrong_parts(pair, observations)
-    place, rng = _place_and_random_numbers(checked, call, observations, pair)
+    state, rng, save = _state_and_save(checked, call, observations, pair)
     rest, held_out = hold_out(observations, checked, rng)
     if absent_are_zeros and held_out is not None:
         _refuse_empty_rows_and_columns(rest)
@@ -158,8 +126,16 @@ def prepare(
         without = replace(checked, alpha=0.0, offsets="none").settled()
         _formulate(rest, pair, size, without, everywhere, given_rank or 1)  # refuses what is large
         signals = Interruption() if interruption is None else interruption
-        own, inside = new_stream(rng), place.inner("choice")
-        choice = choose(rest, held_out, given, checked, own, signals, known, inside)
+
+        def after_trial() -> None:
+            signals.begin()
+            save()
+
+        choice = choose(
+            *(rest, held_out, given, checked, new_stream(rng), known, state.trials),
+            interrupted=lambda: bool(signals),
+            after=after_trial,
+        )
         known = choice.limits
         checked = choice.settle(checked, time.perf_counter() - began)
         given, ending = Model(*choice.setting[:3]), choice.ending
@@ -176,7 +152,7 @@ def prepare(
     start = None if choice is None else choice.start
     starts = all_starts(problem, offsets, chosen_rank, checked, rng, start)
     judge = judge_of(held_out, pair)
-    return Prepared(problem, starts, checked, plan, judge, ending, place.inner("starts"), choice)
+    return Prepared(problem, starts, checked, plan, judge, state, save, ending, choice)
 
 
 def _with_units(loss: Any, pair: AnyPair, observations: Observations) -> Any:
@@ -185,20 +161,31 @@ def _with_units(loss: Any, pair: AnyPair, observations: Observations) -> Any:
     return {} if squares and units_of_columns(observations, TABLE) else loss
 
 
-def _place_and_random_numbers(
+def _state_and_save(
     options: Options, call: Call | None, observations: Observations, pair: AnyPair
-) -> tuple[Place, np.random.Generator]:
-    """Return where the fit stands, and the random numbers from its beginning on."""
-    if options.compute.checkpoint is None or call is None:
-        return NOWHERE, options.generator()
-    own, classes = fingerprint(observations), kept_classes(pair)
-    beside = None
+) -> tuple[FitState, np.random.Generator, Callable[[], None]]:
+    """Return where the fit stands, its random numbers, and what writes it to a file."""
+    rng, compute = options.generator(), options.compute
+    before_all = FitState(copy.deepcopy(rng))
+    if compute.checkpoint is None or call is None:
+        return before_all, rng, lambda: None
+    others, beside = classes_of(pair), None
+    classes = Classes(others)
     if (elsewhere := observations.elsewhere) is not None:
-        beside = elsewhere.checkpoint_files(Path(options.compute.checkpoint))
-        classes = kept_classes(pair, made=beside.made)
-    every = options.compute.checkpoint_every
-    keeper = Keeper(options.compute.checkpoint, every, call, own, classes, beside)
-    return keeper.place, keeper.random_numbers(options.generator)
+        beside = elsewhere.checkpoint_files(Path(compute.checkpoint))
+        classes = Classes(others, beside.recipes)
+    checkpoint = Checkpoint(
+        *(compute.checkpoint, compute.checkpoint_every, call, fingerprint(observations), classes),
+        *(before_all, beside),
+    )
+    state = checkpoint.state
+    return state, rng if state is before_all else copy.deepcopy(state.rng), checkpoint.tick
+
+
+def classes_of(pair: AnyPair) -> list[type]:
+    """Return the classes of nonlinearities and losses, which may be those of the user."""
+    pairs = (pair,) if isinstance(pair, Pair) else tuple(each.pair for each in pair.parts)
+    return [type(each) for one in pairs for each in (one.nonlinearity, one.loss)]
 
 
 def _scratch(X: Any, options: Options) -> Scratch | None:

@@ -15,7 +15,7 @@ from nmd_lab.data.sparse_observations import SparseObservations
 from nmd_lab.model.losses import Loss
 from nmd_lab.model.mixed import AnyPair, MixedPair
 
-from .constraints.given import NO_CONSTRAINTS, GivenConstraints
+from .constraints.factor_constraints import NO_CONSTRAINTS, GivenConstraints
 from .constraints.steps import ConstrainedColumns
 from .devices.base import Device
 from .devices.host import HOST
@@ -122,15 +122,18 @@ class Problem:
         """Whether only the observed entries are stored."""
         return self.observations.pattern is not None
 
-    def sweep(self, rank: int) -> Sweep:
-        """Return the sweep for a rank, with T and U at their start."""
+    def sweep(self, rank: int, now: Any = None) -> Sweep:
+        """Return the sweep for a rank, with T and U at their start, or as an earlier one had them.
+
+        `now` is what `Sweep.now` of that one was.
+        """
         if (elsewhere := self.observations.elsewhere) is not None:
-            remote: Sweep = elsewhere.sweep(self, rank)
+            remote: Sweep = elsewhere.sweep(self, rank, now)
             return remote
         beyond_stored = self.sparse and not self.observed_only
         _, empty_columns = self.empty
         given = (self.observations, self.pair, self.device)
-        split_variable = SplitVariable(*given, beyond_stored=beyond_stored)
+        split_variable = SplitVariable(*given, beyond_stored=beyond_stored, now=now)
         of_W, of_H = self.alphas(rank)
         ridges = Ridge(self.epsilon, of_W), Ridge(self.epsilon, of_H)
         solved = self.offset_columns.solved(rank)
@@ -158,7 +161,7 @@ class Problem:
 
     def of(self, state: Any) -> Problem:
         """Return the problem with the pair of a state, if it has learned one."""
-        return self if state.pair is None else self.with_pair(state.pair)
+        return self if state.pair in (None, self.units.pair) else self.with_pair(state.pair)
 
     def constrained_columns(
         self, rank: int

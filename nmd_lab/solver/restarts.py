@@ -17,23 +17,16 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from nmd_lab._interruption import Interruption, interruptible, is_interactive
-from nmd_lab._progress import with_progress
 from nmd_lab._stop_reason import StopReason
-from nmd_lab.checkpoint.place import NOWHERE, Place
 
-from .admm import State
-from .held_out import HeldOut
-from .learning import iterate_and_learn, with_last_learning
-from .options import Options
-from .problem import Problem
-from .refinement.plan import RefinementPlan
+from .learning import with_last_learning
+from .loop import nothing
+from .prepared import Prepared
 from .refinement.stages import optimality
-from .run import Ending, Outcome, Run
-from .starts import NamedStart
-from .stopping import TREND_WINDOW, WINDOW_CHOSEN, Trend, exact_for
-
-FEWEST_SIDE_BY_SIDE = 1 << 16  # entries; for fewer, the interpreter lock is the bottleneck
-MOST_SIDE_BY_SIDE = 1 << 19  # entries; for more, the sweeps themselves use the threads
+from .run_state import Outcome, StartState
+from .side_by_side import side_by_side
+from .starts import NamedStart, run_from
+from .stopping import WINDOW_CHOSEN, Ending, StopPolicy, exact_for
 
 
 class Solution(NamedTuple):
@@ -61,19 +54,12 @@ class Solution(NamedTuple):
         return self._replace(outcome=self.outcome._replace(stop_reason=reason))
 
 
-def solve(
-    problem: Problem,
-    starts: Iterator[NamedStart],
-    options: Options,
-    plan: RefinementPlan,
-    held_out: HeldOut | None,
-    ending: Ending,
-    place: Place = NOWHERE,
-) -> Solution:
+def solve(prepared: Prepared) -> Solution:
     """Run each start and return the outcome of lowest objective (or validation error)."""
+    problem, options, held_out = prepared.problem, prepared.options, prepared.held_out
     with interruptible() as interruption:
-        first = next(starts)
-        runner = _Runner(problem, options, plan, held_out, interruption, ending, place)
+        first = next(prepared.starts)
+        runner = _Runner(prepared, interruption)
         if not runner.outcomes:
             runner.run_first(first)
         outcome = runner.outcomes[0]
@@ -83,7 +69,7 @@ def solve(
             not_run = "the first start left nothing to gain"
         else:
             not_run = "an earlier start was stopped"
-            runner.run_others(starts, options.n_init - 1)
+            runner.run_others(prepared.starts, options.n_init - 1)
         best = min(runner.outcomes, key=lambda outcome: outcome.score)
         if runner.stopped is not None:
             best = best._replace(stop_reason=runner.stopped)
@@ -128,33 +114,13 @@ class _Runner:
         Why the user or the time limit ended a start; the last reason of several.
     """
 
-    def __init__(
-        self,
-        problem: Problem,
-        options: Options,
-        plan: RefinementPlan,
-        held_out: HeldOut | None,
-        interruption: Interruption,
-        ending: Ending,
-        place: Place,
-    ) -> None:
-        self.problem, self.options, self.plan = problem, options, plan
-        self.held_out, self.interruption = held_out, interruption
-        self.ending = ending if held_out is None else Ending()
-        self.began = time.perf_counter()
-        self.outcomes: list[Outcome] = []
-        self.summary: list[dict[str, Any]] = []
+    def __init__(self, prepared: Prepared, interruption: Interruption) -> None:
+        self.prepared, self.options = prepared, prepared.options
+        self.interruption = interruption
+        self.ending = prepared.ending if prepared.held_out is None else Ending()
+        self.outcomes, self.summary = prepared.state.outcomes, prepared.state.summary
         self.stopped: StopReason | None = None
-        self.place = place
-        if place.goes_on:
-            kept = place.take()
-            self.outcomes, self.summary = kept["outcomes"], kept["summary"]
-            self.began -= kept["elapsed"]
-        place.mark(self._describe)
-
-    def _describe(self) -> dict[str, Any]:
-        elapsed = time.perf_counter() - self.began
-        return {"outcomes": self.outcomes, "summary": self.summary, "elapsed": elapsed}
+        self.began = time.perf_counter() - sum(row["seconds"] for row in self.summary)
 
     def run_first(self, named: NamedStart) -> None:
         """Run the first start; raise KeyboardInterrupt if it is interrupted before an iterate."""
@@ -163,7 +129,7 @@ class _Runner:
     def run_others(self, starts: Iterator[NamedStart], n_starts: int) -> None:
         """Run the other starts, until the user or the time limit stops one."""
         options, target = self.options, self.outcomes[0].score
-        at_a_time = side_by_side(self.problem, options, n_starts)
+        at_a_time = side_by_side(self.prepared.problem, options, n_starts)
         done = len(self.summary) - 1
         try:
             if at_a_time > 1:
@@ -188,46 +154,44 @@ class _Runner:
         self, named: NamedStart, target: float, cancelled: Callable[[], bool] | None = None
     ) -> Outcome:
         """Run one start, until it ends or can no longer reach the target."""
-        options = self.options
+        prepared, options, fit = self.prepared, self.options, self.prepared.state
         if options.time_limit is not None and self.outcomes:
             options = replace(options, time_limit=max(self._time_left(), 0.0))
-        ended = cancelled or (lambda: bool(self.interruption))
-        place = self.place.inner("start") if cancelled is None else NOWHERE
-        states = iterate_and_learn(
-            self.problem, named, options, self.plan, ended, place.inner("states")
-        )
-        if self.held_out is None and target < math.inf:
-            trend = place.inner("trend")
-            states = _stop_when_behind(states, target, options.max_iter, trend)
         if cancelled is None:
-            states = with_progress(
-                states,
-                options.max_iter,
-                options.progress,
-                text=lambda state: f"error {state.relative_error:.3g}",
-            )
-        run = Run(
-            states,
+            state = fit.start = fit.start or StartState()
+            ended, callback, before_each = self._is_interrupted, options.callback, prepared.save
+        else:
+            state = StartState()
+            ended, callback, before_each = cancelled, lambda _: cancelled(), nothing
+        policy = StopPolicy(
             tol=options.tol,
-            held_out=self.held_out,
             patience=options.solver.patience,
-            window=self.plan.window or (WINDOW_CHOSEN if named.kind == "chosen" else None),
+            window=prepared.plan.window or (WINDOW_CHOSEN if named.kind == "chosen" else None),
             last=self.ending.last,
-            place=place.inner("run"),
+            target=target if prepared.held_out is None else math.inf,
+            max_iter=options.max_iter,
+        )
+        run = run_from(
+            *(prepared.problem, named, options, prepared.plan, policy),
+            state=state,
+            held_out=prepared.held_out,
+            cancelled=ended,
+            before_each=before_each,
         )
         limit = min(options.max_iter, self.ending.iterations or options.max_iter)
         outcome = run.advance(
-            limit - run.n_iter,
-            callback=options.callback if cancelled is None else lambda _: cancelled(),
+            limit - run.state.iteration,
+            callback=callback,
             time_limit=options.time_limit,
             interruption=self.interruption,
+            progress=options.progress if cancelled is None else False,
+            before_each=before_each,
         )
         if outcome.stop_reason.code == "max_iter" and limit < options.max_iter:
             why = f"validation: {limit} iterations, as many as held-out entries asked for"
             outcome = outcome._replace(stop_reason=StopReason("validation", why))
         if outcome.stop_reason.code == "time_limit":
             outcome = outcome._replace(stop_reason=self._time_limit_reason())
-        self.place.leave("start")
         return outcome
 
     def _run_or_none(
@@ -262,7 +226,7 @@ class _Runner:
                     reason = self.interruption.reason(len(outcome.history["seconds"]))
                     outcome = outcome._replace(stop_reason=reason)
                 self._record(named.kind, outcome)
-                self.place.tick()
+                self.prepared.save()
 
     def _record(self, kind: str, outcome: Outcome | None) -> None:
         """Add the outcome of a start; None is that of a start interrupted before an iterate."""
@@ -270,6 +234,7 @@ class _Runner:
             self._record_interruption()
             self.summary.append(_summary_not_run(kind, self.interruption.reason(0)))
             return
+        self.prepared.state.start = None
         self.outcomes.append(outcome)
         self.summary.append(_summary(kind, outcome))
         if not outcome.complete:
@@ -279,6 +244,9 @@ class _Runner:
         """Record that Ctrl-C came between the iterations of starts."""
         self.stopped = self.interruption.reason(len(self.outcomes[0].history["seconds"]))
 
+    def _is_interrupted(self) -> bool:
+        return bool(self.interruption)
+
     def _time_left(self) -> float:
         """Return the time that is left for all further starts, in seconds."""
         limit = self.options.time_limit
@@ -286,29 +254,3 @@ class _Runner:
 
     def _time_limit_reason(self) -> StopReason:
         return StopReason("time_limit", f"time_limit: {self.options.time_limit:g} s passed")
-
-
-def side_by_side(problem: Problem, options: Options, starts: int) -> int:
-    """Return how many of some starts after the first run at the same time; at least 1."""
-    alone = options.callback is not None or options.time_limit is not None
-    entries = problem.observations.n_stored
-    alone |= problem.observations.elsewhere is not None
-    suitable = FEWEST_SIDE_BY_SIDE <= entries <= MOST_SIDE_BY_SIDE
-    return max(1, min(problem.threads, starts)) if suitable and not alone else 1
-
-
-def _stop_when_behind(
-    states: Iterator[State], target: float, max_iter: int, place: Place
-) -> Iterator[State]:
-    """Give states a stop reason if the run, at its present rate, cannot reach the target."""
-    reason = StopReason("behind", "behind: it would not reach the first start any more")
-    trend = Trend()
-    if place.goes_on:
-        trend.lowest = place.take()["lowest"]
-    place.mark(lambda: {"lowest": trend.lowest})
-    for state in states:
-        trend.add(state.objective)
-        late = state.iteration >= 2 * TREND_WINDOW
-        if late and not trend.reaches(target, max_iter - state.iteration):
-            state = replace(state, stop_reason=reason)
-        yield state

@@ -38,15 +38,15 @@ def constrained_rows(
     kernel = sparse_kernel(_normal_equations, types)
     base = storage.indptr[block.rows.start]
     for start in range(block.rows.start, block.rows.stop, MATRICES):
-        part = slice(start, min(start + MATRICES, block.rows.stop))
+        chunk = slice(start, min(start + MATRICES, block.rows.stop))
         normals, steps = (
-            np.empty((part.stop - start, size, size)),
-            np.empty((part.stop - start, size)),
+            np.empty((chunk.stop - start, size, size)),
+            np.empty((chunk.stop - start, size)),
         )
-        where = (start, part.stop)
+        where = (start, chunk.stop)
         kernel(*pattern, *where, base, S, partners, first, ridge, rows, normals, steps)
-        rows[part, first:last] = _proximal_rows(
-            constrained, rows[part, first:last], steps, normals, penalty
+        rows[chunk, first:last] = _proximal_rows(
+            constrained, rows[chunk, first:last], steps, normals, penalty
         )
 
 

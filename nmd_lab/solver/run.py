@@ -1,82 +1,41 @@
-"""A run from one start, which can pause after any iteration and resume."""
+"""The loop: a run of an engine from one start, which can pause after any iteration and go on.
+
+It alone knows the clock, the numbers of iterations, the best factors so far, the rules that end a
+run, and the rounds of learning.  An engine knows none of these.
+"""
 
 from __future__ import annotations
 
 import math
 import time
-from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, NamedTuple
+from functools import partial
+from typing import Any
 
 import numpy as np
 
 from nmd_lab._interruption import Interruption, is_interactive
 from nmd_lab._stop_reason import StopCode, StopReason
-from nmd_lab.checkpoint.place import NOWHERE, Place
 
-from .admm import State
+from .engines.protocol import Engine
 from .held_out import HeldOut
-from .stopping import UNFINISHED, Stopping, window_for
+from .initialization import Start
+from .learning import learned_state, with_learned
+from .loop import loop, nothing
+from .problem import Problem
+from .run_state import FIRST_ROUND, RECORDED, Outcome, Round, RunState
+from .state import State, state_of
+from .stopping import TREND_WINDOW, Stopping, StopPolicy
 
-RECORDED = (
-    "objective",
-    "relative_error",
-    "primal_residual",
-    "dual_residual",
-    "penalty",
-    "seconds",
-)
-"""Numbers of a state that a history keeps."""
+GROWTH = 2.0  # ratio of the length of a round of learning to that of the one before
 
 VALIDATION = "validation_rmse"
 """Name of the validation error in a history."""
 
 
-class Ending(NamedTuple):
-    """How a fit ends whose setting was chosen by held-out entries.
-
-    Attributes
-    ----------
-    iterations : int or None
-        Number of iterations after which the held-out error was lowest; None if the fit ends as any
-        other.
-    last : bool
-        Whether the last state is returned, and not that of lowest objective.
-    """
-
-    iterations: int | None = None
-    last: bool = False
-
-
-class Outcome(NamedTuple):
-    """The result of a run so far.
-
-    Attributes
-    ----------
-    state : State
-        Returned state: that of lowest score, or the last one (see `Run`).
-    history : dict of list of float
-        Recorded numbers of all iterations.
-    stop_reason : StopReason
-        Why the run ended or paused.
-    score : float
-        Objective of the state, or its validation error if there are held-out entries.
-    """
-
-    state: State
-    history: dict[str, list[float]]
-    stop_reason: StopReason
-    score: float
-
-    @property
-    def complete(self) -> bool:
-        """Whether neither the user nor the time limit ended the run."""
-        return self.stop_reason.code not in UNFINISHED
-
-
 class Run:
-    """A run over the states of an iteration, which can pause and resume.
+    """A run of an engine, which can pause and resume.
 
     The iterates do not depend on the pauses.  The outcome has the state of lowest objective, or of
     lowest validation error.  With ``tol=0`` and no held-out entries, a run of `max_iter` iterations
@@ -84,56 +43,32 @@ class Run:
 
     Attributes
     ----------
-    last, best : State or None
-        Last state, and the state of lowest score; None before the first iteration.
-    history : dict of list of float
-        Recorded numbers of all iterations.
+    state : RunState
+        Where it stands.
     """
-
-    KEPT = ("history", "last", "best", "_lowest", "_recent", "_last_score")
 
     def __init__(
         self,
-        states: Iterator[State],
-        *,
-        tol: float = 0.0,
+        problem: Problem,
+        engine: Engine[Any],
+        state: RunState,
+        policy: StopPolicy,
         held_out: HeldOut | None = None,
-        patience: int = 10,
-        window: int | None = None,
-        last: bool = False,
-        last_when_stopped: bool = False,
-        place: Place = NOWHERE,
     ) -> None:
-        self._states, self._tol, self._held_out = states, tol, held_out
-        self._patience = None if held_out is None else patience
-        self._gives_last_after: tuple[StopCode, ...] = ()
-        if last:
-            self._gives_last_after = ("max_iter", "converged", "callback", "time_limit")
-        elif tol == 0 and held_out is None:
-            self._gives_last_after = (
-                ("max_iter", "callback") if last_when_stopped else ("max_iter",)
-            )
-        self.history: dict[str, list[float]] = {name: [] for name in RECORDED}
+        self._problem, self._engine, self.state = problem, engine, state
+        self._policy, self._held_out = policy, held_out
+        self._began = 0.0
         if held_out is not None:
-            self.history[VALIDATION] = []
-        self.last: State | None = None
-        self.best: State | None = None
-        self._lowest = math.inf
-        self._recent: deque[float] = deque(maxlen=(window or window_for(tol)) + 1)
-        self._last_score = math.inf
-        self._paused_at: float | None = None
-        self._paused_for = 0.0
-        self._place = place
-        if place.goes_on:
-            vars(self).update(place.take())
-            seconds = self.history["seconds"]
-            self._paused_for = -seconds[-1] if seconds else 0.0  # the states count from 0 again
-        place.mark(lambda: {name: getattr(self, name) for name in self.KEPT})
-
-    @property
-    def n_iter(self) -> int:
-        """Number of iterations so far."""
-        return 0 if self.last is None else self.last.iteration
+            state.history.setdefault(VALIDATION, [])
+        if state.round is not None and state.round.pair is not None:
+            self._problem = with_learned(problem, state.round.pair, state.round.penalty)
+        self._gives_last_after: tuple[StopCode, ...] = ()
+        if policy.last:
+            self._gives_last_after = ("max_iter", "converged", "callback", "time_limit")
+        elif policy.tol == 0 and held_out is None:
+            self._gives_last_after = (
+                ("max_iter", "callback") if policy.last_when_stopped else ("max_iter",)
+            )
 
     def advance(
         self,
@@ -142,65 +77,125 @@ class Run:
         callback: Callable[[State], Any] | None = None,
         time_limit: float | None = None,
         interruption: Interruption | None = None,
+        progress: bool | None = False,
+        before_each: Callable[[], None] = nothing,
     ) -> Outcome:
         """Do at most `iterations` more iterations, and return the outcome so far."""
-        rules = Stopping(self.n_iter + iterations, self._tol, time_limit, callback, self._patience)
-        if self._paused_at is not None:
-            self._paused_for += time.perf_counter() - self._paused_at
-        signals = Interruption() if interruption is None else interruption
+        state, policy = self.state, self._policy
+        patience = None if self._held_out is None else policy.patience
+        most = state.iteration + iterations
+        called = None if callback is None else self._with_model(callback)
+        rules = Stopping(most, policy.tol, time_limit, called, patience)
+        self._began = time.perf_counter() - state.seconds
         try:
-            reason = None
-            while reason is None:
-                self._place.tick()
-                reason = self._step(rules)
-                if interruption is not None:
-                    interruption.begin()
-                if reason is None and signals:
-                    reason = signals.reason(self.n_iter)
+            reason = loop(
+                partial(self._step, rules),
+                policy.max_iter or most,
+                done=state.iteration,
+                progress=progress,
+                interruption=interruption,
+                before_each=before_each,
+            )
         except KeyboardInterrupt:
-            if self.best is None or not is_interactive():
+            if state.best is None or not is_interactive():
                 raise
-            reason = signals.reason(self.n_iter)
-        self._paused_at = time.perf_counter()
+            signals = Interruption() if interruption is None else interruption
+            reason = signals.reason(len(state.history["seconds"]))
         return self.outcome(reason)
+
+    def _with_model(self, callback: Callable[[State], Any]) -> Callable[[State], Any]:
+        """Return a callback whose states have the model, so that they can predict."""
+
+        def called(state: State) -> Any:
+            pair = self._problem.units.pair if state.pair is None else state.pair
+            return callback(replace(state, pair=pair))
+
+        return called
 
     def outcome(self, reason: StopReason) -> Outcome:
         """Return the outcome so far, with a stop reason."""
-        assert self.last is not None
-        assert self.best is not None
-        complete = min(map(len, self.history.values()))  # Ctrl-C may come between two numbers
-        history = {name: numbers[:complete] for name, numbers in self.history.items()}
+        now = self.state
+        assert now.last is not None
+        assert now.best is not None
+        complete = min(map(len, now.history.values()))  # Ctrl-C may come between two numbers
+        history = {name: numbers[:complete] for name, numbers in now.history.items()}
         if reason.code in self._gives_last_after:
-            return Outcome(self.last, history, reason, self._last_score)
-        return Outcome(self.best, history, reason, self._lowest)
+            return Outcome(now.last, history, reason, now.last_score)
+        return Outcome(now.best, history, reason, now.lowest)
 
-    def _step(self, rules: Stopping) -> StopReason | None:
-        """Do one iteration, and return the reason to end the run with it, or None."""
+    def _step(self, rules: Stopping) -> tuple[StopReason | None, str]:
+        """Do one iteration, and return the reason to end the run with it, if any, and a text."""
+        now = self.state
         with np.errstate(over="ignore", invalid="ignore"):  # an overflow is a stop reason
-            state = next(self._states)
-        if self._paused_for:
-            state = replace(state, seconds=state.seconds - self._paused_for)
+            state = self._next()
+        text = f"error {state.relative_error:.3g}"
         if not state.is_finite:
             why = f"not finite: iteration {state.iteration} overflowed"
-            if self.best is None:
+            if now.best is None:
                 raise FloatingPointError(
                     f"{why}: bring X, weights= and alpha= nearer to 1, or raise epsilon."
                 )
-            return StopReason("not finite", why)
+            return StopReason("not finite", why), text
         score = self._record(state)
-        self.last = state
-        if self.best is None or score < self._lowest:
-            self._lowest, self.best = score, state
-        self._last_score = score
-        self._recent.append(self._lowest)
-        return rules.reason(state, self.best, self._recent)
+        now.last = state
+        if now.best is None or score < now.lowest:
+            now.lowest, now.best = score, state
+        now.last_score = score
+        now.recent.append(now.lowest)
+        return rules.reason(state, now.best, now.recent), text
+
+    def _next(self) -> State:
+        """Return the next state."""
+        now, engine, problem = self.state, self._engine, self._problem
+        if now.engine is None:
+            assert now.start is not None
+            now.engine = engine.init(problem, now.start)
+            now.start = None
+        now.engine = engine.step(problem, now.engine)
+        now.iteration += 1
+        iterate, reason = engine.iterate(problem, now.engine), engine.status(now.engine)
+        now.seconds = time.perf_counter() - self._began
+        pair = None if now.round is None else problem.units.pair
+        state = state_of(problem, iterate, now.iteration, now.seconds, reason, pair)
+        if now.round is not None:
+            state = self._learn(state, now.round)
+        return self._pruned(state) if self._policy.target < math.inf else state
+
+    def _learn(self, state: State, round_: Round) -> State:
+        """Return the state, or at the end of a round that with parameters of higher likelihood."""
+        if round_.best is None or state.objective < round_.best.objective:
+            round_.best = state
+        if state.iteration < round_.check and state.stop_reason is None:
+            return state
+        learned = learned_state(self._problem, state, round_.best)
+        round_.length = max(round(GROWTH * round_.length), FIRST_ROUND)
+        round_.check = state.iteration + round_.length
+        if learned is None:
+            return state
+        assert learned.pair is not None
+        round_.best, round_.pair, round_.penalty = learned, learned.pair, learned.penalty
+        self._problem = with_learned(self._problem, learned.pair, learned.penalty)
+        start = Start(learned.W, learned.H, True, learned.offsets)
+        self.state.start = self._problem.units.scaled_start(start)
+        self.state.engine = None
+        return learned
+
+    def _pruned(self, state: State) -> State:
+        """Return the state with a stop reason if the run, at its rate, cannot reach the target."""
+        policy, trend = self._policy, self.state.trend
+        trend.add(state.objective)
+        late = state.iteration >= 2 * TREND_WINDOW
+        if not late or trend.reaches(policy.target, policy.max_iter - state.iteration):
+            return state
+        why = "behind: it would not reach the first start any more"
+        return replace(state, stop_reason=StopReason("behind", why))
 
     def _record(self, state: State) -> float:
         """Add a state to the history and return its score."""
         for name in RECORDED:
-            self.history[name].append(getattr(state, name))
+            self.state.history[name].append(getattr(state, name))
         if self._held_out is None:
             return state.objective
         error = self._held_out.rmse(state.W_aug, state.H_aug, state.pair)
-        self.history[VALIDATION].append(error)
+        self.state.history[VALIDATION].append(error)
         return error

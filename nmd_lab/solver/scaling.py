@@ -33,7 +33,7 @@ FARTHEST = 400.0  # log2 of the largest unit of X, and minus that of the smalles
 
 
 State = TypeVar("State")
-"""A state of the iteration (`nmd_lab.solver.admm.State`)."""
+"""A state of the iteration (`nmd_lab.solver.state.State`)."""
 
 
 @dataclass(frozen=True)
@@ -171,7 +171,7 @@ def _offsets_times(offsets: Offsets, exponent: int) -> Offsets:
     if not exponent:
         return offsets
 
-    def scale(given: FloatArray | None) -> FloatArray | None:
-        return None if given is None else np.ldexp(given, exponent)
+    def scale(offset: FloatArray | None) -> FloatArray | None:
+        return None if offset is None else np.ldexp(offset, exponent)
 
     return Offsets(math.ldexp(offsets.mean, exponent), scale(offsets.rows), scale(offsets.columns))

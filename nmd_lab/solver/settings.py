@@ -89,7 +89,7 @@ class ADMM:
     {1.0}
     """
 
-    rho: str | float | PenaltyRule = "auto"
+    rho: Literal["auto", "balanced", "paper"] | float | PenaltyRule = "auto"
     initial_rho: float | None = None
     epsilon: float = 1e-12  # the paper's 1e-6 limits the relative error to about 1e-5
     split: Literal["auto", "everywhere", "observed"] = "auto"

@@ -7,6 +7,7 @@ stored.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -71,15 +72,43 @@ class StoredEntries:
         return None if self.weights is None else self.weights[entries]
 
 
-class SplitVariable(StoredEntries):
-    """T and U of a problem, as flat arrays.
+@dataclass
+class Entries:
+    """What an iteration changes at each stored entry, as flat arrays on the device.
 
     Attributes
     ----------
-    T, U : ndarray (n_entries,)
+    T, U : array (n_entries,)
         The split variable and its scaled dual.
     size_of_T : float
         Norm of T at the start.
+    previous_A : array (n_entries,) or None
+        WH of the update before, where T = WH beyond the stored entries.
+    S : array (n_entries,) or None
+        T + U - WH, where the H-step needs it.
+    """
+
+    T: Any
+    U: Any
+    size_of_T: float
+    previous_A: Any = None
+    S: Any = None
+
+    def on(self, device: Device) -> Entries:
+        """Put arrays that were read from a file on a device."""
+        for name in ("T", "U", "previous_A", "S"):
+            if (array := getattr(self, name)) is not None:
+                setattr(self, name, device.put(array))
+        return self
+
+
+class SplitVariable(StoredEntries):
+    """The update of T and U of a problem.
+
+    Attributes
+    ----------
+    now : Entries
+        T and U.
     dual_scale : float
         Factor by which U is multiplied at the next update, because ρ has changed.
     """
@@ -91,34 +120,17 @@ class SplitVariable(StoredEntries):
         device: Device = HOST,
         *,
         beyond_stored: bool,
+        now: Entries | None = None,
     ) -> None:
         super().__init__(observations, pair, device)
-        T, weights = preimages(observations, pair), observations.weight_reader()
-        squares = 0.0
-        for first in range(0, T.size, BLOCK):
-            part = T[first : min(first + BLOCK, T.size)]
-            if weights is not None:
-                part[weights[first : first + part.size] == 0] = 0
-            squares += float(np.sum(np.square(part, dtype=np.float64)))
-        self.size_of_T = math.sqrt(squares)
-        self.T = device.put(T)
-        self.U = device.zeros(T.shape, T.dtype)
+        self.now = starting_entries(observations, pair, device) if now is None else now.on(device)
+        if beyond_stored and self.now.previous_A is None:
+            self.now.previous_A = device.zeros(self.now.T.shape, observations.dtype)
         self.dual_scale = 1.0
-        self.previous_A = device.zeros(T.shape, T.dtype) if beyond_stored else None
         kind = f"{self.kind}_{'off' if beyond_stored else 'on'}"
         self.update_pass, self.projecting_pass = (
             device.update_pass(pair, f"{kind}{projecting}") for projecting in ("", "_projecting")
         )
-
-    def kept(self) -> dict[str, Any]:
-        """Return T, U and the previous WH, for a checkpoint after an update."""
-        arrays = {"T": self.T, "U": self.U, "previous_A": self.previous_A}
-        return {name: None if a is None else self.device.get(a) for name, a in arrays.items()}
-
-    def restore(self, kept: dict[str, Any]) -> None:
-        """Set what `kept` has returned."""
-        for name, array in kept.items():
-            setattr(self, name, None if array is None else self.device.put(array))
 
     def rescale(self, factor: float) -> None:
         """Multiply U = Λ/ρ by ρ_old / ρ_new, at the next update."""
@@ -128,9 +140,9 @@ class SplitVariable(StoredEntries):
         self, entries: slice, A: FloatArray, penalty: float, change: FloatArray | None
     ) -> tuple[float, ...]:
         """Update T and U of a block, and turn A = WH into S = T + U - A."""
-        weights = self.weights_of(entries)
-        previous = None if self.previous_A is None else self.previous_A[entries]
-        state = (self.T[entries], self.U[entries], previous, change)
+        weights, now = self.weights_of(entries), self.now
+        previous = None if now.previous_A is None else now.previous_A[entries]
+        state = (now.T[entries], now.U[entries], previous, change)
         numbers = (penalty, self.dual_scale, self.model)
         update = self.update_pass if change is None else self.projecting_pass
         return update(self.x[entries], A, weights, *self.marks_of(entries), *state, *numbers)
@@ -140,14 +152,26 @@ class SplitVariable(StoredEntries):
 
         Where nothing is observed, T becomes A: at the start, A has the offsets, and T is still 0.
         """
-        weights = self.weights_of(entries)
+        weights, now = self.weights_of(entries), self.now
         if weights is not None:
-            self.device.fill(self.T[entries], A, weights == 0)
-        if self.previous_A is not None:
-            self.previous_A[entries] = A
+            self.device.fill(now.T[entries], A, weights == 0)
+        if now.previous_A is not None:
+            now.previous_A[entries] = A
         A *= -1
-        A += self.T[entries]
-        A += self.dual_scale * self.U[entries]
+        A += now.T[entries]
+        A += self.dual_scale * now.U[entries]
+
+
+def starting_entries(observations: Observations, pair: AnyPair, device: Device) -> Entries:
+    """Return T at its start, 0 where an entry is missing, and U = 0."""
+    T, weights = preimages(observations, pair), observations.weight_reader()
+    squares = 0.0
+    for first in range(0, T.size, BLOCK):
+        block = T[first : min(first + BLOCK, T.size)]
+        if weights is not None:
+            block[weights[first : first + block.size] == 0] = 0
+        squares += float(np.sum(np.square(block, dtype=np.float64)))
+    return Entries(device.put(T), device.zeros(T.shape, T.dtype), math.sqrt(squares))
 
 
 def which_pair(observations: Observations, pair: AnyPair) -> NDArray[np.int16] | None:

@@ -1,4 +1,4 @@
-"""The starts of a fit, and the iteration from one of them."""
+"""The starts of a fit, and the run from one of them."""
 
 from __future__ import annotations
 
@@ -9,25 +9,28 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from nmd_lab.checkpoint.place import NOWHERE, Place
 from nmd_lab.model.offsets import Offsets
 from nmd_lab.model.proximal import make_pair
 
-from .admm import State, admm
 from .constraints.descent import kind_of_descent
-from .constraints.given import NO_CONSTRAINTS, is_nonnegative
-from .constraints.search import after_least_squares, searched
+from .constraints.factor_constraints import NO_CONSTRAINTS, is_nonnegative
 from .constraints.starts import filled, random_within, with_simplex
+from .engines.admm import Admm
+from .engines.choice import engine_for
+from .engines.constrained import after_least_squares
+from .engines.implicit_zeros import ImplicitZeros
+from .engines.protocol import Engine
+from .held_out import HeldOut
 from .initialization import Start, given_start, random_start, svd_start
+from .loop import nothing
 from .options import Options
 from .penalty import BALANCED
 from .problem import Problem
-from .refinement.acceleration import accelerated
-from .refinement.descents import descents
 from .refinement.plan import RefinementPlan, descends, make_plan
 from .run import Run
+from .run_state import StartState, begin
 from .starting_data import starting_data
-from .stopping import exact_for
+from .stopping import StopPolicy, exact_for
 
 WARM_UP = 200  # iterations of Modulus + Frobenius before a fit with an even f, init="auto"
 
@@ -95,42 +98,41 @@ def _nonnegative_start(
     )
 
 
-def iterate(
+def run_from(
     problem: Problem,
     named: NamedStart,
     options: Options,
     plan: RefinementPlan,
-    cancelled: Callable[[], Any] | None = None,
-    place: Place = NOWHERE,
-) -> Iterator[State]:
-    """Iterate from a start, with the refinements of the plan; the times include the warm-up."""
-    began = time.perf_counter()
-    start = named.start
-    warms_up = named.kind == "random" and options.init == "auto"
-    if place.goes_on:
-        start = place.take()["start"]
-    elif warms_up and plan.searches:
-        start = after_least_squares(problem, start)
-    elif warms_up and not problem.constraints.nonnegative:
-        cancelled = cancelled or (lambda: False)
-        start = warmed_up(problem, start, options, plan, cancelled, place.inner("warm-up"))
-        place.leave("warm-up")
-    place.mark(lambda: {"start": start})
-    warm_up = time.perf_counter() - began
-    for state in _states(problem, start, plan, place.inner("iteration")):
-        state = problem.units.given_state(state, projected=problem.rule.projected)
-        yield replace(state, seconds=state.seconds + warm_up)
-
-
-def _states(problem: Problem, start: Start, plan: RefinementPlan, place: Place) -> Iterator[State]:
-    """Return the iteration that a plan asks for."""
-    if plan.searches:
-        return searched(problem, start, exact=plan.fitted, place=place)
-    if plan.descends:
-        return descents(problem, start, exact=plan.fitted, tol=plan.tol, place=place)
-    if plan:
-        return accelerated(problem, start, plan, place)
-    return admm(problem, start, place)
+    policy: StopPolicy,
+    *,
+    state: StartState | None = None,
+    held_out: HeldOut | None = None,
+    cancelled: Callable[[], Any] = lambda: False,
+    before_each: Callable[[], None] = nothing,
+) -> Run:
+    """Return the run from a start, after its warm-up, whose time belongs to the run."""
+    state = StartState() if state is None else state
+    if state.run is None:
+        began = time.perf_counter()
+        before = 0.0 if state.warm_up is None else state.warm_up.seconds
+        start = named.start
+        warms_up = named.kind == "random" and options.init == "auto"
+        if warms_up and plan.searches:
+            start = after_least_squares(problem, start)
+        elif warms_up and not problem.constraints.nonnegative:
+            start = warmed_up(problem, start, options, plan, state, cancelled, before_each)
+        state.warm_up, state.run = (
+            None,
+            begin(
+                start,
+                tol=policy.tol,
+                window=policy.window,
+                learns=problem.units.pair.loss.learns,
+                from_fit=named.kind in ("chosen", "given"),
+                seconds=before + time.perf_counter() - began,
+            ),
+        )
+    return Run(problem, engine_for(plan), state.run, policy, held_out)
 
 
 def first_start(
@@ -140,7 +142,8 @@ def first_start(
     named = next(all_starts(problem, offsets, rank, options, rng))
     if named.kind != "random" or problem.constraints.nonnegative:
         return named.start
-    return warmed_up(problem, named.start, options, make_plan(problem, rank, options))
+    plan = make_plan(problem, rank, options)
+    return warmed_up(problem, named.start, options, plan, StartState())
 
 
 def warmed_up(
@@ -148,8 +151,9 @@ def warmed_up(
     start: Start,
     options: Options,
     plan: RefinementPlan,
+    state: StartState,
     cancelled: Callable[[], Any] = lambda: False,
-    place: Place = NOWHERE,
+    before_each: Callable[[], None] = nothing,
 ) -> Start:
     """Return the start for an even f, improved by iterations of Modulus + Frobenius.
 
@@ -160,19 +164,19 @@ def warmed_up(
         return start
     observations = problem.observations.mapped(problem.pair.preimage)
     free = replace(problem, constraints=NO_CONSTRAINTS)
-    warm_up = replace(free, observations=observations, pair=pair, rule=BALANCED)
+    signs = replace(free, observations=observations, pair=pair, rule=BALANCED)
     exact = exact_for(options.tol)
-    inside = place.inner("iteration")
-    if plan.descends:
-        states = descents(warm_up, start, exact=exact, place=inside)
-    else:
-        states = admm(warm_up, start, inside)
-    run = Run(states, tol=exact, place=place)
-    state, _, reason, _ = run.advance(
-        WARM_UP - run.n_iter,
+    if state.warm_up is None:
+        state.warm_up = begin(start, tol=exact)
+    engine: Engine[Any] = ImplicitZeros(exact=exact) if plan.descends else Admm()
+    run = Run(signs, engine, state.warm_up, StopPolicy(exact))
+    outcome = run.advance(
+        WARM_UP - state.warm_up.iteration,
         callback=lambda _: cancelled(),
         time_limit=options.time_limit,
+        before_each=before_each,
     )
-    if reason.code in ("interrupted", "callback"):
+    if outcome.stop_reason.code in ("interrupted", "callback"):
         raise KeyboardInterrupt
-    return Start(state.W, state.H, from_factors=True, offsets=state.offsets)
+    reached = outcome.state
+    return Start(reached.W, reached.H, from_factors=True, offsets=reached.offsets)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 from nmd_lab._stop_reason import StopReason
 
-from .admm import State
+from .state import State
 
 # Refinements need up to 60 iterations to overtake, and an even f finds its signs in leaps.
 WINDOW = 100  # iterations in which the objective must fall by more than tol, relative to itself
@@ -35,11 +35,11 @@ def exact_for(tol: float) -> float:
     return min(tol, EXACT)
 
 
+@dataclass
 class Trend:
     """The lowest objective of a run so far, and its recent rate of decrease."""
 
-    def __init__(self) -> None:
-        self.lowest: deque[float] = deque([math.inf], maxlen=TREND_WINDOW + 1)
+    lowest: deque[float] = field(default_factory=lambda: deque([math.inf], maxlen=TREND_WINDOW + 1))
 
     def add(self, objective: float) -> None:
         """Record the objective of an iteration."""
@@ -53,6 +53,53 @@ class Trend:
     def reaches(self, objective: float, iterations: int) -> bool:
         """Return whether more iterations at this rate would reach an objective."""
         return self.lowest[-1] - iterations * self.decrease <= objective
+
+
+class Ending(NamedTuple):
+    """How a fit ends whose setting was chosen by held-out entries.
+
+    Attributes
+    ----------
+    iterations : int or None
+        Number of iterations after which the held-out error was lowest; None if the fit ends as any
+        other.
+    last : bool
+        Whether the last state is returned, and not that of lowest objective.
+    """
+
+    iterations: int | None = None
+    last: bool = False
+
+
+@dataclass(frozen=True)
+class StopPolicy:
+    """How a run ends, and what it returns.
+
+    Attributes
+    ----------
+    tol : float
+        Tolerance of the stopping rules.
+    patience : int
+        Iterations without a lower validation error that end a run.
+    window : int or None
+        Iterations over which the decrease is measured; None for the usual number.
+    last : bool
+        Whether the last state is returned, and not that of lowest score.
+    last_when_stopped : bool
+        Whether it is with ``tol=0``, if a callback ends the run.
+    target : float
+        Objective that the run must be able to reach.
+    max_iter : int
+        Iterations within which it must.
+    """
+
+    tol: float = 0.0
+    patience: int = 10
+    window: int | None = None
+    last: bool = False
+    last_when_stopped: bool = False
+    target: float = math.inf
+    max_iter: int = 0
 
 
 @dataclass(frozen=True)

@@ -63,8 +63,8 @@ class Storage(Protocol):
     complete: bool
     device: Device
 
-    def blocks(self, part: int = 0, parts: int = 1) -> Iterator[Block]:
-        """Yield the blocks of one of `parts` parts of the rows."""
+    def blocks(self, share: int = 0, shares: int = 1) -> Iterator[Block]:
+        """Yield the blocks of one of `shares` shares of the rows."""
 
     def pack(self, H: FloatArray) -> FloatArray:
         """Return H (rank, n) in the memory order of the storage, on its device."""
@@ -91,11 +91,11 @@ class DenseStorage:
         self.block_rows = max(1, min(entries // shape[1], shape[0]))
         self.block_size = self.block_rows * shape[1]
 
-    def blocks(self, part: int = 0, parts: int = 1) -> Iterator[Block]:
-        """Yield the blocks of one of `parts` parts of the rows."""
+    def blocks(self, share: int = 0, shares: int = 1) -> Iterator[Block]:
+        """Yield the blocks of one of `shares` shares of the rows."""
         m, n = self.shape
-        end = m * (part + 1) // parts
-        for first in range(m * part // parts, end, self.block_rows):
+        end = m * (share + 1) // shares
+        for first in range(m * share // shares, end, self.block_rows):
             last = min(first + self.block_rows, end)
             yield Block(slice(first, last), slice(first * n, last * n))
 
@@ -134,12 +134,12 @@ class CsrStorage:
         longest = int(np.diff(indptr).max(initial=0))
         self.block_size = min(self.n_entries, max(BLOCK_ENTRIES, longest))
 
-    def blocks(self, part: int = 0, parts: int = 1) -> Iterator[Block]:
-        """Yield the blocks of one of `parts` parts of the rows, with about equally many entries."""
-        shares = np.linspace(0, self.n_entries, parts + 1)
-        # the first and the last part also have the empty rows before and after all entries
-        first = 0 if part == 0 else self._row_of(shares[part])
-        end = self.shape[0] if part == parts - 1 else self._row_of(shares[part + 1])
+    def blocks(self, share: int = 0, shares: int = 1) -> Iterator[Block]:
+        """Yield the blocks of one of `shares` shares of the rows, of about as many entries."""
+        borders = np.linspace(0, self.n_entries, shares + 1)
+        # the first and the last share also have the empty rows before and after all entries
+        first = 0 if share == 0 else self._row_of(borders[share])
+        end = self.shape[0] if share == shares - 1 else self._row_of(borders[share + 1])
         while first < end:
             last = self._row_of(self.indptr[first] + BLOCK_ENTRIES)
             last = min(max(last, first + 1), end)

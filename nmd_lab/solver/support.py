@@ -136,8 +136,8 @@ def features_of_fit(
     """Return what a fit has, by word, in the text of the call; `rank` is None if it is chosen."""
     present = features_of_data(X, nonlinearity, loss, limits, weights)
     present |= features_of_compute(options.compute)
-    given = {"rank": rank, "nonlinearity": nonlinearity, "loss": loss, "alpha": options.alpha}
-    if free := [name for name, value in given.items() if value is None or is_auto(value)]:
+    choosable = {"rank": rank, "nonlinearity": nonlinearity, "loss": loss, "alpha": options.alpha}
+    if free := [name for name, value in choosable.items() if value is None or is_auto(value)]:
         present["choice"] = " and ".join(f"{name}='auto'" for name in free)
     if options.validation is not None:
         present["validation"] = "validation="
@@ -169,8 +169,8 @@ def features_of_data(
 
 def features_of_compute(compute: Compute) -> dict[str, str]:
     """Return what is asked of the machine."""
-    given = {name: getattr(compute, name) for name in ("device", "work_dir", "memory_limit")}
-    present = {name: f"{name}={value!r}" for name, value in given.items() if value is not None}
+    asked = {name: getattr(compute, name) for name in ("device", "work_dir", "memory_limit")}
+    present = {name: f"{name}={value!r}" for name, value in asked.items() if value is not None}
     return present | ({} if compute.client is None else {"client": "client="})
 
 

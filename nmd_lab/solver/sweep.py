@@ -98,13 +98,10 @@ class Sweep:
         """Return the next H after the pass that was made with W and H."""
         raise NotImplementedError
 
-    def kept(self) -> dict[str, Any]:
-        """Return what the next steps need beside W, H and the last result, for a checkpoint."""
-        return self.split_variable.kept()
-
-    def restore(self, kept: dict[str, Any]) -> None:
-        """Set what `kept` has returned."""
-        self.split_variable.restore(kept)
+    @property
+    def now(self) -> Any:
+        """What the next steps need beside W, H and the last result."""
+        return self.split_variable.now
 
     def ridge_term(self, W: FloatArray, H: FloatArray) -> float:
         """Return ridge and penalties of what is solved for in W and H, a term of the objective."""
@@ -147,13 +144,13 @@ class Sweep:
         H_packed = self.storage.pack(H)
         row_step = self._row_step(W, H, H_packed, penalty, next_W)
 
-        def share(part: int) -> tuple[FloatArray, FloatArray, FloatArray]:
+        def share(index: int) -> tuple[FloatArray, FloatArray, FloatArray]:
             rank, n = H.shape
             StW = np.zeros((n, rank), H.dtype)
             CtW = np.zeros((n if projected else 0, rank), H.dtype)
             sums = np.zeros(4)
             buffers = self.storage.device.empty((2, self.storage.block_size), H.dtype)
-            for block in self.storage.blocks(part, self.parts):
+            for block in self.storage.blocks(index, self.parts):
                 S, change = self._S_and_change(block, buffers)
                 self.storage.products(block, W, H_packed, S)
                 if update:

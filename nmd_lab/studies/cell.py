@@ -22,6 +22,7 @@ from nmd_lab._threads import one_thread
 from nmd_lab.data.base import FloatArray
 from nmd_lab.data.sparse import is_sparse
 from nmd_lab.model.nonlinearities import MinMax
+from nmd_lab.result.entries import entries_at
 from nmd_lab.result.posterior.posterior import Posterior
 from nmd_lab.solver.bounds import with_bounds
 from nmd_lab.solver.settings import Compute
@@ -137,8 +138,8 @@ class Cell:
         """Return the values of a fit, or the means of a posterior, at the known entries."""
         rows, columns, _ = self.data.entries
         if is_sparse(self.data.X) or isinstance(fit, Posterior):  # which is slow at all entries
-            return np.asarray(fit.predict(rows, columns))
-        return fit.block(slice(None), slice(None))[rows, columns]
+            return np.asarray(fit.predict(entries_at(rows, columns)))
+        return fit.fitted.block()[rows, columns]
 
     def scores(self, fit: Result) -> dict[str, float]:
         """Return the errors of a fit, by their names in the results."""
@@ -161,9 +162,12 @@ class Cell:
         i, j = (positions[self.hidden] for positions in self.data.entries[:2])
         with suppress(ValueError):  # a loss of the user, or a level that the posterior lacks
             if x.size:
-                low, high = posterior.predict_interval(i, j, level=0.9).T
+                entries = entries_at(i, j)
+                low, high = posterior.predict_interval(entries, level=0.9).T
                 scores["held_out_coverage_90"] = float(np.mean((low <= x) & (x <= high)))
-                scores["held_out_log_density"] = float(np.mean(posterior.log_density(i, j, x)))
+                scores["held_out_log_density"] = float(
+                    np.mean(posterior.log_density(entries, values=x))
+                )
         return scores
 
 

@@ -15,7 +15,7 @@ from joblib import effective_n_jobs
 from numpy.typing import ArrayLike
 
 from nmd_lab._checks import check_integer
-from nmd_lab._progress import with_progress
+from nmd_lab._progress import progress_bar
 from nmd_lab.result import netcdf
 from nmd_lab.solver.options import Options
 
@@ -185,9 +185,10 @@ class Study:
             done = {k for k, r in self._records.items() if r["status"] in ("done", "left out")}
             # By key, which is as good as at random: so the rate predicts the remaining time
             todo = [cells[key] for key in sorted(cells.keys() - done)]
-            records = run_cells(todo, n_jobs, time_limit)
-            for record in with_progress(records, len(todo), progress, unit="fit"):
-                add(record)
+            with progress_bar(len(todo), progress, unit="fit") as show:
+                for record in run_cells(todo, n_jobs, time_limit):
+                    show("")
+                    add(record)
             self._results = to_dataset(self.grid, self._records)
             if path is not None:
                 netcdf.write(self._results, path)

@@ -41,8 +41,8 @@ STAYING = ("curves", "modelled", "components", "scatter")
 """Parts that stay until a run has its first iterate, so that nothing on the page moves."""
 
 
-def _part() -> Any:
-    """Return a trait that is one part of the page."""
+def _trait() -> Any:
+    """Return a trait for one piece of the page."""
     return traitlets.Any(None, allow_none=True).tag(sync=True)
 
 
@@ -71,10 +71,10 @@ class Explorer(anywidget.AnyWidget, ipywidgets.ValueWidget):  # type: ignore[mis
     )
     description = traitlets.Unicode("")
 
-    controls, status, runs, code_text = _part(), _part(), _part(), _part()
-    facts, curves, pictures, modelled = _part(), _part(), _part(), _part()
-    components, scatter, dots, tables = _part(), _part(), _part(), _part()
-    selection: Any = _part()
+    controls, status, runs, code_text = _trait(), _trait(), _trait(), _trait()
+    facts, curves, pictures, modelled = _trait(), _trait(), _trait(), _trait()
+    components, scatter, dots, tables = _trait(), _trait(), _trait(), _trait()
+    selection: Any = _trait()
     static_id = traitlets.Unicode("").tag(sync=True)
 
     result: Any = traitlets.Any(None, allow_none=True)
@@ -315,7 +315,7 @@ class Explorer(anywidget.AnyWidget, ipywidgets.ValueWidget):  # type: ignore[mis
                 if not running:
                     self._show_settings()  # a choice may have put numbers in the place of "auto"
                     self._show_code()
-                    self.runs = self.history.part(self.state)
+                    self.runs = self.history.lines(self.state)
                 parts = self.view.parts(self.history)
                 for name in PARTS:
                     if name not in STAYING or not running or parts.get(name) is not None:

@@ -22,11 +22,11 @@ EXPORT = re.compile(r"^export (?!default)", re.MULTILINE)
 
 def script() -> str:
     """Return all modules as one, with the default export of the last."""
-    parts = [(FOLDER / f"{name}.mjs").read_text(encoding="utf-8") for name in MODULES]
-    return "\n".join(EXPORT.sub("", IMPORT.sub("", part)) for part in parts)
+    modules = [(FOLDER / f"{name}.mjs").read_text(encoding="utf-8") for name in MODULES]
+    return "\n".join(EXPORT.sub("", IMPORT.sub("", module)) for module in modules)
 
 
 def style() -> str:
     """Return all style sheets as one."""
-    parts = sorted(FOLDER.glob("*.css"))
-    return "\n".join(part.read_text(encoding="utf-8") for part in parts)
+    sheets = sorted(FOLDER.glob("*.css"))
+    return "\n".join(sheet.read_text(encoding="utf-8") for sheet in sheets)

@@ -14,7 +14,7 @@ from made_runs import PAIRS, STORAGES, Run, bits_of, fit_of, kept, noisy, others
 from some import some
 
 import nmd_lab as nmd
-from nmd_lab.checkpoint import keeper
+from nmd_lab.checkpoint.checkpoint import Checkpoint
 
 GIVEN_AGAIN = ("observed", "targets")
 
@@ -33,13 +33,13 @@ class Ticks:
         self.number, self.last = 0, 0
         ticks = self
 
-        def tick(self: keeper.Keeper) -> None:
+        def tick(self: Checkpoint) -> None:
             ticks.number += 1
             if ticks.number == ticks.last:
                 self.write()
                 raise Killed
 
-        monkeypatch.setattr(keeper.Keeper, "tick", tick)
+        monkeypatch.setattr(Checkpoint, "tick", tick)
 
     def until(self, last: int, run: Any) -> None:
         """Run until a moment, from 1; 0 stands for the end."""
@@ -85,6 +85,39 @@ def test_a_fit_goes_on_as_if_never_stopped(f, loss, storage, ticks, tmp_path):
 @pytest.mark.parametrize("name", some([name for name in others() if name != "unseeded"], 7))
 def test_every_other_run_goes_on_too(name, seed, ticks, tmp_path):
     check(others()[name], ticks, tmp_path / "run.nc", seed)
+
+
+MOMENTS = {
+    "refined": fit_of("relu", "frobenius", "masked"),
+    "zeros": fit_of("relu", "frobenius", "zeros"),
+    **{name: others()[name] for name in ("homotopy", "nonnegative", "learning", "poisson chains")},
+}
+
+
+@pytest.mark.parametrize("name", some([*MOMENTS], 2))
+def test_every_moment_is_as_good_as_any_other(name, ticks, tmp_path):
+    path, (function, arguments, options) = tmp_path / "run.nc", MOMENTS[name]
+    given = {each: options[each] for each in GIVEN_AGAIN if each in options}
+    expected = bits_of(getattr(nmd, function)(*arguments, **options))
+    ticks.until(0, lambda: getattr(nmd, function)(*arguments, **kept(options, path)))
+    moments = np.random.default_rng(0).integers(1, ticks.number + 1, 20)
+    for moment in moments:
+        ticks.until(int(moment), lambda: getattr(nmd, function)(*arguments, **kept(options, path)))
+        ticks.last = 0
+        assert bits_of(nmd.resume(path, arguments[0], **given)) == expected
+        path.unlink()
+
+
+@pytest.mark.parametrize("end", range(1, 40, 13))
+@pytest.mark.parametrize("how", ["callback", "time_limit"])
+def test_a_run_that_was_stopped_goes_on(how, end, tmp_path, clock):
+    path, (_, arguments, options) = tmp_path / "run.nc", fit_of("relu", "l1", "dense")
+    expected = bits_of(nmd.decompose(*arguments, **options))
+    stop = {"callback": lambda state: state.iteration == end} if how == "callback" else {}
+    stop |= {} if stop else {"time_limit": 0.01 * end}
+    fit = nmd.decompose(*arguments, **kept(options, path, every=0), **stop)
+    assert fit.stop_reason.code == how
+    assert bits_of(nmd.resume(path, arguments[0], time_limit=None)) == expected
 
 
 def test_a_fit_without_a_seed_goes_on_with_its_own_random_numbers(ticks, tmp_path):
@@ -162,7 +195,7 @@ def test_a_run_goes_on_without_checkpoints_that_cannot_be_written(monkeypatch, t
     def full(*_: Any) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("nmd_lab.checkpoint.file.write_atomically", full)
+    monkeypatch.setattr("nmd_lab.checkpoint.file.atomic_file", full)
     with pytest.warns(nmd.warnings.CheckpointWarning, match="No further checkpoint is written"):
         fit = nmd.decompose(
             noisy("relu"),

@@ -123,7 +123,7 @@ def test_tables_of_dask(client):
     fit = nmd.complete(lazy, 2, "relu", compute=nmd.Compute(client=client), **OPEN)
     assert_close(expected, fit)
     np.testing.assert_allclose(
-        fit.predict_labels("u007", [10, 20]), expected.predict_labels("u007", [10, 20]), rtol=1e-8
+        fit.predict("u007", [10, 20]), expected.predict("u007", [10, 20]), rtol=1e-8
     )
     twice = dd.from_pandas(pd.concat([table, table.iloc[:1]]), npartitions=3)
     with pytest.raises(ValueError, match="X has an entry twice in the table"):

@@ -137,9 +137,9 @@ def test_labels_that_come_twice(frame):
         X = xr.DataArray(A, coords=coords)
         other = xr.DataArray(A > 0, coords=coords | {"row": list("abcde")})
     fit = nmd.decompose(X, 2, "identity", observed=X > 0, max_iter=3)
-    assert fit.predict_labels("b", "w") == fit.predict(2, 0)
-    with pytest.raises(ValueError, match=r"rows have the label 'a' more than once: use positions"):
-        fit.predict_labels("a", "w")
+    assert fit.predict("b", "w") == fit.predict(2, 0)
+    with pytest.raises(ValueError, match=r"rows holds the label 'a', .*: use positions"):
+        fit.predict("a", "w")
     with pytest.raises(
         ValueError, match=r"observed has a label along 'row' more than once, or X has"
     ):

@@ -132,7 +132,7 @@ def test_settings_are_chosen_and_chains_drawn_where_the_data_fit_into_memory(tab
 def test_labels_and_sparse_zeros(table, tmp_path):
     store = nmd.SparseStore.from_table(table, tmp_path / "store")
     fit = nmd.complete(store, 2, "identity", alpha=1.0, offsets="both", random_state=0)
-    assert fit.predict_labels("u003", [5, 7]).shape == (2,)
+    assert fit.predict("u003", [5, 7]).shape == (2,)
     zeros = nmd.decompose(store, 2, "relu", random_state=0)
     matrix = nmd.observations_from_table(table)
     assert bits_of(zeros) == bits_of(nmd.decompose(matrix.to_csr(), 2, "relu", random_state=0))

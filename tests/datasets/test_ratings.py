@@ -133,7 +133,7 @@ def test_the_ratings_of_the_checkout():
     observed = nmd.observations_from_table(table)
     assert observed.shape == (671, 9066)
     fit = nmd.complete(observed, 2, offsets="both", alpha=10, max_iter=3)
-    assert fit.predict_labels(1, 31).shape == (1,)
+    assert fit.predict(1, 31).shape == (1,)
 
 
 def test_a_gzipped_file_that_breaks_off_is_refused(tmp_path):

@@ -13,6 +13,8 @@ import xarray as xr
 from scipy import sparse
 
 import nmd_lab
+from nmd_lab.data.matching import Axis
+from nmd_lab.result.lookup import index_of
 
 from .case import Case
 from .containers import contents
@@ -59,10 +61,17 @@ def near(one: Any, two: Any, what: str, size: float = 0.0, rounding: float | Arr
         raise Fault(f"{what} disagrees with reconstruct()")
 
 
+def _named(fit: nmd_lab.Decomposition, axis: Axis, positions: Any) -> Any:
+    """Return the labels of rows or columns, or their positions if they have none."""
+    index = index_of(fit.labels, axis)
+    return positions if index is None else index[positions]
+
+
 def _predict(use: Use) -> None:
-    i, j = (use.rng.integers(-size, size, 5) for size in use.model.shape)
+    i, j = (use.rng.integers(size, size=5) for size in use.model.shape)
     rounding = rounding_of(use.fit)[i, j]
-    near(use.fit.predict(i, j), use.model[i, j], "predict", rounding=rounding)
+    named = _named(use.fit, "rows", i), _named(use.fit, "columns", j)
+    near(use.fit.predict(*named), use.model[i, j], "predict", rounding=rounding)
 
 
 def _predict_test(use: Use) -> None:
@@ -81,42 +90,19 @@ def _predict_test(use: Use) -> None:
         near(values[use.case.seen], expected, "predict of test data", rounding=rounding)
 
 
-def _row_labels(fit: nmd_lab.Decomposition) -> Any:
-    (row, *more), indexes = fit.labels.rows, fit.labels.coords.indexes
-    return indexes[row] if not more and row in indexes else None
-
-
-def _predict_labels(use: Use) -> None:
-    rows, columns = _row_labels(use.fit), use.fit.labels.columns
-    indexes = use.fit.labels.coords.indexes
-    if rows is not None and len(columns) == 1 and columns[0] in indexes:
-        predicted = use.fit.predict_labels(rows[0], list(indexes[columns[0]]))
-        near(predicted, use.model[0], "predict_labels", rounding=rounding_of(use.fit)[0])
-
-
 def _top(use: Use) -> None:
     fit, model = use.fit, use.model
     row, k = int(use.rng.integers(model.shape[0])), int(use.rng.integers(1, 5))
-    best = fit.top(row, k, exclude=[0] if model.shape[1] > 1 else None)
+    name, first = _named(fit, "rows", row), _named(fit, "columns", [0])
+    best = fit.top(name, k, exclude=first if model.shape[1] > 1 else None)
     near(best.values, model[row, best.position.values], "top", np.abs(model).max())
     if not (np.diff(best.values) <= 1e-6 * np.abs(model).max()).all():
         raise Fault("top is not sorted")
-    several = fit.top([row, 0, -1], k)
-    alone = fit.top(row, k)
+    several = fit.top(_named(fit, "rows", [row, 0, -1]), k)
+    alone = fit.top(name, k)
     if several.values[0].tobytes() != alone.values.tobytes():
         raise Fault("top of several rows is not that of each")
-    fit.top([row], k, exclude=use.X)
-
-
-def _top_labels(use: Use) -> None:
-    rows = _row_labels(use.fit)
-    if rows is None:
-        return
-    i = int(use.rng.integers(len(rows)))
-    one, two = use.fit.top_labels(rows[i], 3), use.fit.top(i, 3)
-    if not one.identical(two):
-        raise Fault("top_labels is not top")
-    use.fit.top_labels(list(rows[: i + 1]), 2)
+    fit.top([name], k, exclude=use.X)
 
 
 def _residual(use: Use) -> None:
@@ -172,7 +158,7 @@ def _append(use: Use) -> None:
     near(model[:m], use.model, "append")
     if model.tobytes() != again.labels.flatten(again.reconstruct().values).tobytes():
         raise Fault("append of rows is not append of what fold_in gives")
-    longer.top(longer.shape[0] - 1, 2)
+    longer.top(_named(longer, "rows", [longer.shape[0] - 1]), 2)
     _saved(use._replace(fit=longer))
 
 
@@ -260,9 +246,7 @@ def _again(use: Use) -> None:
 USES: dict[str, Callable[[Use], None]] = {
     "predict": _predict,
     "predict test data": _predict_test,
-    "predict_labels": _predict_labels,
     "top": _top,
-    "top_labels": _top_labels,
     "residual": _residual,
     "score": _score,
     "fold_in": _fold_in,

@@ -46,7 +46,7 @@ def run_in_a_fresh_interpreter(script):
 
 def test_dir_shows_the_public_names_and_those_of_every_module():
     script = """
-import json, nmd_lab, nmd_lab.fit, nmd_lab.solver.admm
+import json, nmd_lab, nmd_lab.fit, nmd_lab.solver.engines.admm
 print(json.dumps([dir(nmd_lab), nmd_lab.__all__, nmd_lab.__version__]))
 """
     shown, public, version = run_in_a_fresh_interpreter(script)
@@ -69,11 +69,3 @@ print(json.dumps([name for name in sys.modules if name.startswith("nmd_lab.")]))
     loaded = run_in_a_fresh_interpreter(script)
     assert "nmd_lab.result.decomposition" in loaded
     assert not [name for name in loaded if name.startswith(("nmd_lab.solver", "nmd_lab.fit"))]
-
-
-def test_the_command_line_shows_its_options_without_the_compiler():
-    script = """
-import json, sys, nmd_lab._command_line
-print(json.dumps([name for name in ("numba", "torch") if name in sys.modules]))
-"""
-    assert run_in_a_fresh_interpreter(script) == []

@@ -30,14 +30,14 @@ assert completion.selection.sizes["trial"] > 5
     "ratings": """
 assert fit.score(test) < 0.96
 assert fit.top(0, k=5, exclude=ratings).size == 5
-assert fit.predict_labels(frame["user"][:3], frame["item"][:3]).shape == (3,)
+assert fit.predict(frame["user"][:3], frame["item"][:3]).shape == (3,)
 """,
     "how sure": """
 import numpy as np
 
-low, high = posterior.predict_interval(test.rows, test.indices, level=0.9).T
+low, high = posterior.predict_interval(test, level=0.9).T
 assert abs(np.mean((low <= test.values) & (test.values <= high)) - 0.9) < 0.05
-error = np.sqrt(np.mean((posterior.predict(test.rows, test.indices) - test.values) ** 2))
+error = np.sqrt(np.mean((posterior.predict(test).values - test.values) ** 2))
 assert error < 0.9 * np.std(test.values)
 chances = posterior.probability(0, [1, 2, 3], above=3.9)
 assert chances.shape == (3,)
@@ -46,7 +46,7 @@ assert posterior.top(0, k=5, by="lower", exclude=train).size == 5
 """,
     "larger than memory": """
 assert store.n_stored == 12_000
-assert fit.predict_labels(frame["user"][:3], frame["item"][:3]).shape == (3,)
+assert fit.predict(frame["user"][:3], frame["item"][:3]).shape == (3,)
 store.verify()
 """,
     "scikit-learn": """

@@ -40,12 +40,14 @@ def test_new_rows_are_predicted_ranked_and_saved(offsets, tmp_path):
     np.testing.assert_array_equal(more.W.values[:12], fit.W.values)
     np.testing.assert_array_equal(more.W.values[12:], W.values)
     assert list(more.W["row"].values) == [*USERS, "ann", "bo", "cy"]
-    expected = W.values @ fit.H.values + fit.offsets_at([0], slice(None))[1] + fit.offsets.mean
+    expected = (
+        W.values @ fit.H.values + fit.fitted.offsets_at([0], slice(None))[1] + fit.offsets.mean
+    )
     if offsets == "both":
         expected += W.offset.values[:, None]
     np.testing.assert_allclose(more.reconstruct().sel(row=["ann", "bo", "cy"]), expected)
-    np.testing.assert_allclose(more.predict_labels("bo", "item 4"), expected[1, 4])
-    assert float(more.top_labels("cy", 1)[0]) == pytest.approx(expected[2].max())
+    np.testing.assert_allclose(more.predict("bo", "item 4"), expected[1, 4])
+    assert float(more.top("cy", 1)[0]) == pytest.approx(expected[2].max())
     assert more.objective == fit.objective
     assert more.relative_error == fit.relative_error
     assert "108 of 108 entries, 3 appended rows" in repr(more)
@@ -54,7 +56,7 @@ def test_new_rows_are_predicted_ranked_and_saved(offsets, tmp_path):
     more.save(tmp_path / "fit.nc")
     loaded = nmd_lab.load(tmp_path / "fit.nc")
     xr.testing.assert_identical(loaded.reconstruct(), more.reconstruct())
-    assert loaded.top_labels("cy").identical(more.top_labels("cy"))
+    assert loaded.top("cy").identical(more.top("cy"))
     one_by_one = fit
     for name, row in new.iterrows():
         one_by_one = one_by_one.append(row.rename(name))
@@ -113,7 +115,7 @@ def test_other_coordinates_and_levels_of_the_rows(tmp_path):
     frame = pd.DataFrame(X, index, ITEMS)
     more = make_fit(frame[:12]).append(frame[12:])
     assert more.W.indexes["row"].equals(index)
-    assert more.predict_labels(("c", 4), "item 1") == more.predict(14, 1)
+    assert more.predict(("c", 4), "item 1") == more.predict(14, 1)
 
 
 def test_what_cannot_be_rows_of_this_fit():

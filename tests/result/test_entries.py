@@ -96,7 +96,7 @@ def test_predictions_at_test_entries_look_like_them(kind):
         assert predicted.labels is data.labels
         rows, columns, values = predicted.entries()
         labels = predicted.row_labels[rows], predicted.column_labels[columns]
-        np.testing.assert_allclose(values, fit.predict_labels(*labels))
+        np.testing.assert_allclose(values, fit.predict(*labels))
     elif sparse.issparse(data):
         assert predicted.format == "csr"
         assert isinstance(predicted, sparse.spmatrix) == isinstance(data, sparse.spmatrix)

@@ -231,9 +231,9 @@ def test_test_data_of_any_type():
     stored = posterior.probability(matrix, above=0.2)
     assert sparse.issparse(stored)
     np.testing.assert_array_equal(stored.data, posterior.probability([1, 2], [2, 0], above=0.2))
-    np.testing.assert_array_equal(posterior.predict_labels("c", ["w"]), posterior.predict(2, 0))
+    np.testing.assert_array_equal(posterior.predict("c", ["w"]), posterior.predict(2, 0))
     with pytest.raises(KeyError, match="no label 'f'"):
-        posterior.predict_labels("f", "w")
+        posterior.predict("f", "w")
 
 
 def test_a_loss_of_the_user_has_means_but_no_noise():

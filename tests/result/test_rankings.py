@@ -1,4 +1,4 @@
-"""The best columns of rows: positions by `top`, labels by `top_labels`."""
+"""The best columns of rows, which are named by label or position."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from scipy import sparse
 
 import nmd_lab
 
-USERS = np.arange(1, 13)
+USERS = [f"user {i}" for i in range(1, 13)]
 ITEMS = [f"item {j}" for j in range(9)]
 
 
@@ -28,7 +28,7 @@ def fit(X):
 def test_several_rows_are_as_each_alone(fit):
     best = fit.top([0, -1, 5], k=4)
     assert best.dims == ("user", "place")
-    assert list(best.user.values) == [1, 12, 6]
+    assert list(best.user.values) == ["user 1", "user 12", "user 6"]
     assert list(best.place.values) == [1, 2, 3, 4]
     for line, row in enumerate([0, 11, 5]):
         one = fit.top(row, k=4)
@@ -40,39 +40,55 @@ def test_several_rows_are_as_each_alone(fit):
     assert fit.top(np.array([], dtype=int), k=3).shape == (0, 3)
 
 
-def test_labels_are_not_positions(fit):
-    xr.testing.assert_identical(fit.top_labels(1, 3), fit.top(0, 3))
-    xr.testing.assert_identical(fit.top_labels([12, 1], 3), fit.top([11, 0], 3))
-    assert fit.top(1).user.item() == 2
-    with pytest.raises(KeyError, match="no label 0: the labels are numbers from 1 to 12"):
-        fit.top_labels(0)
+@pytest.mark.parametrize(("rows", "named", "positions"), [
+    (USERS, ["user 3", -1, 0, "user 1"], [2, 11, 0, 0]),
+    (np.arange(12) * 10, [10, 30], [1, 3]),  # integers among integer labels are labels
+    (np.arange(12), [-1, 3], [11, 3]),  # these labels are positions
+    ([*range(1, 12), "x"], [1, "x"], [0, 11]),
+    (np.arange(12) + 0.5, [0.5, 1], [0, 1]),
+    (pd.date_range("2020-01-01", periods=12), [pd.Timestamp("2020-01-02"), 0], [1, 0]),
+    (pd.MultiIndex.from_product([list("abc"), [1, 2, 3, 4]]), [("b", 2), 0], [5, 0]),
+], ids=["text", "integers", "counted", "some integers", "numbers", "dates", "levels"])  # fmt: skip
+def test_rows_are_named_by_label_or_position(X, rows, named, positions):
+    fit = nmd_lab.complete(pd.DataFrame(X, rows, ITEMS), 2, alpha=0, max_iter=5, tol=0)
+    expected = fit.reconstruct().values
+    np.testing.assert_allclose(fit.predict(named, "item 1"), expected[positions, 1])
+    for one, position in zip(named, positions, strict=True):
+        np.testing.assert_allclose(fit.top(one, 9).values, -np.sort(-expected[position]))
+    best = fit.top(named, 9)
+    np.testing.assert_allclose(best.values, -np.sort(-expected[positions]))
+
+
+def test_what_is_no_label_is_named(fit, X):
+    with pytest.raises(KeyError, match=r"row has no label 'usr 3': did you mean 'user 3'\?"):
+        fit.top(["user 1", "usr 3"])
+    with pytest.raises(KeyError, match="columns has no label 'itm 3': did you mean 'item 3'"):
+        fit.predict(1, "itm 3")
+    numbered = nmd_lab.complete(pd.DataFrame(X, range(1, 13)), 1, alpha=0, max_iter=2)
+    with pytest.raises(KeyError, match="row has no label 0: the labels are numbers from 1 to 12"):
+        numbered.top(0)
     with pytest.raises(KeyError, match=r"no label '3': did you mean 3\?"):
-        fit.top_labels([1, "3"])
-    with pytest.raises(KeyError, match=r"no label 'itm 3': did you mean 'item 3'"):
-        fit.predict_labels(1, "itm 3")
+        numbered.top([1, "3"])
     plain = nmd_lab.complete(np.ones((3, 4)), 1, alpha=0, max_iter=2)
-    with pytest.raises(ValueError, match="rows have no labels"):
-        plain.top_labels(0)
+    with pytest.raises(TypeError, match=r"row holds 'ann', and no labels .* integer positions"):
+        plain.top("ann")
 
 
 def test_columns_are_left_out_by_label(fit):
     best = fit.top(3, k=4)
     names = [str(name) for name in best["item"].values[:2]]
     rest = fit.top(3, k=2, exclude=best.position.values[:2])
-    xr.testing.assert_identical(fit.top_labels(USERS[3], k=2, exclude=names), rest)
-    xr.testing.assert_identical(fit.top_labels([USERS[3]], k=2, exclude=names)[0], fit.top(
+    xr.testing.assert_identical(fit.top(3, k=2, exclude=names), rest)
+    xr.testing.assert_identical(fit.top([3], k=2, exclude=names)[0], fit.top(
         [3], k=2, exclude=best.position.values[:2]
     )[0])  # fmt: skip
     rated = pd.Series([4.0, np.nan, 2.0, 1.0], index=[names[0], "item 1", names[1], "another"])
     kept = [name for name in names if name != "item 1"]
     assert len(kept) == 2
-    for ranked in (fit.top_labels(USERS[3], k=2, exclude=rated), fit.top(3, k=2, exclude=rated)):
-        xr.testing.assert_identical(ranked, rest)
+    xr.testing.assert_identical(fit.top(3, k=2, exclude=rated), rest)
     xr.testing.assert_identical(fit.top(3, k=2, exclude=rated.notna()), rest)
     with pytest.raises(KeyError, match="no label 'itm 3': did you mean 'item 3'"):
-        fit.top_labels(USERS[3], exclude=["itm 3"])
-    with pytest.raises(TypeError, match=r"exclude has dtype .*labels to top_labels\(\)"):
-        fit.top(3, exclude=names)
+        fit.top(3, exclude=["itm 3"])
 
 
 @pytest.mark.parametrize("row", [0, [0, 1]])
@@ -84,7 +100,7 @@ def test_bad_arguments(fit, row):
         with pytest.raises(IndexError, match=r"row holds .* from 0 to 11"):
             fit.top(bad)
     for bad in (1.0, True, "1", [True, False]):
-        with pytest.raises(TypeError, match=r"integer positions, or labels to top_labels\(\)"):
+        with pytest.raises(KeyError, match="row has no label"):
             fit.top(bad)
     with pytest.raises(ValueError, match=r"exclude has shape \(3, 3\)"):
         fit.top(row, exclude=np.ones((3, 3)))
@@ -118,7 +134,9 @@ def test_what_is_known_is_left_out_in_every_container(fit, X, rng):
 
 
 def test_labels_that_the_fit_does_not_have_are_no_columns_to_leave_out(fit):
-    seen = pd.DataFrame({"user": [2, 2, 99], "item": ["item 4", "new", "item 5"], "rating": 1.0})
+    seen = pd.DataFrame(
+        {"user": ["user 2", "user 2", "new"], "item": ["item 4", "new", "item 5"], "rating": 1.0}
+    )
     known = nmd_lab.observations_from_table(seen)
     best = fit.top([1, 2], k=9, exclude=known)
     assert set(best.position.values[0]) == {*range(9)} - {4} | {-1}
@@ -145,26 +163,16 @@ def test_rows_and_columns_of_several_dimensions(rng):
 def test_a_duplicate_label_is_named(X):
     frame = pd.DataFrame(X, [*"abcdefghijk", "a"], ITEMS)
     fit = nmd_lab.complete(frame, 2, alpha=0, max_iter=2, tol=0)
-    with pytest.raises(ValueError, match="rows have the label 'a' more than once"):
-        fit.predict_labels("a", "item 1")
-    assert fit.predict_labels("b", "item 1") == fit.predict(1, 1)
+    with pytest.raises(ValueError, match=r"rows holds the label 'a', .*once: use positions"):
+        fit.predict("a", "item 1")
+    assert fit.predict("b", "item 1") == fit.predict(1, 1)
     with pytest.raises(KeyError, match="'z'"):
-        fit.top_labels("z")
-
-
-def test_labels_of_several_levels(X):
-    index = pd.MultiIndex.from_product([["a", "b", "c"], [1, 2, 3, 4]], names=["city", "year"])
-    fit = nmd_lab.complete(pd.DataFrame(X, index, ITEMS), 2, alpha=0, max_iter=2, tol=0)
-    assert fit.predict_labels(("b", 2), "item 1") == fit.predict(5, 1)
-    pair = fit.predict_labels([("b", 2), ("a", 1)], "item 1")
-    np.testing.assert_array_equal(pair, fit.predict([5, 0], 1))
-    np.testing.assert_array_equal(fit.top_labels(("b", 2), 3), fit.top(5, 3))
-    np.testing.assert_array_equal(fit.top_labels([("b", 2)], 3), fit.top([5], 3))
+        fit.top("z")
 
 
 def test_labels_keep_their_type_in_a_full_table(X):
     frame = pd.DataFrame(X, range(1, 13), range(101, 110))
     fit = nmd_lab.complete(frame, 2, alpha=0, max_iter=3, tol=0)
-    table = fit.top([0, 1], k=2)
+    table = fit.top([1, 2], k=2)
     assert table.column.dtype.kind == "i"
     assert set(table.column.values.ravel()) <= set(range(101, 110))

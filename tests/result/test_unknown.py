@@ -45,9 +45,9 @@ def expected(result, row, column):
 
 @pytest.mark.parametrize(("row", "column"), [("zed", "a"), ("u1", "zz"), ("zed", "zz")])
 def test_what_is_unknown_is_predicted_from_offsets(result, row, column):
-    found = result.predict_labels([row, "u2"], [column, "b"], unknown="offsets")
+    found = result.predict([row, "u2"], [column, "b"], unknown="offsets")
     np.testing.assert_allclose(found[0], expected(result, row, column), rtol=1e-6)
-    np.testing.assert_array_equal(found[1:], result.predict_labels("u2", "b"))
+    np.testing.assert_array_equal(found[1:], result.predict("u2", "b"))
     frame = pd.DataFrame(1.0, ["u2", row], ["b", column])
     table = result.predict(frame, unknown="offsets")
     np.testing.assert_allclose(table.loc[row, column], found[0], rtol=1e-6)
@@ -56,15 +56,15 @@ def test_what_is_unknown_is_predicted_from_offsets(result, row, column):
 
 def test_a_fit_without_offsets_predicts_f_of_0():
     plain = nmd.complete(X, 2, alpha=0.1, offsets="none", random_state=0, max_iter=5)
-    assert plain.predict_labels("zed", "a", unknown="offsets") == 0
+    assert plain.predict("zed", "a", unknown="offsets") == 0
 
 
 def test_all_that_is_unknown_is_named_with_the_remedy(result):
     rows = [f"new {i}" for i in range(7)]
     with pytest.raises(KeyError, match=r"'new 0', .*'new 4' and 2 more: give unknown='offsets'"):
-        result.predict_labels(["u1", *rows], "a")
+        result.predict(["u1", *rows], "a")
     with pytest.raises(KeyError, match=r"did you mean 'u1' \(or give unknown='offsets'\)\?"):
-        result.predict_labels("uu1", "a")
+        result.predict("uu1", "a")
     frame = pd.DataFrame(1.0, ["u1", *rows], ["a"])
     with pytest.raises(ValueError, match=r"'new 4' and 2 more: .*, or give unknown='offsets'"):
         result.predict(frame)
@@ -88,8 +88,8 @@ def test_rows_without_entries_get_zeros(fit, as_sparse):
     np.testing.assert_array_equal(W[[0, 2]], fit.fold_in(NEW.iloc[[0, 2]]))
     assert not fit.fold_in(holes[[1]] if as_sparse else NEW.iloc[[1]], unknown="offsets").any()
     longer = fit.append(NEW, unknown="offsets")
-    zeros = fit.predict_labels("?", COLUMNS, unknown="offsets")
-    np.testing.assert_allclose(longer.predict_labels("n1", COLUMNS), zeros)
+    zeros = fit.predict("?", COLUMNS, unknown="offsets")
+    np.testing.assert_allclose(longer.predict("n1", COLUMNS), zeros)
 
 
 def test_unknown_columns_say_nothing_of_new_rows(fit):
@@ -113,9 +113,9 @@ def test_a_posterior_draws_rows_without_entries_from_their_prior(posterior):
 def test_columns_with_losses_of_their_own_have_none_for_an_unknown_column():
     frame = pd.DataFrame({"size": [1.0, 2, 3, 4], "adult": pd.array([True, False] * 2, "boolean")})
     mixed = nmd.complete(frame.set_axis(list("wxyz")), 1, alpha=0.1, random_state=0, max_iter=3)
-    assert np.isfinite(mixed.predict_labels("?", "size", unknown="offsets"))
+    assert np.isfinite(mixed.predict("?", "size", unknown="offsets"))
     with pytest.raises(ValueError, match="columns has labels that the fit does not know"):
-        mixed.predict_labels("w", "age", unknown="offsets")
+        mixed.predict("w", "age", unknown="offsets")
 
 
 def test_estimators_predict_rows_without_entries_from_offsets():

@@ -28,7 +28,9 @@ def ratings(shape=(18, 14), share=0.6, seed=0):
 
 def low_rank(fit):
     """Return WH + offsets from the parts of a fit."""
-    rows, columns = fit.offsets_at(slice(None), slice(None))  # the mean is in those of the rows
+    rows, columns = fit.fitted.offsets_at(
+        slice(None), slice(None)
+    )  # the mean is in those of the rows
     return fit.factors[0] @ fit.factors[1] + rows[:, None] + columns
 
 

@@ -9,6 +9,8 @@ from given import given
 import nmd_lab
 from nmd_lab.datasets import synthetic
 from nmd_lab.solver import restarts
+from nmd_lab.solver.run import Run
+from nmd_lab.solver.side_by_side import FEWEST_SIDE_BY_SIDE, MOST_SIDE_BY_SIDE
 
 VARIABLES = {"kind", "objective", "relative_error", "n_iter", "seconds", "stop_reason"}
 OPTIONS = {"n_init": 4, "max_iter": 30, "random_state": 0}
@@ -221,7 +223,7 @@ def medium():
 
 @pytest.mark.parametrize(("f", "loss"), [("relu", "frobenius"), ("minmax", "l1"), ("square", "kl")])
 def test_threads_change_nothing(medium, f, loss, monkeypatch):
-    assert restarts.FEWEST_SIDE_BY_SIDE < medium.size < restarts.MOST_SIDE_BY_SIDE
+    assert FEWEST_SIDE_BY_SIDE < medium.size < MOST_SIDE_BY_SIDE
     together = []
     run = restarts._Runner._side_by_side
 
@@ -272,7 +274,7 @@ def test_an_error_in_a_thread_is_not_swallowed(medium, monkeypatch):
     def broken(*arguments):
         raise ZeroDivisionError
 
-    monkeypatch.setattr(restarts, "_stop_when_behind", broken)
+    monkeypatch.setattr(Run, "_pruned", broken)
     with pytest.raises(ZeroDivisionError):
         nmd_lab.decompose(
             medium, 2, n_init=3, max_iter=3, random_state=0, compute=nmd_lab.Compute(threads=2)

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import nmd_lab as nmd
 from nmd_lab._labelled import ResumableFit
 from nmd_lab.solver.prepare import prepare
-from nmd_lab.solver.run import Run
-from nmd_lab.solver.starts import iterate
+from nmd_lab.solver.starts import run_from
+from nmd_lab.solver.stopping import StopPolicy
 
 
 def run_of(X, rank=3, **options):
     problem, starts, checked, plan, held_out, *_ = prepare(
         X, rank, "relu", "frobenius", absent_are_zeros=True, random_state=0, **options
     )
-    states = iterate(problem, next(starts), checked, plan)
-    return Run(states, tol=checked.tol, held_out=held_out, patience=checked.solver.patience)
+    policy = StopPolicy(tol=checked.tol, patience=checked.solver.patience)
+    return run_from(problem, next(starts), checked, plan, policy, held_out=held_out)
 
 
 @pytest.mark.parametrize(
@@ -71,16 +73,15 @@ def test_a_resumable_fit_is_the_fit(small):
     assert result.parameters["observations_hash"] == whole.parameters["observations_hash"]
 
 
-def test_an_overflow_later_gives_the_best_so_far(small):
+def test_an_overflow_later_gives_the_best_so_far(small, monkeypatch):
     run = run_of(small)
     first = run.advance(2)
-    states = run._states
+    iterate = run._engine.iterate
 
-    def overflowing():
-        state = next(states)
-        yield type(state)(**{**vars(state), "objective": np.inf})
+    def overflowing(*arguments):
+        return replace(iterate(*arguments), objective=np.inf)
 
-    run._states = overflowing()
+    monkeypatch.setattr(run._engine, "iterate", overflowing)
     outcome = run.advance(5)
     assert outcome.stop_reason.code == "not finite"
     assert outcome.score == first.score

@@ -8,16 +8,12 @@ from typing import Any
 
 import xarray as xr
 
-from nmd_lab._stop_reason import StopReason
 from nmd_lab.data.labels import COMPONENT, RESULT_ATTRIBUTE
-from nmd_lab.model.losses import LOSSES
-from nmd_lab.model.nonlinearities import NONLINEARITY_CLASSES
 from nmd_lab.result.serialization import (
     Model,
     describe_result,
     description_of,
-    labels_from,
-    model_from,
+    fields_of_result,
     refused_as,
 )
 
@@ -33,8 +29,7 @@ def to_dataset(posterior: DrawnFactors) -> xr.Dataset:
     labels = posterior.labels
     renamed = labels.clashes(TAKEN)
     labels = labels.rename(renamed)
-    models, reason = (posterior.nonlinearity, posterior.loss), posterior.stop_reason
-    description = describe_result(models, reason, posterior.parameters, labels, renamed) | {
+    description = describe_result(posterior, labels, renamed) | {
         "kind": KIND,
         "noise": posterior.noise,
         "mean": posterior.mean,
@@ -69,7 +64,6 @@ def _arguments(
 ) -> dict[str, Any]:
     """Return the arguments, given the description in the Dataset."""
     counts = [CHAIN, DRAW, SWEEP, COMPONENT, *PROBES]
-    labels = labels_from(dataset.drop_vars(counts, errors="ignore").coords, description)
     arrays = {
         name: dataset[name].values if name in dataset else None
         for name in (*VARIABLES, *TRACE, *PROBES)
@@ -81,20 +75,15 @@ def _arguments(
     for name in ("row_offsets", "column_offsets"):
         if name in dataset:
             arrays[name] = dataset[name].values.reshape(chains, draws, -1)
-    return {
-        "labels": labels,
+    return fields_of_result(dataset, counts, description, known) | {
         **{name: arrays[name] for name in (*VARIABLES, "log_likelihood")},
         "predictions": arrays["prediction"],
         "probe_rows": arrays["probe_row"],
         "probe_columns": arrays["probe_column"],
-        "nonlinearity": model_from("nonlinearity", description, NONLINEARITY_CLASSES, known),
-        "loss": model_from("loss", description, LOSSES, known),
         "targets": targets if "target_mean" in dataset else None,
         "noise": description["noise"],
         "mean": description["mean"],
         "levels": description["levels"],
-        "stop_reason": StopReason.read(description["stop_code"], description["stop_reason"]),
-        "parameters": description["parameters"],
     }
 
 

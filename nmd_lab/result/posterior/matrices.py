@@ -10,8 +10,7 @@ import xarray as xr
 
 from nmd_lab._checks import as_generator, check_integer
 from nmd_lab.data.containers import dense_like
-from nmd_lab.data.matched import match_data
-from nmd_lab.data.sparse import is_sparse
+from nmd_lab.result.filling import data_to_fill
 
 from .draws import DrawnFactors
 from .kernels import Array
@@ -104,10 +103,8 @@ class PosteriorMatrices(DrawnFactors):
         array([[5., 1.],
                [6., 7.]])
         """
-        if is_sparse(X):
-            raise ValueError("X is sparse, and a completed copy would not be: give dense data.")
         n, rng = check_integer("n", n, 1), as_generator(random_state)
-        data = match_data(self.labels, X, owner="the posterior")
+        data = data_to_fill(self.labels, X, "the posterior")
         completed, predictive = data.observations.to_array(), self.predictive
         i, j = np.nonzero(np.isnan(completed))
         order = np.concatenate(

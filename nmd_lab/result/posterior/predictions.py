@@ -8,10 +8,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from nmd_lab._checks import check_number, check_share
-from nmd_lab.result.lookup import Unknown, check_unknown, positions_of
+from nmd_lab.result.entries import Entries, entries_at, entries_of
+from nmd_lab.result.lookup import Unknown, positions_of
 
 from .draws import DrawnFactors
-from .entries import Entries, entries_of, summarise
+from .entries import Summary, summarise
 from .noise import Array
 from .ordinal import OrdinalNoise
 from .summaries import interval_of, mean_of, std_of
@@ -26,15 +27,15 @@ class PosteriorPredictions(DrawnFactors):
     def predict(
         self, rows: Any, columns: ArrayLike | None = None, *, unknown: Unknown = "error"
     ) -> Any:
-        """Return the posterior mean of f at the given positions, or at the entries of test data.
+        """Return the posterior mean of f at rows and columns, or at the entries of test data.
 
         Parameters
         ----------
-        rows : array_like of int
-            Positions, counted from 0; negative ones count from the end.  Or, without `columns`,
-            test data of any type that `Decomposition.predict` takes.
-        columns : array_like of int, optional
-            Positions.  They broadcast with those of the rows.
+        rows : label, int or array_like
+            Labels or positions of rows, by the rule of `Decomposition.predict`.  Or, without
+            `columns`, test data of any type that it takes.
+        columns : label, int or array_like, optional
+            Labels or positions of columns.  They broadcast with the rows.
         unknown : {"error", "offsets"}, default "error"
             What is done with labels that X did not have, as for `Decomposition.predict`.  The
             methods for intervals have no such choice: `fold_in` draws a new row from its prior.
@@ -47,48 +48,8 @@ class PosteriorPredictions(DrawnFactors):
 
         Raises
         ------
-        TypeError, IndexError
-            If a position is not an integer, or lies outside X.
-        ValueError
-            If the test data have another shape than X, or a label that X does not have.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from nmd_lab.data.labels import labels_of
-        >>> from nmd_lab.result.posterior.posterior import Posterior
-        >>> W, H, rho = np.ones((1, 4, 2, 1)), np.ones((1, 4, 3, 1)), np.ones((1, 4))
-        >>> posterior = Posterior.from_arrays(labels_of(np.ones((2, 3))), W, H, rho)
-        >>> posterior.predict([0, 1], 2)
-        array([1., 1.])
-        """
-        check_unknown(unknown)
-        entries = entries_of(self, rows, columns, unknown)
-        return entries.back(summarise(self, entries, lambda p, v, _: mean_of(p, v)))
-
-    def predict_labels(
-        self, rows: ArrayLike, columns: ArrayLike, *, unknown: Unknown = "error"
-    ) -> Array:
-        """Return the posterior mean of f at the given labels.
-
-        Parameters
-        ----------
-        rows, columns : array_like
-            Row and column labels.  They broadcast.
-        unknown : {"error", "offsets"}, default "error"
-            What is done with labels that X did not have; see `predict`.
-
-        Returns
-        -------
-        ndarray, 1-D
-            One prediction for each pair.
-
-        Raises
-        ------
-        KeyError
-            If X had no such labels; the message names them.
-        ValueError
-            If rows or columns have no labels, or one of these labels more than once.
+        KeyError, IndexError, TypeError, ValueError
+            As for `Decomposition.predict`.
 
         Examples
         --------
@@ -97,16 +58,11 @@ class PosteriorPredictions(DrawnFactors):
         >>> from nmd_lab.result.posterior.posterior import Posterior
         >>> X = pd.DataFrame([[1.0, 1.0]], index=["ann"], columns=["p", "q"])
         >>> W, H, rho = np.ones((1, 4, 1, 1)), np.ones((1, 4, 2, 1)), np.ones((1, 4))
-        >>> Posterior.from_arrays(labels_of(X), W, H, rho).predict_labels("ann", ["p", "q"])
-        array([1., 1.])
+        >>> posterior = Posterior.from_arrays(labels_of(X), W, H, rho)
+        >>> posterior.predict("ann", ["p", "q"]), posterior.predict(0, 1)
+        (array([1., 1.]), array([1.]))
         """
-        check_unknown(unknown)
-        i, j = np.broadcast_arrays(
-            positions_of(self.labels, "rows", rows, unknown),
-            positions_of(self.labels, "columns", columns, unknown),
-        )
-        entries = Entries(i.ravel(), j.ravel())
-        return summarise(self, entries, lambda p, v, _: mean_of(p, v))
+        return self._summary(rows, columns, lambda p, v, _: mean_of(p, v), unknown)
 
     def predict_std(
         self, rows: Any, columns: ArrayLike | None = None, *, noise: bool = True
@@ -141,8 +97,7 @@ class PosteriorPredictions(DrawnFactors):
         >>> posterior.predict_std(0, 1), posterior.predict_std(0, 1, noise=False)
         (array([0.5]), array([0.]))
         """
-        entries = entries_of(self, rows, columns)
-        return entries.back(summarise(self, entries, lambda p, v, _: std_of(p, v, noise)))
+        return self._summary(rows, columns, lambda p, v, _: std_of(p, v, noise))
 
     def predict_interval(
         self, rows: Any, columns: ArrayLike | None = None, level: float = 0.9, *, noise: bool = True
@@ -180,7 +135,7 @@ class PosteriorPredictions(DrawnFactors):
         array([[-0.96,  2.96]])
         """
         level = check_share("level", level, zero=False)
-        entries = entries_of(self, rows, columns)
+        entries = self._entries(rows, columns)
         return summarise(self, entries, lambda p, v, _: interval_of(p, v, level, noise), 2)
 
     def probability(self, rows: Any, columns: ArrayLike | None = None, *, above: float) -> Any:
@@ -213,9 +168,8 @@ class PosteriorPredictions(DrawnFactors):
         array([0.5])
         """
         bound = check_number("above", above)
-        entries = entries_of(self, rows, columns)
-        return entries.back(
-            summarise(self, entries, lambda p, v, _: 1 - p.cdf(v, np.full(v.shape[1], bound)))
+        return self._summary(
+            rows, columns, lambda p, v, _: 1 - p.cdf(v, np.full(v.shape[1], bound))
         )
 
     def log_density(
@@ -255,11 +209,14 @@ class PosteriorPredictions(DrawnFactors):
         if columns is not None:
             if values is None:
                 raise TypeError("values=None goes with test data only: give the observations.")
-            given = map(np.atleast_1d, (rows, columns, values))
-            rows, columns, values = np.broadcast_arrays(*given)
-        entries = entries_of(self, rows, columns)
-        own = values if entries.observations is None else entries.observations.entries().values
-        x = np.asarray(own, dtype=np.float64).ravel()
+            i = positions_of(self.labels, "rows", rows)
+            j = positions_of(self.labels, "columns", columns)
+            i, j, values = np.broadcast_arrays(i, j, np.atleast_1d(values))
+            rows, columns = entries_at(i, j), None
+        entries = self._entries(rows, columns)
+        if entries.data is not None:
+            values = entries.data.observations.entries().values
+        x = np.asarray(values, dtype=np.float64).ravel()
         return summarise(self, entries, lambda p, v, part: p.log_density(v, x[part]))
 
     def level_probabilities(self, rows: Any, columns: ArrayLike | None = None) -> Array:
@@ -306,7 +263,18 @@ class PosteriorPredictions(DrawnFactors):
                 f"level_probabilities() is for ordinal data, and noise={self.noise!r}: use "
                 "probability(..., above=)."
             )
-        entries = entries_of(self, rows, columns)
+        entries = self._entries(rows, columns)
         return summarise(
             self, entries, lambda _, v, part: predictive.level_probabilities(v), predictive.numbers
         )
+
+    def _entries(self, rows: Any, columns: Any, unknown: Unknown | None = None) -> Entries:
+        """Return the entries of rows and columns, or of test data."""
+        return entries_of(self.labels, rows, columns, unknown, "the posterior")
+
+    def _summary(
+        self, rows: Any, columns: Any, summary: Summary, unknown: Unknown | None = None
+    ) -> Any:
+        """Return one number for each entry, in the type of the test data if there are some."""
+        entries = self._entries(rows, columns, unknown)
+        return entries.back(summarise(self, entries, summary))

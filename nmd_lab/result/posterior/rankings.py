@@ -7,10 +7,10 @@ from typing import Any, Literal
 import numpy as np
 import xarray as xr
 
-from nmd_lab._checks import check_positions, check_word
+from nmd_lab._checks import check_word
 from nmd_lab.data.labels import COMPONENT
-from nmd_lab.result.lookup import is_one_label, positions_of
-from nmd_lab.result.rankings import ScoredRows, ranking
+from nmd_lab.result.entries import entries_at
+from nmd_lab.result.rankings import ScoredRows, ranked_rows
 
 from .draws import CHAIN, DRAW
 from .kernels import Array
@@ -21,15 +21,15 @@ By = Literal["mean", "lower", "upper"]
 
 
 class PosteriorRankings(PosteriorPredictions):
-    """The best columns of rows, by position and by label."""
+    """The best columns of rows."""
 
     def top(self, row: Any, k: int = 10, *, by: By = "mean", exclude: Any = None) -> xr.DataArray:
         """Return the k best columns of one or several rows, best first.
 
         Parameters
         ----------
-        row : int or array_like of int
-            Positions of the rows, counted from 0; negative ones count from the end.
+        row : label, int or array_like
+            Labels or positions of the rows, by the rule of `Decomposition.predict`.
         k : int, default 10
             Number of columns.
         by : {"mean", "lower", "upper"}, default "mean"
@@ -46,8 +46,8 @@ class PosteriorRankings(PosteriorPredictions):
 
         Raises
         ------
-        IndexError, TypeError, ValueError
-            If an argument is invalid.
+        KeyError, IndexError, TypeError, ValueError
+            As for `Decomposition.top`.
 
         Examples
         --------
@@ -59,38 +59,7 @@ class PosteriorRankings(PosteriorPredictions):
         >>> posterior.top(0, k=2).position.values
         array([1, 2])
         """
-        positions = check_positions("row", row, self.shape[0], "top_labels")
-        return ranking(self._scored_by(by), positions, np.ndim(row) == 0, k, exclude)
-
-    def top_labels(
-        self, row: Any, k: int = 10, *, by: By = "mean", exclude: Any = None
-    ) -> xr.DataArray:
-        """Return the k best columns of the rows with these labels.
-
-        Parameters
-        ----------
-        row : label or array_like of labels
-            Row labels.
-        k, by
-            As for `top`.
-        exclude
-            As for `top`, but a list has labels of columns, if the columns have labels.
-
-        Returns
-        -------
-        xarray.DataArray
-            As for `top`.
-
-        Raises
-        ------
-        KeyError
-            If X had no such row or column label.  The message names the first one.
-        IndexError, TypeError, ValueError
-            If the rows have no labels, or another argument is invalid.
-        """
-        scored = self._scored_by(by)
-        positions = positions_of(self.labels, "rows", row).ravel()
-        return ranking(scored, positions, is_one_label(self.labels, "rows", row), k, exclude, True)
+        return ranked_rows(self._scored_by(by), row, k, exclude)
 
     def _scored_by(self, by: str) -> ScoredRows:
         """Return the numbers that are compared, by row."""
@@ -98,9 +67,10 @@ class PosteriorRankings(PosteriorPredictions):
         columns = np.arange(self.shape[1])
 
         def scores(row: int) -> Array:
+            entries = entries_at(row, columns)
             if by == "mean":
-                return np.asarray(self.predict(row, columns))
-            ends = self.predict_interval(row, columns, noise=False)
+                return np.asarray(self.predict(entries))
+            ends = self.predict_interval(entries, noise=False)
             return ends[:, 0 if by == "lower" else 1]
 
         first: dict[str, Any] = {CHAIN: 0, DRAW: 0, COMPONENT: 0}

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from html import escape
-
 import numpy as np
 
 from nmd_lab.data.labels import COMPONENT
-from nmd_lab.result.html import folded, table
+from nmd_lab.result.html import framed, table
 from nmd_lab.result.selection import in_short
 
 from .diagnostics import PosteriorDiagnostics
@@ -27,11 +25,7 @@ class PosteriorSummary(PosteriorDiagnostics):
 
     def _repr_html_(self) -> str:
         """Return the HTML summary that notebooks show."""
-        return (
-            '<div style="color: inherit; font-size: 0.9em;">'
-            f"<p><b>nmd_lab.Posterior</b> {escape(self._formula)}</p>{table(self._facts)}"
-            f"{folded('Parameters', table(in_short(self.parameters)))}</div>"
-        )
+        return framed("Posterior", self._formula, table(self._facts), in_short(self.parameters))
 
     def __repr__(self) -> str:
         """Return a summary of a few lines."""

@@ -200,8 +200,8 @@ class SparseFactor(Entrywise):
     @property
     def parameters(self) -> tuple[float, ...]:  # type: ignore[override]
         """The weight, if it is known, and 1 if the factor is nonnegative."""
-        known = () if self.weight is None else (self.weight,)
-        return (*known, 1.0) if self.nonnegative else known
+        weights = () if self.weight is None else (self.weight,)
+        return (*weights, 1.0) if self.nonnegative else weights
 
     def weighted(self, weight: float) -> SparseFactor:
         """Return the same constraint with another weight."""
@@ -235,9 +235,9 @@ class Simplex(FactorConstraint):
         k, rank = rows.shape
         falling = -np.sort(-rows, axis=1)
         excess = np.cumsum(falling, axis=1) - 1.0
-        kept = np.count_nonzero(falling * np.arange(1, rank + 1) > excess, axis=1)
-        kept = np.maximum(kept, 1)  # rounding of large numbers
-        shift = excess[np.arange(k), kept - 1] / kept
+        n_positive = np.count_nonzero(falling * np.arange(1, rank + 1) > excess, axis=1)
+        n_positive = np.maximum(n_positive, 1)  # rounding of large numbers
+        shift = excess[np.arange(k), n_positive - 1] / n_positive
         nearest = np.maximum(rows - shift[:, None], 0.0)
         total = nearest.sum(axis=1, keepdims=True)
         even = np.full_like(nearest, 1.0 / rank)
@@ -269,25 +269,25 @@ class Orthonormal(FactorConstraint):
 class InUnits(FactorConstraint):
     """A constraint on rows that are divided by a power of two (`nmd_lab.solver.scaling`)."""
 
-    def __init__(self, given: FactorConstraint, size: float, objective: float) -> None:
-        self.given, self.size, self.objective = given, size, objective
+    def __init__(self, plain: FactorConstraint, size: float, objective: float) -> None:
+        self.plain, self.size, self.objective = plain, size, objective
 
     def prox(self, rows: FloatArray, step: FloatArray) -> FloatArray:
         """Return the proximal map in the units of the problem."""
         in_units: FloatArray = (
-            self.given.prox(rows * self.size, step * (self.size**2 / self.objective)) / self.size
+            self.plain.prox(rows * self.size, step * (self.size**2 / self.objective)) / self.size
         )
         return in_units
 
     def value(self, rows: FloatArray) -> float:
         """Return the penalty in the units of the problem."""
-        return self.given.value(rows * self.size) / self.objective
+        return self.plain.value(rows * self.size) / self.objective
 
 
 def couples_rows(constraint: FactorConstraint | None) -> bool:
     """Return whether a constraint holds for all rows together."""
-    given = constraint.given if isinstance(constraint, InUnits) else constraint
-    return isinstance(given, Orthonormal)
+    plain = constraint.plain if isinstance(constraint, InUnits) else constraint
+    return isinstance(plain, Orthonormal)
 
 
 BY_NAME: dict[str, type[FactorConstraint]] = {

@@ -1,12 +1,12 @@
 """Descents on the objective itself, where it is simple enough to need no split variable.
 
-A descent holds feasible factors.  Each step lowers the objective, or the descent takes it back.
-`nmd_lab.solver.constraints.search` runs descents one after the other.
+A descent has feasible factors.  Each step lowers the objective, or the descent takes it back.
+`nmd_lab.solver.engines.constrained` runs descents one after the other.
 """
 
 from __future__ import annotations
 
-from typing import ClassVar, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from nmd_lab.model.losses import KL, Frobenius
 from nmd_lab.model.nonlinearities import Identity, Modulus, ReLU
 from nmd_lab.solver.problem import Problem
 
-from .given import is_nonnegative
+from .factor_constraints import is_nonnegative
 
 
 class Descended(NamedTuple):
@@ -36,20 +36,12 @@ class Descended(NamedTuple):
 
 
 class Descent(Protocol):
-    """A descent from given factors.
+    """A descent on the objective of a problem."""
 
-    Attributes
-    ----------
-    KEPT : tuple of str
-        Names of the attributes that `begin` and `step` change, for checkpoints.
-    """
+    def begin(self, W_aug: FloatArray, H_aug: FloatArray) -> Any:
+        """Return the state of a descent that begins at feasible factors."""
 
-    KEPT: ClassVar[tuple[str, ...]]
-
-    def begin(self, W_aug: FloatArray, H_aug: FloatArray) -> None:
-        """Begin anew from feasible factors."""
-
-    def step(self) -> Descended:
+    def step(self, state: Any) -> Descended:
         """Do one step in W and in H, and return the factors of lowest objective since `begin`."""
 
 

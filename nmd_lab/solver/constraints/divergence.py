@@ -14,8 +14,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cache
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,10 +31,16 @@ from nmd_lab.solver.ridge import Ridge
 from .descent import Descended
 
 
+@dataclass
+class DivergenceState:
+    """W and Hᵀ in double precision."""
+
+    W: NDArray[np.float64]
+    Ht: NDArray[np.float64]
+
+
 class DivergenceDescent:
     """Descent on the divergence, number by number; see `Descent`."""
-
-    KEPT: ClassVar[tuple[str, ...]] = ("W", "Ht")
 
     def __init__(self, problem: Problem, rank: int) -> None:
         observations = problem.observations
@@ -54,14 +61,14 @@ class DivergenceDescent:
         alphas = problem.alphas(rank)
         self.ridge_W, self.ridge_H = (Ridge(problem.epsilon, each) for each in alphas)
 
-    def begin(self, W_aug: FloatArray, H_aug: FloatArray) -> None:
-        """Begin anew from feasible factors."""
-        self.W = np.array(W_aug, dtype=np.float64, order="C")
-        self.Ht = np.array(H_aug.T, dtype=np.float64, order="C")
+    def begin(self, W_aug: FloatArray, H_aug: FloatArray) -> DivergenceState:
+        """Return the state of a descent that begins at feasible factors."""
+        W = np.array(W_aug, dtype=np.float64, order="C")
+        return DivergenceState(W, np.array(H_aug.T, dtype=np.float64, order="C"))
 
-    def step(self) -> Descended:
+    def step(self, state: DivergenceState) -> Descended:
         """Do one step in W and in H, and return the factors."""
-        W, Ht = self.W, self.Ht
+        W, Ht = state.W, state.Ht
         for side, rows, partners, ridge, of in (
             (0, W, Ht, self.ridge_W, self.of_W),
             (1, Ht, W, self.ridge_H, self.of_H),
@@ -101,16 +108,16 @@ class _Side:
     def __init__(self, X: Any, weights: NDArray[np.float64]) -> None:
         integer = np.int32 if max(X.data.size, *X.shape) < 2**31 else np.int64
         self.indptr, self.indices = X.indptr.astype(integer), X.indices.astype(integer)
-        self.x, self.known = X.data, X.data * weights
+        self.x, self.weighted = X.data, X.data * weights
 
     def ratios(self, rows: FloatArray, partners: FloatArray) -> Any:
         """Return weight x / y at the positive entries, as a sparse matrix."""
         of_entry = np.repeat(np.arange(len(rows)), np.diff(self.indptr))
         y = np.empty(self.x.size)
         for first in range(0, y.size, BLOCK):
-            part = slice(first, first + BLOCK)
-            y[part] = np.einsum("ij,ij->i", rows[of_entry[part]], partners[self.indices[part]])
-        ratios = self.known / np.maximum(y, KL_FLOOR * self.x)
+            chunk = slice(first, first + BLOCK)
+            y[chunk] = np.einsum("ij,ij->i", rows[of_entry[chunk]], partners[self.indices[chunk]])
+        ratios = self.weighted / np.maximum(y, KL_FLOOR * self.x)
         shape = len(rows), len(partners)
         return csr_array((ratios, self.indices, self.indptr), shape=shape)
 
@@ -123,7 +130,7 @@ class _Side:
     ) -> float:
         """Improve rows in place, and return Σ weight x log y at the end."""
         shared, of_components = len(slopes) == 1, np.ascontiguousarray(partners.T)
-        entries = (self.indptr, self.indices, self.x, self.known)
+        entries = (self.indptr, self.indices, self.x, self.weighted)
         kernel = divergence_kernel(str(self.indices.dtype))
         return float(kernel(*entries, of_components, slopes, shared, alphas, KL_FLOOR, rows))
 
@@ -140,7 +147,7 @@ def divergence_kernel(types: str) -> Callable[..., float]:
     return compile_kernel(_improve, f"divergence_rows_{types}", cached=True)
 
 
-def _improve(indptr, indices, x, known, partners, slopes, shared, alphas, floor, rows):  # type: ignore[no-untyped-def]
+def _improve(indptr, indices, x, weighted, partners, slopes, shared, alphas, floor, rows):  # type: ignore[no-untyped-def]
     rank, longest = rows.shape[1], 0
     for i in range(rows.shape[0]):
         longest = max(longest, indptr[i + 1] - indptr[i])
@@ -148,7 +155,7 @@ def _improve(indptr, indices, x, known, partners, slopes, shared, alphas, floor,
     logs = 0.0
     for i in range(rows.shape[0]):
         begin, size = indptr[i], indptr[i + 1] - indptr[i]
-        y, counts = model[:size], known[begin : begin + size]
+        y, counts = model[:size], weighted[begin : begin + size]
         y[:] = 0.0
         for c in range(rank):
             w, h = rows[i, c], H[c]

@@ -11,7 +11,8 @@ factorization algorithms using extrapolation", 2019.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -33,13 +34,24 @@ SWEEPS = 1  # sweeps over the coordinates of a row
 ROUNDING = 1e5  # objective, in rounding units of ‖X‖² / 2, below which residuals give it
 
 
+@dataclass
+class LeastSquaresState:
+    """Factors, extrapolated factors, X Hᵀ, and how far the next step goes ahead."""
+
+    W: FloatArray
+    H: FloatArray
+    ahead_W: FloatArray
+    ahead_H: FloatArray
+    XHt: FloatArray
+    best: Descended | None = None
+    share: float = 0.0
+    limit: float = 1.0
+    steps: int = 0
+    last_good: float = FIRST
+
+
 class LeastSquaresDescent:
     """Alternating constrained least squares for a complete matrix; see `Descent`."""
-
-    KEPT: ClassVar[tuple[str, ...]] = (
-        *("W", "H", "ahead_W", "ahead_H", "XHt", "best"),
-        *("share", "limit", "steps", "last_good"),
-    )
 
     def __init__(self, problem: Problem, rank: int) -> None:
         self.X = _matrix(problem.observations)
@@ -51,52 +63,48 @@ class LeastSquaresDescent:
         eps = float(np.finfo(problem.observations.dtype).eps)
         self.least_exact = ROUNDING * eps
 
-    def begin(self, W_aug: FloatArray, H_aug: FloatArray) -> None:
-        """Begin anew from feasible factors."""
-        self.W, self.H = W_aug, H_aug
-        self.ahead_W, self.ahead_H = W_aug, H_aug
-        self.XHt = self._times_Ht(H_aug)
-        self.share, self.limit, self.steps = 0.0, 1.0, 0
-        self.last_good = FIRST
-        self.best: Descended | None = None
+    def begin(self, W_aug: FloatArray, H_aug: FloatArray) -> LeastSquaresState:
+        """Return the state of a descent that begins at feasible factors."""
+        return LeastSquaresState(W_aug, H_aug, W_aug, H_aug, self._times_Ht(H_aug))
 
-    def step(self) -> Descended:
+    def step(self, state: LeastSquaresState) -> Descended:
         """Do one step in W and in H, and return the factors of lowest objective."""
-        self.steps += 1
-        if self.steps == PLAIN:
-            self.share = FIRST
-        W = self._next_W()
-        ahead_W = _ahead(self.W, W, self.share, self.of_W, self.solved_W)
-        XtW, H = self._next_H(ahead_W)
+        state.steps += 1
+        if state.steps == PLAIN:
+            state.share = FIRST
+        W = self._next_W(state)
+        ahead_W = _ahead(state.W, W, state.share, self.of_W, self.solved_W)
+        XtW, H = self._next_H(state, ahead_W)
         reached = self._descended(ahead_W, H, XtW)
-        if self.best is not None and reached.objective > self.best.objective:
-            self.limit, self.share = self.last_good, self.share / SHRINKAGE
-            self.ahead_W, self.ahead_H = self.W, self.H
-            self.XHt = self._times_Ht(self.H)
-            return self.best
-        transposed = _ahead(self.H.T, H.T, self.share, self.of_H, self.solved_H)
-        self.W, self.H, self.ahead_W = ahead_W, H, ahead_W
-        self.ahead_H = np.ascontiguousarray(transposed.T)
-        self.XHt = self._times_Ht(self.ahead_H)
-        if self.share:
-            self.last_good = self.share
-            self.share = min(self.limit, GROWTH * self.share)
-            self.limit = min(1.0, GROWTH_OF_LIMIT * self.limit)
-        self.best = reached
+        if state.best is not None and reached.objective > state.best.objective:
+            state.limit, state.share = state.last_good, state.share / SHRINKAGE
+            state.ahead_W, state.ahead_H = state.W, state.H
+            state.XHt = self._times_Ht(state.H)
+            return state.best
+        transposed = _ahead(state.H.T, H.T, state.share, self.of_H, self.solved_H)
+        state.W, state.H, state.ahead_W = ahead_W, H, ahead_W
+        state.ahead_H = np.ascontiguousarray(transposed.T)
+        state.XHt = self._times_Ht(state.ahead_H)
+        if state.share:
+            state.last_good = state.share
+            state.share = min(state.limit, GROWTH * state.share)
+            state.limit = min(1.0, GROWTH_OF_LIMIT * state.limit)
+        state.best = reached
         return reached
 
-    def _next_W(self) -> FloatArray:
+    def _next_W(self, state: LeastSquaresState) -> FloatArray:
         """Return W after a step from the extrapolated factors."""
-        W, solved = self.ahead_W.copy(), self.solved_W
-        partners = self.ahead_H[solved]
+        W, solved = state.ahead_W.copy(), self.solved_W
+        partners = state.ahead_H[solved]
         ridge, gram = self.ridge_W(partners, 1.0), partners @ partners.T
-        gradient = self.XHt - W @ (self.ahead_H @ partners.T) - ridge.astype(W.dtype) * W[:, solved]
+        taken = W @ (state.ahead_H @ partners.T)
+        gradient = state.XHt - taken - ridge.astype(W.dtype) * W[:, solved]
         W[:, solved] = _solver(self.of_W, gram, ridge)(W[:, solved], gradient)
         return W
 
-    def _next_H(self, W: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def _next_H(self, state: LeastSquaresState, W: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return Xᵀ W and the next H."""
-        H, solved = self.ahead_H.copy(), self.solved_H
+        H, solved = state.ahead_H.copy(), self.solved_H
         XtW = self.X.T @ W
         partners = W[:, solved]
         ridge, gram = self.ridge_H(partners, 1.0), W.T @ partners

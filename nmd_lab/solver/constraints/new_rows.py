@@ -26,7 +26,7 @@ from nmd_lab.solver.scaling import Scaling
 from nmd_lab.solver.storage import Block, CsrStorage
 
 from .base import FactorConstraint
-from .given import is_nonnegative
+from .factor_constraints import is_nonnegative
 from .steps import ConstrainedColumns
 
 ITERATIONS = 600  # largest number of iterations of a start

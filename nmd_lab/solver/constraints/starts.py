@@ -9,7 +9,7 @@ from nmd_lab.solver.initialization import Start
 from nmd_lab.solver.problem import Problem
 
 from .base import FactorConstraint, InUnits, Simplex
-from .given import is_nonnegative
+from .factor_constraints import is_nonnegative
 
 
 def random_within(problem: Problem, rank: int, start: Start, rng: np.random.Generator) -> Start:
@@ -43,20 +43,20 @@ def filled(start: Start, rng: np.random.Generator) -> Start:
 
 def with_simplex(problem: Problem, start: Start) -> Start:
     """Return a start in which rows that must sum to one do so, at nearly the same product."""
-    given, size = problem.constraints, 2.0**problem.units.exponent
+    constraints, size = problem.constraints, 2.0**problem.units.exponent
     W, H = start.W, start.H
-    if _is_simplex(given.of_W):
+    if _is_simplex(constraints.of_W):
         W, mean = _normalized(W, size)
         H = H * H.dtype.type(mean)
-    if _is_simplex(given.of_H):
+    if _is_simplex(constraints.of_H):
         columns, mean = _normalized(H.T, size)
         H = np.ascontiguousarray(columns.T)
-        W = W * W.dtype.type(mean) if not _is_simplex(given.of_W) else W
+        W = W * W.dtype.type(mean) if not _is_simplex(constraints.of_W) else W
     return start._replace(W=np.ascontiguousarray(W), H=np.ascontiguousarray(H))
 
 
 def _is_simplex(constraint: FactorConstraint | None) -> bool:
-    return isinstance(constraint.given if isinstance(constraint, InUnits) else constraint, Simplex)
+    return isinstance(constraint.plain if isinstance(constraint, InUnits) else constraint, Simplex)
 
 
 def _normalized(rows: FloatArray, size: float) -> tuple[FloatArray, float]:

@@ -148,18 +148,18 @@ class ConstrainedColumns:
         The offsets move first, given the components; then the components move to the allowed
         matrix that is nearest to their sums.  A ridge does not change which one that is.
         """
-        normal, own = gram.astype(np.float64), self.components
+        normal, components = gram.astype(np.float64), self.components
         begin, slope = rows.astype(np.float64), gradient.astype(np.float64)
         slope = slope + ridge * begin
         following = begin.copy()
         others = np.ones(len(normal), bool)
-        others[own] = False
+        others[components] = False
         for c in np.flatnonzero(others):
             step = (slope[:, c] - ridge[c] * begin[:, c]) / (normal[c, c] + ridge[c])
             following[:, c] += step
             slope = slope - step[:, None] * normal[c]
-        sums = slope[:, own] + begin[:, own] @ normal[own, own]
-        following[:, own] = self.constraint.project(sums)
+        sums = slope[:, components] + begin[:, components] @ normal[components, components]
+        following[:, components] = self.constraint.project(sums)
         return following.astype(rows.dtype)
 
 
@@ -172,9 +172,9 @@ def proximal_move(
     """Return what a proximal gradient step takes from rows; 0 where a constraint holds them."""
     moved = rows.astype(np.float64) - length * gradient
     if constrained is not None:
-        own = constrained.components
+        components = constrained.components
         step = np.full((len(rows), 1), length)
-        moved[:, own] = constrained.constraint.prox(moved[:, own], step)
+        moved[:, components] = constrained.constraint.prox(moved[:, components], step)
     taken: FloatArray = rows - moved
     return taken
 

@@ -6,7 +6,7 @@ import re
 from typing import Any, Self
 
 from .base import BY_NAME, FactorConstraint, SparseFactor
-from .given import GivenConstraints
+from .factor_constraints import GivenConstraints
 
 
 class ConstraintText(str):

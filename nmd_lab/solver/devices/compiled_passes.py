@@ -19,15 +19,15 @@ from nmd_lab.model.mixed import AnyPair
 def compile_entry_update(structure: AnyStructure, limited: bool) -> Callable[..., Any]:
     """Return the compiled T-update of one entry.
 
-    It takes (a, u, x, penalty, dual_scale, limit, upper, part, model) and returns v = a -
+    It takes (a, u, x, penalty, dual_scale, limit, upper, kind, model) and returns v = a -
     dual_scale u, the new t, and the loss of f(a); the new u is t - v.
     """
     solve, loss = compile_entry(structure, limited)
 
-    def update(a, u, x, penalty, dual_scale, limit, upper, part, model):  # type: ignore[no-untyped-def]
+    def update(a, u, x, penalty, dual_scale, limit, upper, kind, model):  # type: ignore[no-untyped-def]
         v = a - dual_scale * u
-        t = solve(v, x, penalty, limit, upper, part, model)
-        return v, t, loss(x, a, limit, upper, part, model)
+        t = solve(v, x, penalty, limit, upper, kind, model)
+        return v, t, loss(x, a, limit, upper, kind, model)
 
     return compile_scalar(update)
 
@@ -53,10 +53,10 @@ def _update_kernel(structure: AnyStructure, name: str, cached: bool) -> Callable
             weight = 1.0 if weights is None else 1.0 * weights[i]
             limit = 0 if limits is None else limits[i]
             upper = x[i] if uppers is None else uppers[i]
-            part = 0 if parts is None else parts[i]
-            known = x[i] if weight > 0 else x.dtype.type(0)
+            kind = 0 if parts is None else parts[i]
+            value = x[i] if weight > 0 else x.dtype.type(0)
             v, new, loss = update_entry(
-                a[i], u[i], known, penalty / weight, dual_scale, limit, upper, part, model
+                a[i], u[i], value, penalty / weight, dual_scale, limit, upper, kind, model
             )
             new = new if weight > 0 else v
             data_term += weight * loss if weight > 0 else 0.0  # it may be infinite at x = 0
@@ -100,15 +100,15 @@ def _envelope_kernel(structure: AnyStructure, name: str, cached: bool) -> Callab
                 continue
             limit = 0 if limits is None else limits[i]
             upper = x[i] if uppers is None else uppers[i]
-            part = 0 if parts is None else parts[i]
+            kind = 0 if parts is None else parts[i]
             if update_from > 0.0:
                 v = a[i] - u[i]
-                t = solve(v, x[i], update_from / weight, limit, upper, part, model)
+                t = solve(v, x[i], update_from / weight, limit, upper, kind, model)
                 u[i] = (t - v) * (update_from / penalty)
             v = a[i] - u[i]
-            t = solve(v, x[i], penalty / weight, limit, upper, part, model)
-            data_term += weight * loss(x[i], a[i], limit, upper, part, model)
-            value += weight * loss(x[i], t, limit, upper, part, model)
+            t = solve(v, x[i], penalty / weight, limit, upper, kind, model)
+            data_term += weight * loss(x[i], a[i], limit, upper, kind, model)
+            value += weight * loss(x[i], t, limit, upper, kind, model)
             value += 0.5 * penalty * (t - v) * (t - v)
             squares += (t - a[i]) * (t - a[i])
             a[i] = penalty * (v - t)
@@ -143,14 +143,14 @@ def _curvature_kernel(
                 continue
             limit = 0 if limits is None else limits[i]
             upper = float(x[i]) if uppers is None else float(uppers[i])
-            part = 0 if parts is None else parts[i]
+            kind = 0 if parts is None else parts[i]
             v, rho = float(a[i]) - float(u[i]), penalty / weight
             size = abs(float(x[i])) if to_T == 1.0 else abs(float(x[i])) ** to_T
             if parts is not None:
                 size = 1.0  # the unit of T in a mixed pair
             step = 1e-4 * (abs(v) + size + 1e-100)
-            rise = solve(v + step, float(x[i]), rho, limit, upper, part, model) - solve(
-                v, float(x[i]), rho, limit, upper, part, model
+            rise = solve(v + step, float(x[i]), rho, limit, upper, kind, model) - solve(
+                v, float(x[i]), rho, limit, upper, kind, model
             )
             a[i] = penalty * min(max(1.0 - rise / step, 0.0), 1.0)
 

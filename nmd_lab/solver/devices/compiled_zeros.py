@@ -49,12 +49,12 @@ def _half_square(a, penalty):  # type: ignore[no-untyped-def]
     zero, one = a.dtype.type(0), a.dtype.type(1)
     share, total = penalty / (one + penalty), 0.0
     for first in range(0, a.size, CHUNK):
-        chunk, part = a[first : first + CHUNK], zero
+        chunk, chunk_sum = a[first : first + CHUNK], zero
         for i in range(chunk.size):
             y = max(chunk[i], zero)
-            part += y * y
+            chunk_sum += y * y
             chunk[i] = share * y
-        total += part
+        total += chunk_sum
     return 0.5 * share * total, 0.5 * total, total / (1.0 + penalty) ** 2
 
 

@@ -35,10 +35,10 @@ def update_pass(pair: AnyPair, kind: str) -> Callable[..., tuple[float, ...]]:
         dual_scale: float,
         model: Any,
     ) -> tuple[float, ...]:
-        a, known, weight, seen = _double(A), *_known(x, weights)
+        a, data, weight, seen = _double(A), *_values_and_weights(x, weights)
         v = a - dual_scale * U
-        new = _where(seen, entries.solve(v, known, penalty / weight), v)
-        losses = _where(seen, weight * entries.loss(known, a), 0.0)
+        new = _where(seen, entries.solve(v, data, penalty / weight), v)
+        losses = _where(seen, weight * entries.loss(data, a), 0.0)
         residual, step, shift = new - a, new - T, torch.zeros((), device=a.device)
         if previous is not None:
             shift = a - previous
@@ -69,15 +69,15 @@ def envelope_pass(pair: AnyPair, kind: str) -> Callable[..., tuple[float, ...]]:
         update_from: float,
         model: Any,
     ) -> tuple[float, ...]:
-        a, known, weight, seen = _double(A), *_known(x, weights)
+        a, data, weight, seen = _double(A), *_values_and_weights(x, weights)
         if update_from > 0:
             v = a - U
-            t = entries.solve(v, known, update_from / weight)
+            t = entries.solve(v, data, update_from / weight)
             U.copy_(_where(seen, (t - v) * (update_from / penalty), _double(U)))
         v = a - U
-        t = entries.solve(v, known, penalty / weight)
-        losses = _where(seen, weight * entries.loss(known, a), 0.0)
-        values = weight * entries.loss(known, t) + 0.5 * penalty * (t - v) ** 2
+        t = entries.solve(v, data, penalty / weight)
+        losses = _where(seen, weight * entries.loss(data, a), 0.0)
+        values = weight * entries.loss(data, t) + 0.5 * penalty * (t - v) ** 2
         A.copy_(_where(seen, penalty * (v - t), 0.0))
         return _sums(_where(seen, values, 0.0), losses, _where(seen, (t - a) ** 2, 0.0))
 
@@ -99,10 +99,10 @@ def curvature_pass(pair: AnyPair, kind: str) -> Callable[..., None]:
         penalty: float,
         model: Any,
     ) -> None:
-        known, weight, seen = _known(x, weights)
+        data, weight, seen = _values_and_weights(x, weights)
         v, rho = _double(A) - U, penalty / weight
-        step = 1e-4 * (v.abs() + known.abs() ** to_T + 1e-100)
-        rise = entries.solve(v + step, known, rho) - entries.solve(v, known, rho)
+        step = 1e-4 * (v.abs() + data.abs() ** to_T + 1e-100)
+        rise = entries.solve(v + step, data, rho) - entries.solve(v, data, rho)
         A.copy_(_where(seen, penalty * (1.0 - rise / step).clamp(0.0, 1.0), 0.0))
 
     return curvature
@@ -129,7 +129,7 @@ def _double(array: Tensor) -> Tensor:
     return array.to(torch.float64, copy=True)
 
 
-def _known(x: Tensor, weights: Tensor | None) -> tuple[Tensor, Tensor, Tensor | None]:
+def _values_and_weights(x: Tensor, weights: Tensor | None) -> tuple[Tensor, Tensor, Tensor | None]:
     """Return values and weights in double precision, and where entries are observed.
 
     Where they are not, the value is 0 and the weight 1.

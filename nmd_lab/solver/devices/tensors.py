@@ -26,8 +26,9 @@ class TensorDevice:
 
     def put(self, array: NDArray[Any]) -> Any:
         """Return an array on the device."""
-        given = array if array.flags.writeable else array.copy()  # there are no read-only tensors
-        return torch.from_numpy(given).to(self.name)
+        # there are no read-only tensors
+        writable = array if array.flags.writeable else array.copy()
+        return torch.from_numpy(writable).to(self.name)
 
     def read(self, reader: EntryReader | WeightReader, size: int) -> Any:
         """Return all that a reader of entries reads."""

@@ -9,6 +9,7 @@ and each column of H.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,7 +21,7 @@ from nmd_lab.solver.storage import storage_of
 from nmd_lab.solver.zeros.envelope import SparseEnvelope, handles
 
 from .cost import pass_costs
-from .lbfgs import Point, Preconditioner, no_pairs
+from .lbfgs import Pairs, Point, Preconditioner, no_pairs
 from .moreau_envelope import MoreauEnvelope, symmetric
 from .plan import memory_allows
 
@@ -59,101 +60,130 @@ class Candidate(NamedTuple):
     penalty: float = math.nan
 
 
+@dataclass
+class Variables:
+    """All that evaluations of L and descents on it change.
+
+    Attributes
+    ----------
+    W_aug, H_aug : ndarray (m, rank + ...) and (rank + ..., n)
+        Factors of the beginning, with the columns that no descent changes.
+    x : ndarray (size,)
+        Point from which the next descent starts.
+    candidate : Candidate
+        Factors of the last evaluation.
+    pairs : Pairs
+        L-BFGS memory.
+    best, lowest : ndarray (size,), float
+        Point of lowest objective so far, and that objective.
+    penalty : float
+        ρ.
+    U : array (n_stored,) on the device, or None
+        Multipliers of the stored entries.
+    inverses, computed_for, uses : tuple of ndarray or None, float, int
+        The preconditioner, its ρ, and how often it was used.
+    cost : float
+        Work since the last candidate.
+    """
+
+    W_aug: FloatArray
+    H_aug: FloatArray
+    x: FloatArray
+    candidate: Candidate
+    pairs: Pairs
+    best: FloatArray
+    lowest: float = math.inf
+    penalty: float = math.nan
+    U: Any = None
+    inverses: tuple[FloatArray, FloatArray] | None = None
+    computed_for: float = math.nan
+    uses: int = 0
+    cost: float = 0.0
+
+
 class Lagrangian:
     """The augmented Lagrangian of a problem as a function of one flat vector.
 
     Attributes
     ----------
-    x : ndarray (size,)
-        Point from which the next descent starts.
-    best, lowest : ndarray (size,), float
-        Point of lowest objective so far, and that objective.
-    candidate : Candidate
-        Factors of the last evaluation.
+    now : Variables
+        All that changes.
     natural : float
         Natural penalty of the problem, the unit of ρ in `stages`.
-    pairs : Pairs
-        L-BFGS memory of the descent.
     """
 
     def __init__(self, problem: Problem, W_aug: FloatArray, H_aug: FloatArray) -> None:
+        self._prepare(problem, W_aug.shape[1])
+        components = problem.offset_columns.components(W_aug.shape[1])
+        W_aug, H_aug = _balanced(W_aug, H_aug, components)
+        x = _flat(W_aug[:, self.solved_W], H_aug[self.solved_H])
+        candidate = Candidate(W_aug, H_aug, math.inf, math.inf, 0.0)
+        self.now = Variables(
+            *(W_aug, H_aug, x, candidate, no_pairs(x.size), x),
+            U=self.envelope.U,
+            cost=self.costs.start,
+        )
+
+    @classmethod
+    def at(cls, problem: Problem, now: Variables) -> Lagrangian:
+        """Return the function of a problem with the variables of an earlier one."""
+        function = cls.__new__(cls)
+        function._prepare(problem, now.W_aug.shape[1])
+        if now.U is not None:
+            now.U = function.envelope.U = function.envelope.device.put(now.U)
+        function.now = now
+        return function
+
+    def _prepare(self, problem: Problem, width: int) -> None:
+        """Set what does not change."""
         observations = problem.observations
+        m, n = observations.shape
         self.envelope = envelope_of(problem)
         self.loss = problem.pair.loss
-        self.alphas = problem.alphas(W_aug.shape[1] - problem.offset_columns.width)
-        self.solved_W, self.solved_H = problem.solved(W_aug)
-        components = problem.offset_columns.components(W_aug.shape[1])
-        self.W_aug, self.H_aug = _balanced(W_aug, H_aug, components)
-        self.size_of_W = self.W_aug[:, self.solved_W].size
+        rank = width - problem.offset_columns.width
+        self.alphas = problem.alphas(rank)
+        self.solved_W, self.solved_H = problem.offset_columns.solved(rank)
+        self.rank, self.shape_of_W = width, (m, self.solved_W.stop - self.solved_W.start)
         self.natural = problem.natural_penalty
-        self.penalty = math.nan
-        self.inverses: tuple[FloatArray, FloatArray] | None = None  # of the preconditioner
-        self._made_for, self._uses = math.nan, 0
-        m, n = observations.shape
         self.density = observations.n_observed / (m * n)
-        matrices = (m + n) * W_aug.shape[1] ** 2
         stored = self.envelope.size if observations.scratch is None else 0
-        self.one_matrix = not memory_allows(matrices, stored)
-        self.costs = pass_costs(problem, W_aug.shape[1], one_matrix=self.one_matrix)
-        self._cost = self.costs.start  # of the work since the last candidate
-        self.candidate = Candidate(self.W_aug, self.H_aug, math.inf, math.inf, 0.0)
-
+        self.one_matrix = not memory_allows((m + n) * width**2, stored)
+        self.costs = pass_costs(problem, width, one_matrix=self.one_matrix)
         self.size_of_T, self.reference = problem.size_of_T, problem.reference
-        self.x = self.best = _flat(self.W_aug[:, self.solved_W], self.H_aug[self.solved_H])
-        self.lowest = math.inf
-        self.pairs = no_pairs(self.x.size)
 
     def point(self, penalty: float, update_from: float = 0.0) -> Point:
         """Set ρ and return the starting point; `update_from` as for `MoreauEnvelope.evaluate`."""
-        self.penalty = penalty
-        return Point(self.x, *self.evaluate(self.x, update_from))
-
-    KEPT = (
-        *("W_aug", "H_aug", "x", "best", "lowest", "penalty", "candidate"),
-        *("inverses", "_made_for", "_uses", "_cost"),
-    )
-
-    def kept(self) -> dict[str, Any]:
-        """Return all that changes, for a checkpoint between two stages; later steps keep it."""
-        own = {name: getattr(self, name) for name in self.KEPT}
-        U, device = self.envelope.U, self.envelope.device
-        multipliers = None if U is None else device.get(U).copy()
-        return own | {"pairs": list(self.pairs), "multipliers": multipliers}
-
-    def restore(self, kept: dict[str, Any]) -> None:
-        """Set what `kept` has returned."""
-        for name in self.KEPT:
-            setattr(self, name, kept[name])
-        self.pairs.extend(kept["pairs"])
-        if kept["multipliers"] is not None:
-            self.envelope.U = self.envelope.device.put(kept["multipliers"])
+        self.now.penalty = penalty
+        return Point(self.now.x, *self.evaluate(self.now.x, update_from))
 
     def forget(self) -> None:
         """Reset multipliers, L-BFGS memory and preconditioner, for a very different ρ."""
         self.envelope.forget()
-        self.pairs.clear()
-        self.inverses = None
+        self.now.U, self.now.inverses = self.envelope.U, None
+        self.now.pairs.clear()
 
     @property
     def relative_error(self) -> float:
         """Relative error of the candidate."""
-        return self.loss.relative_error(self.candidate.data_term, self.reference)
+        return self.loss.relative_error(self.now.candidate.data_term, self.reference)
 
     def evaluate(self, x: FloatArray, update_from: float = 0.0) -> tuple[float, FloatArray]:
         """Return value and gradient at x, which becomes the candidate."""
+        now = self.now
         W_aug, H_aug = self._with_offsets(x)
-        result = self.envelope.evaluate(W_aug, H_aug, self.penalty, update_from)
+        result = self.envelope.evaluate(W_aug, H_aug, now.penalty, update_from)
+        now.U = self.envelope.U
         ridge, slope = self._ridge(x)
-        cost = self._cost + self.costs.evaluation + (self.costs.update if update_from else 0.0)
-        self._cost = 0.0
+        cost = now.cost + self.costs.evaluation + (self.costs.update if update_from else 0.0)
+        now.cost = 0.0
         gradient = _flat(result.gradient_W[:, self.solved_W], result.gradient_H[self.solved_H])
         gradient = gradient if slope is None else gradient + slope
-        self.candidate = Candidate(
+        now.candidate = Candidate(
             *(W_aug, H_aug, result.data_term, result.data_term + ridge, cost),
-            *(result.primal, float(np.linalg.norm(gradient)), self.penalty),
+            *(result.primal, float(np.linalg.norm(gradient)), now.penalty),
         )
-        if self.candidate.objective < self.lowest:
-            self.lowest, self.best = self.candidate.objective, x
+        if now.candidate.objective < now.lowest:
+            now.lowest, now.best = now.candidate.objective, x
         return result.value + ridge, gradient
 
     def _ridge(self, x: FloatArray) -> tuple[float, FloatArray | None]:
@@ -168,29 +198,30 @@ class Lagrangian:
     def violation(self, penalty: float) -> float:
         """Return the relative violation of the first-order conditions at x, for one ρ."""
         point = self.point(penalty)
-        size = 2 * max(self.candidate.objective, self.reference) or 1.0
-        W, H = self._factors(self.x.astype(np.float64))
+        candidate, x = self.now.candidate, self.now.x
+        size = 2 * max(candidate.objective, self.reference) or 1.0
+        W, H = self._factors(x.astype(np.float64))
         gradient_W, gradient_H = self._factors(point.gradient.astype(np.float64))
         norm = np.linalg.norm
         slopes = (norm(gradient_W) * norm(W), norm(gradient_H) * norm(H))
-        return max(float(max(slopes)) / size, self.candidate.primal / self.size_of_T)
+        return max(float(max(slopes)) / size, candidate.primal / self.size_of_T)
 
     def preconditioner_at(self, x: FloatArray) -> Preconditioner:
         """Return the preconditioner, computed again at x if the last one is too old."""
-        rank = self.W_aug.shape[1]
-        old = self._uses >= max(STEPS, rank)
-        grown = self.penalty > PENALTY_GROWTH * self._made_for
-        if self.inverses is None or old or (grown and self._uses >= rank):
-            self.inverses = None  # so that their memory is free for the new ones
-            self.inverses = self._inverses_at(x)
-            self._uses, self._made_for = 0, self.penalty
-        self._uses += 1
+        now, rank = self.now, self.rank
+        old = now.uses >= max(STEPS, rank)
+        grown = now.penalty > PENALTY_GROWTH * now.computed_for
+        if now.inverses is None or old or (grown and now.uses >= rank):
+            now.inverses = None  # so that their memory is free for the new ones
+            now.inverses = self._inverses_at(x)
+            now.uses, now.computed_for = 0, now.penalty
+        now.uses += 1
         return self._precondition
 
     def _precondition(self, gradient: FloatArray) -> FloatArray:
         """Return the step of a gradient."""
-        assert self.inverses is not None
-        inverse_W, inverse_H = self.inverses
+        assert self.now.inverses is not None
+        inverse_W, inverse_H = self.now.inverses
         gradient_W, gradient_H = self._factors(gradient)
         return _flat(
             np.matmul(inverse_W, gradient_W[:, :, None])[:, :, 0],
@@ -203,12 +234,12 @@ class Lagrangian:
         It has one matrix for each row and column, or, if these need too much memory, one for all
         rows and one for all columns.
         """
-        self._cost += self.costs.preconditioner
+        self.now.cost += self.costs.preconditioner
         W_aug, H_aug = self._with_offsets(x)
         partners_W, partners_H = H_aug[self.solved_W], W_aug[:, self.solved_H]
         of_rows, of_columns = None, None
         if not self.one_matrix:
-            of_rows, of_columns = self.envelope.normal_matrices(W_aug, H_aug, self.penalty)
+            of_rows, of_columns = self.envelope.normal_matrices(W_aug, H_aug, self.now.penalty)
         inverse_W = self._inverses(
             of_rows, self.solved_W, partners_W @ partners_W.T, self.alphas[0]
         )
@@ -219,11 +250,11 @@ class Lagrangian:
         return inverse_W, inverse_H
 
     def _factors(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
-        m, n = self.W_aug.shape[0], self.H_aug.shape[1]
-        return x[: self.size_of_W].reshape(m, -1), x[self.size_of_W :].reshape(-1, n)
+        size = self.shape_of_W[0] * self.shape_of_W[1]
+        return x[:size].reshape(self.shape_of_W), x[size:].reshape(-1, self.now.H_aug.shape[1])
 
     def _with_offsets(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
-        W_aug, H_aug = self.W_aug.copy(), self.H_aug.copy()
+        W_aug, H_aug = self.now.W_aug.copy(), self.now.H_aug.copy()
         W_aug[:, self.solved_W], H_aug[self.solved_H] = self._factors(x)
         return W_aug, H_aug
 
@@ -232,7 +263,7 @@ class Lagrangian:
     ) -> FloatArray:
         """Return an inverse for each of the normal matrices, or one if there are none."""
         weight = self.density if self.one_matrix else FLAT_WEIGHT
-        share = self.penalty * weight
+        share = self.now.penalty * weight
         ridge = alphas + 1e-10 * share * float(np.trace(gram)) + 1e-300
         flat = share * gram
         count = 1 if normal is None else len(normal)
@@ -241,7 +272,7 @@ class Lagrangian:
             block = slice(first, first + BLOCK)
             total = flat
             if normal is not None:
-                matrices = symmetric(normal[block], self.W_aug.shape[1])
+                matrices = symmetric(normal[block], self.rank)
                 total = matrices[:, solved, solved] + flat
             total = (total + ridge * np.eye(len(gram))).astype(np.float64, copy=False)
             inverses[block] = 0.5 * np.linalg.inv(total)

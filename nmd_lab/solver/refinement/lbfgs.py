@@ -11,7 +11,8 @@ Reference: Nocedal and Wright, Numerical Optimization, chapters 3 and 7.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -63,57 +64,86 @@ Preconditioner = Callable[[FloatArray], FloatArray]
 """Linear map from a gradient to a step."""
 
 
+@dataclass
+class Line:
+    """A line search: the next point is at `length` along `direction`."""
+
+    direction: FloatArray
+    slope: float
+    length: float = 1.0
+    trials: int = 0
+
+
+@dataclass
+class Descent:
+    """Where a descent stands: its point, a line search from there, and how that has ended."""
+
+    current: Point
+    line: Line | None = None
+    accepted: Point | None = None
+
+
 def descend(
+    descent: Descent,
     evaluate: Callable[[FloatArray], tuple[float, FloatArray]],
     preconditioner_at: Callable[[FloatArray], Preconditioner],
-    start: Point,
-    pairs: Pairs | None = None,
-) -> Iterator[Point]:
-    """Descend from a point, until no step lowers the value."""
-    current = start
-    pairs = no_pairs(start.x.size) if pairs is None else pairs
+    pairs: Pairs,
+) -> Point | None:
+    """Evaluate one more point, and return it; None if no step lowers the value."""
+    if descent.accepted is not None:
+        _remember(descent.current, descent.accepted, pairs)
+        descent.current, descent.line, descent.accepted = descent.accepted, None, None
     while True:
-        # no name for the preconditioner: the next one takes its memory
-        direction = _times_inverse_hessian(current.gradient, pairs, preconditioner_at(current.x))
-        np.negative(direction, out=direction)
-        slope = float(current.gradient @ direction)
-        accepted = None
-        if slope < 0:
-            for point in _search(evaluate, current, direction, slope):
-                yield point
-                accepted = point if point.accepted else None
-        if accepted is None:
-            if not pairs:
-                return
-            pairs.clear()  # they may be the cause: try once more without them
-            continue
-        step, change = accepted.x - current.x, accepted.gradient - current.gradient
-        if step @ change > 1e-12 * np.linalg.norm(step) * np.linalg.norm(change):
-            pairs.append((step, change))
-        current = accepted
+        if descent.line is None:
+            descent.line = _line_from(descent.current, preconditioner_at, pairs)
+        if descent.line.slope < 0 and descent.line.trials < TRIALS:
+            return _try(descent, descent.line, evaluate)
+        descent.line = None
+        if not pairs:
+            return None
+        pairs.clear()  # they may be the cause: try once more without them
 
 
-def _search(
+def _remember(before: Point, after: Point, pairs: Pairs) -> None:
+    """Add a step and its change of the gradient to the memory, if the slope has grown along it."""
+    step, change = after.x - before.x, after.gradient - before.gradient
+    if step @ change > 1e-12 * np.linalg.norm(step) * np.linalg.norm(change):
+        pairs.append((step, change))
+
+
+def _line_from(
+    start: Point, preconditioner_at: Callable[[FloatArray], Preconditioner], pairs: Pairs
+) -> Line:
+    """Return the line of the quasi-Newton step."""
+    # no name for the preconditioner: the next one takes its memory
+    direction = _times_inverse_hessian(start.gradient, pairs, preconditioner_at(start.x))
+    np.negative(direction, out=direction)
+    return Line(direction, float(start.gradient @ direction))
+
+
+def _try(
+    descent: Descent,
+    line: Line,
     evaluate: Callable[[FloatArray], tuple[float, FloatArray]],
-    start: Point,
-    direction: FloatArray,
-    slope: float,
-) -> Iterator[Point]:
-    """Yield points along a direction until one meets the Armijo condition.
+) -> Point:
+    """Return the next point of a line search.
 
-    Each length minimises a parabola that fits the start and the last point, within bounds.
+    It is accepted if it meets the Armijo condition.  If not, the next length minimises a parabola
+    that fits the start and this point, within bounds.
     """
-    length = 1.0
-    for _ in range(TRIALS):
-        x = start.x + start.x.dtype.type(length) * direction
-        value, gradient = evaluate(x)
-        excess = value - start.value - length * slope  # above the tangent
-        enough = value <= start.value + SUFFICIENT * length * slope
-        yield Point(x, value, gradient, enough)
-        if enough:
-            return
+    start, length, slope = descent.current, line.length, line.slope
+    x = start.x + start.x.dtype.type(length) * line.direction
+    value, gradient = evaluate(x)
+    excess = value - start.value - length * slope  # above the tangent
+    enough = value <= start.value + SUFFICIENT * length * slope
+    point = Point(x, value, gradient, enough)
+    if enough:
+        descent.accepted = point
+    else:
         parabola = -slope * length * length / (2 * excess) if np.isfinite(excess) else 0.0
-        length = min(max(parabola, 0.1 * length), 0.5 * length)
+        line.length = min(max(parabola, 0.1 * length), 0.5 * length)
+        line.trials += 1
+    return point
 
 
 def _times_inverse_hessian(

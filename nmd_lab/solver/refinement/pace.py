@@ -13,6 +13,7 @@ measured, so that a fit repeats bit for bit.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass, field
 
 FIRST = 16  # iterations before the first refinement: Algorithm 1 is fastest then
 SLACK = 1.1  # largest ratio of the best objective to the forecast of Algorithm 1 alone
@@ -20,20 +21,23 @@ SHARE = 0.02  # share of the work that refinements always have, whatever a wrong
 HORIZON = 0.25  # largest work to begin with, over the iterations so far: no forecast sees further
 
 
+@dataclass
 class Pace:
     """The account of the work of Algorithm 1 and of the refinements.
 
     Attributes
     ----------
-    iterations, passes : int
-        Iterations of Algorithm 1, and passes of refinements.
+    lowest : list of float
+        Lowest objective after each iteration of Algorithm 1.
+    passes : int
+        Passes of refinements.
     spent : float
         Work of the refinements, in iterations of Algorithm 1.
     """
 
-    def __init__(self) -> None:
-        self.lowest: list[float] = []
-        self.passes, self.spent = 0, 0.0
+    lowest: list[float] = field(default_factory=list)
+    passes: int = 0
+    spent: float = 0.0
 
     @property
     def iterations(self) -> int:

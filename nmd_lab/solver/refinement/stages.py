@@ -5,26 +5,24 @@ Here quasi-Newton steps replace the least-squares steps, and ρ grows from stage
 avoids flat pieces and poor minima of the objective.  A large ρ converges to the minimum that was
 found.  A step costs as much as an iteration.
 
-`refine` does this, `refine_with_homotopy` does it after a homotopy in the interval of f, and
-`polish` descends on the objective itself.
+"refine" does this, "homotopy" does it after a homotopy in the interval of f, and "polish" descends
+on the objective itself.  Each is a sequence of stages, and each stage is a descent at one ρ.  Where
+a refinement stands is a `Refinement`, which `Refiner.step` moves on by one pass over the data.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from dataclasses import replace
-from functools import partial
-from itertools import islice
+import sys
+from dataclasses import dataclass, field, replace
 
-from nmd_lab.checkpoint.place import NOWHERE, Place
 from nmd_lab.data.base import FloatArray
 from nmd_lab.model.proximal import make_pair
 from nmd_lab.solver.constraints.optimality import constrained_optimality
 from nmd_lab.solver.problem import Problem
 
-from .lagrangian import Candidate, Lagrangian
-from .lbfgs import descend
+from .lagrangian import Candidate, Lagrangian, Variables
+from .lbfgs import Descent, descend
 
 # All ρ are in units of the natural penalty.  The end of a descent is a number of steps and the
 # relative decrease of the objective in them, at or below which it ends.
@@ -44,40 +42,198 @@ POLISH_PASSES = 300  # most passes over the data in a descent at that ρ
 OPTIMALITY_PENALTIES = tuple(10.0**k for k in range(7))  # ρ at which KKT conditions are checked
 
 
-def refine(
-    problem: Problem,
-    W_aug: FloatArray,
-    H_aug: FloatArray,
-    growth: tuple[float, float] = SLOW,
-    patience: tuple[int, float, float] = PATIENCE,
-    *,
-    place: Place = NOWHERE,
-) -> Iterator[Candidate]:
-    """Descend from given factors while ρ grows."""
-    function = Lagrangian(problem, W_aug, H_aug)
-    (first, factor), (_, _, counted_from) = growth, patience
-    penalty, update_from = first * function.natural, 0.0
-    reached: list[float] = []
-    try_exact = True
-    if place.goes_on:
-        kept = place.take()
-        penalty, update_from, reached, try_exact = kept["numbers"]
-        function.restore(kept["function"])
-    while _is_progress(reached, patience):
-        if place.kept:
-            numbers = (penalty, update_from, list(reached), try_exact)
-            place.mark(partial(dict, numbers=numbers, function=function.kept()))
-        if penalty < REMEMBER_FROM * function.natural or not problem.pair.loss.smooth:
-            function.pairs.clear()
-        yield from _descent(function, penalty, STAGE_END, update_from)
-        if penalty >= counted_from * function.natural:
-            reached.append(function.lowest)
-        penalty, update_from = factor * penalty, penalty
-        if try_exact and function.relative_error <= NEARLY_EXACT:
-            try_exact, update_from = False, 0.0
+@dataclass
+class Stage:
+    """A descent at one ρ, until the objective falls too little in a number of steps.
+
+    Attributes
+    ----------
+    penalty, update_from : float
+        ρ, and that of the stage before, from which the multipliers are updated.
+    end : tuple of int and float
+        Number of steps, and the relative decrease in them at or below which the stage ends.
+    most, passes : int
+        Largest number of passes, and passes so far.
+    descent : Descent or None
+        The descent; None before the first pass.
+    earlier, steps : float, int
+        Lowest objective before the present number of steps, and all steps so far.
+    over : bool
+        Whether the objective has fallen too little.
+    """
+
+    penalty: float
+    end: tuple[int, float] = STAGE_END
+    update_from: float = 0.0
+    most: int = sys.maxsize
+    passes: int = 0
+    descent: Descent | None = None
+    earlier: float = math.inf
+    steps: int = 0
+    over: bool = False
+
+    def step(self, function: Lagrangian) -> Candidate | None:
+        """Do one pass, and return its factors; None at the end."""
+        if self.over or self.passes >= self.most:
+            return None
+        if self.descent is None:
+            self.descent = Descent(function.point(self.penalty, self.update_from))
+            self.earlier = function.now.lowest
+        else:
+            pairs = function.now.pairs
+            point = descend(self.descent, function.evaluate, function.preconditioner_at, pairs)
+            if point is None:
+                return None
+            if point.accepted:
+                self._accept(point.x, function.now)
+        self.passes += 1
+        return function.now.candidate
+
+    def _accept(self, x: FloatArray, now: Variables) -> None:
+        """Go on from a point, or end there."""
+        now.x, self.steps = x, self.steps + 1
+        period, decrease = self.end
+        if self.steps % period == 0:
+            self.over = self.earlier - now.lowest <= decrease * abs(now.lowest)
+            self.earlier = now.lowest
+
+
+@dataclass
+class Refinement:
+    """Where a refinement stands.
+
+    Attributes
+    ----------
+    kind : {"refine", "homotopy", "polish"}
+        Its stages.
+    now : Variables
+        Factors, multipliers and preconditioner.
+    growth, patience : tuple
+        First ρ and its growth, and the stages without progress that end a refinement.
+    phase : str
+        What the present stage is for.
+    stage : Stage or None
+        The present stage.
+    penalty, update_from : float
+        ρ of the next stage, and of the one before it.
+    reached : list of float
+        Lowest objective after each stage that counts.
+    width, narrowed : int
+        Number of the width of a homotopy, and stages of it so far.
+    """
+
+    kind: str
+    now: Variables
+    growth: tuple[float, float] = SLOW
+    patience: tuple[int, float, float] = PATIENCE
+    phase: str = ""
+    stage: Stage | None = None
+    penalty: float = 0.0
+    update_from: float = 0.0
+    reached: list[float] = field(default_factory=list)
+    tries_exact: bool = True
+    width: int = len(HOMOTOPY_WIDTHS)
+    narrowed: int = 0
+
+
+class Refiner:
+    """Moves refinements on, one at a time."""
+
+    def __init__(self) -> None:
+        self._function: Lagrangian | None = None
+
+    def begin(
+        self,
+        problem: Problem,
+        kind: str,
+        W_aug: FloatArray,
+        H_aug: FloatArray,
+        growth: tuple[float, float] = SLOW,
+        patience: tuple[int, float, float] = PATIENCE,
+    ) -> Refinement:
+        """Return a refinement that begins at some factors."""
+        width = 0 if kind == "homotopy" else len(HOMOTOPY_WIDTHS)
+        function = self._begin(_widened(problem, width), W_aug, H_aug)
+        first = growth[0] * function.natural
+        return Refinement(kind, function.now, growth, patience, penalty=first, width=width)
+
+    def step(self, problem: Problem, job: Refinement) -> Candidate | None:
+        """Do one pass over the data, and return its factors; None at the end."""
+        while True:
+            function = self._function_of(problem, job)
+            if job.stage is not None and (candidate := job.stage.step(function)) is not None:
+                wide = job.width < len(HOMOTOPY_WIDTHS)  # the objective is that of another f
+                return candidate._replace(objective=math.inf) if wide else candidate
+            if job.width < len(HOMOTOPY_WIDTHS):
+                job.stage = self._next_of_homotopy(problem, job, function)
+                continue
+            following = _next_of_polish if job.kind == "polish" else _next_of_refinement
+            job.stage = following(problem, job, function)
+            if job.stage is None:
+                self._function = None  # its memory is free for the next one
+                return None
+
+    def _begin(self, problem: Problem, W_aug: FloatArray, H_aug: FloatArray) -> Lagrangian:
+        """Return the function of another refinement."""
+        self._function = None
+        self._function = Lagrangian(problem, W_aug, H_aug)
+        return self._function
+
+    def _function_of(self, problem: Problem, job: Refinement) -> Lagrangian:
+        """Return the function that a refinement descends on."""
+        if self._function is None or self._function.now is not job.now:
+            self._function = None
+            self._function = Lagrangian.at(_widened(problem, job.width), job.now)
+        return self._function
+
+    def _next_of_homotopy(
+        self, problem: Problem, job: Refinement, function: Lagrangian
+    ) -> Stage | None:
+        """Return the next stage of a width; None where another width begins."""
+        if job.narrowed < HOMOTOPY_STAGES:
+            job.narrowed += 1
+            stage = Stage(job.penalty, STAGE_END, job.update_from)
+            job.penalty, job.update_from = job.growth[1] * job.penalty, job.penalty
+            return stage
+        factors = function.now.candidate[:2]
+        job.width, job.narrowed = job.width + 1, 0
+        function = self._begin(_widened(problem, job.width), *factors)
+        job.now, job.penalty, job.update_from = function.now, job.growth[0] * function.natural, 0.0
+        return None
+
+
+def _widened(problem: Problem, width: int) -> Problem:
+    """Return the problem with the interval of f in a homotopy; the problem itself after it."""
+    if width == len(HOMOTOPY_WIDTHS):
+        return problem
+    f, loss = problem.pair.nonlinearity, problem.pair.loss
+    wider = f.with_wider_bounds(HOMOTOPY_WIDTHS[width], loss.domain)
+    assert wider is not None
+    return replace(problem, pair=make_pair(wider, loss))
+
+
+def _next_of_refinement(problem: Problem, job: Refinement, function: Lagrangian) -> Stage | None:
+    """Return the next stage, with a larger ρ; None if the last ones have gained too little.
+
+    Where the fit is nearly exact, a stage with a very small ρ comes between, once.
+    """
+    now, unit = function.now, function.natural
+    if job.phase == "stage":
+        if job.penalty >= job.patience[2] * unit:
+            job.reached.append(now.lowest)
+        job.penalty, job.update_from = job.growth[1] * job.penalty, job.penalty
+        if job.tries_exact and function.relative_error <= NEARLY_EXACT:
+            job.tries_exact, job.update_from, job.phase = False, 0.0, "exact"
             function.forget()
-            yield from _descent(function, EXACT * function.natural, EXACT_END)
-            function.forget()
+            return Stage(EXACT * unit, EXACT_END)
+    elif job.phase == "exact":
+        function.forget()
+    if not _is_progress(job.reached, job.patience):
+        return None
+    if job.penalty < REMEMBER_FROM * unit or not problem.pair.loss.smooth:
+        now.pairs.clear()
+    job.phase = "stage"
+    return Stage(job.penalty, STAGE_END, job.update_from)
 
 
 def _is_progress(reached: list[float], patience: tuple[int, float, float]) -> bool:
@@ -88,64 +244,27 @@ def _is_progress(reached: list[float], patience: tuple[int, float, float]) -> bo
     return reached[-stages - 1] - reached[-1] > decrease * reached[-1]
 
 
-def refine_with_homotopy(
-    problem: Problem, W_aug: FloatArray, H_aug: FloatArray, *, place: Place = NOWHERE
-) -> Iterator[Candidate]:
-    """Refine after a homotopy, in which the interval of f shrinks to its true size."""
-    f, loss = problem.pair.nonlinearity, problem.pair.loss
-    widths = () if place.goes_on else HOMOTOPY_WIDTHS  # it goes on behind them
-    first, factor = SLOW
-    for width in widths:
-        wider = f.with_wider_bounds(width, loss.domain)
-        assert wider is not None
-        function = Lagrangian(replace(problem, pair=make_pair(wider, loss)), W_aug, H_aug)
-        penalty, update_from = first * function.natural, 0.0
-        for _ in range(HOMOTOPY_STAGES):
-            for candidate in _descent(function, penalty, STAGE_END, update_from):
-                yield candidate._replace(objective=math.inf)
-            penalty, update_from = factor * penalty, penalty
-        W_aug, H_aug = function.candidate.W_aug, function.candidate.H_aug
-    yield from refine(problem, W_aug, H_aug, place=place)
+def _next_of_polish(problem: Problem, job: Refinement, function: Lagrangian) -> Stage | None:
+    """Return the next stage of a descent on the objective itself, as far as rounding allows.
 
-
-def polish(
-    problem: Problem, W_aug: FloatArray, H_aug: FloatArray, *, place: Place = NOWHERE
-) -> Iterator[Candidate]:
-    """Descend on the objective itself, as far as rounding allows.
-
-    A problem with an exact fit has the same solutions at every ρ.  Descent therefore first tries a
-    very small ρ, which gives the easier function, as long as the objective falls fast.  Then, for a
-    smooth loss, it takes a large ρ.
+    A problem with an exact fit has the same solutions at every ρ.  The first stage only looks at
+    the factors.  The second tries a very small ρ, which gives the easier function, as long as the
+    objective falls fast.  The last takes a large ρ, for a smooth loss.
     """
-    function = Lagrangian(problem, W_aug, H_aug)
-    function.point(POLISH * function.natural)
-    yield function.candidate
-    if function.relative_error <= NEARLY_EXACT:
-        yield from _descent(function, EXACT * function.natural, EXACT_END)
-        function.x = function.best
+    unit = function.natural
+    if job.phase == "":
+        job.phase = "look"
+        return Stage(POLISH * unit, most=1)
+    if job.phase == "look" and function.relative_error <= NEARLY_EXACT:
+        job.phase = "exact"
+        return Stage(EXACT * unit, EXACT_END)
+    if job.phase == "exact":
+        function.now.x = function.now.best
         function.forget()
-    if problem.pair.loss.smooth:
-        polishing = _descent(function, POLISH * function.natural, POLISH_END)
-        yield from islice(polishing, POLISH_PASSES)
-
-
-def _descent(
-    function: Lagrangian, penalty: float, end: tuple[int, float], update_from: float = 0.0
-) -> Iterator[Candidate]:
-    """Descend at one ρ, until the objective falls too little in a number of steps."""
-    period, decrease = end
-    start = function.point(penalty, update_from)
-    yield function.candidate
-    earlier, steps = function.lowest, 0
-    for point in descend(function.evaluate, function.preconditioner_at, start, function.pairs):
-        yield function.candidate
-        if not point.accepted:
-            continue
-        function.x, steps = point.x, steps + 1
-        if steps % period == 0:
-            if earlier - function.lowest <= decrease * abs(function.lowest):
-                return
-            earlier = function.lowest
+    if job.phase == "last" or not problem.pair.loss.smooth:
+        return None
+    job.phase = "last"
+    return Stage(POLISH * unit, POLISH_END, most=POLISH_PASSES)
 
 
 def optimality(problem: Problem, W_aug: FloatArray, H_aug: FloatArray) -> float:

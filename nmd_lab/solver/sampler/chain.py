@@ -16,7 +16,6 @@ sampler", 2019.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 
 import numpy as np
 
@@ -28,17 +27,9 @@ from .streams import HYPER
 from .work import Work
 
 
-def sweeps(
-    model: Model, work: Work, state: ChainState, seed: int, tune: int
-) -> Iterator[ChainState]:
-    """Do one sweep after another, and yield the state, which the next sweep overwrites."""
-    while True:
-        state.sweep += 1
-        _sweep(model, work, state, seed, state.sweep <= tune)
-        yield state
-
-
-def _sweep(model: Model, work: Work, state: ChainState, seed: int, tune: bool) -> None:
+def sweep(model: Model, work: Work, state: ChainState, seed: int, *, tune: bool = False) -> None:
+    """Do one sweep, which overwrites the state."""
+    state.sweep += 1
     rng = np.random.Generator(np.random.Philox(key=[seed, state.sweep * 8 + HYPER]))
     prior, of_rows, of_columns = model.prior, *model.units
     state.row_prior = draw_row_prior(state.rows, of_rows, prior.strength, rng)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -59,6 +60,7 @@ def _ends_of_runs(numbers: NDArray[np.integer]) -> NDArray[np.intp]:
     return np.append(np.flatnonzero(np.diff(numbers)) + 1, [numbers.size] * (numbers.size > 0))
 
 
+@dataclass
 class CutPoints:
     """The cut points and their random walk.
 
@@ -66,14 +68,21 @@ class CutPoints:
     ----------
     ends : ndarray (n_levels + 1,)
         Minus infinity, the cut points, and infinity.
+    steps : ndarray (n_levels - 1,)
+        Widths of the steps.
     """
 
-    def __init__(self, counts: NDArray[np.integer]) -> None:
+    ends: Doubles
+    steps: Doubles
+
+    @classmethod
+    def first(cls, counts: NDArray[np.integer]) -> CutPoints:
+        """Return those of levels with these numbers of entries, if WH explains nothing."""
         number, total = counts.size, int(counts.sum())
         shares = (np.cumsum(counts)[:-1] + 0.5 * np.arange(1, number)) / (total + 0.5 * number)
         # the spread of T is that of WH and of the noise, which is 1
-        self.ends = np.concatenate([[-np.inf], math.sqrt(2) * ndtri(shares), [np.inf]])
-        self.steps = np.full(number - 1, 3.0 / math.sqrt(total / number + 1))
+        ends = np.concatenate([[-np.inf], math.sqrt(2) * ndtri(shares), [np.inf]])
+        return cls(ends, np.full(number - 1, 3.0 / math.sqrt(total / number + 1)))
 
     def scores(self) -> Doubles:
         """Return a number for each level: the middle of its cut points, near them at the ends."""

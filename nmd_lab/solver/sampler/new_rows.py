@@ -94,7 +94,7 @@ class NewRows:
 
     def _first_state(self, model: Model, draw: DrawOfH) -> ChainState:
         rows = np.tile(draw.row_mean, (model.shape[0], 1)).astype(model.values.dtype)
-        cuts = None if draw.cuts is None else CutPoints(np.ones(draw.cuts.size + 1, np.intp))
+        cuts = None if draw.cuts is None else CutPoints.first(np.ones(draw.cuts.size + 1, np.intp))
         T = Work(model).first_T()
         return ChainState(rows, draw.columns, draw.rho, draw.beta, T, cuts=cuts)
 

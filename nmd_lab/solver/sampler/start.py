@@ -42,7 +42,7 @@ def start_chain(
     rng: np.random.Generator,
 ) -> ChainState:
     """Return the first state of a chain."""
-    cuts = CutPoints(work.level_counts()) if n_levels else None
+    cuts = CutPoints.first(work.level_counts()) if n_levels else None
     scores = None if cuts is None else cuts.scores()
     rows, columns = _factors(model, work, observations, scores, init, rng)
     prior, loss = model.prior, type(model.pair.loss)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
@@ -43,29 +42,10 @@ class ChainState:
     columns: FloatArray
     rho: float
     beta: float
-    T: FloatArray
+    T: FloatArray | None
     sweep: int = 0
     row_prior: RowPrior = field(default=RowPrior(np.empty(0), np.empty((0, 0))))
     column_prior: RowPrior = field(default=RowPrior(np.empty(0), np.empty((0, 0))))
     cuts: CutPoints | None = None
     x: FloatArray | None = None
     log_likelihood: float = math.nan
-
-    def kept(self) -> dict[str, Any]:
-        """Return all that a sweep changes, for a checkpoint, but T."""
-        cuts = None if self.cuts is None else (self.cuts.ends, self.cuts.steps)
-        return {name: getattr(self, name) for name in KEPT} | {"cuts": cuts}
-
-    def restore(self, kept: dict[str, Any]) -> None:
-        """Set what `kept` has returned."""
-        cuts = kept.pop("cuts")
-        vars(self).update(kept)
-        if cuts is not None and self.cuts is not None:
-            self.cuts.ends, self.cuts.steps = cuts
-
-
-KEPT = (
-    *("rows", "columns", "rho", "beta", "sweep", "row_prior", "column_prior", "x"),
-    "log_likelihood",
-)
-"""Attributes of a chain that each sweep changes, beside T and the cut points."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,15 @@ from .noise import NoiseKind
 from .prepare import PreparedSample
 
 
+@dataclass
+class Moments:
+    """Number, mean and sum of squares of what was added."""
+
+    mean: FloatArray
+    squares: FloatArray
+    count: int = 0
+
+
 class Targets:
     """Mean and variance of E f(T) over sweeps, by Welford's update."""
 
@@ -29,29 +39,25 @@ class Targets:
     ) -> None:
         self.rows, self.columns = rows, columns
         self._f, self._kind = nonlinearity, kind
-        self._count = 0
-        self._mean, self._squares = np.zeros(rows.size), np.zeros(rows.size)
-
-    def kept(self) -> dict[str, Any]:
-        """Return what changes, for a checkpoint."""
-        return {name: getattr(self, name) for name in ("_count", "_mean", "_squares")}
+        self.now = Moments(np.zeros(rows.size), np.zeros(rows.size))
 
     def add(self, products: FloatArray, rho: float) -> None:
         """Add a sweep with these WH with offsets at the targets."""
         v = products.astype(np.float64)
         value = v if self._kind == "gaussian" else expected_value(self._f, v, 1 / math.sqrt(rho))
-        self._count += 1
-        change = value - self._mean
-        self._mean += change / self._count
-        self._squares += change * (value - self._mean)
+        now = self.now
+        now.count += 1
+        change = value - now.mean
+        now.mean += change / now.count
+        now.squares += change * (value - now.mean)
 
     def moments(self, exponent: int) -> dict[str, Any]:
         """Return positions, means and standard deviations, in units 2^exponent of those here."""
-        std = np.sqrt(self._squares / max(self._count, 1))
+        std = np.sqrt(self.now.squares / max(self.now.count, 1))
         return {
             "target_row": self.rows,
             "target_column": self.columns,
-            "target_mean": np.ldexp(self._mean, exponent),
+            "target_mean": np.ldexp(self.now.mean, exponent),
             "target_std": np.ldexp(std, exponent),
         }
 

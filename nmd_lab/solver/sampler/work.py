@@ -29,11 +29,11 @@ class Work:
         self._model = model
         self._levels = Levels(model.values, model.starts, n_levels) if n_levels else None
 
-    def first_T(self) -> FloatArray:
-        """Return T before the first sweep: X itself if there is no T, NaN otherwise."""
+    def first_T(self) -> FloatArray | None:
+        """Return T before the first sweep: NaN, and None if there is no T but X itself."""
         values = self._model.values
         none = self._model.kind == "gaussian"
-        return values if none else np.full(values.size, np.nan, values.dtype)
+        return None if none else np.full(values.size, np.nan, values.dtype)
 
     def draw_rows(self, state: ChainState, seed: int) -> tuple[float, float]:
         """Draw T and the rows, and return the sums of squares and of losses that they leave."""
@@ -43,7 +43,7 @@ class Work:
     def draw_columns(self, state: ChainState, seed: int) -> None:
         """Draw the columns."""
         self._model.sides[1].draw(
-            state.T,
+            T_of(self._model, state),
             self._model.partner_of_columns(state.rows),
             state.column_prior,
             state.rho,
@@ -81,18 +81,6 @@ class Work:
         assert self._levels is not None
         return float(self._levels.log_likelihoods(level, low, high).sum())
 
-    def kept(self, state: ChainState) -> dict[str, Any]:
-        """Return the state of a chain, for a checkpoint; T is None where it is X itself."""
-        T = None if state.T is self._model.values else state.T
-        return state.kept() | {"T": T}
-
-    def restore(self, state: ChainState, kept: dict[str, Any]) -> None:
-        """Set what `kept` has returned."""
-        T = kept.pop("T")
-        state.restore(kept)
-        if T is not None:
-            state.T = T
-
 
 def entries_as_matrix(model: Model, transform: Transform) -> Any:
     """Return transform(X) at the stored entries, dense or sparse, in double precision."""
@@ -111,7 +99,7 @@ def draw_T_and_rows(model: Model, state: ChainState, seed: int) -> tuple[FloatAr
     """Draw T and then the rows in place."""
     losses = draw_T(model, state, seed)
     misfit = model.sides[0].draw(
-        state.T,
+        T_of(model, state),
         model.partner_of_rows(state.columns),
         state.row_prior,
         state.rho,
@@ -119,6 +107,11 @@ def draw_T_and_rows(model: Model, state: ChainState, seed: int) -> tuple[FloatAr
         state.rows,
     )
     return misfit, losses
+
+
+def T_of(model: Model, state: ChainState) -> FloatArray:
+    """Return T, which is X itself if there is no other."""
+    return model.values if state.T is None else state.T
 
 
 def draw_T(model: Model, state: ChainState, seed: int) -> FloatArray:
@@ -132,9 +125,10 @@ def draw_T(model: Model, state: ChainState, seed: int) -> FloatArray:
         return losses
     pair = model.pair
     x = model.values if state.x is None else state.x
-    kernel = latent_kernel(model.kind, pair, f"{state.T.dtype}")
+    T = T_of(model, state)
+    kernel = latent_kernel(model.kind, pair, f"{T.dtype}")
     cuts = np.empty(0) if state.cuts is None else state.cuts.ends
-    weights = np.empty(0, state.T.dtype) if model.weights is None else model.weights
+    weights = np.empty(0, T.dtype) if model.weights is None else model.weights
     key = Key(seed, state.sweep, LATENT)
     numbers = (state.rho, state.beta, *pair.arguments, cuts, *key)
     A, B = model.augmented(state.rows, state.columns)
@@ -142,7 +136,7 @@ def draw_T(model: Model, state: ChainState, seed: int) -> FloatArray:
     def block(here: Block) -> None:
         rows = here.rows.start, here.rows.stop
         V = model.products(A, B, here)
-        kernel(model.starts, *rows, x, weights, V, *numbers, state.T, losses)
+        kernel(model.starts, *rows, x, weights, V, *numbers, T, losses)
 
     model.each_block(block)
     if model.limits is not None and model.kind == "before":
@@ -155,10 +149,9 @@ def draw_within_limits(model: Model, state: ChainState, seed: int) -> None:
     limits, pair = model.limits, model.pair
     assert limits is not None
     if state.x is None:
-        state.x = model.values.copy()
-        state.T = state.T.copy()  # where there is no T, it is the shared X
+        state.x, state.T = model.values.copy(), T_of(model, state).copy()
         state.T[np.isnan(state.T)] = pair.nonlinearity.preimage(state.x)[np.isnan(state.T)]
-    x, T = state.x, state.T
+    x, T = state.x, T_of(model, state)
     kernel = limit_kernel(model.kind, pair, f"{T.dtype}")
     weights = np.empty(0, T.dtype) if model.weights is None else model.weights
     pieces, pf, _ = pair.arguments

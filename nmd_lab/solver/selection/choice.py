@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from nmd_lab._interruption import Interruption
-from nmd_lab.checkpoint.place import NOWHERE, Place
 from nmd_lab.data.base import Observations
 from nmd_lab.data.sparse_observations import SparseObservations
 from nmd_lab.model.losses import Frobenius
-from nmd_lab.model.proximal import NO_LIMIT_MODEL, LimitModel
+from nmd_lab.model.proximal import LimitModel
 from nmd_lab.solver.initialization import Start
 from nmd_lab.solver.options import Options
-from nmd_lab.solver.run import Ending
+from nmd_lab.solver.stopping import Ending
 
 from .candidates import suitable_losses, suitable_nonlinearities
-from .parts import Part, draw_parts
+from .folds import Fold, draw_folds
 from .search import Search
 from .setting import Setting, Trial
 from .space import Model, Space
@@ -80,39 +79,44 @@ def choose(
     model: Model,
     options: Options,
     rng: np.random.Generator,
-    interruption: Interruption,
-    limits: LimitModel = NO_LIMIT_MODEL,
-    place: Place = NOWHERE,
+    limits: LimitModel,
+    outcomes: list[dict[str, Any]],
+    *,
+    interrupted: Callable[[], bool],
+    after: Callable[[], None],
 ) -> Choice:
-    """Return the setting of lowest error at held-out entries."""
+    """Return the setting of lowest error at held-out entries.
+
+    `outcomes` has what came out of the first trials, if they are done, and gets that of the others.
+    """
     if held_out is None:
-        parts, drawn = draw_parts(observations, rng)
+        folds, drawn = draw_folds(observations, rng)
     else:
-        parts, drawn = [Part(observations, held_out)], "given"
+        folds, drawn = [Fold(observations, held_out)], "given"
     low, high = observations.range()
     limit = np.inf if options.time_limit is None else options.time_limit
     deadline = time.perf_counter() + SHARE_OF_TIME * limit
     trials = Trials(
-        parts or [Part(observations, observations.as_sparse())],
+        folds or [Fold(observations, observations.as_sparse())],
         options,
         max(-low, high),
         rng,
-        lambda: bool(interruption) or time.perf_counter() > deadline,
-        after=interruption.begin,
+        lambda: interrupted() or time.perf_counter() > deadline,
+        after=after,
         limits=limits,
-        place=place,
+        outcomes=outcomes,
     )
     space = _space(observations, model, options)
     search = Search(trials, space)
-    if not parts:
+    if not folds:
         record = _record(trials, None, drawn, space)
         return Choice(search.guess(), None, True, Ending(), options.time_limit, record, limits)
     chosen = search.run()
     record = _record(trials, chosen, drawn, space)
     start = None if chosen.cold and not trials.stopped() else chosen.starts[0]
     ending = _ending(chosen, trials, options)
-    known, time_limit = trials.limits, options.time_limit
-    return Choice(chosen.setting, start, chosen.refined, ending, time_limit, record, known)
+    limits, time_limit = trials.limits, options.time_limit
+    return Choice(chosen.setting, start, chosen.refined, ending, time_limit, record, limits)
 
 
 def _ending(chosen: Trial, trials: Trials, options: Options) -> Ending:
@@ -122,7 +126,7 @@ def _ending(chosen: Trial, trials: Trials, options: Options) -> Ending:
         return Ending(last=not chosen.refined)
     if chosen.mean < size:
         return Ending()
-    iterations = round(chosen.n_iter / len(trials.parts))
+    iterations = round(chosen.n_iter / len(trials.folds))
     return Ending(max(FEWEST, iterations), last=True)
 
 
@@ -176,8 +180,8 @@ def _record(trials: Trials, chosen: Trial | None, drawn: str, space: Space) -> d
         "reason": reason,
         "measure": "root mean squared error" if isinstance(loss, Frobenius) else "mean loss",
         "held_out": {
-            "entries": sum(part.held_out.n_observed for part in trials.parts) if chosen else 0,
-            "parts": len(trials.parts) if chosen else 0,
+            "entries": sum(fold.held_out.n_observed for fold in trials.folds) if chosen else 0,
+            "parts": len(trials.folds) if chosen else 0,
             "drawn": drawn,
         },
         "options": [name for name, free in names.items() if free],

@@ -99,16 +99,16 @@ class Moves:
     def with_model(self, trial: Trial, f: Nonlinearity, loss: Loss) -> Trial:
         """Return the best trial with another model, that begins with the factors of a trial."""
         _, unit = self.without_components(trial.setting.nonlinearity, trial.setting.loss)
-        setting, own_unit = self.without_components(f, loss)
+        setting, other_unit = self.without_components(f, loss)
         alpha = self.space.alpha
-        alpha = trial.setting.alpha * own_unit / unit if alpha is None else alpha
+        alpha = trial.setting.alpha * other_unit / unit if alpha is None else alpha
         offset_alpha = setting.offset_alpha
         if loss == trial.setting.loss:
             offset_alpha = trial.setting.offset_alpha
-        own = trial.setting._replace(
+        other = trial.setting._replace(
             nonlinearity=f, loss=loss, alpha=alpha, offset_alpha=offset_alpha
         )
-        moved = self.trials.run(own, trial.starts)
+        moved = self.trials.run(other, trial.starts)
         if loss == trial.setting.loss and moved.mean > (1 + HOPELESS) * trial.mean:
             return moved
         return self.climb(moved, "alpha", FINE)

@@ -131,7 +131,7 @@ class Search(Moves):
     def best_loss(self, first: Trial) -> Trial:
         """Return the best trial with one of the losses, judged by the likelihood."""
         best = first if first.setting.loss in self.space.losses else None
-        values = np.concatenate([part.held_out.values for part in self.trials.parts])
+        values = np.concatenate([fold.held_out.values for fold in self.trials.folds])
 
         def likelihood(trial: Trial) -> float:
             return log_likelihood(trial.setting.loss, trial.mean, values)
@@ -218,8 +218,8 @@ class Search(Moves):
     def _of_model(self, best: Trial) -> list[Trial]:
         """Return the trials of a model with components, the smallest rank first."""
         model = best.setting[:2]
-        own = [t for t in self.trials.done if t.setting[:2] == model and t.starts]
-        return sorted(own, key=lambda t: (t.setting.rank, t.mean))
+        same = [t for t in self.trials.done if t.setting[:2] == model and t.starts]
+        return sorted(same, key=lambda t: (t.setting.rank, t.mean))
 
     def _close(self, trial: Trial, best: Trial) -> bool:
         """Return whether the error of a trial is not clearly above the lowest."""

@@ -48,13 +48,13 @@ class Trial:
     setting : Setting
         What was tried.
     losses : ndarray (n_held_out,)
-        Weighted loss at each held-out entry of all parts.
+        Weighted loss at each held-out entry of all folds.
     n_iter : int
-        Number of iterations, of all parts together.
+        Number of iterations, of all folds together.
     seconds : float
         Duration.
     starts : list of Start
-        Last factors of each part, in the units of X; emptied when no later trial needs them.
+        Last factors of each fold, in the units of X; emptied when no later trial needs them.
     cold : bool
         Whether it began as a fit does, and not with the factors of another trial.
     refined : bool

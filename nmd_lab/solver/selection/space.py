@@ -70,8 +70,8 @@ class Space:
         degree, WH may not be in the units of X, and the first path has the model itself.
         """
         f, loss = self.nonlinearities[0], self.losses[0]
-        own = f.even or self.alpha is not None or None in (f.degree, loss.degree)
-        return (f, loss) if own else (Identity(), Frobenius())
+        suits = f.even or self.alpha is not None or None in (f.degree, loss.degree)
+        return (f, loss) if suits else (Identity(), Frobenius())
 
     @property
     def ranks(self) -> tuple[int, ...]:

@@ -56,7 +56,7 @@ def components(start: Start) -> Components:
 def alive_components(components: Components, rank: int, size_of_T: float) -> Start:
     """Return a start with the largest components, at most `rank` and none that is zero."""
     (W, H, *_), sizes = components
-    kept = min(rank, int(np.count_nonzero(sizes > ALIVE * size_of_T)))
+    n_alive = min(rank, int(np.count_nonzero(sizes > ALIVE * size_of_T)))
     return components.start._replace(
-        W=np.ascontiguousarray(W[:, :kept]), H=np.ascontiguousarray(H[:kept])
+        W=np.ascontiguousarray(W[:, :n_alive]), H=np.ascontiguousarray(H[:n_alive])
     )

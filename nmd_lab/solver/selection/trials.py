@@ -1,4 +1,4 @@
-"""Trials: short fits to a part of the entries, judged by the others."""
+"""Trials: short fits to some of the entries, judged by the others."""
 
 from __future__ import annotations
 
@@ -10,30 +10,31 @@ from typing import Any
 
 import numpy as np
 
-from nmd_lab.checkpoint.place import NOWHERE, Place
 from nmd_lab.data.base import FloatArray
 from nmd_lab.model.limits import with_limit_model
 from nmd_lab.model.losses import Frobenius, Loss
 from nmd_lab.model.nonlinearities import Nonlinearity
 from nmd_lab.model.offsets import NO_OFFSETS, Offsets
 from nmd_lab.model.proximal import NO_LIMIT_MODEL, LimitModel, Pair, make_pair
-from nmd_lab.solver.admm import State, admm
+from nmd_lab.solver.engines.admm import Admm
+from nmd_lab.solver.engines.protocol import Engine, Iterate, iterates
+from nmd_lab.solver.engines.refined import Refined
 from nmd_lab.solver.formulation import make_problem, observed_only
 from nmd_lab.solver.held_out import HeldOut
 from nmd_lab.solver.initialization import Start, svd_start
 from nmd_lab.solver.limit_noise import first_sd, with_sd
 from nmd_lab.solver.options import Options
 from nmd_lab.solver.problem import Problem
-from nmd_lab.solver.refinement.acceleration import accelerated
 from nmd_lab.solver.refinement.plan import make_plan
 from nmd_lab.solver.scaling import scaling_for
 from nmd_lab.solver.split_variable import preimages
 from nmd_lab.solver.starting_data import starting_data
 from nmd_lab.solver.starting_offsets import starting_offsets
 from nmd_lab.solver.starts import first_start
+from nmd_lab.solver.state import State, state_of
 from nmd_lab.solver.storage import CsrStorage, storage_of
 
-from .parts import Part
+from .folds import Fold
 from .setting import Setting, Trial
 from .trial_starts import alive_components, components, singular_components, with_offsets_of
 
@@ -49,7 +50,7 @@ SEED_SIZE = 0.1  # least size of a new component, as a share of that in the resi
 
 
 class Trials:
-    """Runs trials on all parts, and keeps a list of them.
+    """Runs trials on all folds, and keeps a list of them.
 
     Attributes
     ----------
@@ -62,53 +63,52 @@ class Trials:
 
     def __init__(
         self,
-        parts: list[Part],
+        folds: list[Fold],
         options: Options,
         size: float,
         rng: np.random.Generator,
         stopped: Callable[[], bool],
         after: Callable[[], None] = lambda: None,
         limits: LimitModel = NO_LIMIT_MODEL,
-        place: Place = NOWHERE,
+        outcomes: list[dict[str, Any]] | None = None,
     ) -> None:
-        on_observed = observed_only(parts[0].rest, options.solver.split)
-        self.parts = [part.sparse() for part in parts] if on_observed else parts
+        on_observed = observed_only(folds[0].rest, options.solver.split)
+        self.folds = [fold.sparse() for fold in folds] if on_observed else folds
         self.options, self.size, self.rng = options, size, rng
         self._on_observed = on_observed
         self.stopped, self.after = stopped, after
         self.done: list[Trial] = []
-        weights = [part.held_out.weights for part in parts]
-        given = [each for each in weights if each is not None]
-        self.mean_weight = float(np.mean(np.concatenate(given))) if given else 1.0
-        rounding = 100 * float(np.finfo(parts[0].rest.dtype).eps)
+        weights = [w for fold in folds if (w := fold.held_out.weights) is not None]
+        self.mean_weight = float(np.mean(np.concatenate(weights))) if weights else 1.0
+        rounding = 100 * float(np.finfo(folds[0].rest.dtype).eps)
         self._exact = max(EXACT, rounding)
         self._estimates_sd = math.isnan(limits.sd)
-        first = first_sd(parts[0].rest) if self._estimates_sd else limits.sd
+        first = first_sd(folds[0].rest) if self._estimates_sd else limits.sd
         self.limits = limits._replace(sd=first)
-        self._place = place
-        self._known: list[dict[str, Any]] = place.take()["trials"] if place.goes_on else []
-        place.mark(lambda: {"trials": self._known})
+        self._outcomes = [] if outcomes is None else outcomes
         self._problems: dict[tuple[Nonlinearity, Loss, str], list[Problem]] = {}
 
     @property
     def has_limits(self) -> bool:
         """Whether only limits are known of some entries."""
-        return self.parts[0].rest.limits is not None
+        return self.folds[0].rest.limits is not None
 
     def problems(self, setting: Setting) -> list[Problem]:
-        """Return the problem of each part, with the ridges of a setting."""
+        """Return the problem of each fold, with the ridges of a setting."""
         f, loss, kind = setting.nonlinearity, setting.loss, setting.offsets
         if (f, loss, kind) not in self._problems:
             options = replace(self.options, alpha=1.0, offset_alpha=1.0, offsets=kind)
             pair = with_limit_model(make_pair(f, loss), self.limits)
             scaling = scaling_for(pair, self.size)
             self._problems[f, loss, kind] = [
-                make_problem(part.rest, scaling, options, self._on_observed)[0]
-                for part in self.parts
+                make_problem(fold.rest, scaling, options, self._on_observed)[0]
+                for fold in self.folds
             ]
         base = self._problems[f, loss, kind]
-        own = [_with_ridges(problem, setting.alpha, setting.offset_alpha) for problem in base]
-        return [with_sd(problem, self.limits.sd) for problem in own] if self._estimates_sd else own
+        ridged = [_with_ridges(problem, setting.alpha, setting.offset_alpha) for problem in base]
+        if self._estimates_sd:
+            return [with_sd(problem, self.limits.sd) for problem in ridged]
+        return ridged
 
     def run(
         self,
@@ -119,7 +119,7 @@ class Trials:
         refined: bool | None = None,
     ) -> Trial:
         """Do a trial."""
-        if len(self.done) < len(self._known):
+        if len(self.done) < len(self._outcomes):
             return self._again(setting)
         fewest = FEWEST if setting.loss.degree == 2 else FEWEST_SLOW
         if patient or starts is None:
@@ -129,11 +129,11 @@ class Trials:
         losses, last, n_iter = [], [], 0
         for index, problem in enumerate(self.problems(setting)):
             start = None if starts is None else starts[index]
-            held_out = self.parts[index].held_out
+            held_out = self.folds[index].held_out
             judge = HeldOut(held_out, problem.units.pair)
             begin = self._start(setting, problem, start)
-            states = self._states(problem, begin, refined)
-            iterated = self._iterate(setting, problem, judge, states, fewest)
+            found = self._iterates(problem, begin, refined)
+            iterated = self._iterate(setting, problem, judge, found, fewest)
             losses.append(iterated[0] / self.mean_weight)
             last.append(iterated[1])
             n_iter += iterated[2]
@@ -144,24 +144,18 @@ class Trials:
             self._estimate_sd(trial)
         trial.is_exact = trial.mean <= (self._exact * self.size) ** (setting.loss.degree or 1)
         self.done.append(trial)
+        outcome = {name: value for name, value in vars(trial).items() if name != "setting"}
+        state = {"rng": self.rng.bit_generator.state, "sd": self.limits.sd}
+        self._outcomes.append({"outcome": outcome} | state)
         self.after()
-        self._note(trial)
         return trial
-
-    def _note(self, trial: Trial) -> None:
-        """Keep the outcome of a trial for checkpoints."""
-        if self._place.kept:
-            outcome = {name: value for name, value in vars(trial).items() if name != "setting"}
-            state = {"rng": self.rng.bit_generator.state, "sd": self.limits.sd}
-            self._known.append({"outcome": outcome} | state)
-            self._place.tick()
 
     def _again(self, setting: Setting) -> Trial:
         """Return the outcome of a trial that an interrupted search has done."""
-        known = self._known[len(self.done)]
-        self.rng.bit_generator.state = known["rng"]
-        self.limits = self.limits._replace(sd=known["sd"])
-        self.done.append(Trial(setting, **known["outcome"]))
+        before = self._outcomes[len(self.done)]
+        self.rng.bit_generator.state = before["rng"]
+        self.limits = self.limits._replace(sd=before["sd"])
+        self.done.append(Trial(setting, **before["outcome"]))
         self.after()
         return self.done[-1]
 
@@ -169,9 +163,9 @@ class Trials:
         """Take the error of a trial at the held-out entries whose values are known, if lower."""
         if not isinstance(trial.setting.loss, Frobenius):
             return
-        known = np.concatenate([part.is_known for part in self.parts])
-        if known.any():
-            error = math.sqrt(2 * float(np.mean(trial.losses[known])))
+        exact = np.concatenate([fold.is_known for fold in self.folds])
+        if exact.any():
+            error = math.sqrt(2 * float(np.mean(trial.losses[exact])))
             self.limits = self.limits._replace(sd=min(self.limits.sd, error))
 
     def _iterate(
@@ -179,7 +173,7 @@ class Trials:
         setting: Setting,
         problem: Problem,
         held_out: HeldOut,
-        states: Iterator[State],
+        found: Iterator[Iterate],
         fewest: int,
     ) -> tuple[FloatArray, Start, int]:
         """Return losses at the held-out entries, the last factors, and the number of iterations."""
@@ -187,28 +181,29 @@ class Trials:
         lowest = min(same, default=math.inf)
         means: list[float] = []
         with np.errstate(over="ignore", invalid="ignore"):
-            for state in states:
-                given = problem.units.given_state(state, projected=False)
-                losses = held_out.losses(given.W_aug, given.H_aug)
+            for iterate in found:
+                state = state_of(problem, iterate)
+                losses = held_out.losses(state.W_aug, state.H_aug)
                 means.append(float(np.mean(losses)))
-                if _ended(means, lowest, fewest) or self.stopped() or not state.is_finite:
+                if _ended(means, lowest, fewest) or self.stopped() or not iterate.is_finite:
                     break
-        return losses, _start_from(given), len(means)
+        return losses, _start_from(state), len(means)
 
-    def _states(self, problem: Problem, start: Start, refined: bool) -> Iterator[State]:
-        """Return the iteration of a trial."""
+    def _iterates(self, problem: Problem, start: Start, refined: bool) -> Iterator[Iterate]:
+        """Return the iterates of a trial."""
         plan = make_plan(problem, start.W.shape[1], self.options) if refined else None
-        return accelerated(problem, start, plan) if plan else admm(problem, start)
+        engine: Engine[Any] = Refined(plan) if plan else Admm()
+        return iterates(engine, problem, start)
 
     def _start(self, setting: Setting, problem: Problem, start: Start | None) -> Start:
         """Return the start of a trial, in the units of the problem."""
         rank = setting.rank
         if start is None:
             return self._first_start(problem, rank)
-        own = with_offsets_of(problem, problem.units.scaled_start(start))
+        scaled = with_offsets_of(problem, problem.units.scaled_start(start))
         rotates = not problem.is_constrained  # a rotation would break a constraint
-        parts = singular_components if rotates else components
-        alive = alive_components(parts(own), rank, problem.size_of_T)
+        components_of = singular_components if rotates else components
+        alive = alive_components(components_of(scaled), rank, problem.size_of_T)
         return alive if alive.W.shape[1] == rank else self._extended(problem, alive, rank)
 
     def _first_start(self, problem: Problem, rank: int) -> Start:
@@ -241,8 +236,8 @@ class Trials:
         identity = make_pair("identity", "frobenius")
         new = svd_start(rest, identity, added, NO_OFFSETS, self.rng, kind)
         sizes = np.linalg.norm(new.H, axis=1) ** 2
-        kept = np.maximum(sizes - problem.alpha, SEED_SIZE * sizes)
-        root = np.sqrt(np.divide(kept, sizes, out=np.zeros_like(kept), where=sizes > 0))
+        shrunk = np.maximum(sizes - problem.alpha, SEED_SIZE * sizes)
+        root = np.sqrt(np.divide(shrunk, sizes, out=np.zeros_like(shrunk), where=sizes > 0))
         root = root.astype(start.W.dtype)
         return start._replace(
             W=np.hstack([start.W, new.W * root]), H=np.vstack([start.H, root[:, None] * new.H])
@@ -272,11 +267,11 @@ def _start_from(state: State) -> Start:
 def _with_ridges(problem: Problem, alpha: float, offset_alpha: float) -> Problem:
     """Return the problem with other ridges, which are in the units of X."""
     units, constant = problem.units, problem.offset_columns.constant
-    own = replace(
+    result = replace(
         problem,
         alpha=units.scaled_alpha(alpha),
         offset_alpha=units.scaled_offset_alpha(offset_alpha, constant),
     )
     for name in ("natural_penalty", "size_of_T"):  # these passes over the data are not repeated
-        own.__dict__[name] = getattr(problem, name)
-    return own
+        result.__dict__[name] = getattr(problem, name)
+    return result

@@ -55,9 +55,9 @@ class SparseEnvelope:
         at_zero = np.array(self.zero_pass(device.zeros((1,), dtype), penalty))
         n, W, H = H.shape[1], device.put(W), device.put(H)
 
-        def share(part: int) -> tuple[FloatArray, FloatArray]:
+        def share(index: int) -> tuple[FloatArray, FloatArray]:
             gradient, sums = device.zeros((n, H.shape[0]), dtype), np.zeros(3)
-            for tile, G in self._products(W, H, part):
+            for tile, G in self._products(W, H, index):
                 sums += self._slopes(tile, G.reshape(-1), penalty, update_from)
                 sums -= (tile.stored.stop - tile.stored.start) * at_zero
                 gradient_W[tile.rows] += G @ H[:, tile.columns].T
@@ -79,9 +79,9 @@ class SparseEnvelope:
         rows = device.zeros(outer_W.shape, dtype)
         W, H = device.put(W), device.put(H)
 
-        def share(part: int) -> tuple[FloatArray, ...]:
+        def share(index: int) -> tuple[FloatArray, ...]:
             columns = device.zeros(outer_H.shape, dtype)
-            for tile, C in self._products(W, H, part):
+            for tile, C in self._products(W, H, index):
                 self._curvatures(tile, C.reshape(-1), penalty)
                 rows[tile.rows] += C @ outer_H[tile.columns]
                 columns[tile.columns] += C.T @ outer_W[tile.rows]
@@ -91,11 +91,11 @@ class SparseEnvelope:
         return device.get(rows), device.get(columns)
 
     def _products(
-        self, W: FloatArray, H: FloatArray, part: int
+        self, W: FloatArray, H: FloatArray, share: int
     ) -> Iterator[tuple[Tile, FloatArray]]:
-        """Yield the tiles of a part, each with its WH, in an array for the next one, too."""
+        """Yield the tiles of a share, each with its WH, in an array for the next one, too."""
         buffer = self.device.empty((self.tiles.size,), self.tiles.dtype)
-        for tile in self.tiles(part, self.parts):
+        for tile in self.tiles(share, self.parts):
             rows, columns = W[tile.rows], H[:, tile.columns]
             A = buffer[: rows.shape[0] * columns.shape[1]].reshape(rows.shape[0], -1)
             yield tile, self.device.multiply(rows, columns, A)

@@ -120,9 +120,9 @@ class ZeroRows:
         C, value = A.copy(), 0.5 * self.alpha * np.sum(W * W, axis=1)
         objective = value.copy()
         for i, stored in enumerate(_slices(rows)):
-            own = self._slopes(A[i], C[i], rows.indices[stored], rows.values[stored], rho[i])
-            value[i] += own[0]
-            objective[i] += own[1]
+            sums = self._slopes(A[i], C[i], rows.indices[stored], rows.values[stored], rho[i])
+            value[i] += sums[0]
+            objective[i] += sums[1]
         normal = symmetric(self._weighted_products(C), len(self.gram))
         smallest = rho[:, None, None] * self.ridge + np.finfo(float).tiny
         normal += (self.alpha + smallest) * np.eye(len(self.gram))
@@ -150,8 +150,8 @@ class ZeroRows:
         triangle = rank * (rank + 1) // 2
         total, width = np.zeros((len(C), triangle)), max(1, COLUMNS_ENTRIES // triangle)
         for first in range(0, len(self.Ht), width):
-            part = slice(first, first + width)
-            total += C[:, part] @ outer_products(self.Ht[part])
+            chunk = slice(first, first + width)
+            total += C[:, chunk] @ outer_products(self.Ht[chunk])
         return total
 
     def _natural_penalties(self, rows: CsrRows) -> Array:

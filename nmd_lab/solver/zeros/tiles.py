@@ -85,11 +85,11 @@ class Tiles:
         self.x: FloatArray = device.put(values[order])
         self.positions: NDArray[np.int32] = device.put(positions)
 
-    def __call__(self, part: int = 0, parts: int = 1) -> Iterator[Tile]:
-        """Yield the tiles of one of `parts` parts of the rows."""
+    def __call__(self, share: int = 0, shares: int = 1) -> Iterator[Tile]:
+        """Yield the tiles of one of `shares` shares of the rows."""
         m, n = self.shape
         down = -(-m // self.height)
-        first, end = (down * number // parts * self.across for number in (part, part + 1))
+        first, end = (down * number // shares * self.across for number in (share, share + 1))
         for number in range(first, end):
             row, column = divmod(number, self.across)
             top, left = row * self.height, column * self.width

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from nmd_lab.data.observations import observe
 from nmd_lab.data.sparse_observations import SparseObservations
+from nmd_lab.result.entries import entries_at
 from nmd_lab.result.posterior.posterior import Posterior
 
 LEVEL = 0.9
@@ -70,8 +71,8 @@ def findings(posterior: Posterior, X: Any, held_out: Any) -> Findings:
     """Return what a posterior says at held-out entries, or at seen ones if there are none."""
     entries = None if held_out is None else observe(held_out).as_sparse()
     unseen = entries is not None and entries.n_observed > 0
-    known = entries if entries is not None and unseen else observe(X).as_sparse()
-    checked = sample(known, MOST_CHECKED)
+    observations = entries if entries is not None and unseen else observe(X).as_sparse()
+    checked = sample(observations, MOST_CHECKED)
     mean, low, high = _at(posterior, checked)
     x = checked.values
     drawn = sample(checked, MOST_DRAWN)
@@ -90,14 +91,15 @@ def _at(
 ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
     """Return the posterior mean and the ends of the intervals of new observations."""
     rows, columns, _ = entries.entries()
-    low, high = posterior.predict_interval(rows, columns, level=LEVEL).T
-    return posterior.predict(rows, columns), low, high
+    at = entries_at(rows, columns)
+    low, high = posterior.predict_interval(at, level=LEVEL).T
+    return posterior.predict(at), low, high
 
 
 def sample(entries: SparseObservations, most: int) -> SparseObservations:
     """Return observations, or a random sample of them that is always the same."""
     if entries.n_observed <= most:
         return entries
-    kept = np.zeros(entries.n_observed, dtype=bool)
-    kept[np.random.default_rng(0).choice(kept.size, most, replace=False)] = True
-    return entries.select(kept)
+    drawn = np.zeros(entries.n_observed, dtype=bool)
+    drawn[np.random.default_rng(0).choice(drawn.size, most, replace=False)] = True
+    return entries.select(drawn)

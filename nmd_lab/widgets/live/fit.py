@@ -9,9 +9,9 @@ from typing import Any
 from nmd_lab._fit_warnings import OPTIONS, Messages, messages_after, messages_before
 from nmd_lab._labelled import ResumableFit
 from nmd_lab.result.decomposition import Decomposition
-from nmd_lab.solver.admm import State
-from nmd_lab.solver.prepare import Prepared
+from nmd_lab.solver.prepared import Prepared
 from nmd_lab.solver.run import VALIDATION
+from nmd_lab.solver.state import State
 from nmd_lab.warnings import NotConvergedWarning
 from nmd_lab.widgets.states.choice import Choose, Choosing
 
@@ -133,10 +133,10 @@ class LiveFit(Background):
         """Return what `recall` needs to come back to the present fit."""
         return {name: getattr(self, name) for name in KEPT}
 
-    def recall(self, kept: dict[str, Any]) -> None:
+    def recall(self, saved: dict[str, Any]) -> None:
         """Come back to a fit, which can be continued if it could be before."""
         self._forget()
-        for name, value in kept.items():
+        for name, value in saved.items():
             setattr(self, name, value)
 
     def _launch(
@@ -220,8 +220,8 @@ class LiveFit(Background):
         """Keep what is to be shown of a state; return whether to stop."""
         if stop is not self._stop:
             return True
-        validated = fit.run is not None and VALIDATION in fit.run.history
-        recording.add(state, fit.run.history[VALIDATION][-1] if fit.run and validated else None)
+        history = {} if fit.run is None else fit.run.state.history
+        recording.add(state, history[VALIDATION][-1] if VALIDATION in history else None)
         if self._is_time_to_look():
             progress = f"running: iteration {state.iteration} of {self.planned}"
             self._show_progress(f"{progress}, relative error {state.relative_error:.4g}", stop)

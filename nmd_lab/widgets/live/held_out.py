@@ -7,11 +7,9 @@ from collections.abc import Mapping
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
-from nmd_lab.model.nonlinearities import Nonlinearity
-from nmd_lab.solver.admm import State
-from nmd_lab.solver.storage import CsrStorage
+from nmd_lab.model.losses import Loss
+from nmd_lab.solver.state import State
 
 EVERY_UP_TO = 20
 """Up to here each iteration is measured."""
@@ -46,7 +44,7 @@ def lowest(held_out: Mapping[int, float]) -> tuple[int, float] | None:
 
 
 class HiddenEntries:
-    """Entries that a fit does not see, to measure the relative error of its iterates there.
+    """Entries that a fit does not see, to measure the error of its iterates there.
 
     Attributes
     ----------
@@ -59,24 +57,40 @@ class HiddenEntries:
         truth: NDArray[np.floating],
         rows: NDArray[np.intp],
         columns: NDArray[np.intp],
-        f: Nonlinearity,
         most: int = 100_000,
     ) -> None:
         n_hidden = rows.size
         if rows.size > most:
-            kept = np.random.default_rng(0).choice(rows.size, most, replace=False)
-            kept.sort()
-            rows, columns = rows[kept], columns[kept]
+            drawn = np.random.default_rng(0).choice(rows.size, most, replace=False)
+            drawn.sort()
+            rows, columns = rows[drawn], columns[drawn]
         self.sample = ""
         if rows.size < n_hidden:
             self.sample = f" (a sample of {rows.size} of {n_hidden} hidden entries)"
-        pattern = sparse.csr_array((np.ones(rows.size), (rows, columns)), shape=truth.shape)
-        self._storage = CsrStorage(truth.shape, pattern.indptr, pattern.indices)
-        self._truth, self._f = truth[rows, columns], f
+        self._truth, self._at = truth[rows, columns], (rows, columns)
 
     def error(self, state: State) -> float:
-        """Return the relative error (Frobenius) of f(WH) at the entries."""
-        return relative(self._truth, self._f(self._storage.all_products(state.W_aug, state.H_aug)))
+        """Return the error of f(WH) at the entries."""
+        fitted = state.fitted
+        return error_at(fitted.loss, self._truth, fitted.at(*self._at), *self._at)
+
+
+def error_at(
+    loss: Loss,
+    truth: NDArray[np.floating],
+    model: NDArray[np.floating],
+    rows: NDArray[np.integer],
+    columns: NDArray[np.integer],
+) -> float:
+    """Return the relative error (Frobenius) at entries.
+
+    Columns of a mixed table have units of their own.  Their error is that of the library at
+    held-out entries (`nmd_lab.solver.held_out`), which is about 1 for the best constants.
+    """
+    if loss.pair is None:
+        return relative(truth, model)
+    errors = loss.pair.in_units(truth - model, rows, columns)
+    return float(np.sqrt(np.mean(np.square(errors)))) if errors.size else float("nan")
 
 
 def relative(truth: NDArray[np.floating], model: NDArray[np.floating]) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
-from nmd_lab.solver.admm import State
+from nmd_lab.solver.state import State
 
 from .held_out import is_measured
 from .snapshots import Snapshots

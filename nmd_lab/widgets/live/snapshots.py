@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nmd_lab.solver.admm import State
+from nmd_lab.solver.state import State
 
 
 class Snapshots:
@@ -34,8 +34,8 @@ class Snapshots:
     @property
     def iterations(self) -> list[int]:
         """The iterations that can be asked for, in order."""
-        kept, last = list(self._states), self._last
-        return kept if last is None or last.iteration in kept else [*kept, last.iteration]
+        stored, last = list(self._states), self._last
+        return stored if last is None or last.iteration in stored else [*stored, last.iteration]
 
     def __getitem__(self, iteration: int) -> State:
         last = self._last

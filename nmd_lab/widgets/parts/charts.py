@@ -52,15 +52,15 @@ def trials_charts(fit: Decomposition | None) -> dict[str, Chart]:
     trials = None if fit is None else fit.selection
     if trials is None or not trials.sizes[TRIAL]:
         return {}
-    known = trials.isel({TRIAL: np.flatnonzero(np.isfinite(trials["error"].values))})
-    if not known.sizes[TRIAL]:
+    finite = trials.isel({TRIAL: np.flatnonzero(np.isfinite(trials["error"].values))})
+    if not finite.sizes[TRIAL]:
         return {}
-    measure = f"held-out {known.attrs.get('measure', 'error')}"
+    measure = f"held-out {finite.attrs.get('measure', 'error')}"
     found = {}
-    if np.unique(known["rank"].values).size > 1:
-        found["ranks"] = _by_rank(known, measure)
-    if np.unique(known["alpha"].values).size > 1:
-        found["alphas"] = _by_alpha(known, measure)
+    if np.unique(finite["rank"].values).size > 1:
+        found["ranks"] = _by_rank(finite, measure)
+    if np.unique(finite["alpha"].values).size > 1:
+        found["alphas"] = _by_alpha(finite, measure)
     return found
 
 

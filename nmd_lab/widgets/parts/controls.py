@@ -52,15 +52,15 @@ def entered(value: Any, kind: str) -> Any:
     return value if kind == "share" else str(value)
 
 
-def value_of(given: Any, kind: str) -> Any:
+def value_of(value: Any, kind: str) -> Any:
     """Return what was entered: as a number where the kind asks for one and it is one.
 
     >>> value_of("12", "integer"), value_of("2.7", "integer"), value_of("1,5", "number")
     (12, '2.7', '1,5')
     """
-    if kind not in ("integer", "number") or given == "auto":
-        return given
+    if kind not in ("integer", "number") or value == "auto":
+        return value
     try:
-        return int(given) if kind == "integer" else float(given)
+        return int(value) if kind == "integer" else float(value)
     except (TypeError, ValueError):
-        return given  # which the check of the setting refuses, with what was entered
+        return value  # which the check of the setting refuses, with what was entered

@@ -76,10 +76,10 @@ def points_of(recording: Any, keys: Sequence[str], suffix: str) -> dict[str, Poi
     return {f"{key}{suffix}": points for key, points in found.items() if len(points[0])}
 
 
-def arrays_of(part: Mapping[str, Any]) -> dict[str, tuple[NDArray[Any], NDArray[Any]]]:
-    """Return the points of a part by key."""
-    numbers, found, begin = np.frombuffer(part["values"], dtype="<f8"), {}, 0
-    for key, size in part["sizes"].items():
+def arrays_of(curves: Mapping[str, Any]) -> dict[str, tuple[NDArray[Any], NDArray[Any]]]:
+    """Return the points of the curves of a page by key."""
+    numbers, found, begin = np.frombuffer(curves["values"], dtype="<f8"), {}, 0
+    for key, size in curves["sizes"].items():
         found[key] = numbers[begin : begin + size], numbers[begin + size : begin + 2 * size]
         begin += 2 * size
     return found
@@ -101,13 +101,13 @@ def caption(held_out: Mapping[int, float], where: str = "") -> str:
     )
 
 
-def _described(panel: Panel, suffixes: Sequence[str], known: Mapping[str, Any]) -> dict[str, Any]:
+def _described(panel: Panel, suffixes: Sequence[str], points: Mapping[str, Any]) -> dict[str, Any]:
     """Return a panel with one entry for each of its curves in each run."""
     curves = [
         {"key": f"{key}{suffix}", "label": f"{label}{suffix and ','}{suffix}", "past": bool(suffix)}
         for suffix in suffixes
         for key, label in panel.labels.items()
-        if not suffix or f"{key}{suffix}" in known
+        if not suffix or f"{key}{suffix}" in points
     ]
     return {"title": panel.title, "curves": curves, "lowest": panel.lowest}
 
@@ -118,6 +118,6 @@ def _thinned(x: Sequence[float], y: Sequence[float]) -> Any:
     count = points.shape[1]
     if count <= MOST_POINTS:
         return points
-    kept = np.linspace(0, count - 1, MOST_POINTS // 2).astype(int)
+    spaced = np.linspace(0, count - 1, MOST_POINTS // 2).astype(int)
     lowest_one = int(np.argmin(np.where(points[1] > 0, points[1], np.inf)))
-    return points[:, np.union1d(kept, lowest_one)]
+    return points[:, np.union1d(spaced, lowest_one)]

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from nmd_lab.data.labels import Labels
+from nmd_lab.model.fitted_values import FittedValues
 from nmd_lab.widgets.states.frame import MOST_ROWS, Frame
-from nmd_lab.widgets.states.iterate import AnyIterate
 
 from .axis_labels import texts
 from .components import components_part, typical_rows
@@ -37,26 +37,26 @@ class FactorsPart:
         self._off: set[int] = set()
         self.chosen: int | None = None
 
-    def off(self, iterate: AnyIterate | None) -> list[int]:
+    def off(self, fitted: FittedValues | None) -> list[int]:
         """Return the components of a model that are switched off."""
-        return [] if iterate is None else sorted(k for k in self._off if k < iterate.H.shape[0])
+        return [] if fitted is None else sorted(k for k in self._off if k < fitted.H.shape[0])
 
     def shown_rows(
-        self, iterate: AnyIterate | None, selection: Mapping[str, Any] | None, m: int
+        self, fitted: FittedValues | None, selection: Mapping[str, Any] | None, m: int
     ) -> Any:
         """Return the rows that were picked, or those of the chosen component; None for neither."""
         picked = [row for row in (selection or {}).get("rows") or [] if 0 <= row < m]
-        return np.asarray(picked[:MOST_ROWS], np.intp) if picked else self.rows(iterate)
+        return np.asarray(picked[:MOST_ROWS], np.intp) if picked else self.rows(fitted)
 
-    def rows(self, iterate: AnyIterate | None, count: int = MOST_ROWS) -> Any:
+    def rows(self, fitted: FittedValues | None, count: int = MOST_ROWS) -> Any:
         """Return the rows with most of the chosen component; None without one."""
-        if iterate is None or self.chosen is None or self.chosen >= iterate.H.shape[0]:
+        if fitted is None or self.chosen is None or self.chosen >= fitted.H.shape[0]:
             return None
-        return typical_rows(np.asarray(iterate.W), self.chosen, count)
+        return typical_rows(np.asarray(fitted.W), self.chosen, count)
 
     def parts(
         self,
-        iterate: AnyIterate | None,
+        fitted: FittedValues | None,
         frame: Frame | None,
         labels: Labels,
         said: str,
@@ -65,15 +65,15 @@ class FactorsPart:
         """Return the components and the plane."""
         if self._plane is None or self._plane[0] is not labels:
             self._plane = labels, Plane(labels)
-        if iterate is None:
+        if fitted is None:
             return {}
-        factors = np.asarray(iterate.W), iterate.H
+        factors = np.asarray(fitted.W), fitted.H
         names = texts(labels, "columns") if columns is None else columns
         return {
             "components": components_part(
-                factors, frame, names, self.off(iterate), self.chosen, said
+                factors, frame, names, self.off(fitted), self.chosen, said
             ),
-            "scatter": self._plane[1].part(factors[0]),
+            "scatter": self._plane[1].points(factors[0]),
         }
 
     def _act(self, message: Mapping[str, Any]) -> None:

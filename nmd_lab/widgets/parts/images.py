@@ -17,12 +17,12 @@ MISSING, POSITIVE, NEGATIVE = (127, 155, 184), (213, 94, 0), (0, 114, 178)
 Pixels = NDArray[np.uint8]
 
 
-def as_png(part: Mapping[str, Any], values: NDArray[Any]) -> bytes:
+def as_png(shown: Mapping[str, Any], values: NDArray[Any]) -> bytes:
     """Return pictures side by side in rows as a PNG file."""
-    size = (part["count"], part["height"], part["width"], part["channels"])
+    size = (shown["count"], shown["height"], shown["width"], shown["channels"])
     pictures = values.reshape(size)
-    low, high = part["low"], part["high"]
-    if part["scale"] == "signed":
+    low, high = shown["low"], shown["high"]
+    if shown["scale"] == "signed":
         pixels = _signed(pictures[..., 0], max(-low, high))
     else:
         share = np.clip((np.nan_to_num(pictures) - low) / ((high - low) or 1.0), 0, 1)

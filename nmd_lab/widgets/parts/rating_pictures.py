@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from nmd_lab.data.pictures import Picture, picture_of
 from nmd_lab.data.sparse import is_sparse
 from nmd_lab.data.sparse_observations import SparseObservations
+from nmd_lab.result.entries import entries_at
 from nmd_lab.result.posterior.posterior import Posterior
 from nmd_lab.widgets.states.frame import Frame, frame_of
 from nmd_lab.widgets.states.ratings import Ratings, is_table
@@ -52,6 +53,5 @@ def observed_at(entries: SparseObservations, frame: Frame) -> Array:
 
 def spread_at(posterior: Posterior, frame: Frame) -> Array:
     """Return the standard deviation of the posterior at the entries of a frame."""
-    shape = frame.rows.size, frame.columns.size
-    i, j = np.repeat(frame.rows, shape[1]), np.tile(frame.columns, shape[0])
-    return np.reshape(posterior.predict_std(i, j, noise=False), shape)
+    spread = posterior.predict_std(entries_at(frame.rows[:, None], frame.columns), noise=False)
+    return np.reshape(spread, (frame.rows.size, frame.columns.size))

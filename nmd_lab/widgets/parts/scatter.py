@@ -40,7 +40,7 @@ class Plane:
         """Show the plane of other components."""
         self.a, self.b = int(a), int(b)
 
-    def part(self, W: NDArray[Any] | None) -> dict[str, Any] | None:
+    def points(self, W: NDArray[Any] | None) -> dict[str, Any] | None:
         """Return the points; None without W or with fewer than two components."""
         if W is None or W.shape[1] < 2:
             return None

@@ -30,15 +30,15 @@ def static_html(explorer: Any) -> str:
     return f'<div class="nmd-static" data-explorer="{explorer.static_id}">{"".join(parts)}</div>'
 
 
-def _picture(part: Mapping[str, Any], modelled: bytes | None) -> str:
+def _picture(shown: Mapping[str, Any], modelled: bytes | None) -> str:
     """Return the reconstruction, or the data if there is none yet, as an image."""
-    values = modelled or part["seen"] or part["original"]
+    values = modelled or shown["seen"] or shown["original"]
     if not values:
         return ""
     name = "reconstruction" if modelled else "data"
-    data = base64.b64encode(as_png(part, np.frombuffer(values, dtype="<f4"))).decode()
+    data = base64.b64encode(as_png(shown, np.frombuffer(values, dtype="<f4"))).decode()
     return (
-        f'<img alt="{name}: {part["count"]} pictures of {part["height"]} x {part["width"]}" '
+        f'<img alt="{name}: {shown["count"]} pictures of {shown["height"]} x {shown["width"]}" '
         f'style="width:300px;image-rendering:pixelated" src="data:image/png;base64,{data}">'
     )
 

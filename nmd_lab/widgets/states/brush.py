@@ -41,8 +41,8 @@ class Paint:
         hide: bool,
     ) -> Paint:
         """Return the paint after discs around some points of a picture have been touched."""
-        made = Paint(self.signs.shape)
-        made.signs = self.signs.copy()
+        result = Paint(self.signs.shape)
+        result.signs = self.signs.copy()
         step, sign = frame.step, -1 if hide else 1
         for y, x in points:
             if frame.picture is None:
@@ -50,12 +50,12 @@ class Paint:
                 centre = (y + 0.5) * step - 0.5, (x + 0.5) * step - 0.5
                 rows, pixels = disc((m, n // frame.channels), *centre, radius * step)
                 for channel in range(frame.channels):
-                    made.signs[rows, pixels * frame.channels + channel] = sign
+                    result.signs[rows, pixels * frame.channels + channel] = sign
             else:
                 rows, columns = disc((frame.height, frame.width), y, x, radius)
                 at = frame.columns_at(rows * frame.width + columns)
-                made.signs[frame.rows[picture], at] = sign
-        return made
+                result.signs[frame.rows[picture], at] = sign
+        return result
 
     def mask(self, observed: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """Return which entries a fit sees, of those that it saw before."""

@@ -76,11 +76,11 @@ def choice_for(
 def chosen_arguments(arguments: Mapping[str, Any], choice: Choice) -> dict[str, Any]:
     """Return the values of a choice for those arguments of a fit that are "auto"."""
     (rank, f, loss), named = parted(arguments)
-    given = {"offset_alpha": "auto"} | named | {"rank": rank, "nonlinearity": f, "loss": loss}
+    arguments = {"offset_alpha": "auto"} | named | {"rank": rank, "nonlinearity": f, "loss": loss}
     chosen = choice.setting._asdict()
     chosen |= {"rank": int(chosen["rank"]), "loss": chosen["loss"].name}
     chosen |= {name: rounded(chosen[name]) for name in ("alpha", "offset_alpha")}
-    return {name: value for name, value in chosen.items() if is_auto(given[name])}
+    return {name: value for name, value in chosen.items() if is_auto(arguments[name])}
 
 
 def settings_of(choice: Choice) -> dict[str, Any]:

@@ -9,7 +9,8 @@ from typing import Any
 from nmd_lab._checks import check_rank
 from nmd_lab._interruption import Interruption
 from nmd_lab.model.nonlinearities import NONLINEARITIES, Nonlinearity
-from nmd_lab.solver.prepare import Prepared, prepare
+from nmd_lab.solver.prepare import prepare
+from nmd_lab.solver.prepared import Prepared
 from nmd_lab.solver.selection.choice import Choice
 from nmd_lab.widgets.live.recording import Measure
 
@@ -31,7 +32,7 @@ class ChoosingState(FitState):
         Sentence that says what was chosen and why; empty if there was no choice.
     """
 
-    kept = (*FitState.kept, "decided", "choice", "_arguments")
+    fit_attributes = (*FitState.fit_attributes, "decided", "choice", "_arguments")
 
     def __init__(self, values: dict[str, Any]) -> None:
         super().__init__(values)
@@ -104,8 +105,10 @@ class ChoosingState(FitState):
 
         def prepared() -> Prepared:
             model, named = parted(self.arguments(settings))
-            made = prepare(X, *model, absent_are_zeros=absent_are_zeros, observed=observed, **named)
-            return made._replace(choice=choice)
+            ready = prepare(
+                X, *model, absent_are_zeros=absent_are_zeros, observed=observed, **named
+            )
+            return ready._replace(choice=choice)
 
         open_ones = is_open(asked_for)
         if open_ones:

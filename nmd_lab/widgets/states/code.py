@@ -33,8 +33,8 @@ def expression(value: Any) -> str:
         where = "nmd" if kind.__module__ == MinMax.__module__ else "nmd.nonlinearities"
         return f"{where}.{kind.__name__}({inner})"
     if isinstance(value, ADMM):
-        given = {f.name: getattr(value, f.name) for f in fields(value)}
-        changed = {f.name: given[f.name] for f in fields(value) if given[f.name] != f.default}
+        values = {f.name: getattr(value, f.name) for f in fields(value)}
+        changed = {f.name: values[f.name] for f in fields(value) if values[f.name] != f.default}
         return call("nmd.ADMM", **changed)
     if isinstance(value, Code):
         return str(value)
@@ -65,11 +65,11 @@ def fit_call(fit: Any, verb: str, data: str, arguments: Mapping[str, Any]) -> st
         validated = named.get("validation") is not None
         named |= stopping_arguments(fit, named.get("solver", "auto"), validated=validated)
     function = {"decompose": decompose, "complete": complete}[verb]
-    known = {name: each.default for name, each in inspect.signature(function).parameters.items()}
-    if known["nonlinearity"] is None:
-        known["nonlinearity"] = default_nonlinearity(named.get("alpha", known["alpha"]))
-    known["solver"] = as_solver(known["solver"])
-    named = {name: value for name, value in named.items() if value != known[name]}
+    defaults = {name: each.default for name, each in inspect.signature(function).parameters.items()}
+    if defaults["nonlinearity"] is None:
+        defaults["nonlinearity"] = default_nonlinearity(named.get("alpha", defaults["alpha"]))
+    defaults["solver"] = as_solver(defaults["solver"])
+    named = {name: value for name, value in named.items() if value != defaults[name]}
     return f"fit = {call(f'nmd.{verb}', data, **named)}\n{PRINT_ERROR}"
 
 

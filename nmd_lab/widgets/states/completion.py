@@ -12,18 +12,19 @@ from numpy.typing import NDArray
 
 from nmd_lab._checks import check_share
 from nmd_lab.data.sparse_observations import SparseObservations
-from nmd_lab.model.nonlinearities import NONLINEARITIES, as_nonlinearity
+from nmd_lab.model.fitted_values import FittedValues
+from nmd_lab.model.nonlinearities import NONLINEARITIES
+from nmd_lab.result.entries import entries_at
 from nmd_lab.solver.options import OFFSETS
 from nmd_lab.solver.sampler.options import SampleOptions
 from nmd_lab.solver.settings import ADMM, SPLITS
 from nmd_lab.widgets.live.findings import sample
-from nmd_lab.widgets.live.held_out import relative
+from nmd_lab.widgets.live.held_out import error_at
 
 from .choice import WITHOUT_RIDGE, default_nonlinearity
 from .code import fit_call
 from .data_choices import ratings_choices
 from .fields import Field, check_option
-from .iterate import AnyIterate, iterate_of, product
 from .ratings import (
     DEFAULT_COLUMNS,
     Ratings,
@@ -72,7 +73,7 @@ class CompletionState(SamplingState):
         Field("draws", "Draws", "integer", (), "How sure", "Sweeps of the sampler after tuning"),
     )  # fmt: skip
     numbers = MappingProxyType({"rank": 8, "alpha": 15.0, "offset_alpha": 5.0})
-    kept = (*SamplingState.kept, "fitted_entries")
+    fit_attributes = (*SamplingState.fit_attributes, "fitted_entries")
 
     def __init__(
         self,
@@ -86,7 +87,6 @@ class CompletionState(SamplingState):
     ) -> None:
         self.ratings = ratings
         self.fitted_entries: SparseObservations | None = None
-        self._shown: tuple[Any, AnyIterate] | None = None
         asked = {"row": row, "column": column, "value": value}
         self.columns = table_columns(ratings, asked) or asked
         self._titles = titles
@@ -199,7 +199,7 @@ class CompletionState(SamplingState):
         """Return the largest observed entries of a row, and the best predictions for its others."""
         posterior, n = self.posterior, self.observations.shape[1]
         if posterior is not None and self.is_sampled:
-            predicted = posterior.predict(row, np.arange(n))
+            predicted = posterior.predict(entries_at(row, np.arange(n)))
             return row_entries(
                 self.data, row, top, predicted, partial(row_intervals, posterior, row)
             )
@@ -210,38 +210,31 @@ class CompletionState(SamplingState):
         """Whether the fit is of the chosen data."""
         return self.fitted_entries is self.observations
 
-    @property
-    def fitted_nonlinearity(self) -> Any:
-        """Nonlinearity of the fit."""
-        return self._arguments["nonlinearity"]
-
     def _predictions(self, row: int) -> NDArray[Any]:
         """Return the predicted row, of the last iterate while the fit runs."""
         shown = self.shown
         if shown is None:
             return np.full(self.observations.shape[1], np.nan)
-        f = as_nonlinearity(self.fitted_nonlinearity)
-        model: NDArray[Any] = product(shown, f, [row], slice(None))[0]
-        return model
+        predicted: NDArray[Any] = shown.block([row])[0]
+        return predicted
 
     @property
-    def shown(self) -> AnyIterate | None:
+    def shown(self) -> FittedValues | None:
         """The last iterate while the fit runs, and then the result; None without a fit."""
-        if not self.is_fitted or self.fit.phase == "ready":
+        fit = self.fit
+        if not self.is_fitted or fit.phase == "ready":
             return None
-        if self.fit.result is None or self.fit.phase == "running":
-            return self.fit.state
-        if self._shown is None or self._shown[0] is not self.fit.result:
-            self._shown = self.fit.result, iterate_of(self.fit.result)
-        return self._shown[1]
+        last = fit.state if fit.result is None or fit.phase == "running" else fit.result
+        return None if last is None else last.fitted
 
-    def loss_without(self, state: AnyIterate, off: Collection[int]) -> tuple[float, float]:
-        """Return the relative error at a sample of the entries with and without components."""
+    def loss_without(self, fitted: FittedValues, off: Collection[int]) -> tuple[float, float]:
+        """Return the error at a sample of the entries with and without components."""
         rows, columns, x = sample(self.observations, MOST_COMPARED).entries()
-        f, without = as_nonlinearity(self.fitted_nonlinearity), list(off)
-        inner = np.einsum("ij,ji->i", state.W_aug[rows], state.H_aug[:, columns])
-        lost = np.einsum("ij,ji->i", state.W[rows][:, without], state.H[without][:, columns])
-        return relative(x, f(inner)), relative(x, f(inner - lost))
+        with_all, without = (
+            error_at(fitted.loss, x, fitted.without(which).at(rows, columns), rows, columns)
+            for which in ([], list(off))
+        )
+        return with_all, without
 
     def code(self, name: str | None = None) -> str:
         """Return a notebook cell that repeats fit and draws, or makes a fit if there is neither."""

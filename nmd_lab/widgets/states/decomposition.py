@@ -8,19 +8,19 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
-from numpy.typing import NDArray
 
 from nmd_lab._checks import check_share
 from nmd_lab.baselines import truncated_svd
 from nmd_lab.data.pictures import picture_of
 from nmd_lab.data.sparse import is_sparse
+from nmd_lab.model.fitted_values import FittedValues
 from nmd_lab.model.losses import LOSSES
 from nmd_lab.model.nonlinearities import NONLINEARITIES
 from nmd_lab.model.proximal import make_pair
 from nmd_lab.result.decomposition import Decomposition
 from nmd_lab.solver.options import Options
 from nmd_lab.solver.settings import ADMM
-from nmd_lab.widgets.live.held_out import HiddenEntries, relative
+from nmd_lab.widgets.live.held_out import HiddenEntries, error_at
 from nmd_lab.widgets.live.recording import Measure
 
 from .brush import Paint
@@ -28,7 +28,6 @@ from .data_choices import load_matrix, matrix_choices
 from .decomposition_code import Cell, loading_lines
 from .fields import Field, as_rho, check_option
 from .frame import guessed_shape
-from .iterate import AnyIterate, product
 from .matrix_data import (
     NO_PICTURE,
     NOISES,
@@ -90,14 +89,14 @@ class DecompositionState(PaintingState):
         Field("iterations", "Iterations", "integer", (), "Solver", "Number of each run"),
     )  # fmt: skip
     numbers = MappingProxyType({"rank": 10, "alpha": 0.0})
-    kept = (*PaintingState.kept, "errors", "hidden", "_f")
+    fit_attributes = (*PaintingState.fit_attributes, "errors", "hidden")
     lengths = (*PaintingState.lengths, "shape")
 
     def __init__(self, X: Any = None, shape: tuple[int, int] | None = None, **values: Any) -> None:
         if is_sparse(X):
             raise TypeError("X is sparse: give it to CompletionExplorer, or X.toarray() here.")
-        self.given, self._made = X, as_matrix(X)
-        self.X = self._made.matrix
+        self.given, self._matrix = X, as_matrix(X)
+        self.X = self._matrix.matrix
         self.options = {"data": ([OWN_DATA] if X is not None else []) + list(matrix_choices())}
         defaults = {
             "data": self.options["data"][0],
@@ -141,7 +140,7 @@ class DecompositionState(PaintingState):
         names = ("data", "noise", "level", "missing", "seed", "shape")
         key = (*(self.values[name] for name in names), paint)
         if self._data is None or self._data[0] != key:
-            channels = self._made.channels if self.values["data"] == OWN_DATA else 1
+            channels = self._matrix.channels if self.values["data"] == OWN_DATA else 1
             layout = self._layout()
             self._data = key, MatrixData(self.source(), self.values, layout, channels, paint)
         return self._data[1]
@@ -185,7 +184,7 @@ class DecompositionState(PaintingState):
         values, reasons = self.values, {}
         if len(self.options["data"]) == 1:
             reasons["data"] = "there is only one matrix"
-        if self._made.channels > 1 and values["data"] == OWN_DATA:
+        if self._matrix.channels > 1 and values["data"] == OWN_DATA:
             reasons["shape"] = "the matrix is one picture in colours"
         if values["noise"] == "none":
             reasons["level"] = "no noise is added"
@@ -235,10 +234,8 @@ class DecompositionState(PaintingState):
         """Take the present data as those of the fit; measure the entries that it does not see."""
         data = self.fitted_data = self.data
         self.fitted_paint, self.errors = self.paint, {}
-        pair = make_pair(self.nonlinearity(), self.values["loss"])
-        self._f = pair.nonlinearity
         rows, columns = data.hidden
-        self.hidden = HiddenEntries(data.original, rows, columns, self._f) if rows.size else None
+        self.hidden = HiddenEntries(data.original, rows, columns) if rows.size else None
         return None if self.hidden is None else self.hidden.error
 
     def reset(self) -> None:
@@ -246,20 +243,13 @@ class DecompositionState(PaintingState):
         self._clear()
         super().reset()
 
-    def model(
-        self, state: AnyIterate, rows: Any, columns: Any, off: Collection[int] = ()
-    ) -> NDArray[np.floating]:
-        """Return f(WH) of an iterate at the given rows and columns, without some components."""
-        return product(state, self._f, rows, columns, off)
-
-    def loss_without(self, state: AnyIterate, off: Collection[int]) -> tuple[float, float]:
-        """Return the relative error at the observed entries with and without some components."""
-        data = self.fitted_data
-        seen = ~np.isnan(data.observed)
-        every = np.arange(data.shape[0]), np.arange(data.shape[1])
+    def loss_without(self, fitted: FittedValues, off: Collection[int]) -> tuple[float, float]:
+        """Return the error at the observed entries with and without some components."""
+        observed = self.fitted_data.observed
+        seen = np.nonzero(~np.isnan(observed))
         with_all, without = (
-            relative(data.observed[seen], self.model(state, *every, which)[seen])
-            for which in ((), off)
+            error_at(fitted.loss, observed[seen], fitted.without(which).block()[seen], *seen)
+            for which in ([], list(off))
         )
         return with_all, without
 
@@ -269,11 +259,14 @@ class DecompositionState(PaintingState):
         if data.original.size > MOST_COMPARED:
             return
         baseline = truncated_svd(data.observed, fit.rank)
+        seen = np.nonzero(~np.isnan(data.observed))
         for name, each in ((f"{fit.nonlinearity.name}, {fit.loss.name}", fit), ("SVD", baseline)):
-            model = each.labels.flatten(each.reconstruct().values)
-            seen = ~np.isnan(data.observed)
-            held_out = relative(data.original[data.hidden], model[data.hidden])
-            errors[name] = relative(data.observed[seen], model[seen]), held_out
+            model = each.fitted.block()
+            observed, held_out = (
+                error_at(fit.loss, truth[entries], model[entries], *entries)
+                for truth, entries in ((data.observed, seen), (data.original, data.hidden))
+            )
+            errors[name] = observed, held_out
         if self.fit.result is fit:  # no new run has begun meanwhile
             self.errors = errors
 
@@ -285,9 +278,9 @@ class DecompositionState(PaintingState):
             data = self.fitted_data
         else:
             result, arguments, data = None, self.arguments(), self.data
-        given = name if values["data"] == OWN_DATA else matrix_choices()[values["data"]].code
-        own = values["data"] == OWN_DATA
-        load = loading_lines(given, self._made.code if own else "", is_own=own)
+        source = name if values["data"] == OWN_DATA else matrix_choices()[values["data"]].code
+        is_own = values["data"] == OWN_DATA
+        load = loading_lines(source, self._matrix.code if is_own else "", is_own=is_own)
         paint = self.paint if result is None else self.fitted_paint
         before = None if result is None else self.before_brush
         return Cell(self.imports, load, values, data, arguments).code(result, paint, before)

@@ -73,11 +73,11 @@ class Cell(NamedTuple):
         return {k: v for k, v in self.arguments.items() if k != "offsets" or chosen}
 
 
-def loading_lines(given: str | None, making: str, *, is_own: bool) -> str:
+def loading_lines(source: str | None, making: str, *, is_own: bool) -> str:
     """Return the lines that give X."""
     if making:
-        lines = "" if given == "images" else f"images = {given or '...'}  # your data\n"
+        lines = "" if source == "images" else f"images = {source or '...'}  # your data\n"
         return f"{lines}X = images{making}\n"
-    if given == "X":
+    if source == "X":
         return ""
-    return f"X = {given or '...'}{'  # your data' if is_own else ''}\n"
+    return f"X = {source or '...'}{'  # your data' if is_own else ''}\n"

@@ -103,7 +103,7 @@ class FitState(SettingsState):
         Settings with which the fit was started, without `lengths`; empty before a fit.
     lengths : tuple of str
         Names of the settings that say how long something runs, and change no model.
-    kept : tuple of str
+    fit_attributes : tuple of str
         Names of the attributes that belong to one fit.
     imports : str
         Lines of the copied code that import what reads the data of the user.
@@ -113,7 +113,7 @@ class FitState(SettingsState):
     numbers: Mapping[str, Any] = MappingProxyType({})
     imports: str = ""
     lengths: tuple[str, ...] = ("iterations",)
-    kept: tuple[str, ...] = ("fitted_settings",)
+    fit_attributes: tuple[str, ...] = ("fitted_settings",)
 
     def __init__(self, values: dict[str, Any]) -> None:
         super().__init__(values)
@@ -150,15 +150,15 @@ class FitState(SettingsState):
 
     def keep(self) -> dict[str, Any]:
         """Return what `recall` needs to come back to the present fit."""
-        kept: dict[str, Any] = {name: getattr(self, name) for name in self.kept}
-        return kept | {"fit": self.fit.keep(), "values": dict(self.fitted_settings)}
+        saved: dict[str, Any] = {name: getattr(self, name) for name in self.fit_attributes}
+        return saved | {"fit": self.fit.keep(), "values": dict(self.fitted_settings)}
 
-    def recall(self, kept: dict[str, Any]) -> None:
+    def recall(self, saved: dict[str, Any]) -> None:
         """Come back to a fit, and to its settings."""
-        self.fit.recall(kept["fit"])
-        for name in self.kept:
-            setattr(self, name, kept[name])
-        self.values |= kept["values"]
+        self.fit.recall(saved["fit"])
+        for name in self.fit_attributes:
+            setattr(self, name, saved[name])
+        self.values |= saved["values"]
 
     def code(self, name: str | None = None) -> str:
         """Return a notebook cell that repeats the fit."""
@@ -170,7 +170,7 @@ def check_option(name: str, value: Any) -> Options:
     return Options.of({name: value})
 
 
-def as_rho(text: str) -> str | float:
+def as_rho(text: str) -> Any:
     """Return the name of a penalty rule or a fixed penalty."""
     try:
         rho: str | float = float(text)

@@ -129,5 +129,5 @@ def _difference(a: Array, b: Array) -> float:
     """Return the mean absolute difference of entries that are both there."""
     with np.errstate(all="ignore"):
         differences = np.abs(a - b)
-    known = differences[np.isfinite(differences)]
-    return float(known.mean()) if known.size else 0.0
+    finite = differences[np.isfinite(differences)]
+    return float(finite.mean()) if finite.size else 0.0

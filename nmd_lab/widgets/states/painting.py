@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nmd_lab.result.decomposition import Decomposition
-from nmd_lab.solver.prepare import Prepared, prepare
+from nmd_lab.solver.prepare import prepare
+from nmd_lab.solver.prepared import Prepared
 from nmd_lab.widgets.live.recording import Measure
 
 from .brush import Paint
@@ -33,13 +34,13 @@ class BeforeBrush(NamedTuple):
         The fit.
     paint : Paint or None
         Its paint.
-    kept : dict
+    saved : dict
         What brings it back, see `FitState.recall`.
     """
 
     fit: Decomposition
     paint: Paint | None
-    kept: dict[str, Any]
+    saved: dict[str, Any]
 
 
 class PaintingState(ChoosingState):
@@ -58,7 +59,13 @@ class PaintingState(ChoosingState):
         Data of the fit, and their paint.
     """
 
-    kept = (*ChoosingState.kept, "fitted_data", "fitted_paint", "paint", "before_brush")
+    fit_attributes = (
+        *ChoosingState.fit_attributes,
+        "fitted_data",
+        "fitted_paint",
+        "paint",
+        "before_brush",
+    )
     fitted_data: MatrixData
 
     def __init__(self, values: dict[str, Any]) -> None:
@@ -95,7 +102,7 @@ class PaintingState(ChoosingState):
     def unpaint(self) -> None:
         """Go back to the fit before the first stroke; without one, fit again without paint."""
         if self.before_brush is not None and not self.changed:
-            self.recall(self.before_brush.kept)
+            self.recall(self.before_brush.saved)
             self.fit.tell()
         else:
             self._repaint(None)

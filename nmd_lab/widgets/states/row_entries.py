@@ -46,8 +46,8 @@ def row_entries(
 ) -> tuple[list[Entry], list[Entry]]:
     """Return the largest observed entries of a row, and the best predictions for its others."""
     observations = data.observations
-    own = slice(observations.indptr[row], observations.indptr[row + 1])
-    columns, values = observations.indices[own], observations.values[own]
+    of_row = slice(observations.indptr[row], observations.indptr[row + 1])
+    columns, values = observations.indices[of_row], observations.values[of_row]
     order = np.argsort(-values, kind="stable")[:top]
     observed = _entries(data, columns[order], values[order], predicted, intervals)
     if np.isnan(predicted).all():

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from nmd_lab.result.entries import entries_at
 from nmd_lab.result.posterior.posterior import Posterior
 from nmd_lab.widgets.live.background import Background
 from nmd_lab.widgets.live.findings import LEVEL
@@ -126,13 +127,13 @@ class SamplingState(ChoosingState):
 
 def _as_long(posterior: Posterior) -> dict[str, int]:
     """Return the options with which a sampler ends with the same draws, even of a stopped run."""
-    sweeps, kept = posterior.trace.sizes["sweep"], posterior.draws.sizes["draw"]
+    sweeps, n_draws = posterior.trace.sizes["sweep"], posterior.draws.sizes["draw"]
     step = posterior.parameters["step"]
     if step == 1:
         return {"draws": sweeps}
-    return {"draws": kept * step if sweeps >= step else sweeps, "keep": kept}
+    return {"draws": n_draws * step if sweeps >= step else sweeps, "keep": n_draws}
 
 
 def row_intervals(posterior: Posterior, row: int, columns: NDArray[np.intp]) -> NDArray[Any]:
     """Return the ends of the intervals of new observations in a row, (n, 2)."""
-    return np.asarray(posterior.predict_interval(row, columns, level=LEVEL))
+    return np.asarray(posterior.predict_interval(entries_at(row, columns), level=LEVEL))

@@ -13,7 +13,8 @@ import xarray as xr
 from nmd_lab._interruption import Interruption
 from nmd_lab.fit import complete
 from nmd_lab.result import netcdf
-from nmd_lab.solver.prepare import Prepared, prepare
+from nmd_lab.solver.prepare import prepare
+from nmd_lab.solver.prepared import Prepared
 from nmd_lab.studies import Study
 from nmd_lab.studies.grid import ALGORITHM, select
 from nmd_lab.studies.summary import about, variable

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-
-from nmd_lab.model.nonlinearities import as_nonlinearity
+from nmd_lab.model.fitted_values import FittedValues
+from nmd_lab.result.entries import entries_at
 from nmd_lab.widgets.live.findings import LEVEL
 from nmd_lab.widgets.parts.axis_labels import texts
 from nmd_lab.widgets.parts.charts import trials_charts
@@ -19,7 +18,6 @@ from nmd_lab.widgets.parts.rating_pictures import frame_of_ratings, observed_at,
 from nmd_lab.widgets.parts.tables import number_text, table
 from nmd_lab.widgets.states.completion import CompletionState
 from nmd_lab.widgets.states.frame import Frame
-from nmd_lab.widgets.states.iterate import AnyIterate, product
 from nmd_lab.widgets.states.row_entries import Entry
 
 from .history import History
@@ -49,7 +47,7 @@ class CompletionView(SamplingView):
         self.actions |= self.factors.actions | {"ask": self._ask}
 
     @property
-    def given(self) -> tuple[Any, str]:
+    def source(self) -> tuple[Any, str]:
         """What the user gave, and the attribute of the state that holds it."""
         return self.state.ratings, "ratings"
 
@@ -73,7 +71,7 @@ class CompletionView(SamplingView):
 
     def parts(self, history: History) -> dict[str, Any]:
         """Return curves, intervals, pictures, components, plane and the entries of a row."""
-        state, fit = self.state.shown, self.state.fit
+        shown, fit = self.state.shown, self.state.fit
         row, problems = self._asked()
         parts: dict[str, Any] = {
             "curves": curves_part(PANELS, fit, history.overlays(self.state)),
@@ -83,10 +81,10 @@ class CompletionView(SamplingView):
         }
         frame = frame_of_ratings(self.state.data, row, self.state.columns)
         if frame is not None:
-            parts |= self._pictures(frame, state)
-        said = "" if state is None else self._said(state)
+            parts |= self._pictures(frame, shown)
+        said = "" if shown is None else self._said(shown)
         labels = self.state.observations.labels
-        parts |= self.factors.parts(state, frame, labels, said, self._columns())
+        parts |= self.factors.parts(shown, frame, labels, said, self._columns())
         return parts
 
     def _columns(self) -> list[str]:
@@ -101,7 +99,7 @@ class CompletionView(SamplingView):
             self._of_data = data, columns
         return self._of_data[1]
 
-    def _pictures(self, frame: Frame, state: AnyIterate | None) -> dict[str, Any]:
+    def _pictures(self, frame: Frame, fitted: FittedValues | None) -> dict[str, Any]:
         """Return the observed picture, that of the model, and the standard deviation."""
         posterior = self.state.posterior if self.state.is_sampled else None
         key = id(self.state.data), frame.rows.tolist(), id(posterior)
@@ -112,15 +110,12 @@ class CompletionView(SamplingView):
             limits = self.state.observations.range()
             self._still = key, pictures_part(Shown(frame, observed, None, limits, names, spread))
         parts: dict[str, Any] = {"pictures": self._still[1]}
-        if state is not None:
-            f = as_nonlinearity(self.state.fitted_nonlinearity)
-            model = product(state, f, frame.rows, frame.columns, self.factors.off(state))
-            parts["modelled"] = frame.arranged(model)
+        if fitted is not None:
+            shown = fitted.without(self.factors.off(fitted))
+            parts["modelled"] = frame.arranged(shown.block(frame.rows, frame.columns))
         elif posterior is not None:
-            i, j = np.meshgrid(frame.rows, frame.columns, indexing="ij")
-            parts["modelled"] = frame.arranged(
-                posterior.predict(i.ravel(), j.ravel()).reshape(i.shape)
-            )
+            mean = posterior.predict(entries_at(frame.rows[:, None], frame.columns))
+            parts["modelled"] = frame.arranged(mean.reshape(frame.rows.size, -1))
         return parts
 
     def _first_row(self) -> None:
@@ -165,12 +160,12 @@ class CompletionView(SamplingView):
         observed, best = self.state.entries(row, top)
         sure = self.state.is_sampled
         heads = ["predicted", *([f"{100 * LEVEL:.0f} % interval"] if sure else [])]
-        known = [
+        rows = [
             [entry.label, number_text(entry.observed, 3), *_model(entry, sure)]
             for entry in observed
         ]
         tables = [
-            table("known", ("observed", "value", *heads), known, ids=[e.column for e in observed])
+            table("known", ("observed", "value", *heads), rows, ids=[e.column for e in observed])
         ]
         if best:
             rows = [[entry.label, *_model(entry, sure)] for entry in best]
@@ -181,12 +176,12 @@ class CompletionView(SamplingView):
             tables.append(table("top", ("predictions come with a fit",), []))
         return tables
 
-    def _said(self, state: AnyIterate) -> str:
+    def _said(self, fitted: FittedValues) -> str:
         """Return what is lost without some components, and the rows of the chosen one."""
-        said, off = [], self.factors.off(state)
+        said, off = [], self.factors.off(fitted)
         if off and self.state.fit.phase != "running":
-            said.append(lost_text(off, *self.state.loss_without(state, off)))
-        labels, rows = self.state.data.labels("rows"), self.factors.rows(state)
+            said.append(lost_text(off, *self.state.loss_without(fitted, off)))
+        labels, rows = self.state.data.labels("rows"), self.factors.rows(fitted)
         if rows is not None:
             named = ", ".join(str(labels[row]) for row in rows)
             said.append(f"rows with most of component {self.factors.chosen}: {named}")

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from nmd_lab.solver.admm import State
+from nmd_lab.model.fitted_values import FittedValues
+from nmd_lab.solver.state import State
 from nmd_lab.widgets.parts.axis_labels import texts
 from nmd_lab.widgets.parts.charts import trials_charts
 from nmd_lab.widgets.parts.curves import RESIDUALS, Panel, curves_part
@@ -54,7 +55,7 @@ class DecompositionView(ChoosingView):
         }
 
     @property
-    def given(self) -> tuple[Any, str]:
+    def source(self) -> tuple[Any, str]:
         """What the user gave, and the attribute of the state that holds it."""
         return self.state.given, "given"
 
@@ -75,10 +76,11 @@ class DecompositionView(ChoosingView):
             return parts
         frame = self._frame_of(data, state)
         parts["pictures"] = self._pictures(data, frame, history)
-        if state is not None:
-            model = self.state.model(state, frame.rows, frame.columns, self.factors.off(state))
-            parts["modelled"] = frame.arranged(model)
-        parts |= self.factors.parts(state, frame, data.labels, self._lost(state))
+        fitted = None if state is None else state.fitted
+        if fitted is not None:
+            shown = fitted.without(self.factors.off(fitted))
+            parts["modelled"] = frame.arranged(shown.block(frame.rows, frame.columns))
+        parts |= self.factors.parts(fitted, frame, data.labels, self._lost(fitted))
         return parts
 
     def place(self, message: Mapping[str, Any]) -> dict[str, Any]:
@@ -129,7 +131,8 @@ class DecompositionView(ChoosingView):
 
     def _frame_of(self, data: MatrixData, state: State | None) -> Frame:
         """Return which entries are shown: selected rows, those of a component, or all."""
-        shown = self.factors.shown_rows(state, self.selection, data.shape[0])
+        fitted = None if state is None else state.fitted
+        shown = self.factors.shown_rows(fitted, self.selection, data.shape[0])
         key = data, None if shown is None else shown.tolist()
         if self._frame is None or self._frame[0] != key:
             self._frame = key, data.frame(shown)
@@ -154,19 +157,19 @@ class DecompositionView(ChoosingView):
             )
             beside, title = None, ""
             if run is not None and run.fit.shape == data.shape:
-                cells = run.fit.predict(frame.rows[:, None], frame.columns)
-                beside, title = cells.reshape(frame.rows.size, -1), f"run {run.number}"
+                beside = run.fit.fitted.block(frame.rows, frame.columns)
+                title = f"run {run.number}"
             self._still = key, pictures_part(shown, beside, title)
         return self._still[1]
 
-    def _lost(self, state: State | None) -> str:
+    def _lost(self, fitted: FittedValues | None) -> str:
         """Return what is lost without the switched-off components."""
-        off = self.factors.off(state)
-        if state is None or not off or self.state.fit.phase == "running":
+        off = self.factors.off(fitted)
+        if fitted is None or not off or self.state.fit.phase == "running":
             return ""
-        key = state.H_aug, off
+        key = fitted.H, off
         if self._said is None or self._said[0][0] is not key[0] or self._said[0][1] != off:
-            self._said = key, lost_text(off, *self.state.loss_without(state, off))
+            self._said = key, lost_text(off, *self.state.loss_without(fitted, off))
         return self._said[1]
 
     def _show_iteration(self, message: Mapping[str, Any]) -> None:

@@ -21,7 +21,6 @@ from nmd_lab.widgets.parts.tables import table
 from nmd_lab.widgets.states.code import PRINT_ERROR, call
 from nmd_lab.widgets.states.fields import FitState
 from nmd_lab.widgets.states.frame import Frame, frame_of
-from nmd_lab.widgets.states.iterate import iterate_of, product
 
 from .history import History
 from .view import View
@@ -70,10 +69,10 @@ class FittedState(FitState):
 
     def code(self, name: str | None = None) -> str:
         """Return a notebook cell that shows the same without an explorer."""
-        given = name or "..."
+        source = name or "..."
         if self.path is not None:
-            given = call("nmd.load", f'"{self.path.as_posix()}"')
-        reading = "" if given == "fit" else f"fit = {given}\n"
+            source = call("nmd.load", f'"{self.path.as_posix()}"')
+        reading = "" if source == "fit" else f"fit = {source}\n"
         plots = "fit.plot.convergence()\nfit.plot.components()\n"
         if self.decomposition._choice:
             plots += "fit.plot.selection()\n"
@@ -88,12 +87,12 @@ class FitView(View):
 
     def __init__(self, state: FittedState) -> None:
         super().__init__(state, "fit-copy.nc")
-        self.factors, self._iterate = FactorsPart(), iterate_of(state.decomposition)
+        self.factors, self._fitted = FactorsPart(), state.decomposition.fitted
         self._trials = trials_charts(state.decomposition)
         self.actions |= self.factors.actions
 
     @property
-    def given(self) -> tuple[Any, str]:
+    def source(self) -> tuple[Any, str]:
         """The fit, unless it is from a file."""
         return (None if self.state.path is not None else self.state.decomposition), "decomposition"
 
@@ -109,8 +108,8 @@ class FitView(View):
         """Return all parts."""
         state, fit = self.state, self.state.decomposition
         frame = self._frame()
-        off = self.factors.off(self._iterate)
-        window = product(self._iterate, fit.nonlinearity, frame.rows, frame.columns, off)
+        shown = self._fitted.without(self.factors.off(self._fitted))
+        window = shown.block(frame.rows, frame.columns)
         limits = float(np.nanmin(window)), float(np.nanmax(window))
         names = texts(fit.labels, "rows")
         held_out = {"held_out": "held out"}
@@ -127,13 +126,13 @@ class FitView(View):
             "modelled": frame.arranged(window),
             "dots": self._trials,
             "tables": [table("facts", ("", ""), facts)],
-            **self.factors.parts(self._iterate, frame, fit.labels, ""),
+            **self.factors.parts(self._fitted, frame, fit.labels, ""),
         }
 
     def _frame(self) -> Frame:
         """Return which entries are shown."""
         fit = self.state.decomposition
-        rows = self.factors.shown_rows(self._iterate, self.selection, fit.shape[0])
+        rows = self.factors.shown_rows(self._fitted, self.selection, fit.shape[0])
         return frame_of(fit.shape, self.state.picture, rows=rows)
 
 

@@ -18,25 +18,25 @@ class PastRun(NamedTuple):
     ----------
     number : int
         Number of the run, from 1 on.
-    kept : dict
+    saved : dict
         What `FitState.keep` returned.
     settings : dict
         Settings of the fit.
     """
 
     number: int
-    kept: dict[str, Any]
+    saved: dict[str, Any]
     settings: dict[str, Any]
 
     @property
     def fit(self) -> Any:
         """The result."""
-        return self.kept["fit"]["result"]
+        return self.saved["fit"]["result"]
 
     @property
     def recording(self) -> Any:
         """Curves and iterates."""
-        return self.kept["fit"]["_recording"]
+        return self.saved["fit"]["_recording"]
 
 
 class History:
@@ -58,7 +58,7 @@ class History:
         self.beside: int | None = None
         self._count = 0
 
-    def part(self, state: FitState) -> list[dict[str, Any]]:
+    def lines(self, state: FitState) -> list[dict[str, Any]]:
         """Keep the present run if it has ended, and return a line for each run."""
         self._keep(state)
         current = self.current(state)
@@ -79,7 +79,7 @@ class History:
         elif what == "beside":
             self.beside = None if self.beside == number else number
         else:
-            state.recall(entry.kept)
+            state.recall(entry.saved)
 
     def overlays(self, state: FitState) -> list[tuple[str, Any]]:
         """Return label and recording of the runs that are drawn beside the present one."""
@@ -98,15 +98,15 @@ class History:
         """Add the present run, or bring its entry up to date."""
         if state.fit.result is None or state.fit.phase not in ("stopped", "finished"):
             return
-        known = self.current(state)
-        if known is not None and known.fit is state.fit.result:
+        present = self.current(state)
+        if present is not None and present.fit is state.fit.result:
             return
-        if known is None:
+        if present is None:
             self._count += 1
         self.entries = [each for each in self.entries if not _same_stroke(each, state)]
-        number = self._count if known is None else known.number
+        number = self._count if present is None else present.number
         entry = PastRun(number, state.keep(), dict(state.fitted_settings))
-        others = [each for each in self.entries if each is not known]
+        others = [each for each in self.entries if each is not present]
         self.entries = sorted([*others, entry], key=lambda each: each.number)[-MOST:]
 
     def _line(self, entry: PastRun, is_current: bool) -> dict[str, Any]:
@@ -131,13 +131,13 @@ class History:
             if name == "rank" or any(each.settings.get(name) != value for each in self.entries)
         ]
         shown = [f"{name.replace('_', ' ')} {_text(entry.settings[name])}" for name in different]
-        paint = entry.kept.get("paint")
+        paint = entry.saved.get("paint")
         return ", ".join([*shown, *([f"{paint.n_painted} entries painted"] if paint else [])])
 
 
 def _same_stroke(entry: PastRun, state: FitState) -> bool:
     """Return whether an entry and the present fit are both of a brush that began at one fit."""
-    before, now = entry.kept.get("before_brush"), getattr(state, "before_brush", None)
+    before, now = entry.saved.get("before_brush"), getattr(state, "before_brush", None)
     return before is not None and now is not None and before.fit is now.fit
 
 

@@ -44,7 +44,7 @@ class StudyView(View):
         self.actions["point"] = lambda m: self.choose(self.points[m["id"]])
 
     @property
-    def given(self) -> tuple[Any, str]:
+    def source(self) -> tuple[Any, str]:
         """What the user gave."""
         if self.state.path is not None:
             return None, ""

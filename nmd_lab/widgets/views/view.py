@@ -67,7 +67,7 @@ class View:
         self.selection = selection
 
     @property
-    def given(self) -> tuple[Any, str]:
+    def source(self) -> tuple[Any, str]:
         """What the user gave, and the attribute of the state that holds it."""
         return None, ""
 
@@ -97,7 +97,7 @@ class View:
 
     def code(self, explorer: Any) -> str:
         """Return a notebook cell that repeats what was done."""
-        data, attribute = self.given
+        data, attribute = self.source
         name = self.data_code
         if data is not None and name is None:
             name = name_in_notebook(data)

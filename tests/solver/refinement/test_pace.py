@@ -11,10 +11,11 @@ from some import some
 
 import nmd_lab as nmd
 from nmd_lab.datasets import synthetic
+from nmd_lab.solver.engines.refined import NEARLY_EXACT, Refined
 from nmd_lab.solver.prepare import prepare
-from nmd_lab.solver.refinement.acceleration import NEARLY_EXACT, accelerated
 from nmd_lab.solver.refinement.cost import pass_costs
 from nmd_lab.solver.refinement.pace import HORIZON, SLACK, Pace
+from nmd_lab.solver.run_state import StartState
 from nmd_lab.solver.starts import warmed_up
 
 PLAIN = nmd.ADMM(refine=False, homotopy=False, polish=False)
@@ -106,12 +107,12 @@ def test_after_the_same_counted_work_the_best_is_at_most_a_tenth_above_the_plain
     plain = nmd.decompose(X, rank, f, loss, max_iter=600, tol=0, random_state=0, solver=PLAIN)
     lowest = np.minimum.accumulate(plain.history.objective.values)
     work, best = [], []
-    states = accelerated(prepared.problem, warmed(prepared), prepared.plan)
-    for state in states:
-        work.append(state.iteration + states.gi_frame.f_locals["scheduler"].pace.spent)
-        best.append(state.objective)
-        if work[-1] >= 600 or state.stop_reason is not None:
-            break
+    engine = Refined(prepared.plan)
+    state = engine.init(prepared.problem, warmed(prepared))
+    while not work or (work[-1] < 600 and engine.status(state) is None):
+        state = engine.step(prepared.problem, state)
+        work.append(state.plain.iteration + state.pace.spent)
+        best.append(engine.iterate(prepared.problem, state).objective)
     there = np.searchsorted(work, np.arange(1, 601) + 1, side="right") - 1
     far = plain.history.relative_error.values > NEARLY_EXACT
     ratios = np.array(best)[there] / lowest
@@ -121,7 +122,8 @@ def test_after_the_same_counted_work_the_best_is_at_most_a_tenth_above_the_plain
 def warmed(prepared):
     named = next(prepared.starts)
     if named.kind == "random":
-        return warmed_up(prepared.problem, named.start, prepared.options, prepared.plan)
+        own = prepared.options, prepared.plan, StartState()
+        return warmed_up(prepared.problem, named.start, *own)
     return named.start
 
 

@@ -15,8 +15,8 @@ import nmd_lab
 from nmd_lab.model.losses import KL_FLOOR
 from nmd_lab.solver.prepare import prepare
 from nmd_lab.solver.refinement.lagrangian import Lagrangian
-from nmd_lab.solver.refinement.lbfgs import MOST_PAIRS, descend, no_pairs
-from nmd_lab.solver.refinement.stages import optimality, polish, refine, refine_with_homotopy
+from nmd_lab.solver.refinement.lbfgs import MOST_PAIRS, Descent, descend
+from nmd_lab.solver.refinement.stages import Refiner, optimality
 
 ENDS = 3000
 """Passes within which everything on these small problems has to come to its end."""
@@ -56,6 +56,21 @@ def after(iterations, X, f, loss, **options):
     )
     problem, _, _ = begun(X, f, loss, **options)
     return problem, *fit.factors
+
+
+def passes_of(kind):
+    """A function of a problem and factors that yields the candidates of a refinement."""
+
+    def passes(problem, W, H):
+        refiner = Refiner()
+        state = refiner.begin(problem, kind, W, H)
+        while (candidate := refiner.step(problem, state)) is not None:
+            yield candidate
+
+    return passes
+
+
+refine, refine_with_homotopy, polish = map(passes_of, ("refine", "homotopy", "polish"))
 
 
 def objective(candidate, X, f, loss, alpha=0.0):
@@ -146,8 +161,8 @@ def test_gradient_with_ridge_and_offsets(f, loss, offsets):
     problem, W, H = begun(matrix(f), f, loss, offsets=offsets, alpha=0.4)
     rng = np.random.default_rng(3)
     function = Lagrangian(problem, W, H)
-    x = rng.normal(size=function.x.size)
-    function.x = x
+    x = rng.normal(size=function.now.x.size)
+    function.now.x = x
     point = function.point(0.6)
     along, step = rng.normal(size=x.size), 1e-6
     above, below = (function.evaluate(x + sign * step * along)[0] for sign in (1, -1))
@@ -162,9 +177,9 @@ def test_the_lowest_of_all_points_is_kept():
     better = np.concatenate([lower.W_aug.ravel(), lower.H_aug.ravel()])
     for x in (better, 2 * better):
         function.evaluate(x)
-    np.testing.assert_array_equal(function.best, better)
-    assert function.lowest == pytest.approx(lower.objective)
-    assert function.lowest < function.candidate.objective
+    np.testing.assert_array_equal(function.now.best, better)
+    assert function.now.lowest == pytest.approx(lower.objective)
+    assert function.now.lowest < function.now.candidate.objective
 
 
 # Homotopy ---------------------------------------------------------------------------------------
@@ -314,9 +329,9 @@ def test_a_new_preconditioner_takes_the_memory_of_the_old_one():
 
     tracemalloc.start()
     try:
-        points = descend(evaluate, function.preconditioner_at, start, no_pairs(start.x.size))
-        for _ in itertools.islice(points, width + 5):
-            pass
+        descent = Descent(start)
+        for _ in range(width + 5):
+            descend(descent, evaluate, function.preconditioner_at, function.now.pairs)
     finally:
         tracemalloc.stop()
     pairs = 2 * MOST_PAIRS * start.x.nbytes

@@ -41,7 +41,7 @@ def chain_of(codes, number, v, sweeps, tune=500):
     rng = np.random.default_rng(1)
     levels = Levels(codes, np.array([0, codes.size // 3, codes.size]), number)
     levels.look(v)
-    points = CutPoints(levels.counts)
+    points = CutPoints.first(levels.counts)
 
     def likelihood_of(level, low, high):
         return levels.log_likelihoods(level, low, high).sum()

@@ -12,7 +12,7 @@ from nmd_lab.data.observations import observe
 from nmd_lab.model.offsets import NO_OFFSETS
 from nmd_lab.solver.initialization import Start
 from nmd_lab.solver.options import Options
-from nmd_lab.solver.selection.parts import draw_parts
+from nmd_lab.solver.selection.folds import draw_folds
 from nmd_lab.solver.selection.search import Search
 from nmd_lab.solver.selection.setting import Trial
 from nmd_lab.solver.selection.space import Space
@@ -28,9 +28,9 @@ class MadeUp(Trials):
     """Trials whose mean loss is a function of the setting, and large without components."""
 
     def __init__(self, mean, X, stop_after=math.inf):
-        parts, _ = draw_parts(observe(X), np.random.default_rng(0))
+        folds, _ = draw_folds(observe(X), np.random.default_rng(0))
         stopped = lambda: len(self.done) >= stop_after  # noqa: E731
-        super().__init__(parts, Options(), float(X.max()), np.random.default_rng(0), stopped)
+        super().__init__(folds, Options(), float(X.max()), np.random.default_rng(0), stopped)
         self.mean, self.noise = mean, np.random.default_rng(1)
 
     def run(self, setting, starts=None, **how):
@@ -39,7 +39,7 @@ class MadeUp(Trials):
         mean = self.mean(setting._replace(rank=1, alpha=1.0)) * 10 if alone else self.mean(setting)
         start = Start(np.ones((1, 1)), np.ones((1, 1)), True, NO_OFFSETS)
         losses = mean * (1 + noise - noise.mean())
-        trial = Trial(setting, losses, 5, 0.1, [start] * len(self.parts))
+        trial = Trial(setting, losses, 5, 0.1, [start] * len(self.folds))
         trial.is_exact = mean == 0
         self.done.append(trial)
         return self.done[-1]

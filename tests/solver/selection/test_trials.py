@@ -15,7 +15,7 @@ from nmd_lab.data.observations import observe
 from nmd_lab.model.offsets import NO_OFFSETS
 from nmd_lab.solver.initialization import Start
 from nmd_lab.solver.options import Options
-from nmd_lab.solver.selection.parts import draw_parts
+from nmd_lab.solver.selection.folds import draw_folds
 from nmd_lab.solver.selection.setting import Setting, Trial
 from nmd_lab.solver.selection.trials import MOST, Trials
 
@@ -35,10 +35,10 @@ def data(shape=(40, 30), rank=2, noise=0.05, share=0.7, seed=0):
 
 def trials_of(X, stopped=lambda: False, options=None, **how):
     observations = observe(X, **how)
-    parts, _ = draw_parts(observations, np.random.default_rng(0))
+    folds, _ = draw_folds(observations, np.random.default_rng(0))
     low, high = observations.range()
     return Trials(
-        parts, options or Options(), max(-low, high), np.random.default_rng(0), stopped
+        folds, options or Options(), max(-low, high), np.random.default_rng(0), stopped
     )  # fmt: skip
 
 
@@ -46,7 +46,7 @@ def setting(f="identity", loss="frobenius", rank=2, alpha=0.3, offsets="none", o
     return Setting(MODELS[f], LOSSES[loss], rank, alpha, offsets, offset_alpha)
 
 
-def given(part, W, H):
+def given(fold, W, H):
     return Start(W.copy(), H.copy(), True, NO_OFFSETS)
 
 
@@ -66,8 +66,8 @@ def test_losses_are_those_at_the_held_out_entries(f, loss, offsets, weighted):
     trials = trials_of(X, weights=weights if weighted else None)
     trial = trials.run(setting(f, loss, offsets=offsets))
     expected, sizes = [], []
-    for part, start in zip(trials.parts, trial.starts, strict=True):
-        rows, columns, _ = part.held_out.entries()
+    for fold, start in zip(trials.folds, trial.starts, strict=True):
+        rows, columns, _ = fold.held_out.entries()
         low_rank = start.W @ start.H + start.offsets.mean
         low_rank = low_rank + start.offsets.of_rows(40, float)[:, None]
         model = forward(f, low_rank + start.offsets.of_columns(30, float))[rows, columns]
@@ -139,7 +139,7 @@ def test_components_that_died_come_back(container):
     X = data(share=0.3) if container is sparse.csr_array else data()
     X = sparse.csr_array(np.nan_to_num(X)) if container is sparse.csr_array else X
     trials = trials_of(X)
-    zeros = [given(part, np.zeros((40, 2)), np.zeros((2, 30))) for part in trials.parts]
+    zeros = [given(fold, np.zeros((40, 2)), np.zeros((2, 30))) for fold in trials.folds]
     trial = trials.run(setting(), zeros)
     cold = trials.run(setting())
     assert trial.mean < 1.3 * cold.mean
@@ -181,7 +181,7 @@ def test_a_strong_ridge_removes_all_and_a_weak_one_finds_them_again():
 def test_a_trial_has_few_iterations_and_a_row(f):
     trials = trials_of(np.abs(data()) / 8)
     trial = trials.run(setting(f, alpha=0.02))
-    assert len(trials.parts) <= trial.n_iter <= MOST * len(trials.parts)
+    assert len(trials.folds) <= trial.n_iter <= MOST * len(trials.folds)
     assert trials.done == [trial]
     row = trial.row(trial)
     assert row["spread"] == 0
@@ -189,10 +189,10 @@ def test_a_trial_has_few_iterations_and_a_row(f):
     assert row["nonlinearity"] == repr(MODELS[f])
 
 
-def test_a_stop_ends_a_trial_after_one_iteration_of_each_part():
+def test_a_stop_ends_a_trial_after_one_iteration_of_each_fold():
     trials = trials_of(data(), stopped=lambda: True)
     trial = trials.run(setting())
-    assert trial.n_iter == len(trials.parts)
+    assert trial.n_iter == len(trials.folds)
     assert np.isfinite(trial.mean)
 
 

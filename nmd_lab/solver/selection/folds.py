@@ -12,19 +12,19 @@ from nmd_lab.data.base import Observations
 from nmd_lab.data.sparse_observations import SparseObservations
 from nmd_lab.data.split import split
 
-SHARE = 0.1  # share of the observed entries that a part holds out
-WANTED = 2000  # held-out entries from which one part is enough
-MOST = 100_000  # largest number of held-out entries of a part
-MOST_PARTS = 10  # largest number of parts, with which each entry is held out about once
+SHARE = 0.1  # share of the observed entries that a fold holds out
+WANTED = 2000  # held-out entries from which one fold is enough
+MOST = 100_000  # largest number of held-out entries of a fold
+MOST_FOLDS = 10  # largest number of folds, with which each entry is held out about once
 FEWEST_OBSERVED = 1 / 3  # share of observed entries below which data are mostly holes
 DEPENDENCE = 2.0  # pairs of columns missing together, over chance, above which holes depend
 SAMPLED = 500  # largest number of rows, and of columns, from which this is computed
 KEPT = 0.5  # share of its entries that each row and column keeps at least
 MOVED = 0.2  # share of the rows into which holes can be moved that get them
-FEWEST_MOVED = 2  # least number of parts with moved holes
+FEWEST_MOVED = 2  # least number of folds with moved holes
 
 
-class Part(NamedTuple):
+class Fold(NamedTuple):
     """Observed entries for a trial, and others at which it is judged.
 
     Attributes
@@ -44,47 +44,47 @@ class Part(NamedTuple):
         limits = self.held_out.limits
         return np.ones(self.held_out.values.size, bool) if limits is None else limits.codes == 0
 
-    def sparse(self) -> Part:
+    def sparse(self) -> Fold:
         """Return the same entries, of which only the observed ones are stored."""
         return self._replace(rest=self.rest.as_sparse())
 
 
-def draw_parts(observations: Observations, rng: np.random.Generator) -> tuple[list[Part], str]:
-    """Return the parts, none if nothing can be held out, and how they were drawn.
+def draw_folds(observations: Observations, rng: np.random.Generator) -> tuple[list[Fold], str]:
+    """Return the folds, none if nothing can be held out, and how they were drawn.
 
-    A few thousand held-out entries are enough to tell settings apart.  If a part has fewer, there
-    are several parts.
+    A few thousand held-out entries are enough to tell settings apart.  If a fold has fewer, there
+    are several folds.
     """
     n_observed = observations.n_observed
     share = min(SHARE, MOST / n_observed)
-    n_parts = int(np.clip(np.ceil(WANTED / (share * n_observed)), 1, MOST_PARTS))
+    n_folds = int(np.clip(np.ceil(WANTED / (share * n_observed)), 1, MOST_FOLDS))
     structured = holes_depend_on_each_other(observations)
-    n_parts = max(n_parts, FEWEST_MOVED) if structured else n_parts
-    parts = []
-    for _ in range(n_parts):
+    n_folds = max(n_folds, FEWEST_MOVED) if structured else n_folds
+    folds = []
+    for _ in range(n_folds):
         if structured:
             hidden = _shifted_holes(observations, share, rng)
             if hidden.any():
-                parts.append(_part(observations.select(~hidden), observations.select(hidden)))
+                folds.append(_fold(observations.select(~hidden), observations.select(hidden)))
                 continue
         if n_observed > 1:
             rest, held_out = split(observations, share, rng)
             if held_out.n_observed:
-                parts.append(_part(rest, held_out))
-    return parts, "as the holes are" if structured else "at random"
+                folds.append(_fold(rest, held_out))
+    return folds, "as the holes are" if structured else "at random"
 
 
-def _part(rest: Observations, held_out: Observations) -> Part:
-    """Return a part, without held-out entries of which only limits are known, unless all are so.
+def _fold(rest: Observations, held_out: Observations) -> Fold:
+    """Return a fold, without held-out entries of which only limits are known, unless all are so.
 
     A model that satisfies a limit may be far from the value, so that they say little of an error.
     """
-    part = Part(rest, held_out.as_sparse())
-    known = part.is_known
+    fold = Fold(rest, held_out.as_sparse())
+    is_known = fold.is_known
     return (
-        part
-        if known.all() or not known.any()
-        else part._replace(held_out=part.held_out.select(known))
+        fold
+        if is_known.all() or not is_known.any()
+        else fold._replace(held_out=fold.held_out.select(is_known))
     )
 
 

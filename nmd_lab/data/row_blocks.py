@@ -1,6 +1,6 @@
 """Ranges of the rows of observations, as observations of their own without labels.
 
-Such a part may have no observed entry at all.
+Such a block may have no observed entry at all.
 """
 
 from __future__ import annotations
@@ -23,11 +23,13 @@ def rows_of(observations: Observations, rows: slice) -> Observations:
     """Return a range of rows."""
     labels = Labels.plain((rows.stop - rows.start, observations.shape[1]))
     if isinstance(observations, DenseObservations):
-        given = observations.stored_weights
-        own = None if given is None else given.of_rows(rows)
+        stored = observations.stored_weights
+        block = None if stored is None else stored.of_rows(rows)
         weights = None
-        if own is not None:
-            weights = EntryWeights(own, None) if own.dtype == bool else EntryWeights(None, own)
+        if block is not None:
+            weights = (
+                EntryWeights(block, None) if block.dtype == bool else EntryWeights(None, block)
+            )
         return DenseObservations(np.asarray(observations.stored[rows]), weights, labels)
     assert isinstance(observations, SparseObservations)
     pointers = observations.indptr[rows.start : rows.stop + 1]
@@ -55,5 +57,5 @@ def nonzero_rows(observations: Observations, block: slice) -> CsrRows:
 
 def dense_rows(X: Any, observed: Any, weights: Any, dtype: DTypeLike) -> DenseObservations:
     """Return the observations of a block of rows."""
-    given: dict[str, Any] = {"observed": observed, "weights": weights, "dtype": dtype}
-    return observe_dense(X, **given, may_be_empty=True)
+    options: dict[str, Any] = {"observed": observed, "weights": weights, "dtype": dtype}
+    return observe_dense(X, **options, may_be_empty=True)

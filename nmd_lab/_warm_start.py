@@ -29,13 +29,13 @@ def check_init(init: Any, model: Model, chains: int) -> None:
         )
     if not isinstance(init, Posterior):
         return
-    own = {
+    compared = {
         "noise": (init.noise, model.kind),
         "row offsets": ("row_offsets" in init.draws, model.row_offsets),
         "column offsets": ("column_offsets" in init.draws, model.column_offsets),
         "chains": (init.draws.sizes["chain"], chains),
     }
-    for name, (theirs, ours) in own.items():
+    for name, (theirs, ours) in compared.items():
         if theirs != ours:
             raise ValueError(f"init has {name}={theirs}, and this call {ours}: give the same.")
 

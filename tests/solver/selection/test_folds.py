@@ -7,8 +7,8 @@ import pytest
 from scipy import sparse
 
 from nmd_lab.data.observations import observe
-from nmd_lab.solver.selection import parts as module
-from nmd_lab.solver.selection.parts import draw_parts, holes_depend_on_each_other
+from nmd_lab.solver.selection import folds as module
+from nmd_lab.solver.selection.folds import draw_folds, holes_depend_on_each_other
 
 
 def random_holes(shape=(40, 30), share=0.6, seed=0):
@@ -35,13 +35,13 @@ def hidden_square(shape=(64, 48), size=20):
 
 
 def draw(X, seed=0, **how):
-    return draw_parts(observe(X, **how), np.random.default_rng(seed))
+    return draw_folds(observe(X, **how), np.random.default_rng(seed))
 
 
-def masks(part):
+def masks(fold):
     """Return what is fitted and what is held out, as masks."""
     found = []
-    for each in part:
+    for each in fold:
         mask = np.zeros(each.shape, bool)
         rows, columns, _ = each.entries()
         mask[rows, columns] = True
@@ -105,19 +105,19 @@ def test_each_entry_is_fitted_or_held_out(name):
     observations = observe(DATA[name], absent_are_zeros=False)
     rows, columns, _ = observations.entries()
     X = observations.as_sparse().to_array()
-    for part in draw(DATA[name])[0]:
-        fitted, held = masks(part)
+    for fold in draw(DATA[name])[0]:
+        fitted, held = masks(fold)
         assert not np.any(fitted & held)
         np.testing.assert_array_equal(np.nonzero(fitted | held), (rows, columns))
-        for each, mask in zip(part, (fitted, held), strict=True):
+        for each, mask in zip(fold, (fitted, held), strict=True):
             np.testing.assert_array_equal(each.as_sparse().to_array()[mask], X[mask])
 
 
 @pytest.mark.parametrize("name", DATA)
 def test_no_row_and_no_column_is_emptied(name):
     for seed in range(3):
-        for part in draw(DATA[name], seed)[0]:
-            fitted, held = masks(part)
+        for fold in draw(DATA[name], seed)[0]:
+            fitted, held = masks(fold)
             seen = fitted | held
             for axis in (0, 1):
                 left, before = fitted.sum(axis), seen.sum(axis)
@@ -126,47 +126,47 @@ def test_no_row_and_no_column_is_emptied(name):
 
 @pytest.mark.parametrize("name", DATA)
 def test_a_tenth_is_held_out_several_times_if_that_is_little(name):
-    parts, _ = draw(DATA[name])
+    folds, _ = draw(DATA[name])
     n_observed = observe(DATA[name]).n_observed
-    shares = [part.held_out.n_observed / n_observed for part in parts]
+    shares = [fold.held_out.n_observed / n_observed for fold in folds]
     assert min(shares) >= 0.01  # moved holes are few
     assert max(shares) <= 0.2
-    assert 1 < len(parts) <= module.MOST_PARTS
-    first, second = (masks(part)[1] for part in parts[:2])
+    assert 1 < len(folds) <= module.MOST_FOLDS
+    first, second = (masks(fold)[1] for fold in folds[:2])
     assert np.any(first != second)
 
 
 def test_one_part_is_enough_for_many_entries():
-    parts, _ = draw(random_holes((200, 150), 0.9))
-    assert len(parts) == 1
-    assert parts[0].held_out.n_observed >= module.WANTED
+    folds, _ = draw(random_holes((200, 150), 0.9))
+    assert len(folds) == 1
+    assert folds[0].held_out.n_observed >= module.WANTED
 
 
 def test_no_more_are_held_out_than_are_needed(monkeypatch):
     monkeypatch.setattr(module, "WANTED", 100)
     monkeypatch.setattr(module, "MOST", 300)
-    (part,), _ = draw(random_holes((100, 80), 0.9))
-    assert part.held_out.n_observed == 300
+    (fold,), _ = draw(random_holes((100, 80), 0.9))
+    assert fold.held_out.n_observed == 300
 
 
 def test_blocks_are_held_out_as_a_whole():
     """What is held out in a row is what another row does not have, where this row has it."""
     missing = np.isnan(DATA["blocks"])
-    for part in draw(DATA["blocks"])[0]:
-        _, held = masks(part)
+    for fold in draw(DATA["blocks"])[0]:
+        _, held = masks(fold)
         rows = np.flatnonzero(held.any(axis=1))
         assert rows.size
         whole = [
             any(np.array_equal(held[i], other & ~missing[i]) for other in missing) for i in rows
         ]
-        assert np.mean(whole) > 0.7  # others lose a part, since columns keep half of their entries
+        assert np.mean(whole) > 0.7  # others lose some, since columns keep half of their entries
 
 
 def test_weights_come_along():
     weights = np.random.default_rng(1).random((40, 30)) + 0.5
-    for part in draw(DATA["random"], weights=weights)[0]:
-        rows, columns, _ = part.held_out.entries()
-        np.testing.assert_array_equal(part.held_out.weights, weights[rows, columns])
+    for fold in draw(DATA["random"], weights=weights)[0]:
+        rows, columns, _ = fold.held_out.entries()
+        np.testing.assert_array_equal(fold.held_out.weights, weights[rows, columns])
 
 
 @pytest.mark.parametrize("name", ["random", "blocks", "ratings"])
@@ -189,5 +189,5 @@ def test_nothing_can_be_held_out(X):
 
 
 def test_one_entry_of_four():
-    parts, _ = draw(np.array([[1.0, 2.0], [3.0, 4.0]]))
-    assert {part.held_out.n_observed for part in parts} == {1}
+    folds, _ = draw(np.array([[1.0, 2.0], [3.0, 4.0]]))
+    assert {fold.held_out.n_observed for fold in folds} == {1}

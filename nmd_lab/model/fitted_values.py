@@ -1,0 +1,119 @@
+"""f(WH) at positions, in the units of X: what results, iterates and explorers predict.
+
+>>> import numpy as np
+>>> from nmd_lab.model.offsets import NO_OFFSETS
+>>> from nmd_lab.model.losses import Frobenius
+>>> from nmd_lab.model.nonlinearities import ReLU
+>>> W, H = np.array([[1.0, -2.0]]), np.array([[3.0, 1.0], [1.0, 1.0]])
+>>> fitted = FittedValues(W, H, NO_OFFSETS, ReLU(), Frobenius())
+>>> fitted.block([0], [0, 1])
+array([[1., 0.]])
+>>> fitted.without([1]).block([0], [0, 1])
+array([[3., 1.]])
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from .losses import Loss
+from .nonlinearities import Nonlinearity
+from .offsets import Offsets
+
+FloatArray = NDArray[np.floating]
+
+AT_A_TIME = 1 << 18  # single entries that are computed together
+
+
+class FittedValues(NamedTuple):
+    """The expected values of X by a model: f(WH) for one pair, that of each entry for a mixed one.
+
+    Attributes
+    ----------
+    W, H : ndarray (m, rank) and (rank, n)
+        Factors.
+    offsets : Offsets
+        Offsets, which are added to WH inside f.
+    nonlinearity, loss : Nonlinearity and Loss
+        The model, in the units of X.
+    """
+
+    W: FloatArray
+    H: FloatArray
+    offsets: Offsets
+    nonlinearity: Nonlinearity
+    loss: Loss
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Number of rows and columns of X."""
+        return self.W.shape[0], self.H.shape[1]
+
+    def without(self, components: ArrayLike) -> FittedValues:
+        """Return the values of the model without some components, given by their numbers."""
+        left_out = _components(components, self.H.shape[0])
+        if not left_out.size:
+            return self
+        return self._replace(W=np.delete(self.W, left_out, 1), H=np.delete(self.H, left_out, 0))
+
+    def offsets_at(self, i: Any, j: Any) -> tuple[FloatArray, FloatArray]:
+        """Return the offsets of rows i (mean included) and of columns j, which index arrays."""
+        (m, n), dtype = self.shape, self.W.dtype
+        rows = self.offsets.of_rows(m, dtype)[i] + dtype.type(self.offsets.mean)
+        return rows, self.offsets.of_columns(n, dtype)[j]
+
+    def linear(self, i: Any, j: Any) -> FloatArray:
+        """Return WH plus offsets for rows i and columns j, which index arrays, as a matrix."""
+        rows, columns = self.offsets_at(i, j)
+        products: FloatArray = self.W[i] @ self.H[:, j] + rows[:, None] + columns
+        return products
+
+    def block(self, i: Any = slice(None), j: Any = slice(None)) -> FloatArray:
+        """Return the values for rows i and columns j, which index arrays, as a matrix."""
+        m, n = self.shape
+        return self.expected(self.linear(i, j), np.arange(m)[i][:, None], np.arange(n)[j])
+
+    def at(self, i: NDArray[np.integer], j: NDArray[np.integer]) -> FloatArray:
+        """Return the values at single entries without forming the matrix.
+
+        A position of -1 stands for a row or column that X did not have, whose factor and offset
+        are 0.
+        """
+        if self.loss.pair is not None and np.any(j < 0):
+            raise ValueError(
+                "columns has labels that the fit does not know, and its columns have losses of "
+                "their own: leave them out."
+            )
+        out = np.empty(i.size, dtype=self.W.dtype)
+        for start in range(0, i.size, AT_A_TIME):
+            some = slice(start, start + AT_A_TIME)
+            rows, columns = self.offsets_at(i[some], j[some])
+            products = np.einsum("pk,kp->p", self.W[i[some]], self.H[:, j[some]])
+            rows[i[some] < 0], columns[j[some] < 0] = self.offsets.mean, 0
+            products[(i[some] < 0) | (j[some] < 0)] = 0
+            out[some] = self.expected(products + rows + columns, i[some], j[some])
+        return out
+
+    def expected(self, t: FloatArray, i: Any, j: Any) -> FloatArray:
+        """Return the values of X for values of WH plus offsets, given their rows and columns."""
+        if self.loss.pair is not None:
+            expected: FloatArray = self.loss.pair.expected(t, i, j)
+            return expected
+        return self.loss.expected(self.nonlinearity(t))
+
+
+def _components(components: ArrayLike, rank: int) -> NDArray[np.intp]:
+    """Return the numbers of components; raise an error if there is no such component."""
+    numbers = np.asarray(components).ravel()
+    if numbers.size and numbers.dtype.kind not in "iu":
+        raise TypeError(f"without={components!r} has no numbers of components: give integers.")
+    wrong = numbers[(numbers < 0) | (numbers >= rank)]
+    if wrong.size:
+        raise IndexError(
+            f"without={components!r} has {wrong[0]}, and there is no such component: give numbers "
+            f"from 0 to {rank - 1}."
+        )
+    return numbers.astype(np.intp)

@@ -1,0 +1,244 @@
+"""Algorithm 1 with refinements between its iterations.
+
+Each step is one iteration of Algorithm 1, whose iterates it does not change, and as many passes of
+refinements (`nmd_lab.solver.refinement.stages`) as the pace allows
+(`nmd_lab.solver.refinement.pace`): none while Algorithm 1 is fast, later several, in all at most
+one for each iteration.  A refinement starts from the current iterate of Algorithm 1.  It is
+followed by a polish of the best factors, if these have improved, and by the next refinement from
+the iterate that is current then.  The iterates are the best factors so far.  Their objective
+therefore never increases, and after the same number of iterations it is at most that of Algorithm 1
+alone.
+
+The two complement each other.  Refinements converge fast, but to the nearest minimum.  Algorithm 1
+is slow, but it moves between minima, and so gives the refinements better starting points.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+
+from nmd_lab._stop_reason import StopReason
+from nmd_lab.solver.initialization import Start
+from nmd_lab.solver.problem import Problem
+from nmd_lab.solver.refinement.cost import PassCosts, pass_costs
+from nmd_lab.solver.refinement.lagrangian import Candidate
+from nmd_lab.solver.refinement.pace import Pace
+from nmd_lab.solver.refinement.plan import RefinementPlan
+from nmd_lab.solver.refinement.stages import QUICK, SLOW, Refinement, Refiner
+from nmd_lab.solver.stopping import Trend
+
+from .admm import Admm, AdmmState
+from .protocol import Iterate
+
+CATCH_UP = 4  # most passes after an iteration; in all there are at most as many as iterations
+TO_BEGIN = 3  # evaluations for which there must be time when a refinement begins
+NEARLY_EXACT = 0.02  # relative error from which refinements always run: they reach 0 much faster
+FIRST_POLISH = 32  # iteration of the first polish without refinements; it doubles from then on
+GAIN = 1e-6  # largest relative decrease by a refinement that counts as no gain
+WITHOUT_GAIN = 2  # refinements in turn without gain after which a run may end
+MAYBE_EXACT = 0.01  # relative error above which a fit is not checked for being exact, a pass
+
+
+@dataclass
+class RefinedState:
+    """Where Algorithm 1 and its refinements stand.
+
+    Attributes
+    ----------
+    plain : AdmmState
+        State of Algorithm 1.
+    costs : PassCosts
+        Costs of a pass of a refinement.
+    now, best : Iterate
+        Last iterate of Algorithm 1, and the best factors so far.
+    current : Refinement or None
+        The refinement that is under way.
+    polished, before : float
+        Objective after the last polish, and before the current refinement.
+    n_without_gain, n_begun : int
+        Refinements in turn without gain, and all so far, both without polishes.
+    trend, pace : Trend and Pace
+        Progress of Algorithm 1, and the account of the work.
+    fitted : float
+        Relative error at or below which the fit is exact; NaN until it is needed.
+    is_busy : bool
+        Whether a refinement is under way, or a polish follows at the next step.
+    reason : StopReason or None
+        Why no further decrease of the objective is to be expected.
+    """
+
+    plain: AdmmState
+    costs: PassCosts
+    now: Iterate | None = None
+    best: Iterate | None = None
+    current: Refinement | None = None
+    polished: float = math.inf
+    before: float = math.inf
+    n_without_gain: int = 0
+    n_begun: int = 0
+    trend: Trend = field(default_factory=Trend)
+    pace: Pace = field(default_factory=Pace)
+    fitted: float = math.nan
+    is_busy: bool = False
+    reason: StopReason | None = None
+
+
+class Refined:
+    """Algorithm 1 with refinements as an engine."""
+
+    def __init__(self, plan: RefinementPlan) -> None:
+        self.plan, self._plain, self._refiner = plan, Admm(), Refiner()
+
+    def init(self, problem: Problem, start: Start) -> RefinedState:
+        """Return the state before the first step."""
+        self._refiner = Refiner()
+        width = start.W.shape[1] + problem.offset_columns.width
+        costs = pass_costs(problem, width, one_matrix=False)
+        return RefinedState(self._plain.init(problem, start), costs)
+
+    def step(self, problem: Problem, state: RefinedState) -> RefinedState:
+        """Do one iteration of Algorithm 1, and the passes of refinements that the pace allows."""
+        state.plain = self._plain.step(problem, state.plain)
+        state.now = now = self._plain.iterate(problem, state.plain)
+        best = state.best
+        if best is None or now.objective < best.objective or not now.is_finite:
+            best = now
+        state.trend.add(now.objective)
+        state.pace.iterated(now.objective)
+        for _ in range(CATCH_UP):
+            candidate = self._refine(problem, state, now, best)
+            if candidate is None:
+                break
+            if candidate.objective < best.objective:
+                best = _as_iterate(problem, candidate, now)
+        worth_polishing = self._is_worth_polishing(state, best)
+        state.best, state.is_busy = best, state.current is not None or worth_polishing
+        state.reason = self._reason(problem, state, best, worth_polishing)
+        return state
+
+    def iterate(self, problem: Problem, state: RefinedState) -> Iterate:
+        """Return the best factors, with the residuals of Algorithm 1."""
+        now, best = state.now, state.best
+        assert now is not None
+        assert best is not None
+        return replace(
+            best,
+            primal_residual=now.primal_residual,
+            dual_residual=now.dual_residual,
+            penalty=now.penalty,
+            relative_residual=math.inf if state.is_busy else now.relative_residual,
+        )
+
+    def status(self, state: RefinedState) -> StopReason | None:
+        """Return why no further decrease of the objective is to be expected, or None."""
+        return state.reason
+
+    def _refine(
+        self, problem: Problem, state: RefinedState, now: Iterate, best: Iterate
+    ) -> Candidate | None:
+        """Do one pass of a refinement if the pace allows it, and return its factors."""
+        if not self._may_work(state, now, best):
+            return None
+        if state.current is None:
+            self._begin_next(problem, state, now, best)
+        if state.current is None:
+            return None
+        candidate = self._refiner.step(problem, state.current)
+        if candidate is not None:
+            state.pace.passed(candidate.cost)
+            return candidate
+        gained = state.before - best.objective > GAIN * abs(best.objective)
+        if state.current.kind == "polish":
+            state.polished = best.objective
+        else:
+            state.n_without_gain = 0 if gained else state.n_without_gain + 1
+        state.current = None
+        return None
+
+    def _may_work(self, state: RefinedState, now: Iterate, best: Iterate) -> bool:
+        """Return whether there is room for a pass, or for the beginning of a refinement."""
+        costs, begins = state.costs, state.current is None
+        cost = costs.evaluation
+        if begins:
+            cost = costs.start + costs.preconditioner + TO_BEGIN * cost
+        converged = now.relative_residual <= 100 * self.plan.fitted
+        exact = best.relative_error <= NEARLY_EXACT
+        limited = self.plan.limited and not (converged or exact)
+        return state.pace.allows(cost, best.objective, limited=limited, begins=begins)
+
+    def _begin_next(
+        self, problem: Problem, state: RefinedState, now: Iterate, best: Iterate
+    ) -> None:
+        """Begin a polish of the best factors, or the next refinement, if there is one."""
+        moves = now.relative_residual > 0
+        first = self.plan.refine and math.isinf(state.before) and moves
+        state.before = best.objective
+        if not first and self._is_worth_polishing(state, best):
+            state.current = self._refiner.begin(problem, "polish", best.W_aug, best.H_aug)
+        elif moves and (kind := self._kind(state.n_begun)) is not None:
+            growth = QUICK if kind == "quick" else SLOW
+            kind = "refine" if kind == "quick" else kind
+            state.n_begun += 1
+            state.current = self._refiner.begin(problem, kind, now.W_aug, now.H_aug, growth)
+
+    def _kind(self, number: int) -> str | None:
+        """Return the kind of a refinement by its number, from 0; None if there is none."""
+        plan, kinds = self.plan, []
+        if plan.homotopy is True:
+            kinds.append("homotopy")
+        elif plan.refine:  # find the nearest minimum first: it pays soonest
+            kinds.append("quick")
+        if plan.refine:
+            kinds.append("refine")
+        if plan.homotopy == "auto":
+            kinds.append("homotopy")
+        if number < len(kinds):
+            return kinds[number]
+        return "refine" if plan.refine else None
+
+    def _is_worth_polishing(self, state: RefinedState, best: Iterate) -> bool:
+        """Return whether a polish of the best factors is due."""
+        doublings = math.log2(state.plain.iteration / FIRST_POLISH)
+        due = self.plan.refine or (doublings >= 0 and doublings.is_integer())
+        lower = best.objective < state.polished * (1 - GAIN)
+        return self.plan.polish and due and lower
+
+    def _reason(
+        self, problem: Problem, state: RefinedState, best: Iterate, worth_polishing: bool
+    ) -> StopReason | None:
+        """Return the reason to expect no further decrease of the objective, or None."""
+        if best.relative_error <= MAYBE_EXACT:
+            if math.isnan(state.fitted):
+                state.fitted = _exact_error(problem, self.plan.fitted)
+            if best.relative_error <= state.fitted:
+                reason = f"converged: relative error at or below {self.plan.fitted:g}"
+                return StopReason("converged", reason)
+        if state.n_without_gain < WITHOUT_GAIN or worth_polishing:
+            return None
+        if state.trend.reaches(best.objective, state.plain.iteration):
+            return None
+        return StopReason(
+            "converged",
+            f"converged: {state.n_without_gain} refinements in turn found nothing lower",
+        )
+
+
+def _exact_error(problem: Problem, fitted: float) -> float:
+    """Return the relative error at or below which a fit is exact; -1 if none is."""
+    loss, observations = problem.pair.loss, problem.observations
+    if not loss.smallest_at_x:
+        return -1.0
+    exact = observations.sum_of(lambda x, weights: weights * loss(x, x))  # a floor may lift it
+    return fitted + 2 * loss.relative_error(exact, problem.reference)
+
+
+def _as_iterate(problem: Problem, candidate: Candidate, now: Iterate) -> Iterate:
+    """Return the factors of a candidate with the other numbers of an iterate."""
+    return replace(
+        now,
+        W_aug=candidate.W_aug,
+        H_aug=candidate.H_aug,
+        objective=candidate.objective,
+        relative_error=problem.pair.loss.relative_error(candidate.data_term, problem.reference),
+    )

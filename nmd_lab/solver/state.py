@@ -1,0 +1,133 @@
+"""What is known of a fit after an iteration, in the units of X."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from nmd_lab._checks import check_positions
+from nmd_lab._stop_reason import StopReason
+from nmd_lab.data.base import FloatArray
+from nmd_lab.model.fitted_values import FittedValues
+from nmd_lab.model.mixed import AnyPair
+from nmd_lab.model.offsets import Offsets
+
+from .engines.protocol import Iterate
+from .problem import Problem
+
+
+@dataclass(frozen=True)
+class State(Iterate):
+    """The result of one iteration.  Later iterations do not change its arrays.
+
+    Attributes
+    ----------
+    iteration : int
+        Number of the iteration, 1 for the first.
+    W, H : ndarray (m, rank) and (rank, n)
+        Factors.
+    offsets : Offsets
+        Offsets, which are added to WH inside f.
+    W_aug, H_aug : ndarray (m, rank + ...) and (rank + ..., n)
+        Factors extended by the offsets (`OffsetColumns`); f is applied to ``W_aug @ H_aug``.
+    objective : float
+        Weighted loss of f(WH) on the observed entries, plus the ridge of factors and offsets.
+    relative_error : float
+        Relative error of f(WH), as the loss defines it.
+    primal_residual : float
+        ‖T - WH‖.
+    dual_residual : float
+        ρ‖T - T_previous‖; ρ‖Wᵀ(T - T_previous)‖ for the rule "paper".
+    penalty : float
+        ρ of this iteration.
+    relative_residual : float
+        Larger of ‖T - WH‖ and ‖T - T_previous‖ over the norm of the starting T.
+    seconds : float
+        Time since the start, in seconds.
+    stop_reason : StopReason or None
+        Reason to end the run here, from the refinements or from a comparison of starts; None if
+        there is none.
+    pair : Pair or MixedPair, optional
+        Nonlinearity and loss in the units of X, with the parameters that are learned so far.  A
+        callback always has them.
+
+    Examples
+    --------
+    A callback gets the state of each iteration, and ends the fit by returning True:
+
+    >>> import numpy as np, nmd_lab as nmd
+    >>> def enough(state):
+    ...     return state.relative_error < 0.5 or state.iteration == 7
+    >>> X = np.maximum(np.random.default_rng(0).normal(size=(30, 20)), 0)
+    >>> fit = nmd.decompose(X, 3, "relu", callback=enough, random_state=0)
+    >>> fit.stop_reason.code, fit.n_iter <= 7
+    ('callback', True)
+    """
+
+    iteration: int
+    W: FloatArray
+    H: FloatArray
+    offsets: Offsets
+    seconds: float = 0.0
+    stop_reason: StopReason | None = None
+    pair: AnyPair | None = None
+
+    @property
+    def fitted(self) -> FittedValues:
+        """f(WH) at positions."""
+        pair = self.pair
+        assert pair is not None
+        return FittedValues(self.W, self.H, self.offsets, pair.nonlinearity, pair.loss)
+
+    def predict(self, rows: Any, columns: Any, *, without: ArrayLike = ()) -> FloatArray:
+        """Return f(WH) at positions, for a callback that compares iterates with other data.
+
+        Parameters
+        ----------
+        rows, columns : int or array_like of int
+            Positions, which broadcast.
+        without : int or array_like of int, optional
+            Numbers of components that are left out of WH.
+
+        Returns
+        -------
+        ndarray, 1-D
+            One number for each pair of row and column.
+        """
+        i, j = np.broadcast_arrays(np.atleast_1d(rows), np.atleast_1d(columns))
+        (m, n), fitted = self.fitted.shape, self.fitted.without(without)
+        return fitted.at(check_positions("rows", i, m), check_positions("columns", j, n))
+
+    def __repr__(self) -> str:
+        m, n, rank = self.W.shape[0], self.H.shape[1], self.W.shape[1]
+        return (
+            f"<nmd_lab.State>  iteration: {self.iteration}, objective: {self.objective:.6g}, "
+            f"relative error: {self.relative_error:.3g}, W: {m} x {rank}, H: {rank} x {n}, "
+            f"{self.seconds:.3g} s"
+        )
+
+
+def state_of(
+    problem: Problem,
+    iterate: Iterate,
+    iteration: int = 1,
+    seconds: float = 0.0,
+    reason: StopReason | None = None,
+    pair: AnyPair | None = None,
+) -> State:
+    """Return an iterate of a problem in the units of X."""
+    W, H, offsets = problem.offset_columns.split(iterate.W_aug, iterate.H_aug)
+    state = State(
+        **vars(iterate),
+        iteration=iteration,
+        W=W,
+        H=H,
+        offsets=offsets,
+        seconds=seconds,
+        stop_reason=reason,
+        pair=pair,
+    )
+    return problem.units.given_state(state, projected=problem.rule.projected)

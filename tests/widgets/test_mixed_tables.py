@@ -1,0 +1,74 @@
+"""Explorers of tables with several kinds of columns: what they show is what the library says."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from explorer_page import act, done, picture, table
+
+import nmd_lab as nmd
+from nmd_lab import widgets
+from nmd_lab.data.observations import observe
+from nmd_lab.solver.held_out import HeldOut
+
+
+@pytest.fixture(scope="module")
+def frame():
+    rng = np.random.default_rng(0)
+    hidden = rng.normal(size=(40, 2))
+    place = np.digitize(hidden[:, 1], [-0.5, 0.5])
+    return pd.DataFrame(
+        {
+            "income": 1000 * (hidden @ [1.0, 2.0]) + 30000,
+            "age": hidden @ [5.0, -3.0] + 40,
+            "member": hidden[:, 0] > 0,
+            "place": pd.Categorical(np.array(["a", "b", "c"])[place]),
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+def explorer(frame):
+    settings = {"rank": 2, "alpha": 0.1, "nonlinearity": "identity", "iterations": 30}
+    explorer = widgets.explore(frame, missing=0.2, **settings)
+    done(explorer)
+    return explorer
+
+
+def shown(explorer):
+    return picture(explorer, "reconstruction").reshape(40, 6)
+
+
+def test_a_reconstruction_is_that_of_the_fit(explorer):
+    model = explorer.result.reconstruct().values
+    assert np.ptp(model, axis=0).min() > 0
+    np.testing.assert_allclose(shown(explorer), model, rtol=1e-6)
+
+
+def test_a_held_out_error_is_that_of_the_library(explorer):
+    fit, data = explorer.result, explorer.state.fitted_data
+    unseen = observe(np.where(np.isnan(data.observed), data.original, np.nan)).as_sparse()
+    last = explorer.fit.state
+    expected = HeldOut(unseen, fit.loss.pair).rmse(last.W_aug, last.H_aug)
+    assert explorer.fit.held_out[30] == pytest.approx(expected)
+    assert expected < 0.8  # the best constants have about 1
+    listed = float(table(explorer, "errors")["rows"][0][-1])
+    assert listed == pytest.approx(expected, rel=1e-3)
+
+
+def test_components_are_switched_off_in_every_column(explorer):
+    act(explorer, "component", what="off", k=1)
+    fit = explorer.result
+    m, n = fit.shape
+    alone = fit.predict(np.arange(m)[:, None], np.arange(n), without=[1]).reshape(m, n)
+    np.testing.assert_allclose(shown(explorer), alone, rtol=1e-6)
+    act(explorer, "component", what="off", k=1)
+
+
+def test_a_finished_fit_does_not_open_empty(frame):
+    fit = nmd.complete(frame, 2, alpha=0.1, max_iter=10, random_state=0)
+    explorer = widgets.explore(fit)
+    model = fit.reconstruct().values
+    np.testing.assert_allclose(shown(explorer), model, rtol=1e-6)
+    assert explorer.components["count"] == 2
