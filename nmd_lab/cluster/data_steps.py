@@ -16,7 +16,7 @@ from .part import Part, set_up
 
 def summarize(part: Part, name: str) -> tuple[Any, ...]:
     """Return what the client has to know of a part."""
-    own: Observations = part.objects[name]
+    own: Observations = part.rows[name]
     weights = own.weight_reader()
     kind = (
         *(own.dtype, own.n_stored, own.n_observed),
@@ -29,53 +29,53 @@ def summarize(part: Part, name: str) -> tuple[Any, ...]:
 
 def sum_of(part: Part, name: str, function: Callable[..., Any]) -> tuple[float]:
     """Return the sum of a function of values and weights over a part."""
-    own: Observations = part.objects[name]
+    own: Observations = part.rows[name]
     return (own.sum_of(function),)
 
 
 def sum_of_blocks(part: Part, name: str, function: Callable[..., Any]) -> tuple[Any]:
     """Return the sum over the blocks of a part."""
-    own: Observations = part.objects[name]
+    own: Observations = part.rows[name]
     return (own.sum_of_blocks(function),)
 
 
 def row_sums(part: Part, name: str, transform: Transform) -> tuple[Any]:
     """Return the sum of transform(X) over the stored entries of each row."""
-    return (part.objects[name].row_sums(transform),)
+    return (part.rows[name].row_sums(transform),)
 
 
 def different_values(part: Part, name: str) -> tuple[Any]:
     """Return the different observed values of a part."""
-    own: Observations = part.objects[name]
+    own: Observations = part.rows[name]
     return (own.different_values() if own.n_observed else np.zeros(0, own.dtype),)
 
 
 def row_counts(part: Part, name: str) -> tuple[Any]:
     """Return the number of observed entries of each row."""
-    return (part.objects[name].counts(1),)
+    return (part.rows[name].counts(1),)
 
 
 def empty_rows(part: Part, name: str) -> tuple[Any]:
     """Return the positions in X of the rows without an observed entry."""
-    return (np.flatnonzero(part.objects[name].counts(1) == 0) + part.place.rows.start,)
+    return (np.flatnonzero(part.rows[name].counts(1) == 0) + part.place.rows.start,)
 
 
 def hash_of(part: Part, name: str) -> tuple[str]:
     """Return the hash of a part."""
-    return (fingerprint(part.objects[name]),)
+    return (fingerprint(part.rows[name]),)
 
 
 @set_up
 def map_values(part: Part, name: str, made: str, transform: Transform) -> tuple[()]:
     """Make observations of transform(X)."""
-    part.objects[made] = part.objects[name].mapped(transform)
+    part.rows[made] = part.rows[name].mapped(transform)
     return ()
 
 
 @set_up
 def make_sparse(part: Part, name: str, made: str) -> tuple[()]:
     """Make sparse observations."""
-    part.objects[made] = part.objects[name].as_sparse()
+    part.rows[made] = part.rows[name].as_sparse()
     return ()
 
 
@@ -84,21 +84,21 @@ def hold_out_share(
     part: Part, name: str, rest: str, held: str, share: float, seed: int
 ) -> tuple[()]:
     """Make observations without a share of them, and that share."""
-    own: Observations = part.objects[name]
+    own: Observations = part.rows[name]
     if own.n_observed:
         one, other = split(own, share, np.random.default_rng(seed))
     else:
         one = other = own
-    part.objects[rest], part.objects[held] = one, other.as_sparse()
+    part.rows[rest], part.rows[held] = one, other.as_sparse()
     return ()
 
 
 @set_up
 def hold_out_given(part: Part, name: str, rest: str, held: str, given: Observations) -> tuple[()]:
     """Make observations without those at the positions of given ones."""
-    own = part.objects[name]
+    own = part.rows[name]
     theirs, mine = (flat_positions(each) for each in (given, own))
     keep = ~np.isin(mine, theirs, assume_unique=True)
-    part.objects[rest] = own if keep.all() else own.select(keep)
-    part.objects[held] = given.as_sparse()
+    part.rows[rest] = own if keep.all() else own.select(keep)
+    part.rows[held] = given.as_sparse()
     return ()

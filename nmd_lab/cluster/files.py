@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import shutil
 import uuid
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from nmd_lab.checkpoint import file
 from nmd_lab.checkpoint.encoding import Classes, Decoder, Encoder, Recipe
 
 from .cluster import Cluster
-from .part import KEPT, Part, restore, set_arrays, state_of_part
+from .part import KEPT, Part, restore, set_arrays, state_of
 from .rows import ClusterRows, Column, Named
 
 PLAIN = Classes()
@@ -49,7 +50,7 @@ class PartFiles:
         folder = self.folder / name
         folder.mkdir(parents=True)
         self.cluster.map(write_part, str(folder))
-        self.cluster.settle(str(folder), read_again)
+        self.cluster.settle(partial(read_again, folder=str(folder)))
         self._written.append(name)
         return name
 
@@ -81,7 +82,7 @@ def _settings(rows: ClusterRows) -> tuple[Any, ...]:
 def write_part(part: Part, folder: str) -> tuple[()]:
     """Write the file of a part."""
     encoder = Encoder(PLAIN)
-    state = encoder.encode(state_of_part(part))
+    state = encoder.encode(state_of(part))
     file.write(_path(part, folder), {"state": state}, encoder.arrays)
     return ()
 

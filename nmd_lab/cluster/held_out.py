@@ -17,7 +17,7 @@ class HeldOutOnCluster:
     """Observed entries on workers that are not used in the fit; see `HeldOut`."""
 
     def __init__(self, cluster: Cluster, data: str, pair: Any) -> None:
-        self.named = Named(cluster, "judge")
+        self.named = Named(cluster, "score", in_rows=True)
         cluster.map(make_held_out, self.named.name, data, pair, changes=True)
 
     def rmse(self, W_aug: ClusterRows, H_aug: FloatArray, pair: Any = None) -> float:

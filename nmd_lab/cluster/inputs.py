@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -15,27 +15,19 @@ from nmd_lab._checks import check_word
 from nmd_lab.data.base import float_dtype
 from nmd_lab.data.labels import Labels, is_dask, labels_of
 from nmd_lab.data.observations import observe
+from nmd_lab.data.row_blocks import rows_of
 from nmd_lab.data.store import SparseStore
 
 from .cluster import Cluster
 from .observations import ClusterObservations
-from .sources import (
-    BlockRows,
-    GivenRows,
-    Source,
-    StoredRows,
-    load_block,
-    load_given,
-    load_pieces,
-    load_stored,
-)
+from .part import Boxed
+from .sources import Source, load_block, load_given, load_stored
 from .tables import is_dask_table, sources_of_table
 
-FEWEST_PARTS = 16
-"""Number of parts of usual data, so that work can go from one worker to another.
+FEWEST_PARTS = 8
+"""Number of partitions of usual data.
 
-It does not depend on the number of workers, if there are no more than half as many, so that a run
-can go on with other workers.
+It does not depend on the workers if they have no more threads, so that a run can go on with others.
 """
 
 LARGEST_PART = 64 << 20
@@ -91,32 +83,31 @@ def observe_on_cluster(
 ) -> ClusterObservations:
     """Return observations on the workers of a client; see `nmd_lab.data.observations.observe`."""
     given: dict[str, Any] = {"observed": observed, "weights": weights}
-    sources: Sequence[Source]
-    load: Callable[..., Any]
+    sources: Iterable[Source]
     if isinstance(X, SparseStore):
         plain = observe(X, **given, dtype=dtype, absent_are_zeros=absent_are_zeros)
-        labels, load = plain.labels, load_stored
-        path = Path(X.path).resolve()
+        labels, path = plain.labels, Path(X.path).resolve()
         sources = [
-            StoredRows(path, own, int(count), absent_are_zeros)
-            for own, count in _parts_of(plain, client)
+            Source(own.stop - own.start, load_stored, [path, own, absent_are_zeros])
+            for own in _ranges_of(plain, client)
         ]
     elif is_dask_table(X):
         _refuse(given, "a table of Dask")
         sources, labels = sources_of_table(
             X, client, dtype, _number_of_parts(12 * len(X), client), zeros=absent_are_zeros
         )
-        load = load_pieces
     elif is_dask(X):
         sources, labels = _blocks_of(X, client, given, dtype, sample_dims)
-        load = load_block
     else:
         plain = observe(
             X, **given, dtype=dtype, sample_dims=sample_dims, absent_are_zeros=absent_are_zeros
         )
-        labels, load = plain.labels, load_given
-        sources = [GivenRows(plain, own) for own, _ in _parts_of(plain, client)]
-    observations = ClusterObservations.of(Cluster(client, sources, load), labels)
+        labels = plain.labels
+        sources = (
+            Source(own.stop - own.start, load_given, [Boxed(rows_of(plain, own))])
+            for own in _ranges_of(plain, client)
+        )
+    observations = ClusterObservations.of(Cluster(client, sources), labels)
     if not observations.n_observed:
         raise ValueError("X has no observed entry: check observed=, weights= and the NaN in X.")
     return observations
@@ -132,23 +123,23 @@ def _refuse(given: dict[str, Any], what: str) -> None:
 def _number_of_parts(n_bytes: int, client: Any) -> int:
     """Return the number of parts for data of some size."""
     parts = FEWEST_PARTS
-    while parts < 2 * len(client.nthreads()):
+    while parts < sum(client.nthreads().values()):
         parts *= 2
     return max(parts, -(-n_bytes // LARGEST_PART))
 
 
-def _parts_of(observations: Any, client: Any) -> list[tuple[slice, int]]:
-    """Return ranges of rows with about equally many entries, and their numbers of entries."""
-    m, n = observations.shape
+def _ranges_of(observations: Any, client: Any) -> list[slice]:
+    """Return ranges of rows with about equally many entries."""
+    m = observations.shape[0]
     stored, itemsize = observations.n_stored, observations.dtype.itemsize
     parts = min(_number_of_parts(stored * itemsize, client), stored // FEWEST_ENTRIES + 1, m)
     if observations.pattern is None:
         ends = [m * part // parts for part in range(parts + 1)]
-        return [(slice(a, b), (b - a) * n) for a, b in pairwise(ends)]
+        return [slice(a, b) for a, b in pairwise(ends)]
     indptr = observations.indptr
     wanted = np.linspace(0, stored, parts + 1)[1:-1]
     ends = np.unique([0, *np.searchsorted(indptr, wanted).clip(0, m).tolist(), m]).tolist()
-    return [(slice(a, b), int(indptr[b] - indptr[a])) for a, b in pairwise(ends)]
+    return [slice(a, b) for a, b in pairwise(ends)]
 
 
 def _blocks_of(
@@ -180,10 +171,15 @@ def _blocks_of(
     for name, other in given.items():
         lists.append(_like(name, other, matrix))
     sources = [
-        BlockRows(size, size * n * wanted.itemsize, (x, mask, weights), wanted)
+        Source(size, load_block, [*_begun(client, x, mask, weights), wanted])
         for size, x, mask, weights in zip(matrix.chunks[0], *lists, strict=True)
     ]
     return list(sources), labels
+
+
+def _begun(client: Any, *blocks: Any) -> list[Any]:
+    """Return the futures of blocks; None where there is none."""
+    return [None if block is None else client.compute(block) for block in blocks]
 
 
 def _rows_of_blocks(chunks: tuple[int, ...], n_bytes: int, client: Any) -> Any:

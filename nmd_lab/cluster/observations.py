@@ -272,7 +272,7 @@ class ClusterObservations(Observations):
         self, function: Callable[..., Any], *arguments: Any, own: dict[int, tuple[Any, ...]]
     ) -> tuple[ClusterObservations, ClusterObservations]:
         """Return the two observations that a step makes from these."""
-        rest, held = Named(self.cluster, "rest"), Named(self.cluster, "held-out")
+        rest, held = (Named(self.cluster, kind, in_rows=True) for kind in ("rest", "held-out"))
         names = (self.name, rest.name, held.name)
         self.cluster.map(function, *names, *arguments, own=own, changes=True)
         one, other = (ClusterObservations.of(self.cluster, self.labels, n) for n in (rest, held))
@@ -294,7 +294,7 @@ class ClusterObservations(Observations):
 
     def _made(self, function: Callable[..., Any], *arguments: Any) -> ClusterObservations:
         """Return observations that a step makes from these."""
-        named = Named(self.cluster, "data")
+        named = Named(self.cluster, "data", in_rows=True)
         self.cluster.map(function, self.name, named.name, *arguments, changes=True)
         return ClusterObservations.of(self.cluster, self.labels, named)
 

@@ -9,8 +9,6 @@ import numpy as np
 
 from nmd_lab.data.base import FloatArray
 from nmd_lab.solver.constraints.steps import proximal_move
-from nmd_lab.solver.devices.files import FileHost
-from nmd_lab.solver.devices.host import HOST
 from nmd_lab.solver.held_out import HeldOut
 from nmd_lab.solver.observed_sweep import ObservedSweep
 from nmd_lab.solver.refinement.moreau_envelope import Evaluation, MoreauEnvelope
@@ -21,7 +19,6 @@ from .part import Part, set_up
 from .rows import Taken
 
 
-@set_up
 def make_sweep(part: Part, name: str, data: str, problem: Any, rank: int) -> tuple[float]:
     """Make the sweep over the rows of a part, and return the square of the norm of T."""
     sweep: Sweep = own_problem(part, data, problem).sweep(rank)
@@ -29,10 +26,12 @@ def make_sweep(part: Part, name: str, data: str, problem: Any, rank: int) -> tup
     return (sweep.now.size_of_T**2,)
 
 
+make_sweep.makes_sweep = True  # type: ignore[attr-defined]
+
+
 def own_problem(part: Part, data: str, problem: Any) -> Any:
     """Return the problem for the rows of a part."""
-    device = HOST if part.scratch is None else FileHost(part.scratch)
-    own = replace(problem, observations=part.objects[data], device=device, threads=part.threads)
+    own = replace(problem, observations=part.rows[data], threads=1)
     own.__dict__["empty"] = (np.empty(0, np.intp), np.empty(0, np.intp))  # the client has these
     return own
 
@@ -76,7 +75,7 @@ def column_sums(
 @set_up
 def make_held_out(part: Part, name: str, data: str, pair: Any) -> tuple[()]:
     """Make what compares the model with the held-out entries of a part."""
-    part.objects[name] = HeldOut(part.objects[data], pair)
+    part.rows[name] = HeldOut(part.rows[data], pair)
     return ()
 
 
@@ -84,7 +83,7 @@ def squared_errors(
     part: Part, name: str, W: Taken, H: FloatArray, pair: Any
 ) -> tuple[float, float]:
     """Return the weighted sum of squared errors at held-out entries, and that of the weights."""
-    judge: HeldOut = part.objects[name]
+    judge: HeldOut = part.rows[name]
     return judge.squared_errors(np.ascontiguousarray(W.of(part)), H, pair)
 
 
@@ -123,7 +122,7 @@ def _evaluated(
 ) -> tuple[Evaluation, FloatArray]:
     """Return the augmented Lagrangian at U = 0 and its gradients, and the rows of W."""
     own = own_problem(part, data, problem)
-    storage = storage_of(own.observations, own.device)
+    storage = storage_of(own.observations)
     envelope = MoreauEnvelope(own.observations, own.pair, storage, own.threads)
     rows = np.ascontiguousarray(W.of(part))
     return envelope.evaluate(rows, H, penalty), rows

@@ -63,9 +63,9 @@ class Taken(NamedTuple):
 class Named:
     """A matrix on the workers; its rows are dropped when nothing refers to it."""
 
-    def __init__(self, cluster: Cluster, kind: str) -> None:
+    def __init__(self, cluster: Cluster, kind: str, *, in_rows: bool = False) -> None:
         self.cluster, self.name = cluster, cluster.new_name(kind)
-        self._begin()
+        self._begin(cluster.dropped_rows if in_rows else cluster.dropped)
 
     @classmethod
     def again(cls, cluster: Cluster, name: str) -> Named:
@@ -75,12 +75,12 @@ class Named:
             return known
         own = object.__new__(cls)
         own.cluster, own.name = cluster, name
-        own._begin()
+        own._begin(cluster.dropped)
         return own
 
-    def _begin(self) -> None:
+    def _begin(self, dropped: list[str]) -> None:
         self.cluster.known[self.name] = self
-        weakref.finalize(self, self.cluster.dropped.append, self.name)
+        weakref.finalize(self, dropped.append, self.name)
 
 
 class ClusterRows:
@@ -225,7 +225,9 @@ def get_block(part: Part, taken: Taken) -> FloatArray:
 
 def set_columns(part: Part, name: str, columns: list[int], value: float) -> tuple[()]:
     """Set columns of a matrix to a number."""
-    part.objects[name][:, columns] = value
+    rows = part.objects[name].copy()
+    rows[:, columns] = value
+    part.objects[name] = rows
     return ()
 
 

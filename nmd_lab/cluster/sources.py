@@ -1,150 +1,58 @@
-"""Where the rows of a part come from, so that they can be made again."""
+"""Where the rows of a partition come from, so that they can be made again."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from nmd_lab._files import Scratch
 from nmd_lab.data.base import Observations
 from nmd_lab.data.labels import Labels
-from nmd_lab.data.row_blocks import dense_rows, in_files, rows_of
+from nmd_lab.data.row_blocks import dense_rows
 from nmd_lab.data.sparse_observations import SparseObservations
 from nmd_lab.data.store import SparseStore
 
-from .tasks import Tasks
+
+class Source(NamedTuple):
+    """What the rows of one partition are made from.
+
+    Attributes
+    ----------
+    n_rows : int
+        Number of rows.
+    load : callable
+        Function that makes them on a worker.
+    arguments : list
+        Its arguments, some of which may be futures.
+    """
+
+    n_rows: int
+    load: Callable[..., Observations]
+    arguments: list[Any]
 
 
-class Source(Protocol):
-    """What the rows of one part are made from."""
-
-    @property
-    def n_rows(self) -> int:
-        """Number of rows."""
-
-    @property
-    def n_bytes(self) -> int:
-        """Size of the stored values."""
-
-    def on(self, tasks: Tasks, worker: str) -> list[Any]:
-        """Return what the rows are made from on a worker, such as futures."""
-
-
-@dataclass(frozen=True)
-class GivenRows:
-    """Rows that the client has, and sends."""
-
-    observations: Observations
-    rows: slice
-
-    @property
-    def n_rows(self) -> int:
-        """Number of rows."""
-        return int(self.rows.stop - self.rows.start)
-
-    @property
-    def n_bytes(self) -> int:
-        """Size of the stored values."""
-        of_row = self.observations.n_stored / self.observations.shape[0]
-        return int(of_row * self.n_rows * self.observations.dtype.itemsize)
-
-    def on(self, tasks: Tasks, worker: str) -> list[Any]:
-        """Send the rows to the worker."""
-        rows = rows_of(self.observations, self.rows)
-        return [tasks.put(rows, worker)]
-
-
-def load_given(observations: Observations, scratch: Scratch | None = None) -> Observations:
+def load_given(observations: Observations) -> Observations:
     """Return rows that the client has sent."""
-    return observations if scratch is None else in_files(observations, scratch)
+    return observations
 
 
-@dataclass(frozen=True)
-class StoredRows:
-    """Rows of a `SparseStore` whose folder the workers can read."""
-
-    path: Path
-    rows: slice
-    n_stored: int
-    absent_are_zeros: bool
-
-    @property
-    def n_rows(self) -> int:
-        """Number of rows."""
-        return int(self.rows.stop - self.rows.start)
-
-    @property
-    def n_bytes(self) -> int:
-        """Size of values and positions."""
-        return 8 * self.n_stored
-
-    def on(self, tasks: Tasks, worker: str) -> list[Any]:
-        """Return what the worker reads."""
-        return [self.path, self.rows, self.absent_are_zeros]
-
-
-def load_stored(
-    path: Path, rows: slice, absent_are_zeros: bool, scratch: Scratch | None = None
-) -> Observations:
+def load_stored(path: Path, rows: slice, absent_are_zeros: bool) -> Observations:
     """Return rows of a store, which are read from its files."""
-    own = SparseStore(path).rows(rows, absent_are_zeros=absent_are_zeros)
-    return own if scratch is None else in_files(own, scratch)
+    return SparseStore(path).rows(rows, absent_are_zeros=absent_are_zeros)
 
 
-@dataclass(frozen=True)
-class BlockRows:
-    """Rows that tasks of Dask make: blocks of a Dask array, with those of mask and weights."""
-
-    n_rows: int
-    n_bytes: int
-    blocks: tuple[Any, Any, Any]
-    dtype: Any
-
-    def on(self, tasks: Tasks, worker: str) -> list[Any]:
-        """Begin to make the rows on the worker."""
-        where = {"workers": [worker], "allow_other_workers": True}
-        given = [b if b is None else tasks.client.compute(b, **where) for b in self.blocks]
-        return [*given, self.dtype]
-
-
-def load_block(
-    X: Any, observed: Any, weights: Any, dtype: DTypeLike, scratch: Scratch | None = None
-) -> Observations:
-    """Return rows that tasks of Dask have made, arrays or SciPy matrices."""
-    return dense_rows(np.asarray(X), observed, weights, dtype, scratch)
-
-
-@dataclass(frozen=True)
-class TableRows:
-    """Rows of a long table that tasks of Dask have brought together."""
-
-    n_rows: int
-    n_columns: int
-    n_stored: int
-    pieces: list[Any]
-    dtype: Any
-
-    @property
-    def n_bytes(self) -> int:
-        """Size of values and positions."""
-        return 12 * self.n_stored
-
-    def on(self, tasks: Tasks, worker: str) -> list[Any]:
-        """Begin to make the pieces on the worker."""
-        where = {"workers": [worker], "allow_other_workers": True}
-        pieces = [tasks.client.compute(piece, **where) for piece in self.pieces]
-        return [pieces, (self.n_rows, self.n_columns), self.dtype]
+def load_block(X: Any, observed: Any, weights: Any, dtype: DTypeLike) -> Observations:
+    """Return rows that tasks of Dask have made: a block of an array, of mask and weights."""
+    return dense_rows(np.asarray(X), observed, weights, dtype)
 
 
 def load_pieces(
     pieces: list[tuple[NDArray[Any], NDArray[Any], NDArray[Any]]],
     shape: tuple[int, int],
     dtype: DTypeLike,
-    scratch: Scratch | None = None,
 ) -> Observations:
     """Return rows from their entries in any order."""
     from scipy.sparse import csr_array
@@ -156,7 +64,4 @@ def load_pieces(
     if twice.any():
         raise ValueError("X has an entry twice in the table: keep one of each row and column.")
     matrix = csr_array((values, (rows, columns)), shape=shape)
-    found = SparseObservations(
-        matrix.data, None, matrix.indptr, matrix.indices, Labels.plain(shape)
-    )
-    return found if scratch is None else in_files(found, scratch)
+    return SparseObservations(matrix.data, None, matrix.indptr, matrix.indices, Labels.plain(shape))

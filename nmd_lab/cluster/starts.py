@@ -13,7 +13,7 @@ from nmd_lab.solver.constraints.steps import ConstrainedColumns
 from nmd_lab.solver.lowrank import RowBlocks
 
 from .cluster import Cluster
-from .part import Part, set_up
+from .part import Part
 from .rows import ClusterRows, Named
 
 
@@ -61,7 +61,6 @@ class ClusterMatrix:
         return result
 
 
-@set_up
 def make_residual(
     part: Part,
     data: str,
@@ -73,7 +72,7 @@ def make_residual(
     rows: FloatArray | None = None,
 ) -> tuple[()]:
     """Make the rows of transform(X) minus offsets, as `Observations.centred`."""
-    own: Observations = part.objects[data]
+    own: Observations = part.rows[data]
     matrix, constant = own.centred(transform, mean, rows, columns)
     part.objects[name] = RowBlocks(matrix, constant + fill)
     return ()
@@ -89,7 +88,7 @@ def centred_sums(
     rows: FloatArray | None = None,
 ) -> tuple[FloatArray]:
     """Return the sums of rows or columns of transform(X) minus offsets."""
-    own: Observations = part.objects[data]
+    own: Observations = part.rows[data]
     return (own.centred_sums(transform, mean, rows, columns, axis=axis),)
 
 
@@ -116,8 +115,9 @@ def allow_rows(
     part: Part, data: str, name: str, solved: slice, of_W: ConstrainedColumns | None
 ) -> tuple[()]:
     """Put the nearest rows that are allowed in the place of those of a start."""
-    W = part.objects[name]
-    W[part.objects[data].counts(1) == 0, solved] = 0
+    W = part.objects[name].copy()
+    W[part.rows[data].counts(1) == 0, solved] = 0
     if of_W is not None:
         W[:, solved] = of_W.project(W[:, solved])
+    part.objects[name] = W
     return ()

@@ -11,7 +11,7 @@ from numpy.typing import DTypeLike, NDArray
 from nmd_lab.data.base import float_dtype
 from nmd_lab.data.labels import Labels
 
-from .sources import Source, TableRows
+from .sources import Source, load_pieces
 
 
 def is_dask_table(X: Any) -> bool:
@@ -40,8 +40,8 @@ def sources_of_table(
     inner = np.searchsorted(ends, np.linspace(0, ends[-1], parts + 1)[1:-1])
     borders = np.unique([0, *inner.tolist(), len(rows)])
     pieces = _pieces_of(X, rows, columns, borders)
-    sources: list[Source] = [
-        TableRows(int(b - a), columns.size, int(ends[b] - ends[a]), own, wanted)
+    sources = [
+        Source(int(b - a), load_pieces, [client.compute(own), (int(b - a), columns.size), wanted])
         for a, b, own in zip(borders, borders[1:], pieces, strict=False)
     ]
     dims = (str(names[0]), str(names[1]))

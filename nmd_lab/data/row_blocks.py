@@ -11,15 +11,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
-from nmd_lab._files import Scratch
-
 from ._entry_weights import EntryWeights
 from .base import CsrRows, Observations
 from .dense import observe_dense
 from .dense_observations import DenseObservations
 from .labels import Labels
 from .sparse_observations import SparseObservations
-from .stored import observe_stored
 
 
 def rows_of(observations: Observations, rows: slice) -> Observations:
@@ -58,27 +55,7 @@ def nonzero_rows(observations: Observations, block: slice) -> CsrRows:
     return CsrRows.of(ends[rows.indptr], rows.indices[keep], rows.values[keep], None)
 
 
-def dense_rows(
-    X: Any, observed: Any, weights: Any, dtype: DTypeLike, scratch: Scratch | None = None
-) -> DenseObservations:
+def dense_rows(X: Any, observed: Any, weights: Any, dtype: DTypeLike) -> DenseObservations:
     """Return the observations of a block of rows."""
     options: dict[str, Any] = {"observed": observed, "weights": weights, "dtype": dtype}
-    if scratch is None:
-        return observe_dense(X, **options, may_be_empty=True)
-    return observe_stored(X, scratch, **options, may_be_empty=True)
-
-
-def in_files(observations: Observations, scratch: Scratch) -> Observations:
-    """Return observations whose values lie in files of a folder."""
-    if isinstance(observations, DenseObservations):
-        weights = observations.weights
-        is_mask = weights is not None and weights.dtype == bool
-        mask, floats = (weights, None) if is_mask else (None, weights)
-        return dense_rows(observations.stored, mask, floats, observations.dtype, scratch)
-    assert isinstance(observations, SparseObservations)
-    names = ("values", "weights", "indices")
-    arrays = {name: getattr(observations, name) for name in names}
-    copies: dict[str, Any] = {
-        name: scratch.copy_of(a) for name, a in arrays.items() if a is not None
-    }
-    return replace(observations, **copies, scratch=scratch)
+    return observe_dense(X, **options, may_be_empty=True)

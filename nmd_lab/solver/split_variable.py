@@ -52,6 +52,13 @@ class StoredEntries:
         self.kind = f"{observations.dtype}_{weighted}{kind_of(self.limits)}"
         self.pair, self.model = pair, pair.numbers  # the model may hold addresses in the pair
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: each for name, each in vars(self).items() if name != "model"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self.model = self.pair.model  # whose addresses are those of this process
+
     def marks_of(self, entries: slice) -> tuple[Any, Any, Any]:
         """Return limits, upper values and parts of a block, None where there are none."""
         limits, which = self.limits, self.which

@@ -13,7 +13,6 @@ from scipy import sparse
 from some import some
 
 import nmd_lab as nmd
-from nmd_lab.cluster.placement import Placement
 
 da = pytest.importorskip("dask.array")
 distributed = pytest.importorskip("distributed")
@@ -158,20 +157,6 @@ def test_all_else_is_sent_to_the_workers(container, client):
     )
     assert_close(one, other, 1e-4 if container == "float32" else 1e-8)
     assert one.W.indexes.keys() == other.W.indexes.keys()
-
-
-@pytest.mark.exhaustive
-def test_a_worker_without_room_keeps_its_rows_in_files(client, monkeypatch):
-    crowded = lambda placement: dict.fromkeys(placement.by_worker(), 1 << 60)  # noqa: E731
-    for storage in ("dense", "masked", "weights", "observed", "zeros"):
-        given = made(storage, (600, 60))
-        function = nmd.decompose if sparse.issparse(given[0]) else nmd.complete
-        settings = PLAIN | START | {"alpha": 0.1} | given[1]
-        expected = function(given[0], 3, "relu", **settings | {"offsets": "none"})
-        settings |= {"offsets": "none", "compute": nmd.Compute(client=client)}
-        with monkeypatch.context() as patch:
-            patch.setattr(Placement, "shares", crowded)
-            assert_close(expected, function(given[0], 3, "relu", **settings))
 
 
 ON_WORKERS = "does not go with data that are on the workers of a cluster"
