@@ -57,7 +57,7 @@ class StoredEntries:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
-        self.model = self.pair.model  # whose addresses are those of this process
+        self.model = self.pair.numbers  # whose addresses are those of this process
 
     def marks_of(self, entries: slice) -> tuple[Any, Any, Any]:
         """Return limits, upper values and parts of a block, None where there are none."""
