@@ -10,10 +10,12 @@ from collections import defaultdict
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import hypothesis
 import numpy as np
 import pytest
+from _pytest.doctest import DoctestModule
 from waiting import Clock
 
 # How long an example takes says nothing: the machine may be busy.
@@ -33,6 +35,12 @@ SMALL_TABLE = 4
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the option of `make test-all`."""
     parser.addoption("--all", action="store_true", help="exhaustive tests, all parameter sets")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collect_file() -> Iterator[Any]:
+    """Look for no examples in tests: a file is imported twice for it, a faulty one in silence."""
+    return [each for each in (yield) if not isinstance(each, DoctestModule)]
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -18,7 +18,7 @@ from some import some
 import nmd_lab as nmd
 from nmd_lab.cluster.part import Part
 from nmd_lab.data.observations import observe
-from nmd_lab.model.proximal import make_pair
+from nmd_lab.model.model import make_model
 from nmd_lab.solver.split_variable import StoredEntries
 
 distributed = pytest.importorskip("distributed")
@@ -231,9 +231,9 @@ def _number_of_parts():
 def test_entries_that_move_take_the_addresses_of_their_process(client):
     """A model of a curve has the addresses of its table."""
     X = observe(made("dense")[0])
-    entries = StoredEntries(X, make_pair("sigmoid", "frobenius"))
+    entries = StoredEntries(X, make_model("sigmoid", "frobenius"))
     assert client.submit(_has_addresses_of_its_pair, entries).result()
 
 
 def _has_addresses_of_its_pair(entries):
-    return entries.model == entries.pair.model
+    return entries.model == entries.pair.numbers
