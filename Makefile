@@ -65,7 +65,7 @@ test: $(VENV)/with-dev ## every claim once: unit tests, a browser test an explor
 	$(PYTEST) tests/model $(addprefix tests/solver/,$(HALF))
 	$(PYTEST) tests/solver $(addprefix --ignore=tests/solver/,$(HALF))
 	$(PYTEST) tests --ignore=tests/model --ignore=tests/solver
-	$(NBVAL) nmd_lab $(SHORT_NOTEBOOKS)
+	$(NBVAL) $(SHORT_NOTEBOOKS) nmd_lab
 
 test-all: how-long $(VENV)/with-dev ## everything, on every Python of this machine and with the lowest versions (hours)
 	@set -e; for folder in $(FOLDERS); do $(PYTEST) --all $$folder; done

@@ -69,8 +69,7 @@ def uncertainty(
     >>> import numpy as np
     >>> from nmd_lab import plots
     >>> from nmd_lab.data.labels import labels_of
-    >>> from nmd_lab.result.entries import entries_at
-    from nmd_lab.result.posterior.posterior import Posterior
+    >>> from nmd_lab.result.posterior.posterior import Posterior
     >>> W, H, rho = np.ones((1, 4, 5, 1)), np.ones((1, 4, 6, 1)), np.ones((1, 4))
     >>> posterior = Posterior.from_arrays(labels_of(np.ones((5, 6))), W, H, rho)
     >>> len(plots.uncertainty(posterior, [0, 1, 2], shape=(2, 3)).images)

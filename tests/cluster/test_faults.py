@@ -39,7 +39,8 @@ def killer(client, *iterations):
     return callback
 
 
-@pytest.mark.parametrize("storage", some(["dense", "observed"], 1))
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("storage", ["dense", "observed"])
 def test_killed_workers_cost_time_only(storage, own_client):
     X, options = made(storage, (3000, 40))
     settings = LONG | options

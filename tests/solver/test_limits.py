@@ -301,9 +301,18 @@ def test_limits_go_with_ordered_columns_of_a_mixed_table():
             losses = np.log1p(np.exp(values)) - values * (X[:, 4] <= 1)
         total += kind.weight * losses.sum()
     assert fit.objective == pytest.approx(total, rel=1e-9)
-    held = nmd.complete(frame, 1, validation=0.2, **given, **options)
-    assert np.isfinite(held.history.validation_rmse.values).all()
-    assert nmd.complete(frame, alpha="auto", **given, max_iter=20, random_state=0).rank >= 0
     masks[0].loc[0, "pet"] = True
     with pytest.raises(ValueError, match="'pet', whose categories have no order"):
         nmd.complete(frame, 1, at_most=masks[0], **options)
+
+
+@pytest.mark.exhaustive
+def test_limits_of_ordered_columns_go_with_validation_and_choice():
+    X, at_most, at_least = levels(1)
+    frame = pd.DataFrame(X[:, :3], columns=list("abc"))
+    frame["grade"] = pd.Categorical.from_codes(X[:, 3].astype(int), list("DCBA"), ordered=True)
+    masks = [pd.DataFrame(each[:, :4], columns=frame.columns) for each in (at_most, at_least)]
+    options = {"at_most": masks[0], "at_least": masks[1], "random_state": 0}
+    fit = nmd.complete(frame, 1, alpha=0.5, validation=0.2, max_iter=40, **options)
+    assert np.isfinite(fit.history.validation_rmse.values).all()
+    assert nmd.complete(frame, max_iter=20, **options).parameters["alpha"] > 0

@@ -185,6 +185,7 @@ def test_threads_do_not_matter():
     np.testing.assert_allclose(one.reconstruct(), two.reconstruct(), rtol=1e-6, atol=1e-6)
 
 
+@pytest.mark.exhaustive
 def test_a_generator_goes_on():
     rng = np.random.default_rng(3)
     first, second = (nmd.complete(holes(), 2, random_state=rng) for _ in range(2))
@@ -380,7 +381,7 @@ def test_entries_without_weight_do_not_count():
     np.testing.assert_allclose(fit.reconstruct(), same.reconstruct(), rtol=1e-6, atol=1e-6)
 
 
-@pytest.mark.parametrize("size", [0.01, 100.0])
+@pytest.mark.parametrize("size", some([0.01, 100.0], 1))
 def test_weights_have_no_unit(size):
     """The ridge has their unit, and the error that of X."""
     X, seen = table(noise=1.0)
