@@ -43,8 +43,15 @@ SAMPLED = MatrixCompletion(2, inference="sample", n_draws=8, n_tune=4)
 
 
 @pytest.mark.filterwarnings("ignore::nmd_lab.warnings.NMDWarning")  # of random sparse data
-@parametrize_with_checks([NMD(), MatrixCompletion(), *ALL, SAMPLED])
+@parametrize_with_checks([*ALL, SAMPLED])
 def test_scikit_learn_accepts_them(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.filterwarnings("ignore::nmd_lab.warnings.NMDWarning")
+@pytest.mark.exhaustive
+@parametrize_with_checks([NMD(), MatrixCompletion()])
+def test_scikit_learn_accepts_what_chooses_for_itself(estimator, check):
     check(estimator)
 
 

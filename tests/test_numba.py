@@ -145,6 +145,7 @@ def source_file(folder, function):
     return folder / "nmd_lab" / Path(function.__code__.co_filename).relative_to(PACKAGE)
 
 
+@pytest.mark.exhaustive
 def test_a_built_in_pair_is_kept_on_disk_and_a_changed_source_compiles_it_anew(copied):
     first = compiled_kernels(copied)
     assert len(first) == 1
