@@ -61,7 +61,7 @@ help: ## list the targets
 demo: $(VENV)/with-plot,io ## the main job on real data; pictures, table and result go to out/
 	$(BIN)/python examples/demo.py --out out
 
-test: $(VENV)/with-dev ## every claim once: unit tests, a browser test an explorer, short notebooks (12 minutes)
+test: $(VENV)/with-dev ## every claim once: unit tests, a browser test an explorer, short notebooks (about 12 minutes)
 	$(PYTEST) tests/model $(addprefix tests/solver/,$(HALF))
 	$(PYTEST) tests/solver $(addprefix --ignore=tests/solver/,$(HALF))
 	$(PYTEST) tests --ignore=tests/model --ignore=tests/solver
