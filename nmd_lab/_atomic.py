@@ -61,6 +61,34 @@ def atomic_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     finally:
         with contextlib.suppress(OSError):
             unfinished.unlink(missing_ok=True)
+    _keep_name(path)
+
+
+def write_atomically(path: str | os.PathLike[str], parts: Iterable[bytes | memoryview]) -> None:
+    """Write a file; if this fails, an older file of this name is kept.
+
+    Not by `atomic_file`: a generator would hold the parts of a failed write, and HDF5 crashes then.
+    """
+    path = check_target(path)
+    _remove_leftovers(path)
+    unfinished = path.with_name(f"{_prefix(path)}{uuid.uuid4().hex}.partial")
+    try:
+        with unfinished.open("wb") as file:
+            for part in parts:
+                file.write(part)
+            file.flush()
+            os.fsync(file.fileno())
+        unfinished.replace(path)
+    except OSError as error:
+        raise with_remedy(error, path) from error
+    finally:
+        with contextlib.suppress(OSError):
+            unfinished.unlink(missing_ok=True)
+    _keep_name(path)
+
+
+def _keep_name(path: Path) -> None:
+    """Write the folder of a file to the disk."""
     if os.name == "posix":  # without this, a power cut could lose the new name
         with contextlib.suppress(OSError):  # some file systems cannot
             folder = os.open(path.parent, os.O_RDONLY)
@@ -68,13 +96,6 @@ def atomic_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
                 os.fsync(folder)
             finally:
                 os.close(folder)
-
-
-def write_atomically(path: str | os.PathLike[str], parts: Iterable[bytes | memoryview]) -> None:
-    """Write a file; if this fails, an older file of this name is kept."""
-    with atomic_file(path) as file:
-        for part in parts:
-            file.write(part)
 
 
 def with_remedy(error: OSError, path: Path, name: str = "path") -> OSError:
