@@ -111,7 +111,7 @@ def _different_units(problem: Problem) -> str:
 
 def _not_converged(fit: Decomposition, prepared: Prepared) -> str:
     """Return the warning if the last tenth of the iterations still lowered the objective."""
-    options = prepared.options
+    options = prepared.spec
     if options.tol == 0 or fit.stop_reason.code != "max_iter":
         return ""
     lowest = np.minimum.accumulate(fit.history["objective"].values)
@@ -132,7 +132,7 @@ def _not_converged(fit: Decomposition, prepared: Prepared) -> str:
 
 def _determined(prepared: Prepared, rank: int) -> bool:
     """Return whether the observed entries, the ridge or held-out entries determine a fit."""
-    observations, options = prepared.problem.observations, prepared.options
+    observations, options = prepared.problem.observations, prepared.spec
     if options.alpha > 0 or prepared.held_out is not None:
         return True
     m, n = observations.shape
@@ -150,7 +150,7 @@ def _overfit(fit: Decomposition, prepared: Prepared, settings: Collection[str]) 
     found = _far_predictions(fit, prepared.problem)
     if found is None:
         return ""
-    remedies = ["a larger alpha" if prepared.options.alpha > 0 else "a ridge (alpha)"]
+    remedies = ["a larger alpha" if prepared.spec.alpha > 0 else "a ridge (alpha)"]
     if prepared.held_out is None and "validation" in settings:
         remedies.append("validation=0.1")
     return (
@@ -185,7 +185,7 @@ def _far_predictions(fit: Decomposition, problem: Problem) -> Beyond | None:
 
 def _unobserved(prepared: Prepared, settings: Collection[str]) -> str:
     """Return the warning if rows or columns have no observed entry and no offsets."""
-    if prepared.options.offsets != "none":
+    if prepared.spec.offsets != "none":
         return ""
     rows, columns = prepared.problem.observations.empty_rows_and_columns()
     if not rows.size + columns.size:

@@ -35,10 +35,7 @@ def label(prepared: Prepared, solution: Solution) -> Decomposition:
     if offsets.rows is not None:
         offsets = offsets._replace(rows=np.asarray(offsets.rows))
     nonlinearity, loss = units.pair.shown
-    choice = prepared.choice
-    chosen = {}
-    if choice is not None:
-        chosen = {"time_limit": choice.time_limit, "selection": choice.record}
+    selection = prepared.spec.selection
     return Decomposition.from_matrices(
         observations.labels,
         W,
@@ -52,14 +49,14 @@ def label(prepared: Prepared, solution: Solution) -> Decomposition:
         parameters={
             "rank": W.shape[1],
             "iteration": state.iteration,
-            **prepared.options.describe(W.dtype),
+            **prepared.spec.describe(W.dtype),
             "split": "observed" if problem.observed_only else "everywhere",
             **constraints_in_parameters(problem.constraints),
             "optimality": solution.optimality,
             **_limits(prepared),
             **({"absent_are_zeros": True} if observations.absent_are_zeros else {}),
             "starts": solution.starts,
-            **chosen,
+            **({} if selection is None else {"selection": selection}),
             **provenance(observations),
         },
     )
@@ -91,20 +88,20 @@ class ResumableFit:
             if self.run is None:
                 self.run = self._begin()
             outcome = self.run.advance(iterations, callback=callback)
-            own = problem.of(outcome.state)
-            distance = optimality(own, *own.extended(outcome.state))
+            learned = problem.of(outcome.state)
+            distance = optimality(learned, *learned.extended(outcome.state))
             return label(self.prepared, Solution(outcome, distance, []))
 
     def _begin(self) -> Run:
         """Return the run before its first iteration."""
-        prepared, options = self.prepared, self.prepared.options
+        prepared, spec = self.prepared, self.prepared.spec
         policy = StopPolicy(
-            tol=options.tol,
-            patience=options.solver.patience,
+            tol=spec.tol,
+            patience=spec.solver.patience,
             window=prepared.plan.window,
             last_when_stopped=True,
         )
         return run_from(
-            *(prepared.problem, next(prepared.starts), options, prepared.plan, policy),
+            *(prepared.problem, next(prepared.starts), spec, prepared.plan, policy),
             held_out=prepared.held_out,
         )

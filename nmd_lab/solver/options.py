@@ -151,7 +151,7 @@ class Options:
         `progress` and `compute` are left out, because they do not change the result, and those of
         `solver` stand under their own names.
         """
-        plain = {f.name: getattr(self, f.name) for f in fields(self)}
+        plain = {f.name: getattr(self, f.name) for f in fields(Options)}
         for name in ("callback", "progress", "solver", "compute"):
             del plain[name]
         plain |= vars(self.solver) | {"epsilon": self.epsilon_for(dtype)}

@@ -26,7 +26,7 @@ from .refinement.stages import optimality
 from .run_state import Outcome, StartState
 from .side_by_side import side_by_side
 from .starts import NamedStart, run_from
-from .stopping import WINDOW_CHOSEN, Ending, StopPolicy, exact_for
+from .stopping import WINDOW_CHOSEN, StopPolicy, exact_for
 
 
 class Solution(NamedTuple):
@@ -56,7 +56,7 @@ class Solution(NamedTuple):
 
 def solve(prepared: Prepared) -> Solution:
     """Run each start and return the outcome of lowest objective (or validation error)."""
-    problem, options, held_out = prepared.problem, prepared.options, prepared.held_out
+    problem, spec, held_out = prepared.problem, prepared.spec, prepared.held_out
     with interruptible() as interruption:
         first = next(prepared.starts)
         runner = _Runner(prepared, interruption)
@@ -65,20 +65,20 @@ def solve(prepared: Prepared) -> Solution:
         outcome = runner.outcomes[0]
         if not outcome.complete:
             not_run = "the first start was stopped"
-        elif held_out is None and outcome.state.relative_error <= exact_for(options.tol):
+        elif held_out is None and outcome.state.relative_error <= exact_for(spec.tol):
             not_run = "the first start left nothing to gain"
         else:
             not_run = "an earlier start was stopped"
-            runner.run_others(prepared.starts, options.n_init - 1)
+            runner.run_others(prepared.starts, spec.n_init - 1)
         best = min(runner.outcomes, key=lambda outcome: outcome.score)
         if runner.stopped is not None:
             best = best._replace(stop_reason=runner.stopped)
         skipped = StopReason("not run", f"not run: {not_run}")
-        missing = options.n_init - len(runner.summary)
+        missing = spec.n_init - len(runner.summary)
         summary = runner.summary + [_summary_not_run("random", skipped)] * missing
         best = with_last_learning(problem, best)
-        own = problem.of(best.state)
-        distance = optimality(own, *own.extended(best.state))
+        learned = problem.of(best.state)
+        distance = optimality(learned, *learned.extended(best.state))
         return Solution(best, distance, summary).after(interruption)
 
 
@@ -115,9 +115,8 @@ class _Runner:
     """
 
     def __init__(self, prepared: Prepared, interruption: Interruption) -> None:
-        self.prepared, self.options = prepared, prepared.options
-        self.interruption = interruption
-        self.ending = prepared.ending if prepared.held_out is None else Ending()
+        self.prepared, self.interruption = prepared, interruption
+        self.options = replace(prepared.spec, time_limit=prepared.spec.time_left)
         self.outcomes, self.summary = prepared.state.outcomes, prepared.state.summary
         self.stopped: StopReason | None = None
         self.began = time.perf_counter() - sum(row["seconds"] for row in self.summary)
@@ -167,7 +166,7 @@ class _Runner:
             tol=options.tol,
             patience=options.solver.patience,
             window=prepared.plan.window or (WINDOW_CHOSEN if named.kind == "chosen" else None),
-            last=self.ending.last,
+            last=prepared.spec.last,
             target=target if prepared.held_out is None else math.inf,
             max_iter=options.max_iter,
         )
@@ -178,7 +177,7 @@ class _Runner:
             cancelled=ended,
             before_each=before_each,
         )
-        limit = min(options.max_iter, self.ending.iterations or options.max_iter)
+        limit = min(options.max_iter, prepared.spec.iterations or options.max_iter)
         outcome = run.advance(
             limit - run.state.iteration,
             callback=callback,
@@ -253,4 +252,4 @@ class _Runner:
         return math.inf if limit is None else limit - (time.perf_counter() - self.began)
 
     def _time_limit_reason(self) -> StopReason:
-        return StopReason("time_limit", f"time_limit: {self.options.time_limit:g} s passed")
+        return StopReason("time_limit", f"time_limit: {self.prepared.spec.time_limit:g} s passed")

@@ -6,7 +6,7 @@ import math
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 from nmd_lab._stop_reason import StopReason
 
@@ -53,22 +53,6 @@ class Trend:
     def reaches(self, objective: float, iterations: int) -> bool:
         """Return whether more iterations at this rate would reach an objective."""
         return self.lowest[-1] - iterations * self.decrease <= objective
-
-
-class Ending(NamedTuple):
-    """How a fit ends whose setting was chosen by held-out entries.
-
-    Attributes
-    ----------
-    iterations : int or None
-        Number of iterations after which the held-out error was lowest; None if the fit ends as any
-        other.
-    last : bool
-        Whether the last state is returned, and not that of lowest objective.
-    """
-
-    iterations: int | None = None
-    last: bool = False
 
 
 @dataclass(frozen=True)

@@ -223,8 +223,8 @@ def test_held_out_entries_of_a_choice_have_known_values():
             offsets="auto",
             random_state=0,
         )
-    assert prepared.choice is not None
-    assert prepared.choice.limits.sd > 0
+    assert prepared.spec.selection is not None
+    assert prepared.spec.limits.sd > 0
 
 
 def levels(seed=0, m=25, n=6):

@@ -15,11 +15,10 @@ from nmd_lab.solver.stopping import StopPolicy
 
 
 def run_of(X, rank=3, **options):
-    problem, starts, checked, plan, held_out, *_ = prepare(
-        X, rank, "relu", "frobenius", absent_are_zeros=True, random_state=0, **options
-    )
-    policy = StopPolicy(tol=checked.tol, patience=checked.solver.patience)
-    return run_from(problem, next(starts), checked, plan, policy, held_out=held_out)
+    ready = prepare(X, rank, "relu", "frobenius", absent_are_zeros=True, random_state=0, **options)
+    policy = StopPolicy(tol=ready.spec.tol, patience=ready.spec.solver.patience)
+    fit = ready.problem, next(ready.starts), ready.spec, ready.plan, policy
+    return run_from(*fit, held_out=ready.held_out)
 
 
 @pytest.mark.parametrize(

@@ -4,24 +4,24 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from nmd_lab.data.base import Observations
 from nmd_lab.data.sparse_observations import SparseObservations
-from nmd_lab.model.kind import LimitModel
 from nmd_lab.model.losses import Frobenius
-from nmd_lab.solver.initialization import Start
+from nmd_lab.model.model import make_model
+from nmd_lab.solver.facts import Facts
 from nmd_lab.solver.options import Options
-from nmd_lab.solver.stopping import Ending
+from nmd_lab.solver.spec import Spec
 
 from .candidates import suitable_losses, suitable_nonlinearities
 from .folds import Fold, draw_folds
 from .search import Search
-from .setting import Setting, Trial
-from .space import Fixed, Space
+from .setting import Trial
+from .space import Space
 from .trials import Trials
 
 SHARE_OF_TIME = 0.5  # share of a time limit that the trials may take; the fit has the rest
@@ -29,65 +29,22 @@ NOISY = 1e-3  # held-out error, over the largest |x|, from which the fit ends li
 FEWEST = 8  # least number of iterations of such a fit
 
 
-@dataclass(frozen=True)
-class Choice:
-    """The chosen setting.
-
-    Attributes
-    ----------
-    setting : Setting
-        Values of the options.
-    start : Start or None
-        Factors from which the fit to all entries begins; None if it begins as any fit.
-    refined : bool
-        Whether the iterates are to be refined.
-    ending : Ending
-        How the fit ends.
-    time_limit : float or None
-        Time limit that was given; the fit has what the trials have left of it.
-    record : dict
-        What `Decomposition.selection` tells.
-    limits : LimitModel
-        What is known of entries with limits; sd = NaN if it is to be estimated.
-    """
-
-    setting: Setting
-    start: Start | None
-    refined: bool
-    ending: Ending
-    time_limit: float | None
-    record: dict[str, Any]
-    limits: LimitModel
-
-    def settle(self, options: Options, seconds: float) -> Options:
-        """Return the options of the fit with the chosen values."""
-        alpha, kind, offset_alpha = self.setting[3:]
-        limit = options.time_limit
-        left = None if limit is None else max(limit - seconds, 0.0)
-        settled = replace(
-            options, alpha=alpha, offsets=kind, offset_alpha=offset_alpha, time_limit=left
-        )
-        if self.refined:
-            return settled
-        plain = replace(settled.solver, refine=False, homotopy=False, polish=False)
-        return replace(settled, solver=plain)
-
-
 def choose(
     observations: Observations,
     held_out: SparseObservations | None,
-    fixed: Fixed,
+    facts: Facts,
     options: Options,
     rng: np.random.Generator,
-    limits: LimitModel,
     outcomes: list[dict[str, Any]],
     *,
+    began: float,
     interrupted: Callable[[], bool],
     after: Callable[[], None],
-) -> Choice:
-    """Return the setting of lowest error at held-out entries.
+) -> Spec:
+    """Return the specification of lowest error at held-out entries.
 
     `outcomes` has what came out of the first trials, if they are done, and gets that of the others.
+    The time limit counts from `began`.
     """
     if held_out is None:
         folds, drawn = draw_folds(observations, rng)
@@ -103,38 +60,52 @@ def choose(
         rng,
         lambda: interrupted() or time.perf_counter() > deadline,
         after=after,
-        limits=limits,
-        kinds=fixed.kinds,
+        limits=facts.limits,
+        kinds=facts.kinds,
         outcomes=outcomes,
     )
-    space = _space(observations, fixed, options)
+    space = _space(observations, facts, options)
     search = Search(trials, space)
-    if not folds:
-        record = _record(trials, None, drawn, space)
-        return Choice(search.guess(), None, True, Ending(), options.time_limit, record, limits)
-    chosen = search.run()
+    chosen = search.run() if folds else None
+    found: dict[str, Any] = {"limits": trials.limits if folds else facts.limits}
+    if chosen is not None and not (chosen.cold and not trials.stopped()):
+        found["start"] = chosen.starts[0]
+    if chosen is not None and held_out is None:
+        found |= _ending(chosen, trials, options)
+    setting = search.guess() if chosen is None else chosen.setting
     record = _record(trials, chosen, drawn, space)
-    start = None if chosen.cold and not trials.stopped() else chosen.starts[0]
-    ending = _ending(chosen, trials, options)
-    limits, time_limit = trials.limits, options.time_limit
-    return Choice(chosen.setting, start, chosen.refined, ending, time_limit, record, limits)
+    settled = replace(
+        options, alpha=setting.alpha, offsets=setting.offsets, offset_alpha=setting.offset_alpha
+    )
+    if chosen is not None and not chosen.refined:
+        plain = replace(options.solver, refine=False, homotopy=False, polish=False)
+        settled = replace(settled, solver=plain)
+    model = facts.kinds or make_model(setting.nonlinearity, setting.loss)
+    return Spec(
+        **vars(settled),
+        model=model.with_limits(found["limits"]),
+        rank=setting.rank,
+        **found,
+        selection=record,
+        spent=time.perf_counter() - began,
+    )
 
 
-def _ending(chosen: Trial, trials: Trials, options: Options) -> Ending:
+def _ending(chosen: Trial, trials: Trials, options: Options) -> dict[str, Any]:
     """Return how the fit ends: as the trial did, unless there is hardly any noise."""
     size = (NOISY * trials.size) ** (chosen.setting.loss.degree or 1)
     if chosen.refined or options.tol == 0:
-        return Ending(last=not chosen.refined)
+        return {"last": not chosen.refined}
     if chosen.mean < size:
-        return Ending()
+        return {}
     iterations = round(chosen.n_iter / len(trials.folds))
-    return Ending(max(FEWEST, iterations), last=True)
+    return {"iterations": max(FEWEST, iterations), "last": True}
 
 
-def _space(observations: Observations, fixed: Fixed, options: Options) -> Space:
+def _space(observations: Observations, facts: Facts, options: Options) -> Space:
     """Return what is to be chosen."""
     free = options.alpha == "auto"
-    f, loss, rank, _ = fixed
+    f, loss = facts.nonlinearity, facts.loss
     candidates = suitable_nonlinearities(observations) if f is None else [f]
     offsets: str | None = options.offsets
     if offsets == "auto":
@@ -145,7 +116,7 @@ def _space(observations: Observations, fixed: Fixed, options: Options) -> Space:
     return Space(
         nonlinearities=candidates,
         losses=suitable_losses(observations) if loss is None else [loss],
-        rank=rank,
+        rank=facts.rank,
         largest_rank=min(observations.shape),
         alpha=None if free else float(options.alpha),
         offsets=offsets,

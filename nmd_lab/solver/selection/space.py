@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
 
 from nmd_lab.model.losses import Frobenius, Loss
-from nmd_lab.model.model import Model, make_model
 from nmd_lab.model.nonlinearities import Identity, Nonlinearity
 
 RANKS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 40, 48, 64, 80, 100)
@@ -15,37 +13,6 @@ RANKS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 40, 48, 64, 80, 100)
 
 KINDS = ("both", "columns", "rows", "global")
 """Kinds of offsets that a search may try."""
-
-
-class Fixed(NamedTuple):
-    """What a call says of the model; None: to be chosen.
-
-    Attributes
-    ----------
-    nonlinearity : Nonlinearity or Mixed or None
-        Nonlinearity.
-    loss : Loss or Mixed or None
-        Loss.
-    rank : int or None
-        Number of components.
-    kinds : Model or None
-        Model of a table of several kinds; None for one nonlinearity and one loss.
-    """
-
-    nonlinearity: Any
-    loss: Any
-    rank: int | None
-    kinds: Model | None = None
-
-    @property
-    def is_open(self) -> bool:
-        """Whether something is to be chosen."""
-        return self.nonlinearity is None or self.loss is None or self.rank is None
-
-    @property
-    def model(self) -> Model:
-        """The model, where nothing is to be chosen."""
-        return self.kinds or make_model(self.nonlinearity, self.loss)
 
 
 @dataclass(frozen=True)

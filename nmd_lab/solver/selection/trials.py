@@ -131,10 +131,10 @@ class Trials:
         for index, problem in enumerate(self.problems(setting)):
             start = None if starts is None else starts[index]
             held_out = self.folds[index].held_out
-            judge = HeldOut(held_out, problem.units.pair)
+            score = HeldOut(held_out, problem.units.pair)
             begin = self._start(setting, problem, start)
             found = self._iterates(problem, begin, refined)
-            iterated = self._iterate(setting, problem, judge, found, fewest)
+            iterated = self._iterate(setting, problem, score, found, fewest)
             losses.append(iterated[0] / self.mean_weight)
             last.append(iterated[1])
             n_iter += iterated[2]

@@ -12,7 +12,7 @@ from nmd_lab._threads import one_thread
 from nmd_lab.result.selection import as_text
 from nmd_lab.solver.options import COMPLETION_DEFAULTS
 from nmd_lab.solver.prepare import prepare
-from nmd_lab.solver.selection.choice import Choice
+from nmd_lab.solver.spec import Spec
 
 DIGITS = 4
 """Significant digits of chosen ridges, in the controls, in the copied code and in the fit."""
@@ -62,39 +62,39 @@ def is_open(arguments: Mapping[str, Any]) -> bool:
 
 def choice_for(
     X: Any, arguments: Mapping[str, Any], *, absent_are_zeros: bool, asked: Interruption
-) -> Choice:
-    """Return the choice of what is "auto"."""
+) -> Spec:
+    """Return the specification with what was chosen for what is "auto"."""
     model, named = parted(arguments)
     with one_thread():
         prepared = prepare(
             X, *model, absent_are_zeros=absent_are_zeros, interruption=asked, **named
         )
-    assert prepared.choice is not None
-    return prepared.choice
+    return prepared.spec
 
 
-def chosen_arguments(arguments: Mapping[str, Any], choice: Choice) -> dict[str, Any]:
+def chosen_arguments(arguments: Mapping[str, Any], choice: Spec) -> dict[str, Any]:
     """Return the values of a choice for those arguments of a fit that are "auto"."""
     (rank, f, loss), named = parted(arguments)
     arguments = {"offset_alpha": "auto"} | named | {"rank": rank, "nonlinearity": f, "loss": loss}
-    chosen = choice.setting._asdict()
-    chosen |= {"rank": int(chosen["rank"]), "loss": chosen["loss"].name}
-    chosen |= {name: rounded(chosen[name]) for name in ("alpha", "offset_alpha")}
+    nonlinearity, d = choice.model.shown
+    chosen = {"nonlinearity": nonlinearity, "loss": d.name} | _numbers(choice)
     return {name: value for name, value in chosen.items() if is_auto(arguments[name])}
 
 
-def settings_of(choice: Choice) -> dict[str, Any]:
+def settings_of(choice: Spec) -> dict[str, Any]:
     """Return the chosen values as settings; those of an f with bounds include these."""
-    _, _, rank, alpha, offsets, offset_alpha = choice.setting
-    f = choice.setting.nonlinearity
+    f, _ = choice.model.shown
     bounds = dict(zip(("low", "high"), f.parameters, strict=True)) if has_bounds(f) else {}
+    return {"nonlinearity": f.name, **bounds} | _numbers(choice)
+
+
+def _numbers(choice: Spec) -> dict[str, Any]:
+    """Return rank, ridges and offsets of a choice."""
     return {
-        "nonlinearity": f.name,
-        **bounds,
-        "rank": int(rank),
-        "alpha": rounded(alpha),
-        "offsets": offsets,
-        "offset_alpha": rounded(offset_alpha),
+        "rank": int(choice.rank),
+        "alpha": rounded(choice.alpha),
+        "offsets": choice.offsets,
+        "offset_alpha": rounded(choice.offset_alpha),
     }
 
 
@@ -112,13 +112,15 @@ def rounded(number: float) -> float:
     return float(f"{number:.{DIGITS}g}")
 
 
-def sentence_of(choice: Choice, names: Collection[str]) -> str:
+def sentence_of(choice: Spec, names: Collection[str]) -> str:
     """Return what was chosen, and why, as a sentence."""
     values = settings_of(choice)
     if values["offsets"] in WITHOUT_RIDGE:
         names = [name for name in names if name != "offset_alpha"]
     parts = [f"{name.replace('_', ' ')} {as_text(values[name], DIGITS)}" for name in names]
-    record, rows = choice.record, choice.record["trials"]
+    record = choice.selection
+    assert record is not None
+    rows = record["trials"]
     found = f"chosen: {', '.join(parts).replace('nonlinearity', 'f')}"
     if not rows:
         return f"{found}. Why: {record['reason']}."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -11,7 +12,7 @@ from nmd_lab._interruption import Interruption
 from nmd_lab.model.nonlinearities import NONLINEARITIES, Nonlinearity
 from nmd_lab.solver.prepare import prepare
 from nmd_lab.solver.prepared import Prepared
-from nmd_lab.solver.selection.choice import Choice
+from nmd_lab.solver.spec import Spec
 from nmd_lab.widgets.live.recording import Measure
 
 from .choice import Keep, choice_for, has_bounds, is_open, parted, sentence_of, settings_of
@@ -95,7 +96,7 @@ class ChoosingState(FitState):
         self.fit.reset(tell=False)
         self._forget_choice()
         settings, asked_for = dict(self.values), self.arguments()
-        choice: Choice | None = None
+        choice: Spec | None = None
 
         def choose(asked: Interruption) -> Keep:
             nonlocal choice
@@ -108,7 +109,8 @@ class ChoosingState(FitState):
             ready = prepare(
                 X, *model, absent_are_zeros=absent_are_zeros, observed=observed, **named
             )
-            return ready._replace(choice=choice)
+            selection = None if choice is None else choice.selection
+            return ready._replace(spec=replace(ready.spec, selection=selection))
 
         open_ones = is_open(asked_for)
         if open_ones:
@@ -118,7 +120,7 @@ class ChoosingState(FitState):
         iterations = settings["iterations"]
         self.fit.start(prepared, iterations, measure, choose if open_ones else None)
 
-    def _decide(self, settings: dict[str, Any], choice: Choice) -> None:
+    def _decide(self, settings: dict[str, Any], choice: Spec) -> None:
         """Take the values of a choice for what is "auto" in the settings of a run."""
         self._settle(settings, settings_of(choice))
         names = [name for name in self.choosable if name in self.decided]

@@ -122,7 +122,7 @@ def test_after_the_same_counted_work_the_best_is_at_most_a_tenth_above_the_plain
 def warmed(prepared):
     named = next(prepared.starts)
     if named.kind == "random":
-        own = prepared.options, prepared.plan, StartState()
+        own = prepared.spec, prepared.plan, StartState()
         return warmed_up(prepared.problem, named.start, *own)
     return named.start
 

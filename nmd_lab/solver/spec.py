@@ -1,0 +1,52 @@
+"""The specification of a fit: all that is asked for or chosen."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from nmd_lab.model.kind import LimitModel
+from nmd_lab.model.model import Model
+
+from .initialization import Start
+from .options import Options
+
+
+@dataclass(frozen=True, kw_only=True)
+class Spec(Options):
+    """Options of a fit of which none is "auto", with its model, its rank and what trials found.
+
+    Attributes
+    ----------
+    model : Model
+        Model, in the units of X.
+    rank : int
+        Number of components.
+    limits : LimitModel
+        What is known of entries with limits; sd = NaN if a pilot run is to estimate it.
+    start : Start or None
+        Factors of the trials from which the fit begins; None if it begins as `init` says.
+    iterations : int or None
+        Number of iterations after which the held-out error was lowest; None if the fit ends by the
+        usual rules.
+    last : bool
+        Whether the last iterate is returned, and not that of lowest objective.
+    selection : dict or None
+        What `Decomposition.selection` tells; None if nothing was chosen.
+    spent : float
+        Seconds of `time_limit` that the choice took.
+    """
+
+    model: Model
+    rank: int
+    limits: LimitModel
+    start: Start | None = None
+    iterations: int | None = None
+    last: bool = False
+    selection: dict[str, Any] | None = None
+    spent: float = 0.0
+
+    @property
+    def time_left(self) -> float | None:
+        """Seconds of `time_limit` that are left for the starts; None without a limit."""
+        return None if self.time_limit is None else max(self.time_limit - self.spent, 0.0)
