@@ -8,7 +8,6 @@ from typing import Any, Literal, Unpack
 from numpy.typing import ArrayLike, DTypeLike
 
 from ._fitting import run_fit
-from .data.limits import GivenLimits
 from .result.decomposition import Decomposition
 from .solver.columns import LossArgument, NonlinearityArgument
 from .solver.options import COMPLETION_DEFAULTS, FitOptions, with_option_signature
@@ -217,10 +216,10 @@ def decompose(
     >>> bool(fit.impute(table)["adult"][9])
     True
     """
-    limits = GivenLimits(at_most, at_least, upper)
-    model = (rank, nonlinearity, loss)
+    model = {"rank": rank, "nonlinearity": nonlinearity, "loss": loss}
     data = {"observed": observed, "weights": weights, "dtype": dtype, "sample_dims": sample_dims}
-    return run_fit(decompose, X, model, data, limits, options, absent_are_zeros=True)
+    limits = {"at_most": at_most, "at_least": at_least, "upper": upper}
+    return run_fit(decompose, X, model | data | limits | options, absent_are_zeros=True)
 
 
 @with_option_signature(**COMPLETION_DEFAULTS)
@@ -274,7 +273,7 @@ def complete(
     settings: Any = COMPLETION_DEFAULTS | options
     if nonlinearity is None:
         nonlinearity = "auto" if settings["alpha"] == "auto" else "identity"
-    limits = GivenLimits(at_most, at_least, upper)
-    model = (rank, nonlinearity, loss)
+    model = {"rank": rank, "nonlinearity": nonlinearity, "loss": loss}
     data = {"observed": observed, "weights": weights, "dtype": dtype, "sample_dims": sample_dims}
-    return run_fit(complete, X, model, data, limits, settings, absent_are_zeros=False)
+    limits = {"at_most": at_most, "at_least": at_least, "upper": upper}
+    return run_fit(complete, X, model | data | limits | settings, absent_are_zeros=False)

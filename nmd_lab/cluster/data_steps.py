@@ -27,12 +27,6 @@ def summarize(part: Part, name: str) -> tuple[Any, ...]:
     return kind, ends, own.counts(0)
 
 
-def sum_of(part: Part, name: str, function: Callable[..., Any]) -> tuple[float]:
-    """Return the sum of a function of values and weights over a part."""
-    own: Observations = part.rows[name]
-    return (own.sum_of(function),)
-
-
 def sum_of_blocks(part: Part, name: str, function: Callable[..., Any]) -> tuple[Any]:
     """Return the sum over the blocks of a part."""
     own: Observations = part.rows[name]

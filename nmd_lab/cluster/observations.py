@@ -32,7 +32,6 @@ from .data_steps import (
     map_values,
     row_counts,
     row_sums,
-    sum_of,
     sum_of_blocks,
     summarize,
 )
@@ -130,10 +129,6 @@ class ClusterObservations(Observations):
     def weight_reader(self) -> Any:
         """Return what `weights` is."""
         return self.weights
-
-    def sum_of(self, function: Callable[[FloatArray, FloatArray], FloatArray]) -> float:
-        """Return the sum of a function of values and weights over the entries."""
-        return float(self.cluster.sum(sum_of, self.name, function)[0])
 
     def sum_of_blocks(self, function: Callable[[FloatArray, FloatArray], Any]) -> Any:
         """Return the sum of a function of the values and weights of a block."""

@@ -101,7 +101,7 @@ def gram_of(part: Part, name: str) -> tuple[FloatArray]:
 def twice_multiplied(part: Part, name: str, V: FloatArray) -> tuple[FloatArray]:
     """Return Aᵀ (A V) for the rows of a part."""
     own: RowBlocks = part.objects[name]
-    return (own.transposed_product(own.product(V)),)
+    return (own.both_products(V)[1],)
 
 
 def multiply_rows(part: Part, name: str, made: str, V: FloatArray, dtype: Any) -> tuple[()]:

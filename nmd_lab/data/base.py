@@ -222,7 +222,14 @@ class Observations(ABC):
 
     def sum_of(self, function: Callable[[FloatArray, FloatArray], FloatArray]) -> float:
         """Return the sum of a function of values and weights over the entries, block by block."""
-        return sum((float(np.sum(function(x, w))) for x, w in self.observed_blocks()), 0.0)
+        return self.sums_of(function)[0]
+
+    def sums_of(
+        self, *functions: Callable[[FloatArray, FloatArray], FloatArray]
+    ) -> tuple[float, ...]:
+        """Return the sums of several functions in one pass, with the bits of one for each."""
+        total = self.sum_of_blocks(lambda x, w: np.array([np.sum(f(x, w)) for f in functions]))
+        return tuple(np.broadcast_to(total, len(functions)).tolist())
 
     def sum_of_blocks(self, function: Callable[[FloatArray, FloatArray], Any]) -> Any:
         """Return the sum of a function of the values and weights of a block over the blocks."""

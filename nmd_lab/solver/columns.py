@@ -2,7 +2,7 @@
 
 Which nonlinearity a column has follows from its loss, unless a dict says otherwise.  A loss with a
 link of its own keeps it (`Loss.link`): log-odds and ordinal scores have the identity, counts the
-exponential.  Every other loss takes the nonlinearity that is given for all columns.
+exponential.  Every other loss takes the nonlinearity that is asked for all columns.
 
 `nmd_lab.solver.column_units` chooses the units of the columns.
 """
@@ -46,7 +46,7 @@ def is_mixed(each: Any) -> bool:
     return isinstance(each, Mapping) or (isinstance(each, Sequence) and not isinstance(each, str))
 
 
-class _Given(NamedTuple):
+class _Listed(NamedTuple):
     """Nonlinearities or losses of an argument.
 
     Attributes
@@ -73,8 +73,8 @@ def mixed_model(nonlinearity: Any, loss: Any, observations: Observations) -> Mod
     if of_column:  # each column has units of its own
         which = np.arange(shape[1], dtype=np.intp)
         for j, kind in enumerate(kinds):
-            given, f = losses.parts[losses.which[j]], functions.parts[functions.which[j]]
-            pairs.append((f, _loss_of(given, kind, one_for_all=not is_mixed(loss))))
+            d, f = losses.parts[losses.which[j]], functions.parts[functions.which[j]]
+            pairs.append((f, _loss_of(d, kind, one_for_all=not is_mixed(loss))))
     else:
         both = np.stack(np.broadcast_arrays(losses.which, functions.which), axis=-1)
         positions, inverse = np.unique(both.reshape(-1, 2), axis=0, return_inverse=True)
@@ -82,12 +82,12 @@ def mixed_model(nonlinearity: Any, loss: Any, observations: Observations) -> Mod
         pairs = [(functions.parts[f], _loss_of(losses.parts[d])) for d, f in positions.tolist()]
     explicit = is_mixed(nonlinearity)
     names = labels.flat(labels.columns) if of_column else None
-    made = []
+    found = []
     for k, (x, weights) in enumerate(_entries_of(observations, which, len(pairs))):
         where = f"group {k}" if names is None else f"column {plain_label(names[k])!r}"
         f, d = pairs[k]
-        made.append(_kind(f, as_loss(d), explicit, x, weights, observations, where))
-    model = Model(tuple(made), which)
+        found.append(_kind(f, as_loss(d), explicit, x, weights, observations, where))
+    model = Model(tuple(found), which)
     _check_limits(observations)
     return model
 
@@ -114,7 +114,7 @@ def _check_limits(observations: Observations) -> None:
 def _entries_of(
     observations: Observations, which: NDArray[np.intp], count: int
 ) -> Iterator[tuple[FloatArray, FloatArray]]:
-    """Yield the observed values and weights of each part; limits count as values."""
+    """Yield the observed values and weights of each kind; limits count as values."""
     rows, columns, x = observations.entries()
     x, (_, weights) = x.astype(np.float64), observations.observed()
     at = which[columns] if which.ndim == 1 else which[rows, columns]
@@ -150,17 +150,17 @@ def _loss_of(loss: Any, kind: Loss | None = None, one_for_all: bool = False) -> 
     return loss
 
 
-def _listed(name: str, given: Any, labels: Labels, shape: tuple[int, int]) -> _Given:
+def _listed(name: str, argument: Any, labels: Labels, shape: tuple[int, int]) -> _Listed:
     """Return the different parts of an argument; None stands for the default."""
     n = shape[1]
-    if isinstance(given, Mapping):
-        return _by_label(name, given, labels)
-    if isinstance(given, Mixed):
-        return _Given(list(given.different), given.which)
-    if not is_mixed(given):
-        return _Given([given], np.zeros(n, dtype=np.intp))
-    if len(given) == 2 and isinstance(given[1], np.ndarray):
-        parts, which = list(given[0]), given[1]
+    if isinstance(argument, Mapping):
+        return _by_label(name, argument, labels)
+    if isinstance(argument, Mixed):
+        return _Listed(list(argument.different), argument.which)
+    if not is_mixed(argument):
+        return _Listed([argument], np.zeros(n, dtype=np.intp))
+    if len(argument) == 2 and isinstance(argument[1], np.ndarray):
+        parts, which = list(argument[0]), argument[1]
         if which.shape not in ((n,), shape) or which.dtype.kind not in "iu":
             raise ValueError(
                 f"{name} has positions of shape {which.shape} and type {which.dtype}: give whole "
@@ -171,27 +171,28 @@ def _listed(name: str, given: Any, labels: Labels, shape: tuple[int, int]) -> _G
                 f"{name} has the position {which.max() if which.min() >= 0 else which.min()} in a "
                 f"list of {len(parts)}: give positions from 0 to {len(parts) - 1}."
             )
-        return _Given(parts, which.astype(np.intp))
-    if len(given) != n:
-        raise ValueError(f"{name} has {len(given)} parts: give one for each of the {n} columns.")
-    return _Given(list(given), np.arange(n))
+        return _Listed(parts, which.astype(np.intp))
+    if len(argument) != n:
+        raise ValueError(f"{name} has {len(argument)} parts: give one for each of the {n} columns.")
+    return _Listed(list(argument), np.arange(n))
 
 
-def _by_label(name: str, given: Mapping[Any, Any], labels: Labels) -> _Given:
+def _by_label(name: str, argument: Mapping[Any, Any], labels: Labels) -> _Listed:
     """Return the parts of a dict by column label; that of a block goes to all its indicators."""
     names = labels.flat(labels.columns).tolist()
     table = labels.table
     sources = names if table is None else [column.name for column in table.of_matrix]
-    unknown = [label for label in given if label not in names and label not in sources]
+    unknown = [label for label in argument if label not in names and label not in sources]
     if unknown:
         raise ValueError(
             f"{name} has the column {plain_label(unknown[0])!r}, which X does not have: give "
             "labels of X."
         )
     parts = [
-        given.get(label, given.get(source)) for label, source in zip(names, sources, strict=True)
+        argument.get(label, argument.get(source))
+        for label, source in zip(names, sources, strict=True)
     ]
-    return _Given(parts, np.arange(len(names)))
+    return _Listed(parts, np.arange(len(names)))
 
 
 def _kind(

@@ -21,7 +21,7 @@ from .memory import refuse_fit
 from .offsets import OffsetColumns
 from .options import Options
 from .penalty import BALANCED, RELAXING, PenaltyRule, as_penalty_rule
-from .problem import Problem, natural_penalty
+from .problem import Problem
 from .scaling import Scaling
 from .starting_data import starting_data
 from .starting_offsets import starting_offsets
@@ -45,24 +45,26 @@ def make_problem(
         three = 3 * observations.n_stored * observations.dtype.itemsize
         refuse_fit(observations, three)  # a copy of the data, T and U
     observations, pair = scaling.scaled_observations(observations), scaling.scaled_pair()
+    plain = Problem(
+        observations,
+        pair,
+        alpha=scaling.scaled_alpha(options.alpha),
+        epsilon=options.epsilon_for(observations.dtype),
+        observed_only=observed_only,
+        threads=options.compute.threads or all_threads(),
+        device=device,
+    )
     ridge = scaling.scaled_offset_alpha(options.offset_alpha, 1.0)
-    zeros = ridge / natural_penalty(observations, pair) if ridge else 0.0
+    zeros = ridge / plain.natural_penalty if ridge else 0.0
     offsets = starting_offsets(*starting_data(observations, pair), options.offsets, zeros)
     mean = scaling.given_offsets(offsets).mean
     scaling = replace(scaling, columns=OffsetColumns(options.offsets, mean))
     columns = scaling.scaled_columns(offsets.mean)
-    problem = Problem(
-        observations,
-        pair,
-        rule=_penalty_rule(observations, scaling, options),
-        alpha=scaling.scaled_alpha(options.alpha),
+    problem = plain.changed(
+        rule=_penalty_rule(plain, scaling, options),
         offset_alpha=ridge * columns.constant**2,
-        epsilon=options.epsilon_for(observations.dtype),
         offset_columns=columns,
-        observed_only=observed_only,
-        threads=options.compute.threads or all_threads(),
         scaling=scaling,
-        device=device,
     )
     return _with_constraints(problem, options), offsets
 
@@ -86,10 +88,10 @@ def _with_constraints(problem: Problem, options: Options) -> Problem:
     free = options.solver.rho == "auto" and options.solver.initial_rho is None
     if free and plain and pair.is_of(Identity, Frobenius):
         rule = as_penalty_rule(1.0)  # then Z = X at observed entries: alternating minimisation
-    return replace(problem, rule=rule, constraints=constraints)
+    return problem.changed(rule=rule, constraints=constraints)
 
 
-def _penalty_rule(observations: Observations, scaling: Scaling, options: Options) -> PenaltyRule:
+def _penalty_rule(problem: Problem, scaling: Scaling, options: Options) -> PenaltyRule:
     """Return the rule for ρ, with its initial value, for data in the units of the problem."""
     rule = as_penalty_rule(options.solver.rho)
     if options.solver.initial_rho is not None:
@@ -98,13 +100,11 @@ def _penalty_rule(observations: Observations, scaling: Scaling, options: Options
     if options.solver.rho != "auto":
         return rule
     if scaling.rho_has_no_unit:
-        given = options.solver.initial_rho is not None or observations.weights is None
-        if given:
+        if options.solver.initial_rho is not None or problem.observations.weights is None:
             return rule
-        weight = mean_weight(observations)
+        weight = mean_weight(problem.observations)
         return replace(rule, initial=rule.initial * weight, unit=rule.unit * weight)
-    pair = scaling.scaled_pair()
-    natural = natural_penalty(observations, pair)
+    pair, natural = problem.pair, problem.natural_penalty
     if pair.even:
         natural *= EVEN_SHARE
     initial = natural if options.solver.initial_rho is None else rule.initial
@@ -115,8 +115,10 @@ def _penalty_rule(observations: Observations, scaling: Scaling, options: Options
 
 def mean_weight(observations: Observations) -> float:
     """Return the mean weight of the observed entries, in units of which ρ and ridges are."""
-    count = observations.sum_of(lambda x, weights: np.ones_like(x))
-    return observations.sum_of(lambda x, weights: weights) / count
+    count, total = observations.sums_of(
+        lambda x, weights: np.ones_like(x), lambda x, weights: weights
+    )
+    return total / count
 
 
 def observed_only(observations: Observations, split: str) -> bool:

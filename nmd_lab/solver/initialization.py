@@ -133,8 +133,9 @@ def _svd_by_lanczos(
     m, n = R.shape
     first = rng.standard_normal(min(m, n))
     k = min(rank, min(m, n) - 1)  # Lanczos iterations find no more
+    both = None if sparse.issparse(R) else RowBlocks(R, fill).both_products
     try:
-        U, values, Vt = largest_singular(_filled(R, fill), k, first)
+        U, values, Vt = largest_singular(_filled(R, fill), k, first, both)
     except LanczosBreakdown:
         return svd_by_random_range(_filled(R, fill), rank, rng)
     root = np.sqrt(values)
@@ -189,8 +190,9 @@ def random_start(
     rng: np.random.Generator,
 ) -> Start:
     """Return small Gaussian factors."""
-    squares = observations.sum_of(lambda x, weights: weights * np.square(pair.pseudo_inverse(x)))
-    total = observations.sum_of(lambda x, weights: weights)
+    squares, total = observations.sums_of(
+        lambda x, weights: weights * np.square(pair.pseudo_inverse(x)), lambda x, weights: weights
+    )
     size = np.sqrt(squares / total / np.sqrt(rank))
     m, n = observations.shape
     scale = RANDOM_SCALE * (np.sqrt(size) if size > 0 else 1.0)

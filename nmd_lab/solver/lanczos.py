@@ -7,6 +7,7 @@ chooses a method that does not break down.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -28,11 +29,19 @@ class LanczosBreakdown(ArithmeticError):
     """The vectors so far span a space that the matrix maps to itself."""
 
 
-def largest_singular(A: Any, k: int, first: FloatArray) -> tuple[FloatArray, FloatArray, Any]:
-    """Return U (m, k), the k largest singular values, descending, and Vᵀ (k, n)."""
+def largest_singular(
+    A: Any,
+    k: int,
+    first: FloatArray,
+    both: Callable[[FloatArray], tuple[FloatArray, FloatArray]] | None = None,
+) -> tuple[FloatArray, FloatArray, Any]:
+    """Return U (m, k), the k largest singular values, descending, and Vᵀ (k, n).
+
+    `both` returns A v and Aᵀ A v for a vector v, if one function can do so faster than two.
+    """
     if not 0 < k < min(A.shape):
         raise LanczosBreakdown(f"k={k} of {min(A.shape)} singular values")
-    watched = _Watched(A)
+    watched = _Watched(A, both)
     operator: Any = LinearOperator(
         A.shape, watched.matvec, watched.rmatvec, A.matmat, np.float64, A.rmatmat
     )
@@ -53,18 +62,29 @@ class _Watched:
     of the two depends on the version of SciPy.
     """
 
-    def __init__(self, A: Any) -> None:
-        self.A = A
+    def __init__(self, A: Any, both: Callable[[FloatArray], Any] | None = None) -> None:
+        self.A, self.both = A, both
         self.tall = A.shape[0] >= A.shape[1]
         self.step: Any = None
+        self.products: Any = None
 
     def matvec(self, v: FloatArray) -> Any:
         """Return A v."""
-        return self.A.matvec(self._begin(v)) if self.tall else self._end(self.A.matvec(v))
+        if not self.tall:
+            return self._end(self.A.matvec(v))
+        self._begin(v)
+        if self.both is None:
+            return self.A.matvec(v)
+        self.products = self.both(v)
+        return self.products[0]
 
     def rmatvec(self, v: FloatArray) -> Any:
         """Return Aᵀ v."""
-        return self._end(self.A.rmatvec(v)) if self.tall else self.A.rmatvec(self._begin(v))
+        if not self.tall:
+            return self.A.rmatvec(self._begin(v))
+        if self.products is not None and np.array_equal(v, self.products[0]):
+            return self._end(self.products[1])
+        return self._end(self.A.rmatvec(v))
 
     def _begin(self, v: FloatArray) -> FloatArray:
         """Return the vector of a step, after comparing it with the step before."""

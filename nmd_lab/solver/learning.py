@@ -39,8 +39,8 @@ def with_last_learning(problem: Problem, outcome: Outcome) -> Outcome:
     history = {name: list(numbers) for name, numbers in outcome.history.items()}
     for name in ("objective", "relative_error"):
         history[name][state.iteration - 1] = getattr(learned, name)
-    own = replace(learned, stop_reason=state.stop_reason)
-    return outcome._replace(state=own, history=history)
+    learned = replace(learned, stop_reason=state.stop_reason)
+    return outcome._replace(state=learned, history=history)
 
 
 def learned_state(problem: Problem, last: State, best: State) -> State | None:
@@ -55,8 +55,8 @@ def learned_state(problem: Problem, last: State, best: State) -> State | None:
     old = best.pair
     assert old is not None
     limits = observations.as_sparse().limits if observations.limits is not None else None
-    known = slice(None) if limits is None else limits.codes == 0
-    new = old.learned(x[known], t[known], weights[known], rows[known], columns[known])
+    exact = slice(None) if limits is None else limits.codes == 0
+    new = old.learned(x[exact], t[exact], weights[exact], rows[exact], columns[exact])
     before, after = (
         float(np.sum(weights * pair.losses(x, t, rows, columns)))
         if limits is None
@@ -93,9 +93,7 @@ def _products(observations: Observations, state: State, rows: Any, columns: Any)
 
 def with_learned(problem: Problem, pair: Model, penalty: float) -> Problem:
     """Return the problem with another pair, whose ρ begins where the last round ended."""
-    own = problem.with_pair(pair)
+    learned = problem.with_pair(pair)
     if problem.units.exponent or problem.rule.initial == penalty:
-        return own
-    changed = replace(own, rule=replace(own.rule, initial=penalty))
-    changed.__dict__.update({k: v for k, v in own.__dict__.items() if k not in changed.__dict__})
-    return changed
+        return learned
+    return learned.changed(rule=replace(learned.rule, initial=penalty))

@@ -64,11 +64,7 @@ def with_sd(problem: Problem, sd: float) -> Problem:
     if not pair.has_form_for_limits:
         return problem
     scaling = replace(units, pair=pair.with_limits(pair.limits._replace(sd=sd)))
-    own = replace(problem, pair=scaling.scaled_pair(), scaling=scaling)
-    for name in ("natural_penalty", "size_of_T"):  # these passes over the data are not repeated
-        if name in problem.__dict__:
-            own.__dict__[name] = getattr(problem, name)
-    return own
+    return problem.changed(pair=scaling.scaled_pair(), scaling=scaling)
 
 
 def with_estimated_sd(problem: Problem, offsets: Offsets, rank: int, options: Options) -> Problem:
@@ -88,8 +84,7 @@ def pilot_sd(problem: Problem, start: Start) -> float:
     unit = 2.0**problem.units.of_X
     with np.errstate(over="ignore", invalid="ignore"):
         for _ in range(ROUNDS):
-            own = pair.with_limits(LimitModel(pair.limits.smallest, sd))
-            pilot = replace(problem, pair=own)
+            pilot = replace(problem, pair=pair.with_limits(LimitModel(pair.limits.smallest, sd)))
             for iterate in islice(iterates(Admm(), pilot, start), ITERATIONS):
                 if not iterate.is_finite:
                     return sd * unit

@@ -19,7 +19,7 @@ from nmd_lab._memory import SHARE, free_memory
 from nmd_lab.checkpoint.call import Call
 from nmd_lab.data import observations as inputs
 from nmd_lab.data.base import Observations, float_dtype
-from nmd_lab.data.limits import NO_LIMITS, GivenLimits
+from nmd_lab.data.limits import GivenLimits
 from nmd_lab.data.stored import is_stored
 from nmd_lab.data.tensors import device_of_tensor
 from nmd_lab.model.offsets import Offsets
@@ -55,7 +55,9 @@ def prepare(
     weights: ArrayLike | None = None,
     dtype: DTypeLike | None = None,
     sample_dims: str | Sequence[str] | None = None,
-    limits: GivenLimits = NO_LIMITS,
+    at_most: ArrayLike | None = None,
+    at_least: ArrayLike | None = None,
+    upper: ArrayLike | None = None,
     absent_are_zeros: bool,
     interruption: Interruption | None = None,
     call: Call | None = None,
@@ -65,8 +67,9 @@ def prepare(
     began = time.perf_counter()
     options = _options(X, arguments)
     number = _rank(rank, options)
-    data = {"observed": observed, "weights": weights, "dtype": dtype, "sample_dims": sample_dims}
-    data |= {"limits": limits, "absent_are_zeros": absent_are_zeros}
+    data: dict[str, Any] = {"observed": observed, "weights": weights, "dtype": dtype}
+    data |= {"sample_dims": sample_dims, "absent_are_zeros": absent_are_zeros}
+    data["limits"] = GivenLimits(at_most, at_least, upper)
     observations = observe(X, number, nonlinearity, loss, options, data)
     facts = describe(X, observations, number, nonlinearity, loss, options)
     rng = options.generator()

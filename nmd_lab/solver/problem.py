@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any
 
@@ -52,7 +52,7 @@ class Problem:
     observed_only : bool
         Whether T = WH is imposed on the observed entries alone.
     threads : int
-        Largest number of threads.  Each works on its own part of the rows.
+        Largest number of threads.  Each works on a share of the rows.
     scaling : Scaling or None
         Units of the problem, and the pair in the units of X; None if the two are the same.
     constraints : GivenConstraints
@@ -133,8 +133,8 @@ class Problem:
             return remote
         beyond_stored = self.sparse and not self.observed_only
         _, empty_columns = self.empty
-        given = (self.observations, self.pair, self.device)
-        split_variable = SplitVariable(*given, beyond_stored=beyond_stored, now=now)
+        data = (self.observations, self.pair, self.device)
+        split_variable = SplitVariable(*data, beyond_stored=beyond_stored, now=now)
         of_W, of_H = self.alphas(rank)
         ridges = Ridge(self.epsilon, of_W), Ridge(self.epsilon, of_H)
         solved = self.offset_columns.solved(rank)
@@ -155,10 +155,20 @@ class Problem:
         The reference of the relative error and the natural penalty stay what they are.
         """
         scaling = replace(self.units, pair=pair)
-        own = replace(self, pair=scaling.scaled_pair(), scaling=scaling)
+        return self.described().changed(pair=scaling.scaled_pair(), scaling=scaling)
+
+    def described(self) -> Problem:
+        """Return the problem, of whose data everything has been asked that its changes keep."""
         for name in ("reference", "natural_penalty", "size_of_T"):
-            own.__dict__[name] = getattr(self, name)
-        return own
+            getattr(self, name)
+        return self
+
+    def changed(self, **changes: Any) -> Problem:
+        """Return a problem for the same data that has what has been asked of them already."""
+        result = replace(self, **changes)
+        names = {field.name for field in fields(self)}
+        result.__dict__.update({k: each for k, each in vars(self).items() if k not in names})
+        return result
 
     def of(self, state: Any) -> Problem:
         """Return the problem with the pair of a state, if it has learned one."""
@@ -231,10 +241,12 @@ def reference_of(observations: Observations, loss: Loss) -> float:
         return float(observations.sum_of_blocks(loss.reference))
     if type(loss).reference is not Loss.reference:
         return loss.reference(*observations.observed())
-    total = observations.sum_of(lambda x, weights: weights)
-    mean = observations.sum_of(lambda x, weights: weights * x) / total
-    size = observations.sum_of(lambda x, weights: weights * np.abs(x))
-    y = loss.constant(mean)
+    total, of_x, size = observations.sums_of(
+        lambda x, weights: weights,
+        lambda x, weights: weights * x,
+        lambda x, weights: weights * np.abs(x),
+    )
+    y = loss.constant(of_x / total)
     constant = observations.sum_of(lambda x, weights: weights * loss(x, y))
     return max(constant, float(np.finfo(np.float64).eps * size))
 
@@ -260,11 +272,15 @@ def natural_penalty(observations: Observations, pair: Model) -> float:
         loss, squares = constants(observations, pair)
         return loss / (0.5 * squares) if min(loss, squares) > 0 else 1.0
     to_T = pair.pseudo_inverse
-    total = observations.sum_of(lambda x, weights: weights)
-    mean_x = observations.sum_of(lambda x, weights: weights * x) / total
-    mean_T = observations.sum_of(lambda x, weights: weights * to_T(x)) / total
-    y = pair.loss.constant(mean_x)
-    loss = observations.sum_of(lambda x, weights: weights * pair.loss(x, y))
-    spread = 0.5 * observations.sum_of(lambda x, w: w * np.square(to_T(x) - mean_T))
-    ratio = loss / spread if spread > 0 else 0.0
+    total, of_x, of_T = observations.sums_of(
+        lambda x, weights: weights,
+        lambda x, weights: weights * x,
+        lambda x, weights: weights * to_T(x),
+    )
+    y, mean_T = pair.loss.constant(of_x / total), of_T / total
+    loss, squares = observations.sums_of(
+        lambda x, weights: weights * pair.loss(x, y),
+        lambda x, weights: weights * np.square(to_T(x) - mean_T),
+    )
+    ratio = loss / (0.5 * squares) if squares > 0 else 0.0
     return ratio if 0 < ratio < math.inf else 1.0

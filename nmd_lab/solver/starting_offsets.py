@@ -13,8 +13,10 @@ def starting_offsets(observations: Observations, pair: Model, kind: str, zeros: 
     """Return the mean of the starting T, and shrunken deviations of rows and columns from it."""
     mean = 0.0
     if kind != "none":
-        total = observations.sum_of(lambda x, weights: weights)
-        mean = observations.sum_of(lambda x, weights: weights * pair.pseudo_inverse(x)) / total
+        total, size = observations.sums_of(
+            lambda x, weights: weights, lambda x, weights: weights * pair.pseudo_inverse(x)
+        )
+        mean = size / total
     offsets = Offsets(mean, None, None)
     if kind in ("rows", "both"):
         offsets = offsets._replace(rows=_shrunken_means(observations, pair, offsets, 1, zeros))

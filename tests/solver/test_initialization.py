@@ -14,6 +14,7 @@ from nmd_lab.model.model import make_model
 from nmd_lab.model.offsets import NO_OFFSETS
 from nmd_lab.solver.initialization import random_start
 from nmd_lab.solver.lanczos import LanczosBreakdown, largest_singular
+from nmd_lab.solver.lowrank import RowBlocks
 
 pytestmark = pytest.mark.filterwarnings("ignore::nmd_lab.warnings.NMDWarning")
 
@@ -119,6 +120,17 @@ def test_the_largest_singular_values(rng, shape):
     np.testing.assert_allclose(values, expected, rtol=1e-2)
     np.testing.assert_allclose(np.linalg.norm(A @ Vt.T, axis=0), values, rtol=1e-6)
     np.testing.assert_allclose(U.T @ U, np.eye(4), atol=1e-8)
+
+
+@pytest.mark.parametrize("form", [np.float32, np.float64, sparse.csr_array])
+def test_both_products_of_one_pass_have_the_bits_of_two(rng, form):
+    R = form(rng.normal(size=(40, 25)))
+    rows, v = RowBlocks(R, 0.3, size=7), rng.normal(size=25)
+    y, z = rows.both_products(v)
+    A = R.toarray() if sparse.issparse(R) else R.astype(np.float64)
+    np.testing.assert_array_equal(y, rows.product(v))
+    np.testing.assert_array_equal(z, rows.transposed_product(y))
+    np.testing.assert_allclose(z, (A + 0.3).T @ ((A + 0.3) @ v))
 
 
 @pytest.mark.parametrize("name", ["identity", "blocks", "levels", "2 x 2", "1 x n"])

@@ -16,7 +16,6 @@ from some import some
 
 import nmd_lab as nmd
 from nmd_lab._interruption import interruptible
-from nmd_lab.data.limits import GivenLimits
 from nmd_lab.solver.prepare import prepare
 
 
@@ -209,14 +208,13 @@ def test_estimators_take_limits():
 @pytest.mark.exhaustive
 def test_held_out_entries_of_a_choice_have_known_values():
     X, _, below = concentrations()
-    limits = GivenLimits(below)
     with interruptible() as signals:
         prepared = prepare(
             X,
             "auto",
             "identity",
             "frobenius",
-            limits=limits,
+            at_most=below,
             absent_are_zeros=False,
             interruption=signals,
             alpha="auto",

@@ -12,8 +12,7 @@ from waiting import PATIENCE, wait_for
 
 import nmd_lab as nmd
 from nmd_lab import datasets, widgets
-from nmd_lab.model.losses import Frobenius
-from nmd_lab.solver.selection.setting import Setting
+from nmd_lab.model.model import make_model
 from nmd_lab.solver.selection.trials import Trials
 from nmd_lab.widgets.states import choosing as choosing_state
 from nmd_lab.widgets.states.completion import CompletionState
@@ -21,14 +20,15 @@ from nmd_lab.widgets.states.decomposition import DecompositionState
 
 CHOOSABLE = ["nonlinearity", "rank", "alpha", "offsets", "offset_alpha"]
 
-SETTING = Setting(nmd.MinMax(1, 5), Frobenius(), np.int64(3), 2.345678, "both", 1.0)
+SETTING = {"rank": np.int64(3), "alpha": 2.345678, "offsets": "both", "offset_alpha": 1.0}
 
 
 def made_up(setting=SETTING):
     """Return a choice without trials."""
-    options = list(setting._fields)
+    options = ["nonlinearity", "loss", *setting]
     record = {"trials": [], "chosen": -1, "reason": "made up", "options": options}
-    return SimpleNamespace(setting=setting, record=record, time_limit=None)
+    model = make_model(nmd.MinMax(1, 5), "frobenius")
+    return SimpleNamespace(model=model, selection=record, **setting)
 
 
 def joined(state):

@@ -22,18 +22,20 @@ def suitable_nonlinearities(observations: Observations) -> list[Nonlinearity]:
     values tells them from ReLU.
     """
     low, high = observations.range()
-    total = observations.sum_of(lambda x, weights: weights)
-    at_low = observations.sum_of(lambda x, weights: weights * (x == low)) / total
-    at_high = observations.sum_of(lambda x, weights: weights * (x == high)) / total
+    total, at_low, at_high = observations.sums_of(
+        lambda x, weights: weights,
+        lambda x, weights: weights * (x == low),
+        lambda x, weights: weights * (x == high),
+    )
     found: list[Nonlinearity] = [Identity()]
     if low == high:
         return found
-    if low == 0 and at_low >= AT_BOUND:
+    if low == 0 and at_low / total >= AT_BOUND:
         found.append(ReLU())
     documented = observations.labels.valid_range
     if documented is not None and np.isfinite(documented).all():
         found.append(MinMax(*documented))
-    elif min(at_low, at_high) >= AT_BOUND:
+    elif min(at_low, at_high) / total >= AT_BOUND:
         found.append(MinMax(low, high))
     return found
 

@@ -268,11 +268,7 @@ def _start_from(state: State) -> Start:
 def _with_ridges(problem: Problem, alpha: float, offset_alpha: float) -> Problem:
     """Return the problem with other ridges, which are in the units of X."""
     units, constant = problem.units, problem.offset_columns.constant
-    result = replace(
-        problem,
+    return problem.described().changed(
         alpha=units.scaled_alpha(alpha),
         offset_alpha=units.scaled_offset_alpha(offset_alpha, constant),
     )
-    for name in ("natural_penalty", "size_of_T"):  # these passes over the data are not repeated
-        result.__dict__[name] = getattr(problem, name)
-    return result
