@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from nmd_lab.solver.support import table
+from nmd_lab.solver.support import pairs, table
 
 PAGE = Path(__file__).parent / "support.md"
 TEXT = """# What goes with what
@@ -19,13 +19,17 @@ the same data.
 
 {table}
 
+Two features of one row of this table do not go together, whatever the data:
+
+{pairs}
+
 *Written by docs/support.py from `nmd_lab/solver/support.py`, which every call asks first.*
 """
 
 
 def text() -> str:
     """Return the page."""
-    return TEXT.format(table=table())
+    return TEXT.format(table=table(), pairs=pairs())
 
 
 if __name__ == "__main__":

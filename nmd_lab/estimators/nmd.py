@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_array, check_is_fitted
 from nmd_lab.data.base import FloatArray
 from nmd_lab.data.sparse import is_sparse
 from nmd_lab.fit import decompose
+from nmd_lab.solver.support import DATA, refuse
 
 from ._base import FactorModel
 from ._parameters import EstimatorOptions, with_parameters_of
@@ -82,10 +83,7 @@ class NMD(ClassNamePrefixFeaturesOutMixin, FactorModel):  # type: ignore[misc]
     def _check_options(self, X: Any) -> None:
         free = self._chosen()
         if free and is_sparse(X):
-            raise ValueError(
-                f"{free[0]}='auto' does not go with a sparse X, whose absent entries are zeros "
-                "here: give a value, a dense X, or use MatrixCompletion."
-            )
+            refuse({"zeros": DATA["zeros"], "choice": f"{free[0]}='auto'"})
         may_be_chosen = self.offsets == "auto" and "alpha" in free
         if self.offsets in ("rows", "both") or may_be_chosen:
             raise ValueError(

@@ -22,7 +22,7 @@ from nmd_lab._checks import (
 )
 
 from .constraints.base import FactorConstraint
-from .constraints.factor_constraints import as_constraint, check_both
+from .constraints.factor_constraints import as_constraint
 from .penalty import PenaltyRule
 from .settings import ADMM, Compute, as_compute, as_solver
 
@@ -103,21 +103,10 @@ class Options:
         check_word("offsets", self.offsets, OFFSETS)
         object.__setattr__(self, "solver", as_solver(self.solver))
         object.__setattr__(self, "compute", as_compute(self.compute))
-        check_both(*self.factor_constraints)
-        self._refuse_refinements()
+        _ = self.factor_constraints  # refuses unknown ones
         if self.holds_out_share:
             check_share("validation", self.validation, zero=False)
         check_seed(self.random_state)
-
-    def _refuse_refinements(self) -> None:
-        """Raise ValueError if quasi-Newton steps are asked for that know no constraint."""
-        for side in FACTOR_CONSTRAINTS:
-            for name in ("homotopy", "polish"):
-                if getattr(self, side) is not None and getattr(self.solver, name) is True:
-                    raise ValueError(
-                        f"{name}=True does not go with {side}={getattr(self, side)!r}, which its "
-                        f"quasi-Newton steps would break: leave out one of the two."
-                    )
 
     @property
     def factor_constraints(self) -> tuple[FactorConstraint | None, FactorConstraint | None]:

@@ -10,14 +10,17 @@ from collections.abc import Mapping
 from typing import Any
 
 from nmd_lab._checks import is_auto
+from nmd_lab.data.base import Observations
 from nmd_lab.data.labels import is_frame
-from nmd_lab.data.limits import GivenLimits
+from nmd_lab.data.limits import NO_LIMITS, GivenLimits
 from nmd_lab.data.sparse import is_sparse
 from nmd_lab.data.typed_table import table_of
 from nmd_lab.model.losses import as_loss
 
 from .columns import is_mixed
-from .options import Options
+from .constraints.base import Orthonormal
+from .facts import stand_in
+from .options import FACTOR_CONSTRAINTS, Options
 from .settings import Compute
 
 DATA = {
@@ -52,6 +55,16 @@ FEATURES = {
 }
 """Features of a call, as the table names them."""
 
+TRAITS = {
+    "study": "a `Study`",
+    "no interval": "a nonlinearity without an interval to widen",
+    "homotopy": "`homotopy=True`",
+    "polish": "`polish=True`",
+    "orthonormal W": "`w_constraint='orthonormal'`",
+    "orthonormal H": "`h_constraint='orthonormal'`",
+}
+"""Features that go with all data, but not with all other features."""
+
 NO_SUCH_ARGUMENT = {
     "sample": {"choice", "validation", "split", "constraint"},
     "levels": {"choice", "kinds", "learned", "validation", "split", "constraint"},
@@ -68,11 +81,14 @@ IN_FILES = (
     "leave it out, or give a memmap, a zarr array, a dataset of HDF5 or an unloaded DataArray"
 )
 
+ON_HOST = "leave device out, and give an array in the place of a tensor"
+BREAKS = "leave out one of the two, since its quasi-Newton steps would break the constraint"
+
 NO: dict[tuple[str, str], str] = {
     ("dense", "work_dir"): IN_FILES,
     ("missing", "work_dir"): IN_FILES,
     ("zeros", "work_dir"): IN_FILES,
-    ("zeros", "choice"): "give a value, use complete(), or a dense X",
+    ("zeros", "choice"): "give a value or a dense X, or use complete() or MatrixCompletion",
     ("zeros", "kinds"): "use complete(), or a dense X",
     ("zeros", "validation"): "use complete(), or a dense X",
     ("zeros", "learned"): "use complete(), or a dense X",
@@ -102,6 +118,17 @@ NO: dict[tuple[str, str], str] = {
     ("levels", "limits"): "make the entries missing, or use complete()",
     ("levels", "weights"): "leave them out",
     ("levels", "targets"): "give keep= for fewer draws",
+    ("study", "kinds"): "convert X to numbers",
+    ("study", "weights"): "leave them out",
+    ("study", "limits"): "leave them out",
+    ("no interval", "homotopy"): "use MinMax, or homotopy='auto'",
+    ("kinds", "homotopy"): "leave it out",
+    ("constraint", "homotopy"): BREAKS,
+    ("constraint", "polish"): BREAKS,
+    ("orthonormal W", "orthonormal H"): "give one of the two, or all singular values of WH are 1",
+    ("kinds", "device"): ON_HOST,
+    ("limits", "device"): ON_HOST,
+    ("split", "device"): ON_HOST,
 }
 """What does not go together, with the remedy."""
 
@@ -145,11 +172,32 @@ def features_of_fit(
         present["offsets"] = f"offsets={options.offsets!r}"
     if options.solver.split == "observed":
         present["split"] = "split='observed'"
+    return present | _traits(nonlinearity, loss, options)
+
+
+def _traits(nonlinearity: Any, loss: Any, options: Options) -> dict[str, str]:
+    """Return those features of a fit that go with all data."""
+    present = {}
+    for word in ("homotopy", "polish"):
+        if getattr(options.solver, word) is True:
+            present[word] = f"{word}=True"
+    if stand_in(nonlinearity, loss).with_wider_bounds(1.0) is None:
+        present["no interval"] = f"nonlinearity={nonlinearity!r}, which has no interval to widen"
+    for name, constraint in zip(FACTOR_CONSTRAINTS, options.factor_constraints, strict=True):
+        text = f"{name}={getattr(options, name)!r}"
+        if constraint is not None:
+            present.setdefault("constraint", text)
+        if isinstance(constraint, Orthonormal):
+            present[f"orthonormal {name[0].upper()}"] = text
     return present
 
 
 def features_of_data(
-    X: Any, nonlinearity: Any, loss: Any, limits: GivenLimits, weights: Any
+    X: Any,
+    nonlinearity: Any = "identity",
+    loss: Any = "frobenius",
+    limits: GivenLimits = NO_LIMITS,
+    weights: Any = None,
 ) -> dict[str, str]:
     """Return what data and model have, for fits and posteriors."""
     present = {}
@@ -159,8 +207,10 @@ def features_of_data(
         present["kinds"] = words
     elif not is_auto(loss) and as_loss(loss).learns:
         present["learned"] = f"loss={loss!r}, which learns a parameter,"
-    if weights is not None or getattr(X, "weights", None) is not None:
+    if weights is not None or (isinstance(X, Observations) and X.weights is not None):
         present["weights"] = "weights="
+    if isinstance(X, Observations) and X.limits is not None:
+        present["limits"] = "X with limits"
     for name in ("at_most", "at_least", "upper"):
         if getattr(limits, name) is not None:
             present.setdefault("limits", f"{name}=")
@@ -172,6 +222,13 @@ def features_of_compute(compute: Compute) -> dict[str, str]:
     asked = {name: getattr(compute, name) for name in ("device", "work_dir", "memory_limit")}
     present = {name: f"{name}={value!r}" for name, value in asked.items() if value is not None}
     return present | ({} if compute.client is None else {"client": "client="})
+
+
+def pairs() -> str:
+    """Return the features that do not go together as Markdown."""
+    names = FEATURES | TRAITS
+    rows = [f"| {names[a]} | {names[b]} | {no} |" for (a, b), no in NO.items() if a in names]
+    return "\n".join(["| | | |", "| --- | --- | --- |", *rows])
 
 
 def table() -> str:

@@ -20,6 +20,7 @@ from nmd_lab.data.observations import observe
 from nmd_lab.data.pictures import Picture, picture_of
 from nmd_lab.data.sparse import is_sparse
 from nmd_lab.data.sparse_observations import SparseObservations
+from nmd_lab.solver.support import features_of_data, refuse
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,9 +73,8 @@ def read_known_entries(
     """Return the known entries of X; the arguments are those of `Study`."""
     if is_sparse(X) and sample_dims is not None:
         raise TypeError("sample_dims does not go with a sparse X: leave it out.")
+    refuse(features_of_data(X) | {"study": "a Study"})
     observations = observe(X, observed=observed, sample_dims=sample_dims).as_sparse()
-    if observations.weights is not None or observations.limits is not None:
-        raise ValueError("X has weights or limits, which a study cannot use: leave them out.")
     if not is_sparse(X):
         is_labelled = isinstance(X, xr.DataArray) or is_frame(X)
         X = observations.to_array()

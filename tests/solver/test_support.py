@@ -5,16 +5,18 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import sparse
 
 import nmd_lab as nmd
-from nmd_lab.solver.support import DATA, FEATURES, NO, cell
+from nmd_lab.solver.support import DATA, FEATURES, NO, TRAITS, cell, features_of_data
 
 M, N = 24, 9
 SHORT = {"init": "random", "max_iter": 15, "tol": 0, "random_state": 0}
 PLAIN = nmd.ADMM(refine=False, homotopy=False, polish=False)
 YES = [(d, f) for d in DATA for f in FEATURES if cell(d, f) == "yes"]
+YES += [("missing", "weights of kinds"), ("missing", "weights of levels")]
 
 
 def numbers():
@@ -31,13 +33,21 @@ def seen(data):
     return np.ones((M, N), bool) if data in ("zeros", "file") else numbers() > 0
 
 
+def listed(X):
+    """Return the entries of X that are not zero, from a long table."""
+    user, item = np.nonzero(X)
+    return nmd.observations_from_table({"user": user, "item": item, "rating": X[user, item]})
+
+
 def in_form(data, folder):
     """Return X in a form, and the settings of the machine that it needs."""
     X = numbers()
     if data == "file":
         np.save(folder / "X.npy", X)
         return np.load(folder / "X.npy", mmap_mode="r"), {"work_dir": folder}
-    if data in ("missing", "zeros"):
+    if data == "missing":
+        return listed(X), {}
+    if data == "zeros":
         return sparse.csr_array(X), {}
     return np.where(seen(data), X, np.nan), {}
 
@@ -66,8 +76,12 @@ def arguments(data, feature, folder):
         case "limits":
             model = {"at_most": some}
             solver = {"limit_noise": 0.3}
-        case "weights":
+        case "weights" | "weights of kinds" | "weights of levels":
             model = {"weights": rng.uniform(0.5, 2, (M, N))}
+            if feature == "weights of kinds":
+                model |= arguments(data, "kinds", folder)[0]
+            elif feature == "weights of levels":
+                model |= {"loss": "ordinal"}
         case "constraint":
             model = {"w_constraint": "nonnegative", "h_constraint": "nonnegative"}
         case "device":
@@ -116,12 +130,12 @@ def test_each_yes_gives_the_result_of_another_form(data, feature, tmp_path, requ
     if data == "cluster":
         needed = {"client": request.getfixturevalue("client")}
     array = np.where(seen(data), numbers(), np.nan)
-    stored = sparse.csr_array(np.nan_to_num(array))
+    stored = listed(np.nan_to_num(array))
     if data in ("sample", "levels"):
         own = {"loss": "ordinal"} if data == "levels" else {}
         if data == "levels":
             array = np.clip(array, 0, 4)
-            stored = sparse.csr_array(np.nan_to_num(array))
+            stored = listed(np.nan_to_num(array))
         one, two = drawn(array, own | model, machine), drawn(stored, own | model, {})
         i, j = np.nonzero(seen(data))
         np.testing.assert_allclose(one.predict(i, j), two.predict(i, j), rtol=1e-7)
@@ -134,10 +148,42 @@ def test_each_yes_gives_the_result_of_another_form(data, feature, tmp_path, requ
 
 
 def test_each_no_has_words_of_the_table():
-    for data, feature in NO:
-        assert data in DATA
-        assert feature in FEATURES
-        assert cell(data, feature).startswith("no: ")
+    for one, other in NO:
+        assert one in DATA | FEATURES | TRAITS
+        assert other in FEATURES | TRAITS
+        assert one not in DATA or cell(one, other).startswith("no: ")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"solver": nmd.ADMM(homotopy=True), "loss": {}}, "homotopy=True does not go with a loss"),
+        ({"solver": nmd.ADMM(split="observed"), "compute": "cpu"}, "device='cpu' does not go with"),
+        ({"at_most": np.eye(M, N, dtype=bool), "compute": "cpu"}, "device='cpu' does not go with"),
+        ({"loss": {}, "compute": "cpu"}, "device='cpu' does not go with a loss or nonlinearity"),
+    ],
+)
+def test_features_that_do_not_go_together_are_refused(arguments, message):
+    if "compute" in arguments:
+        pytest.importorskip("torch")
+        arguments = arguments | {"compute": nmd.Compute(device=arguments["compute"])}
+    with pytest.raises(ValueError, match=message):
+        nmd.complete(numbers(), 2, "minmax", alpha=0.1, **arguments)
+
+
+def test_a_study_of_what_it_cannot_compare_is_refused():
+    frame = pd.DataFrame({"size": [1.0, 2.0], "adult": [True, False]})
+    with pytest.raises(ValueError, match="columns of several kinds does not go with a Study"):
+        nmd.Study(frame, rank=2)
+    X = listed(numbers())
+    X = replace(X, weights=np.ones(X.values.size))
+    with pytest.raises(ValueError, match="weights= does not go with a Study"):
+        nmd.Study(X, rank=2)
+
+
+def test_a_column_called_weights_is_no_weights():
+    X = pd.DataFrame({"weights": [1.0, 2.0], "limits": [3.0, 4.0]})
+    assert not features_of_data(X)
 
 
 @pytest.mark.exhaustive

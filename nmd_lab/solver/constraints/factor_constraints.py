@@ -8,7 +8,7 @@ from typing import Any
 
 from nmd_lab._checks import check_word
 
-from .base import BY_NAME, Entrywise, FactorConstraint, NonNegative, Orthonormal, Simplex
+from .base import BY_NAME, Entrywise, FactorConstraint, NonNegative, Simplex
 from .base import SparseFactor as Sparse
 
 SHARE = 0.03
@@ -26,15 +26,6 @@ def as_constraint(option: str, constraint: Any) -> FactorConstraint | None:
     name = constraint.lower() if isinstance(constraint, str) else constraint
     check_word(option, name, sorted(BY_NAME), ", None, or a FactorConstraint object")
     return BY_NAME[name]()
-
-
-def check_both(of_W: FactorConstraint | None, of_H: FactorConstraint | None) -> None:
-    """Raise ValueError if both factors are to be orthonormal."""
-    if isinstance(of_W, Orthonormal) and isinstance(of_H, Orthonormal):
-        raise ValueError(
-            "h_constraint='orthonormal' does not go with w_constraint='orthonormal', since WH "
-            "would have singular values of 1 only: give one of the two."
-        )
 
 
 @dataclass(frozen=True)

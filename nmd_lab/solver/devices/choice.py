@@ -43,10 +43,7 @@ def refuse_unsupported(
 
     if not supports(pair):
         f, loss = pair.shown
-        named = f"nonlinearity={f!r} and loss={loss!r}"
-        why = f"{'mixed columns' if pair.single is None else named}, which have no form for tensors"
-    elif observations.limits is not None:
-        why = "entries of which only limits are known"
+        why = f"nonlinearity={f!r} and loss={loss!r}, which have no form for tensors"
     elif observed_only:
         why = "split='observed', the default below a third of observed entries"
     elif observations.pattern is not None:

@@ -74,12 +74,6 @@ def make_plan(problem: Problem, rank: int, options: Options) -> RefinementPlan:
     - a sparse matrix with so many stored entries that a second pass takes too long.
     """
     pair, observations = problem.pair, problem.observations
-    has_interval = pair.with_wider_bounds(1.0) is not None
-    if options.solver.homotopy is True and not has_interval:
-        raise ValueError(
-            f"homotopy=True does not go with nonlinearity={pair.shown[0]!r}, which has no "
-            "interval to widen: use MinMax, or homotopy='auto'."
-        )
     if observations.elsewhere is not None:
         return RefinementPlan(False, False, False, fitted=exact_for(options.tol) / 100)
     if problem.is_constrained:
@@ -102,7 +96,7 @@ def make_plan(problem: Problem, rank: int, options: Options) -> RefinementPlan:
     auto = adaptive and small and not least_squares and not plain
     refine = auto and options.solver.refine
     homotopy = options.solver.homotopy
-    if homotopy == "auto" and not (refine and has_interval):
+    if homotopy == "auto" and not (refine and pair.with_wider_bounds(1.0)):
         homotopy = False
     polish = auto if options.solver.polish == "auto" else bool(options.solver.polish)
     return RefinementPlan(refine, homotopy, polish, fitted=exact_for(options.tol) / 100)

@@ -239,7 +239,7 @@ def test_the_estimator_takes_a_device():
         ({"nonlinearity": "sigmoid"}, "have no form for tensors"),
         ({"loss": nmd.losses.Huber(1.0)}, "have no form for tensors"),
         ({"solver": nmd.ADMM(split="observed")}, "split='observed'"),
-        ({"observed": None, "at_most": np.eye(30, 24, dtype=bool)}, "only limits are known"),
+        ({"observed": None, "at_most": np.eye(30, 24, dtype=bool)}, "does not go with at_most="),
     ],
 )
 def test_what_a_device_cannot_do_is_said_in_a_sentence(options, message):
