@@ -14,7 +14,7 @@ from nmd_lab.model.model import Model, make_model
 from nmd_lab.model.nonlinearities import Nonlinearity
 from nmd_lab.model.offsets import NO_OFFSETS
 
-from .bounds import with_bounds
+from .bounds import bounded
 from .columns import is_mixed, mixed_model
 from .formulation import observed_only
 from .guard import refuse_wrong_parts
@@ -84,7 +84,8 @@ def describe(
     model.check_data(low, high)
     f, d = model.shown
     if (kind := model.single) is not None:
-        f = None if is_auto(nonlinearity) else with_bounds(nonlinearity, observations)
+        documented = observations.labels.valid_range
+        f = None if is_auto(nonlinearity) else bounded(nonlinearity, (low, high), documented)
         d = kind.loss
         if type(d).for_data is not Loss.for_data:  # it takes arrays of the size of X
             d = d.for_data(*observations.observed())
