@@ -16,6 +16,7 @@ from .checkpoint.call import Call
 from .data.labels import is_dask
 from .data.stored import is_stored
 from .result.decomposition import Decomposition
+from .solver.options import COMPLETION_DEFAULTS
 from .solver.prepare import prepare
 from .solver.prepared import Prepared
 from .solver.restarts import solve
@@ -23,9 +24,10 @@ from .solver.settings import Compute, as_compute, as_solver, stored
 
 
 def run_fit(
-    function: Callable[..., Any], X: Any, arguments: dict[str, Any], *, absent_are_zeros: bool
+    function: Callable[..., Any], X: Any, options: Any, *, absent_are_zeros: bool, **named: Any
 ) -> Decomposition:
-    """Prepare, solve, label and warn."""
+    """Prepare, solve, label and warn; `options` has the arguments that are left out of `named`."""
+    arguments = named | ({} if absent_are_zeros else COMPLETION_DEFAULTS) | options
     call, compute = None, as_compute(arguments.get("compute"))
     if compute.checkpoint is not None:
         call = _call(function, arguments, compute)

@@ -216,10 +216,7 @@ def decompose(
     >>> bool(fit.impute(table)["adult"][9])
     True
     """
-    model = {"rank": rank, "nonlinearity": nonlinearity, "loss": loss}
-    data = {"observed": observed, "weights": weights, "dtype": dtype, "sample_dims": sample_dims}
-    limits = {"at_most": at_most, "at_least": at_least, "upper": upper}
-    return run_fit(decompose, X, model | data | limits | options, absent_are_zeros=True)
+    return run_fit(decompose, absent_are_zeros=True, **locals())
 
 
 @with_option_signature(**COMPLETION_DEFAULTS)
@@ -270,10 +267,6 @@ def complete(
     >>> int(fit.parameters["rank"]), bool(np.std(fit.reconstruct().values - truth) < 0.05)
     (2, True)
     """
-    settings: Any = COMPLETION_DEFAULTS | options
     if nonlinearity is None:
-        nonlinearity = "auto" if settings["alpha"] == "auto" else "identity"
-    model = {"rank": rank, "nonlinearity": nonlinearity, "loss": loss}
-    data = {"observed": observed, "weights": weights, "dtype": dtype, "sample_dims": sample_dims}
-    limits = {"at_most": at_most, "at_least": at_least, "upper": upper}
-    return run_fit(complete, X, model | data | limits | settings, absent_are_zeros=False)
+        nonlinearity = "auto" if options.get("alpha", "auto") == "auto" else "identity"
+    return run_fit(complete, absent_are_zeros=False, **locals())

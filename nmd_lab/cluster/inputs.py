@@ -114,7 +114,7 @@ def observe_on_cluster(
 
 
 def _refuse(given: dict[str, Any], what: str) -> None:
-    """Raise ValueError for arguments that do not go with a kind of X."""
+    """Raise ValueError for arguments that a kind of X does not take."""
     for name, value in given.items():
         if value is not None:
             raise ValueError(f"{name}= does not go with {what}: leave out what is not observed.")

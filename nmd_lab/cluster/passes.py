@@ -83,8 +83,8 @@ def squared_errors(
     part: Part, name: str, W: Taken, H: FloatArray, pair: Any
 ) -> tuple[float, float]:
     """Return the weighted sum of squared errors at held-out entries, and that of the weights."""
-    judge: HeldOut = part.rows[name]
-    return judge.squared_errors(np.ascontiguousarray(W.of(part)), H, pair)
+    score: HeldOut = part.rows[name]
+    return score.squared_errors(np.ascontiguousarray(W.of(part)), H, pair)
 
 
 def slopes(

@@ -222,14 +222,14 @@ class Observations(ABC):
 
     def sum_of(self, function: Callable[[FloatArray, FloatArray], FloatArray]) -> float:
         """Return the sum of a function of values and weights over the entries, block by block."""
-        return self.sums_of(function)[0]
+        return float(self.sum_of_blocks(lambda x, w: float(np.sum(function(x, w)))))
 
-    def sums_of(
-        self, *functions: Callable[[FloatArray, FloatArray], FloatArray]
-    ) -> tuple[float, ...]:
-        """Return the sums of several functions in one pass, with the bits of one for each."""
-        total = self.sum_of_blocks(lambda x, w: np.array([np.sum(f(x, w)) for f in functions]))
-        return tuple(np.broadcast_to(total, len(functions)).tolist())
+    def weighted_sums(self, *functions: Transform) -> tuple[float, ...]:
+        """Return Σ w, and Σ w g(x) for each function g, in one pass with the bits of several."""
+        total = self.sum_of_blocks(
+            lambda x, w: np.array([np.sum(w), *(np.sum(w * g(x)) for g in functions)])
+        )
+        return tuple(np.broadcast_to(total, len(functions) + 1).tolist())
 
     def sum_of_blocks(self, function: Callable[[FloatArray, FloatArray], Any]) -> Any:
         """Return the sum of a function of the values and weights of a block over the blocks."""

@@ -112,7 +112,7 @@ class FactorModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return self
 
     def _check_options(self, X: Any) -> None:
-        """Raise ValueError if the parameters do not go with the estimator or with X."""
+        """Raise ValueError if the parameters do not suit the estimator or X."""
 
     def _check_rank(self, X: Any) -> None:
         """Raise ValueError if X is too small for the number of components."""

@@ -115,10 +115,8 @@ def _penalty_rule(problem: Problem, scaling: Scaling, options: Options) -> Penal
 
 def mean_weight(observations: Observations) -> float:
     """Return the mean weight of the observed entries, in units of which ρ and ridges are."""
-    count, total = observations.sums_of(
-        lambda x, weights: np.ones_like(x), lambda x, weights: weights
-    )
-    return total / count
+    count = observations.sum_of(lambda x, weights: np.ones_like(x))
+    return observations.sum_of(lambda x, weights: weights) / count
 
 
 def observed_only(observations: Observations, split: str) -> bool:

@@ -133,7 +133,7 @@ def _svd_by_lanczos(
     m, n = R.shape
     first = rng.standard_normal(min(m, n))
     k = min(rank, min(m, n) - 1)  # Lanczos iterations find no more
-    both = None if sparse.issparse(R) else RowBlocks(R, fill).both_products
+    both = None if sparse.issparse(R) or m < n else RowBlocks(R, fill).both_products
     try:
         U, values, Vt = largest_singular(_filled(R, fill), k, first, both)
     except LanczosBreakdown:
@@ -190,9 +190,7 @@ def random_start(
     rng: np.random.Generator,
 ) -> Start:
     """Return small Gaussian factors."""
-    squares, total = observations.sums_of(
-        lambda x, weights: weights * np.square(pair.pseudo_inverse(x)), lambda x, weights: weights
-    )
+    total, squares = observations.weighted_sums(lambda x: np.square(pair.pseudo_inverse(x)))
     size = np.sqrt(squares / total / np.sqrt(rank))
     m, n = observations.shape
     scale = RANDOM_SCALE * (np.sqrt(size) if size > 0 else 1.0)

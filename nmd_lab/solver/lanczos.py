@@ -37,14 +37,15 @@ def largest_singular(
 ) -> tuple[FloatArray, FloatArray, Any]:
     """Return U (m, k), the k largest singular values, descending, and Vᵀ (k, n).
 
-    `both` returns A v and Aᵀ A v for a vector v, if one function can do so faster than two.
+    `both` returns A v and Aᵀ A v of a tall A for a vector v, if a function is faster than two.
     """
     if not 0 < k < min(A.shape):
         raise LanczosBreakdown(f"k={k} of {min(A.shape)} singular values")
-    watched = _Watched(A, both)
-    operator: Any = LinearOperator(
-        A.shape, watched.matvec, watched.rmatvec, A.matmat, np.float64, A.rmatmat
-    )
+    tall = A.shape[0] >= A.shape[1]
+    forward, back = (A.matvec, A.rmatvec) if tall else (A.rmatvec, A.matvec)
+    watched = _Watched(both or (lambda v: ((y := forward(v)), back(y))))
+    products = (watched.forward, watched.back) if tall else (watched.back, watched.forward)
+    operator: Any = LinearOperator(A.shape, *products, A.matmat, np.float64, A.rmatmat)
     try:
         U, values, Vt = svds(operator, k=k, v0=first, tol=TOLERANCE)
     except ArpackError as error:
@@ -62,42 +63,22 @@ class _Watched:
     of the two depends on the version of SciPy.
     """
 
-    def __init__(self, A: Any, both: Callable[[FloatArray], Any] | None = None) -> None:
-        self.A, self.both = A, both
-        self.tall = A.shape[0] >= A.shape[1]
+    def __init__(self, both: Callable[[FloatArray], tuple[FloatArray, FloatArray]]) -> None:
+        self.both = both
         self.step: Any = None
-        self.products: Any = None
 
-    def matvec(self, v: FloatArray) -> Any:
-        """Return A v."""
-        if not self.tall:
-            return self._end(self.A.matvec(v))
-        self._begin(v)
-        if self.both is None:
-            return self.A.matvec(v)
-        self.products = self.both(v)
-        return self.products[0]
-
-    def rmatvec(self, v: FloatArray) -> Any:
-        """Return Aᵀ v."""
-        if not self.tall:
-            return self.A.rmatvec(self._begin(v))
-        if self.products is not None and np.array_equal(v, self.products[0]):
-            return self._end(self.products[1])
-        return self._end(self.A.rmatvec(v))
-
-    def _begin(self, v: FloatArray) -> FloatArray:
-        """Return the vector of a step, after comparing it with the step before."""
+    def forward(self, v: FloatArray) -> Any:
+        """Return A v after comparing v with the step before, and take the step."""
         if self.step is not None:
             length, step = float(np.linalg.norm(v)), float(np.linalg.norm(self.step))
             overlap = abs(float(np.vdot(self.step, v)))
             if abs(length - 1) > LENGTH or overlap <= OVERLAP * step:
                 raise LanczosBreakdown("a vector does not follow from the steps before it")
-        return v
-
-    def _end(self, step: FloatArray) -> FloatArray:
-        """Return a step, after comparing it with zero."""
-        if not np.any(step):
+        product, self.step = self.both(v)
+        if not np.any(self.step):
             raise LanczosBreakdown("a vector is mapped to zero")
-        self.step = step
-        return step
+        return product
+
+    def back(self, _: FloatArray) -> Any:
+        """Return the step, which is Aᵀ times the last product."""
+        return self.step

@@ -35,8 +35,7 @@ class RowBlocks:
         A block of rows is read from the memory once, since it is in the cache for the second.
         """
         if is_sparse(self.R):
-            y = self.product(v)
-            return y, self.transposed_product(y)
+            return (y := self.product(v)), self.transposed_product(y)
         pieces, total, constant = [], 0.0, self.fill * np.sum(v, axis=0)
         for block, _ in row_blocks(self.R, self.size):
             wide = np.asarray(block, v.dtype)

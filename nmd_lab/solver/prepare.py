@@ -5,12 +5,11 @@ from __future__ import annotations
 import copy
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, DTypeLike
 
 from nmd_lab._checks import is_auto, new_stream
 from nmd_lab._files import Scratch
@@ -44,6 +43,9 @@ from .spec import Spec
 from .starts import all_starts
 from .support import data_of, features_of_fit, refuse
 
+DATA = ("observed", "weights", "dtype", "sample_dims")
+LIMITS = ("at_most", "at_least", "upper")
+
 
 def prepare(
     X: Any,
@@ -51,13 +53,6 @@ def prepare(
     nonlinearity: Any,
     loss: Any,
     *,
-    observed: ArrayLike | None = None,
-    weights: ArrayLike | None = None,
-    dtype: DTypeLike | None = None,
-    sample_dims: str | Sequence[str] | None = None,
-    at_most: ArrayLike | None = None,
-    at_least: ArrayLike | None = None,
-    upper: ArrayLike | None = None,
     absent_are_zeros: bool,
     interruption: Interruption | None = None,
     call: Call | None = None,
@@ -65,11 +60,11 @@ def prepare(
 ) -> Prepared:
     """Check the arguments of `decompose` or `complete`, and choose what is "auto"."""
     began = time.perf_counter()
+    data = {name: arguments.pop(name, None) for name in DATA}
+    limits = GivenLimits(*(arguments.pop(name, None) for name in LIMITS))
+    data |= {"limits": limits, "absent_are_zeros": absent_are_zeros}
     options = _options(X, arguments)
     number = _rank(rank, options)
-    data: dict[str, Any] = {"observed": observed, "weights": weights, "dtype": dtype}
-    data |= {"sample_dims": sample_dims, "absent_are_zeros": absent_are_zeros}
-    data["limits"] = GivenLimits(at_most, at_least, upper)
     observations = observe(X, number, nonlinearity, loss, options, data)
     facts = describe(X, observations, number, nonlinearity, loss, options)
     rng = options.generator()

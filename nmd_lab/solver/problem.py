@@ -241,11 +241,7 @@ def reference_of(observations: Observations, loss: Loss) -> float:
         return float(observations.sum_of_blocks(loss.reference))
     if type(loss).reference is not Loss.reference:
         return loss.reference(*observations.observed())
-    total, of_x, size = observations.sums_of(
-        lambda x, weights: weights,
-        lambda x, weights: weights * x,
-        lambda x, weights: weights * np.abs(x),
-    )
+    total, of_x, size = observations.weighted_sums(lambda x: x, np.abs)
     y = loss.constant(of_x / total)
     constant = observations.sum_of(lambda x, weights: weights * loss(x, y))
     return max(constant, float(np.finfo(np.float64).eps * size))
@@ -272,15 +268,10 @@ def natural_penalty(observations: Observations, pair: Model) -> float:
         loss, squares = constants(observations, pair)
         return loss / (0.5 * squares) if min(loss, squares) > 0 else 1.0
     to_T = pair.pseudo_inverse
-    total, of_x, of_T = observations.sums_of(
-        lambda x, weights: weights,
-        lambda x, weights: weights * x,
-        lambda x, weights: weights * to_T(x),
-    )
+    total, of_x, of_T = observations.weighted_sums(lambda x: x, to_T)
     y, mean_T = pair.loss.constant(of_x / total), of_T / total
-    loss, squares = observations.sums_of(
-        lambda x, weights: weights * pair.loss(x, y),
-        lambda x, weights: weights * np.square(to_T(x) - mean_T),
+    _, loss, squares = observations.weighted_sums(
+        lambda x: pair.loss(x, y), lambda x: np.square(to_T(x) - mean_T)
     )
     ratio = loss / (0.5 * squares) if squares > 0 else 0.0
     return ratio if 0 < ratio < math.inf else 1.0

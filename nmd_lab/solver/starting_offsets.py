@@ -13,9 +13,7 @@ def starting_offsets(observations: Observations, pair: Model, kind: str, zeros: 
     """Return the mean of the starting T, and shrunken deviations of rows and columns from it."""
     mean = 0.0
     if kind != "none":
-        total, size = observations.sums_of(
-            lambda x, weights: weights, lambda x, weights: weights * pair.pseudo_inverse(x)
-        )
+        total, size = observations.weighted_sums(pair.pseudo_inverse)
         mean = size / total
     offsets = Offsets(mean, None, None)
     if kind in ("rows", "both"):

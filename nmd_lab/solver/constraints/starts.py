@@ -22,9 +22,7 @@ def random_within(problem: Problem, rank: int, start: Start, rng: np.random.Gene
     given = problem.constraints
     observations, pair = starting_data(problem.observations, problem.pair)
     preimage = pair.nonlinearity.preimage
-    total, size = observations.sums_of(
-        lambda x, weights: weights, lambda x, weights: weights * np.abs(preimage(x))
-    )
+    total, size = observations.weighted_sums(lambda x: np.abs(preimage(x)))
     mean = size / total
     largest = 2.0 * np.sqrt((mean or 1.0) / rank)
     W, H = start.W, start.H

@@ -22,11 +22,7 @@ def suitable_nonlinearities(observations: Observations) -> list[Nonlinearity]:
     values tells them from ReLU.
     """
     low, high = observations.range()
-    total, at_low, at_high = observations.sums_of(
-        lambda x, weights: weights,
-        lambda x, weights: weights * (x == low),
-        lambda x, weights: weights * (x == high),
-    )
+    total, at_low, at_high = observations.weighted_sums(lambda x: x == low, lambda x: x == high)
     found: list[Nonlinearity] = [Identity()]
     if low == high:
         return found
