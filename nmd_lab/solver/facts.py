@@ -11,7 +11,6 @@ from nmd_lab.data.units_apart import TABLE, units_of_columns
 from nmd_lab.model.kind import LimitModel
 from nmd_lab.model.losses import Frobenius, Loss
 from nmd_lab.model.model import Model, make_model
-from nmd_lab.model.nonlinearities import Nonlinearity
 from nmd_lab.model.offsets import NO_OFFSETS
 
 from .bounds import bounded
@@ -75,9 +74,9 @@ def describe(
         if not isinstance(options.init, str):
             given_start(observations, rank, options.init, NO_OFFSETS)  # checks it
     model = stand_in(nonlinearity, loss)
-    on_host = options.compute.device is None
-    if is_frame(X) and is_auto(nonlinearity) and on_host and _has_units(loss, model, observations):
-        loss = {}  # each column in its own units
+    squares = not (is_mixed(loss) or is_auto(loss)) and type(model.loss) is Frobenius
+    if is_frame(X) and is_auto(nonlinearity) and squares and options.compute.device is None:
+        loss = {} if units_of_columns(observations, TABLE) else loss  # {}: each in units of its own
     if is_mixed(nonlinearity) or is_mixed(loss) or observations.labels.table is not None:
         model = mixed_model(nonlinearity, loss, observations)
     low, high = observations.range()
@@ -100,16 +99,5 @@ def describe(
 
 def stand_in(nonlinearity: Any, loss: Any) -> Model:
     """Return a model of one kind, with stand-ins for what data or trials decide."""
-    f: Nonlinearity | str = nonlinearity
-    d: Loss | str = loss
-    if is_mixed(nonlinearity) or is_auto(nonlinearity):
-        f = "identity"
-    if is_mixed(loss) or is_auto(loss):
-        d = "frobenius"
-    return make_model(f, d)
-
-
-def _has_units(loss: Any, model: Model, observations: Observations) -> bool:
-    """Return whether a table has least squares, and columns in different units."""
-    squares = not (is_mixed(loss) or is_auto(loss)) and type(model.loss) is Frobenius
-    return squares and bool(units_of_columns(observations, TABLE))
+    f = "identity" if is_mixed(nonlinearity) or is_auto(nonlinearity) else nonlinearity
+    return make_model(f, "frobenius" if is_mixed(loss) or is_auto(loss) else loss)

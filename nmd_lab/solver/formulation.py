@@ -23,7 +23,6 @@ from .options import Options
 from .penalty import BALANCED, RELAXING, PenaltyRule, as_penalty_rule
 from .problem import Problem
 from .scaling import Scaling
-from .starting_data import starting_data
 from .starting_offsets import starting_offsets
 
 OBSERVED_SHARE = 1 / 3  # share of observed entries below which "auto" means "observed"
@@ -55,8 +54,7 @@ def make_problem(
         device=device,
     )
     ridge = scaling.scaled_offset_alpha(options.offset_alpha, 1.0)
-    zeros = ridge / plain.natural_penalty if ridge else 0.0
-    offsets = starting_offsets(*starting_data(observations, pair), options.offsets, zeros)
+    offsets = starting_offsets(plain, options.offsets, ridge)
     mean = scaling.given_offsets(offsets).mean
     scaling = replace(scaling, columns=OffsetColumns(options.offsets, mean))
     columns = scaling.scaled_columns(offsets.mean)

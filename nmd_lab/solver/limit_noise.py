@@ -59,12 +59,10 @@ def limit_model(observations: Observations, noise: float | str) -> LimitModel:
 
 def with_sd(problem: Problem, sd: float) -> Problem:
     """Return a problem with the standard deviation of the noise, in the units of X."""
-    units = problem.units
-    pair = units.pair
+    pair = problem.units.pair
     if not pair.has_form_for_limits:
         return problem
-    scaling = replace(units, pair=pair.with_limits(pair.limits._replace(sd=sd)))
-    return problem.changed(pair=scaling.scaled_pair(), scaling=scaling)
+    return problem.with_pair(pair.with_limits(pair.limits._replace(sd=sd)))
 
 
 def with_estimated_sd(problem: Problem, offsets: Offsets, rank: int, options: Options) -> Problem:

@@ -168,17 +168,16 @@ class Options:
 
 def with_option_signature(**defaults: Any) -> Callable[[Function], Function]:
     """Return a decorator that shows the options with their defaults in a function's signature."""
-    return lambda function: _with_option_signature(function, defaults)
-
-
-def _with_option_signature(function: Function, defaults: dict[str, Any]) -> Function:
-    signature = inspect.signature(function)
-    others = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
+    keyword = inspect.Parameter.KEYWORD_ONLY
     options = [
-        inspect.Parameter(
-            f.name, inspect.Parameter.KEYWORD_ONLY, default=defaults.get(f.name, f.default)
-        )
+        inspect.Parameter(f.name, keyword, default=defaults.get(f.name, f.default))
         for f in fields(Options)
     ]
-    function.__signature__ = signature.replace(parameters=[*others, *options])  # type: ignore[attr-defined]
-    return function
+
+    def decorated(function: Function) -> Function:
+        signature = inspect.signature(function)
+        others = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
+        function.__signature__ = signature.replace(parameters=[*others, *options])  # type: ignore[attr-defined]
+        return function
+
+    return decorated

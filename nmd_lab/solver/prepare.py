@@ -74,12 +74,7 @@ def prepare(
     )
     rest, held_out = hold_out(observations, options, rng, may_be_empty=not absent_are_zeros)
     signals = Interruption() if interruption is None else interruption
-
-    def after_trial() -> None:
-        signals.begin()
-        save()
-
-    hooks = {"interrupted": lambda: bool(signals), "after": after_trial, "began": began}
+    hooks = {"signals": signals, "save": save, "began": began}
     spec = decide(rest, held_out, facts, options, rng, state.trials, **hooks)
     return formulate(rest, held_out, facts, spec, rng, state, save)
 

@@ -59,7 +59,7 @@ def all_starts(
     chosen: Start | None = None,
 ) -> Iterator[NamedStart]:
     """Yield the start that `init` selects, then random ones; each is computed when requested."""
-    observations, pair = starting_data(problem.observations, problem.pair)
+    observations, pair = starting_data(problem)
     init = options.init
     for index in range(options.n_init):
         if index == 0 and init == "auto" and chosen is not None:
@@ -87,7 +87,7 @@ def _nonnegative_start(
     "auto" is random if both must be and descents follow (`kind_of_descent`), which ended in lower
     minima from there, and nonnegative parts of the singular value decomposition otherwise.
     """
-    observations, pair = starting_data(problem.observations, problem.pair)
+    observations, pair = starting_data(problem)
     if init == "auto":
         both = is_nonnegative(problem.constraints.of_W) and is_nonnegative(problem.constraints.of_H)
         init = "random" if both and kind_of_descent(problem) else "nndsvd"

@@ -20,7 +20,7 @@ def random_within(problem: Problem, rank: int, start: Start, rng: np.random.Gene
     component begins at 0.  A factor without a bound keeps the numbers of `start`.
     """
     given = problem.constraints
-    observations, pair = starting_data(problem.observations, problem.pair)
+    observations, pair = starting_data(problem)
     preimage = pair.nonlinearity.preimage
     total, size = observations.weighted_sums(lambda x: np.abs(preimage(x)))
     mean = size / total

@@ -197,7 +197,7 @@ def _elsewhere(
     W, H, offsets = problem.offset_columns.split(best.W_aug, best.H_aug)
     state.jumps += 1
     if state.jumps == 1 and problem.constraints.nonnegative:
-        data = starting_data(problem.observations, problem.pair)
+        data = starting_data(problem)
         start = svd_start(*data, rank, offsets, rng, "nndsvd")
         return problem.projected(with_simplex(problem, filled(start, rng)))
     most = -(-REPLACED * rank // 1)

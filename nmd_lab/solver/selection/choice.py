@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from nmd_lab._interruption import Interruption
 from nmd_lab.data.base import Observations
 from nmd_lab.data.sparse_observations import SparseObservations
 from nmd_lab.model.losses import Frobenius
@@ -38,8 +39,8 @@ def choose(
     outcomes: list[dict[str, Any]],
     *,
     began: float,
-    interrupted: Callable[[], bool],
-    after: Callable[[], None],
+    signals: Interruption,
+    save: Callable[[], None],
 ) -> Spec:
     """Return the specification of lowest error at held-out entries.
 
@@ -58,8 +59,8 @@ def choose(
         options,
         max(-low, high),
         rng,
-        lambda: interrupted() or time.perf_counter() > deadline,
-        after=after,
+        lambda: bool(signals) or time.perf_counter() > deadline,
+        after=lambda: (signals.begin(), save()),
         limits=facts.limits,
         kinds=facts.kinds,
         outcomes=outcomes,
@@ -126,14 +127,10 @@ def _space(observations: Observations, facts: Facts, options: Options) -> Space:
 
 def _record(trials: Trials, chosen: Trial | None, drawn: str, space: Space) -> dict[str, Any]:
     """Return what `Decomposition.selection` tells."""
-    names = {
-        "nonlinearity": len(space.nonlinearities) > 1,
-        "loss": len(space.losses) > 1,
-        "rank": space.rank is None,
-        "alpha": space.alpha is None,
-        "offsets": space.offsets is None,
-        "offset_alpha": space.offset_alpha is None,
-    }
+    models = {"nonlinearity": space.nonlinearities, "loss": space.losses}
+    names = [name for name, several in models.items() if len(several) > 1]
+    numbers = ("rank", "alpha", "offsets", "offset_alpha")
+    names += [name for name in numbers if getattr(space, name) is None]
     loss = space.losses[0] if chosen is None else chosen.setting.loss
     comparable = [trial for trial in trials.done if trial.setting.loss == loss]
     best = min(comparable, key=lambda trial: trial.mean, default=None)
@@ -156,5 +153,5 @@ def _record(trials: Trials, chosen: Trial | None, drawn: str, space: Space) -> d
             "parts": len(trials.folds) if chosen else 0,
             "drawn": drawn,
         },
-        "options": [name for name, free in names.items() if free],
+        "options": names,
     }

@@ -11,6 +11,7 @@ from nmd_lab.model.losses import Loss
 from nmd_lab.model.nonlinearities import Nonlinearity
 from nmd_lab.solver.initialization import Start, svd_start
 from nmd_lab.solver.starting_data import starting_data
+from nmd_lab.solver.starting_offsets import offsets_of
 
 from .setting import Setting, Trial
 from .space import Space
@@ -67,7 +68,7 @@ class Moves:
         for problem in self.trials.problems(setting):
             (m, n), dtype = problem.observations.shape, problem.observations.dtype
             W, H = np.zeros((m, setting.rank), dtype), np.zeros((setting.rank, n), dtype)
-            offsets = problem.units.given_offsets(self.trials.starting_offsets(problem))
+            offsets = problem.units.given_offsets(offsets_of(problem))
             starts.append(Start(W, H, True, offsets))
         return self.trials.run(setting, starts)
 
@@ -121,8 +122,8 @@ class Moves:
     def _units(self, setting: Setting) -> tuple[float, float]:
         """Return the ridge that removes all components, and the natural ridge of the offsets."""
         problem = self.trials.problems(setting)[0]
-        offsets = self.trials.starting_offsets(problem)
-        data, rng = starting_data(problem.observations, problem.pair), np.random.default_rng(0)
+        offsets = offsets_of(problem)
+        data, rng = starting_data(problem), np.random.default_rng(0)
         start = svd_start(*data, 1, offsets, rng, "randomized")
         largest = float(np.linalg.norm(start.W) * np.linalg.norm(start.H))
         natural, units = problem.natural_penalty * self.trials.mean_weight, problem.units

@@ -15,7 +15,7 @@ from nmd_lab.model.kind import NO_LIMIT_MODEL, LimitModel
 from nmd_lab.model.losses import Frobenius, Loss
 from nmd_lab.model.model import Model, make_model
 from nmd_lab.model.nonlinearities import Nonlinearity
-from nmd_lab.model.offsets import NO_OFFSETS, Offsets
+from nmd_lab.model.offsets import NO_OFFSETS
 from nmd_lab.solver.engines.admm import Admm
 from nmd_lab.solver.engines.protocol import Engine, Iterate, iterates
 from nmd_lab.solver.engines.refined import Refined
@@ -28,8 +28,7 @@ from nmd_lab.solver.problem import Problem
 from nmd_lab.solver.refinement.plan import make_plan
 from nmd_lab.solver.scaling import scaling_for
 from nmd_lab.solver.split_variable import preimages
-from nmd_lab.solver.starting_data import starting_data
-from nmd_lab.solver.starting_offsets import starting_offsets
+from nmd_lab.solver.starting_offsets import offsets_of
 from nmd_lab.solver.starts import first_start
 from nmd_lab.solver.state import State, state_of
 from nmd_lab.solver.storage import CsrStorage, storage_of
@@ -68,7 +67,7 @@ class Trials:
         size: float,
         rng: np.random.Generator,
         stopped: Callable[[], bool],
-        after: Callable[[], None] = lambda: None,
+        after: Callable[[], Any] = lambda: None,
         limits: LimitModel = NO_LIMIT_MODEL,
         outcomes: list[dict[str, Any]] | None = None,
         kinds: Model | None = None,
@@ -210,14 +209,7 @@ class Trials:
     def _first_start(self, problem: Problem, rank: int) -> Start:
         """Return the start of a fit, with the warm-up of an even f."""
         options = replace(self.options, init="auto", time_limit=None)
-        return first_start(problem, self.starting_offsets(problem), rank, options, self.rng)
-
-    def starting_offsets(self, problem: Problem) -> Offsets:
-        """Return the offsets with which a fit begins, in the units of the problem."""
-        columns = problem.offset_columns
-        ridge = problem.offset_alpha / columns.constant**2
-        data = starting_data(problem.observations, problem.pair)
-        return starting_offsets(*data, columns.kind, ridge / problem.natural_penalty)
+        return first_start(problem, offsets_of(problem), rank, options, self.rng)
 
     def _extended(self, problem: Problem, start: Start, rank: int) -> Start:
         """Return a start with further components, the largest of the residual under the ridge."""
