@@ -33,8 +33,8 @@ def run_fit(
         call = _call(function, arguments, compute)
     try:
         with interruptible() as signals, one_thread():
-            more = {"absent_are_zeros": absent_are_zeros, "interruption": signals, "call": call}
-            return _fitted(prepare(X, **more, **arguments), signals)
+            arguments |= {"absent_are_zeros": absent_are_zeros, "interruption": signals}
+            return _fitted(prepare(X, call=call, **arguments), signals)
     finally:
         if is_stored(X) or compute.client is not None or is_dask(X):
             gc.collect()  # T and U are on a disk, or on workers, until nothing holds them

@@ -44,8 +44,8 @@ def largest_singular(
     tall = A.shape[0] >= A.shape[1]
     forward, back = (A.matvec, A.rmatvec) if tall else (A.rmatvec, A.matvec)
     watched = _Watched(both or (lambda v: ((y := forward(v)), back(y))))
-    products = (watched.forward, watched.back) if tall else (watched.back, watched.forward)
-    operator: Any = LinearOperator(A.shape, *products, A.matmat, np.float64, A.rmatmat)
+    matvec, rmatvec = (watched.forward, watched.back) if tall else (watched.back, watched.forward)
+    operator: Any = LinearOperator(A.shape, matvec, rmatvec, A.matmat, np.float64, A.rmatmat)
     try:
         U, values, Vt = svds(operator, k=k, v0=first, tol=TOLERANCE)
     except ArpackError as error:

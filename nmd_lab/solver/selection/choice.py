@@ -52,6 +52,11 @@ def choose(
     else:
         folds, drawn = [Fold(observations, held_out)], "given"
     low, high = observations.range()
+
+    def after() -> None:
+        signals.begin()
+        save()
+
     limit = np.inf if options.time_limit is None else options.time_limit
     deadline = time.perf_counter() + SHARE_OF_TIME * limit
     trials = Trials(
@@ -60,7 +65,7 @@ def choose(
         max(-low, high),
         rng,
         lambda: bool(signals) or time.perf_counter() > deadline,
-        after=lambda: (signals.begin(), save()),
+        after=after,
         limits=facts.limits,
         kinds=facts.kinds,
         outcomes=outcomes,

@@ -67,7 +67,7 @@ class Trials:
         size: float,
         rng: np.random.Generator,
         stopped: Callable[[], bool],
-        after: Callable[[], Any] = lambda: None,
+        after: Callable[[], None] = lambda: None,
         limits: LimitModel = NO_LIMIT_MODEL,
         outcomes: list[dict[str, Any]] | None = None,
         kinds: Model | None = None,
