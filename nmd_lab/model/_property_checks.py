@@ -74,8 +74,8 @@ def loss_values(d: Loss, x: Array, y: Array) -> Iterator[Failure]:
     yield from _first("d is no NaN", np.isnan(value), value, "a number or inf", **at)
     broken = inside & ~np.isfinite(value) & ~np.isnan(value)
     yield from _first("d is finite inside its domain", broken, value, "a finite number", **at)
-    own = values_of(d, x_all, x_all)
-    bottom = np.where(np.isfinite(own), np.minimum(own, 0.0), 0.0)
+    at_x = values_of(d, x_all, x_all)
+    bottom = np.where(np.isfinite(at_x), np.minimum(at_x, 0.0), 0.0)
     slack = 1e-9 * (1 + np.abs(bottom))
     check = "d is bounded below, by 0 or by d(x, x)"
     yield from _first(check, value < bottom - slack, value, bottom, **at)
@@ -100,8 +100,8 @@ def loss_derivatives(d: Loss, x: Array, y: Array) -> Iterator[Failure]:
     a, b = (m.ravel() for m in np.meshgrid(x, y, indexing="ij"))
     step = 1e-5 * (1e-2 + np.abs(b))
     at, ahead, behind = (values_of(d, a, b + k * step) for k in (0, 1, -1))
-    own = [d.derivatives(float(s), float(t), d.numbers)[0] for s, t in zip(a, b, strict=True)]
-    slope = np.array(own, dtype=float)
+    slopes = [d.derivatives(float(s), float(t), d.numbers)[0] for s, t in zip(a, b, strict=True)]
+    slope = np.array(slopes, dtype=float)
     rise, fall = (ahead - at) / step, (at - behind) / step
     slack = 1e-3 * (1e-3 + np.abs(rise) + np.abs(fall))
     inside = np.isfinite(rise) & np.isfinite(fall)
@@ -206,14 +206,14 @@ def f_derivative(f: Nonlinearity, t: Array) -> Iterator[Failure]:
         return
     p = f.numbers
     with np.errstate(all="ignore"):
-        own = np.array([float(derivative(float(s), p)) for s in t])
+        slope = np.array([float(derivative(float(s), p)) for s in t])
         step = 1e-5 * (1 + np.abs(t))
         at, ahead, behind = (np.asarray(f(t + k * step), dtype=float) for k in (0, 1, -1))
         rise, fall = (ahead - at) / step, (at - behind) / step
         slack = 1e-3 * (np.abs(rise) + np.abs(fall)) + 1e-9 * (1 + np.abs(at)) / step * 1e-3 + 1e-5
         low, high = np.minimum(rise, fall) - slack, np.maximum(rise, fall) + slack
-        bad = np.isfinite(rise) & np.isfinite(fall) & ~((own >= low) & (own <= high))
-    yield from _first("derivative is that of f", bad, own, (rise + fall) / 2, t=t)
+        bad = np.isfinite(rise) & np.isfinite(fall) & ~((slope >= low) & (slope <= high))
+    yield from _first("derivative is that of f", bad, slope, (rise + fall) / 2, t=t)
 
 
 def f_pieces(f: Nonlinearity, t: Array) -> Iterator[Failure]:

@@ -104,16 +104,16 @@ def report_of(subject: object, tried: list[Law]) -> CheckReport:
             failures.append(Failure(check, "", "a method is missing", "a static method"))
         except Exception as error:
             compiling = type(error).__module__.startswith("numba.")
-            told = (_cause(error), COMPILED) if compiling else (sentence(error)[:300], "no error")
-            failures.append(Failure(check, "", *told))
+            found = (_cause(error), COMPILED) if compiling else (sentence(error)[:300], "no error")
+            failures.append(Failure(check, "", *found))
     return CheckReport(repr(subject), tuple(check for check, _ in tried), tuple(failures))
 
 
 def _cause(error: Exception) -> str:
     """Return the line of an error of the compiler that says what is wrong."""
     lines = [line.strip() for line in str(error).splitlines()]
-    told = (line for line in lines if line and not line.startswith("Failed in nopython mode"))
-    cause = next(told, type(error).__name__)
+    causes = (line for line in lines if line and not line.startswith("Failed in nopython mode"))
+    cause = next(causes, type(error).__name__)
     told_of = re.split(r", defined at | Raised from ", cause)[0].removesuffix(".")
     return f"an error of the compiler ({told_of})"
 
