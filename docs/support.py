@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from nmd_lab.solver.support import pairs, table
+from nmd_lab.solver.support import DATA, FEATURES, NO, TRAITS, cell
 
 PAGE = Path(__file__).parent / "support.md"
 TEXT = """# What goes with what
@@ -25,6 +25,21 @@ Two features of one row of this table do not go together, whatever the data:
 
 *Written by docs/support.py from `nmd_lab/solver/support.py`, which every call asks first.*
 """
+
+
+def pairs() -> str:
+    """Return the features that do not go together as Markdown."""
+    names = FEATURES | TRAITS
+    rows = [f"| {names[a]} | {names[b]} | {no} |" for (a, b), no in NO.items() if a in names]
+    return "\n".join(["| | | |", "| --- | --- | --- |", *rows])
+
+
+def table() -> str:
+    """Return the table as Markdown."""
+    lines = ["| | " + " | ".join(DATA.values()) + " |", "| --- |" + " --- |" * len(DATA)]
+    for feature, name in FEATURES.items():
+        lines.append(f"| {name} | " + " | ".join(cell(data, feature) for data in DATA) + " |")
+    return "\n".join(lines)
 
 
 def text() -> str:

@@ -23,7 +23,7 @@ from .options import Options
 from .penalty import BALANCED, RELAXING, PenaltyRule, as_penalty_rule
 from .problem import Problem
 from .scaling import Scaling
-from .starting_offsets import starting_offsets
+from .starting_data import starting_offsets
 
 OBSERVED_SHARE = 1 / 3  # share of observed entries below which "auto" means "observed"
 EVEN_SHARE = 0.1  # ρ for an even f, in natural ones: a larger ρ holds T on its side of zero

@@ -80,12 +80,7 @@ def prepare(
 
 
 def observe(
-    X: Any,
-    rank: int | None,
-    nonlinearity: Any,
-    loss: Any,
-    options: Options,
-    data: dict[str, Any],
+    X: Any, rank: int | None, nonlinearity: Any, loss: Any, options: Options, data: dict[str, Any]
 ) -> Observations:
     """Return the observations of any input, if all that the call has goes together."""
     stand_in(nonlinearity, loss)  # refuses unknown ones

@@ -177,10 +177,8 @@ def features_of_fit(
 
 def _traits(nonlinearity: Any, loss: Any, options: Options) -> dict[str, str]:
     """Return those features of a fit that go with all data."""
-    present = {}
-    for word in ("homotopy", "polish"):
-        if getattr(options.solver, word) is True:
-            present[word] = f"{word}=True"
+    asked = [word for word in ("homotopy", "polish") if getattr(options.solver, word) is True]
+    present = {word: f"{word}=True" for word in asked}
     if stand_in(nonlinearity, loss).with_wider_bounds(1.0) is None:
         present["no interval"] = f"nonlinearity={nonlinearity!r}, which has no interval to widen"
     for name, constraint in zip(FACTOR_CONSTRAINTS, options.factor_constraints, strict=True):
@@ -209,11 +207,12 @@ def features_of_data(
         present["learned"] = f"loss={loss!r}, which learns a parameter,"
     if weights is not None or (isinstance(X, Observations) and X.weights is not None):
         present["weights"] = "weights="
-    if isinstance(X, Observations) and X.limits is not None:
+    if limits:
+        present["limits"] = (
+            f"{next(name for name, each in vars(limits).items() if each is not None)}="
+        )
+    elif isinstance(X, Observations) and X.limits is not None:
         present["limits"] = "X with limits"
-    for name in ("at_most", "at_least", "upper"):
-        if getattr(limits, name) is not None:
-            present.setdefault("limits", f"{name}=")
     return present
 
 
@@ -222,21 +221,6 @@ def features_of_compute(compute: Compute) -> dict[str, str]:
     asked = {name: getattr(compute, name) for name in ("device", "work_dir", "memory_limit")}
     present = {name: f"{name}={value!r}" for name, value in asked.items() if value is not None}
     return present | ({} if compute.client is None else {"client": "client="})
-
-
-def pairs() -> str:
-    """Return the features that do not go together as Markdown."""
-    names = FEATURES | TRAITS
-    rows = [f"| {names[a]} | {names[b]} | {no} |" for (a, b), no in NO.items() if a in names]
-    return "\n".join(["| | | |", "| --- | --- | --- |", *rows])
-
-
-def table() -> str:
-    """Return the table as Markdown."""
-    lines = ["| | " + " | ".join(DATA.values()) + " |", "| --- |" + " --- |" * len(DATA)]
-    for feature, name in FEATURES.items():
-        lines.append(f"| {name} | " + " | ".join(cell(data, feature) for data in DATA) + " |")
-    return "\n".join(lines)
 
 
 def cell(data: str, feature: str) -> str:

@@ -10,8 +10,7 @@ import numpy as np
 from nmd_lab.model.losses import Loss
 from nmd_lab.model.nonlinearities import Nonlinearity
 from nmd_lab.solver.initialization import Start, svd_start
-from nmd_lab.solver.starting_data import starting_data
-from nmd_lab.solver.starting_offsets import offsets_of
+from nmd_lab.solver.starting_data import offsets_of, starting_data
 
 from .setting import Setting, Trial
 from .space import Space

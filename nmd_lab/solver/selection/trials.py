@@ -28,7 +28,7 @@ from nmd_lab.solver.problem import Problem
 from nmd_lab.solver.refinement.plan import make_plan
 from nmd_lab.solver.scaling import scaling_for
 from nmd_lab.solver.split_variable import preimages
-from nmd_lab.solver.starting_offsets import offsets_of
+from nmd_lab.solver.starting_data import offsets_of
 from nmd_lab.solver.starts import first_start
 from nmd_lab.solver.state import State, state_of
 from nmd_lab.solver.storage import CsrStorage, storage_of
