@@ -95,9 +95,9 @@ def mixed_model(nonlinearity: Any, loss: Any, observations: Observations) -> Mod
     return model
 
 
-def _names_and_units(labels: Labels) -> tuple[Sequence[Any], NDArray[np.intp]]:
+def _names_and_units(labels: Labels) -> tuple[list[Any], NDArray[np.intp]]:
     """Return the name of each column for a message, and the first column with the same unit."""
-    names, table = labels.flat(labels.columns), labels.table
+    names, table = list(labels.flat(labels.columns)), labels.table
     if table is None:
         return names, np.arange(len(names), dtype=np.intp)
     either = zip(names, table.of_matrix, table.of_values, strict=True)
