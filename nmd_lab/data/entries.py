@@ -104,6 +104,28 @@ class CsrRows(NamedTuple):
             limits,
         )
 
+    @property
+    def row_of_entry(self) -> NDArray[np.intp]:
+        """Row of each entry, counted from the first one of the range."""
+        return np.repeat(np.arange(self.indptr.size - 1), np.diff(self.indptr))
+
+    def take(self, rows: NDArray[Any]) -> CsrRows:
+        """Return some of the rows, by position or by a mask."""
+        lengths = np.diff(self.indptr)[rows]
+        indptr = np.append(0, np.cumsum(lengths))
+        at = np.repeat(self.indptr[:-1][rows] - indptr[:-1], lengths) + np.arange(indptr[-1])
+        return self.entries_at(at)._replace(indptr=indptr)
+
+    def entries_at(self, at: NDArray[np.intp]) -> CsrRows:
+        """Return the entries in another order, or some of them, with the same pointers."""
+        limits = None if self.limits is None else self.limits.at(at)
+        return CsrRows(self.indptr, self.indices[at], self.values[at], self.weights[at], limits)
+
+    def mapped(self, transform: Transform) -> CsrRows:
+        """Return the rows of transformed data; the transform must increase."""
+        limits = None if self.limits is None else self.limits.mapped(transform)
+        return self._replace(values=np.asarray(transform(self.values), np.float64), limits=limits)
+
 
 def limits_content(limits: EntryLimits | None) -> Iterator[tuple[str, Iterable[NDArray[Any]]]]:
     """Yield the numbers of limits; see `Observations.content`."""

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from ._csr import first_duplicate
+from .attributes import with_attributes
 from .labels import Labels, check_no_component
 from .sparse import observe_sparse
 from .sparse_observations import SparseObservations
@@ -18,7 +19,12 @@ from .valid_range import valid_range
 
 
 def observations_from_table(
-    frame: Any, row: str = "user", column: str = "item", value: str = "rating"
+    frame: Any,
+    row: str = "user",
+    column: str = "item",
+    value: str = "rating",
+    *,
+    attributes: Any = None,
 ) -> SparseObservations:
     """Return the labelled sparse observations of a long table.
 
@@ -30,20 +36,26 @@ def observations_from_table(
         Columns of the table with the row and column labels of the matrix.
     value : str, default "rating"
         Column of the table with the observed values.
+    attributes : pandas.DataFrame, optional
+        What else is known of the rows, such as the age and the occupation of users.  Its index has
+        row labels, and its columns may be numbers, booleans, ordered levels and categories.
 
     Returns
     -------
     SparseObservations
-        Input for `complete`, with sorted labels.
+        Input for `complete`, with sorted labels.  Attributes are further columns after those of the
+        table, in units of their own, while all values of the table share one.  Rows are those of
+        the table or of the attributes.
 
     Raises
     ------
     KeyError
         If the table does not have one of the columns.
     TypeError
-        If the values are not real numbers.
+        If the values are not real numbers, or if attributes are no DataFrame, or one with text.
     ValueError
-        If a pair of labels comes twice, if a label is missing, or if labels cannot be sorted.
+        If a pair of labels comes twice, if a label is missing, if labels cannot be sorted, or if
+        attributes have no row label in common with the table.
 
     Examples
     --------
@@ -53,6 +65,10 @@ def observations_from_table(
     ... )
     >>> nmd.observations_from_table(frame)
     <nmd_lab.SparseObservations>  user: 2, item: 2, 3 stored entries (75 %), float64
+    >>> users = pd.DataFrame({"age": [31, None], "member": [True, False]}, index=["ann", "bo"])
+    >>> X = nmd.observations_from_table(frame, attributes=users)
+    >>> X.column_labels.tolist(), X.n_observed
+    ([7, 9, 'age', 'member'], 6)
     """
     if row == column:
         raise ValueError(f"row={row!r} and column={column!r} are one column: give two.")
@@ -89,9 +105,8 @@ def observations_from_table(
     labels = Labels(
         (row, column), shape, (row,), coords, value, valid_range=valid_range(frame, value)
     )
-    return SparseObservations(
-        observed.values, observed.weights, observed.indptr, observed.indices, labels
-    )
+    labelled = replace(observed, labels=labels)
+    return labelled if attributes is None else with_attributes(labelled, attributes)
 
 
 def observations_from_sparse(

@@ -21,6 +21,7 @@ from .base import FloatArray, Observations
 from .labels import Labels
 from .observations import observe
 from .sparse_observations import SparseObservations
+from .typed_table import TypedTable
 
 Axis = Literal["rows", "columns"]
 AXES: tuple[Axis, Axis] = ("rows", "columns")
@@ -146,6 +147,22 @@ def _check_known(
         where = unknown_labels(labels, other, axis)
         remedy = "" if unknown is None else ", or give unknown='offsets'"
         raise ValueError(f"X has other labels along {where}: select those of {owner}{remedy}.")
+    if axis == "columns" and labels.table is not None and other.table is not None:
+        _check_levels(labels.table, other.table, owner)
+
+
+def _check_levels(table: TypedTable, other: TypedTable, owner: str) -> None:
+    """Raise ValueError if levels of a column have other positions in the other table."""
+    levels = {
+        column.name: column.categories for column in other.columns if column.kind == "ordered"
+    }
+    for column in table.columns:
+        wanted = levels.get(column.name, column.categories)
+        if column.kind == "ordered" and column.categories != wanted:
+            raise ValueError(
+                f"X has the levels {first_few(column.categories)} in column {column.name!r}: give "
+                f"those of {owner}, {first_few(wanted)}."
+            )
 
 
 def match(labels: Labels, other: Labels, axis: Axis) -> NDArray[np.intp] | None:

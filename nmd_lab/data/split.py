@@ -15,6 +15,7 @@ from nmd_lab._numba import compile_kernel
 from .base import Observations
 from .containers import like
 from .observations import observe
+from .sparse import is_sparse
 
 
 def split_observed(X: Any, test_size: float = 0.1, random_state: Any = None) -> tuple[Any, Any]:
@@ -53,7 +54,7 @@ def split_observed(X: Any, test_size: float = 0.1, random_state: Any = None) -> 
     observations = observe(X)
     train, test = split(observations, test_size, as_generator(random_state))
     table = observations.labels.table
-    if table is None:
+    if table is None or is_sparse(X):
         return like(X, train), like(X, test)
     masks = (~np.isnan(each.to_array()) for each in (train, test))
     train_mask, test_mask = masks
@@ -89,9 +90,10 @@ def _whole_cells(observations: Observations, test: NDArray[np.bool_]) -> NDArray
     table = observations.labels.table
     assert table is not None
     rows, columns, _ = observations.entries()
-    matrix = np.zeros(observations.shape, dtype=bool)
-    matrix[rows, columns] = test
-    whole: NDArray[np.bool_] = matrix[:, table.first_of_block][rows, columns]
+    flat = flat_positions(observations)
+    first = flat + (table.first_of_cell[columns] - columns)
+    at = np.minimum(np.searchsorted(flat, first), flat.size - 1)
+    whole: NDArray[np.bool_] = (flat[at] == first) & test[at]
     left = np.bincount(rows[~whole], minlength=observations.shape[0])
     return whole & (left > 0)[rows]
 

@@ -8,6 +8,9 @@ those of the matrix:
 - a category becomes a block of indicators, one for each category, with labels such as
   "species=setosa".  Two categories need one indicator, that of the second.
 
+Beside the columns of a DataFrame a matrix may have the values of a long table, such as ratings: a
+block of columns, one for each item, which share one unit.
+
 >>> import pandas as pd
 >>> pet = pd.Categorical(["cat", None], categories=["cat", "dog"])
 >>> frame = pd.DataFrame({"age": [3.0, 5.0], "pet": pet})
@@ -28,21 +31,22 @@ from numpy.typing import NDArray
 
 from .refused_columns import refuse_columns
 
-Kind = Literal["number", "boolean", "ordered", "categories"]
+Kind = Literal["number", "boolean", "ordered", "categories", "values"]
 
 
 @dataclass(frozen=True)
 class TypedColumn:
-    """A column of a DataFrame.
+    """A column of a DataFrame, or the values of a long table.
 
     Attributes
     ----------
     name : object
         Label.
-    kind : {"number", "boolean", "ordered", "categories"}
+    kind : {"number", "boolean", "ordered", "categories", "values"}
         Kind of the values.
     categories : tuple
-        All categories, in their order; empty for numbers and booleans.
+        All categories, in their order; the labels of the columns for "values"; empty for numbers
+        and booleans.
     """
 
     name: Any
@@ -66,6 +70,8 @@ class TypedColumn:
     @property
     def labels(self) -> list[Any]:
         """Labels of its columns of the matrix."""
+        if self.kind == "values":
+            return list(self.categories)
         if self.kind != "categories":
             return [self.name]
         return [f"{self.name}={category}" for category in self.categories[self.first_shown :]]
@@ -158,7 +164,7 @@ class TypedTable:
 
     def columns_of(self, frame: Any) -> TypedTable:
         """Return the columns of another DataFrame, those of the same name as they are here."""
-        by_name = {column.name: column for column in self.columns}
+        by_name = {column.name: column for column in self.columns if column.kind != "values"}
         refuse_columns(frame, by_name)
         pairs = zip(frame.columns, frame.dtypes, strict=True)
         return TypedTable(tuple(by_name.get(name) or _typed(name, dtype) for name, dtype in pairs))
@@ -179,7 +185,28 @@ class TypedTable:
         return encoded.rename_axis(columns=frame.columns.name)
 
     @property
-    def first_of_block(self) -> NDArray[np.intp]:
+    def of_values(self) -> NDArray[np.bool_]:
+        """Which columns of the matrix are those of a long table."""
+        return np.array([column.kind == "values" for column in self.columns])[self.source]
+
+    @property
+    def first_of_unit(self) -> NDArray[np.intp]:
+        """Position of the first of the columns of the matrix with one unit, for each column.
+
+        The values of a long table share a unit; each indicator of a category has its own.
+        """
+        return np.where(self.of_values, self._first_of_source, np.arange(self.source.size))
+
+    @property
+    def first_of_cell(self) -> NDArray[np.intp]:
+        """Position of the first of the columns of the matrix with one cell, for each column.
+
+        The indicators of a category are one cell of the DataFrame, and are missing together.
+        """
+        return np.where(self.of_values, np.arange(self.source.size), self._first_of_source)
+
+    @property
+    def _first_of_source(self) -> NDArray[np.intp]:
         """Position of the first column of the matrix with the same source, for each column."""
         source = self.source
         return np.searchsorted(source, source)

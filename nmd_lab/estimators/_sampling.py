@@ -166,9 +166,9 @@ class SampledModel(FactorModel):
     _rows: SampledRows
 
     def _predict_entries(self, rows: Any, columns: Any, return_std: bool) -> Any:
-        """Return the model at positions of the fitted matrix, perhaps with standard deviations."""
+        """Return the model at entries of the fitted matrix, perhaps with standard deviations."""
         model = self.posterior_ if self._is_sampled else self.decomposition_
-        entries = entries_of(Labels.plain(model.shape), rows, columns)
+        entries = entries_of(model.labels, rows, columns)
         mean = model.predict(entries)
         return (mean, self.posterior_.predict_std(entries)) if return_std else mean
 

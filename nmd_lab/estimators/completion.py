@@ -116,10 +116,11 @@ class MatrixCompletion(OneToOneFeatureMixin, SampledModel):  # type: ignore[misc
         Parameters
         ----------
         X : array_like
-            Positions of rows, if `columns` is given.  Otherwise integers (n_pairs, 2), positions of
-            rows and columns; or dense rows (n_samples, n_features), also of two features.
-        columns : array_like of int, optional
-            Positions of columns; they broadcast with those of the rows.
+            Labels or positions of rows, if `columns` is given, by the rule of
+            `Decomposition.predict`.  Otherwise integers (n_pairs, 2), rows and columns by the same
+            rule; or dense rows (n_samples, n_features), also of two features.
+        columns : label, int or array_like, optional
+            Labels or positions of columns; they broadcast with the rows.
         return_std : bool, default False
             Whether to return standard deviations of new observations too, with "sample".
 
@@ -135,7 +136,7 @@ class MatrixCompletion(OneToOneFeatureMixin, SampledModel):  # type: ignore[misc
         if columns is None and is_sparse(X):
             whole = "posterior_" if self._is_sampled else "decomposition_"
             raise TypeError(
-                f"X is sparse: give positions, or use transform(X) or {whole}.predict(X)."
+                f"X is sparse: give rows and columns, or use transform(X) or {whole}.predict(X)."
             )
         if columns is not None:
             return self._predict_entries(X, columns, return_std)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -50,7 +49,7 @@ class PlotAccessor:
         """Draw each component; see `nmd_lab.plots.components`."""
         return components(self.fit, shape, kind=kind, **options)
 
-    def reconstruction(self, X: Any, rows: Sequence[int] | None = None, **options: Any) -> Axes:
+    def reconstruction(self, X: Any, rows: Any = None, **options: Any) -> Axes:
         """Draw data beside their reconstruction; see `nmd_lab.plots.reconstruction`."""
         return reconstruction(self.fit, X, rows, **options)
 

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from nmd_lab._checks import check_positions
 from nmd_lab.data.labels import COMPONENT
 from nmd_lab.data.pictures import Picture, picture_of
 from nmd_lab.result.decomposition import Decomposition
+from nmd_lab.result.lookup import positions_of
 
 from ._canvas import axes, color_limit, diverging, gray_with_holes, hide_frame, rows_of
 from ._mosaic import Mosaic
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
 def reconstruction(
     fit: Decomposition,
     X: Any,
-    rows: Sequence[int] | None = None,
+    rows: Any = None,
     *,
     shape: tuple[int, int] | None = None,
     observed: ArrayLike | None = None,
@@ -37,8 +36,8 @@ def reconstruction(
         The fit.
     X : array_like, masked array, DataFrame, DataArray, scipy.sparse or SparseObservations
         The data, if possible with the true values of the missing entries.
-    rows : sequence of int, optional
-        Rows of the fit to draw, counted from 0. Default: all as one picture.
+    rows : label, int or array_like, optional
+        Labels or positions of the rows to draw, as for `predict`. Default: all as one picture.
     shape : (int, int), optional
         Height and width of the picture of one row. Default: from the coordinates of the columns.
     observed : array_like of bool, optional
@@ -59,7 +58,7 @@ def reconstruction(
     ValueError
         If X has another shape or other labels than the data of the fit, or if `shape` does not
         hold the columns.
-    IndexError
+    KeyError, IndexError
         If a row does not exist.
 
     Examples
@@ -71,7 +70,7 @@ def reconstruction(
     >>> len(ax.images)  # observed, reconstruction and residual of two digits
     6
     """
-    positions = None if rows is None else check_positions("rows", rows, fit.shape[0]).tolist()
+    positions = None if rows is None else positions_of(fit.labels, "rows", rows).ravel().tolist()
     original, values = rows_of(fit, X, positions)
     seen = original
     if observed is not None:

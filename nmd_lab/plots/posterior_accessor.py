@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -35,7 +34,7 @@ class PosteriorPlotAccessor:
         """Draw predicted against observed values; see `nmd_lab.plots.predictions`."""
         return predictions(self.posterior, X, **options)
 
-    def uncertainty(self, rows: Sequence[int] | None = None, **options: Any) -> Axes:
+    def uncertainty(self, rows: Any = None, **options: Any) -> Axes:
         """Draw the mean beside its standard deviation; see `nmd_lab.plots.uncertainty`."""
         return uncertainty(self.posterior, rows, **options)
 

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nmd_lab._checks import check_positions
 from nmd_lab.data.labels import COMPONENT
 from nmd_lab.data.matching import match_data
 from nmd_lab.data.pictures import Picture, picture_of
 from nmd_lab.result.entries import entries_at
+from nmd_lab.result.lookup import positions_of
 from nmd_lab.result.posterior.posterior import Posterior
 
 from ._canvas import axes, gray_with_holes, hide_frame
@@ -27,7 +26,7 @@ FEW_ROWS = 4
 
 def uncertainty(
     posterior: Posterior,
-    rows: Sequence[int] | None = None,
+    rows: Any = None,
     *,
     X: Any = None,
     shape: tuple[int, int] | None = None,
@@ -40,8 +39,9 @@ def uncertainty(
     ----------
     posterior : Posterior
         The posterior.
-    rows : sequence of int, optional
-        Rows to draw, counted from 0. Default: all as one picture; the first four with `shape`.
+    rows : label, int or array_like, optional
+        Labels or positions of the rows to draw, as for `predict`. Default: all as one picture; the
+        first four with `shape`.
     X : array_like, masked array, DataFrame, DataArray, scipy.sparse or SparseObservations, optional
         Data that are drawn too, on the left; missing entries are blue.
     shape : (int, int), optional
@@ -61,7 +61,7 @@ def uncertainty(
     ------
     ValueError
         If `shape` does not hold the columns, or X does not suit the posterior.
-    IndexError
+    KeyError, IndexError
         If a row does not exist.
 
     Examples
@@ -76,11 +76,12 @@ def uncertainty(
     6
     """
     m, n = posterior.shape
-    if rows is None and shape is not None:
-        rows = range(min(FEW_ROWS, m))
-    positions = np.arange(m) if rows is None else check_positions("rows", rows, m)
+    apart = rows is not None or shape is not None
+    positions = np.arange(min(FEW_ROWS, m) if apart else m)
+    if rows is not None:
+        positions = positions_of(posterior.labels, "rows", rows).ravel()
     template = posterior.draws["H"].isel({"chain": 0, "draw": 0, COMPONENT: 0}, drop=True)
-    picture = None if rows is None else picture_of(template, shape)
+    picture = picture_of(template, shape) if apart else None
     panels = _panels(posterior, positions, noise)
     if X is not None:
         data = match_data(posterior.labels, X, owner="the posterior")

@@ -146,7 +146,7 @@ class Filling(Factors):
         table = self.labels.table
         if table is not None:
             for typed, positions in table.blocks():
-                if typed.name == column and typed.kind != "number":
+                if typed.name == column and typed.kind not in ("number", "values"):
                     return typed, positions
         return None, positions_of(self.labels, "columns", [column], name="column")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -18,50 +18,13 @@ from nmd_lab.data.matching import first_few, known_columns
 from nmd_lab.data.observations import observe
 from nmd_lab.model.losses import Loss
 from nmd_lab.model.model import Model
-from nmd_lab.model.offsets import Offsets
+from nmd_lab.model.row_model import RowModel
 
 
-class FittedModel(NamedTuple):
-    """The parts of a fit that determine W for new rows.
-
-    Attributes
-    ----------
-    model : Model
-        Nonlinearities and losses, with what is known of entries with limits.
-    H : ndarray (rank, n)
-        Right factor.
-    offsets : Offsets
-        Offsets, which are added to WH inside f.
-    labels : Labels
-        Labels of the fitted matrix.
-    alpha, offset_alpha, epsilon : float
-        Ridges of W and offsets in the objective, and relative ridge of the factor steps.
-    constraint : str or None
-        Constraint on the rows of W, as ``parameters["w_constraint"]`` has it.
-    absent_are_zeros : bool
-        Whether absent entries of new sparse rows are zeros.
-    """
-
-    model: Model
-    H: FloatArray
-    offsets: Offsets
-    labels: Labels
-    alpha: float
-    offset_alpha: float
-    epsilon: float
-    constraint: str | None = None
-    absent_are_zeros: bool = False
-
-
-def fold_in(
-    model: FittedModel,
-    X: Any,
-    unknown: str,
-    **given: Any,
-) -> xr.DataArray:
+def fold_in(labels: Labels, model: RowModel, X: Any, unknown: str, **given: Any) -> xr.DataArray:
     """Return the labelled rows of W for new rows of X; see `Predictions.fold_in`."""
-    observed = observe_rows(model.labels, X, absent_are_zeros=model.absent_are_zeros, **given)
-    observations, columns = match_rows(model.labels, observed, unknown)
+    observed = observe_rows(labels, X, absent_are_zeros=model.absent_are_zeros, **given)
+    observations, columns = match_rows(labels, observed, unknown)
     W, offsets = fold_rows(model, observations, columns)
     labelled = observed.labels.label_rows(W)
     if offsets is None:
@@ -132,33 +95,18 @@ def match_rows(
 
 
 def fold_rows(
-    model: FittedModel,
+    model: RowModel,
     observations: Observations,
     columns: NDArray[np.intp] | None = None,
     *,
     threads: int | None = None,
 ) -> tuple[FloatArray, FloatArray | None]:
     """Return W (m, rank) of new rows, and their offsets (m,) if the fit has row offsets."""
-    from nmd_lab.solver.constraints.text import constraint_from
-    from nmd_lab.solver.new_rows import RowProblem, solve_new_rows
+    from nmd_lab.solver.new_rows import solve_new_rows
 
-    n = model.H.shape[1]
-    if columns is None:
-        columns = known_columns(model.labels, observations)
+    columns = np.arange(model.H.shape[1]) if columns is None else columns
     _check_values(model.model, columns, observations)
-    problem = RowProblem(
-        model.model,
-        np.ascontiguousarray(model.H.T),
-        model.offsets.mean + model.offsets.of_columns(n, float) + np.zeros(n),
-        columns,
-        model.offsets.rows is not None,
-        model.alpha,
-        model.offset_alpha,
-        model.epsilon,
-        constraint_from(model.constraint),
-        model.absent_are_zeros,
-    )
-    return solve_new_rows(problem, observations, threads=threads)
+    return solve_new_rows(model, observations, columns, threads=threads)
 
 
 def _check_values(model: Model, columns: NDArray[np.intp], observations: Observations) -> None:

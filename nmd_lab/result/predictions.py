@@ -14,10 +14,11 @@ from nmd_lab.data.base import FloatArray
 from nmd_lab.data.limits import GivenLimits
 from nmd_lab.model.kind import NO_LIMIT_MODEL, LimitModel
 from nmd_lab.model.model import make_model
+from nmd_lab.model.row_model import RowModel
 
 from .entries import entries_of, values_at
 from .factors import Factors
-from .fold_in import FittedModel, fold_in
+from .fold_in import fold_in
 from .lazy_rows import fold_in_blocks, is_dask_array
 from .lookup import Unknown, check_unknown
 
@@ -26,7 +27,7 @@ class Predictions(Factors):
     """Predictions of a fitted model, at single entries and for new rows."""
 
     @property
-    def model(self) -> FittedModel:
+    def model(self) -> RowModel:
         """The parts of the fit that determine W for new rows."""
         alpha = self.parameters.get("alpha", 0.0)
         offset_alpha = self.parameters.get("offset_alpha", alpha)
@@ -35,11 +36,10 @@ class Predictions(Factors):
         smallest = self.parameters.get("smallest_value", NO_LIMIT_MODEL.smallest)
         limits = LimitModel(float(smallest), float(self.parameters.get("limit_noise", 0.0)))
         model = self.kinds or make_model(self.nonlinearity, self.loss)
-        return FittedModel(
+        return RowModel(
             model.with_limits(limits),
             H,
             self.offsets,
-            self.labels,
             alpha=float(alpha + extra),
             offset_alpha=float(offset_alpha),
             epsilon=float(self.parameters.get("epsilon", 0.0)),
@@ -196,4 +196,4 @@ class Predictions(Factors):
                 raise ValueError("X is an array of Dask: give NaN where an entry is missing.")
             return fold_in_blocks(self.model, X)
         given = {"observed": observed, "weights": weights, "limits": limits}
-        return fold_in(self.model, X, unknown, **given)
+        return fold_in(self.labels, self.model, X, unknown, **given)

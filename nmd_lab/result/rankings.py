@@ -182,7 +182,10 @@ def _best(
     """Return the columns of the k largest predictions of a row, and these predictions."""
     n = fit.shape[1]
     scores = fit.scores(int(row))
+    table = fit.labels.table
     allowed = np.ones(n, dtype=bool)
+    if table is not None and table.of_values.any():  # attributes are in other units
+        allowed = table.of_values
     allowed[known] = False
     columns = np.flatnonzero(allowed)
     best = columns[np.argsort(-scores[columns], kind="stable")[:k]]

@@ -64,32 +64,44 @@ class _Listed(NamedTuple):
 def mixed_model(nonlinearity: Any, loss: Any, observations: Observations) -> Model:
     """Return the model of several kinds that arguments describe, with units from the data."""
     labels, shape = observations.labels, observations.shape
-    kinds = _kinds(labels)
     losses = _listed("loss", loss, labels, shape)
     functions = _listed("nonlinearity", nonlinearity, labels, shape)
-    of_column = losses.which.ndim == 1 and functions.which.ndim == 1
-    pairs: list[tuple[Any, Any]] = []
     which: NDArray[np.intp]
-    if of_column:  # each column has units of its own
-        which = np.arange(shape[1], dtype=np.intp)
-        for j, kind in enumerate(kinds):
-            d, f = losses.parts[losses.which[j]], functions.parts[functions.which[j]]
-            pairs.append((f, _loss_of(d, kind, one_for_all=not is_mixed(loss))))
+    if losses.which.ndim == 1 and functions.which.ndim == 1:
+        names, units = _names_and_units(labels)
+        each = np.stack([units, losses.which, functions.which], axis=-1)
+        _, first, which = np.unique(each, axis=0, return_index=True, return_inverse=True)
+        which, kinds, alike = which.reshape(shape[1]), _kinds(labels), not is_mixed(loss)
+        pairs = [
+            (functions.parts[f], _loss_of(losses.parts[d], kinds[j], one_for_all=alike))
+            for j, (_, d, f) in zip(first, each[first].tolist(), strict=True)
+        ]
+        groups = [f"column {plain_label(names[j])!r}" for j in first]
     else:
         both = np.stack(np.broadcast_arrays(losses.which, functions.which), axis=-1)
         positions, inverse = np.unique(both.reshape(-1, 2), axis=0, return_inverse=True)
         which = inverse.reshape(both.shape[:2])
         pairs = [(functions.parts[f], _loss_of(losses.parts[d])) for d, f in positions.tolist()]
+        groups = [f"group {k}" for k in range(len(pairs))]
     explicit = is_mixed(nonlinearity)
-    names = labels.flat(labels.columns) if of_column else None
-    found = []
-    for k, (x, weights) in enumerate(_entries_of(observations, which, len(pairs))):
-        where = f"group {k}" if names is None else f"column {plain_label(names[k])!r}"
-        f, d = pairs[k]
-        found.append(_kind(f, as_loss(d), explicit, x, weights, observations, where))
+    found = [
+        _kind(f, as_loss(d), explicit, *entries, observations, group)
+        for (f, d), group, entries in zip(
+            pairs, groups, _entries_of(observations, which, len(pairs)), strict=True
+        )
+    ]
     model = Model(tuple(found), which)
     _check_limits(observations)
     return model
+
+
+def _names_and_units(labels: Labels) -> tuple[list[Any], NDArray[np.intp]]:
+    """Return the name of each column for a message, and the first column with the same unit."""
+    names, table = list(labels.flat(labels.columns)), labels.table
+    if table is None:
+        return names, np.arange(len(names), dtype=np.intp)
+    either = zip(names, table.of_matrix, table.of_values, strict=True)
+    return [column.name if shared else name for name, column, shared in either], table.first_of_unit
 
 
 def _check_limits(observations: Observations) -> None:
@@ -134,7 +146,7 @@ def _kinds(labels: Labels) -> list[Loss | None]:
         if column.kind == "ordered":
             kinds.append(Ordinal(column.levels))
         else:
-            kinds.append(None if column.kind == "number" else Logistic(0))
+            kinds.append(None if column.kind in ("number", "values") else Logistic(0))
     return kinds
 
 
@@ -188,11 +200,10 @@ def _by_label(name: str, argument: Mapping[Any, Any], labels: Labels) -> _Listed
             f"{name} has the column {plain_label(unknown[0])!r}, which X does not have: give "
             "labels of X."
         )
-    parts = [
-        argument.get(label, argument.get(source))
-        for label, source in zip(names, sources, strict=True)
-    ]
-    return _Listed(parts, np.arange(len(names)))
+    position = {label: k for k, label in enumerate(argument, start=1)}
+    pairs = zip(names, sources, strict=True)
+    which = [position.get(label, position.get(source, 0)) for label, source in pairs]
+    return _Listed([None, *argument.values()], np.array(which, dtype=np.intp))
 
 
 def _kind(

@@ -1,4 +1,10 @@
-"""The compiled solver of single rows of W, with H fixed; see `nmd_lab.solver.new_rows`."""
+"""The compiled solver of single rows of W, with H fixed; see `nmd_lab.solver.new_rows`.
+
+A row has its own ρ and its own end.  Unless f is the identity, the problem is not convex.  A row
+therefore starts several times, from the least-squares fit to the starting T and from random w, and
+only the best start continues.  ρ doubles whenever the objective makes no progress, which ends the
+cycles that a small ρ allows.
+"""
 
 from __future__ import annotations
 
@@ -15,12 +21,29 @@ from nmd_lab.model.model import Model
 
 from .cholesky import factorize, substitute
 from .devices.compiled_passes import compile_entry_update, has_limits
-from .penalty import compare_residuals, relaxed_ratio
+from .penalty import BALANCED, compare_residuals, relaxed_ratio
+from .unit_rows import Doubles, UnitRows
 
+RANDOM_STARTS = 8  # of a row, in addition to one of least squares, if the problem is not convex
 TRIAL = 30  # iterations of each start before the best one continues
+MOST = 2000  # largest number of iterations of this one
+TOL = 1e-8  # residuals, relative to the starting T, at which it ends
 PERIOD = 25  # iterations over which the progress is measured
 PROGRESS = 1e-6  # largest relative decrease of the objective in a period that is no progress
 PATIENCE = 5  # periods in turn without progress after which a row ends
+
+
+def solve_free(unit: UnitRows) -> Doubles:
+    """Return the best rows of W without a constraint."""
+    model, rows, width = unit.model, unit.rows, unit.shape[1]
+    starts = np.random.default_rng(0).standard_normal((RANDOM_STARTS, width))
+    starts = starts[: 0 if model.linear else RANDOM_STARTS]
+    rule = (unit.ridge, unit.alphas, BALANCED.initial, BALANCED.factor, BALANCED.step)
+    entries = (*rows[:4], *marks_of(rows, model), unit.starting_T)
+    W = np.zeros(unit.shape)  # the kernel multiplies it by 0
+    kernel = _row_kernel(model.structure, kernel_name("rows", unit), model.is_ours)
+    kernel(*entries, unit.Ht, unit.base, starts, rule, TOL, MOST, model.numbers, W)
+    return W
 
 
 def marks_of(rows: CsrRows, model: Model) -> tuple[IntArray, FloatArray, IntArray]:
@@ -32,15 +55,9 @@ def marks_of(rows: CsrRows, model: Model) -> tuple[IntArray, FloatArray, IntArra
     return codes, np.asarray(uppers, dtype=np.float64), which.astype(np.int64, copy=False)
 
 
-def row_kernel(pair: Model, limited: bool) -> Callable[..., None]:
-    """Return the compiled solver of the rows of a CSR pattern.
-
-    It takes (indptr, indices, x, weights, limits, uppers, parts, t, Ht, base, starts, rule, tol,
-    max_iter, model, W): the entries with their starting T, random starts, `rule` = (ridge, alphas,
-    first ρ, ratio of the residuals, step of ρ), `Model.numbers`, and W for the results.
-    """
-    name = f"rows_{pair.name}{'_limits' if limited else ''}"
-    return _row_kernel(pair.structure, name, pair.is_ours)
+def kernel_name(loop: str, unit: UnitRows) -> str:
+    """Return the name of the compiled loop over some rows."""
+    return f"{loop}_{unit.model.name}{'' if unit.rows.limits is None else '_limits'}"
 
 
 @cache

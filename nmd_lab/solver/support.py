@@ -14,6 +14,7 @@ from nmd_lab.data.base import Observations
 from nmd_lab.data.labels import is_frame
 from nmd_lab.data.limits import NO_LIMITS, GivenLimits
 from nmd_lab.data.sparse import is_sparse
+from nmd_lab.data.sparse_observations import SparseObservations
 from nmd_lab.data.typed_table import table_of
 from nmd_lab.model.losses import as_loss
 
@@ -200,7 +201,10 @@ def features_of_data(
     """Return what data and model have, for fits and posteriors."""
     present = {}
     by_argument = is_mixed(nonlinearity) or is_mixed(loss)
-    if by_argument or (is_frame(X) and X.size and table_of(X) is not None):
+    table = X.labels.table if isinstance(X, SparseObservations) else None
+    if is_frame(X) and X.size:
+        table = table_of(X)
+    if by_argument or table is not None:
         words = "a loss or nonlinearity for each column" if by_argument else FEATURES["kinds"]
         present["kinds"] = words
     elif not is_auto(loss) and as_loss(loss).learns:

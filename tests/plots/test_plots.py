@@ -174,7 +174,7 @@ def test_reconstruction_of_rows(X, fit):
 def test_reconstruction_of_rows_that_make_no_picture(rng):
     users = pd.Index([f"u{i}" for i in range(9)], name="user")
     frame = pd.DataFrame(rng.random((9, 50)), index=users, columns=[f"film {i}" for i in range(50)])
-    ax = plots.reconstruction(nmd_lab.decompose(frame, 2, max_iter=5), frame, rows=[4, 2, 8])
+    ax = plots.reconstruction(nmd_lab.decompose(frame, 2, max_iter=5), frame, rows=["u4", 2, "u8"])
     np.testing.assert_array_equal(drawn(ax)[0], frame.iloc[[4, 2, 8]])
     assert [label.get_text() for label in ax.get_yticklabels()] == ["user u4", "user u2", "user u8"]
     top, middle, bottom = ax.get_yticks()

@@ -101,7 +101,7 @@ def test_the_linear_model_is_least_squares(alpha, rng):
         np.testing.assert_allclose(w, np.linalg.solve(G + alpha * np.eye(RANK), b), atol=1e-6)
 
 
-@pytest.mark.parametrize("f", NONLINEARITIES)
+@pytest.mark.parametrize("f", some(["relu", "identity", "square", "minmax", "modulus"], 2))
 def test_a_row_does_not_depend_on_the_others(f):
     H, X = planted(f, 30)
     X = noisy(X, "frobenius")

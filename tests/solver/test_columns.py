@@ -155,27 +155,18 @@ def test_new_rows_under_a_constraint_are_the_best_allowed():
     X = table(holes=0.1)
     fit = nmd.complete(X, 2, loss={"smoker": "logistic"}, alpha=0.5, offsets="none",
                        w_constraint="nonnegative", max_iter=60, random_state=0)  # fmt: skip
-    rows, H = X.iloc[:3].to_numpy(), fit.H.values
-    at_most = np.zeros(rows.shape, bool)
-    at_most[:, 0] = True  # a limit that does not matter where the model is below it
-    for limited in (None, at_most):
-        W = fit.fold_in(X.iloc[:3], at_most=limited).values
-        for w, x in zip(W, rows, strict=True):
-            seen = ~np.isnan(x)
+    H, W = fit.H.values, fit.fold_in(X.iloc[:3]).values
+    for w, x in zip(W, X.iloc[:3].to_numpy(), strict=True):
+        seen = ~np.isnan(x)
 
-            def objective(w, x=x, seen=seen, limited=limited):
-                t = w @ H
-                y = fit.kinds.expected(t, 0, ALL)
-                known = x if limited is None else np.where(limited[0], np.minimum(y, x), x)
-                losses = fit.kinds.losses(np.where(seen, known, 0.0), t, 0, ALL)
-                return losses[seen].sum() + 0.25 * w @ w
+        def objective(w, x=x, seen=seen):
+            losses = fit.kinds.losses(np.where(seen, x, 0.0), w @ H, 0, ALL)
+            return losses[seen].sum() + 0.25 * w @ w
 
-            best = min(
-                minimize(objective, start, bounds=[(0, None)] * 2).fun
-                for start in ([0.1, 0.1], [1.0, 0.0], [0.0, 1.0], w)
-            )
-            assert w.min() >= 0
-            assert objective(w) <= best * (1 + 1e-5) + 1e-9
+        starts = [0.1, 0.1], [1.0, 0.0], [0.0, 1.0], w
+        best = min(minimize(objective, each, bounds=[(0, None)] * 2).fun for each in starts)
+        assert w.min() >= 0
+        assert objective(w) <= best * (1 + 1e-5) + 1e-9
 
 
 def test_a_fit_is_read_back(tmp_path):

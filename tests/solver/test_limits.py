@@ -191,6 +191,23 @@ def test_rows_fold_in_with_limits():
     )
 
 
+def test_new_rows_with_limits_under_a_constraint_are_the_best_allowed():
+    X, _, below = concentrations()
+    fit = nmd.complete(X, 2, at_most=below, alpha=0.1, offsets="none", w_constraint="nonnegative",
+                       max_iter=20, solver=nmd.ADMM(limit_noise=0), random_state=0)  # fmt: skip
+    H, W = fit.H.values, fit.fold_in(X[:3], at_most=below[:3]).values
+    for w, x, is_limit in zip(W, X, below, strict=False):
+
+        def objective(w, x=x, is_limit=is_limit):
+            y = w @ H
+            return 0.5 * np.sum((np.where(is_limit, np.clip(y, 0, x), x) - y) ** 2) + 0.05 * w @ w
+
+        best = min(minimize(objective, each, bounds=[(0, None)] * 2).fun for each in (w, [1, 1]))
+        assert w.min() >= 0
+        assert objective(w) <= best * (1 + 1e-6)
+        assert is_limit.any()
+
+
 def test_estimators_take_limits():
     X, _, below = concentrations()
     model = nmd.MatrixCompletion(2, alpha=0.1, random_state=0).fit(X, at_most=below)

@@ -9,23 +9,20 @@ row.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from nmd_lab._numba import compile_kernel
-from nmd_lab.data.base import CsrRows, FloatArray
+from nmd_lab.data.base import FloatArray
 from nmd_lab.model.kind import AnyStructure
-from nmd_lab.model.model import Model
 from nmd_lab.solver.devices.compiled_passes import compile_entry_update, has_limits
-from nmd_lab.solver.row_kernel import marks_of
+from nmd_lab.solver.row_kernel import kernel_name, marks_of
 from nmd_lab.solver.row_problems import constrained_rows
-from nmd_lab.solver.scaling import Scaling
 from nmd_lab.solver.storage import Block, CsrStorage
+from nmd_lab.solver.unit_rows import Doubles, UnitRows, by_value
 
 from .base import FactorConstraint
 from .factor_constraints import is_nonnegative
@@ -37,137 +34,72 @@ PROGRESS = 1e-9  # relative decrease of the objective of a row in a period at wh
 STARTS = 4  # random starts in addition to one at 0, if f makes the problem non-convex
 
 
-@dataclass(frozen=True)
-class ConstrainedRows:
-    """The problem of some new rows that share one unit."""
-
-    scaling: Scaling
-    Ht: NDArray[np.float64]
-    base: NDArray[np.float64]
-    alphas: NDArray[np.float64]
-    epsilon_ridge: float
-    constraint: FactorConstraint
-
-    def solve(self, rows: CsrRows, rank: int) -> NDArray[np.float64]:
-        """Return the best rows, (k, n_solved), for entries in the units of the problem."""
-        found = np.zeros((rows.indptr.size - 1, self.Ht.shape[1]))
-        for rho, chosen in self._penalties(rows):
-            found[chosen] = self._solve_at(_rows_of(rows, chosen), rank, rho)
-        return found
-
-    @property
-    def pair(self) -> Model:
-        """The model in the units of the problem."""
-        return self.scaling.scaled_pair()
-
-    def _penalties(self, rows: CsrRows) -> Iterator[tuple[float, NDArray[np.intp]]]:
-        """Yield each ρ and the rows that have it."""
-        pair, lengths = self.pair, np.diff(rows.indptr)
-        of_entry = np.repeat(np.arange(lengths.size), lengths)
-        x, j = rows.values, rows.indices
-        t = np.asarray(pair.pseudo_inverse(x, 0, j), dtype=np.float64)
-
-        def sums(numbers: FloatArray) -> FloatArray:
-            return np.bincount(of_entry, rows.weights * numbers, lengths.size).astype(np.float64)
-
-        total = np.maximum(sums(np.ones_like(t)), 1e-300)
-        if pair.single is None:  # WH = 0 is the best constant
-            loss, spread = sums(pair.losses(x, np.zeros_like(t), 0, j)), 0.5 * sums(np.square(t))
-        else:
-            mean_x, mean_t = sums(x) / total, sums(t) / total
-            loss = sums(pair.loss(x, mean_x[of_entry]))
-            spread = 0.5 * sums(np.square(t - mean_t[of_entry]))
-        ratio = np.divide(loss, spread, out=np.ones_like(loss), where=spread > 0)
-        usable = np.isfinite(ratio) & (ratio > 0)
-        exponents = np.round(np.log2(np.where(usable, ratio, 1.0)))
-        for exponent in np.unique(exponents):
-            yield float(2.0**exponent), np.flatnonzero(exponents == exponent)
-
-    def _solve_at(self, rows: CsrRows, rank: int, rho: float) -> NDArray[np.float64]:
-        """Return the best rows of all starts."""
-        count, width = rows.indptr.size - 1, self.Ht.shape[1]
-        size, objective = 2.0**self.scaling.exponent, 2.0**self.scaling.of_objective
-        constraint = self.constraint.scaled(size, objective)
-        columns = ConstrainedColumns(constraint, slice(width - rank, width))
-        rng = np.random.default_rng(0)
-        starts = [np.zeros(width)]
-        if not self.pair.linear:
-            starts += list(rng.standard_normal((STARTS, width)))
-        best, lowest = np.zeros((count, width)), np.full(count, math.inf)
-        spread = self._spread(rows)
+def solve_constrained(unit: UnitRows, constraint: FactorConstraint, rank: int) -> Doubles:
+    """Return the best allowed rows of W; the last `rank` columns are constrained."""
+    width, scaling = unit.shape[1], unit.scaling
+    scaled = constraint.scaled(2.0**scaling.exponent, 2.0**scaling.of_objective)
+    columns = ConstrainedColumns(scaled, slice(width - rank, width))
+    starts = np.zeros((1, width))
+    if not unit.model.linear:
+        drawn = np.random.default_rng(0).standard_normal((STARTS, width))
+        starts = np.vstack([starts, np.abs(drawn) if is_nonnegative(constraint) else drawn])
+    W, lowest = np.zeros(unit.shape), np.full(unit.shape[0], math.inf)
+    for exponent, chosen in by_value(np.round(np.log2(unit.natural_penalties()))):
+        some = unit.take(chosen)
+        spread = _spread(some)[:, None]
         for start in starts:
-            begin = spread[:, None] * (np.abs(start) if is_nonnegative(self.constraint) else start)
-            reached, objectives = self._iterate(rows, columns.project(begin), columns, rho)
-            better = objectives < lowest
-            best[better], lowest[better] = reached[better], objectives[better]
-        return best
-
-    def _spread(self, rows: CsrRows) -> NDArray[np.float64]:
-        """Return the size of numbers of W with which WH is as large as T, for each row."""
-        t = self._starting_T(rows)
-        lengths = np.maximum(np.diff(rows.indptr), 1)
-        of_entry = np.repeat(np.arange(lengths.size), np.diff(rows.indptr))
-        squares = np.bincount(of_entry, t * t, lengths.size) / lengths
-        mean_square = float(np.mean(np.sum(np.square(self.Ht), axis=1)))
-        return np.sqrt(squares / max(mean_square, 1e-300))
-
-    def _starting_T(self, rows: CsrRows) -> NDArray[np.float64]:
-        """Return the starting T, a new array."""
-        kind = self.pair.single
-        if kind is not None:
-            return np.array(kind.nonlinearity.preimage(rows.values), dtype=np.float64)
-        return self.pair.pseudo_inverse(rows.values, 0, rows.indices).astype(np.float64)
-
-    def _iterate(
-        self, rows: CsrRows, W: FloatArray, columns: ConstrainedColumns, rho: float
-    ) -> tuple[FloatArray, FloatArray]:
-        """Return the best iterate of each row, and its objective."""
-        storage = CsrStorage((len(W), len(self.Ht)), rows.indptr, rows.indices)
-        block = Block(slice(0, len(W)), slice(0, rows.indices.size))
-        t = self._starting_T(rows)
-        u, S, offset = np.zeros_like(t), np.empty_like(t), self.base[rows.indices]
-        update = update_kernel(self.pair, rows.limits is not None)
-        loss_sums, marks = np.empty(len(W)), marks_of(rows, self.pair)
-        ridge = self.epsilon_ridge + self.alphas / rho
-        best, lowest, earlier = W.copy(), np.full(len(W), math.inf), np.full(len(W), math.inf)
-        active = np.ones(len(W), bool)
-        for iteration in range(1, ITERATIONS + 1):
-            storage.products(block, W, self.Ht, S)
-            S += offset
-            entries = rows.indptr, rows.values, rows.weights, marks
-            update(*entries, rho, t, u, S, self.pair.numbers, loss_sums)
-            objective = loss_sums + 0.5 * np.square(W) @ self.alphas
-            objective += [columns.value(row[None]) for row in W]
-            better = active & (objective < lowest)
-            best[better], lowest[better] = W[better], objective[better]
-            if iteration % PERIOD == 0:
-                active &= earlier - lowest > PROGRESS * np.abs(lowest)
-                earlier = lowest.copy()
-                if not active.any():
-                    break
-            W = W.copy()
-            every = slice(0, W.shape[1])
-            constrained_rows(columns, rho, storage, block, S, self.Ht, every, ridge, W)
-        return best, lowest
+            reached, objectives = _iterate(
+                some, columns.project(spread * start), columns, 2.0**exponent
+            )
+            better = objectives < lowest[chosen]
+            W[chosen[better]], lowest[chosen[better]] = reached[better], objectives[better]
+    return W
 
 
-def _rows_of(rows: CsrRows, chosen: NDArray[np.intp]) -> CsrRows:
-    """Return some rows."""
-    lengths = np.diff(rows.indptr)
-    keep = np.repeat(np.isin(np.arange(lengths.size), chosen), lengths)
-    indptr = np.append(0, np.cumsum(lengths[chosen]))
-    limits = None if rows.limits is None else rows.limits.at(keep)
-    return CsrRows.of(indptr, rows.indices[keep], rows.values[keep], rows.weights[keep], limits)
+def _spread(unit: UnitRows) -> Doubles:
+    """Return the size of numbers of W with which WH is as large as T, for each row."""
+    squares = np.bincount(unit.rows.row_of_entry, unit.starting_T**2, unit.shape[0])
+    mean_square = float(np.mean(np.sum(np.square(unit.Ht), axis=1)))
+    lengths = np.maximum(np.diff(unit.rows.indptr), 1)
+    return np.sqrt(squares / lengths / max(mean_square, 1e-300))
 
 
-def update_kernel(pair: Model, limited: bool) -> Callable[..., Any]:
-    """Return the compiled T- and U-update of rows, which also turns WH into S."""
-    name = f"constrained_update_{pair.name}{'_limits' if limited else ''}"
-    return _update_kernel(pair.structure, name, pair.is_ours)
+def _iterate(
+    unit: UnitRows, W: FloatArray, columns: ConstrainedColumns, rho: float
+) -> tuple[FloatArray, FloatArray]:
+    """Return the best iterate of each row, and its objective."""
+    model, rows = unit.model, unit.rows
+    storage = CsrStorage((len(W), len(unit.Ht)), rows.indptr, rows.indices)
+    block = Block(slice(0, len(W)), slice(0, rows.indices.size))
+    t, offset = unit.starting_T.copy(), unit.base[rows.indices]
+    u, S, loss_sums = np.zeros_like(t), np.empty_like(t), np.empty(len(W))
+    entries = rows.indptr, rows.values, rows.weights, marks_of(rows, model)
+    update = _update_kernel(model.structure, kernel_name("constrained_update", unit), model.is_ours)
+    ridge = unit.ridge + unit.alphas / rho
+    best, lowest, earlier = W.copy(), np.full(len(W), math.inf), np.full(len(W), math.inf)
+    active = np.ones(len(W), bool)
+    for iteration in range(1, ITERATIONS + 1):
+        storage.products(block, W, unit.Ht, S)
+        S += offset
+        update(*entries, rho, t, u, S, model.numbers, loss_sums)
+        objective = loss_sums + 0.5 * np.square(W) @ unit.alphas
+        objective += [columns.value(row[None]) for row in W]
+        better = active & (objective < lowest)
+        best[better], lowest[better] = W[better], objective[better]
+        if iteration % PERIOD == 0:
+            active &= earlier - lowest > PROGRESS * np.abs(lowest)
+            earlier = lowest.copy()
+            if not active.any():
+                break
+        W = W.copy()
+        every = slice(0, W.shape[1])
+        constrained_rows(columns, rho, storage, block, S, unit.Ht, every, ridge, W)
+    return best, lowest
 
 
 @cache
 def _update_kernel(structure: AnyStructure, name: str, cached: bool) -> Callable[..., Any]:
+    """Return the compiled T- and U-update of rows, which also turns WH into S."""
     update_entry = compile_entry_update(structure, has_limits(name))
 
     def update(indptr, x, weights, marks, rho, t, u, a, model, losses):  # type: ignore[no-untyped-def]

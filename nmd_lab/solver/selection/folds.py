@@ -101,7 +101,7 @@ def holes_depend_on_each_other(observations: Observations) -> bool:
     rows = np.linspace(0, m - 1, min(m, SAMPLED)).astype(int)
     columns = np.linspace(0, n - 1, min(n, SAMPLED)).astype(int)
     if observations.labels.table is not None:  # the indicators of a category are always together
-        columns = np.unique(observations.labels.table.first_of_block[columns])
+        columns = np.unique(observations.labels.table.first_of_cell[columns])
     excess = _missing(observations)[np.ix_(rows, columns)].astype(float)
     excess -= excess.mean(axis=0)
     together = np.square(excess.T @ excess)

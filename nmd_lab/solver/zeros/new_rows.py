@@ -19,6 +19,7 @@ from nmd_lab.data.base import CsrRows
 from nmd_lab.model.model import Model
 from nmd_lab.solver.devices.host import HOST
 from nmd_lab.solver.refinement.moreau_envelope import outer_products, symmetric
+from nmd_lab.solver.unit_rows import UnitRows
 
 Array = NDArray[np.floating]
 
@@ -48,34 +49,37 @@ class _Point:
             getattr(self, name)[mine] = getattr(other, name)[its]
 
 
-class ZeroRows:
+def solve_zeros(unit: UnitRows) -> Array:
+    """Return the best W found of rows of which the nonzero entries are given."""
+    rows, natural = _ZeroRows(unit), unit.natural_penalties()
+    best: Array = np.zeros(unit.shape)
+    lowest: Array = np.full(unit.shape[0], np.inf)
+    for start in rows.starts():
+        for positions, W, objective in rows.descend(start, natural):
+            better = objective < lowest[positions]
+            best[positions[better]] = W[better]
+            lowest[positions[better]] = objective[better]
+    return best
+
+
+class _ZeroRows:
     """The problem of some new rows that share one unit."""
 
-    def __init__(self, pair: Model, Ht: Array, alpha: float, ridge: float) -> None:
-        self.pair, self.Ht, self.alpha, self.ridge = pair, Ht, alpha, ridge
-        self.H, self.gram = np.ascontiguousarray(Ht.T), Ht.T @ Ht
-        self.envelope_pass = HOST.envelope_pass(pair, "float64_every")
-        self.curvature_pass = HOST.curvature_pass(pair, "float64_every")
-        self.zero_pass = HOST.zero_pass(pair, np.dtype(np.float64))
-        self.zeros = np.zeros(len(Ht))
+    def __init__(self, unit: UnitRows) -> None:
+        self.unit, self.pair, self.Ht, self.ridge = unit, unit.model, unit.Ht, unit.ridge
+        self.alpha = float(unit.alphas[0])
+        self.H, self.gram = np.ascontiguousarray(self.Ht.T), self.Ht.T @ self.Ht
+        self.envelope_pass = HOST.envelope_pass(self.pair, "float64_every")
+        self.curvature_pass = HOST.curvature_pass(self.pair, "float64_every")
+        self.zero_pass = HOST.zero_pass(self.pair, np.dtype(np.float64))
+        self.zeros = np.zeros(len(self.Ht))
 
-    def solve(self, rows: CsrRows) -> Array:
-        """Return the best W (m, rank) found of rows, of which the nonzero entries are given."""
-        natural, count = self._natural_penalties(rows), rows.indptr.size - 1
-        best: Array = np.zeros((count, self.Ht.shape[1]))
-        lowest: Array = np.full(count, np.inf)
-        for start in self._starts(rows):
-            for positions, W, objective in self._descend(rows, start, natural):
-                better = objective < lowest[positions]
-                best[positions[better]] = W[better]
-                lowest[positions[better]] = objective[better]
-        return best
-
-    def _starts(self, rows: CsrRows) -> Iterator[Array]:
+    def starts(self) -> Iterator[Array]:
         """Yield the least-squares fit to the starting T, and random W unless f is the identity."""
+        rows = self.unit.rows
         absent = float(self.pair.pseudo_inverse(np.zeros(1))[0])
-        T = self.pair.pseudo_inverse(rows.values) - absent
-        whole = np.tile(absent * self.H.sum(axis=1), (rows.indptr.size - 1, 1))
+        T = self.unit.starting_T - absent
+        whole = np.tile(absent * self.H.sum(axis=1), (self.unit.shape[0], 1))
         for i, stored in enumerate(_slices(rows)):
             whole[i] += T[stored] @ self.Ht[rows.indices[stored]]
         damped: Array = self.gram + (self.ridge + self.alpha) * np.eye(len(self.gram))
@@ -85,11 +89,9 @@ class ZeroRows:
         for _ in range(0 if self.pair.nonlinearity.linear else RANDOM_STARTS):
             yield scale * rng.standard_normal((1, len(self.gram)))
 
-    def _descend(
-        self, rows: CsrRows, W: Array, natural: Array
-    ) -> Iterator[tuple[NDArray[np.intp], Array, Array]]:
+    def descend(self, W: Array, natural: Array) -> Iterator[tuple[NDArray[np.intp], Array, Array]]:
         """Yield the positions of some rows, a W of each, and their objectives."""
-        everywhere = np.arange(len(natural))
+        rows, everywhere = self.unit.rows, np.arange(len(natural))
         W = np.broadcast_to(W, (len(natural), W.shape[1])).copy()
         for penalty in PENALTIES:
             rho, active = penalty * natural, everywhere
@@ -100,7 +102,7 @@ class ZeroRows:
                 weight = (damping * rho)[active][:, None, None]
                 normal = at.normal[active] + weight * self.gram
                 step = -np.linalg.solve(normal, at.gradient[active][:, :, None])[:, :, 0]
-                trial = self._point(_select(rows, active), W[active] + step, rho[active])
+                trial = self._point(rows.take(active), W[active] + step, rho[active])
                 yield active, W[active] + step, trial.objective
                 lower = trial.value < at.value[active]
                 gain = np.where(lower, at.value[active] - trial.value, np.inf)
@@ -152,21 +154,6 @@ class ZeroRows:
             total += C[:, chunk] @ outer_products(self.Ht[chunk])
         return total
 
-    def _natural_penalties(self, rows: CsrRows) -> Array:
-        """Return the natural penalty of each row; see `nmd_lab.solver.problem.natural_penalty`."""
-        n, loss, preimage = len(self.Ht), self.pair.loss, self.pair.pseudo_inverse
-        natural = np.ones(rows.indptr.size - 1)
-        absent = float(preimage(np.zeros(1))[0])
-        for i, stored in enumerate(_slices(rows)):
-            x = rows.values[stored]
-            T = preimage(x)
-            y, mean = loss.constant(x.sum() / n), (T.sum() + (n - x.size) * absent) / n
-            constant = np.sum(loss(x, y)) + (n - x.size) * float(loss(0.0, y))
-            spread = np.sum((T - mean) ** 2) + (n - x.size) * (absent - mean) ** 2
-            ratio = 2 * constant / spread if spread > 0 else 0.0
-            natural[i] = ratio if 0 < ratio < np.inf else 1.0
-        return natural
-
 
 def handles_rows(pair: Model) -> bool:
     """Return whether Newton steps suit a model: one smooth loss, and an f within its domain."""
@@ -182,11 +169,3 @@ def _slices(rows: CsrRows) -> Iterator[slice]:
     """Yield the entries of each row."""
     ends = rows.indptr.tolist()
     return (slice(*pair) for pair in pairwise(ends))
-
-
-def _select(rows: CsrRows, chosen: NDArray[np.intp]) -> CsrRows:
-    """Return some rows."""
-    lengths = np.diff(rows.indptr)[chosen]
-    indptr = np.append(0, np.cumsum(lengths))
-    entries = np.repeat(rows.indptr[chosen] - indptr[:-1], lengths) + np.arange(indptr[-1])
-    return CsrRows.of(indptr, rows.indices[entries], rows.values[entries], None, None)

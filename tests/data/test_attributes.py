@@ -1,0 +1,128 @@
+"""Typed columns of the rows beside a long table: the same problem as in a dense table."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import nmd_lab as nmd
+from nmd_lab.data.matching import known_columns
+from nmd_lab.solver.columns import mixed_model
+
+USERS = [f"user {k}" for k in range(24)]
+OPTIONS = {"alpha": 0.5, "offsets": "none", "tol": 0, "max_iter": 40, "random_state": 0}
+
+
+def tables(seed=0, n_items=5):
+    """Return ratings in long form, all items in one unit, and attributes of the users with holes.
+
+    Each item has the same ratings, by other users, so that the unit of all is that of each.
+    """
+    rng = np.random.default_rng(seed)
+    ratings = np.array([1.0, 2, 2, 3, 3, 3, 4, 4, 5, 5])
+    columns = [
+        {"user": rng.permutation(USERS[:20])[:10], "item": item, "rating": ratings}
+        for item in range(n_items)
+    ]
+    long = pd.concat([pd.DataFrame(column) for column in columns])
+    age = pd.Series(rng.integers(18, 70, 24).astype(float), USERS)
+    users = pd.DataFrame({"age": age, "member": pd.array(rng.random(24) < 0.5, "boolean")})
+    users.loc[USERS[3], "age"] = np.nan
+    users.loc[USERS[5], "member"] = pd.NA
+    return long, users
+
+
+def test_it_is_the_problem_of_a_dense_table():
+    long, users = tables()
+    X = nmd.observations_from_table(long, attributes=users)
+    assert X.n_observed == len(long) + 2 * 24 - 2  # nothing is stored where nothing is known
+    dense = long.pivot(index="user", columns="item", values="rating").reindex(sorted(USERS))
+    dense = dense.rename(columns=str).join(users)
+    few, whole = nmd.complete(X, 2, **OPTIONS), nmd.complete(dense, 2, **OPTIONS)
+    assert few.reconstruct()["item"].values.tolist() == [0, 1, 2, 3, 4, "age", "member"]
+    assert few.reconstruct()["user"].values.tolist() == dense.index.tolist()
+    np.testing.assert_allclose(few.reconstruct(), whole.reconstruct(), rtol=1e-7, atol=1e-9)
+    np.testing.assert_allclose(few.probabilities("member"), whole.probabilities("member"), 1e-7)
+    new = pd.DataFrame({"member": [True], "age": [33.0]}, index=["new"])
+    predicted = few.append(new).predict("new", [0, 4, "age"])
+    np.testing.assert_allclose(predicted, whole.append(new).predict("new", ["0", "4", "age"]), 1e-6)
+    assert few.top(USERS[0], k=9).size == 5  # an age is nothing to recommend
+
+
+def test_a_new_user_is_predicted_from_attributes_better_than_by_the_mean_of_each_item():
+    rng, users, items = np.random.default_rng(0), 120, 12
+    age, member = rng.uniform(20, 70, users), rng.random(users) < 0.5
+    tastes = np.column_stack([(age - 45) / 15, 2 * member - 1]) @ rng.normal(size=(2, items))
+    i, j = np.nonzero(rng.random((users, items)) < 0.5)
+    rating = 3 + rng.normal(size=items)[j] + tastes[i, j] + 0.3 * rng.normal(size=i.size)
+    long = pd.DataFrame({"user": i, "item": j, "rating": rating})
+    about = pd.DataFrame({"age": age, "member": member})
+    is_new, options = long["user"] >= 100, {"alpha": 1.0, "random_state": 0, "offsets": "columns"}
+    X = nmd.observations_from_table(long[~is_new], attributes=about[:100])
+    fit = nmd.complete(X, 2, **options).append(about[100:])
+    test = long[is_new]
+    errors = fit.predict(test["user"], test["item"]) - test["rating"]
+    mean = long[~is_new].groupby("item")["rating"].mean()
+    assert np.mean(errors**2) < 0.5 * np.mean((mean[test["item"]].to_numpy() - test["rating"]) ** 2)
+
+
+def test_all_values_share_a_unit_and_may_have_a_loss_by_their_name():
+    long, users = tables()
+    X = nmd.observations_from_table(long, attributes=users)
+    model = mixed_model("identity", {"rating": "l1"}, X)
+    assert [kind.loss.name for kind in model.kinds] == ["l1", "frobenius", "logistic"]
+    assert model.which.tolist() == [0] * 5 + [1, 2]
+    assert mixed_model("identity", {3: "l1"}, X).which.tolist() == [0, 0, 0, 1, 0, 2, 3]
+
+
+def test_float32_stays_and_a_split_keeps_indicators_together():
+    long, users = tables()
+    users["work"] = pd.Categorical.from_codes(np.arange(24) % 3, ["art", "law", "none"])
+    X = nmd.observations_from_table(long.astype({"rating": "float32"}), attributes=users)
+    assert X.dtype == np.float32
+    assert X.column_labels[-3:].tolist() == ["work=art", "work=law", "work=none"]
+    train, test = nmd.split_observed(X, 0.3, random_state=0)
+    assert train.n_observed + test.n_observed == X.n_observed
+    held = pd.DataFrame(~np.isnan(test.to_array()), columns=X.column_labels)
+    assert held["work=art"].equals(held["work=none"])
+    assert not held[0].equals(held[1])
+
+
+def test_a_fit_is_read_back(tmp_path):
+    long, users = tables()
+    fit = nmd.complete(nmd.observations_from_table(long, attributes=users), 2, **OPTIONS)
+    fit.save(tmp_path / "fit.nc")
+    read = nmd.load(tmp_path / "fit.nc")
+    np.testing.assert_array_equal(read.predict(USERS[0], "age"), fit.predict(USERS[0], "age"))
+    np.testing.assert_array_equal(read.predict(USERS[0], 3), fit.predict(USERS[0], 3))
+    assert read.labels.table == fit.labels.table
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "said"),
+    [
+        (lambda users: users.to_numpy(), TypeError, "attributes is a ndarray: give a DataFrame"),
+        (lambda users: users[[]], ValueError, "attributes has 0 columns"),
+        (lambda users: users.reset_index(names="user"), ValueError, "set_index"),
+        (lambda users: users.reset_index(drop=True), ValueError, "row labels 0, 1, 2, 3, 4 and 19"),
+        (lambda users: pd.concat([users, users]), ValueError, "with a label twice"),
+        (lambda users: users.assign(name=USERS), TypeError, "With X = attributes, X has ident"),
+        (lambda users: users.rename(columns={"age": 3}), ValueError, "attributes has the column 3"),
+        (lambda users: users.rename(columns={"age": "rating"}), ValueError, "column 'rating'"),
+    ],
+)
+def test_attributes_that_do_not_go_with_the_table(change, error, said):
+    long, users = tables()
+    with pytest.raises(error, match=said):
+        nmd.observations_from_table(long, attributes=change(users))
+
+
+def test_levels_of_new_rows_are_those_of_the_fit():
+    long, users = tables()
+    levels = pd.CategoricalDtype(["low", "mid", "high"], ordered=True)
+    users["income"] = pd.Categorical.from_codes(np.arange(24) % 3, dtype=levels)
+    X = nmd.observations_from_table(long, attributes=users)
+    other = users.assign(income=users["income"].cat.set_categories(["mid", "high"]))
+    with pytest.raises(ValueError, match="the levels 'mid', 'high' in column 'income': give those"):
+        known_columns(X.labels, nmd.observations_from_table(long, attributes=other))
