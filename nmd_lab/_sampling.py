@@ -23,14 +23,14 @@ from .checkpoint.encoding import Classes
 from .data.fingerprint import fingerprint
 from .data.labels import is_dask
 from .data.observations import observe
-from .model.nonlinearities import as_nonlinearity
 from .model.ordinal import Ordinal
 from .result.posterior.posterior import Posterior
 from .result.provenance import provenance
+from .solver.prepare import classes_of
 from .solver.sampler.draws import Draws
-from .solver.sampler.noise import PRECISIONS
+from .solver.sampler.noise import precision_of
 from .solver.sampler.options import SampleOptions
-from .solver.sampler.prepare import PreparedSample, as_ordinal, prepare_sample
+from .solver.sampler.prepare import PreparedSample, prepare_sample
 from .solver.sampler.run import Chains, ChainStart, PosteriorState
 from .solver.sampler.start import start_chain
 from .solver.sampler.targets import check_targets
@@ -63,7 +63,7 @@ def draw_posterior(
     tune = options.tune
     if tune is None:
         tune = TUNE if before is None else 0
-    targets = check_targets(options.targets, prepared)
+    targets = check_targets(options.targets, prepared.model.shape)
     call = _call(rank, nonlinearity, loss, data, options)
     state, rng, save = _state_and_save(prepared, options, call)
     starts = _starts(prepared, options, before, rng)
@@ -85,10 +85,6 @@ def _present(
     present = form | {"sample": DATA["sample"]} | features_of_compute(options.compute)
     present |= features_of_data(X, nonlinearity, loss, data["limits"], data["weights"])
     present.pop("learned", None)  # the sampler draws it
-    if "kinds" not in present and as_ordinal(loss) is not None:
-        present["levels"] = DATA["levels"]
-    if "kinds" not in present and not as_nonlinearity(nonlinearity).linear:
-        present["nonlinearity"] = f"nonlinearity={nonlinearity!r}"
     if options.targets is not None:
         present["targets"] = "targets="
     if is_dask(X) and not isinstance(X, xr.DataArray):
@@ -113,13 +109,13 @@ def _state_and_save(
     prepared: PreparedSample, options: SampleOptions, call: Call
 ) -> tuple[PosteriorState, np.random.Generator, Callable[[], None]]:
     """Return where the chains stand, their random numbers, and what writes them to a file."""
-    rng, compute, pair = as_generator(options.random_state), options.compute, prepared.model.pair
+    rng, compute = as_generator(options.random_state), options.compute
     before_all = PosteriorState(copy.deepcopy(rng))
     if compute.checkpoint is None:
         return before_all, rng, lambda: None
     checkpoint = Checkpoint(
         *(compute.checkpoint, compute.checkpoint_every, call, fingerprint(prepared.observations)),
-        *(Classes([type(pair.nonlinearity), type(pair.loss)]), before_all),
+        *(Classes(classes_of(prepared.model.pair)), before_all),
     )
     state = checkpoint.state
     return state, rng if state is before_all else copy.deepcopy(state.rng), checkpoint.tick
@@ -139,9 +135,10 @@ def _starts(
         chain_rng = new_stream(rng)
         seed = int(chain_rng.integers(2**62))
         init = "random" if is_warm else options.init
-        state = start_chain(model, prepared.work, observations, prepared.n_levels, init, chain_rng)
-        if type(model.pair.loss) not in PRECISIONS:  # β is 1 in the units of X
-            state.beta = math.ldexp(1.0, scaling.of_objective)
+        state = start_chain(model, prepared.work, observations, init, chain_rng)
+        for k, kind in enumerate(model.pair.kinds):
+            if not precision_of(kind.loss).shape:  # β is 1 in the units of X
+                state.beta[k] = math.ldexp(1.0, scaling.of_objective)
         if before is not None:
             continue_from(before, chain, state, scaling)
         elif is_warm:
@@ -157,17 +154,18 @@ def _label(
     tune: int,
 ) -> Posterior:
     """Return the labelled posterior, in the units of X."""
-    model, scaling = prepared.model, prepared.scaling
-    arrays = draws.in_units_of_X(scaling, model)
-    loss: Any = prepared.loss
+    model, pair = prepared.model, prepared.pair
+    arrays = draws.in_units_of_X(prepared.scaling, model)
+    nonlinearity, loss = pair.shown
     levels = None
     if isinstance(loss, Ordinal):
         loss, levels = "frobenius", loss.levels
     return Posterior.from_arrays(
         prepared.observations.labels,
-        nonlinearity=prepared.nonlinearity,
+        nonlinearity=nonlinearity,
         loss=loss,
-        noise=model.kind,
+        kinds=pair if model.by_column else None,
+        noise=model.noises if model.by_column else model.noises[0],
         levels=levels,
         probe_rows=draws.probes.rows,
         probe_columns=draws.probes.columns,

@@ -30,7 +30,7 @@ def check_init(init: Any, model: Model, chains: int) -> None:
     if not isinstance(init, Posterior):
         return
     compared = {
-        "noise": (init.noise, model.kind),
+        "noise": (init.noise, model.noises if model.by_column else model.noises[0]),
         "row offsets": ("row_offsets" in init.draws, model.row_offsets),
         "column offsets": ("column_offsets" in init.draws, model.column_offsets),
         "chains": (init.draws.sizes["chain"], chains),
@@ -65,12 +65,14 @@ def continue_from(before: Posterior, chain: int, state: ChainState, scaling: Sca
         scaling,
     )
     draws = before.draws.isel(chain=chain, draw=-1)
-    state.rho = float(np.ldexp(draws["rho"].item(), 4 * scaling.exponent))
+    state.rho[:] = np.ldexp(draws["rho"].values.ravel(), 4 * scaling.exponent)
     if "beta" in draws:
-        of_beta = scaling.of_objective
-        state.beta = float(np.ldexp(draws["beta"].item(), of_beta))
-    if state.cuts is not None:
-        state.cuts.ends[1:-1] = draws["cut_points"].values
+        state.beta[:] = np.ldexp(draws["beta"].values.ravel(), scaling.of_objective)
+    if "cut_points" in draws:
+        inner = draws["cut_points"].values.reshape(len(state.cuts), -1)
+        for cuts, last_ones in zip(state.cuts, inner, strict=True):
+            if cuts is not None:
+                cuts.ends[1:-1] = last_ones[: cuts.ends.size - 2]
     state.sweep = int(before.parameters.get("sweeps", 0))
 
 

@@ -145,7 +145,7 @@ def fold_rows(
     n = model.H.shape[1]
     if columns is None:
         columns = known_columns(model.labels, observations)
-    _check_values(model.model, columns, observations)
+    check_values(model.model, columns, observations)
     problem = RowProblem(
         model.model,
         np.ascontiguousarray(model.H.T),
@@ -161,7 +161,7 @@ def fold_rows(
     return solve_new_rows(problem, observations, threads=threads)
 
 
-def _check_values(model: Model, columns: NDArray[np.intp], observations: Observations) -> None:
+def check_values(model: Model, columns: NDArray[np.intp], observations: Observations) -> None:
     """Raise ValueError for values that the loss, or that of their column, does not define."""
     x, weights = observations.observed()
     if model.which is None:

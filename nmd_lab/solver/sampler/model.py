@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nmd_lab.data.base import FloatArray, Observations
+from nmd_lab.model.losses import Loss
 from nmd_lab.model.model import Model as EntryModel
 from nmd_lab.model.ordinal import Ordinal
 from nmd_lab.solver.storage import Block, CsrStorage, DenseStorage, storage_of
@@ -28,9 +29,9 @@ class Model:
     Attributes
     ----------
     pair : nmd_lab.model.model.Model
-        Nonlinearity and loss.
-    kind : NoiseKind
-        Where the noise is.
+        Nonlinearities, losses and units: one kind for all entries, or one for each column.
+    noises : tuple of NoiseKind
+        Where the noise of each kind is.
     rank : int
         Number of components.
     row_offsets, column_offsets : bool
@@ -42,7 +43,7 @@ class Model:
     storage : CsrStorage or DenseStorage
         Positions of the stored entries.
     values : ndarray (n_entries,)
-        X at these entries; for ordinal data the levels, counted from 0.
+        X at these entries; positions of ordered levels, counted from 0.
     weights : ndarray (n_entries,) or None
         Weights > 0; None if every one is 1.
     threads : int
@@ -54,7 +55,7 @@ class Model:
     """
 
     pair: EntryModel
-    kind: NoiseKind
+    noises: tuple[NoiseKind, ...]
     rank: int
     row_offsets: bool
     column_offsets: bool
@@ -139,18 +140,59 @@ class Model:
         m, n = self.shape
         return np.arange(m + 1) * n
 
+    @property
+    def by_column(self) -> bool:
+        """Whether each column has a kind, with units and noise levels for itself."""
+        return self.pair.which is not None
+
+    @cached_property
+    def columns(self) -> tuple[CsrStorage, NDArray[np.integer]]:
+        """The stored entries column by column, and their positions among those by row."""
+        assert isinstance(self.storage, CsrStorage)
+        return self.storage.transposed()
+
+    @cached_property
+    def counts(self) -> NDArray[np.integer]:
+        """Number of stored entries of each kind."""
+        if self.by_column:
+            return np.diff(self.columns[0].indptr)
+        return np.array([self.n_entries])
+
+    @cached_property
+    def weights_of_T(self) -> FloatArray | None:
+        """Weights of T at the entries; where the noise is after f they belong to the loss alone."""
+        after = np.array([noise == "after" for noise in self.noises])
+        if self.weights is None or after.all():
+            return None
+        if not after.any():
+            return self.weights
+        assert isinstance(self.storage, CsrStorage)
+        return np.where(after[self.storage.indices], 1, self.weights).astype(self.dtype)
+
+    @cached_property
+    def units_of_entries(self) -> tuple[FloatArray, FloatArray]:
+        """Centre and size of the kind of each entry."""
+        assert isinstance(self.storage, CsrStorage)
+        units = np.array([(kind.centre, kind.size) for kind in self.pair.kinds], self.dtype)
+        centre, size = units[self.storage.indices].T.copy()
+        return centre, size
+
     @cached_property
     def sides(self) -> tuple[Side, Side]:
         """The half-sweeps over rows and over columns."""
-        threads = self.threads
+        threads, weights = self.threads, self.weights_of_T
         if isinstance(self.storage, DenseStorage):
             return DenseSide(self.shape, False, threads), DenseSide(self.shape, True, threads)
-        # Weights belong to the loss after f, and to T where the noise is before f.
-        weights = None if self.kind == "after" else self.weights
-        transposed, order = self.storage.transposed()
+        transposed, order = self.columns
+        of_rows = of_columns = None
+        if self.by_column:
+            of_rows = self.storage.indices
+            of_columns = np.repeat(np.arange(self.shape[1]), self.counts)
         return (
-            SparseSide(self.storage, None, weights, threads),
-            SparseSide(transposed, order, None if weights is None else weights[order], threads),
+            SparseSide(self.storage, None, weights, of_rows, threads),
+            SparseSide(
+                transposed, order, None if weights is None else weights[order], of_columns, threads
+            ),
         )
 
     def products(self, A: FloatArray, B: FloatArray, block: Block) -> FloatArray:
@@ -178,21 +220,25 @@ class Model:
             )
 
 
-def number_of_levels(loss: Any) -> int:
-    """Return the number of levels of an ordinal model; 0 for a loss."""
+def levels_of(loss: Loss) -> int:
+    """Return the number of levels of a loss; 0 if x is a number."""
     return loss.levels.size if isinstance(loss, Ordinal) and loss.levels is not None else 0
 
 
-def make_model(
-    stored: Observations, fields: dict[str, Any], ordinal: Ordinal | None, threads: int
-) -> Model:
+def make_model(stored: Observations, fields: dict[str, Any], threads: int) -> Model:
     """Return a model with the entries of observations."""
+    pair: EntryModel = fields["pair"]
+    storage: Any = storage_of(stored)
     values = np.ascontiguousarray(stored.values).ravel()
-    if ordinal is not None:
-        values = ordinal.codes(values).astype(values.dtype)
+    if any(isinstance(kind.loss, Ordinal) for kind in pair.kinds):
+        values = values.copy()
+        for k, kind in enumerate(pair.kinds):
+            if isinstance(kind.loss, Ordinal):
+                at: Any = slice(None) if pair.which is None else storage.indices == k
+                values[at] = kind.loss.codes(values[at])
     return Model(
         **fields,
-        storage=storage_of(stored),
+        storage=storage,
         values=values,
         weights=stored.weights,
         threads=threads,

@@ -10,6 +10,7 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nmd_lab._interruption import Interruption
 from nmd_lab._stop_reason import StopReason
@@ -17,6 +18,7 @@ from nmd_lab.data.base import FloatArray
 from nmd_lab.solver.loop import loop
 
 from .chain import sweep
+from .cut_points import CutPoints
 from .draws import Draws, Probes
 from .model import Model
 from .options import SampleOptions
@@ -203,9 +205,9 @@ class Recorder:
         self._now.log_likelihood[-1].append(state.log_likelihood)
         model, vectors, probes = self._model, (state.rows, state.columns), self.probes
         products = model.at(*vectors, probes.rows, probes.columns)
-        self._now.predictions[-1].append(model.pair.nonlinearity(products))
+        self._now.predictions[-1].append(model.pair.modelled(products, probes.rows, probes.columns))
         if (targets := self._targets) is not None:
-            targets.add(model.at(*vectors, targets.rows, targets.columns), state.rho)
+            targets.add(model, state)
         if number % self._step == 0:
             self._keep(state)
 
@@ -218,13 +220,13 @@ class Recorder:
         draw: dict[str, Any] = {
             "rows": state.rows.astype(np.float32),
             "columns": state.columns.astype(np.float32),
-            "rho": state.rho,
-            "beta": state.beta,
+            "rho": state.rho.copy(),
+            "beta": state.beta.copy(),
             "row_means": state.row_prior.mean.copy(),
             "row_precisions": state.row_prior.precision.copy(),
         }
-        if state.cuts is not None:
-            draw["cut_points"] = state.cuts.ends[1:-1].copy()
+        if any(state.cuts):
+            draw["cut_points"] = _padded(state.cuts)
         for name, array in draw.items():
             chains = self._now.draws.setdefault(name, [[] for _ in self._now.log_likelihood])
             chains[-1].append(array)
@@ -255,3 +257,12 @@ class Recorder:
             step=self._step,
             targets=self._targets,
         )
+
+
+def _padded(cuts: list[CutPoints | None]) -> NDArray[np.float64]:
+    """Return the cut points of each kind, and NaN where a kind has fewer than another."""
+    inner = [np.empty(0) if each is None else each.ends[1:-1] for each in cuts]
+    padded = np.full((len(inner), max(each.size for each in inner)), np.nan)
+    for row, each in zip(padded, inner, strict=True):
+        row[: each.size] = each
+    return padded

@@ -39,18 +39,15 @@ def weight_on(grid, codes, v, first):
 def chain_of(codes, number, v, sweeps, tune=500):
     """Return draws of the cut points, the last log-likelihood, and the cut points at the end."""
     rng = np.random.default_rng(1)
-    levels = Levels(codes, np.array([0, codes.size // 3, codes.size]), number)
+    levels = Levels(codes, codes, np.array([0, codes.size // 3, codes.size]), number)
     levels.look(v)
     points = CutPoints.first(levels.counts)
 
-    def likelihood_of(level, low, high):
-        return levels.log_likelihoods(level, low, high).sum()
-
     for _ in range(tune):
-        points.draw(likelihood_of, rng, tune=True)
+        points.draw(levels, rng, tune=True)
     kept = np.empty((sweeps, points.ends.size - 2))
     for k in range(sweeps):
-        likelihood = points.draw(likelihood_of, rng, tune=False)
+        likelihood = points.draw(levels, rng, tune=False)
         kept[k] = points.ends[1:-1]
     return kept, likelihood, points
 
