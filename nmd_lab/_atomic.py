@@ -14,7 +14,7 @@ import platform
 import tempfile
 import time
 import uuid
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import BinaryIO
 
@@ -44,38 +44,18 @@ def check_target(path: str | os.PathLike[str], name: str = "path") -> Path:
     return path
 
 
-@contextlib.contextmanager
-def atomic_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
-    """Give a file to write to; if this fails, an older file of this name is kept."""
-    path = check_target(path)
-    _remove_leftovers(path)
-    unfinished = path.with_name(f"{_prefix(path)}{uuid.uuid4().hex}.partial")
-    try:
-        with unfinished.open("wb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        unfinished.replace(path)
-    except OSError as error:
-        raise with_remedy(error, path) from error
-    finally:
-        with contextlib.suppress(OSError):
-            unfinished.unlink(missing_ok=True)
-    _keep_name(path)
+def write_atomically(path: str | os.PathLike[str], write: Callable[[BinaryIO], object]) -> None:
+    """Let a function write a file; if this fails, an older file of this name is kept.
 
-
-def write_atomically(path: str | os.PathLike[str], parts: Iterable[bytes | memoryview]) -> None:
-    """Write a file; if this fails, an older file of this name is kept.
-
-    Not by `atomic_file`: a generator would hold the parts of a failed write, and HDF5 crashes then.
+    A generator in place of the function would hold the buffers of a failed write, and HDF5 crashes
+    then.
     """
     path = check_target(path)
     _remove_leftovers(path)
     unfinished = path.with_name(f"{_prefix(path)}{uuid.uuid4().hex}.partial")
     try:
         with unfinished.open("wb") as file:
-            for part in parts:
-                file.write(part)
+            write(file)
             file.flush()
             os.fsync(file.fileno())
         unfinished.replace(path)

@@ -124,7 +124,6 @@ class Scratch:
     def __init__(self, work_dir: str | os.PathLike[str] | None = None) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="nmd-lab-", dir=work_dir))
         self._count = 0
-        self._mappings: weakref.WeakSet[mmap.mmap] = weakref.WeakSet()
         self._remove = weakref.finalize(self, shutil.rmtree, self.folder, ignore_errors=True)
 
     def close(self) -> None:
@@ -147,19 +146,4 @@ class Scratch:
             mapping = mmap.mmap(file.fileno(), length)
         if os.name == "posix":  # the space is free as soon as the mapping is
             path.unlink()
-        self._mappings.add(mapping)
         return FileArray(np.frombuffer(mapping, dtype, size), mapping)
-
-    def copy_of(self, array: NDArray[Any]) -> NDArray[Any]:
-        """Return a copy of a flat array, whose memory is mapped to a file."""
-        out = self.zeros(array.size, array.dtype)
-        step = WINDOW // array.dtype.itemsize
-        for first in range(0, array.size, step):
-            out[first : first + step] = array[first : first + step]
-        return out.array
-
-    def give_back(self) -> None:
-        """Let the system take the memory of all arrays; what is read next comes from the files."""
-        for mapping in list(self._mappings):
-            if hasattr(mmap, "MADV_DONTNEED"):
-                mapping.madvise(mmap.MADV_DONTNEED)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import fields
 from typing import Any
 
@@ -18,15 +18,12 @@ from ._sample_warnings import warn_of_units
 from ._stop_reason import StopReason
 from ._warm_start import begin_at, check_init, continue_from, joined
 from .checkpoint.call import Call
-from .checkpoint.checkpoint import Checkpoint
-from .checkpoint.encoding import Classes
-from .data.fingerprint import fingerprint
 from .data.labels import is_dask
 from .data.observations import observe
 from .model.ordinal import Ordinal
 from .result.posterior.posterior import Posterior
 from .result.provenance import provenance
-from .solver.prepare import classes_of
+from .solver.checkpointing import state_and_save
 from .solver.sampler.draws import Draws
 from .solver.sampler.noise import precision_of
 from .solver.sampler.options import SampleOptions
@@ -65,7 +62,11 @@ def draw_posterior(
         tune = TUNE if before is None else 0
     targets = check_targets(options.targets, prepared.model.shape)
     call = _call(rank, nonlinearity, loss, data, options)
-    state, rng, save = _state_and_save(prepared, options, call)
+    rng = as_generator(options.random_state)
+    state, rng, save = state_and_save(
+        *(PosteriorState(copy.deepcopy(rng)), rng, options.compute, call),
+        *(prepared.observations, prepared.model.pair.kinds),
+    )
     starts = _starts(prepared, options, before, rng)
     chains = Chains(prepared.model, prepared.work, options, tune, targets, state)
     draws, reason = chains.run(starts, interruption, save)
@@ -103,22 +104,6 @@ def _call(
     of_data = {name: each for name, each in data.items() if name != "limits"}
     limits = {name: getattr(data["limits"], name) for name in ("at_most", "at_least", "upper")}
     return Call("sample", model | of_data | limits | of_options, defaults)
-
-
-def _state_and_save(
-    prepared: PreparedSample, options: SampleOptions, call: Call
-) -> tuple[PosteriorState, np.random.Generator, Callable[[], None]]:
-    """Return where the chains stand, their random numbers, and what writes them to a file."""
-    rng, compute = as_generator(options.random_state), options.compute
-    before_all = PosteriorState(copy.deepcopy(rng))
-    if compute.checkpoint is None:
-        return before_all, rng, lambda: None
-    checkpoint = Checkpoint(
-        *(compute.checkpoint, compute.checkpoint_every, call, fingerprint(prepared.observations)),
-        *(Classes(classes_of(prepared.model.pair)), before_all),
-    )
-    state = checkpoint.state
-    return state, rng if state is before_all else copy.deepcopy(state.rng), checkpoint.tick
 
 
 def _starts(

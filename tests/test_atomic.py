@@ -33,7 +33,7 @@ def leftover(path, process, monkeypatch):
 
 
 def test_content_and_nothing_else(tmp_path):
-    write_atomically(tmp_path / "a", [b"one ", memoryview(b"two")])
+    write_atomically(tmp_path / "a", lambda file: file.write(b"one two"))
     assert (tmp_path / "a").read_bytes() == b"one two"
     assert len(list(tmp_path.iterdir())) == 1
 
@@ -50,7 +50,7 @@ def test_files_of_dead_processes_are_removed_and_others_stay(tmp_path, monkeypat
     old.write_text("half")
     long_ago = time.time() - 2 * _atomic.LONGEST_WRITE
     os.utime(old, (long_ago, long_ago))
-    write_atomically(path, [b"x"])
+    write_atomically(path, lambda file: file.write(b"x"))
     assert not dead.exists()
     assert not old.exists()
     assert of_another_file.exists()
@@ -62,12 +62,12 @@ def test_an_error_keeps_the_old_file(tmp_path):
     path = tmp_path / "a"
     path.write_text("old")
 
-    def parts():
-        yield b"new"
+    def write(file):
+        file.write(b"new")
         raise OSError(28, "No space left on device")
 
     with pytest.raises(OSError, match=r"path='.*a' cannot be written \(No space left") as caught:
-        write_atomically(path, parts())
+        write_atomically(path, write)
     assert caught.value.errno == 28
     assert path.read_text() == "old"
     assert len(list(tmp_path.iterdir())) == 1

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nmd_lab._atomic import atomic_file
+from nmd_lab._atomic import write_atomically
 
 HEADER = "nmd_lab_checkpoint"
 """Name of the header among the arrays."""
@@ -44,8 +44,8 @@ def write(path: Path, header: dict[str, Any], arrays: list[NDArray[Any]]) -> Non
     text = np.frombuffer(json.dumps(header).encode(), np.uint8)
     if path.exists():
         path.replace(earlier(path))
-    with atomic_file(path) as file:
-        np.savez(file, **{HEADER: text} | {f"{k}": array for k, array in enumerate(arrays)})
+    named = {HEADER: text} | {f"{k}": array for k, array in enumerate(arrays)}
+    write_atomically(path, lambda file: np.savez(file, **named))
 
 
 def read(path: Path) -> tuple[dict[str, Any], list[NDArray[Any]]]:

@@ -84,12 +84,6 @@ class Cluster:
         """Number of rows of X."""
         return int(self.places[-1].rows.stop)
 
-    @property
-    def homes(self) -> list[tuple[str, ...]]:
-        """Workers of each partition."""
-        where = self.client.who_has(self._parts)
-        return [tuple(where[part.key]) for part in self._parts]
-
     def map(
         self,
         function: Callable[..., Answer],

@@ -8,7 +8,6 @@ constant of each column, and no column drowns another.  Without units, c = 0, s 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -185,26 +184,6 @@ def make_kind(nonlinearity: str | Nonlinearity, loss: str | Loss) -> Kind:
     if (closed and f.pieces() is None) or not d.is_solved_on_pieces():
         pieces = ()
     return Kind(f, d, (type(f), type(d), tuple(piece.slope == 0 for piece in pieces)), pieces)
-
-
-def branches_of(kinds: Sequence[Kind]) -> tuple[Branch, ...]:
-    """Return the different structures of some kinds."""
-    return tuple(dict.fromkeys(kind.branch for kind in kinds))
-
-
-def tables_of(kinds: Sequence[Kind]) -> tuple[Any, ...]:
-    """Return the numbers of some kinds: tables by structure, and where each kind is in them."""
-    branches = branches_of(kinds)
-    tables: list[list[list[float]]] = [[] for _ in branches]
-    position, row = [], []
-    for kind in kinds:
-        at = branches.index(kind.branch)
-        position.append(at)
-        row.append(len(tables[at]))
-        tables[at].append(kind.row)
-    curves = tuple(() if f is None else curve_of(f).numbers for _, _, f in branches)
-    numbers = tuple(np.array(table) for table in tables)
-    return np.array(position), np.array(row), numbers, curves
 
 
 def _feasible_pieces(f: Nonlinearity, d: Loss) -> list[Piece]:

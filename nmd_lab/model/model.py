@@ -24,8 +24,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .branches import branches_of, name_of, tables_of
 from .entry import losses_kernel
-from .kind import AnyStructure, FloatArray, Kind, LimitModel, branches_of, make_kind, tables_of
+from .kind import AnyStructure, FloatArray, Kind, LimitModel, make_kind
 from .loss import Loss
 from .mixed import Mixed, groups
 from .nonlinearity import Nonlinearity
@@ -133,8 +134,7 @@ class Model:
     @property
     def name(self) -> str:
         """Name of the compiled code; models with the same name share the code."""
-        names = "_".join(dict.fromkeys(kind.name for kind in self.kinds))
-        return names if self.which is None else f"mixed_{names}"
+        return self.kinds[0].name if self.which is None else name_of(self.kinds)
 
     @property
     def is_ours(self) -> bool:

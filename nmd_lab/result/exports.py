@@ -93,7 +93,7 @@ def export(
             else _side_by_side(filled(result, X, level), result)
         )
         _write_table(frame, content, ending, plain=kind == "fit" and is_frame(X))
-    write_atomically(target, [content.getbuffer()])
+    write_atomically(target, lambda file: file.write(content.getbuffer()))
 
 
 def filled_table(fit: Decomposition, X: Any) -> pd.DataFrame:

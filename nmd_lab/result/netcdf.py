@@ -45,7 +45,8 @@ def write(dataset: xr.Dataset, path: str | os.PathLike[str]) -> None:
     content = io.BytesIO()
     with h5netcdf.File(content, "w") as file:
         encoded.dump_to_store(xr.backends.H5NetCDFStore(file))
-    write_atomically(path, [content.getbuffer(), _checksum(content.getbuffer())])
+    blocks: list[bytes | memoryview] = [content.getbuffer(), _checksum(content.getbuffer())]
+    write_atomically(path, lambda file: file.writelines(blocks))
 
 
 def read(path: str | os.PathLike[str]) -> xr.Dataset:

@@ -5,12 +5,10 @@ from __future__ import annotations
 import copy
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
-import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
 from nmd_lab._checks import check_rank, check_size, is_auto, new_stream
@@ -18,10 +16,7 @@ from nmd_lab._files import Scratch
 from nmd_lab._interruption import Interruption
 from nmd_lab._memory import SHARE, free_memory
 from nmd_lab.checkpoint.call import Call
-from nmd_lab.checkpoint.checkpoint import Checkpoint
-from nmd_lab.checkpoint.encoding import Classes
 from nmd_lab.data.base import Observations, float_dtype
-from nmd_lab.data.fingerprint import fingerprint
 from nmd_lab.data.labels import is_frame
 from nmd_lab.data.limits import NO_LIMITS, GivenLimits
 from nmd_lab.data.observations import observe
@@ -33,6 +28,7 @@ from nmd_lab.model.model import Model, make_model
 from nmd_lab.model.offsets import NO_OFFSETS, Offsets
 
 from .bounds import with_bounds
+from .checkpointing import state_and_save
 from .columns import is_mixed, mixed_model
 from .devices.choice import device_of
 from .elsewhere import client_for, observe_elsewhere
@@ -114,7 +110,10 @@ def prepare(
     if absent_are_zeros:
         _refuse_empty_rows_and_columns(observations)
     refuse_wrong_parts(pair, observations)
-    state, rng, save = _state_and_save(checked, call, observations, pair)
+    rng = checked.generator()
+    state, rng, save = state_and_save(
+        FitState(copy.deepcopy(rng)), rng, checked.compute, call, observations, pair.kinds
+    )
     rest, held_out = hold_out(observations, checked, rng)
     if absent_are_zeros and held_out is not None:
         _refuse_empty_rows_and_columns(rest)
@@ -157,32 +156,6 @@ def _with_units(loss: Any, pair: Model, observations: Observations) -> Any:
     """Return the loss of a table; {}, each column in its own units, if these are different."""
     squares = not (is_mixed(loss) or is_auto(loss)) and type(pair.loss) is Frobenius
     return {} if squares and units_of_columns(observations, TABLE) else loss
-
-
-def _state_and_save(
-    options: Options, call: Call | None, observations: Observations, pair: Model
-) -> tuple[FitState, np.random.Generator, Callable[[], None]]:
-    """Return where the fit stands, its random numbers, and what writes it to a file."""
-    rng, compute = options.generator(), options.compute
-    before_all = FitState(copy.deepcopy(rng))
-    if compute.checkpoint is None or call is None:
-        return before_all, rng, lambda: None
-    others, beside = classes_of(pair), None
-    classes = Classes(others)
-    if (elsewhere := observations.elsewhere) is not None:
-        beside = elsewhere.checkpoint_files(Path(compute.checkpoint))
-        classes = Classes(others, beside.recipes)
-    checkpoint = Checkpoint(
-        *(compute.checkpoint, compute.checkpoint_every, call, fingerprint(observations), classes),
-        *(before_all, beside),
-    )
-    state = checkpoint.state
-    return state, rng if state is before_all else copy.deepcopy(state.rng), checkpoint.tick
-
-
-def classes_of(pair: Model) -> list[type]:
-    """Return the classes of nonlinearities and losses, which may be those of the user."""
-    return [type(each) for kind in pair.kinds for each in (kind.nonlinearity, kind.loss)]
 
 
 def _scratch(X: Any, options: Options) -> Scratch | None:

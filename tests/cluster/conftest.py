@@ -1,4 +1,4 @@
-"""A cluster of four processes on this machine, for the tests of this folder."""
+"""A cluster of two processes on this machine, for the tests of this folder."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import pytest
 
 @pytest.fixture(scope="session")
 def cluster() -> Iterator[Any]:
-    """Four workers with one thread each."""
+    """Two workers with one thread each."""
     distributed = pytest.importorskip("distributed")
-    settings = {"n_workers": 4, "threads_per_worker": 1, "dashboard_address": ":0"}
+    settings = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0"}
     with distributed.LocalCluster(**settings, processes=True) as started:
         yield started
 

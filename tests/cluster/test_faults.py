@@ -195,7 +195,8 @@ def test_a_new_worker_takes_the_place_of_a_lost_one():
                 client.wait_for_workers(2)
             if state.iteration == 5:
                 os.kill(*first.values(), signal.SIGKILL)
-            homes.append({home for each in state.W.cluster.homes for home in each})
+            where = client.who_has(state.W.cluster._parts)
+            homes.append({home for each in where.values() for home in each})
 
         options = PLAIN | {"max_iter": 10, "init": "random"}
         compute = nmd.Compute(client=client)

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 from made_draws import CUTS, LEVELS, A, B, made_up, plain, values_of_f
 from scipy import sparse, stats
+from some import some
 
 import nmd_lab
 from nmd_lab.result.posterior import draws as posterior_draws
@@ -16,22 +17,22 @@ M, N = 5, 4
 ROWS, COLUMNS = np.array([0, 4, 2]), np.array([3, 1, 1])
 
 KINDS = [
-    ("identity", "frobenius", "gaussian"),
-    ("relu", "frobenius", "before"),
-    ("minmax", "frobenius", "before"),
-    ("modulus", "frobenius", "before"),
-    ("square", "frobenius", "before"),
-    ("relu", "frobenius", "after"),
-    ("minmax", "l1", "after"),
-    ("modulus", "frobenius", "after"),
-    ("square", "kl", "after"),
-    ("square", "l1", "after"),
-    ("identity", "l1", "after"),
-    ("identity", "frobenius", "ordinal"),
+    ["identity", "frobenius", "gaussian"],
+    ["relu", "frobenius", "before"],
+    ["modulus", "frobenius", "after"],
+    ["square", "kl", "after"],
+    ["minmax", "l1", "after"],
+    ["identity", "frobenius", "ordinal"],
+    ["minmax", "frobenius", "before"],
+    ["modulus", "frobenius", "before"],
+    ["square", "frobenius", "before"],
+    ["relu", "frobenius", "after"],
+    ["square", "l1", "after"],
+    ["identity", "l1", "after"],
 ]
 
 
-@pytest.fixture(params=KINDS, ids=" ".join)
+@pytest.fixture(params=some(KINDS, 6), ids=" ".join)
 def posterior(request):
     return made_up(np.zeros((M, N)), *request.param)
 

@@ -145,15 +145,15 @@ def test_the_precision_is_kept(dtype):
 
 def test_new_rows_are_those_of_the_fit():
     X = table()
-    fit = nmd.complete(X, 2, loss=LOSSES, alpha=0.5, offsets="none", tol=1e-8, max_iter=3000,
-                       random_state=0)  # fmt: skip
+    fit = nmd.complete(X, 2, loss={"smoker": "logistic"}, alpha=0.5, offsets="none", tol=1e-8,
+                       max_iter=3000, random_state=0)  # fmt: skip
     W = fit.fold_in(X.iloc[:6])
     np.testing.assert_allclose(W, fit.W[:6], atol=2e-2)
 
 
 def test_new_rows_under_a_constraint_are_the_best_allowed():
     X = table(holes=0.1)
-    fit = nmd.complete(X, 2, loss={"smoker": "logistic", "visits": "kl"}, alpha=0.5, offsets="none",
+    fit = nmd.complete(X, 2, loss={"smoker": "logistic"}, alpha=0.5, offsets="none",
                        w_constraint="nonnegative", max_iter=60, random_state=0)  # fmt: skip
     rows, H = X.iloc[:3].to_numpy(), fit.H.values
     at_most = np.zeros(rows.shape, bool)
