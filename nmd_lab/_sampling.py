@@ -142,16 +142,14 @@ def _label(
     model, pair = prepared.model, prepared.pair
     arrays = draws.in_units_of_X(prepared.scaling, model)
     nonlinearity, loss = pair.shown
-    levels = None
-    if isinstance(loss, Ordinal):
-        loss, levels = "frobenius", loss.levels
+    is_ordinal = isinstance(loss, Ordinal)
     return Posterior.from_arrays(
         prepared.observations.labels,
         nonlinearity=nonlinearity,
-        loss=loss,
+        loss="frobenius" if is_ordinal else loss,
         kinds=pair if model.by_column else None,
         noise=model.noises if model.by_column else model.noises[0],
-        levels=levels,
+        levels=loss.levels if is_ordinal else None,
         probe_rows=draws.probes.rows,
         probe_columns=draws.probes.columns,
         stop_reason=reason,

@@ -128,7 +128,8 @@ class Filling(Factors):
             if column.kind == "number":
                 return model[:, at[0]].astype(np.float64)
             p = self.probabilities(column.name).to_numpy()[data.rows]
-            return p.argmax(axis=1).astype(np.float64)
+            most_probable: FloatArray = p.argmax(axis=1).astype(np.float64)
+            return most_probable
 
         return filled_frame(frame, data.observations.labels, missing)
 

@@ -13,6 +13,9 @@ from .draws import ALL, NUMBERS, DrawnFactors
 from .noise import Array
 from .ordinal import level_masses
 
+TINY = np.finfo(np.float64).tiny
+"""What a category has at least, so that the probabilities of all can be divided by their sum."""
+
 
 class PosteriorClasses(DrawnFactors):
     """What a posterior says of columns of booleans, ordered levels and categories."""
@@ -80,10 +83,11 @@ class PosteriorClasses(DrawnFactors):
             cuts = self.noise_of(int(position)).cuts
             assert cuts is not None
             each.append(level_masses(cuts[draws], v[:, :, k]))
-        if positions.size == 1:
-            return np.moveaxis(each[0], 0, -1)
-        shown = np.stack([masses[1] for masses in each], axis=-1)
-        return shown / shown.sum(axis=-1, keepdims=True)
+        shares: Array = np.moveaxis(each[0], 0, -1)
+        if positions.size > 1:
+            shares = np.stack([masses[1] + TINY for masses in each], axis=-1)
+            shares /= shares.sum(axis=-1, keepdims=True)
+        return shares
 
     def draw_classes(
         self,
@@ -95,4 +99,5 @@ class PosteriorClasses(DrawnFactors):
         """Return the position of a class for each row, from one draw."""
         shares = self.class_shares(rows, positions, slice(draw, draw + 1))[0]
         below = np.cumsum(shares, axis=1)[:, :-1]
-        return np.sum(below < rng.random((rows.size, 1)), axis=1).astype(np.float64)
+        chosen: Array = np.sum(below < rng.random((rows.size, 1)), axis=1).astype(np.float64)
+        return chosen

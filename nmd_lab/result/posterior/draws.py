@@ -123,9 +123,10 @@ class DrawnFactors:
         if self.kinds is not None:
             kind = self.kinds.kinds[column]
             f, loss, size = kind.nonlinearity, kind.loss, float(kind.size)
-            rho, beta = (None if a is None else a[:, [column]] for a in (rho, beta))
-            levels = tuple(loss.levels.tolist()) if isinstance(loss, Ordinal) else None
-            if cuts is not None and levels is not None:
+            rho, beta = rho[:, [column]], None if beta is None else beta[:, [column]]
+            levels = None
+            if cuts is not None and isinstance(loss, Ordinal) and loss.levels is not None:
+                levels = tuple(loss.levels.tolist())
                 padded = cuts.reshape(len(cuts), len(self.kinds.kinds), -1)
                 cuts = padded[:, column, : len(levels) - 1]
         return Noise(

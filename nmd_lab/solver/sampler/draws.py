@@ -94,7 +94,9 @@ class Draws:
             noise == "after" and precision_of(kind.loss).shape > 0
             for noise, kind in zip(model.noises, model.pair.kinds, strict=True)
         ]
-        rho, beta, cuts = np.ldexp(self.rho, -2 * of_T), None, self.cut_points
+        rho: Any = np.ldexp(self.rho, -2 * of_T)
+        beta: Any = None
+        cuts: Any = self.cut_points
         if any(has_beta):
             power = precision_of(model.pair.kinds[0].loss).power  # several kinds have no exponent
             beta = np.ldexp(self.beta, -power * scaling.of_X)

@@ -71,7 +71,7 @@ class Lines(NamedTuple):
     T: FloatArray
     weights: FloatArray
     limits: SampledLimits | None
-    losses: FloatArray
+    losses: NDArray[np.float64]
 
     def draw(self, first: int, last: int, V: FloatArray, law: Law, key: tuple[int, int]) -> None:
         """Draw T in some lines, given WH with offsets there, and x after f within limits."""

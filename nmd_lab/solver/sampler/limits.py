@@ -53,7 +53,13 @@ class SampledLimits:
 
 
 def sampled_limits(
-    limits: EntryLimits, values: FloatArray, kind: Kind, noise: NoiseKind, weighted: bool
+    limits: EntryLimits,
+    values: FloatArray,
+    kind: Kind,
+    noise: NoiseKind,
+    *,
+    smallest: float,
+    weighted: bool,
 ) -> SampledLimits:
     """Return the limits of entries of a kind; those of ordered levels are positions of levels."""
     loss = kind.loss
@@ -64,12 +70,11 @@ def sampled_limits(
             "use loss='frobenius', 'l1' or 'kl', or complete()."
         )
     x = np.asarray(values, dtype=np.float64).ravel()
-    smallest = 0.0 if x.min(initial=0.0) >= 0 else -math.inf
     low, high = limits.ends(x, max(smallest, loss.domain[0]))
     if isinstance(loss, Ordinal):
         assert loss.levels is not None
         low = np.where(limits.codes == AT_MOST, 0, np.searchsorted(loss.levels, low))
-        high = np.searchsorted(loss.levels, high, side="right") - 1
+        high = np.searchsorted(loss.levels, high, side="right").astype(np.float64) - 1
     return SampledLimits(limits.codes != 0, low.astype(np.float64), high.astype(np.float64))
 
 

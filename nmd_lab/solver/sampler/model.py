@@ -145,6 +145,12 @@ class Model:
         """Whether each column has a kind, with units and noise levels for itself."""
         return self.pair.which is not None
 
+    @property
+    def column_of(self) -> NDArray[np.integer]:
+        """Column of each stored entry of a table of several kinds."""
+        assert isinstance(self.storage, CsrStorage)
+        return self.storage.indices
+
     @cached_property
     def columns(self) -> tuple[CsrStorage, NDArray[np.integer]]:
         """The stored entries column by column, and their positions among those by row."""
@@ -166,15 +172,13 @@ class Model:
             return None
         if not after.any():
             return self.weights
-        assert isinstance(self.storage, CsrStorage)
-        return np.where(after[self.storage.indices], 1, self.weights).astype(self.dtype)
+        return np.where(after[self.column_of], 1, self.weights).astype(self.dtype)
 
     @cached_property
     def units_of_entries(self) -> tuple[FloatArray, FloatArray]:
         """Centre and size of the kind of each entry."""
-        assert isinstance(self.storage, CsrStorage)
         units = np.array([(kind.centre, kind.size) for kind in self.pair.kinds], self.dtype)
-        centre, size = units[self.storage.indices].T.copy()
+        centre, size = units[self.column_of].T.copy()
         return centre, size
 
     @cached_property
@@ -186,7 +190,7 @@ class Model:
         transposed, order = self.columns
         of_rows = of_columns = None
         if self.by_column:
-            of_rows = self.storage.indices
+            of_rows = self.column_of
             of_columns = np.repeat(np.arange(self.shape[1]), self.counts)
         return (
             SparseSide(self.storage, None, weights, of_rows, threads),

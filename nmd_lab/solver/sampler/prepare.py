@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtri
 
 from nmd_lab._checks import check_rank, check_size
 from nmd_lab._threads import all_threads
@@ -22,6 +23,7 @@ from nmd_lab.model.nonlinearities import Identity
 from nmd_lab.model.ordinal import Ordinal
 from nmd_lab.solver.bounds import with_bounds
 from nmd_lab.solver.columns import is_mixed, mixed_model
+from nmd_lab.solver.limit_noise import smallest_value
 from nmd_lab.solver.scaling import Scaling, scaling_for
 
 from .limits import SampledLimits, sampled_limits
@@ -104,9 +106,11 @@ def _of_columns(pair: EntryModel) -> EntryModel:
     for kind in pair.kinds:
         loss = kind.loss
         if isinstance(loss, Logistic):
-            loss = Ordinal([loss.parameters[0], 1.0])
+            share = float(loss.expected(np.array(kind.centre)) - loss.parameters[0])
+            share /= 1 - loss.parameters[0]
+            loss = Ordinal([loss.parameters[0], 1.0], [-float(ndtri(share))], learns=True)
         if isinstance(loss, Ordinal):  # T has the unit of its noise
-            kind = make_kind(kind.nonlinearity, loss)
+            kind = make_kind(kind.nonlinearity, loss)._replace(weight=kind.weight)
             _refuse_nonlinearity(kind)
         kinds.append(kind)
     return EntryModel(tuple(kinds), pair.which)
@@ -192,12 +196,17 @@ def _limits(
     weighted = stored.weights is not None and stored.weights.dtype != bool
     values = np.asarray(stored.values).ravel()
     if pair.which is None:
-        return sampled_limits(limits, values, pair.only, noises[0], weighted)
+        smallest = smallest_value(stored)
+        return sampled_limits(
+            limits, values, pair.only, noises[0], smallest=smallest, weighted=weighted
+        )
     limited, low, high = np.zeros(values.size, bool), *np.zeros((2, values.size))
     columns = stored.stored_positions()[1]
     for j, (kind, noise) in enumerate(zip(pair.kinds, noises, strict=True)):
         at = columns == j
-        of_column = sampled_limits(limits.at(at), values[at], kind, noise, weighted)
+        of_column = sampled_limits(
+            limits.at(at), values[at], kind, noise, smallest=-math.inf, weighted=weighted
+        )
         limited[at], low[at], high[at] = of_column.limited, of_column.low, of_column.high
     return SampledLimits(limited, low, high)
 

@@ -87,7 +87,7 @@ def _first_T(model: Model, cuts: list[CutPoints | None]) -> FloatArray:
     """Return T = f⁻¹(X) without units at the entries; for ordered levels, their scores."""
     T = np.empty_like(model.values)
     for k, (kind, cut) in enumerate(zip(model.pair.kinds, cuts, strict=True)):
-        at: Any = model.storage.indices == k if model.by_column else slice(None)
+        at: Any = model.column_of == k if model.by_column else slice(None)
         x = model.values[at]
         T[at] = kind.pseudo_inverse(x) if cut is None else cut.scores()[x.astype(np.intp)]
     return T

@@ -36,7 +36,7 @@ class Work:
         if set(model.noises) == {"gaussian"} and not model.by_column:
             return None
         known = np.array([noise == "gaussian" for noise in model.noises])
-        is_known = known[model.storage.indices] if model.by_column else known
+        is_known = known[model.column_of] if model.by_column else known
         return np.where(is_known, values, np.nan).astype(values.dtype)
 
     def _preimages(self) -> FloatArray:
@@ -44,7 +44,7 @@ class Work:
         model = self._model
         T = model.values.copy()
         for k, kind in enumerate(model.pair.kinds):
-            at = slice(None) if not model.by_column else model.storage.indices == k
+            at: Any = slice(None) if not model.by_column else model.column_of == k
             if model.noises[k] not in ("gaussian", "ordinal"):
                 T[at] = kind.nonlinearity.preimage(T[at])
         return T
@@ -62,13 +62,14 @@ class Work:
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Draw T and the rows; return the sums of squares and of losses of each kind."""
         model = self._model
-        misfits, losses = draw_T_and_rows(model, state, seed)
+        of_rows, losses = draw_T_and_rows(model, state, seed)
         if not model.by_column:
-            return np.array([misfits.sum()]), losses
+            return np.array([of_rows.sum()]), losses
         squares = np.square(T_of(model, state) - all_products(model, state), dtype=np.float64)
         if model.weights_of_T is not None:
             squares *= model.weights_of_T
-        return np.bincount(model.storage.indices, squares, model.shape[1]), losses
+        misfits: Any = np.bincount(model.column_of, squares, model.shape[1])
+        return misfits, losses
 
     def draw_columns(self, state: ChainState, seed: int) -> None:
         """Draw the columns."""
@@ -145,7 +146,7 @@ def draw_T_and_rows(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Draw T and then the rows in place; return the squares of each row, the losses of a kind."""
     losses = draw_T(model, state, seed)
-    misfits = model.sides[0].draw(
+    misfits: Any = model.sides[0].draw(
         T_of(model, state),
         model.partner_of_rows(state.columns),
         state.row_prior,
