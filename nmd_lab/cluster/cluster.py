@@ -1,6 +1,6 @@
 """The client's side of a cluster: rounds of steps, as plain futures of Dask.
 
-Each partition of the rows is a chain of tasks, one for each step that changes it (`part`).  The
+Each partition of the rows is a chain of tasks, one for each step that changes it.  The
 answers are added up by a tree of tasks in the order of the rows, so that the client gets one sum,
 whatever the number of workers.  Dask chooses the workers, and makes again what is lost with one of
 them; a checkpoint keeps short what it does again.
@@ -16,10 +16,10 @@ import weakref
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from .part import (
+from .partition import (
     Answer,
     Boxed,
-    Part,
+    Partition,
     RowRange,
     Step,
     add_answers,
@@ -48,7 +48,7 @@ class Cluster:
     places : list of RowRange
         Where the partitions lie in X.
     dropped, dropped_rows : list of str
-        Names of objects of `Part` and of `Rows` that nothing refers to any more.
+        Names of objects of `Partition` and of `Rows` that nothing refers to any more.
     known : dict
         Objects of the partitions by name.
     """
@@ -59,7 +59,7 @@ class Cluster:
             raise ConnectionError("the cluster has no worker: start one before the fit.")
         self.dropped: list[str] = []
         self.dropped_rows: list[str] = []
-        self.known: weakref.WeakValueDictionary[str, Any] = weakref.WeakValueDictionary()
+        self.named: weakref.WeakValueDictionary[str, Any] = weakref.WeakValueDictionary()
         self._names = itertools.count(1)
         self._done, self._sweeps = 0, dict[str, Step]()
         self.places: list[RowRange] = []
@@ -70,7 +70,7 @@ class Cluster:
             self._rows.append(
                 self._submit(make_rows, Boxed(self.places[-1]), Boxed(load), *arguments)
             )
-        self._parts = self._each(begin, self._rows)
+        self._partitions = self._each(begin, self._rows)
 
     def __len__(self) -> int:
         return len(self.places)
@@ -88,11 +88,11 @@ class Cluster:
         self,
         function: Callable[..., Answer],
         *arguments: Any,
-        own: dict[int, tuple[Any, ...]] | None = None,
+        of_each: dict[int, tuple[Any, ...]] | None = None,
         changes: bool = False,
     ) -> list[Answer]:
         """Return the answers of all partitions."""
-        return self.results(self._answers(Step(function, arguments), own or {}, changes))
+        return self.results(self._answers(Step(function, arguments), of_each or {}, changes))
 
     def sum(
         self, function: Callable[..., Answer], *arguments: Any, changes: bool = False
@@ -110,10 +110,12 @@ class Cluster:
         """Return futures of a function of each partition, whose results stay on the workers."""
         return self._answers(Step(function, arguments), {}, False)
 
-    def settle(self, read: Callable[[Part], None]) -> None:
+    def settle(self, read: Callable[[Partition], None]) -> None:
         """Take the present state from files, so that what is lost begins there."""
-        given = [list(self._sweeps.values()), self._done, read]
-        self._parts = self._each(again, self._rows, *([each] * len(self) for each in given))
+        arguments = [list(self._sweeps.values()), self._done, read]
+        self._partitions = self._each(
+            again, self._rows, *([each] * len(self) for each in arguments)
+        )
 
     def workers(self) -> dict[str, int]:
         """Return the number of threads of each worker there is."""
@@ -148,17 +150,17 @@ class Cluster:
                 )
         return results
 
-    def _answers(self, step: Step, own: dict[int, tuple[Any, ...]], changes: bool) -> list[Any]:
+    def _answers(self, step: Step, of_each: dict[int, tuple[Any, ...]], changes: bool) -> list[Any]:
         """Return the futures of the answers of a step."""
         sets_up = getattr(step.function, "sets_up", False)
         if changes and (sets_up or self.dropped_rows):
             dropped, self.dropped_rows[:] = tuple(self.dropped_rows), []
             added = step if sets_up else Step(nothing)
-            self._rows = self._all(more_rows, added._replace(dropped=dropped), own, self._rows)
+            self._rows = self._all(more_rows, added._replace(dropped=dropped), of_each, self._rows)
         if sets_up:
             return self._each(last_of, self._rows)
         if not changes:
-            return self._all(look, step, own, self._rows, self._parts)
+            return self._all(look, step, of_each, self._rows, self._partitions)
         self._done += 1
         dropped, self.dropped[:] = tuple(self.dropped), []
         step = step._replace(number=self._done, dropped=dropped)
@@ -166,16 +168,16 @@ class Cluster:
             self._sweeps.pop(name, None)
         if getattr(step.function, "makes_sweep", False):
             self._sweeps[step.arguments[0]] = step
-        self._parts = self._all(advance, step, own, self._rows, self._parts)
-        return self._each(last_of, self._parts)
+        self._partitions = self._all(advance, step, of_each, self._rows, self._partitions)
+        return self._each(last_of, self._partitions)
 
     def _all(
-        self, task: Callable[..., Any], step: Step, own: dict[int, Any], *partitions: list[Any]
+        self, task: Callable[..., Any], step: Step, of_each: dict[int, Any], *partitions: list[Any]
     ) -> list[Any]:
         """Return futures of a task with a step, which the workers fetch from each other."""
         shared = self._submit(unboxed, Boxed(step))
-        owns = [own.get(number, ()) for number in range(len(self))]
-        return self._each(task, *partitions, [shared] * len(self), owns)
+        further = [of_each.get(number, ()) for number in range(len(self))]
+        return self._each(task, *partitions, [shared] * len(self), further)
 
     def _each(self, task: Callable[..., Any], *arguments: Iterable[Any]) -> list[Any]:
         """Return the futures of a task of each partition."""

@@ -1,4 +1,4 @@
-"""Checkpoints of a fit on a cluster: each part writes its own file, beside that of the client.
+"""Checkpoints of a fit on a cluster: each partition writes its own file, beside that of the client.
 
 The files lie in the folder ``NAME.parts`` beside the checkpoint, one folder of them for each
 checkpoint, and the workers must be able to write there.
@@ -18,15 +18,15 @@ from nmd_lab.checkpoint import file
 from nmd_lab.checkpoint.encoding import Classes, Decoder, Encoder, Recipe
 
 from .cluster import Cluster
-from .part import KEPT, Part, restore, set_arrays, state_of
+from .partition import READ, Partition, restore, set_arrays, state_of
 from .rows import ClusterRows, Column, Named
 
 PLAIN = Classes()
-"""The file of a part has arrays and numbers alone."""
+"""The file of a partition has arrays and numbers alone."""
 
 
 class PartFiles:
-    """The files of the parts beside the checkpoints of a run."""
+    """The files of the partitions beside the checkpoints of a run."""
 
     def __init__(self, cluster: Cluster, checkpoint: Path) -> None:
         self.cluster = cluster
@@ -36,16 +36,16 @@ class PartFiles:
 
     @property
     def recipes(self) -> dict[type, Recipe]:
-        """How a checkpoint stores matrices whose rows are in the files of the parts."""
+        """How a checkpoint stores matrices whose rows are in the files of the partitions."""
         return {ClusterRows: (_settings, self._rows)}
 
     def _rows(self, name: str, columns: Any, dtype: str, ndim: int) -> ClusterRows:
         """Return a matrix whose rows have been read."""
-        own = [Column(position, float(factor)) for position, factor in columns]
-        return ClusterRows(Named.again(self.cluster, name), own, np.dtype(dtype), ndim)
+        all_columns = [Column(position, float(factor)) for position, factor in columns]
+        return ClusterRows(Named.again(self.cluster, name), all_columns, np.dtype(dtype), ndim)
 
     def write(self) -> str:
-        """Let each part write its file, and return the name of their folder."""
+        """Let each partition write its file, and return the name of their folder."""
         name = uuid.uuid4().hex
         folder = self.folder / name
         folder.mkdir(parents=True)
@@ -61,12 +61,12 @@ class PartFiles:
         del self._written[:-2]
 
     def read(self, name: str) -> None:
-        """Let each part read its file."""
+        """Let each partition read its file."""
         folder = self.folder / name
         found = len(list(folder.glob("*.part"))) if folder.is_dir() else 0
         if found != len(self.cluster):
             raise ValueError(
-                f"checkpoint= has {found} parts in {str(folder)!r}, and X has "
+                f"checkpoint= has {found} partitions in {str(folder)!r}, and X has "
                 f"{len(self.cluster)}: give a cluster of as many workers as before."
             )
         self._written.append(name)
@@ -79,39 +79,39 @@ def _settings(rows: ClusterRows) -> tuple[Any, ...]:
     return rows.name, columns, rows.dtype.str, rows.ndim
 
 
-def write_part(part: Part, folder: str) -> tuple[()]:
-    """Write the file of a part."""
+def write_part(partition: Partition, folder: str) -> tuple[()]:
+    """Write the file of a partition."""
     encoder = Encoder(PLAIN)
-    state = encoder.encode(state_of(part))
-    file.write(_path(part, folder), {"state": state}, encoder.arrays)
+    state = encoder.encode(state_of(partition))
+    file.write(_path(partition, folder), {"state": state}, encoder.arrays)
     return ()
 
 
-def stored_state(part: Part, folder: str) -> dict[str, Any]:
-    """Return what the file of a part holds."""
-    header, arrays = file.read(_path(part, folder))
+def stored_state(partition: Partition, folder: str) -> dict[str, Any]:
+    """Return what the file of a partition holds."""
+    header, arrays = file.read(_path(partition, folder))
     state: dict[str, Any] = Decoder(PLAIN, arrays).decode(header["state"])
     return state
 
 
-def read_part(part: Part, folder: str) -> tuple[()]:
-    """Take the matrices of a file into a part, and keep T and U for the sweeps to come."""
-    state = stored_state(part, folder)
-    part.objects.update(state["arrays"])
-    part.objects |= {KEPT + name: own for name, own in state["sweeps"].items()}
+def read_part(partition: Partition, folder: str) -> tuple[()]:
+    """Take the matrices of a file into a partition, and keep T and U for the sweeps to come."""
+    state = stored_state(partition, folder)
+    partition.objects.update(state["arrays"])
+    partition.objects |= {READ + name: arrays for name, arrays in state["sweeps"].items()}
     return ()
 
 
-def take_sweep(part: Part, name: str, before: str) -> tuple[()]:
+def take_sweep(partition: Partition, name: str, before: str) -> tuple[()]:
     """Set T and U of a sweep to those that were read for an earlier one."""
-    set_arrays(part.objects[name], part.objects.pop(KEPT + before))
+    set_arrays(partition.objects[name], partition.objects.pop(READ + before))
     return ()
 
 
-def read_again(part: Part, folder: str) -> None:
-    """Set the state of a part that was made again to that of its file."""
-    restore(part, stored_state(part, folder))
+def read_again(partition: Partition, folder: str) -> None:
+    """Set the state of a partition that was made again to that of its file."""
+    restore(partition, stored_state(partition, folder))
 
 
-def _path(part: Part, folder: str) -> Path:
-    return Path(folder) / f"{part.place.number}.part"
+def _path(partition: Partition, folder: str) -> Path:
+    return Path(folder) / f"{partition.place.number}.part"

@@ -20,41 +20,41 @@ from nmd_lab.data.store import SparseStore
 
 from .cluster import Cluster
 from .observations import ClusterObservations
-from .part import Boxed
+from .partition import Boxed
 from .sources import Source, load_block, load_given, load_stored
 from .tables import is_dask_table, sources_of_table
 
-FEWEST_PARTS = 8
+FEWEST_PARTITIONS = 8
 """Number of partitions of usual data.
 
 It does not depend on the workers if they have no more threads, so that a run can go on with others.
 """
 
-LARGEST_PART = 64 << 20
-"""Largest size of a part, in bytes."""
+LARGEST_PARTITION = 64 << 20
+"""Largest size of a partition, in bytes."""
 
 FEWEST_ENTRIES = 1 << 10
-"""Smallest number of stored entries of a part."""
+"""Smallest number of stored entries of a partition."""
 
 
-def checked_client(X: Any, given: Any) -> Any:
+def checked_client(X: Any, client: Any) -> Any:
     """Return the client of a fit: that which is given, or the active one."""
-    if given is None or isinstance(given, str):
-        return _active_client(X, given)
-    if not hasattr(given, "scheduler_info") or not hasattr(given, "submit"):
+    if client is None or isinstance(client, str):
+        return _active_client(X, client)
+    if not hasattr(client, "scheduler_info") or not hasattr(client, "submit"):
         raise TypeError(
-            f"client={given!r} is no client of Dask: give a distributed.Client, 'active', or leave "
-            "it out."
+            f"client={client!r} is no client of Dask: give a distributed.Client, 'active', or "
+            "leave it out."
         )
-    if getattr(given, "asynchronous", False):
+    if getattr(client, "asynchronous", False):
         raise TypeError("client= is asynchronous: give a client without asynchronous=True.")
-    return given
+    return client
 
 
-def _active_client(X: Any, given: str | None) -> Any:
+def _active_client(X: Any, client: str | None) -> Any:
     """Return the active client; None for a DataArray over a Dask array if there is none."""
-    if given is not None:
-        check_word("client", given, ["active"], ", or a distributed.Client")
+    if client is not None:
+        check_word("client", client, ["active"], ", or a distributed.Client")
     try:
         from distributed import default_client
     except ImportError as error:
@@ -63,9 +63,9 @@ def _active_client(X: Any, given: str | None) -> Any:
     try:
         return default_client()
     except ValueError:
-        if given is None and isinstance(X, xr.DataArray):
+        if client is None and isinstance(X, xr.DataArray):
             return None  # its blocks are read one after another
-        what = "X is a collection of Dask" if given is None else "client='active'"
+        what = "X is a collection of Dask" if client is None else "client='active'"
         raise ValueError(
             f"{what}, and no client is active: start one, for example with distributed.Client()."
         ) from None
@@ -82,30 +82,30 @@ def observe_on_cluster(
     absent_are_zeros: bool,
 ) -> ClusterObservations:
     """Return observations on the workers of a client; see `nmd_lab.data.observations.observe`."""
-    given: dict[str, Any] = {"observed": observed, "weights": weights}
+    masks: dict[str, Any] = {"observed": observed, "weights": weights}
     sources: Iterable[Source]
     if isinstance(X, SparseStore):
-        plain = observe(X, **given, dtype=dtype, absent_are_zeros=absent_are_zeros)
+        plain = observe(X, **masks, dtype=dtype, absent_are_zeros=absent_are_zeros)
         labels, path = plain.labels, Path(X.path).resolve()
         sources = [
-            Source(own.stop - own.start, load_stored, [path, own, absent_are_zeros])
-            for own in _ranges_of(plain, client)
+            Source(rows.stop - rows.start, load_stored, [path, rows, absent_are_zeros])
+            for rows in _ranges_of(plain, client)
         ]
     elif is_dask_table(X):
-        _refuse(given, "a table of Dask")
+        _refuse(masks, "a table of Dask")
         sources, labels = sources_of_table(
-            X, client, dtype, _number_of_parts(12 * len(X), client), zeros=absent_are_zeros
+            X, client, dtype, _number_of_partitions(12 * len(X), client), zeros=absent_are_zeros
         )
     elif is_dask(X):
-        sources, labels = _blocks_of(X, client, given, dtype, sample_dims)
+        sources, labels = _blocks_of(X, client, masks, dtype, sample_dims)
     else:
         plain = observe(
-            X, **given, dtype=dtype, sample_dims=sample_dims, absent_are_zeros=absent_are_zeros
+            X, **masks, dtype=dtype, sample_dims=sample_dims, absent_are_zeros=absent_are_zeros
         )
         labels = plain.labels
         sources = (
-            Source(own.stop - own.start, load_given, [Boxed(rows_of(plain, own))])
-            for own in _ranges_of(plain, client)
+            Source(rows.stop - rows.start, load_given, [Boxed(rows_of(plain, rows))])
+            for rows in _ranges_of(plain, client)
         )
     observations = ClusterObservations.of(Cluster(client, sources), labels)
     if not observations.n_observed:
@@ -113,31 +113,33 @@ def observe_on_cluster(
     return observations
 
 
-def _refuse(given: dict[str, Any], what: str) -> None:
+def _refuse(masks: dict[str, Any], what: str) -> None:
     """Raise ValueError for arguments that do not go with a kind of X."""
-    for name, value in given.items():
+    for name, value in masks.items():
         if value is not None:
             raise ValueError(f"{name}= does not go with {what}: leave out what is not observed.")
 
 
-def _number_of_parts(n_bytes: int, client: Any) -> int:
-    """Return the number of parts for data of some size."""
-    parts = FEWEST_PARTS
-    while parts < sum(client.nthreads().values()):
-        parts *= 2
-    return max(parts, -(-n_bytes // LARGEST_PART))
+def _number_of_partitions(n_bytes: int, client: Any) -> int:
+    """Return the number of partitions for data of some size."""
+    partitions = FEWEST_PARTITIONS
+    while partitions < sum(client.nthreads().values()):
+        partitions *= 2
+    return max(partitions, -(-n_bytes // LARGEST_PARTITION))
 
 
 def _ranges_of(observations: Any, client: Any) -> list[slice]:
     """Return ranges of rows with about equally many entries."""
     m = observations.shape[0]
     stored, itemsize = observations.n_stored, observations.dtype.itemsize
-    parts = min(_number_of_parts(stored * itemsize, client), stored // FEWEST_ENTRIES + 1, m)
+    partitions = min(
+        _number_of_partitions(stored * itemsize, client), stored // FEWEST_ENTRIES + 1, m
+    )
     if observations.pattern is None:
-        ends = [m * part // parts for part in range(parts + 1)]
+        ends = [m * partition // partitions for partition in range(partitions + 1)]
         return [slice(a, b) for a, b in pairwise(ends)]
     indptr = observations.indptr
-    wanted = np.linspace(0, stored, parts + 1)[1:-1]
+    wanted = np.linspace(0, stored, partitions + 1)[1:-1]
     ends = np.unique([0, *np.searchsorted(indptr, wanted).clip(0, m).tolist(), m]).tolist()
     return [slice(a, b) for a, b in pairwise(ends)]
 
@@ -145,7 +147,7 @@ def _ranges_of(observations: Any, client: Any) -> list[slice]:
 def _blocks_of(
     X: Any,
     client: Any,
-    given: dict[str, Any],
+    masks: dict[str, Any],
     dtype: DTypeLike | None,
     sample_dims: str | Sequence[str] | None,
 ) -> tuple[list[Source], Labels]:
@@ -168,7 +170,7 @@ def _blocks_of(
     n_bytes = m * n * wanted.itemsize
     matrix = matrix.rechunk({0: _rows_of_blocks(matrix.chunks[0], n_bytes, client), 1: -1})
     lists = [matrix.to_delayed().ravel()]
-    for name, other in given.items():
+    for name, other in masks.items():
         lists.append(_like(name, other, matrix))
     sources = [
         Source(size, load_block, [*_begun(client, x, mask, weights), wanted])
@@ -186,9 +188,9 @@ def _rows_of_blocks(chunks: tuple[int, ...], n_bytes: int, client: Any) -> Any:
     """Return the numbers of rows of blocks: those of the array, if they are many and small."""
     m, workers = sum(chunks), max(len(client.nthreads()), 1)
     largest = max(chunks) / m * n_bytes
-    if len(chunks) >= 2 * workers and largest <= 2 * LARGEST_PART:
+    if len(chunks) >= 2 * workers and largest <= 2 * LARGEST_PARTITION:
         return chunks
-    return -(-m // min(_number_of_parts(n_bytes, client), m))
+    return -(-m // min(_number_of_partitions(n_bytes, client), m))
 
 
 def _like(name: str, other: Any, matrix: Any) -> Any:
@@ -197,10 +199,10 @@ def _like(name: str, other: Any, matrix: Any) -> Any:
         return [None] * matrix.numblocks[0]
     import dask.array
 
-    own = other.data if isinstance(other, xr.DataArray) else other
-    if np.shape(own) != matrix.shape:
+    array = other.data if isinstance(other, xr.DataArray) else other
+    if np.shape(array) != matrix.shape:
         raise ValueError(
-            f"{name} has shape {np.shape(own)}, and X {matrix.shape}: give one of that shape."
+            f"{name} has shape {np.shape(array)}, and X {matrix.shape}: give one of that shape."
         )
-    own = own if is_dask(own) else dask.array.from_array(np.asarray(own))
-    return own.rechunk(matrix.chunks).to_delayed().ravel()
+    array = array if is_dask(array) else dask.array.from_array(np.asarray(array))
+    return array.rechunk(matrix.chunks).to_delayed().ravel()

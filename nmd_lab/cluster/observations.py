@@ -1,7 +1,7 @@
 """Observations whose rows lie on the workers of a cluster.
 
 The client knows the shape, the counts and the labels.  Everything that needs the entries is a step
-of all parts, whose answers are sums.
+of all partitions, whose answers are sums.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from .data_steps import (
 from .files import PartFiles
 from .held_out import HeldOutOnCluster
 from .optimality import optimality_on_cluster
-from .part import DATA
+from .partition import DATA
 from .rows import ClusterRows, Named, as_result, stacked
 from .starts import ClusterMatrix, allow_rows, centred_sums, make_residual
 from .summary import Summary, summary_of
@@ -69,7 +69,7 @@ class ClusterObservations(Observations):
     summary : Summary
         What the client knows of the entries.
     named : Named or None
-        Matrix of the parts; None for X itself.
+        Matrix of the partitions; None for X itself.
     """
 
     cluster: Cluster
@@ -83,7 +83,7 @@ class ClusterObservations(Observations):
     def of(
         cls, cluster: Cluster, labels: Labels, named: Named | None = None
     ) -> ClusterObservations:
-        """Return the observations that the parts hold, after a look at all of them."""
+        """Return the observations that the partitions hold, after a look at all of them."""
         name = DATA if named is None else named.name
         return cls(cluster, labels, summary_of(cluster.map(summarize, name), labels), named)
 
@@ -114,7 +114,7 @@ class ClusterObservations(Observations):
 
     @property
     def pattern(self) -> Any:
-        """None if all entries are stored; otherwise an empty pattern, as the parts have it."""
+        """None if all entries are stored; otherwise an empty pattern, as the partitions have it."""
         return NO_PATTERN if self.summary.sparse else None
 
     @property
@@ -161,7 +161,7 @@ class ClusterObservations(Observations):
         named = Named(self.cluster, "residual")
         self.cluster.map(
             *(make_residual, self.name, named.name, transform, mean, columns, fill),
-            own=self._own_rows(rows),
+            of_each=self._rows_of_each(rows),
             changes=True,
         )
         return ClusterMatrix(named, self.shape, self.dtype), 0.0
@@ -177,7 +177,7 @@ class ClusterObservations(Observations):
     ) -> FloatArray:
         """Return the sums of `centred` over all rows (axis 0) or over all columns (axis 1)."""
         step = (centred_sums, self.name, transform, mean, columns, axis)
-        answers = self.cluster.map(*step, own=self._own_rows(rows))
+        answers = self.cluster.map(*step, of_each=self._rows_of_each(rows))
         sums = [each for (each,) in answers]
         return np.concatenate(sums) if axis else np.sum(sums, axis=0)
 
@@ -220,11 +220,11 @@ class ClusterObservations(Observations):
         return context
 
     def checkpoint_files(self, path: Path) -> PartFiles:
-        """Return the files of the parts beside a checkpoint."""
+        """Return the files of the partitions beside a checkpoint."""
         return PartFiles(self.cluster, path)
 
-    def _own_rows(self, rows: FloatArray | None) -> dict[int, tuple[Any, ...]]:
-        """Return the offsets of the rows of each part."""
+    def _rows_of_each(self, rows: FloatArray | None) -> dict[int, tuple[Any, ...]]:
+        """Return the offsets of the rows of each partition."""
         if rows is None:
             return {}
         return {place.number: (rows[place.rows],) for place in self.cluster.places}
@@ -246,40 +246,40 @@ class ClusterObservations(Observations):
 
     def mapped(self, transform: Transform) -> ClusterObservations:
         """Return observations of transform(X), with the same pattern, weights and labels."""
-        return self._made(map_values, transform)
+        return self._changed(map_values, transform)
 
     def as_sparse(self) -> ClusterObservations:
         """Return the observed entries as sparse data."""
-        return self if self.summary.sparse else self._made(make_sparse)
+        return self if self.summary.sparse else self._changed(make_sparse)
 
     def split(
         self, share: float, rng: np.random.Generator
     ) -> tuple[ClusterObservations, ClusterObservations]:
-        """Return the observations without a share of each part, and that share.
+        """Return the observations without a share of each partition, and that share.
 
-        Each row, and each column in each part, keeps an entry.
+        Each row, and each column in each partition, keeps an entry.
         """
         seeds = rng.integers(2**63, size=len(self.cluster))
-        own = {place.number: (int(seeds[place.number]),) for place in self.cluster.places}
-        return self._divided(hold_out_share, share, own=own)
+        of_each = {place.number: (int(seeds[place.number]),) for place in self.cluster.places}
+        return self._divided(hold_out_share, share, of_each=of_each)
 
     def without(self, held_out: Observations) -> tuple[ClusterObservations, ClusterObservations]:
         """Return the observations at other positions than those of a matrix, and that matrix."""
-        own = {place.number: (rows_of(held_out, place.rows),) for place in self.cluster.places}
-        return self._divided(hold_out_given, own=own)
+        of_each = {place.number: (rows_of(held_out, place.rows),) for place in self.cluster.places}
+        return self._divided(hold_out_given, of_each=of_each)
 
     def _divided(
-        self, function: Callable[..., Any], *arguments: Any, own: dict[int, tuple[Any, ...]]
+        self, function: Callable[..., Any], *arguments: Any, of_each: dict[int, tuple[Any, ...]]
     ) -> tuple[ClusterObservations, ClusterObservations]:
         """Return the two observations that a step makes from these."""
         rest, held = (Named(self.cluster, kind, in_rows=True) for kind in ("rest", "held-out"))
         names = (self.name, rest.name, held.name)
-        self.cluster.map(function, *names, *arguments, own=own, changes=True)
+        self.cluster.map(function, *names, *arguments, of_each=of_each, changes=True)
         one, other = (ClusterObservations.of(self.cluster, self.labels, n) for n in (rest, held))
         return one, other
 
     def content(self) -> Iterator[tuple[str, Iterable[NDArray[Any]]]]:
-        """Yield a heading with the hashes of all parts."""
+        """Yield a heading with the hashes of all partitions."""
         hashes = [each for (each,) in self.cluster.map(hash_of, self.name)]
         yield hashlib.sha256("".join(hashes).encode()).hexdigest(), []
 
@@ -292,7 +292,7 @@ class ClusterObservations(Observations):
         H[:, self.summary.column_counts == 0] = 0
         return W, H
 
-    def _made(self, function: Callable[..., Any], *arguments: Any) -> ClusterObservations:
+    def _changed(self, function: Callable[..., Any], *arguments: Any) -> ClusterObservations:
         """Return observations that a step makes from these."""
         named = Named(self.cluster, "data", in_rows=True)
         self.cluster.map(function, self.name, named.name, *arguments, changes=True)

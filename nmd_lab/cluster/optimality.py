@@ -38,14 +38,14 @@ def optimality_on_cluster(
     lowest = math.inf
     for units in penalties:
         rho = units * problem.natural_penalty
-        given = (data, without, W_aug.taken, H_aug, rho)
-        data_term, primal, *products, gradient_H = cluster.sum(slopes, *given)
+        arguments = (data, without, W_aug.taken, H_aug, rho)
+        data_term, primal, *products, gradient_H = cluster.sum(slopes, *arguments)
         if problem.is_constrained:
             size = 2 * max(data_term, problem.reference) or 1.0
             move_of_H = _move_of_columns(problem, H_aug, gradient_H, size)
             rows = np.diag(products[2])[problem.solved(W_aug)[0]]
             squares = float(rows.sum()) or 1.0
-            (moved,) = cluster.sum(squared_move, *given, squares / size)
+            (moved,) = cluster.sum(squared_move, *arguments, squares / size)
             violation = max(move_of_H, math.sqrt(moved / squares))
         else:
             violation = _violation(problem, H_aug, data_term, products, gradient_H)
@@ -73,10 +73,10 @@ def _violation(
     rank = gram.shape[0] - problem.offset_columns.width
     of_W, of_H = problem.alphas(rank)
     solved_W, solved_H = problem.offset_columns.solved(rank)
-    own = problem.offset_columns.components(gram.shape[0])
-    turn = _balancing(gram[own, own], H_aug[own].astype(np.float64))
+    columns = problem.offset_columns.components(gram.shape[0])
+    turn = _balancing(gram[columns, columns], H_aug[columns].astype(np.float64))
     M = np.eye(len(gram))
-    M[own, own] = turn
+    M[columns, columns] = turn
     H, G = np.linalg.solve(M, H_aug.astype(np.float64)), M.T @ gradient_H.astype(np.float64)
     gram = M.T @ gram @ M
     inverse = np.linalg.inv(M)  # the gradient of W M is G M⁻ᵀ

@@ -1,4 +1,4 @@
-"""The steps of a fit that run on the parts: each works on rows and returns sums over them."""
+"""The steps of a fit that run on the partitions: each works on rows and returns sums over them."""
 
 from __future__ import annotations
 
@@ -15,29 +15,29 @@ from nmd_lab.solver.refinement.moreau_envelope import Evaluation, MoreauEnvelope
 from nmd_lab.solver.storage import storage_of
 from nmd_lab.solver.sweep import Sweep
 
-from .part import Part, set_up
+from .partition import Partition, set_up
 from .rows import Taken
 
 
-def make_sweep(part: Part, name: str, data: str, problem: Any, rank: int) -> tuple[float]:
-    """Make the sweep over the rows of a part, and return the square of the norm of T."""
-    sweep: Sweep = own_problem(part, data, problem).sweep(rank)
-    part.objects[name] = sweep
+def make_sweep(partition: Partition, name: str, data: str, problem: Any, rank: int) -> tuple[float]:
+    """Make the sweep over the rows of a partition, and return the square of the norm of T."""
+    sweep: Sweep = problem_of(partition, data, problem).sweep(rank)
+    partition.objects[name] = sweep
     return (sweep.now.size_of_T**2,)
 
 
 make_sweep.makes_sweep = True  # type: ignore[attr-defined]
 
 
-def own_problem(part: Part, data: str, problem: Any) -> Any:
-    """Return the problem for the rows of a part."""
-    own = replace(problem, observations=part.rows[data], threads=1)
-    own.__dict__["empty"] = (np.empty(0, np.intp), np.empty(0, np.intp))  # the client has these
-    return own
+def problem_of(partition: Partition, data: str, problem: Any) -> Any:
+    """Return the problem for the rows of a partition."""
+    there = replace(problem, observations=partition.rows[data], threads=1)
+    there.__dict__["empty"] = (np.empty(0, np.intp), np.empty(0, np.intp))  # the client has these
+    return there
 
 
 def sweep_rows(
-    part: Part,
+    partition: Partition,
     name: str,
     of_W: str,
     of_next: str,
@@ -47,13 +47,13 @@ def sweep_rows(
     update: bool,
     projected: bool,
 ) -> tuple[Any, ...]:
-    """Make the pass over the rows of a part."""
-    sweep: Sweep = part.objects[name]
-    W: FloatArray = part.objects[of_W]
+    """Make the pass over the rows of a partition."""
+    sweep: Sweep = partition.objects[name]
+    W: FloatArray = partition.objects[of_W]
     sweep.split_variable.rescale(factor)
     next_W = W.copy()
     StW, CtW, sums = sweep.work_on_rows(W, H, penalty, next_W, update=update, projected=projected)
-    part.objects[of_next] = next_W
+    partition.objects[of_next] = next_W
     if isinstance(sweep, ObservedSweep):
         StW = np.zeros((0, 0), StW.dtype)  # its H-step has sums of its own
     change, value = next_W - W, 0.0
@@ -63,42 +63,42 @@ def sweep_rows(
 
 
 def column_sums(
-    part: Part, name: str, of_W: str, of_next: str, H: FloatArray
+    partition: Partition, name: str, of_W: str, of_next: str, H: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """Return the sums for the H-step of `ObservedSweep`; see its method of this name."""
-    sweep: ObservedSweep = part.objects[name]
-    W, next_W = part.objects[of_W], part.objects[of_next]
+    sweep: ObservedSweep = partition.objects[name]
+    W, next_W = partition.objects[of_W], partition.objects[of_next]
     sums: tuple[FloatArray, FloatArray] = sweep.column_sums(next_W - W, next_W, H)
     return sums
 
 
 @set_up
-def make_held_out(part: Part, name: str, data: str, pair: Any) -> tuple[()]:
-    """Make what compares the model with the held-out entries of a part."""
-    part.rows[name] = HeldOut(part.rows[data], pair)
+def make_held_out(partition: Partition, name: str, data: str, pair: Any) -> tuple[()]:
+    """Make what compares the model with the held-out entries of a partition."""
+    partition.rows[name] = HeldOut(partition.rows[data], pair)
     return ()
 
 
 def squared_errors(
-    part: Part, name: str, W: Taken, H: FloatArray, pair: Any
+    partition: Partition, name: str, W: Taken, H: FloatArray, pair: Any
 ) -> tuple[float, float]:
     """Return the weighted sum of squared errors at held-out entries, and that of the weights."""
-    judge: HeldOut = part.rows[name]
-    return judge.squared_errors(np.ascontiguousarray(W.of(part)), H, pair)
+    judge: HeldOut = partition.rows[name]
+    return judge.squared_errors(np.ascontiguousarray(W.of(partition)), H, pair)
 
 
 def slopes(
-    part: Part, data: str, problem: Any, W: Taken, H: FloatArray, penalty: float
+    partition: Partition, data: str, problem: Any, W: Taken, H: FloatArray, penalty: float
 ) -> tuple[Any, ...]:
     """Return the sums of the augmented Lagrangian at U = 0 and of its gradients."""
-    result, rows = _evaluated(part, data, problem, W, H, penalty)
+    result, rows = _evaluated(partition, data, problem, W, H, penalty)
     G, own_rows = result.gradient_W.astype(np.float64), rows.astype(np.float64)
     squares = (G.T @ G, G.T @ own_rows, own_rows.T @ own_rows)
     return result.data_term, result.primal**2, *squares, result.gradient_H
 
 
 def squared_move(
-    part: Part,
+    partition: Partition,
     data: str,
     problem: Any,
     W: Taken,
@@ -107,7 +107,7 @@ def squared_move(
     length: float,
 ) -> tuple[float]:
     """Return the squared length of a proximal gradient step of W with the factor `length`."""
-    result, rows = _evaluated(part, data, problem, W, H, penalty)
+    result, rows = _evaluated(partition, data, problem, W, H, penalty)
     rank = rows.shape[1] - problem.offset_columns.width
     solved, _ = problem.offset_columns.solved(rank)
     (ridge, _), (constrained, _) = problem.alphas(rank), problem.constrained_columns(rank)
@@ -118,11 +118,11 @@ def squared_move(
 
 
 def _evaluated(
-    part: Part, data: str, problem: Any, W: Taken, H: FloatArray, penalty: float
+    partition: Partition, data: str, problem: Any, W: Taken, H: FloatArray, penalty: float
 ) -> tuple[Evaluation, FloatArray]:
     """Return the augmented Lagrangian at U = 0 and its gradients, and the rows of W."""
-    own = own_problem(part, data, problem)
-    storage = storage_of(own.observations)
-    envelope = MoreauEnvelope(own.observations, own.pair, storage, own.threads)
-    rows = np.ascontiguousarray(W.of(part))
+    there = problem_of(partition, data, problem)
+    storage = storage_of(there.observations)
+    envelope = MoreauEnvelope(there.observations, there.pair, storage, there.threads)
+    rows = np.ascontiguousarray(W.of(partition))
     return envelope.evaluate(rows, H, penalty), rows

@@ -1,4 +1,4 @@
-"""Matrices whose rows lie with the parts of X, and never need to be in one place.
+"""Matrices whose rows lie with the partitions of X, and never need to be in one place.
 
 A `ClusterRows` stands for such a matrix.  Its columns, and multiples of them, can be taken as those
 of an array.  Everything else that NumPy does with it brings the rows to the client first.
@@ -16,7 +16,7 @@ from numpy.typing import DTypeLike, NDArray
 from nmd_lab.data.base import FloatArray
 
 from .cluster import Cluster
-from .part import Part
+from .partition import Partition
 
 
 class Column(NamedTuple):
@@ -35,7 +35,7 @@ class Column(NamedTuple):
 
 
 class Taken(NamedTuple):
-    """Some columns of a named matrix of a part.
+    """Some columns of a named matrix of a partition.
 
     Attributes
     ----------
@@ -48,16 +48,16 @@ class Taken(NamedTuple):
     name: str
     columns: tuple[Column, ...]
 
-    def of(self, part: Part) -> FloatArray:
-        """Return the columns in a part."""
-        rows: FloatArray = part.objects[self.name]
+    def of(self, partition: Partition) -> FloatArray:
+        """Return the columns in a partition."""
+        rows: FloatArray = partition.objects[self.name]
         if [column.position for column in self.columns] == list(range(rows.shape[1])):
-            own = rows
+            out = rows
         else:
             ones = np.ones((len(rows), 1), rows.dtype)
-            own = np.hstack([ones if p is None else rows[:, p : p + 1] for p, _ in self.columns])
+            out = np.hstack([ones if p is None else rows[:, p : p + 1] for p, _ in self.columns])
         factors = np.array([column.factor for column in self.columns], rows.dtype)
-        return own if np.all(factors == 1) else own * factors
+        return out if np.all(factors == 1) else out * factors
 
 
 class Named:
@@ -70,16 +70,15 @@ class Named:
     @classmethod
     def again(cls, cluster: Cluster, name: str) -> Named:
         """Return the matrix of a name that was read from files."""
-        known: Named | None = cluster.known.get(name)
-        if known is not None:
-            return known
-        own = object.__new__(cls)
-        own.cluster, own.name = cluster, name
-        own._begin(cluster.dropped)
-        return own
+        matrix: Named | None = cluster.named.get(name)
+        if matrix is None:
+            matrix = object.__new__(cls)
+            matrix.cluster, matrix.name = cluster, name
+            matrix._begin(cluster.dropped)
+        return matrix
 
     def _begin(self, dropped: list[str]) -> None:
-        self.cluster.known[self.name] = self
+        self.cluster.named[self.name] = self
         weakref.finalize(self, dropped.append, self.name)
 
 
@@ -94,7 +93,7 @@ class ClusterRows:
 
     @classmethod
     def new(cls, cluster: Cluster, width: int, dtype: DTypeLike) -> ClusterRows:
-        """Return a matrix of some columns, whose rows a step of the parts will make."""
+        """Return a matrix of some columns, whose rows a step of the partitions will make."""
         return cls(Named(cluster, "rows"), [Column(k) for k in range(width)], dtype)
 
     @property
@@ -109,7 +108,7 @@ class ClusterRows:
 
     @property
     def taken(self) -> Taken:
-        """The columns, as steps of the parts take them."""
+        """The columns, as steps of the partitions take them."""
         return Taken(self.name, self.columns)
 
     @property
@@ -153,29 +152,29 @@ class ClusterRows:
         """Return a multiple, likewise."""
         return self * (1 / number)
 
-    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **given: Any) -> Any:
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
         """Multiply by powers of two where the rows are; do everything else with an array."""
-        if ufunc is np.ldexp and method == "__call__" and np.ndim(inputs[1]) == 0 and not given:
+        if ufunc is np.ldexp and method == "__call__" and np.ndim(inputs[1]) == 0 and not options:
             return self * float(np.ldexp(1.0, inputs[1]))
-        own = [np.asarray(each) if isinstance(each, ClusterRows) else each for each in inputs]
-        return getattr(ufunc, method)(*own, **given)
+        arrays = [np.asarray(each) if isinstance(each, ClusterRows) else each for each in inputs]
+        return getattr(ufunc, method)(*arrays, **options)
 
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]:
         """Bring the rows to the client."""
-        own = np.concatenate([rows for (rows,) in self.cluster.map(get_rows, self.taken)])
-        own = own if self.ndim == 2 else own[:, 0]
-        return own if dtype is None else own.astype(dtype, copy=False)
+        rows = np.concatenate([block for (block,) in self.cluster.map(get_rows, self.taken)])
+        rows = rows if self.ndim == 2 else rows[:, 0]
+        return rows if dtype is None else rows.astype(dtype, copy=False)
 
     def at(self, positions: NDArray[np.integer]) -> FloatArray:
         """Return rows at some positions."""
         positions = np.where(positions < 0, positions + len(self), positions)
         out = np.empty((positions.size, len(self.columns)), self.dtype)
-        own, where = {}, {}
+        of_each, where = {}, {}
         for place in self.cluster.places:
             here = (positions >= place.rows.start) & (positions < place.rows.stop)
             where[place.number] = here
-            own[place.number] = (positions[here] - place.rows.start,)
-        answers = self.cluster.map(get_rows, self.taken, own=own)
+            of_each[place.number] = (positions[here] - place.rows.start,)
+        answers = self.cluster.map(get_rows, self.taken, of_each=of_each)
         for number, (rows,) in enumerate(answers):
             out[where[number]] = rows
         return out if self.ndim == 2 else out[:, 0]
@@ -212,36 +211,40 @@ class ClusterRows:
         return self
 
 
-def get_rows(part: Part, taken: Taken, positions: NDArray[np.integer] | None = None) -> Any:
-    """Return rows of a part."""
-    rows = taken.of(part)
+def get_rows(
+    partition: Partition, taken: Taken, positions: NDArray[np.integer] | None = None
+) -> Any:
+    """Return rows of a partition."""
+    rows = taken.of(partition)
     return (np.ascontiguousarray(rows) if positions is None else rows[positions],)
 
 
-def get_block(part: Part, taken: Taken) -> FloatArray:
-    """Return the rows of a part, as an array of their own."""
-    return np.array(taken.of(part))
+def get_block(partition: Partition, taken: Taken) -> FloatArray:
+    """Return the rows of a partition, as an array of their own."""
+    return np.array(taken.of(partition))
 
 
-def set_columns(part: Part, name: str, columns: list[int], value: float) -> tuple[()]:
+def set_columns(partition: Partition, name: str, columns: list[int], value: float) -> tuple[()]:
     """Set columns of a matrix to a number."""
-    rows = part.objects[name].copy()
+    rows = partition.objects[name].copy()
     rows[:, columns] = value
-    part.objects[name] = rows
+    partition.objects[name] = rows
     return ()
 
 
-def stack(part: Part, name: str, pieces: Sequence[Any], dtype: DTypeLike, *own: Any) -> tuple[()]:
+def stack(
+    partition: Partition, name: str, pieces: Sequence[Any], dtype: DTypeLike, *arrays: Any
+) -> tuple[()]:
     """Make a matrix from pieces beside each other."""
-    m, given, columns = part.place.rows.stop - part.place.rows.start, iter(own), []
+    m, blocks, columns = partition.place.rows.stop - partition.place.rows.start, iter(arrays), []
     for piece in pieces:
         if piece is None:
-            columns.append(next(given))
+            columns.append(next(blocks))
         elif isinstance(piece, Taken):
-            columns.append(piece.of(part))
+            columns.append(piece.of(partition))
         else:
             columns.append(np.full((m, 1), piece, dtype))
-    part.objects[name] = np.ascontiguousarray(np.hstack(columns), dtype=dtype)
+    partition.objects[name] = np.ascontiguousarray(np.hstack(columns), dtype=dtype)
     return ()
 
 
@@ -261,10 +264,10 @@ def stacked(cluster: Cluster, pieces: Sequence[Any], dtype: DTypeLike) -> Cluste
         else:
             plain.append(float(piece))
             width += 1
-    own = {p.number: tuple(a[p.rows] for a in arrays) for p in cluster.places}
-    made = ClusterRows.new(cluster, width, dtype)
-    cluster.map(stack, made.name, plain, np.dtype(dtype), own=own, changes=True)
-    return made
+    of_each = {p.number: tuple(a[p.rows] for a in arrays) for p in cluster.places}
+    result = ClusterRows.new(cluster, width, dtype)
+    cluster.map(stack, result.name, plain, np.dtype(dtype), of_each=of_each, changes=True)
+    return result
 
 
 LARGEST_RESULT = 1 << 28

@@ -13,7 +13,7 @@ from nmd_lab.solver.constraints.steps import ConstrainedColumns
 from nmd_lab.solver.lowrank import RowBlocks
 
 from .cluster import Cluster
-from .part import Part
+from .partition import Partition
 from .rows import ClusterRows, Named
 
 
@@ -62,7 +62,7 @@ class ClusterMatrix:
 
 
 def make_residual(
-    part: Part,
+    partition: Partition,
     data: str,
     name: str,
     transform: Transform,
@@ -72,14 +72,14 @@ def make_residual(
     rows: FloatArray | None = None,
 ) -> tuple[()]:
     """Make the rows of transform(X) minus offsets, as `Observations.centred`."""
-    own: Observations = part.rows[data]
-    matrix, constant = own.centred(transform, mean, rows, columns)
-    part.objects[name] = RowBlocks(matrix, constant + fill)
+    observations: Observations = partition.rows[data]
+    matrix, constant = observations.centred(transform, mean, rows, columns)
+    partition.objects[name] = RowBlocks(matrix, constant + fill)
     return ()
 
 
 def centred_sums(
-    part: Part,
+    partition: Partition,
     data: str,
     transform: Transform,
     mean: float,
@@ -88,36 +88,38 @@ def centred_sums(
     rows: FloatArray | None = None,
 ) -> tuple[FloatArray]:
     """Return the sums of rows or columns of transform(X) minus offsets."""
-    own: Observations = part.rows[data]
-    return (own.centred_sums(transform, mean, rows, columns, axis=axis),)
+    observations: Observations = partition.rows[data]
+    return (observations.centred_sums(transform, mean, rows, columns, axis=axis),)
 
 
-def gram_of(part: Part, name: str) -> tuple[FloatArray]:
-    """Return Aᵀ A for the rows of a part."""
-    own: RowBlocks = part.objects[name]
-    return (own.gram(),)
+def gram_of(partition: Partition, name: str) -> tuple[FloatArray]:
+    """Return Aᵀ A for the rows of a partition."""
+    A: RowBlocks = partition.objects[name]
+    return (A.gram(),)
 
 
-def twice_multiplied(part: Part, name: str, V: FloatArray) -> tuple[FloatArray]:
-    """Return Aᵀ (A V) for the rows of a part."""
-    own: RowBlocks = part.objects[name]
-    return (own.transposed_product(own.product(V)),)
+def twice_multiplied(partition: Partition, name: str, V: FloatArray) -> tuple[FloatArray]:
+    """Return Aᵀ (A V) for the rows of a partition."""
+    A: RowBlocks = partition.objects[name]
+    return (A.transposed_product(A.product(V)),)
 
 
-def multiply_rows(part: Part, name: str, made: str, V: FloatArray, dtype: Any) -> tuple[()]:
-    """Make A V for the rows of a part."""
-    own: RowBlocks = part.objects[name]
-    part.objects[made] = np.ascontiguousarray(own.product(V), dtype=dtype)
+def multiply_rows(
+    partition: Partition, name: str, result: str, V: FloatArray, dtype: Any
+) -> tuple[()]:
+    """Make A V for the rows of a partition."""
+    A: RowBlocks = partition.objects[name]
+    partition.objects[result] = np.ascontiguousarray(A.product(V), dtype=dtype)
     return ()
 
 
 def allow_rows(
-    part: Part, data: str, name: str, solved: slice, of_W: ConstrainedColumns | None
+    partition: Partition, data: str, name: str, solved: slice, of_W: ConstrainedColumns | None
 ) -> tuple[()]:
     """Put the nearest rows that are allowed in the place of those of a start."""
-    W = part.objects[name].copy()
-    W[part.rows[data].counts(1) == 0, solved] = 0
+    W = partition.objects[name].copy()
+    W[partition.rows[data].counts(1) == 0, solved] = 0
     if of_W is not None:
         W[:, solved] = of_W.project(W[:, solved])
-    part.objects[name] = W
+    partition.objects[name] = W
     return ()

@@ -44,7 +44,7 @@ class Summary:
 
 
 def summary_of(answers: list[Any], labels: Labels) -> Summary:
-    """Return the summary of all parts."""
+    """Return the summary of all partitions."""
     kinds, ends = [kind for kind, _, _ in answers], [each for _, each, _ in answers]
     stored, observed = np.sum([kind[1:3] for kind in kinds], axis=0).tolist()
     weights = [kind[5] for kind in kinds if kind[5] is not None]

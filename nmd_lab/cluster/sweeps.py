@@ -1,4 +1,4 @@
-"""The sweeps of the client: passes are steps of the parts, and the H-step is done here."""
+"""The sweeps of the client: passes are steps of the partitions, and the H-step is done here."""
 
 from __future__ import annotations
 
@@ -48,12 +48,12 @@ class RowProducts(NamedTuple):
 
 @dataclass
 class EntriesElsewhere:
-    """What a sweep of the client knows of T and U, which the parts hold.
+    """What a sweep of the client knows of T and U, which the partitions hold.
 
     Attributes
     ----------
     name : str
-        Name of the sweeps of the parts.
+        Name of the sweeps of the partitions.
     size_of_T : float
         Norm of T at the start.
     products : dict
@@ -90,7 +90,7 @@ class ClusterPasses(Sweep):
     cluster : Cluster
         The workers.
     named : Named
-        The sweeps of the parts.
+        The sweeps of the partitions.
     """
 
     cluster: Cluster
@@ -101,7 +101,7 @@ class ClusterPasses(Sweep):
         self.parts = 1
 
     def on(self, named: Named) -> None:
-        """Set the sweeps of the parts."""
+        """Set the sweeps of the partitions."""
         self.cluster, self.named = named.cluster, named
 
     def _pass(self, W: Any, H: FloatArray, penalty: float, *, update: bool, projected: bool) -> Any:
@@ -112,7 +112,7 @@ class ClusterPasses(Sweep):
         StW, CtW, sums, *products = self.cluster.sum(
             sweep_rows, self.named.name, W.name, next_W.name, *numbers, changes=True
         )
-        before = {name: own for name, own in self.now.products.items() if name == W.name}
+        before = {name: each for name, each in self.now.products.items() if name == W.name}
         self.now.products = before | {next_W.name: RowProducts(*products)}
         result = SweepResult(next_W, StW)  # type: ignore[arg-type]
         if update:
@@ -149,15 +149,15 @@ class ObservedOnCluster(ClusterPasses, ObservedSweep):
 
     def update_H(self, result: SweepResult, W: Any, H: FloatArray, penalty: float) -> FloatArray:
         """Return the next H after the pass that was made with W and H."""
-        own: Any = result.W
-        names = (self.named.name, W.name, own.name)
+        next_W: Any = result.W
+        names = (self.named.name, W.name, next_W.name)
         normals, steps = self.cluster.sum(column_sums, *names, H)
         ridge, next_Ht = self._ridge_of_columns(result, penalty), np.ascontiguousarray(H.T)
         if self.of_H is None:
             solve_columns(normals, steps, self.solved_H, ridge, next_Ht)
         else:
-            own_problem = (normals, steps, self.solved_H, ridge, next_Ht)
-            constrained_from_sums(self.of_H, penalty, *own_problem)
+            arguments = (normals, steps, self.solved_H, ridge, next_Ht)
+            constrained_from_sums(self.of_H, penalty, *arguments)
         return np.ascontiguousarray(next_Ht.T)
 
 
@@ -185,7 +185,7 @@ def sweep_on_cluster(
         now.name = named.name
     alphas = problem.alphas(rank)
     ridges = [Ridge(problem.epsilon, each) for each in alphas]
-    known: Any = (
+    storages: Any = (
         ElsewhereStorage(complete=not problem.sparse),
         ElsewhereSplitVariable(now),
     )
@@ -193,7 +193,7 @@ def sweep_on_cluster(
     kind: Any = ObservedOnCluster if problem.observed_only else EverywhereOnCluster
     empty = () if problem.observed_only else (problem.empty[1],)
     sweep: EverywhereOnCluster | ObservedOnCluster = kind(
-        *known, *ridges, *solved, 1, of_W, of_H, *empty
+        *storages, *ridges, *solved, 1, of_W, of_H, *empty
     )
     sweep.on(named)
     return sweep

@@ -20,7 +20,7 @@ def is_dask_table(X: Any) -> bool:
 
 
 def sources_of_table(
-    X: Any, client: Any, dtype: DTypeLike | None, parts: int, *, zeros: bool
+    X: Any, client: Any, dtype: DTypeLike | None, partitions: int, *, zeros: bool
 ) -> tuple[list[Source], Labels]:
     """Return the sources of the rows of a table, and their labels."""
     if zeros:
@@ -36,13 +36,17 @@ def sources_of_table(
     columns = np.sort(X[names[1]].unique().compute(scheduler=client).to_numpy())
     wanted = float_dtype(np.empty(0, X.dtypes.iloc[2]), dtype)
     ends = np.append(0, np.cumsum(counts.to_numpy()))
-    parts = min(parts, int(ends[-1]) // 1024 + 1, len(rows))
-    inner = np.searchsorted(ends, np.linspace(0, ends[-1], parts + 1)[1:-1])
+    partitions = min(partitions, int(ends[-1]) // 1024 + 1, len(rows))
+    inner = np.searchsorted(ends, np.linspace(0, ends[-1], partitions + 1)[1:-1])
     borders = np.unique([0, *inner.tolist(), len(rows)])
     pieces = _pieces_of(X, rows, columns, borders)
     sources = [
-        Source(int(b - a), load_pieces, [client.compute(own), (int(b - a), columns.size), wanted])
-        for a, b, own in zip(borders, borders[1:], pieces, strict=False)
+        Source(
+            int(b - a),
+            load_pieces,
+            [client.compute(pieces_there), (int(b - a), columns.size), wanted],
+        )
+        for a, b, pieces_there in zip(borders, borders[1:], pieces, strict=False)
     ]
     dims = (str(names[0]), str(names[1]))
     coords = xr.Dataset(coords={dims[0]: rows, dims[1]: columns})
@@ -53,27 +57,27 @@ def sources_of_table(
 def _pieces_of(
     X: Any, rows: NDArray[Any], columns: NDArray[Any], borders: NDArray[Any]
 ) -> list[list[Any]]:
-    """Return the delayed entries of each part, from each partition of the table."""
+    """Return the delayed entries of each partition, from each partition of the table."""
     from dask.delayed import delayed
 
     labels = delayed((rows, columns, borders))
     cut = [delayed(cut_partition, nout=len(borders) - 1)(each, labels) for each in X.to_delayed()]
-    return [[each[part] for each in cut] for part in range(len(borders) - 1)]
+    return [[each[partition] for each in cut] for partition in range(len(borders) - 1)]
 
 
 def cut_partition(
     table: Any, labels: tuple[NDArray[Any], NDArray[Any], NDArray[Any]]
 ) -> tuple[tuple[NDArray[Any], NDArray[Any], NDArray[Any]], ...]:
-    """Return the entries of a partition, (rows, columns, values) for each part of the rows."""
+    """Return the entries of a partition, (rows, columns, values) for each partition of the rows."""
     rows, columns, borders = labels
     i = np.searchsorted(rows, table.iloc[:, 0].to_numpy())
     j = np.searchsorted(columns, table.iloc[:, 1].to_numpy())
     values = table.iloc[:, 2].to_numpy()
     if not np.all(np.isfinite(values)):
         raise ValueError("X has a value in the table that is no finite number: leave it out.")
-    part = np.searchsorted(borders, i, side="right") - 1
+    partition = np.searchsorted(borders, i, side="right") - 1
     pieces = []
     for number in range(len(borders) - 1):
-        here = part == number
+        here = partition == number
         pieces.append((i[here] - borders[number], j[here], values[here]))
     return tuple(pieces)

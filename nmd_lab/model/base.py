@@ -37,10 +37,10 @@ class ModelPart:
     def __init_subclass__(cls, **options: Any) -> None:
         """Set the label of a class with a name, and no degree for one with formulas of its own."""
         super().__init_subclass__(**options)
-        own = vars(cls)
-        if "name" in own and "label" not in own:
-            cls.label = own["name"]
-        if "degree" not in own and own.keys() & {*FORMULAS}:
+        defined = vars(cls)
+        if "name" in defined and "label" not in defined:
+            cls.label = defined["name"]
+        if "degree" not in defined and defined.keys() & {*FORMULAS}:
             cls.degree = None
 
     @property

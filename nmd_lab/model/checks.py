@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from nmd_lab._errors import sentence
 
-from . import _laws as laws
-from ._laws import Failure
+from . import _property_checks as checks
+from ._property_checks import Failure
 from .losses import L1, Frobenius, Loss
 from .nonlinearities import Identity, Modulus, Nonlinearity, ReLU
 
@@ -34,40 +34,40 @@ class CheckReport:
     ----------
     subject : str
         The object that was checked.
-    laws : tuple of str
-        Laws that were tried.
+    checks : tuple of str
+        Checks that were tried.
     failures : tuple of Failure
-        What broke them: law, input, found, expected.
+        What failed: check, input, found, expected.
     """
 
     subject: str
-    laws: tuple[str, ...]
+    checks: tuple[str, ...]
     failures: tuple[Failure, ...]
 
     @property
     def passed(self) -> bool:
-        """Whether no law was broken."""
+        """Whether no check failed."""
         return not self.failures
 
     def raise_for_failure(self) -> None:
         """Raise ValueError with the first failure, if there is one."""
         if self.failures:
-            law, at, found, expected = self.failures[0]
+            check, at, found, expected = self.failures[0]
             where = f"at {at} " if at else ""
             raise ValueError(
-                f"{self.subject} breaks the law that {law}: {where}it gives {found}, expected is "
-                f"{expected}; correct it, and try nmd.losses.check_loss or "
+                f"{self.subject} fails the check that {check}: {where}it gives {found}, expected "
+                f"is {expected}; correct it, and try nmd.losses.check_loss or "
                 "nmd.nonlinearities.check_nonlinearity."
             )
 
     def __str__(self) -> str:
-        """Return one line for each law, and the input that breaks it."""
+        """Return one line for each check, and the input that fails it."""
         count = len(self.failures)
-        verdict = f"{count} failure{'s' if count > 1 else ''}" if count else "all laws hold"
+        verdict = f"{count} failure{'s' if count > 1 else ''}" if count else "all checks passed"
         lines = [f"{self.subject}: {verdict}"]
-        lines += [f"  tried: {law}" for law in self.laws]
-        for law, at, found, expected in self.failures:
-            lines.append(f"  BROKEN: {law}: at {at or 'any input'}: {found}, expected {expected}")
+        lines += [f"  tried: {check}" for check in self.checks]
+        for check, at, found, expected in self.failures:
+            lines.append(f"  FAILED: {check}: at {at or 'any input'}: {found}, expected {expected}")
         return "\n".join(lines)
 
     __repr__ = __str__
@@ -77,10 +77,12 @@ class CheckReport:
             f"<tr>{''.join(f'<td>{html.escape(text)}</td>' for text in failure)}</tr>"
             for failure in self.failures
         )
-        head = "<tr><th>law</th><th>input</th><th>found</th><th>expected</th></tr>"
+        head = "<tr><th>check</th><th>input</th><th>found</th><th>expected</th></tr>"
         table = f"<table>{head}{rows}</table>" if rows else ""
-        title = "all laws hold" if self.passed else "some laws are broken"
-        return f"<p><b>{html.escape(self.subject)}</b>: {title} ({len(self.laws)} tried)</p>{table}"
+        title = "all checks passed" if self.passed else "some checks failed"
+        return (
+            f"<p><b>{html.escape(self.subject)}</b>: {title} ({len(self.checks)} tried)</p>{table}"
+        )
 
 
 COMPILED = (
@@ -93,31 +95,31 @@ Law = tuple[str, Callable[[], Iterator[Failure]]]
 
 
 def report_of(subject: object, tried: list[Law]) -> CheckReport:
-    """Return the report of the laws; an exception is a failure of its law."""
+    """Return the report of the checks; an exception is a failure of its check."""
     failures: list[Failure] = []
-    for law, run in tried:
+    for check, run in tried:
         try:
             failures += run()
         except NotImplementedError:
-            failures.append(Failure(law, "", "a method is missing", "a static method"))
+            failures.append(Failure(check, "", "a method is missing", "a static method"))
         except Exception as error:
             compiling = type(error).__module__.startswith("numba.")
-            told = (_cause(error), COMPILED) if compiling else (sentence(error)[:300], "no error")
-            failures.append(Failure(law, "", *told))
-    return CheckReport(repr(subject), tuple(law for law, _ in tried), tuple(failures))
+            found = (_cause(error), COMPILED) if compiling else (sentence(error)[:300], "no error")
+            failures.append(Failure(check, "", *found))
+    return CheckReport(repr(subject), tuple(check for check, _ in tried), tuple(failures))
 
 
 def _cause(error: Exception) -> str:
     """Return the line of an error of the compiler that says what is wrong."""
     lines = [line.strip() for line in str(error).splitlines()]
-    told = (line for line in lines if line and not line.startswith("Failed in nopython mode"))
-    cause = next(told, type(error).__name__)
+    causes = (line for line in lines if line and not line.startswith("Failed in nopython mode"))
+    cause = next(causes, type(error).__name__)
     told_of = re.split(r", defined at | Raised from ", cause)[0].removesuffix(".")
     return f"an error of the compiler ({told_of})"
 
 
 def check_loss(loss: Loss, *, x: object = None, n: int = 300, random_state: int = 0) -> CheckReport:
-    """Check the laws of a loss: domain, bound, convexity, derivatives, proximal map, T-updates.
+    """Check a loss: domain, bound, convexity, derivatives, proximal map, T-updates.
 
     Parameters
     ----------
@@ -133,7 +135,7 @@ def check_loss(loss: Loss, *, x: object = None, n: int = 300, random_state: int 
     Returns
     -------
     CheckReport
-        With `passed`, `failures` and `raise_for_failure()`; it prints as a list of the laws.
+        With `passed`, `failures` and `raise_for_failure()`; it prints as a list of the checks.
 
     Raises
     ------
@@ -156,14 +158,16 @@ def check_loss(loss: Loss, *, x: object = None, n: int = 300, random_state: int 
     tried: list[Law] = [
         (
             "d is a number inside its domain, and bounded below",
-            lambda: laws.loss_values(loss, few, y),
+            lambda: checks.loss_values(loss, few, y),
         ),
-        (laws.CONVEX, lambda: laws.loss_is_convex(loss, few[::3], y[::2])),
-        ("derivatives are those of d", lambda: laws.loss_derivatives(loss, few, y)),
-        (laws.PROXIMAL, lambda: laws.proximal_is_minimiser(loss, data, centre, rho)),
+        (checks.CONVEX, lambda: checks.loss_is_convex(loss, few[::3], y[::2])),
+        ("derivatives are those of d", lambda: checks.loss_derivatives(loss, few, y)),
+        (checks.PROXIMAL, lambda: checks.proximal_is_minimiser(loss, data, centre, rho)),
     ]
     for f in (Identity(), ReLU(), Modulus()):
-        tried.append((f"{laws.MINIMISER} with {f!r}", _t_update_law(f, loss, data, centre, rho)))
+        tried.append(
+            (f"{checks.MINIMISER} with {f!r}", _t_update_check(f, loss, data, centre, rho))
+        )
     return report_of(loss, tried)
 
 
@@ -175,7 +179,7 @@ def check_nonlinearity(
     n: int = 300,
     random_state: int = 0,
 ) -> CheckReport:
-    """Check the laws of a nonlinearity: finite, continuous, derivative, pieces, dtype, T-updates.
+    """Check a nonlinearity: finite, continuous, derivative, pieces, dtype, T-updates.
 
     Parameters
     ----------
@@ -193,7 +197,7 @@ def check_nonlinearity(
     Returns
     -------
     CheckReport
-        With `passed`, `failures` and `raise_for_failure()`; it prints as a list of the laws.
+        With `passed`, `failures` and `raise_for_failure()`; it prints as a list of the checks.
 
     Raises
     ------
@@ -207,7 +211,7 @@ def check_nonlinearity(
     >>> wrong = nmd.nonlinearities.Smooth(
     ...     math.tanh, derivative=lambda t: 1.0, name="tanh", compile=False
     ... )
-    >>> nmd.nonlinearities.check_nonlinearity(wrong, loss=nmd.losses.L1()).failures[0].law
+    >>> nmd.nonlinearities.check_nonlinearity(wrong, loss=nmd.losses.L1()).failures[0].check
     'derivative is that of f'
     """
     f = nonlinearity
@@ -219,11 +223,11 @@ def check_nonlinearity(
     points = np.linspace(-8, 8, 321) if t is None else np.ravel(np.asarray(t, dtype=float))
     points = np.concatenate([points, rng.uniform(points.min(), points.max(), 100)])
     tried: list[Law] = [
-        ("f is finite", lambda: laws.f_is_finite(f, points)),
-        ("f is continuous", lambda: laws.f_is_continuous(f, points)),
-        ("derivative is that of f", lambda: laws.f_derivative(f, points)),
-        ("f is its pieces", lambda: laws.f_pieces(f, points)),
-        ("f keeps float32", lambda: laws.keeps_single_precision(f, points)),
+        ("f is finite", lambda: checks.f_is_finite(f, points)),
+        ("f is continuous", lambda: checks.f_is_continuous(f, points)),
+        ("derivative is that of f", lambda: checks.f_derivative(f, points)),
+        ("f is its pieces", lambda: checks.f_pieces(f, points)),
+        ("f keeps float32", lambda: checks.keeps_single_precision(f, points)),
     ]
     v, rho = rng.choice(points, n), 10.0 ** rng.uniform(-3, 3, n)
     with np.errstate(all="ignore"):
@@ -233,15 +237,15 @@ def check_nonlinearity(
     x = np.where(np.isfinite(x), np.clip(x, -1e6, 1e6), 1.0)
     for d in (Frobenius(), L1()) if loss is None else (loss,):
         inside = np.clip(x, *np.clip(d.domain, -1e6, 1e6))
-        tried.append((f"{laws.MINIMISER} with {d!r}", _t_update_law(f, d, inside, v, rho)))
+        tried.append((f"{checks.MINIMISER} with {d!r}", _t_update_check(f, d, inside, v, rho)))
     return report_of(f, tried)
 
 
-def _t_update_law(
+def _t_update_check(
     f: Nonlinearity, d: Loss, x: Array, v: Array, rho: Array
 ) -> Callable[[], Iterator[Failure]]:
-    """Return the law of the T-update of a pair at these inputs."""
-    return lambda: laws.t_update_is_minimiser(f, d, x, v, rho)
+    """Return the check of the T-update of a pair at these inputs."""
+    return lambda: checks.t_update_is_minimiser(f, d, x, v, rho)
 
 
 def _spread(rng: np.random.Generator, n: int) -> Array:
@@ -269,7 +273,7 @@ def _data_for(loss: Loss, rng: np.random.Generator, n: int) -> Array:
         try:
             loss.check_data(float(kind.min()), float(kind.max()))
             y = np.full(kind.size, float(np.median(_values_inside(loss, rng))))
-            if np.all(np.isfinite(laws.values_of(loss, kind, y))):
+            if np.all(np.isfinite(checks.values_of(loss, kind, y))):
                 return kind
         except ValueError:
             continue

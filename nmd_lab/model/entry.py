@@ -44,10 +44,10 @@ def compile_entry(structure: AnyStructure, limited: bool) -> tuple[ScalarMap, Sc
     plain = cast(Structure, structure)
     solve, loss = _compile_solve(plain, limited), _compile_loss(plain, limited)
 
-    def solve_plain(v, x, rho, limit, upper, part, model):  # type: ignore[no-untyped-def]
+    def solve_plain(v, x, rho, limit, upper, kind, model):  # type: ignore[no-untyped-def]
         return solve(v, x, rho, limit, upper, model)
 
-    def loss_plain(x, a, limit, upper, part, model):  # type: ignore[no-untyped-def]
+    def loss_plain(x, a, limit, upper, kind, model):  # type: ignore[no-untyped-def]
         return loss(x, a, limit, upper, model)
 
     return compile_scalar(solve_plain), compile_scalar(loss_plain)
@@ -152,49 +152,49 @@ def losses_kernel(structure: AnyStructure, name: str, cached: bool) -> Callable[
     return compile_kernel(losses, f"limited_{name}", cached=cached)
 
 
-def _compile_mixed(parts: Any, limited: bool) -> tuple[ScalarMap, ScalarMap]:
+def _compile_mixed(branches: Any, limited: bool) -> tuple[ScalarMap, ScalarMap]:
     """Return the functions of several kinds: a chain of branches, one for each structure."""
-    solve, loss = _compile_branch(0, parts[0], limited)
-    for position in range(1, len(parts)):
-        own_solve, own_loss = _compile_branch(position, parts[position], limited)
-        solve = _either_solve(position, solve, own_solve)
-        loss = _either_loss(position, loss, own_loss)
+    solve, loss = _compile_branch(0, branches[0], limited)
+    for position in range(1, len(branches)):
+        next_solve, next_loss = _compile_branch(position, branches[position], limited)
+        solve = _either_solve(position, solve, next_solve)
+        loss = _either_loss(position, loss, next_loss)
     return solve, loss
 
 
-def _either_solve(position: int, before: ScalarMap, own: ScalarMap) -> ScalarMap:
-    def solve(v, x, rho, limit, upper, part, model):  # type: ignore[no-untyped-def]
-        if model[0][part] == position:
-            return own(v, x, rho, limit, upper, part, model)
-        return before(v, x, rho, limit, upper, part, model)
+def _either_solve(position: int, before: ScalarMap, here: ScalarMap) -> ScalarMap:
+    def solve(v, x, rho, limit, upper, kind, model):  # type: ignore[no-untyped-def]
+        if model[0][kind] == position:
+            return here(v, x, rho, limit, upper, kind, model)
+        return before(v, x, rho, limit, upper, kind, model)
 
     return compile_scalar(solve)
 
 
-def _either_loss(position: int, before: ScalarMap, own: ScalarMap) -> ScalarMap:
-    def loss(x, a, limit, upper, part, model):  # type: ignore[no-untyped-def]
-        if model[0][part] == position:
-            return own(x, a, limit, upper, part, model)
-        return before(x, a, limit, upper, part, model)
+def _either_loss(position: int, before: ScalarMap, here: ScalarMap) -> ScalarMap:
+    def loss(x, a, limit, upper, kind, model):  # type: ignore[no-untyped-def]
+        if model[0][kind] == position:
+            return here(x, a, limit, upper, kind, model)
+        return before(x, a, limit, upper, kind, model)
 
     return compile_scalar(loss)
 
 
-def _compile_branch(position: int, part: Branch, limited: bool) -> tuple[ScalarMap, ScalarMap]:
+def _compile_branch(position: int, branch: Branch, limited: bool) -> tuple[ScalarMap, ScalarMap]:
     """Return T-update and loss of the pairs of one structure, whose numbers are in table rows."""
-    structure, sizes, _ = part
+    structure, sizes, _ = branch
     solve, loss = _compile_solve(structure, limited), _compile_loss(structure, limited)
     read = _compile_reader(*sizes, is_searched(structure))
 
-    # In the units of the part, t' = centre + size t and ρ' = ρ / (weight size²).
-    def solve_branch(v, x, rho, limit, upper, part, model):  # type: ignore[no-untyped-def]
-        weight, centre, size, own = read(model[2][position][model[1][part]], model[3][position])
+    # In the units of the kind, t' = centre + size t and ρ' = ρ / (weight size²).
+    def solve_branch(v, x, rho, limit, upper, kind, model):  # type: ignore[no-untyped-def]
+        weight, centre, size, numbers = read(model[2][position][model[1][kind]], model[3][position])
         rho_there = rho / (weight * size * size)
-        return (solve(centre + size * v, x, rho_there, limit, upper, own) - centre) / size
+        return (solve(centre + size * v, x, rho_there, limit, upper, numbers) - centre) / size
 
-    def loss_branch(x, a, limit, upper, part, model):  # type: ignore[no-untyped-def]
-        weight, centre, size, own = read(model[2][position][model[1][part]], model[3][position])
-        return weight * loss(x, centre + size * a, limit, upper, own)
+    def loss_branch(x, a, limit, upper, kind, model):  # type: ignore[no-untyped-def]
+        weight, centre, size, numbers = read(model[2][position][model[1][kind]], model[3][position])
+        return weight * loss(x, centre + size * a, limit, upper, numbers)
 
     return compile_scalar(solve_branch), compile_scalar(loss_branch)
 

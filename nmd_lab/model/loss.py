@@ -92,10 +92,10 @@ class Loss(ModelPart):
     def __init_subclass__(cls, **options: Any) -> None:
         """Claim nothing for a class that has a `reference` or a `value` of its own."""
         super().__init_subclass__(**options)
-        own = vars(cls)
-        if "reference" in own and "reference_is_sum" not in own:
+        defined = vars(cls)
+        if "reference" in defined and "reference_is_sum" not in defined:
             cls.reference_is_sum = False
-        if "value" in own and "of_zero" not in own:
+        if "value" in defined and "of_zero" not in defined:
             cls.of_zero = ""
 
     @property

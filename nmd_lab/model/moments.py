@@ -47,10 +47,10 @@ def all_pieces(nonlinearity: Nonlinearity) -> tuple[Piece, ...] | None:
     pieces = nonlinearity.pieces()
     if pieces is None:
         return None
-    kept = tuple(p for p in pieces if p.low <= p.high and p.low < math.inf and p.high > -math.inf)
+    chosen = tuple(p for p in pieces if p.low <= p.high and p.low < math.inf and p.high > -math.inf)
     if not nonlinearity.even:
-        return kept
-    return tuple(Piece(-p.high, -p.low, -p.slope, p.intercept) for p in kept) + kept
+        return chosen
+    return tuple(Piece(-p.high, -p.low, -p.slope, p.intercept) for p in chosen) + chosen
 
 
 def moments(nonlinearity: Nonlinearity, v: Array, sd: Array) -> tuple[Array, Array]:

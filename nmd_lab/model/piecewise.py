@@ -258,7 +258,7 @@ class PiecewiseLinear(Nonlinearity):
 
     def __repr__(self) -> str:
         point = "" if self.at == (0.0, 0.0) else f", at=({', '.join(map(_shortest, self.at))})"
-        breaks, slopes = (", ".join(map(_shortest, part)) for part in (self.breaks, self.slopes))
+        breaks, slopes = (", ".join(map(_shortest, each)) for each in (self.breaks, self.slopes))
         return f"PiecewiseLinear([{breaks}], [{slopes}]{point})"
 
     @staticmethod
@@ -295,7 +295,7 @@ class PiecewiseLinear(Nonlinearity):
 
     def scaled(self, size: float) -> PiecewiseLinear:
         """Return the same f for data that are divided by `size`."""
-        breaks, point = ([value / size for value in part] for part in (self.breaks, self.at))
+        breaks, point = ([value / size for value in each] for each in (self.breaks, self.at))
         return PiecewiseLinear(breaks, self.slopes, point)
 
 

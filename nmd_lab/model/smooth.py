@@ -68,7 +68,7 @@ class Smooth(Nonlinearity):
     label = "smooth: your own f"
     function: ClassVar[ScalarFunction]
     compiled: ClassVar[bool] = True
-    given: ClassVar[tuple[Any, ...]] = ()
+    arguments: ClassVar[tuple[Any, ...]] = ()
 
     def __new__(
         cls,
@@ -85,8 +85,8 @@ class Smooth(Nonlinearity):
             if not callable(function) and (argument == "f" or function is not None):
                 raise TypeError(f"{argument}={function!r} is not callable: give a function of t.")
         assert f is not None
-        made = _class_of(f, derivative, name or _name_of(f), compile)
-        return super().__new__(made)
+        cls_of_f = _class_of(f, derivative, name or _name_of(f), compile)
+        return super().__new__(cls_of_f)
 
     def __init__(self, *args: Any, **options: Any) -> None:
         """Do nothing: the class holds the function."""
@@ -96,7 +96,7 @@ class Smooth(Nonlinearity):
         return nearest_preimage(self, x)
 
     def __repr__(self) -> str:
-        return f"Smooth({self.name})" if self.given else "Smooth"
+        return f"Smooth({self.name})" if self.arguments else "Smooth"
 
     def __copy__(self) -> Smooth:
         return self
@@ -106,13 +106,13 @@ class Smooth(Nonlinearity):
 
     def __reduce__(self) -> tuple[Any, ...]:
         try:
-            pickle.dumps(self.given)
+            pickle.dumps(self.arguments)
         except Exception as error:
             raise TypeError(
                 f"{self!r} cannot be pickled, since its function has no importable name: define f "
                 "with def in a module, or use fit.save."
             ) from error
-        return _again, self.given
+        return _again, self.arguments
 
 
 def _again(f: Any, derivative: Any, name: str, compiled: bool) -> Smooth:
@@ -140,7 +140,7 @@ def _class_of(f: Any, derivative: Any, name: str, compiled: bool) -> type[Smooth
             "name": name,
             "function": staticmethod(f),
             "compiled": compiled,
-            "given": (f, derivative, name, compiled),
+            "arguments": (f, derivative, name, compiled),
             "forward": staticmethod(_with_parameters(scalar)),
         }
         if derivative is not None:

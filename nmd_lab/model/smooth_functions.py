@@ -124,8 +124,8 @@ class Softplus(Nonlinearity):
 
     def preimage(self, x: NDArray[np.floating]) -> NDArray[np.floating]:
         """Return log(exp(x) - 1), at least about -4."""
-        kept = np.maximum(x, EDGE)
-        return np.asarray(kept + np.log(-np.expm1(-kept)), dtype=x.dtype)
+        above = np.maximum(x, EDGE)
+        return np.asarray(above + np.log(-np.expm1(-above)), dtype=x.dtype)
 
 
 class Power(Nonlinearity):

@@ -6,16 +6,16 @@ import numpy as np
 
 from nmd_lab._numba import is_ours
 from nmd_lab.data.base import Observations
-from nmd_lab.model import _laws as laws
+from nmd_lab.model import _property_checks as checks
 from nmd_lab.model.checks import report_of
 from nmd_lab.model.model import Model
 
 N_INPUTS = 200
-"""Inputs for each law."""
+"""Inputs for each check."""
 
 
 def refuse_wrong_parts(pair: Model, observations: Observations) -> None:
-    """Raise ValueError if a law is broken near the data, with the object and the input."""
+    """Raise ValueError if a check fails near the data, with the object and the input."""
     if pair.is_ours or pair.single is None:
         return
     f, d = pair.nonlinearity, pair.loss
@@ -32,22 +32,22 @@ def refuse_wrong_parts(pair: Model, observations: Observations) -> None:
         report_of(
             d,
             [
-                ("d is a number", lambda: laws.loss_values(d, few, y)),
-                (laws.CONVEX, lambda: laws.loss_is_convex(d, few[::3], y)),
-                ("derivatives are those of d", lambda: laws.loss_derivatives(d, few, y)),
-                (laws.PROXIMAL, lambda: laws.proximal_is_minimiser(d, x, centre, rho)),
+                ("d is a number", lambda: checks.loss_values(d, few, y)),
+                (checks.CONVEX, lambda: checks.loss_is_convex(d, few[::3], y)),
+                ("derivatives are those of d", lambda: checks.loss_derivatives(d, few, y)),
+                (checks.PROXIMAL, lambda: checks.proximal_is_minimiser(d, x, centre, rho)),
             ],
         ).raise_for_failure()
     if not is_ours(type(f)):
         report_of(
             f,
             [
-                ("f is finite", lambda: laws.f_is_finite(f, v)),
-                ("f is continuous", lambda: laws.f_is_continuous(f, v)),
-                ("derivative is that of f", lambda: laws.f_derivative(f, v)),
-                ("f is its pieces", lambda: laws.f_pieces(f, v)),
+                ("f is finite", lambda: checks.f_is_finite(f, v)),
+                ("f is continuous", lambda: checks.f_is_continuous(f, v)),
+                ("derivative is that of f", lambda: checks.f_derivative(f, v)),
+                ("f is its pieces", lambda: checks.f_pieces(f, v)),
             ],
         ).raise_for_failure()
     subject = f if is_ours(type(d)) else d
-    law = (laws.MINIMISER, lambda: laws.t_update_is_minimiser(f, d, x, v, rho))
-    report_of(subject, [law]).raise_for_failure()
+    check = (checks.MINIMISER, lambda: checks.t_update_is_minimiser(f, d, x, v, rho))
+    report_of(subject, [check]).raise_for_failure()

@@ -97,8 +97,8 @@ class ObservedSweep(Sweep):
             self.chunks.improve(self.now.S, partners, self.solved_H, ridge, next_Ht, self.parts)
             return np.ascontiguousarray(next_Ht.T)
 
-        def solve_columns(part: int) -> tuple[FloatArray, ...]:
-            for block in self.columns.blocks(part, self.parts):
+        def solve_columns(number: int) -> tuple[FloatArray, ...]:
+            for block in self.columns.blocks(number, self.parts):
                 S = self.now.S[self.positions[block.entries]]
                 problem = (self.columns, block, S, partners, self.solved_H, ridge, next_Ht)
                 if self.of_H is None:

@@ -16,7 +16,7 @@ from cluster_runs import PLAIN, assert_close, made
 from some import some
 
 import nmd_lab as nmd
-from nmd_lab.cluster.part import Part
+from nmd_lab.cluster.partition import Partition
 from nmd_lab.data.observations import observe
 from nmd_lab.model.model import make_model
 from nmd_lab.solver.split_variable import StoredEntries
@@ -195,7 +195,7 @@ def test_a_new_worker_takes_the_place_of_a_lost_one():
                 client.wait_for_workers(2)
             if state.iteration == 5:
                 os.kill(*first.values(), signal.SIGKILL)
-            where = client.who_has(state.W.cluster._parts)
+            where = client.who_has(state.W.cluster._partitions)
             homes.append({home for each in where.values() for home in each})
 
         options = PLAIN | {"max_iter": 10, "init": "random"}
@@ -227,7 +227,7 @@ def test_parts_are_gone_after_a_fit(client):
 
 
 def _number_of_parts():
-    return sum(isinstance(each, Part) for each in gc.get_objects())
+    return sum(isinstance(each, Partition) for each in gc.get_objects())
 
 
 def test_entries_that_move_take_the_addresses_of_their_process(client):

@@ -1,4 +1,4 @@
-"""Fits on four workers against those of this process."""
+"""Fits on workers against those of this process."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ def jump(t):
 
 
 def broken(report):
-    return {failure.law for failure in report.failures}
+    return {failure.check for failure in report.failures}
 
 
 LOSSES = [
@@ -79,19 +79,19 @@ def test_our_nonlinearities_pass(f):
 
 
 @pytest.mark.parametrize(
-    ("loss", "law"),
+    ("loss", "check"),
     [
         (Halfway(), "the proximal map is the minimiser"),
         (Unbounded(), "d is bounded below, by 0 or by d(x, x)"),
         (Undefined(), "d is no NaN"),
     ],
 )
-def test_a_wrong_loss_is_found_and_no_fit_begins(loss, law, rng):
+def test_a_wrong_loss_is_found_and_no_fit_begins(loss, check, rng):
     report = nmd.losses.check_loss(loss, n=40)
-    assert law in broken(report)
-    assert law in str(report)
-    assert law in report._repr_html_()
-    with pytest.raises(ValueError, match=r"\w+\(\) breaks the law that .* at \w+="):
+    assert check in broken(report)
+    assert check in str(report)
+    assert check in report._repr_html_()
+    with pytest.raises(ValueError, match=r"\w+\(\) fails the check that .* at \w+="):
         nmd.decompose(rng.random((8, 6)), 1, "identity", loss)
 
 
@@ -164,7 +164,7 @@ def test_a_jump_is_found_and_no_fit_begins(rng):
     assert "f is continuous" in broken(
         nmd.nonlinearities.check_nonlinearity(f, loss=nmd.Frobenius(), n=40)
     )
-    with pytest.raises(ValueError, match=r"Smooth\(jump\) breaks the law that f is continuous"):
+    with pytest.raises(ValueError, match=r"Smooth\(jump\) fails the check that f is continuous"):
         nmd.decompose(rng.random((8, 6)), 1, f)
 
 

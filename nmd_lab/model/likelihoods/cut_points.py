@@ -62,9 +62,9 @@ def best_cut_points(
     present = np.unique(codes)
     if present.size < 2:
         return cuts
-    own = np.searchsorted(present, codes).astype(np.intp)
+    among_present = np.searchsorted(present, codes).astype(np.intp)
     inputs = np.ascontiguousarray(y, np.float64), np.ascontiguousarray(weights, np.float64)
-    found = _newton(own, *inputs, np.array([cuts[k] for k in present[:-1]]))
+    found = _newton(among_present, *inputs, np.array([cuts[k] for k in present[:-1]]))
     result = np.array(cuts, dtype=np.float64)
     for at, first, last in zip(found, present[:-1], present[1:], strict=True):
         result[first:last] = at + GAP * np.arange(last - first)

@@ -1,9 +1,9 @@
 """Algorithm 1 with refinements between its iterations.
 
 Each step is one iteration of Algorithm 1, whose iterates it does not change, and as many passes of
-refinements (`nmd_lab.solver.refinement.stages`) as the pace allows
-(`nmd_lab.solver.refinement.pace`): none while Algorithm 1 is fast, later several, in all at most
-one for each iteration.  A refinement starts from the current iterate of Algorithm 1.  It is
+refinements (`nmd_lab.solver.refinement.stages`) as the budget of work allows
+(`nmd_lab.solver.refinement.work_budget`): none while Algorithm 1 is fast, later several, in all at
+most one for each iteration.  A refinement starts from the current iterate of Algorithm 1.  It is
 followed by a polish of the best factors, if these have improved, and by the next refinement from
 the iterate that is current then.  The iterates are the best factors so far.  Their objective
 therefore never increases, and after the same number of iterations it is at most that of Algorithm 1
@@ -22,10 +22,10 @@ from nmd_lab._stop_reason import StopReason
 from nmd_lab.solver.initialization import Start
 from nmd_lab.solver.problem import Problem
 from nmd_lab.solver.refinement.cost import PassCosts, pass_costs
-from nmd_lab.solver.refinement.pace import Pace
 from nmd_lab.solver.refinement.plan import RefinementPlan
 from nmd_lab.solver.refinement.stages import QUICK, SLOW, Refinement, Refiner
 from nmd_lab.solver.refinement.variables import Candidate
+from nmd_lab.solver.refinement.work_budget import WorkBudget
 from nmd_lab.solver.stopping import Trend
 
 from .admm import Admm, AdmmState
@@ -58,7 +58,7 @@ class RefinedState:
         Objective after the last polish, and before the current refinement.
     n_without_gain, n_begun : int
         Refinements in turn without gain, and all so far, both without polishes.
-    trend, pace : Trend and Pace
+    trend, budget : Trend and WorkBudget
         Progress of Algorithm 1, and the account of the work.
     fitted : float
         Relative error at or below which the fit is exact; NaN until it is needed.
@@ -78,7 +78,7 @@ class RefinedState:
     n_without_gain: int = 0
     n_begun: int = 0
     trend: Trend = field(default_factory=Trend)
-    pace: Pace = field(default_factory=Pace)
+    budget: WorkBudget = field(default_factory=WorkBudget)
     fitted: float = math.nan
     is_busy: bool = False
     reason: StopReason | None = None
@@ -98,14 +98,14 @@ class Refined:
         return RefinedState(self._plain.init(problem, start), costs)
 
     def step(self, problem: Problem, state: RefinedState) -> RefinedState:
-        """Do one iteration of Algorithm 1, and the passes of refinements that the pace allows."""
+        """Do one iteration of Algorithm 1, and the passes of refinements that it allows."""
         state.plain = self._plain.step(problem, state.plain)
         state.now = now = self._plain.iterate(problem, state.plain)
         best = state.best
         if best is None or now.objective < best.objective or not now.is_finite:
             best = now
         state.trend.add(now.objective)
-        state.pace.iterated(now.objective)
+        state.budget.iterated(now.objective)
         for _ in range(CATCH_UP):
             candidate = self._refine(problem, state, now, best)
             if candidate is None:
@@ -137,7 +137,7 @@ class Refined:
     def _refine(
         self, problem: Problem, state: RefinedState, now: Iterate, best: Iterate
     ) -> Candidate | None:
-        """Do one pass of a refinement if the pace allows it, and return its factors."""
+        """Do one pass of a refinement if the budget of work allows it, and return its factors."""
         if not self._may_work(state, now, best):
             return None
         if state.current is None:
@@ -146,7 +146,7 @@ class Refined:
             return None
         candidate = self._refiner.step(problem, state.current)
         if candidate is not None:
-            state.pace.passed(candidate.cost)
+            state.budget.passed(candidate.cost)
             return candidate
         gained = state.before - best.objective > GAIN * abs(best.objective)
         if state.current.kind == "polish":
@@ -165,7 +165,7 @@ class Refined:
         converged = now.relative_residual <= 100 * self.plan.fitted
         exact = best.relative_error <= NEARLY_EXACT
         limited = self.plan.limited and not (converged or exact)
-        return state.pace.allows(cost, best.objective, limited=limited, begins=begins)
+        return state.budget.allows(cost, best.objective, limited=limited, begins=begins)
 
     def _begin_next(
         self, problem: Problem, state: RefinedState, now: Iterate, best: Iterate

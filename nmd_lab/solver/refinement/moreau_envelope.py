@@ -87,10 +87,10 @@ class MoreauEnvelope(StoredEntries):
         if update_from and self.U is None:
             self.U = self.device.zeros((self.size,), self._dtype)
 
-        def share(part: int) -> tuple[FloatArray, FloatArray]:
+        def share(block_number: int) -> tuple[FloatArray, FloatArray]:
             gradient, sums = np.zeros((H.shape[1], H.shape[0]), H.dtype), np.zeros(3)
             buffer = self.device.empty((self.storage.block_size,), H.dtype)
-            for block in self.storage.blocks(part, self.parts):
+            for block in self.storage.blocks(block_number, self.parts):
                 entries = block.entries
                 G = buffer[: entries.stop - entries.start]
                 self.storage.products(block, W, H_packed, G)
@@ -112,10 +112,10 @@ class MoreauEnvelope(StoredEntries):
         outer_H_packed, outer_W = self.storage.pack(outer_H.T), outer_products(W)
         rows = np.empty(outer_W.shape, W.dtype)
 
-        def share(part: int) -> tuple[FloatArray, ...]:
+        def share(block_number: int) -> tuple[FloatArray, ...]:
             columns = np.zeros(outer_H.shape, H.dtype)
             buffer = self.device.empty((self.storage.block_size,), H.dtype)
-            for block in self.storage.blocks(part, self.parts):
+            for block in self.storage.blocks(block_number, self.parts):
                 entries = block.entries
                 C = buffer[: entries.stop - entries.start]
                 self.storage.products(block, W, H_packed, C)

@@ -83,9 +83,9 @@ def make_plan(problem: Problem, rank: int, options: Options) -> RefinementPlan:
     if observations.elsewhere is not None:
         return RefinementPlan(False, False, False, fitted=exact_for(options.tol) / 100)
     if problem.is_constrained:
-        own = options.solver.refine and options.solver.rho == "auto"
-        own &= problem.device is HOST
-        descends = own and kind_of_descent(problem) is not None
+        is_allowed = options.solver.refine and options.solver.rho == "auto"
+        is_allowed &= problem.device is HOST
+        descends = is_allowed and kind_of_descent(problem) is not None
         engine: Any = "constrained" if descends else "admm"
         fitted = exact_for(options.tol) / 100
         return RefinementPlan(False, False, False, fitted, engine)

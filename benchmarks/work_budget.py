@@ -1,7 +1,7 @@
 """How the default compares with the plain method after the same time, side by side.
 
-    python benchmarks/pace.py                  # every problem
-    python benchmarks/pace.py sparse digits    # those whose names begin so
+    python benchmarks/work_budget.py                  # every problem
+    python benchmarks/work_budget.py sparse digits    # those whose names begin so
 
 Both run on one thread, one after the other, for the same processor time, which on a quiet machine
 is the time by the clock.  Compared are the best objectives so far at each moment of the plain run

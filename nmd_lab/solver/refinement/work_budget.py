@@ -22,7 +22,7 @@ HORIZON = 0.25  # largest work to begin with, over the iterations so far: no for
 
 
 @dataclass
-class Pace:
+class WorkBudget:
     """The account of the work of Algorithm 1 and of the refinements.
 
     Attributes

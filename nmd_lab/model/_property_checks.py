@@ -1,4 +1,4 @@
-"""The laws that a loss and a nonlinearity obey, each as a function that yields what breaks it."""
+"""The checks of a loss and of a nonlinearity, each a function that yields what fails it."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ Array = NDArray[np.float64]
 
 
 class Failure(NamedTuple):
-    """A law that an object breaks.
+    """A check that an object fails.
 
     Attributes
     ----------
-    law : str
-        The law in words.
+    check : str
+        The claim that is checked, in words.
     input : str
         The numbers at which it is broken.
     found, expected : str
-        What the object gives there, and what the law wants.
+        What the object gives there, and what the check wants.
     """
 
-    law: str
+    check: str
     input: str
     found: str
     expected: str
@@ -46,14 +46,14 @@ RELATIVE = 1e-6
 """Share by which an objective may exceed a better one that the check has found."""
 
 
-def _first(law: str, bad: Any, found: Any, expected: Any, **inputs: Array) -> Iterator[Failure]:
+def _first(check: str, bad: Any, found: Any, expected: Any, **inputs: Array) -> Iterator[Failure]:
     """Yield the failure at the first bad input."""
     positions = np.flatnonzero(bad)
     if positions.size:
         i = positions[0]
         at = ", ".join(f"{name}={a.ravel()[i]:.6g}" for name, a in inputs.items())
         wanted = expected if isinstance(expected, str) else f"{np.ravel(expected)[i]:.6g}"
-        yield Failure(law, at, f"{np.ravel(found)[i]:.6g}", wanted)
+        yield Failure(check, at, f"{np.ravel(found)[i]:.6g}", wanted)
 
 
 def values_of(d: Loss, x: Array, y: Array) -> Array:
@@ -74,11 +74,11 @@ def loss_values(d: Loss, x: Array, y: Array) -> Iterator[Failure]:
     yield from _first("d is no NaN", np.isnan(value), value, "a number or inf", **at)
     broken = inside & ~np.isfinite(value) & ~np.isnan(value)
     yield from _first("d is finite inside its domain", broken, value, "a finite number", **at)
-    own = values_of(d, x_all, x_all)
-    bottom = np.where(np.isfinite(own), np.minimum(own, 0.0), 0.0)
+    at_x = values_of(d, x_all, x_all)
+    bottom = np.where(np.isfinite(at_x), np.minimum(at_x, 0.0), 0.0)
     slack = 1e-9 * (1 + np.abs(bottom))
-    law = "d is bounded below, by 0 or by d(x, x)"
-    yield from _first(law, value < bottom - slack, value, bottom, **at)
+    check = "d is bounded below, by 0 or by d(x, x)"
+    yield from _first(check, value < bottom - slack, value, bottom, **at)
 
 
 def loss_is_convex(d: Loss, x: Array, y: Array) -> Iterator[Failure]:
@@ -100,8 +100,8 @@ def loss_derivatives(d: Loss, x: Array, y: Array) -> Iterator[Failure]:
     a, b = (m.ravel() for m in np.meshgrid(x, y, indexing="ij"))
     step = 1e-5 * (1e-2 + np.abs(b))
     at, ahead, behind = (values_of(d, a, b + k * step) for k in (0, 1, -1))
-    own = [d.derivatives(float(s), float(t), d.numbers)[0] for s, t in zip(a, b, strict=True)]
-    slope = np.array(own, dtype=float)
+    slopes = [d.derivatives(float(s), float(t), d.numbers)[0] for s, t in zip(a, b, strict=True)]
+    slope = np.array(slopes, dtype=float)
     rise, fall = (ahead - at) / step, (at - behind) / step
     slack = 1e-3 * (1e-3 + np.abs(rise) + np.abs(fall))
     inside = np.isfinite(rise) & np.isfinite(fall)
@@ -132,7 +132,7 @@ def t_update_is_minimiser(
     """Yield where another t has a lower d(x, f(t)) + rho/2 (t - v)^2 than the T-update."""
     kind = make_kind(f, d)
     t = t_update(kind, v, x, rho).astype(np.float64)
-    law = f"the T-update of {f!r} with {d!r} is the minimiser"
+    check = f"the T-update of {f!r} with {d!r} is the minimiser"
 
     def objective(t: Array) -> Array:
         y = np.asarray(f(t), dtype=float)
@@ -141,14 +141,14 @@ def t_update_is_minimiser(
         return flat + rho / 2 * (t - v) ** 2
 
     at = {"v": v, "x": x, "rho": rho}
-    yield from _better_point(law, t, v, objective, (-math.inf, math.inf), at)
+    yield from _better_point(check, t, v, objective, (-math.inf, math.inf), at)
 
 
 def _better_point(
-    law: str, found: Array, centre: Array, objective: Any, domain: tuple[float, float], at: Any
+    check: str, found: Array, centre: Array, objective: Any, domain: tuple[float, float], at: Any
 ) -> Iterator[Failure]:
     """Yield where a point of a nested grid around the centre beats what was found."""
-    yield from _first(law, ~np.isfinite(found), found, "a finite number", **at)
+    yield from _first(check, ~np.isfinite(found), found, "a finite number", **at)
     found = np.where(np.isfinite(found), found, centre)
     with np.errstate(all="ignore"):
         attained = objective(found)
@@ -169,7 +169,7 @@ def _better_point(
             points = np.clip(best_t + reach * np.linspace(-1, 1, 25)[:, None], *domain)
         scale = 1e-12 * (1 + np.abs(at["x"])) ** 2
         bad = ~(attained <= best + RELATIVE * np.abs(best) + scale)
-    yield from _first(law, bad, found, best_t, **at)
+    yield from _first(check, bad, found, best_t, **at)
 
 
 def f_is_finite(f: Nonlinearity, t: Array) -> Iterator[Failure]:
@@ -206,14 +206,14 @@ def f_derivative(f: Nonlinearity, t: Array) -> Iterator[Failure]:
         return
     p = f.numbers
     with np.errstate(all="ignore"):
-        own = np.array([float(derivative(float(s), p)) for s in t])
+        slope = np.array([float(derivative(float(s), p)) for s in t])
         step = 1e-5 * (1 + np.abs(t))
         at, ahead, behind = (np.asarray(f(t + k * step), dtype=float) for k in (0, 1, -1))
         rise, fall = (ahead - at) / step, (at - behind) / step
         slack = 1e-3 * (np.abs(rise) + np.abs(fall)) + 1e-9 * (1 + np.abs(at)) / step * 1e-3 + 1e-5
         low, high = np.minimum(rise, fall) - slack, np.maximum(rise, fall) + slack
-        bad = np.isfinite(rise) & np.isfinite(fall) & ~((own >= low) & (own <= high))
-    yield from _first("derivative is that of f", bad, own, (rise + fall) / 2, t=t)
+        bad = np.isfinite(rise) & np.isfinite(fall) & ~((slope >= low) & (slope <= high))
+    yield from _first("derivative is that of f", bad, slope, (rise + fall) / 2, t=t)
 
 
 def f_pieces(f: Nonlinearity, t: Array) -> Iterator[Failure]:

@@ -1,10 +1,10 @@
 """The worker's side of a cluster: partitions of the rows, and the steps that work on them.
 
 A partition is the results of two tasks of Dask: `Rows`, its rows of X and what follows from them,
-which no step changes, and `Part`, everything else that has rows, such as T, U and W.  A step is a
-function of the partition and of small arrays, such as H, and returns small arrays, such as sums
-over the rows.  What is lost with a worker is computed again by Dask, from the source of the rows,
-or from a checkpoint.
+which no step changes, and `Partition`, everything else that has rows, such as T, U and W.  A step
+is a function of the partition and of small arrays, such as H, and returns small arrays, such as
+sums over the rows.  What is lost with a worker is computed again by Dask, from the source of the
+rows, or from a checkpoint.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Answer = tuple[Any, ...]
 DATA = "X"
 """Name of a partition's rows of X."""
 
-KEPT = "kept "
+READ = "read "
 """Beginning of the name of a state that was read for a sweep to come."""
 
 
@@ -57,7 +57,7 @@ class Rows:
 
 
 @dataclass(eq=False)
-class Part:
+class Partition:
     """What steps work on.
 
     Attributes
@@ -100,7 +100,7 @@ class Step(NamedTuple):
     arguments : tuple
         Arguments that are the same for all partitions.
     number : int
-        Number among the steps that change a `Part`.
+        Number among the steps that change a `Partition`.
     dropped : tuple of str
         Names of objects that are no longer needed.
     """
@@ -110,10 +110,10 @@ class Step(NamedTuple):
     number: int = 0
     dropped: tuple[str, ...] = ()
 
-    def do(self, part: Part, own: tuple[Any, ...] = ()) -> Answer:
+    def do(self, partition: Partition, of_each: tuple[Any, ...] = ()) -> Answer:
         """Do the step of a partition, with further arguments of its own."""
         with one_thread():
-            return self.function(part, *aligned(self.arguments), *aligned(own))
+            return self.function(partition, *aligned(self.arguments), *aligned(of_each))
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,77 +136,79 @@ def set_up(function: Callable[..., Answer]) -> Callable[..., Answer]:
 
 def make_rows(place: Boxed, load: Boxed, *source: Any) -> Rows:
     """Return the rows of X of a partition."""
-    given = [each.content if isinstance(each, Boxed) else each for each in source]
+    content = [each.content if isinstance(each, Boxed) else each for each in source]
     with one_thread():
-        return Rows(place.content, {DATA: load.content(*given)})
+        return Rows(place.content, {DATA: load.content(*content)})
 
 
-def more_rows(rows: Rows, step: Step, own: tuple[Any, ...]) -> Rows:
+def more_rows(rows: Rows, step: Step, of_each: tuple[Any, ...]) -> Rows:
     """Return rows with what a step adds to them."""
     objects = {name: each for name, each in rows.objects.items() if name not in step.dropped}
-    return Rows(rows.place, objects, step.do(Part(rows.place, objects), own))
+    return Rows(rows.place, objects, step.do(Partition(rows.place, objects), of_each))
 
 
-def begin(rows: Rows) -> Part:
+def begin(rows: Rows) -> Partition:
     """Return a partition before all steps."""
-    return Part(rows.place, rows.objects, size=rows.__sizeof__())
+    return Partition(rows.place, rows.objects, size=rows.__sizeof__())
 
 
-def advance(rows: Rows, part: Part, step: Step, own: tuple[Any, ...]) -> Part:
+def advance(rows: Rows, partition: Partition, step: Step, of_each: tuple[Any, ...]) -> Partition:
     """Do a step that changes a partition, unless it was done."""
-    if part.done == step.number:
-        return part
-    if part.done != step.number - 1:
-        raise RuntimeError(f"partition {part.place.number} has done {part.done} steps")
-    part.rows = rows.objects
+    if partition.done == step.number:
+        return partition
+    if partition.done != step.number - 1:
+        raise RuntimeError(f"partition {partition.place.number} has done {partition.done} steps")
+    partition.rows = rows.objects
     for name in step.dropped:
-        part.objects.pop(name, None)
-    part.last = step.do(part, own)
-    part.done = step.number
-    return part
+        partition.objects.pop(name, None)
+    partition.last = step.do(partition, of_each)
+    partition.done = step.number
+    return partition
 
 
-def look(rows: Rows, part: Part, step: Step, own: tuple[Any, ...]) -> Any:
+def look(rows: Rows, partition: Partition, step: Step, of_each: tuple[Any, ...]) -> Any:
     """Return the answer of a step that changes nothing."""
-    part.rows = rows.objects
-    return step.do(part, own)
+    partition.rows = rows.objects
+    return step.do(partition, of_each)
 
 
-def last_of(partition: Rows | Part) -> Answer:
+def last_of(partition: Rows | Partition) -> Answer:
     """Return the answer of the last step."""
     return partition.last
 
 
-def again(rows: Rows, sweeps: Sequence[Step], done: int, read: Callable[[Part], None]) -> Part:
+def again(
+    rows: Rows, sweeps: Sequence[Step], done: int, read: Callable[[Partition], None]
+) -> Partition:
     """Return a partition whose state is in a file."""
-    part = begin(rows)
+    partition = begin(rows)
     for step in sweeps:
-        step.do(part)
-    read(part)
-    part.done = done
-    return part
+        step.do(partition)
+    read(partition)
+    partition.done = done
+    return partition
 
 
-def nothing(part: Part) -> Answer:
+def nothing(partition: Partition) -> Answer:
     """Do nothing."""
     return ()
 
 
-def state_of(part: Part) -> dict[str, Any]:
+def state_of(partition: Partition) -> dict[str, Any]:
     """Return T, U and the like of the sweeps, the matrices, and the names of all objects."""
-    objects = part.objects
+    objects = partition.objects
     sweeps = {name: arrays_of(each) for name, each in objects.items() if hasattr(each, "now")}
     arrays = {name: each for name, each in objects.items() if isinstance(each, np.ndarray)}
-    read = {name: each for name, each in objects.items() if name.startswith(KEPT)}
+    read = {name: each for name, each in objects.items() if name.startswith(READ)}
     return {"sweeps": sweeps, "arrays": arrays, "read": read, "names": list(objects)}
 
 
 def arrays_of(sweep: Any) -> dict[str, Any]:
     """Return T, U and the like of a sweep."""
     get = sweep.split_variable.device.get
-    own = {name: each for name, each in vars(sweep.now).items() if isinstance(each, float)}
-    arrays = {name: each for name, each in vars(sweep.now).items() if name not in own}
-    return own | {name: None if each is None else get(each) for name, each in arrays.items()}
+    numbers = {name: each for name, each in vars(sweep.now).items() if isinstance(each, float)}
+    arrays = {name: each for name, each in vars(sweep.now).items() if name not in numbers}
+    return numbers | {name: None if each is None else get(each) for name, each in arrays.items()}
 
 
 def set_arrays(sweep: Any, arrays: dict[str, Any]) -> None:
@@ -215,12 +217,14 @@ def set_arrays(sweep: Any, arrays: dict[str, Any]) -> None:
     sweep.now.on(sweep.split_variable.device)
 
 
-def restore(part: Part, kept: dict[str, Any]) -> None:
+def restore(partition: Partition, state: dict[str, Any]) -> None:
     """Set what `state_of` has returned."""
-    for name, own in kept["sweeps"].items():
-        set_arrays(part.objects[name], own)
-    part.objects |= kept["arrays"] | kept["read"]
-    part.objects = {name: part.objects[name] for name in kept["names"] if name in part.objects}
+    for name, arrays in state["sweeps"].items():
+        set_arrays(partition.objects[name], arrays)
+    partition.objects |= state["arrays"] | state["read"]
+    partition.objects = {
+        name: partition.objects[name] for name in state["names"] if name in partition.objects
+    }
 
 
 def add_answers(*answers: Answer) -> Answer:

@@ -14,7 +14,7 @@ from nmd_lab.datasets import synthetic
 from nmd_lab.solver.engines.refined import NEARLY_EXACT, Refined
 from nmd_lab.solver.prepare import prepare
 from nmd_lab.solver.refinement.cost import pass_costs
-from nmd_lab.solver.refinement.pace import HORIZON, SLACK, Pace
+from nmd_lab.solver.refinement.work_budget import HORIZON, SLACK, WorkBudget
 from nmd_lab.solver.run_state import StartState
 from nmd_lab.solver.starts import warmed_up
 
@@ -22,17 +22,17 @@ PLAIN = nmd.ADMM(refine=False, homotopy=False, polish=False)
 
 
 def after(objectives, spent=0.0):
-    pace = Pace()
+    budget = WorkBudget()
     for objective in objectives:
-        pace.iterated(objective)
-    pace.spent = spent
-    return pace
+        budget.iterated(objective)
+    budget.spent = spent
+    return budget
 
 
 def test_refinements_wait_while_the_iteration_halves_the_objective():
-    pace = after(0.5 ** np.arange(40))
-    assert not pace.allows(1.0, best=pace.lowest[-1])
-    assert pace.allows(1.0, best=pace.lowest[-1], limited=False)
+    budget = after(0.5 ** np.arange(40))
+    assert not budget.allows(1.0, best=budget.lowest[-1])
+    assert budget.allows(1.0, best=budget.lowest[-1], limited=False)
 
 
 def test_refinements_run_beside_an_iteration_that_stands_still():
@@ -42,10 +42,10 @@ def test_refinements_run_beside_an_iteration_that_stands_still():
 def test_refinements_that_have_paid_run_until_the_iteration_would_catch_up():
     objectives = 0.99 ** np.arange(100)
     for spent in (10.0, 20.0, 60.0):
-        pace = after(objectives, spent)
+        budget = after(objectives, spent)
         reached = objectives[-1] * 0.99 ** (spent + 1)
-        assert pace.allows(1.0, best=reached * SLACK * 0.999)
-        assert not pace.allows(1.0, best=reached * SLACK * 1.001)
+        assert budget.allows(1.0, best=reached * SLACK * 0.999)
+        assert not budget.allows(1.0, best=reached * SLACK * 1.001)
 
 
 def test_a_refinement_that_has_not_paid_waits_until_its_work_is_small_beside_the_iterations():
@@ -58,14 +58,14 @@ def test_a_refinement_that_has_not_paid_waits_until_its_work_is_small_beside_the
 
 
 def test_the_forecast_of_a_constant_rate_is_exact():
-    pace = after(3 * 0.9 ** np.arange(21))
-    assert pace.forecast(5) == pytest.approx(3 * 0.9**25)
+    budget = after(3 * 0.9 ** np.arange(21))
+    assert budget.forecast(5) == pytest.approx(3 * 0.9**25)
 
 
 def test_there_is_at_most_one_pass_for_each_iteration():
-    pace = after([1.0] * 20)
-    pace.passes = 20
-    assert not pace.allows(1.0, best=1.0, limited=False)
+    budget = after([1.0] * 20)
+    budget.passes = 20
+    assert not budget.allows(1.0, best=1.0, limited=False)
 
 
 def problem_of(X, rank, *pair):
@@ -111,7 +111,7 @@ def test_after_the_same_counted_work_the_best_is_at_most_a_tenth_above_the_plain
     state = engine.init(prepared.problem, warmed(prepared))
     while not work or (work[-1] < 600 and engine.status(state) is None):
         state = engine.step(prepared.problem, state)
-        work.append(state.plain.iteration + state.pace.spent)
+        work.append(state.plain.iteration + state.budget.spent)
         best.append(engine.iterate(prepared.problem, state).objective)
     there = np.searchsorted(work, np.arange(1, 601) + 1, side="right") - 1
     far = plain.history.relative_error.values > NEARLY_EXACT
