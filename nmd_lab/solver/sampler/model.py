@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -158,6 +158,14 @@ class Model:
         return self.storage.transposed()
 
     @cached_property
+    def entries_of_kinds(self) -> list[Any]:
+        """Positions of the stored entries of each kind."""
+        if not self.by_column:
+            return [slice(None)]
+        storage, order = self.columns
+        return np.split(order, storage.indptr[1:-1])
+
+    @cached_property
     def counts(self) -> NDArray[np.integer]:
         """Number of stored entries of each kind."""
         if self.by_column:
@@ -231,19 +239,13 @@ def levels_of(loss: Loss) -> int:
 
 def make_model(stored: Observations, fields: dict[str, Any], threads: int) -> Model:
     """Return a model with the entries of observations."""
-    pair: EntryModel = fields["pair"]
-    storage: Any = storage_of(stored)
+    storage, kinds = storage_of(stored), fields["pair"].kinds
     values = np.ascontiguousarray(stored.values).ravel()
-    if any(isinstance(kind.loss, Ordinal) for kind in pair.kinds):
-        values = values.copy()
-        for k, kind in enumerate(pair.kinds):
-            if isinstance(kind.loss, Ordinal):
-                at: Any = slice(None) if pair.which is None else storage.indices == k
-                values[at] = kind.loss.codes(values[at])
-    return Model(
-        **fields,
-        storage=storage,
-        values=values,
-        weights=stored.weights,
-        threads=threads,
-    )
+    model = Model(**fields, storage=storage, values=values, weights=stored.weights, threads=threads)
+    if not any(levels_of(kind.loss) for kind in kinds):
+        return model
+    codes = values.copy()
+    for kind, at in zip(kinds, model.entries_of_kinds, strict=True):
+        if isinstance(kind.loss, Ordinal):
+            codes[at] = kind.loss.codes(values[at])
+    return replace(model, values=codes)

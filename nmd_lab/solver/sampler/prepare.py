@@ -17,6 +17,7 @@ from nmd_lab.data.base import FloatArray, Observations, Transform
 from nmd_lab.model.kind import Kind, make_kind
 from nmd_lab.model.likelihoods.binary import Logistic
 from nmd_lab.model.losses import Loss
+from nmd_lab.model.mixed import groups
 from nmd_lab.model.model import Model as EntryModel
 from nmd_lab.model.model import make_model as make_entry_model
 from nmd_lab.model.nonlinearities import Identity
@@ -131,8 +132,7 @@ def _noises(given: str, pair: EntryModel, observations: Observations) -> tuple[N
         f, loss = pair.nonlinearity, pair.loss
         return (noise_kind(given, f, loss, observations.sum_of_blocks),)
     _, columns, x = observations.entries()
-    order = np.argsort(columns, kind="stable")
-    ends = np.searchsorted(columns[order], np.arange(len(pair.kinds) + 1))
+    order, ends = groups(columns, len(pair.kinds))
     noises = []
     for k, kind in enumerate(pair.kinds):
         values = x[order[ends[k] : ends[k + 1]]]
@@ -201,9 +201,9 @@ def _limits(
             limits, values, pair.only, noises[0], smallest=smallest, weighted=weighted
         )
     limited, low, high = np.zeros(values.size, bool), *np.zeros((2, values.size))
-    columns = stored.stored_positions()[1]
+    order, ends = groups(stored.stored_positions()[1], len(pair.kinds))
     for j, (kind, noise) in enumerate(zip(pair.kinds, noises, strict=True)):
-        at = columns == j
+        at = order[ends[j] : ends[j + 1]]
         of_column = sampled_limits(
             limits.at(at), values[at], kind, noise, smallest=-math.inf, weighted=weighted
         )

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from nmd_lab.data.base import FloatArray, Observations
@@ -86,8 +84,7 @@ def _factors(
 def _first_T(model: Model, cuts: list[CutPoints | None]) -> FloatArray:
     """Return T = f⁻¹(X) without units at the entries; for ordered levels, their scores."""
     T = np.empty_like(model.values)
-    for k, (kind, cut) in enumerate(zip(model.pair.kinds, cuts, strict=True)):
-        at: Any = model.column_of == k if model.by_column else slice(None)
+    for kind, cut, at in zip(model.pair.kinds, cuts, model.entries_of_kinds, strict=True):
         x = model.values[at]
         T[at] = kind.pseudo_inverse(x) if cut is None else cut.scores()[x.astype(np.intp)]
     return T

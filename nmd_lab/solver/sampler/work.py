@@ -43,10 +43,8 @@ class Work:
         """Return f⁻¹(X), which the draw of X within limits begins with."""
         model = self._model
         T = model.values.copy()
-        for k, kind in enumerate(model.pair.kinds):
-            at: Any = slice(None) if not model.by_column else model.column_of == k
-            if model.noises[k] not in ("gaussian", "ordinal"):
-                T[at] = kind.nonlinearity.preimage(T[at])
+        for kind, at in zip(model.pair.kinds, model.entries_of_kinds, strict=True):
+            T[at] = kind.nonlinearity.preimage(T[at])
         return T
 
     def first_x(self) -> FloatArray | None:
@@ -115,12 +113,8 @@ def _levels(model: Model, k: int) -> Levels | None:
     number = levels_of(model.pair.kinds[k].loss)
     if not number:
         return None
-    at: Any = slice(None)
-    starts = model.starts
-    if model.by_column:
-        storage, order = model.columns
-        at = order[storage.indptr[k] : storage.indptr[k + 1]]
-        starts = np.array([0, at.size])
+    at = model.entries_of_kinds[k]
+    starts = np.array([0, at.size]) if model.by_column else model.starts
     low = high = model.values[at]
     if model.limits is not None:
         low, high = model.limits.low[at], model.limits.high[at]
