@@ -11,6 +11,7 @@ import xarray as xr
 from .data.base import FloatArray
 from .result.decomposition import Decomposition
 from .result.posterior.posterior import Posterior
+from .solver.sampler.cut_points import put
 from .solver.sampler.model import Model
 from .solver.sampler.state import ChainState
 from .solver.scaling import Scaling
@@ -69,10 +70,7 @@ def continue_from(before: Posterior, chain: int, state: ChainState, scaling: Sca
     if "beta" in draws:
         state.beta[:] = np.ldexp(draws["beta"].values.ravel(), scaling.of_objective)
     if "cut_points" in draws:
-        inner = draws["cut_points"].values.reshape(len(state.cuts), -1)
-        for cuts, last_ones in zip(state.cuts, inner, strict=True):
-            if cuts is not None:
-                cuts.ends[1:-1] = last_ones[: cuts.ends.size - 2]
+        put(state.cuts, draws["cut_points"].values.reshape(len(state.cuts), -1))
     state.sweep = int(before.parameters.get("sweeps", 0))
 
 

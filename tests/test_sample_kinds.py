@@ -95,11 +95,11 @@ def test_a_copy_has_the_types_order_and_labels_of_the_table(frame, posterior):
     assert one.isna().sum().sum() == 0
     assert not one.equals(two)
     pd.testing.assert_frame_equal(one, posterior.impute(some, 1, random_state=0)[0])
-    kept = some.notna()
+    seen = some.notna()
     for name in some:
         wanted = "Float64" if name == "visits" else some[name].dtype  # drawn numbers are not whole
         assert one[name].dtype == wanted
-        assert (one[name][kept[name]] == some[name][kept[name]]).all()
+        assert (one[name][seen[name]] == some[name][seen[name]]).all()
     assert list(one.columns) == list(some.columns)
     pd.testing.assert_index_equal(one.index, some.index)
 
@@ -162,9 +162,9 @@ def test_sparse_and_dense_tables_have_the_same_bits(options):
     rows, columns = np.nonzero(seen)
     stored = sparse.csr_array(sparse.coo_array((X[seen], (rows, columns)), X.shape))  # with zeros
     weights = np.random.default_rng(0).uniform(0.5, 2, X.shape)
-    given = {"loss": loss, "weights": weights} | QUICK | options
-    dense = nmd.sample(np.where(seen, X, np.nan), 2, **given)
-    xr.testing.assert_identical(dense.draws, nmd.sample(stored, 2, **given).draws)
+    options = {"loss": loss, "weights": weights} | QUICK | options
+    dense = nmd.sample(np.where(seen, X, np.nan), 2, **options)
+    xr.testing.assert_identical(dense.draws, nmd.sample(stored, 2, **options).draws)
 
 
 def test_threads_do_not_change_the_bits():
@@ -181,8 +181,8 @@ def test_a_run_that_was_stopped_goes_on(tmp_path):
     data, path = np.where(seen, X, np.nan), tmp_path / "run.nc"
     whole = nmd.sample(data, 2, loss=loss, **QUICK)
     compute = nmd.Compute(checkpoint=path, checkpoint_every=0)
-    given = {"loss": loss, "compute": compute} | QUICK
-    first = nmd.sample(data, 2, callback=lambda sweep: sweep.sweep == 13, **given)
+    options = {"loss": loss, "compute": compute} | QUICK
+    first = nmd.sample(data, 2, callback=lambda sweep: sweep.sweep == 13, **options)
     assert first.stop_reason.code == "callback"
     xr.testing.assert_identical(nmd.resume(path, data).draws, whole.draws)
 

@@ -182,9 +182,9 @@ def filled_frame(
     assert table is not None
     filled = frame.copy()
     for k, (column, at) in enumerate(table.blocks()):
-        given = frame.iloc[:, k]
-        if given.isna().any():
-            filled.isetitem(k, column.filled(given, missing(column, at)))
+        series = frame.iloc[:, k]
+        if series.isna().any():
+            filled.isetitem(k, column.filled(series, missing(column, at)))
     return filled
 
 

@@ -55,8 +55,8 @@ class OfColumns(Predictive):
     def mean_and_variance(self, v: Array) -> tuple[Array, Array]:
         """Return mean and variance in each draw."""
         mean, variance = np.empty(v.shape), np.empty(v.shape)
-        for predictive, at, own in self._columns_of(v):
-            mean[:, at], variance[:, at] = predictive.mean_and_variance(own)
+        for predictive, at, u in self._columns_of(v):
+            mean[:, at], variance[:, at] = predictive.mean_and_variance(u)
         return mean, variance
 
     def cdf(self, v: Array, x: Array) -> Array:
@@ -88,6 +88,6 @@ class OfColumns(Predictive):
     ) -> Array:
         """Return a function of each column at its entries."""
         out = np.empty(shape)
-        for predictive, at, own in self._columns_of(v):
-            out[..., at] = function(predictive, at, own)
+        for predictive, at, u in self._columns_of(v):
+            out[..., at] = function(predictive, at, u)
         return out

@@ -148,6 +148,22 @@ class CutPoints:
         return sum(before)
 
 
+def padded(cuts: list[CutPoints | None]) -> Doubles:
+    """Return the cut points of each kind in a row, with NaN where a kind has fewer."""
+    inner = [np.empty(0) if each is None else each.ends[1:-1] for each in cuts]
+    rows: Doubles = np.full((len(inner), max(each.size for each in inner)), np.nan)
+    for row, each in zip(rows, inner, strict=True):
+        row[: each.size] = each
+    return rows
+
+
+def put(cuts: list[CutPoints | None], rows: Doubles) -> None:
+    """Put what `padded` returned into the cut points of each kind."""
+    for each, row in zip(cuts, rows, strict=True):
+        if each is not None:
+            each.ends[1:-1] = row[: each.ends.size - 2]
+
+
 @cache
 def _kernel() -> Any:
     return compile_kernel(_log_masses, "log_masses_of_a_level", cached=True)

@@ -13,6 +13,7 @@ from nmd_lab._threads import all_threads
 from nmd_lab.data.base import FloatArray, Observations
 from nmd_lab.model.model import Model as EntryModel
 
+from .cut_points import put
 from .hyperparameters import RowPrior
 from .model import Model, make_model
 from .noise import NoiseKind
@@ -84,9 +85,7 @@ class NewRows:
                 state = _first_state(model, draw)
             state.columns, state.rho, state.beta = draw.columns, draw.rho, draw.beta
             if draw.cuts is not None:
-                for cuts, inner in zip(state.cuts, draw.cuts, strict=True):
-                    if cuts is not None:
-                        cuts.ends[1:-1] = inner[: cuts.ends.size - 2]
+                put(state.cuts, draw.cuts)
             for step in range(1 if set(self.noises) == {"gaussian"} else STEPS):
                 state.sweep = number * STEPS + step
                 state.row_prior = RowPrior(draw.row_mean, draw.row_precision)

@@ -55,14 +55,14 @@ def precision_of(loss: Loss) -> Precision:
     return PRECISIONS.get(type(loss), NO_PRECISION)
 
 
-def noise_kind(given: str, f: Nonlinearity, loss: Loss, sums: Counts) -> NoiseKind:
+def noise_kind(wanted: str, f: Nonlinearity, loss: Loss, sums: Counts) -> NoiseKind:
     """Return the kind of noise; `sums` adds up what is counted in the values."""
     if isinstance(loss, Ordinal):
         return "ordinal"
     if isinstance(f, Identity) and isinstance(loss, Frobenius):
         return "gaussian"
-    if given == "after" or not isinstance(loss, Frobenius):
-        if given == "before":
+    if wanted == "after" or not isinstance(loss, Frobenius):
+        if wanted == "before":
             raise ValueError(
                 f"noise='before' does not go with loss={loss.name!r}: use loss='frobenius', or "
                 "noise='after'."
@@ -70,12 +70,12 @@ def noise_kind(given: str, f: Nonlinearity, loss: Loss, sums: Counts) -> NoiseKi
         return "after"
     flat = _flat_values(f)
     outside, at_limits = map(int, sums(partial(_counts_of_block, f, flat)))
-    if given == "before" and outside:
+    if wanted == "before" and outside:
         raise ValueError(
             f"noise='before' asks for data that {f!r} can be, and {outside} values are not: use "
             "noise='after'."
         )
-    return "before" if given == "before" or (at_limits and not outside) else "after"
+    return "before" if wanted == "before" or (at_limits and not outside) else "after"
 
 
 def _flat_values(f: Nonlinearity) -> list[float]:

@@ -126,18 +126,18 @@ def _refuse_nonlinearity(kind: Kind) -> None:
         )
 
 
-def _noises(given: str, pair: EntryModel, observations: Observations) -> tuple[NoiseKind, ...]:
+def _noises(wanted: str, pair: EntryModel, observations: Observations) -> tuple[NoiseKind, ...]:
     """Return where the noise of each kind is."""
     if pair.which is None:
         f, loss = pair.nonlinearity, pair.loss
-        return (noise_kind(given, f, loss, observations.sum_of_blocks),)
+        return (noise_kind(wanted, f, loss, observations.sum_of_blocks),)
     _, columns, x = observations.entries()
     order, ends = groups(columns, len(pair.kinds))
     noises = []
     for k, kind in enumerate(pair.kinds):
         values = x[order[ends[k] : ends[k + 1]]]
         has_choice = not isinstance(kind.loss, Ordinal)
-        chosen = given if has_choice and not kind.nonlinearity.linear else "auto"
+        chosen = wanted if has_choice and not kind.nonlinearity.linear else "auto"
         noises.append(
             noise_kind(chosen, kind.nonlinearity, kind.loss, partial(_apply, values=values))
         )

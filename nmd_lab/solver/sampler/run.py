@@ -10,7 +10,6 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from nmd_lab._interruption import Interruption
 from nmd_lab._stop_reason import StopReason
@@ -18,7 +17,7 @@ from nmd_lab.data.base import FloatArray
 from nmd_lab.solver.loop import loop
 
 from .chain import sweep
-from .cut_points import CutPoints
+from .cut_points import padded
 from .draws import Draws, Probes
 from .model import Model
 from .options import SampleOptions
@@ -226,7 +225,7 @@ class Recorder:
             "row_precisions": state.row_prior.precision.copy(),
         }
         if any(state.cuts):
-            draw["cut_points"] = _padded(state.cuts)
+            draw["cut_points"] = padded(state.cuts)
         for name, array in draw.items():
             chains = self._now.draws.setdefault(name, [[] for _ in self._now.log_likelihood])
             chains[-1].append(array)
@@ -257,12 +256,3 @@ class Recorder:
             step=self._step,
             targets=self._targets,
         )
-
-
-def _padded(cuts: list[CutPoints | None]) -> NDArray[np.float64]:
-    """Return the cut points of each kind, and NaN where a kind has fewer than another."""
-    inner = [np.empty(0) if each is None else each.ends[1:-1] for each in cuts]
-    padded = np.full((len(inner), max(each.size for each in inner)), np.nan)
-    for row, each in zip(padded, inner, strict=True):
-        row[: each.size] = each
-    return padded

@@ -35,9 +35,11 @@ class Work:
             return self._preimages()
         if set(model.noises) == {"gaussian"} and not model.by_column:
             return None
-        known = np.array([noise == "gaussian" for noise in model.noises])
-        is_known = known[model.column_of] if model.by_column else known
-        return np.where(is_known, values, np.nan).astype(values.dtype)
+        T = np.full_like(values, np.nan)
+        for noise, at in zip(model.noises, model.entries_of_kinds, strict=True):
+            if noise == "gaussian":
+                T[at] = values[at]
+        return T
 
     def _preimages(self) -> FloatArray:
         """Return f⁻¹(X), which the draw of X within limits begins with."""
