@@ -28,7 +28,6 @@ DATA = {
     "file": "data that are read from a file by blocks",
     "cluster": "data that are on the workers of a cluster",
     "sample": "sample()",
-    "levels": "ordinal data in sample()",
 }
 """Forms of data for a fit, and the sampler, as sentences and the table name them."""
 
@@ -55,7 +54,6 @@ FEATURES = {
 
 NO_SUCH_ARGUMENT = {
     "sample": {"choice", "validation", "split", "constraint"},
-    "levels": {"choice", "kinds", "learned", "validation", "split", "constraint"},
 }
 """Features that the sampler cannot be asked for."""
 
@@ -94,15 +92,10 @@ NO: dict[tuple[str, str], str] = {
     ("cluster", "device"): "leave one of them out",
     ("cluster", "work_dir"): "leave one of them out",
     ("cluster", "memory_limit"): "leave one of them out",
-    ("sample", "kinds"): "use complete(), or convert X to numbers",
     ("sample", "client"): "give X, or some of its rows, as an array in memory",
     ("sample", "device"): "leave it out",
     ("sample", "work_dir"): "leave it out",
     ("sample", "memory_limit"): "leave it out",
-    ("levels", "nonlinearity"): "leave it out, since cut points are learned",
-    ("levels", "limits"): "make the entries missing, or use complete()",
-    ("levels", "weights"): "leave them out",
-    ("levels", "targets"): "give keep= for fewer draws",
 }
 """What does not go together, with the remedy."""
 
@@ -191,6 +184,4 @@ def cell(data: str, feature: str) -> str:
     if feature in NO_SUCH_ARGUMENT.get(data, NOT_OF_FITS):
         return "-"
     remedy = NO.get((data, feature))
-    if data == "levels" and remedy is None:
-        remedy = NO.get(("sample", feature))
     return "yes" if remedy is None else f"no: {remedy}"
