@@ -24,9 +24,8 @@ def with_attributes(X: SparseObservations, attributes: Any) -> SparseObservation
     rows, columns = (X.labels.coords.indexes[dim] for dim in X.labels.dims)
     typed = _typed_columns(attributes, X.labels.name, row, rows, column, columns)
     beside = typed.encode(attributes).to_numpy()
-    missing = rows.append(attributes.index.difference(rows, sort=False))
     try:
-        row_labels = missing.sort_values()
+        row_labels = rows.append(attributes.index.difference(rows, sort=False)).sort_values()
     except TypeError as error:
         raise ValueError(
             f"attributes has row labels that cannot be sorted with those of {row!r}: give one type."
@@ -62,6 +61,11 @@ def _typed_columns(
             f"{row!r} as its index."
         )
     names, index = attributes.columns, attributes.index
+    if names.nlevels > 1 or not names.size:
+        raise ValueError(
+            f"attributes has {names.size} columns with labels of {names.nlevels} levels: give one "
+            "column or more, with labels of one level."
+        )
     if row in names:
         raise ValueError(
             f"attributes has the column {row!r}: give attributes.set_index({row!r}), so that its "

@@ -103,6 +103,7 @@ def test_a_fit_is_read_back(tmp_path):
     ("change", "error", "said"),
     [
         (lambda users: users.to_numpy(), TypeError, "attributes is a ndarray: give a DataFrame"),
+        (lambda users: users[[]], ValueError, "attributes has 0 columns"),
         (lambda users: users.reset_index(names="user"), ValueError, "set_index"),
         (lambda users: users.reset_index(drop=True), ValueError, "row labels 0, 1, 2, 3, 4 and 19"),
         (lambda users: pd.concat([users, users]), ValueError, "with a label twice"),
