@@ -171,4 +171,5 @@ def labels_of_new_rows(labels: Labels, own: Labels) -> Labels:
         coords=of_rows.merge(of_columns),
         name=labels.name,
         attrs=labels.attrs,
+        table=labels.table,
     )

@@ -101,11 +101,11 @@ def _of_all(nonlinearity: Any, loss: Any, observations: Observations) -> EntryMo
 
 def _of_columns(pair: EntryModel) -> EntryModel:
     """Return the model of several kinds with yes and no as two ordered levels."""
-    if pair.which is not None and pair.which.ndim == 2:
-        raise ValueError("loss= for each entry does not go with sample(): give one a column.")
     assert pair.which is not None
+    if pair.which.ndim == 2:
+        raise ValueError("loss= for each entry does not go with sample(): give one a column.")
     kinds = []
-    for kind in (pair.kinds[k] for k in pair.which):  # each column has its noise
+    for kind in (pair.kinds[k] for k in pair.which):  # columns of one kind have noise of their own
         loss = kind.loss
         if isinstance(loss, Logistic):
             share = float(loss.expected(np.array(kind.centre)) - loss.parameters[0])
