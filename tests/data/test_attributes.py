@@ -132,6 +132,12 @@ def test_attributes_that_do_not_go_with_the_table(change, error, said):
         nmd.observations_from_table(long, attributes=change(users))
 
 
+def test_zeros_that_count_have_no_kinds():
+    long, users = tables()
+    with pytest.raises(ValueError, match=r"several kinds does not go with .* zeros: use complete"):
+        nmd.decompose(nmd.observations_from_table(long, attributes=users), 2)
+
+
 def test_levels_of_new_rows_are_those_of_the_fit():
     long, users = tables()
     levels = pd.CategoricalDtype(["low", "mid", "high"], ordered=True)
