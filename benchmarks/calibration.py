@@ -133,7 +133,7 @@ def generate(case: Case, rng: np.random.Generator) -> Truth:
         values=values,
         weights=seen.weights,
         pair=pair,
-        kind=case.kind,
+        noises=(case.kind,),
         rank=rank,
         row_offsets=offsets,
         column_offsets=offsets,
@@ -142,14 +142,18 @@ def generate(case: Case, rng: np.random.Generator) -> Truth:
         threads=1,
     )
     latent = values if case.kind == "gaussian" else T[~np.isnan(X)]
-    return Truth(model, ChainState(rows, columns, rho, beta, latent.copy()), X)
+    return Truth(
+        model, ChainState(rows, columns, np.array([rho]), np.array([beta]), latent.copy()), X
+    )
 
 
 def teaches(truth: Truth) -> bool:
     """Return whether something can be learned from the data, and a chain moves."""
     x, f = truth.model.values, truth.model.pair.nonlinearity
     flat = [piece.intercept for piece in f.pieces() or () if piece.slope == 0]
-    away = 0.3 if truth.model.kind == "after" else 0.0  # from the limits, which noise after f hides
+    away = (
+        0.3 if truth.model.noises[0] == "after" else 0.0
+    )  # from the limits, which noise after f hides
     inside = (x > flat[0] + away) if flat else np.isfinite(x)
     if len(flat) > 1:
         inside &= x < flat[1] - away
@@ -163,11 +167,14 @@ def quantities(truth: Truth, state: ChainState) -> dict[str, float]:
     v = A @ B.T
     seen = f_of(model, v) if model.pair.nonlinearity.even else v
     found = {f"v{i}{j}": seen[i, j] for i, j in zip(*PROBES, strict=True)}
-    found |= {"misfit": np.nanmean(np.abs(truth.X - f_of(model, v))), "log rho": np.log(state.rho)}
-    if model.kind == "after":
+    found |= {
+        "misfit": np.nanmean(np.abs(truth.X - f_of(model, v))),
+        "log rho": np.log(state.rho[0]),
+    }
+    if model.noises[0] == "after":
         found["mean T"] = float(np.mean(np.abs(state.T)))
         if model.pair.loss.name != "kl":
-            found["log beta"] = np.log(state.beta)
+            found["log beta"] = np.log(state.beta[0])
     return found
 
 

@@ -36,7 +36,8 @@ def sentence_of_chains(posterior: Posterior, remedy: str = REMEDY) -> str:
 
 def warn_of_units(prepared: PreparedSample, stacklevel: int) -> None:
     """Warn if the columns are in different units."""
-    if type(prepared.model.pair.loss) is not Frobenius or prepared.n_levels:
+    kind = prepared.pair.single
+    if kind is None or type(kind.loss) is not Frobenius:
         return
     text = sentence_of_units(
         prepared.observations, "divide the columns by their standard deviations"

@@ -20,15 +20,14 @@ from ._warm_start import begin_at, check_init, continue_from, joined
 from .checkpoint.call import Call
 from .data.labels import is_dask
 from .data.observations import observe
-from .model.nonlinearities import as_nonlinearity
 from .model.ordinal import Ordinal
 from .result.posterior.posterior import Posterior
 from .result.provenance import provenance
 from .solver.checkpointing import state_and_save
 from .solver.sampler.draws import Draws
-from .solver.sampler.noise import PRECISIONS
+from .solver.sampler.noise import precision_of
 from .solver.sampler.options import SampleOptions
-from .solver.sampler.prepare import PreparedSample, as_ordinal, prepare_sample
+from .solver.sampler.prepare import PreparedSample, prepare_sample
 from .solver.sampler.run import Chains, ChainStart, PosteriorState
 from .solver.sampler.start import start_chain
 from .solver.sampler.targets import check_targets
@@ -61,12 +60,12 @@ def draw_posterior(
     tune = options.tune
     if tune is None:
         tune = TUNE if before is None else 0
-    targets = check_targets(options.targets, prepared)
+    targets = check_targets(options.targets, prepared.model.shape)
     call = _call(rank, nonlinearity, loss, data, options)
     rng = as_generator(options.random_state)
     state, rng, save = state_and_save(
         *(PosteriorState(copy.deepcopy(rng)), rng, options.compute, call),
-        *(prepared.observations, [prepared.model.pair]),
+        *(prepared.observations, prepared.model.pair.kinds),
     )
     starts = _starts(prepared, options, before, rng)
     chains = Chains(prepared.model, prepared.work, options, tune, targets, state)
@@ -87,10 +86,6 @@ def _present(
     present = form | {"sample": DATA["sample"]} | features_of_compute(options.compute)
     present |= features_of_data(X, nonlinearity, loss, data["limits"], data["weights"])
     present.pop("learned", None)  # the sampler draws it
-    if "kinds" not in present and as_ordinal(loss) is not None:
-        present["levels"] = DATA["levels"]
-    if "kinds" not in present and not as_nonlinearity(nonlinearity).linear:
-        present["nonlinearity"] = f"nonlinearity={nonlinearity!r}"
     if options.targets is not None:
         present["targets"] = "targets="
     if is_dask(X) and not isinstance(X, xr.DataArray):
@@ -125,9 +120,10 @@ def _starts(
         chain_rng = new_stream(rng)
         seed = int(chain_rng.integers(2**62))
         init = "random" if is_warm else options.init
-        state = start_chain(model, prepared.work, observations, prepared.n_levels, init, chain_rng)
-        if type(model.pair.loss) not in PRECISIONS:  # β is 1 in the units of X
-            state.beta = math.ldexp(1.0, scaling.of_objective)
+        state = start_chain(model, prepared.work, observations, init, chain_rng)
+        for k, kind in enumerate(model.pair.kinds):
+            if not precision_of(kind.loss).shape:  # β is 1 in the units of X
+                state.beta[k] = math.ldexp(1.0, scaling.of_objective)
         if before is not None:
             continue_from(before, chain, state, scaling)
         elif is_warm:
@@ -143,18 +139,17 @@ def _label(
     tune: int,
 ) -> Posterior:
     """Return the labelled posterior, in the units of X."""
-    model, scaling = prepared.model, prepared.scaling
-    arrays = draws.in_units_of_X(scaling, model)
-    loss: Any = prepared.loss
-    levels = None
-    if isinstance(loss, Ordinal):
-        loss, levels = "frobenius", loss.levels
+    model, pair = prepared.model, prepared.pair
+    arrays = draws.in_units_of_X(prepared.scaling, model)
+    nonlinearity, loss = pair.shown
+    is_ordinal = isinstance(loss, Ordinal)
     return Posterior.from_arrays(
         prepared.observations.labels,
-        nonlinearity=prepared.nonlinearity,
-        loss=loss,
-        noise=model.kind,
-        levels=levels,
+        nonlinearity=nonlinearity,
+        loss="frobenius" if is_ordinal else loss,
+        kinds=pair if model.by_column else None,
+        noise=model.noises if model.by_column else model.noises[0],
+        levels=loss.levels if is_ordinal else None,
         probe_rows=draws.probes.rows,
         probe_columns=draws.probes.columns,
         stop_reason=reason,

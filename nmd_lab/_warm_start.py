@@ -11,6 +11,7 @@ import xarray as xr
 from .data.base import FloatArray
 from .result.decomposition import Decomposition
 from .result.posterior.posterior import Posterior
+from .solver.sampler.cut_points import put
 from .solver.sampler.model import Model
 from .solver.sampler.state import ChainState
 from .solver.scaling import Scaling
@@ -30,7 +31,7 @@ def check_init(init: Any, model: Model, chains: int) -> None:
     if not isinstance(init, Posterior):
         return
     compared = {
-        "noise": (init.noise, model.kind),
+        "noise": (init.noise, model.noises if model.by_column else model.noises[0]),
         "row offsets": ("row_offsets" in init.draws, model.row_offsets),
         "column offsets": ("column_offsets" in init.draws, model.column_offsets),
         "chains": (init.draws.sizes["chain"], chains),
@@ -65,12 +66,11 @@ def continue_from(before: Posterior, chain: int, state: ChainState, scaling: Sca
         scaling,
     )
     draws = before.draws.isel(chain=chain, draw=-1)
-    state.rho = float(np.ldexp(draws["rho"].item(), 4 * scaling.exponent))
+    state.rho[:] = np.ldexp(draws["rho"].values.ravel(), 4 * scaling.exponent)
     if "beta" in draws:
-        of_beta = scaling.of_objective
-        state.beta = float(np.ldexp(draws["beta"].item(), of_beta))
-    if state.cuts is not None:
-        state.cuts.ends[1:-1] = draws["cut_points"].values
+        state.beta[:] = np.ldexp(draws["beta"].values.ravel(), scaling.of_objective)
+    if "cut_points" in draws:
+        put(state.cuts, draws["cut_points"].values.reshape(len(state.cuts), -1))
     state.sweep = int(before.parameters.get("sweeps", 0))
 
 

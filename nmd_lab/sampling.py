@@ -20,10 +20,8 @@ from ._sample_warnings import warn_of_chains
 from ._sampling import draw_posterior
 from ._threads import one_thread
 from .data.limits import GivenLimits
-from .model.losses import Loss
-from .model.nonlinearities import Nonlinearity
-from .model.ordinal import Ordinal
 from .result.posterior.posterior import Posterior
+from .solver.columns import LossArgument, NonlinearityArgument
 from .solver.sampler.options import SampleOptions
 from .solver.settings import Compute
 
@@ -31,8 +29,8 @@ from .solver.settings import Compute
 def sample(
     X: Any,
     rank: int,
-    nonlinearity: str | Nonlinearity = "identity",
-    loss: str | Loss | Ordinal = "frobenius",
+    nonlinearity: NonlinearityArgument = "identity",
+    loss: LossArgument = "frobenius",
     *,
     draws: int = 300,
     tune: int | None = None,
@@ -59,7 +57,8 @@ def sample(
 
     Only observed entries count, as for `complete`.  W, H, offsets, noise levels and the scales of
     all of them are drawn, so that nothing is to be tuned.  The mean over draws is usually closer to
-    the truth than any single fit.
+    the truth than any single fit.  A DataFrame may hold numbers, booleans, ordered levels and
+    categories, each of which is drawn as what it is.
 
     Parameters
     ----------
@@ -69,11 +68,12 @@ def sample(
     rank : int
         Upper bound for the number of components.  More than enough does no harm, except in a small
         table with near copies of columns: there take one less than it has columns.
-    nonlinearity : str or Nonlinearity, default "identity"
-        Nonlinearity f.
-    loss : str, Loss or Ordinal, default "frobenius"
+    nonlinearity : str, Nonlinearity, dict or sequence, default "identity"
+        Nonlinearity f, of all entries or by column, as for `complete`.
+    loss : str, Loss, dict or sequence, default "frobenius"
         Noise after f: "frobenius" (Gaussian), "l1" (Laplace), "kl" (Poisson), or a Loss.  "ordinal"
-        or an `Ordinal`: ordered levels with learned cut points.
+        or an `Ordinal`: ordered levels with learned cut points.  By column as for `complete`; there
+        "logistic" stands for yes and no.  Each column then has units and noise levels for itself.
     draws : int, default 300
         Number of sweeps after tuning, of each chain.
     tune : int, optional
@@ -90,12 +90,13 @@ def sample(
         "auto" is "before" where f has flat pieces, and X their values and no other value that f
         does not take.
     offsets : {"auto", "none", "global", "rows", "columns", "both"}, default "auto"
-        Offsets added to WH inside f; "auto" is "both", and "none" for an even f.
+        Offsets added to WH inside f; "auto" is "both", "none" for an even f, and "columns" for
+        columns of several kinds.
     observed, weights, dtype, sample_dims
         As for `complete`.  A weight multiplies the precision of an entry.
     at_most, at_least, upper : array_like, optional
         Entries of which only limits are known, as for `complete`.  Their values are drawn within
-        the limits, where the noise is that of "frobenius", "l1" or "kl".
+        the limits: numbers where the noise is that of "frobenius", "l1" or "kl", and levels.
     init : {"auto", "random", "svd"}, Decomposition or Posterior, default "auto"
         Where a chain begins.  A fit: at its factors.  A Posterior: where its chains ended; the
         result has its draws, too.
@@ -135,7 +136,7 @@ def sample(
     Warns
     -----
     UnitsWarning
-        If columns are in different units.
+        If columns of an array, or of a DataFrame of numbers alone, are in different units.
     NotConvergedWarning
         If the chains do not agree with one another, or with their own halves.
 
@@ -148,6 +149,10 @@ def sample(
     probabilistic matrix factorization using Markov chain Monte Carlo", 2008).  Multiples of X have
     multiples of the same posterior.
 
+    In columns of several kinds, T is in the units of its column, and ρ, β and cut points are those
+    of the column.  A level, or yes and no, says between which cut points T lies (J. H. Albert and
+    S. Chib, 1993); a category has such a T for each of its indicators.
+
     Examples
     --------
     >>> import numpy as np, nmd_lab as nmd
@@ -158,6 +163,18 @@ def sample(
     >>> posterior = nmd.sample(X, 2, draws=200, random_state=0)
     >>> low, high = posterior.predict_interval(3, 4)[0]
     >>> bool(low < truth[3, 4] < high)
+    True
+
+    A table of several kinds:
+
+    >>> import pandas as pd
+    >>> size = np.arange(40.0)
+    >>> table = pd.DataFrame(
+    ...     {"size": size, "weight": 3 * size, "adult": size > 20}
+    ... ).convert_dtypes()
+    >>> table.loc[39, ["weight", "adult"]] = pd.NA
+    >>> posterior = nmd.sample(table, 1, draws=100, random_state=0)
+    >>> bool(posterior.impute(table, 1, random_state=0)[0].loc[39, "adult"])
     True
     """
     options = SampleOptions(

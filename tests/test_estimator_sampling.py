@@ -162,3 +162,15 @@ def test_a_fit_has_no_standard_deviations(X):
     sampled = nmd.MatrixCompletion(2, **SHORT).fit(X)
     with pytest.raises(TypeError, match=r"sparse: .* posterior_\.predict"):
         sampled.predict(sparse.csr_array(np.nan_to_num(X)))
+
+
+def test_a_table_of_several_kinds_is_filled_and_scored():
+    rng = np.random.default_rng(0)
+    w = rng.normal(size=60)
+    table = pd.DataFrame({"a": 50 + 9 * w, "b": w + 0.1 * rng.normal(size=60), "c": w > 0})
+    holes = table.astype({"c": "boolean"}).mask(rng.random(table.shape) < 0.1)
+    model = nmd.MatrixCompletion(1, **SHORT).fit(holes)
+    filled = model.transform(holes)
+    assert np.isfinite(filled).all()
+    assert model.score(holes) > 0.3
+    assert model.reconstruction_err_ < 0.5 * np.sqrt(180)

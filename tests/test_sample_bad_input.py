@@ -64,7 +64,6 @@ BAD = {
     "init of another rank": ("init", {"init": nmd.complete(GOOD, 2, **ONE_FIT)}),
     "random_state": ("random_state", {"random_state": "a"}),
     "ordinal and relu": ("nonlinearity", {"loss": "ordinal", "nonlinearity": "relu"}),
-    "ordinal with weights": ("weights", {"loss": "ordinal", "weights": GOOD + 1}),
     "ordinal with another level": ("X", {"loss": nmd.losses.Ordinal([1, 2])}),
     "ordinal with one level": ("X", {"X": np.ones((8, 6)), "loss": "ordinal"}),
     "dtype": ("dtype", {"dtype": np.int32}),

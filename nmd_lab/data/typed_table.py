@@ -124,7 +124,8 @@ class TypedColumn:
             return column
         nullable = column.dtype.kind in "iu"  # a prediction is no whole number
         column = column.astype("Float64") if nullable else column.copy()
-        column[missing] = values[missing].astype(np.float64)
+        number = getattr(column.dtype, "numpy_dtype", column.dtype)
+        column[missing] = values[missing].astype(number)
         return column
 
 

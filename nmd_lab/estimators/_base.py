@@ -220,7 +220,8 @@ class FactorModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         checked = self._checked(X, reset=False)
         dense, seen = self._dense_and_seen(checked)
         n = dense.shape[1]
-        kinds = getattr(getattr(self, "decomposition_", None), "kinds", None)
+        fitted = getattr(self, "posterior_", getattr(self, "decomposition_", None))
+        kinds = getattr(fitted, "kinds", None)
         source = np.arange(n) if self._table is None else self._table.source
         folds = min(self._n_folds, source[-1] + 1)
         error = 0.0

@@ -142,10 +142,15 @@ def draw(data: Any, options: dict[str, Any]) -> Posterior:
 
 
 def misfit(posterior: Posterior, X: Any) -> float:
-    """Return ‖X - mean‖ for Gaussian or ordinal data, and the sum of the loss for others."""
+    """Return ‖X - mean‖ for Gaussian or ordinal data, and the sum of the loss for others.
+
+    In a table of several kinds it is ‖X - mean‖ in the units of the columns.
+    """
     rows, columns, values = observe(X).entries()
     model = posterior.predict(entries_at(rows, columns))
-    loss = posterior.loss
+    loss, kinds = posterior.loss, posterior.kinds
+    if kinds is not None:
+        return float(np.linalg.norm(kinds.in_units(values - model, rows, columns)))
     if isinstance(loss, Frobenius):
         return float(np.linalg.norm(values - model))
     return float(np.sum(loss(values, model)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -61,9 +62,7 @@ class Filling(Factors):
         >>> fit.probabilities("adult").idxmax(axis=1).iloc[[0, -1]].tolist()
         [False, True]
         """
-        import pandas as pd
-
-        typed, positions = self._column(column)
+        typed, positions = typed_column(self.labels, column)
         loss = self._loss_at(int(positions[0]))
         t = self._scores(positions)
         if typed is not None and typed.kind == "categories" and len(typed.categories) != 2:
@@ -83,10 +82,7 @@ class Filling(Factors):
                 f"column={column!r} has the loss {loss.name!r}, which gives classes no "
                 "probability: name one with the loss 'logistic' or 'ordinal'."
             )
-        rows = self.labels.flat(self.labels.rows)
-        index = self.labels.coords.indexes.get(self.labels.rows[0]) if rows.ndim == 1 else None
-        index = pd.Index(rows) if index is None or len(index) != len(rows) else index
-        return pd.DataFrame(p, index=index, columns=classes)
+        return class_table(self.labels, p, classes)
 
     def impute(self, X: Any) -> Any:
         """Return X with its holes filled, each by what suits its column.
@@ -127,28 +123,15 @@ class Filling(Factors):
 
     def _filled_frame(self, frame: Any, model: FloatArray, data: Any) -> Any:
         """Return a DataFrame with its holes filled."""
-        table = data.observations.labels.table or table_of(frame, numbers_too=True)
-        assert table is not None
-        filled = frame.copy()
-        for k, (column, at) in enumerate(table.blocks()):
-            given = frame.iloc[:, k]
-            if not given.isna().any():
-                continue
-            values = model[:, at[0]].astype(np.float64)
-            if column.kind != "number":
-                p = self.probabilities(column.name).to_numpy()[data.rows]
-                values = p.argmax(axis=1).astype(np.float64)
-            filled.isetitem(k, column.filled(given, values))
-        return filled
 
-    def _column(self, column: Any) -> tuple[TypedColumn | None, NDArray[np.intp]]:
-        """Return the typed column of a label, and its columns of the matrix."""
-        table = self.labels.table
-        if table is not None:
-            for typed, positions in table.blocks():
-                if typed.name == column and typed.kind not in ("number", "values"):
-                    return typed, positions
-        return None, positions_of(self.labels, "columns", [column], name="column")
+        def missing(column: TypedColumn, at: NDArray[np.intp]) -> FloatArray:
+            if column.kind == "number":
+                return model[:, at[0]].astype(np.float64)
+            p = self.probabilities(column.name).to_numpy()[data.rows]
+            most_probable: FloatArray = p.argmax(axis=1).astype(np.float64)
+            return most_probable
+
+        return filled_frame(frame, data.observations.labels, missing)
 
     def _loss_at(self, column: int) -> Loss:
         """Return the loss of a column of the matrix."""
@@ -167,6 +150,42 @@ class Filling(Factors):
         """Return the modelled values of log-odds or ordinal scores of some columns."""
         t = self.fitted.linear(slice(None), columns).astype(np.float64)
         return self.nonlinearity(t) if self.kinds is None else self.kinds.modelled(t, 0, columns)
+
+
+def typed_column(labels: Labels, column: Any) -> tuple[TypedColumn | None, NDArray[np.intp]]:
+    """Return the typed column of a label, and its columns of the matrix."""
+    if labels.table is not None:
+        for typed, positions in labels.table.blocks():
+            if typed.name == column and typed.kind not in ("number", "values"):
+                return typed, positions
+    return None, positions_of(labels, "columns", [column], name="column")
+
+
+def class_table(labels: Labels, p: FloatArray, classes: list[Any]) -> Any:
+    """Return the probabilities of classes (m, n_classes) as a DataFrame with the rows of X."""
+    import pandas as pd
+
+    rows = labels.flat(labels.rows)
+    index = labels.coords.indexes.get(labels.rows[0]) if rows.ndim == 1 else None
+    index = pd.Index(rows) if index is None or len(index) != len(rows) else index
+    return pd.DataFrame(p, index=index, columns=classes)
+
+
+def filled_frame(
+    frame: Any, labels: Labels, missing: Callable[[TypedColumn, NDArray[np.intp]], FloatArray]
+) -> Any:
+    """Return a DataFrame with its holes filled by a function of a column.
+
+    It returns a value for each row: a number, or the position of a level or category.
+    """
+    table = labels.table or table_of(frame, numbers_too=True)
+    assert table is not None
+    filled = frame.copy()
+    for k, (column, at) in enumerate(table.blocks()):
+        series = frame.iloc[:, k]
+        if series.isna().any():
+            filled.isetitem(k, column.filled(series, missing(column, at)))
+    return filled
 
 
 def data_to_fill(labels: Labels, X: Any, owner: str = "the fit") -> MatchedData:

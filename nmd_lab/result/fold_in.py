@@ -105,11 +105,11 @@ def fold_rows(
     from nmd_lab.solver.new_rows import solve_new_rows
 
     columns = np.arange(model.H.shape[1]) if columns is None else columns
-    _check_values(model.model, columns, observations)
+    check_values(model.model, columns, observations)
     return solve_new_rows(model, observations, columns, threads=threads)
 
 
-def _check_values(model: Model, columns: NDArray[np.intp], observations: Observations) -> None:
+def check_values(model: Model, columns: NDArray[np.intp], observations: Observations) -> None:
     """Raise ValueError for values that the loss, or that of their column, does not define."""
     x, weights = observations.observed()
     if model.which is None:

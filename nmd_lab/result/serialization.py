@@ -45,7 +45,6 @@ def to_dataset(fit: Factors) -> xr.Dataset:
     renamed = labels.clashes(taken)
     labels = labels.rename(renamed)
     description = describe_result(fit, labels, renamed) | {
-        "table": None if labels.table is None else labels.table.describe(),
         "n_iter": history.sizes[ITERATION],
         "seconds": float(history["seconds"][-1]),
         "start_codes": _start_codes(fit.parameters),
@@ -58,7 +57,6 @@ def to_dataset(fit: Factors) -> xr.Dataset:
             dims = tuple(dim for dim in factor.dims if dim != COMPONENT)
             dataset[name] = dims, values.reshape([factor.sizes[dim] for dim in dims])
     if fit.kinds is not None:
-        description["loss"]["parts"] = describe_kinds(fit.kinds)
         dataset[KIND] = which_kind(fit.kinds, labels)
     dataset = dataset.assign_coords(labels.coords.coords)
     return dataset.assign_attrs({RESULT_ATTRIBUTE: json.dumps(description)})
@@ -97,10 +95,12 @@ def _fields(
 
 def describe_result(result: Any, labels: Labels, renamed: dict[str, str]) -> dict[str, Any]:
     """Return what every result has, for JSON; `labels` have the new names of `renamed`."""
+    kinds = {} if result.kinds is None else {"parts": describe_kinds(result.kinds)}
     return {
         "schema": SCHEMA,
         "nonlinearity": describe(result.nonlinearity),
-        "loss": describe(result.loss),
+        "loss": describe(result.loss) | kinds,
+        "table": None if labels.table is None else labels.table.describe(),
         "stop_reason": str(result.stop_reason),
         "stop_code": result.stop_reason.code,
         "parameters": result.parameters,
@@ -171,10 +171,13 @@ def _models(
 ) -> tuple[Any, Any, Model | None]:
     """Return nonlinearity and loss, and the kinds of a mixed table."""
     if "parts" in description["loss"]:
-        which = dataset[KIND].values.astype(np.intp)
-        of_entries = which.ndim > len(labels.columns)
-        which = labels.flatten(which) if of_entries else which.ravel()
-        model = Model(kinds_from(description["loss"]["parts"], known), which)
+        kinds = kinds_from(description["loss"]["parts"], known)
+        which = np.arange(len(kinds))  # in a posterior, which has one for each column
+        if KIND in dataset.variables:
+            which = dataset[KIND].values.astype(np.intp)
+            of_entries = which.ndim > len(labels.columns)
+            which = labels.flatten(which) if of_entries else which.ravel()
+        model = Model(kinds, which)
         return *model.shown, model
     return (
         model_from("nonlinearity", description, NONLINEARITY_CLASSES, known),

@@ -31,7 +31,6 @@ DATA = {
     "file": "data that are read from a file by blocks",
     "cluster": "data that are on the workers of a cluster",
     "sample": "sample()",
-    "levels": "ordinal data in sample()",
 }
 """Forms of data for a fit, and the sampler, as sentences and the table name them."""
 
@@ -68,7 +67,6 @@ TRAITS = {
 
 NO_SUCH_ARGUMENT = {
     "sample": {"choice", "validation", "split", "constraint"},
-    "levels": {"choice", "kinds", "learned", "validation", "split", "constraint"},
 }
 """Features that the sampler cannot be asked for."""
 
@@ -110,15 +108,10 @@ NO: dict[tuple[str, str], str] = {
     ("cluster", "device"): "leave one of them out",
     ("cluster", "work_dir"): "leave one of them out",
     ("cluster", "memory_limit"): "leave one of them out",
-    ("sample", "kinds"): "use complete(), or convert X to numbers",
     ("sample", "client"): "give X, or some of its rows, as an array in memory",
     ("sample", "device"): "leave it out",
     ("sample", "work_dir"): "leave it out",
     ("sample", "memory_limit"): "leave it out",
-    ("levels", "nonlinearity"): "leave it out, since cut points are learned",
-    ("levels", "limits"): "make the entries missing, or use complete()",
-    ("levels", "weights"): "leave them out",
-    ("levels", "targets"): "give keep= for fewer draws",
     ("study", "kinds"): "convert X to numbers",
     ("study", "weights"): "leave them out",
     ("study", "limits"): "leave them out",
@@ -232,6 +225,4 @@ def cell(data: str, feature: str) -> str:
     if feature in NO_SUCH_ARGUMENT.get(data, NOT_OF_FITS):
         return "-"
     remedy = NO.get((data, feature))
-    if data == "levels" and remedy is None:
-        remedy = NO.get(("sample", feature))
     return "yes" if remedy is None else f"no: {remedy}"

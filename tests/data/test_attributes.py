@@ -67,6 +67,20 @@ def test_a_new_user_is_predicted_from_attributes_better_than_by_the_mean_of_each
     assert np.mean(errors**2) < 0.5 * np.mean((mean[test["item"]].to_numpy() - test["rating"]) ** 2)
 
 
+def test_the_posterior_is_that_of_a_dense_table():
+    long, users = tables()
+    dense = long.pivot(index="user", columns="item", values="rating").reindex(sorted(USERS))
+    X, options = nmd.observations_from_table(long, attributes=users), {"draws": 10, "tune": 5}
+    few, whole = (
+        nmd.sample(each, 2, random_state=0, **options)
+        for each in (X, dense.rename(columns=str).join(users))
+    )
+    np.testing.assert_allclose(few.reconstruct(), whole.reconstruct(), rtol=1e-6)
+    new = few.fold_in(pd.DataFrame({"member": [True], "age": [33.0]}, index=["new"]))
+    assert new.top("new", k=9).size == 5
+    assert new.probabilities("member").index.tolist() == ["new"]
+
+
 def test_all_values_share_a_unit_and_may_have_a_loss_by_their_name():
     long, users = tables()
     X = nmd.observations_from_table(long, attributes=users)
@@ -116,6 +130,12 @@ def test_attributes_that_do_not_go_with_the_table(change, error, said):
     long, users = tables()
     with pytest.raises(error, match=said):
         nmd.observations_from_table(long, attributes=change(users))
+
+
+def test_zeros_that_count_have_no_kinds():
+    long, users = tables()
+    with pytest.raises(ValueError, match=r"several kinds does not go with .* zeros: use complete"):
+        nmd.decompose(nmd.observations_from_table(long, attributes=users), 2)
 
 
 def test_levels_of_new_rows_are_those_of_the_fit():

@@ -15,9 +15,10 @@ from nmd_lab._numba import compile_kernel
 from nmd_lab._stop_reason import StopReason
 from nmd_lab.data.base import FloatArray
 from nmd_lab.data.labels import COMPONENT, Labels
-from nmd_lab.model.losses import Loss
-from nmd_lab.model.nonlinearities import Nonlinearity
+from nmd_lab.model.model import Model
+from nmd_lab.model.ordinal import Ordinal
 
+from .columns import Column, OfColumns
 from .mixture import Predictive
 from .noise import Noise
 from .predictive import predictive
@@ -57,15 +58,16 @@ class DrawnFactors:
     """
 
     labels: Labels
-    nonlinearity: Nonlinearity
-    loss: Loss
-    noise: str
+    nonlinearity: Any
+    loss: Any
+    noise: str | tuple[str, ...]
     draws: xr.Dataset
     trace: xr.Dataset
     stop_reason: StopReason
     mean: float
     levels: tuple[float, ...] | None
     parameters: dict[str, Any]
+    kinds: Model | None
 
     @property
     def rank(self) -> int:
@@ -103,17 +105,37 @@ class DrawnFactors:
     @property
     def predictive(self) -> Predictive:
         """The distribution of a new observation given each draw."""
-        cuts = self._flat("cut_points")
-        return predictive(
-            self.noise,
-            Noise(
-                self.nonlinearity,
-                self.loss,
-                sd=1 / np.sqrt(self.draws["rho"].values.reshape(-1, 1).astype(float)),
-                beta=None if (beta := self._flat("beta")) is None else beta.astype(float),
-                cuts=None if cuts is None else cuts.astype(float),
-                levels=self.levels,
-            ),
+        if self.kinds is None:
+            assert isinstance(self.noise, str)
+            return predictive(self.noise, self.noise_of(0))
+        return OfColumns(
+            [
+                Column(predictive(noise, self.noise_of(j)), float(kind.centre), float(kind.size))
+                for j, (noise, kind) in enumerate(zip(self.noise, self.kinds.kinds, strict=True))
+            ]
+        )
+
+    def noise_of(self, column: int) -> Noise:
+        """Return the parameters of the noise of a column, in its units."""
+        f, loss, levels, size = self.nonlinearity, self.loss, self.levels, 1.0
+        rho, beta, cuts = (self._flat(name) for name in ("rho", "beta", "cut_points"))
+        assert rho is not None
+        if self.kinds is not None:
+            kind = self.kinds.kinds[column]
+            f, loss, size = kind.nonlinearity, kind.loss, float(kind.size)
+            rho, beta = rho[:, [column]], None if beta is None else beta[:, [column]]
+            levels = None
+            if cuts is not None and isinstance(loss, Ordinal) and loss.levels is not None:
+                levels = tuple(loss.levels.tolist())
+                padded = cuts.reshape(len(cuts), len(self.kinds.kinds), -1)
+                cuts = padded[:, column, : len(levels) - 1]
+        return Noise(
+            f,
+            loss,
+            sd=size / np.sqrt(rho.astype(float)),
+            beta=None if beta is None else beta.astype(float),
+            cuts=None if cuts is None else cuts.astype(float),
+            levels=levels,
         )
 
     def linear_at(

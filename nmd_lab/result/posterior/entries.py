@@ -24,5 +24,6 @@ def summarise(posterior: DrawnFactors, entries: Entries, summary: Summary, width
     step = max(NUMBERS // (posterior.n_draws * predictive.numbers), 1)
     for start in range(0, size, step):
         some = slice(start, min(start + step, size))
-        out[some] = summary(predictive, posterior.linear_at(entries.i[some], entries.j[some]), some)
+        i, j = entries.i[some], entries.j[some]
+        out[some] = summary(predictive.at(j), posterior.linear_at(i, j), some)
     return out

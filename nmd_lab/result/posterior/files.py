@@ -72,7 +72,14 @@ def _arguments(
     chains, draws, rank = (dataset.sizes[dim] for dim in (CHAIN, DRAW, COMPONENT))
     for name in ("W", "H"):
         arrays[name] = dataset[name].values.reshape(chains, draws, -1, rank)
-    for name in ("row_offsets", "column_offsets"):
+    flat = ["row_offsets", "column_offsets"]
+    noise: Any = description["noise"]
+    if not isinstance(noise, str):
+        noise = tuple(noise)
+        flat += ["rho", "beta"]
+        if arrays["cut_points"] is not None:
+            arrays["cut_points"] = arrays["cut_points"].reshape(chains, draws, len(noise), -1)
+    for name in flat:
         if name in dataset:
             arrays[name] = dataset[name].values.reshape(chains, draws, -1)
     return fields_of_result(dataset, counts, description, known) | {
@@ -81,7 +88,7 @@ def _arguments(
         "probe_rows": arrays["probe_row"],
         "probe_columns": arrays["probe_column"],
         "targets": targets if "target_mean" in dataset else None,
-        "noise": description["noise"],
+        "noise": noise,
         "mean": description["mean"],
         "levels": description["levels"],
     }

@@ -49,13 +49,16 @@ def label_draws(labels: Labels, arrays: dict[str, Any]) -> xr.Dataset:
     _check_shapes(labels, arrays)
     own = labels.rename(labels.clashes(TAKEN))
     sizes = dict(zip(own.dims, own.shape, strict=True))
-    outer = arrays["rho"].shape
+    outer = arrays["W"].shape[:2]
+    of_kind = own.columns if arrays["rho"].ndim > 2 else ()
     dims = {
         "W": (*own.rows, COMPONENT),
         "H": (*own.columns, COMPONENT),
         "row_offsets": own.rows,
         "column_offsets": own.columns,
-        "cut_points": (CUT,),
+        "rho": of_kind,
+        "beta": of_kind,
+        "cut_points": (*of_kind, CUT),
         "row_mean": (PART,),
         "row_precision": (PART, PART + "_"),
     }
@@ -79,14 +82,14 @@ def label_draws(labels: Labels, arrays: dict[str, Any]) -> xr.Dataset:
 
 def _check_shapes(labels: Labels, arrays: dict[str, Any]) -> None:
     """Raise ValueError if an array has not the shape that labels and rank say."""
-    outer, rank = arrays["rho"].shape, arrays["W"].shape[-1]
+    outer, rank = arrays["rho"].shape[:2], arrays["W"].shape[-1]
     m, n = labels.matrix_shape
     wanted = {
         "W": (*outer, m, rank),
         "H": (*outer, n, rank),
         "row_offsets": (*outer, m),
         "column_offsets": (*outer, n),
-        "beta": outer,
+        "beta": arrays["rho"].shape,
     }
     for name, shape in wanted.items():
         array = arrays.get(name)

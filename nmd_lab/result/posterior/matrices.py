@@ -7,18 +7,22 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
+from numpy.typing import NDArray
 
 from nmd_lab._checks import as_generator, check_integer
+from nmd_lab.data.base import FloatArray
 from nmd_lab.data.containers import dense_like
-from nmd_lab.result.filling import data_to_fill
+from nmd_lab.data.matching import MatchedData
+from nmd_lab.data.typed_table import TypedColumn
+from nmd_lab.result.filling import data_to_fill, filled_frame
 
-from .draws import DrawnFactors
+from .classes import PosteriorClasses
 from .kernels import Array
 from .mixture import Predictive
 from .summaries import mean_of, std_of
 
 
-class PosteriorMatrices(DrawnFactors):
+class PosteriorMatrices(PosteriorClasses):
     """Matrices of the shape of X, computed in blocks."""
 
     def reconstruct(self) -> xr.DataArray:
@@ -82,9 +86,10 @@ class PosteriorMatrices(DrawnFactors):
         Returns
         -------
         list
-            Copies in the type of X.  Observed entries are kept.  The missing ones of a copy are new
-            observations, with noise, from one random draw; two copies have different draws as long
-            as there are enough.
+            Copies in the type of X; a DataFrame has its columns, index, dtypes and categories, as
+            that of `Decomposition.impute`.  Observed entries are kept.  The missing ones of a copy
+            are new observations, with noise, from one random draw; two copies have different draws
+            as long as there are enough.
 
         Raises
         ------
@@ -114,14 +119,33 @@ class PosteriorMatrices(DrawnFactors):
         for draw in order[:n]:
             array = completed.copy()
             v = self.linear_at(data.rows[i], data.columns[j], slice(draw, draw + 1))[0]
-            array[i, j] = predictive.draw(v, int(draw), rng)
-            copies.append(dense_like(X, data.observations.labels, array))
+            array[i, j] = predictive.at(data.columns[j]).draw(v, int(draw), rng)
+            if data.observations.labels.table is None:
+                copies.append(dense_like(X, data.observations.labels, array))
+            else:
+                copies.append(self._filled_frame(X, array, data, int(draw), rng))
         return copies
+
+    def _filled_frame(
+        self, frame: Any, array: FloatArray, data: MatchedData, draw: int, rng: np.random.Generator
+    ) -> Any:
+        """Return a DataFrame with the holes filled from one draw, given the drawn matrix."""
+
+        def missing(column: TypedColumn, at: NDArray[np.intp]) -> FloatArray:
+            if at.size > 1:
+                return self.draw_classes(data.rows, data.columns[at], draw, rng)
+            values = array[:, at[0]].astype(np.float64)
+            levels = column.levels if column.kind == "ordered" else ()
+            return np.searchsorted(levels, values).astype(np.float64) if levels else values
+
+        return filled_frame(frame, data.observations.labels, missing)
 
     def _matrix(self, summary: Callable[[Predictive, Array], Array]) -> Array:
         """Return a summary of the draws at each entry of X, as a matrix."""
         predictive, out = self.predictive, np.empty(self.shape, self.dtype)
         for i, j in self.blocks(predictive.numbers):
             block = out[i, j]
-            block[...] = summary(predictive, self.linear_block(i, j)).reshape(block.shape)
+            columns = np.tile(np.arange(j.start, j.stop), i.stop - i.start)
+            of_block = summary(predictive.at(columns), self.linear_block(i, j))
+            block[...] = of_block.reshape(block.shape)
         return out

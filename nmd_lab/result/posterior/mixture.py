@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import logsumexp, ndtri
 
 from .kernels import normal, quantiles
@@ -26,6 +27,10 @@ class Predictive(ABC):
     def numbers(self) -> int:
         """Numbers that are computed for each draw and entry, so that memory can be bounded."""
         return 1
+
+    def at(self, columns: NDArray[np.integer]) -> Predictive:
+        """Return the distribution at entries of some columns, which here is that of all."""
+        return self
 
     def mean(self, v: Array) -> Array:
         """Return the mean in each draw."""

@@ -11,8 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 from nmd_lab._checks import as_generator
 from nmd_lab.data.labels import Labels
 from nmd_lab.data.sparse_observations import SparseObservations
-from nmd_lab.model.model import make_model
-from nmd_lab.result.fold_in import match_rows, observe_rows
+from nmd_lab.model.model import Model, make_model
+from nmd_lab.model.ordinal import Ordinal
+from nmd_lab.result.fold_in import check_values, match_rows, observe_rows
 from nmd_lab.result.lookup import Unknown, check_unknown
 
 from .draws import CHAIN, DRAW, DrawnFactors
@@ -67,6 +68,7 @@ class NewRowsOfPosterior(DrawnFactors):
         check_unknown(unknown)
         given = observe_rows(self.labels, X, observed=observed, weights=weights)
         observations, columns = match_rows(self.labels, given, unknown)
+        check_values(self._pair, columns, observations)
         seen = _at_columns(observations, columns, self.shape[1])
         rows = self._draw_rows(seen, int(as_generator(random_state).integers(2**62)))
         chains, draws, rank = self.draws.sizes[CHAIN], self.draws.sizes[DRAW], self.rank
@@ -81,6 +83,7 @@ class NewRowsOfPosterior(DrawnFactors):
             H.reshape(chains, draws, n, rank),
             nonlinearity=self.nonlinearity,
             loss=self.loss,
+            kinds=self.kinds,
             noise=self.noise,
             mean=self.mean,
             levels=self.levels,
@@ -93,21 +96,21 @@ class NewRowsOfPosterior(DrawnFactors):
         )
         return made
 
+    @property
+    def _pair(self) -> Model:
+        """The model of the columns."""
+        if self.noise == "ordinal":
+            return make_model("identity", Ordinal(cast(Any, self.levels)))
+        return self.kinds or make_model(self.nonlinearity, self.loss)
+
     def _draw_rows(self, observations: SparseObservations, seed: int) -> NDArray[np.float32]:
         """Return the vectors of new rows, (draws, m, rank [+ 1])."""
         from nmd_lab.solver.sampler.new_rows import NewRows
 
-        values = observations.values
-        if self.noise == "ordinal":
-            values = np.searchsorted(np.array(self.levels), values).astype(values.dtype)
-            observations = observations.with_values(values)
-        pair = make_model(self.nonlinearity, self.loss)
-        if values.size:
-            pair.loss.check_data(float(values.min()), float(values.max()))
         new = NewRows(
             observations,
-            pair,
-            cast(Any, self.noise),
+            self._pair,
+            cast(Any, (self.noise,) if isinstance(self.noise, str) else self.noise),
             self.rank,
             "row_offsets" in self.draws,
             "column_offsets" in self.draws,
@@ -125,15 +128,16 @@ class NewRowsOfPosterior(DrawnFactors):
         d = means.shape[1]
         precisions = self.draws["row_precision"].values.reshape(self.n_draws, d, d)
         assert rho is not None
+        n_kinds = rho.shape[1]
         for s in range(self.n_draws):
             columns = H[s] if of_columns is None else np.column_stack([H[s], of_columns[s]])
             yield DrawOfH(
                 columns.astype(dtype),
-                float(rho[s, 0]),
-                1.0 if beta is None else float(beta[s, 0]),
+                rho[s].astype(np.float64),
+                np.ones(n_kinds) if beta is None else beta[s].astype(np.float64),
                 means[s],
                 precisions[s],
-                None if cuts is None else cuts[s],
+                None if cuts is None else cuts[s].reshape(n_kinds, -1),
             )
 
 
@@ -167,4 +171,5 @@ def labels_of_new_rows(labels: Labels, own: Labels) -> Labels:
         coords=of_rows.merge(of_columns),
         name=labels.name,
         attrs=labels.attrs,
+        table=labels.table,
     )

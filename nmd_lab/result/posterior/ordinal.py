@@ -25,14 +25,7 @@ class OrdinalNoise(Predictive):
     def masses(self, v: Array) -> Array:
         """Return the probability of each level in each draw, as an array (K, draws, entries)."""
         assert self.noise.cuts is not None
-        draws = np.full((v.shape[0], 1), np.inf)
-        edges = np.concatenate([-draws, self.noise.cuts, draws], axis=1)
-        return np.stack(
-            [
-                interval_mass(edges[:, k, None] - v, edges[:, k + 1, None] - v)
-                for k in range(self.levels.size)
-            ]
-        )
+        return level_masses(self.noise.cuts, v)
 
     def mean_and_variance(self, v: Array) -> tuple[Array, Array]:
         """Return mean and variance in each draw."""
@@ -79,3 +72,15 @@ class OrdinalNoise(Predictive):
         assert self.noise.cuts is not None
         t = v + rng.standard_normal(v.shape)
         return self.levels[np.searchsorted(self.noise.cuts[draw], t)]
+
+
+def level_masses(cuts: Array, v: Array) -> Array:
+    """Return the probability of each level (K, draws, entries), given cut points and v."""
+    ends = np.full((v.shape[0], 1), np.inf)
+    edges = np.concatenate([-ends, cuts, ends], axis=1)
+    return np.stack(
+        [
+            interval_mass(edges[:, k, None] - v, edges[:, k + 1, None] - v)
+            for k in range(edges.shape[1] - 1)
+        ]
+    )

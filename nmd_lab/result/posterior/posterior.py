@@ -16,6 +16,8 @@ from nmd_lab._stop_reason import StopReason
 from nmd_lab.data.base import FloatArray
 from nmd_lab.data.labels import Labels
 from nmd_lab.model.losses import L1, Frobenius, Loss, as_loss
+from nmd_lab.model.mixed import Mixed
+from nmd_lab.model.model import Model
 from nmd_lab.model.nonlinearities import Nonlinearity, as_nonlinearity
 from nmd_lab.result import netcdf
 
@@ -43,15 +45,18 @@ class Posterior(PosteriorSummary, PosteriorMatrices, PosteriorRankings, NewRowsO
         Nonlinearity f.
     loss : Loss
         Loss d, which says the noise after f.
-    noise : {"gaussian", "before", "after", "ordinal"}
+    noise : {"gaussian", "before", "after", "ordinal"} or tuple of them
         Where the noise is, for v = WH plus offsets and T ~ N(v, 1/ρ).  "gaussian": x ~ N(v, 1/ρ).
         "before": x = f(T).  "after": x is f(T) plus noise of precision β, or a count of mean f(T).
-        "ordinal": x is level k if T lies between the cut points k - 1 and k.
+        "ordinal": x is level k if T lies between the cut points k - 1 and k.  A table of several
+        kinds has one for each column.
     draws : xarray.Dataset
         Draws along `chain` and `draw`: W (rows, component), H (component, columns), rho, and
         where the model has them row_offsets, column_offsets, beta and cut_points, and the prior of
         the rows of W, row_mean and row_precision (the offset is the last part).  All are in the
-        units of X.  Components of different draws are not the same components.
+        units of X; in a table of several kinds, T is in the units of its column (`kinds`), which
+        has rho, beta and cut points for itself.  Components of different draws are not the same
+        components.
     trace : xarray.Dataset
         Numbers of each sweep after tuning, along `chain` and `sweep`: log_likelihood, and
         `prediction` at some entries, along `probe`.
@@ -63,6 +68,8 @@ class Posterior(PosteriorSummary, PosteriorMatrices, PosteriorRankings, NewRowsO
         Values of the levels of ordinal data, from small to large.
     parameters : dict
         Options of the sampler, and the origin of data and software.
+    kinds : Model or None
+        The kinds of a mixed table, with the units of each column; None for one f and one loss.
 
     Examples
     --------
@@ -76,20 +83,22 @@ class Posterior(PosteriorSummary, PosteriorMatrices, PosteriorRankings, NewRowsO
     """
 
     labels: Labels
-    nonlinearity: Nonlinearity
-    loss: Loss
-    noise: str
+    nonlinearity: Nonlinearity | Mixed
+    loss: Loss | Mixed
+    noise: str | tuple[str, ...]
     draws: xr.Dataset
     trace: xr.Dataset
     stop_reason: StopReason
     mean: float = 0.0
     levels: tuple[float, ...] | None = None
     parameters: dict[str, Any] = field(default_factory=dict)
+    kinds: Model | None = None
 
     def __post_init__(self) -> None:
         """Check the kind of the noise, and what it needs."""
         object.__setattr__(self, "stop_reason", StopReason.of(self.stop_reason))
-        check_word("noise", self.noise, KINDS)
+        for noise in [self.noise] if isinstance(self.noise, str) else self.noise:
+            check_word("noise", noise, KINDS)
         if self.noise == "ordinal" and (self.levels is None or "cut_points" not in self.draws):
             raise ValueError("noise='ordinal' lacks the levels: give levels= and cut_points=.")
         has_width = isinstance(self.loss, Frobenius | L1)
@@ -104,9 +113,10 @@ class Posterior(PosteriorSummary, PosteriorMatrices, PosteriorRankings, NewRowsO
         H: FloatArray,
         rho: FloatArray,
         *,
-        nonlinearity: str | Nonlinearity = "identity",
-        loss: str | Loss = "frobenius",
-        noise: str = "gaussian",
+        nonlinearity: str | Nonlinearity | Mixed = "identity",
+        loss: str | Loss | Mixed = "frobenius",
+        kinds: Model | None = None,
+        noise: str | tuple[str, ...] = "gaussian",
         mean: float = 0.0,
         row_offsets: FloatArray | None = None,
         column_offsets: FloatArray | None = None,
@@ -131,16 +141,16 @@ class Posterior(PosteriorSummary, PosteriorMatrices, PosteriorRankings, NewRowsO
             Labels of X.
         W, H : ndarray (chain, draw, m, rank) and (chain, draw, n, rank)
             Factors; a row of H is a column of X.
-        rho : ndarray (chain, draw)
-            Precision of T.
-        nonlinearity, loss, noise, mean, levels, stop_reason, parameters
+        rho : ndarray (chain, draw) or (chain, draw, n)
+            Precision of T, in a table of several kinds that of each column; as beta.
+        nonlinearity, loss, kinds, noise, mean, levels, stop_reason, parameters
             Fields of the posterior.
         row_offsets, column_offsets : ndarray (chain, draw, m) and (chain, draw, n), optional
             Offsets.
         beta : ndarray (chain, draw), optional
             Precision of the noise after f.
-        cut_points : ndarray (chain, draw, K - 1), optional
-            Cut points of ordinal data.
+        cut_points : ndarray (chain, draw, K - 1) or (chain, draw, n, K - 1), optional
+            Cut points of ordinal data; those of a column with fewer end with NaN.
         row_mean, row_precision : ndarray (chain, draw, d) and (chain, draw, d, d), optional
             Mean and precision of the prior of a row of W, with its offset if it has one.
         log_likelihood : ndarray (chain, sweep), optional
@@ -172,8 +182,8 @@ class Posterior(PosteriorSummary, PosteriorMatrices, PosteriorRankings, NewRowsO
             log_likelihood = np.empty((rho.shape[0], 0))
         return cls(
             labels,
-            as_nonlinearity(nonlinearity),
-            as_loss(loss),
+            nonlinearity if isinstance(nonlinearity, Mixed) else as_nonlinearity(nonlinearity),
+            loss if isinstance(loss, Mixed) else as_loss(loss),
             noise,
             label_draws(labels, arrays),
             label_trace(log_likelihood, predictions, probe_rows, probe_columns, targets),
@@ -181,6 +191,7 @@ class Posterior(PosteriorSummary, PosteriorMatrices, PosteriorRankings, NewRowsO
             float(mean),
             None if levels is None else tuple(map(float, levels)),
             dict(parameters or {}),
+            kinds,
         )
 
     @property

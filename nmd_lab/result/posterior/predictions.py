@@ -261,7 +261,7 @@ class PosteriorPredictions(DrawnFactors):
         if not isinstance(predictive, OrdinalNoise):
             raise ValueError(
                 f"level_probabilities() is for ordinal data, and noise={self.noise!r}: use "
-                "probability(..., above=)."
+                "probability(..., above=), or probabilities(column)."
             )
         entries = self._entries(rows, columns)
         return summarise(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import numpy as np
 
 from nmd_lab.data.labels import COMPONENT
@@ -35,6 +37,12 @@ class PosteriorSummary(PosteriorDiagnostics):
     @property
     def _formula(self) -> str:
         """The model in one line."""
+        if self.kinds is not None:
+            counts = Counter(NOISES[noise] for noise in self.noise)
+            return "X ≈ f(W H), columns with " + ", ".join(
+                f"{words} ({count})" for words, count in counts.items()
+            )
+        assert isinstance(self.noise, str)
         loss = f", loss {self.loss.name}" if self.noise == "after" else ""
         return f"X ≈ {self.nonlinearity!r}(W H), {NOISES[self.noise]}{loss}"
 
@@ -53,11 +61,15 @@ class PosteriorSummary(PosteriorDiagnostics):
         dtype = self.draws["W"].dtype
         rank = f"{float(self.effective_rank.mean()):.1f} of {self.draws.sizes[COMPONENT]}"
         noise = 1 / np.sqrt(self.draws["rho"].values)
+        size = f"{noise.mean():.3g} ± {noise.std():.1g}"
+        if self.kinds is not None:
+            each = noise.mean(axis=(0, 1))
+            size = f"{each.min():.3g} to {each.max():.3g}, in the units of the columns"
         return {
             "draws": f"{self.n_draws} in {chains} chain{'s' if chains > 1 else ''}",
             **{name: f"({text}) {dtype}" for name, text in sizes.items()},
             "effective rank": rank,
-            "noise 1/√ρ": f"{noise.mean():.3g} ± {noise.std():.1g}",
+            "noise 1/√ρ": size,
             "predictions": self._settled,
             "log-likelihood": self._convergence,
             "ended": str(self.stop_reason),

@@ -6,7 +6,7 @@ widths of cut points.
 
     T ~ p(T | X, WH)          T_ij ~ N((WH)_ij + offsets, 1/ρ), weighted by exp(-β d(x_ij, f(T_ij)))
     W ~ p(W | T, H)           one Gaussian for each row
-    ρ, β ~ p(ρ, β | T, W, H)  Gamma
+    ρ, β ~ p(ρ, β | T, W, H)  Gamma, for each kind of entries
     H ~ p(H | T, W)           one Gaussian for each column
 
 It is the split Gibbs sampler of M. Vono, N. Dobigeon and P. Chainais, "Split-and-augmented Gibbs
@@ -19,9 +19,11 @@ import math
 
 import numpy as np
 
+from nmd_lab.data.base import FloatArray
+
 from .hyperparameters import draw_precision, draw_row_prior
 from .model import Model
-from .noise import NO_PRECISION, PRECISIONS
+from .noise import precision_of
 from .state import ChainState
 from .streams import HYPER
 from .work import Work
@@ -33,34 +35,42 @@ def sweep(model: Model, work: Work, state: ChainState, seed: int, *, tune: bool 
     rng = np.random.Generator(np.random.Philox(key=[seed, state.sweep * 8 + HYPER]))
     prior, of_rows, of_columns = model.prior, *model.units
     state.row_prior = draw_row_prior(state.rows, of_rows, prior.strength, rng)
-    misfit, losses = work.draw_rows(state, seed)
-    _draw_noise(model, state, misfit, losses, rng)
+    misfits, losses = work.draw_rows(state, seed)
+    draw_noise(model, state, misfits, losses, rng)
     state.column_prior = draw_row_prior(state.columns, of_columns, prior.strength, rng)
     work.draw_columns(state, seed)
-    if state.cuts is not None:
-        work.look_at_levels(state)
-        state.log_likelihood = state.cuts.draw(work.log_likelihood, rng, tune=tune)
+    work.draw_cut_points(state, rng, tune=tune)
 
 
-def _draw_noise(
+def draw_noise(
     model: Model,
     state: ChainState,
-    misfit: float,
-    losses: float,
+    misfits: FloatArray,
+    losses: FloatArray,
     rng: np.random.Generator,
 ) -> None:
-    """Draw ρ and β, and note the log-likelihood."""
-    if model.kind == "ordinal":  # T has the variance 1
-        return
-    prior, count = model.prior, model.n_entries
+    """Draw ρ and β of each kind, and note the log-likelihood of kinds without levels."""
+    state.log_likelihood = 0.0
+    for k, noise in enumerate(model.noises):
+        if noise != "ordinal":  # there T has the variance 1
+            state.log_likelihood += _draw_levels(model, state, k, misfits[k], losses[k], rng)
+
+
+def _draw_levels(
+    model: Model, state: ChainState, k: int, misfit: float, loss: float, rng: np.random.Generator
+) -> float:
+    """Draw ρ and β of a kind, and return the log-likelihood of its entries."""
+    prior, count = model.prior, int(model.counts[k])
     rate = prior.noise_rate * prior.spread**2
-    state.rho = draw_precision(prior.noise_shape + count / 2, rate + misfit / 2, rng)
-    state.log_likelihood = 0.5 * (count * math.log(state.rho) - state.rho * misfit)
-    if model.kind != "after":
-        return
-    precision = PRECISIONS.get(type(model.pair.loss), NO_PRECISION)
+    rho = draw_precision(prior.noise_shape + count / 2, rate + misfit / 2, rng)
+    state.rho[k] = rho = min(rho, prior.most_precise)
+    log_likelihood = 0.5 * (count * math.log(rho) - rho * misfit)
+    if model.noises[k] != "after":
+        return log_likelihood
+    precision, spread = precision_of(model.pair.kinds[k].loss), float(prior.spreads_of_X[k])
     if precision.shape:
-        rate = prior.noise_rate * prior.spread_of_X**precision.power
+        rate = prior.noise_rate * spread**precision.power
         shape = prior.noise_shape + count * precision.shape
-        state.beta = draw_precision(shape, rate + losses, rng)
-    state.log_likelihood += precision.shape * count * math.log(state.beta) - state.beta * losses
+        state.beta[k] = draw_precision(shape, rate + loss, rng)
+    beta = float(state.beta[k])
+    return log_likelihood + (precision.shape * count * math.log(beta) - beta * loss)

@@ -7,7 +7,6 @@ rarely be accepted.  The first one stays where it is, because offsets can shift 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -26,33 +25,64 @@ Doubles = NDArray[np.float64]
 
 
 class Levels:
-    """The entries of each level.
+    """The entries of each level, and of each interval of levels.
+
+    Parameters
+    ----------
+    low, high : ndarray (n_entries,)
+        Positions of the lowest and of the highest level that each entry may have.
+    starts : ndarray of int
+        Positions of the first entry of each row, and behind the last row.
+    number : int
+        Number of levels.
+    weights : ndarray (n_entries,), optional
+        Weights of the entries.
 
     Attributes
     ----------
     counts : ndarray of int (number,)
         Number of entries of each level.
+    bounds : list of tuple of int
+        Lowest and highest level of each group of entries: of the levels, then of the intervals.
     """
 
-    def __init__(self, codes: FloatArray, starts: NDArray[np.integer], number: int) -> None:
-        levels = codes.astype(np.intp)
-        order = np.argsort(levels, kind="stable")
-        self.counts = np.bincount(levels, minlength=number)
-        self._of_level = np.split(order, np.cumsum(self.counts)[:-1])
-        rows = np.searchsorted(starts, np.arange(codes.size), side="right")
-        self._ends = [_ends_of_runs(rows[entries]) for entries in self._of_level]
+    def __init__(
+        self,
+        low: FloatArray,
+        high: FloatArray,
+        starts: NDArray[np.integer],
+        number: int,
+        weights: FloatArray | None = None,
+    ) -> None:
+        first, last = low.astype(np.intp), high.astype(np.intp)
+        wide = np.unique(first * number + last)
+        wide = wide[wide % (number + 1) != 0]  # first = last has the number first * (number + 1)
+        self.bounds = [(k, k) for k in range(number)]
+        self.bounds += [divmod(int(each), number) for each in wide]
+        group = np.where(
+            first == last, first, number + np.searchsorted(wide, first * number + last)
+        )
+        order = np.argsort(group, kind="stable")
+        sizes = np.bincount(group, minlength=len(self.bounds))
+        self.counts = sizes[:number]
+        self._entries = np.split(order, np.cumsum(sizes)[:-1])
+        rows = np.searchsorted(starts, np.arange(low.size), side="right")
+        self._ends = [_ends_of_runs(rows[entries]) for entries in self._entries]
+        roots = np.empty(0) if weights is None else np.sqrt(weights.astype(np.float64))
+        self._roots = [roots[entries] if roots.size else roots for entries in self._entries]
         self._products: list[Doubles] = []
 
     def look(self, v: FloatArray) -> None:
         """Take WH with offsets at the entries, flat."""
-        self._products = [v[entries].astype(np.float64) for entries in self._of_level]
+        self._products = [v[entries].astype(np.float64) for entries in self._entries]
 
-    def log_likelihoods(self, level: int, low: float, high: float) -> Doubles:
-        """Return the log-likelihood of the entries of a level, for each row that has one."""
-        ends = self._ends[level]
-        totals: Doubles = np.empty(ends.size)
-        _kernel()(self._products[level], ends, low, high, totals)
-        return totals
+    def log_likelihood(self, group: int, ends: Doubles) -> float:
+        """Return the log-likelihood of a group of entries, for the ends of all levels."""
+        rows, (first, last) = self._ends[group], self.bounds[group]
+        totals: Doubles = np.empty(rows.size)
+        low, high = float(ends[first]), float(ends[last + 1])
+        _kernel()(self._products[group], self._roots[group], rows, low, high, totals)
+        return float(totals.sum())
 
 
 def _ends_of_runs(numbers: NDArray[np.integer]) -> NDArray[np.intp]:
@@ -91,36 +121,47 @@ class CutPoints:
         ends: Doubles = np.concatenate([beyond[:1], inner, beyond[1:]])
         return 0.5 * (ends[1:] + ends[:-1])
 
-    def draw(
-        self,
-        log_likelihood: Callable[[int, float, float], float],
-        rng: np.random.Generator,
-        *,
-        tune: bool,
-    ) -> float:
+    def draw(self, levels: Levels, rng: np.random.Generator, *, tune: bool) -> float:
         """Do one step for each cut point, and return the log-likelihood of all levels."""
-
-        def of(level: int, ends: Doubles) -> float:
-            return log_likelihood(level, float(ends[level]), float(ends[level + 1]))
-
-        n_levels = self.ends.size - 1
-        own = [of(level, self.ends) for level in range(n_levels)]
-        for cut in range(1, n_levels):
+        bounds = levels.bounds
+        before = [levels.log_likelihood(group, self.ends) for group in range(len(bounds))]
+        for cut in range(1, self.ends.size - 1):
             step, threshold = rng.standard_normal(), math.log(rng.random())
             if cut == 1:
                 continue
             proposed = self.ends.copy()
             proposed[cut] += self.steps[cut - 1] * step
-            if not proposed[cut - 1] < proposed[cut] < proposed[cut + 1]:
-                accepted = False
-            else:
-                new = [of(level, proposed) for level in (cut - 1, cut)]
-                accepted = threshold < sum(new) - own[cut - 1] - own[cut]
-                if accepted:
-                    self.ends, own[cut - 1 : cut + 1] = proposed, new
+            accepted = bool(proposed[cut - 1] < proposed[cut] < proposed[cut + 1])
+            if accepted:
+                at = [g for g, (first, last) in enumerate(bounds) if cut in (first, last + 1)]
+                new = [levels.log_likelihood(group, proposed) for group in at]
+                change = sum(new)
+                for group in at:
+                    change -= before[group]
+                accepted = threshold < change
+            if accepted:
+                self.ends = proposed
+                for group, value in zip(at, new, strict=True):
+                    before[group] = value
             if tune:
                 self.steps[cut - 1] *= math.exp(0.2 * (accepted - AIM))
-        return sum(own)
+        return sum(before)
+
+
+def padded(cuts: list[CutPoints | None]) -> Doubles:
+    """Return the cut points of each kind in a row, with NaN where a kind has fewer."""
+    inner = [np.empty(0) if each is None else each.ends[1:-1] for each in cuts]
+    rows: Doubles = np.full((len(inner), max(each.size for each in inner)), np.nan)
+    for row, each in zip(rows, inner, strict=True):
+        row[: each.size] = each
+    return rows
+
+
+def put(cuts: list[CutPoints | None], rows: Doubles) -> None:
+    """Put what `padded` returned into the cut points of each kind."""
+    for each, row in zip(cuts, rows, strict=True):
+        if each is not None:
+            each.ends[1:-1] = row[: each.ends.size - 2]
 
 
 @cache
@@ -142,10 +183,11 @@ log_mass_between = compile_inner(_log_mass_between)
 """``log_mass_between(low, high)``: log P(low < Z <= high) of a standard normal Z."""
 
 
-def _log_masses(v, ends, low, high, totals):  # type: ignore[no-untyped-def]
+def _log_masses(v, roots, ends, low, high, totals):  # type: ignore[no-untyped-def]
     first = 0
     for row in range(ends.size):
         total = 0.0
         for k in range(first, ends[row]):
-            total += log_mass_between(low - v[k], high - v[k])
+            root = roots[k] if roots.size else 1.0
+            total += log_mass_between(root * (low - v[k]), root * (high - v[k]))
         totals[row], first = total, ends[row]

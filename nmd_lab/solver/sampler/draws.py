@@ -13,7 +13,7 @@ from nmd_lab.data.base import FloatArray
 from nmd_lab.solver.scaling import Scaling
 
 from .model import Model
-from .noise import PRECISIONS
+from .noise import precision_of
 from .targets import Targets
 
 FLOAT32_RANGE = 60
@@ -48,12 +48,12 @@ class Draws:
     ----------
     rows, columns : ndarray of float32 (chain, draw, m or n, d)
         Vectors of rows and columns.
-    rho, beta : ndarray (chain, draw)
-        Precisions of the noise.
+    rho, beta : ndarray (chain, draw, n_kinds)
+        Precisions of the noise of each kind.
     row_means, row_precisions : ndarray (chain, draw, d) and (chain, draw, d, d)
         Priors of the rows, for new rows.
-    cut_points : ndarray (chain, draw, n_levels - 1) or None
-        Cut points of ordinal data.
+    cut_points : ndarray (chain, draw, n_kinds, n_levels - 1) or None
+        Cut points of each kind, NaN where it has fewer; None without levels.
     log_likelihood : ndarray (chain, sweep)
         Log-likelihood after each sweep that is not for tuning.
     predictions : ndarray (chain, sweep, n_probes)
@@ -90,10 +90,20 @@ class Draws:
 
         units = np.ldexp(np.ones(rank + model.row_offsets), scaling.exponent)
         units[rank:] = math.ldexp(1.0, of_T)
-        beta = None
-        if model.kind == "after" and type(model.pair.loss) in PRECISIONS:
-            power = PRECISIONS[type(model.pair.loss)].power
+        has_beta = [
+            noise == "after" and precision_of(kind.loss).shape > 0
+            for noise, kind in zip(model.noises, model.pair.kinds, strict=True)
+        ]
+        rho: Any = np.ldexp(self.rho, -2 * of_T)
+        beta: Any = None
+        cuts: Any = self.cut_points
+        if any(has_beta):
+            power = precision_of(model.pair.kinds[0].loss).power  # several kinds have no exponent
             beta = np.ldexp(self.beta, -power * scaling.of_X)
+        if not model.by_column:
+            rho, beta, cuts = (
+                None if each is None else each[:, :, 0] for each in (rho, beta, cuts)
+            )
         return {
             "W": scaled(self.rows[..., :rank], scaling.exponent),
             "H": scaled(self.columns[..., :rank], scaling.exponent),
@@ -102,9 +112,9 @@ class Draws:
                 scaled(self.columns[..., rank], of_T) if model.column_offsets else None
             ),
             "mean": math.ldexp(model.mean, of_T),
-            "rho": np.ldexp(self.rho, -2 * of_T),
+            "rho": rho,
             "beta": beta,
-            "cut_points": self.cut_points,
+            "cut_points": cuts,
             "row_mean": self.row_means * units,
             "row_precision": self.row_precisions / np.outer(units, units),
             "log_likelihood": self.log_likelihood,

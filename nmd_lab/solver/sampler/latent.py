@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from nmd_lab._numba import compile_kernel, compile_scalar
-from nmd_lab.model.kind import Structure
-from nmd_lab.model.model import Model
+from nmd_lab.model.kind import Kind, Structure
 
 from .noise import NoiseKind
 from .streams import start_stream
@@ -18,17 +17,17 @@ from .t_draw import compile_latent_draw, compile_t_draw
 from .truncated_normal import draw_between
 
 
-def latent_kernel(kind: NoiseKind, pair: Model, types: str) -> Any:
-    """Return the compiled loop that draws T, for a kind of noise."""
-    name = f"draw_T_{kind}_{pair.name}_{types}"
-    return _kernel(kind, pair.only.structure, name, pair.is_ours)
+def latent_kernel(noise: NoiseKind, kind: Kind, types: str) -> Any:
+    """Return the compiled loop that draws T."""
+    name = f"draw_T_{noise}_{kind.name}_{types}"
+    return _kernel(noise, kind.structure, name, kind.is_ours)
 
 
 @cache
 def _kernel(kind: NoiseKind, structure: Structure, name: str, cached: bool) -> Any:
     draw = _entry_draw(kind, structure)
     value, forward = compile_scalar(structure[1].value), compile_scalar(structure[0].forward)
-    after, before = kind == "after", kind == "before"
+    after = kind == "after"
 
     def draw_T(  # type: ignore[no-untyped-def]
         starts,
@@ -56,8 +55,10 @@ def _kernel(kind: NoiseKind, structure: Structure, name: str, cached: bool) -> A
             total = 0.0
             for k in range(starts[i], starts[i + 1]):
                 weight = weights[k] if weights.size else 1.0
-                own = rho * weight if before else rho
-                t = draw(T[k], V[k - base], x[k], own, beta * weight, pieces, pf, pd, cuts, stream)
+                inner = rho if after else rho * weight
+                t = draw(
+                    T[k], V[k - base], x[k], inner, beta * weight, pieces, pf, pd, cuts, stream
+                )
                 T[k] = t
                 if after:
                     total += weight * value(x[k], forward(t, pf), pd)

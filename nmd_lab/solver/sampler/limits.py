@@ -16,11 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nmd_lab._numba import compile_kernel, compile_scalar
-from nmd_lab.data.base import Observations
-from nmd_lab.model.kind import Structure
+from nmd_lab.data.base import EntryLimits, FloatArray
+from nmd_lab.data.limits import AT_MOST
+from nmd_lab.model.kind import Kind, Structure
 from nmd_lab.model.losses import KL, L1, Frobenius, Loss
-from nmd_lab.model.model import Model
 from nmd_lab.model.nonlinearities import Square
+from nmd_lab.model.ordinal import Ordinal
 
 from .noise import NoiseKind
 from .segments import NOTHING, add_segment, draw_chosen
@@ -46,39 +47,49 @@ class SampledLimits:
     low: NDArray[np.float64]
     high: NDArray[np.float64]
 
+    def at(self, entries: NDArray[np.integer]) -> SampledLimits:
+        """Return the limits of some entries."""
+        return SampledLimits(self.limited[entries], self.low[entries], self.high[entries])
+
 
 def sampled_limits(
-    stored: Observations, pair: Model, kind: NoiseKind, smallest: float
-) -> SampledLimits | None:
-    """Return the limits of stored entries, None if there are none."""
-    limits = stored.limit_reader()
-    if limits is None:
-        return None
-    weighted = stored.weights is not None and stored.weights.dtype != bool
-    loss = type(pair.loss)
-    if kind == "after" and (loss not in NOISES or (loss is KL and weighted)):
-        words = " with weights" if loss in NOISES else ""
+    limits: EntryLimits,
+    values: FloatArray,
+    kind: Kind,
+    noise: NoiseKind,
+    *,
+    smallest: float,
+    weighted: bool,
+) -> SampledLimits:
+    """Return the limits of entries of a kind; those of ordered levels are positions of levels."""
+    loss = kind.loss
+    if noise == "after" and (type(loss) not in NOISES or (type(loss) is KL and weighted)):
+        words = " with weights" if type(loss) in NOISES else ""
         raise ValueError(
-            f"at_most= and at_least= do not go with loss={pair.loss.name!r}{words} in sample(): "
+            f"at_most= and at_least= do not go with loss={loss.name!r}{words} in sample(): "
             "use loss='frobenius', 'l1' or 'kl', or complete()."
         )
-    x = np.asarray(stored.values, dtype=np.float64).ravel()
-    low, high = limits.ends(x, max(smallest, pair.loss.domain[0]))
+    x = np.asarray(values, dtype=np.float64).ravel()
+    low, high = limits.ends(x, max(smallest, loss.domain[0]))
+    if isinstance(loss, Ordinal):
+        assert loss.levels is not None
+        low = np.where(limits.codes == AT_MOST, 0, np.searchsorted(loss.levels, low))
+        high = np.searchsorted(loss.levels, high, side="right").astype(np.float64) - 1
     return SampledLimits(limits.codes != 0, low.astype(np.float64), high.astype(np.float64))
 
 
-def limit_kernel(kind: NoiseKind, pair: Model, types: str) -> Any:
+def limit_kernel(noise: NoiseKind, kind: Kind, types: str) -> Any:
     """Return the compiled loop over entries with limits, which overwrites T, or x after f."""
-    name = f"draw_limits_{kind}_{pair.name}_{types}"
-    return _kernel(kind, pair.only.structure, name, pair.is_ours)
+    name = f"draw_limits_{noise}_{kind.name}_{types}"
+    return _kernel(noise, kind.structure, name, kind.is_ours)
 
 
 @cache
-def _kernel(kind: NoiseKind, structure: Structure, name: str, cached: bool) -> Any:
-    after = kind == "after"
+def _kernel(noise: NoiseKind, structure: Structure, name: str, cached: bool) -> Any:
+    after, ordinal = noise == "after", noise == "ordinal"
     draw_x = NOISES.get(structure[1], draw_gaussian)
     forward = compile_scalar(structure[0].forward)
-    draw_t = _within_all if kind != "before" else _compile_before(structure)
+    draw_t = _within_all if noise != "before" else _compile_before(structure)
 
     def draw(  # type: ignore[no-untyped-def]
         starts,
@@ -93,6 +104,7 @@ def _kernel(kind: NoiseKind, structure: Structure, name: str, cached: bool) -> A
         beta,
         pieces,
         pf,
+        cuts,
         seed,
         sweep,
         kind,
@@ -107,11 +119,14 @@ def _kernel(kind: NoiseKind, structure: Structure, name: str, cached: bool) -> A
                 if not limited[k]:
                     continue
                 weight = weights[k] if weights.size else 1.0
+                sd = 1.0 / math.sqrt(rho * weight)
                 if after:
                     y = forward(T[k], pf)
                     x[k] = draw_x(y, beta * weight, low[k], high[k], stream)
+                elif ordinal:
+                    ends = cuts[int(low[k])], cuts[int(high[k]) + 1]
+                    T[k] = draw_t(V[k - base], sd, ends[0], ends[1], pieces, stream)
                 else:
-                    sd = 1.0 / math.sqrt(rho * weight)
                     T[k] = draw_t(V[k - base], sd, low[k], high[k], pieces, stream)
 
     return compile_kernel(draw, name, cached=cached)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nmd_lab.data.base import FloatArray, Observations
+from nmd_lab.model.losses import Loss
 from nmd_lab.model.model import Model as EntryModel
 from nmd_lab.model.ordinal import Ordinal
 from nmd_lab.solver.storage import Block, CsrStorage, DenseStorage, storage_of
@@ -28,9 +29,9 @@ class Model:
     Attributes
     ----------
     pair : nmd_lab.model.model.Model
-        Nonlinearity and loss.
-    kind : NoiseKind
-        Where the noise is.
+        Nonlinearities, losses and units: one kind for all entries, or one for each column.
+    noises : tuple of NoiseKind
+        Where the noise of each kind is.
     rank : int
         Number of components.
     row_offsets, column_offsets : bool
@@ -42,7 +43,7 @@ class Model:
     storage : CsrStorage or DenseStorage
         Positions of the stored entries.
     values : ndarray (n_entries,)
-        X at these entries; for ordinal data the levels, counted from 0.
+        X at these entries; positions of ordered levels, counted from 0.
     weights : ndarray (n_entries,) or None
         Weights > 0; None if every one is 1.
     threads : int
@@ -54,7 +55,7 @@ class Model:
     """
 
     pair: EntryModel
-    kind: NoiseKind
+    noises: tuple[NoiseKind, ...]
     rank: int
     row_offsets: bool
     column_offsets: bool
@@ -139,18 +140,71 @@ class Model:
         m, n = self.shape
         return np.arange(m + 1) * n
 
+    @property
+    def by_column(self) -> bool:
+        """Whether each column has a kind, with units and noise levels for itself."""
+        return self.pair.which is not None
+
+    @property
+    def column_of(self) -> NDArray[np.integer]:
+        """Column of each stored entry of a table of several kinds."""
+        assert isinstance(self.storage, CsrStorage)
+        return self.storage.indices
+
+    @cached_property
+    def columns(self) -> tuple[CsrStorage, NDArray[np.integer]]:
+        """The stored entries column by column, and their positions among those by row."""
+        assert isinstance(self.storage, CsrStorage)
+        return self.storage.transposed()
+
+    @cached_property
+    def entries_of_kinds(self) -> list[Any]:
+        """Positions of the stored entries of each kind."""
+        if not self.by_column:
+            return [slice(None)]
+        storage, order = self.columns
+        return np.split(order, storage.indptr[1:-1])
+
+    @cached_property
+    def counts(self) -> NDArray[np.integer]:
+        """Number of stored entries of each kind."""
+        if self.by_column:
+            return np.diff(self.columns[0].indptr)
+        return np.array([self.n_entries])
+
+    @cached_property
+    def weights_of_T(self) -> FloatArray | None:
+        """Weights of T at the entries; where the noise is after f they belong to the loss alone."""
+        after = np.array([noise == "after" for noise in self.noises])
+        if self.weights is None or after.all():
+            return None
+        if not after.any():
+            return self.weights
+        return np.where(after[self.column_of], 1, self.weights).astype(self.dtype)
+
+    @cached_property
+    def units_of_entries(self) -> tuple[FloatArray, FloatArray]:
+        """Centre and size of the kind of each entry."""
+        units = np.array([(kind.centre, kind.size) for kind in self.pair.kinds], self.dtype)
+        centre, size = units[self.column_of].T.copy()
+        return centre, size
+
     @cached_property
     def sides(self) -> tuple[Side, Side]:
         """The half-sweeps over rows and over columns."""
-        threads = self.threads
+        threads, weights = self.threads, self.weights_of_T
         if isinstance(self.storage, DenseStorage):
             return DenseSide(self.shape, False, threads), DenseSide(self.shape, True, threads)
-        # Weights belong to the loss after f, and to T where the noise is before f.
-        weights = None if self.kind == "after" else self.weights
-        transposed, order = self.storage.transposed()
+        transposed, order = self.columns
+        of_rows = of_columns = None
+        if self.by_column:
+            of_rows = self.column_of
+            of_columns = np.repeat(np.arange(self.shape[1]), self.counts)
         return (
-            SparseSide(self.storage, None, weights, threads),
-            SparseSide(transposed, order, None if weights is None else weights[order], threads),
+            SparseSide(self.storage, None, weights, of_rows, threads),
+            SparseSide(
+                transposed, order, None if weights is None else weights[order], of_columns, threads
+            ),
         )
 
     def products(self, A: FloatArray, B: FloatArray, block: Block) -> FloatArray:
@@ -178,22 +232,20 @@ class Model:
             )
 
 
-def number_of_levels(loss: Any) -> int:
-    """Return the number of levels of an ordinal model; 0 for a loss."""
+def levels_of(loss: Loss) -> int:
+    """Return the number of levels of a loss; 0 if x is a number."""
     return loss.levels.size if isinstance(loss, Ordinal) and loss.levels is not None else 0
 
 
-def make_model(
-    stored: Observations, fields: dict[str, Any], ordinal: Ordinal | None, threads: int
-) -> Model:
+def make_model(stored: Observations, fields: dict[str, Any], threads: int) -> Model:
     """Return a model with the entries of observations."""
+    storage, kinds = storage_of(stored), fields["pair"].kinds
     values = np.ascontiguousarray(stored.values).ravel()
-    if ordinal is not None:
-        values = ordinal.codes(values).astype(values.dtype)
-    return Model(
-        **fields,
-        storage=storage_of(stored),
-        values=values,
-        weights=stored.weights,
-        threads=threads,
-    )
+    model = Model(**fields, storage=storage, values=values, weights=stored.weights, threads=threads)
+    if not any(levels_of(kind.loss) for kind in kinds):
+        return model
+    codes = values.copy()
+    for kind, at in zip(kinds, model.entries_of_kinds, strict=True):
+        if isinstance(kind.loss, Ordinal):
+            codes[at] = kind.loss.codes(values[at])
+    return replace(model, values=codes)

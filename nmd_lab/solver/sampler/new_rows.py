@@ -13,7 +13,7 @@ from nmd_lab._threads import all_threads
 from nmd_lab.data.base import FloatArray, Observations
 from nmd_lab.model.model import Model as EntryModel
 
-from .cut_points import CutPoints
+from .cut_points import put
 from .hyperparameters import RowPrior
 from .model import Model, make_model
 from .noise import NoiseKind
@@ -32,17 +32,17 @@ class DrawOfH(NamedTuple):
     ----------
     columns : ndarray (n, rank [+ 1])
         Vectors of the columns: components, and the offset if there is one.
-    rho, beta : float
-        Precisions of the noise before f and after it.
+    rho, beta : ndarray (n_kinds,)
+        Precisions of the noise before f and after it, of each kind.
     row_mean, row_precision : ndarray (d,) and (d, d)
         Prior of a row.
-    cuts : ndarray (n_levels - 1,) or None
-        Cut points of ordinal data.
+    cuts : ndarray (n_kinds, n_levels - 1) or None
+        Cut points of each kind, NaN where it has fewer; None without levels.
     """
 
     columns: FloatArray
-    rho: float
-    beta: float
+    rho: NDArray[np.float64]
+    beta: NDArray[np.float64]
     row_mean: NDArray[np.float64]
     row_precision: NDArray[np.float64]
     cuts: NDArray[np.float64] | None
@@ -57,9 +57,9 @@ class NewRows:
     observations : Observations
         New rows, at the columns of the model.
     pair : nmd_lab.model.model.Model
-        Nonlinearity and loss.
-    kind : NoiseKind
-        Where the noise is.
+        Nonlinearities, losses and units.
+    noises : tuple of NoiseKind
+        Where the noise of each kind is.
     rank : int
         Number of components.
     row_offsets, column_offsets : bool
@@ -70,7 +70,7 @@ class NewRows:
 
     observations: Observations
     pair: EntryModel
-    kind: NoiseKind
+    noises: tuple[NoiseKind, ...]
     rank: int
     row_offsets: bool
     column_offsets: bool
@@ -82,24 +82,26 @@ class NewRows:
         state: ChainState | None = None
         for number, draw in enumerate(given):
             if state is None:
-                state = self._first_state(model, draw)
+                state = _first_state(model, draw)
             state.columns, state.rho, state.beta = draw.columns, draw.rho, draw.beta
-            if state.cuts is not None and draw.cuts is not None:
-                state.cuts.ends[1:-1] = draw.cuts
-            for step in range(1 if self.kind == "gaussian" else STEPS):
+            if draw.cuts is not None:
+                put(state.cuts, draw.cuts)
+            for step in range(1 if set(self.noises) == {"gaussian"} else STEPS):
                 state.sweep = number * STEPS + step
                 state.row_prior = RowPrior(draw.row_mean, draw.row_precision)
                 draw_T_and_rows(model, state, seed)
             yield state.rows.copy()
 
-    def _first_state(self, model: Model, draw: DrawOfH) -> ChainState:
-        rows = np.tile(draw.row_mean, (model.shape[0], 1)).astype(model.values.dtype)
-        cuts = None if draw.cuts is None else CutPoints.first(np.ones(draw.cuts.size + 1, np.intp))
-        T = Work(model).first_T()
-        return ChainState(rows, draw.columns, draw.rho, draw.beta, T, cuts=cuts)
-
     def _model(self) -> Model:
-        names = ("pair", "kind", "rank", "row_offsets", "column_offsets", "mean")
+        names = ("pair", "noises", "rank", "row_offsets", "column_offsets", "mean")
         fields = {name: getattr(self, name) for name in names}
         fields["prior"] = Prior(1.0, 1.0)  # the priors of the rows are drawn already
-        return make_model(self.observations.as_sparse(), fields, None, all_threads())
+        return make_model(self.observations.as_sparse(), fields, all_threads())
+
+
+def _first_state(model: Model, draw: DrawOfH) -> ChainState:
+    """Return a state whose rows are at their prior mean."""
+    rows = np.tile(draw.row_mean, (model.shape[0], 1)).astype(model.values.dtype)
+    work = Work(model)
+    numbers = draw.rho, draw.beta, work.first_T()
+    return ChainState(rows, draw.columns, *numbers, cuts=work.first_cuts())

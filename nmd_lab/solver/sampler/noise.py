@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nmd_lab.data.base import FloatArray, Observations
+from nmd_lab.data.base import FloatArray
 from nmd_lab.model.losses import L1, Frobenius, Loss
 from nmd_lab.model.nonlinearities import Identity, Nonlinearity
 from nmd_lab.model.ordinal import Ordinal
@@ -45,28 +46,36 @@ PRECISIONS: dict[type[Loss], Precision] = {Frobenius: Precision(0.5, 2), L1: Pre
 
 NO_PRECISION = Precision(0.0, 0)
 
+Counts = Callable[[Callable[[FloatArray, FloatArray], NDArray[np.intp]]], Any]
+"""A function of a function of values and weights, which adds up what this returns for all of X."""
 
-def noise_kind(given: str, f: Nonlinearity, loss: Loss | Ordinal, X: Observations) -> NoiseKind:
-    """Return the kind of noise."""
+
+def precision_of(loss: Loss) -> Precision:
+    """Return how the precision of the noise after f is drawn for a loss."""
+    return PRECISIONS.get(type(loss), NO_PRECISION)
+
+
+def noise_kind(wanted: str, f: Nonlinearity, loss: Loss, sums: Counts) -> NoiseKind:
+    """Return the kind of noise; `sums` adds up what is counted in the values."""
     if isinstance(loss, Ordinal):
         return "ordinal"
     if isinstance(f, Identity) and isinstance(loss, Frobenius):
         return "gaussian"
-    if given == "after" or not isinstance(loss, Frobenius):
-        if given == "before":
+    if wanted == "after" or not isinstance(loss, Frobenius):
+        if wanted == "before":
             raise ValueError(
                 f"noise='before' does not go with loss={loss.name!r}: use loss='frobenius', or "
                 "noise='after'."
             )
         return "after"
     flat = _flat_values(f)
-    outside, at_limits = _counts(f, flat, X)
-    if given == "before" and outside:
+    outside, at_limits = map(int, sums(partial(_counts_of_block, f, flat)))
+    if wanted == "before" and outside:
         raise ValueError(
             f"noise='before' asks for data that {f!r} can be, and {outside} values are not: use "
             "noise='after'."
         )
-    return "before" if given == "before" or (at_limits and not outside) else "after"
+    return "before" if wanted == "before" or (at_limits and not outside) else "after"
 
 
 def _flat_values(f: Nonlinearity) -> list[float]:
@@ -75,16 +84,10 @@ def _flat_values(f: Nonlinearity) -> list[float]:
     return [p.intercept for p in pieces if p.slope == 0 and math.isfinite(p.intercept)]
 
 
-def _counts(f: Nonlinearity, flat: list[float], X: Observations) -> tuple[int, int]:
-    """Return how many values f does not take, and how many are those of flat pieces."""
-    counts = X.sum_of_blocks(partial(_counts_of_block, f, flat))
-    return int(counts[0]), int(counts[1])
-
-
 def _counts_of_block(
     f: Nonlinearity, flat: list[float], x: FloatArray, _: FloatArray
 ) -> NDArray[np.intp]:
-    """Return the two counts of some values."""
+    """Return how many values f does not take, and how many are those of flat pieces."""
     there = f(f.preimage(x))
     taken = there == x if f.pieces() is not None else np.isclose(there, x, rtol=1e-6, atol=0)
     return np.array([np.count_nonzero(~taken), np.count_nonzero(np.isin(x, flat))])

@@ -3,30 +3,39 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtri
 
-from nmd_lab._checks import check_rank, check_size, check_word
+from nmd_lab._checks import check_rank, check_size
 from nmd_lab._threads import all_threads
 from nmd_lab.data.base import FloatArray, Observations, Transform
-from nmd_lab.model.losses import LOSSES, Loss
+from nmd_lab.model.kind import Kind, make_kind
+from nmd_lab.model.likelihoods.binary import Logistic
+from nmd_lab.model.losses import Loss
+from nmd_lab.model.mixed import groups
 from nmd_lab.model.model import Model as EntryModel
 from nmd_lab.model.model import make_model as make_entry_model
-from nmd_lab.model.nonlinearities import Nonlinearity
+from nmd_lab.model.nonlinearities import Identity
 from nmd_lab.model.ordinal import Ordinal
 from nmd_lab.solver.bounds import with_bounds
+from nmd_lab.solver.columns import is_mixed, mixed_model
 from nmd_lab.solver.limit_noise import smallest_value
 from nmd_lab.solver.scaling import Scaling, scaling_for
 
-from .limits import sampled_limits
-from .model import Model, make_model, number_of_levels
-from .noise import noise_kind
+from .limits import SampledLimits, sampled_limits
+from .model import Model, make_model
+from .noise import NoiseKind, noise_kind
 from .options import SampleOptions
 from .prior import Prior
 from .work import Work
+
+MOST_PRECISE = 1e4
+"""Largest precision of T of a column in units of its variance, for near copies of columns."""
 
 
 class PreparedSample(NamedTuple):
@@ -40,10 +49,8 @@ class PreparedSample(NamedTuple):
         What is done with its entries.
     observations : Observations
         Data, in the units of X.
-    nonlinearity : Nonlinearity
-        Nonlinearity, in the units of X.
-    loss : Loss or Ordinal
-        Loss, or the ordinal model with its levels.
+    pair : nmd_lab.model.model.Model
+        Nonlinearities and losses, in the units of X.
     scaling : Scaling
         Units of the sampler.
     """
@@ -51,91 +58,168 @@ class PreparedSample(NamedTuple):
     model: Model
     work: Work
     observations: Observations
-    nonlinearity: Nonlinearity
-    loss: Loss | Ordinal
+    pair: EntryModel
     scaling: Scaling
-
-    @property
-    def n_levels(self) -> int:
-        """Number of levels of ordinal data; 0 for others."""
-        return number_of_levels(self.loss)
 
 
 def prepare_sample(
     observations: Observations,
     rank: int,
-    nonlinearity: str | Nonlinearity,
-    loss: str | Loss | Ordinal,
+    nonlinearity: Any,
+    loss: Any,
     options: SampleOptions,
 ) -> PreparedSample:
     """Return the model of checked arguments; see `nmd_lab.sample`."""
     rank = check_rank(rank, observations.shape)
     smallest, largest = observations.range()
     size = check_size("X", max(-smallest, largest), observations.dtype)
-    ordinal = as_ordinal(loss)
-    f = with_bounds(nonlinearity, observations)
-    if ordinal is None:
-        pair = make_entry_model(f, cast(Any, loss))
-        pair.loss.check_data(smallest, largest)
-        if type(pair.loss).for_data is not Loss.for_data:
-            pair = make_entry_model(f, pair.loss.for_data(*observations.observed()))
-        scaling = scaling_for(pair, size)
+    if is_mixed(nonlinearity) or is_mixed(loss) or observations.labels.table is not None:
+        pair = _of_columns(mixed_model(nonlinearity, loss, observations))
     else:
-        pair = make_entry_model("identity", "frobenius")
-        ordinal = ordinal.for_data(observations.different_values())
-        scaling = Scaling(pair)
-    kind = noise_kind(options.noise, f, ordinal or pair.loss, observations)
-    if scaling.exponent:
-        pair = scaling.scaled_pair()
-    own = scaling.scaled_observations(observations)
-    model, work = _model(own, rank, pair, kind, ordinal, options)
-    return PreparedSample(model, work, observations, f, ordinal or scaling.pair.loss, scaling)
+        pair = _of_all(nonlinearity, loss, observations)
+    noises = _noises(options.noise, pair, observations)
+    scaling = scaling_for(pair, size)
+    scaled = scaling.scaled_observations(observations)
+    model = _model(scaled, rank, scaling.scaled_pair(), noises, options)
+    return PreparedSample(model, Work(model), observations, pair, scaling)
 
 
-def as_ordinal(loss: Any) -> Ordinal | None:
-    """Return the ordinal model, by name or as it is; None for a loss."""
-    if isinstance(loss, str):
-        check_word("loss", loss.lower(), sorted(LOSSES), " or a Loss object")
-    if isinstance(loss, str) and loss.lower() == Ordinal.name:
-        return Ordinal()
-    return loss if isinstance(loss, Ordinal) else None
+def _of_all(nonlinearity: Any, loss: Any, observations: Observations) -> EntryModel:
+    """Return the model of one nonlinearity and one loss."""
+    f = with_bounds(nonlinearity, observations)
+    pair = make_entry_model(f, loss)
+    d = pair.loss
+    _refuse_nonlinearity(pair.only)
+    d.check_data(*observations.range())
+    if isinstance(d, Ordinal):
+        levels = observations.different_values()
+        return make_entry_model(f, d.for_data(levels))
+    if type(d).for_data is not Loss.for_data:
+        return make_entry_model(f, d.for_data(*observations.observed()))
+    return pair
+
+
+def _of_columns(pair: EntryModel) -> EntryModel:
+    """Return the model of several kinds with yes and no as two ordered levels."""
+    assert pair.which is not None
+    if pair.which.ndim == 2:
+        raise ValueError("loss= for each entry does not go with sample(): give one a column.")
+    kinds = []
+    for kind in (pair.kinds[k] for k in pair.which):  # columns of one kind have noise of their own
+        loss = kind.loss
+        if isinstance(loss, Logistic):
+            share = float(loss.expected(np.array(kind.centre)) - loss.parameters[0])
+            share /= 1 - loss.parameters[0]
+            loss = Ordinal([loss.parameters[0], 1.0], [-float(ndtri(share))], learns=True)
+        if isinstance(loss, Ordinal):  # T has the unit of its noise
+            kind = make_kind(kind.nonlinearity, loss)._replace(weight=kind.weight)
+            _refuse_nonlinearity(kind)
+        kinds.append(kind)
+    return EntryModel(tuple(kinds), np.arange(len(kinds)))
+
+
+def _refuse_nonlinearity(kind: Kind) -> None:
+    """Raise ValueError for a nonlinearity of ordered levels."""
+    if isinstance(kind.loss, Ordinal) and not isinstance(kind.nonlinearity, Identity):
+        raise ValueError(
+            f"nonlinearity={kind.nonlinearity!r} does not go with ordered levels in sample(): "
+            "leave it out, since cut points are learned."
+        )
+
+
+def _noises(wanted: str, pair: EntryModel, observations: Observations) -> tuple[NoiseKind, ...]:
+    """Return where the noise of each kind is."""
+    if pair.which is None:
+        f, loss = pair.nonlinearity, pair.loss
+        return (noise_kind(wanted, f, loss, observations.sum_of_blocks),)
+    _, columns, x = observations.entries()
+    order, ends = groups(columns, len(pair.kinds))
+    noises = []
+    for k, kind in enumerate(pair.kinds):
+        values = x[order[ends[k] : ends[k + 1]]]
+        has_choice = not isinstance(kind.loss, Ordinal)
+        chosen = wanted if has_choice and not kind.nonlinearity.linear else "auto"
+        noises.append(
+            noise_kind(chosen, kind.nonlinearity, kind.loss, partial(_apply, values=values))
+        )
+    return tuple(noises)
+
+
+def _apply(count: Callable[..., NDArray[np.intp]], *, values: FloatArray) -> NDArray[np.intp]:
+    """Return what a function counts in some values."""
+    return count(values, np.ones(0))
 
 
 def _model(
     observations: Observations,
     rank: int,
     pair: EntryModel,
-    kind: Any,
-    ordinal: Ordinal | None,
+    noises: tuple[NoiseKind, ...],
     options: SampleOptions,
-) -> tuple[Model, Work]:
-    """Return the model in the units of the sampler, and what is done with its entries."""
-    f, smallest = pair.nonlinearity, smallest_value(observations)
+) -> Model:
+    """Return the model in the units of the sampler."""
     complete = observations.weights is None and observations.pattern is None
-    stored = observations if complete else observations.as_sparse()
+    by_column = pair.which is not None
+    stored = observations if complete and not by_column else observations.as_sparse()
     offsets = options.offsets
     if offsets == "auto":
-        offsets = "none" if f.even else "both"
-    if ordinal is not None:
-        mean, mean_of_T, prior = 0.0, 0.0, Prior(1.0, 1.0)
+        offsets = "columns" if by_column else "none" if pair.even else "both"
+    mean = mean_of_T = 0.0
+    if by_column:
+        prior = Prior(1.0, _spreads(stored), most_precise=MOST_PRECISE)
+    elif noises[0] == "ordinal":
+        prior = Prior(1.0, 1.0)
     else:
         mean_of_T = _mean(stored, pair.pseudo_inverse)
         mean = 0.0 if offsets == "none" else mean_of_T
         prior = _prior(stored, pair, mean)
     fields: dict[str, Any] = {
         "pair": pair,
-        "kind": kind,
+        "noises": noises,
         "rank": rank,
         "row_offsets": offsets in ("rows", "both"),
         "column_offsets": offsets in ("columns", "both"),
         "mean": mean,
         "prior": prior,
         "mean_of_T": mean_of_T,
+        "limits": _limits(stored, pair, noises),
     }
-    model = make_model(stored, fields, ordinal, options.compute.threads or all_threads())
-    limits = sampled_limits(stored, pair, kind, smallest)
-    model = replace(model, limits=limits)
-    return model, Work(model, number_of_levels(ordinal))
+    return make_model(stored, fields, options.compute.threads or all_threads())
+
+
+def _limits(
+    stored: Observations, pair: EntryModel, noises: tuple[NoiseKind, ...]
+) -> SampledLimits | None:
+    """Return the limits of stored entries, None if there are none."""
+    limits = stored.limit_reader()
+    if limits is None:
+        return None
+    weighted = stored.weights is not None and stored.weights.dtype != bool
+    values = np.asarray(stored.values).ravel()
+    if pair.which is None:
+        smallest = smallest_value(stored)
+        return sampled_limits(
+            limits, values, pair.only, noises[0], smallest=smallest, weighted=weighted
+        )
+    limited, low, high = np.zeros(values.size, bool), *np.zeros((2, values.size))
+    order, ends = groups(stored.stored_positions()[1], len(pair.kinds))
+    for j, (kind, noise) in enumerate(zip(pair.kinds, noises, strict=True)):
+        at = order[ends[j] : ends[j + 1]]
+        of_column = sampled_limits(
+            limits.at(at), values[at], kind, noise, smallest=-math.inf, weighted=weighted
+        )
+        limited[at], low[at], high[at] = of_column.limited, of_column.low, of_column.high
+    return SampledLimits(limited, low, high)
+
+
+def _spreads(stored: Observations) -> NDArray[np.float64]:
+    """Return the standard deviation of each column of X, 1 for constants."""
+    _, columns, x = stored.entries()
+    x, n = x.astype(np.float64), stored.shape[1]
+    counts = np.maximum(np.bincount(columns, minlength=n), 1)
+    means = np.bincount(columns, x, n) / counts
+    variances = np.bincount(columns, np.square(x - means[columns]), n) / counts
+    return np.sqrt(np.where(variances > 0, variances, 1.0))
 
 
 def _mean(stored: Observations, transform: Transform) -> float:

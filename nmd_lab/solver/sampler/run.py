@@ -17,6 +17,7 @@ from nmd_lab.data.base import FloatArray
 from nmd_lab.solver.loop import loop
 
 from .chain import sweep
+from .cut_points import padded
 from .draws import Draws, Probes
 from .model import Model
 from .options import SampleOptions
@@ -203,9 +204,9 @@ class Recorder:
         self._now.log_likelihood[-1].append(state.log_likelihood)
         model, vectors, probes = self._model, (state.rows, state.columns), self.probes
         products = model.at(*vectors, probes.rows, probes.columns)
-        self._now.predictions[-1].append(model.pair.nonlinearity(products))
+        self._now.predictions[-1].append(model.pair.modelled(products, probes.rows, probes.columns))
         if (targets := self._targets) is not None:
-            targets.add(model.at(*vectors, targets.rows, targets.columns), state.rho)
+            targets.add(model, state)
         if number % self._step == 0:
             self._keep(state)
 
@@ -218,13 +219,13 @@ class Recorder:
         draw: dict[str, Any] = {
             "rows": state.rows.astype(np.float32),
             "columns": state.columns.astype(np.float32),
-            "rho": state.rho,
-            "beta": state.beta,
+            "rho": state.rho.copy(),
+            "beta": state.beta.copy(),
             "row_means": state.row_prior.mean.copy(),
             "row_precisions": state.row_prior.precision.copy(),
         }
-        if state.cuts is not None:
-            draw["cut_points"] = state.cuts.ends[1:-1].copy()
+        if any(state.cuts):
+            draw["cut_points"] = padded(state.cuts)
         for name, array in draw.items():
             chains = self._now.draws.setdefault(name, [[] for _ in self._now.log_likelihood])
             chains[-1].append(array)

@@ -70,7 +70,7 @@ class Side(Protocol):
         target: FloatArray,
         partner: Partner,
         prior: RowPrior,
-        rho: float,
+        rho: NDArray[np.float64],
         key: Key,
         rows: FloatArray,
     ) -> FloatArray:
@@ -79,11 +79,12 @@ class Side(Protocol):
 
 @dataclass(frozen=True)
 class SparseSide:
-    """A half-sweep over stored entries."""
+    """A half-sweep over stored entries; `kinds` says which ρ each has, if there are several."""
 
     storage: CsrStorage
     order: NDArray[np.integer] | None
     weights: FloatArray | None
+    kinds: NDArray[np.integer] | None
     threads: int
 
     def draw(
@@ -91,20 +92,24 @@ class SparseSide:
         target: FloatArray,
         partner: Partner,
         prior: RowPrior,
-        rho: float,
+        rho: NDArray[np.float64],
         key: Key,
         rows: FloatArray,
     ) -> FloatArray:
         """Draw all rows; see `Side.draw`."""
         here = target if self.order is None else target[self.order]
-        given = np.empty(0, target.dtype) if self.weights is None else self.weights
+        weights = np.empty(0, target.dtype) if self.weights is None else self.weights
+        of_all = float(rho[0])
+        if self.kinds is not None:
+            precisions = rho[self.kinds].astype(target.dtype)
+            weights, of_all = precisions * weights if weights.size else precisions, 1.0
         misfit = np.zeros(rows.shape[0])
         linear = prior.precision @ prior.mean
         kernel = row_kernel(f"{rows.dtype}_{target.dtype}_{self.storage.indices.dtype}")
 
         def share(first: int, last: int) -> None:
             pattern = (self.storage.indptr, self.storage.indices, first, last)
-            data = (here, given, *partner, linear, prior.precision, rho)
+            data = (here, weights, *partner, linear, prior.precision, of_all)
             kernel(*pattern, *data, *key, rows, misfit)
 
         each_share(self.storage.indptr, self.threads, share)
@@ -124,15 +129,15 @@ class DenseSide:
         target: FloatArray,
         partner: Partner,
         prior: RowPrior,
-        rho: float,
+        rho: NDArray[np.float64],
         key: Key,
         rows: FloatArray,
     ) -> FloatArray:
         """Draw all rows; see `Side.draw`."""
         T = target.reshape(self.shape)
         T = T.T if self.transposed else T
-        vectors, constants, mean = partner
-        normal = prior.precision + rho * (vectors.T @ vectors).astype(np.float64)
+        (vectors, constants, mean), of_all = partner, float(rho[0])
+        normal = prior.precision + of_all * (vectors.T @ vectors).astype(np.float64)
         L = np.linalg.cholesky(normal)
         inverse = np.linalg.inv(L)  # of a small triangle
         linear = prior.precision @ prior.mean
@@ -142,7 +147,7 @@ class DenseSide:
         def block(first: int) -> None:
             part = slice(first, min(first + BLOCK_ROWS, rows.shape[0]))
             target_here = T[part] - (constants + rows.dtype.type(mean))
-            b = rho * (target_here @ vectors).astype(np.float64) + linear
+            b = of_all * (target_here @ vectors).astype(np.float64) + linear
             noise = np.empty(b.shape)
             kernel(*key, first, noise)
             rows[part] = (b @ inverse.T + noise) @ inverse

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 import numpy as np
 
 from nmd_lab.data.base import FloatArray, Observations
-from nmd_lab.model.model import Model as EntryModel
 from nmd_lab.solver.formulation import make_problem
 from nmd_lab.solver.initialization import svd_by_random_range
 from nmd_lab.solver.options import Options
@@ -16,7 +13,7 @@ from nmd_lab.solver.starts import first_start
 
 from .cut_points import CutPoints
 from .model import Model
-from .noise import NO_PRECISION, PRECISIONS
+from .noise import precision_of
 from .state import ChainState
 from .work import Work
 
@@ -34,29 +31,26 @@ FEW = 1 << 18
 
 
 def start_chain(
-    model: Model,
-    work: Work,
-    observations: Observations,
-    n_levels: int,
-    init: str,
-    rng: np.random.Generator,
+    model: Model, work: Work, observations: Observations, init: str, rng: np.random.Generator
 ) -> ChainState:
     """Return the first state of a chain."""
-    cuts = CutPoints.first(work.level_counts()) if n_levels else None
-    scores = None if cuts is None else cuts.scores()
-    rows, columns = _factors(model, work, observations, scores, init, rng)
-    prior, loss = model.prior, type(model.pair.loss)
-    precision = PRECISIONS.get(loss, NO_PRECISION)
-    beta = 4.0 / prior.spread_of_X**precision.power if precision.shape else 1.0
-    rho = 1.0 if n_levels else 4.0 / prior.spread**2
-    return ChainState(rows, columns, rho, beta, work.first_T(), cuts=cuts)
+    cuts, prior = work.first_cuts(), model.prior
+    rows, columns = _factors(model, work, observations, cuts, init, rng)
+    rho, beta = np.ones((2, len(model.noises)))
+    for k, (noise, kind) in enumerate(zip(model.noises, model.pair.kinds, strict=True)):
+        precision = precision_of(kind.loss)
+        if precision.shape:
+            beta[k] = 4.0 / float(prior.spreads_of_X[k]) ** precision.power
+        if noise != "ordinal":
+            rho[k] = 4.0 / prior.spread**2
+    return ChainState(rows, columns, rho, beta, work.first_T(), cuts=cuts, x=work.first_x())
 
 
 def _factors(
     model: Model,
     work: Work,
     observations: Observations,
-    scores: FloatArray | None,
+    cuts: list[CutPoints | None],
     init: str,
     rng: np.random.Generator,
 ) -> tuple[FloatArray, FloatArray]:
@@ -64,7 +58,7 @@ def _factors(
     (m, n), rank, dtype = model.shape, model.rank, model.dtype
     few = 3 * model.n_entries < m * n
     if init == "auto":
-        init = "fit" if model.pair.nonlinearity.even else "svd"
+        init = "fit" if model.pair.even else "svd"
     units = model.units
     rows, columns = np.zeros((m, units[0].size), dtype), np.zeros((n, units[1].size), dtype)
     if init == "random":
@@ -73,8 +67,8 @@ def _factors(
         return rows, columns
     if init == "svd":
         fill = 0.0 if model.mean or model.n_entries == m * n else model.mean_of_T
-        to_T = partial(_centred_T, model.pair, model.mean + fill, scores)
-        W, H = svd_by_random_range(work.matrix(to_T, fill), rank, rng)
+        T = _first_T(model, cuts).astype(np.float64, copy=False) - (model.mean + fill)
+        W, H = svd_by_random_range(work.matrix(T, fill), rank, rng)
         if few and model.n_entries < FEW:
             W, H = SHRUNK * W, SHRUNK * H
     else:
@@ -87,10 +81,10 @@ def _factors(
     return rows, columns
 
 
-def _centred_T(
-    pair: EntryModel, mean: float, scores: FloatArray | None, x: FloatArray
-) -> FloatArray:
-    """Return T = f⁻¹(X) minus a number; for ordinal data, the scores of their levels."""
-    if scores is not None:
-        return scores[x.astype(np.intp)] - mean
-    return pair.pseudo_inverse(x).astype(np.float64, copy=False) - mean
+def _first_T(model: Model, cuts: list[CutPoints | None]) -> FloatArray:
+    """Return T = f⁻¹(X) without units at the entries; for ordered levels, their scores."""
+    T = np.empty_like(model.values)
+    for kind, cut, at in zip(model.pair.kinds, cuts, model.entries_of_kinds, strict=True):
+        x = model.values[at]
+        T[at] = kind.pseudo_inverse(x) if cut is None else cut.scores()[x.astype(np.intp)]
+    return T

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass, field
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nmd_lab.data.base import FloatArray
 
@@ -21,31 +22,31 @@ class ChainState:
     ----------
     rows, columns : ndarray (m, rank [+ 1]) and (n, rank [+ 1])
         Vectors of the rows of X and of its columns: components, and the offset if there is one.
-    rho, beta : float
-        Precisions of the noise before f and after it.
-    T : ndarray (n_entries,)
-        T at the stored entries; X itself if there is no T.
+    rho, beta : ndarray (n_kinds,)
+        Precisions of the noise before f and after it, for each kind of entries.
+    T : ndarray (n_entries,) or None
+        T at the stored entries, with the units of its kind; None if it is X itself.
     sweep : int
         Number of sweeps so far.
     row_prior, column_prior : RowPrior
         Gaussian priors of the rows and of the columns.
     x : ndarray (n_entries,) or None
         X at the stored entries, drawn where only limits are known; None if all values are known.
-    cuts : CutPoints or None
-        Cut points of ordinal data.
+    cuts : list of CutPoints or None
+        Cut points of each kind, None for a kind without levels.
     log_likelihood : float
-        Log-likelihood of the data given T and of T given WH, up to a constant; for ordinal data
+        Log-likelihood of the data given T and of T given WH, up to a constant; for ordered levels
         that of the levels given WH.
     """
 
     rows: FloatArray
     columns: FloatArray
-    rho: float
-    beta: float
+    rho: NDArray[np.float64]
+    beta: NDArray[np.float64]
     T: FloatArray | None
     sweep: int = 0
     row_prior: RowPrior = field(default=RowPrior(np.empty(0), np.empty((0, 0))))
     column_prior: RowPrior = field(default=RowPrior(np.empty(0), np.empty((0, 0))))
-    cuts: CutPoints | None = None
+    cuts: list[CutPoints | None] = field(default_factory=lambda: [None])
     x: FloatArray | None = None
     log_likelihood: float = math.nan

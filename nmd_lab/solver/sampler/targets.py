@@ -8,14 +8,16 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtr
 
 from nmd_lab._checks import check_positions
 from nmd_lab.data.base import FloatArray
 from nmd_lab.model.moments import expected_value
-from nmd_lab.model.nonlinearities import Nonlinearity
+from nmd_lab.model.ordinal import Ordinal
 
-from .noise import NoiseKind
-from .prepare import PreparedSample
+from .latent_sweep import law_of
+from .model import Model
+from .state import ChainState
 
 
 @dataclass
@@ -28,23 +30,22 @@ class Moments:
 
 
 class Targets:
-    """Mean and variance of E f(T) over sweeps, by Welford's update."""
+    """Mean and variance of the expected X over sweeps, by Welford's update."""
 
-    def __init__(
-        self,
-        rows: NDArray[np.intp],
-        columns: NDArray[np.intp],
-        nonlinearity: Nonlinearity,
-        kind: NoiseKind,
-    ) -> None:
+    def __init__(self, rows: NDArray[np.intp], columns: NDArray[np.intp]) -> None:
         self.rows, self.columns = rows, columns
-        self._f, self._kind = nonlinearity, kind
         self.now = Moments(np.zeros(rows.size), np.zeros(rows.size))
 
-    def add(self, products: FloatArray, rho: float) -> None:
-        """Add a sweep with these WH with offsets at the targets."""
-        v = products.astype(np.float64)
-        value = v if self._kind == "gaussian" else expected_value(self._f, v, 1 / math.sqrt(rho))
+    def add(self, model: Model, state: ChainState) -> None:
+        """Add a sweep."""
+        products = model.at(state.rows, state.columns, self.rows, self.columns).astype(np.float64)
+        if not model.by_column:
+            value = _expected(model, state, 0, products)
+        else:
+            value = np.empty(products.size)
+            for j in np.unique(self.columns):
+                at = self.columns == j
+                value[at] = _expected(model, state, int(j), products[at])
         now = self.now
         now.count += 1
         change = value - now.mean
@@ -62,14 +63,27 @@ class Targets:
         }
 
 
-def check_targets(targets: Any, prepared: PreparedSample) -> Targets | None:
+def _expected(model: Model, state: ChainState, k: int, products: FloatArray) -> FloatArray:
+    """Return the expected X of a kind, given WH with offsets."""
+    noise, kind, rho, _, ends = law_of(model, state, k)
+    v: FloatArray = kind.centre + kind.size * products
+    if noise == "gaussian":
+        return v
+    if isinstance(kind.loss, Ordinal):
+        assert kind.loss.levels is not None
+        above = ndtr(v[:, None] - ends[1:-1])  # the probability of the levels above each cut point
+        expected: FloatArray = kind.loss.levels[0] + above @ np.diff(kind.loss.levels)
+        return expected
+    return expected_value(kind.nonlinearity, v, 1 / math.sqrt(rho))
+
+
+def check_targets(targets: Any, shape: tuple[int, int]) -> Targets | None:
     """Return the targets of `nmd_lab.sample`, checked; None without any."""
     if targets is None:
         return None
-    model = prepared.model
     if not isinstance(targets, tuple | list) or len(targets) != 2:
         raise TypeError(f"targets is a {type(targets).__name__}: give a pair (rows, columns).")
     i, j = np.broadcast_arrays(np.atleast_1d(targets[0]), np.atleast_1d(targets[1]))
-    (m, n), f = model.shape, model.pair.nonlinearity
-    rows, columns = check_positions("targets", i, m), check_positions("targets", j, n)
-    return Targets(rows, columns, f, model.kind)
+    return Targets(
+        *(check_positions("targets", at, n) for at, n in zip((i, j), shape, strict=True))
+    )

@@ -1,4 +1,4 @@
-"""What a sweep does with the entries: draws of T, of the rows and of the columns."""
+"""What a sweep does with the entries: draws of T, of the rows, of the columns and of cut points."""
 
 from __future__ import annotations
 
@@ -9,36 +9,67 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from scipy.sparse.linalg import LinearOperator
 
-from nmd_lab.data.base import BLOCK, FloatArray, Transform
+from nmd_lab.data.base import BLOCK, FloatArray
 from nmd_lab.solver.lowrank import RowBlocks
 from nmd_lab.solver.storage import Block, CsrStorage
 
-from .cut_points import Levels
-from .latent import latent_kernel
-from .limits import limit_kernel
-from .model import Model
+from .cut_points import CutPoints, Levels
+from .latent_sweep import draw_T
+from .model import Model, levels_of
 from .sides import BLOCK_ROWS, Key
 from .state import ChainState
-from .streams import COLUMNS, LATENT, LIMITS, ROWS
+from .streams import COLUMNS, ROWS
 
 
 class Work:
     """Work with the entries of a model."""
 
-    def __init__(self, model: Model, n_levels: int = 0) -> None:
+    def __init__(self, model: Model) -> None:
         self._model = model
-        self._levels = Levels(model.values, model.starts, n_levels) if n_levels else None
+        self._levels = [_levels(model, k) for k in range(len(model.noises))]
 
     def first_T(self) -> FloatArray | None:
-        """Return T before the first sweep: NaN, and None if there is no T but X itself."""
-        values = self._model.values
-        none = self._model.kind == "gaussian"
-        return None if none else np.full(values.size, np.nan, values.dtype)
+        """Return T before the first sweep, NaN where it is drawn; None if it is always X itself."""
+        model, values = self._model, self._model.values
+        if model.limits is not None:
+            return self._preimages()
+        if set(model.noises) == {"gaussian"} and not model.by_column:
+            return None
+        T = np.full_like(values, np.nan)
+        for noise, at in zip(model.noises, model.entries_of_kinds, strict=True):
+            if noise == "gaussian":
+                T[at] = values[at]
+        return T
 
-    def draw_rows(self, state: ChainState, seed: int) -> tuple[float, float]:
-        """Draw T and the rows, and return the sums of squares and of losses that they leave."""
-        misfit, losses = draw_T_and_rows(self._model, state, seed)
-        return float(misfit.sum()), float(losses.sum())
+    def _preimages(self) -> FloatArray:
+        """Return f⁻¹(X), which the draw of X within limits begins with."""
+        model = self._model
+        T = model.values.copy()
+        for kind, at in zip(model.pair.kinds, model.entries_of_kinds, strict=True):
+            T[at] = kind.nonlinearity.preimage(T[at])
+        return T
+
+    def first_x(self) -> FloatArray | None:
+        """Return X before the first sweep, of which a part is drawn; None if all is known."""
+        return None if self._model.limits is None else self._model.values.copy()
+
+    def first_cuts(self) -> list[CutPoints | None]:
+        """Return the cut points of each kind before the first sweep."""
+        return [None if each is None else CutPoints.first(each.counts) for each in self._levels]
+
+    def draw_rows(
+        self, state: ChainState, seed: int
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Draw T and the rows; return the sums of squares and of losses of each kind."""
+        model = self._model
+        of_rows, losses = draw_T_and_rows(model, state, seed)
+        if not model.by_column:
+            return np.array([of_rows.sum()]), losses
+        squares = np.square(T_of(model, state) - all_products(model, state), dtype=np.float64)
+        if model.weights_of_T is not None:
+            squares *= model.weights_of_T
+        misfits: Any = np.bincount(model.column_of, squares, model.shape[1])
+        return misfits, losses
 
     def draw_columns(self, state: ChainState, seed: int) -> None:
         """Draw the columns."""
@@ -51,10 +82,22 @@ class Work:
             state.columns,
         )
 
-    def matrix(self, transform: Transform, fill: float) -> LinearOperator:
-        """Return transform(X) at the entries, 0 elsewhere, plus a number, as a linear operator."""
+    def draw_cut_points(self, state: ChainState, rng: np.random.Generator, *, tune: bool) -> None:
+        """Draw the cut points of each kind with levels, and add their log-likelihood."""
+        if not any(self._levels):
+            return
+        model, V = self._model, all_products(self._model, state)
+        of_column = V[model.columns[1]] if model.by_column else V
+        ends = model.columns[0].indptr if model.by_column else np.array([0, V.size])
+        for k, (levels, cuts) in enumerate(zip(self._levels, state.cuts, strict=True)):
+            if levels is not None and cuts is not None:
+                levels.look(of_column[ends[k] : ends[k + 1]])
+                state.log_likelihood += cuts.draw(levels, rng, tune=tune)
+
+    def matrix(self, values: FloatArray, fill: float) -> LinearOperator:
+        """Return numbers at the entries, 0 elsewhere, plus a number, as a linear operator."""
         shape = self._model.shape
-        entries = RowBlocks(entries_as_matrix(self._model, transform), fill, block_rows(shape[1]))
+        entries = RowBlocks(entries_as_matrix(self._model, values), fill, block_rows(shape[1]))
 
         def times(V: FloatArray) -> FloatArray:
             return entries.product(np.ascontiguousarray(V))
@@ -66,25 +109,24 @@ class Work:
         more = {"matmat": times, "rmatmat": transposed_times}
         return LinearOperator(shape, **both, **more, dtype=np.float64)
 
-    def level_counts(self) -> NDArray[np.integer]:
-        """Return the number of entries of each level of ordinal data."""
-        assert self._levels is not None
-        return self._levels.counts
 
-    def look_at_levels(self, state: ChainState) -> None:
-        """Compute WH with offsets, for `log_likelihood`."""
-        assert self._levels is not None
-        self._levels.look(all_products(self._model, state))
+def _levels(model: Model, k: int) -> Levels | None:
+    """Return the entries of each level of a kind; None for numbers."""
+    number = levels_of(model.pair.kinds[k].loss)
+    if not number:
+        return None
+    at = model.entries_of_kinds[k]
+    starts = np.array([0, at.size]) if model.by_column else model.starts
+    low = high = model.values[at]
+    if model.limits is not None:
+        low, high = model.limits.low[at], model.limits.high[at]
+    weights = None if model.weights is None else model.weights[at]
+    return Levels(low, high, starts, number, weights)
 
-    def log_likelihood(self, level: int, low: float, high: float) -> float:
-        """Return the log-likelihood of the entries of a level, for its two cut points."""
-        assert self._levels is not None
-        return float(self._levels.log_likelihoods(level, low, high).sum())
 
-
-def entries_as_matrix(model: Model, transform: Transform) -> Any:
-    """Return transform(X) at the stored entries, dense or sparse, in double precision."""
-    values = transform(model.values).astype(np.float64, copy=False)
+def entries_as_matrix(model: Model, values: FloatArray) -> Any:
+    """Return numbers at the stored entries, dense or sparse, in double precision."""
+    values = values.astype(np.float64, copy=False)
     if isinstance(model.storage, CsrStorage):
         return csr_array((values, model.storage.indices, model.storage.indptr), shape=model.shape)
     return values.reshape(model.shape)
@@ -95,10 +137,12 @@ def block_rows(n: int) -> int:
     return max(BLOCK_ROWS, 1 << (max(BLOCK // n, 1).bit_length() - 1))
 
 
-def draw_T_and_rows(model: Model, state: ChainState, seed: int) -> tuple[FloatArray, FloatArray]:
-    """Draw T and then the rows in place."""
+def draw_T_and_rows(
+    model: Model, state: ChainState, seed: int
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Draw T and then the rows in place; return the squares of each row, the losses of a kind."""
     losses = draw_T(model, state, seed)
-    misfit = model.sides[0].draw(
+    misfits: Any = model.sides[0].draw(
         T_of(model, state),
         model.partner_of_rows(state.columns),
         state.row_prior,
@@ -106,65 +150,18 @@ def draw_T_and_rows(model: Model, state: ChainState, seed: int) -> tuple[FloatAr
         Key(seed, state.sweep, ROWS),
         state.rows,
     )
-    return misfit, losses
+    return misfits, losses
 
 
 def T_of(model: Model, state: ChainState) -> FloatArray:
-    """Return T, which is X itself if there is no other."""
-    return model.values if state.T is None else state.T
-
-
-def draw_T(model: Model, state: ChainState, seed: int) -> FloatArray:
-    """Draw T in place, and return the sum of the weighted losses at f(T) in each row."""
-    losses = np.zeros(model.shape[0])
-    if model.limits is not None and model.kind == "after":
-        draw_within_limits(model, state, seed)
-    if model.kind == "gaussian":
-        if model.limits is not None:
-            draw_within_limits(model, state, seed)
-        return losses
-    pair = model.pair
-    x = model.values if state.x is None else state.x
-    T = T_of(model, state)
-    kernel = latent_kernel(model.kind, pair, f"{T.dtype}")
-    cuts = np.empty(0) if state.cuts is None else state.cuts.ends
-    weights = np.empty(0, T.dtype) if model.weights is None else model.weights
-    key = Key(seed, state.sweep, LATENT)
-    numbers = (state.rho, state.beta, *pair.only.arguments, cuts, *key)
-    A, B = model.augmented(state.rows, state.columns)
-
-    def block(here: Block) -> None:
-        rows = here.rows.start, here.rows.stop
-        V = model.products(A, B, here)
-        kernel(model.starts, *rows, x, weights, V, *numbers, T, losses)
-
-    model.each_block(block)
-    if model.limits is not None and model.kind == "before":
-        draw_within_limits(model, state, seed)
-    return losses
-
-
-def draw_within_limits(model: Model, state: ChainState, seed: int) -> None:
-    """Draw T in place where only limits are known; if the noise is after f, x given f(T)."""
-    limits, pair = model.limits, model.pair
-    assert limits is not None
-    if state.x is None:
-        state.x, state.T = model.values.copy(), T_of(model, state).copy()
-        state.T[np.isnan(state.T)] = pair.nonlinearity.preimage(state.x)[np.isnan(state.T)]
-    x, T = state.x, T_of(model, state)
-    kernel = limit_kernel(model.kind, pair, f"{T.dtype}")
-    weights = np.empty(0, T.dtype) if model.weights is None else model.weights
-    pieces, pf, _ = pair.only.arguments
-    key = Key(seed, state.sweep, LIMITS)
-    numbers = (state.rho, state.beta, pieces, pf, *key)
-    A, B = model.augmented(state.rows, state.columns)
-
-    def block(here: Block) -> None:
-        V = model.products(A, B, here)
-        entries = (limits.limited, limits.low, limits.high, weights, V)
-        kernel(model.starts, here.rows.start, here.rows.stop, *entries, *numbers, T, x)
-
-    model.each_block(block)
+    """Return T without units, which is X itself if there is no other."""
+    if state.T is None:
+        return model.values
+    if not model.by_column:
+        return state.T
+    centre, size = model.units_of_entries
+    without_units: FloatArray = (state.T - centre) / size
+    return without_units
 
 
 def all_products(model: Model, state: ChainState) -> FloatArray:

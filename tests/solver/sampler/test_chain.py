@@ -82,7 +82,7 @@ def model_of(case, data):
     seen = observe(data, weights=weights).as_sparse()
     values, pair = np.ascontiguousarray(seen.values).ravel(), make_model(name, loss)
     entries = storage_of(seen), values, seen.weights, 1
-    return Model(pair, kind, 1, True, True, MEAN, PRIOR, *entries)
+    return Model(pair, (kind,), 1, True, True, MEAN, PRIOR, *entries)
 
 
 @pytest.mark.parametrize("case", some(list(CASES), 1))
@@ -93,13 +93,13 @@ def test_posterior_of_tiny_data(case):
     effective = 1 / np.sum(weight**2)  # as good as so many draws from the posterior
     assert effective > 500
     model = model_of(case, data)
-    T = model.values.copy() if model.kind == "gaussian" else np.full(3, np.nan)
-    state = ChainState(rng.normal(size=(2, 2)), rng.normal(size=(2, 2)), 2.0, 1.0, T)
-    found, work = np.empty((SWEEPS, 5)), Work(model)
+    work, found = Work(model), np.empty((SWEEPS, 5))
+    vectors, rho = rng.normal(size=(2, 2, 2)), np.array([2.0])
+    state = ChainState(*vectors, rho, np.ones(1), work.first_T())
     for k in range(SWEEPS):
         sweep(model, work, state, 7)
         A, B = model.augmented(state.rows, state.columns)
-        found[k] = [*(A @ B.T).ravel(), np.log(state.rho)]
+        found[k] = [*(A @ B.T).ravel(), np.log(state.rho[0])]
     expected = [*v.reshape(4, -1), log_rho]
     for own, theirs in zip(found[100:].T, expected, strict=True):
         order = np.argsort(theirs)
@@ -119,10 +119,10 @@ def test_dense_and_sparse_storage_give_the_same_chain(case):
     for seen in (observe(data), observe(data).as_sparse()):
         values, pair = np.ascontiguousarray(seen.values).ravel(), make_model(name, loss)
         entries = storage_of(seen), values, None, 1
-        model = Model(pair, kind, 1, True, True, MEAN, PRIOR, *entries)
-        T = values.copy() if kind == "gaussian" else np.full(6, np.nan)
-        state = ChainState(np.ones((2, 2)), np.ones((3, 2)), 2.0, 1.0, T)
+        model = Model(pair, (kind,), 1, True, True, MEAN, PRIOR, *entries)
         work = Work(model)
+        levels = np.array([2.0]), np.ones(1)
+        state = ChainState(np.ones((2, 2)), np.ones((3, 2)), *levels, work.first_T())
         for _ in range(20):
             sweep(model, work, state, 7)
         ends.append((state.rows, state.columns, state.rho, state.beta))

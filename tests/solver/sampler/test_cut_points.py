@@ -39,18 +39,15 @@ def weight_on(grid, codes, v, first):
 def chain_of(codes, number, v, sweeps, tune=500):
     """Return draws of the cut points, the last log-likelihood, and the cut points at the end."""
     rng = np.random.default_rng(1)
-    levels = Levels(codes, np.array([0, codes.size // 3, codes.size]), number)
+    levels = Levels(codes, codes, np.array([0, codes.size // 3, codes.size]), number)
     levels.look(v)
     points = CutPoints.first(levels.counts)
 
-    def likelihood_of(level, low, high):
-        return levels.log_likelihoods(level, low, high).sum()
-
     for _ in range(tune):
-        points.draw(likelihood_of, rng, tune=True)
+        points.draw(levels, rng, tune=True)
     kept = np.empty((sweeps, points.ends.size - 2))
     for k in range(sweeps):
-        likelihood = points.draw(likelihood_of, rng, tune=False)
+        likelihood = points.draw(levels, rng, tune=False)
         kept[k] = points.ends[1:-1]
     return kept, likelihood, points
 
@@ -120,3 +117,20 @@ def test_masses_far_out_have_a_logarithm(low, high):
 def test_a_narrow_level_far_out_has_less_mass_than_the_tail():
     narrow = stats.norm.logsf(45) + np.log(-np.expm1(-45 * 1e-3))
     assert log_mass_between(45, 45.001) == pytest.approx(narrow, abs=0.01)
+
+
+def test_weights_and_intervals_of_levels():
+    """A weight is a precision of T; of an interval of levels only its two ends count."""
+    rng = np.random.default_rng(0)
+    v, weights = rng.normal(size=90), rng.uniform(0.5, 2, 90)
+    low = levels_of(v, [-0.8, 0.2, 1.0], rng)
+    high = np.where(rng.random(90) < 0.3, np.minimum(low + rng.integers(0, 4, 90), 3), low)
+    levels = Levels(low, high, np.array([0, 40, 90]), 4, weights)
+    levels.look(v)
+    points = CutPoints.first(levels.counts)
+    for _ in range(30):
+        likelihood = points.draw(levels, rng, tune=True)
+    ends = (points.ends[each.astype(int)] for each in (low, high + 1))
+    below, above = (stats.norm.cdf(np.sqrt(weights) * (end - v)) for end in ends)
+    assert likelihood == pytest.approx(np.log(above - below).sum(), rel=1e-9)
+    assert len(levels.bounds) > 4

@@ -10,7 +10,7 @@ from scipy import stats
 
 from nmd_lab.data.observations import observe
 from nmd_lab.model.model import make_model
-from nmd_lab.solver.sampler.chain import _draw_noise
+from nmd_lab.solver.sampler.chain import draw_noise
 from nmd_lab.solver.sampler.model import Model
 from nmd_lab.solver.sampler.prior import Prior
 from nmd_lab.solver.sampler.state import ChainState
@@ -28,13 +28,13 @@ def drawn(kind, loss):
     values = np.ones(COUNT)
     offsets = False, False
     entries = storage_of(seen), values, None, 1
-    model = Model(pair, kind, 1, *offsets, 0.0, PRIOR, *entries)
-    state = ChainState(np.ones((5, 1)), np.ones((4, 1)), 1.0, 1.0, values.copy())
+    model = Model(pair, (kind,), 1, *offsets, 0.0, PRIOR, *entries)
+    state = ChainState(np.ones((5, 1)), np.ones((4, 1)), np.ones(1), np.ones(1), values.copy())
     rng = np.random.default_rng(0)
     found = np.empty((DRAWS, 2))
     for k in range(DRAWS):
-        _draw_noise(model, state, MISFIT, LOSSES, rng)
-        found[k] = state.rho, state.beta
+        draw_noise(model, state, np.array([MISFIT]), np.array([LOSSES]), rng)
+        found[k] = state.rho[0], state.beta[0]
     return found.T, state
 
 
@@ -56,8 +56,9 @@ def test_precision_of_gaussian_noise_after_f():
     (_, beta), state = drawn("after", "frobenius")
     law = gamma(1.5 + COUNT / 2, 0.05 * 0.7**2 + LOSSES)  # the loss has the half in it
     assert stats.kstest(beta, law).pvalue > SIGNIFICANT
-    gaussian = COUNT / 2 * math.log(state.rho) - state.rho * MISFIT / 2
-    expected = gaussian + COUNT / 2 * math.log(state.beta) - state.beta * LOSSES
+    rho, beta = state.rho[0], state.beta[0]
+    gaussian = COUNT / 2 * math.log(rho) - rho * MISFIT / 2
+    expected = gaussian + COUNT / 2 * math.log(beta) - beta * LOSSES
     assert state.log_likelihood == pytest.approx(expected)
 
 

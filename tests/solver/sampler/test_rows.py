@@ -46,9 +46,9 @@ def sparse_side(T, weights, *, transposed=False):
         seen = observe(T.T, weights=weights.T).as_sparse()
         of_columns, order = storage_of(seen).transposed()
         weights = None if seen.weights is None else seen.weights[order]
-        return SparseSide(of_columns, order, weights, 1), seen.values
+        return SparseSide(of_columns, order, weights, None, 1), seen.values
     seen = observe(T, weights=weights).as_sparse()
-    return SparseSide(storage_of(seen), None, seen.weights, 1), seen.values
+    return SparseSide(storage_of(seen), None, seen.weights, None, 1), seen.values
 
 
 def standardised(draws, mean, covariance):
@@ -61,7 +61,9 @@ def draws_of(side, target, partner, prior, dtype, m=M):
     rows, out = np.zeros((m, RANK), dtype), np.empty((DRAWS, m, RANK))
     misfits = np.empty(DRAWS)
     for sweep in range(DRAWS):
-        misfits[sweep] = side.draw(target, partner, prior, RHO, Key(11, sweep, 0), rows).sum()
+        misfits[sweep] = side.draw(
+            target, partner, prior, np.array([RHO]), Key(11, sweep, 0), rows
+        ).sum()
         out[sweep] = rows
     return out, misfits
 
@@ -129,11 +131,11 @@ def test_many_entries_in_a_row_are_gathered_in_chunks():
     _, _, _, prior = problem(float)
     partner = Partner(rng.normal(size=(n, RANK)), rng.normal(size=n), MEAN)
     pattern = storage_of(observe(sparse.csr_array(T)).as_sparse())
-    sides = SparseSide(pattern, None, None, 1), DenseSide((2, n), False, 1)
+    sides = SparseSide(pattern, None, None, None, 1), DenseSide((2, n), False, 1)
     found = []
     for side in sides:
         rows = np.zeros((2, RANK))
-        misfit = side.draw(T.ravel(), partner, prior, RHO, Key(1, 2, 0), rows)
+        misfit = side.draw(T.ravel(), partner, prior, np.array([RHO]), Key(1, 2, 0), rows)
         found.append(np.append(rows, misfit))
     np.testing.assert_allclose(*found, rtol=1e-10)
 
@@ -144,9 +146,9 @@ def test_a_stream_belongs_to_seed_sweep_side_and_row():
     seen = set()
     for key in (Key(1, 1, 0), Key(2, 1, 0), Key(1, 2, 0), Key(1, 1, 1)):
         rows = np.zeros((M, RANK))
-        side.draw(values, partner, prior, RHO, key, rows)
+        side.draw(values, partner, prior, np.array([RHO]), key, rows)
         again = np.zeros((M, RANK))
-        side.draw(values, partner, prior, RHO, key, again)
+        side.draw(values, partner, prior, np.array([RHO]), key, again)
         np.testing.assert_array_equal(rows, again)
         seen |= set(rows.ravel().tolist())
     assert len(seen) == 4 * M * RANK

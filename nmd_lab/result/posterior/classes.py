@@ -1,0 +1,103 @@
+"""Probabilities of the levels and categories of a column, and draws of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nmd_lab.result.filling import class_table, typed_column
+
+from .draws import ALL, NUMBERS, DrawnFactors
+from .noise import Array
+from .ordinal import level_masses
+
+TINY = np.finfo(np.float64).tiny
+"""What a category has at least, so that the probabilities of all can be divided by their sum."""
+
+
+class PosteriorClasses(DrawnFactors):
+    """What a posterior says of columns of booleans, ordered levels and categories."""
+
+    def probabilities(self, column: Any) -> Any:
+        """Return the probability of each class of a column, for all rows.
+
+        Parameters
+        ----------
+        column : label or int
+            Label or position of a column of ordered levels, or label of a column of a DataFrame
+            that holds booleans, ordered levels or categories.
+
+        Returns
+        -------
+        pandas.DataFrame (m, n_classes)
+            Probabilities, as `Decomposition.probabilities` has them, over all draws.
+
+        Raises
+        ------
+        KeyError, IndexError
+            If X has no such column.
+        ValueError
+            If the column holds numbers.
+
+        Notes
+        -----
+        A column of more than two categories has an indicator for each of them.  Their
+        probabilities are divided by the sum.
+
+        Examples
+        --------
+        >>> import numpy as np, pandas as pd, nmd_lab as nmd
+        >>> size = np.arange(30.0)
+        >>> X = pd.DataFrame({"size": size, "weight": 2 * size + 1, "adult": size > 14})
+        >>> posterior = nmd.sample(X, 1, draws=50, random_state=0)
+        >>> posterior.probabilities("adult").idxmax(axis=1).iloc[[0, -1]].tolist()
+        [False, True]
+        """
+        typed, positions = typed_column(self.labels, column)
+        first = int(positions[0])
+        if (self.noise if self.kinds is None else self.noise[first]) != "ordinal":
+            raise ValueError(
+                f"column={column!r} holds numbers, which have no classes: use "
+                "probability(..., above=)."
+            )
+        if typed is None:
+            classes: list[Any] = list(self.noise_of(first).levels or ())
+        else:
+            classes = list(typed.categories) if typed.categories else [False, True]
+        m, width = self.shape[0], max(len(classes), positions.size)
+        step = max(NUMBERS // (self.n_draws * width), 1)
+        rows = (np.arange(m)[start : start + step] for start in range(0, m, step))
+        shares = [self.class_shares(some, positions).mean(axis=0) for some in rows]
+        return class_table(self.labels, np.concatenate(shares), classes)
+
+    def class_shares(
+        self, rows: NDArray[np.integer], positions: NDArray[np.integer], draws: slice = ALL
+    ) -> Array:
+        """Return the probability of each class in each draw (draws, rows, classes)."""
+        i, j = np.repeat(rows, positions.size), np.tile(positions, rows.size)
+        v = self.linear_at(i, j, draws).reshape(-1, rows.size, positions.size)
+        each = []
+        for k, position in enumerate(positions):
+            cuts = self.noise_of(int(position)).cuts
+            assert cuts is not None
+            each.append(level_masses(cuts[draws], v[:, :, k]))
+        shares: Array = np.moveaxis(each[0], 0, -1)
+        if positions.size > 1:
+            shares = np.stack([masses[1] + TINY for masses in each], axis=-1)
+            shares /= shares.sum(axis=-1, keepdims=True)
+        return shares
+
+    def draw_classes(
+        self,
+        rows: NDArray[np.integer],
+        positions: NDArray[np.integer],
+        draw: int,
+        rng: np.random.Generator,
+    ) -> Array:
+        """Return the position of a class for each row, from one draw."""
+        shares = self.class_shares(rows, positions, slice(draw, draw + 1))[0]
+        below = np.cumsum(shares, axis=1)[:, :-1]
+        chosen: Array = np.sum(below < rng.random((rows.size, 1)), axis=1).astype(np.float64)
+        return chosen

@@ -1,0 +1,93 @@
+"""The distribution of an observation in a table of several kinds: that of its column."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .mixture import Predictive
+from .noise import Array
+
+
+class Column(NamedTuple):
+    """The distribution in a column, of which centre + size v has the units of the column.
+
+    Attributes
+    ----------
+    predictive : Predictive
+        Distribution of an observation.
+    centre, size : float
+        Units.
+    """
+
+    predictive: Predictive
+    centre: float
+    size: float
+
+
+class OfColumns(Predictive):
+    """The distribution at entries whose columns `at` says."""
+
+    def __init__(self, each: list[Column], columns: NDArray[np.integer] | None = None) -> None:
+        self._each, self._columns = each, columns
+
+    @property
+    def numbers(self) -> int:
+        """Most numbers that are computed for a draw and an entry of any column."""
+        return max(column.predictive.numbers for column in self._each)
+
+    def at(self, columns: NDArray[np.integer]) -> Predictive:
+        """Return the distribution at entries of some columns."""
+        if columns.size and columns.min() < 0:
+            raise ValueError(
+                "columns holds a label that X does not have, whose kind is not known: give "
+                "columns of X."
+            )
+        return OfColumns(self._each, columns)
+
+    def mean(self, v: Array) -> Array:
+        """Return the mean in each draw."""
+        return self._filled(v.shape, lambda p, at, u: p.mean(u), v)
+
+    def mean_and_variance(self, v: Array) -> tuple[Array, Array]:
+        """Return mean and variance in each draw."""
+        mean, variance = np.empty(v.shape), np.empty(v.shape)
+        for predictive, at, u in self._columns_of(v):
+            mean[:, at], variance[:, at] = predictive.mean_and_variance(u)
+        return mean, variance
+
+    def cdf(self, v: Array, x: Array) -> Array:
+        """Return P(observation <= x) over all draws."""
+        return self._filled(v.shape[1:], lambda p, at, u: p.cdf(u, x[at]), v)
+
+    def log_densities(self, v: Array, x: Array) -> Array:
+        """Return the logarithm of the density, or probability, of x over all draws, in one row."""
+        return self._filled((1, v.shape[1]), lambda p, at, u: p.log_density(u, x[at]), v)
+
+    def quantile(self, v: Array, level: float) -> Array:
+        """Return a quantile over all draws for each entry."""
+        return self._filled(v.shape[1:], lambda p, at, u: p.quantile(u, level), v)
+
+    def draw(self, v: Array, draw: int, rng: np.random.Generator) -> Array:
+        """Return a new observation of each entry from one draw."""
+        return self._filled(v.shape, lambda p, at, u: p.draw(u, draw, rng), v)
+
+    def _columns_of(self, v: Array) -> Iterator[tuple[Predictive, NDArray[np.intp], Array]]:
+        """Yield each column: its distribution, its entries, and v in its units there."""
+        assert self._columns is not None
+        for j in np.unique(self._columns):
+            predictive, centre, size = self._each[j]
+            at = np.flatnonzero(self._columns == j)
+            yield predictive, at, np.ascontiguousarray(centre + size * v[..., at])
+
+    def _filled(
+        self, shape: tuple[int, ...], function: Callable[[Predictive, Any, Array], Array], v: Array
+    ) -> Array:
+        """Return a function of each column at its entries."""
+        out = np.empty(shape)
+        for predictive, at, u in self._columns_of(v):
+            out[..., at] = function(predictive, at, u)
+        return out

@@ -1,0 +1,266 @@
+"""`sample` of tables whose columns are of several kinds, from outside."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+import xarray as xr
+from scipy import sparse
+
+import nmd_lab as nmd
+
+QUICK = {"draws": 20, "tune": 10, "random_state": 0, "progress": False}
+pytestmark = pytest.mark.filterwarnings("ignore::nmd_lab.warnings.NotConvergedWarning")
+
+
+def people(m, seed=0):
+    """Return a table of every kind without holes, with labels of its own."""
+    rng = np.random.default_rng(seed)
+    w = rng.normal(size=(m, 2))
+    cuts = ["never", "often", "always"]
+    near = np.argmax(w @ [[2.0, -2.0, 0.0], [0.0, 0.0, 2.0]] + rng.normal(size=(m, 3)), axis=1)
+    return pd.DataFrame(
+        {
+            "kg": (70 + 12 * w[:, 0] + 3 * rng.normal(size=m)).astype(np.float32),
+            "dose": 0.01 * np.maximum(w @ [0.7, -0.7] + 0.2 * rng.normal(size=m), 0),
+            "visits": pd.array(np.round(9 + 3 * w[:, 1] + rng.normal(size=m)), dtype="Int64"),
+            "smokes": pd.array(w[:, 0] + 0.5 * rng.normal(size=m) > 0.3, dtype="boolean"),
+            "mood": pd.Categorical.from_codes(
+                np.digitize(w[:, 1] + 0.5 * rng.normal(size=m), [-0.6, 0.6]), cuts, ordered=True
+            ),
+            "town": pd.Categorical.from_codes(near, ["Ulm", "Bonn", "Köln"]),
+            "sex": pd.Categorical.from_codes(
+                (w[:, 0] + 0.3 * rng.normal(size=m) > 0).astype(int), ["f", "m"]
+            ),
+            "cm": 170 + 9 * w[:, 0] + 3 * rng.normal(size=m),
+        },
+        index=pd.Index([f"p{k}" for k in rng.permutation(m)], name="person"),
+    )
+
+
+def with_holes(frame, share=0.2, seed=1):
+    return frame.mask(np.random.default_rng(seed).random(frame.shape) < share)
+
+
+@pytest.fixture(scope="module")
+def full():
+    return people(160)
+
+
+@pytest.fixture(scope="module")
+def frame(full):
+    return with_holes(full)
+
+
+@pytest.fixture(scope="module")
+def posterior(frame):
+    return nmd.sample(frame, 3, draws=150, tune=100, random_state=0)
+
+
+def test_holes_are_filled_better_than_by_the_column_alone(full, frame, posterior):
+    hidden = frame.isna().to_numpy()
+    guess = posterior.reconstruct().to_pandas()
+    for name, most in (("kg", 0.65), ("visits", 0.65), ("dose", 0.6)):
+        at, x = hidden[:, full.columns.get_loc(name)], full[name].astype(float)
+        assert np.std(guess[name][at] - x[at]) < most * np.std(x)
+    for name, least in (("smokes", 0.7), ("mood", 0.6), ("town", 0.6), ("sex", 0.8)):
+        at = hidden[:, full.columns.get_loc(name)]
+        p = posterior.probabilities(name)
+        assert list(p.index) == list(frame.index)
+        np.testing.assert_allclose(p.sum(axis=1), 1, rtol=1e-5)
+        chosen = p.idxmax(axis=1)
+        assert np.mean((chosen == full[name])[at]) > least
+
+
+def test_intervals_have_the_units_of_their_column_and_hold_what_was_hidden(full, frame, posterior):
+    for name in ("kg", "visits"):
+        rows = frame.index[frame[name].isna()]
+        low, high = posterior.predict_interval(rows, name).T
+        x = full.loc[rows, name].astype(float)
+        assert 0.75 <= np.mean((low <= x) & (x <= high)) <= 1
+        sd = posterior.predict_std(rows, name)
+        assert np.all((high - low > 2 * sd) & (high - low < 5 * sd))
+        assert posterior.probability(rows[0], name, above=low[0])[0] == pytest.approx(
+            0.95, abs=0.01
+        )
+    levels = posterior.predict_interval(0, ["smokes", "mood", "town=Ulm"])
+    assert np.isin(levels, [0, 1, 2]).all()
+    assert np.isfinite(posterior.log_density(frame.iloc[:9])).all()
+
+
+def test_a_copy_has_the_types_order_and_labels_of_the_table(frame, posterior):
+    some = frame[["town", "visits", "smokes", "mood", "kg", "sex", "cm", "dose"]].iloc[20:5:-1]
+    one, two = posterior.impute(some, 2, random_state=0)
+    assert one.isna().sum().sum() == 0
+    assert not one.equals(two)
+    pd.testing.assert_frame_equal(one, posterior.impute(some, 1, random_state=0)[0])
+    seen = some.notna()
+    for name in some:
+        wanted = "Float64" if name == "visits" else some[name].dtype  # drawn numbers are not whole
+        assert one[name].dtype == wanted
+        assert (one[name][seen[name]] == some[name][seen[name]]).all()
+    assert list(one.columns) == list(some.columns)
+    pd.testing.assert_index_equal(one.index, some.index)
+
+
+def test_classes_are_drawn_as_often_as_their_probability(frame, posterior):
+    holes = frame.index[frame["town"].isna()]
+    copies = posterior.impute(frame.loc[holes], 150, random_state=0)
+    share = np.mean([pd.get_dummies(copy["town"]).to_numpy() for copy in copies], axis=0)
+    p = posterior.probabilities("town").loc[holes].to_numpy()
+    assert np.abs(share - p).max() < 5 * np.sqrt(0.25 / 150)
+
+
+def test_a_file_gives_the_same_bits(frame, posterior, tmp_path):
+    posterior.save(tmp_path / "posterior.nc")
+    again = nmd.load(tmp_path / "posterior.nc")
+    xr.testing.assert_identical(again.draws, posterior.draws)
+    assert (again.noise, again.kinds, again.loss) == (
+        posterior.noise,
+        posterior.kinds,
+        posterior.loss,
+    )
+    np.testing.assert_array_equal(again.reconstruct(), posterior.reconstruct())
+    copies = (each.impute(frame, 1, random_state=0)[0] for each in (again, posterior))
+    pd.testing.assert_frame_equal(*copies)
+
+
+def test_what_is_shown(posterior):
+    text = repr(posterior)
+    assert "Gaussian noise (4), ordinal levels (6)" in text
+    assert "ordinal levels (6)" in posterior._repr_html_()
+
+
+def test_new_rows_are_those_of_the_table(full, frame, posterior):
+    new = with_holes(people(40, seed=7), 0.3)
+    folded = posterior.fold_in(new, random_state=0)
+    copy = folded.impute(new, 1, random_state=0)[0]
+    assert list(copy.dtypes.drop("visits")) == list(new.dtypes.drop("visits"))
+    same = posterior.fold_in(frame.iloc[:30], random_state=0)
+    at = np.arange(30)[:, None], np.arange(10)
+    spread = posterior.predict_std(*at, noise=False)
+    assert np.abs(same.predict(*at) - posterior.predict(*at)).max() < 1.5 * spread.max() + 0.1
+    with pytest.raises(ValueError, match="'Rom' in column 'town'"):
+        posterior.fold_in(new.iloc[:1].assign(town=pd.Categorical(["Rom"])))
+
+
+def numbers_of(m=40):
+    """Return numbers, yes/no and levels as a matrix with holes, and the loss of each column."""
+    rng = np.random.default_rng(3)
+    w = rng.normal(size=m)
+    T = np.outer(w, [1, -1, 1, 0.8]) + 0.4 * rng.normal(size=(m, 4))
+    X = np.column_stack(
+        [5 + T[:, 0], 100 * T[:, 1], T[:, 2] > 0, 1 + np.digitize(T[:, 3], [-1, 1])]
+    )
+    return X, rng.random(X.shape) < 0.7, ["frobenius", "frobenius", "logistic", "ordinal"]
+
+
+@pytest.mark.parametrize("options", [{}, {"offsets": "both", "init": "random", "chains": 2}])
+def test_sparse_and_dense_tables_have_the_same_bits(options):
+    X, seen, loss = numbers_of()
+    rows, columns = np.nonzero(seen)
+    stored = sparse.csr_array(sparse.coo_array((X[seen], (rows, columns)), X.shape))  # with zeros
+    weights = np.random.default_rng(0).uniform(0.5, 2, X.shape)
+    options = {"loss": loss, "weights": weights} | QUICK | options
+    dense = nmd.sample(np.where(seen, X, np.nan), 2, **options)
+    xr.testing.assert_identical(dense.draws, nmd.sample(stored, 2, **options).draws)
+
+
+def test_threads_do_not_change_the_bits():
+    X, _, loss = numbers_of(9000)
+    one, two = (
+        nmd.sample(X, 2, loss=loss, **QUICK | {"draws": 3}, compute=nmd.Compute(threads=t))
+        for t in (1, 2)
+    )
+    xr.testing.assert_identical(one.draws, two.draws)
+
+
+def test_a_run_that_was_stopped_goes_on(tmp_path):
+    X, seen, loss = numbers_of()
+    data, path = np.where(seen, X, np.nan), tmp_path / "run.nc"
+    whole = nmd.sample(data, 2, loss=loss, **QUICK)
+    compute = nmd.Compute(checkpoint=path, checkpoint_every=0)
+    options = {"loss": loss, "compute": compute} | QUICK
+    first = nmd.sample(data, 2, callback=lambda sweep: sweep.sweep == 13, **options)
+    assert first.stop_reason.code == "callback"
+    xr.testing.assert_identical(nmd.resume(path, data).draws, whole.draws)
+
+
+def test_going_on_is_one_long_run():
+    X, seen, loss = numbers_of()
+    data = np.where(seen, X, np.nan)
+    whole = nmd.sample(data, 2, loss=loss, **QUICK | {"draws": 24})
+    before = nmd.sample(data, 2, loss=loss, **QUICK)
+    both = nmd.sample(data, 2, loss=loss, init=before, **QUICK | {"draws": 4, "tune": None})
+    np.testing.assert_allclose(both.draws["rho"], whole.draws["rho"], rtol=0.05)
+    with pytest.raises(ValueError, match="noise"):
+        nmd.sample(np.abs(data), 2, init=before, **QUICK)
+
+
+@pytest.mark.parametrize("one", [False, True], ids=["columns", "ordered levels alone"])
+def test_targets_are_the_moments_of_all_sweeps(one):
+    X, seen, loss = numbers_of()
+    if one:
+        X, loss = np.tile(X[:, 3:], 4) + 0, "ordinal"
+    at = [0, 3, 5, 9], [0, 1, 2, 3]
+    data = np.where(seen, X, np.nan)
+    targets = nmd.sample(data, 2, loss=loss, targets=at, **QUICK).targets
+    every = nmd.sample(data, 2, loss=loss, **QUICK)
+    np.testing.assert_allclose(targets["mean"], every.predict(*at), rtol=1e-4)
+    np.testing.assert_allclose(targets["std"], every.predict_std(*at, noise=False), rtol=1e-3)
+
+
+def test_limits_of_a_table_say_what_they_hide():
+    whole = people(200, seed=2)
+    level, code = 64.0, whole["mood"].cat.codes
+    below, least = (whole["kg"] < level).to_numpy(), (code >= 1).to_numpy()
+    X = with_holes(whole, 0.1).assign(kg=np.where(below, level, whole["kg"]))
+    X["mood"] = pd.Categorical.from_codes(
+        np.where(least, 1, code), whole["mood"].cat.categories, ordered=True
+    )
+    masks = {name: pd.DataFrame(False, X.index, X.columns) for name in ("at_most", "at_least")}
+    masks["at_most"]["kg"], masks["at_least"]["mood"] = below, least
+    posterior = nmd.sample(X, 3, draws=150, random_state=0, **masks)
+    rows = X.index[below]
+    low, high = posterior.predict_interval(rows, "kg").T
+    x = whole.loc[rows, "kg"]
+    assert np.mean((low <= x) & (x <= np.minimum(high, level))) >= 0.8
+    assert np.mean(posterior.predict(rows, "kg")) < level
+    error = np.sqrt(np.mean((posterior.predict(rows, "kg") - x) ** 2))
+    assert error < 0.7 * np.sqrt(np.mean((level - x) ** 2))
+    p = posterior.probabilities("mood")
+    assert p.loc[~least, "never"].mean() > p.loc[least, "never"].mean() + 0.2
+
+
+def test_weights_and_limits_of_ordered_levels():
+    X, seen, _ = numbers_of()
+    levels = np.where(seen, np.tile(X[:, 3:], 4), np.nan)
+    plain = nmd.sample(levels, 2, loss="ordinal", **QUICK)
+    ones = nmd.sample(levels, 2, loss="ordinal", weights=np.ones(X.shape), **QUICK)
+    np.testing.assert_allclose(plain.draws["W"], ones.draws["W"], rtol=1e-4, atol=1e-5)
+    high = levels == 3
+    limited = nmd.sample(levels, 2, loss="ordinal", at_least=high, **QUICK)  # there is none above
+    for name in ("W", "cut_points"):
+        assert np.isfinite(limited.draws[name]).all()
+    several = nmd.sample(levels, 2, loss=["ordinal"] * 4, at_least=high, **QUICK)
+    assert several.draws["cut_points"].shape == (1, 20, 4, 2)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"loss": (["frobenius", "l1"], np.zeros((40, 4), int))}, "loss= for each entry"),
+        ({"nonlinearity": ["relu"] * 4}, "cut points are learned"),
+        ({"noise": "before", "nonlinearity": ["square", "relu", "identity", "identity"]}, "noise"),
+    ],
+)
+def test_what_cannot_be_drawn_is_refused(change, words):
+    X, _, loss = numbers_of()
+    with pytest.raises(ValueError, match=words):
+        nmd.sample(X, 2, **{"loss": loss} | QUICK | change)
+
+
+def test_numbers_are_not_classes(posterior):
+    with pytest.raises(ValueError, match="'kg' holds numbers"):
+        posterior.probabilities("kg")
