@@ -93,8 +93,7 @@ def describe(
     size = check_size("X", max(-low, high), observations.dtype)
     refuse_wrong_parts(model, observations)
     limits = limit_model(observations, options.solver.limit_noise)
-    only = observed_only(observations, options.solver.split)
-    return Facts(model, f, d, rank, limits, size, only)
+    return Facts(model, f, d, rank, limits, size, observed_only(observations, options.solver.split))
 
 
 def stand_in(nonlinearity: Any, loss: Any) -> Model:

@@ -100,7 +100,8 @@ def _penalty_rule(problem: Problem, scaling: Scaling, options: Options) -> Penal
     if scaling.rho_has_no_unit:
         if options.solver.initial_rho is not None or problem.observations.weights is None:
             return rule
-        weight = mean_weight(problem.observations)
+        count = problem.observations.sum_of(lambda x, weights: np.ones_like(x))
+        weight = problem.observations.sum_of(lambda x, weights: weights) / count  # the unit of ρ
         return replace(rule, initial=rule.initial * weight, unit=rule.unit * weight)
     pair, natural = problem.pair, problem.natural_penalty
     if pair.even:
@@ -109,12 +110,6 @@ def _penalty_rule(problem: Problem, scaling: Scaling, options: Options) -> Penal
     # From a small ρ, `BALANCED` may stay there with an even f and a loss other than a square.
     settles = not pair.smooth or (pair.even and pair.degrees[1] != 2)
     return replace(RELAXING if settles else BALANCED, initial=initial, unit=natural)
-
-
-def mean_weight(observations: Observations) -> float:
-    """Return the mean weight of the observed entries, in units of which ρ and ridges are."""
-    count = observations.sum_of(lambda x, weights: np.ones_like(x))
-    return observations.sum_of(lambda x, weights: weights) / count
 
 
 def observed_only(observations: Observations, split: str) -> bool:

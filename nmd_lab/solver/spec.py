@@ -45,8 +45,3 @@ class Spec(Options):
     last: bool = False
     selection: dict[str, Any] | None = None
     spent: float = 0.0
-
-    @property
-    def time_left(self) -> float | None:
-        """Seconds of `time_limit` that are left for the starts; None without a limit."""
-        return None if self.time_limit is None else max(self.time_limit - self.spent, 0.0)

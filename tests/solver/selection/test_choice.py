@@ -246,7 +246,7 @@ def test_given_entries_judge_the_choice_and_are_not_fitted():
 @pytest.mark.parametrize("limit", [0.0, 0.1, 1.0, 4.0])
 def test_a_time_limit_is_for_trials_and_fit(limit, clock):
     fit = nmd.complete(holes(), time_limit=limit, max_iter=10**6, tol=0, random_state=0)
-    assert fit.stop_reason.code == "time_limit"
+    assert fit.stop_reason == f"time_limit: {limit:g} s passed"
     trials = fit.selection
     assert trials.sizes["trial"] >= 1
     assert float(trials["seconds"].sum()) <= 0.5 * limit + 1.0
