@@ -10,7 +10,7 @@ from typing import Any
 
 from ._fit_warnings import messages_after, messages_before, warn
 from ._interruption import Interruption, interruptible
-from ._labelled import label
+from ._package import package
 from ._threads import one_thread
 from .checkpoint.call import Call
 from .data.labels import is_dask
@@ -45,11 +45,11 @@ def _fitted(prepared: Prepared, signals: Interruption) -> Decomposition:
     observations = prepared.problem.observations
     warn(messages_before(prepared), stacklevel=4)
     solution = solve(prepared)
-    fit = label(prepared, solution)
+    fit = package(prepared, solution)
     with observations.elsewhere.computing() if observations.elsewhere else nullcontext():
         warn(messages_after(fit, prepared), stacklevel=4)
     if signals and not signals.reported:
-        fit = label(prepared, solution.after(signals))
+        fit = package(prepared, solution.after(signals))
     if observations.scratch is not None:
         observations.scratch.close()
     return fit

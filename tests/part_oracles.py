@@ -100,7 +100,7 @@ def kinks(f, x):
 
 
 def branch_points(f, v, x):
-    """Points of a periodic f around v: ends of branches, from both sides, and preimages of x."""
+    """Points of a periodic f around v: ends of branches, from both sides, and t with f(t) = x."""
     period, start = f[1], (f[2] if len(f) > 2 else -f[1] / 2)
     k = np.floor((v - start) / period)
     points = []

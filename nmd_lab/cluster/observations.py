@@ -199,9 +199,9 @@ class ClusterObservations(Observations):
         """Return a W of pieces beside each other."""
         return stacked(self.cluster, pieces, dtype)
 
-    def allow(self, W: ClusterRows, solved: slice, of_W: ConstrainedColumns | None) -> None:
+    def allow(self, W: ClusterRows, solved: slice, W_constraint: ConstrainedColumns | None) -> None:
         """Put the nearest allowed rows in the place of those of a start."""
-        self.cluster.map(allow_rows, self.name, W.name, solved, of_W, changes=True)
+        self.cluster.map(allow_rows, self.name, W.name, solved, W_constraint, changes=True)
 
     def result(self, W: ClusterRows) -> Any:
         """Return W for a result, as an array or an array of Dask."""

@@ -42,11 +42,11 @@ def optimality_on_cluster(
         data_term, primal, *products, gradient_H = cluster.sum(slopes, *arguments)
         if problem.is_constrained:
             size = 2 * max(data_term, problem.reference) or 1.0
-            move_of_H = _move_of_columns(problem, H_aug, gradient_H, size)
+            H_move = _move_of_columns(problem, H_aug, gradient_H, size)
             rows = np.diag(products[2])[problem.solved(W_aug)[0]]
             squares = float(rows.sum()) or 1.0
             (moved,) = cluster.sum(squared_move, *arguments, squares / size)
-            violation = max(move_of_H, math.sqrt(moved / squares))
+            violation = max(H_move, math.sqrt(moved / squares))
         else:
             violation = _violation(problem, H_aug, data_term, products, gradient_H)
         lowest = min(lowest, max(violation, math.sqrt(primal) / problem.size_of_T))
@@ -71,7 +71,7 @@ def _violation(
     """Return the larger relative norm of the gradients of W and of H, for balanced factors."""
     squares, cross, gram = products
     rank = gram.shape[0] - problem.offset_columns.width
-    of_W, of_H = problem.alphas(rank)
+    W_alphas, H_alphas = problem.alphas(rank)
     solved_W, solved_H = problem.offset_columns.solved(rank)
     columns = problem.offset_columns.components(gram.shape[0])
     turn = _balancing(gram[columns, columns], H_aug[columns].astype(np.float64))
@@ -82,14 +82,14 @@ def _violation(
     inverse = np.linalg.inv(M)  # the gradient of W M is G M⁻ᵀ
     squares, cross = inverse @ squares @ inverse.T, inverse @ cross @ M
     alpha = np.zeros(len(gram))
-    alpha[solved_W] = of_W
+    alpha[solved_W] = W_alphas
     # the squares of G + W alpha, column by column
     with_ridge = np.diag(squares) + 2 * alpha * np.diag(cross) + alpha**2 * np.diag(gram)
     norm_W = math.sqrt(max(float(np.diag(gram)[solved_W].sum()), 0.0))
     slope_W = math.sqrt(max(float(with_ridge[solved_W].sum()), 0.0))
-    slope_H = float(np.linalg.norm(G[solved_H] + of_H[:, None] * H[solved_H]))
-    ridge = 0.5 * float(of_W @ np.diag(gram)[solved_W])
-    ridge += 0.5 * float(of_H @ np.square(H[solved_H]).sum(axis=1))
+    slope_H = float(np.linalg.norm(G[solved_H] + H_alphas[:, None] * H[solved_H]))
+    ridge = 0.5 * float(W_alphas @ np.diag(gram)[solved_W])
+    ridge += 0.5 * float(H_alphas @ np.square(H[solved_H]).sum(axis=1))
     size = 2 * max(data_term + ridge, problem.reference) or 1.0
     return max(slope_W * norm_W, slope_H * float(np.linalg.norm(H[solved_H]))) / size
 

@@ -39,7 +39,7 @@ def problem_of(partition: Partition, data: str, problem: Any) -> Any:
 def sweep_rows(
     partition: Partition,
     name: str,
-    of_W: str,
+    W_name: str,
     of_next: str,
     H: FloatArray,
     penalty: float,
@@ -49,7 +49,7 @@ def sweep_rows(
 ) -> tuple[Any, ...]:
     """Make the pass over the rows of a partition."""
     sweep: Sweep = partition.objects[name]
-    W: FloatArray = partition.objects[of_W]
+    W: FloatArray = partition.objects[W_name]
     sweep.split_variable.rescale(factor)
     next_W = W.copy()
     StW, CtW, sums = sweep.work_on_rows(W, H, penalty, next_W, update=update, projected=projected)
@@ -57,17 +57,17 @@ def sweep_rows(
     if isinstance(sweep, ObservedSweep):
         StW = np.zeros((0, 0), StW.dtype)  # its H-step has sums of its own
     change, value = next_W - W, 0.0
-    if sweep.of_W is not None:
-        value = sweep.of_W.value(next_W[:, sweep.solved_W])
+    if sweep.W_constraint is not None:
+        value = sweep.W_constraint.value(next_W[:, sweep.solved_W])
     return StW, CtW, sums, next_W.T @ next_W, next_W.T @ change, change.T @ change, value
 
 
 def column_sums(
-    partition: Partition, name: str, of_W: str, of_next: str, H: FloatArray
+    partition: Partition, name: str, W_name: str, next_name: str, H: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """Return the sums for the H-step of `ObservedSweep`; see its method of this name."""
     sweep: ObservedSweep = partition.objects[name]
-    W, next_W = partition.objects[of_W], partition.objects[of_next]
+    W, next_W = partition.objects[W_name], partition.objects[next_name]
     sums: tuple[FloatArray, FloatArray] = sweep.column_sums(next_W - W, next_W, H)
     return sums
 

@@ -114,12 +114,16 @@ def multiply_rows(
 
 
 def allow_rows(
-    partition: Partition, data: str, name: str, solved: slice, of_W: ConstrainedColumns | None
+    partition: Partition,
+    data: str,
+    name: str,
+    solved: slice,
+    W_constraint: ConstrainedColumns | None,
 ) -> tuple[()]:
     """Put the nearest rows that are allowed in the place of those of a start."""
     W = partition.objects[name].copy()
     W[partition.rows[data].counts(1) == 0, solved] = 0
-    if of_W is not None:
-        W[:, solved] = of_W.project(W[:, solved])
+    if W_constraint is not None:
+        W[:, solved] = W_constraint.project(W[:, solved])
     partition.objects[name] = W
     return ()

@@ -153,11 +153,11 @@ class ObservedOnCluster(ClusterPasses, ObservedSweep):
         names = (self.named.name, W.name, next_W.name)
         normals, steps = self.cluster.sum(column_sums, *names, H)
         ridge, next_Ht = self._ridge_of_columns(result, penalty), np.ascontiguousarray(H.T)
-        if self.of_H is None:
+        if self.H_constraint is None:
             solve_columns(normals, steps, self.solved_H, ridge, next_Ht)
         else:
             arguments = (normals, steps, self.solved_H, ridge, next_Ht)
-            constrained_from_sums(self.of_H, penalty, *arguments)
+            constrained_from_sums(self.H_constraint, penalty, *arguments)
         return np.ascontiguousarray(next_Ht.T)
 
 
@@ -168,9 +168,13 @@ def sweep_on_cluster(
 
     T and U are at their start, or as they were read for an earlier sweep.
     """
-    of_W, of_H = problem.constrained_columns(rank)
-    for name, each in (("w_constraint", of_W), ("h_constraint", of_H)):
-        if each is not None and each.couples_rows and (each is of_W or problem.observed_only):
+    W_constraint, H_constraint = problem.constrained_columns(rank)
+    for name, each in (("w_constraint", W_constraint), ("h_constraint", H_constraint)):
+        if (
+            each is not None
+            and each.couples_rows
+            and (each is W_constraint or problem.observed_only)
+        ):
             raise ValueError(
                 f"{name}={each.constraint!r} does not go with rows on a cluster, which it couples: "
                 "leave client= out, or take another constraint."
@@ -193,7 +197,7 @@ def sweep_on_cluster(
     kind: Any = ObservedOnCluster if problem.observed_only else EverywhereOnCluster
     empty = () if problem.observed_only else (problem.empty[1],)
     sweep: EverywhereOnCluster | ObservedOnCluster = kind(
-        *storages, *ridges, *solved, 1, of_W, of_H, *empty
+        *storages, *ridges, *solved, 1, W_constraint, H_constraint, *empty
     )
     sweep.on(named)
     return sweep

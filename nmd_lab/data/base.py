@@ -74,7 +74,7 @@ class Elsewhere(Protocol):
     def stacked(self, pieces: Sequence[Any], dtype: Any) -> Any:
         """Return a W of pieces beside each other: matrices, columns, numbers."""
 
-    def allow(self, W: Any, solved: slice, of_W: Any) -> None:
+    def allow(self, W: Any, solved: slice, W_constraint: Any) -> None:
         """Put the nearest allowed rows in the place of those of a start."""
 
     def result(self, W: Any) -> Any:

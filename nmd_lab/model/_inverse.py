@@ -14,7 +14,7 @@ FLAT = 0.02
 """Share of the steepest slope on the way from 0 at which the way ends."""
 
 
-def nearest_preimage(f: Nonlinearity, x: NDArray[np.floating]) -> NDArray[np.floating]:
+def nearest_inverse(f: Nonlinearity, x: NDArray[np.floating]) -> NDArray[np.floating]:
     """Return the t nearest to 0 with f(t) = x.
 
     Where f becomes flat, as a sigmoid does, the way ends: a value beyond has the t at this end.

@@ -91,10 +91,10 @@ COMPILED = (
 )
 """What is expected of the functions of a loss or a nonlinearity."""
 
-Law = tuple[str, Callable[[], Iterator[Failure]]]
+Check = tuple[str, Callable[[], Iterator[Failure]]]
 
 
-def report_of(subject: object, tried: list[Law]) -> CheckReport:
+def report_of(subject: object, tried: list[Check]) -> CheckReport:
     """Return the report of the checks; an exception is a failure of its check."""
     failures: list[Failure] = []
     for check, run in tried:
@@ -155,7 +155,7 @@ def check_loss(loss: Loss, *, x: object = None, n: int = 300, random_state: int 
     data = rng.choice(data, n)
     few, y = np.unique(data)[:: max(1, n // 25)], _values_inside(loss, rng)
     rho, centre = 10.0 ** rng.uniform(-3, 3, n), data + _spread(rng, n)
-    tried: list[Law] = [
+    tried: list[Check] = [
         (
             "d is a number inside its domain, and bounded below",
             lambda: checks.loss_values(loss, few, y),
@@ -222,7 +222,7 @@ def check_nonlinearity(
     rng = np.random.default_rng(random_state)
     points = np.linspace(-8, 8, 321) if t is None else np.ravel(np.asarray(t, dtype=float))
     points = np.concatenate([points, rng.uniform(points.min(), points.max(), 100)])
-    tried: list[Law] = [
+    tried: list[Check] = [
         ("f is finite", lambda: checks.f_is_finite(f, points)),
         ("f is continuous", lambda: checks.f_is_continuous(f, points)),
         ("derivative is that of f", lambda: checks.f_derivative(f, points)),

@@ -124,7 +124,7 @@ class Exp(Nonlinearity):
         """Return exp(t)."""
         return math.exp(1.0 * float(t)) if -LARGEST < t < LARGEST else 0.0
 
-    def preimage(self, x: NDArray[np.floating]) -> NDArray[np.floating]:
+    def pseudo_inverse(self, x: NDArray[np.floating]) -> NDArray[np.floating]:
         """Return log(x), and log(0.1) where x is not positive."""
         positive = np.where(x > 0, np.maximum(x, 1e-30), INSTEAD_OF_ZERO)
         return np.asarray(np.log(positive), dtype=x.dtype)

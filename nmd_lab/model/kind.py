@@ -165,7 +165,7 @@ class Kind(NamedTuple):
     def pseudo_inverse(self, x: FloatArray) -> FloatArray:
         """Return the starting T, finite, with f near what suits x, in the units of WH."""
         start: FloatArray = (
-            self.nonlinearity.preimage(self.loss.target(x)) - self.centre
+            self.nonlinearity.pseudo_inverse(self.loss.target(x)) - self.centre
         ) / self.size
         return start
 

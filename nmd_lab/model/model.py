@@ -185,7 +185,7 @@ class Model:
     def pseudo_inverse(self, x: FloatArray, rows: Any = 0, columns: Any = 0) -> FloatArray:
         """Return the starting T, finite, with f near what suits X."""
         if self.which is None:
-            return self.nonlinearity.preimage(self.loss.target(x))
+            return self.nonlinearity.pseudo_inverse(self.loss.target(x))
         return self._each(lambda kind, x: kind.pseudo_inverse(x), rows, columns, x)
 
     def compares(self, rows: Any = 0, columns: Any = 0) -> Any:

@@ -209,7 +209,7 @@ class Square(Nonlinearity):
         """Return t squared."""
         return t * t
 
-    def preimage(self, x: NDArray[np.floating]) -> NDArray[np.floating]:
+    def pseudo_inverse(self, x: NDArray[np.floating]) -> NDArray[np.floating]:
         """Return √X, 0 for negative x."""
         return np.asarray(np.sqrt(np.maximum(x, 0)))
 

@@ -108,7 +108,7 @@ class Nonlinearity(ModelPart):
         """Return the linear pieces of f from left to right; None if f is not piecewise linear."""
         return None
 
-    def preimage(self, x: NDArray[np.floating]) -> NDArray[np.floating]:
+    def pseudo_inverse(self, x: NDArray[np.floating]) -> NDArray[np.floating]:
         """Return the initial T, with f(T) near X (the paper's section on experiments)."""
         return x
 

@@ -69,7 +69,7 @@ class Wrap(Nonlinearity):
         wrapped = t - p[0] * math.floor((t - p[1]) / p[0])
         return min(max(wrapped, p[1]), p[1] + p[0])
 
-    def preimage(self, x: NDArray[np.floating]) -> NDArray[np.floating]:
+    def pseudo_inverse(self, x: NDArray[np.floating]) -> NDArray[np.floating]:
         """Return x moved to the range."""
         return np.asarray(self(x), dtype=x.dtype)
 

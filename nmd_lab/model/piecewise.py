@@ -62,7 +62,7 @@ class LeakyReLU(Nonlinearity):
         """Return the pieces of f."""
         return (Piece(-math.inf, 0.0, self.slope, 0.0), Piece(0.0, math.inf, 1.0, 0.0))
 
-    def preimage(self, x: NDArray[np.floating]) -> NDArray[np.floating]:
+    def pseudo_inverse(self, x: NDArray[np.floating]) -> NDArray[np.floating]:
         """Return X, with negative values divided by the slope."""
         return np.where(x < 0, x / self.slope, x) if self.slope > 0 else x
 
@@ -113,7 +113,7 @@ class SoftThreshold(Nonlinearity):
             Piece(c, math.inf, 1.0, -c),
         )
 
-    def preimage(self, x: NDArray[np.floating]) -> NDArray[np.floating]:
+    def pseudo_inverse(self, x: NDArray[np.floating]) -> NDArray[np.floating]:
         """Return X, moved away from zero by the threshold."""
         moved: NDArray[np.floating] = x + np.sign(x) * x.dtype.type(self.threshold)
         return moved
@@ -166,7 +166,7 @@ class AbsoluteOffset(Nonlinearity):
         """Return the pieces of f for t >= 0."""
         return (Piece(0.0, math.inf, 1.0, self.offset),)
 
-    def preimage(self, x: NDArray[np.floating]) -> NDArray[np.floating]:
+    def pseudo_inverse(self, x: NDArray[np.floating]) -> NDArray[np.floating]:
         """Return X minus the offset, at least 0."""
         return np.maximum(x - x.dtype.type(self.offset), 0)
 
@@ -278,7 +278,7 @@ class PiecewiseLinear(Nonlinearity):
         rows = zip(ends[:-1], ends[1:], self.slopes, self._intercepts(), strict=True)
         return tuple(Piece(*row) for row in rows)
 
-    def preimage(self, x: NDArray[np.floating]) -> NDArray[np.floating]:
+    def pseudo_inverse(self, x: NDArray[np.floating]) -> NDArray[np.floating]:
         """Return the t nearest to zero with f(t) = x, or else with f(t) as near as possible."""
         best = np.zeros(np.shape(x))
         gap, length = np.full(best.shape, math.inf), np.full(best.shape, math.inf)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from nmd_lab._errors import sentence
 from nmd_lab._numba import compile_scalar
 
-from ._inverse import nearest_preimage
+from ._inverse import nearest_inverse
 from .nonlinearities import Nonlinearity
 
 ScalarFunction = Callable[[float], float]
@@ -91,9 +91,9 @@ class Smooth(Nonlinearity):
     def __init__(self, *args: Any, **options: Any) -> None:
         """Do nothing: the class holds the function."""
 
-    def preimage(self, x: NDArray[np.floating]) -> NDArray[np.floating]:
+    def pseudo_inverse(self, x: NDArray[np.floating]) -> NDArray[np.floating]:
         """Return the t nearest to 0 with f(t) = x, or with f(t) near x where f hardly rises."""
-        return nearest_preimage(self, x)
+        return nearest_inverse(self, x)
 
     def __repr__(self) -> str:
         return f"Smooth({self.name})" if self.arguments else "Smooth"

@@ -150,9 +150,9 @@ def _more_labels(dim: str, index: Any, new_dim: str, W: xr.DataArray) -> Any:
         raise ValueError(
             f"rows has row labels of {new.nlevels} levels: give the {index.nlevels} of the fit."
         )
-    known = new.isin(index) | new.duplicated()
-    if known.any():
-        label = new[int(np.argmax(known))]
+    repeated = new.isin(index) | new.duplicated()
+    if repeated.any():
+        label = new[int(np.argmax(repeated))]
         raise ValueError(
             f"rows has the row label {plain_label(label)!r}, which is there already: give each row "
             "a new one."

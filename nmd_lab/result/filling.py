@@ -117,8 +117,8 @@ class Filling(Factors):
         model = self.fitted.block(data.rows, data.columns)
         if is_frame(X):
             return self._filled_frame(X, model, data)
-        given = data.observations.to_array()
-        filled = np.where(np.isnan(given), model.astype(given.dtype), given)
+        x = data.observations.to_array()
+        filled = np.where(np.isnan(x), model.astype(x.dtype), x)
         return dense_like(X, data.observations.labels, filled)
 
     def _filled_frame(self, frame: Any, model: FloatArray, data: Any) -> Any:

@@ -21,9 +21,11 @@ from nmd_lab.model.model import Model
 from nmd_lab.model.row_model import RowModel
 
 
-def fold_in(labels: Labels, model: RowModel, X: Any, unknown: str, **given: Any) -> xr.DataArray:
+def fold_in(
+    labels: Labels, model: RowModel, X: Any, unknown: str, **arguments: Any
+) -> xr.DataArray:
     """Return the labelled rows of W for new rows of X; see `Predictions.fold_in`."""
-    observed = observe_rows(labels, X, absent_are_zeros=model.absent_are_zeros, **given)
+    observed = observe_rows(labels, X, absent_are_zeros=model.absent_are_zeros, **arguments)
     observations, columns = match_rows(labels, observed, unknown)
     W, offsets = fold_rows(model, observations, columns)
     labelled = observed.labels.label_rows(W)
@@ -69,18 +71,18 @@ def match_rows(
     """Return new rows without unknown columns, and the position in the fit of each other column."""
     of_rows = observations.labels
     columns = known_columns(labels, observations, unknown)
-    known = columns >= 0
-    if not known.all():
+    in_fit = columns >= 0
+    if not in_fit.all():
         rows = observations.as_sparse()
-        keep = known[rows.indices]
+        keep = in_fit[rows.indices]
         m, dtype = rows.shape[0], rows.indptr.dtype
         observations = replace(
             rows,
             values=rows.values[keep],
             weights=None if rows.weights is None else rows.weights[keep],
             indptr=row_pointers(rows.rows[keep], m, dtype),
-            indices=(np.cumsum(known) - 1)[rows.indices[keep]].astype(rows.indices.dtype),
-            labels=Labels.plain((m, int(known.sum()))),
+            indices=(np.cumsum(in_fit) - 1)[rows.indices[keep]].astype(rows.indices.dtype),
+            labels=Labels.plain((m, int(in_fit.sum()))),
             limits=None if rows.limits is None else rows.limits.at(keep),
         )
     empty = np.flatnonzero(observations.counts(1) == 0)
@@ -91,7 +93,7 @@ def match_rows(
             f"X has no observed entry in the rows {first_few(names)}: leave them out, or give "
             "unknown='offsets'."
         )
-    return observations, columns[known]
+    return observations, columns[in_fit]
 
 
 def fold_rows(

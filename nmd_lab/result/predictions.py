@@ -195,5 +195,5 @@ class Predictions(Factors):
             if observed is not None or weights is not None or limits:
                 raise ValueError("X is an array of Dask: give NaN where an entry is missing.")
             return fold_in_blocks(self.model, X)
-        given = {"observed": observed, "weights": weights, "limits": limits}
-        return fold_in(self.labels, self.model, X, unknown, **given)
+        arguments = {"observed": observed, "weights": weights, "limits": limits}
+        return fold_in(self.labels, self.model, X, unknown, **arguments)

@@ -154,8 +154,8 @@ def ranking(
     """Return the largest numbers of rows, given their positions."""
     k = check_integer("k", k, 1)
     n = fit.shape[1]
-    known = _known_columns(fit, exclude)
-    found = [_best(fit, row, k, known(int(row))) for row in rows]
+    excluded = _known_columns(fit, exclude)
+    found = [_best(fit, row, k, excluded(int(row))) for row in rows]
     columns = _flat(fit.columns, "column_")
     name = fit.labels.name or "prediction"
     if one_row:
@@ -163,8 +163,8 @@ def ranking(
         dim = str(columns.dims[0])
         chosen = columns.isel({dim: best}).copy(data=scores).rename(name)
         along = _flat(fit.rows, "row_")
-        own = along.isel({along.dims[0]: int(rows[0])}).coords
-        names = {label: value for label, value in own.items() if label not in chosen.coords}
+        coords = along.isel({along.dims[0]: int(rows[0])}).coords
+        names = {label: value for label, value in coords.items() if label not in chosen.coords}
         return chosen.assign_coords({**names, "position": (dim, best)}).assign_attrs(
             row=int(rows[0])
         )
@@ -177,7 +177,7 @@ def ranking(
 
 
 def _best(
-    fit: ScoredRows, row: int, k: int, known: NDArray[np.integer]
+    fit: ScoredRows, row: int, k: int, excluded: NDArray[np.integer]
 ) -> tuple[NDArray[np.intp], NDArray[np.floating]]:
     """Return the columns of the k largest predictions of a row, and these predictions."""
     n = fit.shape[1]
@@ -186,7 +186,7 @@ def _best(
     allowed = np.ones(n, dtype=bool)
     if table is not None and table.of_values.any():  # attributes are in other units
         allowed = table.of_values
-    allowed[known] = False
+    allowed[excluded] = False
     columns = np.flatnonzero(allowed)
     best = columns[np.argsort(-scores[columns], kind="stable")[:k]]
     return best, scores[best]
@@ -231,11 +231,11 @@ def _known_columns(fit: ScoredRows, exclude: Any) -> KnownColumns:
     are_flags = not is_sparse(exclude) and np.asarray(exclude).dtype == bool
     with errors_about("exclude"):
         observations = observe_beside(fit.labels, exclude, observed=exclude if are_flags else None)
-    own = observations.labels
-    row_positions, column_positions = (match(own, fit.labels, axis) for axis in AXES)
+    labels = observations.labels
+    row_positions, column_positions = (match(labels, fit.labels, axis) for axis in AXES)
     if row_positions is None or column_positions is None:
         raise ValueError(
-            f"exclude has shape {own.shape}: give it the shape of X, {fit.labels.shape}."
+            f"exclude has shape {labels.shape}: give it the shape of X, {fit.labels.shape}."
         )
     i, j, _ = observations.entries()
     i, j = row_positions[i], column_positions[j]
@@ -248,8 +248,8 @@ def _listed_columns(labels: Labels, exclude: Any) -> NDArray[np.intp]:
     """Return the positions of a list of columns, or of those that a Series has values for."""
     index = index_of(labels, "columns")
     if hasattr(exclude, "index") and hasattr(exclude, "notna") and index is not None:
-        known = exclude if exclude.dtype == bool else exclude.notna()
-        found: NDArray[np.intp] = index.get_indexer(exclude.index[known.to_numpy()])
+        chosen = exclude if exclude.dtype == bool else exclude.notna()
+        found: NDArray[np.intp] = index.get_indexer(exclude.index[chosen.to_numpy()])
         return found[found >= 0]  # what the fit does not have, it cannot recommend
     return positions_of(labels, "columns", exclude, name="exclude").ravel()
 

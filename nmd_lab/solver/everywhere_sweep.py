@@ -33,8 +33,11 @@ class EverywhereSweep(Sweep):
     ) -> RowStep:
         solved, partners = self.solved_W, H[self.solved_W]
         ridge = self.ridge_W(partners, penalty)
-        improve = self._row_solver(self.of_W, partners @ partners.T, ridge, penalty)
-        ridge, coupled = ridge.astype(H.dtype), self.of_W is not None and self.of_W.couples_rows
+        improve = self._row_solver(self.W_constraint, partners @ partners.T, ridge, penalty)
+        ridge, coupled = (
+            ridge.astype(H.dtype),
+            self.W_constraint is not None and self.W_constraint.couples_rows,
+        )
 
         def row_step(block: Block, S: FloatArray, StW: FloatArray) -> None:
             step = self.storage.times_Ht(block, S, H_packed)[:, solved]
@@ -64,11 +67,11 @@ class EverywhereSweep(Sweep):
         self, result: SweepResult, W: FloatArray, H: FloatArray, penalty: float
     ) -> None:
         """Take the W-step under a constraint that couples the rows, and a pass for Sᵀ W."""
-        assert self.of_W is not None
+        assert self.W_constraint is not None
         solved, partners = self.solved_W, H[self.solved_W]
         gram = partners @ partners.T
         ridge = self.ridge_W(partners, penalty)
-        rows = self.of_W.coupled(W[:, solved], result.W[:, solved], gram, ridge)
+        rows = self.W_constraint.coupled(W[:, solved], result.W[:, solved], gram, ridge)
         result.W[:, solved] = rows
         H_packed = self.storage.pack(H)
 
@@ -94,13 +97,13 @@ class EverywhereSweep(Sweep):
         step = result.StW.T[solved] - cross[solved] @ H
         step -= ridge[:, None].astype(H.dtype) * H[solved]
         next_H, solved_gram = H.copy(), gram[solved, solved]
-        if self.of_H is None:
+        if self.H_constraint is None:
             next_H[solved] += regularized_inverse(solved_gram, ridge).astype(H.dtype) @ step
             next_H[solved, self.empty_columns] = 0
-        elif self.of_H.couples_rows:
-            next_H[solved] = self.of_H.coupled(H[solved].T, step.T, solved_gram, ridge).T
+        elif self.H_constraint.couples_rows:
+            next_H[solved] = self.H_constraint.coupled(H[solved].T, step.T, solved_gram, ridge).T
         else:
-            improve = self.of_H.row_solver(solved_gram, ridge, penalty)
+            improve = self.H_constraint.row_solver(solved_gram, ridge, penalty)
             next_H[solved] = improve(H[solved].T, step.T).T
             next_H[solved, self.empty_columns] = H[solved, self.empty_columns]
         if squares is not None:

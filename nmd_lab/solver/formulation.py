@@ -69,13 +69,13 @@ def make_problem(
 
 def _with_constraints(problem: Problem, options: Options) -> Problem:
     """Return the problem with the constraints of the options."""
-    of_W, of_H = options.factor_constraints
-    if of_W is None and of_H is None:
+    W_constraint, H_constraint = options.factor_constraints
+    if W_constraint is None and H_constraint is None:
         return problem
     units, rule = problem.units, problem.rule
     constraints = GivenConstraints.of(
-        of_W,
-        of_H,
+        W_constraint,
+        H_constraint,
         options.alpha,
         problem.observations.shape,
         natural=math.ldexp(problem.natural_penalty, units.of_penalty),

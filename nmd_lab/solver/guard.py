@@ -24,7 +24,7 @@ def refuse_wrong_parts(pair: Model, observations: Observations) -> None:
     x = np.asarray(rng.choice(data, N_INPUTS), dtype=np.float64)
     rho = 10.0 ** rng.uniform(-2, 2, N_INPUTS)
     noise = rng.normal(size=N_INPUTS) * 10.0 ** rng.uniform(-2, 0, N_INPUTS)
-    v = np.asarray(f.preimage(x), dtype=np.float64) + noise * (1.0 + 0.1 * float(np.std(x)))
+    v = np.asarray(f.pseudo_inverse(x), dtype=np.float64) + noise * (1.0 + 0.1 * float(np.std(x)))
     if not is_ours(type(d)):
         few, y = np.unique(x)[:: max(1, N_INPUTS // 20)], np.unique(x + np.abs(noise))[::10]
         y = y[(y > d.domain[0]) & (y < d.domain[1])]

@@ -41,7 +41,7 @@ class ObservedSweep(Sweep):
         if now.S is None:
             now.S = self.split_variable.device.zeros(now.T.shape, now.T.dtype)
         self.chunks = None
-        if self.of_H is None:
+        if self.H_constraint is None:
             self.chunks = ColumnChunks.of(
                 self.storage, len(self.ridge_H.alphas), self.split_variable.device
             )
@@ -60,11 +60,11 @@ class ObservedSweep(Sweep):
         partners = np.ascontiguousarray(H_packed[:, self.solved_W])
 
         def row_step(block: Block, S: FloatArray, StW: FloatArray) -> None:
-            if self.of_W is None:
+            if self.W_constraint is None:
                 improve_rows(self.storage, block, S, partners, self.solved_W, ridge, next_W)
-            elif not self.of_W.couples_rows:  # `_couple_rows` takes that step
+            elif not self.W_constraint.couples_rows:  # `_couple_rows` takes that step
                 constrained_rows(
-                    *(self.of_W, penalty, self.storage, block, S),
+                    *(self.W_constraint, penalty, self.storage, block, S),
                     *(partners, self.solved_W, ridge, next_W),
                 )
 
@@ -74,10 +74,10 @@ class ObservedSweep(Sweep):
         self, result: SweepResult, W: FloatArray, H: FloatArray, penalty: float
     ) -> None:
         """Take the W-step under a constraint that couples the rows; S stays that of W and H."""
-        assert self.of_W is not None
+        assert self.W_constraint is not None
         H_packed, S = self.storage.pack(H), self.now.S.copy()
         result.W[:] = self._coupled(
-            *(self.of_W, self.storage, S, W, H_packed, self.solved_W),
+            *(self.W_constraint, self.storage, S, W, H_packed, self.solved_W),
             self.ridge_W(H[self.solved_W], penalty),
         )
 
@@ -88,9 +88,11 @@ class ObservedSweep(Sweep):
         Ht = self.storage.pack(H)
         ridge = self.ridge_H(result.W[:, self.solved_H], penalty)
         self._subtract(self.storage, result.W - W, Ht, self.now.S)
-        if self.of_H is not None and self.of_H.couples_rows:
+        if self.H_constraint is not None and self.H_constraint.couples_rows:
             S = self.now.S[self.positions]
-            next_Ht = self._coupled(self.of_H, self.columns, S, Ht, result.W, self.solved_H, ridge)
+            next_Ht = self._coupled(
+                self.H_constraint, self.columns, S, Ht, result.W, self.solved_H, ridge
+            )
             return np.ascontiguousarray(next_Ht.T)
         next_Ht, partners = Ht.copy(), np.ascontiguousarray(result.W[:, self.solved_H])
         if self.chunks is not None:
@@ -101,10 +103,10 @@ class ObservedSweep(Sweep):
             for block in self.columns.blocks(number, self.parts):
                 S = self.now.S[self.positions[block.entries]]
                 problem = (self.columns, block, S, partners, self.solved_H, ridge, next_Ht)
-                if self.of_H is None:
+                if self.H_constraint is None:
                     improve_rows(*problem)
                 else:
-                    constrained_rows(self.of_H, penalty, *problem)
+                    constrained_rows(self.H_constraint, penalty, *problem)
             return ()
 
         map_and_add(solve_columns, self.parts)

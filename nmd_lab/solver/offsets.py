@@ -57,7 +57,7 @@ class OffsetColumns:
         self, W: FloatArray, H: FloatArray, offsets: Offsets
     ) -> tuple[FloatArray, FloatArray]:
         """Return W_aug and H_aug from W (m, rank), H (rank, n) and offsets."""
-        m, pieces, H_aug = W.shape[0], self.pieces_of_W(W, offsets), self.extended_H(H, offsets)
+        m, pieces, H_aug = W.shape[0], self.W_pieces(W, offsets), self.extended_H(H, offsets)
         beside = getattr(W, "beside", None)
         if beside is not None:  # the rows lie on workers
             return beside(pieces), H_aug
@@ -67,7 +67,7 @@ class OffsetColumns:
         ]
         return np.hstack(left, dtype=W.dtype), H_aug
 
-    def pieces_of_W(self, W: FloatArray, offsets: Offsets) -> list[FloatArray | float]:
+    def W_pieces(self, W: FloatArray, offsets: Offsets) -> list[FloatArray | float]:
         """Return what W_aug is made of: matrices, single columns, and numbers for columns of it."""
         pieces: list[FloatArray | float] = [W]
         if self.before:

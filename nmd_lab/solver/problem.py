@@ -135,8 +135,8 @@ class Problem:
         _, empty_columns = self.empty
         data = (self.observations, self.pair, self.device)
         split_variable = SplitVariable(*data, beyond_stored=beyond_stored, now=now)
-        of_W, of_H = self.alphas(rank)
-        ridges = Ridge(self.epsilon, of_W), Ridge(self.epsilon, of_H)
+        W_alphas, H_alphas = self.alphas(rank)
+        ridges = Ridge(self.epsilon, W_alphas), Ridge(self.epsilon, H_alphas)
         solved = self.offset_columns.solved(rank)
         storage = storage_of(self.observations, self.device)
         constrained = self.constrained_columns(rank)
@@ -179,10 +179,12 @@ class Problem:
     ) -> tuple[ConstrainedColumns | None, ConstrainedColumns | None]:
         """Return the constraints with the positions of their columns among the solved ones."""
         before, units = self.offset_columns.before, self.units
-        of_W, of_H = self.constraints.scaled(units.exponent, units.of_objective)
+        W_constraint, H_constraint = self.constraints.scaled(units.exponent, units.of_objective)
         return (
-            None if of_W is None else ConstrainedColumns(of_W, slice(before, before + rank)),
-            None if of_H is None else ConstrainedColumns(of_H, slice(0, rank)),
+            None
+            if W_constraint is None
+            else ConstrainedColumns(W_constraint, slice(before, before + rank)),
+            None if H_constraint is None else ConstrainedColumns(H_constraint, slice(0, rank)),
         )
 
     def projected(self, start: Start) -> tuple[FloatArray, FloatArray]:
@@ -192,20 +194,20 @@ class Problem:
         """
         solved_W, solved_H = self.offset_columns.solved(start.W.shape[1])
         empty_rows, empty_columns = self.empty
-        of_W, of_H = self.constrained_columns(start.W.shape[1])
-        for each, rows in ((of_W, start.W), (of_H, start.H.T)):
+        W_constraint, H_constraint = self.constrained_columns(start.W.shape[1])
+        for each, rows in ((W_constraint, start.W), (H_constraint, start.H.T)):
             if each is not None:
                 each.constraint.check(np.asarray(rows, dtype=np.float64))
         W, H = self._extend(start)
         if (elsewhere := self.observations.elsewhere) is not None:
-            elsewhere.allow(W, solved_W, of_W)
+            elsewhere.allow(W, solved_W, W_constraint)
         else:
             W[empty_rows, solved_W] = 0
-            if of_W is not None:
-                W[:, solved_W] = of_W.project(W[:, solved_W])
+            if W_constraint is not None:
+                W[:, solved_W] = W_constraint.project(W[:, solved_W])
         H[solved_H, empty_columns] = 0
-        if of_H is not None:
-            H[solved_H] = of_H.project(H[solved_H].T).T
+        if H_constraint is not None:
+            H[solved_H] = H_constraint.project(H[solved_H].T).T
         return W, H
 
     def alphas(self, rank: int) -> tuple[FloatArray, FloatArray]:
@@ -213,9 +215,9 @@ class Problem:
         before, after = self.offset_columns.before, self.offset_columns.after
         extra = self.constraints.ridges
         in_W, in_H = (self.alpha + self.units.scaled_alpha(ridge) for ridge in extra)
-        of_W = [self.offset_alpha] * before + [in_W] * rank
-        of_H = [in_H] * rank + [self.offset_alpha] * after
-        return np.array(of_W), np.array(of_H)
+        W_alphas = [self.offset_alpha] * before + [in_W] * rank
+        H_alphas = [in_H] * rank + [self.offset_alpha] * after
+        return np.array(W_alphas), np.array(H_alphas)
 
     def extended(self, state: Any) -> tuple[FloatArray, FloatArray]:
         """Return the extended factors of a state that is in the units of X."""
@@ -227,7 +229,7 @@ class Problem:
         if (elsewhere := self.observations.elsewhere) is None:
             return self.offset_columns.extend(start.W, start.H, start.offsets)
         H = self.offset_columns.extended_H(start.H, start.offsets)
-        pieces = self.offset_columns.pieces_of_W(start.W, start.offsets)
+        pieces = self.offset_columns.W_pieces(start.W, start.offsets)
         return elsewhere.stacked(pieces, H.dtype), H
 
     def solved(self, W_aug: FloatArray) -> tuple[slice, slice]:

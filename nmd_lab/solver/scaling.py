@@ -124,7 +124,7 @@ class Scaling:
         offsets = self.given_offsets(state.offsets)
         W_aug, H_aug = self.columns.extend(W, H, offsets)
         size_of_T, penalty = 2.0 ** (2 * self.exponent), 2.0**self.of_penalty
-        size_of_W = 2.0**self.exponent if projected else 1.0
+        W_size = 2.0**self.exponent if projected else 1.0
         converted: State = replace(
             state,
             W=W,
@@ -134,7 +134,7 @@ class Scaling:
             H_aug=H_aug,
             objective=state.objective * 2.0**self.of_objective,
             primal_residual=state.primal_residual * size_of_T,
-            dual_residual=state.dual_residual * penalty * size_of_T * size_of_W,
+            dual_residual=state.dual_residual * penalty * size_of_T * W_size,
             penalty=state.penalty * penalty,
         )
         return converted
@@ -150,9 +150,9 @@ def scaling_for(pair: Model, largest: float) -> Scaling:
     if degree is None or of_loss is None or largest == 0:
         return Scaling(pair)
     logarithm = min(max(math.log2(largest), -FARTHEST), FARTHEST)
-    size_of_W = logarithm / (2 * degree)
-    exponent = 0 if abs(logarithm) <= NEARBY else round(size_of_W)
-    return Scaling(pair, exponent=exponent, ones=2.0 ** (size_of_W - exponent))
+    W_size = logarithm / (2 * degree)
+    exponent = 0 if abs(logarithm) <= NEARBY else round(W_size)
+    return Scaling(pair, exponent=exponent, ones=2.0 ** (W_size - exponent))
 
 
 def _times(observations: Observations, exponent: int) -> Observations:

@@ -163,7 +163,7 @@ class SplitVariable(StoredEntries):
 
 def starting_entries(observations: Observations, pair: Model, device: Device) -> Entries:
     """Return T at its start, 0 where an entry is missing, and U = 0."""
-    T, weights = preimages(observations, pair), observations.weight_reader()
+    T, weights = pseudo_inverses(observations, pair), observations.weight_reader()
     squares = 0.0
     for first in range(0, T.size, BLOCK):
         block = T[first : min(first + BLOCK, T.size)]
@@ -186,7 +186,7 @@ def kind_of(limits: EntryLimits | None) -> str:
     return "" if limits is None else "_limits" if limits.uppers is None else "_both"
 
 
-def preimages(observations: Observations, pair: Model) -> FloatArray:
+def pseudo_inverses(observations: Observations, pair: Model) -> FloatArray:
     """Return the starting T at the stored entries, as a new flat array."""
     if pair.single is not None:
         return observations.transformed(pair.pseudo_inverse)

@@ -9,7 +9,7 @@ from nmd_lab.model.model import Model, make_model
 from nmd_lab.model.offsets import Offsets
 
 from .problem import Problem
-from .split_variable import preimages
+from .split_variable import pseudo_inverses
 
 
 def starting_data(problem: Problem) -> tuple[Observations, Model]:
@@ -20,7 +20,7 @@ def starting_data(problem: Problem) -> tuple[Observations, Model]:
     observations, model = problem.observations, problem.pair
     if model.single is not None:
         return observations, model
-    T = preimages(observations, model)
+    T = pseudo_inverses(observations, model)
     return observations.with_stored(T), make_model("identity", "frobenius")
 
 

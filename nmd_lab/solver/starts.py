@@ -89,7 +89,7 @@ def _nonnegative_start(
     """
     observations, pair = starting_data(problem)
     if init == "auto":
-        both = is_nonnegative(problem.constraints.of_W) and is_nonnegative(problem.constraints.of_H)
+        both = is_nonnegative(problem.constraints.W) and is_nonnegative(problem.constraints.H)
         init = "random" if both and kind_of_descent(problem) else "nndsvd"
     if init == "random":
         start = random_start(observations, pair, rank, offsets, rng)

@@ -75,8 +75,8 @@ class Sweep:
     solved_W: slice
     solved_H: slice
     threads: int = 1
-    of_W: ConstrainedColumns | None = None
-    of_H: ConstrainedColumns | None = None
+    W_constraint: ConstrainedColumns | None = None
+    H_constraint: ConstrainedColumns | None = None
 
     def __post_init__(self) -> None:
         """Set the number of parts of the rows."""
@@ -108,13 +108,13 @@ class Sweep:
         total = self._ridge_of_rows(W)
         columns = H[self.solved_H].T
         total += self.ridge_H.objective(columns)
-        return total if self.of_H is None else total + self.of_H.value(columns)
+        return total if self.H_constraint is None else total + self.H_constraint.value(columns)
 
     def _ridge_of_rows(self, W: FloatArray) -> float:
         """Return ridge and penalty of what is solved for in W."""
         rows = W[:, self.solved_W]
         total = self.ridge_W.objective(rows)
-        return total if self.of_W is None else total + self.of_W.value(rows)
+        return total if self.W_constraint is None else total + self.W_constraint.value(rows)
 
     def _pass(
         self, W: FloatArray, H: FloatArray, penalty: float, *, update: bool, projected: bool
@@ -126,7 +126,7 @@ class Sweep:
         result = SweepResult(next_W, StW)
         if update:
             self._set_residuals(result, CtW if projected else None, sums)
-        if self.of_W is not None and self.of_W.couples_rows:
+        if self.W_constraint is not None and self.W_constraint.couples_rows:
             self._couple_rows(result, W, H, penalty)
         return result
 

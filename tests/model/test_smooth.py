@@ -71,6 +71,6 @@ def test_pickles_and_copies():
 
 def test_the_start_is_near_x_and_not_at_infinity():
     f = nmd.nonlinearities.Smooth(softplus)
-    t = f.preimage(np.array([0.5, 3.0, 100.0]))
+    t = f.pseudo_inverse(np.array([0.5, 3.0, 100.0]))
     np.testing.assert_allclose(f(t), [0.5, 3.0, 100.0], rtol=1e-2)
-    assert -10 < f.preimage(np.array([0.0]))[0] < -2
+    assert -10 < f.pseudo_inverse(np.array([0.0]))[0] < -2

@@ -37,7 +37,7 @@ LAYERS = (
         "_fit_warnings",
         "_fitting",
         "resuming",
-        "_labelled",
+        "_package",
         "sampling",
         "_sampling",
         "_warm_start",

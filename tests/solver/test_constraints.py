@@ -267,13 +267,17 @@ def test_every_constraint_holds_for_every_storage(f, loss, kind):
             assert rows.dtype == (np.float32 if kind == "float32" else np.float64)
 
 
-@pytest.mark.parametrize(("of_W", "of_H"), list(itertools.product(CONSTRAINTS[:4], repeat=2)))
-def test_two_constraints_hold_together(of_W, of_H):
-    if of_W == of_H == "orthonormal":
+@pytest.mark.parametrize(
+    ("W_constraint", "H_constraint"), list(itertools.product(CONSTRAINTS[:4], repeat=2))
+)
+def test_two_constraints_hold_together(W_constraint, H_constraint):
+    if W_constraint == H_constraint == "orthonormal":
         return
-    fit = nmd.decompose(parts(), 3, "identity", w_constraint=of_W, h_constraint=of_H, max_iter=30)
-    assert fulfils(of_W, fit.W.values)
-    assert fulfils(of_H, fit.H.values.T)
+    fit = nmd.decompose(
+        parts(), 3, "identity", w_constraint=W_constraint, h_constraint=H_constraint, max_iter=30
+    )
+    assert fulfils(W_constraint, fit.W.values)
+    assert fulfils(H_constraint, fit.H.values.T)
 
 
 @pytest.mark.parametrize("loss", ["frobenius", "kl"])

@@ -145,7 +145,7 @@ class DrawnFactors:
         W, H, rows, columns = (None if a is None else a[draws] for a in self.stacked)
         assert W is not None
         out = np.empty((W.shape[0], i.size))
-        positions = (np.ascontiguousarray(part, dtype=np.int64) for part in (i, j))
+        positions = (np.ascontiguousarray(each, dtype=np.int64) for each in (i, j))
         _products(f"posterior_products_{W.dtype}")(W, H, self.mean, *positions, out)
         out[:, (i < 0) | (j < 0)] = self.mean  # -1: a row or column that X did not have
         for offsets, at in ((rows, i), (columns, j)):

@@ -47,15 +47,15 @@ TAKEN = {
 def label_draws(labels: Labels, arrays: dict[str, Any]) -> xr.Dataset:
     """Return the draws as a Dataset with the labels of X, without copies of the factors."""
     _check_shapes(labels, arrays)
-    own = labels.rename(labels.clashes(TAKEN))
-    sizes = dict(zip(own.dims, own.shape, strict=True))
+    renamed = labels.rename(labels.clashes(TAKEN))
+    sizes = dict(zip(renamed.dims, renamed.shape, strict=True))
     outer = arrays["W"].shape[:2]
-    of_kind = own.columns if arrays["rho"].ndim > 2 else ()
+    of_kind = renamed.columns if arrays["rho"].ndim > 2 else ()
     dims = {
-        "W": (*own.rows, COMPONENT),
-        "H": (*own.columns, COMPONENT),
-        "row_offsets": own.rows,
-        "column_offsets": own.columns,
+        "W": (*renamed.rows, COMPONENT),
+        "H": (*renamed.columns, COMPONENT),
+        "row_offsets": renamed.rows,
+        "column_offsets": renamed.columns,
         "rho": of_kind,
         "beta": of_kind,
         "cut_points": (*of_kind, CUT),
@@ -70,14 +70,18 @@ def label_draws(labels: Labels, arrays: dict[str, Any]) -> xr.Dataset:
         shape = [sizes.get(dim, array.shape[-1]) for dim in along]
         variables[name] = (CHAIN, DRAW, *along), array.reshape(*outer, *shape)
     dataset = xr.Dataset(variables)
-    dataset["H"] = dataset["H"].transpose(CHAIN, DRAW, COMPONENT, *own.columns)
+    dataset["H"] = dataset["H"].transpose(CHAIN, DRAW, COMPONENT, *renamed.columns)
     along_dims = {str(dim) for dim in dataset.dims}
     coords = {
-        name: coord for name, coord in own.coords.coords.items() if set(coord.dims) <= along_dims
+        name: coord
+        for name, coord in renamed.coords.coords.items()
+        if set(coord.dims) <= along_dims
     }
-    kept = own.coords.drop_vars([name for name in own.coords.coords if name not in coords])
+    coords_left = renamed.coords.drop_vars(
+        [name for name in renamed.coords.coords if name not in coords]
+    )
     counts = {dim: np.arange(dataset.sizes[dim]) for dim in (CHAIN, DRAW, COMPONENT)}
-    return dataset.assign_coords(kept.coords).assign_coords(counts)
+    return dataset.assign_coords(coords_left.coords).assign_coords(counts)
 
 
 def _check_shapes(labels: Labels, arrays: dict[str, Any]) -> None:

@@ -68,8 +68,12 @@ def mixture_quantile(
 ) -> Array:
     """Return a quantile of equally likely normal or Laplace distributions for each entry."""
     tail = math.log1p(-abs(2 * level - 1))  # of the Laplace distribution
-    own = float(ndtri(level)) if shape is normal else math.copysign(tail, level - 0.5)
-    ends = location + own * scale  # the mixture's quantile lies between those of the components
+    standard = float(ndtri(level)) if shape is normal else math.copysign(tail, level - 0.5)
+    ends = (
+        location + standard * scale
+    )  # the mixture's quantile lies between those of the components
     spread = np.sqrt(location.var(axis=0) + np.mean(scale**2))
     bracket = ends.min(axis=0), ends.max(axis=0)
-    return quantiles(shape, location, scale, level, bracket, location.mean(axis=0) + own * spread)
+    return quantiles(
+        shape, location, scale, level, bracket, location.mean(axis=0) + standard * spread
+    )

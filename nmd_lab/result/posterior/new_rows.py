@@ -66,8 +66,8 @@ class NewRowsOfPosterior(DrawnFactors):
         True
         """
         check_unknown(unknown)
-        given = observe_rows(self.labels, X, observed=observed, weights=weights)
-        observations, columns = match_rows(self.labels, given, unknown)
+        new_data = observe_rows(self.labels, X, observed=observed, weights=weights)
+        observations, columns = match_rows(self.labels, new_data, unknown)
         check_values(self._pair, columns, observations)
         seen = _at_columns(observations, columns, self.shape[1])
         rows = self._draw_rows(seen, int(as_generator(random_state).integers(2**62)))
@@ -77,8 +77,8 @@ class NewRowsOfPosterior(DrawnFactors):
         shared = {name: self.draws[name].values for name in names & set(self.draws)}
         _, H, _, of_columns = self.stacked
         n = self.shape[1]
-        made: Self = cast(Any, type(self)).from_arrays(
-            labels_of_new_rows(self.labels, given.labels),
+        posterior: Self = cast(Any, type(self)).from_arrays(
+            labels_of_new_rows(self.labels, new_data.labels),
             rows[..., :rank],
             H.reshape(chains, draws, n, rank),
             nonlinearity=self.nonlinearity,
@@ -94,7 +94,7 @@ class NewRowsOfPosterior(DrawnFactors):
             parameters=self.parameters | {"new_rows": observations.shape[0]},
             **cast(Any, shared),
         )
-        return made
+        return posterior
 
     @property
     def _pair(self) -> Model:
@@ -116,10 +116,10 @@ class NewRowsOfPosterior(DrawnFactors):
             "column_offsets" in self.draws,
             self.mean,
         )
-        drawn = new.draws(self._draws_of_H(observations.dtype), seed)
+        drawn = new.draws(self._H_draws(observations.dtype), seed)
         return np.stack([rows.astype(self.draws["W"].dtype) for rows in drawn])
 
-    def _draws_of_H(self, dtype: Any) -> Iterator[Any]:
+    def _H_draws(self, dtype: Any) -> Iterator[Any]:
         from nmd_lab.solver.sampler.new_rows import DrawOfH
 
         _, H, _, of_columns = self.stacked
@@ -153,21 +153,23 @@ def _at_columns(observations: Any, columns: NDArray[np.intp], n: int) -> SparseO
     return SparseObservations(sparse.values[order], weights, sparse.indptr, indices, labels)
 
 
-def labels_of_new_rows(labels: Labels, own: Labels) -> Labels:
+def labels_of_new_rows(labels: Labels, new_labels: Labels) -> Labels:
     """Return the labels of new rows beside the columns of a posterior."""
     sizes = dict(zip(labels.dims, labels.shape, strict=True))
-    sizes |= dict(zip(own.dims, own.shape, strict=True)) | {d: sizes[d] for d in labels.columns}
-    dims = (*own.rows, *labels.columns)
+    sizes |= dict(zip(new_labels.dims, new_labels.shape, strict=True)) | {
+        d: sizes[d] for d in labels.columns
+    }
+    dims = (*new_labels.rows, *labels.columns)
     of_rows, of_columns = (
         source.coords.drop_vars(
             [name for name, c in source.coords.coords.items() if not set(c.dims) <= set(along)]
         )
-        for source, along in ((own, own.rows), (labels, labels.columns))
+        for source, along in ((new_labels, new_labels.rows), (labels, labels.columns))
     )
     return Labels(
         dims=dims,
         shape=tuple(sizes[dim] for dim in dims),
-        rows=own.rows,
+        rows=new_labels.rows,
         coords=of_rows.merge(of_columns),
         name=labels.name,
         attrs=labels.attrs,

@@ -217,7 +217,7 @@ class PosteriorPredictions(DrawnFactors):
         if entries.data is not None:
             values = entries.data.observations.entries().values
         x = np.asarray(values, dtype=np.float64).ravel()
-        return summarise(self, entries, lambda p, v, part: p.log_density(v, x[part]))
+        return summarise(self, entries, lambda p, v, block: p.log_density(v, x[block]))
 
     def level_probabilities(self, rows: Any, columns: ArrayLike | None = None) -> Array:
         """Return the probability of each level of ordinal data.
@@ -265,7 +265,7 @@ class PosteriorPredictions(DrawnFactors):
             )
         entries = self._entries(rows, columns)
         return summarise(
-            self, entries, lambda _, v, part: predictive.level_probabilities(v), predictive.numbers
+            self, entries, lambda _, v, block: predictive.level_probabilities(v), predictive.numbers
         )
 
     def _entries(self, rows: Any, columns: Any, unknown: Unknown | None = None) -> Entries:

@@ -52,11 +52,11 @@ def kind_of_descent(problem: Problem) -> str | None:
     needs nonnegative factors and no offsets.  A nonlinearity that is the identity for nonnegative
     WH counts as one.
     """
-    kind, given = problem.pair.single, problem.constraints
+    kind, constraints = problem.pair.single, problem.constraints
     if kind is None:
         return None
     f, loss = kind.nonlinearity, kind.loss
-    both = is_nonnegative(given.of_W) and is_nonnegative(given.of_H)
+    both = is_nonnegative(constraints.W) and is_nonnegative(constraints.H)
     positive = both and problem.offset_columns.kind == "none"
     if not (type(f) is Identity or (positive and type(f) in (ReLU, Modulus))):
         return None

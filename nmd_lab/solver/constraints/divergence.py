@@ -57,7 +57,7 @@ class DivergenceDescent:
         factors = rows.weights[keep]
         self.constant = float(np.sum(factors * (X.data * np.log(X.data) - X.data)))
         self.sides = (_Side(X, factors), _Side(X.T.tocsr(), _transposed(X, factors)))
-        self.of_W, self.of_H = problem.constrained_columns(rank)
+        self.W_constraint, self.H_constraint = problem.constrained_columns(rank)
         alphas = problem.alphas(rank)
         self.ridge_W, self.ridge_H = (Ridge(problem.epsilon, each) for each in alphas)
 
@@ -70,8 +70,8 @@ class DivergenceDescent:
         """Do one step in W and in H, and return the factors."""
         W, Ht = state.W, state.Ht
         for side, rows, partners, ridge, of in (
-            (0, W, Ht, self.ridge_W, self.of_W),
-            (1, Ht, W, self.ridge_H, self.of_H),
+            (0, W, Ht, self.ridge_W, self.W_constraint),
+            (1, Ht, W, self.ridge_H, self.H_constraint),
         ):
             assert of is not None
             slopes = self._slopes(side, partners)
@@ -79,7 +79,7 @@ class DivergenceDescent:
             logs = self.sides[side].improve(rows, partners, slopes + weight, ridge.alphas)
         data_term = self.constant - logs + float(np.sum(Ht * self._slopes(1, W)))
         total = data_term + self.ridge_W.objective(W) + self.ridge_H.objective(Ht)
-        for constrained, factor in ((self.of_W, W), (self.of_H, Ht)):
+        for constrained, factor in ((self.W_constraint, W), (self.H_constraint, Ht)):
             assert constrained is not None
             total += constrained.value(factor)
         H = np.ascontiguousarray(Ht.T, dtype=self.dtype)

@@ -34,22 +34,22 @@ class GivenConstraints:
 
     Attributes
     ----------
-    of_W, of_H : FactorConstraint or None
+    W, H : FactorConstraint or None
         Constraints, whose weights are known.
     ridge_W, ridge_H : float
         Ridges in addition to alpha.
     """
 
-    of_W: FactorConstraint | None = None
-    of_H: FactorConstraint | None = None
+    W: FactorConstraint | None = None
+    H: FactorConstraint | None = None
     ridge_W: float = 0.0
     ridge_H: float = 0.0
 
     @classmethod
     def of(
         cls,
-        of_W: FactorConstraint | None,
-        of_H: FactorConstraint | None,
+        W: FactorConstraint | None,
+        H: FactorConstraint | None,
         alpha: float,
         shape: tuple[int, int],
         *,
@@ -61,22 +61,22 @@ class GivenConstraints:
         An l1 penalty can be escaped (W / 2 and 2 H) if nothing bounds the other factor.  It then
         gets a ridge: of the same weight, or, with the default weight, of about the same effect.
         """
-        free_W, free_H = (alpha == 0 and not _is_bounded(each) for each in (of_W, of_H))
+        free_W, free_H = (alpha == 0 and not _is_bounded(each) for each in (W, H))
         ridge = SHARE * natural * size
-        ridge_W = _ridge_against(of_H, ridge) if free_W else 0.0
-        ridge_H = _ridge_against(of_W, ridge) if free_H else 0.0
-        of_W = _weighted(of_W, ridge * math.sqrt(size / shape[0]))
-        of_H = _weighted(of_H, ridge * math.sqrt(size / shape[1]))
-        return cls(of_W, of_H, ridge_W, ridge_H)
+        ridge_W = _ridge_against(H, ridge) if free_W else 0.0
+        ridge_H = _ridge_against(W, ridge) if free_H else 0.0
+        W = _weighted(W, ridge * math.sqrt(size / shape[0]))
+        H = _weighted(H, ridge * math.sqrt(size / shape[1]))
+        return cls(W, H, ridge_W, ridge_H)
 
     def __bool__(self) -> bool:
         """Return whether a factor has a constraint."""
-        return self.of_W is not None or self.of_H is not None
+        return self.W is not None or self.H is not None
 
     @property
     def nonnegative(self) -> bool:
         """Whether a factor must be nonnegative."""
-        return is_nonnegative(self.of_W) or is_nonnegative(self.of_H)
+        return is_nonnegative(self.W) or is_nonnegative(self.H)
 
     @property
     def ridges(self) -> tuple[float, float]:
@@ -88,10 +88,8 @@ class GivenConstraints:
     ) -> tuple[FactorConstraint | None, FactorConstraint | None]:
         """Return the constraints in the units of a problem, given by their logarithms."""
         units = 2.0**exponent, 2.0**of_objective
-        of_W, of_H = (
-            None if each is None else each.scaled(*units) for each in (self.of_W, self.of_H)
-        )
-        return of_W, of_H
+        W, H = (None if each is None else each.scaled(*units) for each in (self.W, self.H))
+        return W, H
 
 
 NO_CONSTRAINTS = GivenConstraints()

@@ -56,7 +56,7 @@ class LeastSquaresDescent:
     def __init__(self, problem: Problem, rank: int) -> None:
         self.X = _matrix(problem.observations)
         self.half_square = problem.observations.sum_of(lambda x, weights: 0.5 * np.square(x))
-        self.of_W, self.of_H = problem.constrained_columns(rank)
+        self.W_constraint, self.H_constraint = problem.constrained_columns(rank)
         self.solved_W, self.solved_H = problem.offset_columns.solved(rank)
         alphas = problem.alphas(rank)
         self.ridge_W, self.ridge_H = (Ridge(problem.epsilon, each) for each in alphas)
@@ -73,7 +73,7 @@ class LeastSquaresDescent:
         if state.steps == PLAIN:
             state.share = FIRST
         W = self._next_W(state)
-        ahead_W = _ahead(state.W, W, state.share, self.of_W, self.solved_W)
+        ahead_W = _ahead(state.W, W, state.share, self.W_constraint, self.solved_W)
         XtW, H = self._next_H(state, ahead_W)
         reached = self._descended(ahead_W, H, XtW)
         if state.best is not None and reached.objective > state.best.objective:
@@ -81,7 +81,7 @@ class LeastSquaresDescent:
             state.ahead_W, state.ahead_H = state.W, state.H
             state.XHt = self._times_Ht(state.H)
             return state.best
-        transposed = _ahead(state.H.T, H.T, state.share, self.of_H, self.solved_H)
+        transposed = _ahead(state.H.T, H.T, state.share, self.H_constraint, self.solved_H)
         state.W, state.H, state.ahead_W = ahead_W, H, ahead_W
         state.ahead_H = np.ascontiguousarray(transposed.T)
         state.XHt = self._times_Ht(state.ahead_H)
@@ -99,7 +99,7 @@ class LeastSquaresDescent:
         ridge, gram = self.ridge_W(partners, 1.0), partners @ partners.T
         taken = W @ (state.ahead_H @ partners.T)
         gradient = state.XHt - taken - ridge.astype(W.dtype) * W[:, solved]
-        W[:, solved] = _solver(self.of_W, gram, ridge)(W[:, solved], gradient)
+        W[:, solved] = _solver(self.W_constraint, gram, ridge)(W[:, solved], gradient)
         return W
 
     def _next_H(self, state: LeastSquaresState, W: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -109,7 +109,7 @@ class LeastSquaresDescent:
         partners = W[:, solved]
         ridge, gram = self.ridge_H(partners, 1.0), W.T @ partners
         gradient = XtW[:, solved] - H.T @ gram - ridge.astype(H.dtype) * H[solved].T
-        improve = _solver(self.of_H, gram[solved], ridge)
+        improve = _solver(self.H_constraint, gram[solved], ridge)
         H[solved] = improve(np.ascontiguousarray(H[solved].T), gradient).T
         return XtW, H
 
@@ -126,7 +126,7 @@ class LeastSquaresDescent:
             data_term = self._from_residuals(W, H)
         rows, columns = W[:, self.solved_W], H[self.solved_H].T
         total = data_term + self.ridge_W.objective(rows) + self.ridge_H.objective(columns)
-        for constrained, factor in ((self.of_W, rows), (self.of_H, columns)):
+        for constrained, factor in ((self.W_constraint, rows), (self.H_constraint, columns)):
             total += 0.0 if constrained is None else constrained.value(factor)
         return Descended(W, H, data_term, total)
 

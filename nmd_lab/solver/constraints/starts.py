@@ -19,16 +19,16 @@ def random_within(problem: Problem, rank: int, start: Start, rng: np.random.Gene
     Nonnegative factors are uniform, of such a size that the mean of WH is that of T, so that no
     component begins at 0.  A factor without a bound keeps the numbers of `start`.
     """
-    given = problem.constraints
+    constraints = problem.constraints
     observations, pair = starting_data(problem)
-    preimage = pair.nonlinearity.preimage
-    total, size = observations.weighted_sums(lambda x: np.abs(preimage(x)))
+    pseudo_inverse = pair.nonlinearity.pseudo_inverse
+    total, size = observations.weighted_sums(lambda x: np.abs(pseudo_inverse(x)))
     mean = size / total
     largest = 2.0 * np.sqrt((mean or 1.0) / rank)
     W, H = start.W, start.H
-    if is_nonnegative(given.of_W):
+    if is_nonnegative(constraints.W):
         W = (largest * rng.random(W.shape)).astype(W.dtype)
-    if is_nonnegative(given.of_H):
+    if is_nonnegative(constraints.H):
         H = (largest * rng.random(H.shape)).astype(H.dtype)
     return with_simplex(problem, start._replace(W=W, H=H))
 
@@ -47,13 +47,13 @@ def with_simplex(problem: Problem, start: Start) -> Start:
     """Return a start in which rows that must sum to one do so, at nearly the same product."""
     constraints, size = problem.constraints, 2.0**problem.units.exponent
     W, H = start.W, start.H
-    if _is_simplex(constraints.of_W):
+    if _is_simplex(constraints.W):
         W, mean = _normalized(W, size)
         H = H * H.dtype.type(mean)
-    if _is_simplex(constraints.of_H):
+    if _is_simplex(constraints.H):
         columns, mean = _normalized(H.T, size)
         H = np.ascontiguousarray(columns.T)
-        W = W * W.dtype.type(mean) if not _is_simplex(constraints.of_W) else W
+        W = W * W.dtype.type(mean) if not _is_simplex(constraints.W) else W
     return start._replace(W=np.ascontiguousarray(W), H=np.ascontiguousarray(H))
 
 

@@ -55,8 +55,7 @@ def constraints_in_parameters(constraints: GivenConstraints) -> dict[str, Any]:
     if not constraints:
         return {}
     texts = (
-        None if each is None else ConstraintText(each)
-        for each in (constraints.of_W, constraints.of_H)
+        None if each is None else ConstraintText(each) for each in (constraints.W, constraints.H)
     )
     found = dict(zip(("w_constraint", "h_constraint"), texts, strict=True))
     return found | {"constraint_ridges": list(constraints.ridges)}

@@ -60,7 +60,7 @@ class Admm:
         if start.from_factors:
             result = sweep.update_T_and_W(W, H, rule.initial)
         else:
-            if problem.constraints.of_W is None:
+            if problem.constraints.W is None:
                 W[:, sweep.solved_W] = 0  # so that S = T - offsets, and the W-step solves for W
             result = sweep.update_W(W, H, rule.initial)
         return AdmmState(W, H, result, rule.initial, rule.begin(), sweep.now)

@@ -217,7 +217,12 @@ def _take_rows(
     for c in chosen:
         row = int(rng.integers(observations.shape[0]))
         entries = observations.csr_rows(slice(row, row + 1))
-        preimage, size = np.abs(f.preimage(entries.values)), float(np.mean(np.abs(H[c])))
-        if preimage.any():
+        pseudo_inverse, size = (
+            np.abs(f.pseudo_inverse(entries.values)),
+            float(np.mean(np.abs(H[c]))),
+        )
+        if pseudo_inverse.any():
             H[c] *= 0.1
-            H[c, entries.indices] += preimage * (size / preimage.sum() * observations.shape[1])
+            H[c, entries.indices] += pseudo_inverse * (
+                size / pseudo_inverse.sum() * observations.shape[1]
+            )

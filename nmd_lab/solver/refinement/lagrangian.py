@@ -71,7 +71,7 @@ class Lagrangian:
         rank = width - problem.offset_columns.width
         self.alphas = problem.alphas(rank)
         self.solved_W, self.solved_H = problem.offset_columns.solved(rank)
-        self.rank, self.shape_of_W = width, (m, self.solved_W.stop - self.solved_W.start)
+        self.rank, self.W_shape = width, (m, self.solved_W.stop - self.solved_W.start)
         self.natural = problem.natural_penalty
         self.density = observations.n_observed / (m * n)
         stored = self.envelope.size if observations.scratch is None else 0
@@ -116,11 +116,11 @@ class Lagrangian:
 
     def _ridge(self, x: FloatArray) -> tuple[float, FloatArray | None]:
         """Return value and gradient of the ridge at x; (0, None) if there is none."""
-        of_W, of_H = self.alphas
-        if not of_W.any() and not of_H.any():
+        W_alphas, H_alphas = self.alphas
+        if not W_alphas.any() and not H_alphas.any():
             return 0.0, None
         W, H = self._factors(x)
-        slope = _flat(of_W.astype(x.dtype) * W, of_H.astype(x.dtype)[:, None] * H)
+        slope = _flat(W_alphas.astype(x.dtype) * W, H_alphas.astype(x.dtype)[:, None] * H)
         return 0.5 * float(np.sum(slope * x, dtype=np.float64)), slope
 
     def violation(self, penalty: float) -> float:
@@ -178,8 +178,8 @@ class Lagrangian:
         return inverse_W, inverse_H
 
     def _factors(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
-        size = self.shape_of_W[0] * self.shape_of_W[1]
-        return x[:size].reshape(self.shape_of_W), x[size:].reshape(-1, self.now.H_aug.shape[1])
+        size = self.W_shape[0] * self.W_shape[1]
+        return x[:size].reshape(self.W_shape), x[size:].reshape(-1, self.now.H_aug.shape[1])
 
     def _with_offsets(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
         W_aug, H_aug = self.now.W_aug.copy(), self.now.H_aug.copy()

@@ -30,7 +30,7 @@ def compile_latent_draw(structure: Structure) -> ScalarMap:
             f"nonlinearity={f.name!r} does not list its pieces, so that f(T) = x cannot be solved "
             "for T: choose noise='after'."
         )
-    return _compile_preimage_draw(f.even)
+    return _compile_inverse_draw(f.even)
 
 
 def _distance(x, piece):  # type: ignore[no-untyped-def]
@@ -57,7 +57,7 @@ def _choose_point(choice, t, v, rho, width, stream):  # type: ignore[no-untyped-
 _add_point = compile_scalar(_choose_point)
 
 
-def _compile_preimage_draw(even: bool) -> ScalarMap:
+def _compile_inverse_draw(even: bool) -> ScalarMap:
     """Return the draw of T for a piecewise-linear f."""
 
     def add_interval(choice, low, high, v, rho, stream):  # type: ignore[no-untyped-def]

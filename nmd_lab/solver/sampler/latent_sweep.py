@@ -27,7 +27,7 @@ LEVEL = make_kind("identity", "frobenius")
 """Stands for a kind of ordered levels in compiled code, to which their number does not matter."""
 
 
-class Law(NamedTuple):
+class Conditional(NamedTuple):
     """The distribution of T given WH and X, of one kind of entries.
 
     Attributes
@@ -73,25 +73,27 @@ class Lines(NamedTuple):
     limits: SampledLimits | None
     losses: NDArray[np.float64]
 
-    def draw(self, first: int, last: int, V: FloatArray, law: Law, key: tuple[int, int]) -> None:
+    def draw(
+        self, first: int, last: int, V: FloatArray, conditional: Conditional, key: tuple[int, int]
+    ) -> None:
         """Draw T in some lines, given WH with offsets there, and x after f within limits."""
-        noise, kind, rho, beta, cuts = law
+        noise, kind, rho, beta, cuts = conditional
         kind = LEVEL if noise == "ordinal" else kind
         (pieces, pf, pd), lines = kind.arguments, (self.starts, first, last)
         if noise == "after":
-            self._draw_within_limits(lines, V, law, kind, key)
+            self._draw_within_limits(lines, V, conditional, kind, key)
         if noise != "gaussian":
             numbers = (rho, beta, pieces, pf, pd, cuts, *key, LATENT)
             kernel = latent_kernel(noise, kind, f"{self.T.dtype}")
             kernel(*lines, self.x, self.weights, V, *numbers, self.T, self.losses)
         if noise != "after":
-            self._draw_within_limits(lines, V, law, kind, key)
+            self._draw_within_limits(lines, V, conditional, kind, key)
 
     def _draw_within_limits(
         self,
         lines: tuple[Any, int, int],
         V: FloatArray,
-        law: Law,
+        conditional: Conditional,
         kind: Kind,
         key: tuple[int, int],
     ) -> None:
@@ -99,9 +101,9 @@ class Lines(NamedTuple):
         if self.limits is None:
             return
         pieces, pf, _ = kind.arguments
-        numbers = (law.rho, law.beta, pieces, pf, law.cuts, *key, LIMITS)
+        numbers = (conditional.rho, conditional.beta, pieces, pf, conditional.cuts, *key, LIMITS)
         entries = (self.limits.limited, self.limits.low, self.limits.high, self.weights, V)
-        kernel = limit_kernel(law.noise, kind, f"{self.T.dtype}")
+        kernel = limit_kernel(conditional.noise, kind, f"{self.T.dtype}")
         kernel(*lines, *entries, *numbers, self.T, self.x)
 
 
@@ -114,11 +116,11 @@ def draw_T(model: Model, state: ChainState, seed: int) -> NDArray[np.float64]:
         return losses[:1]
     x = model.values if state.x is None else state.x
     lines = Lines(model.starts, x, state.T, weights_of(model), model.limits, losses)
-    law, key = law_of(model, state, 0), (seed, state.sweep)
+    conditional, key = conditional_of(model, state, 0), (seed, state.sweep)
     A, B = model.augmented(state.rows, state.columns)
 
     def block(here: Block) -> None:
-        lines.draw(here.rows.start, here.rows.stop, model.products(A, B, here), law, key)
+        lines.draw(here.rows.start, here.rows.stop, model.products(A, B, here), conditional, key)
 
     model.each_block(block)
     return np.array([losses.sum()])
@@ -146,10 +148,13 @@ def _draw_columns(model: Model, state: ChainState, seed: int) -> NDArray[np.floa
             entries = slice(int(storage.indptr[j]), int(storage.indptr[j + 1]))
             if not is_drawn[j] or entries.start == entries.stop:
                 continue
-            law, v = law_of(model, state, j), np.empty(entries.stop - entries.start, A.dtype)
+            conditional, v = (
+                conditional_of(model, state, j),
+                np.empty(entries.stop - entries.start, A.dtype),
+            )
             storage.products(Block(slice(j, j + 1), entries), B, A, v)
-            V = (law.kind.centre + law.kind.size * v).astype(A.dtype, copy=False)
-            lines.draw(j, j + 1, V, law, (seed, state.sweep))
+            V = (conditional.kind.centre + conditional.kind.size * v).astype(A.dtype, copy=False)
+            lines.draw(j, j + 1, V, conditional, (seed, state.sweep))
 
     each_share(storage.indptr, model.threads, share)
     state.T[order] = lines.T
@@ -158,11 +163,11 @@ def _draw_columns(model: Model, state: ChainState, seed: int) -> NDArray[np.floa
     return lines.losses
 
 
-def law_of(model: Model, state: ChainState, k: int) -> Law:
+def conditional_of(model: Model, state: ChainState, k: int) -> Conditional:
     """Return the distribution of T of a kind, with the noise levels of a state."""
     kind, cuts = model.pair.kinds[k], state.cuts[k]
     rho, beta = float(state.rho[k]) / kind.size**2, float(state.beta[k])
-    return Law(model.noises[k], kind, rho, beta, np.empty(0) if cuts is None else cuts.ends)
+    return Conditional(model.noises[k], kind, rho, beta, np.empty(0) if cuts is None else cuts.ends)
 
 
 def weights_of(model: Model) -> FloatArray:

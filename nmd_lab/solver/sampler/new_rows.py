@@ -76,11 +76,11 @@ class NewRows:
     column_offsets: bool
     mean: float
 
-    def draws(self, given: Iterator[DrawOfH], seed: int) -> Iterator[FloatArray]:
+    def draws(self, draws_of_H: Iterator[DrawOfH], seed: int) -> Iterator[FloatArray]:
         """Yield the vectors of the new rows (m, rank [+ 1]) for each draw of H."""
         model = self._model()
         state: ChainState | None = None
-        for number, draw in enumerate(given):
+        for number, draw in enumerate(draws_of_H):
             if state is None:
                 state = _first_state(model, draw)
             state.columns, state.rho, state.beta = draw.columns, draw.rho, draw.beta

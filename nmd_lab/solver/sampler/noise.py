@@ -88,6 +88,6 @@ def _counts_of_block(
     f: Nonlinearity, flat: list[float], x: FloatArray, _: FloatArray
 ) -> NDArray[np.intp]:
     """Return how many values f does not take, and how many are those of flat pieces."""
-    there = f(f.preimage(x))
+    there = f(f.pseudo_inverse(x))
     taken = there == x if f.pieces() is not None else np.isclose(there, x, rtol=1e-6, atol=0)
     return np.array([np.count_nonzero(~taken), np.count_nonzero(np.isin(x, flat))])

@@ -145,14 +145,14 @@ class DenseSide:
         kernel = _noise_kernel()
 
         def block(first: int) -> None:
-            part = slice(first, min(first + BLOCK_ROWS, rows.shape[0]))
-            target_here = T[part] - (constants + rows.dtype.type(mean))
+            block = slice(first, min(first + BLOCK_ROWS, rows.shape[0]))
+            target_here = T[block] - (constants + rows.dtype.type(mean))
             b = of_all * (target_here @ vectors).astype(np.float64) + linear
             noise = np.empty(b.shape)
             kernel(*key, first, noise)
-            rows[part] = (b @ inverse.T + noise) @ inverse
-            target_here -= rows[part] @ vectors.T
-            misfit[part] = np.sum(np.square(target_here, dtype=np.float64), axis=1)
+            rows[block] = (b @ inverse.T + noise) @ inverse
+            target_here -= rows[block] @ vectors.T
+            misfit[block] = np.sum(np.square(target_here, dtype=np.float64), axis=1)
 
         each_block(rows.shape[0], self.threads if T.size >= SHARE else 1, block)
         return misfit
@@ -165,8 +165,8 @@ def each_share(indptr: NDArray[np.integer], threads: int, work: Callable[[int, i
     ends = np.searchsorted(indptr, np.linspace(0, entries, parts + 1)[1:-1])
     borders = [0, *ends.tolist(), m]
 
-    def share(part: int) -> tuple[Any, ...]:
-        work(borders[part], borders[part + 1])
+    def share(number: int) -> tuple[Any, ...]:
+        work(borders[number], borders[number + 1])
         return ()
 
     map_and_add(share, parts)
@@ -177,8 +177,8 @@ def each_block(m: int, threads: int, work: Callable[[int], None]) -> None:
     firsts = range(0, m, BLOCK_ROWS)
     parts = max(1, min(threads, len(firsts)))
 
-    def share(part: int) -> tuple[Any, ...]:
-        for first in firsts[part::parts]:
+    def share(number: int) -> tuple[Any, ...]:
+        for first in firsts[number::parts]:
             work(first)
         return ()
 

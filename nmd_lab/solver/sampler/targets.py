@@ -15,7 +15,7 @@ from nmd_lab.data.base import FloatArray
 from nmd_lab.model.moments import expected_value
 from nmd_lab.model.ordinal import Ordinal
 
-from .latent_sweep import law_of
+from .latent_sweep import conditional_of
 from .model import Model
 from .state import ChainState
 
@@ -65,7 +65,7 @@ class Targets:
 
 def _expected(model: Model, state: ChainState, k: int, products: FloatArray) -> FloatArray:
     """Return the expected X of a kind, given WH with offsets."""
-    noise, kind, rho, _, ends = law_of(model, state, k)
+    noise, kind, rho, _, ends = conditional_of(model, state, k)
     v: FloatArray = kind.centre + kind.size * products
     if noise == "gaussian":
         return v

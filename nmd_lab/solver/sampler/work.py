@@ -32,7 +32,7 @@ class Work:
         """Return T before the first sweep, NaN where it is drawn; None if it is always X itself."""
         model, values = self._model, self._model.values
         if model.limits is not None:
-            return self._preimages()
+            return self._pseudo_inverses()
         if set(model.noises) == {"gaussian"} and not model.by_column:
             return None
         T = np.full_like(values, np.nan)
@@ -41,12 +41,12 @@ class Work:
                 T[at] = values[at]
         return T
 
-    def _preimages(self) -> FloatArray:
+    def _pseudo_inverses(self) -> FloatArray:
         """Return f⁻¹(X), which the draw of X within limits begins with."""
         model = self._model
         T = model.values.copy()
         for kind, at in zip(model.pair.kinds, model.entries_of_kinds, strict=True):
-            T[at] = kind.nonlinearity.preimage(T[at])
+            T[at] = kind.nonlinearity.pseudo_inverse(T[at])
         return T
 
     def first_x(self) -> FloatArray | None:

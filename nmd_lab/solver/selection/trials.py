@@ -27,7 +27,7 @@ from nmd_lab.solver.options import Options
 from nmd_lab.solver.problem import Problem
 from nmd_lab.solver.refinement.plan import make_plan
 from nmd_lab.solver.scaling import scaling_for
-from nmd_lab.solver.split_variable import preimages
+from nmd_lab.solver.split_variable import pseudo_inverses
 from nmd_lab.solver.starting_data import offsets_of
 from nmd_lab.solver.starts import first_start
 from nmd_lab.solver.state import State, state_of
@@ -220,7 +220,7 @@ class Trials:
             A = storage.all_products(W_aug, H_aug)
         else:
             A = (W_aug @ H_aug).ravel()
-        residual = preimages(observations, pair) - A
+        residual = pseudo_inverses(observations, pair) - A
         if pair.single is not None:
             residual[pair.nonlinearity(A) == observations.values.ravel()] = 0
         rest = observations.with_stored(residual)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection
 from typing import Any
 
 from nmd_lab._fit_warnings import OPTIONS, Messages, messages_after, messages_before
-from nmd_lab._labelled import ResumableFit
+from nmd_lab._package import ResumableFit
 from nmd_lab.result.decomposition import Decomposition
 from nmd_lab.solver.prepared import Prepared
 from nmd_lab.solver.run import VALIDATION

@@ -20,7 +20,7 @@ from .solver.state import State
 from .solver.stopping import StopPolicy
 
 
-def label(prepared: Prepared, solution: Solution) -> Decomposition:
+def package(prepared: Prepared, solution: Solution) -> Decomposition:
     """Return the labelled result of a fit."""
     outcome = solution.outcome
     problem = prepared.problem.of(outcome.state)
@@ -90,7 +90,7 @@ class ResumableFit:
             outcome = self.run.advance(iterations, callback=callback)
             learned = problem.of(outcome.state)
             distance = optimality(learned, *learned.extended(outcome.state))
-            return label(self.prepared, Solution(outcome, distance, []))
+            return package(self.prepared, Solution(outcome, distance, []))
 
     def _begin(self) -> Run:
         """Return the run before its first iteration."""
