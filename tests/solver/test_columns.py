@@ -211,8 +211,3 @@ def test_what_makes_no_sense_is_refused(options, error, said):
     X = table().assign(income=-1.0)
     with pytest.raises(error, match=said):
         nmd.complete(X, 2, alpha=0.5, **options)
-
-
-def test_the_sampler_refuses_them():
-    with pytest.raises(ValueError, match="loss"):
-        nmd.sample(table(), 2, loss=LOSSES)
