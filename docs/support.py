@@ -14,16 +14,16 @@ TEXT = """# What goes with what
 
 Rows are features of a call, columns are forms of data. A "no" stands with its remedy, which is
 also what the error says. A dash stands where there is no such argument; `client=` makes the
-data of a fit those of another column. A test fits every "yes", and compares it with another form of
-the same data.
+data of a fit those of another column. A test fits every "yes", each alone, and compares it with
+another form of the same data.
 
 {table}
 
-Two features of one row of this table do not go together, whatever the data:
+The first two cells of a row do not go together, whatever the data; the third has the remedy:
 
 {pairs}
 
-*Written by docs/support.py from `nmd_lab/solver/support.py`, which every call asks first.*
+*Written by docs/support.py from `nmd_lab/solver/support.py`, which calls ask before they read X.*
 """
 
 
@@ -31,7 +31,7 @@ def pairs() -> str:
     """Return the features that do not go together as Markdown."""
     names = FEATURES | TRAITS
     rows = [f"| {names[a]} | {names[b]} | {no} |" for (a, b), no in NO.items() if a in names]
-    return "\n".join(["| | | |", "| --- | --- | --- |", *rows])
+    return "\n".join(["| this | with this | remedy |", "| --- | --- | --- |", *rows])
 
 
 def table() -> str:

@@ -6,8 +6,10 @@ import gc
 import inspect
 from collections.abc import Callable
 from contextlib import nullcontext
+from dataclasses import fields
 from typing import Any
 
+from ._checks import check_option_names
 from ._fit_warnings import messages_after, messages_before, warn
 from ._interruption import Interruption, interruptible
 from ._package import package
@@ -16,7 +18,7 @@ from .checkpoint.call import Call
 from .data.labels import is_dask
 from .data.stored import is_stored
 from .result.decomposition import Decomposition
-from .solver.options import COMPLETION_DEFAULTS
+from .solver.options import COMPLETION_DEFAULTS, Options
 from .solver.prepare import prepare
 from .solver.prepared import Prepared
 from .solver.restarts import solve
@@ -27,6 +29,7 @@ def run_fit(
     function: Callable[..., Any], X: Any, options: Any, *, absent_are_zeros: bool, **named: Any
 ) -> Decomposition:
     """Prepare, solve, label and warn; `options` has the arguments that are left out of `named`."""
+    check_option_names(options, [field.name for field in fields(Options)], "a fit")
     arguments = named | ({} if absent_are_zeros else COMPLETION_DEFAULTS) | options
     call, compute = None, as_compute(arguments.get("compute"))
     if compute.checkpoint is not None:

@@ -54,7 +54,7 @@ def draw_posterior(
     refuse(_present(X, nonlinearity, loss, data, options))
     prepared = prepare_sample(observe(X, **data), rank, nonlinearity, loss, options)
     warn_of_units(prepared, stacklevel=3)
-    check_init(options.init, prepared.model, options.chains)
+    check_init(options.init, prepared.model, options.chains, prepared.scaling)
     _check_memory(prepared, options)
     before = options.init if isinstance(options.init, Posterior) else None
     tune = options.tune

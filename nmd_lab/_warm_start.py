@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -9,6 +10,8 @@ import numpy as np
 import xarray as xr
 
 from .data.base import FloatArray
+from .model.losses import Loss
+from .model.ordinal import Ordinal
 from .result.decomposition import Decomposition
 from .result.posterior.posterior import Posterior
 from .solver.sampler.cut_points import put
@@ -17,7 +20,7 @@ from .solver.sampler.state import ChainState
 from .solver.scaling import Scaling
 
 
-def check_init(init: Any, model: Model, chains: int) -> None:
+def check_init(init: Any, model: Model, chains: int, scaling: Scaling) -> None:
     """Raise an error if a given start does not go with the model."""
     if isinstance(init, str):
         return
@@ -39,6 +42,28 @@ def check_init(init: Any, model: Model, chains: int) -> None:
     for name, (theirs, ours) in compared.items():
         if theirs != ours:
             raise ValueError(f"init has {name}={theirs}, and this call {ours}: give the same.")
+    if not _has_units_of(init, model, scaling):
+        raise ValueError(
+            "init is a posterior of other data, whose units its draws have: give the same data, "
+            "or leave init out."
+        )
+
+
+def _has_units_of(before: Posterior, model: Model, scaling: Scaling) -> bool:
+    """Return whether the draws of a posterior have the mean, the units and levels of a model."""
+    ours = [(kind.centre, kind.size, _levels_of(kind.loss)) for kind in model.pair.kinds]
+    theirs = [(0.0, 1.0, before.levels or ())]
+    if before.kinds is not None:
+        theirs = [(kind.centre, kind.size, _levels_of(kind.loss)) for kind in before.kinds.kinds]
+    mean = float(np.ldexp(model.mean, 2 * scaling.exponent))
+    return theirs == ours and math.isclose(before.mean, mean, rel_tol=1e-6)
+
+
+def _levels_of(loss: Loss) -> tuple[float, ...]:
+    """Return the levels of a loss; none for numbers."""
+    if not isinstance(loss, Ordinal) or loss.levels is None:
+        return ()
+    return tuple(loss.levels.tolist())
 
 
 def begin_at(fit: Decomposition, state: ChainState, model: Model, scaling: Scaling) -> None:

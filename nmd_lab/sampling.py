@@ -98,8 +98,8 @@ def sample(
         Entries of which only limits are known, as for `complete`.  Their values are drawn within
         the limits: numbers where the noise is that of "frobenius", "l1" or "kl", and levels.
     init : {"auto", "random", "svd"}, Decomposition or Posterior, default "auto"
-        Where a chain begins.  A fit: at its factors.  A Posterior: where its chains ended; the
-        result has its draws, too.
+        Where a chain begins.  A fit: at its factors.  A Posterior of the same data: where its
+        chains ended; the result has its draws, too.
     targets : pair of array_like of int, optional
         Rows and columns of entries whose mean and standard deviation are wanted.  They are computed
         from all sweeps, and only the last draw is kept unless `keep` says otherwise.

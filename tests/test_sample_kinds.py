@@ -261,6 +261,24 @@ def test_what_cannot_be_drawn_is_refused(change, words):
         nmd.sample(X, 2, **{"loss": loss} | QUICK | change)
 
 
+def test_classes_are_not_drawn_as_numbers(frame):
+    with pytest.raises(ValueError, match="loss='frobenius' of column 'town' is for numbers"):
+        nmd.sample(frame, 2, loss={"town": "frobenius"}, **QUICK)
+
+
+def test_a_single_category_is_certain(frame):
+    one = frame.assign(town=pd.Categorical(["Ulm"] * len(frame))).mask(frame.isna())
+    posterior = nmd.sample(one, 2, **QUICK)
+    np.testing.assert_allclose(posterior.probabilities("town"), 1)
+    assert (posterior.impute(one, 1, random_state=0)[0]["town"] == "Ulm").all()
+
+
+def test_the_posterior_of_another_table_is_no_start(frame):
+    before = nmd.sample(frame, 2, **QUICK)
+    with pytest.raises(ValueError, match="init is a posterior of other data"):
+        nmd.sample(frame.iloc[::-1].assign(cm=frame["cm"].to_numpy() * 2), 2, init=before, **QUICK)
+
+
 def test_numbers_are_not_classes(posterior):
     with pytest.raises(ValueError, match="'kg' holds numbers"):
         posterior.probabilities("kg")

@@ -155,8 +155,8 @@ class Cluster:
         sets_up = getattr(step.function, "sets_up", False)
         if changes and (sets_up or self.dropped_rows):
             dropped, self.dropped_rows[:] = tuple(self.dropped_rows), []
-            added = step if sets_up else Step(nothing)
-            self._rows = self._all(more_rows, added._replace(dropped=dropped), of_each, self._rows)
+            added, further = (step, of_each) if sets_up else (Step(nothing), {})
+            self._rows = self._all(more_rows, added._replace(dropped=dropped), further, self._rows)
         if sets_up:
             return self._each(last_of, self._rows)
         if not changes:

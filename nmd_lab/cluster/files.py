@@ -25,7 +25,7 @@ PLAIN = Classes()
 """The file of a partition has arrays and numbers alone."""
 
 
-class PartFiles:
+class PartitionFiles:
     """The files of the partitions beside the checkpoints of a run."""
 
     def __init__(self, cluster: Cluster, checkpoint: Path) -> None:
@@ -49,7 +49,7 @@ class PartFiles:
         name = uuid.uuid4().hex
         folder = self.folder / name
         folder.mkdir(parents=True)
-        self.cluster.map(write_part, str(folder))
+        self.cluster.map(write_partition, str(folder))
         self.cluster.settle(partial(read_again, folder=str(folder)))
         self._written.append(name)
         return name
@@ -70,7 +70,7 @@ class PartFiles:
                 f"{len(self.cluster)}: give a cluster of as many workers as before."
             )
         self._written.append(name)
-        self.cluster.map(read_part, str(folder), changes=True)
+        self.cluster.map(read_partition, str(folder), changes=True)
 
 
 def _settings(rows: ClusterRows) -> tuple[Any, ...]:
@@ -79,7 +79,7 @@ def _settings(rows: ClusterRows) -> tuple[Any, ...]:
     return rows.name, columns, rows.dtype.str, rows.ndim
 
 
-def write_part(partition: Partition, folder: str) -> tuple[()]:
+def write_partition(partition: Partition, folder: str) -> tuple[()]:
     """Write the file of a partition."""
     encoder = Encoder(PLAIN)
     state = encoder.encode(state_of(partition))
@@ -94,7 +94,7 @@ def stored_state(partition: Partition, folder: str) -> dict[str, Any]:
     return state
 
 
-def read_part(partition: Partition, folder: str) -> tuple[()]:
+def read_partition(partition: Partition, folder: str) -> tuple[()]:
     """Take the matrices of a file into a partition, and keep T and U for the sweeps to come."""
     state = stored_state(partition, folder)
     partition.objects.update(state["arrays"])

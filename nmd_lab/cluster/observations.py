@@ -35,7 +35,7 @@ from .data_steps import (
     sum_of_blocks,
     summarize,
 )
-from .files import PartFiles
+from .files import PartitionFiles
 from .held_out import HeldOutOnCluster
 from .optimality import optimality_on_cluster
 from .partition import DATA
@@ -214,9 +214,9 @@ class ClusterObservations(Observations):
         context: AbstractContextManager[Any] = dask.config.set(scheduler=self.cluster.client.get)
         return context
 
-    def checkpoint_files(self, path: Path) -> PartFiles:
+    def checkpoint_files(self, path: Path) -> PartitionFiles:
         """Return the files of the partitions beside a checkpoint."""
-        return PartFiles(self.cluster, path)
+        return PartitionFiles(self.cluster, path)
 
     def _rows_of_each(self, rows: FloatArray | None) -> dict[int, tuple[Any, ...]]:
         """Return the offsets of the rows of each partition."""

@@ -63,9 +63,14 @@ class TypedColumn:
         return tuple(map(float, range(len(self.categories))))
 
     @property
+    def has_indicators(self) -> bool:
+        """Whether each category has an indicator of its own."""
+        return self.kind == "categories" and len(self.categories) != 2
+
+    @property
     def first_shown(self) -> int:
         """Position of the first category with an indicator."""
-        return 1 if len(self.categories) == 2 else 0
+        return 0 if self.has_indicators else 1
 
     @property
     def labels(self) -> list[Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NoReturn
 
 import numpy as np
@@ -78,3 +78,10 @@ def groups(which: Any, count: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     small = np.asarray(which).astype(np.int16 if count < 1 << 15 else np.intp)
     order = np.argsort(small, kind="stable")
     return order, np.searchsorted(small[order], np.arange(count + 1))
+
+
+def each_group(which: Any, count: int) -> Iterator[tuple[int, NDArray[np.intp]]]:
+    """Yield each group that has entries, and the positions of these."""
+    order, ends = groups(which, count)
+    for k in np.flatnonzero(np.diff(ends)):
+        yield int(k), order[ends[k] : ends[k + 1]]

@@ -65,7 +65,7 @@ class Filling(Factors):
         typed, positions = typed_column(self.labels, column)
         loss = self._loss_at(int(positions[0]))
         t = self._scores(positions)
-        if typed is not None and typed.kind == "categories" and len(typed.categories) != 2:
+        if typed is not None and typed.has_indicators:
             p = np.exp(t - t.max(axis=1, keepdims=True))
             p, classes = p / p.sum(axis=1, keepdims=True), list(typed.categories)
         elif isinstance(loss, Logistic):

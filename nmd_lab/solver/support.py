@@ -42,9 +42,9 @@ FEATURES = {
     "validation": "`validation=`",
     "offsets": "`offsets=`",
     "split": "`split='observed'`",
-    "limits": "`at_most=`, `at_least=`",
+    "limits": "`at_most=` or `at_least=`",
     "weights": "`weights=`",
-    "constraint": "`w_constraint=`, `h_constraint=`",
+    "constraint": "`w_constraint=` or `h_constraint=`",
     "targets": "`targets=`",
     "client": "`client=`",
     "device": "`device=`",
@@ -115,11 +115,14 @@ NO: dict[tuple[str, str], str] = {
     ("study", "kinds"): "convert X to numbers",
     ("study", "weights"): "leave them out",
     ("study", "limits"): "leave them out",
-    ("no interval", "homotopy"): "use MinMax, or homotopy='auto'",
     ("kinds", "homotopy"): "leave it out",
+    ("no interval", "homotopy"): "use MinMax, or homotopy='auto'",
     ("constraint", "homotopy"): BREAKS,
     ("constraint", "polish"): BREAKS,
-    ("orthonormal W", "orthonormal H"): "give one of the two, or all singular values of WH are 1",
+    (
+        "orthonormal W",
+        "orthonormal H",
+    ): "give one of the two, since all singular values of WH would be 1",
     ("kinds", "device"): ON_HOST,
     ("limits", "device"): ON_HOST,
     ("split", "device"): ON_HOST,
@@ -159,7 +162,7 @@ def features_of_fit(
     present |= features_of_compute(options.compute)
     choosable = {"rank": rank, "nonlinearity": nonlinearity, "loss": loss, "alpha": options.alpha}
     if free := [name for name, value in choosable.items() if value is None or is_auto(value)]:
-        present["choice"] = " and ".join(f"{name}='auto'" for name in free)
+        present["choice"] = f"{free[0]}='auto'"
     if options.validation is not None:
         present["validation"] = "validation="
     if options.offsets not in ("none", "auto"):
@@ -174,7 +177,8 @@ def _traits(nonlinearity: Any, loss: Any, options: Options) -> dict[str, str]:
     asked = [word for word in ("homotopy", "polish") if getattr(options.solver, word) is True]
     present = {word: f"{word}=True" for word in asked}
     if stand_in(nonlinearity, loss).with_wider_bounds(1.0) is None:
-        present["no interval"] = f"nonlinearity={nonlinearity!r}, which has no interval to widen"
+        may = "may have" if is_auto(nonlinearity) else "has"
+        present["no interval"] = f"nonlinearity={nonlinearity!r}, which {may} no interval to widen"
     for name, constraint in zip(FACTOR_CONSTRAINTS, options.factor_constraints, strict=True):
         text = f"{name}={getattr(options, name)!r}"
         if constraint is not None:
@@ -198,8 +202,8 @@ def features_of_data(
     if is_frame(X) and X.size:
         table = table_of(X)
     if by_argument or table is not None:
-        words = "a loss or nonlinearity for each column" if by_argument else FEATURES["kinds"]
-        present["kinds"] = words
+        typed = "X with columns of booleans, levels or categories"
+        present["kinds"] = "a loss or nonlinearity for each column" if by_argument else typed
     elif not is_auto(loss) and as_loss(loss).learns:
         present["learned"] = f"loss={loss!r}, which learns a parameter,"
     if weights is not None or (isinstance(X, Observations) and X.weights is not None):

@@ -40,7 +40,7 @@ class Study:
     Parameters
     ----------
     X : array_like, scipy.sparse matrix, pandas.DataFrame or xarray.DataArray (m, n)
-        Data, as for `complete`.
+        Data, as for `complete`; a DataFrame of numbers.
     method : str, callable or list, default "admm"
         Method of the fits.  "admm" is `complete`, "sample" is `sample`.  The functions of
         `nmd_lab.baselines` go by their names.  Any function of (X, rank, ...) that returns a

@@ -124,7 +124,7 @@ def test_a_share_of_held_out_entries_repeats_and_leaves_each_row_one(client):
     X, options = made("masked")
     seen = options["observed"] & (np.arange(X.shape[1]) < 12)
     seen[:, 0] = True
-    settings = PLAIN | {"alpha": 0.1, "offsets": "none", "observed": seen, "validation": 0.2}
+    settings = PLAIN | {"alpha": 0.1, "offsets": "both", "observed": seen, "validation": 0.2}
     fits = [
         nmd.complete(X, 2, "relu", compute=nmd.Compute(client=client), **settings) for _ in range(2)
     ]

@@ -10,8 +10,10 @@ from scipy import sparse, stats
 from some import some
 
 import nmd_lab
+from nmd_lab.data.labels import labels_of
 from nmd_lab.result.posterior import draws as posterior_draws
 from nmd_lab.result.posterior import entries as posterior_entries
+from nmd_lab.result.posterior.posterior import Posterior
 
 M, N = 5, 4
 ROWS, COLUMNS = np.array([0, 4, 2]), np.array([3, 1, 1])
@@ -126,6 +128,17 @@ def test_intervals_of_f_alone_are_quantiles_over_draws(posterior):
     for p, (i, j) in enumerate(zip(ROWS, COLUMNS, strict=True)):
         wanted = np.quantile(BruteForce(posterior, i, j).means(), [0.25, 0.75])
         np.testing.assert_allclose(intervals[p], wanted, atol=3e-6)
+
+
+def test_an_interval_of_counts_does_not_depend_on_other_entries():
+    W = np.array([[0.1], [1.0], [3.0]])
+    labels = labels_of(np.zeros((3, 1)))
+    arrays = np.tile(W, (1, 20, 1, 1)), np.ones((1, 20, 1, 1)), np.full((1, 20), 1e12)
+    counts = Posterior.from_arrays(labels, *arrays, nonlinearity="square", loss="kl", noise="after")
+    together = counts.predict_interval(np.arange(3), 0, level=0.9)
+    alone = np.vstack([counts.predict_interval(k, 0, level=0.9) for k in range(3)])
+    np.testing.assert_array_equal(together, alone)
+    np.testing.assert_array_equal(together[0], stats.poisson(0.01).ppf([0.05, 0.95]))
 
 
 def test_densities(posterior):

@@ -68,7 +68,7 @@ class NoiseAfter(Predictive):
         largest = counts.max(axis=0)
         low, high = np.full(v.shape[1], -1.0), np.ceil(largest + 10 * np.sqrt(largest) + 30)
         while np.any(high - low > 1):
-            middle = np.floor(0.5 * (low + high))
+            middle = np.maximum(np.floor(0.5 * (low + high)), 0)  # no count is below 0
             below = pdtr(middle, counts).mean(axis=0) < level
             low, high = np.where(below, middle, low), np.where(below, high, middle)
         return np.asarray(high)

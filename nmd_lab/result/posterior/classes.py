@@ -84,10 +84,15 @@ class PosteriorClasses(DrawnFactors):
             assert cuts is not None
             each.append(level_masses(cuts[draws], v[:, :, k]))
         shares: Array = np.moveaxis(each[0], 0, -1)
-        if positions.size > 1:
+        if self._has_indicators(int(positions[0])):
             shares = np.stack([masses[1] + TINY for masses in each], axis=-1)
             shares /= shares.sum(axis=-1, keepdims=True)
         return shares
+
+    def _has_indicators(self, position: int) -> bool:
+        """Return whether a column of X is one of the indicators of categories."""
+        table = self.labels.table
+        return table is not None and table.of_matrix[position].has_indicators
 
     def draw_classes(
         self,

@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from nmd_lab.model.mixed import each_group
+
 from .mixture import Predictive
 from .noise import Array
 
@@ -78,9 +80,8 @@ class OfColumns(Predictive):
     def _columns_of(self, v: Array) -> Iterator[tuple[Predictive, NDArray[np.intp], Array]]:
         """Yield each column: its distribution, its entries, and v in its units there."""
         assert self._columns is not None
-        for j in np.unique(self._columns):
+        for j, at in each_group(self._columns, len(self._each)):
             predictive, centre, size = self._each[j]
-            at = np.flatnonzero(self._columns == j)
             yield predictive, at, np.ascontiguousarray(centre + size * v[..., at])
 
     def _filled(

@@ -124,10 +124,10 @@ class DrawnFactors:
             kind = self.kinds.kinds[column]
             f, loss, size = kind.nonlinearity, kind.loss, float(kind.size)
             rho, beta = rho[:, [column]], None if beta is None else beta[:, [column]]
-            levels = None
-            if cuts is not None and isinstance(loss, Ordinal) and loss.levels is not None:
+            levels, padded, cuts = None, cuts, None
+            if padded is not None and isinstance(loss, Ordinal) and loss.levels is not None:
                 levels = tuple(loss.levels.tolist())
-                padded = cuts.reshape(len(cuts), len(self.kinds.kinds), -1)
+                padded = padded.reshape(len(padded), len(self.kinds.kinds), -1)
                 cuts = padded[:, column, : len(levels) - 1]
         return Noise(
             f,

@@ -132,7 +132,7 @@ class PosteriorMatrices(PosteriorClasses):
         """Return a DataFrame with the holes filled from one draw, given the drawn matrix."""
 
         def missing(column: TypedColumn, at: NDArray[np.intp]) -> FloatArray:
-            if at.size > 1:
+            if column.has_indicators:
                 return self.draw_classes(data.rows, data.columns[at], draw, rng)
             values = array[:, at[0]].astype(np.float64)
             levels = column.levels if column.kind == "ordered" else ()

@@ -14,6 +14,7 @@ from scipy.special import ndtri
 from nmd_lab._checks import check_rank, check_size
 from nmd_lab._threads import all_threads
 from nmd_lab.data.base import FloatArray, Observations, Transform
+from nmd_lab.data.labels import Labels
 from nmd_lab.model.kind import Kind, make_kind
 from nmd_lab.model.likelihoods.binary import Logistic
 from nmd_lab.model.losses import Loss
@@ -75,6 +76,7 @@ def prepare_sample(
     size = check_size("X", max(-smallest, largest), observations.dtype)
     if is_mixed(nonlinearity) or is_mixed(loss) or observations.labels.table is not None:
         pair = _of_columns(mixed_model(nonlinearity, loss, observations))
+        _refuse_classes_as_numbers(pair, observations.labels)
     else:
         pair = _of_all(nonlinearity, loss, observations)
     noises = _noises(options.noise, pair, observations)
@@ -116,6 +118,18 @@ def _of_columns(pair: EntryModel) -> EntryModel:
             _refuse_nonlinearity(kind)
         kinds.append(kind)
     return EntryModel(tuple(kinds), np.arange(len(kinds)))
+
+
+def _refuse_classes_as_numbers(pair: EntryModel, labels: Labels) -> None:
+    """Raise ValueError for a column of booleans, levels or categories with a loss of numbers."""
+    if labels.table is None:
+        return
+    for column, kind in zip(labels.table.of_matrix, pair.kinds, strict=True):
+        if column.kind in ("boolean", "ordered", "categories") and type(kind.loss) is not Ordinal:
+            raise ValueError(
+                f"loss={kind.loss.name!r} of column {column.name!r} is for numbers, and its values "
+                "are classes: leave it out, or convert the column to numbers."
+            )
 
 
 def _refuse_nonlinearity(kind: Kind) -> None:

@@ -12,6 +12,7 @@ from scipy.special import ndtr
 
 from nmd_lab._checks import check_positions
 from nmd_lab.data.base import FloatArray
+from nmd_lab.model.mixed import each_group
 from nmd_lab.model.moments import expected_value
 from nmd_lab.model.ordinal import Ordinal
 
@@ -43,9 +44,8 @@ class Targets:
             value = _expected(model, state, 0, products)
         else:
             value = np.empty(products.size)
-            for j in np.unique(self.columns):
-                at = self.columns == j
-                value[at] = _expected(model, state, int(j), products[at])
+            for j, at in each_group(self.columns, model.shape[1]):
+                value[at] = _expected(model, state, j, products[at])
         now = self.now
         now.count += 1
         change = value - now.mean
