@@ -211,7 +211,7 @@ def test_the_warm_up_of_a_later_start_loses_nothing(noisy, monkeypatch, interact
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("module", "name"), [(restarts, "optimality"), (fit_module, "label")])
+@pytest.mark.parametrize(("module", "name"), [(restarts, "optimality"), (fit_module, "package")])
 def test_ctrl_c_after_the_last_iteration(noisy, module, name, monkeypatch, interactive):
     alone = nmd.decompose(noisy, 3, **OPTIONS)
     monkeypatch.setattr(module, name, sent(getattr(module, name)))

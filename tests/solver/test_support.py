@@ -171,7 +171,7 @@ def test_features_that_do_not_go_together_are_refused(arguments, message):
 
 def test_a_study_of_what_it_cannot_compare_is_refused():
     frame = pd.DataFrame({"size": [1.0, 2.0], "adult": [True, False]})
-    with pytest.raises(ValueError, match="columns of several kinds does not go with a Study"):
+    with pytest.raises(ValueError, match="booleans, levels or categories does not go with a Study"):
         nmd.Study(frame, rank=2)
     X = listed(numbers())
     X = replace(X, weights=np.ones(X.values.size))
