@@ -48,6 +48,9 @@ endif
 ifdef PIP_INDEX_URL
 export UV_DEFAULT_INDEX := $(PIP_INDEX_URL)
 endif
+ifdef PIP_CERT
+export SSL_CERT_FILE := $(PIP_CERT)
+endif
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
