@@ -148,6 +148,7 @@ class SamplerOptions:
 
 def in_shell(text: str) -> str:
     """Return an error message with the bounds of MinMax and `complete` as the shell has them."""
+    text = text.replace(" or MatrixCompletion", "")
     text = text.replace("use complete()", "leave out --decompose")
     return re.sub(r"nonlinearity=nmd\.MinMax(\([^)]*\))", r'--nonlinearity "minmax\1"', text)
 

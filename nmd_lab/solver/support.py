@@ -87,7 +87,7 @@ NO: dict[tuple[str, str], str] = {
     ("dense", "work_dir"): IN_FILES,
     ("missing", "work_dir"): IN_FILES,
     ("zeros", "work_dir"): IN_FILES,
-    ("zeros", "choice"): "give a value or a dense X, or use complete()",
+    ("zeros", "choice"): "give a value or a dense X, or use complete() or MatrixCompletion",
     ("zeros", "kinds"): "use complete(), or a dense X",
     ("zeros", "validation"): "use complete(), or a dense X",
     ("zeros", "learned"): "use complete(), or a dense X",

@@ -134,7 +134,7 @@ def test_attributes_that_do_not_go_with_the_table(change, error, said):
 
 def test_zeros_that_count_have_no_kinds():
     long, users = tables()
-    with pytest.raises(ValueError, match=r"several kinds does not go with .* zeros: use complete"):
+    with pytest.raises(ValueError, match=r"categories does not go with .* zeros: use complete"):
         nmd.decompose(nmd.observations_from_table(long, attributes=users), 2)
 
 
