@@ -82,10 +82,9 @@ class Run:
     ) -> Outcome:
         """Do at most `iterations` more iterations, and return the outcome so far."""
         state, policy = self.state, self._policy
-        patience = None if self._held_out is None else policy.patience
         most = state.iteration + iterations
         called = None if callback is None else self._with_model(callback)
-        rules = Stopping(most, policy.tol, time_limit, called, patience)
+        rules = Stopping(most, time_limit, called)
         self._began = time.perf_counter() - state.seconds
         try:
             reason = loop(
@@ -142,7 +141,10 @@ class Run:
             now.lowest, now.best = score, state
         now.last_score = score
         now.recent.append(now.lowest)
-        return rules.reason(state, now.best, now.recent), text
+        since_best = None if self._held_out is None else state.iteration - now.best.iteration
+        ended = rules.reason(state, state.iteration)
+        policy = self._policy
+        return policy.solved(state) or ended or policy.no_progress(now.recent, since_best), text
 
     def _next(self) -> State:
         """Return the next state."""
