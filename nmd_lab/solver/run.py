@@ -18,7 +18,7 @@ import numpy as np
 from nmd_lab._interruption import Interruption, is_interactive
 from nmd_lab._stop_reason import StopCode, StopReason
 
-from .engines.protocol import Engine
+from .engines.protocol import FitEngine
 from .held_out import HeldOut
 from .initialization import Start
 from .learning import learned_state, with_learned
@@ -50,7 +50,7 @@ class Run:
     def __init__(
         self,
         problem: Problem,
-        engine: Engine[Any],
+        engine: FitEngine[Any],
         state: RunState,
         policy: StopPolicy,
         held_out: HeldOut | None = None,

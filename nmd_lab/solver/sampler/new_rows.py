@@ -82,14 +82,14 @@ class NewRows:
         state: ChainState | None = None
         for number, draw in enumerate(draws_of_H):
             if state is None:
-                state = _first_state(model, draw)
+                state = _first_state(model, draw, seed)
             state.columns, state.rho, state.beta = draw.columns, draw.rho, draw.beta
             if draw.cuts is not None:
                 put(state.cuts, draw.cuts)
             for step in range(1 if set(self.noises) == {"gaussian"} else STEPS):
                 state.sweep = number * STEPS + step
                 state.row_prior = RowPrior(draw.row_mean, draw.row_precision)
-                draw_T_and_rows(model, state, seed)
+                draw_T_and_rows(model, state)
             yield state.rows.copy()
 
     def _model(self) -> Model:
@@ -99,9 +99,9 @@ class NewRows:
         return make_model(self.observations.as_sparse(), fields, all_threads())
 
 
-def _first_state(model: Model, draw: DrawOfH) -> ChainState:
+def _first_state(model: Model, draw: DrawOfH, seed: int) -> ChainState:
     """Return a state whose rows are at their prior mean."""
     rows = np.tile(draw.row_mean, (model.shape[0], 1)).astype(model.values.dtype)
     work = Work(model)
     numbers = draw.rho, draw.beta, work.first_T()
-    return ChainState(rows, draw.columns, *numbers, cuts=work.first_cuts())
+    return ChainState(rows, draw.columns, *numbers, seed, cuts=work.first_cuts())

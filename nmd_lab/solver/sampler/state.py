@@ -26,6 +26,10 @@ class ChainState:
         Precisions of the noise before f and after it, for each kind of entries.
     T : ndarray (n_entries,) or None
         T at the stored entries, with the units of its kind; None if it is X itself.
+    seed : int
+        Seed of its random numbers.
+    tuning : int
+        Number of further sweeps in which the step widths of cut points are tuned.
     sweep : int
         Number of sweeps so far.
     row_prior, column_prior : RowPrior
@@ -44,6 +48,8 @@ class ChainState:
     rho: NDArray[np.float64]
     beta: NDArray[np.float64]
     T: FloatArray | None
+    seed: int = 0
+    tuning: int = 0
     sweep: int = 0
     row_prior: RowPrior = field(default=RowPrior(np.empty(0), np.empty((0, 0))))
     column_prior: RowPrior = field(default=RowPrior(np.empty(0), np.empty((0, 0))))

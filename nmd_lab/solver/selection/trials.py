@@ -17,7 +17,7 @@ from nmd_lab.model.model import Model, make_model
 from nmd_lab.model.nonlinearities import Nonlinearity
 from nmd_lab.model.offsets import NO_OFFSETS
 from nmd_lab.solver.engines.admm import Admm
-from nmd_lab.solver.engines.protocol import Engine, Iterate, iterates
+from nmd_lab.solver.engines.protocol import FitEngine, Iterate, iterates
 from nmd_lab.solver.engines.refined import Refined
 from nmd_lab.solver.formulation import make_problem, observed_only
 from nmd_lab.solver.held_out import HeldOut
@@ -192,7 +192,7 @@ class Trials:
     def _iterates(self, problem: Problem, start: Start, refined: bool) -> Iterator[Iterate]:
         """Return the iterates of a trial."""
         plan = make_plan(problem, start.W.shape[1], self.options) if refined else None
-        engine: Engine[Any] = Refined(plan) if plan else Admm()
+        engine: FitEngine[Any] = Refined(plan) if plan else Admm()
         return iterates(engine, problem, start)
 
     def _start(self, setting: Setting, problem: Problem, start: Start | None) -> Start:
