@@ -58,6 +58,8 @@ class Trials:
     limits : LimitModel
         What is known of entries with limits, with the lowest held-out error so far as sd if that is
         to be estimated.
+    repeated : float
+        Seconds that the trials of an interrupted search took, which are not done again.
     """
 
     def __init__(
@@ -78,6 +80,7 @@ class Trials:
         self._on_observed = on_observed
         self.stopped, self.after = stopped, after
         self.done: list[Trial] = []
+        self.repeated = 0.0
         weights = [w for fold in folds if (w := fold.held_out.weights) is not None]
         self.mean_weight = float(np.mean(np.concatenate(weights))) if weights else 1.0
         rounding = 100 * float(np.finfo(folds[0].rest.dtype).eps)
@@ -156,6 +159,7 @@ class Trials:
         self.rng.bit_generator.state = before["rng"]
         self.limits = self.limits._replace(sd=before["sd"])
         self.done.append(Trial(setting, **before["outcome"]))
+        self.repeated += self.done[-1].seconds
         self.after()
         return self.done[-1]
 
