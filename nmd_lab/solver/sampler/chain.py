@@ -5,7 +5,7 @@ chain draws their rows.  The hyperparameters are drawn between.  Nothing is to b
 widths of cut points.
 
     T ~ p(T | X, WH)          T_ij ~ N((WH)_ij + offsets, 1/ρ), weighted by exp(-β d(x_ij, f(T_ij)))
-    W ~ p(W | T, H)           one Gaussian for each row
+    W ~ p(W | T, H)           one Gaussian for each row, with the prior of its group
     ρ, β ~ p(ρ, β | T, W, H)  Gamma, for each kind of entries
     H ~ p(H | T, W)           one Gaussian for each column
 
@@ -24,7 +24,8 @@ from numpy.typing import NDArray
 from nmd_lab.data.base import FloatArray
 
 from .cut_points import padded
-from .hyperparameters import draw_precision, draw_row_prior
+from .groups import EVERY, UNKNOWN, draw_group_priors, first_groups
+from .hyperparameters import RowPrior, draw_precision, draw_row_prior
 from .model import Model
 from .noise import precision_of
 from .state import ChainState
@@ -75,11 +76,13 @@ class Chain:
         """Do one sweep, which overwrites the state, and return it."""
         state.sweep += 1
         rng = np.random.Generator(np.random.Philox(key=[state.seed, state.sweep * 8 + HYPER]))
-        work, strength, (of_rows, of_columns) = self._work, model.prior.strength, model.units
-        state.row_prior = draw_row_prior(state.rows, of_rows, strength, rng)
+        work = self._work
+        state.row_prior = _draw_prior_of_rows(model, state, rng)
         misfits, losses = work.draw_rows(state)
         draw_noise(model, state, misfits, losses, rng)
-        state.column_prior = draw_row_prior(state.columns, of_columns, strength, rng)
+        state.column_prior = draw_row_prior(
+            state.columns, model.units[1], model.prior.strength, rng
+        )
         work.draw_columns(state)
         work.draw_cut_points(state, rng)
         state.tuning -= 1
@@ -95,10 +98,30 @@ class Chain:
             "row_means": state.row_prior.mean.copy(),
             "row_precisions": state.row_prior.precision.copy(),
         }
-        return draw | ({"cut_points": padded(state.cuts)} if any(state.cuts) else {})
+        if any(state.cuts):
+            draw["cut_points"] = padded(state.cuts)
+        if (groups := state.groups) is not None:
+            draw["row_share"] = state.row_prior.shares.copy()
+            draw["row_group"] = groups.labels.astype(np.int16)
+            draw["group_scale"] = groups.scale.copy()
+            draw["group_strength"] = np.array(groups.strength)
+        return draw
 
     def status(self, state: ChainState) -> None:
         """Return None: a chain has no end of its own."""
+
+
+def _draw_prior_of_rows(model: Model, state: ChainState, rng: np.random.Generator) -> RowPrior:
+    """Return a draw of the prior of the rows; every few sweeps their groups are to be drawn."""
+    units = model.units[0]
+    if model.n_groups == 1:
+        return draw_row_prior(state.rows, units, model.prior.strength, rng)
+    if state.groups is None:
+        state.groups = first_groups(state.rows, units, model.n_groups, rng)
+    prior = draw_group_priors(state.groups, model.n_groups, state.rows, units, rng)
+    if state.sweep % EVERY == 0:
+        state.groups.labels[:] = UNKNOWN
+    return prior
 
 
 def first_noise(model: Model) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

@@ -16,7 +16,7 @@ from nmd_lab.solver.storage import Block, CsrStorage
 from .cut_points import CutPoints, Levels
 from .latent_sweep import draw_T
 from .model import Model, levels_of
-from .sides import BLOCK_ROWS, Key
+from .sides import BLOCK_ROWS, NO_LABELS, Key
 from .state import ChainState
 from .streams import COLUMNS, ROWS
 
@@ -147,6 +147,7 @@ def draw_T_and_rows(
         state.rho,
         Key(state.seed, state.sweep, ROWS),
         state.rows,
+        NO_LABELS if state.groups is None else state.groups.labels,
     )
     return misfits, losses
 
