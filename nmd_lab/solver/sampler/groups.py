@@ -10,8 +10,9 @@ rows keep small shares.
 
 A larger ν says that all groups have the same spread; it is drawn from a grid, with m_c and Λ_c
 integrated out.  Labels are drawn together with the rows, by `row_draws`.  The mixture is that of
-Z. Ghahramani and G. E. Hinton, "The EM algorithm for mixtures of factor analyzers", 1996, with the
-prior of S. Frühwirth-Schnatter and G. Malsiner-Walli, "From here to infinity", 2019, for its shares.
+Z. Ghahramani and G. E. Hinton, "The EM algorithm for mixtures of factor analyzers", 1996, and the
+prior of its shares that of S. Frühwirth-Schnatter and G. Malsiner-Walli, "From here to infinity",
+Advances in Data Analysis and Classification 13, 2019.
 """
 
 from __future__ import annotations
