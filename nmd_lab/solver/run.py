@@ -142,8 +142,7 @@ class Run:
         now.last_score = score
         now.recent.append(now.lowest)
         since_best = None if self._held_out is None else state.iteration - now.best.iteration
-        ended = rules.reason(state, state.iteration)
-        policy = self._policy
+        policy, ended = self._policy, rules.reason(state, state.iteration)
         return policy.solved(state) or ended or policy.no_progress(now.recent, since_best), text
 
     def _next(self) -> State:

@@ -135,7 +135,8 @@ class Chains:
             self._record(state, before + 1 - tune)
         now.seconds = time.perf_counter() - self._began
         done = Sweep(number, before + 1, before < tune, state.log_likelihood, now.seconds)
-        return rules.reason(done, now.iteration), f"log-likelihood {state.log_likelihood:.4g}"
+        reason = rules.reason(done, now.iteration) or self._engine.status(state)
+        return reason, f"log-likelihood {state.log_likelihood:.4g}"
 
     def _record(self, state: ChainState, number: int) -> None:
         """Record a sweep; `number` counts from 1 after the tuning."""
