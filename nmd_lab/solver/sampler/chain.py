@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from nmd_lab.data.base import FloatArray
 
-from .cut_points import padded
+from .cut_points import has_fixed_cut, padded
 from .groups import EVERY, UNKNOWN, draw_group_priors, first_groups
 from .hyperparameters import RowPrior, draw_precision, draw_row_prior
 from .model import Model
@@ -143,11 +143,13 @@ def draw_noise(
     losses: FloatArray,
     rng: np.random.Generator,
 ) -> None:
-    """Draw ρ and β of each kind, and note the log-likelihood of kinds without levels."""
+    """Draw ρ and β of each kind, and note the log-likelihood of kinds without cut points to draw."""
     state.log_likelihood = 0.0
     for k, noise in enumerate(model.noises):
-        if noise != "ordinal":  # there T has the variance 1
+        if noise != "ordinal":
             state.log_likelihood += _draw_levels(model, state, k, misfits[k], losses[k], rng)
+        elif has_fixed_cut(state.cuts[k]):  # the noise of T has the variance 1
+            state.log_likelihood -= 0.5 * misfits[k]
 
 
 def _draw_levels(

@@ -125,10 +125,8 @@ class CutPoints:
         """Do one step for each cut point, and return the log-likelihood of all levels."""
         bounds = levels.bounds
         before = [levels.log_likelihood(group, self.ends) for group in range(len(bounds))]
-        for cut in range(1, self.ends.size - 1):
+        for cut in range(2, self.ends.size - 1):
             step, threshold = rng.standard_normal(), math.log(rng.random())
-            if cut == 1:
-                continue
             proposed = self.ends.copy()
             proposed[cut] += self.steps[cut - 1] * step
             accepted = bool(proposed[cut - 1] < proposed[cut] < proposed[cut + 1])
@@ -146,6 +144,11 @@ class CutPoints:
             if tune:
                 self.steps[cut - 1] *= math.exp(0.2 * (accepted - AIM))
         return sum(before)
+
+
+def has_fixed_cut(cuts: CutPoints | None) -> bool:
+    """Return whether a kind has two levels, whose cut point stays where it is."""
+    return cuts is not None and cuts.steps.size == 1
 
 
 def padded(cuts: list[CutPoints | None]) -> Doubles:

@@ -45,19 +45,22 @@ def _kernel(kind: NoiseKind, structure: Structure, name: str, cached: bool) -> A
         seed,
         sweep,
         kind,
+        shift,
         T,
         misfit,
     ):
         stream = np.empty(4, np.uint64)
         base = starts[first]
         for i in range(first, last):
-            start_stream(stream, seed, sweep, kind, i)
+            start_stream(stream, seed, sweep, kind, i + shift)
+            at = i if rho.size > 1 else 0
             total = 0.0
             for k in range(starts[i], starts[i + 1]):
                 weight = weights[k] if weights.size else 1.0
-                inner = rho if after else rho * weight
+                inner = rho[at] if after else rho[at] * weight
+                outer = beta[at] * weight
                 t = draw(
-                    T[k], V[k - base], x[k], inner, beta * weight, pieces, pf, pd, cuts, stream
+                    T[k], V[k - base], x[k], inner, outer, pieces, pf, pd, cuts[at], stream
                 )
                 T[k] = t
                 if after:

@@ -1,11 +1,13 @@
 """The draw of T at all stored entries: block by block of rows, or column by column.
 
-Entries of one kind are drawn by rows.  In a table of several kinds each column is drawn for itself,
-in the units of its kind and with its noise levels, by the same compiled loops.
+Entries of one kind are drawn by rows.  In a table of several kinds the columns of each kind are
+drawn together, in the units of their kind and each with its noise levels, by the same compiled
+loops.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,6 +17,7 @@ from nmd_lab.data.base import FloatArray
 from nmd_lab.model.kind import Kind, make_kind
 from nmd_lab.solver.storage import Block
 
+from .cut_points import CutPoints
 from .latent import latent_kernel
 from .limits import SampledLimits, limit_kernel
 from .model import Model
@@ -26,9 +29,11 @@ from .streams import LATENT, LIMITS
 LEVEL = make_kind("identity", "frobenius")
 """Stands for a kind of ordered levels in compiled code, to which their number does not matter."""
 
+Doubles = NDArray[np.float64]
+
 
 class Conditional(NamedTuple):
-    """The distribution of T given WH and X, of one kind of entries.
+    """The distribution of T given WH and X, on lines of one kind of entries.
 
     Attributes
     ----------
@@ -36,20 +41,21 @@ class Conditional(NamedTuple):
         Where the noise is.
     kind : Kind
         Nonlinearity and loss.
-    rho, beta : float
+    rho, beta : ndarray (n_lines,) or (1,)
         Precisions of the noise before f, in the units of the kind, and after it.
-    cuts : ndarray
-        Ends of the levels; empty if there are none.
+    cuts : ndarray (n_lines, n_ends) or (1, n_ends)
+        Ends of the levels, if there are any.
     """
 
     noise: NoiseKind
     kind: Kind
-    rho: float
-    beta: float
-    cuts: NDArray[np.float64]
+    rho: Doubles
+    beta: Doubles
+    cuts: Doubles
 
 
-class Lines(NamedTuple):
+@dataclass
+class Lines:
     """Stored entries by rows, or by columns, with what is drawn there.
 
     Attributes
@@ -64,6 +70,8 @@ class Lines(NamedTuple):
         Limits.
     losses : ndarray (n_lines,)
         Sums of the weighted losses at f(T), which are overwritten.
+    shift : int
+        Number of the first line in streams of random numbers.
     """
 
     starts: NDArray[np.integer]
@@ -71,52 +79,105 @@ class Lines(NamedTuple):
     T: FloatArray
     weights: FloatArray
     limits: SampledLimits | None
-    losses: NDArray[np.float64]
+    losses: Doubles
+    shift: int = 0
 
     def draw(
         self, first: int, last: int, V: FloatArray, conditional: Conditional, key: tuple[int, int]
     ) -> None:
         """Draw T in some lines, given WH with offsets there, and x after f within limits."""
         noise, kind, rho, beta, cuts = conditional
-        kind = LEVEL if noise == "ordinal" else kind
         (pieces, pf, pd), lines = kind.arguments, (self.starts, first, last)
         if noise == "after":
-            self._draw_within_limits(lines, V, conditional, kind, key)
+            self._draw_within_limits(lines, V, conditional, key)
         if noise != "gaussian":
-            numbers = (rho, beta, pieces, pf, pd, cuts, *key, LATENT)
+            numbers = (rho, beta, pieces, pf, pd, cuts, *key, LATENT, self.shift)
             kernel = latent_kernel(noise, kind, f"{self.T.dtype}")
             kernel(*lines, self.x, self.weights, V, *numbers, self.T, self.losses)
         if noise != "after":
-            self._draw_within_limits(lines, V, conditional, kind, key)
+            self._draw_within_limits(lines, V, conditional, key)
 
     def _draw_within_limits(
         self,
         lines: tuple[Any, int, int],
         V: FloatArray,
         conditional: Conditional,
-        kind: Kind,
         key: tuple[int, int],
     ) -> None:
         """Draw T where only limits are known; if the noise is after f, x given f(T)."""
         if self.limits is None:
             return
+        noise, kind, rho, beta, cuts = conditional
         pieces, pf, _ = kind.arguments
-        numbers = (conditional.rho, conditional.beta, pieces, pf, conditional.cuts, *key, LIMITS)
+        numbers = (rho, beta, pieces, pf, cuts, *key, LIMITS, self.shift)
         entries = (self.limits.limited, self.limits.low, self.limits.high, self.weights, V)
-        kernel = limit_kernel(conditional.noise, kind, f"{self.T.dtype}")
+        kernel = limit_kernel(noise, kind, f"{self.T.dtype}")
         kernel(*lines, *entries, *numbers, self.T, self.x)
 
 
-def draw_T(model: Model, state: ChainState) -> NDArray[np.float64]:
+@dataclass(frozen=True)
+class ColumnsOfKind:
+    """Columns whose T is drawn by the same compiled loop.
+
+    Attributes
+    ----------
+    noise, kind : NoiseKind, Kind
+        Where the noise is, and nonlinearity and loss.
+    columns : ndarray of int (n_columns,)
+        Positions of the columns.
+    starts, entries : ndarray of int
+        Position of the first entry of each column, and behind the last; the entries column by
+        column, by their positions among those by row.
+    centre, size : ndarray (n_entries,)
+        Units of T.
+    shift : int
+        Number of columns of kinds before.
+    """
+
+    noise: NoiseKind
+    kind: Kind
+    columns: NDArray[np.intp]
+    starts: NDArray[np.integer]
+    entries: NDArray[np.integer]
+    centre: FloatArray
+    size: FloatArray
+    shift: int
+
+
+def columns_by_kind(model: Model) -> list[ColumnsOfKind]:
+    """Return the columns in which T is drawn, by kind."""
+    alike: dict[Any, list[int]] = {}
+    for j, (noise, kind) in enumerate(zip(model.noises, model.pair.kinds, strict=True)):
+        if (noise == "gaussian" and model.limits is None) or not model.counts[j]:
+            continue
+        kind = LEVEL if noise == "ordinal" else kind
+        arguments = tuple(np.asarray(each).tobytes() for each in kind.arguments)
+        alike.setdefault((noise, kind.name, arguments), []).append(j)
+    found, shift = [], 0
+    for (noise, *_), columns in alike.items():
+        entries = np.concatenate([model.entries_of_kinds[j] for j in columns])
+        starts = np.concatenate([[0], np.cumsum(model.counts[columns])])
+        kind = LEVEL if noise == "ordinal" else model.pair.kinds[columns[0]]
+        centre, size = (each[entries] for each in model.units_of_entries)
+        found.append(
+            ColumnsOfKind(
+                noise, kind, np.array(columns), starts, entries, centre, size, shift
+            )
+        )
+        shift += len(columns)
+    return found
+
+
+def draw_T(model: Model, kinds: list[ColumnsOfKind], state: ChainState) -> Doubles:
     """Draw T in place, and return the sum of the weighted losses at f(T) of each kind."""
     if model.by_column:
-        return _draw_columns(model, state)
+        return _draw_columns(model, kinds, state)
     losses = np.zeros(model.shape[0])
     if state.T is None:  # X itself
         return losses[:1]
     x = model.values if state.x is None else state.x
     lines = Lines(model.starts, x, state.T, weights_of(model), model.limits, losses)
-    conditional, key = conditional_of(model, state, 0), (state.seed, state.sweep)
+    conditional, key = conditional_of(model, state, [0]), (state.seed, state.sweep)
     A, B = model.augmented(state.rows, state.columns)
 
     def block(here: Block) -> None:
@@ -126,50 +187,81 @@ def draw_T(model: Model, state: ChainState) -> NDArray[np.float64]:
     return np.array([losses.sum()])
 
 
-def _draw_columns(model: Model, state: ChainState) -> NDArray[np.float64]:
+def _draw_columns(model: Model, kinds: list[ColumnsOfKind], state: ChainState) -> Doubles:
     """Draw T of each column in its units."""
-    storage, order = model.columns
     assert state.T is not None
-    x = model.values if state.x is None else state.x
-    weights, limits = weights_of(model), model.limits
-    lines = Lines(
-        storage.indptr,
-        x[order],
-        state.T[order],
-        weights[order] if weights.size else weights,
-        None if limits is None else limits.at(order),
-        np.zeros(model.shape[1]),
+    all_losses = np.zeros(model.shape[1])
+    if not kinds:
+        return all_losses
+    x, weights = model.values if state.x is None else state.x, weights_of(model)
+    products = all_products(model, state)
+    for each in kinds:
+        at = each.entries
+        lines = Lines(
+            each.starts,
+            x[at],
+            state.T[at],
+            weights[at] if weights.size else weights,
+            None if model.limits is None else model.limits.at(at),
+            np.zeros(each.columns.size),
+            each.shift,
+        )
+        V = each.centre + each.size * products[at]
+        conditional = conditional_of(model, state, each.columns)
+
+        def share(
+            first: int,
+            last: int,
+            lines: Lines = lines,
+            V: FloatArray = V,
+            conditional: Conditional = conditional,
+        ) -> None:
+            here = V[lines.starts[first] : lines.starts[last]]
+            lines.draw(first, last, here, conditional, (state.seed, state.sweep))
+
+        each_share(each.starts, model.threads, share)
+        state.T[at] = lines.T
+        if state.x is not None:
+            state.x[at] = lines.x
+        all_losses[each.columns] = lines.losses
+    return all_losses
+
+
+def conditional_of(model: Model, state: ChainState, columns: Any) -> Conditional:
+    """Return the distribution of T in columns of one kind, with the noise levels of a state."""
+    kinds, noise = [model.pair.kinds[k] for k in columns], model.noises[columns[0]]
+    sizes = np.array([kind.size for kind in kinds])
+    rho, beta = state.rho[columns] / sizes**2, state.beta[columns]
+    cuts = [state.cuts[k] for k in columns]
+    return Conditional(
+        noise, LEVEL if noise == "ordinal" else kinds[0], rho, beta, ends_in_rows(cuts)
     )
-    A, B = model.augmented(state.rows, state.columns)
-    is_drawn = [noise != "gaussian" or limits is not None for noise in model.noises]
-
-    def share(first: int, last: int) -> None:
-        for j in range(first, last):
-            entries = slice(int(storage.indptr[j]), int(storage.indptr[j + 1]))
-            if not is_drawn[j] or entries.start == entries.stop:
-                continue
-            conditional, v = (
-                conditional_of(model, state, j),
-                np.empty(entries.stop - entries.start, A.dtype),
-            )
-            storage.products(Block(slice(j, j + 1), entries), B, A, v)
-            V = (conditional.kind.centre + conditional.kind.size * v).astype(A.dtype, copy=False)
-            lines.draw(j, j + 1, V, conditional, (state.seed, state.sweep))
-
-    each_share(storage.indptr, model.threads, share)
-    state.T[order] = lines.T
-    if state.x is not None:
-        state.x[order] = lines.x
-    return lines.losses
 
 
-def conditional_of(model: Model, state: ChainState, k: int) -> Conditional:
-    """Return the distribution of T of a kind, with the noise levels of a state."""
-    kind, cuts = model.pair.kinds[k], state.cuts[k]
-    rho, beta = float(state.rho[k]) / kind.size**2, float(state.beta[k])
-    return Conditional(model.noises[k], kind, rho, beta, np.empty(0) if cuts is None else cuts.ends)
+def ends_in_rows(cuts: list[CutPoints | None]) -> Doubles:
+    """Return the ends of the levels of each kind in a row, with infinity behind the last."""
+    ends = [np.empty(0) if each is None else each.ends for each in cuts]
+    rows: Doubles = np.full((len(ends), max(each.size for each in ends)), np.inf)
+    for row, each in zip(rows, ends, strict=True):
+        row[: each.size] = each
+    return rows
 
 
 def weights_of(model: Model) -> FloatArray:
     """Return the weights for compiled code; empty if every one is 1."""
     return np.empty(0, model.dtype) if model.weights is None else model.weights
+
+
+def all_products(model: Model, state: ChainState) -> FloatArray:
+    """Return WH with offsets at every stored entry, flat."""
+    A, B = model.augmented(state.rows, state.columns)
+    if model.positions is not None:
+        products: FloatArray = (A @ B.T).ravel()[model.positions]
+        return products
+    V = np.empty(model.values.size, A.dtype)
+
+    def block(here: Block) -> None:
+        V[here.entries] = model.products(A, B, here)
+
+    model.each_block(block)
+    return V

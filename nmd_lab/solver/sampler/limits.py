@@ -108,23 +108,25 @@ def _kernel(noise: NoiseKind, structure: Structure, name: str, cached: bool) -> 
         seed,
         sweep,
         kind,
+        shift,
         T,
         x,
     ):
         stream = np.empty(4, np.uint64)
         base = starts[first]
         for i in range(first, last):
-            start_stream(stream, seed, sweep, kind, i)
+            start_stream(stream, seed, sweep, kind, i + shift)
+            at = i if rho.size > 1 else 0
             for k in range(starts[i], starts[i + 1]):
                 if not limited[k]:
                     continue
                 weight = weights[k] if weights.size else 1.0
-                sd = 1.0 / math.sqrt(rho * weight)
+                sd = 1.0 / math.sqrt(rho[at] * weight)
                 if after:
                     y = forward(T[k], pf)
-                    x[k] = draw_x(y, beta * weight, low[k], high[k], stream)
+                    x[k] = draw_x(y, beta[at] * weight, low[k], high[k], stream)
                 elif ordinal:
-                    ends = cuts[int(low[k])], cuts[int(high[k]) + 1]
+                    ends = cuts[at, int(low[k])], cuts[at, int(high[k]) + 1]
                     T[k] = draw_t(V[k - base], sd, ends[0], ends[1], pieces, stream)
                 else:
                     T[k] = draw_t(V[k - base], sd, low[k], high[k], pieces, stream)

@@ -169,6 +169,16 @@ class Model:
         return np.split(order, storage.indptr[1:-1])
 
     @cached_property
+    def positions(self) -> NDArray[np.intp] | None:
+        """Positions of the stored entries in a flat matrix; None where a minority is stored."""
+        m, n = self.shape
+        if not self.by_column or 2 * self.n_entries < m * n:
+            return None
+        starts: Any = np.repeat(np.arange(m) * n, np.diff(self.starts))
+        positions: NDArray[np.intp] = starts + self.column_of
+        return positions
+
+    @cached_property
     def counts(self) -> NDArray[np.integer]:
         """Number of stored entries of each kind."""
         if self.by_column:
@@ -199,15 +209,15 @@ class Model:
         if isinstance(self.storage, DenseStorage):
             return DenseSide(self.shape, False, threads), DenseSide(self.shape, True, threads)
         transposed, order = self.columns
-        of_rows = of_columns = None
+        of_columns = None if weights is None else weights[order]
         if self.by_column:
-            of_rows = self.column_of
-            of_columns = np.repeat(np.arange(self.shape[1]), self.counts)
+            return (
+                SparseSide(self.storage, None, weights, threads, "partners"),
+                SparseSide(transposed, order, of_columns, threads, "rows"),
+            )
         return (
-            SparseSide(self.storage, None, weights, of_rows, threads),
-            SparseSide(
-                transposed, order, None if weights is None else weights[order], of_columns, threads
-            ),
+            SparseSide(self.storage, None, weights, threads),
+            SparseSide(transposed, order, of_columns, threads),
         )
 
     def products(self, A: FloatArray, B: FloatArray, block: Block) -> FloatArray:

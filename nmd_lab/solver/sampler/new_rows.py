@@ -20,7 +20,7 @@ from .model import Model, make_model
 from .noise import NoiseKind
 from .prior import Prior
 from .state import ChainState
-from .work import Work, draw_T_and_rows
+from .work import Work
 
 STEPS = 5
 """Draws of T and of the rows for each draw of H; one is exact without T."""
@@ -79,10 +79,11 @@ class NewRows:
     def draws(self, draws_of_H: Iterator[DrawOfH], seed: int) -> Iterator[FloatArray]:
         """Yield the vectors of the new rows (m, rank [+ 1]) for each draw of H."""
         model = self._model()
+        work = Work(model)
         state: ChainState | None = None
         for number, draw in enumerate(draws_of_H):
             if state is None:
-                state = _first_state(model, draw, seed)
+                state = _first_state(model, work, draw, seed)
             state.columns, state.rho, state.beta = draw.columns, draw.rho, draw.beta
             if draw.cuts is not None:
                 put(state.cuts, draw.cuts)
@@ -91,7 +92,7 @@ class NewRows:
                 state.row_prior = draw.row_prior
                 if state.groups is not None:
                     state.groups.labels[:] = UNKNOWN
-                draw_T_and_rows(model, state)
+                work.draw_T_and_rows(state)
             yield state.rows.copy()
 
     def _model(self) -> Model:
@@ -101,13 +102,12 @@ class NewRows:
         return make_model(self.observations.as_sparse(), fields, all_threads())
 
 
-def _first_state(model: Model, draw: DrawOfH, seed: int) -> ChainState:
+def _first_state(model: Model, work: Work, draw: DrawOfH, seed: int) -> ChainState:
     """Return a state whose rows are at their prior mean."""
     m, (means, _, shares) = model.shape[0], draw.row_prior
     rows = np.tile(shares @ means, (m, 1)).astype(model.values.dtype)
     groups = None
     if shares.size > 1:
         groups = Groups(np.full(m, UNKNOWN), np.empty((0, 0)))
-    work = Work(model)
     numbers = draw.rho, draw.beta, work.first_T()
     return ChainState(rows, draw.columns, *numbers, seed, cuts=work.first_cuts(), groups=groups)

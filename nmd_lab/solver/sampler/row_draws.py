@@ -11,7 +11,8 @@ logarithm of its probability, up to a constant,
 
     log π_c + ½ log |Λ_c| - ½ μ_cᵀ Λ_c μ_c - ½ log |P_ic| + ½ b_icᵀ P_ic⁻¹ b_ic,
 
-where b_ic is the bracket of the mean.
+where b_ic is the bracket of the mean.  Where more than half of a row is stored, and entries have no
+weights, the sum over j is that over all columns less that over the others.
 """
 
 from __future__ import annotations
@@ -64,19 +65,23 @@ draw_gaussian = compile_inner(_draw)
 def _draw_label(normal, b, linear, precision, log_weights, stream, L, y, scores):  # type: ignore[no-untyped-def]
     """Return a draw of the group of a row, given the sums over its entries."""
     d, n_groups = b.size, scores.size
+    column = np.empty(d)
     for c in range(n_groups):
         score = log_weights[c]
-        for a in range(d):  # L Lᵀ = P, L y = b
+        for a in range(d):
+            y[a] = b[a] + linear[c, a]
             for e in range(a + 1):
-                total = normal[a, e] + precision[c, a, e]
-                for f in range(e):
-                    total -= L[a, f] * L[e, f]
-                L[a, e] = math.sqrt(total) if a == e else total / L[e, e]
-            total = b[a] + linear[c, a]
-            for f in range(a):
-                total -= L[a, f] * y[f]
-            y[a] = total / L[a, a]
-            score += 0.5 * y[a] * y[a] - math.log(L[a, a])
+                L[a, e] = normal[a, e] + precision[c, a, e]
+        for e in range(d):  # L Lᵀ = P and L y = b, column by column
+            pivot = math.sqrt(L[e, e])
+            y[e] /= pivot
+            score += 0.5 * y[e] * y[e] - math.log(pivot)
+            for a in range(e + 1, d):
+                column[a] = L[a, e] / pivot
+            for a in range(e + 1, d):
+                y[a] -= column[a] * y[e]
+                for f in range(e + 1, a + 1):
+                    L[a, f] -= column[a] * column[f]
         scores[c] = score
     scores -= scores.max()
     scores[:] = np.exp(scores)
@@ -106,6 +111,9 @@ def _draw_rows(  # type: ignore[no-untyped-def]
     precision,
     log_weights,
     rho,
+    rho_of_partners,
+    of_all,
+    sums,
     seed,
     sweep,
     kind,
@@ -113,7 +121,8 @@ def _draw_rows(  # type: ignore[no-untyped-def]
     rows,
     misfit,
 ):
-    d, in_groups = rows.shape[1], log_weights.size > 1
+    n, d = partners.shape
+    in_groups = log_weights.size > 1
     L, half, scores = np.empty((d, d)), np.empty(d), np.empty(log_weights.size)
     gathered = np.empty((CHUNK, d), partners.dtype)
     product = np.empty((d, d), partners.dtype)
@@ -126,18 +135,48 @@ def _draw_rows(  # type: ignore[no-untyped-def]
         else:
             normal[:] = precision[0]
             b[:] = linear[0]
-        for begin in range(indptr[i], indptr[i + 1], CHUNK):
-            count = min(CHUNK, indptr[i + 1] - begin)
-            for k in range(count):
-                j = indices[begin + k]
-                root = math.sqrt(rho * weights[begin + k]) if weights.size else math.sqrt(rho)
-                y = root * (target[begin + k] - constants[j] - mean)
-                for a in range(d):
-                    scaled = root * partners[j, a]
-                    gathered[k, a] = scaled
-                    b[a] += y * scaled
-            np.dot(gathered[:count].T, gathered[:count], product)
-            normal += product
+        of_row = rho[i] if rho.size > 1 else rho[0]
+        begin, end = indptr[i], indptr[i + 1]
+        from_all = of_all.size > 0 and 2 * (end - begin) > n
+        if from_all:
+            for a in range(d):
+                b[a] += of_row * sums[i, a]
+        count = 0
+        for k in range(begin, begin if from_all else end):
+            j = indices[k]
+            tau = of_row * (rho_of_partners[j] if rho_of_partners.size else 1.0)
+            if weights.size:
+                tau *= weights[k]
+            root = math.sqrt(tau)
+            y = root * (target[k] - constants[j] - mean)
+            for a in range(d):
+                scaled = root * partners[j, a]
+                gathered[count, a] = scaled
+                b[a] += y * scaled
+            count += 1
+            if count == CHUNK or k == end - 1:
+                np.dot(gathered[:count].T, gathered[:count], product)
+                normal += product
+                count = 0
+        if from_all:  # less the entries that are not stored
+            for a in range(d):
+                for c in range(d):
+                    normal[a, c] += of_row * of_all[a, c]
+            k = begin
+            for j in range(n):
+                stored = k < end and indices[k] == j
+                if stored:
+                    k += 1
+                else:
+                    tau = of_row * (rho_of_partners[j] if rho_of_partners.size else 1.0)
+                    root = math.sqrt(tau)
+                    for a in range(d):
+                        gathered[count, a] = root * partners[j, a]
+                    count += 1
+                if count == CHUNK or (j == n - 1 and count):
+                    np.dot(gathered[:count].T, gathered[:count], product)
+                    normal -= product
+                    count = 0
         start_stream(stream, seed, sweep, kind, i)
         if in_groups:
             if labels[i] < 0:
@@ -147,11 +186,12 @@ def _draw_rows(  # type: ignore[no-untyped-def]
             normal += precision[labels[i]]
             b += linear[labels[i]]
         draw_gaussian(normal, b, stream, noise, rows[i])
-        total = 0.0
-        for k in range(indptr[i], indptr[i + 1]):
-            j = indices[k]
-            residual = target[k] - constants[j] - mean
-            for a in range(d):
-                residual -= rows[i, a] * partners[j, a]
-            total += residual * residual * (weights[k] if weights.size else 1.0)
-        misfit[i] = total
+        if misfit.size:
+            total = 0.0
+            for k in range(begin, end):
+                j = indices[k]
+                residual = target[k] - constants[j] - mean
+                for a in range(d):
+                    residual -= rows[i, a] * partners[j, a]
+                total += residual * residual * (weights[k] if weights.size else 1.0)
+            misfit[i] = total

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -87,13 +87,13 @@ class Side(Protocol):
 
 @dataclass(frozen=True)
 class SparseSide:
-    """A half-sweep over stored entries; `kinds` says which ρ each has, if there are several."""
+    """A half-sweep over stored entries; `rho_of` says whose ρ there is, if there are several."""
 
     storage: CsrStorage
     order: NDArray[np.integer] | None
     weights: FloatArray | None
-    kinds: NDArray[np.integer] | None
     threads: int
+    rho_of: Literal["all", "rows", "partners"] = "all"
 
     def draw(
         self,
@@ -108,21 +108,34 @@ class SparseSide:
         """Draw all rows; see `Side.draw`."""
         here = target if self.order is None else target[self.order]
         weights = np.empty(0, target.dtype) if self.weights is None else self.weights
-        of_all = float(rho[0])
-        if self.kinds is not None:
-            precisions = rho[self.kinds].astype(target.dtype)
-            weights, of_all = precisions * weights if weights.size else precisions, 1.0
-        misfit = np.zeros(rows.shape[0])
+        alone = self.rho_of == "all"
+        of_rows, of_partners = (np.ones(1), rho) if self.rho_of == "partners" else (rho, np.empty(0))
+        misfit = np.zeros(rows.shape[0] if alone else 0)  # that of several kinds is needed apart
+        of_all = sums = np.empty((0, 0))
+        if not weights.size and 2 * target.size > self.storage.shape[0] * self.storage.shape[1]:
+            of_all, sums = self._of_all_columns(here, partner, of_partners)
         of_prior = prior.linear, prior.precision, prior.log_weights
         kernel = row_kernel(f"{rows.dtype}_{target.dtype}_{self.storage.indices.dtype}")
 
         def share(first: int, last: int) -> None:
             pattern = (self.storage.indptr, self.storage.indices, first, last)
-            data = (here, weights, *partner, *of_prior, of_all)
+            data = (here, weights, *partner, *of_prior, of_rows, of_partners, of_all, sums)
             kernel(*pattern, *data, *key, labels, rows, misfit)
 
         each_share(self.storage.indptr, self.threads, share)
         return misfit
+
+    def _of_all_columns(
+        self, target: FloatArray, partner: Partner, rho: NDArray[np.float64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return Σ_j ρ_j p_j p_jᵀ over all j, and Σ_j ρ_j y_ij p_j over those stored in each row."""
+        vectors, indices = partner.vectors.astype(np.float64, copy=False), self.storage.indices
+        weighted = vectors * rho[:, None] if rho.size else vectors
+        y = np.zeros(self.storage.shape)
+        starts = np.arange(y.shape[0]) * y.shape[1]
+        at = np.repeat(starts, np.diff(self.storage.indptr)) + indices
+        y.ravel()[at] = target - partner.constants[indices] - target.dtype.type(partner.mean)
+        return weighted.T @ vectors, y @ weighted
 
 
 @dataclass(frozen=True)

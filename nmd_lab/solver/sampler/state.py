@@ -42,8 +42,8 @@ class ChainState:
     cuts : list of CutPoints or None
         Cut points of each kind, None for a kind without levels.
     log_likelihood : float
-        Log-likelihood of the data given T and of T given WH, up to a constant; for ordered levels
-        that of the levels given WH.
+        Log-likelihood of the data given T and of T given WH, up to a constant; for three or
+        more ordered levels that of the levels given WH.
     """
 
     rows: FloatArray

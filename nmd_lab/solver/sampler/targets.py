@@ -65,7 +65,8 @@ class Targets:
 
 def _expected(model: Model, state: ChainState, k: int, products: FloatArray) -> FloatArray:
     """Return the expected X of a kind, given WH with offsets."""
-    noise, kind, rho, _, ends = conditional_of(model, state, k)
+    kind = model.pair.kinds[k]
+    noise, _, (rho,), _, (ends,) = conditional_of(model, state, [k])
     v: FloatArray = kind.centre + kind.size * products
     if noise == "gaussian":
         return v

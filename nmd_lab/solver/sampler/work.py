@@ -11,10 +11,10 @@ from scipy.sparse.linalg import LinearOperator
 
 from nmd_lab.data.base import BLOCK, FloatArray
 from nmd_lab.solver.lowrank import RowBlocks
-from nmd_lab.solver.storage import Block, CsrStorage
+from nmd_lab.solver.storage import CsrStorage
 
-from .cut_points import CutPoints, Levels
-from .latent_sweep import draw_T
+from .cut_points import CutPoints, Levels, has_fixed_cut
+from .latent_sweep import ColumnsOfKind, all_products, columns_by_kind, draw_T
 from .model import Model, levels_of
 from .sides import BLOCK_ROWS, NO_LABELS, Key
 from .state import ChainState
@@ -26,6 +26,7 @@ class Work:
 
     def __init__(self, model: Model) -> None:
         self._model = model
+        self._kinds = columns_by_kind(model) if model.by_column else []
         self._levels = [_levels(model, k) for k in range(len(model.noises))]
 
     def first_T(self) -> FloatArray | None:
@@ -60,13 +61,30 @@ class Work:
     def draw_rows(self, state: ChainState) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Draw T and the rows; return the sums of squares and of losses of each kind."""
         model = self._model
-        of_rows, losses = draw_T_and_rows(model, state)
+        of_rows, losses = self.draw_T_and_rows(state)
         if not model.by_column:
             return np.array([of_rows.sum()]), losses
         squares = np.square(T_of(model, state) - all_products(model, state), dtype=np.float64)
         if model.weights_of_T is not None:
             squares *= model.weights_of_T
         misfits: Any = np.bincount(model.column_of, squares, model.shape[1])
+        return misfits, losses
+
+    def draw_T_and_rows(
+        self, state: ChainState
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Draw T and then the rows; return the squares of each row, the losses of each kind."""
+        model = self._model
+        losses = draw_T(model, self._kinds, state)
+        misfits: Any = model.sides[0].draw(
+            T_of(model, state),
+            model.partner_of_rows(state.columns),
+            state.row_prior,
+            state.rho,
+            Key(state.seed, state.sweep, ROWS),
+            state.rows,
+            NO_LABELS if state.groups is None else state.groups.labels,
+        )
         return misfits, losses
 
     def draw_columns(self, state: ChainState) -> None:
@@ -82,13 +100,13 @@ class Work:
 
     def draw_cut_points(self, state: ChainState, rng: np.random.Generator) -> None:
         """Draw the cut points of each kind with levels, and add their log-likelihood."""
-        if not any(self._levels):
+        if all(cuts is None or has_fixed_cut(cuts) for cuts in state.cuts):
             return
         model, V = self._model, all_products(self._model, state)
         of_column = V[model.columns[1]] if model.by_column else V
         ends = model.columns[0].indptr if model.by_column else np.array([0, V.size])
         for k, (levels, cuts) in enumerate(zip(self._levels, state.cuts, strict=True)):
-            if levels is not None and cuts is not None:
+            if levels is not None and cuts is not None and not has_fixed_cut(cuts):
                 levels.look(of_column[ends[k] : ends[k + 1]])
                 state.log_likelihood += cuts.draw(levels, rng, tune=state.tuning > 0)
 
@@ -135,23 +153,6 @@ def block_rows(n: int) -> int:
     return max(BLOCK_ROWS, 1 << (max(BLOCK // n, 1).bit_length() - 1))
 
 
-def draw_T_and_rows(
-    model: Model, state: ChainState
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Draw T and then the rows in place; return the squares of each row, the losses of a kind."""
-    losses = draw_T(model, state)
-    misfits: Any = model.sides[0].draw(
-        T_of(model, state),
-        model.partner_of_rows(state.columns),
-        state.row_prior,
-        state.rho,
-        Key(state.seed, state.sweep, ROWS),
-        state.rows,
-        NO_LABELS if state.groups is None else state.groups.labels,
-    )
-    return misfits, losses
-
-
 def T_of(model: Model, state: ChainState) -> FloatArray:
     """Return T without units, which is X itself if there is no other."""
     if state.T is None:
@@ -161,15 +162,3 @@ def T_of(model: Model, state: ChainState) -> FloatArray:
     centre, size = model.units_of_entries
     without_units: FloatArray = (state.T - centre) / size
     return without_units
-
-
-def all_products(model: Model, state: ChainState) -> FloatArray:
-    """Return WH with offsets at every stored entry, flat."""
-    A, B = model.augmented(state.rows, state.columns)
-    V = np.empty(model.values.size, A.dtype)
-
-    def block(here: Block) -> None:
-        V[here.entries] = model.products(A, B, here)
-
-    model.each_block(block)
-    return V

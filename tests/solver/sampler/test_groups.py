@@ -82,7 +82,7 @@ def test_a_label_has_the_probability_of_its_marginal_density():
     ]
     expected = shares * densities / np.sum(shares * densities)
     seen = observe(T).as_sparse()
-    side = SparseSide(storage_of(seen), None, None, None, 1)
+    side = SparseSide(storage_of(seen), None, None, 1)
     drawn, rows = np.empty(draws, int), np.zeros((1, D))
     for sweep in range(draws):
         labels = np.array([-1])

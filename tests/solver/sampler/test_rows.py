@@ -46,9 +46,9 @@ def sparse_side(T, weights, *, transposed=False):
         seen = observe(T.T, weights=weights.T).as_sparse()
         of_columns, order = storage_of(seen).transposed()
         weights = None if seen.weights is None else seen.weights[order]
-        return SparseSide(of_columns, order, weights, None, 1), seen.values
+        return SparseSide(of_columns, order, weights, 1), seen.values
     seen = observe(T, weights=weights).as_sparse()
-    return SparseSide(storage_of(seen), None, seen.weights, None, 1), seen.values
+    return SparseSide(storage_of(seen), None, seen.weights, 1), seen.values
 
 
 def standardised(draws, mean, covariance):
@@ -131,7 +131,7 @@ def test_many_entries_in_a_row_are_gathered_in_chunks():
     _, _, _, prior = problem(float)
     partner = Partner(rng.normal(size=(n, RANK)), rng.normal(size=n), MEAN)
     pattern = storage_of(observe(sparse.csr_array(T)).as_sparse())
-    sides = SparseSide(pattern, None, None, None, 1), DenseSide((2, n), False, 1)
+    sides = SparseSide(pattern, None, None, 1), DenseSide((2, n), False, 1)
     found = []
     for side in sides:
         rows = np.zeros((2, RANK))
