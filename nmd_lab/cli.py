@@ -51,6 +51,7 @@ from ._command_line import (
 from ._version import __version__
 from .checkpoint.file import exists
 from .fit import complete, decompose
+from .model.from_text import named_model
 from .sampling import sample as draw_from_posterior
 
 BAD_INPUT = (
@@ -207,8 +208,6 @@ def _read(
 
 def _with_models(options: dict[str, Any]) -> dict[str, Any]:
     """Return options with objects for nonlinearities and losses that have parameters."""
-    from nmd_lab.studies.configuration import named_model
-
     models = {name: options[name] for name in ("nonlinearity", "loss") if name in options}
     return options | {name: named_model(name, text) for name, text in models.items()}
 

@@ -34,7 +34,7 @@ class Call:
     def header(self, classes: Classes) -> dict[str, Any]:
         """Return the call as JSON."""
         stored = {
-            name: _stored(name, value, classes)
+            name: stored_form(name, value, classes)
             for name, value in self.arguments.items()
             if name != "callback" and (value is not None or self.defaults.get(name) is not None)
         }
@@ -48,7 +48,9 @@ class Call:
                 f"checkpoint={path!r} is of {stored['function']}(), and this is "
                 f"{self.function}(): call that, or give another checkpoint=."
             )
-        defaults = {name: _stored(name, each, Classes()) for name, each in self.defaults.items()}
+        defaults = {
+            name: stored_form(name, each, Classes()) for name, each in self.defaults.items()
+        }
         before, present = defaults | stored["arguments"], defaults | now["arguments"]
         for name in sorted({*before, *present} - {*FREE, *DATA}):
             kind, value = before.get(name) or ("value", None)
@@ -76,7 +78,7 @@ class Call:
         return arguments, sorted(others)
 
 
-def _stored(name: str, value: Any, classes: Classes) -> list[Any] | None:
+def stored_form(name: str, value: Any, classes: Classes) -> list[Any] | None:
     """Return how an argument is stored, and its JSON or its hash; None if it is not."""
     if name in DATA:
         return ["data", None]
@@ -103,7 +105,8 @@ def hash_of(value: Any) -> str:
     try:
         return str(joblib.hash(value))
     except Exception:  # what cannot be pickled is told by its text, without addresses
-        return re.sub(r" at 0x[0-9a-f]+", "", repr(value))
+        text = f"{value!r} {getattr(value, '__dict__', '')}"
+        return re.sub(r" at 0x[0-9a-f]+", "", text)
 
 
 def _short(value: Any) -> str:

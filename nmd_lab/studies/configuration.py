@@ -29,9 +29,7 @@ from __future__ import annotations
 
 import inspect
 import os
-import re
 import tomllib
-from ast import literal_eval
 from pathlib import Path
 from typing import Any
 
@@ -42,8 +40,7 @@ from nmd_lab._checks import check_word, check_words
 from nmd_lab.data.labels import is_frame
 from nmd_lab.data.long_table import observations_from_table
 from nmd_lab.data.readers import read_matrix
-from nmd_lab.model.losses import LOSSES
-from nmd_lab.model.nonlinearities import NONLINEARITY_CLASSES
+from nmd_lab.model.from_text import named_model
 
 from .study import Study
 
@@ -70,22 +67,6 @@ def read_configuration(path: str | os.PathLike[str]) -> tuple[Study, dict[str, A
     for name in {"nonlinearity", "loss"} & arguments.keys():
         arguments[name] = named_model(name, arguments[name])
     return Study(_read_data(sections["data"], path.parent), **arguments), sections["run"]
-
-
-def named_model(name: str, text: Any) -> Any:
-    """Return the nonlinearity or loss for a text such as "minmax(1, 5)"; a name alone as it is."""
-    if isinstance(text, list):
-        return [named_model(name, each) for each in text]
-    call = re.fullmatch(r"\s*(\w+)\s*\((.*)\)\s*", text) if isinstance(text, str) else None
-    if call is None:
-        return text
-    models: dict[str, Any] = dict(NONLINEARITY_CLASSES if name == "nonlinearity" else LOSSES)
-    check_word(name, call[1], models)
-    try:
-        finite = re.sub(r"\binf(inity)?\b", "1e999", call[2], flags=re.IGNORECASE)
-        return models[call[1]](*literal_eval(f"[{finite}]"))
-    except (SyntaxError, TypeError, ValueError) as error:
-        raise ValueError(f"{name}={text!r} makes no sense: {error}") from error
 
 
 def _read_data(section: dict[str, Any], folder: Path) -> Any:
