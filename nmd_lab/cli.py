@@ -25,7 +25,7 @@ from typing import Annotated, Any, Literal
 from cyclopts import App, CycloptsError, Parameter
 
 from nmd_lab.data.labels import RESULT_ATTRIBUTE
-from nmd_lab.data.readers import read_file
+from nmd_lab.data.readers import read_file, with_categories
 from nmd_lab.result import netcdf
 from nmd_lab.result.decomposition import Decomposition
 from nmd_lab.result.exports import TABLES, check_export, export
@@ -46,8 +46,8 @@ from ._command_line import (
     checkpoint_of,
     in_shell,
     is_to_be_chosen,
-    with_categories,
 )
+from ._journal import journal_path
 from ._version import __version__
 from .checkpoint.file import exists
 from .fit import complete, decompose
@@ -291,7 +291,6 @@ def study(
         No progress bar.
     """
     from nmd_lab.studies.configuration import read_configuration
-    from nmd_lab.studies.journal import journal_path
 
     check_target(out, "out")
     if out.suffix.lower() != ".nc":

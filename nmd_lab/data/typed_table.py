@@ -117,10 +117,10 @@ class TypedColumn:
 
     def nearest(self, encoded: NDArray[np.floating]) -> NDArray[np.intp]:
         """Return the position of the class that is nearest to encoded numbers (m, n_labels)."""
-        if self.has_indicators:
-            return encoded.argmax(axis=1)
         levels = self.levels if self.kind == "ordered" else (0.0, 1.0)
-        return np.abs(encoded - levels).argmin(axis=1)
+        near = encoded if self.has_indicators else -np.abs(encoded - levels)
+        nearest: NDArray[np.intp] = near.argmax(axis=1)
+        return nearest
 
     def filled(self, column: Any, values: NDArray[np.floating]) -> Any:
         """Return a pandas.Series with values where it has none."""

@@ -21,8 +21,9 @@ For example (``examples/study.toml``)::
     n_jobs = 2
 
 ``[data]`` holds either a `dataset`, a function of `nmd_lab.datasets`, and its arguments, or a
-`file` and further arguments of `nmd_lab.data.readers.read_matrix`.  ``[study]`` holds the arguments
-of `Study`, and ``[run]`` those of `Study.run`.
+`file`, the `categories` among its columns, and further arguments of
+`nmd_lab.data.readers.read_matrix`.  ``[study]`` holds the arguments of `Study`, and ``[run]`` those
+of `Study.run`.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ from nmd_lab import datasets
 from nmd_lab._checks import check_word, check_words
 from nmd_lab.data.labels import is_frame
 from nmd_lab.data.long_table import observations_from_table
-from nmd_lab.data.readers import read_matrix
+from nmd_lab.data.readers import read_matrix, with_categories
 from nmd_lab.model.from_text import named_model
 
 from .study import Study
@@ -76,8 +77,10 @@ def _read_data(section: dict[str, Any], folder: Path) -> Any:
         check_words("data", section, ["file", "dataset"])
         raise ValueError("data has neither or both of file and dataset: give one of them.")
     if file is not None:
-        check_words("data", section, list(inspect.signature(read_matrix).parameters)[1:])
-        return read_matrix(folder / file, **section)
+        names = list(inspect.signature(read_matrix).parameters)[1:]
+        check_words("data", section, [*names, "categories"])
+        categories = section.pop("categories", [])
+        return with_categories(read_matrix(folder / file, **section), categories)
     functions = {name: getattr(datasets, name) for name in datasets.__all__}
     check_word("dataset", dataset, functions)
     check_words("data", section, inspect.signature(functions[dataset]).parameters)

@@ -14,15 +14,13 @@ from joblib import Parallel, delayed, parallel_config
 from numpy.linalg import LinAlgError
 
 from nmd_lab._errors import sentence
+from nmd_lab._journal import Record
 from nmd_lab._threads import one_thread
 from nmd_lab.result.posterior.posterior import Posterior
 from nmd_lab.result.selection import SELECTION
 
 from .cell import Cell
 from .methods import METHODS, Result, accepted
-
-# What the journal keeps of a fit: numbers and text by name, which JSON can hold
-Record = dict[str, Any]
 
 _compiled: set[str] = set()  # descriptions of the fits whose kernels this process has compiled
 

@@ -69,10 +69,11 @@ def scores_of(
         pair = (values / unit)[at], (model / unit)[at]
         for name, metric in metrics.items():
             weighted = {} if weights is None else accepted(metric, {"weights": weights[at]})
-            scores[f"{entry_set}_{name}"] = metric(*pair, **weighted) if at.any() else math.nan
+            error = float(metric(*pair, **weighted)) if at.any() else math.nan
+            scores[f"{entry_set}_{name}"] = error
         for name, each in of_entries.items():
             at_each = data.exact & mask & ~np.isnan(each)
             w = None if weights is None else weights[at_each]
-            mean = np.average(each[at_each], weights=w) if at_each.any() else math.nan
+            mean = float(np.average(each[at_each], weights=w)) if at_each.any() else math.nan
             scores[f"{entry_set}_{name}"] = mean
-    return {name: float(score) for name, score in scores.items()}
+    return scores

@@ -15,6 +15,7 @@ from joblib import effective_n_jobs
 from numpy.typing import ArrayLike
 
 from nmd_lab._checks import check_integer
+from nmd_lab._journal import Record, open_journal
 from nmd_lab._progress import progress_bar
 from nmd_lab.data.limits import GivenLimits
 from nmd_lab.result import netcdf
@@ -23,9 +24,8 @@ from nmd_lab.solver.options import Options
 from .cell import Cell
 from .corruption import NO_NOISE, NOTHING_HIDDEN
 from .dataset import to_dataset
-from .execution import Record, run_cells
+from .execution import run_cells
 from .grid import ALGORITHM, CONDITIONS, check_names, make_grid, select
-from .journal import open_journal
 from .known_entries import read_known_entries
 from .plots import StudyPlots
 from .scores import make_metrics

@@ -8,6 +8,7 @@ import pytest
 from scipy import sparse
 
 import nmd_lab as nmd
+from nmd_lab.studies.configuration import read_configuration
 from nmd_lab.studies.corruption import HIDE, Corruption, hidden_entries
 from nmd_lab.studies.known_entries import read_known_entries
 
@@ -151,6 +152,18 @@ def test_columns_in_different_units_count_alike(frame):
     error = np.sqrt(np.mean(((numbers - x) / spread) ** 2))
     assert results.held_out_rmse.item() == pytest.approx(error)
     assert results.held_out_rmse.attrs["long_name"].startswith("RMSE in standard deviations")
+
+
+def test_a_file_names_its_categories(frame, tmp_path):
+    frame[["kg", "town"]].to_csv(tmp_path / "people.csv")
+    config = tmp_path / "study.toml"
+    config.write_text(
+        '[data]\nfile = "people.csv"\ncategories = ["town"]\n[study]\nrank = 1\nmissing = 0\n'
+    )
+    study, _ = read_configuration(config)
+    X = study.cell(seed=0).X
+    assert sorted(X["town"].cat.categories) == ["Bonn", "Rom", "Ulm"]
+    assert X["town"].dropna().tolist() == frame["town"].dropna().tolist()
 
 
 @pytest.fixture(scope="module")
