@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import xarray as xr
 
 from .encoding import Classes, Decoder, Encoder
 
@@ -103,10 +104,19 @@ def hash_of(value: Any) -> str:
     if hasattr(value, "factors") and hasattr(value, "offsets"):
         value = [*value.factors, *value.offsets]
     try:
-        return str(joblib.hash(value))
+        return str(joblib.hash(_content(value)))
     except Exception:  # what cannot be pickled is told by its text, without addresses
         text = f"{value!r} {getattr(value, '__dict__', '')}"
         return re.sub(r" at 0x[0-9a-f]+", "", text)
+
+
+def _content(value: Any) -> Any:
+    """Return what makes labelled arrays equal, without what they remember of their use."""
+    if isinstance(value, tuple | list):
+        return [_content(each) for each in value]
+    if isinstance(value, xr.DataArray):
+        return value.dims, value.values, {str(n): c.values for n, c in value.coords.items()}
+    return value
 
 
 def _short(value: Any) -> str:

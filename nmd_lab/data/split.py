@@ -79,7 +79,7 @@ def flat_positions(observations: Observations) -> NDArray[np.int64]:
 def first_of_cells(observations: Observations) -> NDArray[np.intp]:
     """Return the position of the first entry of the cell of each entry.
 
-    The indicators of a category are one cell.  Those that are left would tell one that is missing.
+    The indicators of a category are one cell, since some of them would tell the others.
     """
     flat, table = flat_positions(observations), observations.labels.table
     if table is None:

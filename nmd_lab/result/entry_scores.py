@@ -29,7 +29,7 @@ def class_errors(result: Any, X: Observations, model: FloatArray) -> dict[str, F
     probabilities has the class that is nearest to `model`, its values at the entries.
     """
     rows, columns, values = X.entries()
-    errors = {name: np.full(values.size, np.nan) for name in CLASS_ERRORS}
+    errors: dict[str, FloatArray] = {}
     for column, at in () if X.labels.table is None else X.labels.table.blocks():
         if not column.is_class:
             continue
@@ -39,9 +39,9 @@ def class_errors(result: Any, X: Observations, model: FloatArray) -> dict[str, F
         right, most_probable = map(column.nearest, encoded)
         with suppress(KeyError, ValueError):
             most_probable = result.probabilities(column.name).to_numpy().argmax(axis=1)
-        distance = np.abs(most_probable - right)
-        name, first = error_of(column), columns == at[0]
-        errors[name][first] = (distance if name == "level_error" else distance > 0)[rows[first]]
+        name, first, distance = error_of(column), columns == at[0], np.abs(most_probable - right)
+        each = errors.setdefault(name, np.full(values.size, np.nan))
+        each[first] = (distance if name == "level_error" else distance > 0)[rows[first]]
     return errors
 
 

@@ -43,7 +43,7 @@ def titles(data: KnownEntries, metrics: Mapping[str, Metric]) -> dict[str, str]:
     found = {name: short.get(name, name.replace("_", " ")) for name in metrics}
     classes = {error_of(column) for column in data.classes}
     of_classes = {name: title for name, title in CLASS_ERRORS.items() if name in classes}
-    return (found if data.numbers.any() else {}) | of_classes
+    return ({} if of_classes and not data.numbers.any() else found) | of_classes
 
 
 def scores_of(

@@ -137,8 +137,8 @@ class Study:
     ) -> None:
         first = check_integer("random_state", random_state, 0)
         limits = GivenLimits(at_most, at_least, upper)
-        known = {"observed": observed, "weights": weights, "sample_dims": sample_dims}
-        data = read_known_entries(X, shape, limits, **known)
+        others = {"observed": observed, "weights": weights, "sample_dims": sample_dims}
+        data = read_known_entries(X, shape, limits, **others)
         check_names(method, arguments, inspect.signature(Study).parameters)
         arguments |= {ALGORITHM: method, "missing": missing, "noise": noise}
         arguments |= {"seed": range(first, first + check_integer("n_splits", n_splits, 1))}

@@ -167,7 +167,7 @@ def test_a_file_names_its_categories(frame, tmp_path):
 
 
 @pytest.fixture(scope="module")
-def known():
+def numbers():
     """Return numbers with holes, weights, and where they are limits."""
     rng = np.random.default_rng(1)
     X = rng.normal(size=(25, 2)) @ rng.normal(size=(2, 20)) + 3
@@ -178,8 +178,27 @@ def known():
     return X, weights, limits
 
 
-def test_weights_and_limits_of_every_form(known):
-    X, weights, limits = known
+def test_weights_of_cells_count_in_all_errors(frame):
+    weights = np.random.default_rng(0).uniform(0, 2, frame.shape)
+    study = nmd.Study(frame, method="mean_fill", weights=weights, n_splits=1)
+    results, cell = study.run(progress=False), study.cell()
+    assert cell.arguments["weights"].shape == cell.X.shape == (60, 7)
+    rows, columns, x = (each[cell.hidden] for each in cell.data.entries)
+    model = cell.predict(cell.fit())[cell.hidden]
+    w = weights[rows, np.minimum(columns, 4)]
+    at = columns < 2
+    spread = frame[["kg", "dose"]].std(ddof=0).to_numpy()[columns[at]]
+    squares = ((model - x)[at] / spread) ** 2
+    expected = np.sqrt(np.average(squares, weights=w[at]))
+    assert results.held_out_rmse.item() == pytest.approx(expected)
+    levels = columns == 3
+    distance = np.abs(np.rint(model) - x)[levels]
+    expected = np.average(distance, weights=w[levels])
+    assert results.held_out_level_error.item() == pytest.approx(expected)
+
+
+def test_weights_and_limits_of_every_form(numbers):
+    X, weights, limits = numbers
     at, options = ~np.isnan(X), {
         "method": ["admm", "wlra"], "rank": 2, "alpha": 0.1, "max_iter": 15, "tol": 0,
         "nonlinearity": "identity", "n_splits": 1,
@@ -207,16 +226,16 @@ def test_weights_and_limits_of_every_form(known):
     assert "at_most" not in dense.cell(algorithm="wlra").arguments
 
 
-def test_noise_leaves_limits_alone(known):
-    X, _, limits = known
+def test_noise_leaves_limits_alone(numbers):
+    X, _, limits = numbers
     cell = nmd.Study(X, rank=1, noise={"gaussian": 1.0}, n_splits=1, **limits).cell()
     limited = limits["at_most"]
     np.testing.assert_array_equal(cell.X[limited], X[limited])
     assert not np.isin(cell.X[~limited], X).any()
 
 
-def test_a_key_covers_weights_limits_and_categories(known, frame):
-    X, weights, limits = known
+def test_a_key_covers_weights_limits_and_categories(numbers, frame):
+    X, weights, limits = numbers
 
     def key(X, **arguments):
         return nmd.Study(X, rank=1, n_splits=1, **arguments).cell().key
