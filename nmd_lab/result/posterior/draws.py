@@ -24,7 +24,7 @@ from .noise import Noise
 from .predictive import predictive
 
 CHAIN, DRAW, SWEEP, PROBE, CUT, PART = "chain", "draw", "sweep", "probe", "cut", "part"
-TARGET = "target"
+TARGET, GROUP = "target", "group"
 """Dimensions of the draws and of the trace; the dimensions of X get other names if they clash."""
 
 ALL = slice(None)

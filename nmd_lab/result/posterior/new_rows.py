@@ -73,7 +73,7 @@ class NewRowsOfPosterior(DrawnFactors):
         rows = self._draw_rows(seen, int(as_generator(random_state).integers(2**62)))
         chains, draws, rank = self.draws.sizes[CHAIN], self.draws.sizes[DRAW], self.rank
         rows = rows.reshape(chains, draws, *rows.shape[1:])
-        names = {"rho", "beta", "cut_points", "row_mean", "row_precision"}
+        names = {"rho", "beta", "cut_points", "row_mean", "row_precision", "row_share"}
         shared = {name: self.draws[name].values for name in names & set(self.draws)}
         _, H, _, of_columns = self.stacked
         n = self.shape[1]
@@ -120,13 +120,17 @@ class NewRowsOfPosterior(DrawnFactors):
         return np.stack([rows.astype(self.draws["W"].dtype) for rows in drawn])
 
     def _H_draws(self, dtype: Any) -> Iterator[Any]:
+        from nmd_lab.solver.sampler.hyperparameters import RowPrior
         from nmd_lab.solver.sampler.new_rows import DrawOfH
 
         _, H, _, of_columns = self.stacked
         rho, beta, cuts = (self._flat(name) for name in ("rho", "beta", "cut_points"))
-        means = self.draws["row_mean"].values.reshape(self.n_draws, -1)
-        d = means.shape[1]
-        precisions = self.draws["row_precision"].values.reshape(self.n_draws, d, d)
+        shares = self._flat("row_share")
+        if shares is None:
+            shares = np.ones((self.n_draws, 1))
+        means = self.draws["row_mean"].values.reshape(*shares.shape, -1)
+        d = means.shape[2]
+        precisions = self.draws["row_precision"].values.reshape(*shares.shape, d, d)
         assert rho is not None
         n_kinds = rho.shape[1]
         for s in range(self.n_draws):
@@ -135,8 +139,7 @@ class NewRowsOfPosterior(DrawnFactors):
                 columns.astype(dtype),
                 rho[s].astype(np.float64),
                 np.ones(n_kinds) if beta is None else beta[s].astype(np.float64),
-                means[s],
-                precisions[s],
+                RowPrior(means[s], precisions[s], shares[s].astype(np.float64)),
                 None if cuts is None else cuts[s].reshape(n_kinds, -1),
             )
 
