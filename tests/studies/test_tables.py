@@ -154,6 +154,25 @@ def test_columns_in_different_units_count_alike(frame):
     assert results.held_out_rmse.attrs["long_name"].startswith("RMSE in standard deviations")
 
 
+def test_ratings_share_a_unit_beside_columns_of_their_users(frame):
+    rng = np.random.default_rng(0)
+    user, item = np.nonzero(rng.random((60, 8)) < 0.5)
+    table = pd.DataFrame({"user": frame.index[user], "item": item})
+    table["stars"] = rng.integers(1, 6, user.size).astype(float)
+    users = frame[["kg", "town"]]
+    X = nmd.observations_from_table(
+        table, row="user", column="item", value="stars", attributes=users
+    )
+    study = nmd.Study(X, method="soft_impute", rank=1, max_iter=5, n_splits=1, missing=0.3)
+    results, cell = study.run(progress=False), study.cell()
+    assert isinstance(cell.X, nmd.SparseObservations)
+    _, columns, x = cell.data.entries
+    spread = np.where(columns < 8, table["stars"].std(ddof=0), frame["kg"].std(ddof=0))
+    error, at = (cell.predict(cell.fit()) - x) / spread, cell.hidden & (columns < 9)
+    assert results.held_out_rmse.item() == pytest.approx(np.sqrt(np.mean(error[at] ** 2)))
+    assert 0 < results.held_out_misclassified.item() < 1
+
+
 def test_a_file_names_its_categories(frame, tmp_path):
     frame[["kg", "town"]].to_csv(tmp_path / "people.csv")
     config = tmp_path / "study.toml"
